@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Task runner of the workspace: ``python3 tools/dev.py VERB``. Standard library only, Python 3.10+."""
+
+import argparse
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+if sys.version_info < (3, 10):  # noqa: UP036 - whoever runs this with an older python3 shall read why
+    sys.exit(
+        f"Python 3.10 or newer is needed, this is {sys.version.split()[0]}: run dev.py with a newer python3"
+    )
+
+from workspace import ROOT, WorkspaceError, legs, packages, prerequisites, tree_lint
+
+DEMO_ACCURACY = 0.97
+
+
+def options_of(arguments: argparse.Namespace) -> packages.Options:
+    sanitizer = "address" if arguments.asan else "thread" if arguments.tsan else ""
+    return packages.Options(debug=arguments.debug, sanitizer=sanitizer)
+
+
+@contextlib.contextmanager
+def workspace_lock():
+    """One dev.py at a time may change .venv and the build folders."""
+    (ROOT / "build").mkdir(exist_ok=True)
+    with (ROOT / "build" / "dev.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("another dev.py is building in this tree; waiting for it ...", flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def set_up(arguments: argparse.Namespace, required=prerequisites.BUILD) -> float:
+    """Everything up to date in .venv; returns the seconds it took."""
+    start = time.monotonic()
+    with workspace_lock():
+        prerequisites.ensure(required)
+        packages.package_names()  # a package that is missing is named before minutes go into the requirements
+        packages.install_requirements()
+        built = packages.install_packages(options_of(arguments))
+    seconds = time.monotonic() - start
+    print(
+        f"set up in {seconds:.0f} s: {', '.join(built) + ' built' if built else 'all packages up to date'}",
+        flush=True,
+    )
+    return seconds
+
+
+def run_python(arguments: argparse.Namespace, *command: str) -> int:
+    env = {**os.environ, **options_of(arguments).run_environment()}
+    return subprocess.run([packages.PYTHON, *command], cwd=ROOT, env=env).returncode
+
+
+def setup(arguments: argparse.Namespace) -> int:
+    set_up(arguments)
+    return 0
+
+
+def check_demo(folder: Path) -> dict:
+    """The demo's result, or WorkspaceError when it missed its accuracy or wrote no plot."""
+    report = folder / "train_digits.json"
+    if not report.is_file():
+        raise WorkspaceError(f"the demo left no {report}: it did not run to its end")
+    result = json.loads(report.read_text())
+    if not result["accuracy"] >= DEMO_ACCURACY:
+        raise WorkspaceError(
+            f"the demo reached a test accuracy of {result['accuracy']:.4f}, below {DEMO_ACCURACY}"
+        )
+    plot = folder / result["plot"]
+    if not plot.is_file() or plot.stat().st_size == 0:
+        raise WorkspaceError(f"the demo wrote no plot: {plot} is missing or empty")
+    return result
+
+
+def demo(arguments: argparse.Namespace) -> int:
+    seconds = set_up(arguments)
+    folder = ROOT / "build" / "demo"
+    shutil.rmtree(folder, ignore_errors=True)
+    status = run_python(arguments, "examples/train_digits.py", "--out", str(folder), *arguments.rest)
+    if status != 0:
+        raise WorkspaceError(f"examples/train_digits.py ended with status {status}; its output is above")
+    result = check_demo(folder)
+    print(
+        f"test accuracy {result['accuracy']:.2%} on device {result['device']} "
+        f"after {result['seconds']:.1f} s of training"
+    )
+    print(f"plot: {folder / result['plot']}")
+    print(f"set-up took {seconds:.0f} s")
+    return 0
+
+
+def test(arguments: argparse.Namespace) -> int:
+    set_up(arguments, prerequisites.TEST)
+    options = options_of(arguments)
+    env = options.run_environment()
+    results = [
+        legs.run_leg(leg, packages.PYTHON, env, ROOT / "build" / "test")
+        for leg in legs.select(arguments.rest, full=arguments.full, sanitized=bool(options.sanitizer))
+    ]
+    text, status = legs.summary(results)
+    print(text)
+    return status
+
+
+def wheels(arguments: argparse.Namespace) -> int:
+    set_up(arguments)
+    with workspace_lock():
+        made = packages.build_wheels(options_of(arguments), ROOT / "dist")
+    for path in made:
+        print(f"{path.relative_to(ROOT)}  {path.stat().st_size / 1e6:.1f} MB")
+    return 0
+
+
+def lint(arguments: argparse.Namespace) -> int:
+    with workspace_lock():
+        prerequisites.ensure((*prerequisites.BASIC, prerequisites.DISK))
+        packages.install_requirements()
+    status = run_python(arguments, "-m", "ruff", "check", *(arguments.rest or ["."]))
+    found = tree_lint.check_tree(ROOT)
+    for line in found:
+        print(line)
+    if status == 0 and not found:
+        print("lint: clean")
+    return int(status != 0 or bool(found))
+
+
+def bench(arguments: argparse.Namespace) -> int:
+    set_up(arguments)
+    return run_python(arguments, "-m", "benchmarks", *arguments.rest)
+
+
+def clean(arguments: argparse.Namespace) -> int:
+    """Build products go; with --all .venv as well. Nothing under version control is touched."""
+    with workspace_lock():
+        targets = [
+            ROOT / "dist",
+            *(ROOT / "packages").glob("*/build"),
+            *(ROOT / "packages").glob("*/src/*.egg-info"),
+        ]
+        targets += [path for path in (ROOT / "build").iterdir() if path.name != "dev.lock"]
+        targets += (
+            [packages.VENV]
+            if arguments.all
+            else [packages.STAMPS / name for name in packages.package_names()]
+        )
+        for path in targets:
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+    return 0
+
+
+VERBS = {
+    "demo": (
+        demo,
+        "set up, then train a network on real images on the musa device; arguments go to the example",
+    ),
+    "test": (
+        test,
+        "set up, then run every test; with a PATH only that, once; further arguments go to pytest",
+    ),
+    "setup": (setup, "make .venv, install the requirements, build the packages"),
+    "wheels": (wheels, "build dist/*.whl"),
+    "lint": (lint, "ruff and the rules of the tree"),
+    "bench": (bench, "set up, then measure against torch's CPU device; arguments go to the benchmarks"),
+    "clean": (clean, "remove build products"),
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    result = argparse.ArgumentParser(prog="dev.py", description=__doc__)
+    verbs = result.add_subparsers(dest="verb", required=True, metavar="VERB")
+    for name, (run, text) in VERBS.items():
+        verb = verbs.add_parser(name, help=text, description=text)
+        verb.set_defaults(run=run)
+        verb.add_argument("--debug", action="store_true", help="build without optimisation, with assertions")
+        sanitizer = verb.add_mutually_exclusive_group()
+        sanitizer.add_argument("--asan", action="store_true", help="build with the address and UB sanitizers")
+        sanitizer.add_argument("--tsan", action="store_true", help="build with the thread sanitizer")
+        if name == "test":
+            verb.add_argument(
+                "--full", action="store_true", help="complete sweeps in the first leg, not a sample"
+            )
+        if name == "clean":
+            verb.add_argument("--all", action="store_true", help="remove .venv too")
+    return result
+
+
+def main(argv: list[str]) -> int:
+    arguments, arguments.rest = parser().parse_known_args(argv)
+    if arguments.rest and arguments.verb in ("setup", "wheels", "clean"):
+        parser().error(f"{arguments.verb} takes no argument {arguments.rest[0]}")
+    try:
+        return arguments.run(arguments)
+    except WorkspaceError as error:
+        print(f"\n{error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

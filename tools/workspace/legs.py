@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The test suite as legs: one pytest run each, under different settings of the emulated device."""
+
+import os
+import subprocess
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from . import ROOT
+
+LEG_LIMIT_S = 45 * 60
+NO_TEST_RAN = 5  # pytest's exit status
+
+
+@dataclass(frozen=True)
+class Leg:
+    name: str
+    arguments: Sequence[str]
+    env: dict[str, str] = field(default_factory=dict)
+    may_be_empty: bool = False
+
+
+@dataclass(frozen=True)
+class Result:
+    leg: Leg
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    note: str = ""
+
+    def line(self) -> str:
+        text = f"{self.leg.name:8}  {self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+        return f"{text}  ({self.note})" if self.note else text
+
+
+def default_legs(full: bool) -> list[Leg]:
+    """All tests in the default mode; what depends on it in the others; the runtime in strict memory."""
+    by_mode = ["tests", "-m", "not once"]
+    return [
+        Leg("inline", ["tests", *(["--full"] if full else [])]),
+        Leg("async", by_mode, {"MUSA_EMULATOR_MODE": "async"}),
+        Leg("lazy", by_mode, {"MUSA_EMULATOR_MODE": "lazy"}),
+        Leg("strict", ["tests/musa_runtime", "-m", "not once"], {"MUSA_EMULATOR_MEMORY": "strict"}),
+    ]
+
+
+def names_path(argument: str) -> bool:
+    return not argument.startswith("-") and (ROOT / argument.split("::")[0]).exists()
+
+
+def select(extra: Sequence[str], full: bool = False, sanitized: bool = False) -> list[Leg]:
+    """The legs to run. A path in ``extra`` asks for that alone; others filter every leg, even to nothing."""
+    if any(names_path(argument) for argument in extra):
+        return [Leg("chosen", [*extra, *(["--full"] if full else [])])]
+    chosen = default_legs(full)
+    # A sanitizer looks for memory errors and races: one pass shows them, and costs ten times the time.
+    chosen = chosen[:1] if sanitized else chosen
+    return [replace(leg, arguments=[*leg.arguments, *extra], may_be_empty=bool(extra)) for leg in chosen]
+
+
+def tally(leg: Leg, report: Path, status: int) -> Result:
+    """Count a JUnit report. What a report cannot tell (a crash, a run of no tests) counts as one failure."""
+    if not report.is_file():
+        return Result(
+            leg, failed=1, note=f"pytest ended with status {status} and no report: it crashed or was stopped"
+        )
+    passed = failed = skipped = 0
+    for case in ET.parse(report).getroot().iter("testcase"):
+        outcomes = {child.tag for child in case}
+        if outcomes & {"failure", "error"}:
+            failed += 1
+        elif "skipped" in outcomes:
+            skipped += 1
+        else:
+            passed += 1
+    if status == NO_TEST_RAN or passed + failed + skipped == 0:
+        return Result(leg, failed=int(not leg.may_be_empty), note="no test ran")
+    if status != 0 and failed == 0:
+        return Result(leg, passed, 1, skipped, f"pytest exit status {status} without a failed test")
+    return Result(leg, passed, failed, skipped)
+
+
+def run_leg(leg: Leg, python: Path, env: dict[str, str], reports: Path) -> Result:
+    report = reports / f"{leg.name}.xml"
+    report.parent.mkdir(parents=True, exist_ok=True)
+    report.unlink(missing_ok=True)
+    settings = " ".join(f"{key}={value}" for key, value in leg.env.items()) or "default settings"
+    print(f"\n== {leg.name}: {settings}: pytest {' '.join(leg.arguments)}", flush=True)
+    command = [str(python), "-m", "pytest", f"--junitxml={report}", *leg.arguments]
+    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **env, **leg.env})
+    try:
+        status = process.wait(timeout=LEG_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        # Past this a test hangs below Python, where pytest's own time limit cannot reach it.
+        process.kill()
+        process.wait()
+        return Result(leg, failed=1, note=f"stopped after {LEG_LIMIT_S // 60} minutes")
+    return tally(leg, report, status)
+
+
+def summary(results: Sequence[Result]) -> tuple[str, int]:
+    """The closing text, its last line ``N passed, N failed`` over all legs, and the exit status."""
+    passed = sum(result.passed for result in results)
+    failed = sum(result.failed for result in results)
+    lines = [result.line() for result in results]
+    return "\n".join(["", *lines, "", f"{passed} passed, {failed} failed"]), int(failed > 0 or passed == 0)

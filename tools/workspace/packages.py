@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The virtual environment and the packages in it: what is built, in which order, what is up to date."""
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import ROOT, WorkspaceError
+from .progress import run_logged
+
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+STAMPS = VENV / "musa-stamps"
+LOGS = ROOT / "build" / "logs"
+REQUIREMENTS = ROOT / "requirements-dev.txt"
+GENERATED = {"build", "dist", "__pycache__", ".pytest_cache", ".ruff_cache"}
+MEMORY_PER_JOB = 2 * 10**9  # a translation unit that includes torch's headers
+
+
+@dataclass(frozen=True)
+class Options:
+    debug: bool = False
+    sanitizer: str = ""  # "", "address" or "thread"
+
+    @property
+    def build_type(self) -> str:
+        return "Debug" if self.debug else "Release"
+
+    @property
+    def sanitizer_flags(self) -> str:
+        kinds = {"": "", "address": "address,undefined", "thread": "thread"}[self.sanitizer]
+        return f"-fsanitize={kinds} -fno-omit-frame-pointer -g" if kinds else ""
+
+    def config_settings(self) -> list[str]:
+        """pip's arguments. Each variant has a build folder: in one, CMake would mix the objects of two."""
+        variant = "-".join(filter(None, ["{wheel_tag}", "debug" * self.debug, self.sanitizer]))
+        settings = [f"build-dir=build/{variant}", f"cmake.build-type={self.build_type}"]
+        if flags := self.sanitizer_flags:
+            settings += [
+                f"cmake.define.{name}={flags}"
+                for name in (
+                    "CMAKE_C_FLAGS",
+                    "CMAKE_CXX_FLAGS",
+                    "CMAKE_EXE_LINKER_FLAGS",
+                    "CMAKE_MODULE_LINKER_FLAGS",
+                    "CMAKE_SHARED_LINKER_FLAGS",
+                )
+            ]
+        return [f"--config-settings={setting}" for setting in settings]
+
+    def run_environment(self) -> dict[str, str]:
+        """What a Python process needs to load libraries built with these options."""
+        if not self.sanitizer:
+            return {}
+        runtime = {"address": "libasan.so", "thread": "libtsan.so"}[self.sanitizer]
+        compiler = os.environ.get("CXX", "g++").split()
+        path = subprocess.run(
+            [*compiler, f"-print-file-name={runtime}"], capture_output=True, text=True, check=True
+        )
+        if not os.path.isabs(path.stdout.strip()):
+            raise WorkspaceError(
+                f"{compiler[0]} has no {runtime}, which the {self.sanitizer} sanitizer needs"
+            )
+        return {
+            "LD_PRELOAD": path.stdout.strip(),
+            # Python and torch keep memory until the process ends; the C++ tests look for leaks instead.
+            "ASAN_OPTIONS": "detect_leaks=0",
+            "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+        }
+
+
+def parse_package_list(text: str) -> list[str]:
+    """``packages`` of ``[tool.musa]``; by hand, because Python 3.10 has no tomllib."""
+    section = re.search(r"^\[tool\.musa\]\s*$(.*?)(?=^\[|\Z)", text, re.MULTILINE | re.DOTALL)
+    names = (
+        re.search(r"^packages\s*=\s*\[(.*?)\]", section.group(1), re.MULTILINE | re.DOTALL)
+        if section
+        else None
+    )
+    found = re.findall(r'"([^"]+)"', names.group(1)) if names else []
+    if not found:
+        raise WorkspaceError('pyproject.toml has no list `packages = ["..."]` under [tool.musa]')
+    return found
+
+
+def package_names(root: Path = ROOT) -> list[str]:
+    names = parse_package_list((root / "pyproject.toml").read_text())
+    for name in names:
+        if not (root / "packages" / name / "pyproject.toml").is_file():
+            raise WorkspaceError(
+                f"package {name} is listed in [tool.musa] of pyproject.toml, but "
+                f"packages/{name}/pyproject.toml does not exist; add the package or take it off the list"
+            )
+    return names
+
+
+def source_files(folder: Path) -> Iterator[Path]:
+    for parent, folders, files in os.walk(folder):
+        kept = (name for name in folders if name not in GENERATED and not name.endswith(".egg-info"))
+        folders[:] = sorted(kept)  # in place: this is what os.walk descends into
+        yield from (Path(parent) / name for name in sorted(files) if not name.endswith((".pyc", ".so")))
+
+
+def stamp(folder: Path, upstream: Sequence[str], context: Sequence[str]) -> str:
+    """A digest of everything that decides what installing ``folder`` would give.
+
+    Python files under ``src`` count by name alone: an editable install imports them where they are.
+    """
+    digest = hashlib.sha256()
+    for part in [*context, *upstream]:
+        digest.update(f"{len(part)}:{part}".encode())
+    for path in source_files(folder):
+        name = path.relative_to(folder)
+        in_place = name.parts[0] == "src" and path.suffix in (".py", ".pyi")
+        content = b"" if in_place else path.read_bytes()
+        digest.update(f"{name}:{len(content)}:".encode() + content)
+    return digest.hexdigest()
+
+
+def build_environment() -> dict[str, str]:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    jobs = max(1, min(len(os.sched_getaffinity(0)), memory // MEMORY_PER_JOB))
+    env = {
+        **os.environ,
+        "PATH": f"{VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PYTHONUNBUFFERED": "1",
+        "VIRTUAL_ENV": str(VENV),
+    }
+    env.setdefault("CMAKE_BUILD_PARALLEL_LEVEL", str(jobs))
+    return env
+
+
+def matches(stamp_file: Path, value: str) -> bool:
+    return stamp_file.is_file() and stamp_file.read_text() == value
+
+
+def environment_context() -> str:
+    return f"{sys.version}\n{REQUIREMENTS.read_text()}"
+
+
+def install_requirements() -> None:
+    """Make .venv with the pinned requirements, or leave it alone when it is that already."""
+    stamp_file = STAMPS / "requirements"
+    context = environment_context()
+    if PYTHON.exists() and matches(stamp_file, context):
+        return
+    if PYTHON.exists():
+        version = subprocess.run(
+            [PYTHON, "-c", "import sys; print(sys.version)"], capture_output=True, text=True
+        )
+        if version.stdout.rstrip("\n") != sys.version:
+            raise WorkspaceError(
+                f".venv was made with Python {version.stdout.split(' ')[0] or '(broken)'}, this is "
+                f"{sys.version.split(' ')[0]}; run `python3 tools/dev.py clean --all`, or use that Python"
+            )
+    else:
+        run_logged("making .venv", [sys.executable, "-m", "venv", str(VENV)], LOGS / "venv.log")
+    command = [str(PYTHON), "-m", "pip", "install", "-r", str(REQUIREMENTS)]
+    run_logged("installing requirements", command, LOGS / "requirements.log", build_environment())
+    STAMPS.mkdir(exist_ok=True)
+    stamp_file.write_text(context)
+
+
+def install_packages(options: Options) -> list[str]:
+    """Build and install, in order, every package that is not up to date; return the names of those built."""
+    chosen = [os.environ.get(name, "") for name in ("MUSA_HOME", "CXX", "CXXFLAGS", "LDFLAGS")]
+    context = [environment_context(), repr(options), *chosen]
+    stamps: list[str] = []
+    built = []
+    for name in package_names():
+        folder = ROOT / "packages" / name
+        value = stamp(folder, stamps, context)
+        stamps.append(value)
+        if matches(STAMPS / name, value):
+            continue
+        command = [str(PYTHON), "-m", "pip", "install", "--no-build-isolation", "--no-deps", "-v"]
+        command += [*options.config_settings(), "-e", str(folder)]
+        (STAMPS / name).unlink(missing_ok=True)
+        run_logged(f"building {name}", command, LOGS / f"{name}.log", build_environment(), cwd=ROOT)
+        (STAMPS / name).write_text(value)
+        built.append(name)
+    return built
+
+
+def build_wheels(options: Options, target: Path) -> list[Path]:
+    """One wheel a package, in order; each is built against the packages before it, installed in .venv."""
+    wheels = []
+    for name in package_names():
+        for old in target.glob(f"{name.replace('-', '_')}-*.whl"):
+            old.unlink()
+        command = [
+            str(PYTHON),
+            "-m",
+            "pip",
+            "wheel",
+            "--no-build-isolation",
+            "--no-deps",
+            "-v",
+            "-w",
+            str(target),
+        ]
+        command += [*options.config_settings(), str(ROOT / "packages" / name)]
+        run_logged(f"wheel of {name}", command, LOGS / f"{name}.wheel.log", build_environment(), cwd=ROOT)
+        made = list(target.glob(f"{name.replace('-', '_')}-*.whl"))
+        if len(made) != 1:
+            raise WorkspaceError(f"pip made {len(made)} wheels of {name} in {target}, one was expected")
+        wheels += made
+    return wheels

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Run a long command with one live line on the screen and its whole output in a log."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from . import WorkspaceError
+
+HEARTBEAT_S = 30
+TAIL_LINES = 40
+
+
+def last_line(log: Path) -> str:
+    """The last non-empty line of a log that is still being written."""
+    with log.open("rb") as stream:
+        stream.seek(max(0, os.fstat(stream.fileno()).st_size - 2000))
+        lines = stream.read().decode(errors="replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+def tail(log: Path, lines: int = TAIL_LINES) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
+
+
+class LiveLine:
+    """On a terminal one line that is redrawn; elsewhere a line at the start, every 30 s and at the end."""
+
+    def __init__(self, title: str, stream=None):
+        self.title = title
+        self.stream = stream or sys.stdout
+        self.is_terminal = self.stream.isatty()
+        self.start = time.monotonic()
+        self.beats = 0
+        if not self.is_terminal:
+            print(f"{title} ...", file=self.stream, flush=True)
+
+    @property
+    def elapsed(self) -> float:
+        return time.monotonic() - self.start
+
+    def update(self, detail: str) -> None:
+        text = f"{self.title} {self.elapsed:4.0f} s  {detail}"
+        if self.is_terminal:
+            width = shutil.get_terminal_size().columns - 1
+            print(f"\r\x1b[2K{text[:width]}", end="", file=self.stream, flush=True)
+        elif self.elapsed >= (self.beats + 1) * HEARTBEAT_S:
+            self.beats += 1
+            print(text[:160], file=self.stream, flush=True)
+
+    def finish(self, outcome: str) -> None:
+        start = "\r\x1b[2K" if self.is_terminal else ""
+        print(f"{start}{self.title} {outcome} ({self.elapsed:.1f} s)", file=self.stream, flush=True)
+
+
+def run_logged(
+    title: str, command: list[str], log: Path, env: dict[str, str] | None = None, cwd=None
+) -> float:
+    """Run ``command``, its output going to ``log``; return the seconds it took.
+
+    Raises WorkspaceError with the end of the log and the log's path when the command fails.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    live = LiveLine(title)
+    with log.open("w") as output:
+        output.write(f"$ {' '.join(map(str, command))}\n")
+        output.flush()
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=env, cwd=cwd
+        )
+        try:
+            while True:
+                try:
+                    status = process.wait(timeout=0.25)
+                    break
+                except subprocess.TimeoutExpired:
+                    live.update(last_line(log))
+        except BaseException:
+            process.terminate()
+            process.wait()
+            raise
+    if status != 0:
+        live.finish("failed")
+        raise WorkspaceError(
+            f"{tail(log)}\n\n{title} failed with exit status {status}. The end of its output is above;\n"
+            f"the whole is in {log}"
+        )
+    live.finish("done")
+    return live.elapsed
