@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#pragma once
+
+#include <c10/core/AllocatorConfig.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/musa/MUSAStream.h>
+
+#include <array>
+#include <bit>
+#include <memory>
+#include <vector>
+
+// The data structures of the caching allocator. They call no SDK function and take no lock: everything here is guarded by
+// the mutex of the DeviceCachingAllocator that owns it.
+namespace c10::musa::MUSACachingAllocator {
+
+using c10::CachingAllocator::kMinBlockSize;
+using c10::CachingAllocator::StatArray;
+using c10::CachingAllocator::StatType;
+
+struct StreamPool;
+
+// A piece of a segment, the unit that is handed out. A segment (one musaMalloc) starts as one block; blocks of a segment
+// form a list in address order.
+struct Block {
+  char* ptr = nullptr;
+  size_t size = 0;
+  size_t requested = 0; // what the caller asked for, before rounding
+  StreamPool* home = nullptr;
+  Block* prev = nullptr; // neighbours in the segment
+  Block* next = nullptr;
+  Block* free_prev = nullptr; // neighbours in the bin of the home pool
+  Block* free_next = nullptr;
+  uint64_t freed_at = 0; // the device's allocation count when the block became free: its age for garbage collection
+  std::vector<MUSAStream> stream_uses; // other streams that use the block, by record_stream
+  size_t pending_events = 0; // after the free: events of those streams that have not finished yet
+  bool allocated = false;
+  bool oversize = false; // counted in oversize_allocations
+
+  bool whole_segment() const {
+    return prev == nullptr && next == nullptr;
+  }
+  bool available() const {
+    return !allocated && pending_events == 0;
+  }
+};
+
+// Free blocks in bins by size. A bin spans at most 1/64 of its size and is kept in ascending order, and a two-level bitmap
+// finds the next bin that holds a block: an exact best fit without walking a tree and without touching the system heap.
+// Among equal sizes the block freed last comes first, for its memory is the warmest.
+class FreeBlocks {
+ public:
+  void insert(Block* block) {
+    const unsigned bin = bin_of(block->size);
+    Block* before = nullptr;
+    Block* after = bins_[bin];
+    while (after != nullptr && after->size < block->size) {
+      before = after;
+      after = after->free_next;
+    }
+    block->free_prev = before;
+    block->free_next = after;
+    if (after != nullptr) {
+      after->free_prev = block;
+    }
+    if (before != nullptr) {
+      before->free_next = block;
+    } else {
+      bins_[bin] = block;
+      words_[bin / 64] |= uint64_t{1} << (bin % 64);
+      summary_ |= uint64_t{1} << (bin / 64);
+    }
+  }
+
+  void remove(Block* block) {
+    if (block->free_next != nullptr) {
+      block->free_next->free_prev = block->free_prev;
+    }
+    if (block->free_prev != nullptr) {
+      block->free_prev->free_next = block->free_next;
+    } else {
+      const unsigned bin = bin_of(block->size);
+      bins_[bin] = block->free_next;
+      if (block->free_next == nullptr) {
+        words_[bin / 64] &= ~(uint64_t{1} << (bin % 64));
+        if (words_[bin / 64] == 0) {
+          summary_ &= ~(uint64_t{1} << (bin / 64));
+        }
+      }
+    }
+    block->free_prev = nullptr;
+    block->free_next = nullptr;
+  }
+
+  // The smallest block of at least size bytes; it stays in its bin.
+  Block* best_fit(size_t size) const {
+    const unsigned bin = bin_of(size);
+    for (Block* block = bins_[bin]; block != nullptr; block = block->free_next) {
+      if (block->size >= size) {
+        return block;
+      }
+    }
+    const int next = next_bin(bin + 1);
+    return next < 0 ? nullptr : bins_[next];
+  }
+
+  size_t largest() const {
+    if (summary_ == 0) {
+      return 0;
+    }
+    const unsigned word = 63 - std::countl_zero(summary_);
+    Block* block = bins_[word * 64 + 63 - std::countl_zero(words_[word])];
+    while (block->free_next != nullptr) {
+      block = block->free_next;
+    }
+    return block->size;
+  }
+
+  template <typename Visit>
+  void for_each(Visit visit) const {
+    for (int bin = next_bin(0); bin >= 0; bin = next_bin(bin + 1)) {
+      for (Block* block = bins_[bin]; block != nullptr; block = block->free_next) {
+        visit(block);
+      }
+    }
+  }
+
+ private:
+  // Sizes below 64 KiB have a bin each; above, every power of two has 64 bins.
+  static unsigned bin_of(size_t size) {
+    const uint64_t units = size / kMinBlockSize;
+    if (units < 64) {
+      return static_cast<unsigned>(units);
+    }
+    const unsigned shift = static_cast<unsigned>(std::bit_width(units)) - 7;
+    return shift * 64 + static_cast<unsigned>(units >> shift);
+  }
+
+  int next_bin(unsigned from) const {
+    unsigned word = from / 64;
+    if (word >= kWords) {
+      return -1;
+    }
+    const uint64_t here = words_[word] & (~uint64_t{0} << (from % 64));
+    if (here != 0) {
+      return static_cast<int>(word * 64 + std::countr_zero(here));
+    }
+    const uint64_t later = word + 1 < 64 ? summary_ & (~uint64_t{0} << (word + 1)) : 0;
+    if (later == 0) {
+      return -1;
+    }
+    word = std::countr_zero(later);
+    return static_cast<int>(word * 64 + std::countr_zero(words_[word]));
+  }
+
+  static constexpr unsigned kWords = 36; // up to 2^49 bytes
+  uint64_t summary_ = 0;
+  std::array<uint64_t, kWords> words_{};
+  std::array<Block*, kWords * 64> bins_{};
+};
+
+struct BlockPool;
+
+// Blocks of one pool and one stream. A block is reused without synchronisation only on the stream that it was allocated
+// for, where stream order does the waiting.
+struct StreamPool {
+  BlockPool& pool;
+  musaStream_t stream;
+  FreeBlocks free;
+
+  StreamPool(BlockPool& owner, musaStream_t s) : pool(owner), stream(s) {}
+};
+
+// The small or the large pool of one memory pool id.
+struct BlockPool {
+  const bool is_small;
+  const MempoolId_t id;
+  std::vector<std::unique_ptr<StreamPool>> streams;
+
+  BlockPool(bool small, MempoolId_t mempool) : is_small(small), id(mempool) {}
+
+  StreamPool& on(musaStream_t stream) {
+    for (const auto& candidate : streams) {
+      if (candidate->stream == stream) {
+        return *candidate;
+      }
+    }
+    return *streams.emplace_back(std::make_unique<StreamPool>(*this, stream));
+  }
+
+  StatType stat_type() const {
+    return is_small ? StatType::SMALL_POOL : StatType::LARGE_POOL;
+  }
+};
+
+struct MemoryPool {
+  BlockPool small;
+  BlockPool large;
+
+  explicit MemoryPool(MempoolId_t id) : small(true, id), large(false, id) {}
+};
+
+// Block objects are recycled, never deleted: their number is bounded by the peak, and a split costs no system malloc.
+class BlockStore {
+ public:
+  Block* take() {
+    if (spare_ == nullptr) {
+      constexpr size_t kSlab = 128;
+      slabs_.push_back(std::make_unique<Block[]>(kSlab));
+      for (size_t i = 0; i < kSlab; ++i) {
+        give(&slabs_.back()[i]);
+      }
+    }
+    Block* block = spare_;
+    spare_ = block->free_next;
+    block->free_next = nullptr;
+    return block;
+  }
+
+  void give(Block* block) {
+    block->prev = nullptr;
+    block->next = nullptr;
+    block->free_prev = nullptr;
+    block->requested = 0;
+    block->pending_events = 0;
+    block->allocated = false;
+    block->oversize = false;
+    block->free_next = spare_;
+    spare_ = block;
+  }
+
+ private:
+  std::vector<std::unique_ptr<Block[]>> slabs_;
+  Block* spare_ = nullptr;
+};
+
+} // namespace c10::musa::MUSACachingAllocator
