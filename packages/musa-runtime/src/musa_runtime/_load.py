@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Loading the runtime's libraries, in order, with every refusal kept.
+
+torch minor -> SDK -> libmusart.so -> libmusa_runtime.so -> ABI -> `_C`. The torch minor is compared in Python
+first, because a library of another minor may crash on load instead of failing. Where a later step fails,
+libmusa_unavailable.so is loaded in its stead: renaming PrivateUse1 makes musa torch's accelerator, and torch
+asks its accelerator's hooks even for CPU work (pinned memory, `torch.accelerator`); hooks that answer "no
+device" keep that work alive.
+"""
+
+import ctypes
+import os
+import threading
+import time
+
+from . import ABI, TORCH_MINOR, sdk
+from .errors import (
+    AbiMismatchError,
+    BackendConflictError,
+    LibraryLoadError,
+    MusaError,
+    SdkNotFoundError,
+    TorchVersionError,
+)
+
+RUNTIME = "lib/libmusa_runtime.so"
+UNAVAILABLE = "lib/libmusa_unavailable.so"
+REINSTALL = (
+    "pip install --force-reinstall --no-deps musa-runtime   (in a source tree: python3 tools/dev.py setup)"
+)
+
+
+class LoadResult:
+    """What became of loading.
+
+    Attributes:
+        status (str): `"loaded"`; `"unavailable"` (torch has hooks that answer "no device"); or `"absent"`
+            (torch has no hooks of ours, so PrivateUse1 must not be renamed).
+        error (MusaError or None): why the runtime is not loaded.
+        sdk (musa_runtime.sdk.Sdk or None): the SDK, None when the search was not reached.
+        attempts (list of (str, str)): each step taken, with `"ok"` or its failure.
+        seconds (float): time spent.
+        extension (module or None): `musa_runtime._C`.
+    """
+
+    def __init__(self):
+        self.status = "absent"
+        self.error = None
+        self.sdk = None
+        self.attempts = []
+        self.seconds = 0.0
+        self.extension = None
+
+    def __repr__(self):
+        return f"LoadResult(status={self.status!r}, error={self.error!r}, seconds={self.seconds:.4f})"
+
+    @property
+    def reason(self):
+        """The error as text, None when loaded."""
+        return None if self.error is None else str(self.error)
+
+
+_lock = threading.RLock()
+_result = None
+
+
+def load():
+    """Load the runtime once; later calls return the same :class:`LoadResult`. Never raises."""
+    global _result
+    if _result is not None:
+        return _result
+    # Outside the lock: importing torch runs the autoload, which comes back here and does the work.
+    import torch
+
+    with _lock:
+        if _result is None:
+            start = time.perf_counter()
+            result = LoadResult()
+            try:
+                _load_runtime(result, torch)
+                result.status = "loaded"
+            except MusaError as error:
+                result.error = error
+            except Exception as error:  # noqa: BLE001 - nothing may break `import torch`
+                result.error = _caused(
+                    LibraryLoadError(f"loading musa_runtime failed unexpectedly: {error!r}"), error
+                )
+            if result.error is not None:
+                _load_substitute(result)
+            result.seconds = time.perf_counter() - start
+            _result = result
+    return _result
+
+
+def extension():
+    """The `_C` module.
+
+    Raises:
+        MusaError: the recorded cause (:class:`SdkNotFoundError`, :class:`TorchVersionError`, ...) when the
+        runtime is not loaded.
+    """
+    result = _result or load()
+    if result.error is not None:
+        raise result.error.with_traceback(None)
+    return result.extension
+
+
+def package_file(relative):
+    """Absolute path of a file of this package, or None.
+
+    An editable install keeps Python files in the source tree and compiled ones in site-packages; `__path__`
+    names both.
+    """
+    from . import __path__ as directories
+
+    for directory in directories:
+        path = os.path.join(directory, *relative.split("/"))
+        if os.path.exists(path):
+            return path
+    return _recorded_file(relative)
+
+
+def _recorded_file(relative):
+    # Slow (reads the wheel's RECORD), and only reached where `__path__` does not lead to the file.
+    from importlib.metadata import PackageNotFoundError, files
+
+    try:
+        recorded = files("musa-runtime") or ()
+    except PackageNotFoundError:
+        return None
+    for file in recorded:
+        if file.as_posix() == f"musa_runtime/{relative}":
+            path = str(file.locate())
+            return path if os.path.exists(path) else None
+    return None
+
+
+def _load_runtime(result, torch):
+    _check_torch(torch.__version__)
+    result.attempts.append((f"torch {torch.__version__}", "ok"))
+
+    _check_slot(torch)
+
+    result.sdk = sdk.resolve()
+    if result.sdk.home is None:
+        result.attempts.append(("MUSA SDK", "not found"))
+        raise SdkNotFoundError(result.sdk.reason)
+    result.attempts.append((f"MUSA SDK {result.sdk.home} (from {result.sdk.source})", "ok"))
+
+    _open(result, result.sdk.runtime_library)
+    library = _open(result, package_file(RUNTIME) or RUNTIME)
+    _check_abi(library)
+    result.attempts.append((f"ABI {ABI}", "ok"))
+
+    try:
+        from . import _C
+    except ImportError as error:
+        result.attempts.append(("musa_runtime._C", str(error)))
+        raise LibraryLoadError(
+            _explain(result, "the extension module musa_runtime._C cannot be imported")
+        ) from error
+    result.attempts.append(("musa_runtime._C", "ok"))
+    result.extension = _C
+
+
+def _check_torch(version):
+    have = ".".join(version.split("+")[0].split(".")[:2])
+    if have != TORCH_MINOR:
+        raise TorchVersionError(
+            "musa_runtime was compiled for another minor of torch, whose C++ ABI differs.\n"
+            f"  have: torch {version}\n"
+            f"  need: torch {TORCH_MINOR}.*\n"
+            f"To mend it: pip install 'torch=={TORCH_MINOR}.*'   (or a torch-musa made for torch {have})"
+        )
+
+
+def _check_slot(torch):
+    # torch accepts one set of hooks; a second registration ends the process from a static initialiser.
+    owner = torch._C._get_privateuse1_backend_name()
+    if owner not in ("privateuseone", "musa"):
+        raise BackendConflictError(
+            f"the backend {owner!r} has taken PrivateUse1, the device that torch lends to one backend a process.\n"
+            f"To mend it: uninstall one of the two backends, or set TORCH_DEVICE_BACKEND_AUTOLOAD=0 and "
+            f"import the one that is wanted"
+        )
+
+
+def _check_abi(library):
+    try:
+        have = library.musa_runtime_abi()
+    except AttributeError:
+        have = "none"
+    if have != ABI:
+        raise AbiMismatchError(
+            "libmusa_runtime.so and the Python files of musa_runtime come from different builds.\n"
+            f"  have: ABI {have} in {library._name}\n"
+            f"  need: ABI {ABI}\n"
+            f"To mend it: {REINSTALL}"
+        )
+
+
+def _open(result, path):
+    try:
+        # RTLD_GLOBAL: packs and the extension are linked against these libraries by name and must meet this
+        # copy.
+        library = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+    except OSError as error:
+        result.attempts.append((path, str(error)))
+        raise LibraryLoadError(_explain(result, f"{os.path.basename(path)} cannot be loaded")) from error
+    result.attempts.append((path, "ok"))
+    return library
+
+
+def _explain(result, headline):
+    lines = [f"{headline}. What was tried, in order:"]
+    lines += [f"  {step}: {outcome}" for step, outcome in result.attempts]
+    lines += [
+        "Likely causes: an incomplete installation; another build of torch than the one compiled against;",
+        "an SDK whose libraries need a newer system or driver.",
+        f"To mend it: {REINSTALL}",
+    ]
+    return "\n".join(lines)
+
+
+def _load_substitute(result):
+    """Give torch hooks that say why there is no device, wherever it is safe to load a library at all."""
+    if isinstance(result.error, (TorchVersionError, BackendConflictError)):
+        return
+    if any(step.endswith(os.path.basename(RUNTIME)) and outcome == "ok" for step, outcome in result.attempts):
+        # The runtime's own hooks are registered already, and torch takes hooks only once.
+        result.status = "unavailable"
+        return
+    path = package_file(UNAVAILABLE) or UNAVAILABLE
+    try:
+        library = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+        tell = library.musa_runtime_set_unavailable_reason
+        tell.argtypes = [ctypes.c_char_p]
+        tell.restype = None
+        tell(str(result.error).encode())
+    except (OSError, AttributeError) as error:
+        result.attempts.append((path, str(error)))
+        return
+    result.attempts.append((path, "ok"))
+    result.status = "unavailable"
+
+
+def _caused(error, cause):
+    error.__cause__ = cause
+    return error

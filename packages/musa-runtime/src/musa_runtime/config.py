@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Paths and versions for whoever builds against the runtime: `python -m musa_runtime.config --cmakedir`.
+
+Imports neither torch nor any library, so it also answers on a machine where the runtime does not load.
+"""
+
+import argparse
+import os
+import sys
+
+from . import ABI, __version__, sdk
+from ._load import REINSTALL, package_file
+from .errors import LibraryLoadError, SdkNotFoundError
+
+
+def cmake_dir():
+    """Directory of `musa_runtimeConfig.cmake`, for `CMAKE_PREFIX_PATH` or `musa_runtime_DIR`."""
+    return os.path.dirname(_installed("share/cmake/musa_runtime/musa_runtimeConfig.cmake"))
+
+
+def include_dir():
+    """Directory to put on the include path; headers are `<c10/musa/...>`, `<ATen/musa/...>`,
+    `<musa_runtime/...>`."""
+    return os.path.dirname(os.path.dirname(_installed("include/musa_runtime/op_registry.h")))
+
+
+def library_dir():
+    """Directory of `libmusa_runtime.so`."""
+    return os.path.dirname(_installed("lib/libmusa_runtime.so"))
+
+
+def musa_home():
+    """The MUSA SDK in use.
+
+    Raises:
+        SdkNotFoundError: there is none.
+    """
+    found = sdk.resolve()
+    if found.home is None:
+        raise SdkNotFoundError(found.reason)
+    return found.home
+
+
+def _installed(relative):
+    path = package_file(relative)
+    if path is None:
+        raise LibraryLoadError(
+            f"this installation of musa_runtime holds no {relative}.\nTo mend it: {REINSTALL}"
+        )
+    return path
+
+
+QUESTIONS = {
+    "--cmakedir": (cmake_dir, "directory of the CMake package"),
+    "--includedir": (include_dir, "directory of the C++ headers"),
+    "--libdir": (library_dir, "directory of libmusa_runtime.so"),
+    "--musa-home": (musa_home, "the MUSA SDK in use"),
+    "--version": (lambda: __version__, "version of musa_runtime"),
+    "--abi": (lambda: ABI, "ABI number that op packs are checked against"),
+}
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(
+        prog="python -m musa_runtime.config", description="Where the MUSA runtime is installed."
+    )
+    for option, (answer, text) in QUESTIONS.items():
+        parser.add_argument(option, dest="answers", action="append_const", const=answer, help=text)
+    answers = parser.parse_args(arguments).answers
+    if not answers:
+        parser.print_help(sys.stderr)
+        return 2
+    try:
+        for answer in answers:
+            print(answer())
+    except (LibraryLoadError, SdkNotFoundError) as error:
+        print(f"musa_runtime: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Devices: choosing, counting, describing and waiting for them. The names and meanings are torch.cuda's.
+
+Wherever a device is taken, it may be an int, a str ("musa", "musa:1"), a `torch.device`, or None for the
+current device.
+"""
+
+import os
+
+import torch
+
+from ._load import extension, load
+from .errors import InvalidDeviceError
+from .initialization import is_in_bad_fork, is_initialized, lazy_init
+
+
+def is_available():
+    """Whether at least one musa device is visible. Never raises, and creates no context."""
+    return device_count() > 0
+
+
+def device_count():
+    """Number of visible devices (see `MUSA_VISIBLE_DEVICES`); 0 where the runtime is not loaded. Never
+    raises."""
+    result = load()
+    return 0 if result.error is not None else result.extension.device_count()
+
+
+def init():
+    """Initialise the device now rather than at first use. Raises what
+    :func:`musa_runtime.initialization.lazy_init` raises."""
+    lazy_init()
+
+
+def device_index(device=None, allow_cpu=False):
+    """Index of a device, checked against the visible devices.
+
+    Args:
+        device (int, str, torch.device or None): None, `"musa"` and a negative int mean the current device.
+        allow_cpu (bool): answer -1 for a CPU device rather than raise.
+
+    Raises:
+        InvalidDeviceError: another device type, an unparsable string, or an index beyond the visible devices.
+        MusaError: the runtime is not loaded.
+    """
+    index = _requested_index(device, allow_cpu)
+    if index is None:
+        return current_device()
+    if index >= 0 and index >= (count := extension().device_count()):
+        raise InvalidDeviceError(_out_of_range(index, count))
+    return index
+
+
+def _requested_index(device, allow_cpu=False):
+    """The index that is asked for; None for the current device, -1 for a CPU device where that is allowed."""
+    if device is None:
+        return None
+    if isinstance(device, bool):
+        raise InvalidDeviceError(f"expected a musa device, but got the bool {device}")
+    if isinstance(device, int):
+        return device if device >= 0 else None
+    if isinstance(device, str):
+        try:
+            device = torch.device(device)
+        except RuntimeError as error:
+            raise InvalidDeviceError(f"{device!r} is not a device: {error}") from error
+    if not isinstance(device, torch.device):
+        raise InvalidDeviceError(
+            "expected an int, a str, a torch.device or None as musa device, "
+            f"but got {type(device).__name__}: {device!r}"
+        )
+    if device.type == "cpu" and allow_cpu:
+        return -1
+    if device.type not in ("musa", "privateuseone"):
+        raise InvalidDeviceError(f"expected a musa device, but got {str(device)!r}")
+    return device.index
+
+
+def _out_of_range(index, count):
+    visible = os.environ.get("MUSA_VISIBLE_DEVICES")
+    setting = "is not set" if visible is None else f"is {visible!r}"
+    valid = (
+        "no index is valid"
+        if count == 0
+        else "the only valid index is 0"
+        if count == 1
+        else f"valid are 0 to {count - 1}"
+    )
+    return (
+        f"musa device index {index} is out of range: {count} device(s) visible, {valid}.\n"
+        f"MUSA_VISIBLE_DEVICES {setting}; it selects and renumbers the devices a process sees.\n"
+        "To list them: python -m torch_musa doctor"
+    )
+
+
+def current_device():
+    """Index of the calling thread's current device."""
+    lazy_init()
+    return extension().current_device()
+
+
+def set_device(device):
+    """Make a device the calling thread's current one. A negative index does nothing. Prefer the
+    :class:`device` context."""
+    index = _requested_index(device)
+    if index is not None:
+        lazy_init()
+        extension().set_device(device_index(index))
+
+
+class device:
+    """Context manager that changes the current device. None and negative indices change nothing.
+
+    Args:
+        device (int, str, torch.device or None): the device to select.
+
+    Raises:
+        InvalidDeviceError: on entry, when there is no such device.
+    """
+
+    def __init__(self, device):
+        self.idx = _requested_index(device)
+        self.prev_idx = -1
+
+    def __enter__(self):
+        if self.idx is not None:
+            lazy_init()
+            self.prev_idx = extension().exchange_device(device_index(self.idx))
+
+    def __exit__(self, *exc_info):
+        if self.prev_idx >= 0:
+            extension().maybe_exchange_device(self.prev_idx)
+        return False
+
+
+class device_of(device):
+    """Context manager that selects the device of a tensor or storage; does nothing for one that is not on
+    musa."""
+
+    def __init__(self, obj):
+        super().__init__(obj.device if obj.device.type == "musa" else None)
+
+
+def synchronize(device=None):
+    """Wait until all work on all streams of a device is done."""
+    lazy_init()
+    extension().synchronize(device_index(device))
+
+
+def get_device_properties(device=None):
+    """What the SDK says of a device: `name major minor total_memory` (bytes) `multi_processor_count warp_size
+    is_integrated` ..."""
+    lazy_init()
+    return extension().get_device_properties(device_index(device))
+
+
+def get_device_name(device=None):
+    """Name of a device."""
+    return get_device_properties(device).name
+
+
+def get_device_capability(device=None):
+    """Compute capability as (major, minor); (2, 2) is architecture mp_22."""
+    properties = get_device_properties(device)
+    return properties.major, properties.minor
+
+
+def get_arch_list():
+    """Architectures of the visible devices, as `["mp_22", ...]`, sorted; empty where there is none."""
+    capabilities = {get_device_capability(index) for index in range(device_count())}
+    return [f"mp_{major}{minor}" for major, minor in sorted(capabilities)]
+
+
+def can_device_access_peer(device, peer_device):
+    """Whether a device can address another's memory directly."""
+    lazy_init()
+    return extension().can_device_access_peer(device_index(device), device_index(peer_device))
+
+
+def is_bf16_supported(including_emulation=True):
+    """Whether bfloat16 tensors work.
+
+    Args:
+        including_emulation (bool): True counts arithmetic in float32 with rounding, which every device can
+            do; False asks for bfloat16 units, which compute capability 2.2 and later have.
+    """
+    if not is_available():
+        return False
+    return including_emulation or get_device_capability() >= (2, 2)
+
+
+def get_amp_supported_dtype():
+    """The dtypes `torch.autocast("musa")` accepts."""
+    return [torch.float16, torch.bfloat16]
+
+
+__all__ = [
+    "can_device_access_peer",
+    "current_device",
+    "device",
+    "device_count",
+    "device_of",
+    "get_amp_supported_dtype",
+    "get_arch_list",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
+    "init",
+    "is_available",
+    "is_bf16_supported",
+    "is_in_bad_fork",
+    "is_initialized",
+    "set_device",
+    "synchronize",
+]

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Every error this project raises by name. A failing SDK call is `torch.AcceleratorError`, exhausted memory
+`torch.OutOfMemoryError`; what is here is all that goes wrong before, around and beside the SDK."""
+
+
+class MusaError(RuntimeError):
+    """Base of the named errors of torch_musa."""
+
+
+class SdkNotFoundError(MusaError):
+    """No MUSA SDK at any of the places that were looked at."""
+
+
+class TorchVersionError(MusaError):
+    """The installed torch is of another minor than the one the libraries were compiled for."""
+
+
+class BackendConflictError(MusaError):
+    """Another backend has taken PrivateUse1, the one device slot torch lends to out-of-tree backends."""
+
+
+class AbiMismatchError(MusaError):
+    """The Python files and the compiled library of musa_runtime come from different builds."""
+
+
+class LibraryLoadError(MusaError):
+    """A shared library is missing or the dynamic linker refused it."""
+
+
+class InvalidDeviceError(MusaError, ValueError):
+    """Not a musa device, or an index beyond the visible devices."""
+
+
+class ForkError(MusaError):
+    """The device was used in a process forked after the device had been initialised."""
+
+
+class UnknownOpError(MusaError, ValueError):
+    """No operator of that name is known to the op registry."""
+
+
+class UnknownProviderError(MusaError, ValueError):
+    """An op was pinned to a provider that no loaded pack offers."""
+
+
+class PackError(MusaError):
+    """An op pack could not be loaded."""
+
+
+class ContractVersionError(PackError):
+    """An op pack declares another version of the plugin contract, or none."""
+
+
+class DeferredCallError(MusaError):
+    """A call queued before the device was initialised failed when it was carried out."""

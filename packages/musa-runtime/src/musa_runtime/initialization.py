@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""First use of the device: packs, then the C++ side, then the calls that were queued before.
+
+`import torch` must touch no device, so everything that needs one begins with `lazy_init()`. torch's C++ calls
+it too, under the name `torch.musa._lazy_init`, before it makes the first musa tensor.
+
+Locking: `_lock` guards all module state below. It is taken with the GIL held and released while waiting, and
+is re-entrant because packs may use the device while they register.
+"""
+
+import os
+import threading
+
+from . import _load
+from .errors import DeferredCallError, ForkError
+
+_lock = threading.RLock()
+_initialized = False
+_initializing = False
+_pack_loader = None
+_queued = {}  # key -> call; a later call with an equal key replaces the earlier one
+_observers = []
+
+
+def is_initialized():
+    """Whether the device has been used in this process."""
+    return _initialized
+
+
+def is_in_bad_fork():
+    """Whether this process was forked from one that had used the device, and so cannot."""
+    result = _load._result
+    return result is not None and result.extension is not None and result.extension.is_in_bad_fork()
+
+
+def set_pack_loader(load_packs):
+    """Name the function that loads the op packs; it runs once, before the device is first used."""
+    global _pack_loader
+    _pack_loader = load_packs
+
+
+def on_change(observer):
+    """Call `observer(initialized: bool)` whenever the answer of :func:`is_initialized` changes."""
+    _observers.append(observer)
+
+
+def lazy_init():
+    """Make the device usable; immediate when it is.
+
+    Raises:
+        ForkError: in a process forked after the device was initialised.
+        MusaError: the recorded cause, when the runtime is not loaded.
+        torch.AcceleratorError: the SDK refuses, e.g. there is no device.
+    """
+    # The fork check comes first: the child inherits `_initialized`, and a device context does not survive a
+    # fork.
+    if is_in_bad_fork():
+        raise ForkError(
+            "the musa device cannot be used in a process forked after the device was initialised.\n"
+            "To mend it: use the 'spawn' start method (multiprocessing.set_start_method('spawn'), or "
+            "DataLoader(multiprocessing_context='spawn')), or fork before the first use of the device"
+        )
+    if not _initialized:
+        _initialize()
+
+
+def call_when_initialized(call, key):
+    """Run `call()` now if the device is initialised, else when it becomes so.
+
+    Args:
+        key (tuple): the function's name first. A queued call with an equal key is replaced, so that seeding
+            in a loop does not grow the queue.
+    """
+    with _lock:
+        if not _initialized:
+            _queued.pop(key, None)  # re-inserted at the end: the order of the last calls is what counts
+            _queued[key] = call
+            return
+    call()
+
+
+def _initialize():
+    global _initialized, _initializing
+    native = _load.extension()
+    with _lock:
+        if _initialized or _initializing:  # the latter: a pack or a queued call came back here on this thread
+            return
+        _initializing = True
+        try:
+            if _pack_loader is not None:
+                _pack_loader()
+            from . import ops
+
+            ops.check_environment()
+            native.init()
+            _run_queued()
+        finally:
+            _initializing = False
+        _initialized = True
+        os.register_at_fork(after_in_child=_forget_in_child)
+        _notify()
+
+
+def _run_queued():
+    while _queued:
+        key = next(iter(_queued))
+        call = _queued.pop(key)
+        try:
+            call()
+        except Exception as error:
+            raise DeferredCallError(
+                f"torch.musa.{key[0]}() was queued until the device was initialised, and failed now: {error}"
+            ) from error
+
+
+def _forget_in_child():
+    # Another thread may have held the lock at the fork; in the child nobody would ever release it.
+    global _lock, _initialized, _initializing
+    _lock = threading.RLock()
+    _initializing = False
+    if _initialized:
+        _initialized = False
+        _notify()
+
+
+def _notify():
+    for observer in _observers:
+        observer(_initialized)

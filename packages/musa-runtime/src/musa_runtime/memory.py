@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Device memory: statistics, limits, and raw allocation. The names and meanings are torch.cuda's; sizes are
+in bytes.
+
+Statistics come through torch's own accelerator interface, so `torch.accelerator.memory_stats` and this module
+cannot differ.
+"""
+
+import torch
+
+from . import device as _device
+from ._load import extension
+from .initialization import is_initialized, lazy_init
+
+
+def empty_cache():
+    """Give cached blocks that no tensor uses back to the device."""
+    if is_initialized():
+        torch._C._accelerator_emptyCache()
+
+
+def memory_stats(device=None):
+    """Allocator statistics of a device as a flat dict, e.g. `"allocated_bytes.all.current"`; empty before the
+    first use.
+
+    Keys are `<quantity>.<pool>.<metric>`: quantity `allocation, allocated_bytes, segment, reserved_bytes,
+    active, active_bytes, inactive_split, inactive_split_bytes, requested_bytes`; pool `all, large_pool,
+    small_pool`; metric `current, peak, allocated, freed`. Then plain counters such as `num_alloc_retries` and
+    `num_ooms`.
+    """
+    flat = {}
+    _flatten(flat, "", memory_stats_as_nested_dict(device))
+    return dict(sorted(flat.items()))
+
+
+def memory_stats_as_nested_dict(device=None):
+    """:func:`memory_stats` as nested dicts; empty before the first use of the device."""
+    if not is_initialized():
+        return {}
+    return torch._C._accelerator_getDeviceStats(_device.device_index(device))
+
+
+def _flatten(flat, prefix, value):
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            _flatten(flat, f"{prefix}.{key}" if prefix else str(key), inner)
+    else:
+        flat[prefix] = value
+
+
+def memory_allocated(device=None):
+    """Bytes held by tensors."""
+    return memory_stats(device).get("allocated_bytes.all.current", 0)
+
+
+def max_memory_allocated(device=None):
+    """Most bytes held by tensors since the start, or since :func:`reset_peak_memory_stats`."""
+    return memory_stats(device).get("allocated_bytes.all.peak", 0)
+
+
+def memory_reserved(device=None):
+    """Bytes the allocator holds of the device, in use or cached."""
+    return memory_stats(device).get("reserved_bytes.all.current", 0)
+
+
+def max_memory_reserved(device=None):
+    """Most bytes the allocator held since the start, or since :func:`reset_peak_memory_stats`."""
+    return memory_stats(device).get("reserved_bytes.all.peak", 0)
+
+
+def memory_cached(device=None):
+    """Older spelling of :func:`memory_reserved`."""
+    return memory_reserved(device)
+
+
+def max_memory_cached(device=None):
+    """Older spelling of :func:`max_memory_reserved`."""
+    return max_memory_reserved(device)
+
+
+def reset_peak_memory_stats(device=None):
+    """Let every peak start again from the present value."""
+    lazy_init()
+    torch._C._accelerator_resetPeakStats(_device.device_index(device))
+
+
+def reset_accumulated_memory_stats(device=None):
+    """Set the accumulated counts (`allocated`, `freed`, `num_alloc_retries`, `num_ooms`) to zero."""
+    lazy_init()
+    torch._C._accelerator_resetAccumulatedStats(_device.device_index(device))
+
+
+def reset_max_memory_allocated(device=None):
+    """Older spelling of :func:`reset_peak_memory_stats`; resets every peak."""
+    reset_peak_memory_stats(device)
+
+
+def reset_max_memory_cached(device=None):
+    """Older spelling of :func:`reset_peak_memory_stats`; resets every peak."""
+    reset_peak_memory_stats(device)
+
+
+def mem_get_info(device=None):
+    """(free, total) bytes of a device, as the driver counts them, over all processes."""
+    lazy_init()
+    return extension().mem_get_info(_device.device_index(device))
+
+
+def set_per_process_memory_fraction(fraction, device=None):
+    """Limit what the allocator takes of a device.
+
+    Args:
+        fraction (float): of the device's total memory, 0 to 1. Beyond it, allocation raises
+            `torch.OutOfMemoryError`.
+
+    Raises:
+        TypeError: not a number. ValueError: outside 0 to 1.
+    """
+    if isinstance(fraction, bool) or not isinstance(fraction, (int, float)):
+        raise TypeError(
+            f"the memory fraction must be a number from 0 to 1, not {type(fraction).__name__}: {fraction!r}"
+        )
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"the memory fraction must lie from 0 to 1, but got {fraction}")
+    lazy_init()
+    extension().set_per_process_memory_fraction(float(fraction), _device.device_index(device))
+
+
+def get_per_process_memory_fraction(device=None):
+    """The fraction set by :func:`set_per_process_memory_fraction`; 1.0 where none was."""
+    lazy_init()
+    return extension().get_per_process_memory_fraction(_device.device_index(device))
+
+
+def caching_allocator_alloc(size, device=None, stream=None):
+    """Allocate from the caching allocator, for libraries that handle memory themselves.
+
+    Args:
+        size (int): bytes.
+        device (int, str, torch.device or None): where.
+        stream (Stream or int, optional): the stream that will use the memory, or its `musaStream_t`; None is
+            the current one.
+
+    Returns:
+        int: the address; give it back with :func:`caching_allocator_delete`.
+    """
+    from . import streams
+
+    if size < 0:
+        raise ValueError(f"the size must be a number of bytes, 0 or more, but got {size}")
+    lazy_init()
+    index = _device.device_index(device)
+    if stream is None:
+        stream = streams.current_stream(index)
+    if isinstance(stream, torch.Stream):
+        stream = extension().stream_native_handle(stream.stream_id, stream.device_index)
+    if not isinstance(stream, int):
+        raise TypeError(
+            f"the stream must be a torch.musa.Stream, an int or None, but got {type(stream).__name__}"
+        )
+    with _device.device(index):
+        return extension().raw_alloc(size, stream)
+
+
+def caching_allocator_delete(mem_ptr):
+    """Give back memory from :func:`caching_allocator_alloc`."""
+    extension().raw_delete(mem_ptr)
+
+
+def get_allocator_backend():
+    """Name of the active allocator."""
+    return "native"
+
+
+_SUMMARY_ROWS = [
+    ("Allocated memory", "allocated_bytes", True),
+    ("Active memory", "active_bytes", True),
+    ("Requested memory", "requested_bytes", True),
+    ("Reserved memory", "reserved_bytes", True),
+    ("Non-releasable memory", "inactive_split_bytes", True),
+    ("Allocations", "allocation", False),
+    ("Active allocations", "active", False),
+    ("Reserved segments", "segment", False),
+    ("Non-releasable blocks", "inactive_split", False),
+]
+
+
+def memory_summary(device=None, abbreviated=False):
+    """A table of :func:`memory_stats` to print.
+
+    Args:
+        abbreviated (bool): only totals, without a row for each pool.
+    """
+    index = _device.device_index(device)
+    stats = memory_stats(index)
+    width = 78
+    trouble = f"out of memory: {stats.get('num_ooms', 0)}   retries: {stats.get('num_alloc_retries', 0)}"
+    lines = [
+        "=" * width,
+        f"torch.musa memory of device {index}: {get_allocator_backend()} allocator".center(width).rstrip(),
+        trouble.center(width).rstrip(),
+        "=" * width,
+        f"{'':<24}{'now':>12}{'peak':>12}{'allocated':>14}{'freed':>14}",
+        "-" * width,
+    ]
+    pools = ["all"] if abbreviated else ["all", "large_pool", "small_pool"]
+    for title, quantity, in_bytes in _SUMMARY_ROWS:
+        for pool in pools:
+            values = [
+                stats.get(f"{quantity}.{pool}.{metric}", 0)
+                for metric in ("current", "peak", "allocated", "freed")
+            ]
+            texts = [_readable(value) if in_bytes else str(value) for value in values]
+            label = title if pool == "all" else f"  of {pool.replace('_', ' ')}"
+            lines.append(f"{label:<24}{texts[0]:>12}{texts[1]:>12}{texts[2]:>14}{texts[3]:>14}")
+    lines.append("=" * width)
+    return "\n".join(lines)
+
+
+def _readable(size):
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(size) < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
+__all__ = [
+    "caching_allocator_alloc",
+    "caching_allocator_delete",
+    "empty_cache",
+    "get_allocator_backend",
+    "get_per_process_memory_fraction",
+    "max_memory_allocated",
+    "max_memory_cached",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_cached",
+    "memory_reserved",
+    "memory_stats",
+    "memory_stats_as_nested_dict",
+    "memory_summary",
+    "reset_accumulated_memory_stats",
+    "reset_max_memory_allocated",
+    "reset_max_memory_cached",
+    "reset_peak_memory_stats",
+    "set_per_process_memory_fraction",
+]

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Who serves which operator, why, and how to choose otherwise.
+
+Each operator has candidates: kernels of packs ("mudnn", "ported", ...) and torch's own CPU kernels ("native"
+in place on memory the host can address, "cpu" on copies). Policy puts them in order; the first that accepts
+the arguments runs.
+
+Operators are named `"aten::add.Tensor"`, `"add.Tensor"` or `torch.ops.aten.add.Tensor`; a default overload
+has no dot.
+"""
+
+import fnmatch
+import os
+
+from ._load import extension
+from .errors import UnknownOpError, UnknownProviderError
+from .initialization import lazy_init
+
+# They serve every operator, through torch's own kernels, and exist before any pack is loaded.
+GENERIC_PROVIDERS = ("native", "cpu")
+
+
+def op_name(op):
+    """The registry's spelling of an operator.
+
+    Args:
+        op (str, OpOverload or OpOverloadPacket): e.g. `"mm"`, `torch.ops.aten.add.Tensor`.
+    """
+    if not isinstance(op, str):
+        # An OpOverload carries `_schema`; a packet only its qualified name, which then means the default
+        # overload.
+        schema = getattr(op, "_schema", None)
+        if schema is not None:
+            return f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
+        qualified = getattr(op, "_qualified_op_name", None)
+        if qualified is None:
+            raise UnknownOpError(f"expected an operator or its name, but got {type(op).__name__}: {op!r}")
+        return qualified
+    name = op.removeprefix("torch.ops.")
+    if "::" not in name:
+        namespace, dot, rest = name.partition(".")
+        # "aten.add.Tensor" is how torch prints an overload; "add.Tensor" has no namespace.
+        name = f"aten::{rest}" if dot and namespace == "aten" else f"aten::{name}"
+    return name.removesuffix(".default")
+
+
+def table(pattern=None):
+    """Every operator with a candidate, sorted by name.
+
+    Args:
+        pattern (str, optional): shell-style, e.g. `"aten::*norm*"`; without a `*` it matches anywhere in the
+            name.
+
+    Returns:
+        list of dict: `op`, `provider` (the one that is installed), `candidates` (providers in order),
+        `calls`, `reason`.
+    """
+    lazy_init()
+    rows = sorted(extension().ops_table(), key=lambda row: row["op"])
+    if pattern is None:
+        return rows
+    wild = pattern if any(c in pattern for c in "*?[") else f"*{pattern}*"
+    return [row for row in rows if fnmatch.fnmatchcase(row["op"], wild)]
+
+
+def explain(op):
+    """Who serves an operator and why.
+
+    Returns:
+        dict: `op`, `provider`, `reason`, and `candidates`: a list of `{provider, conditional, calls, rank}`
+        in order.
+
+    Raises:
+        UnknownOpError: naming the closest operators that exist.
+    """
+    lazy_init()
+    name = op_name(op)
+    _check_op(name)
+    return extension().ops_explain(name)
+
+
+def providers():
+    """Names of the providers that can be asked for, as a list."""
+    lazy_init()
+    return _known_providers()
+
+
+def prefer(pattern, *providers):
+    """Serve operators by these providers first, in this order, from now on.
+
+    Args:
+        pattern (str or operator): an operator, or a shell-style pattern such as `"aten::*norm*"`, or `"*"`.
+        providers (str): as in :func:`providers`.
+
+    Returns:
+        Preference: leave it alone, or use it as a context manager to undo the preference at the end of the
+        block.
+
+    Raises:
+        UnknownProviderError: naming the providers there are.
+        UnknownOpError: nothing matches the pattern.
+    """
+    lazy_init()
+    if not providers:
+        raise UnknownProviderError(
+            f"prefer({pattern!r}) needs at least one provider; there are: {', '.join(_known_providers())}"
+        )
+    for provider in providers:
+        _check_provider(provider, f"prefer({pattern!r}, ...)")
+    name = pattern
+    if not isinstance(pattern, str) or not any(c in pattern for c in "*?["):
+        name = op_name(pattern)
+        _check_op(name)
+    preference = Preference(name, providers)
+    extension().ops_prefer(name, list(providers))
+    _preferences.append(preference)
+    return preference
+
+
+def reset():
+    """Forget every preference, and go back to the default policy and `TORCH_MUSA_OPS`."""
+    lazy_init()
+    _preferences.clear()
+    extension().ops_reset_policy()
+
+
+def set_fallback_mode(mode):
+    """What happens when an operator runs on a copy in host memory.
+
+    Args:
+        mode (str): `"allow"`, `"warn"` (once per operator, the default) or `"error"`. `TORCH_MUSA_FALLBACK`
+            sets it at start.
+    """
+    if mode not in ("allow", "warn", "error"):
+        raise ValueError(f"the fallback mode must be 'allow', 'warn' or 'error', but got {mode!r}")
+    lazy_init()
+    extension().set_fallback_mode(mode)
+
+
+def fallback_report():
+    """Operators that ran on copies in host memory: a list of `{op, count, bytes}`."""
+    lazy_init()
+    return extension().fallback_report()
+
+
+class Preference:
+    """A preference in force. As a context manager it ends with the block."""
+
+    def __init__(self, pattern, providers):
+        self.pattern = pattern
+        self.providers = providers
+
+    def __repr__(self):
+        return f"Preference({self.pattern!r}, {', '.join(map(repr, self.providers))})"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc_info):
+        if self not in _preferences:  # reset() was called inside the block
+            return
+        _preferences.remove(self)
+        # The registry knows no way to take one rule back: start from the environment's policy, then apply
+        # what remains.
+        extension().ops_reset_policy()
+        for preference in _preferences:
+            extension().ops_prefer(preference.pattern, list(preference.providers))
+
+
+_preferences = []
+
+
+def check_environment(environ=None):
+    """Check `TORCH_MUSA_OPS` against the loaded providers, before the C++ side reads it.
+
+    The variable is a list of providers, `"mudnn,native"`, or rules
+    `"aten::mm=ported;aten::*norm*=native,ported"`, or both.
+
+    Raises:
+        UnknownProviderError: naming the offending part and the providers there are.
+    """
+    specification = (os.environ if environ is None else environ).get("TORCH_MUSA_OPS", "")
+    for part in specification.split(";"):
+        rule = part.strip()
+        if not rule:
+            continue
+        pattern, equals, names = rule.rpartition("=")
+        if equals and not pattern.strip():
+            raise UnknownOpError(
+                f"TORCH_MUSA_OPS: {rule!r} names no operator before '='. Write e.g. 'aten::mm=native'"
+            )
+        for name in names.split(","):
+            _check_provider(name.strip(), f"TORCH_MUSA_OPS, in {rule!r}")
+
+
+def _known_providers():
+    known = list(extension().ops_providers())
+    return known + [name for name in GENERIC_PROVIDERS if name not in known]
+
+
+def _check_provider(name, where):
+    known = _known_providers()
+    if name not in known:
+        raise UnknownProviderError(
+            f"{where}: there is no provider {name!r}; there are: {', '.join(known)}.\n"
+            "A provider comes with an op pack: is its package installed, and did it load?\n"
+            "To see: python -m torch_musa packs"
+        )
+
+
+def _check_op(name):
+    if extension().ops_has(name):
+        return
+    from difflib import get_close_matches
+
+    names = [row["op"] for row in extension().ops_table()]
+    # Overloads first: whoever asks for "aten::add" most likely means one of them.
+    close = [other for other in names if other.startswith(f"{name}.")] or get_close_matches(
+        name, names, n=5, cutoff=0.6
+    )
+    hint = f" Did you mean {', '.join(close[:5])}?" if close else ""
+    raise UnknownOpError(
+        f"there is no operator {name!r} in the op registry.{hint}\nTo list them: python -m torch_musa ops"
+    )
+
+
+__all__ = [
+    "Preference",
+    "explain",
+    "fallback_report",
+    "prefer",
+    "providers",
+    "reset",
+    "set_fallback_mode",
+    "table",
+]

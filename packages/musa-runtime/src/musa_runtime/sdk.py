@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Where the MUSA SDK is: one answer, used at build time and at load time.
+
+`$MUSA_HOME` wins, and is final: a wrong `$MUSA_HOME` is an error, never a reason to look on silently. Then
+the default place of the vendor's installer, then the `musa_emulator` package.
+
+Also a script, for CMake, which runs before this package is installed: `python sdk.py` prints the home, or
+exits with 1. Hence standard library only, and no relative import.
+"""
+
+import os
+import sys
+
+DEFAULT_HOME = "/usr/local/musa"
+RUNTIME_LIBRARY = os.path.join("lib", "libmusart.so")
+
+
+class Sdk:
+    """The outcome of a search. `home` is None when there is no SDK, and `reason` then says why.
+
+    Attributes:
+        home (str or None): the directory that holds `include/`, `lib/` and `bin/`.
+        source (str or None): what named it: `"MUSA_HOME"`, `"/usr/local/musa"` or `"musa_emulator"`.
+        attempts (list of (str, str)): every place looked at, with what was found there.
+    """
+
+    def __init__(self, home, source, attempts):
+        self.home = home
+        self.source = source
+        self.attempts = attempts
+
+    def __repr__(self):
+        return f"Sdk(home={self.home!r}, source={self.source!r})"
+
+    @property
+    def runtime_library(self):
+        """Path of libmusart.so, or None."""
+        return os.path.join(self.home, RUNTIME_LIBRARY) if self.home else None
+
+    @property
+    def version(self):
+        """`musa_runtime.version` of the SDK's `version.json`, or None where the file does not say."""
+        if self.home is None:
+            return None
+        import json
+
+        try:
+            with open(os.path.join(self.home, "version.json"), encoding="utf-8") as file:
+                return json.load(file)["musa_runtime"]["version"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    @property
+    def reason(self):
+        """Why there is no SDK: every attempt, then the cures. None when there is one."""
+        if self.home is not None:
+            return None
+        lines = ["no MUSA SDK was found. Looked at:"]
+        lines += [f"  {place}: {finding}" for place, finding in self.attempts]
+        lines += [
+            "To mend it, do one of these:",
+            "  export MUSA_HOME=<directory of the MUSA SDK>    (a machine with a Moore Threads GPU)",
+            "  pip install torch-musa[emulator]                (any machine: the emulator runs on the CPU)",
+        ]
+        if self.attempts and self.attempts[0][0].startswith("$MUSA_HOME="):
+            lines.insert(
+                -2, "  unset MUSA_HOME                                 (to look at the other places)"
+            )
+        return "\n".join(lines)
+
+
+def resolve(environ=None):
+    """Find the SDK. Never raises.
+
+    Args:
+        environ (mapping, optional): read in place of `os.environ`.
+    """
+    environ = os.environ if environ is None else environ
+    attempts = []
+
+    chosen = environ.get("MUSA_HOME")
+    if chosen:
+        finding = _examine(chosen)
+        attempts.append((f"$MUSA_HOME={chosen}", finding))
+        return Sdk(chosen if finding == "found" else None, "MUSA_HOME", attempts)
+    attempts.append(("$MUSA_HOME", "not set"))
+
+    finding = _examine(DEFAULT_HOME)
+    attempts.append((DEFAULT_HOME, finding))
+    if finding == "found":
+        return Sdk(DEFAULT_HOME, DEFAULT_HOME, attempts)
+
+    homes = [os.path.join(directory, "sdk") for directory in _package_directories("musa_emulator")]
+    if not homes:
+        attempts.append(("package musa_emulator", "not installed"))
+    for home in homes:
+        finding = _examine(home)
+        attempts.append((home, finding))
+        if finding == "found":
+            return Sdk(home, "musa_emulator", attempts)
+    return Sdk(None, None, attempts)
+
+
+def _examine(home):
+    if not os.path.isdir(home):
+        return "no such directory"
+    if not os.path.exists(os.path.join(home, RUNTIME_LIBRARY)):
+        return f"has no {RUNTIME_LIBRARY}"
+    return "found"
+
+
+def _package_directories(name):
+    """Directories of an installed package, without importing it. An editable install has two: sources and
+    build."""
+    from importlib.util import find_spec
+
+    try:
+        spec = find_spec(name)
+    except (ImportError, ValueError):
+        return []
+    return list(spec.submodule_search_locations or ()) if spec else []
+
+
+def _main():
+    sdk = resolve()
+    if sdk.home is None:
+        print(f"musa_runtime: {sdk.reason}", file=sys.stderr)
+        return 1
+    print(sdk.home)
+    return 0
+
+
+if __name__ == "__main__":
+    # As a script, this file's directory comes first on the path and its random.py would shadow the standard
+    # library's.
+    sys.path.pop(0)
+    sys.exit(_main())

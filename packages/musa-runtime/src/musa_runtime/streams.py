@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Streams and events, as subclasses of torch's device-neutral ones (which is what the compiler and FSDP
+require)."""
+
+import ctypes
+
+import torch
+
+from . import device as _device
+from ._load import extension
+from .errors import InvalidDeviceError
+from .initialization import lazy_init
+
+
+class Stream(torch.Stream):
+    """An in-order queue of work on one device. As a context manager it becomes the current stream.
+
+    Args:
+        device (int, str, torch.device or None): where; None is the current device.
+        priority (int): lower numbers run first; see :meth:`priority_range`.
+    """
+
+    def __new__(cls, device=None, priority=0, **kwargs):
+        lazy_init()
+        if "stream_id" in kwargs:
+            return super().__new__(cls, priority=priority, **kwargs)
+        return super().__new__(cls, torch.device("musa", _device.device_index(device)), priority=priority)
+
+    @staticmethod
+    def priority_range():
+        """(least, greatest) priority; greater priority is the smaller number."""
+        lazy_init()
+        return extension().stream_priority_range()
+
+    @property
+    def musa_stream(self):
+        """The SDK's `musaStream_t`, as an int."""
+        return extension().stream_native_handle(self.stream_id, self.device_index)
+
+    @property
+    def _as_parameter_(self):
+        return ctypes.c_void_p(self.musa_stream)
+
+    def record_event(self, event=None):
+        """Record an event on this stream.
+
+        Args:
+            event (Event, optional): a new one is made where it is None.
+
+        Returns:
+            Event: the recorded event.
+        """
+        if event is None:
+            event = Event()
+        event.record(self)
+        return event
+
+    def wait_event(self, event):
+        """Make work enqueued from now on wait for an event. Returns at once."""
+        event.wait(self)
+
+    def wait_stream(self, stream):
+        """Make work enqueued from now on wait for all that another stream holds now. Returns at once."""
+        self.wait_event(stream.record_event())
+
+    def __eq__(self, other):
+        return isinstance(other, torch.Stream) and super().__eq__(other)
+
+    def __hash__(self):
+        return super().__hash__()
+
+    def __repr__(self):
+        return f"<torch.musa.Stream device={self.device} musa_stream={self.musa_stream:#x}>"
+
+
+class ExternalStream(Stream):
+    """A stream that another library made. That library keeps it alive and destroys it.
+
+    Args:
+        stream_ptr (int): the `musaStream_t`.
+        device (int, str, torch.device or None): the device it was made on.
+    """
+
+    def __new__(cls, stream_ptr, device=None, **kwargs):
+        lazy_init()
+        if "stream_id" in kwargs:
+            return super().__new__(cls, **kwargs)
+        return super().__new__(
+            cls, **_identity(extension().external_stream(stream_ptr, _device.device_index(device)))
+        )
+
+
+class Event(torch.Event):
+    """A mark in a stream that the host or other streams can wait for, and that can be timed.
+
+    Args:
+        enable_timing (bool): needed for :meth:`elapsed_time`.
+        blocking (bool): the host sleeps in :meth:`synchronize` rather than spins.
+        interprocess (bool): the event can be shared with another process; excludes `enable_timing`.
+    """
+
+    def __new__(cls, enable_timing=False, blocking=False, interprocess=False):
+        lazy_init()
+        return super().__new__(
+            cls,
+            torch.device("musa", _device.current_device()),
+            enable_timing=enable_timing,
+            blocking=blocking,
+            interprocess=interprocess,
+        )
+
+    def record(self, stream=None):
+        """Record on a stream; None is the current one."""
+        super().record(current_stream() if stream is None else stream)
+
+    def wait(self, stream=None):
+        """Make work enqueued from now on to a stream wait for this event; None is the current stream."""
+        super().wait(current_stream() if stream is None else stream)
+
+    def elapsed_time(self, end_event):
+        """Milliseconds between this event and a later one. Both need `enable_timing=True` and must be
+        done."""
+        return super().elapsed_time(end_event)
+
+    @property
+    def musa_event(self):
+        """The SDK's `musaEvent_t` as an int; 0 until first recorded."""
+        return self.event_id
+
+    @property
+    def _as_parameter_(self):
+        return ctypes.c_void_p(self.musa_event)
+
+    def __repr__(self):
+        return (
+            f"<torch.musa.Event {self.musa_event:#x}>"
+            if self.musa_event
+            else "<torch.musa.Event uninitialized>"
+        )
+
+
+class StreamContext:
+    """Context manager that makes a stream current, and its device too; None changes nothing."""
+
+    def __init__(self, stream):
+        self.stream = stream
+        self._before = None
+        self._before_on_target = None
+
+    def __enter__(self):
+        if self.stream is None:
+            return
+        before = current_stream()
+        # A stream of another device changes two things: that device's current stream, and the current device.
+        if self.stream.device_index != before.device_index:
+            self._before_on_target = current_stream(self.stream.device_index)
+        set_stream(self.stream)
+        self._before = before
+
+    def __exit__(self, *exc_info):
+        if self._before is None:
+            return
+        if self._before_on_target is not None:
+            set_stream(self._before_on_target)
+        set_stream(self._before)
+        self._before = self._before_on_target = None
+
+
+def stream(stream):
+    """:class:`StreamContext` for a stream; None changes nothing."""
+    return StreamContext(stream)
+
+
+def set_stream(stream):
+    """Make a stream current, and its device too. None does nothing. Prefer :func:`stream`."""
+    if stream is None:
+        return
+    if stream.device.type != "musa":
+        raise InvalidDeviceError(f"expected a stream of a musa device, but got one of {stream.device}")
+    _set_stream_by_id(stream.stream_id, stream.device_index, stream.device_type)
+
+
+def _set_stream_by_id(stream_id, device_index, device_type):
+    # The name and arguments are what dynamo calls when it restores a stream inside a compiled function.
+    lazy_init()
+    native = extension()
+    if native.current_device() != device_index:
+        native.set_device(device_index)
+    native.set_stream(stream_id, device_index)
+
+
+def current_stream(device=None):
+    """The stream that work on a device goes to."""
+    lazy_init()
+    return Stream(**_identity(extension().current_stream(_device.device_index(device))))
+
+
+def default_stream(device=None):
+    """The stream that is current until another is chosen."""
+    lazy_init()
+    return Stream(**_identity(extension().default_stream(_device.device_index(device))))
+
+
+def get_stream_from_external(data_ptr, device=None):
+    """:class:`ExternalStream` for a `musaStream_t` given as an int."""
+    return ExternalStream(data_ptr, device)
+
+
+def _identity(stream):
+    stream_id, device_index, device_type = stream
+    return {"stream_id": stream_id, "device_index": device_index, "device_type": device_type}
+
+
+__all__ = [
+    "Event",
+    "ExternalStream",
+    "Stream",
+    "StreamContext",
+    "current_stream",
+    "default_stream",
+    "get_stream_from_external",
+    "set_stream",
+    "stream",
+]

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Finding and loading op packs: collect, sort, check, import, register, each in isolation.
+
+pluggy's own entry-point loader has neither order nor isolation: the first pack that raises would take the
+others with it. Here each pack ends as a :class:`PackRecord`, loaded or with the cause why not. Packs load at
+the first use of the device.
+
+Environment: `TORCH_MUSA_DISABLE_PACKS` (names, comma-separated, or `all`), `TORCH_MUSA_STRICT=1` (the first
+failure is raised), `TORCH_MUSA_TRACE_PACKS=1` (every hook call on stderr).
+"""
+
+import os
+import sys
+import time
+from dataclasses import dataclass, field
+from importlib import metadata
+
+import pluggy
+
+from musa_runtime import hookspecs
+from musa_runtime._load import load
+from musa_runtime.errors import ContractVersionError, PackError
+
+
+@dataclass
+class PackRecord:
+    """What became of one pack.
+
+    Attributes:
+        name (str): of the entry point.
+        dist (str), version (str): the distribution that brings it.
+        status (str): `"found"` (not tried yet), `"loaded"`, `"disabled"`, `"incompatible"` (contract version)
+            or `"failed"`.
+        error (PackError or None): the cause, chained to the exception of the pack.
+        seconds (float): time spent on it.
+        providers (list of str): providers that its libraries added to the op registry.
+    """
+
+    name: str
+    dist: str
+    version: str
+    status: str = "found"
+    error: PackError | None = None
+    seconds: float = 0.0
+    providers: list[str] = field(default_factory=list)
+    plugin: object = None
+
+    @property
+    def ops(self):
+        """Number of operators the pack has a candidate for; 0 before it is loaded."""
+        extension = load().extension
+        if extension is None or not self.providers:
+            return 0
+        return sum(not set(self.providers).isdisjoint(row["candidates"]) for row in extension.ops_table())
+
+
+_manager = None
+_records = None
+
+
+def manager():
+    """The pluggy manager that knows the contract's hooks and the loaded packs."""
+    global _manager
+    if _manager is None:
+        _manager = pluggy.PluginManager(hookspecs.PROJECT)
+        _manager.add_hookspecs(hookspecs)
+        if os.environ.get("TORCH_MUSA_TRACE_PACKS") == "1":
+            _manager.add_hookcall_monitoring(_trace_before, _trace_after)
+    return _manager
+
+
+def records():
+    """The packs as loaded so far: a list of :class:`PackRecord`, empty before the first use of the device."""
+    return list(_records or ())
+
+
+def found():
+    """The installed packs as records with status `"found"`, from metadata alone: no code of a pack runs."""
+    return [record for record, _, _ in _discover()]
+
+
+def load_packs(strict=None):
+    """Load every installed pack, once; later calls return the same records.
+
+    Args:
+        strict (bool, optional): raise the first failure; None asks `TORCH_MUSA_STRICT`.
+
+    Raises:
+        PackError: the first failure, if strict.
+    """
+    global _records
+    if _records is None:
+        _records = []
+        for record, entry, contract in _discover():
+            _load_pack(record, entry, contract)
+            _records.append(record)
+    if os.environ.get("TORCH_MUSA_STRICT") == "1" if strict is None else strict:
+        for record in _records:
+            if record.error is not None:
+                raise record.error.with_traceback(None)
+    return records()
+
+
+def _discover():
+    entries = metadata.entry_points()
+    contracts = {entry.name: entry.value for entry in entries.select(group=hookspecs.CONTRACT_GROUP)}
+    packs = {}
+    for entry in entries.select(group=hookspecs.PLUGIN_GROUP):
+        # An editable install next to a stale one names a pack twice; the first is the one that `import`
+        # finds, too.
+        packs.setdefault(entry.name, entry)
+    for name, entry in sorted(packs.items()):
+        dist = entry.dist
+        record = PackRecord(name, dist.name if dist else "unknown", dist.version if dist else "unknown")
+        yield record, entry, contracts.get(name)
+
+
+def hook_results(name):
+    """Call one hook of every loaded pack, in isolation.
+
+    Returns:
+        list of (PackRecord, result, error): result is None where the pack has no such hook; error is the
+            exception it raised.
+    """
+    results = []
+    for record in records():
+        if record.status == "loaded":
+            try:
+                results.append((record, _call(record.plugin, name), None))
+            except Exception as error:  # noqa: BLE001 - returned to the caller
+                results.append((record, None, error))
+    return results
+
+
+def _load_pack(record, entry, contract):
+    start = time.perf_counter()
+    if _is_disabled(entry.name):
+        record.status = "disabled"
+    else:
+        try:
+            _check_contract(record, contract)
+            _import_and_register(record, entry)
+            record.status = "loaded"
+        except ContractVersionError as error:
+            record.status, record.error = "incompatible", error
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - kept in the record; a pack may even exit
+            _forget(record)
+            record.status, record.error = "failed", _describe(record, error)
+    record.seconds = time.perf_counter() - start
+
+
+def _is_disabled(name):
+    disabled = {part.strip() for part in os.environ.get("TORCH_MUSA_DISABLE_PACKS", "").split(",")}
+    return name in disabled or "all" in disabled
+
+
+def _check_contract(record, declared):
+    need = f"v{hookspecs.CONTRACT_VERSION}"
+    if declared == need:
+        return
+    have = (
+        f"contract {declared}"
+        if declared
+        else f"no entry point {record.name!r} in group {hookspecs.CONTRACT_GROUP!r}"
+    )
+    raise ContractVersionError(
+        f"{_title(record)} was written for another version of the plugin contract.\n"
+        f"  have: {have}\n"
+        f"  need: contract {need}\n"
+        f"To mend it: pip install --upgrade {record.dist}   (or, until then: {_disable(record)})"
+    )
+
+
+def _import_and_register(record, entry):
+    record.plugin = plugin = entry.load()
+    plugins = manager()
+    plugins.register(plugin, name=record.name)
+    plugins.check_pending()  # a misspelled hook is an error, not a hook that is never called
+    if not plugins.get_hookcallers(plugin):
+        raise PackError(
+            f"{entry.value} has no hook. Is each function marked with @musa_runtime.hookspecs.hookimpl?"
+        )
+
+    import torch
+
+    extension = load().extension
+    before = set(extension.ops_providers()) if extension else set()
+    for path in _call(plugin, "musa_libraries") or ():
+        torch.ops.load_library(os.fspath(path))
+    _call(plugin, "musa_register", musa=sys.modules["torch_musa.musa"])
+    if extension:
+        record.providers = sorted(set(extension.ops_providers()) - before)
+
+
+def _call(plugin, name, **arguments):
+    """Result of one plugin's hook, None where it has none."""
+    plugins = manager()
+    others = [other for other in plugins.get_plugins() if other is not plugin]
+    results = plugins.subset_hook_caller(name, others)(**arguments)
+    return results[0] if results else None
+
+
+def _forget(record):
+    if record.plugin is not None and manager().is_registered(record.plugin):
+        manager().unregister(record.plugin)
+    record.plugin = None
+
+
+def _describe(record, error):
+    described = PackError(
+        f"{_title(record)} could not be loaded: {type(error).__name__}: {error}\n"
+        "The other packs are not affected; its operators are served by the next provider.\n"
+        f"To mend it: pip install --force-reinstall --no-deps {record.dist}   "
+        f"(or, until then: {_disable(record)})"
+    )
+    described.__cause__ = error
+    return described
+
+
+def _title(record):
+    return f"op pack {record.name!r} ({record.dist} {record.version})"
+
+
+def _disable(record):
+    return f"export TORCH_MUSA_DISABLE_PACKS={record.name}"
+
+
+def _trace_before(hook_name, hook_impls, arguments):
+    for impl in hook_impls:
+        print(f"torch_musa packs: {impl.plugin_name}.{hook_name}({', '.join(arguments)})", file=sys.stderr)
+
+
+def _trace_after(outcome, hook_name, hook_impls, arguments):
+    if hook_impls:
+        told = f"raised {outcome.exception!r}" if outcome.exception else f"returned {outcome.get_result()!r}"
+        print(f"torch_musa packs: {hook_name} {told}", file=sys.stderr)

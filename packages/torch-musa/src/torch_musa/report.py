@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""What `packs`, `ops` and `env` print: first as plain data (which is also their JSON), then as text."""
+
+import os
+import platform
+from importlib import metadata
+
+import torch
+
+import musa_runtime
+from musa_runtime import ops as registry
+
+from . import plugins
+
+FAMILY = (
+    "torch-musa",
+    "musa-runtime",
+    "musa-emulator",
+    "musa-ops-mudnn",
+    "musa-ops-ported",
+    "musa-amp",
+    "musa-distributed",
+)
+SETTINGS = (
+    "MUSA_",
+    "TORCH_MUSA_",
+    "PYTORCH_MUSA_",
+    "PYTORCH_ALLOC_CONF",
+    "TORCH_DEVICE_BACKEND_AUTOLOAD",
+    "LD_LIBRARY_PATH",
+)
+
+
+def packs():
+    """Load the packs and say of each: name, dist, version, status, seconds, providers, ops, summary, error.
+
+    Where the runtime is not loaded, they are only found: their libraries could but fail.
+    """
+    records = plugins.found() if musa_runtime.load().error else plugins.load_packs(strict=False)
+    summaries = {
+        record.name: (info or {}).get("summary", "") if error is None else f"musa_pack_info raised {error!r}"
+        for record, info, error in plugins.hook_results("musa_pack_info")
+    }
+    return [
+        {
+            "name": record.name,
+            "dist": record.dist,
+            "version": record.version,
+            "status": record.status,
+            "seconds": round(record.seconds, 4),
+            "providers": record.providers,
+            "ops": record.ops,
+            "summary": summaries.get(record.name, ""),
+            "error": None if record.error is None else str(record.error),
+        }
+        for record in records
+    ]
+
+
+def render_packs(rows):
+    if not rows:
+        return (
+            "no op packs are installed; torch's own CPU kernels serve every operator.\n"
+            "To add some: pip install torch-musa[all]"
+        )
+    table = [("pack", "version", "status", "ops", "time", "summary")]
+    table += [
+        (
+            row["name"],
+            row["version"],
+            row["status"],
+            str(row["ops"]),
+            f"{row['seconds'] * 1e3:.1f} ms",
+            row["summary"],
+        )
+        for row in rows
+    ]
+    text = _columns(table)
+    for row in rows:
+        if row["error"]:
+            text += f"\n\n{row['name']}: " + row["error"].replace("\n", "\n  ")
+    return text
+
+
+def ops(pattern=None):
+    """Operators and who serves them: a list of `{op, provider, candidates, calls}`."""
+    return [
+        {key: row[key] for key in ("op", "provider", "candidates", "calls")}
+        for row in registry.table(pattern)
+    ]
+
+
+def render_ops(rows):
+    if not rows:
+        return "no operator matches"
+    table = [("operator", "served by", "candidates, in order", "calls")]
+    table += [(row["op"], row["provider"], ", ".join(row["candidates"]), str(row["calls"])) for row in rows]
+    served = {}
+    for row in rows:
+        served[row["provider"]] = served.get(row["provider"], 0) + 1
+    totals = ", ".join(f"{provider} {count}" for provider, count in sorted(served.items()))
+    return f"{_columns(table)}\n\n{len(rows)} operators: {totals}"
+
+
+def environment():
+    """Versions and settings as a dict of str to str, in the order to be read."""
+    result = musa_runtime.load()
+    facts = {
+        "python": f"{platform.python_version()} ({platform.machine()})",
+        "system": platform.platform(),
+        "torch": torch.__version__,
+    }
+    for dist in FAMILY:
+        try:
+            facts[dist] = metadata.version(dist)
+        except metadata.PackageNotFoundError:
+            facts[dist] = "not installed"
+    sdk = result.sdk
+    facts["MUSA SDK"] = (
+        f"{sdk.home} (from {sdk.source}, version {sdk.version or 'unknown'})"
+        if sdk and sdk.home
+        else "not found"
+    )
+    facts["runtime"] = f"{result.status}, in {result.seconds * 1e3:.1f} ms"
+    if result.error is not None:
+        facts["runtime error"] = str(result.error)
+    facts.update(_devices())
+    for name in sorted(os.environ):
+        if name.startswith(SETTINGS):
+            facts[f"${name}"] = os.environ[name]
+    for row in packs():
+        facts[f"pack {row['name']}"] = f"{row['version']} {row['status']}"
+    for record, lines, error in plugins.hook_results("musa_env_report"):
+        if error is not None:
+            facts[f"{record.name}: musa_env_report"] = f"raised {error!r}"
+        for key, value in (lines or {}).items():
+            facts[f"{record.name}: {key}"] = str(value)
+    return facts
+
+
+def _devices():
+    facts = {"devices": str(torch.musa.device_count())}
+    if not torch.musa.is_available():
+        return facts
+    try:
+        extension = musa_runtime.load().extension
+        facts["driver, runtime"] = f"{extension.driver_version()}, {extension.runtime_version()}"
+        for index in range(torch.musa.device_count()):
+            device = torch.musa.get_device_properties(index)
+            facts[f"device {index}"] = (
+                f"{device.name}, mp_{device.major}{device.minor}, {device.total_memory / 2**30:.1f} GiB, "
+                f"{device.multi_processor_count} multiprocessors, warp size {device.warp_size}, "
+                f"{'unified' if device.is_integrated else 'discrete'} memory"
+            )
+    except RuntimeError as error:  # a report must come out of a broken machine too
+        facts["device error"] = str(error)
+    return facts
+
+
+def render_environment(facts):
+    width = max(map(len, facts))
+    indent = "\n" + " " * (width + 2)
+    return "\n".join(f"{key:<{width}}  {value}".replace("\n", indent) for key, value in facts.items())
+
+
+def _columns(rows):
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
