@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include <ATen/musa/PinnedMemoryAllocator.h>
+
+#include <ATen/musa/MUSAEvent.h>
+#include <c10/core/DeviceType.h>
+
+#include <cstring>
+
+namespace at::musa {
+namespace {
+
+using c10::musa::MUSAStream;
+
+struct PinnedMemoryAllocatorImpl final : at::CachingHostAllocatorImpl<MUSAStream, MUSAEvent> {
+  void copy_data(void* dest, const void* src, std::size_t count) const override {
+    std::memcpy(dest, src, count);
+  }
+
+ private:
+  void allocate_host_memory(size_t size, void** ptr) override {
+    // Portable: page-locked for every device, whichever is current.
+    musaError_t error = musaHostAlloc(ptr, size, musaHostAllocPortable);
+    if (error == musaErrorMemoryAllocation) {
+      C10_MUSA_CLEAR_ERROR();
+      empty_cache();
+      error = musaHostAlloc(ptr, size, musaHostAllocPortable);
+      if (error == musaErrorMemoryAllocation) {
+        C10_MUSA_CLEAR_ERROR();
+        TORCH_CHECK_WITH(
+            OutOfMemoryError, false, "Out of page-locked host memory: ", size, " bytes were asked for.\n",
+            "Likely causes: the host has no memory left, or the limit on locked memory is too low.\n",
+            "Cure: pin fewer tensors (DataLoader: lower prefetch_factor or pin_memory=False), or raise 'ulimit -l'.");
+      }
+    }
+    C10_MUSA_CHECK(error);
+  }
+
+  // Called with torch's locks held and its books half done: must not throw.
+  void free_block(at::HostBlock<MUSAStream>* block) override {
+    const musaError_t error = musaFreeHost(block->ptr_);
+    if (error == musaErrorMusartUnloading) {
+      C10_MUSA_CLEAR_ERROR(); // process exit: the SDK has released it
+      return;
+    }
+    C10_MUSA_CHECK_WARN(error);
+  }
+
+  // Called from the deleter of a tensor: must not throw. Each use must yield one event, or the block would never be
+  // reused.
+  void record_stream(std::optional<std::vector<MUSAEvent>>& events, MUSAStream stream) override {
+    MUSAEvent event;
+    try {
+      event.record(stream);
+    } catch (const c10::Error& error) {
+      C10_MUSA_IGNORE_ERROR(musaStreamSynchronize(stream.stream()));
+      event = MUSAEvent(); // never recorded, so it counts as finished
+      TORCH_WARN("Waited for ", stream.unwrap(), " to free page-locked memory: ", error.what());
+    }
+    events->push_back(std::move(event));
+  }
+
+  bool query_event(MUSAEvent& event) override {
+    return event.query();
+  }
+
+  MUSAStream get_current_stream() const override {
+    return c10::musa::getCurrentMUSAStream();
+  }
+
+  bool stream_is_capturing(MUSAStream stream) const override {
+    musaStreamCaptureStatus status = musaStreamCaptureStatusNone;
+    C10_MUSA_CHECK(musaStreamIsCapturing(stream.stream(), &status));
+    return status != musaStreamCaptureStatusNone;
+  }
+};
+
+void delete_pinned(void* context);
+
+struct PinnedMemoryAllocator final : at::CachingHostAllocatorInterface<PinnedMemoryAllocatorImpl, &delete_pinned> {};
+
+PinnedMemoryAllocator& instance() {
+  // Leaked: pinned tensors are freed until the very end of the process, after static destructors.
+  static auto& allocator = *new PinnedMemoryAllocator();
+  return allocator;
+}
+
+void delete_pinned(void* context) {
+  instance().free(context);
+}
+
+[[maybe_unused]] const bool registered = [] {
+  at::setHostAllocator(at::kPrivateUse1, &instance());
+  return true;
+}();
+
+} // namespace
+
+at::HostAllocator* getPinnedMemoryAllocator() {
+  return &instance();
+}
+
+bool isPinnedPtr(const void* data) {
+  if (data == nullptr || c10::musa::device_count() == 0) {
+    return false;
+  }
+  musaPointerAttributes attributes{};
+  const musaError_t error = musaPointerGetAttributes(&attributes, data);
+  if (error == musaErrorInvalidValue) {
+    // How some SDK versions answer for memory they do not know; others succeed with the type Unregistered.
+    C10_MUSA_CLEAR_ERROR();
+    return false;
+  }
+  C10_MUSA_CHECK(error);
+  return attributes.type == musaMemoryTypeHost;
+}
+
+} // namespace at::musa
