@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """Train a small convolutional network on handwritten digits on a MUSA device.
 
-The 1797 images (8 x 8 pixels, scans of real handwriting) come with scikit-learn, so nothing is downloaded. The
-program leaves a plot, a checkpoint and its figures in --out.
+The 1797 images (8 x 8 pixels, scans of real handwriting) come with scikit-learn, so nothing is downloaded.
+The program leaves a plot, a checkpoint and its figures in --out.
 
 python examples/train_digits.py --device musa --epochs 15 --out digits
 """
