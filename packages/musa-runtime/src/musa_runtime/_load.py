@@ -181,8 +181,8 @@ def _check_slot(torch):
     if owner not in ("privateuseone", "musa"):
         raise BackendConflictError(
             f"the backend {owner!r} has taken PrivateUse1, the device that torch lends to one backend a process.\n"
-            f"To mend it: uninstall one of the two backends, or set TORCH_DEVICE_BACKEND_AUTOLOAD=0 and "
-            f"import the one that is wanted"
+            "To mend it: uninstall one of the two, or set TORCH_DEVICE_BACKEND_AUTOLOAD=0 and "
+            "import the one that is wanted"
         )
 
 

@@ -29,28 +29,24 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @hookspec
 def musa_pack_info():
-    """What the pack is: a dict with `summary` (one line) and whatever else `python -m torch_musa packs` shall
-    show."""
+    """What the pack is: a dict whose `summary` is one line for `python -m torch_musa packs`."""
 
 
 @hookspec
 def musa_libraries():
-    """Paths of shared libraries to load, in order; their static initialisers register the pack's
-    candidates."""
+    """Paths of shared libraries to load, in order; loading them registers the pack's candidates."""
 
 
 @hookspec
 def musa_register(musa):
-    """Register what is written in Python, once, after the libraries are loaded; `musa` is the module
-    `torch.musa`."""
+    """Register what is written in Python, after the libraries; `musa` is the module `torch.musa`."""
 
 
 @hookspec
 def musa_doctor_checks():
-    """Further checks of `python -m torch_musa doctor`: (title, function) pairs; a function returns a detail
-    or raises."""
+    """Further checks for `doctor`: (title, function) pairs; a function returns a detail or raises."""
 
 
 @hookspec
 def musa_env_report():
-    """Further lines of `python -m torch_musa env`: a dict of str to str, e.g. the version of a library."""
+    """Further lines for `env`: a dict of str to str, e.g. the version of a library."""

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""An installation of musa_runtime whose libraries are empty shells, so that each can be broken on its own.
+
+It holds the real Python files, libraries of a few lines compiled on the spot, a `_C` written in Python, and a
+`torch` of three lines; a process on it starts in a fraction of a second.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import musa_runtime
+
+SOURCES = Path(musa_runtime.__file__).parent
+
+RUNTIME = "int musa_runtime_abi(void) { return %d; }"
+SUBSTITUTE = """
+#include <stdio.h>
+void musa_runtime_set_unavailable_reason(const char* reason) { printf("told: %s\\n", reason); fflush(stdout); }
+"""
+SDK = "int musaGetDeviceCount(int* count) { *count = 2; return 0; }"
+
+TORCH = """
+__version__ = {version!r}
+class _C:
+    _get_privateuse1_backend_name = staticmethod(lambda: {slot!r})
+"""
+
+EXTENSION = """
+from types import SimpleNamespace
+calls = []
+bad_fork = False
+def init(): calls.append("init")
+def is_in_bad_fork(): return bad_fork
+def device_count(): return 2
+def current_device(): return 0
+def ops_providers(): return ["demo"]
+def ops_table(): return [
+    {"op": name, "provider": "native", "candidates": ["native", "cpu"], "calls": 0, "reason": "policy"}
+    for name in ("aten::mm", "aten::add.Tensor", "aten::add.Scalar", "aten::relu")]
+def ops_has(op): return any(row["op"] == op for row in ops_table())
+def ops_explain(op): return {"op": op, "provider": "native", "reason": "policy", "candidates": []}
+def ops_prefer(pattern, providers): calls.append(("prefer", pattern, providers))
+def ops_reset_policy(): calls.append("reset")
+def default_generator(index):
+    return SimpleNamespace(manual_seed=lambda seed: calls.append(("seed", index, seed)))
+"""
+
+
+class StubRuntime:
+    """A directory to put on `PYTHONPATH`, and an SDK home beside it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.site = directory / "site"
+        self.package = self.site / "musa_runtime"
+        self.home = directory / "sdk"
+        self.environment = {"MUSA_HOME": str(self.home)}
+        shutil.copytree(
+            SOURCES, self.package, ignore=shutil.ignore_patterns("*.so", "__pycache__", "lib", "include")
+        )
+        self.compile("musa_runtime/lib/libmusa_runtime.so", RUNTIME % musa_runtime.ABI)
+        self.compile("musa_runtime/lib/libmusa_unavailable.so", SUBSTITUTE)
+        self.compile(self.home / "lib/libmusart.so", SDK)
+        self.write("musa_runtime/_C.py", EXTENSION)
+        self.write_torch()
+
+    def write(self, relative: str, text: str) -> None:
+        path = self.site / relative
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+
+    def write_torch(
+        self, version: str = f"{musa_runtime.TORCH_MINOR}.0", slot: str = "privateuseone"
+    ) -> None:
+        self.write("torch.py", TORCH.format(version=version, slot=slot))
+
+    def compile(self, relative: str | Path, source: str) -> None:
+        path = self.site / relative
+        path.parent.mkdir(parents=True, exist_ok=True)
+        command = [os.environ.get("CC", "cc"), "-shared", "-fPIC", "-x", "c", "-o", str(path), "-"]
+        subprocess.run(command, input=source, text=True, check=True, capture_output=True)
+
+    def run(self, code: str, **environment: str) -> subprocess.CompletedProcess:
+        """Run code in a new interpreter that sees this installation before any other."""
+        variables = {
+            **{
+                name: value
+                for name, value in os.environ.items()
+                if not name.startswith(("MUSA_", "TORCH_MUSA_"))
+            },
+            **self.environment,
+            **environment,
+            # -S below keeps site-packages out, and with it the finders of editable installs.
+            "PYTHONPATH": str(self.site),
+        }
+        return subprocess.run(
+            [sys.executable, "-S", "-c", textwrap.dedent(code)],
+            env=variables,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    def load(self, **environment: str) -> dict:
+        """What `musa_runtime.load()` reports, and what the substitute library printed."""
+        done = self.run(REPORT, **environment)
+        assert done.returncode == 0, done.stderr
+        told, _, report = done.stdout.rpartition("REPORT ")
+        return {**json.loads(report), "told": told}
+
+
+REPORT = """
+import json
+import musa_runtime
+result = musa_runtime.load()
+assert musa_runtime.load() is result
+cause = result.error.__cause__ if result.error else None
+print("REPORT " + json.dumps({
+    "status": result.status,
+    "error": type(result.error).__name__,
+    "reason": result.reason,
+    "cause": type(cause).__name__,
+    "attempts": result.attempts,
+    "extension": result.extension is not None,
+}))
+"""

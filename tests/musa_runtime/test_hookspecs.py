@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The plugin contract is what its documentation says: adding or changing a hook without saying so fails here."""
+
+import inspect
+from pathlib import Path
+
+import pluggy
+import pytest
+
+from musa_runtime import hookspecs
+
+README = Path(__file__).parents[2] / "packages" / "musa-runtime" / "README.md"
+
+# Version 1 of the contract. A hook that changes its arguments or goes away needs a new CONTRACT_VERSION.
+CONTRACT = {
+    1: {
+        "musa_pack_info": (),
+        "musa_libraries": (),
+        "musa_register": ("musa",),
+        "musa_doctor_checks": (),
+        "musa_env_report": (),
+    }
+}
+
+
+def hooks():
+    marker = hookspecs.PROJECT + "_spec"
+    return {
+        name: value for name, value in vars(hookspecs).items() if getattr(value, marker, None) is not None
+    }
+
+
+def drift(specifications, contract):
+    """How hooks differ from a contract, as a list of complaints."""
+    found = {name: tuple(inspect.signature(hook).parameters) for name, hook in specifications.items()}
+    return [
+        f"{name}: {found.get(name, 'no such hook')} is not {contract.get(name, 'in the contract')}"
+        for name in sorted(found.keys() | contract.keys())
+        if found.get(name) != contract.get(name)
+    ]
+
+
+def undocumented(specifications, text):
+    """Names of hooks that a text does not explain with their own sentence."""
+    rows = {}
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 2 and cells[0].startswith("`musa_"):
+            rows[cells[0].strip("`").partition("(")[0]] = cells[1]
+    return [name for name in specifications if len(rows.get(name, "")) < 20]
+
+
+def test_the_hooks_are_those_of_the_declared_version():
+    assert drift(hooks(), CONTRACT[hookspecs.CONTRACT_VERSION]) == []
+
+
+def test_drift_is_noticed():
+    def musa_register(musa, level):
+        """Changed."""
+
+    changed = {**hooks(), "musa_register": musa_register, "musa_new": lambda: None}
+    del changed["musa_libraries"]
+    names = [complaint.partition(":")[0] for complaint in drift(changed, CONTRACT[1])]
+    assert names == ["musa_libraries", "musa_new", "musa_register"]
+
+
+@pytest.mark.parametrize("name", sorted(hooks()))
+def test_each_hook_has_the_prefix_and_one_line_of_documentation(name):
+    assert name.startswith("musa_")
+    documentation = inspect.getdoc(hooks()[name])
+    assert documentation and "\n" not in documentation
+
+
+def test_the_readme_explains_each_hook():
+    assert undocumented(hooks(), README.read_text()) == []
+
+
+def test_an_unexplained_hook_is_noticed():
+    assert undocumented(["musa_register"], "| `musa_pack_info()` | what the pack is, in one line |") == [
+        "musa_register"
+    ]
+
+
+def test_pluggy_accepts_the_specifications():
+    manager = pluggy.PluginManager(hookspecs.PROJECT)
+    manager.add_hookspecs(hookspecs)
+    assert all(hasattr(manager.hook, name) for name in hooks())

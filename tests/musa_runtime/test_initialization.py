@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""First use of the device: order, once only, queued calls, forks, threads. On a runtime of shells."""
+
+import pytest
+
+from tests.harness.stub_runtime import StubRuntime
+
+
+@pytest.fixture(scope="module")
+def stub(tmp_path_factory):
+    return StubRuntime(tmp_path_factory.mktemp("stub"))
+
+
+def run(stub, code, **environment):
+    header = "from musa_runtime import initialization, load, errors, ops\nfrom musa_runtime._load import extension\n"
+    done = stub.run(header + code, **environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.splitlines()
+
+
+def test_packs_then_device_then_queued_calls_each_once(stub):
+    code = """
+C = extension()
+initialization.set_pack_loader(lambda: C.calls.append("packs"))
+initialization.call_when_initialized(lambda: C.calls.append("seed"), ("seed",))
+assert C.calls == [] and not initialization.is_initialized()
+initialization.lazy_init(); initialization.lazy_init()
+print(C.calls, initialization.is_initialized())
+initialization.call_when_initialized(lambda: C.calls.append("later"), ("seed",))
+print(C.calls[-1])
+"""
+    assert run(stub, code) == ["['packs', 'init', 'seed'] True", "later"]
+
+
+def test_an_equal_key_replaces_the_queued_call_and_the_last_order_counts(stub):
+    code = """
+seen = []
+for value in range(1000):
+    initialization.call_when_initialized(lambda value=value: seen.append(value), ("seed",))
+    initialization.call_when_initialized(lambda: seen.append("state"), ("state",))
+initialization.call_when_initialized(lambda: seen.append("last"), ("seed",))
+assert len(initialization._queued) == 2
+initialization.lazy_init()
+print(seen)
+"""
+    assert run(stub, code) == ["['state', 'last']"]
+
+
+def test_observers_learn_of_the_change(stub):
+    code = "initialization.on_change(print); initialization.lazy_init(); initialization.lazy_init()"
+    assert run(stub, code) == ["True"]
+
+
+def test_a_pack_may_use_the_device_while_it_loads(stub):
+    code = """
+initialization.set_pack_loader(initialization.lazy_init)
+initialization.lazy_init()
+print(extension().calls)
+"""
+    assert run(stub, code) == ["['init']"]
+
+
+def test_after_a_failure_the_next_use_tries_again(stub):
+    code = """
+C = extension()
+good = C.init
+def broken(): raise RuntimeError("no device today")
+C.init = broken
+for _ in range(2):
+    try: initialization.lazy_init()
+    except RuntimeError as error: print(error, initialization.is_initialized())
+C.init = good
+initialization.lazy_init()
+print(initialization.is_initialized())
+"""
+    assert run(stub, code) == ["no device today False", "no device today False", "True"]
+
+
+def test_a_queued_call_that_fails_is_named_and_does_not_block_the_device(stub):
+    code = """
+def broken(): raise ValueError("bad state")
+initialization.call_when_initialized(broken, ("set_rng_state", 0))
+try: initialization.lazy_init()
+except errors.DeferredCallError as error: print(str(error), type(error.__cause__).__name__)
+initialization.lazy_init()
+print(initialization.is_initialized())
+"""
+    first, second = run(stub, code)
+    assert "torch.musa.set_rng_state()" in first and "bad state" in first and first.endswith("ValueError")
+    assert second == "True"
+
+
+def test_the_fork_check_comes_before_everything(stub):
+    code = """
+initialization.lazy_init()
+extension().bad_fork = True
+try: initialization.lazy_init()
+except errors.ForkError as error: print("spawn" in str(error), isinstance(error, RuntimeError))
+"""
+    assert run(stub, code) == ["True True"]
+
+
+def test_a_forked_child_is_not_initialised_even_if_the_lock_was_held(stub):
+    code = """
+import os, threading
+initialization.on_change(lambda value: print("changed", value, flush=True))
+initialization.lazy_init()
+held, done = threading.Event(), threading.Event()
+def hold():
+    with initialization._lock:
+        held.set(); done.wait()
+thread = threading.Thread(target=hold); thread.start(); held.wait()
+child = os.fork()
+if child == 0:
+    with initialization._lock:  # would block for ever on the inherited lock
+        print(initialization.is_initialized(), flush=True)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+done.set(); thread.join()
+print(initialization.is_initialized())
+"""
+    assert run(stub, code) == ["changed True", "changed False", "False", "True"]
+
+
+def test_threads_initialise_once(stub):
+    code = """
+import threading, time
+C = extension()
+def slow(): time.sleep(0.05); C.calls.append("init")
+C.init = slow
+threads = [threading.Thread(target=initialization.lazy_init) for _ in range(8)]
+[t.start() for t in threads]; [t.join() for t in threads]
+print(C.calls)
+"""
+    assert run(stub, code) == ["['init']"]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["native,cpu", "demo", "aten::mm=demo", "aten::mm=demo, native;aten::*norm*=cpu; native", "", " ; "],
+)
+def test_known_providers_in_the_environment_are_accepted(stub, setting):
+    code = "initialization.lazy_init(); print(initialization.is_initialized())"
+    assert run(stub, code, TORCH_MUSA_OPS=setting) == ["True"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "part"),
+    [
+        ("mudnm,native", "'mudnm,native'"),
+        ("native;aten::mm=portd", "'aten::mm=portd'"),
+        ("aten::mm=", "'aten::mm='"),
+    ],
+)
+def test_an_unknown_provider_in_the_environment_is_named_until_it_is_mended(stub, setting, part):
+    code = """
+import os
+for _ in range(2):
+    try: initialization.lazy_init()
+    except errors.UnknownProviderError as error: print(str(error).replace(chr(10), " "), extension().calls)
+os.environ["TORCH_MUSA_OPS"] = "native"
+initialization.lazy_init()
+print("mended")
+"""
+    first, second, last = run(stub, code, TORCH_MUSA_OPS=setting)
+    assert first == second
+    assert f"TORCH_MUSA_OPS, in {part}" in first
+    assert "there are: demo, native, cpu" in first
+    assert first.endswith("[]")  # the device was not touched
+    assert last == "mended"
+
+
+def test_a_rule_without_an_operator_is_refused(stub):
+    code = """
+try: initialization.lazy_init()
+except errors.UnknownOpError as error: print(error)
+"""
+    assert "'=native' names no operator" in run(stub, code, TORCH_MUSA_OPS="=native")[0]
+
+
+def test_prefer_checks_names_and_is_undone_by_its_block(stub):
+    code = """
+C = extension()
+ops.prefer("mm", "cpu")
+with ops.prefer("aten::*", "demo", "native"):
+    pass
+print(C.calls[1:])
+for arguments in (("aten::mm", "mudnn"), ("aten::mm",)):
+    try: ops.prefer(*arguments)
+    except errors.UnknownProviderError as error: print("demo, native, cpu" in str(error))
+"""
+    expected = [("prefer", "aten::mm", ["cpu"]), ("prefer", "aten::*", ["demo", "native"]), "reset"]
+    expected.append(("prefer", "aten::mm", ["cpu"]))
+    assert run(stub, code) == [str(expected), "True", "True"]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("aten::mn", "aten::mm"), ("aten::add", "aten::add.Tensor, aten::add.Scalar"), ("rellu", "aten::relu")],
+)
+def test_an_unknown_operator_is_answered_with_the_closest(stub, name, hint):
+    code = f"""
+for ask in (ops.explain, lambda op: ops.prefer(op, "native")):
+    try: ask({name!r})
+    except errors.UnknownOpError as error: print({hint!r} in str(error))
+"""
+    assert run(stub, code) == ["True", "True"]
+
+
+def test_operator_names_are_taken_in_every_spelling(stub):
+    code = """
+class Schema: name, overload_name = "aten::add", "Tensor"
+class Overload: _schema = Schema
+class Packet: _qualified_op_name = "aten::mm"
+for op in ("mm", "aten::mm", "aten.mm.default", "torch.ops.aten.add.Tensor", "add.Tensor", Overload(), Packet()):
+    print(ops.op_name(op))
+"""
+    assert run(stub, code) == ["aten::mm"] * 3 + ["aten::add.Tensor"] * 3 + ["aten::mm"]
+
+
+def test_without_a_runtime_first_use_raises_the_cause_and_seeding_is_free(stub):
+    code = """
+initialization.call_when_initialized(print, ("manual_seed",))
+for _ in range(2):
+    try: initialization.lazy_init()
+    except errors.SdkNotFoundError as error: print("pip install torch-musa[emulator]" in str(error))
+print(initialization.is_initialized(), initialization.is_in_bad_fork())
+"""
+    assert run(stub, code, MUSA_HOME="/nonexistent/musa")[-3:] == ["True", "True", "False False"]

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Loading the libraries: each thing that can be wrong is recorded with its cause, and nothing raises."""
+
+import pytest
+
+import musa_runtime
+from tests.harness.stub_runtime import RUNTIME, StubRuntime
+
+OTHER_MINOR = "2.12.1"
+
+
+@pytest.fixture
+def stub(tmp_path):
+    return StubRuntime(tmp_path)
+
+
+def steps(report):
+    return {step.rpartition("/")[2]: outcome for step, outcome in report["attempts"]}
+
+
+def test_everything_in_place_loads(stub):
+    report = stub.load()
+    assert report["status"] == "loaded", report
+    assert report["reason"] is None
+    assert report["extension"]
+    assert set(steps(report).values()) == {"ok"}
+    assert report["told"] == ""
+
+
+def test_importing_the_package_imports_nothing_heavy(stub):
+    done = stub.run(
+        """
+        import sys
+        before = set(sys.modules)
+        import musa_runtime
+        print(sorted(set(sys.modules) - before))
+        """
+    )
+    assert done.stdout == "['musa_runtime']\n", done.stderr
+
+
+def test_loading_imports_neither_pluggy_nor_metadata(stub):
+    done = stub.run(
+        """
+        import sys
+        import musa_runtime
+        assert musa_runtime.load().status == "loaded"
+        print([name for name in ("pluggy", "importlib.metadata", "subprocess", "pathlib", "json") if name in sys.modules])
+        """
+    )
+    assert done.stdout == "[]\n", done.stdout + done.stderr
+
+
+def test_missing_sdk_names_the_place_and_loads_the_substitute(stub):
+    report = stub.load(MUSA_HOME="/nonexistent/musa")
+    assert (report["status"], report["error"]) == ("unavailable", "SdkNotFoundError")
+    assert "/nonexistent/musa: no such directory" in report["reason"]
+    assert report["told"].strip() == f"told: {report['reason']}"
+
+
+def test_another_torch_minor_is_refused_before_any_library_is_loaded(stub):
+    stub.write_torch(version=OTHER_MINOR)
+    report = stub.load()
+    assert (report["status"], report["error"]) == ("absent", "TorchVersionError")
+    assert f"have: torch {OTHER_MINOR}" in report["reason"]
+    assert f"need: torch {musa_runtime.TORCH_MINOR}.*" in report["reason"]
+    assert "pip install" in report["reason"]
+    assert report["attempts"] == []
+    assert report["told"] == ""
+
+
+@pytest.mark.parametrize("version", ["2.13.0+cpu", "2.13.1", "2.13.0a0+git123"])
+def test_builds_of_the_right_minor_are_accepted(stub, version):
+    stub.write_torch(version=version)
+    assert stub.load()["status"] == "loaded"
+
+
+def test_a_torch_with_the_minor_as_prefix_only_is_refused(stub):
+    stub.write_torch(version="2.130.0")
+    assert stub.load()["error"] == "TorchVersionError"
+
+
+def test_another_backend_in_the_slot_is_left_alone(stub):
+    stub.write_torch(slot="openreg")
+    report = stub.load()
+    assert (report["status"], report["error"]) == ("absent", "BackendConflictError")
+    assert "'openreg'" in report["reason"]
+    assert report["told"] == ""
+
+
+@pytest.mark.parametrize("library", ["libmusart.so", "libmusa_runtime.so"])
+def test_a_library_that_fails_to_load_is_reported_with_the_linkers_words(stub, library):
+    path = stub.home / "lib" / library if library == "libmusart.so" else stub.package / "lib" / library
+    path.write_bytes(b"this is not a library")
+    report = stub.load()
+    assert (report["status"], report["error"], report["cause"]) == (
+        "unavailable",
+        "LibraryLoadError",
+        "OSError",
+    )
+    assert "file too short" in steps(report)[library] or "invalid ELF header" in steps(report)[library]
+    assert steps(report)[library] in report["reason"]
+    assert "pip install" in report["reason"]
+    assert report["told"].startswith("told: ")
+
+
+def test_an_unresolved_symbol_is_reported_by_name(stub):
+    source = RUNTIME % musa_runtime.ABI + " void musaNoSuchCall(void); void use(void) { musaNoSuchCall(); }"
+    stub.compile("musa_runtime/lib/libmusa_runtime.so", source)
+    report = stub.load()
+    assert report["error"] == "LibraryLoadError"
+    assert "undefined symbol: musaNoSuchCall" in report["reason"]
+
+
+def test_a_missing_runtime_library_is_reported(stub):
+    (stub.package / "lib" / "libmusa_runtime.so").unlink()
+    report = stub.load()
+    assert (report["status"], report["error"]) == ("unavailable", "LibraryLoadError")
+    assert "libmusa_runtime.so" in report["reason"]
+
+
+@pytest.mark.parametrize(
+    "source", [RUNTIME % (musa_runtime.ABI + 1), "int something_else;"], ids=["other", "none"]
+)
+def test_another_abi_is_refused_and_the_substitute_stays_out(stub, source):
+    # The runtime's hooks are registered by then; registering the substitute's too would end the process.
+    stub.compile("musa_runtime/lib/libmusa_runtime.so", source)
+    report = stub.load()
+    assert (report["status"], report["error"]) == ("unavailable", "AbiMismatchError")
+    assert f"need: ABI {musa_runtime.ABI}" in report["reason"]
+    assert report["told"] == ""
+
+
+def test_an_extension_that_raises_on_import_is_reported(stub):
+    stub.write("musa_runtime/_C.py", "raise ImportError('undefined symbol: c10_something')")
+    report = stub.load()
+    assert (report["error"], report["cause"]) == ("LibraryLoadError", "ImportError")
+    assert "c10_something" in report["reason"]
+
+
+def test_an_unforeseen_failure_is_recorded_too(stub):
+    stub.write("musa_runtime/_C.py", "raise ZeroDivisionError('a surprise')")
+    report = stub.load()
+    assert (report["error"], report["cause"]) == ("LibraryLoadError", "ZeroDivisionError")
+    assert "a surprise" in report["reason"]
+
+
+def test_without_sdk_and_substitute_privateuse1_must_stay_unnamed(stub):
+    (stub.package / "lib" / "libmusa_unavailable.so").unlink()
+    report = stub.load(MUSA_HOME="/nonexistent/musa")
+    assert (report["status"], report["error"]) == ("absent", "SdkNotFoundError")
+
+
+def test_the_recorded_cause_is_raised_at_each_use(stub):
+    done = stub.run(
+        """
+        from musa_runtime import _load, errors
+        for attempt in range(2):
+            try:
+                _load.extension()
+            except errors.SdkNotFoundError as error:
+                print(len(str(error).splitlines()) > 3)
+        """,
+        MUSA_HOME="/nonexistent/musa",
+    )
+    assert done.stdout.splitlines()[-2:] == ["True", "True"], done.stdout + done.stderr
+
+
+def test_config_answers_each_question(stub):
+    stub.write("musa_runtime/share/cmake/musa_runtime/musa_runtimeConfig.cmake", "")
+    stub.write("musa_runtime/include/musa_runtime/op_registry.h", "")
+    done = stub.run(
+        """
+        from musa_runtime import config
+        code = config.main(["--cmakedir", "--includedir", "--libdir", "--musa-home", "--version", "--abi"])
+        raise SystemExit(code)
+        """
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        str(stub.package / "share/cmake/musa_runtime"),
+        str(stub.package / "include"),
+        str(stub.package / "lib"),
+        str(stub.home),
+        musa_runtime.__version__,
+        str(musa_runtime.ABI),
+    ]
+
+
+def test_config_fails_with_the_reason_where_a_file_is_missing(stub):
+    code = "from musa_runtime import config; raise SystemExit(config.main(['--cmakedir']))"
+    done = stub.run(code)
+    assert done.returncode == 1
+    assert "musa_runtimeConfig.cmake" in done.stderr

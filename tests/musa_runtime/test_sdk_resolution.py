@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Which MUSA SDK is found, and what is said when there is none."""
+
+import importlib.machinery
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from musa_runtime import sdk
+
+
+@pytest.fixture
+def machine(monkeypatch, tmp_path):
+    """A machine without any SDK, to which the test adds places."""
+
+    class Machine:
+        default = tmp_path / "usr-local-musa"
+        package = tmp_path / "site" / "musa_emulator"
+
+        @staticmethod
+        def install(home, version=None):
+            (home / "lib").mkdir(parents=True)
+            (home / "lib" / "libmusart.so").touch()
+            if version:
+                (home / "version.json").write_text(json.dumps({"musa_runtime": {"version": version}}))
+            return str(home)
+
+        def install_package(self, *directories):
+            spec = importlib.machinery.ModuleSpec("musa_emulator", None, is_package=True)
+            spec.submodule_search_locations = [str(d) for d in directories or (self.package,)]
+            monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(sdk, "DEFAULT_HOME", str(Machine.default))
+    return Machine()
+
+
+def test_musa_home_wins_over_every_other_place(machine, tmp_path):
+    chosen = machine.install(tmp_path / "chosen")
+    machine.install(machine.default)
+    machine.install(machine.package / "sdk")
+    machine.install_package()
+    found = sdk.resolve({"MUSA_HOME": chosen})
+    assert (found.home, found.source, found.reason) == (chosen, "MUSA_HOME", None)
+
+
+def test_the_default_place_wins_over_the_emulator(machine):
+    home = machine.install(machine.default)
+    machine.install(machine.package / "sdk")
+    machine.install_package()
+    assert sdk.resolve({}).home == home
+
+
+def test_the_emulator_is_found_last(machine):
+    home = machine.install(machine.package / "sdk")
+    machine.install_package()
+    found = sdk.resolve({})
+    assert (found.home, found.source) == (home, "musa_emulator")
+
+
+def test_an_empty_musa_home_counts_as_unset(machine):
+    machine.install(machine.package / "sdk")
+    machine.install_package()
+    assert sdk.resolve({"MUSA_HOME": ""}).source == "musa_emulator"
+
+
+def test_an_editable_emulator_is_found_in_its_build_directory(machine, tmp_path):
+    home = machine.install(tmp_path / "build" / "musa_emulator" / "sdk")
+    machine.install_package(tmp_path / "sources" / "musa_emulator", tmp_path / "build" / "musa_emulator")
+    assert sdk.resolve({}).home == home
+
+
+def test_a_wrong_musa_home_is_an_error_and_never_replaced_by_another_sdk(machine, tmp_path):
+    machine.install(machine.default)
+    machine.install(machine.package / "sdk")
+    machine.install_package()
+    found = sdk.resolve({"MUSA_HOME": str(tmp_path / "nowhere")})
+    assert found.home is None
+    assert str(tmp_path / "nowhere") in found.reason
+    assert "no such directory" in found.reason
+    assert "unset MUSA_HOME" in found.reason
+
+
+def test_a_directory_without_the_runtime_library_is_no_sdk(machine, tmp_path):
+    (tmp_path / "empty").mkdir()
+    found = sdk.resolve({"MUSA_HOME": str(tmp_path / "empty")})
+    assert found.home is None
+    assert "libmusart.so" in found.reason
+
+
+def test_an_incomplete_default_place_is_passed_over_and_reported(machine):
+    machine.default.mkdir()
+    home = machine.install(machine.package / "sdk")
+    machine.install_package()
+    found = sdk.resolve({})
+    assert found.home == home
+    assert (str(machine.default), "has no lib/libmusart.so") in found.attempts
+
+
+def test_with_no_sdk_every_attempt_and_a_cure_are_named(machine):
+    reason = sdk.resolve({}).reason
+    assert "$MUSA_HOME: not set" in reason
+    assert str(machine.default) in reason
+    assert "musa_emulator: not installed" in reason
+    assert "pip install torch-musa[emulator]" in reason
+    assert "unset MUSA_HOME" not in reason
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [('{"musa_runtime": {"version": "4.3.5"}}', "4.3.5"), ("not json", None), ("[]", None), (None, None)],
+)
+def test_version_is_read_or_unknown_but_never_raises(machine, tmp_path, text, version):
+    home = machine.install(tmp_path / "chosen")
+    if text is not None:
+        (tmp_path / "chosen" / "version.json").write_text(text)
+    assert sdk.resolve({"MUSA_HOME": home}).version == version
+
+
+def run_script(**environment):
+    variables = {name: value for name, value in os.environ.items() if name != "MUSA_HOME"} | environment
+    return subprocess.run([sys.executable, sdk.__file__], env=variables, capture_output=True, text=True)
+
+
+def test_as_a_script_it_prints_the_home(machine, tmp_path):
+    home = machine.install(tmp_path / "chosen")
+    done = run_script(MUSA_HOME=home)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{home}\n", "")
+
+
+def test_as_a_script_it_fails_with_the_reason(tmp_path):
+    done = run_script(MUSA_HOME=str(tmp_path / "nowhere"))
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "no MUSA SDK was found" in done.stderr
+
+
+def test_as_a_script_it_needs_the_standard_library_alone(machine, tmp_path):
+    home = machine.install(tmp_path / "chosen")
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", sdk.__file__], env={"MUSA_HOME": home}, capture_output=True, text=True
+    )
+    assert done.stdout == f"{home}\n", done.stderr
