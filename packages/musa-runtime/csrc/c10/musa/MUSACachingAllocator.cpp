@@ -81,6 +81,8 @@ void delete_allocation(void* ptr) noexcept {
     if (!visit_caches([ptr](DeviceCachingAllocator& device) { return device.free(ptr); })) {
       TORCH_WARN("Device memory at ", ptr, " was freed, but the musa caching allocator does not know it.");
     }
+  } catch (const c10::Error& error) {
+    TORCH_WARN("Device memory at ", ptr, " could not be freed: ", error.what_without_backtrace());
   } catch (const std::exception& error) {
     TORCH_WARN("Device memory at ", ptr, " could not be freed: ", error.what());
   }

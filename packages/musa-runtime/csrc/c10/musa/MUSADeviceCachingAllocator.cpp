@@ -271,7 +271,7 @@ Block* DeviceCachingAllocator::new_segment(StreamPool& home, size_t size) {
       C10_MUSA_CLEAR_ERROR();
       return nullptr;
     }
-    C10_MUSA_CHECK(error);
+    throw_musa_error(error, "musaMalloc(&ptr, size)", __func__, __FILE__, __LINE__);
   }
   block->ptr = static_cast<char*>(ptr);
   block->size = size;
@@ -492,7 +492,9 @@ void DeviceCachingAllocator::process_events(Wait wait, Lock& lock) {
           C10_MUSA_CLEAR_ERROR();
           break;
         }
-        C10_MUSA_CHECK(error);
+        throw_musa_error(
+            error, wait == Wait::Yes ? "musaEventSynchronize(event)" : "musaEventQuery(event)", __func__, __FILE__,
+            __LINE__);
       }
       recycle_event(stream.device_index(), pending.event);
       if (--pending.block->pending_events == 0) {
@@ -539,14 +541,17 @@ void DeviceCachingAllocator::release(std::vector<Block*> segments, Lock& lock) {
   size_t freed = 0;
   lock.unlock();
   musaError_t error = musaSuccess;
+  const char* call = "musaSetDevice(device)";
   {
     const CurrentDevice current(device_);
     error = current.error();
     if (error == musaSuccess) {
       // Work queued before the free may still use the memory; the cache relied on stream order, the SDK does not.
+      call = "musaDeviceSynchronize()";
       error = musaDeviceSynchronize();
     }
     while (error == musaSuccess && freed < segments.size()) {
+      call = "musaFree(segment)";
       error = musaFree(segments[freed]->ptr);
       freed += error == musaSuccess ? 1 : 0;
     }
@@ -573,7 +578,9 @@ void DeviceCachingAllocator::release(std::vector<Block*> segments, Lock& lock) {
     }
     store_.give(block);
   }
-  C10_MUSA_CHECK(error);
+  if (error != musaSuccess) {
+    throw_musa_error(error, call, __func__, __FILE__, __LINE__);
+  }
 }
 
 // Frees as little as makes room: the smallest cached segment that is large enough, else the largest ones until their sum

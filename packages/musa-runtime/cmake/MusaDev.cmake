@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+#
+# Build helpers, shipped with the runtime so that op packs of others are built as ours are.
+include_guard(GLOBAL)
+
+# Where a library installed at <site-packages>/<package>/lib finds its own, the runtime's and torch's libraries. No other
+# entry: the path of a build machine would hide that a library is missing from the wheel.
+set(MUSA_INSTALL_RPATH "$ORIGIN;$ORIGIN/../../musa_runtime/lib;$ORIGIN/../../torch/lib")
+
+# musa_warnings(<target>): the warnings that the project's own sources are free of.
+function(musa_warnings target)
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers>)
+endfunction()
+
+# musa_library_defaults(<target>): language, visibility and run path of every library of the project.
+function(musa_library_defaults target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  set_target_properties(${target} PROPERTIES
+    CXX_STANDARD 20
+    CXX_STANDARD_REQUIRED ON
+    CXX_EXTENSIONS OFF
+    CXX_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON
+    POSITION_INDEPENDENT_CODE ON
+    INSTALL_RPATH "${MUSA_INSTALL_RPATH}"
+    INSTALL_RPATH_USE_LINK_PATH OFF)
+  # torch's headers are not ours to mend: SYSTEM silences warnings inside them.
+  target_include_directories(${target} SYSTEM PRIVATE ${TORCH_INCLUDE_DIRS})
+  # A symbol that no library defines is an error here, not a crash at the first call. The sanitizers' runtimes are loaded
+  # with the process, so with them symbols stay open.
+  if(NOT "${CMAKE_SHARED_LINKER_FLAGS} ${CMAKE_CXX_FLAGS}" MATCHES "-fsanitize")
+    target_link_options(${target} PRIVATE LINKER:--no-undefined)
+  endif()
+  # RUNPATH, not RPATH: LD_LIBRARY_PATH stays able to put another build in front.
+  target_link_options(${target} PRIVATE LINKER:--enable-new-dtags)
+endfunction()
+
+# musa_add_op_pack(<name> SOURCES <file>... [LIBRARIES <library>...] [DESTINATION <dir>])
+#
+# A shared library lib<name>.so that declares operators to the runtime's op registry, installed to DESTINATION (lib, below
+# the package of the wheel). Load it with musa_runtime's library hook.
+function(musa_add_op_pack name)
+  cmake_parse_arguments(PARSE_ARGV 1 pack "" "DESTINATION" "SOURCES;LIBRARIES")
+  if(pack_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "musa_add_op_pack(${name}): unknown arguments: ${pack_UNPARSED_ARGUMENTS}")
+  endif()
+  if(NOT pack_SOURCES)
+    message(FATAL_ERROR "musa_add_op_pack(${name}): SOURCES is empty; name the .cpp files of the pack.")
+  endif()
+  if(NOT pack_DESTINATION)
+    set(pack_DESTINATION lib)
+  endif()
+
+  add_library(${name} SHARED ${pack_SOURCES})
+  musa_library_defaults(${name})
+  musa_warnings(${name})
+  target_link_libraries(${name} PRIVATE musa::musa_runtime torch_cpu c10 ${pack_LIBRARIES})
+  install(TARGETS ${name} LIBRARY DESTINATION ${pack_DESTINATION})
+endfunction()

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+#
+# Defines the imported targets of the MUSA SDK, in the order of musa_runtime/sdk.py (which is also what runs at load time):
+#   musa::sdk      headers only
+#   musa::musart   headers and libmusart.so
+# and MUSA_HOME. Included by the runtime's own build and by its installed CMake package.
+include_guard(DIRECTORY)
+
+if(NOT TARGET musa::sdk)
+  if(NOT Python_EXECUTABLE)
+    find_package(Python 3.10 REQUIRED COMPONENTS Interpreter)
+  endif()
+
+  # Installed, the script lies beside this file; in the source tree, among the Python sources.
+  set(_musa_sdk_script "${CMAKE_CURRENT_LIST_DIR}/sdk.py")
+  if(NOT EXISTS "${_musa_sdk_script}")
+    set(_musa_sdk_script "${CMAKE_CURRENT_LIST_DIR}/../src/musa_runtime/sdk.py")
+  endif()
+
+  # Asked anew at each configure: a cached answer would survive a change of $MUSA_HOME.
+  execute_process(
+    COMMAND "${Python_EXECUTABLE}" "${_musa_sdk_script}"
+    OUTPUT_VARIABLE MUSA_HOME
+    ERROR_VARIABLE _musa_sdk_reason
+    RESULT_VARIABLE _musa_sdk_result
+    OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(NOT _musa_sdk_result EQUAL 0)
+    message(FATAL_ERROR "${_musa_sdk_reason}")
+  endif()
+  if(NOT EXISTS "${MUSA_HOME}/include/musa_runtime.h")
+    message(FATAL_ERROR
+      "The MUSA SDK at ${MUSA_HOME} has no include/musa_runtime.h.\n"
+      "Likely cause: only its libraries are installed.\n"
+      "Cure: install the SDK's development files, or set MUSA_HOME to a complete SDK.")
+  endif()
+  message(STATUS "MUSA SDK: ${MUSA_HOME}")
+
+  add_library(musa::sdk INTERFACE IMPORTED)
+  set_target_properties(musa::sdk PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${MUSA_HOME}/include")
+
+  add_library(musa::musart SHARED IMPORTED)
+  set_target_properties(musa::musart PROPERTIES
+    IMPORTED_LOCATION "${MUSA_HOME}/lib/libmusart.so"
+    IMPORTED_NO_SONAME OFF
+    INTERFACE_LINK_LIBRARIES musa::sdk)
+
+  unset(_musa_sdk_script)
+  unset(_musa_sdk_reason)
+  unset(_musa_sdk_result)
+endif()
