@@ -13,7 +13,7 @@ from . import ROOT
 
 LEG_LIMIT_S = 45 * 60
 NO_TEST_RAN = 5  # pytest's exit status
-# OpenMP's threads spin while they wait. Beside stream workers, or another program, that costs twenty times the time.
+# OpenMP's threads spin while they wait, which can take twenty times as long beside stream workers.
 WAIT_POLICY = {"OMP_WAIT_POLICY": "passive"}
 
 

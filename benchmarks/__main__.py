@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Measure a device beside torch's CPU device and report each figure with its bar.
+
+python -m benchmarks --quick --out build/bench
+"""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from tqdm import tqdm
+
+from . import allocator, operators, report, startup, training
+from .measure import Effort, Row
+
+GROUPS = ("small", "large", "allocator", "training", "import")
+MUSA_ONLY = {
+    "allocator": "it measures musa's caching allocator",
+    "import": "it measures the musa packages",
+}
+
+
+def measure(group: str, device: torch.device, baseline: torch.device, quick: bool) -> Iterator[Row]:
+    if group == "small":
+        return operators.measure_small(device, baseline, Effort(3, 1e-3) if quick else Effort(21, 1e-2))
+    if group == "large":
+        effort, elements = (Effort(3, 1e-3), 10**6) if quick else (Effort(11, 0.1), operators.LARGE_ELEMENTS)
+        return operators.measure_large(device, baseline, effort, elements)
+    if group == "training":
+        return training.measure_all(device, baseline, Effort(2, 1e-3) if quick else Effort(9, 0.2))
+    if group == "allocator":
+        return allocator.measure_all(Effort(3, 1e-3) if quick else Effort(9, 0.02))
+    return startup.measure_all(Effort(1, 0) if quick else Effort(9, 0))
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--quick", action="store_true", help="few and short samples: shows that it runs, no more"
+    )
+    parser.add_argument("--out", type=Path, default=Path("build") / "bench", metavar="DIR")
+    parser.add_argument("--device", default="musa")
+    parser.add_argument("--baseline", default="cpu")
+    parser.add_argument("--threads", type=int, help="threads of either side (default: torch's)")
+    parser.add_argument(
+        "--only", action="append", choices=GROUPS, help="this group; may be given several times"
+    )
+    arguments = parser.parse_args(argv)
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
+
+    device, baseline = torch.device(arguments.device), torch.device(arguments.baseline)
+    rows: list[Row] = []
+    left_out: dict[str, str] = {}
+    with tqdm(unit="row", leave=False, disable=None) as progress:  # None: only on a terminal
+        for group in arguments.only or GROUPS:
+            if group in MUSA_ONLY and device.type != "musa":
+                left_out[group] = f"{MUSA_ONLY[group]}, and the device is {device}"
+                continue
+            progress.set_description(group)
+            for row in measure(group, device, baseline, arguments.quick):
+                rows.append(row)
+                progress.update()
+    report.write(rows, left_out, str(device), str(baseline), arguments.out)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

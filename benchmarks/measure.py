@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Time two things against each other in one run, and say whether the result meets its bar."""
+
+import gc
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from itertools import repeat
+
+import torch
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long to measure: ``rounds`` pairs of samples, each of at least ``seconds``."""
+
+    rounds: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the report.
+
+    ``value`` and ``baseline`` are medians in ``unit``. Held against ``bar`` is their ratio where ``by`` is "ratio",
+    their difference where it is "difference", else ``value`` itself.
+    """
+
+    group: str
+    name: str
+    value: float
+    baseline: float
+    unit: str
+    bar: float
+    by: str = "ratio"
+    spread: tuple[float, float] | None = None  # quartiles of the ratio over the rounds
+
+    @property
+    def judged(self) -> float:
+        if self.by == "ratio":
+            return self.value / self.baseline
+        return self.value - self.baseline if self.by == "difference" else self.value
+
+    @property
+    def met(self) -> bool:
+        return self.judged <= self.bar
+
+    def as_dict(self) -> dict:
+        return {**asdict(self), "judged": self.judged, "met": self.met}
+
+
+def synchronize(device: torch.device) -> None:
+    torch.get_device_module(device).synchronize()
+
+
+def sample(run: Callable[[], object], device: torch.device, count: int) -> float:
+    """Seconds per call over ``count`` calls, including the wait for the device at their end."""
+    synchronize(device)
+    start = time.perf_counter()
+    for _ in repeat(None, count):
+        run()
+    synchronize(device)
+    return (time.perf_counter() - start) / count
+
+
+def calibrate(runs: list[tuple[Callable[[], object], torch.device]], seconds: float) -> int:
+    """How many calls take ``seconds`` on the faster side; both sides then do as many."""
+    count = 1
+    while True:
+        fastest = min(sample(run, device, count) for run, device in runs) * count
+        if fastest >= seconds:
+            return count
+        count = max(count + 1, min(count * 10, int(1.2 * count * seconds / max(fastest, 1e-9))))
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Medians in seconds of the two sides, and the quartiles of their ratio."""
+
+    value: float
+    baseline: float
+    spread: tuple[float, float]
+
+
+def interleaved(run, device: torch.device, baseline_run, baseline: torch.device, effort: Effort) -> Pair:
+    """Sample both sides in turn, the first one changing, so that drift of the machine falls on both alike."""
+    sides = [(run, device), (baseline_run, baseline)]
+    for side, place in sides:  # first calls load libraries, fill caches and take page faults
+        sample(side, place, 3)
+    count = calibrate(sides, effort.seconds)
+    times: tuple[list[float], list[float]] = ([], [])
+    gc.collect()
+    gc.disable()
+    try:
+        for index in range(effort.rounds):
+            for which in (0, 1) if index % 2 == 0 else (1, 0):
+                times[which].append(sample(*sides[which], count))
+    finally:
+        gc.enable()
+    ratios = [a / b for a, b in zip(*times)]
+    quartiles = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else [ratios[0]] * 3
+    return Pair(statistics.median(times[0]), statistics.median(times[1]), (quartiles[0], quartiles[2]))

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Whole training steps: zero_grad, forward, backward, optimizer, on data that is on the device already."""
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from .measure import Effort, Row, interleaved
+
+BAR = 1.0
+BATCH = 16
+CLASSES = 10
+VOCABULARY = 256
+CONTEXT = 64
+
+
+def small_cnn() -> nn.Module:
+    """Images (N, 3, 32, 32) to logits (N, 10)."""
+    return nn.Sequential(
+        nn.Conv2d(3, 16, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(32 * 8 * 8, CLASSES),
+    )
+
+
+class ResidualBlock(nn.Module):
+    """Two 3x3 convolutions beside a shortcut (He et al., Deep Residual Learning, 2015)."""
+
+    def __init__(self, channels_in: int, channels: int, stride: int):
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels_in, channels, 3, stride, padding=1, bias=False)
+        self.norm1 = nn.BatchNorm2d(channels)
+        self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.norm2 = nn.BatchNorm2d(channels)
+        self.shortcut = nn.Identity()
+        if stride != 1 or channels_in != channels:
+            self.shortcut = nn.Sequential(
+                nn.Conv2d(channels_in, channels, 1, stride, bias=False), nn.BatchNorm2d(channels)
+            )
+
+    def forward(self, x):
+        y = F.relu(self.norm1(self.conv1(x)))
+        return F.relu(self.norm2(self.conv2(y)) + self.shortcut(x))
+
+
+def small_resnet() -> nn.Module:
+    """Images (N, 3, 32, 32) to logits (N, 10), through three stages of two residual blocks."""
+    stages = []
+    for channels_in, channels, stride in ((16, 16, 1), (16, 32, 2), (32, 64, 2)):
+        stages += [ResidualBlock(channels_in, channels, stride), ResidualBlock(channels, channels, 1)]
+    stem = [nn.Conv2d(3, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU()]
+    return nn.Sequential(*stem, *stages, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, CLASSES))
+
+
+class Block(nn.Module):
+    """Pre-norm transformer block with causal attention (Radford et al., GPT-2, 2019)."""
+
+    def __init__(self, width: int, heads: int):
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+    def forward(self, x):
+        batch, length, width = x.shape
+        qkv = self.qkv(self.norm1(x)).view(batch, length, 3, self.heads, width // self.heads)
+        query, key, value = qkv.permute(2, 0, 3, 1, 4)
+        attended = F.scaled_dot_product_attention(query, key, value, is_causal=True)
+        x = x + self.out(attended.transpose(1, 2).reshape(batch, length, width))
+        return x + self.mlp(self.norm2(x))
+
+
+class SmallGPT(nn.Module):
+    """Tokens (N, T) int64 to logits (N * T, vocabulary)."""
+
+    def __init__(self, width: int = 128, heads: int = 4, layers: int = 2):
+        super().__init__()
+        self.tokens, self.places = nn.Embedding(VOCABULARY, width), nn.Embedding(CONTEXT, width)
+        self.blocks = nn.Sequential(*(Block(width, heads) for _ in range(layers)))
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, VOCABULARY)
+
+    def forward(self, tokens):
+        places = torch.arange(tokens.shape[1], device=tokens.device)
+        x = self.blocks(self.tokens(tokens) + self.places(places))
+        return self.head(self.norm(x)).flatten(0, 1)
+
+
+def images() -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.randn(BATCH, 3, 32, 32), torch.randint(CLASSES, (BATCH,))
+
+
+def text() -> tuple[torch.Tensor, torch.Tensor]:
+    tokens = torch.randint(VOCABULARY, (BATCH, CONTEXT + 1))
+    return tokens[:, :-1].contiguous(), tokens[:, 1:].flatten()
+
+
+def sgd(parameters):
+    return torch.optim.SGD(parameters, lr=0.01, momentum=0.9)
+
+
+def adamw(parameters):
+    return torch.optim.AdamW(parameters, lr=1e-3)
+
+
+@dataclass(frozen=True)
+class Job:
+    name: str
+    model: Callable[[], nn.Module]
+    data: Callable[[], tuple[torch.Tensor, torch.Tensor]]
+    optimizer: Callable
+
+
+JOBS = tuple(
+    Job(f"{model_name}, {optimizer_name}", model, data, optimizer)
+    for model_name, model, data in (
+        ("small CNN", small_cnn, images),
+        ("ResNet", small_resnet, images),
+        ("GPT block", SmallGPT, text),
+    )
+    for optimizer_name, optimizer in (("SGD", sgd), ("AdamW", adamw))
+)
+
+
+def stepper(model: nn.Module, job: Job, data: tuple[torch.Tensor, torch.Tensor], device: torch.device):
+    """A function that does one training step on ``device`` and returns its loss, still on the device."""
+    model = copy.deepcopy(model).to(device)
+    optimizer = job.optimizer(model.parameters())
+    inputs, targets = (tensor.to(device) for tensor in data)
+
+    def step() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(inputs), targets)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
+def measure(job: Job, device: torch.device, baseline: torch.device, effort: Effort) -> Row:
+    torch.manual_seed(0)
+    model, data = job.model(), job.data()
+    here, there = stepper(model, job, data, device), stepper(model, job, data, baseline)
+    for index in range(3):
+        value, expected = here().item(), there().item()
+        # Rounding differences grow with each step; a wrong gradient is far outside after one.
+        if not abs(value - expected) <= 1e-3 * abs(expected):
+            raise AssertionError(f"{job.name}: loss {value} in step {index + 1}, on the baseline {expected}")
+    pair = interleaved(here, device, there, baseline, effort)
+    return Row(
+        "training step", job.name, pair.value * 1e3, pair.baseline * 1e3, "ms", BAR, spread=pair.spread
+    )
+
+
+def measure_all(device: torch.device, baseline: torch.device, effort: Effort) -> Iterator[Row]:
+    for job in JOBS:
+        yield measure(job, device, baseline, effort)

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The measurements compare what they say, refuse wrong results and report well. No test asserts a time."""
+
+import json
+import math
+
+import pytest
+import torch
+from rich.console import Console
+
+from benchmarks import __main__ as cli
+from benchmarks import allocator, measure, operators, report, training
+from benchmarks.measure import Effort, Row
+from tests.harness.device import DEVICE
+
+pytestmark = pytest.mark.once
+CPU = torch.device("cpu")
+QUICK = Effort(2, 1e-4)
+
+
+class Clock:
+    """Time that passes only when a measured function says so."""
+
+    def __init__(self):
+        self.now = 0.0
+        self.calls = []
+
+    def __call__(self):
+        return self.now
+
+    def task(self, name, seconds):
+        def run():
+            self.now += seconds
+            self.calls.append(name)
+
+        return run
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    result = Clock()
+    monkeypatch.setattr(measure.time, "perf_counter", result)
+    return result
+
+
+def test_the_two_sides_are_sampled_in_turn_and_their_medians_compared(clock):
+    slow, fast = clock.task("slow", 3e-3), clock.task("fast", 1e-3)
+    pair = measure.interleaved(slow, CPU, fast, CPU, Effort(rounds=4, seconds=1e-3))
+    assert pair.value == pytest.approx(3e-3) and pair.baseline == pytest.approx(1e-3)
+    assert pair.spread == pytest.approx((3.0, 3.0))
+    assert clock.calls[-8:] == ["slow", "fast", "fast", "slow"] * 2
+
+
+def test_one_slow_sample_does_not_move_the_result(clock):
+    durations = iter([1e-3] * 8 + [1.0] + [1e-3] * 100)
+
+    def uneven():
+        clock.now += next(durations)
+
+    pair = measure.interleaved(uneven, CPU, clock.task("steady", 1e-3), CPU, Effort(5, 1e-3))
+    assert pair.value == pytest.approx(1e-3)
+
+
+def test_short_functions_are_called_often_enough(clock):
+    tasks = [(clock.task("short", 1e-7), CPU), (clock.task("long", 1e-5), CPU)]
+    count = measure.calibrate(tasks, seconds=1e-3)
+    assert count * 1e-7 >= 1e-3
+
+
+@pytest.mark.parametrize(
+    ("by", "value", "baseline", "judged", "met"),
+    [
+        ("ratio", 3.0, 2.0, 1.5, True),
+        ("ratio", 3.1, 2.0, 1.55, False),
+        ("difference", 130.0, 128.5, 1.5, True),
+        ("difference", 131.0, 128.5, 2.5, False),
+        ("value", 1.5, 0.1, 1.5, True),
+        ("value", 1.6, 100.0, 1.6, False),
+    ],
+)
+def test_a_row_meets_its_bar_or_not(by, value, baseline, judged, met):
+    row = Row("group", "name", value, baseline, "ms", bar=1.5, by=by)
+    assert row.judged == pytest.approx(judged) and row.met is met
+
+
+def test_an_operator_that_computes_something_else_is_not_timed():
+    calls = iter([torch.zeros(3), torch.ones(3)])
+    wrong = operators.Operator("wrong", ((3,),), lambda x: next(calls))
+    with pytest.raises(AssertionError, match="wrong: the two devices disagree"):
+        operators.measure(wrong, CPU, CPU, QUICK)
+
+
+def test_training_that_goes_elsewhere_is_not_timed():
+    rates = iter([0.1, 0.2])
+    job = training.Job(
+        "uneven", training.small_cnn, training.images, lambda p: torch.optim.SGD(p, lr=next(rates))
+    )
+    with pytest.raises(AssertionError, match="uneven: loss"):
+        training.measure(job, CPU, CPU, QUICK)
+
+
+@pytest.mark.parametrize("job", training.JOBS, ids=lambda job: job.name)
+def test_every_training_job_learns(job):
+    torch.manual_seed(0)
+    step = training.stepper(job.model(), job, job.data(), torch.device(DEVICE))
+    losses = [step().item() for _ in range(8)]
+    assert losses[-1] < losses[0]
+    assert len(job.data()[0]) >= 16
+
+
+def test_malloc_is_measured_and_allocator_rows_are_held_to_an_absolute_bar(tmp_path):
+    malloc = allocator.compile_malloc(tmp_path)
+    assert malloc(512, 1000) > 0
+    rows = list(allocator.measure(lambda nbytes, iterations: 100.0 + (nbytes > 4096) * 100, malloc, QUICK))
+    assert [row.met for row in rows] == [True, False, False, False]
+    assert all(row.baseline > 0 for row in rows)
+
+
+def rows():
+    return [
+        Row("small operator", "add", 1.2, 1.0, "µs", 1.5, spread=(1.1, 1.3)),
+        Row("small operator", "mm", 9.0, 3.0, "µs", 1.5, spread=(2.9, 3.1)),
+        Row("allocator hit", "512 B", 80.0, 20.0, "ns", 150.0, by="value"),
+        Row("start", "import torch", 1010.0, 1000.0, "ms", 30.0, by="difference"),
+    ]
+
+
+def test_the_table_shows_each_figure_with_its_bar():
+    console = Console(width=120, record=True)
+    console.print(report.table(rows(), "musa", "cpu"))
+    text = console.export_text()
+    for expected in ("1.20x", "≤ 1.5x", "3.00x", "80 ns", "≤ 150 ns", "+10 ms", "≤ +30 ms"):
+        assert expected in text
+    assert text.count(" yes ") == 3 and text.count(" no ") == 1
+
+
+@pytest.mark.parametrize("bad", [0.0, math.nan, math.inf])
+def test_a_time_that_cannot_be_is_refused(tmp_path, bad):
+    with pytest.raises(ValueError, match="no usable time: odd"):
+        report.write([Row("group", "odd", bad, 1.0, "ms", 1.0)], {}, "musa", "cpu", tmp_path)
+    with pytest.raises(ValueError, match="nothing was measured"):
+        report.write([], {"allocator": "why"}, "musa", "cpu", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def check_outputs(folder, groups):
+    content = json.loads((folder / "benchmarks.json").read_text())
+    assert {row["group"] for row in content["rows"]} == groups
+    assert len({row["name"] for row in content["rows"]}) == len(content["rows"])
+    for row in content["rows"]:
+        assert row["value"] > 0 and row["baseline"] > 0 and row["bar"] > 0
+        assert row["met"] == (row["judged"] <= row["bar"])
+    assert content["machine"]["versions"]["torch"] == torch.__version__
+    assert content["machine"]["threads"] == torch.get_num_threads()
+    assert (folder / "benchmarks.png").read_bytes().startswith(b"\x89PNG")
+    return content
+
+
+def test_a_quick_run_of_the_cpu_against_itself_reports_every_group(tmp_path, capsys):
+    threads = torch.get_num_threads()
+    try:
+        # One thread: two that wait for each other on a busy machine would take the better part of a minute.
+        assert cli.main(["--quick", "--device", "cpu", "--threads", "1", "--out", str(tmp_path)]) == 0
+        content = check_outputs(tmp_path, {"small operator", "large tensor", "training step"})
+    finally:
+        torch.set_num_threads(threads)
+    assert set(content["not_measured"]) == {"allocator", "import"}
+    printed = capsys.readouterr().out
+    assert "allocator: not measured" in printed
+    assert f"of {len(operators.SMALL) + 1 + len(training.JOBS)} bars met" in printed
+
+
+@pytest.mark.skipif(
+    DEVICE != "musa", reason="MUSA_TEST_DEVICE names a device without musa's allocator and packages"
+)
+def test_a_quick_run_of_musa_measures_allocator_and_import_too(tmp_path):
+    arguments = ["--quick", "--only", "small", "--only", "allocator", "--only", "import"]
+    assert cli.main([*arguments, "--out", str(tmp_path)]) == 0
+    check_outputs(tmp_path, {"small operator", "allocator hit", "start"})
