@@ -24,8 +24,8 @@ class Effort:
 class Row:
     """One line of the report.
 
-    ``value`` and ``baseline`` are medians in ``unit``. Held against ``bar`` is their ratio where ``by`` is "ratio",
-    their difference where it is "difference", else ``value`` itself.
+    ``value`` and ``baseline`` are medians in ``unit``. Held against ``bar`` is their ratio where ``by`` is
+    "ratio", their difference where it is "difference", else ``value`` itself.
     """
 
     group: str
