@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Every suite of the conformance run, by database and variant: what the tests run and the expectations may name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import pytest
+
+from . import modules, operators, optimizers
+
+
+class ConformanceCase(Protocol):
+    """What one test runs; `name` and `kind` identify it in the expectations and in the results."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def kind(self) -> str: ...
+
+
+SUITES: dict[tuple[str, str], Callable[[], Sequence[ConformanceCase]]] = {
+    ("op", "forward"): operators.forward_cases,
+    ("op", "gradient"): operators.gradient_cases,
+    ("op", "out"): operators.out_cases,
+    ("op", "in-place"): operators.in_place_cases,
+    ("op", "non-contiguous"): operators.float_cases,
+    ("op", "expanded"): operators.expandable_cases,
+    ("op", "zero-size"): operators.float_cases,
+    ("op", "sparse"): operators.sparse_cases,
+    ("op", "error"): operators.error_cases,
+    ("op", "random"): operators.random_cases,
+    ("module", "forward and backward"): modules.cases,
+    ("module", "state"): modules.cases,
+    ("optimizer", "steps"): optimizers.cases,
+}
+
+
+def suite(database: str, variant: str) -> Callable:
+    """Decorate a test that takes `case`: one test per case of the suite."""
+    cases = SUITES[database, variant]()
+
+    def decorate(test: Callable) -> Callable:
+        test = pytest.mark.parametrize("case", cases, ids=str)(test)
+        return pytest.mark.conformance(database, variant)(test)
+
+    return decorate
+
+
+def all_keys() -> set[tuple[str, str, str, str]]:
+    """(database, name, variant, kind) of every conformance test that exists."""
+    return {
+        (database, case.name, variant, case.kind)
+        for (database, variant), cases in SUITES.items()
+        for case in cases()
+    }

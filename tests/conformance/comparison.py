@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The judgement: is what the device did what the CPU did?
+
+Compared are Python types, devices, dtypes, layouts, shapes and values, and, when the CPU refuses, the class of the
+exception. Strides are left free: torch does not promise them across devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+_COMPRESSED_ROWS = (torch.sparse_csr, torch.sparse_bsr)
+_COMPRESSED_COLUMNS = (torch.sparse_csc, torch.sparse_bsc)
+
+
+class Mismatch(AssertionError):
+    """The device's behaviour differs from the CPU's."""
+
+
+@dataclass
+class Outcome:
+    """What a call did: its value, or the exception it raised."""
+
+    value: Any = None
+    error: Exception | None = None
+
+
+def outcome_of(call: Callable[[], Any]) -> Outcome:
+    """Run `call`; an exception is part of its behaviour, to be compared and not propagated."""
+    try:
+        return Outcome(value=call())
+    except Exception as error:  # noqa: BLE001 - whatever the reference raises, the device must raise too
+        return Outcome(error=error)
+
+
+def require_same_outcome(expected: Outcome, actual: Outcome, device: str, *, values: bool = True) -> None:
+    """Raise Mismatch unless both calls returned equal results or raised exceptions of one class."""
+    if expected.error is not None and actual.error is not None:
+        if type(expected.error) is not type(actual.error):
+            raise Mismatch(
+                f"cpu raised {_describe(expected.error)}\nbut {device} raised {_describe(actual.error)}"
+            ) from actual.error
+        return
+    if expected.error is not None:
+        raise Mismatch(f"cpu raised {_describe(expected.error)}\nbut {device} returned {_brief(actual.value)}")
+    if actual.error is not None:
+        raise Mismatch(f"cpu returned a result, but {device} raised {_describe(actual.error)}") from actual.error
+    require_same(expected.value, actual.value, device, values=values)
+
+
+def require_same(expected: Any, actual: Any, device: str, *, values: bool = True, path: str = "result") -> None:
+    """Raise Mismatch unless `actual`, computed on `device`, equals `expected`, computed on the CPU.
+
+    With `values` False only types, dtypes, layouts and shapes are compared (random and uninitialised results).
+    """
+    if type(expected) is not type(actual):
+        raise Mismatch(f"{path}: cpu gives a {type(expected).__name__}, {device} a {type(actual).__name__}")
+    if isinstance(expected, torch.Tensor):
+        _require_same_tensor(expected, actual, device, values, path)
+    elif isinstance(expected, dict):
+        if list(expected) != list(actual):
+            raise Mismatch(f"{path}: cpu gives keys {list(expected)}, {device} {list(actual)}")
+        for key in expected:
+            require_same(expected[key], actual[key], device, values=values, path=f"{path}[{key!r}]")
+    elif isinstance(expected, (list, tuple)):
+        if len(expected) != len(actual):
+            raise Mismatch(f"{path}: cpu gives {len(expected)} items, {device} {len(actual)}")
+        for index, (left, right) in enumerate(zip(expected, actual)):
+            require_same(left, right, device, values=values, path=f"{path}[{index}]")
+    elif isinstance(expected, torch.device):
+        if actual.type != _twin_device(expected, device):
+            raise Mismatch(f"{path}: cpu gives {expected}, {device} gives {actual}")
+    elif values and isinstance(expected, (int, float, complex)) and not isinstance(expected, bool):
+        _require_close(expected, actual, device, path)
+    elif values and expected != actual:
+        raise Mismatch(f"{path}: cpu gives {_brief(expected)}, {device} gives {_brief(actual)}")
+
+
+def _require_same_tensor(expected: torch.Tensor, actual: torch.Tensor, device: str, values: bool, path: str) -> None:
+    if actual.device.type != _twin_device(expected.device, device):
+        raise Mismatch(f"{path}: expected a tensor on {device}, got one on {actual.device}")
+    for attribute in ("dtype", "layout", "is_quantized", "is_nested", "requires_grad"):
+        left, right = getattr(expected, attribute), getattr(actual, attribute)
+        if left != right:
+            raise Mismatch(f"{path}.{attribute}: cpu gives {left}, {device} gives {right}")
+    if expected.is_nested:
+        require_same(list(expected.unbind()), list(actual.unbind()), device, values=values, path=f"{path}.unbind()")
+        return
+    if expected.shape != actual.shape:
+        raise Mismatch(f"{path}.shape: cpu gives {tuple(expected.shape)}, {device} gives {tuple(actual.shape)}")
+    if not values:
+        return
+    for name, left, right in _dense_parts(expected.detach(), actual.detach()):
+        right = right.cpu().resolve_conj().resolve_neg()
+        left = left.resolve_conj().resolve_neg()
+        # The common case, and one far cheaper to establish than closeness.
+        if left.dtype == right.dtype and left.shape == right.shape and torch.equal(_bytes(left), _bytes(right)):
+            continue
+        _require_close(left, right, device, path + name)
+
+
+def _dense_parts(expected: torch.Tensor, actual: torch.Tensor) -> list[tuple[str, torch.Tensor, torch.Tensor]]:
+    if expected.is_quantized:
+        scale = [("", expected.dequantize(), actual.dequantize())]
+        return scale + [(".int_repr()", expected.int_repr(), actual.int_repr())]
+    if expected.layout is torch.sparse_coo:
+        # Which duplicates are kept apart is not promised; the coalesced form is unique.
+        expected, actual = expected.coalesce(), actual.coalesce()
+        return [
+            (".indices()", expected.indices(), actual.indices()),
+            (".values()", expected.values(), actual.values()),
+        ]
+    if expected.layout in _COMPRESSED_ROWS:
+        names = ("crow_indices", "col_indices", "values")
+    elif expected.layout in _COMPRESSED_COLUMNS:
+        names = ("ccol_indices", "row_indices", "values")
+    else:
+        return [("", expected, actual)]
+    return [(f".{name}()", getattr(expected, name)(), getattr(actual, name)()) for name in names]
+
+
+def _require_close(expected: Any, actual: Any, device: str, path: str) -> None:
+    try:
+        torch.testing.assert_close(actual, expected, equal_nan=True, check_stride=False)
+    except AssertionError as error:
+        raise Mismatch(f"{path} ({device} against cpu): {error}") from None
+
+
+def _bytes(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.clone(memory_format=torch.contiguous_format).view(-1).view(torch.uint8)
+
+
+def _twin_device(expected: torch.device, device: str) -> str:
+    return torch.device(device).type if expected.type == "cpu" else expected.type
+
+
+def _describe(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {' | '.join(lines[:3])[:400]}"
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else text[:200] + " ..."

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Expectations, counting and the device for the conformance suites."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conformance import expectations
+from tests.conformance.catalogue import SUITES
+from tests.conformance.results import Tally
+from tests.harness.device import DEVICE, EXECUTION_MODE, MEMORY_MODE, unavailable_reason
+
+_TALLY = pytest.StashKey[Tally]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "conformance(database, variant): one suite of the conformance run")
+    config.stash[_TALLY] = Tally()
+
+
+def _key(item: pytest.Item) -> tuple[str, str, str, str] | None:
+    marker = item.get_closest_marker("conformance")
+    if marker is None:
+        return None
+    database, variant = marker.args
+    case = item.callspec.params["case"]
+    return (database, case.name, variant, case.kind)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    known = {entry.key: entry for entry in expectations.load()}
+    for item in items:
+        entry = known.get(_key(item))
+        if entry is not None and (config.getoption("--full") or not entry.full_only):
+            item.add_marker(pytest.mark.xfail(strict=True, reason=entry.cause))
+
+
+@pytest.fixture(scope="session")
+def device() -> str:
+    """The device under test. Its absence is a failure: a conformance run without a device would prove nothing."""
+    reason = unavailable_reason()
+    if reason:
+        pytest.fail(reason, pytrace=False)
+    return DEVICE
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    # Deprecations and beta notices of the operators themselves, once per sample: nothing that is tested here.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@pytest.fixture
+def count(request: pytest.FixtureRequest):
+    """Call with the number of samples a test compared; none at all fails it."""
+    key = _key(request.node)
+
+    def record(samples: int) -> None:
+        if samples == 0:
+            pytest.fail("no sample was compared: this test would prove nothing")
+        request.node.user_properties.append(("conformance", (key, samples)))
+
+    return record
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.when == "call":
+        _pending[report.nodeid] = report
+
+
+_pending: dict[str, pytest.TestReport] = {}
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    config = session.config
+    tally = config.stash[_TALLY]
+    keys = {item.nodeid: _key(item) for item in session.items}
+    for nodeid, report in _pending.items():
+        key = keys.get(nodeid)
+        if key is not None:
+            database, _, variant, kind = key
+            samples = sum(value[1] for name, value in report.user_properties if name == "conformance")
+            outcome = "known failure" if hasattr(report, "wasxfail") and report.skipped else report.outcome
+            tally.add(database, variant, kind, outcome, samples)
+    complete = tally.tests() == sum(len(cases()) for cases in SUITES.values())
+    if config.getoption("--full") and complete and DEVICE != "cpu":
+        settings = {"execution": EXECUTION_MODE, "memory": MEMORY_MODE or "default"}
+        tally.write(expectations.load(), settings)

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""PyTorch's operator database, sorted into the cases that the conformance suite runs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+
+DTYPES = (torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.complex64)
+SPARSE_LAYOUTS = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
+_BLOCKED = (torch.sparse_bsr, torch.sparse_bsc)
+
+# How many samples of an operator the sampled run takes; the complete run (--full) takes all.
+SAMPLED = {torch.float32: 3}
+SAMPLED_OTHERWISE = 1
+
+# Compiled at run time by NVIDIA's or AMD's own compiler: there is no CPU reference to compare with.
+_NO_CPU_REFERENCE = ("jiterator_",)
+
+# These return whatever the memory held; shape, dtype and layout are all they promise.
+UNINITIALISED = frozenset(
+    ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided")
+)
+
+# These read past the end of an empty input or leave the result unset: the CPU's own values differ from run to run.
+UNDEFINED_WHEN_EMPTY = frozenset(("nn.functional.multilabel_margin_loss", "resize_", "resize_as_"))
+
+# These update running statistics in their arguments, which has no meaning for overlapping memory.
+WRITES_ITS_ARGUMENTS = frozenset(
+    ("native_batch_norm", "_native_batch_norm_legit", "_batch_norm_with_update", "nn.functional.batch_norm")
+)
+
+# These draw from the device's own generator, so their numbers are compared by property (test_random_ops.py).
+RANDOM = frozenset(
+    (
+        "bernoulli",
+        "cauchy",
+        "exponential",
+        "geometric",
+        "log_normal",
+        "multinomial",
+        "nn.functional.alpha_dropout",
+        "nn.functional.dropout",
+        "nn.functional.dropout2d",
+        "nn.functional.dropout3d",
+        "nn.functional.feature_alpha_dropout.with_train",
+        "nn.functional.fractional_max_pool2d",
+        "nn.functional.fractional_max_pool3d",
+        "nn.functional.multi_head_attention_forward",
+        "nn.functional.rrelu",
+        "nn.functional.scaled_dot_product_attention",
+        "normal",
+        "normal.in_place",
+        "normal.number_mean",
+        "pca_lowrank",
+        "rand_like",
+        "randint",
+        "randint_like",
+        "randn",
+        "randn_like",
+        "svd_lowrank",
+        "uniform",
+    )
+)
+
+OPS = [op for op in op_db if not op.name.startswith(_NO_CPU_REFERENCE)]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One operator in one dtype (and layout): what a single test runs."""
+
+    op: Any
+    dtype: torch.dtype
+    layout: torch.layout = torch.strided
+
+    @property
+    def name(self) -> str:
+        return self.op.full_name
+
+    @property
+    def kind(self) -> str:
+        """The dtype's name, followed by the layout's where it is not the strided one."""
+        dtype = str(self.dtype).removeprefix("torch.")
+        return dtype if self.layout is torch.strided else f"{dtype}-{str(self.layout).removeprefix('torch.')}"
+
+    def __str__(self) -> str:
+        return f"{self.kind}-{self.name}"
+
+    def samples(self, full: bool, requires_grad: bool = False) -> Iterator[Any]:
+        """The operator's sample inputs on the CPU: all of them, or the first few."""
+        torch.manual_seed(0)
+        # The database's own iterators record a stack trace per sample, which costs more than the operator.
+        if self.layout is torch.strided:
+            samples = self.op.sample_inputs_func(self.op, "cpu", self.dtype, requires_grad)
+        else:
+            samples = _sparse_samples(self.op, self.layout, self.dtype)
+        return itertools.islice(samples, None if full else SAMPLED.get(self.dtype, SAMPLED_OTHERWISE))
+
+
+def forward_cases() -> list[Case]:
+    """Every operator in every tested dtype that its CPU kernels take."""
+    return [
+        Case(op, dtype)
+        for dtype in DTYPES
+        for op in OPS
+        if op.full_name not in RANDOM and op.supports_dtype(dtype, "cpu")
+    ]
+
+
+def gradient_cases() -> list[Case]:
+    """Every differentiable operator, in the real and the complex dtype."""
+    return [
+        Case(op, dtype)
+        for dtype in (torch.float32, torch.complex64)
+        for op in OPS
+        if op.full_name not in RANDOM | UNINITIALISED
+        and op.supports_autograd
+        and op.supports_dtype(dtype, "cpu")
+        and dtype in op.supported_backward_dtypes("cpu")
+    ]
+
+
+def float_cases() -> list[Case]:
+    """Every operator in float32: for promises about arguments that do not depend on the dtype."""
+    return [case for case in forward_cases() if case.dtype is torch.float32 and case.name not in UNINITIALISED]
+
+
+def expandable_cases() -> list[Case]:
+    return [case for case in float_cases() if case.name not in WRITES_ITS_ARGUMENTS]
+
+
+def out_cases() -> list[Case]:
+    return [case for case in float_cases() if case.op.supports_out]
+
+
+def in_place_cases() -> list[Case]:
+    return [case for case in float_cases() if case.op.get_inplace() is not None]
+
+
+def sparse_cases() -> list[Case]:
+    """Every operator that takes sparse inputs, once per layout it takes."""
+    return [
+        Case(op, torch.float32, layout)
+        for layout in SPARSE_LAYOUTS
+        for op in OPS
+        if op.full_name not in RANDOM
+        and op.supports_sparse_layout(layout)
+        and op.supports_dtype(torch.float32, "cpu")
+    ]
+
+
+def _sparse_samples(op: Any, layout: torch.layout, dtype: torch.dtype) -> Iterator[Any]:
+    function = getattr(op, f"sample_inputs_{str(layout).removeprefix('torch.')}_func")
+    listed = 0
+    if function.__name__ != "_sample_inputs_unspecified":
+        for listed, sample in enumerate(function(op, "cpu", dtype, False), start=1):
+            yield sample
+    if listed:
+        return
+    # The database marks support for more layouts than it has samples for: make them of the dense samples.
+    for sample in op.sample_inputs_func(op, "cpu", dtype, False):
+        if isinstance(sample.input, torch.Tensor) and sample.input.ndim == 2:
+            yield sample.transform(lambda value: _sparse(value, layout))
+
+
+def _sparse(value: Any, layout: torch.layout) -> Any:
+    if not isinstance(value, torch.Tensor) or value.ndim != 2:
+        return value
+    # Zeros, so that there is something to leave out.
+    value = value * (torch.arange(value.numel()).view(value.shape) % 3 == 0)
+    return value.to_sparse(layout=layout, blocksize=(1, 1) if layout in _BLOCKED else None)
+
+
+def error_cases() -> list[Case]:
+    """Every operator that lists inputs which the CPU must refuse (some list them for other devices only)."""
+    return [Case(op, torch.float32) for op in OPS if next(error_inputs(op), None) is not None]
+
+
+def error_inputs(op: Any) -> Iterator[Any]:
+    """Samples that `op` must refuse on the CPU."""
+    if op.error_inputs_func is not None:
+        yield from op.error_inputs_func(op, "cpu")
+
+
+def random_cases() -> list[Case]:
+    """Every operator that draws random numbers, in every tested dtype that its CPU kernels take."""
+    return [
+        Case(op, dtype)
+        for dtype in DTYPES
+        for op in OPS
+        if op.full_name in RANDOM and op.supports_dtype(dtype, "cpu")
+    ]

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The ways an operator is called, each on the CPU and on the device with the same arguments, then judged.
+
+Each function takes one sample and raises Mismatch when the device behaves differently from the CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .comparison import Mismatch, outcome_of, require_same, require_same_outcome
+from .transfer import tensors_in, to_device
+
+
+class ReferenceFailed(AssertionError):
+    """The CPU refused a sample that its own database lists: the suite would be comparing nothing."""
+
+
+def forward(op: Callable, sample: Any, device: str, *, values: bool = True, may_raise: bool = False) -> None:
+    """The plain call. `may_raise`: the sample was transformed, so the CPU is free to refuse it."""
+    on_cpu, on_device = _twin_arguments(sample, device)
+    expected = outcome_of(lambda: _call(op, on_cpu))
+    if expected.error is not None and not may_raise:
+        raise ReferenceFailed(f"the cpu reference raised {expected.error!r}") from expected.error
+    actual = outcome_of(lambda: _call(op, on_device))
+    require_same_outcome(expected, actual, device, values=values)
+    # A kernel that runs on aliased memory could write where it must only read.
+    require_same(on_cpu, on_device, device, path="arguments after the call")
+
+
+def gradient(op: Callable, sample: Any, device: str) -> None:
+    """The gradients of every differentiable input, for one fixed cotangent."""
+    on_cpu, on_device = _twin_arguments(sample, device)
+    outputs = _differentiable(sample.output_process_fn_grad(_call(op, on_cpu)))
+    if not outputs:
+        return
+    torch.manual_seed(1)
+    cotangents = [
+        torch.randn_like(out) if out.layout is torch.strided and not out.is_nested else out.detach().clone()
+        for out in outputs
+    ]
+    (device_cotangents,) = to_device(device, cotangents)
+    expected = outcome_of(lambda: _gradients(outputs, on_cpu, cotangents))
+    actual = outcome_of(
+        lambda: _gradients(
+            _differentiable(sample.output_process_fn_grad(_call(op, on_device))), on_device, device_cotangents
+        )
+    )
+    require_same_outcome(expected, actual, device)
+
+
+def in_place(op: Callable, sample: Any, device: str) -> None:
+    """The in-place form: it must return the very tensor it was given, and leave the same values there."""
+    on_cpu, on_device = _twin_arguments(sample, device)
+    inplace = op.get_inplace()
+    expected = outcome_of(lambda: _call(inplace, on_cpu))
+    actual = outcome_of(lambda: _call(inplace, on_device))
+    require_same_outcome(expected, actual, device)
+    if expected.error is None and (expected.value is on_cpu[0]) != (actual.value is on_device[0]):
+        raise Mismatch(f"the in-place form on {device} does not return the tensor that it was given")
+    require_same(on_cpu, on_device, device, path="arguments after the call")
+
+
+def out_argument(op: Callable, sample: Any, device: str) -> None:
+    """The out= form: right-sized, empty (to be resized), transposed (strides kept) and of another dtype."""
+    reference = outcome_of(lambda: _call(op, _twin_arguments(sample, "cpu")[1]))
+    if reference.error is not None:
+        raise ReferenceFailed(f"the cpu reference raised {reference.error!r}") from reference.error
+    results = [result for result in tensors_in(reference.value) if result.layout is torch.strided]
+    for kind, make_out in _OUT_KINDS.items():
+        outs = [make_out(result.detach()) for result in results]
+        if any(out is None for out in outs):
+            continue
+        # What the memory held before must not show in the result.
+        (device_outs,) = to_device(device, outs)
+        on_cpu, on_device = _twin_arguments(sample, device)
+        cpu_pointers, device_pointers = _pointers(outs), _pointers(device_outs)
+        is_tuple = isinstance(reference.value, (tuple, list))
+        expected = outcome_of(lambda: _call(op, on_cpu, out=_packed(outs, is_tuple)))  # noqa: B023
+        actual = outcome_of(lambda: _call(op, on_device, out=_packed(device_outs, is_tuple)))  # noqa: B023
+        try:
+            require_same_outcome(expected, actual, device)
+            if expected.error is None:
+                require_same(outs, device_outs, device, path="out")
+                _require_same_places(outs, device_outs, cpu_pointers, device_pointers, device)
+        except Mismatch as mismatch:
+            raise Mismatch(f"with out= {kind}: {mismatch}") from mismatch
+
+
+def noncontiguous(op: Callable, sample: Any, device: str) -> None:
+    """Every tensor argument strided with gaps and at an offset."""
+    forward(op, sample.transform(_with_gaps), device, may_raise=True)
+
+
+def expanded(op: Callable, sample: Any, device: str) -> None:
+    """Every tensor argument broadcast along its first dimension: overlapping memory, stride 0."""
+    forward(op, sample.transform(_expanded), device, may_raise=True)
+
+
+def zero_size(op: Callable, sample: Any, device: str, *, values: bool = True) -> None:
+    """Every tensor argument cut to length 0 along its first dimension."""
+    forward(op, sample.transform(_emptied), device, values=values, may_raise=True)
+
+
+def _twin_arguments(sample: Any, device: str) -> tuple[tuple, tuple]:
+    # The CPU run gets copies too: some operators write to their inputs, and samples are used more than once.
+    arguments = (sample.input, sample.args, sample.kwargs)
+    return to_device("cpu", *arguments), to_device(device, *arguments)
+
+
+def _call(op: Callable, arguments: tuple, **extra: Any) -> Any:
+    first, args, kwargs = arguments
+    return op(first, *args, **kwargs, **extra)
+
+
+def _differentiable(value: Any) -> list[torch.Tensor]:
+    return [tensor for tensor in tensors_in(value) if tensor.requires_grad]
+
+
+def _gradients(outputs: list[torch.Tensor], arguments: tuple, cotangents: list[torch.Tensor]) -> tuple:
+    inputs = [tensor for tensor in tensors_in(arguments) if tensor.requires_grad]
+    return torch.autograd.grad(outputs, inputs, cotangents, allow_unused=True)
+
+
+def _right_sized(result: torch.Tensor) -> torch.Tensor:
+    return torch.full_like(result, 1)
+
+
+def _to_be_resized(result: torch.Tensor) -> torch.Tensor:
+    return result.new_empty(0)
+
+
+def _transposed(result: torch.Tensor) -> torch.Tensor | None:
+    if result.ndim < 2:
+        return None
+    return torch.full_like(result.transpose(0, 1), 1, memory_format=torch.contiguous_format).transpose(0, 1)
+
+
+def _of_another_dtype(result: torch.Tensor) -> torch.Tensor:
+    return result.new_full(result.shape, 1, dtype=torch.int32 if result.dtype.is_floating_point else torch.float64)
+
+
+_OUT_KINDS = {
+    "right-sized": _right_sized,
+    "to be resized": _to_be_resized,
+    "transposed": _transposed,
+    "of another dtype": _of_another_dtype,
+}
+
+
+def _pointers(tensors: list[torch.Tensor]) -> list[int]:
+    return [tensor.data_ptr() for tensor in tensors]
+
+
+def _packed(outs: list[torch.Tensor], is_tuple: bool) -> Any:
+    return tuple(outs) if is_tuple else outs[0]
+
+
+def _require_same_places(
+    outs: list[torch.Tensor],
+    device_outs: list[torch.Tensor],
+    cpu_pointers: list[int],
+    device_pointers: list[int],
+    device: str,
+) -> None:
+    for index, (left, right) in enumerate(zip(outs, device_outs)):
+        if left.stride() != right.stride():
+            raise Mismatch(f"out[{index}]: cpu leaves strides {left.stride()}, {device} leaves {right.stride()}")
+        kept_on_cpu = left.data_ptr() == cpu_pointers[index]
+        kept_on_device = right.data_ptr() == device_pointers[index]
+        if kept_on_cpu and not kept_on_device and left.numel():
+            raise Mismatch(f"out[{index}]: {device} moved the tensor to other memory, cpu wrote in place")
+
+
+def _is_strided(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.layout is torch.strided
+
+
+def _with_gaps(value: Any) -> Any:
+    if not _is_strided(value):
+        return value
+    wide = value.new_zeros((*value.shape, 2))
+    wide[..., 1] = value
+    return wide[..., 1].requires_grad_(value.requires_grad)
+
+
+def _expanded(value: Any) -> Any:
+    return value[:1].expand_as(value) if _is_strided(value) and value.ndim and value.shape[0] else value
+
+
+def _emptied(value: Any) -> Any:
+    return value[:0] if _is_strided(value) and value.ndim else value

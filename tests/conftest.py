@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Options, markers and rules that hold for every suite."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+
+import pytest
+
+from tests.harness import skips
+
+# Cross-device tests need a second device; the emulator makes as many as it is asked for. It reads this once, when
+# the first test loads the SDK.
+os.environ.setdefault("MUSA_EMULATOR_DEVICES", "2")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--full",
+        action="store_true",
+        help="complete sweeps in place of the sampled ones (conformance: every sample of every operator)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for marker in (
+        "host_addressable: needs device memory that the host can address; skipped where it cannot",
+        "emulator: steers the SDK through the emulator's C API; skipped on any other SDK",
+        "full: part of the complete sweep only (--full)",
+    ):
+        config.addinivalue_line("markers", marker)
+    if not config.getini("xfail_strict"):
+        raise pytest.UsageError(
+            "xfail_strict is off, so a known failure that has been mended would go unnoticed. "
+            "Run pytest from the repository root, where pyproject.toml turns it on."
+        )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--full"):
+        return
+    full_only = [item for item in items if item.get_closest_marker("full")]
+    if full_only:
+        config.hook.pytest_deselected(items=full_only)
+        items[:] = [item for item in items if not item.get_closest_marker("full")]
+
+
+def _refuse_unexplained_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if report.outcome != "skipped" or hasattr(report, "wasxfail"):
+        return
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    objection = skips.objection_to(reason)
+    if objection:
+        report.outcome = "failed"
+        report.longrepr = objection
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> pytest.TestReport:
+    report = yield
+    _refuse_unexplained_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> pytest.CollectReport:
+    report = yield
+    _refuse_unexplained_skip(report)
+    return report
+
+
+@pytest.fixture
+def full(request: pytest.FixtureRequest) -> bool:
+    """True when complete sweeps were asked for with --full."""
+    return request.config.getoption("--full")
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    """Each test starts from the same random state, whatever ran before it."""
+    random.seed(0)
+    # Suites that do not use torch must not pay for importing it.
+    torch = sys.modules.get("torch")
+    if torch is not None and hasattr(torch, "manual_seed"):
+        torch.manual_seed(0)

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Which skips are allowed, and what turns every other one into a failure.
+
+A skip hides a promise that is not being kept, so each needs a reason, and with MUSA_TESTS_NO_SKIP=1 (set in CI)
+only the reasons listed here may skip: they are permanent properties of the environment, not things to mend.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+PERMANENT_REASONS = {
+    "host-addressable": "this memory mode keeps the host out of device memory",
+    "emulator": "steers the SDK through the emulator's C API; the loaded SDK is not the emulator",
+    "glibc-tools": "needs a tool of this operating system's developer package",
+}
+
+
+def skip_permanently(key: str, detail: str = "") -> None:
+    """Skip the running test for a reason listed in PERMANENT_REASONS; any other key is an error."""
+    pytest.skip(PERMANENT_REASONS[key] + (f": {detail}" if detail else ""))
+
+
+def objection_to(reason: str) -> str | None:
+    """What is wrong with a skip for `reason`, or None when it may stand."""
+    reason = reason.removeprefix("Skipped: ").strip()
+    if not reason or reason == "unconditional skip":
+        return "a skip must say why: pytest.skip('what is missing, and what provides it')"
+    permanent = any(reason.startswith(allowed) for allowed in PERMANENT_REASONS.values())
+    if os.environ.get("MUSA_TESTS_NO_SKIP") == "1" and not permanent:
+        return (
+            f"skipped with MUSA_TESTS_NO_SKIP=1: {reason}. Provide what the test needs, or, if the reason is a "
+            "permanent property of the environment, list it in tests/harness/skips.py"
+        )
+    return None
