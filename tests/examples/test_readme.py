@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The README stays true: its program runs, its commands exist, its links and variables lead somewhere."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.harness.device import DEVICE
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text()
+
+
+def code_blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def test_the_first_program_runs():
+    [program] = code_blocks(README, "python")
+    if DEVICE != "musa":
+        pytest.skip("the README's program is about the device musa; MUSA_TEST_DEVICE names another")
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert "2.4000, 4.6000" in result.stdout and "musa:0" in result.stdout
+
+
+@pytest.mark.once
+def test_ci_runs_the_commands_that_the_readme_gives():
+    commands = [
+        line.split("#")[0].strip() for block in code_blocks(README, "bash") for line in block.splitlines()
+    ]
+    ci = (ROOT / ".ci" / "run").read_text().splitlines()
+    assert "python3 tools/dev.py demo" in commands
+    assert "python3 tools/dev.py test" in commands and "python3 tools/dev.py test" in ci
+    assert "python3 tools/dev.py lint" in ci
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_every_verb_and_link_exists(page):
+    text = (ROOT / page).read_text()
+    known = subprocess.run(
+        [sys.executable, ROOT / "tools" / "dev.py", "--help"], capture_output=True, text=True
+    )
+    for verb in re.findall(r"tools/dev\.py (\w+)", text):
+        assert re.search(rf"^ +{verb} ", known.stdout, re.MULTILINE), f"{page} names dev.py {verb}"
+    for target in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert (ROOT / target).exists(), f"{page} links to {target}, which does not exist"
+
+
+@pytest.mark.once
+def test_every_package_is_in_the_table():
+    listed = re.findall(r"^\| \[`([\w-]+)`\]", README, re.MULTILINE)
+    assert sorted(listed) == sorted(path.parent.name for path in ROOT.glob("packages/*/pyproject.toml"))
+
+
+def unread_variables(text: str) -> list[str]:
+    """Variables of a table that no source reads. torch's own are read by torch."""
+    sources = "".join(
+        path.read_text(errors="replace")
+        for pattern in ("*.py", "*.cpp", "*.h")
+        for path in (ROOT / "packages").rglob(pattern)
+        if "build" not in path.parts
+    )
+    names = re.findall(r"^\| `([A-Z_]+)(?:=\w+)?` \|", text, re.MULTILINE)
+    assert names
+    return [
+        name
+        for name in names
+        if f'"{name}"' not in sources and not name.startswith(("PYTORCH_ALLOC", "TORCH_DEVICE"))
+    ]
+
+
+@pytest.mark.once
+def test_every_variable_in_the_tables_is_read_by_some_source():
+    assert unread_variables(README) == []
+    assert unread_variables("| `MUSA_NO_SUCH_VARIABLE` | nothing |\n") == ["MUSA_NO_SUCH_VARIABLE"]
