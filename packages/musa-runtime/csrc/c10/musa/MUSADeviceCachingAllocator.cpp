@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 #include <c10/musa/MUSADeviceCachingAllocator.h>
 
+#include <c10/musa/MUSAAllocatorEvents.h>
 #include <c10/musa/MUSACachingAllocator.h>
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAFunctions.h>
@@ -67,80 +68,6 @@ size_t segment_size(size_t size) {
     return std::max(Config::large_segment_size(), round_up(size, kRoundLarge));
   }
   return round_up(size, kRoundLarge);
-}
-
-// Makes a device current by SDK calls alone: an error is a value here, for the caller has structures to mend first.
-class CurrentDevice {
- public:
-  explicit CurrentDevice(DeviceIndex device) {
-    error_ = musaGetDevice(&before_);
-    if (error_ == musaSuccess && before_ != device) {
-      error_ = musaSetDevice(device);
-      switched_ = error_ == musaSuccess;
-    }
-  }
-  ~CurrentDevice() {
-    if (switched_) {
-      C10_MUSA_IGNORE_ERROR(musaSetDevice(before_));
-    }
-  }
-  CurrentDevice(const CurrentDevice&) = delete;
-  CurrentDevice& operator=(const CurrentDevice&) = delete;
-
-  musaError_t error() const {
-    return error_;
-  }
-
- private:
-  musaError_t error_ = musaSuccess;
-  int before_ = 0;
-  bool switched_ = false;
-};
-
-// Events are created once and reused. mutex guards idle, is a leaf, and is not held over SDK calls.
-struct EventPool {
-  std::mutex mutex;
-  std::vector<musaEvent_t> idle;
-};
-
-EventPool& event_pool(DeviceIndex device) {
-  // Leaked: memory is freed until the very end of the process.
-  static auto& pools = *new std::array<EventPool, C10_COMPILE_TIME_MAX_MUSA_DEVICES>();
-  return pools[device];
-}
-
-void recycle_event(DeviceIndex device, musaEvent_t event) {
-  EventPool& pool = event_pool(device);
-  std::lock_guard<std::mutex> guard(pool.mutex);
-  pool.idle.push_back(event);
-}
-
-musaError_t record_event(MUSAStream stream, musaEvent_t* event) {
-  const CurrentDevice current(stream.device_index());
-  if (current.error() != musaSuccess) {
-    return current.error();
-  }
-  EventPool& pool = event_pool(stream.device_index());
-  {
-    std::lock_guard<std::mutex> guard(pool.mutex);
-    if (!pool.idle.empty()) {
-      *event = pool.idle.back();
-      pool.idle.pop_back();
-    }
-  }
-  if (*event == nullptr) {
-    const musaError_t error = musaEventCreateWithFlags(event, musaEventDisableTiming);
-    if (error != musaSuccess) {
-      *event = nullptr;
-      return error;
-    }
-  }
-  const musaError_t error = musaEventRecord(*event, stream.stream());
-  if (error != musaSuccess) {
-    recycle_event(stream.device_index(), *event);
-    *event = nullptr;
-  }
-  return error;
 }
 
 // The SDK has gone, at process exit: memory went with it.

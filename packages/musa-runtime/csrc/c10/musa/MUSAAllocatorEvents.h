@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#pragma once
+
+#include <c10/musa/MUSAException.h>
+#include <c10/musa/MUSAStream.h>
+
+#include <array>
+#include <mutex>
+#include <vector>
+
+// How the caching allocator learns that other streams have finished with freed memory. Errors are values here: it runs in
+// deleters, and the allocator has its books to mend before it may raise.
+namespace c10::musa::MUSACachingAllocator {
+
+// Makes a device current by SDK calls alone: no exception, see above.
+class CurrentDevice {
+ public:
+  explicit CurrentDevice(DeviceIndex device) {
+    error_ = musaGetDevice(&before_);
+    if (error_ == musaSuccess && before_ != device) {
+      error_ = musaSetDevice(device);
+      switched_ = error_ == musaSuccess;
+    }
+  }
+  ~CurrentDevice() {
+    if (switched_) {
+      C10_MUSA_IGNORE_ERROR(musaSetDevice(before_));
+    }
+  }
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+
+  musaError_t error() const {
+    return error_;
+  }
+
+ private:
+  musaError_t error_ = musaSuccess;
+  int before_ = 0;
+  bool switched_ = false;
+};
+
+// Events are created once and reused. mutex guards idle, is a leaf, and is not held over SDK calls.
+struct EventPool {
+  std::mutex mutex;
+  std::vector<musaEvent_t> idle;
+};
+
+inline EventPool& event_pool(DeviceIndex device) {
+  // Leaked: memory is freed until the very end of the process.
+  static auto& pools = *new std::array<EventPool, C10_COMPILE_TIME_MAX_MUSA_DEVICES>();
+  return pools[device];
+}
+
+inline void recycle_event(DeviceIndex device, musaEvent_t event) {
+  EventPool& pool = event_pool(device);
+  std::lock_guard<std::mutex> guard(pool.mutex);
+  pool.idle.push_back(event);
+}
+
+// Records on the stream's own device, which need not be that of the memory.
+inline musaError_t record_event(MUSAStream stream, musaEvent_t* event) {
+  const CurrentDevice current(stream.device_index());
+  if (current.error() != musaSuccess) {
+    return current.error();
+  }
+  EventPool& pool = event_pool(stream.device_index());
+  {
+    std::lock_guard<std::mutex> guard(pool.mutex);
+    if (!pool.idle.empty()) {
+      *event = pool.idle.back();
+      pool.idle.pop_back();
+    }
+  }
+  if (*event == nullptr) {
+    const musaError_t error = musaEventCreateWithFlags(event, musaEventDisableTiming);
+    if (error != musaSuccess) {
+      *event = nullptr;
+      return error;
+    }
+  }
+  const musaError_t error = musaEventRecord(*event, stream.stream());
+  if (error != musaSuccess) {
+    recycle_event(stream.device_index(), *event);
+    *event = nullptr;
+  }
+  return error;
+}
+
+} // namespace c10::musa::MUSACachingAllocator
