@@ -180,7 +180,7 @@ def _check_slot(torch):
     owner = torch._C._get_privateuse1_backend_name()
     if owner not in ("privateuseone", "musa"):
         raise BackendConflictError(
-            f"the backend {owner!r} has taken PrivateUse1, the device that torch lends to one backend a process.\n"
+            f"the backend {owner!r} has taken PrivateUse1, which torch lends to one backend a process.\n"
             "To mend it: uninstall one of the two, or set TORCH_DEVICE_BACKEND_AUTOLOAD=0 and "
             "import the one that is wanted"
         )

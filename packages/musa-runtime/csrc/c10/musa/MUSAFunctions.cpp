@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include <c10/musa/MUSAFunctions.h>
+
+#include <array>
+#include <cstdlib>
+#include <mutex>
+
+namespace c10::musa {
+namespace {
+
+struct DeviceCount {
+  DeviceIndex count = 0;
+  musaError_t error = musaSuccess;
+
+  DeviceCount() noexcept {
+    int n = 0;
+    error = musaGetDeviceCount(&n);
+    if (error != musaSuccess) {
+      (void)musaGetLastError();
+      return;
+    }
+    count = static_cast<DeviceIndex>(n < C10_COMPILE_TIME_MAX_MUSA_DEVICES ? n : C10_COMPILE_TIME_MAX_MUSA_DEVICES);
+  }
+};
+
+const DeviceCount& counted() noexcept {
+  static const DeviceCount instance;
+  return instance;
+}
+
+std::string visible_devices_text() {
+  const char* value = std::getenv("MUSA_VISIBLE_DEVICES");
+  return value == nullptr ? "MUSA_VISIBLE_DEVICES is not set" : c10::str("MUSA_VISIBLE_DEVICES='", value, "'");
+}
+
+} // namespace
+
+DeviceIndex device_count() noexcept {
+  return counted().count;
+}
+
+musaError_t device_count_error() noexcept {
+  return counted().error;
+}
+
+DeviceIndex device_count_ensure_non_zero() {
+  const DeviceCount& answer = counted();
+  TORCH_CHECK(
+      answer.count > 0,
+      "No musa device can be used: musaGetDeviceCount answered ",
+      answer.error == musaSuccess ? "0 devices" : musaGetErrorName(answer.error), " (", visible_devices_text(), ").\n",
+      "Likely causes: MUSA_VISIBLE_DEVICES hides every device or cannot be parsed (a comma-separated list of indices is "
+      "expected), or the driver is not running.\nCure: python -m torch_musa doctor");
+  return answer.count;
+}
+
+void check_device_index(DeviceIndex device) {
+  const DeviceIndex count = device_count_ensure_non_zero();
+  TORCH_CHECK(
+      device >= 0 && device < count,
+      "Invalid device musa:", static_cast<int>(device), ": this process sees ", static_cast<int>(count),
+      " musa device(s), numbered from 0 (", visible_devices_text(), ").\n",
+      "Cure: use an index below torch.musa.device_count(), or make more devices visible.");
+}
+
+DeviceIndex current_device() {
+  int device = -1;
+  C10_MUSA_CHECK(musaGetDevice(&device));
+  return static_cast<DeviceIndex>(device);
+}
+
+void set_device(DeviceIndex device) {
+  check_device_index(device);
+  C10_MUSA_CHECK(musaSetDevice(device));
+}
+
+void device_synchronize() {
+  C10_MUSA_CHECK(musaDeviceSynchronize());
+}
+
+musaError_t GetDevice(DeviceIndex* device) {
+  int index = -1;
+  const musaError_t error = musaGetDevice(&index);
+  if (error == musaSuccess) {
+    *device = static_cast<DeviceIndex>(index);
+  }
+  return error;
+}
+
+musaError_t SetDevice(DeviceIndex device) {
+  return musaSetDevice(device);
+}
+
+DeviceIndex ExchangeDevice(DeviceIndex device) {
+  const DeviceIndex before = current_device();
+  if (device != before) {
+    set_device(device);
+  }
+  return before;
+}
+
+DeviceIndex MaybeExchangeDevice(DeviceIndex device) {
+  return device < 0 ? current_device() : ExchangeDevice(device);
+}
+
+const musaDeviceProp& device_properties(DeviceIndex device) {
+  struct Entry {
+    std::once_flag once;
+    musaDeviceProp properties{};
+  };
+  static std::array<Entry, C10_COMPILE_TIME_MAX_MUSA_DEVICES> entries;
+  const DeviceIndex index = resolve_device_index(device);
+  check_device_index(index);
+  Entry& entry = entries[index];
+  // An exception leaves the flag unset, so a passing failure of the SDK is not remembered.
+  std::call_once(entry.once, [&] { C10_MUSA_CHECK(musaGetDeviceProperties(&entry.properties, index)); });
+  return entry.properties;
+}
+
+bool host_addressable() {
+  // All devices of a machine are of one kind (SoC or boards); asking device 0 answers for all of them.
+  static const bool answer = device_count() > 0 && device_properties(0).integrated != 0;
+  return answer;
+}
+
+} // namespace c10::musa

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/musa/MUSAException.h>
+#include <c10/musa/MUSAMacros.h>
+
+namespace c10::musa {
+
+// Number of visible devices; 0 when there is none or the SDK refuses (the reason is kept, see device_count_error). Never
+// throws and creates no context: torch asks it at import-like moments. Asked of the SDK once per process.
+C10_MUSA_API DeviceIndex device_count() noexcept;
+// The SDK's answer behind a device_count() of 0.
+C10_MUSA_API musaError_t device_count_error() noexcept;
+// The same, but 0 devices is an error that says why and what to do.
+C10_MUSA_API DeviceIndex device_count_ensure_non_zero();
+// Raises for an index that names no device.
+C10_MUSA_API void check_device_index(DeviceIndex device);
+
+C10_MUSA_API DeviceIndex current_device();
+C10_MUSA_API void set_device(DeviceIndex device);
+C10_MUSA_API void device_synchronize();
+
+// The spellings that ported code uses.
+C10_MUSA_API musaError_t GetDevice(DeviceIndex* device);
+C10_MUSA_API musaError_t SetDevice(DeviceIndex device);
+C10_MUSA_API DeviceIndex ExchangeDevice(DeviceIndex device);
+// Negative: keeps the current device.
+C10_MUSA_API DeviceIndex MaybeExchangeDevice(DeviceIndex device);
+
+// Properties are read from the SDK once per device; the reference lives as long as the process.
+C10_MUSA_API const musaDeviceProp& device_properties(DeviceIndex device);
+// Whether the host can address the memory of the devices (an SoC with unified memory, or the emulator's default).
+C10_MUSA_API bool host_addressable();
+
+inline DeviceIndex resolve_device_index(DeviceIndex device) {
+  return device < 0 ? current_device() : device;
+}
+
+} // namespace c10::musa

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include <c10/musa/MUSAStream.h>
+
+#include <c10/musa/MUSAGuard.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+namespace c10::musa {
+namespace {
+
+constexpr int kStreamsPerPriority = 32;
+constexpr int kMaxPriorities = 4;
+
+struct PoolStream {
+  std::once_flag once;
+  musaStream_t handle = nullptr;
+};
+
+// Streams are created one by one at first use: a process that never asks for a second stream pays for none.
+struct DevicePool {
+  std::array<std::array<PoolStream, kStreamsPerPriority>, kMaxPriorities> streams;
+  std::array<std::atomic<uint32_t>, kMaxPriorities> next{};
+};
+
+DevicePool& device_pool(DeviceIndex device) {
+  // Leaked on purpose: handles must outlive static destructors of other libraries that still synchronise on them.
+  static auto& pools = *new std::array<DevicePool, C10_COMPILE_TIME_MAX_MUSA_DEVICES>();
+  return pools[device];
+}
+
+struct PriorityRange {
+  int least = 0;
+  int greatest = 0;
+  PriorityRange() {
+    C10_MUSA_CHECK(musaDeviceGetStreamPriorityRange(&least, &greatest));
+    greatest = std::max(greatest, least - (kMaxPriorities - 1));
+  }
+};
+
+const PriorityRange& priorities() {
+  static const PriorityRange range;
+  return range;
+}
+
+// Odd ids: bit 0 is 1, bits 1..3 the priority row, the rest the index in the row.
+StreamId pool_id(int row, int index) {
+  return (static_cast<StreamId>(index) << 4) | (static_cast<StreamId>(row) << 1) | 1;
+}
+
+bool is_pool_id(StreamId id) {
+  return (id & 1) != 0;
+}
+
+// Current stream per device of this thread; id 0 is the default stream, which is what a new thread starts on.
+thread_local std::array<StreamId, C10_COMPILE_TIME_MAX_MUSA_DEVICES> current_ids{};
+
+MUSAStream make_stream(StreamId id, DeviceIndex device) {
+  return MUSAStream(MUSAStream::UNCHECKED, Stream(Stream::UNSAFE, Device(DeviceType::PrivateUse1, device), id));
+}
+
+} // namespace
+
+musaStream_t MUSAStream::stream() const {
+  const StreamId id = stream_.id();
+  if (!is_pool_id(id)) {
+    return reinterpret_cast<musaStream_t>(id);
+  }
+  const int row = static_cast<int>((id >> 1) & 7);
+  const StreamId index = id >> 4;
+  TORCH_CHECK(
+      row < kMaxPriorities && index >= 0 && index < kStreamsPerPriority, "Stream id ", id, " names no musa stream.");
+  PoolStream& slot = device_pool(device_index()).streams[row][index];
+  std::call_once(slot.once, [&] {
+    MUSAGuard guard(device_index());
+    C10_MUSA_CHECK(
+        musaStreamCreateWithPriority(&slot.handle, musaStreamNonBlocking, priorities().least - row));
+  });
+  return slot.handle;
+}
+
+bool MUSAStream::query() const {
+  MUSAGuard guard(device_index());
+  const musaError_t error = musaStreamQuery(stream());
+  if (error == musaErrorNotReady) {
+    (void)musaGetLastError();
+    return false;
+  }
+  C10_MUSA_CHECK(error);
+  return true;
+}
+
+void MUSAStream::synchronize() const {
+  MUSAGuard guard(device_index());
+  C10_MUSA_CHECK(musaStreamSynchronize(stream()));
+}
+
+int MUSAStream::priority() const {
+  if (id() == 0) {
+    return 0;
+  }
+  MUSAGuard guard(device_index());
+  int priority = 0;
+  C10_MUSA_CHECK(musaStreamGetPriority(stream(), &priority));
+  return priority;
+}
+
+std::tuple<int, int> MUSAStream::priority_range() {
+  return {priorities().least, priorities().greatest};
+}
+
+MUSAStream getDefaultMUSAStream(DeviceIndex device) {
+  const DeviceIndex index = resolve_device_index(device);
+  check_device_index(index);
+  return make_stream(0, index);
+}
+
+MUSAStream getCurrentMUSAStream(DeviceIndex device) {
+  const DeviceIndex index = resolve_device_index(device);
+  check_device_index(index);
+  return make_stream(current_ids[index], index);
+}
+
+void setCurrentMUSAStream(MUSAStream stream) {
+  check_device_index(stream.device_index());
+  current_ids[stream.device_index()] = stream.id();
+}
+
+MUSAStream getStreamFromPool(int priority, DeviceIndex device) {
+  const DeviceIndex index = resolve_device_index(device);
+  check_device_index(index);
+  // Out-of-range priorities are clamped, as the SDK itself does.
+  const PriorityRange& range = priorities();
+  const int row = range.least - std::clamp(priority, range.greatest, range.least);
+  const uint32_t turn = device_pool(index).next[row].fetch_add(1, std::memory_order_relaxed);
+  return make_stream(pool_id(row, static_cast<int>(turn % kStreamsPerPriority)), index);
+}
+
+MUSAStream getStreamFromPool(bool is_high_priority, DeviceIndex device) {
+  return getStreamFromPool(is_high_priority ? priorities().greatest : 0, device);
+}
+
+MUSAStream getStreamFromExternal(musaStream_t stream, DeviceIndex device) {
+  const DeviceIndex index = resolve_device_index(device);
+  check_device_index(index);
+  const auto id = static_cast<StreamId>(reinterpret_cast<intptr_t>(stream));
+  TORCH_CHECK(
+      !is_pool_id(id), "The stream handle ", id,
+      " is not one of the SDK's: handles are at least 2-byte aligned. Pass the value of a musaStream_t.");
+  return make_stream(id, index);
+}
+
+std::ostream& operator<<(std::ostream& out, const MUSAStream& stream) {
+  return out << stream.unwrap();
+}
+
+} // namespace c10::musa

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#pragma once
+
+#include <c10/core/Stream.h>
+#include <c10/musa/MUSAFunctions.h>
+
+#include <functional>
+
+namespace c10::musa {
+
+// A c10::Stream that is known to be on a musa device. A StreamId is 0 for the device's default stream, odd for a stream
+// of the pool (device table index and priority), and otherwise the address of a musaStream_t made elsewhere.
+class C10_MUSA_API MUSAStream {
+ public:
+  enum Unchecked { UNCHECKED };
+
+  explicit MUSAStream(Stream stream) : stream_(stream) {
+    TORCH_CHECK(stream.device_type() == DeviceType::PrivateUse1, "Not a stream of a musa device: ", stream);
+  }
+  MUSAStream(Unchecked, Stream stream) : stream_(stream) {}
+
+  bool operator==(const MUSAStream& other) const noexcept {
+    return stream_ == other.stream_;
+  }
+  bool operator!=(const MUSAStream& other) const noexcept {
+    return stream_ != other.stream_;
+  }
+
+  operator musaStream_t() const {
+    return stream();
+  }
+  operator Stream() const {
+    return stream_;
+  }
+
+  // The SDK's handle; creates a pool stream at its first use. Null for the default stream.
+  musaStream_t stream() const;
+
+  DeviceType device_type() const {
+    return DeviceType::PrivateUse1;
+  }
+  DeviceIndex device_index() const {
+    return stream_.device_index();
+  }
+  Device device() const {
+    return stream_.device();
+  }
+  StreamId id() const {
+    return stream_.id();
+  }
+  Stream unwrap() const {
+    return stream_;
+  }
+  StreamData3 pack3() const {
+    return stream_.pack3();
+  }
+  static MUSAStream unpack3(StreamId id, DeviceIndex device, DeviceType type) {
+    return MUSAStream(Stream::unpack3(id, device, type));
+  }
+
+  // True when all work submitted so far has finished.
+  bool query() const;
+  void synchronize() const;
+  int priority() const;
+
+  // (least, greatest); a lower number is a higher priority, as in the SDK.
+  static std::tuple<int, int> priority_range();
+
+ private:
+  Stream stream_;
+};
+
+// Device -1 means the current device in all of these.
+C10_MUSA_API MUSAStream getDefaultMUSAStream(DeviceIndex device = -1);
+C10_MUSA_API MUSAStream getCurrentMUSAStream(DeviceIndex device = -1);
+C10_MUSA_API void setCurrentMUSAStream(MUSAStream stream);
+// Round robin over a fixed pool per device and priority, as torch.cuda does: streams are never destroyed, so a raw
+// handle stays valid.
+C10_MUSA_API MUSAStream getStreamFromPool(bool is_high_priority = false, DeviceIndex device = -1);
+C10_MUSA_API MUSAStream getStreamFromPool(int priority, DeviceIndex device = -1);
+// Wraps a handle that someone else owns and keeps alive.
+C10_MUSA_API MUSAStream getStreamFromExternal(musaStream_t stream, DeviceIndex device);
+
+C10_MUSA_API std::ostream& operator<<(std::ostream& out, const MUSAStream& stream);
+
+} // namespace c10::musa
+
+template <>
+struct std::hash<c10::musa::MUSAStream> {
+  size_t operator()(const c10::musa::MUSAStream& stream) const noexcept {
+    return std::hash<c10::Stream>{}(stream.unwrap());
+  }
+};

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include <musa_runtime/fallback.h>
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+#include <musa_runtime/host_scope.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <unordered_map>
+
+namespace musa_runtime {
+namespace {
+
+using c10::DispatchKey;
+using c10::IValue;
+using c10::OperatorHandle;
+using torch::jit::Stack;
+using Mode = HostScope::Mode;
+
+enum class OnCopy { Allow, Warn, Error };
+
+OnCopy parse_mode(const std::string& mode, const char* source) {
+  if (mode == "allow") {
+    return OnCopy::Allow;
+  }
+  if (mode == "warn" || mode.empty()) {
+    return OnCopy::Warn;
+  }
+  TORCH_CHECK_VALUE(mode == "error", source, " is '", mode, "'; expected allow, warn or error.");
+  return OnCopy::Error;
+}
+
+std::atomic<OnCopy>& on_copy() {
+  static std::atomic<OnCopy> value = [] {
+    const char* text = std::getenv("TORCH_MUSA_FALLBACK");
+    return parse_mode(text == nullptr ? "" : text, "TORCH_MUSA_FALLBACK");
+  }();
+  return value;
+}
+
+std::atomic<bool> default_is_native{true};
+
+struct Statistics {
+  std::mutex mutex; // guards rows; taken last, nothing is called under it
+  std::unordered_map<std::string, FallbackStatistics> rows;
+};
+
+Statistics& statistics() {
+  static Statistics& instance = *new Statistics();
+  return instance;
+}
+
+// Operators whose musa form takes some operands from the host, as on torch.cuda: indices, lengths.
+bool takes_host_tensors(const std::string& name) {
+  static const std::vector<std::string> names{
+      "aten::index", "aten::index_put_", "aten::_index_put_impl_", "aten::_unsafe_index", "aten::_unsafe_index_put",
+      "aten::_ctc_loss", "aten::_ctc_loss_backward", "aten::_pack_padded_sequence"};
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool has_host_metadata(const at::Tensor& tensor) {
+  return tensor.defined() && (tensor.is_nested() || tensor.is_sparse() || tensor.is_quantized());
+}
+
+bool returns_view(const c10::FunctionSchema& schema) {
+  return std::any_of(schema.returns().begin(), schema.returns().end(), [](const c10::Argument& ret) {
+    return ret.alias_info() != nullptr && !ret.alias_info()->isWrite();
+  });
+}
+
+// Converts one argument to its host form; Tensor-like arguments that the operator writes are remembered.
+struct BoxedArguments {
+  HostScope& scope;
+
+  IValue host(const IValue& value, const c10::TypePtr& type) {
+    if (value.isTensor()) {
+      return scope.host(value.toTensor());
+    }
+    if (value.isTensorList()) {
+      const std::vector<at::Tensor> tensors = value.toTensorVector();
+      return IValue(scope.host(at::TensorList(tensors)));
+    }
+    if (value.isOptionalTensorList()) {
+      return IValue(scope.host(value.toOptionalTensorList()));
+    }
+    if (value.isDevice()) {
+      return IValue(scope.host(value.toDevice()));
+    }
+    return value;
+  }
+};
+
+bool is_generator(const c10::Argument& argument) {
+  const auto& type = *argument.type();
+  if (type.kind() == c10::TypeKind::GeneratorType) {
+    return true;
+  }
+  return type.kind() == c10::TypeKind::OptionalType &&
+      type.expectRef<c10::OptionalType>().getElementType()->kind() == c10::TypeKind::GeneratorType;
+}
+
+bool is_device(const c10::Argument& argument) {
+  const auto& type = *argument.type();
+  return type.kind() == c10::TypeKind::OptionalType &&
+      type.expectRef<c10::OptionalType>().getElementType()->kind() == c10::TypeKind::DeviceObjType;
+}
+
+void report_copy(const OperatorHandle& op, const std::string& name, size_t bytes) {
+  bool first = false;
+  {
+    Statistics& stats = statistics();
+    std::lock_guard<std::mutex> lock(stats.mutex);
+    FallbackStatistics& row = stats.rows[name];
+    first = row.cpu_calls++ == 0;
+    row.cpu_bytes += bytes;
+  }
+  if (first && on_copy().load(std::memory_order_relaxed) == OnCopy::Warn) {
+    TORCH_WARN(
+        name, " is served by the provider 'cpu': its operands are copied to the host and its results back (", bytes,
+        " bytes this time; said once per operator). The results are right; it is slow. Totals: python -m torch_musa "
+        "ops, or torch.musa.ops.fallback_report(). Cure: install a pack that serves it; TORCH_MUSA_FALLBACK=allow "
+        "silences this, =error makes it an error.");
+  }
+}
+
+void call_on_host(const OperatorHandle& op, Stack* stack, Mode mode) {
+  const c10::FunctionSchema& schema = op.schema();
+  const std::string name = c10::toString(op.operator_name());
+  const size_t count = schema.arguments().size();
+  const size_t begin = stack->size() - count;
+
+  if (mode == Mode::Copy) {
+    if (returns_view(schema)) {
+      mode = Mode::Alias; // a view moves no data, and a copy would not be a view
+    } else {
+      TORCH_CHECK(
+          on_copy().load(std::memory_order_relaxed) != OnCopy::Error,
+          name, " would be served by the provider 'cpu', with copies to the host and back, and TORCH_MUSA_FALLBACK="
+          "error forbids that.\nCure: install a pack that serves it, or set TORCH_MUSA_FALLBACK=warn.");
+    }
+  }
+
+  HostScope scope(mode);
+  BoxedArguments arguments{scope};
+  std::vector<IValue> originals(stack->begin() + static_cast<std::ptrdiff_t>(begin), stack->end());
+  const bool host_metadata = std::any_of(originals.begin(), originals.end(), [](const IValue& value) {
+    return value.isTensor() && has_host_metadata(value.toTensor());
+  });
+  if (takes_host_tensors(schema.name()) || host_metadata) {
+    scope.allow_cpu();
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const c10::Argument& argument = schema.arguments()[i];
+    IValue& value = (*stack)[begin + i];
+    if (is_device(argument)) {
+      value = IValue(scope.host(value.toOptional<at::Device>()));
+    } else if (!is_generator(argument)) {
+      value = arguments.host(value, argument.type());
+    }
+  }
+  // Generators come last: which default generator serves is known only once the tensors have been seen.
+  for (size_t i = 0; i < count; ++i) {
+    if (is_generator(schema.arguments()[i])) {
+      IValue& value = (*stack)[begin + i];
+      value = IValue(*scope.host(value.toOptional<at::Generator>()));
+    }
+  }
+  const std::vector<IValue> hosts(stack->begin() + static_cast<std::ptrdiff_t>(begin), stack->end());
+
+  for (size_t i = 0; i < count; ++i) {
+    const c10::AliasInfo* alias = schema.arguments()[i].alias_info();
+    if (alias != nullptr && alias->isWrite() && originals[i].isTensor() && originals[i].toTensor().defined() &&
+        originals[i].toTensor().is_cpu()) {
+      scope.keep_host_allocations();
+    }
+  }
+  scope.enter();
+  op.callBoxed(stack);
+
+  for (size_t i = 0; i < count; ++i) {
+    const c10::AliasInfo* alias = schema.arguments()[i].alias_info();
+    if (alias == nullptr || !alias->isWrite()) {
+      continue;
+    }
+    if (originals[i].isTensor()) {
+      scope.write_back(originals[i].toTensor(), hosts[i].toTensor());
+    } else if (originals[i].isTensorList()) {
+      const auto before = originals[i].toTensorVector();
+      const auto after = hosts[i].toTensorVector();
+      scope.write_back(at::TensorList(before), after);
+    } else if (originals[i].isOptionalTensorList()) {
+      const auto before = originals[i].toOptionalTensorList().vec();
+      const auto after = hosts[i].toOptionalTensorList().vec();
+      for (size_t k = 0; k < before.size(); ++k) {
+        scope.write_back(before[k], after[k]);
+      }
+    }
+  }
+
+  const size_t returned = schema.returns().size();
+  for (size_t r = 0; r < returned; ++r) {
+    IValue& value = (*stack)[stack->size() - returned + r];
+    const c10::AliasInfo* alias = schema.returns()[r].alias_info();
+    if (alias != nullptr && alias->isWrite()) {
+      // The result is one of the arguments: hand back that very tensor.
+      for (size_t i = 0; i < count; ++i) {
+        const c10::AliasInfo* argument_alias = schema.arguments()[i].alias_info();
+        if (argument_alias != nullptr && *argument_alias == *alias) {
+          value = originals[i];
+        }
+      }
+    } else if (value.isTensor()) {
+      value = IValue(scope.device(std::move(value).toTensor()));
+    } else if (value.isTensorList()) {
+      value = IValue(scope.device(std::move(value).toTensorVector()));
+    }
+  }
+
+  if (scope.mode() == Mode::Copy) {
+    report_copy(op, name, scope.copied_bytes());
+  } else {
+    Statistics& stats = statistics();
+    std::lock_guard<std::mutex> lock(stats.mutex);
+    ++stats.rows[name].native_calls;
+  }
+}
+
+void require_cpu_kernel(const OperatorHandle& op) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      op.hasKernelForAnyDispatchKey(c10::DispatchKeySet(
+          {DispatchKey::CPU, DispatchKey::SparseCPU, DispatchKey::SparseCsrCPU, DispatchKey::QuantizedCPU,
+           DispatchKey::NestedTensorCPU, DispatchKey::CompositeExplicitAutograd,
+           DispatchKey::CompositeImplicitAutograd, DispatchKey::CompositeExplicitAutogradNonFunctional,
+           DispatchKey::CompositeImplicitAutogradNestedTensor})),
+      "The operator '", op.operator_name(), "' is not available for the musa device: no installed pack serves it, and "
+      "torch has no CPU kernel that could.\nCure: install a pack that serves it (python -m torch_musa ops '",
+      op.operator_name(), "' shows who could), or move the operands to the CPU if the operator exists there.");
+}
+
+void native_boxed(const OperatorHandle& op, Stack* stack) {
+  require_cpu_kernel(op);
+  call_on_host(op, stack, Mode::Alias);
+}
+
+void cpu_boxed(const OperatorHandle& op, Stack* stack) {
+  require_cpu_kernel(op);
+  call_on_host(op, stack, Mode::Copy);
+}
+
+void default_boxed(const OperatorHandle& op, Stack* stack) {
+  if (default_is_native.load(std::memory_order_relaxed)) {
+    native_boxed(op, stack);
+  } else {
+    cpu_boxed(op, stack);
+  }
+}
+
+} // namespace
+
+c10::KernelFunction fallback_kernel(const std::string& which) {
+  return which == "native" ? c10::KernelFunction::makeFromBoxedFunction<&native_boxed>()
+                           : c10::KernelFunction::makeFromBoxedFunction<&cpu_boxed>();
+}
+
+void set_default_fallback(const std::string& which) {
+  default_is_native = which == "native";
+}
+
+void install_fallbacks() {
+  (void)on_copy(); // a malformed TORCH_MUSA_FALLBACK is reported now, not at some later operator
+  static const std::vector<c10::RegistrationHandleRAII>& registrations = *[] {
+    auto* handles = new std::vector<c10::RegistrationHandleRAII>();
+    for (const DispatchKey key :
+         {DispatchKey::PrivateUse1, DispatchKey::SparsePrivateUse1, DispatchKey::SparseCsrPrivateUse1,
+          DispatchKey::QuantizedPrivateUse1, DispatchKey::NestedTensorPrivateUse1}) {
+      handles->push_back(c10::Dispatcher::singleton().registerFallback(
+          key, c10::KernelFunction::makeFromBoxedFunction<&default_boxed>(), "torch_musa fallback"));
+    }
+    return handles;
+  }();
+  (void)registrations;
+}
+
+FallbackStatistics fallback_statistics(const std::string& op) {
+  Statistics& stats = statistics();
+  std::lock_guard<std::mutex> lock(stats.mutex);
+  const auto row = stats.rows.find(op);
+  return row == stats.rows.end() ? FallbackStatistics{} : row->second;
+}
+
+std::vector<FallbackReportRow> fallback_report() {
+  std::vector<FallbackReportRow> report;
+  Statistics& stats = statistics();
+  {
+    std::lock_guard<std::mutex> lock(stats.mutex);
+    for (const auto& [op, row] : stats.rows) {
+      if (row.cpu_calls != 0) {
+        report.push_back({op, row.cpu_calls, row.cpu_bytes});
+      }
+    }
+  }
+  std::sort(report.begin(), report.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  return report;
+}
+
+void set_fallback_mode(const std::string& mode) {
+  on_copy() = parse_mode(mode, "The fallback mode");
+}
+
+} // namespace musa_runtime

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#pragma once
+
+#include <ATen/core/boxing/KernelFunction.h>
+#include <c10/musa/MUSAMacros.h>
+
+#include <string>
+#include <vector>
+
+// The boxed kernels behind every operator that no candidate serves, for all layouts: `native` (torch's CPU kernel on
+// aliased device memory) and `cpu` (copy to the host, compute, copy back).
+
+namespace musa_runtime {
+
+// which: "native" or "cpu".
+c10::KernelFunction fallback_kernel(const std::string& which);
+
+// Registers the backend fallback for musa tensors of every layout. Idempotent.
+void install_fallbacks();
+// What the backend fallback does for operators without an installed kernel.
+void set_default_fallback(const std::string& which);
+
+struct FallbackStatistics {
+  uint64_t native_calls = 0;
+  uint64_t cpu_calls = 0;
+  uint64_t cpu_bytes = 0; // copied in both directions
+};
+FallbackStatistics fallback_statistics(const std::string& op);
+
+struct FallbackReportRow {
+  std::string op;
+  uint64_t count;
+  uint64_t bytes;
+};
+// Operators that went through `cpu` with copies, most bytes first.
+C10_MUSA_API std::vector<FallbackReportRow> fallback_report();
+
+// "allow", "warn" (once per operator, the default) or "error", for the `cpu` kernel only: `native` copies nothing.
+C10_MUSA_API void set_fallback_mode(const std::string& mode);
+
+} // namespace musa_runtime

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include <musa_runtime/host_scope.h>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/EmptyTensor.h>
+#include <ATen/musa/MUSAGeneratorImpl.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/musa/MUSACachingAllocator.h>
+#include <c10/musa/MUSAGuard.h>
+#include <musa_runtime/layout_materializer.h>
+#include <ops/Copy.h>
+
+namespace musa_runtime {
+namespace {
+
+using c10::DeviceType;
+using c10::DispatchKey;
+using c10::DispatchKeySet;
+
+// True on a thread while a native kernel runs on it.
+thread_local bool redirect_cpu_allocations = false;
+
+class ScopedCpuAllocator final : public c10::Allocator {
+ public:
+  explicit ScopedCpuAllocator(c10::Allocator* base) : base_(base) {}
+
+  c10::DataPtr allocate(size_t nbytes) override {
+    if (C10_UNLIKELY(redirect_cpu_allocations)) {
+      return c10::musa::MUSACachingAllocator::allocate_as(nbytes, c10::Device(DeviceType::CPU));
+    }
+    return base_->allocate(nbytes);
+  }
+
+  c10::DeleterFnPtr raw_deleter() const override {
+    // raw_allocate() may hand out either kind of memory, so its deleter looks at the address.
+    base_deleter_ = base_->raw_deleter();
+    return &delete_either;
+  }
+
+  void copy_data(void* dest, const void* src, std::size_t count) const override {
+    base_->copy_data(dest, src, count);
+  }
+
+ private:
+  static void delete_either(void* pointer) {
+    if (c10::musa::MUSACachingAllocator::owns(pointer)) {
+      c10::musa::MUSACachingAllocator::raw_delete(pointer);
+    } else {
+      base_deleter_(pointer);
+    }
+  }
+
+  c10::Allocator* base_;
+  static inline c10::DeleterFnPtr base_deleter_ = nullptr;
+};
+
+// A CPU tensor over a musa tensor's own StorageImpl.
+struct AliasImpl final : c10::TensorImpl {
+  explicit AliasImpl(c10::TensorImpl* source)
+      : c10::TensorImpl(
+            c10::TensorImpl::VIEW, c10::Storage(source->unsafe_storage()), source->key_set(), source->dtype()) {
+    copy_tensor_metadata(source, this, c10::VariableVersion(source->version_counter()), true);
+    _change_backend_component_keys(c10::Device(DeviceType::CPU));
+    device_opt_ = c10::Device(DeviceType::CPU);
+  }
+};
+
+// Autograd has been dealt with above us; a CPU autocast region is about the user's CPU tensors, not about ours.
+const DispatchKeySet kExcludedInside =
+    c10::autograd_dispatch_keyset_with_ADInplaceOrView | DispatchKeySet(DispatchKey::AutocastCPU);
+
+bool is_dense_musa(const c10::TensorImpl* impl) {
+  return impl->key_set().has_all(DispatchKeySet(DispatchKey::PrivateUse1));
+}
+
+bool is_dense_cpu(const c10::TensorImpl* impl) {
+  return impl->key_set().has_all(DispatchKeySet(DispatchKey::CPU));
+}
+
+} // namespace
+
+void install_scoped_cpu_allocator() {
+  static ScopedCpuAllocator allocator(c10::GetCPUAllocator());
+  c10::SetCPUAllocator(&allocator, /*priority=*/1);
+}
+
+HostScope::HostScope() : mode_(c10::musa::host_addressable() ? Mode::Alias : Mode::Copy) {}
+
+HostScope::~HostScope() {
+  if (entered_) {
+    redirect_cpu_allocations = redirected_before_;
+    if (restore_device_ >= 0) {
+      C10_MUSA_CHECK_WARN(musaSetDevice(restore_device_));
+    }
+  }
+}
+
+at::Device HostScope::target() const {
+  return at::Device(DeviceType::PrivateUse1, index_ >= 0 ? index_ : c10::musa::current_device());
+}
+
+void HostScope::note_device(at::Device device) {
+  if (index_ < 0) {
+    index_ = device.index();
+  } else if (C10_UNLIKELY(index_ != device.index())) {
+    TORCH_CHECK(
+        false, "Expected all tensors to be on the same device, but found at least two devices, musa:",
+        static_cast<int>(index_), " and ", device, "!");
+  }
+}
+
+void HostScope::raise_mixed_devices(const at::Tensor& tensor) const {
+  TORCH_CHECK(
+      false, "Expected all tensors to be on the same device, but found at least two devices, ", target(), " and ",
+      tensor.device(), "! Cure: move the tensor with .to('", target(), "').");
+}
+
+at::Tensor HostScope::alias_dense(const at::Tensor& tensor) {
+  return at::Tensor(c10::make_intrusive<AliasImpl>(tensor.unsafeGetTensorImpl()));
+}
+
+at::Tensor HostScope::copy_dense(const at::Tensor& tensor) {
+  copied_bytes_ += tensor.numel() * tensor.itemsize();
+  return at::musa::to_cpu(tensor);
+}
+
+at::Tensor HostScope::host(const at::Tensor& tensor) {
+  if (C10_UNLIKELY(!tensor.defined())) {
+    return tensor;
+  }
+  const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  if (C10_LIKELY(is_dense_musa(impl) && is_plain(impl))) {
+    note_device(impl->device());
+    return mode_ == Mode::Alias ? alias_dense(tensor) : copy_dense(tensor);
+  }
+  return host_slow(tensor);
+}
+
+at::Tensor HostScope::host_slow(const at::Tensor& tensor) {
+  if (tensor.device().is_cpu()) {
+    if (!allow_cpu_ && tensor.layout() == at::kStrided && !tensor.is_nested() && tensor.dim() > 0) {
+      raise_mixed_devices(tensor);
+    }
+    return tensor;
+  }
+  if (tensor.device().type() != DeviceType::PrivateUse1) {
+    raise_mixed_devices(tensor);
+  }
+  note_device(tensor.device());
+  return LayoutMaterializer::host(*this, tensor);
+}
+
+std::optional<at::Tensor> HostScope::host(const std::optional<at::Tensor>& tensor) {
+  if (!tensor.has_value()) {
+    return std::nullopt;
+  }
+  return host(*tensor);
+}
+
+std::vector<at::Tensor> HostScope::host(at::TensorList tensors) {
+  std::vector<at::Tensor> result;
+  result.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) {
+    result.push_back(host(tensor));
+  }
+  return result;
+}
+
+std::vector<at::Tensor> HostScope::host(const at::ITensorListRef& tensors) {
+  std::vector<at::Tensor> result;
+  result.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) {
+    result.push_back(host(tensor));
+  }
+  return result;
+}
+
+c10::List<std::optional<at::Tensor>> HostScope::host(const c10::List<std::optional<at::Tensor>>& tensors) {
+  c10::List<std::optional<at::Tensor>> result;
+  result.reserve(tensors.size());
+  for (const std::optional<at::Tensor>& tensor : tensors) {
+    result.push_back(host(tensor));
+  }
+  return result;
+}
+
+std::optional<at::Device> HostScope::host(std::optional<at::Device> device) {
+  if (!device.has_value()) {
+    return at::Device(DeviceType::CPU);
+  }
+  return host(*device);
+}
+
+at::Device HostScope::host(at::Device device) {
+  if (device.type() != DeviceType::PrivateUse1) {
+    return device;
+  }
+  if (device.has_index()) {
+    note_device(device);
+  }
+  return at::Device(DeviceType::CPU);
+}
+
+std::optional<at::Generator> HostScope::host(const std::optional<at::Generator>& generator) {
+  at::Generator source = generator.has_value() && generator->defined()
+      ? *generator
+      : at::musa::detail::getDefaultMUSAGenerator(target().index());
+  TORCH_CHECK(
+      source.device().type() == DeviceType::PrivateUse1, "Expected a 'musa' device type for generator but found '",
+      source.device().type(), "'");
+  uint64_t seed = 0;
+  uint64_t offset = 0;
+  {
+    std::lock_guard<std::mutex> lock(source.mutex());
+    // One counter block per call keeps calls apart; within a call the CPU engine makes its own long sequence.
+    std::tie(seed, offset) = at::check_generator<at::MUSAGeneratorImpl>(source)->philox_engine_inputs(4);
+  }
+  // splitmix64 finaliser (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014): neighbouring
+  // offsets must not give correlated mt19937 states.
+  uint64_t mixed = seed + 0x9E3779B97F4A7C15ull * (offset + 1);
+  mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9ull;
+  mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBull;
+  mixed ^= mixed >> 31;
+  return at::make_generator<at::CPUGeneratorImpl>(mixed);
+}
+
+void HostScope::enter() {
+  const c10::DeviceIndex current = c10::musa::current_device();
+  if (index_ < 0) {
+    index_ = current;
+  } else if (C10_UNLIKELY(current != index_)) {
+    c10::musa::set_device(index_);
+    restore_device_ = current;
+  }
+  redirected_before_ = redirect_cpu_allocations;
+  entered_ = true;
+  const musaStream_t stream = c10::musa::getCurrentMUSAStream(index_).stream();
+  const musaError_t error = musaStreamQuery(stream);
+  if (C10_UNLIKELY(error != musaSuccess)) {
+    (void)musaGetLastError();
+    if (error != musaErrorNotReady) {
+      c10::musa::throw_musa_error(error, "musaStreamQuery(current stream)", __func__, __FILE__, __LINE__);
+    }
+    C10_MUSA_CHECK(musaStreamSynchronize(stream));
+  }
+  exclude_.emplace(kExcludedInside);
+  redirect_cpu_allocations = redirects_ && mode_ == Mode::Alias;
+}
+
+at::Tensor HostScope::device(at::Tensor result) {
+  if (C10_UNLIKELY(!result.defined())) {
+    return result;
+  }
+  c10::TensorImpl* impl = result.unsafeGetTensorImpl();
+  if (C10_UNLIKELY(mode_ != Mode::Alias || !is_dense_cpu(impl) || !is_plain(impl))) {
+    return device_slow(std::move(result));
+  }
+  const c10::Device target(DeviceType::PrivateUse1, index_);
+  c10::Storage storage = impl->unsafe_storage();
+  c10::StorageImpl* storage_impl = storage.unsafeGetStorageImpl();
+  if (C10_LIKELY(storage_impl->device().type() == DeviceType::CPU)) {
+    c10::DataPtr& data = storage_impl->_mutable_data_ptr_no_checks();
+    const bool from_scope = data.get_deleter() == c10::musa::MUSACachingAllocator::deleter();
+    if (C10_UNLIKELY(!from_scope && data.get() != nullptr)) {
+      return device_slow(std::move(result));
+    }
+    c10::DeleterFnPtr deleter = data.get_deleter();
+    void* pointer = data.get();
+    void* context = data.release_context();
+    storage_impl->set_data_ptr_noswap(c10::DataPtr(pointer, context, deleter, target));
+    storage_impl->set_allocator(c10::musa::MUSACachingAllocator::get());
+  }
+  impl->_change_backend_component_keys(target);
+  impl->set_storage_keep_dtype(std::move(storage));
+  return result;
+}
+
+std::vector<at::Tensor> HostScope::device(std::vector<at::Tensor> results) {
+  for (at::Tensor& result : results) {
+    result = device(std::move(result));
+  }
+  return results;
+}
+
+at::Tensor HostScope::device_slow(at::Tensor result) {
+  if (result.device().type() != DeviceType::CPU) {
+    return result; // meta, or already a musa tensor
+  }
+  const c10::TensorImpl* impl = result.unsafeGetTensorImpl();
+  if (!is_plain(impl)) {
+    return LayoutMaterializer::device(*this, result);
+  }
+  // The kernel placed this in memory of its own (a constant, a packed weight, another library's buffer), or the device's
+  // memory is discrete: copy. The copy's allocation must be labelled as the device's.
+  const bool redirected = redirect_cpu_allocations;
+  redirect_cpu_allocations = false;
+  copied_bytes_ += result.numel() * result.itemsize();
+  at::Tensor copied = at::musa::to_musa(result, target());
+  redirect_cpu_allocations = redirected;
+  return copied;
+}
+
+void HostScope::write_back_slow(const at::Tensor& original, const at::Tensor& host) {
+  if (!original.defined() || original.device().type() != DeviceType::PrivateUse1) {
+    return;
+  }
+  if (!is_plain(original.unsafeGetTensorImpl())) {
+    LayoutMaterializer::write_back(*this, original, host);
+    return;
+  }
+  c10::TensorImpl* impl = original.unsafeGetTensorImpl();
+  if (mode_ == Mode::Alias) {
+    const c10::TensorImpl* changed = host.unsafeGetTensorImpl();
+    if (impl->unsafe_storage().unsafeGetStorageImpl() != changed->unsafe_storage().unsafeGetStorageImpl()) {
+      // The kernel gave the tensor another storage (set_, swapping in a result).
+      at::Tensor adopted = device(host);
+      impl->set_storage_keep_dtype(adopted.storage());
+    }
+    impl->set_sizes_and_strides(host.sizes(), host.strides(), host.storage_offset());
+    return;
+  }
+  copied_bytes_ += host.numel() * host.itemsize();
+  if (original.sizes() != host.sizes()) {
+    at::musa::resize_dense(original, host.sizes());
+  }
+  at::musa::copy_dense(original, host, /*non_blocking=*/false);
+}
+
+} // namespace musa_runtime

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#pragma once
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/List.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/IListRef.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/musa/MUSAMacros.h>
+#include <c10/util/SmallVector.h>
+
+#include <atomic>
+#include <optional>
+#include <vector>
+
+// How torch's CPU kernels serve musa tensors. A kernel wrapper reads:
+//
+//   HostScope scope;
+//   at::Tensor a = scope.host(self);          // argument as a CPU tensor
+//   scope.enter();                            // everything submitted before has finished; allocations are device memory
+//   return scope.device(at::cpu::relu(a));    // result as a musa tensor
+//
+// On memory that the host can address, host() aliases: the CPU tensor shares the musa tensor's StorageImpl, so writes,
+// views and storage resizing act on the real thing, and device() re-labels results, which the scope's allocator placed in
+// device memory. On discrete memory host() copies, and write_back() carries changes of mutated arguments home.
+
+namespace musa_runtime {
+
+class C10_MUSA_API HostScope {
+ public:
+  enum class Mode : uint8_t { Alias, Copy };
+
+  // The mode that the devices' memory asks for.
+  HostScope();
+  explicit HostScope(Mode mode) : mode_(mode) {}
+  explicit HostScope(std::atomic<uint64_t>& calls) : mode_(Mode::Alias) {
+    calls.fetch_add(1, std::memory_order_relaxed);
+  }
+  ~HostScope();
+  HostScope(const HostScope&) = delete;
+  HostScope& operator=(const HostScope&) = delete;
+
+  // Arguments. Raises when tensors lie on different devices; a CPU tensor of no dimension may stand beside musa tensors
+  // (torch's rule for scalars), others only where allow_cpu() was called, for the operators that take host-side indices.
+  void allow_cpu() {
+    allow_cpu_ = true;
+  }
+  at::Tensor host(const at::Tensor& tensor);
+  std::optional<at::Tensor> host(const std::optional<at::Tensor>& tensor);
+  std::vector<at::Tensor> host(at::TensorList tensors);
+  std::vector<at::Tensor> host(const at::ITensorListRef& tensors);
+  c10::List<std::optional<at::Tensor>> host(const c10::List<std::optional<at::Tensor>>& tensors);
+  // A factory's device argument; becomes the CPU.
+  std::optional<at::Device> host(std::optional<at::Device> device);
+  at::Device host(at::Device device);
+  // A CPU generator seeded from the musa generator's seed and offset, whose offset advances: the same seed gives the same
+  // numbers on every run.
+  std::optional<at::Generator> host(const std::optional<at::Generator>& generator);
+
+  void enter();
+  // Before enter(): for kernels that give new memory to a tensor of the host (copying a sparse tensor to the CPU).
+  void keep_host_allocations() {
+    redirects_ = false;
+  }
+
+  // Results.
+  at::Tensor device(at::Tensor result);
+  std::vector<at::Tensor> device(std::vector<at::Tensor> results);
+  template <typename... Tensors>
+  std::tuple<Tensors...> device(std::tuple<Tensors...> results) {
+    return std::apply(
+        [this](auto&&... each) { return std::tuple<Tensors...>(this->device(std::move(each))...); },
+        std::move(results));
+  }
+  template <typename Plain>
+    requires std::is_arithmetic_v<Plain> || std::is_same_v<Plain, c10::Scalar> || std::is_enum_v<Plain>
+  Plain device(Plain value) {
+    return value;
+  }
+
+  // After the kernel, for each mutated argument and its host form: takes over a changed shape or storage (out= resizing)
+  // and, in Copy mode, the data.
+  void write_back(const at::Tensor& original, const at::Tensor& host) {
+    if (C10_LIKELY(mode_ == Mode::Alias && original.defined())) {
+      const c10::TensorImpl* before = original.unsafeGetTensorImpl();
+      const c10::TensorImpl* after = host.unsafeGetTensorImpl();
+      if (C10_LIKELY(
+              is_plain(before) && is_plain(after) &&
+              before->unsafe_storage().unsafeGetStorageImpl() == after->unsafe_storage().unsafeGetStorageImpl() &&
+              before->sizes() == after->sizes() && before->strides() == after->strides() &&
+              before->storage_offset() == after->storage_offset())) {
+        return;
+      }
+    }
+    write_back_slow(original, host);
+  }
+  void write_back(const std::optional<at::Tensor>& original, const std::optional<at::Tensor>& host) {
+    if (original.has_value()) {
+      write_back(*original, *host);
+    }
+  }
+  void write_back(at::TensorList originals, const std::vector<at::Tensor>& hosts) {
+    for (size_t i = 0; i < hosts.size(); ++i) {
+      write_back(originals[i], hosts[i]);
+    }
+  }
+
+  Mode mode() const {
+    return mode_;
+  }
+  // Bytes copied in either direction by Copy mode.
+  size_t copied_bytes() const {
+    return copied_bytes_;
+  }
+  // The device of the arguments, else the current one.
+  at::Device target() const;
+
+ private:
+  friend struct LayoutMaterializer;
+
+  // Strided and not quantized: everything else goes through LayoutMaterializer.
+  static bool is_plain(const c10::TensorImpl* impl) {
+    return impl->key_set().has_any(c10::DispatchKeySet(c10::DispatchKey::Dense));
+  }
+  void note_device(at::Device device);
+  [[noreturn]] void raise_mixed_devices(const at::Tensor& tensor) const;
+  at::Tensor alias_dense(const at::Tensor& tensor);
+  at::Tensor copy_dense(const at::Tensor& tensor);
+  at::Tensor host_slow(const at::Tensor& tensor);
+  at::Tensor device_slow(at::Tensor result);
+  void write_back_slow(const at::Tensor& original, const at::Tensor& host);
+
+  Mode mode_;
+  bool allow_cpu_ = false;
+  bool entered_ = false;
+  bool redirects_ = true;
+  bool redirected_before_ = false;
+  c10::DeviceIndex index_ = -1;
+  c10::DeviceIndex restore_device_ = -1;
+  size_t copied_bytes_ = 0;
+  std::optional<c10::impl::ExcludeDispatchKeyGuard> exclude_;
+};
+
+// Registers the CPU allocator that serves native kernels from device memory while a scope in Alias mode is open on the
+// allocating thread, and forwards to torch's own otherwise. Called once, at initialisation, on devices with
+// host-addressable memory.
+void install_scoped_cpu_allocator();
+
+} // namespace musa_runtime

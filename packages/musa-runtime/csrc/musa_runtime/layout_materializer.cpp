@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include <musa_runtime/layout_materializer.h>
+
+#include <ATen/NestedTensorImpl.h>
+#include <ATen/SparseCsrTensorImpl.h>
+#include <ATen/SparseCsrTensorUtils.h>
+#include <ATen/SparseTensorImpl.h>
+#include <ATen/native/SparseTensorUtils.h>
+#include <ATen/quantized/QTensorImpl.h>
+#include <ATen/quantized/Quantizer.h>
+
+namespace musa_runtime {
+namespace {
+
+using c10::DispatchKey;
+using c10::DispatchKeySet;
+
+// Moves one strided part; both directions run through here.
+using Part = std::function<at::Tensor(const at::Tensor&)>;
+
+at::Tensor rebuild_sparse(const at::Tensor& tensor, const Part& part, DispatchKey key) {
+  auto* source = at::sparse::get_sparse_impl(tensor);
+  at::Tensor result =
+      at::detail::make_tensor<at::SparseTensorImpl>(DispatchKeySet(key), tensor.dtype());
+  auto* impl = at::sparse::get_sparse_impl(result);
+  impl->resize_(source->sparse_dim(), source->dense_dim(), source->sizes());
+  impl->set_indices_and_values_unsafe(part(source->indices()), part(source->values()));
+  impl->set_coalesced(source->coalesced());
+  return result;
+}
+
+at::Tensor rebuild_compressed(const at::Tensor& tensor, const Part& part, DispatchKey key, c10::Device device) {
+  auto* source = at::sparse_csr::get_sparse_csr_impl(tensor);
+  at::Tensor result = at::detail::make_tensor<at::SparseCsrTensorImpl>(
+      DispatchKeySet(key), device, tensor.layout(), tensor.dtype());
+  at::sparse_csr::get_sparse_csr_impl(result)->set_member_tensors(
+      part(source->compressed_indices()), part(source->plain_indices()), part(source->values()), source->sizes());
+  return result;
+}
+
+at::Tensor rebuild_nested(const at::Tensor& tensor, const Part& part) {
+  auto* source = at::native::get_nested_tensor_impl(tensor);
+  // Sizes, strides and offsets of a nested tensor are host-side metadata on every device.
+  return at::detail::make_tensor<at::native::NestedTensorImpl>(
+      part(source->get_unsafe_storage_as_tensor()),
+      source->get_nested_sizes(),
+      source->get_nested_strides(),
+      source->get_storage_offsets());
+}
+
+at::QuantizerPtr rebuild_quantizer(const at::QuantizerPtr& quantizer, const Part& part) {
+  const at::QScheme scheme = quantizer->qscheme();
+  if (scheme == at::kPerChannelAffine || scheme == at::kPerChannelSymmetric ||
+      scheme == at::kPerChannelAffineFloatQParams) {
+    auto* channels = static_cast<at::PerChannelAffineQuantizer*>(quantizer.get());
+    return at::make_per_channel_affine_quantizer(
+        part(channels->scales()), part(channels->zero_points()), channels->axis(), quantizer->scalar_type());
+  }
+  return quantizer;
+}
+
+// The data of a quantized tensor as a strided tensor of the storage's integer type, sharing memory.
+at::Tensor quantized_data(const at::Tensor& tensor, DispatchKey key) {
+  c10::Storage storage = tensor.storage();
+  at::Tensor data = at::detail::make_tensor<c10::TensorImpl>(
+      c10::TensorImpl::VIEW, std::move(storage), DispatchKeySet(key), c10::scalarTypeToTypeMeta(at::toUnderlying(tensor.scalar_type())));
+  data.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides(), tensor.storage_offset());
+  return data;
+}
+
+struct QuantizedImpl final : at::QTensorImpl {
+  QuantizedImpl(
+      const at::Tensor& data,
+      c10::Device device,
+      DispatchKey key,
+      caffe2::TypeMeta dtype,
+      at::QuantizerPtr quantizer)
+      : at::QTensorImpl(c10::Storage(data.storage()), DispatchKeySet(key), dtype, std::move(quantizer)) {
+    // An aliased storage is labelled with the other device.
+    device_opt_ = device;
+    set_sizes_and_strides(data.sizes(), data.strides(), data.storage_offset());
+  }
+};
+
+at::Tensor rebuild_quantized(
+    const at::Tensor& tensor,
+    const Part& part,
+    DispatchKey data_key,
+    DispatchKey key,
+    c10::Device device) {
+  at::QuantizerPtr quantizer = at::get_qtensorimpl(tensor)->quantizer();
+  at::Tensor data = part(quantized_data(tensor, data_key));
+  return at::Tensor(c10::make_intrusive<QuantizedImpl>(
+      data, device, key, tensor.dtype(), rebuild_quantizer(quantizer, part)));
+}
+
+enum class Kind { Sparse, Compressed, Quantized, Nested };
+
+Kind kind_of(const at::Tensor& tensor) {
+  if (tensor.is_sparse()) {
+    return Kind::Sparse;
+  }
+  if (at::sparse_csr::is_sparse_compressed(tensor)) {
+    return Kind::Compressed;
+  }
+  if (tensor.is_quantized()) {
+    return Kind::Quantized;
+  }
+  TORCH_CHECK(
+      tensor.is_nested(), "A tensor of layout ", tensor.layout(), " with keys ", tensor.key_set(),
+      " cannot be moved between musa and the host. Cure: convert it to a strided tensor first.");
+  return Kind::Nested;
+}
+
+} // namespace
+
+at::Tensor LayoutMaterializer::host(HostScope& scope, const at::Tensor& tensor) {
+  const bool allowed = scope.allow_cpu_;
+  scope.allow_cpu_ = true; // quantizer parameters may lie on the host
+  const Part part = [&](const at::Tensor& each) { return scope.host(each); };
+  at::Tensor result;
+  switch (kind_of(tensor)) {
+    case Kind::Sparse:
+      result = rebuild_sparse(tensor, part, DispatchKey::SparseCPU);
+      break;
+    case Kind::Compressed:
+      result = rebuild_compressed(tensor, part, DispatchKey::SparseCsrCPU, c10::Device(c10::kCPU));
+      break;
+    case Kind::Quantized:
+      result = rebuild_quantized(
+          tensor, part, DispatchKey::PrivateUse1, DispatchKey::QuantizedCPU, c10::Device(c10::kCPU));
+      break;
+    case Kind::Nested:
+      result = rebuild_nested(tensor, part);
+      break;
+  }
+  scope.allow_cpu_ = allowed;
+  return result;
+}
+
+at::Tensor LayoutMaterializer::device(HostScope& scope, const at::Tensor& result) {
+  const Part part = [&](const at::Tensor& each) { return scope.device(each); };
+  switch (kind_of(result)) {
+    case Kind::Sparse:
+      return rebuild_sparse(result, part, DispatchKey::SparsePrivateUse1);
+    case Kind::Compressed:
+      return rebuild_compressed(result, part, DispatchKey::SparseCsrPrivateUse1, scope.target());
+    case Kind::Quantized:
+      return rebuild_quantized(
+          result, part, DispatchKey::CPU, DispatchKey::QuantizedPrivateUse1, scope.target());
+    case Kind::Nested:
+      return rebuild_nested(result, part);
+  }
+  TORCH_INTERNAL_ASSERT(false, "unreachable");
+}
+
+void LayoutMaterializer::write_back(HostScope& scope, const at::Tensor& original, const at::Tensor& host) {
+  const at::Tensor changed = device(scope, host);
+  switch (kind_of(original)) {
+    case Kind::Sparse: {
+      auto* from = at::sparse::get_sparse_impl(changed);
+      auto* to = at::sparse::get_sparse_impl(original);
+      to->raw_resize_(from->sparse_dim(), from->dense_dim(), from->sizes());
+      to->set_indices_and_values_unsafe(from->indices(), from->values());
+      to->set_coalesced(from->coalesced());
+      return;
+    }
+    case Kind::Compressed: {
+      auto* from = at::sparse_csr::get_sparse_csr_impl(changed);
+      at::sparse_csr::get_sparse_csr_impl(original)->set_member_tensors(
+          from->compressed_indices(), from->plain_indices(), from->values(), from->sizes());
+      return;
+    }
+    case Kind::Quantized: {
+      auto* impl = at::get_qtensorimpl(original);
+      impl->set_storage_keep_dtype(changed.storage());
+      impl->set_sizes_and_strides(changed.sizes(), changed.strides(), changed.storage_offset());
+      impl->set_quantizer_(at::get_qtensorimpl(changed)->quantizer());
+      return;
+    }
+    case Kind::Nested: {
+      if (scope.mode() == HostScope::Mode::Copy) {
+        scope.write_back(
+            at::native::get_nested_tensor_impl(original)->get_unsafe_storage_as_tensor(),
+            at::native::get_nested_tensor_impl(host)->get_unsafe_storage_as_tensor());
+      }
+      return;
+    }
+  }
+}
+
+} // namespace musa_runtime

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include <musa_runtime/op_policy.h>
+
+#include <c10/musa/MUSAFunctions.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+
+namespace musa_runtime {
+namespace {
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  size_t start = 0;
+  while (start <= text.size()) {
+    const size_t end = std::min(text.find(separator, start), text.size());
+    std::string part = text.substr(start, end - start);
+    const size_t first = part.find_first_not_of(" \t");
+    const size_t last = part.find_last_not_of(" \t");
+    parts.push_back(first == std::string::npos ? "" : part.substr(first, last - first + 1));
+    start = end + 1;
+  }
+  return parts;
+}
+
+std::string join(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) {
+    text += (text.empty() ? "" : ",") + part;
+  }
+  return text;
+}
+
+// A copy of every operand costs more than any device kernel, but on memory that the host can address torch's own
+// kernels run in place and beat anything emulated; hence two default orders.
+const std::vector<std::string>& default_order() {
+  static const std::vector<std::string> addressable{"mudnn", "native", "ported", "runtime"};
+  static const std::vector<std::string> discrete{"mudnn", "ported", "runtime", "cpu"};
+  return c10::musa::host_addressable() ? addressable : discrete;
+}
+
+} // namespace
+
+OpPolicy OpPolicy::parse(const std::string& spec, const std::string& source) {
+  OpPolicy policy;
+  for (const std::string& item : split(spec, ';')) {
+    if (item.empty()) {
+      continue;
+    }
+    const size_t equals = item.find('=');
+    const std::vector<std::string> providers =
+        split(equals == std::string::npos ? item : item.substr(equals + 1), ',');
+    const bool complete = std::none_of(
+        providers.begin(), providers.end(), [](const std::string& name) { return name.empty(); });
+    TORCH_CHECK_VALUE(
+        complete && equals != 0,
+        source, ": cannot read '", item, "'. Expected providers in order, like 'mudnn,native', or an operator and its "
+        "providers, like 'aten::mm=native'; items are separated by ';'.");
+    if (equals == std::string::npos) {
+      TORCH_CHECK_VALUE(
+          policy.order_.empty(), source, ": two orders are given, '", join(policy.order_), "' and '", item, "'.");
+      policy.order_ = providers;
+      continue;
+    }
+    std::string op = item.substr(0, equals);
+    TORCH_CHECK_VALUE(
+        op.find("::") != std::string::npos, source, ": '", op, "' in '", item,
+        "' is no operator name. Write it with its namespace, like 'aten::mm' or 'aten::add.Tensor'.");
+    policy.pin(op, providers);
+  }
+  return policy;
+}
+
+void OpPolicy::pin(const std::string& op, const std::vector<std::string>& providers) {
+  TORCH_CHECK_VALUE(!providers.empty(), "No provider is given for ", op, ".");
+  pins_[op] = providers;
+}
+
+std::vector<std::string> OpPolicy::pinned_ops() const {
+  std::vector<std::string> ops;
+  for (const auto& [op, providers] : pins_) {
+    ops.push_back(op);
+  }
+  return ops;
+}
+
+std::vector<std::pair<std::string, std::string>> OpPolicy::mentioned() const {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const std::string& provider : order_) {
+    pairs.emplace_back(join(order_), provider);
+  }
+  for (const auto& [op, providers] : pins_) {
+    for (const std::string& provider : providers) {
+      pairs.emplace_back(op + "=" + join(providers), provider);
+    }
+  }
+  return pairs;
+}
+
+OpPolicy::Ranking OpPolicy::rank(const std::string& op, const std::vector<std::string>& offers) const {
+  Ranking ranking;
+  const auto pin = pins_.find(op);
+  ranking.pinned = pin != pins_.end();
+  const std::vector<std::string>& order = ranking.pinned ? pin->second : order_.empty() ? default_order() : order_;
+  const bool is_default = !ranking.pinned && order_.empty();
+
+  if (is_default) {
+    // A pack that this page has never heard of was installed on purpose: it comes first.
+    for (size_t i = 0; i < offers.size(); ++i) {
+      if (std::find(order.begin(), order.end(), offers[i]) == order.end()) {
+        ranking.order.push_back(static_cast<int>(i));
+      }
+    }
+    std::sort(ranking.order.begin(), ranking.order.end(), [&](int a, int b) { return offers[a] < offers[b]; });
+  }
+  const bool addressable = c10::musa::host_addressable();
+  ranking.last_resort = addressable ? "native" : "cpu";
+  for (const std::string& provider : order) {
+    const auto at = std::find(offers.begin(), offers.end(), provider);
+    if (at != offers.end()) {
+      ranking.order.push_back(static_cast<int>(at - offers.begin()));
+    } else if (provider == "cpu" || (provider == "native" && ranking.pinned)) {
+      // Serves every operator; whatever is ranked behind it is never reached.
+      ranking.last_resort = provider;
+      break;
+    }
+  }
+  // The runtime's compositions are the only form in which some operators exist at all (convolution, RNN cells), so an
+  // order that forgets them still reaches them.
+  const auto runtime = std::find(offers.begin(), offers.end(), "runtime");
+  if (runtime != offers.end()) {
+    const int index = static_cast<int>(runtime - offers.begin());
+    if (std::find(ranking.order.begin(), ranking.order.end(), index) == ranking.order.end()) {
+      ranking.order.push_back(index);
+    }
+  }
+  ranking.reason = ranking.pinned ? "pinned: " + join(order)
+      : is_default                ? std::string("default order for ") +
+          (addressable ? "memory that the host can address" : "discrete memory") + ": " + join(order)
+                                  : "order set by the user: " + join(order);
+  return ranking;
+}
+
+} // namespace musa_runtime

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace musa_runtime {
+
+// Who serves an operator: an order of providers for all ops, and orders pinned for single ops.
+class OpPolicy {
+ public:
+  struct Ranking {
+    std::vector<int> order; // indices into the offers, best first
+    std::string last_resort; // "native" or "cpu": the boxed fallback behind all candidates
+    std::string reason;
+    bool pinned = false;
+  };
+
+  // Items separated by ';': "mudnn,native" or "aten::mm=ported,native". `source` names the input in errors.
+  static OpPolicy parse(const std::string& spec, const std::string& source);
+
+  void pin(const std::string& op, const std::vector<std::string>& providers);
+  std::vector<std::string> pinned_ops() const;
+  // (item as written, provider) of every provider that the policy names.
+  std::vector<std::pair<std::string, std::string>> mentioned() const;
+
+  Ranking rank(const std::string& op, const std::vector<std::string>& offers) const;
+
+ private:
+  std::vector<std::string> order_; // empty: the default for the kind of device memory
+  std::map<std::string, std::vector<std::string>> pins_;
+};
+
+} // namespace musa_runtime

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/convolution.h>
+#include <ATen/ops/convolution_backward.h>
+#include <musa_runtime/host_scope.h>
+#include <musa_runtime/op_registry.h>
+
+// torch sends a renamed backend's convolutions here, and nowhere else: there is no CPU kernel of this name to fall back
+// on. These run torch's CPU convolution on the host form of the operands, on any kind of device memory.
+
+namespace musa_runtime {
+namespace {
+
+at::Tensor convolution_overrideable(
+    const at::Tensor& input,
+    const at::Tensor& weight,
+    const std::optional<at::Tensor>& bias,
+    c10::SymIntArrayRef stride,
+    c10::SymIntArrayRef padding,
+    c10::SymIntArrayRef dilation,
+    bool transposed,
+    c10::SymIntArrayRef output_padding,
+    c10::SymInt groups) {
+  HostScope scope;
+  const at::Tensor host_input = scope.host(input);
+  const at::Tensor host_weight = scope.host(weight);
+  const std::optional<at::Tensor> host_bias = scope.host(bias);
+  scope.enter();
+  return scope.device(at::convolution_symint(
+      host_input, host_weight, host_bias, stride, padding, dilation, transposed, output_padding, groups));
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward_overrideable(
+    const at::Tensor& grad_output,
+    const at::Tensor& input,
+    const at::Tensor& weight,
+    c10::SymIntArrayRef stride,
+    c10::SymIntArrayRef padding,
+    c10::SymIntArrayRef dilation,
+    bool transposed,
+    c10::SymIntArrayRef output_padding,
+    c10::SymInt groups,
+    std::array<bool, 3> output_mask) {
+  HostScope scope;
+  const at::Tensor host_grad = scope.host(grad_output);
+  const at::Tensor host_input = scope.host(input);
+  const at::Tensor host_weight = scope.host(weight);
+  scope.enter();
+  // The operator has no bias argument; a bias gradient is asked for by the mask, and has one entry per output channel.
+  const std::vector<c10::SymInt> bias_sizes{host_grad.sym_size(1)};
+  return scope.device(at::convolution_backward_symint(
+      host_grad,
+      host_input,
+      host_weight,
+      output_mask[2] ? at::OptionalSymIntArrayRef(bias_sizes) : std::nullopt,
+      stride,
+      padding,
+      dilation,
+      transposed,
+      output_padding,
+      groups,
+      output_mask));
+}
+
+const bool registered = [] {
+  OpPack("runtime")
+      .impl("aten::convolution_overrideable", TORCH_FN(convolution_overrideable))
+      .impl("aten::convolution_backward_overrideable", TORCH_FN(convolution_backward_overrideable));
+  return true;
+}();
+
+} // namespace
+} // namespace musa_runtime

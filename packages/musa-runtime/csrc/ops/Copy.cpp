@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include <ops/Copy.h>
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/ExpandUtils.h>
+#include <ATen/MemoryOverlap.h>
+#include <ATen/core/CachingHostAllocator.h>
+#include <ATen/musa/PinnedMemoryAllocator.h>
+#include <ATen/native/Resize.h>
+#include <ATen/ops/_local_scalar_dense_cpu_dispatch.h>
+#include <ATen/ops/copy_native.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/empty_strided.h>
+#include <c10/musa/MUSACachingAllocator.h>
+#include <c10/musa/MUSAGuard.h>
+#include <musa_runtime/host_scope.h>
+#include <torch/library.h>
+
+namespace at::musa {
+namespace {
+
+using c10::musa::MUSAGuard;
+using c10::musa::MUSAStream;
+using musa_runtime::HostScope;
+
+bool is_musa(const Tensor& tensor) {
+  return tensor.device().type() == c10::DeviceType::PrivateUse1;
+}
+
+// One memcpy can do it: the same element bytes in the same places, without gaps.
+bool is_memcpy(const Tensor& dst, const Tensor& src) {
+  return dst.scalar_type() == src.scalar_type() && dst.is_conj() == src.is_conj() && dst.is_neg() == src.is_neg() &&
+      dst.is_non_overlapping_and_dense() && src.is_non_overlapping_and_dense() && dst.sizes() == src.sizes() &&
+      dst.strides() == src.strides();
+}
+
+// Bytes from a tensor's first to behind its last element, gaps included.
+size_t span_bytes(const Tensor& tensor) {
+  return at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.itemsize());
+}
+
+void memcpy_on_current_stream(void* dst, const void* src, size_t nbytes, musaMemcpyKind kind, Device device) {
+  MUSAGuard guard(device);
+  C10_MUSA_CHECK(
+      musaMemcpyAsync(dst, src, nbytes, kind, c10::musa::getCurrentMUSAStream(device.index()).stream()));
+}
+
+void synchronize_current_stream(Device device) {
+  c10::musa::getCurrentMUSAStream(device.index()).synchronize();
+}
+
+void memcpy_tensor(const Tensor& dst, const Tensor& src, bool non_blocking) {
+  const Device device = is_musa(dst) ? dst.device() : src.device();
+  const musaMemcpyKind kind = !is_musa(src) ? musaMemcpyHostToDevice
+      : !is_musa(dst)                       ? musaMemcpyDeviceToHost
+                                            : musaMemcpyDeviceToDevice;
+  memcpy_on_current_stream(
+      dst.mutable_data_ptr(), src.const_data_ptr(), dst.numel() * dst.itemsize(), kind, device);
+  if (kind == musaMemcpyDeviceToDevice) {
+    return;
+  }
+  const Tensor& host = is_musa(dst) ? src : dst;
+  if (!non_blocking) {
+    synchronize_current_stream(device);
+  } else if (isPinnedPtr(host.const_data_ptr())) {
+    // Keeps the pinned block from being handed out again while the copy is under way. Pageable memory needs no such
+    // care: the SDK has read or written it by the time the call returns.
+    at::getHostAllocator(at::kPrivateUse1)
+        ->record_event(
+            const_cast<void*>(host.const_data_ptr()),
+            host.storage().data_ptr().get_context(),
+            c10::musa::getCurrentMUSAStream(device.index()).unwrap());
+  }
+}
+
+// The same strides over a host copy of the tensor's span, so any view can be read and, with write_span, written.
+Tensor read_span(const Tensor& tensor) {
+  const auto options = tensor.options().device(kCPU).pinned_memory(std::nullopt);
+  Tensor host = at::empty_strided(tensor.sizes(), tensor.strides(), options);
+  if (tensor.numel() != 0) {
+    memcpy_on_current_stream(
+        host.mutable_data_ptr(), tensor.const_data_ptr(), span_bytes(tensor), musaMemcpyDeviceToHost, tensor.device());
+    synchronize_current_stream(tensor.device());
+  }
+  host._set_conj(tensor.is_conj());
+  host._set_neg(tensor.is_neg());
+  return host;
+}
+
+void write_span(const Tensor& tensor, const Tensor& host) {
+  if (tensor.numel() != 0) {
+    memcpy_on_current_stream(
+        tensor.mutable_data_ptr(), host.const_data_ptr(), span_bytes(tensor), musaMemcpyHostToDevice, tensor.device());
+    synchronize_current_stream(tensor.device());
+  }
+}
+
+// Bytes must be converted or rearranged: torch's own copy kernel, on aliases or on host copies of the spans.
+void convert_and_copy(const Tensor& dst, const Tensor& src) {
+  HostScope scope;
+  scope.allow_cpu();
+  if (scope.mode() == HostScope::Mode::Alias) {
+    const Tensor host_dst = scope.host(dst);
+    const Tensor host_src = scope.host(src);
+    scope.enter();
+    host_dst.copy_(host_src);
+    return;
+  }
+  const Tensor host_src = is_musa(src) ? read_span(src) : src;
+  if (!is_musa(dst)) {
+    dst.copy_(host_src);
+    return;
+  }
+  const Tensor host_dst = read_span(dst);
+  host_dst.copy_(host_src);
+  write_span(dst, host_dst);
+}
+
+void copy_between_devices(const Tensor& dst, const Tensor& src) {
+  const DeviceIndex from = src.device().index();
+  const DeviceIndex to = dst.device().index();
+  const MUSAStream source_stream = c10::musa::getCurrentMUSAStream(from);
+  const MUSAStream target_stream = c10::musa::getCurrentMUSAStream(to);
+  const c10::musa::impl::MUSAGuardImpl events;
+  const auto order = [&](const MUSAStream& before, const MUSAStream& after) {
+    void* event = nullptr;
+    events.record(&event, before.unwrap(), before.device_index(), c10::EventFlag::PYTORCH_DEFAULT);
+    events.block(event, after.unwrap());
+    events.destroyEvent(event, before.device_index());
+  };
+  // The source's stream does the copy: after the work that the target's memory is still waiting for, and before any later
+  // work on the target.
+  order(target_stream, source_stream);
+  {
+    MUSAGuard guard(from);
+    C10_MUSA_CHECK(musaMemcpyPeerAsync(
+        dst.mutable_data_ptr(), to, src.const_data_ptr(), from, dst.numel() * dst.itemsize(), source_stream.stream()));
+  }
+  order(source_stream, target_stream);
+}
+
+Tensor& copy_(Tensor& self, const Tensor& src, bool non_blocking) {
+  TORCH_CHECK(self.defined() && src.defined(), "copy_: both tensors must be defined");
+  if (self.is_same(src) || self.numel() == 0) {
+    TORCH_CHECK(self.numel() != 0 || src.numel() <= 1 || src.numel() == 0, "copy_: cannot broadcast ", src.sizes(), " to ", self.sizes());
+    return self;
+  }
+  if (src.layout() != kStrided || self.layout() != kStrided || src.is_meta() || self.is_meta() ||
+      src.is_quantized() || self.is_quantized() || src._is_zerotensor()) {
+    // Device-independent cases and errors of torch's own copy.
+    return at::native::copy_(self, src, non_blocking);
+  }
+  at::assert_no_internal_overlap(self);
+  if (src.sizes() == self.sizes()) {
+    copy_dense(self, src, non_blocking);
+  } else {
+    copy_dense(self, *expand_inplace(self, src, "copy"), non_blocking);
+  }
+  return self;
+}
+
+Tensor copy_from(const Tensor& self, const Tensor& dst, bool non_blocking) {
+  Tensor target = dst;
+  copy_(target, self, non_blocking);
+  return dst;
+}
+
+Tensor copy_from_and_resize(const Tensor& self, const Tensor& dst) {
+  at::native::resize_output(dst, self.sizes());
+  return copy_from(self, dst, false);
+}
+
+Scalar _local_scalar_dense(const Tensor& self) {
+  HostScope scope;
+  const Tensor host = scope.host(self);
+  scope.enter();
+  return at::cpu::_local_scalar_dense(host);
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("copy_", TORCH_FN(copy_));
+  m.impl("_copy_from", TORCH_FN(copy_from));
+  m.impl("_copy_from_and_resize", TORCH_FN(copy_from_and_resize));
+  m.impl("_local_scalar_dense", TORCH_FN(_local_scalar_dense));
+}
+
+} // namespace
+
+Tensor to_cpu(const Tensor& source) {
+  return read_span(source);
+}
+
+Tensor to_musa(const Tensor& source, Device device) {
+  const auto options = source.options().device(device).pinned_memory(std::nullopt);
+  Tensor result = source.is_non_overlapping_and_dense()
+      ? at::empty_strided(source.sizes(), source.strides(), options)
+      : at::empty(source.sizes(), options);
+  result._set_conj(source.is_conj());
+  result._set_neg(source.is_neg());
+  copy_dense(result, source, /*non_blocking=*/false);
+  return result;
+}
+
+void copy_dense(const Tensor& dst, const Tensor& src, bool non_blocking) {
+  if (dst.numel() == 0) {
+    return;
+  }
+  const bool across = is_musa(dst) && is_musa(src) && dst.device() != src.device();
+  if (!is_memcpy(dst, src)) {
+    if (!across) {
+      convert_and_copy(dst, src);
+      return;
+    }
+    // Convert on the source's device into the target's layout, then send.
+    Tensor staged = at::empty_like(dst, src.options().dtype(dst.scalar_type()), at::MemoryFormat::Preserve);
+    staged._set_conj(dst.is_conj());
+    staged._set_neg(dst.is_neg());
+    copy_dense(staged, src, non_blocking);
+    if (is_memcpy(dst, staged)) {
+      copy_between_devices(dst, staged);
+    } else {
+      Tensor landed = at::empty_like(staged, dst.options(), at::MemoryFormat::Preserve);
+      landed._set_conj(dst.is_conj());
+      landed._set_neg(dst.is_neg());
+      copy_between_devices(landed, staged);
+      convert_and_copy(dst, landed);
+    }
+    return;
+  }
+  if (across) {
+    copy_between_devices(dst, src);
+  } else {
+    memcpy_tensor(dst, src, non_blocking);
+  }
+}
+
+} // namespace at::musa

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include <ATen/Context.h>
+#include <ATen/EmptyTensor.h>
+#include <ATen/native/TensorFactories.h>
+#include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/fill.h>
+#include <ATen/ops/unfold_native.h>
+#include <ATen/ops/view_as_complex_native.h>
+#include <ATen/ops/view_as_real_native.h>
+#include <ATen/ops/view_native.h>
+#include <ATen/ops/_reshape_alias_native.h>
+#include <c10/musa/MUSACachingAllocator.h>
+#include <c10/musa/MUSAGuard.h>
+#include <torch/library.h>
+
+// Allocation and metadata: the operators through which every other one reaches memory.
+
+namespace at::musa {
+namespace {
+
+// Every musa tensor begins here, also in C++ programs that never pass through torch.musa's Python initialisation.
+c10::musa::MUSAGuard prepare(
+    std::optional<Layout> layout,
+    std::optional<Device> device,
+    std::optional<bool> pin_memory) {
+  TORCH_CHECK(layout_or_default(layout) == kStrided, "musa tensors of layout ", *layout, " are not made by empty()");
+  TORCH_CHECK(!pinned_memory_or_default(pin_memory), "Only dense CPU tensors can be pinned");
+  at::globalContext().lazyInitDevice(c10::DeviceType::PrivateUse1);
+  const Device target = device_or_default(device);
+  TORCH_INTERNAL_ASSERT(target.type() == c10::DeviceType::PrivateUse1);
+  const DeviceIndex index = c10::musa::resolve_device_index(target.index());
+  c10::musa::check_device_index(index);
+  return c10::musa::MUSAGuard(index);
+}
+
+Tensor filled_if_deterministic(Tensor tensor) {
+  if (C10_UNLIKELY(
+          at::globalContext().deterministicAlgorithms() && at::globalContext().deterministicFillUninitializedMemory())) {
+    at::native::fill_empty_deterministic_(tensor);
+  }
+  return tensor;
+}
+
+constexpr c10::DispatchKeySet kMusa(c10::DispatchKey::PrivateUse1);
+
+Tensor empty_memory_format(
+    IntArrayRef size,
+    std::optional<ScalarType> dtype,
+    std::optional<Layout> layout,
+    std::optional<Device> device,
+    std::optional<bool> pin_memory,
+    std::optional<MemoryFormat> format) {
+  const auto guard = prepare(layout, device, pin_memory);
+  return filled_if_deterministic(at::detail::empty_generic(
+      size, c10::musa::MUSACachingAllocator::get(), kMusa, dtype_or_default(dtype), format));
+}
+
+Tensor empty_strided(
+    IntArrayRef size,
+    IntArrayRef stride,
+    std::optional<ScalarType> dtype,
+    std::optional<Layout> layout,
+    std::optional<Device> device,
+    std::optional<bool> pin_memory) {
+  const auto guard = prepare(layout, device, pin_memory);
+  return filled_if_deterministic(at::detail::empty_strided_generic(
+      size, stride, c10::musa::MUSACachingAllocator::get(), kMusa, dtype_or_default(dtype)));
+}
+
+// Module.to() keeps its Parameters, and `p.data = musa_tensor` works, only when strided CPU and musa tensors may take each
+// other's implementation over; torch does not count renamed backends among those by itself.
+bool has_compatible_shallow_copy_type(const Tensor& self, const Tensor& from) {
+  const auto plain = [](const Tensor& tensor) {
+    return tensor.layout() == kStrided && !tensor.is_quantized() && !tensor.is_nested();
+  };
+  return (plain(self) && plain(from)) || self.unsafeGetTensorImpl()->has_compatible_shallow_copy_type(from.key_set());
+}
+
+void record_stream(Tensor& self, Stream stream) {
+  c10::musa::MUSACachingAllocator::recordStream(self.storage().data_ptr(), c10::musa::MUSAStream(stream));
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("empty.memory_format", TORCH_FN(empty_memory_format));
+  m.impl("empty_strided", TORCH_FN(empty_strided));
+  m.impl("_has_compatible_shallow_copy_type", TORCH_FN(has_compatible_shallow_copy_type));
+  m.impl("record_stream", TORCH_FN(record_stream));
+  m.impl("as_strided", TORCH_FN(at::native::as_strided_tensorimpl));
+  m.impl("view", TORCH_FN(at::native::view));
+  m.impl("_reshape_alias", TORCH_FN(at::native::_reshape_alias));
+  m.impl("unfold", TORCH_FN(at::native::unfold));
+  m.impl("view_as_real", TORCH_FN(at::native::view_as_real));
+  m.impl("view_as_complex", TORCH_FN(at::native::view_as_complex));
+}
+
+// Asked of any pair of which one is sparse; the answer is torch's own.
+TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
+  m.impl("_has_compatible_shallow_copy_type", TORCH_FN(has_compatible_shallow_copy_type));
+}
+
+} // namespace
+} // namespace at::musa

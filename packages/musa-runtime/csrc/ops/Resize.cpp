@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include <ops/Copy.h>
+
+#include <ATen/Context.h>
+#include <ATen/native/Resize.h>
+#include <ATen/native/TensorFactories.h>
+#include <c10/musa/MUSACachingAllocator.h>
+#include <c10/musa/MUSAGuard.h>
+#include <torch/library.h>
+
+namespace at::musa {
+
+void resize_storage(c10::StorageImpl* storage, size_t nbytes) {
+  TORCH_CHECK(storage->resizable(), "Trying to resize storage that is not resizable");
+  const Device device = storage->device();
+  c10::musa::MUSAGuard guard(device);
+  const size_t before = storage->nbytes();
+  c10::DataPtr fresh = nbytes == 0 ? c10::DataPtr(nullptr, device) : c10::musa::MUSACachingAllocator::get()->allocate(nbytes);
+  const size_t kept = std::min(before, nbytes);
+  if (kept != 0) {
+    C10_MUSA_CHECK(musaMemcpyAsync(
+        fresh.get(), storage->data(), kept, musaMemcpyDeviceToDevice,
+        c10::musa::getCurrentMUSAStream(device.index()).stream()));
+  }
+  storage->set_data_ptr_noswap(std::move(fresh));
+  storage->set_nbytes(nbytes);
+}
+
+namespace {
+
+// Storage grows to hold the tensor's shape; it never shrinks, as in torch.
+void ensure_storage(c10::TensorImpl* impl) {
+  if (impl->numel() == 0) {
+    return; // nothing to hold, whatever the offset
+  }
+  const size_t needed = at::detail::computeStorageNbytes(
+      impl->sizes(), impl->strides(), impl->dtype().itemsize(), impl->storage_offset());
+  const c10::Storage& storage = impl->unsafe_storage();
+  TORCH_CHECK(storage, "Tensor: invalid null storage");
+  if (needed > storage.nbytes()) {
+    resize_storage(storage.unsafeGetStorageImpl(), needed);
+  }
+}
+
+const Tensor& resize_(const Tensor& self, SymIntArrayRef symbolic_size, std::optional<MemoryFormat> format) {
+  const IntArrayRef size = C10_AS_INTARRAYREF_SLOW(symbolic_size);
+  TORCH_CHECK(
+      !self.requires_grad() || !GradMode::is_enabled() || self.sizes() == size,
+      "cannot resize variables that require grad");
+  const size_t before = self.storage().nbytes();
+  resize_dense(self, size);
+  if (format.has_value()) {
+    TORCH_CHECK(*format != MemoryFormat::Preserve, "Unsupported memory format ", *format);
+    self.unsafeGetTensorImpl()->empty_tensor_restride(*format);
+  }
+  if (C10_UNLIKELY(
+          at::globalContext().deterministicAlgorithms() && at::globalContext().deterministicFillUninitializedMemory())) {
+    at::native::fill_resize_deterministic_(self, static_cast<int64_t>(before));
+  }
+  return self;
+}
+
+Tensor& set_source_storage_offset(
+    Tensor& result,
+    Storage storage,
+    int64_t offset,
+    IntArrayRef size,
+    IntArrayRef stride) {
+  at::native::checkSetStorage(result, std::move(storage), offset, size, stride);
+  c10::TensorImpl* impl = result.unsafeGetTensorImpl();
+  impl->set_storage_offset(offset);
+  if (stride.data() != nullptr) {
+    impl->set_sizes_and_strides(size, stride);
+  } else {
+    impl->set_sizes_contiguous(size);
+  }
+  ensure_storage(impl);
+  return result;
+}
+
+Tensor& set_source_storage(Tensor& result, Storage storage) {
+  const auto elements = static_cast<int64_t>(storage.nbytes() / result.dtype().itemsize());
+  return set_source_storage_offset(result, std::move(storage), 0, {elements}, {});
+}
+
+Tensor& set_source_tensor(Tensor& result, const Tensor& source) {
+  if (!result.is_same(source)) {
+    set_source_storage_offset(result, source.storage(), source.storage_offset(), source.sizes(), source.strides());
+  }
+  return result;
+}
+
+Tensor& set_(Tensor& result) {
+  c10::Storage storage(
+      c10::Storage::use_byte_size_t(), 0, c10::musa::MUSACachingAllocator::get(), /*resizable=*/true);
+  storage.set_data_ptr_noswap(c10::DataPtr(nullptr, result.device()));
+  return set_source_storage_offset(result, std::move(storage), 0, {0}, {});
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("resize_", TORCH_FN(resize_));
+  m.impl("set_", TORCH_FN(set_));
+  m.impl("set_.source_Storage", TORCH_FN(set_source_storage));
+  m.impl("set_.source_Storage_storage_offset", TORCH_FN(set_source_storage_offset));
+  m.impl("set_.source_Tensor", TORCH_FN(set_source_tensor));
+}
+
+} // namespace
+
+void resize_dense(const Tensor& tensor, IntArrayRef size) {
+  c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  if (impl->sizes() != size) {
+    impl->set_sizes_contiguous(size);
+    ensure_storage(impl);
+  }
+}
+
+} // namespace at::musa

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+
+// The private extension behind musa_runtime's Python modules. Thin on purpose: argument checks and documentation live in
+// Python, behaviour in libmusa_runtime.so.
+
+#include <ATen/Context.h>
+#include <ATen/musa/MUSAGeneratorImpl.h>
+#include <c10/musa/MUSACachingAllocator.h>
+#include <c10/musa/MUSAGuard.h>
+#include <musa_runtime/compat.h>
+#include <musa_runtime/fallback.h>
+#include <musa_runtime/op_registry.h>
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/Generator.h>
+#include <torch/csrc/utils/device_lazy_init.h>
+
+namespace py = pybind11;
+using c10::DeviceIndex;
+using c10::musa::MUSAGuard;
+using c10::musa::MUSAStream;
+using musa_runtime::OpRegistry;
+
+namespace {
+
+py::tuple pack(const MUSAStream& stream) {
+  const c10::StreamData3 data = stream.pack3();
+  return py::make_tuple(
+      data.stream_id, static_cast<int>(data.device_index), static_cast<int>(data.device_type));
+}
+
+void bind_state(py::module_& m) {
+  m.def("init", [] {
+    TORCH_CHECK(
+        !torch::utils::is_device_in_bad_fork(c10::DeviceType::PrivateUse1),
+        "Cannot use the musa device in a forked subprocess. Cure: start workers with the 'spawn' method.");
+    torch::utils::register_fork_handler_for_device_init(c10::DeviceType::PrivateUse1);
+    at::globalContext().lazyInitDevice(c10::DeviceType::PrivateUse1);
+  });
+  m.def("is_in_bad_fork", [] { return torch::utils::is_device_in_bad_fork(c10::DeviceType::PrivateUse1); });
+  m.def("runtime_version", [] {
+    int version = 0;
+    C10_MUSA_CHECK(musaRuntimeGetVersion(&version));
+    return version;
+  });
+  m.def("driver_version", [] {
+    int version = 0;
+    C10_MUSA_CHECK(musaDriverGetVersion(&version));
+    return version;
+  });
+  m.attr("ABI") = MUSA_RUNTIME_ABI;
+}
+
+void bind_device(py::module_& m) {
+  m.def("device_count", [] { return static_cast<int>(c10::musa::device_count()); });
+  m.def("current_device", [] { return static_cast<int>(c10::musa::current_device()); });
+  m.def("set_device", [](int device) { c10::musa::set_device(static_cast<DeviceIndex>(device)); });
+  m.def("exchange_device", [](int device) {
+    return static_cast<int>(c10::musa::ExchangeDevice(static_cast<DeviceIndex>(device)));
+  });
+  m.def("maybe_exchange_device", [](int device) {
+    return static_cast<int>(c10::musa::MaybeExchangeDevice(static_cast<DeviceIndex>(device)));
+  });
+  m.def("can_device_access_peer", [](int device, int peer) {
+    int answer = 0;
+    C10_MUSA_CHECK(musaDeviceCanAccessPeer(&answer, device, peer));
+    return answer != 0;
+  });
+  m.def(
+      "synchronize",
+      [](int device) {
+        MUSAGuard guard(c10::musa::resolve_device_index(static_cast<DeviceIndex>(device)));
+        c10::musa::device_synchronize();
+      },
+      py::call_guard<py::gil_scoped_release>());
+
+  using P = musaDeviceProp;
+  py::class_<P>(m, "_MusaDeviceProperties", "Properties of one musa device, as the SDK reports them.")
+      .def_property_readonly("name", [](const P& p) { return std::string(p.name); })
+      .def_readonly("major", &P::major)
+      .def_readonly("minor", &P::minor)
+      .def_readonly("total_memory", &P::totalGlobalMem)
+      .def_readonly("multi_processor_count", &P::multiProcessorCount)
+      .def_readonly("warp_size", &P::warpSize)
+      .def_property_readonly("is_integrated", [](const P& p) { return p.integrated != 0; })
+      .def_property_readonly("is_multi_gpu_board", [](const P& p) { return p.isMultiGpuBoard != 0; })
+      .def_readonly("max_threads_per_block", &P::maxThreadsPerBlock)
+      .def_readonly("max_threads_per_multi_processor", &P::maxThreadsPerMultiProcessor)
+      .def_readonly("shared_memory_per_block", &P::sharedMemPerBlock)
+      .def_readonly("shared_memory_per_block_optin", &P::sharedMemPerBlockOptin)
+      .def_readonly("shared_memory_per_multiprocessor", &P::sharedMemPerMultiprocessor)
+      .def_readonly("regs_per_multiprocessor", &P::regsPerMultiprocessor)
+      .def_readonly("L2_cache_size", &P::l2CacheSize)
+      .def_readonly("clock_rate", &P::clockRate)
+      .def_readonly("memory_clock_rate", &P::memoryClockRate)
+      .def_readonly("memory_bus_width", &P::memoryBusWidth)
+      .def_readonly("pci_bus_id", &P::pciBusID)
+      .def_readonly("pci_device_id", &P::pciDeviceID)
+      .def_readonly("pci_domain_id", &P::pciDomainID)
+      .def("__repr__", [](const P& p) {
+        return c10::str(
+            "_MusaDeviceProperties(name='", p.name, "', major=", p.major, ", minor=", p.minor,
+            ", total_memory=", p.totalGlobalMem / (1024 * 1024), "MB, multi_processor_count=", p.multiProcessorCount,
+            ", warp_size=", p.warpSize, ", is_integrated=", p.integrated != 0, ")");
+      });
+  m.def(
+      "get_device_properties",
+      [](int device) -> const P& { return c10::musa::device_properties(static_cast<DeviceIndex>(device)); },
+      py::return_value_policy::reference);
+}
+
+void bind_stream(py::module_& m) {
+  m.def("current_stream", [](int device) {
+    return pack(c10::musa::getCurrentMUSAStream(static_cast<DeviceIndex>(device)));
+  });
+  m.def("default_stream", [](int device) {
+    return pack(c10::musa::getDefaultMUSAStream(static_cast<DeviceIndex>(device)));
+  });
+  m.def("external_stream", [](uintptr_t pointer, int device) {
+    return pack(c10::musa::getStreamFromExternal(
+        reinterpret_cast<musaStream_t>(pointer), static_cast<DeviceIndex>(device)));
+  });
+  m.def("set_stream", [](int64_t id, int device) {
+    const auto stream =
+        MUSAStream::unpack3(id, static_cast<DeviceIndex>(device), c10::DeviceType::PrivateUse1);
+    c10::musa::set_device(stream.device_index());
+    c10::musa::setCurrentMUSAStream(stream);
+  });
+  m.def("stream_priority_range", [] { return MUSAStream::priority_range(); });
+  m.def("stream_native_handle", [](int64_t id, int device) {
+    return reinterpret_cast<uintptr_t>(
+        MUSAStream::unpack3(id, static_cast<DeviceIndex>(device), c10::DeviceType::PrivateUse1).stream());
+  });
+}
+
+void bind_memory(py::module_& m) {
+  namespace allocator = c10::musa::MUSACachingAllocator;
+  m.def("default_generator", [](int device) {
+    return py::reinterpret_steal<py::object>(
+        THPGenerator_initDefaultGenerator(at::musa::detail::getDefaultMUSAGenerator(static_cast<DeviceIndex>(device))));
+  });
+  m.def("mem_get_info", [](int device) {
+    MUSAGuard guard(c10::musa::resolve_device_index(static_cast<DeviceIndex>(device)));
+    size_t free = 0, total = 0;
+    C10_MUSA_CHECK(musaMemGetInfo(&free, &total));
+    return std::make_pair(free, total);
+  });
+  m.def("set_per_process_memory_fraction", [](double fraction, int device) {
+    allocator::setMemoryFraction(fraction, c10::musa::resolve_device_index(static_cast<DeviceIndex>(device)));
+  });
+  m.def("get_per_process_memory_fraction", [](int device) {
+    return allocator::getMemoryFraction(c10::musa::resolve_device_index(static_cast<DeviceIndex>(device)));
+  });
+  m.def("raw_alloc", [](size_t nbytes, uintptr_t stream) {
+    return reinterpret_cast<uintptr_t>(
+        allocator::raw_alloc_with_stream(nbytes, reinterpret_cast<musaStream_t>(stream)));
+  });
+  m.def("raw_delete", [](uintptr_t address) { allocator::raw_delete(reinterpret_cast<void*>(address)); });
+  m.def("bench_allocator", &allocator::bench, "Nanoseconds per pair of allocate and free of a cached block.");
+}
+
+py::dict as_dict(const musa_runtime::OpInfo& info) {
+  py::list candidates;
+  for (const auto& candidate : info.candidates) {
+    py::dict row;
+    row["provider"] = candidate.provider;
+    row["conditional"] = candidate.conditional;
+    row["calls"] = candidate.calls;
+    row["rank"] = candidate.rank < 0 ? py::object(py::none()) : py::object(py::int_(candidate.rank));
+    candidates.append(row);
+  }
+  py::dict result;
+  result["op"] = info.op;
+  result["provider"] = info.provider;
+  result["reason"] = info.reason;
+  result["candidates"] = candidates;
+  result["calls"] = info.calls;
+  return result;
+}
+
+void bind_registry(py::module_& m) {
+  m.def("ops_table", [] {
+    py::list rows;
+    for (const auto& info : OpRegistry::get().table()) {
+      rows.append(as_dict(info));
+    }
+    return rows;
+  });
+  m.def("ops_explain", [](const std::string& op) { return as_dict(OpRegistry::get().explain(op)); });
+  m.def("ops_prefer", [](const std::string& pattern, const std::vector<std::string>& providers) {
+    OpRegistry::get().prefer(pattern, providers);
+  });
+  m.def("ops_set_policy", [](const std::string& spec) { OpRegistry::get().set_policy(spec); });
+  m.def("ops_reset_policy", [] { OpRegistry::get().reset_policy(); });
+  m.def("ops_providers", [] { return OpRegistry::get().providers(); });
+  m.def("ops_has", [](const std::string& op) { return OpRegistry::get().has(op); });
+  m.def("set_fallback_mode", &musa_runtime::set_fallback_mode);
+  m.def("fallback_report", [] {
+    py::list rows;
+    for (const auto& row : musa_runtime::fallback_report()) {
+      py::dict entry;
+      entry["op"] = row.op;
+      entry["count"] = row.count;
+      entry["bytes"] = row.bytes;
+      rows.append(entry);
+    }
+    return rows;
+  });
+}
+
+} // namespace
+
+PYBIND11_MODULE(_C, m) {
+  // torch's own translation, so that an SDK failure arrives as torch.AcceleratorError and exhausted memory as
+  // torch.OutOfMemoryError.
+  py::register_local_exception_translator([](std::exception_ptr pointer) {
+    try {
+      if (pointer) {
+        std::rethrow_exception(pointer);
+      }
+    }
+    CATCH_CORE_ERRORS(return)
+  });
+  bind_state(m);
+  bind_device(m);
+  bind_stream(m);
+  bind_memory(m);
+  bind_registry(m);
+}
