@@ -23,7 +23,10 @@ SOURCES = Path(musa_runtime.__file__).parent
 RUNTIME = "int musa_runtime_abi(void) { return %d; }"
 SUBSTITUTE = """
 #include <stdio.h>
-void musa_runtime_set_unavailable_reason(const char* reason) { printf("told: %s\\n", reason); fflush(stdout); }
+void musa_runtime_set_unavailable_reason(const char* reason) {
+  printf("told: %s\\n", reason);
+  fflush(stdout);
+}
 """
 SDK = "int musaGetDeviceCount(int* count) { *count = 2; return 0; }"
 

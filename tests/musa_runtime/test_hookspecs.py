@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The plugin contract is what its documentation says: adding or changing a hook without saying so fails here."""
+"""The plugin contract is what its documentation says: adding or changing a hook without saying so fails
+here."""
 
 import inspect
 from pathlib import Path

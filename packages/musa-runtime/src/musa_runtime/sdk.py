@@ -134,5 +134,5 @@ def _main():
 if __name__ == "__main__":
     # As a script, this file's directory comes first on the path and its random.py would shadow the standard
     # library's.
-    sys.path.pop(0)
+    sys.path[:] = [entry for entry in sys.path if entry != os.path.dirname(os.path.abspath(__file__))]
     sys.exit(_main())

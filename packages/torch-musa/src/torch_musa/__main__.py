@@ -3,6 +3,7 @@
 """`python -m torch_musa doctor|packs|ops|env`."""
 
 import argparse
+import contextlib
 import json
 import sys
 
@@ -25,7 +26,11 @@ def main(arguments=None):
 
     options = parser.parse_args(arguments)
     try:
-        return _run(options)
+        # Standard output is for the answer alone: packs that print while they load must not spoil the JSON.
+        with contextlib.redirect_stdout(sys.stderr):
+            text, status = _answer(options)
+        print(text)
+        return status
     except MusaError as error:
         print(f"torch_musa: {error}", file=sys.stderr)
         return 1
@@ -34,29 +39,26 @@ def main(arguments=None):
         return 0
 
 
-def _run(options):
+def _answer(options):
+    """The text to print and the exit status."""
     # Imported here: each brings only what its command needs.
     if options.command == "doctor":
         from . import doctor
 
         outcomes = doctor.examine()
-        print(
-            _as_json([outcome.as_dict() for outcome in outcomes]) if options.json else doctor.render(outcomes)
-        )
-        return 1 if any(outcome.status == "fail" for outcome in outcomes) else 0
+        failed = any(outcome.status == "fail" for outcome in outcomes)
+        plain = [outcome.as_dict() for outcome in outcomes]
+        return _as_json(plain) if options.json else doctor.render(outcomes), int(failed)
 
     from . import report
 
     if options.command == "packs":
-        rows = report.packs()
-        print(_as_json(rows) if options.json else report.render_packs(rows))
+        plain, render = report.packs(), report.render_packs
     elif options.command == "ops":
-        rows = report.ops(options.pattern)
-        print(_as_json(rows) if options.json else report.render_ops(rows))
+        plain, render = report.ops(options.pattern), report.render_ops
     else:
-        facts = report.environment()
-        print(_as_json(facts) if options.json else report.render_environment(facts))
-    return 0
+        plain, render = report.environment(), report.render_environment
+    return _as_json(plain) if options.json else render(plain), 0
 
 
 def _as_json(value):

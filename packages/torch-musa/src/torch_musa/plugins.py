@@ -209,13 +209,22 @@ def _forget(record):
 
 def _describe(record, error):
     described = PackError(
-        f"{_title(record)} could not be loaded: {type(error).__name__}: {error}\n"
+        f"{_title(record)} could not be loaded: {_causes(error)}\n"
         "The other packs are not affected; its operators are served by the next provider.\n"
         f"To mend it: pip install --force-reinstall --no-deps {record.dist}   "
         f"(or, until then: {_disable(record)})"
     )
     described.__cause__ = error
     return described
+
+
+def _causes(error):
+    """The error and what it came from: torch, for one, hides the dynamic linker's words in the cause."""
+    texts = []
+    while error is not None:
+        texts.append(f"{type(error).__name__}: {error}")
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return "\n  from ".join(texts)
 
 
 def _title(record):
