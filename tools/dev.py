@@ -19,7 +19,7 @@ if sys.version_info < (3, 10):  # noqa: UP036 - whoever runs this with an older 
         f"Python 3.10 or newer is needed, this is {sys.version.split()[0]}: run dev.py with a newer python3"
     )
 
-from workspace import ROOT, WorkspaceError, legs, packages, prerequisites, tree_lint
+from workspace import ROOT, WorkspaceError, legs, packages, prerequisites, tree_lint, wheel_check
 
 DEMO_ACCURACY = 0.97
 
@@ -120,6 +120,8 @@ def wheels(arguments: argparse.Namespace) -> int:
         made = packages.build_wheels(options_of(arguments), ROOT / "dist")
     for path in made:
         print(f"{path.relative_to(ROOT)}  {path.stat().st_size / 1e6:.1f} MB")
+    if found := wheel_check.check_wheels(made):
+        raise WorkspaceError("these wheels must not be published:\n" + "\n".join(found))
     return 0
 
 

@@ -6,12 +6,13 @@ import io
 import json
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 
 import dev
-from workspace import WorkspaceError, legs, packages, prerequisites, progress, tree_lint
+from workspace import WorkspaceError, legs, packages, prerequisites, progress, tree_lint, wheel_check
 
 pytestmark = pytest.mark.once
 
@@ -406,6 +407,58 @@ def test_a_workspace_error_is_printed_without_a_traceback(monkeypatch, capsys):
     monkeypatch.setitem(dev.VERBS, "setup", (fail, "text"))
     assert dev.main(["setup"]) == 1
     assert capsys.readouterr().err.strip() == "no compiler; install one"
+
+
+def test_clean_removes_what_was_built_and_nothing_else(tmp_path, monkeypatch):
+    package = make_package(tmp_path)
+    stamps = tmp_path / ".venv" / "stamps"
+    products = [tmp_path / "build" / "logs", tmp_path / "dist", package / "build", stamps]
+    for folder in products:
+        folder.mkdir(parents=True)
+    (stamps / "musa-runtime").write_text("stamp")
+    (stamps / "requirements").write_text("stamp")
+    monkeypatch.setattr(dev, "ROOT", tmp_path)
+    monkeypatch.setattr(packages, "VENV", tmp_path / ".venv")
+    monkeypatch.setattr(packages, "STAMPS", stamps)
+    monkeypatch.setattr(packages, "package_names", lambda: ["musa-runtime"])
+    sources = sorted(packages.source_files(package))
+    assert dev.main(["clean"]) == 0
+    assert not any(folder.exists() for folder in products[:-1])
+    assert [path.name for path in stamps.iterdir()] == ["requirements"]
+    assert sorted(packages.source_files(package)) == sources
+    assert dev.main(["clean", "--all"]) == 0
+    assert not (tmp_path / ".venv").exists()
+
+
+# -- wheels
+
+
+def make_wheel(folder: Path, wheel: str, library: str, *flags: str) -> Path:
+    built = folder / "lib.so"
+    subprocess.run(["g++", "-shared", "-x", "c++", "/dev/null", "-o", built, *flags], check=True)
+    with zipfile.ZipFile(folder / wheel, "w") as archive:
+        archive.write(built, library)
+        archive.writestr("package/module.py", "")
+    return folder / wheel
+
+
+def test_a_wheel_that_searches_beside_itself_is_good(tmp_path):
+    paths = "-Wl,-rpath,$ORIGIN:$ORIGIN/../../torch/lib"
+    one = make_wheel(tmp_path, "one.whl", "one/lib/libone.so", paths)
+    two = make_wheel(tmp_path, "two.whl", "two/lib/libtwo.so")
+    assert wheel_check.search_paths(tmp_path / "lib.so") == []
+    assert wheel_check.check_wheels([one, two]) == []
+
+
+def test_bad_wheels_are_refused(tmp_path):
+    paths = "-Wl,-rpath,$ORIGIN:/opt/build/lib"
+    absolute = make_wheel(tmp_path, "absolute.whl", "a/lib/libabsolute.so", paths)
+    assert "'/opt/build/lib'" in wheel_check.check_wheels([absolute])[0]
+    grafted = make_wheel(tmp_path, "grafted.whl", "a.libs/libtorch_cpu.so")
+    assert "torch's wheel" in wheel_check.check_wheels([grafted])[0]
+    first = make_wheel(tmp_path, "first.whl", "a/lib/libmusa_runtime.so")
+    second = make_wheel(tmp_path, "second.whl", "b/lib/libmusa_runtime.so")
+    assert "first.whl too" in wheel_check.check_wheels([first, second])[0]
 
 
 # -- the rules of the tree
