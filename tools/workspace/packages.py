@@ -131,6 +131,8 @@ def build_environment() -> dict[str, str]:
         "PATH": f"{VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "PYTHONUNBUFFERED": "1",
+        # A code generator that imports torch must not load the very libraries that are being replaced.
+        "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
         "VIRTUAL_ENV": str(VENV),
     }
     env.setdefault("CMAKE_BUILD_PARALLEL_LEVEL", str(jobs))
