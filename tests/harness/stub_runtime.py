@@ -46,7 +46,10 @@ def device_count(): return 2
 def current_device(): return 0
 def ops_providers(): return ["demo"]
 def ops_table(): return [
-    {"op": name, "provider": "native", "candidates": ["native", "cpu"], "calls": 0, "reason": "policy"}
+    {"op": name, "provider": "native", "calls": 0, "reason": "policy", "candidates": [
+        {"provider": "demo", "rank": None, "calls": 0, "conditional": False},
+        {"provider": "cpu", "rank": 1, "calls": 0, "conditional": False},
+        {"provider": "native", "rank": 0, "calls": 0, "conditional": False}]}
     for name in ("aten::mm", "aten::add.Tensor", "aten::add.Scalar", "aten::relu")]
 def ops_has(op): return any(row["op"] == op for row in ops_table())
 def ops_explain(op): return {"op": op, "provider": "native", "reason": "policy", "candidates": []}

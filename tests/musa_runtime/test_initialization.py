@@ -233,3 +233,15 @@ for _ in range(2):
 print(initialization.is_initialized(), initialization.is_in_bad_fork())
 """
     assert run(stub, code, MUSA_HOME="/nonexistent/musa")[-3:] == ["True", "True", "False False"]
+
+
+def test_the_table_is_sorted_filtered_and_lists_candidates_in_order(stub):
+    code = """
+print([row["op"] for row in ops.table()])
+print([row["op"] for row in ops.table("add")], [row["op"] for row in ops.table("*::add.S*")])
+print(ops.table("mm")[0]["candidates"], ops.offers())
+"""
+    everything, filtered, order = run(stub, code)
+    assert everything == str(["aten::add.Scalar", "aten::add.Tensor", "aten::mm", "aten::relu"])
+    assert filtered == "['aten::add.Scalar', 'aten::add.Tensor'] ['aten::add.Scalar']"
+    assert order == "['native', 'cpu', 'demo'] {'demo': 4, 'cpu': 4, 'native': 4}"

@@ -53,15 +53,30 @@ def table(pattern=None):
             name.
 
     Returns:
-        list of dict: `op`, `provider` (the one that is installed), `candidates` (providers in order),
-        `calls`, `reason`.
+        list of dict: `op`, `provider` (whose kernel is installed), `candidates` (names of providers, in the
+        order of the policy; those it excludes come last), `calls`, `reason`.
     """
     lazy_init()
     rows = sorted(extension().ops_table(), key=lambda row: row["op"])
-    if pattern is None:
-        return rows
-    wild = pattern if any(c in pattern for c in "*?[") else f"*{pattern}*"
-    return [row for row in rows if fnmatch.fnmatchcase(row["op"], wild)]
+    if pattern is not None:
+        wild = pattern if any(c in pattern for c in "*?[") else f"*{pattern}*"
+        rows = [row for row in rows if fnmatch.fnmatchcase(row["op"], wild)]
+    return [{**row, "candidates": _in_order(row["candidates"])} for row in rows]
+
+
+def _in_order(candidates):
+    excluded = len(candidates)
+    ranks = {c["provider"]: excluded if c["rank"] is None else c["rank"] for c in candidates}
+    return sorted(ranks, key=ranks.get)
+
+
+def offers():
+    """Number of operators that each provider has a kernel for, as declared so far. Initialises nothing."""
+    counts = {}
+    for row in extension().ops_table():
+        for candidate in row["candidates"]:
+            counts[candidate["provider"]] = counts.get(candidate["provider"], 0) + 1
+    return counts
 
 
 def explain(op):

@@ -18,8 +18,7 @@ from importlib import metadata
 
 import pluggy
 
-from musa_runtime import hookspecs
-from musa_runtime._load import load
+from musa_runtime import hookspecs, ops
 from musa_runtime.errors import ContractVersionError, PackError
 
 
@@ -34,7 +33,7 @@ class PackRecord:
             or `"failed"`.
         error (PackError or None): the cause, chained to the exception of the pack.
         seconds (float): time spent on it.
-        providers (list of str): providers that its libraries added to the op registry.
+        providers (list of str), ops (int): what its libraries added to the op registry.
     """
 
     name: str
@@ -44,15 +43,8 @@ class PackRecord:
     error: PackError | None = None
     seconds: float = 0.0
     providers: list[str] = field(default_factory=list)
+    ops: int = 0
     plugin: object = None
-
-    @property
-    def ops(self):
-        """Number of operators the pack has a candidate for; 0 before it is loaded."""
-        extension = load().extension
-        if extension is None or not self.providers:
-            return 0
-        return sum(not set(self.providers).isdisjoint(row["candidates"]) for row in extension.ops_table())
 
 
 _manager = None
@@ -182,15 +174,17 @@ def _import_and_register(record, entry):
             f"{entry.value} has no hook. Is each function marked with @musa_runtime.hookspecs.hookimpl?"
         )
 
-    import torch
+    libraries = _call(plugin, "musa_libraries")
+    if libraries:
+        import torch
 
-    extension = load().extension
-    before = set(extension.ops_providers()) if extension else set()
-    for path in _call(plugin, "musa_libraries") or ():
-        torch.ops.load_library(os.fspath(path))
+        before = ops.offers()
+        for path in libraries:
+            torch.ops.load_library(os.fspath(path))
+        added = {name: count - before.get(name, 0) for name, count in ops.offers().items()}
+        record.providers = sorted(name for name, count in added.items() if count)
+        record.ops = sum(added.values())
     _call(plugin, "musa_register", musa=sys.modules["torch_musa.musa"])
-    if extension:
-        record.providers = sorted(set(extension.ops_providers()) - before)
 
 
 def _call(plugin, name, **arguments):
