@@ -169,7 +169,7 @@ def test_the_recorded_cause_is_raised_at_each_use(stub):
 
 
 def test_config_answers_each_question(stub):
-    stub.write("musa_runtime/lib/cmake/musa_runtime/musa_runtime-config.cmake", "")
+    stub.write("musa_runtime/share/cmake/musa_runtime/musa_runtimeConfig.cmake", "")
     stub.write("musa_runtime/include/musa_runtime/op_registry.h", "")
     done = stub.run(
         """
@@ -180,7 +180,7 @@ def test_config_answers_each_question(stub):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        str(stub.package / "lib/cmake/musa_runtime"),
+        str(stub.package / "share/cmake/musa_runtime"),
         str(stub.package / "include"),
         str(stub.package / "lib"),
         str(stub.home),
@@ -193,4 +193,4 @@ def test_config_fails_with_the_reason_where_a_file_is_missing(stub):
     code = "from musa_runtime import config; raise SystemExit(config.main(['--cmakedir']))"
     done = stub.run(code)
     assert done.returncode == 1
-    assert "musa_runtime-config.cmake" in done.stderr
+    assert "musa_runtimeConfig.cmake" in done.stderr

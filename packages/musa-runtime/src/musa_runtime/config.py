@@ -15,8 +15,8 @@ from .errors import LibraryLoadError, SdkNotFoundError
 
 
 def cmake_dir():
-    """Directory of `musa_runtime-config.cmake`, for `musa_runtime_DIR` or `CMAKE_PREFIX_PATH`."""
-    return os.path.dirname(_installed("lib/cmake/musa_runtime/musa_runtime-config.cmake"))
+    """Directory of `musa_runtimeConfig.cmake`, for `musa_runtime_DIR` or `CMAKE_PREFIX_PATH`."""
+    return os.path.dirname(_installed("share/cmake/musa_runtime/musa_runtimeConfig.cmake"))
 
 
 def include_dir():

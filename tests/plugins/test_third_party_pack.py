@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""A stranger's op pack: built as a wheel against the installed packages, installed, discovered, listed and
+used.
+
+It goes into a fresh virtual environment that sees the packages of the current one. With
+`MUSA_TEST_WHEELS=<directory>` the wheels in that directory are installed there too and come first, so that
+they are what is tested.
+"""
+
+import json
+import os
+import shutil
+import site
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.harness.subprocesses import run_python
+
+SOURCES = Path(__file__).with_name("third_party_pack")
+
+pytestmark = [pytest.mark.once, pytest.mark.slow]
+
+
+class Environment:
+    """A virtual environment, made without pip: the current one's pip installs into it."""
+
+    def __init__(self, directory):
+        venv.create(directory, symlinks=True)
+        self.python = directory / "bin" / "python"
+        purelib = Path(sysconfig.get_path("purelib", vars={"base": str(directory)}))
+        # addsitedir, not a bare path: editable installs of the current environment live in .pth files there.
+        lines = [f"import site; site.addsitedir({path!r})" for path in self.inherited()]
+        (purelib / "inherited.pth").write_text("\n".join(lines) + "\n")
+
+    @staticmethod
+    def inherited():
+        return [path for path in site.getsitepackages() if os.path.isdir(path)]
+
+    def install(self, *wheels):
+        command = [sys.executable, "-m", "pip", "--python", str(self.python), "install", "--quiet", "--no-index"]
+        subprocess.run([*command, "--no-deps", "--ignore-installed", *map(str, wheels)], check=True)
+
+    def run(self, *arguments, **environment):
+        done = subprocess.run(
+            [str(self.python), *arguments],
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("wheel")
+    sources = shutil.copytree(SOURCES, directory / "sources")  # the build must not leave traces in the tree
+    command = ["-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "-w", str(directory), str(sources)]
+    done = run_python(*command, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (made,) = directory.glob("*.whl")
+    return made
+
+
+@pytest.fixture(scope="module")
+def environment(wheel, tmp_path_factory):
+    environment = Environment(tmp_path_factory.mktemp("environment"))
+    ready = os.environ.get("MUSA_TEST_WHEELS")
+    environment.install(wheel, *(sorted(Path(ready).glob("*.whl")) if ready else ()))
+    return environment
+
+
+def test_the_wheel_holds_one_library_and_fits_every_python(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    assert [name for name in names if name.endswith(".so")] == ["musa_demo_pack/lib/libmusa_demo_pack.so"]
+    assert "-py3-none-" in wheel.name
+
+
+def test_the_library_names_no_directory_of_the_build_machine(wheel, tmp_path):
+    library = zipfile.ZipFile(wheel).extract("musa_demo_pack/lib/libmusa_demo_pack.so", tmp_path)
+    content = Path(library).read_bytes()
+    expected = b"$ORIGIN:$ORIGIN/../../musa_runtime/lib:$ORIGIN/../../torch/lib\0"
+    assert expected in content
+
+
+def test_the_pack_is_discovered_and_listed(environment):
+    rows = json.loads(environment.run("-m", "torch_musa", "packs", "--json"))
+    (row,) = [row for row in rows if row["name"] == "demo"]
+    assert (row["dist"], row["version"], row["status"], row["error"]) == ("musa-demo-pack", "0.3.0", "loaded", None)
+    assert (row["providers"], row["ops"]) == (["demo"], 2)
+    assert row["summary"] == "relu, and an operator of its own"
+
+
+def test_its_kernel_serves_what_it_accepts_and_the_next_provider_the_rest(environment):
+    code = """
+import torch
+x = torch.randn(64, requires_grad=True)
+y = x.detach().to("musa").requires_grad_()
+torch.relu(x).sum().backward()
+torch.relu(y).sum().backward()
+assert torch.equal(torch.relu(x), torch.relu(y).cpu()) and torch.equal(x.grad, y.grad.cpu())
+calls = {c["provider"]: c["calls"] for c in torch.musa.ops.explain("aten::relu")["candidates"]}
+assert calls["demo"] == 2, calls
+integers = torch.tensor([-1, 2], device="musa")
+assert torch.relu(integers).tolist() == [0, 2]
+after = {c["provider"]: c["calls"] for c in torch.musa.ops.explain("aten::relu")["candidates"]}
+assert after["demo"] == 2 and sum(after.values()) == sum(calls.values()) + 1, after
+print(torch.ops.musa_demo.scale_shift(torch.ones(2, device="musa"), 2.0, 1.0).tolist())
+"""
+    assert environment.run("-c", code) == "[3.0, 3.0]\n"
+
+
+def test_the_command_line_says_who_serves_what(environment):
+    rows = json.loads(environment.run("-m", "torch_musa", "ops", "aten::relu", "--json"))
+    row = next(row for row in rows if row["op"] == "aten::relu")
+    assert set(row) == {"op", "provider", "candidates", "calls"}
+    assert row["provider"] == "demo" and row["candidates"][0] == "demo" and len(row["candidates"]) > 1
+    assert "computes" in environment.run("-m", "torch_musa", "doctor")
+
+
+@pytest.mark.parametrize("way", ["environment", "prefer", "disabled"])
+def test_the_user_may_choose_another_provider(environment, way):
+    variables = {"environment": {"TORCH_MUSA_OPS": "aten::relu=native"}, "disabled":
+    {"TORCH_MUSA_DISABLE_PACKS": "demo"}} prefer = 'torch.musa.ops.prefer("aten::relu", "native")' if way ==
+    "prefer" else "" code = f"""
+import torch
+{prefer}
+torch.relu(torch.ones(2, device="musa"))
+told = torch.musa.ops.explain("aten::relu")
+print(told["provider"], [c["calls"] for c in told["candidates"] if c["provider"] == "demo"])
+"""
+    told = environment.run("-c", code, **variables.get(way, {}))
+    assert told == ("native []\n" if way == "disabled" else "native [0]\n")
