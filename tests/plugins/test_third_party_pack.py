@@ -44,8 +44,9 @@ class Environment:
         return [path for path in site.getsitepackages() if os.path.isdir(path)]
 
     def install(self, *wheels):
-        command = [sys.executable, "-m", "pip", "--python", str(self.python), "install", "--quiet", "--no-index"]
-        subprocess.run([*command, "--no-deps", "--ignore-installed", *map(str, wheels)], check=True)
+        command = [sys.executable, "-m", "pip", "--python", str(self.python), "install", "--quiet"]
+        command += ["--no-index", "--no-deps", "--ignore-installed"]
+        subprocess.run([*command, *map(str, wheels)], check=True)
 
     def run(self, *arguments, **environment):
         done = subprocess.run(
@@ -94,7 +95,8 @@ def test_the_library_names_no_directory_of_the_build_machine(wheel, tmp_path):
 def test_the_pack_is_discovered_and_listed(environment):
     rows = json.loads(environment.run("-m", "torch_musa", "packs", "--json"))
     (row,) = [row for row in rows if row["name"] == "demo"]
-    assert (row["dist"], row["version"], row["status"], row["error"]) == ("musa-demo-pack", "0.3.0", "loaded", None)
+    assert (row["dist"], row["version"]) == ("musa-demo-pack", "0.3.0")
+    assert (row["status"], row["error"]) == ("loaded", None)
     assert (row["providers"], row["ops"]) == (["demo"], 2)
     assert row["summary"] == "relu, and an operator of its own"
 
@@ -128,9 +130,12 @@ def test_the_command_line_says_who_serves_what(environment):
 
 @pytest.mark.parametrize("way", ["environment", "prefer", "disabled"])
 def test_the_user_may_choose_another_provider(environment, way):
-    variables = {"environment": {"TORCH_MUSA_OPS": "aten::relu=native"}, "disabled":
-    {"TORCH_MUSA_DISABLE_PACKS": "demo"}} prefer = 'torch.musa.ops.prefer("aten::relu", "native")' if way ==
-    "prefer" else "" code = f"""
+    variables = {
+        "environment": {"TORCH_MUSA_OPS": "aten::relu=native"},
+        "disabled": {"TORCH_MUSA_DISABLE_PACKS": "demo"},
+    }
+    prefer = 'torch.musa.ops.prefer("aten::relu", "native")' if way == "prefer" else ""
+    code = f"""
 import torch
 {prefer}
 torch.relu(torch.ones(2, device="musa"))
