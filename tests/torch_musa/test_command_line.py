@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""`python -m torch_musa`: doctor, packs, ops, env; with everything in place and with things missing."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.harness.subprocesses import run_python
+
+README = Path(__file__).parents[2] / "packages" / "torch-musa" / "README.md"
+NO_SDK = {"MUSA_HOME": "/nonexistent/musa"}
+
+
+def run(*arguments, **environment):
+    return run_python("-m", "torch_musa", *arguments, **environment)
+
+
+def outcomes(**environment):
+    done = run("doctor", "--json", **environment)
+    return done, {outcome["title"]: outcome for outcome in json.loads(done.stdout)}
+
+
+def test_doctor_passes_every_check_here():
+    done, found = outcomes()
+    assert done.returncode == 0, done.stdout
+    assert {outcome["status"] for outcome in found.values()} == {"ok"}
+    assert {
+        "torch",
+        "MUSA SDK",
+        "libraries",
+        "devices",
+        "allocation",
+        "operator",
+        "packs",
+        "versions",
+    } <= found.keys()
+
+
+def test_doctor_without_sdk_names_the_cause_first_and_the_cure():
+    done = run("doctor", **NO_SDK)
+    assert done.returncode == 1
+    first = done.stdout.index("[FAIL]")
+    assert done.stdout[first:].startswith("[FAIL] MUSA SDK")
+    for needed in (
+        "have:",
+        "/nonexistent/musa: no such directory",
+        "need:",
+        "libmusart.so",
+        "command:",
+        "[skip]",
+    ):
+        assert needed in done.stdout[first:]
+    assert "1 check(s) failed" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_doctor_with_every_device_hidden():
+    done, found = outcomes(MUSA_VISIBLE_DEVICES="")
+    assert done.returncode == 1
+    assert (
+        found["devices"]["status"] == "fail" and found["devices"]["command"] == "unset MUSA_VISIBLE_DEVICES"
+    )
+    assert found["operator"]["status"] == "skip"
+
+
+def test_doctor_with_an_unknown_provider():
+    done, found = outcomes(TORCH_MUSA_OPS="aten::mm=portd")
+    assert done.returncode == 1
+    assert any("portd" in outcome["detail"] for outcome in found.values() if outcome["status"] == "fail")
+
+
+def test_doctor_notices_packages_of_another_version(tmp_path):
+    info = tmp_path / "musa_old_pack-0.0.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: musa-old-pack\nVersion: 0.0.1\nRequires-Dist: musa-runtime==7.0.*\n"
+    )
+    done, found = outcomes(PYTHONPATH=str(tmp_path))
+    assert done.returncode == 1
+    assert found["versions"]["need"] == "musa-runtime==7.0.* (asked for by musa-old-pack)"
+    assert found["versions"]["command"].startswith("pip install --upgrade")
+
+
+@pytest.mark.parametrize("mends", ["devices", "operator"])
+def test_a_check_that_raises_is_reported_and_the_others_go_on(mends):
+    code = f"""
+import torch
+from torch_musa import doctor
+def broken(): raise OSError("struck by lightning")
+doctor.CHECKS = [(t, broken if t == {mends!r} else check, needs) for t, check, needs in doctor.CHECKS]
+found = {{o.title: o for o in doctor.examine()}}
+assert found[{mends!r}].status == "fail" and "lightning" in found[{mends!r}].detail
+print(found["torch"].status, found["packs"].status)
+"""
+    assert run_python("-c", code).stdout == "ok ok\n"
+
+
+def test_ops_lists_what_the_readme_of_the_format_promises():
+    rows = json.loads(run("ops", "--json").stdout)
+    assert len(rows) > 500
+    for row in rows:
+        assert set(row) == {"op", "provider", "candidates", "calls"}
+        assert re.fullmatch(r"\w+::\w+(\.\w+)?", row["op"]), row
+        assert isinstance(row["calls"], int) and row["candidates"]
+
+
+def test_ops_with_a_pattern_prints_a_table():
+    done = run("ops", "aten::*layer_norm*")
+    assert done.returncode == 0
+    assert "aten::native_layer_norm" in done.stdout and "aten::mm " not in done.stdout
+    assert "no operator matches" in run("ops", "nothing_of_the_kind").stdout
+
+
+@pytest.mark.parametrize("command", ["ops", "ops --json"])
+def test_ops_without_sdk_fails_with_the_reason(command):
+    done = run(*command.split(), **NO_SDK)
+    assert done.returncode == 1 and done.stdout == ""
+    assert "no MUSA SDK was found" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_env_reports_versions_settings_and_devices():
+    facts = json.loads(run("env", "--json", MUSA_LAUNCH_BLOCKING="1").stdout)
+    assert facts["torch"].startswith("2.") and facts["$MUSA_LAUNCH_BLOCKING"] == "1"
+    assert facts["runtime"].startswith("loaded") and "mp_" in facts["device 0"]
+
+
+def test_env_and_packs_come_out_of_a_broken_machine():
+    facts = json.loads(run("env", "--json", **NO_SDK).stdout)
+    assert facts["MUSA SDK"] == "not found" and "/nonexistent/musa" in facts["runtime error"]
+    assert run("packs", **NO_SDK).returncode == 0
+
+
+def test_a_reader_that_stops_early_is_no_error():
+    code = """
+import subprocess, sys
+process = subprocess.Popen(
+    [sys.executable, "-m", "torch_musa", "ops"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+)
+process.stdout.close()
+print(process.stderr.read().decode(), process.wait())
+"""
+    assert run_python("-c", code).stdout.strip() == "0"
+
+
+def commands_of(text):
+    lines = [line.partition("#")[0] for line in text.splitlines() if line.startswith("python -m torch_musa ")]
+    return [line.split()[3:] for line in lines]
+
+
+def test_the_readmes_commands_run():
+    commands = commands_of(README.read_text())
+    assert [command[0] for command in commands] == ["doctor", "packs", "ops", "env"]
+    for command in commands:
+        done = run(*[argument.strip("'") for argument in command])
+        assert done.returncode == 0, (command, done.stderr)
+
+
+def test_a_wrong_command_is_refused():
+    done = run("cure")
+    assert done.returncode == 2 and "usage: python -m torch_musa" in done.stderr

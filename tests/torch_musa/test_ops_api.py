@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""torch.musa.ops: who serves what, and choosing otherwise."""
+
+import pytest
+import torch
+
+from musa_runtime.errors import UnknownOpError, UnknownProviderError
+from tests.harness.subprocesses import run_code
+
+
+@pytest.fixture
+def ops(musa):
+    yield musa.ops
+    musa.ops.reset()
+
+
+def test_explain_says_who_and_why(ops):
+    told = ops.explain("aten::mm")
+    assert told["op"] == "aten::mm" and told["provider"] and told["reason"]
+    assert told["provider"] in [candidate["provider"] for candidate in told["candidates"]]
+
+
+@pytest.mark.parametrize("op", ["mm", "aten.mm", torch.ops.aten.mm.default, torch.ops.aten.mm])
+def test_an_operator_may_be_named_in_torchs_ways(ops, op):
+    assert ops.explain(op)["op"] == "aten::mm"
+
+
+def test_calls_are_counted(ops):
+    def calls():
+        return sum(candidate["calls"] for candidate in ops.explain("aten::mm")["candidates"])
+
+    x = torch.ones(2, 2, device="musa")
+    before = calls()
+    x @ x
+    x @ x
+    assert calls() == before + 2
+
+
+def test_a_preference_holds_until_reset(ops):
+    x = torch.randn(4, 4)
+    usual = ops.explain("aten::mm")["provider"]
+    ops.prefer("aten::mm", "cpu")
+    assert ops.explain("aten::mm")["provider"] == "cpu"
+    torch.testing.assert_close((x.to("musa") @ x.to("musa")).cpu(), x @ x)
+    ops.reset()
+    assert ops.explain("aten::mm")["provider"] == usual
+
+
+def test_a_preference_as_a_context_ends_with_the_block(ops):
+    usual = ops.explain("aten::mm")["provider"]
+    ops.prefer("aten::relu", "cpu")
+    with ops.prefer("aten::mm", "cpu"):
+        assert ops.explain("aten::mm")["provider"] == "cpu"
+    assert ops.explain("aten::mm")["provider"] == usual
+    assert ops.explain("aten::relu")["provider"] == "cpu"
+
+
+def test_a_pattern_covers_many_operators(ops):
+    ops.prefer("aten::add*", "cpu")
+    assert ops.explain("aten::add.Tensor")["provider"] == "cpu"
+    assert ops.explain("aten::mm")["provider"] != "cpu"
+
+
+def test_unknown_names_are_refused_and_change_nothing(ops):
+    usual = ops.explain("aten::mm")
+    with pytest.raises(UnknownProviderError, match=r"no provider 'mudnm'.*native"):
+        ops.prefer("aten::mm", "mudnm")
+    with pytest.raises(UnknownOpError, match=r"aten::mn.*Did you mean.*aten::mm"):
+        ops.prefer("aten::mn", "cpu")
+    with pytest.raises(UnknownOpError, match="Did you mean"):
+        ops.explain("aten::add_tensor")
+    assert ops.explain("aten::mm")["provider"] == usual["provider"]
+
+
+def test_the_table_is_filtered(ops):
+    rows = ops.table("aten::add.Tensor")
+    assert [row["op"] for row in rows] == ["aten::add.Tensor"]
+    assert all(isinstance(name, str) for name in rows[0]["candidates"])
+    assert all("norm" in row["op"] for row in ops.table("norm"))
+    assert len(ops.table()) > 500
+
+
+def test_providers(ops):
+    assert {"native", "cpu"} <= set(ops.providers())
+
+
+def test_the_environment_pins_an_operator():
+    code = """
+    import torch
+    served_by = lambda op: torch.musa.ops.explain(op)["provider"]
+    print(served_by("aten::mm"), served_by("aten::relu") != "cpu")
+    """
+    assert run_code(code, TORCH_MUSA_OPS="aten::mm=cpu") == "cpu True\n"
+
+
+def test_an_unknown_provider_in_the_environment_is_named_at_first_use_and_can_be_mended():
+    code = """
+    import os, torch
+    from musa_runtime.errors import UnknownProviderError
+    for _ in range(2):
+        try:
+            torch.ones(2, device="musa")
+        except UnknownProviderError as error:
+            print("in 'aten::mm=portd'" in str(error))
+    print(torch.ones(2).sum().item())
+    os.environ["TORCH_MUSA_OPS"] = "native"
+    print(torch.ones(2, device="musa").sum().item())
+    """
+    assert run_code(code, TORCH_MUSA_OPS="native;aten::mm=portd").splitlines() == [
+        "True",
+        "True",
+        "2.0",
+        "2.0",
+    ]
+
+
+def test_fallback_can_be_counted_and_forbidden(ops):
+    x = torch.ones(4, 4, device="musa")
+    with ops.prefer("aten::mm", "cpu"):
+        ops.set_fallback_mode("allow")
+        x @ x
+        row = next(row for row in ops.fallback_report() if row["op"] == "aten::mm")
+        assert row["count"] >= 1 and row["bytes"] > 0
+        try:
+            ops.set_fallback_mode("error")
+            with pytest.raises(RuntimeError, match="aten::mm"):
+                x @ x
+        finally:
+            ops.set_fallback_mode("warn")
+    assert (x @ x).sum() == 64
+    with pytest.raises(ValueError, match="'allow', 'warn' or 'error'"):
+        ops.set_fallback_mode("never")
