@@ -22,6 +22,7 @@ from .measure import Row
 matplotlib.use("Agg")  # before pyplot is imported: there may be no display
 import matplotlib.pyplot as plt
 
+LOAD_AT_START = os.getloadavg()[0]  # before this run adds its own
 SETTINGS = ("MUSA_HOME", "MUSA_EMULATOR_MODE", "MUSA_EMULATOR_MEMORY", "TORCH_MUSA_OPS", "OMP_WAIT_POLICY")
 
 
@@ -37,7 +38,7 @@ def machine() -> dict:
         "processor": processor_name(),
         "cpus": len(os.sched_getaffinity(0)),
         "threads": torch.get_num_threads(),
-        "load": os.getloadavg()[0],
+        "load_at_start": LOAD_AT_START,
         "system": platform.platform(),
         "versions": versions,
         "settings": {name: os.environ[name] for name in SETTINGS if name in os.environ},
@@ -82,7 +83,7 @@ def plot(rows: Sequence[Row], title: str, path: Path) -> None:
     figure, axes = plt.subplots(figsize=(9, 1.2 + 0.32 * len(rows)), layout="constrained")
     shares = [max(row.judged / row.bar, 1e-3) for row in rows]
     axes.barh(range(len(rows)), shares, color=["tab:green" if row.met else "tab:red" for row in rows])
-    axes.axvline(1, color="black", linewidth=1)
+    axes.axvline(1, color="black", linewidth=1, zorder=0)
     for index, (row, share) in enumerate(zip(rows, shares)):
         text = f" {judgement(row)[0]}  (bar {judgement(row)[1]})"
         axes.text(share, index, text, va="center", fontsize=8)
@@ -116,5 +117,9 @@ def write(rows: Sequence[Row], left_out: dict[str, str], device: str, baseline: 
     }
     (folder / "benchmarks.json").write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
     plot(rows, f"{device} against {baseline}", folder / "benchmarks.png")
+    if LOAD_AT_START > len(os.sched_getaffinity(0)) / 2:
+        console.print(
+            f"Other programs were busy here (load {LOAD_AT_START:.1f}): repeat this on an idle machine."
+        )
     met = sum(row.met for row in rows)
     console.print(f"{met} of {len(rows)} bars met; {folder / 'benchmarks.json'}, {folder / 'benchmarks.png'}")
