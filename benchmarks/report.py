@@ -117,7 +117,7 @@ def write(rows: Sequence[Row], left_out: dict[str, str], device: str, baseline: 
     }
     (folder / "benchmarks.json").write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
     plot(rows, f"{device} against {baseline}", folder / "benchmarks.png")
-    if LOAD_AT_START > len(os.sched_getaffinity(0)) / 2:
+    if len(os.sched_getaffinity(0)) / 2 < LOAD_AT_START:
         console.print(
             f"Other programs were busy here (load {LOAD_AT_START:.1f}): repeat this on an idle machine."
         )
