@@ -191,11 +191,9 @@ def render_in_context(wrapper: Wrapper, index: int) -> str:
     if aliased_return:
         lines.append(f"  {call};")
         lines += write_backs
-        if len(returns) == 1:
-            # An in-place operator returns self; an out= one its out.
-            lines.append(f"  return {mutated[-1] if function.func.is_out_fn() else 'self'};")
-        else:
-            lines.append(f"  return {{{', '.join(mutated)}}};")
+        # An out= operator returns its outs, even where it also mutates others; an in-place one what it mutates.
+        outs = [argument.name for argument in function.func.arguments.out] or mutated
+        lines.append(f"  return {outs[0]};" if len(returns) == 1 else f"  return {{{', '.join(outs)}}};")
     elif not returns:
         lines.append(f"  {call};")
         lines += write_backs

@@ -6,6 +6,7 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/musa/MUSAGeneratorImpl.h>
 #include <c10/core/CPUAllocator.h>
+#include <c10/core/impl/COW.h>
 #include <c10/musa/MUSACachingAllocator.h>
 #include <c10/musa/MUSAGuard.h>
 #include <musa_runtime/layout_materializer.h>
@@ -55,16 +56,63 @@ class ScopedCpuAllocator final : public c10::Allocator {
   static inline c10::DeleterFnPtr base_deleter_ = nullptr;
 };
 
-// A CPU tensor over a musa tensor's own StorageImpl.
+// The context of an alias's DataPtr is the musa StorageImpl whose memory it shows, kept alive by it.
+void release_original(void* original) {
+  c10::raw::intrusive_ptr::decref(static_cast<c10::StorageImpl*>(original));
+}
+
+// A storage of its own, labelled CPU, over the same memory. (Sharing the StorageImpl itself does not do: torch takes the
+// device of every view from its storage, so views that a CPU kernel makes would claim to be musa tensors.)
+c10::Storage alias_storage(c10::StorageImpl* original) {
+  if (C10_UNLIKELY(c10::impl::cow::is_cow_data_ptr(original->data_ptr()))) {
+    (void)original->mutable_data(); // a lazy clone gets its own memory before a kernel may write to it
+  }
+  c10::raw::intrusive_ptr::incref(original);
+  return c10::Storage(c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(),
+      original->nbytes(),
+      c10::DataPtr(
+          original->_mutable_data_ptr_no_checks().get(), original, &release_original, c10::Device(DeviceType::CPU)),
+      c10::GetCPUAllocator(),
+      original->resizable()));
+}
+
+bool is_alias(const c10::StorageImpl* storage) {
+  return storage->data_ptr().get_deleter() == &release_original;
+}
+
+c10::StorageImpl* original_of(const c10::StorageImpl* alias) {
+  return static_cast<c10::StorageImpl*>(alias->data_ptr().get_context());
+}
+
+// A CPU tensor over a musa tensor's memory.
 struct AliasImpl final : c10::TensorImpl {
   explicit AliasImpl(c10::TensorImpl* source)
       : c10::TensorImpl(
             c10::TensorImpl::VIEW, c10::Storage(source->unsafe_storage()), source->key_set(), source->dtype()) {
     copy_tensor_metadata(source, this, c10::VariableVersion(source->version_counter()), true);
+    storage_ = alias_storage(storage_.unsafeGetStorageImpl());
+    made_with = storage_.unsafeGetStorageImpl();
     _change_backend_component_keys(c10::Device(DeviceType::CPU));
     device_opt_ = c10::Device(DeviceType::CPU);
   }
+
+  // To tell a storage that a kernel resized from one that it replaced.
+  const c10::StorageImpl* made_with;
 };
+
+// Hands memory that a scope allocated over to the device: same bytes, other label.
+c10::DataPtr relabelled(c10::StorageImpl* storage, c10::Device device) {
+  c10::DataPtr& data = storage->_mutable_data_ptr_no_checks();
+  const c10::DeleterFnPtr deleter = data.get_deleter();
+  void* pointer = data.get();
+  return c10::DataPtr(pointer, data.release_context(), deleter, device);
+}
+
+bool is_from_scope(const c10::StorageImpl* storage) {
+  const c10::DataPtr& data = storage->data_ptr();
+  return data.get_deleter() == c10::musa::MUSACachingAllocator::deleter() || data.get() == nullptr;
+}
 
 // Autograd has been dealt with above us; a CPU autocast region is about the user's CPU tensors, not about ours.
 const DispatchKeySet kExcludedInside =
@@ -259,17 +307,16 @@ at::Tensor HostScope::device(at::Tensor result) {
   const c10::Device target(DeviceType::PrivateUse1, index_);
   c10::Storage storage = impl->unsafe_storage();
   c10::StorageImpl* storage_impl = storage.unsafeGetStorageImpl();
-  if (C10_LIKELY(storage_impl->device().type() == DeviceType::CPU)) {
-    c10::DataPtr& data = storage_impl->_mutable_data_ptr_no_checks();
-    const bool from_scope = data.get_deleter() == c10::musa::MUSACachingAllocator::deleter();
-    if (C10_UNLIKELY(!from_scope && data.get() != nullptr)) {
+  if (storage_impl->device().type() == DeviceType::CPU) {
+    if (is_alias(storage_impl)) {
+      // A view of an argument, or the argument itself.
+      storage = c10::Storage(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(original_of(storage_impl)));
+    } else if (C10_LIKELY(is_from_scope(storage_impl))) {
+      storage_impl->set_data_ptr_noswap(relabelled(storage_impl, target));
+      storage_impl->set_allocator(c10::musa::MUSACachingAllocator::get());
+    } else {
       return device_slow(std::move(result));
     }
-    c10::DeleterFnPtr deleter = data.get_deleter();
-    void* pointer = data.get();
-    void* context = data.release_context();
-    storage_impl->set_data_ptr_noswap(c10::DataPtr(pointer, context, deleter, target));
-    storage_impl->set_allocator(c10::musa::MUSACachingAllocator::get());
   }
   impl->_change_backend_component_keys(target);
   impl->set_storage_keep_dtype(std::move(storage));
@@ -301,6 +348,11 @@ at::Tensor HostScope::device_slow(at::Tensor result) {
   return copied;
 }
 
+bool HostScope::shows_memory_of(const c10::TensorImpl* host, const c10::TensorImpl* original) {
+  const c10::StorageImpl* storage = host->unsafe_storage().unsafeGetStorageImpl();
+  return is_alias(storage) && original_of(storage) == original->unsafe_storage().unsafeGetStorageImpl();
+}
+
 void HostScope::write_back_slow(const at::Tensor& original, const at::Tensor& host) {
   if (!original.defined() || original.device().type() != DeviceType::PrivateUse1) {
     return;
@@ -311,11 +363,21 @@ void HostScope::write_back_slow(const at::Tensor& original, const at::Tensor& ho
   }
   c10::TensorImpl* impl = original.unsafeGetTensorImpl();
   if (mode_ == Mode::Alias) {
-    const c10::TensorImpl* changed = host.unsafeGetTensorImpl();
-    if (impl->unsafe_storage().unsafeGetStorageImpl() != changed->unsafe_storage().unsafeGetStorageImpl()) {
-      // The kernel gave the tensor another storage (set_, swapping in a result).
-      at::Tensor adopted = device(host);
-      impl->set_storage_keep_dtype(adopted.storage());
+    c10::StorageImpl* before = impl->unsafe_storage().unsafeGetStorageImpl();
+    c10::StorageImpl* after = host.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
+    const auto* alias = dynamic_cast<const AliasImpl*>(host.unsafeGetTensorImpl());
+    if (is_alias(after)) {
+      if (original_of(after) != before) {
+        // The kernel made it share another argument's memory (set_).
+        impl->set_storage_keep_dtype(
+            c10::Storage(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(original_of(after))));
+      }
+    } else if (alias != nullptr && alias->made_with == after && is_from_scope(after)) {
+      // Resized in place: all tensors on this storage see the new memory.
+      before->set_data_ptr_noswap(relabelled(after, before->device()));
+      before->set_nbytes(after->nbytes());
+    } else {
+      impl->set_storage_keep_dtype(device(host).storage());
     }
     impl->set_sizes_and_strides(host.sizes(), host.strides(), host.storage_offset());
     return;

@@ -21,9 +21,8 @@
 //   scope.enter();                            // everything submitted before has finished; allocations are device memory
 //   return scope.device(at::cpu::relu(a));    // result as a musa tensor
 //
-// On memory that the host can address, host() aliases: the CPU tensor shares the musa tensor's StorageImpl, so writes,
-// views and storage resizing act on the real thing, and device() re-labels results, which the scope's allocator placed in
-// device memory. On discrete memory host() copies, and write_back() carries changes of mutated arguments home.
+// On memory that the host can address, host() aliases: the CPU tensor shows the musa tensor's memory, so writes and views
+// act on the real thing, and device() re-labels results, which the scope's allocator placed in device memory. On discrete memory host() copies, and write_back() carries changes of mutated arguments home.
 
 namespace musa_runtime {
 
@@ -86,10 +85,8 @@ class C10_MUSA_API HostScope {
       const c10::TensorImpl* before = original.unsafeGetTensorImpl();
       const c10::TensorImpl* after = host.unsafeGetTensorImpl();
       if (C10_LIKELY(
-              is_plain(before) && is_plain(after) &&
-              before->unsafe_storage().unsafeGetStorageImpl() == after->unsafe_storage().unsafeGetStorageImpl() &&
-              before->sizes() == after->sizes() && before->strides() == after->strides() &&
-              before->storage_offset() == after->storage_offset())) {
+              is_plain(before) && is_plain(after) && shows_memory_of(after, before) && before->sizes() == after->sizes() &&
+              before->strides() == after->strides() && before->storage_offset() == after->storage_offset())) {
         return;
       }
     }
@@ -123,6 +120,7 @@ class C10_MUSA_API HostScope {
   static bool is_plain(const c10::TensorImpl* impl) {
     return impl->key_set().has_any(c10::DispatchKeySet(c10::DispatchKey::Dense));
   }
+  static bool shows_memory_of(const c10::TensorImpl* host, const c10::TensorImpl* original);
   void note_device(at::Device device);
   [[noreturn]] void raise_mixed_devices(const at::Tensor& tensor) const;
   at::Tensor alias_dense(const at::Tensor& tensor);

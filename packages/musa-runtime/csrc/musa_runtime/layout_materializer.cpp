@@ -69,30 +69,17 @@ at::Tensor quantized_data(const at::Tensor& tensor, DispatchKey key) {
   return data;
 }
 
-struct QuantizedImpl final : at::QTensorImpl {
-  QuantizedImpl(
-      const at::Tensor& data,
-      c10::Device device,
-      DispatchKey key,
-      caffe2::TypeMeta dtype,
-      at::QuantizerPtr quantizer)
-      : at::QTensorImpl(c10::Storage(data.storage()), DispatchKeySet(key), dtype, std::move(quantizer)) {
-    // An aliased storage is labelled with the other device.
-    device_opt_ = device;
-    set_sizes_and_strides(data.sizes(), data.strides(), data.storage_offset());
-  }
-};
-
 at::Tensor rebuild_quantized(
     const at::Tensor& tensor,
     const Part& part,
     DispatchKey data_key,
-    DispatchKey key,
-    c10::Device device) {
+    DispatchKey key) {
   at::QuantizerPtr quantizer = at::get_qtensorimpl(tensor)->quantizer();
   at::Tensor data = part(quantized_data(tensor, data_key));
-  return at::Tensor(c10::make_intrusive<QuantizedImpl>(
-      data, device, key, tensor.dtype(), rebuild_quantizer(quantizer, part)));
+  at::Tensor result = at::detail::make_tensor<at::QTensorImpl>(
+      c10::Storage(data.storage()), DispatchKeySet(key), tensor.dtype(), rebuild_quantizer(quantizer, part));
+  result.unsafeGetTensorImpl()->set_sizes_and_strides(data.sizes(), data.strides(), data.storage_offset());
+  return result;
 }
 
 enum class Kind { Sparse, Compressed, Quantized, Nested };
@@ -128,8 +115,7 @@ at::Tensor LayoutMaterializer::host(HostScope& scope, const at::Tensor& tensor) 
       result = rebuild_compressed(tensor, part, DispatchKey::SparseCsrCPU, c10::Device(c10::kCPU));
       break;
     case Kind::Quantized:
-      result = rebuild_quantized(
-          tensor, part, DispatchKey::PrivateUse1, DispatchKey::QuantizedCPU, c10::Device(c10::kCPU));
+      result = rebuild_quantized(tensor, part, DispatchKey::PrivateUse1, DispatchKey::QuantizedCPU);
       break;
     case Kind::Nested:
       result = rebuild_nested(tensor, part);
@@ -147,8 +133,7 @@ at::Tensor LayoutMaterializer::device(HostScope& scope, const at::Tensor& result
     case Kind::Compressed:
       return rebuild_compressed(result, part, DispatchKey::SparseCsrPrivateUse1, scope.target());
     case Kind::Quantized:
-      return rebuild_quantized(
-          result, part, DispatchKey::CPU, DispatchKey::QuantizedPrivateUse1, scope.target());
+      return rebuild_quantized(result, part, DispatchKey::CPU, DispatchKey::QuantizedPrivateUse1);
     case Kind::Nested:
       return rebuild_nested(result, part);
   }

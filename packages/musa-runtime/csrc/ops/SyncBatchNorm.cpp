@@ -61,7 +61,7 @@ Tensor batch_norm_elemt(
 }
 
 // Joins the statistics of several processes: mean and invstd are (processes, channels), counts is (processes).
-std::tuple<Tensor, Tensor> batch_norm_gather_stats_with_counts(
+std::tuple<Tensor, Tensor> join_statistics(
     const Tensor& /*input*/,
     const Tensor& mean,
     const Tensor& invstd,
@@ -96,7 +96,7 @@ std::tuple<Tensor, Tensor> batch_norm_gather_stats(
     double eps,
     int64_t count) {
   const Tensor counts = at::full({mean.size(0)}, static_cast<double>(count), mean.options());
-  return batch_norm_gather_stats_with_counts(
+  return join_statistics(
       input, mean, invstd, running_mean, running_var, momentum, eps, counts);
 }
 
@@ -153,7 +153,7 @@ const bool registered = [] {
       .impl("aten::batch_norm_stats", TORCH_FN(batch_norm_stats))
       .impl("aten::batch_norm_elemt", TORCH_FN(batch_norm_elemt))
       .impl("aten::batch_norm_gather_stats", TORCH_FN(batch_norm_gather_stats))
-      .impl("aten::batch_norm_gather_stats_with_counts", TORCH_FN(batch_norm_gather_stats_with_counts))
+      .impl("aten::batch_norm_gather_stats_with_counts", TORCH_FN(join_statistics))
       .impl("aten::batch_norm_backward_reduce", TORCH_FN(batch_norm_backward_reduce))
       .impl("aten::batch_norm_backward_elemt", TORCH_FN(batch_norm_backward_elemt));
   return true;

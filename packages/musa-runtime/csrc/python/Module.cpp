@@ -215,14 +215,15 @@ void bind_registry(py::module_& m) {
 
 PYBIND11_MODULE(_C, m) {
   // torch's own translation, so that an SDK failure arrives as torch.AcceleratorError and exhausted memory as
-  // torch.OutOfMemoryError.
+  // torch.OutOfMemoryError. Everything else is pybind11's.
   py::register_local_exception_translator([](std::exception_ptr pointer) {
     try {
       if (pointer) {
         std::rethrow_exception(pointer);
       }
+    } catch (const c10::Error&) {
+      torch::translate_exception_to_python(pointer);
     }
-    CATCH_CORE_ERRORS(return)
   });
   bind_state(m);
   bind_device(m);

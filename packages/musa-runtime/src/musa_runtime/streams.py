@@ -42,28 +42,6 @@ class Stream(torch.Stream):
     def _as_parameter_(self):
         return ctypes.c_void_p(self.musa_stream)
 
-    def record_event(self, event=None):
-        """Record an event on this stream.
-
-        Args:
-            event (Event, optional): a new one is made where it is None.
-
-        Returns:
-            Event: the recorded event.
-        """
-        if event is None:
-            event = Event()
-        event.record(self)
-        return event
-
-    def wait_event(self, event):
-        """Make work enqueued from now on wait for an event. Returns at once."""
-        event.wait(self)
-
-    def wait_stream(self, stream):
-        """Make work enqueued from now on wait for all that another stream holds now. Returns at once."""
-        self.wait_event(stream.record_event())
-
     def __eq__(self, other):
         return isinstance(other, torch.Stream) and super().__eq__(other)
 
@@ -91,52 +69,33 @@ class ExternalStream(Stream):
         )
 
 
-class Event(torch.Event):
+class _EventType(type):
+    # What `Event(...)` makes is a torch.Event; this is what keeps isinstance(x, torch.musa.Event) true of it.
+    def __instancecheck__(cls, instance):
+        if super().__instancecheck__(instance):
+            return True
+        return cls is Event and type(instance) is torch.Event and instance.device.type == "musa"
+
+
+class Event(torch.Event, metaclass=_EventType):
     """A mark in a stream that the host or other streams can wait for, and that can be timed.
 
     Args:
-        enable_timing (bool): needed for :meth:`elapsed_time`.
-        blocking (bool): the host sleeps in :meth:`synchronize` rather than spins.
+        enable_timing (bool): needed for `elapsed_time`, which gives milliseconds.
+        blocking (bool): the host sleeps in `synchronize` rather than spins.
         interprocess (bool): the event can be shared with another process; excludes `enable_timing`.
+
+    The methods are torch.Event's: `record`, `wait`, `query`, `synchronize`, `elapsed_time`. `event_id` is the SDK's
+    `musaEvent_t` as an int, 0 until first recorded.
     """
 
     def __new__(cls, enable_timing=False, blocking=False, interprocess=False):
         lazy_init()
-        return super().__new__(
-            cls,
-            torch.device("musa", _device.current_device()),
-            enable_timing=enable_timing,
-            blocking=blocking,
-            interprocess=interprocess,
-        )
-
-    def record(self, stream=None):
-        """Record on a stream; None is the current one."""
-        super().record(current_stream() if stream is None else stream)
-
-    def wait(self, stream=None):
-        """Make work enqueued from now on to a stream wait for this event; None is the current stream."""
-        super().wait(current_stream() if stream is None else stream)
-
-    def elapsed_time(self, end_event):
-        """Milliseconds between this event and a later one. Both need `enable_timing=True` and must be
-        done."""
-        return super().elapsed_time(end_event)
-
-    @property
-    def musa_event(self):
-        """The SDK's `musaEvent_t` as an int; 0 until first recorded."""
-        return self.event_id
-
-    @property
-    def _as_parameter_(self):
-        return ctypes.c_void_p(self.musa_event)
-
-    def __repr__(self):
-        return (
-            f"<torch.musa.Event {self.musa_event:#x}>"
-            if self.musa_event
-            else "<torch.musa.Event uninitialized>"
+        # torch.Stream.wait_event and torch.Event.elapsed_time compare the type of their argument exactly, so an
+        # instance of a subclass would be refused there.
+        made = torch.Event if cls is Event else cls
+        return torch.Event.__new__(
+            made, "musa", enable_timing=enable_timing, blocking=blocking, interprocess=interprocess
         )
 
 
