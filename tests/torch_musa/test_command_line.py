@@ -3,6 +3,7 @@
 """`python -m torch_musa`: doctor, packs, ops, env; with everything in place and with things missing."""
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -78,7 +79,7 @@ def test_doctor_notices_packages_of_another_version(tmp_path):
     (info / "METADATA").write_text(
         "Metadata-Version: 2.1\nName: musa-old-pack\nVersion: 0.0.1\nRequires-Dist: musa-runtime==7.0.*\n"
     )
-    done, found = outcomes(PYTHONPATH=str(tmp_path))
+    done, found = outcomes(PYTHONPATH=os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
     assert done.returncode == 1
     assert found["versions"]["need"] == "musa-runtime==7.0.* (asked for by musa-old-pack)"
     assert found["versions"]["command"].startswith("pip install --upgrade")

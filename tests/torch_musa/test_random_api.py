@@ -103,5 +103,6 @@ def test_checkpoint_replays_the_same_dropout(musa, reentrant):
         return out
 
     checkpoint(block, x, use_reentrant=reentrant).sum().backward()
-    assert len(seen) == 2 and torch.equal(*seen)
+    # The gradient comes from the second run, the output from the first: they agree only if the masks do.
+    assert 0 < seen[0].count_nonzero() < 100
     assert torch.equal(x.grad.cpu(), seen[0])

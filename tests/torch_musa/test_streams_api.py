@@ -94,11 +94,37 @@ def test_event_without_timing_refuses_to_tell_time(musa):
 
 def test_events_wait_on_the_current_stream(musa):
     event = musa.Event()
-    assert "uninitialized" in repr(event)
+    assert event.event_id == 0
     event.record()
     event.wait()
     event.synchronize()
-    assert event.query() and "uninitialized" not in repr(event)
+    assert event.query() and event.event_id != 0
+
+
+def test_torchs_streams_and_events_mix_with_musas(musa):
+    event, stream = musa.Event(enable_timing=True), torch.Stream("musa")
+    stream.record_event(event)
+    stream.wait_event(event)
+    musa.current_stream().wait_event(stream.record_event())
+    musa.current_stream().wait_stream(stream)
+    stream.wait_stream(musa.Stream())
+    other = torch.Event("musa", enable_timing=True)
+    other.record()
+    other.synchronize()
+    assert event.elapsed_time(other) >= 0
+    torch.accelerator.current_stream().wait_event(event)
+
+
+def test_what_counts_as_a_musa_event(musa):
+    assert issubclass(musa.Event, torch.Event)
+    assert isinstance(musa.Event(), musa.Event) and isinstance(torch.Event("musa"), musa.Event)
+    assert not isinstance(torch.Event("cpu"), musa.Event) and not isinstance(1, musa.Event)
+
+    class Named(musa.Event):
+        name = "mine"
+
+    assert Named().name == "mine" and isinstance(Named(), musa.Event)
+    assert not isinstance(musa.Event(), Named)
 
 
 def test_priorities(musa):

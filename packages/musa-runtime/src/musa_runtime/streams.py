@@ -85,14 +85,14 @@ class Event(torch.Event, metaclass=_EventType):
         blocking (bool): the host sleeps in `synchronize` rather than spins.
         interprocess (bool): the event can be shared with another process; excludes `enable_timing`.
 
-    The methods are torch.Event's: `record`, `wait`, `query`, `synchronize`, `elapsed_time`. `event_id` is the SDK's
-    `musaEvent_t` as an int, 0 until first recorded.
+    The methods are torch.Event's: `record`, `wait`, `query`, `synchronize`, `elapsed_time`. `event_id` is the
+    SDK's `musaEvent_t` as an int, 0 until first recorded.
     """
 
     def __new__(cls, enable_timing=False, blocking=False, interprocess=False):
         lazy_init()
-        # torch.Stream.wait_event and torch.Event.elapsed_time compare the type of their argument exactly, so an
-        # instance of a subclass would be refused there.
+        # torch.Stream.wait_event and torch.Event.elapsed_time compare the type of their argument exactly, so
+        # an instance of a subclass would be refused there.
         made = torch.Event if cls is Event else cls
         return torch.Event.__new__(
             made, "musa", enable_timing=enable_timing, blocking=blocking, interprocess=interprocess
