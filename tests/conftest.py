@@ -12,8 +12,8 @@ import pytest
 
 from tests.harness import skips
 
-# Cross-device tests need a second device; the emulator makes as many as it is asked for. It reads this once, when
-# the first test loads the SDK.
+# Cross-device tests need a second device; the emulator makes as many as it is asked for. It reads this
+# once, when the first test loads the SDK.
 os.environ.setdefault("MUSA_EMULATOR_DEVICES", "2")
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Every suite of the conformance run, by database and variant: what the tests run and the expectations may name."""
+"""Every suite of the conformance run, by database and variant: what tests run and expectations may name."""
 
 from __future__ import annotations
 

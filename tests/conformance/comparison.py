@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """The judgement: is what the device did what the CPU did?
 
-Compared are Python types, devices, dtypes, layouts, shapes and values, and, when the CPU refuses, the class of the
-exception. Strides are left free: torch does not promise them across devices.
+Compared are Python types, devices, dtypes, layouts, shapes and values, and, when the CPU refuses, the class
+of the exception. Strides are left free: torch does not promise them across devices.
 """
 
 from __future__ import annotations
@@ -47,16 +47,23 @@ def require_same_outcome(expected: Outcome, actual: Outcome, device: str, *, val
             ) from actual.error
         return
     if expected.error is not None:
-        raise Mismatch(f"cpu raised {_describe(expected.error)}\nbut {device} returned {_brief(actual.value)}")
+        raise Mismatch(
+            f"cpu raised {_describe(expected.error)}\nbut {device} returned {_brief(actual.value)}"
+        )
     if actual.error is not None:
-        raise Mismatch(f"cpu returned a result, but {device} raised {_describe(actual.error)}") from actual.error
+        raise Mismatch(
+            f"cpu returned a result, but {device} raised {_describe(actual.error)}"
+        ) from actual.error
     require_same(expected.value, actual.value, device, values=values)
 
 
-def require_same(expected: Any, actual: Any, device: str, *, values: bool = True, path: str = "result") -> None:
+def require_same(
+    expected: Any, actual: Any, device: str, *, values: bool = True, path: str = "result"
+) -> None:
     """Raise Mismatch unless `actual`, computed on `device`, equals `expected`, computed on the CPU.
 
-    With `values` False only types, dtypes, layouts and shapes are compared (random and uninitialised results).
+    With `values` False only types, dtypes, layouts and shapes are compared (random and uninitialised
+    results).
     """
     if type(expected) is not type(actual):
         raise Mismatch(f"{path}: cpu gives a {type(expected).__name__}, {device} a {type(actual).__name__}")
@@ -81,7 +88,9 @@ def require_same(expected: Any, actual: Any, device: str, *, values: bool = True
         raise Mismatch(f"{path}: cpu gives {_brief(expected)}, {device} gives {_brief(actual)}")
 
 
-def _require_same_tensor(expected: torch.Tensor, actual: torch.Tensor, device: str, values: bool, path: str) -> None:
+def _require_same_tensor(
+    expected: torch.Tensor, actual: torch.Tensor, device: str, values: bool, path: str
+) -> None:
     if actual.device.type != _twin_device(expected.device, device):
         raise Mismatch(f"{path}: expected a tensor on {device}, got one on {actual.device}")
     for attribute in ("dtype", "layout", "is_quantized", "is_nested", "requires_grad"):
@@ -89,22 +98,32 @@ def _require_same_tensor(expected: torch.Tensor, actual: torch.Tensor, device: s
         if left != right:
             raise Mismatch(f"{path}.{attribute}: cpu gives {left}, {device} gives {right}")
     if expected.is_nested:
-        require_same(list(expected.unbind()), list(actual.unbind()), device, values=values, path=f"{path}.unbind()")
+        require_same(
+            list(expected.unbind()), list(actual.unbind()), device, values=values, path=f"{path}.unbind()"
+        )
         return
     if expected.shape != actual.shape:
-        raise Mismatch(f"{path}.shape: cpu gives {tuple(expected.shape)}, {device} gives {tuple(actual.shape)}")
+        raise Mismatch(
+            f"{path}.shape: cpu gives {tuple(expected.shape)}, {device} gives {tuple(actual.shape)}"
+        )
     if not values:
         return
     for name, left, right in _dense_parts(expected.detach(), actual.detach()):
         right = right.cpu().resolve_conj().resolve_neg()
         left = left.resolve_conj().resolve_neg()
         # The common case, and one far cheaper to establish than closeness.
-        if left.dtype == right.dtype and left.shape == right.shape and torch.equal(_bytes(left), _bytes(right)):
+        if (
+            left.dtype == right.dtype
+            and left.shape == right.shape
+            and torch.equal(_bytes(left), _bytes(right))
+        ):
             continue
         _require_close(left, right, device, path + name)
 
 
-def _dense_parts(expected: torch.Tensor, actual: torch.Tensor) -> list[tuple[str, torch.Tensor, torch.Tensor]]:
+def _dense_parts(
+    expected: torch.Tensor, actual: torch.Tensor
+) -> list[tuple[str, torch.Tensor, torch.Tensor]]:
     if expected.is_quantized:
         scale = [("", expected.dequantize(), actual.dequantize())]
         return scale + [(".int_repr()", expected.int_repr(), actual.int_repr())]

@@ -41,7 +41,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def device() -> str:
-    """The device under test. Its absence is a failure: a conformance run without a device would prove nothing."""
+    """The device under test. Its absence is a failure: a conformance run without a device would prove
+    nothing.
+    """
     reason = unavailable_reason()
     if reason:
         pytest.fail(reason, pytrace=False)

@@ -42,7 +42,9 @@ def parse(text: str) -> list[KnownFailure]:
     entries = [KnownFailure(**entry) for entry in tomllib.loads(text).get("failure", [])]
     for entry in entries:
         if len(entry.cause.split()) < 3:
-            raise ValueError(f"{entry.key}: the cause must say what is wrong and why it stands, not {entry.cause!r}")
+            raise ValueError(
+                f"{entry.key}: the cause must say what is wrong and why it stands, not {entry.cause!r}"
+            )
     keys = [entry.key for entry in entries]
     repeated = sorted({key for key in keys if keys.count(key) > 1})
     if repeated:

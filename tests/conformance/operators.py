@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,8 @@ UNINITIALISED = frozenset(
     ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided")
 )
 
-# These read past the end of an empty input or leave the result unset: the CPU's own values differ from run to run.
+# These read past the end of an empty input or leave the result unset: the CPU's own values differ from run
+# to run.
 UNDEFINED_WHEN_EMPTY = frozenset(("nn.functional.multilabel_margin_loss", "resize_", "resize_as_"))
 
 # These update running statistics in their arguments, which has no meaning for overlapping memory.
@@ -129,7 +130,9 @@ def gradient_cases() -> list[Case]:
 
 def float_cases() -> list[Case]:
     """Every operator in float32: for promises about arguments that do not depend on the dtype."""
-    return [case for case in forward_cases() if case.dtype is torch.float32 and case.name not in UNINITIALISED]
+    return [
+        case for case in forward_cases() if case.dtype is torch.float32 and case.name not in UNINITIALISED
+    ]
 
 
 def expandable_cases() -> list[Case]:
@@ -158,20 +161,23 @@ def sparse_cases() -> list[Case]:
 
 def _sparse_samples(op: Any, layout: torch.layout, dtype: torch.dtype) -> Iterator[Any]:
     function = getattr(op, f"sample_inputs_{str(layout).removeprefix('torch.')}_func")
-    listed = 0
     if function.__name__ != "_sample_inputs_unspecified":
-        for listed, sample in enumerate(function(op, "cpu", dtype, False), start=1):
-            yield sample
-    if listed:
-        return
+        samples = list(function(op, "cpu", dtype, False))
+        if samples:
+            yield from samples
+            return
     # The database marks support for more layouts than it has samples for: make them of the dense samples.
     for sample in op.sample_inputs_func(op, "cpu", dtype, False):
-        if isinstance(sample.input, torch.Tensor) and sample.input.ndim == 2:
+        if isinstance(sample.input, torch.Tensor) and _takes(layout, sample.input):
             yield sample.transform(lambda value: _sparse(value, layout))
 
 
+def _takes(layout: torch.layout, tensor: torch.Tensor) -> bool:
+    return tensor.ndim >= 1 if layout is torch.sparse_coo else tensor.ndim == 2
+
+
 def _sparse(value: Any, layout: torch.layout) -> Any:
-    if not isinstance(value, torch.Tensor) or value.ndim != 2:
+    if not isinstance(value, torch.Tensor) or not _takes(layout, value):
         return value
     # Zeros, so that there is something to leave out.
     value = value * (torch.arange(value.numel()).view(value.shape) % 3 == 0)

@@ -20,7 +20,9 @@ class Tally:
     """Outcomes and sample counts of the conformance tests of one session."""
 
     def __init__(self) -> None:
-        self._counts: dict[str, dict[str, dict[str, Counter]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(Counter)))
+        self._counts: dict[str, dict[str, dict[str, Counter]]] = defaultdict(
+            lambda: defaultdict(lambda: defaultdict(Counter))
+        )
 
     def add(self, database: str, variant: str, kind: str, outcome: str, samples: int) -> None:
         counts = self._counts[database][variant][kind]
@@ -37,7 +39,9 @@ class Tally:
             if outcome != "samples"
         )
 
-    def write(self, known_failures: list[KnownFailure], settings: dict[str, str], path: Path = LAST_FULL_RUN) -> None:
+    def write(
+        self, known_failures: list[KnownFailure], settings: dict[str, str], path: Path = LAST_FULL_RUN
+    ) -> None:
         """Write the record; `settings` says under which environment the run was made."""
         record = {
             "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),

@@ -51,7 +51,9 @@ def test_in_place_form_equals_cpu(case: operators.Case, device: str, full: bool,
 
 
 @suite("op", "non-contiguous")
-def test_noncontiguous_arguments_equal_cpu(case: operators.Case, device: str, full: bool, count: Callable) -> None:
+def test_noncontiguous_arguments_equal_cpu(
+    case: operators.Case, device: str, full: bool, count: Callable
+) -> None:
     count(_each(case.samples(full), lambda sample: variants.noncontiguous(case.op, sample, device)))
 
 
@@ -61,9 +63,13 @@ def test_expanded_arguments_equal_cpu(case: operators.Case, device: str, full: b
 
 
 @suite("op", "zero-size")
-def test_zero_size_arguments_equal_cpu(case: operators.Case, device: str, full: bool, count: Callable) -> None:
+def test_zero_size_arguments_equal_cpu(
+    case: operators.Case, device: str, full: bool, count: Callable
+) -> None:
     values = case.name not in operators.UNDEFINED_WHEN_EMPTY
-    count(_each(case.samples(full), lambda sample: variants.zero_size(case.op, sample, device, values=values)))
+    count(
+        _each(case.samples(full), lambda sample: variants.zero_size(case.op, sample, device, values=values))
+    )
 
 
 @suite("op", "sparse")

@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """Rebuild arguments on another device, exactly: strides, offset, aliasing, conj and neg bits, requires_grad.
 
-`Tensor.to` alone is not enough: it makes expanded and overlapping tensors contiguous and gives two views of one
-storage a storage each, so an operator would be tested with other arguments than the reference.
+`Tensor.to` alone is not enough: it makes expanded and overlapping tensors contiguous and gives two views of
+one storage a storage each, so an operator would be tested with other arguments than the reference.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ class Transfer:
     def __init__(self, device: str) -> None:
         self._device = torch.device(device)
         self._storages: dict[int, torch.UntypedStorage] = {}
-        # Keeps the sources alive: a freed storage's address could be handed out again and be mistaken for an alias.
+        # Keeps the sources alive: a freed storage's address could be handed out again and be mistaken for
+        # an alias.
         self._sources: list[torch.UntypedStorage] = []
 
     def __call__(self, value: Any) -> Any:
@@ -32,7 +33,8 @@ class Transfer:
             return type(value)(*moved) if hasattr(value, "_fields") else type(value)(moved)
         if isinstance(value, dict):
             return {
-                key: self._device if key == "device" and item == "cpu" else self(item) for key, item in value.items()
+                key: self._device if key == "device" and item == "cpu" else self(item)
+                for key, item in value.items()
             }
         return value
 

@@ -137,11 +137,14 @@ def _to_be_resized(result: torch.Tensor) -> torch.Tensor:
 def _transposed(result: torch.Tensor) -> torch.Tensor | None:
     if result.ndim < 2:
         return None
-    return torch.full_like(result.transpose(0, 1), 1, memory_format=torch.contiguous_format).transpose(0, 1)
+    # The last two: torch's own CPU tril and triu write out of bounds when a batch dimension is transposed.
+    return torch.full_like(result.mT, 1, memory_format=torch.contiguous_format).mT
 
 
 def _of_another_dtype(result: torch.Tensor) -> torch.Tensor:
-    return result.new_full(result.shape, 1, dtype=torch.int32 if result.dtype.is_floating_point else torch.float64)
+    return result.new_full(
+        result.shape, 1, dtype=torch.int32 if result.dtype.is_floating_point else torch.float64
+    )
 
 
 _OUT_KINDS = {
@@ -169,7 +172,9 @@ def _require_same_places(
 ) -> None:
     for index, (left, right) in enumerate(zip(outs, device_outs)):
         if left.stride() != right.stride():
-            raise Mismatch(f"out[{index}]: cpu leaves strides {left.stride()}, {device} leaves {right.stride()}")
+            raise Mismatch(
+                f"out[{index}]: cpu leaves strides {left.stride()}, {device} leaves {right.stride()}"
+            )
         kept_on_cpu = left.data_ptr() == cpu_pointers[index]
         kept_on_device = right.data_ptr() == device_pointers[index]
         if kept_on_cpu and not kept_on_device and left.numel():

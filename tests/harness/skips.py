@@ -2,8 +2,9 @@
 # Copyright (c) torch_musa contributors
 """Which skips are allowed, and what turns every other one into a failure.
 
-A skip hides a promise that is not being kept, so each needs a reason, and with MUSA_TESTS_NO_SKIP=1 (set in CI)
-only the reasons listed here may skip: they are permanent properties of the environment, not things to mend.
+A skip hides a promise that is not being kept, so each needs a reason, and with MUSA_TESTS_NO_SKIP=1 (set in
+CI) only the reasons listed here may skip: they are permanent properties of the environment, not things to
+mend.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def objection_to(reason: str) -> str | None:
     permanent = any(reason.startswith(allowed) for allowed in PERMANENT_REASONS.values())
     if os.environ.get("MUSA_TESTS_NO_SKIP") == "1" and not permanent:
         return (
-            f"skipped with MUSA_TESTS_NO_SKIP=1: {reason}. Provide what the test needs, or, if the reason is a "
-            "permanent property of the environment, list it in tests/harness/skips.py"
+            f"skipped with MUSA_TESTS_NO_SKIP=1: {reason}. Provide what the test needs, or, if the reason is "
+            "a permanent property of the environment, list it in tests/harness/skips.py"
         )
     return None

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The known failures stay few, explained and alive, and the record of the complete run matches them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.conformance import catalogue, expectations, operators
+from tests.conformance.results import LAST_FULL_RUN, Tally
+
+_ENTRY = """
+[[failure]]
+database = "op"
+name = "add"
+variant = "forward"
+kind = "{kind}"
+cause = "{cause}"
+"""
+_CAUSE = "the kernel rounds the other way"
+
+
+def test_at_most_ten_failures_are_known() -> None:
+    assert len(expectations.load()) <= expectations.LIMIT
+
+
+def test_no_known_failure_is_stale() -> None:
+    assert not expectations.stale(expectations.load(), catalogue.all_keys())
+
+
+def test_a_stale_entry_is_noticed() -> None:
+    entries = expectations.parse(
+        _ENTRY.format(kind="float32", cause=_CAUSE) + _ENTRY.format(kind="gone", cause=_CAUSE)
+    )
+    assert expectations.stale(entries, catalogue.all_keys()) == [entries[1]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("".join(_ENTRY.format(kind=f"kind{i}", cause=_CAUSE) for i in range(11)), "at most 10"),
+        (_ENTRY.format(kind="float32", cause="flaky"), "must say what is wrong"),
+        (2 * _ENTRY.format(kind="float32", cause=_CAUSE), "listed twice"),
+    ],
+    ids=["too many", "unexplained", "repeated"],
+)
+def test_a_bad_file_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        expectations.parse(text)
+
+
+def test_names_in_the_operator_lists_exist() -> None:
+    names = {op.full_name for op in operators.OPS}
+    lists = (
+        operators.RANDOM,
+        operators.UNINITIALISED,
+        operators.UNDEFINED_WHEN_EMPTY,
+        operators.WRITES_ITS_ARGUMENTS,
+    )
+    for listed in lists:
+        assert listed <= names, sorted(listed - names)
+
+
+def test_a_complete_run_is_recorded_with_its_counts(tmp_path) -> None:
+    tally = Tally()
+    tally.add("op", "forward", "float32", "passed", 3)
+    tally.add("op", "forward", "float32", "passed", 4)
+    tally.add("op", "forward", "float32", "known failure", 0)
+    assert tally.tests() == 3
+    path = tmp_path / "run.json"
+    tally.write([], {"execution": "inline"}, path)
+    counts = json.loads(path.read_text())["results"]["op"]["forward"]["float32"]
+    assert counts == {"passed": 2, "known failure": 1, "samples": 7}
+
+
+@pytest.mark.skipif(
+    not LAST_FULL_RUN.exists(),
+    reason="no complete run has been recorded yet: pytest --full tests/conformance",
+)
+def test_the_last_complete_run_had_no_unexpected_failure() -> None:
+    record = json.loads(LAST_FULL_RUN.read_text())
+    outcomes = {
+        outcome
+        for variants in record["results"].values()
+        for kinds in variants.values()
+        for counts in kinds.values()
+        for outcome in counts
+    }
+    assert outcomes <= {"passed", "known failure", "samples"}
+    listed = {tuple(entry[:4]) for entry in record["known_failures"]}
+    assert listed == {entry.key for entry in expectations.load()}, (
+        "record a new run: pytest --full tests/conformance"
+    )
