@@ -17,8 +17,8 @@ from ._load import extension
 from .errors import UnknownOpError, UnknownProviderError
 from .initialization import lazy_init
 
-# They serve every operator, through torch's own kernels, and exist before any pack is loaded.
-GENERIC_PROVIDERS = ("native", "cpu")
+# The runtime's own, which no pack brings: torch's kernels in place and on copies, and compositions of operators.
+OWN_PROVIDERS = ("native", "cpu", "runtime")
 
 
 def op_name(op):
@@ -71,11 +71,11 @@ def _in_order(candidates):
 
 
 def offers():
-    """Number of operators that each provider has a kernel for, as declared so far. Initialises nothing."""
+    """Number of operators that each pack's provider has a kernel for, as declared so far."""
     counts = {}
     for row in extension().ops_table():
-        for candidate in row["candidates"]:
-            counts[candidate["provider"]] = counts.get(candidate["provider"], 0) + 1
+        for provider in {candidate["provider"] for candidate in row["candidates"]} - set(OWN_PROVIDERS):
+            counts[provider] = counts.get(provider, 0) + 1
     return counts
 
 
@@ -211,7 +211,7 @@ def check_environment(environ=None):
 
 def _known_providers():
     known = list(extension().ops_providers())
-    return known + [name for name in GENERIC_PROVIDERS if name not in known]
+    return known + [name for name in OWN_PROVIDERS if name not in known]
 
 
 def _check_provider(name, where):
