@@ -17,7 +17,7 @@ from ._load import extension
 from .errors import UnknownOpError, UnknownProviderError
 from .initialization import lazy_init
 
-# The runtime's own, which no pack brings: torch's kernels in place and on copies, and compositions of operators.
+# The runtime's own, which no pack brings: torch's kernels in place and on copies, and compositions.
 OWN_PROVIDERS = ("native", "cpu", "runtime")
 
 
