@@ -183,6 +183,28 @@ except errors.UnknownOpError as error: print(error)
     assert "'=native' names no operator" in run(stub, code, TORCH_MUSA_OPS="=native")[0]
 
 
+@pytest.mark.parametrize(
+    ("visible", "fault"),
+    [
+        ("0,first", "'first' in it is no device index"),
+        ("", "hides every device"),
+        ("7", "hides every device"),
+    ],
+)
+def test_without_a_device_the_variable_that_hides_it_is_named(stub, visible, fault):
+    code = """
+extension().device_count = lambda: 0
+for _ in range(2):
+    try: initialization.lazy_init()
+    except errors.NoDeviceError as error: print(str(error).replace(chr(10), " "), extension().calls)
+extension().device_count = lambda: 2
+initialization.lazy_init()
+"""
+    first, second = run(stub, code, MUSA_VISIBLE_DEVICES=visible)
+    assert first == second and fault in first and first.endswith("[]")
+    assert f"MUSA_VISIBLE_DEVICES={visible!r}" in first and "unset MUSA_VISIBLE_DEVICES" in first
+
+
 def test_prefer_checks_names_and_is_undone_by_its_block(stub):
     code = """
 C = extension()

@@ -56,6 +56,17 @@ def test_a_preference_as_a_context_ends_with_the_block(ops):
     assert ops.explain("aten::relu")["provider"] == "cpu"
 
 
+def test_a_policy_replaces_preferences_until_reset(ops):
+    ops.prefer("aten::relu", "cpu")
+    ops.set_policy("native;aten::mm=cpu")
+    assert ops.explain("aten::mm")["provider"] == "cpu" and ops.explain("aten::relu")["provider"] != "cpu"
+    with pytest.raises(UnknownProviderError, match="in 'aten::mm=portd'"):
+        ops.set_policy("native;aten::mm=portd")
+    assert ops.explain("aten::mm")["provider"] == "cpu"
+    ops.reset()
+    assert ops.explain("aten::mm")["provider"] != "cpu"
+
+
 def test_a_pattern_covers_many_operators(ops):
     ops.prefer("aten::add*", "cpu")
     assert ops.explain("aten::add.Tensor")["provider"] == "cpu"

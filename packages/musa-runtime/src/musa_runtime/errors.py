@@ -28,6 +28,10 @@ class LibraryLoadError(MusaError):
     """A shared library is missing or the dynamic linker refused it."""
 
 
+class NoDeviceError(MusaError):
+    """The SDK is there, but shows no device."""
+
+
 class InvalidDeviceError(MusaError, ValueError):
     """Not a musa device, or an index beyond the visible devices."""
 

@@ -13,7 +13,7 @@ import os
 import threading
 
 from . import _load
-from .errors import DeferredCallError, ForkError
+from .errors import DeferredCallError, ForkError, NoDeviceError
 
 _lock = threading.RLock()
 _initialized = False
@@ -51,7 +51,8 @@ def lazy_init():
     Raises:
         ForkError: in a process forked after the device was initialised.
         MusaError: the recorded cause, when the runtime is not loaded.
-        torch.AcceleratorError: the SDK refuses, e.g. there is no device.
+        NoDeviceError: no device is visible.
+        torch.AcceleratorError: the SDK refuses.
     """
     # The fork check comes first: the child inherits `_initialized`, and a device context does not survive a
     # fork.
@@ -93,6 +94,8 @@ def _initialize():
             from . import ops
 
             ops.check_environment()
+            if native.device_count() == 0:
+                raise NoDeviceError(_no_device(os.environ.get("MUSA_VISIBLE_DEVICES")))
             native.init()
             _run_queued()
         finally:
@@ -100,6 +103,21 @@ def _initialize():
         _initialized = True
         os.register_at_fork(after_in_child=_forget_in_child)
         _notify()
+
+
+def _no_device(visible):
+    lines = ["no musa device is visible. Likely causes:"]
+    if visible is not None:
+        odd = [part for part in visible.split(",") if not part.strip().isdigit()]
+        fault = f"{odd[0]!r} in it is no device index" if odd and visible.strip() else "it hides every device"
+        lines.append(f"  MUSA_VISIBLE_DEVICES={visible!r}: {fault}; expected are indices such as '0,1'")
+    lines += [
+        "  the kernel driver is not loaded, or a container was started without the devices",
+        "To mend it: "
+        + ("unset MUSA_VISIBLE_DEVICES, or name devices that exist; " if visible is not None else "")
+        + "see what the driver shows: mthreads-gmi",
+    ]
+    return "\n".join(lines)
 
 
 def _run_queued():

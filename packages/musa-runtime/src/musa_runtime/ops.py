@@ -186,6 +186,21 @@ class Preference:
 _preferences = []
 
 
+def set_policy(specification):
+    """Replace the policy, and with it every preference, by what `TORCH_MUSA_OPS` could say.
+
+    Args:
+        specification (str): e.g. `"mudnn,native"` or `"aten::mm=ported;aten::relu=native"`.
+
+    Raises:
+        UnknownProviderError, UnknownOpError: naming the offending part; the policy stays as it was.
+    """
+    lazy_init()
+    _check_specification(specification, "set_policy")
+    extension().ops_set_policy(specification)
+    _preferences.clear()
+
+
 def check_environment(environ=None):
     """Check `TORCH_MUSA_OPS` against the loaded providers, before the C++ side reads it.
 
@@ -195,7 +210,11 @@ def check_environment(environ=None):
     Raises:
         UnknownProviderError: naming the offending part and the providers there are.
     """
-    specification = (os.environ if environ is None else environ).get("TORCH_MUSA_OPS", "")
+    environ = os.environ if environ is None else environ
+    _check_specification(environ.get("TORCH_MUSA_OPS", ""), "TORCH_MUSA_OPS")
+
+
+def _check_specification(specification, where):
     for part in specification.split(";"):
         rule = part.strip()
         if not rule:
@@ -203,10 +222,10 @@ def check_environment(environ=None):
         pattern, equals, names = rule.rpartition("=")
         if equals and not pattern.strip():
             raise UnknownOpError(
-                f"TORCH_MUSA_OPS: {rule!r} names no operator before '='. Write e.g. 'aten::mm=native'"
+                f"{where}: {rule!r} names no operator before '='. Write e.g. 'aten::mm=native'"
             )
         for name in names.split(","):
-            _check_provider(name.strip(), f"TORCH_MUSA_OPS, in {rule!r}")
+            _check_provider(name.strip(), f"{where}, in {rule!r}")
 
 
 def _known_providers():
@@ -248,5 +267,6 @@ __all__ = [
     "providers",
     "reset",
     "set_fallback_mode",
+    "set_policy",
     "table",
 ]

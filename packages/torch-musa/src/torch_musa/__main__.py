@@ -7,7 +7,13 @@ import contextlib
 import json
 import sys
 
-from musa_runtime.errors import MusaError
+try:
+    from musa_runtime.errors import MusaError
+except ImportError as error:
+    sys.exit(
+        f"torch_musa: musa-runtime is missing or broken: {error}\n"
+        "To mend it: pip install --force-reinstall torch-musa"
+    )
 
 
 def main(arguments=None):
