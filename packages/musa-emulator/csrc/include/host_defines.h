@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Storage and function qualifiers for translation units that a plain host compiler builds.
+// A device compiler defines the qualifiers itself before including this file, hence the guards.
+#ifndef MUSA_HOST_DEFINES_H
+#define MUSA_HOST_DEFINES_H
+
+#ifndef __host__
+#define __host__
+#endif
+#ifndef __device__
+#define __device__
+#endif
+#ifndef __global__
+#define __global__
+#endif
+#ifndef __launch_bounds__
+#define __launch_bounds__(...)
+#endif
+#ifndef __forceinline__
+#define __forceinline__ __inline__ __attribute__((always_inline))
+#endif
+#ifndef __align__
+#define __align__(n) __attribute__((aligned(n)))
+#endif
+
+// The libraries are built with hidden visibility, so each public function asks to be exported.
+#define MUSA_PUBLIC __attribute__((visibility("default")))
+#define MUSARTAPI
+
+#ifdef __cplusplus
+#define MUSA_DEFAULT_ARGUMENT(value) = value
+#define MUSA_EXTERN_C_BEGIN extern "C" {
+#define MUSA_EXTERN_C_END }
+#else
+#define MUSA_DEFAULT_ARGUMENT(value)
+#define MUSA_EXTERN_C_BEGIN
+#define MUSA_EXTERN_C_END
+#endif
+
+#endif

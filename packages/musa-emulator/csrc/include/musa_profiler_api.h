@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Start and stop of an attached profiler's collection.
+#ifndef MUSA_PROFILER_API_H
+#define MUSA_PROFILER_API_H
+
+#include "driver_types.h"
+
+MUSA_EXTERN_C_BEGIN
+MUSA_PUBLIC musaError_t musaProfilerStart(void);
+MUSA_PUBLIC musaError_t musaProfilerStop(void);
+MUSA_EXTERN_C_END
+
+#endif

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// C interface of the runtime (libmusart).
+//
+// Every function returns an error code and stores a failure as the calling thread's last error, unless noted.
+// Not declared here on purpose: the stream-ordered allocator (musaMallocAsync, musaFreeAsync, musaMemPool*), the
+// capture-mode exchange and the three-argument musaStreamGetCaptureInfo. SDK 4.x does not publish them, and callers
+// define functions of these names in their own namespaces; a global declaration would make those calls ambiguous.
+#ifndef MUSA_RUNTIME_API_H
+#define MUSA_RUNTIME_API_H
+
+#include "driver_types.h"
+#include "host_defines.h"
+#include "library_types.h"
+
+#define MUSART_VERSION 40301
+#define __MUSART_API_VERSION 10400
+
+MUSA_EXTERN_C_BEGIN
+
+// ---- device ---------------------------------------------------------------------------------------------------
+
+MUSA_PUBLIC musaError_t musaGetDeviceCount(int* count);
+MUSA_PUBLIC musaError_t musaGetDevice(int* device);
+MUSA_PUBLIC musaError_t musaSetDevice(int device);
+MUSA_PUBLIC musaError_t musaSetDeviceFlags(unsigned int flags);
+MUSA_PUBLIC musaError_t musaGetDeviceFlags(unsigned int* flags);
+MUSA_PUBLIC musaError_t musaInitDevice(int device, unsigned int deviceFlags, unsigned int flags);
+MUSA_PUBLIC musaError_t musaChooseDevice(int* device, const struct musaDeviceProp* properties);
+MUSA_PUBLIC musaError_t musaGetDeviceProperties(struct musaDeviceProp* properties, int device);
+MUSA_PUBLIC musaError_t musaDeviceGetAttribute(int* value, enum musaDeviceAttr attribute, int device);
+MUSA_PUBLIC musaError_t musaDeviceSynchronize(void);
+MUSA_PUBLIC musaError_t musaDeviceReset(void);
+MUSA_PUBLIC musaError_t musaDeviceSetLimit(enum musaLimit limit, size_t value);
+MUSA_PUBLIC musaError_t musaDeviceGetLimit(size_t* value, enum musaLimit limit);
+MUSA_PUBLIC musaError_t musaDeviceSetCacheConfig(enum musaFuncCache config);
+MUSA_PUBLIC musaError_t musaDeviceGetCacheConfig(enum musaFuncCache* config);
+MUSA_PUBLIC musaError_t musaDeviceSetSharedMemConfig(enum musaSharedMemConfig config);
+MUSA_PUBLIC musaError_t musaDeviceGetSharedMemConfig(enum musaSharedMemConfig* config);
+MUSA_PUBLIC musaError_t musaCtxResetPersistingL2Cache(void);
+// `busId` receives "domain:bus:device.function", at most `length` characters with the terminator.
+MUSA_PUBLIC musaError_t musaDeviceGetPCIBusId(char* busId, int length, int device);
+MUSA_PUBLIC musaError_t musaDeviceGetByPCIBusId(int* device, const char* busId);
+// A numerically lower value is a higher priority: `least` is 0, `greatest` is negative.
+MUSA_PUBLIC musaError_t musaDeviceGetStreamPriorityRange(int* least, int* greatest);
+MUSA_PUBLIC musaError_t musaDeviceCanAccessPeer(int* canAccess, int device, int peer);
+MUSA_PUBLIC musaError_t musaDeviceEnablePeerAccess(int peer, unsigned int flags MUSA_DEFAULT_ARGUMENT(0));
+MUSA_PUBLIC musaError_t musaDeviceDisablePeerAccess(int peer);
+MUSA_PUBLIC musaError_t musaDeviceGetP2PAttribute(
+    int* value, enum musaDeviceP2PAttr attribute, int source, int destination);
+MUSA_PUBLIC musaError_t musaDriverGetVersion(int* version);
+MUSA_PUBLIC musaError_t musaRuntimeGetVersion(int* version);
+
+// ---- errors ---------------------------------------------------------------------------------------------------
+
+// Returns the calling thread's last error and clears it. An error that lost the device is not cleared.
+MUSA_PUBLIC musaError_t musaGetLastError(void);
+MUSA_PUBLIC musaError_t musaPeekAtLastError(void);
+MUSA_PUBLIC const char* musaGetErrorString(musaError_t error);
+MUSA_PUBLIC const char* musaGetErrorName(musaError_t error);
+
+// ---- streams --------------------------------------------------------------------------------------------------
+
+MUSA_PUBLIC musaError_t musaStreamCreate(musaStream_t* stream);
+MUSA_PUBLIC musaError_t musaStreamCreateWithFlags(musaStream_t* stream, unsigned int flags);
+MUSA_PUBLIC musaError_t musaStreamCreateWithPriority(musaStream_t* stream, unsigned int flags, int priority);
+// Returns at once. Work still queued runs to its end before the stream's resources are released.
+MUSA_PUBLIC musaError_t musaStreamDestroy(musaStream_t stream);
+MUSA_PUBLIC musaError_t musaStreamSynchronize(musaStream_t stream);
+// musaSuccess when all work has finished, musaErrorNotReady otherwise.
+MUSA_PUBLIC musaError_t musaStreamQuery(musaStream_t stream);
+MUSA_PUBLIC musaError_t musaStreamGetPriority(musaStream_t stream, int* priority);
+MUSA_PUBLIC musaError_t musaStreamGetFlags(musaStream_t stream, unsigned int* flags);
+MUSA_PUBLIC musaError_t musaStreamGetId(musaStream_t stream, unsigned long long* id);
+MUSA_PUBLIC musaError_t musaStreamGetDevice(musaStream_t stream, int* device);
+MUSA_PUBLIC musaError_t musaStreamWaitEvent(
+    musaStream_t stream, musaEvent_t event, unsigned int flags MUSA_DEFAULT_ARGUMENT(0));
+MUSA_PUBLIC musaError_t musaStreamAddCallback(
+    musaStream_t stream, musaStreamCallback_t callback, void* userData, unsigned int flags);
+// `fn` runs on the host in stream order. It must not call the runtime: such a call returns musaErrorNotPermitted.
+MUSA_PUBLIC musaError_t musaLaunchHostFunc(musaStream_t stream, musaHostFn_t fn, void* userData);
+MUSA_PUBLIC musaError_t musaStreamSetAttribute(
+    musaStream_t stream, musaStreamAttrID attribute, const musaStreamAttrValue* value);
+MUSA_PUBLIC musaError_t musaStreamGetAttribute(
+    musaStream_t stream, musaStreamAttrID attribute, musaStreamAttrValue* value);
+MUSA_PUBLIC musaError_t musaStreamAttachMemAsync(
+    musaStream_t stream, void* pointer, size_t length MUSA_DEFAULT_ARGUMENT(0),
+    unsigned int flags MUSA_DEFAULT_ARGUMENT(musaMemAttachSingle));
+
+// ---- events ---------------------------------------------------------------------------------------------------
+
+MUSA_PUBLIC musaError_t musaEventCreate(musaEvent_t* event);
+MUSA_PUBLIC musaError_t musaEventCreateWithFlags(musaEvent_t* event, unsigned int flags);
+MUSA_PUBLIC musaError_t musaEventRecord(musaEvent_t event, musaStream_t stream MUSA_DEFAULT_ARGUMENT(0));
+MUSA_PUBLIC musaError_t musaEventRecordWithFlags(
+    musaEvent_t event, musaStream_t stream MUSA_DEFAULT_ARGUMENT(0),
+    unsigned int flags MUSA_DEFAULT_ARGUMENT(musaEventRecordDefault));
+MUSA_PUBLIC musaError_t musaEventQuery(musaEvent_t event);
+MUSA_PUBLIC musaError_t musaEventSynchronize(musaEvent_t event);
+// Milliseconds between the completion of two recorded events, both with timing.
+MUSA_PUBLIC musaError_t musaEventElapsedTime(float* milliseconds, musaEvent_t start, musaEvent_t end);
+MUSA_PUBLIC musaError_t musaEventDestroy(musaEvent_t event);
+
+// ---- memory ---------------------------------------------------------------------------------------------------
+
+MUSA_PUBLIC musaError_t musaMalloc(void** pointer, size_t bytes);
+MUSA_PUBLIC musaError_t musaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height);
+MUSA_PUBLIC musaError_t musaMalloc3D(struct musaPitchedPtr* pitched, struct musaExtent extent);
+// Waits for the device before the memory is released.
+MUSA_PUBLIC musaError_t musaFree(void* pointer);
+MUSA_PUBLIC musaError_t musaMallocHost(void** pointer, size_t bytes);
+MUSA_PUBLIC musaError_t musaHostAlloc(void** pointer, size_t bytes, unsigned int flags);
+MUSA_PUBLIC musaError_t musaFreeHost(void* pointer);
+MUSA_PUBLIC musaError_t musaHostRegister(void* pointer, size_t bytes, unsigned int flags);
+MUSA_PUBLIC musaError_t musaHostUnregister(void* pointer);
+MUSA_PUBLIC musaError_t musaHostGetDevicePointer(void** device, void* host, unsigned int flags);
+MUSA_PUBLIC musaError_t musaHostGetFlags(unsigned int* flags, void* host);
+MUSA_PUBLIC musaError_t musaMallocManaged(
+    void** pointer, size_t bytes, unsigned int flags MUSA_DEFAULT_ARGUMENT(musaMemAttachGlobal));
+MUSA_PUBLIC musaError_t musaMemAdvise(
+    const void* pointer, size_t bytes, enum musaMemoryAdvise advice, int device);
+MUSA_PUBLIC musaError_t musaMemPrefetchAsync(
+    const void* pointer, size_t bytes, int device, musaStream_t stream MUSA_DEFAULT_ARGUMENT(0));
+MUSA_PUBLIC musaError_t musaMemGetInfo(size_t* free, size_t* total);
+MUSA_PUBLIC musaError_t musaPointerGetAttributes(struct musaPointerAttributes* attributes, const void* pointer);
+
+MUSA_PUBLIC musaError_t musaMemcpy(void* dst, const void* src, size_t bytes, enum musaMemcpyKind kind);
+MUSA_PUBLIC musaError_t musaMemcpyAsync(
+    void* dst, const void* src, size_t bytes, enum musaMemcpyKind kind,
+    musaStream_t stream MUSA_DEFAULT_ARGUMENT(0));
+MUSA_PUBLIC musaError_t musaMemcpyPeer(void* dst, int dstDevice, const void* src, int srcDevice, size_t bytes);
+MUSA_PUBLIC musaError_t musaMemcpyPeerAsync(
+    void* dst, int dstDevice, const void* src, int srcDevice, size_t bytes,
+    musaStream_t stream MUSA_DEFAULT_ARGUMENT(0));
+// Pitches and widths are in bytes.
+MUSA_PUBLIC musaError_t musaMemcpy2D(
+    void* dst, size_t dpitch, const void* src, size_t spitch, size_t width, size_t height,
+    enum musaMemcpyKind kind);
+MUSA_PUBLIC musaError_t musaMemcpy2DAsync(
+    void* dst, size_t dpitch, const void* src, size_t spitch, size_t width, size_t height,
+    enum musaMemcpyKind kind, musaStream_t stream MUSA_DEFAULT_ARGUMENT(0));
+MUSA_PUBLIC musaError_t musaMemcpy3D(const struct musaMemcpy3DParms* parameters);
+MUSA_PUBLIC musaError_t musaMemcpy3DAsync(
+    const struct musaMemcpy3DParms* parameters, musaStream_t stream MUSA_DEFAULT_ARGUMENT(0));
+MUSA_PUBLIC musaError_t musaMemset(void* pointer, int value, size_t bytes);
+MUSA_PUBLIC musaError_t musaMemsetAsync(
+    void* pointer, int value, size_t bytes, musaStream_t stream MUSA_DEFAULT_ARGUMENT(0));
+MUSA_PUBLIC musaError_t musaMemset2D(void* pointer, size_t pitch, int value, size_t width, size_t height);
+MUSA_PUBLIC musaError_t musaMemset2DAsync(
+    void* pointer, size_t pitch, int value, size_t width, size_t height,
+    musaStream_t stream MUSA_DEFAULT_ARGUMENT(0));
+MUSA_PUBLIC musaError_t musaMemset3D(struct musaPitchedPtr pitched, int value, struct musaExtent extent);
+MUSA_PUBLIC musaError_t musaMemset3DAsync(
+    struct musaPitchedPtr pitched, int value, struct musaExtent extent,
+    musaStream_t stream MUSA_DEFAULT_ARGUMENT(0));
+
+// ---- inter-process sharing ------------------------------------------------------------------------------------
+
+MUSA_PUBLIC musaError_t musaIpcGetMemHandle(musaIpcMemHandle_t* handle, void* pointer);
+MUSA_PUBLIC musaError_t musaIpcOpenMemHandle(
+    void** pointer, musaIpcMemHandle_t handle,
+    unsigned int flags MUSA_DEFAULT_ARGUMENT(musaIpcMemLazyEnablePeerAccess));
+MUSA_PUBLIC musaError_t musaIpcCloseMemHandle(void* pointer);
+MUSA_PUBLIC musaError_t musaIpcGetEventHandle(musaIpcEventHandle_t* handle, musaEvent_t event);
+MUSA_PUBLIC musaError_t musaIpcOpenEventHandle(musaEvent_t* event, musaIpcEventHandle_t handle);
+
+// ---- kernels --------------------------------------------------------------------------------------------------
+
+MUSA_PUBLIC musaError_t musaLaunchKernel(
+    const void* function, dim3 grid, dim3 block, void** arguments, size_t sharedBytes, musaStream_t stream);
+MUSA_PUBLIC musaError_t musaLaunchKernelExC(
+    const musaLaunchConfig_t* config, const void* function, void** arguments);
+MUSA_PUBLIC musaError_t musaLaunchCooperativeKernel(
+    const void* function, dim3 grid, dim3 block, void** arguments, size_t sharedBytes, musaStream_t stream);
+MUSA_PUBLIC musaError_t musaFuncGetAttributes(struct musaFuncAttributes* attributes, const void* function);
+MUSA_PUBLIC musaError_t musaFuncSetAttribute(const void* function, enum musaFuncAttribute attribute, int value);
+MUSA_PUBLIC musaError_t musaFuncSetCacheConfig(const void* function, enum musaFuncCache config);
+MUSA_PUBLIC musaError_t musaFuncSetSharedMemConfig(const void* function, enum musaSharedMemConfig config);
+MUSA_PUBLIC musaError_t musaGetFuncBySymbol(musaFunction_t* function, const void* symbol);
+MUSA_PUBLIC musaError_t musaOccupancyMaxActiveBlocksPerMultiprocessor(
+    int* blocks, const void* function, int blockSize, size_t dynamicSharedBytes);
+MUSA_PUBLIC musaError_t musaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+    int* blocks, const void* function, int blockSize, size_t dynamicSharedBytes, unsigned int flags);
+
+// ---- stream capture -------------------------------------------------------------------------------------------
+
+MUSA_PUBLIC musaError_t musaStreamBeginCapture(musaStream_t stream, enum musaStreamCaptureMode mode);
+MUSA_PUBLIC musaError_t musaStreamEndCapture(musaStream_t stream, musaGraph_t* graph);
+MUSA_PUBLIC musaError_t musaStreamIsCapturing(musaStream_t stream, enum musaStreamCaptureStatus* status);
+MUSA_PUBLIC musaError_t musaStreamGetCaptureInfo_v2(
+    musaStream_t stream, enum musaStreamCaptureStatus* status, unsigned long long* id MUSA_DEFAULT_ARGUMENT(0),
+    musaGraph_t* graph MUSA_DEFAULT_ARGUMENT(0), const musaGraphNode_t** dependencies MUSA_DEFAULT_ARGUMENT(0),
+    size_t* count MUSA_DEFAULT_ARGUMENT(0));
+
+// ---- graphs ---------------------------------------------------------------------------------------------------
+
+MUSA_PUBLIC musaError_t musaGraphCreate(musaGraph_t* graph, unsigned int flags);
+MUSA_PUBLIC musaError_t musaGraphDestroy(musaGraph_t graph);
+MUSA_PUBLIC musaError_t musaGraphClone(musaGraph_t* clone, musaGraph_t original);
+MUSA_PUBLIC musaError_t musaGraphNodeFindInClone(
+    musaGraphNode_t* node, musaGraphNode_t original, musaGraph_t clone);
+MUSA_PUBLIC musaError_t musaGraphAddKernelNode(
+    musaGraphNode_t* node, musaGraph_t graph, const musaGraphNode_t* dependencies, size_t count,
+    const struct musaKernelNodeParams* parameters);
+MUSA_PUBLIC musaError_t musaGraphAddMemcpyNode(
+    musaGraphNode_t* node, musaGraph_t graph, const musaGraphNode_t* dependencies, size_t count,
+    const struct musaMemcpy3DParms* parameters);
+MUSA_PUBLIC musaError_t musaGraphAddMemcpyNode1D(
+    musaGraphNode_t* node, musaGraph_t graph, const musaGraphNode_t* dependencies, size_t count,
+    void* dst, const void* src, size_t bytes, enum musaMemcpyKind kind);
+MUSA_PUBLIC musaError_t musaGraphAddMemsetNode(
+    musaGraphNode_t* node, musaGraph_t graph, const musaGraphNode_t* dependencies, size_t count,
+    const struct musaMemsetParams* parameters);
+MUSA_PUBLIC musaError_t musaGraphAddHostNode(
+    musaGraphNode_t* node, musaGraph_t graph, const musaGraphNode_t* dependencies, size_t count,
+    const struct musaHostNodeParams* parameters);
+MUSA_PUBLIC musaError_t musaGraphAddEventRecordNode(
+    musaGraphNode_t* node, musaGraph_t graph, const musaGraphNode_t* dependencies, size_t count,
+    musaEvent_t event);
+MUSA_PUBLIC musaError_t musaGraphAddEventWaitNode(
+    musaGraphNode_t* node, musaGraph_t graph, const musaGraphNode_t* dependencies, size_t count,
+    musaEvent_t event);
+MUSA_PUBLIC musaError_t musaGraphAddEmptyNode(
+    musaGraphNode_t* node, musaGraph_t graph, const musaGraphNode_t* dependencies, size_t count);
+MUSA_PUBLIC musaError_t musaGraphAddChildGraphNode(
+    musaGraphNode_t* node, musaGraph_t graph, const musaGraphNode_t* dependencies, size_t count,
+    musaGraph_t child);
+MUSA_PUBLIC musaError_t musaGraphAddDependencies(
+    musaGraph_t graph, const musaGraphNode_t* from, const musaGraphNode_t* to, size_t count);
+MUSA_PUBLIC musaError_t musaGraphRemoveDependencies(
+    musaGraph_t graph, const musaGraphNode_t* from, const musaGraphNode_t* to, size_t count);
+MUSA_PUBLIC musaError_t musaGraphDestroyNode(musaGraphNode_t node);
+// With NULL arrays the counts alone are returned; otherwise `count` is the capacity on entry.
+MUSA_PUBLIC musaError_t musaGraphGetNodes(musaGraph_t graph, musaGraphNode_t* nodes, size_t* count);
+MUSA_PUBLIC musaError_t musaGraphGetRootNodes(musaGraph_t graph, musaGraphNode_t* nodes, size_t* count);
+MUSA_PUBLIC musaError_t musaGraphGetEdges(
+    musaGraph_t graph, musaGraphNode_t* from, musaGraphNode_t* to, size_t* count);
+MUSA_PUBLIC musaError_t musaGraphNodeGetType(musaGraphNode_t node, enum musaGraphNodeType* type);
+MUSA_PUBLIC musaError_t musaGraphNodeGetDependencies(
+    musaGraphNode_t node, musaGraphNode_t* dependencies, size_t* count);
+MUSA_PUBLIC musaError_t musaGraphNodeGetDependentNodes(
+    musaGraphNode_t node, musaGraphNode_t* dependents, size_t* count);
+MUSA_PUBLIC musaError_t musaGraphChildGraphNodeGetGraph(musaGraphNode_t node, musaGraph_t* graph);
+MUSA_PUBLIC musaError_t musaGraphKernelNodeGetParams(
+    musaGraphNode_t node, struct musaKernelNodeParams* parameters);
+MUSA_PUBLIC musaError_t musaGraphKernelNodeSetParams(
+    musaGraphNode_t node, const struct musaKernelNodeParams* parameters);
+MUSA_PUBLIC musaError_t musaGraphMemcpyNodeGetParams(
+    musaGraphNode_t node, struct musaMemcpy3DParms* parameters);
+MUSA_PUBLIC musaError_t musaGraphMemcpyNodeSetParams(
+    musaGraphNode_t node, const struct musaMemcpy3DParms* parameters);
+MUSA_PUBLIC musaError_t musaGraphMemsetNodeGetParams(
+    musaGraphNode_t node, struct musaMemsetParams* parameters);
+MUSA_PUBLIC musaError_t musaGraphMemsetNodeSetParams(
+    musaGraphNode_t node, const struct musaMemsetParams* parameters);
+MUSA_PUBLIC musaError_t musaGraphHostNodeGetParams(
+    musaGraphNode_t node, struct musaHostNodeParams* parameters);
+MUSA_PUBLIC musaError_t musaGraphHostNodeSetParams(
+    musaGraphNode_t node, const struct musaHostNodeParams* parameters);
+MUSA_PUBLIC musaError_t musaGraphEventRecordNodeGetEvent(musaGraphNode_t node, musaEvent_t* event);
+MUSA_PUBLIC musaError_t musaGraphEventRecordNodeSetEvent(musaGraphNode_t node, musaEvent_t event);
+MUSA_PUBLIC musaError_t musaGraphEventWaitNodeGetEvent(musaGraphNode_t node, musaEvent_t* event);
+MUSA_PUBLIC musaError_t musaGraphEventWaitNodeSetEvent(musaGraphNode_t node, musaEvent_t event);
+// Writes the graph in Graphviz format; `flags` are musaGraphDebugDotFlags.
+MUSA_PUBLIC musaError_t musaGraphDebugDotPrint(musaGraph_t graph, const char* path, unsigned int flags);
+
+MUSA_PUBLIC musaError_t musaGraphInstantiate(
+    musaGraphExec_t* exec, musaGraph_t graph, musaGraphNode_t* errorNode, char* log, size_t logBytes);
+MUSA_PUBLIC musaError_t musaGraphInstantiateWithFlags(
+    musaGraphExec_t* exec, musaGraph_t graph, unsigned long long flags);
+MUSA_PUBLIC musaError_t musaGraphInstantiateWithParams(
+    musaGraphExec_t* exec, musaGraph_t graph, musaGraphInstantiateParams* parameters);
+MUSA_PUBLIC musaError_t musaGraphExecDestroy(musaGraphExec_t exec);
+MUSA_PUBLIC musaError_t musaGraphExecGetFlags(musaGraphExec_t exec, unsigned long long* flags);
+MUSA_PUBLIC musaError_t musaGraphUpload(musaGraphExec_t exec, musaStream_t stream);
+MUSA_PUBLIC musaError_t musaGraphLaunch(musaGraphExec_t exec, musaStream_t stream);
+MUSA_PUBLIC musaError_t musaGraphExecUpdate(
+    musaGraphExec_t exec, musaGraph_t graph, musaGraphExecUpdateResultInfo* result);
+MUSA_PUBLIC musaError_t musaGraphExecKernelNodeSetParams(
+    musaGraphExec_t exec, musaGraphNode_t node, const struct musaKernelNodeParams* parameters);
+MUSA_PUBLIC musaError_t musaGraphExecMemcpyNodeSetParams(
+    musaGraphExec_t exec, musaGraphNode_t node, const struct musaMemcpy3DParms* parameters);
+MUSA_PUBLIC musaError_t musaGraphExecMemcpyNodeSetParams1D(
+    musaGraphExec_t exec, musaGraphNode_t node, void* dst, const void* src, size_t bytes,
+    enum musaMemcpyKind kind);
+MUSA_PUBLIC musaError_t musaGraphExecMemsetNodeSetParams(
+    musaGraphExec_t exec, musaGraphNode_t node, const struct musaMemsetParams* parameters);
+MUSA_PUBLIC musaError_t musaGraphExecHostNodeSetParams(
+    musaGraphExec_t exec, musaGraphNode_t node, const struct musaHostNodeParams* parameters);
+MUSA_PUBLIC musaError_t musaGraphNodeSetEnabled(
+    musaGraphExec_t exec, musaGraphNode_t node, unsigned int enabled);
+MUSA_PUBLIC musaError_t musaGraphNodeGetEnabled(
+    musaGraphExec_t exec, musaGraphNode_t node, unsigned int* enabled);
+
+// ---- profiler -------------------------------------------------------------------------------------------------
+
+MUSA_PUBLIC musaError_t musaProfilerStart(void);
+MUSA_PUBLIC musaError_t musaProfilerStop(void);
+
+MUSA_EXTERN_C_END
+
+#endif

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// The frame around every public entry point: it counts the call, applies injected faults, refuses calls that are
+// not allowed now, turns C++ exceptions into error codes and stores the thread's last error.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <system_error>
+
+#include "driver_types.h"
+#include "engine/export.h"
+#include "engine/thread_state.h"
+
+namespace musa_emulator {
+
+struct MUSA_ENGINE ApiEntry {
+  explicit ApiEntry(const char* entry_name) noexcept; // adds itself to the list of entry points
+  const char* name;
+  std::atomic<uint64_t> calls{0};
+  ApiEntry* next;
+};
+
+// Behaviour of an entry point in unusual states.
+enum ApiTraits : unsigned {
+  kOrdinary = 0,
+  kReleases = 1,      // frees a resource: does so even when it is made to fail
+  kNeedsNoDevice = 2, // works with no device and with a lost one
+  kInHostFunction = 4 // may be called from a host function
+};
+
+// Zero while calls may go straight to their body. The low bits are reasons to look closer; above them is the
+// number of host functions that are running.
+enum GateReason : uint32_t {
+  kGateUninitialized = 1,
+  kGateForked = 2,
+  kGateUnloading = 4,
+  kGateFaults = 8,
+  kGateDeviceLost = 16,
+  kGateHostFunction = 256,
+};
+MUSA_ENGINE extern std::atomic<uint32_t> gate;
+
+// Decides a call while the gate is not clear. Returns an error to refuse it; `report` is an error to return after
+// the body has run.
+MUSA_ENGINE musaError_t pass_gate(ApiEntry& entry, unsigned traits, musaError_t* report);
+
+inline musaError_t record(musaError_t error) {
+  thread_state().last_error = error;
+  return error;
+}
+
+template <size_t N>
+struct ApiName {
+  char text[N];
+  constexpr ApiName(const char (&literal)[N]) {
+    for (size_t i = 0; i < N; ++i) {
+      text[i] = literal[i];
+    }
+  }
+};
+
+template <ApiName Name>
+struct ApiRegistration {
+  static inline ApiEntry entry{Name.text};
+};
+
+template <ApiName Name, unsigned Traits = kOrdinary, class Body>
+inline musaError_t api(Body&& body) {
+  ApiEntry& entry = ApiRegistration<Name>::entry;
+  entry.calls.fetch_add(1, std::memory_order_relaxed);
+  musaError_t report = musaSuccess;
+  if (gate.load(std::memory_order_acquire) != 0) [[unlikely]] {
+    if (const musaError_t refused = pass_gate(entry, Traits, &report); refused != musaSuccess) {
+      return record(refused);
+    }
+  }
+  musaError_t status;
+  try {
+    status = body();
+  } catch (const std::bad_alloc&) {
+    status = musaErrorMemoryAllocation;
+  } catch (const std::system_error&) {
+    status = musaErrorOperatingSystem; // a worker thread could not be started
+  }
+  if (report != musaSuccess) [[unlikely]] {
+    status = report;
+  }
+  if (status != musaSuccess) [[unlikely]] {
+    record(status);
+  }
+  return status;
+}
+
+MUSA_ENGINE uint64_t total_calls();
+// Null for a name that is not an entry point.
+MUSA_ENGINE ApiEntry* find_api(const char* name);
+// Whether a device that reports this error is lost.
+MUSA_ENGINE bool loses_device(musaError_t error);
+
+} // namespace musa_emulator

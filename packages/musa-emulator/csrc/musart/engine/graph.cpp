@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include "engine/graph.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "engine/capture.h"
+#include "engine/event.h"
+#include "engine/stream.h"
+
+namespace musa_emulator {
+namespace {
+
+// Handles that are alive. Graphs are rare and large beside a stream operation, so looking them up is affordable and
+// catches any stale handle.
+struct Handles {
+  std::unordered_set<musaGraph_t> graphs;
+  std::unordered_set<musaGraphNode_t> nodes;
+  std::unordered_set<musaGraphExec_t> executables;
+};
+
+Handles& handles() {
+  static Handles* instance = new Handles;
+  return *instance;
+}
+
+// Ends the validity of the handles below a graph, child graphs included.
+void forget_nodes(const MUgraph_st& graph);
+
+void forget_node(MUgraphNode_st& node) {
+  handles().nodes.erase(&node);
+  if (node.child) {
+    handles().graphs.erase(node.child.get());
+    forget_nodes(*node.child);
+  }
+}
+
+void forget_nodes(const MUgraph_st& graph) {
+  for (const auto& node : graph.nodes) {
+    forget_node(*node);
+  }
+}
+
+} // namespace
+
+musaGraph_t create_graph() {
+  return publish_graph(std::make_unique<MUgraph_st>());
+}
+
+musaGraph_t publish_graph(OwnedGraph graph) {
+  handles().graphs.insert(graph.get());
+  engine().live_graphs.fetch_add(1);
+  return graph.release();
+}
+
+OwnedGraph withdraw_graph(musaGraph_t graph) {
+  engine().live_graphs.fetch_sub(1);
+  handles().graphs.erase(graph);
+  forget_nodes(*graph);
+  return OwnedGraph(graph);
+}
+
+std::unique_ptr<MUgraphNode_st> withdraw_node(musaGraphNode_t node) {
+  MUgraph_st& graph = *node->graph;
+  for (const auto& other : graph.nodes) {
+    std::erase(other->dependencies, node);
+  }
+  const auto place = std::find_if(
+      graph.nodes.begin(), graph.nodes.end(), [node](const auto& owned) { return owned.get() == node; });
+  std::unique_ptr<MUgraphNode_st> owned = std::move(*place);
+  graph.nodes.erase(place);
+  forget_node(*owned);
+  return owned;
+}
+
+bool is_graph(musaGraph_t graph) {
+  return handles().graphs.contains(graph);
+}
+
+bool is_node(musaGraphNode_t node) {
+  return handles().nodes.contains(node);
+}
+
+bool is_executable(musaGraphExec_t exec) {
+  return handles().executables.contains(exec);
+}
+
+musaGraphNode_t add_node(
+    MUgraph_st& graph, Operation operation, const std::vector<musaGraphNode_t>& dependencies) {
+  auto node = std::make_unique<MUgraphNode_st>();
+  node->graph = &graph;
+  node->operation = std::move(operation);
+  node->dependencies = dependencies;
+  handles().nodes.insert(node.get());
+  graph.nodes.push_back(std::move(node));
+  return graph.nodes.back().get();
+}
+
+musaGraphNode_t add_child(
+    MUgraph_st& graph, const MUgraph_st& child, const std::vector<musaGraphNode_t>& dependencies) {
+  OwnedGraph copy = clone_graph(child);
+  handles().graphs.insert(copy.get()); // its handle can be asked for, but the node owns it
+  musaGraphNode_t node = add_node(graph, ChildGraphOperation{copy.get()}, dependencies);
+  node->child = std::move(copy);
+  return node;
+}
+
+OwnedGraph clone_graph(const MUgraph_st& graph) {
+  auto copy = std::make_unique<MUgraph_st>();
+  std::unordered_map<musaGraphNode_t, musaGraphNode_t> copies;
+  for (const auto& node : graph.nodes) {
+    musaGraphNode_t added =
+        node->child ? add_child(*copy, *node->child, {}) : add_node(*copy, node->operation, {});
+    added->origin = node.get();
+    copies[node.get()] = added;
+  }
+  for (const auto& node : graph.nodes) {
+    for (musaGraphNode_t dependency : node->dependencies) {
+      copies[node.get()]->dependencies.push_back(copies[dependency]);
+    }
+  }
+  return copy;
+}
+
+musaGraphNodeType node_type(const Operation& operation) {
+  if (std::holds_alternative<KernelOperation>(operation)) {
+    return musaGraphNodeTypeKernel;
+  }
+  if (std::holds_alternative<CopyOperation>(operation)) {
+    return musaGraphNodeTypeMemcpy;
+  }
+  if (std::holds_alternative<FillOperation>(operation)) {
+    return musaGraphNodeTypeMemset;
+  }
+  if (std::holds_alternative<HostOperation>(operation)) {
+    return musaGraphNodeTypeHost;
+  }
+  if (std::holds_alternative<ChildGraphOperation>(operation)) {
+    return musaGraphNodeTypeGraph;
+  }
+  if (std::holds_alternative<WaitOperation>(operation)) {
+    return musaGraphNodeTypeWaitEvent;
+  }
+  if (std::holds_alternative<RecordOperation>(operation)) {
+    return musaGraphNodeTypeEventRecord;
+  }
+  return musaGraphNodeTypeEmpty;
+}
+
+musaError_t make_plan(const MUgraph_st& graph, Plan* plan, musaGraphNode_t* culprit) {
+  // Of the nodes that can run next, always the one added first: the order of a captured stream is kept.
+  std::unordered_map<musaGraphNode_t, size_t> added;
+  std::unordered_map<musaGraphNode_t, size_t> missing;
+  std::unordered_map<musaGraphNode_t, std::vector<musaGraphNode_t>> dependents;
+  std::set<size_t> runnable;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    musaGraphNode_t node = graph.nodes[i].get();
+    added[node] = i;
+    missing[node] = node->dependencies.size();
+    for (musaGraphNode_t dependency : node->dependencies) {
+      dependents[dependency].push_back(node);
+    }
+    if (node->dependencies.empty()) {
+      runnable.insert(i);
+    }
+  }
+  std::unordered_map<musaGraphNode_t, size_t> place; // of a node, or of the last node of its child graph
+  while (!runnable.empty()) {
+    musaGraphNode_t node = graph.nodes[*runnable.begin()].get();
+    runnable.erase(runnable.begin());
+    if (node->child) {
+      if (const musaError_t status = make_plan(*node->child, plan, culprit); status != musaSuccess) {
+        return status;
+      }
+    }
+    ExecutableNode entry;
+    entry.origin = node;
+    entry.type = node_type(node->operation);
+    entry.operation = node->child ? Operation(EmptyOperation{}) : node->operation;
+    for (musaGraphNode_t dependency : node->dependencies) {
+      entry.dependencies.push_back(place[dependency]);
+    }
+    place[node] = plan->size();
+    plan->push_back(std::move(entry));
+    for (musaGraphNode_t dependent : dependents[node]) {
+      if (--missing[dependent] == 0) {
+        runnable.insert(added[dependent]);
+      }
+    }
+  }
+  for (const auto& node : graph.nodes) {
+    if (!place.contains(node.get())) {
+      *culprit = node.get();
+      return musaErrorInvalidValue;
+    }
+  }
+  return musaSuccess;
+}
+
+musaError_t instantiate(
+    musaGraph_t graph, unsigned long long flags, musaGraphExec_t* exec, musaGraphNode_t* culprit) {
+  auto plan = std::make_shared<Plan>();
+  if (const musaError_t status = make_plan(*graph, plan.get(), culprit); status != musaSuccess) {
+    return status;
+  }
+  auto created = std::make_unique<MUgraphExec_st>();
+  created->plan = std::move(plan);
+  created->flags = flags;
+  created->source = clone_graph(*graph);
+  handles().executables.insert(created.get());
+  engine().live_graphs.fetch_add(1);
+  *exec = created.release();
+  return musaSuccess;
+}
+
+OwnedExecutable withdraw_executable(musaGraphExec_t exec) {
+  handles().executables.erase(exec);
+  forget_nodes(*exec->source);
+  engine().live_graphs.fetch_sub(1);
+  return OwnedExecutable(exec);
+}
+
+Plan& writable_plan(MUgraphExec_st& exec) {
+  if (exec.plan.use_count() > 1) {
+    exec.plan = std::make_shared<Plan>(*exec.plan);
+  }
+  return *exec.plan;
+}
+
+musaError_t update_executable(
+    MUgraphExec_st& exec, musaGraph_t graph, musaGraphExecUpdateResultInfo* result, MUgraphExec_st* replaced) {
+  *result = {};
+  const auto fail = [result](musaGraphExecUpdateResult reason, musaGraphNode_t node) {
+    result->result = reason;
+    result->errorNode = node;
+    return musaErrorGraphExecUpdateFailure;
+  };
+  Plan plan;
+  if (make_plan(*graph, &plan, &result->errorNode) != musaSuccess) {
+    return fail(musaGraphExecUpdateError, result->errorNode);
+  }
+  const Plan& current = *exec.plan;
+  if (plan.size() != current.size()) {
+    return fail(musaGraphExecUpdateErrorTopologyChanged, nullptr);
+  }
+  for (size_t i = 0; i < plan.size(); ++i) {
+    if (plan[i].type != current[i].type) {
+      return fail(musaGraphExecUpdateErrorNodeTypeChanged, plan[i].origin);
+    }
+    if (plan[i].dependencies != current[i].dependencies) {
+      return fail(musaGraphExecUpdateErrorTopologyChanged, plan[i].origin);
+    }
+    plan[i].enabled = current[i].enabled;
+  }
+  replaced->plan = std::exchange(exec.plan, std::make_shared<Plan>(std::move(plan)));
+  replaced->source = std::exchange(exec.source, clone_graph(*graph));
+  forget_nodes(*replaced->source);
+  return musaSuccess;
+}
+
+void release_all_graphs() {
+  std::vector<OwnedExecutable> executables;
+  std::vector<OwnedGraph> graphs;
+  Lock lock(engine().mutex);
+  while (!handles().executables.empty()) {
+    executables.push_back(withdraw_executable(*handles().executables.begin()));
+  }
+  std::unordered_set<musaGraph_t> children; // owned by their nodes
+  for (musaGraphNode_t node : handles().nodes) {
+    children.insert(node->child.get());
+  }
+  const std::vector<musaGraph_t> all(handles().graphs.begin(), handles().graphs.end());
+  for (musaGraph_t graph : all) {
+    if (!children.contains(graph)) {
+      graphs.push_back(withdraw_graph(graph));
+    }
+  }
+}
+
+musaError_t launch_graph(musaGraphExec_t exec, Stream& stream) {
+  Engine& state = engine();
+  Lock lock(state.mutex);
+  if (!is_executable(exec)) {
+    return musaErrorInvalidResourceHandle;
+  }
+  if (state.active_captures.load(std::memory_order_relaxed) != 0) {
+    if (const Capture* capture = stream.capture.load()) {
+      if (capture->invalid) {
+        return musaErrorStreamCaptureInvalidated;
+      }
+      stream.capture_frontier = {add_child(*capture->graph, *exec->source, stream.capture_frontier)};
+      return musaSuccess;
+    }
+    if (const musaError_t status = forbid_implicit_dependency(stream); status != musaSuccess) {
+      return status;
+    }
+  }
+  if (const musaError_t lost = stream.device->lost.load(); lost != musaSuccess) {
+    return lost;
+  }
+  auto run = std::make_shared<GraphRun>();
+  run->plan = exec->plan;
+  std::vector<Fence> after;
+  for (const ExecutableNode& node : *exec->plan) {
+    if (!node.enabled) {
+      continue;
+    }
+    if (const auto* record = std::get_if<RecordOperation>(&node.operation)) {
+      run->records.push_back(begin_record(*record->event, stream));
+    } else if (const auto* wait = std::get_if<WaitOperation>(&node.operation)) {
+      after.push_back(wait->event->fence); // waited for before the graph begins: earlier than needed, never later
+    }
+  }
+  submit_locked(stream, GraphOperation{std::move(run)}, std::move(after), lock);
+  return musaSuccess;
+}
+
+musaError_t execute_graph(const GraphRun& run, bool lost) {
+  auto record = run.records.begin();
+  musaError_t status = musaSuccess;
+  for (const ExecutableNode& node : *run.plan) {
+    if (!node.enabled) {
+      continue;
+    }
+    if (std::holds_alternative<RecordOperation>(node.operation)) {
+      Lock lock(engine().mutex);
+      finish_record(*record++); // also behind a failure: others may be waiting for it
+    } else if (!lost && status == musaSuccess) {
+      status = execute(node.operation);
+    }
+  }
+  return status;
+}
+
+} // namespace musa_emulator

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// A handle names a descriptor in the exporting process, which others open through /proc/<pid>/fd. So nothing is
+// left behind however a process ends, and the exporter must be alive while a handle is opened.
+#include "engine/interprocess.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+
+#include "engine/api.h"
+#include "engine/event.h"
+#include "engine/memory.h"
+
+namespace musa_emulator {
+namespace {
+
+struct EventPage {
+  std::atomic<uint64_t> recorded;
+  std::atomic<uint64_t> completed;
+  std::atomic<uint32_t> ring; // futex; bumped at each completion
+  std::atomic<int32_t> recorder; // process that recorded last
+};
+
+struct HandleContent {
+  uint32_t magic;
+  int32_t process;
+  int32_t descriptor;
+  int32_t device;
+  uint64_t bytes;
+  uint64_t inode; // tells a descriptor number that has been reused
+};
+static_assert(sizeof(HandleContent) <= MUSA_IPC_HANDLE_SIZE);
+
+constexpr uint32_t kMemoryMagic = 0x4d454d31;
+constexpr uint32_t kEventMagic = 0x45565431;
+constexpr size_t kPage = 4096;
+
+template <class Handle>
+musaError_t write_handle(uint32_t magic, int descriptor, int device, size_t bytes, Handle* handle) {
+  struct stat status;
+  if (fstat(descriptor, &status) != 0) {
+    return musaErrorOperatingSystem;
+  }
+  const HandleContent content{magic, getpid(), descriptor, device, bytes, status.st_ino};
+  std::memset(handle, 0, sizeof *handle);
+  std::memcpy(handle, &content, sizeof content);
+  return musaSuccess;
+}
+
+template <class Handle>
+musaError_t open_handle(uint32_t magic, const Handle& handle, HandleContent* content, int* descriptor) {
+  std::memcpy(content, &handle, sizeof *content);
+  if (content->magic != magic) {
+    return musaErrorInvalidValue;
+  }
+  if (content->process == getpid()) {
+    return musaErrorDeviceUninitialized; // a handle is for other processes, as on a device
+  }
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%d/fd/%d", content->process, content->descriptor);
+  const int opened = open(path, O_RDWR | O_CLOEXEC);
+  if (opened < 0) {
+    std::fprintf(
+        stderr,
+        "musa-emulator: an IPC handle from process %d cannot be opened: %s.\n"
+        "  Likely causes: that process has ended; it runs as another user; it is in another PID namespace "
+        "(containers must share one: docker run --pid=...).\n",
+        content->process, std::strerror(errno));
+    return errno == ENOENT ? musaErrorInvalidResourceHandle : musaErrorOperatingSystem;
+  }
+  struct stat status;
+  if (fstat(opened, &status) != 0 || status.st_ino != content->inode) {
+    close(opened);
+    return musaErrorInvalidResourceHandle; // the memory was freed and its descriptor reused
+  }
+  *descriptor = opened;
+  return musaSuccess;
+}
+
+} // namespace
+
+struct InterprocessEvent {
+  int descriptor = -1;
+  EventPage* page = nullptr;
+
+  ~InterprocessEvent() {
+    if (page != nullptr) {
+      munmap(page, kPage);
+    }
+    if (descriptor >= 0) {
+      close(descriptor);
+    }
+  }
+
+  bool map() {
+    void* mapped = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    page = mapped == MAP_FAILED ? nullptr : static_cast<EventPage*>(mapped);
+    return page != nullptr;
+  }
+};
+
+musaError_t create_interprocess(std::shared_ptr<InterprocessEvent>* shared) {
+  auto created = std::make_shared<InterprocessEvent>();
+  created->descriptor = memfd_create("musa-emulator-event", MFD_CLOEXEC);
+  if (created->descriptor < 0 || ftruncate(created->descriptor, kPage) != 0 || !created->map()) {
+    return musaErrorOperatingSystem;
+  }
+  *shared = std::move(created);
+  return musaSuccess;
+}
+
+uint64_t begin_interprocess_record(InterprocessEvent& shared) {
+  shared.page->recorder.store(getpid());
+  return shared.page->recorded.fetch_add(1) + 1;
+}
+
+void finish_interprocess_record(InterprocessEvent& shared, uint64_t target) {
+  uint64_t completed = shared.page->completed.load();
+  while (completed < target && !shared.page->completed.compare_exchange_weak(completed, target)) {
+  }
+  shared.page->ring.fetch_add(1);
+  syscall(SYS_futex, &shared.page->ring, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
+}
+
+uint64_t interprocess_recorded(const InterprocessEvent& shared) {
+  return shared.page->recorded.load();
+}
+
+bool interprocess_reached(const InterprocessEvent& shared, uint64_t target) {
+  if (shared.page->completed.load(std::memory_order_acquire) >= target) {
+    return true;
+  }
+  const pid_t recorder = shared.page->recorder.load();
+  return recorder != getpid() && kill(recorder, 0) != 0 && errno == ESRCH;
+}
+
+void wait_interprocess(const InterprocessEvent& shared, uint64_t target) {
+  while (true) {
+    const uint32_t ring = shared.page->ring.load();
+    if (interprocess_reached(shared, target) || (gate.load() & kGateUnloading) != 0) {
+      return;
+    }
+    // Bounded, to notice a recorder that dies without ringing.
+    const timespec patience{0, 20'000'000};
+    syscall(SYS_futex, &shared.page->ring, FUTEX_WAIT, ring, &patience, nullptr, 0);
+  }
+}
+
+musaError_t export_memory(void* pointer, musaIpcMemHandle_t* handle) {
+  int descriptor = -1;
+  size_t bytes = 0;
+  int device = 0;
+  if (const musaError_t status = share_allocation(pointer, &descriptor, &bytes, &device); status != musaSuccess) {
+    return status;
+  }
+  return write_handle(kMemoryMagic, descriptor, device, bytes, handle);
+}
+
+musaError_t import_memory(int device, const musaIpcMemHandle_t& handle, void** pointer) {
+  HandleContent content;
+  int descriptor = -1;
+  if (const musaError_t status = open_handle(kMemoryMagic, handle, &content, &descriptor); status != musaSuccess) {
+    return status;
+  }
+  const musaError_t status = map_shared(device, descriptor, content.bytes, pointer);
+  if (status != musaSuccess) {
+    close(descriptor);
+  }
+  return status;
+}
+
+musaError_t close_memory(void* pointer) {
+  return unmap_shared(pointer);
+}
+
+musaError_t export_event(Event& event, musaIpcEventHandle_t* handle) {
+  Lock lock(engine().mutex);
+  if (!event.shared) {
+    return musaErrorInvalidResourceHandle; // created without musaEventInterprocess
+  }
+  return write_handle(kEventMagic, event.shared->descriptor, event.device->ordinal, kPage, handle);
+}
+
+musaError_t import_event(Device& device, const musaIpcEventHandle_t& handle, Event** event) {
+  HandleContent content;
+  auto shared = std::make_shared<InterprocessEvent>();
+  if (const musaError_t status = open_handle(kEventMagic, handle, &content, &shared->descriptor);
+      status != musaSuccess) {
+    return status;
+  }
+  if (!shared->map()) {
+    return musaErrorOperatingSystem;
+  }
+  if (const musaError_t status = create_event(device, musaEventDisableTiming, event); status != musaSuccess) {
+    return status;
+  }
+  Lock lock(engine().mutex);
+  (*event)->flags |= musaEventInterprocess;
+  (*event)->shared = std::move(shared);
+  return musaSuccess;
+}
+
+} // namespace musa_emulator

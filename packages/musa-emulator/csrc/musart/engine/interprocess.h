@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Memory and events shared between processes.
+#pragma once
+
+#include <memory>
+
+#include "engine/state.h"
+
+namespace musa_emulator {
+
+// The shared page of an event. Counters only grow: the event is complete when `completed` has caught up.
+struct InterprocessEvent;
+
+musaError_t create_interprocess(std::shared_ptr<InterprocessEvent>* shared);
+uint64_t begin_interprocess_record(InterprocessEvent& shared);
+void finish_interprocess_record(InterprocessEvent& shared, uint64_t target);
+uint64_t interprocess_recorded(const InterprocessEvent& shared);
+// Also true once the process that recorded last is gone: its work cannot finish any more.
+bool interprocess_reached(const InterprocessEvent& shared, uint64_t target);
+// Blocks the calling thread. Returns early when the process is ending.
+void wait_interprocess(const InterprocessEvent& shared, uint64_t target);
+
+MUSA_ENGINE musaError_t export_memory(void* pointer, musaIpcMemHandle_t* handle);
+MUSA_ENGINE musaError_t import_memory(int device, const musaIpcMemHandle_t& handle, void** pointer);
+MUSA_ENGINE musaError_t close_memory(void* pointer);
+MUSA_ENGINE musaError_t export_event(Event& event, musaIpcEventHandle_t* handle);
+MUSA_ENGINE musaError_t import_event(Device& device, const musaIpcEventHandle_t& handle, Event** event);
+
+} // namespace musa_emulator

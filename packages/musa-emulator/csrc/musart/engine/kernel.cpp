@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include "engine/kernel.h"
+
+#include <cstring>
+#include <mutex>
+#include <unordered_map>
+
+namespace musa_emulator {
+namespace {
+
+// Modules register kernels while they load, from any thread. Not nested with any other lock.
+struct Registry {
+  std::mutex mutex;
+  std::unordered_map<const void*, std::shared_ptr<Kernel>> kernels;
+};
+
+Registry& registry() {
+  static Registry* instance = new Registry;
+  return *instance;
+}
+
+class TaskLaunch : public Launch {
+ public:
+  TaskLaunch(const char* name, musaEmulatorTaskFn function, void* payload, void (*destroy)(void*))
+      : name_(name != nullptr ? name : "task"), function_(function), payload_(payload), destroy_(destroy) {}
+  ~TaskLaunch() override {
+    if (destroy_ != nullptr) {
+      destroy_(payload_);
+    }
+  }
+  TaskLaunch(const TaskLaunch&) = delete;
+  TaskLaunch& operator=(const TaskLaunch&) = delete;
+
+  musaError_t run() override { return function_(payload_); }
+  const char* name() const override { return name_.c_str(); }
+
+ private:
+  std::string name_;
+  musaEmulatorTaskFn function_;
+  void* payload_;
+  void (*destroy_)(void*);
+};
+
+} // namespace
+
+KernelLaunch::KernelLaunch(
+    std::shared_ptr<const Kernel> kernel, dim3 grid, dim3 block, size_t shared_bytes, void** arguments)
+    : kernel_(std::move(kernel)), grid_(grid), block_(block), shared_bytes_(shared_bytes) {
+  // Every argument starts at an address aligned for any type; sizes alone do not tell what it needs.
+  constexpr size_t unit = sizeof(max_align_t);
+  size_t units = 0;
+  for (const size_t size : kernel_->argument_sizes) {
+    units += (size + unit - 1) / unit;
+  }
+  storage_.resize(units);
+  max_align_t* next = storage_.data();
+  for (size_t i = 0; i < kernel_->argument_sizes.size(); ++i) {
+    std::memcpy(next, arguments[i], kernel_->argument_sizes[i]);
+    pointers_.push_back(next);
+    next += (kernel_->argument_sizes[i] + unit - 1) / unit;
+  }
+}
+
+musaError_t KernelLaunch::run() {
+  return kernel_->entry(pointers_.data(), grid_, block_, shared_bytes_);
+}
+
+musaError_t register_kernel(const void* symbol, const musaEmulatorKernelInfo& info) {
+  if (symbol == nullptr || info.entry == nullptr || (info.argumentCount != 0 && info.argumentSizes == nullptr)) {
+    return musaErrorInvalidValue;
+  }
+  auto kernel = std::make_shared<Kernel>();
+  kernel->symbol = symbol;
+  kernel->name = info.name != nullptr ? info.name : "kernel";
+  kernel->entry = info.entry;
+  kernel->argument_sizes.assign(info.argumentSizes, info.argumentSizes + info.argumentCount);
+  kernel->max_threads = info.maxThreadsPerBlock;
+  kernel->static_shared = info.staticSharedBytes;
+  std::lock_guard lock(registry().mutex);
+  registry().kernels[symbol] = std::move(kernel);
+  return musaSuccess;
+}
+
+musaError_t unregister_kernel(const void* symbol) {
+  std::lock_guard lock(registry().mutex);
+  return registry().kernels.erase(symbol) != 0 ? musaSuccess : musaErrorInvalidDeviceFunction;
+}
+
+std::shared_ptr<Kernel> find_kernel(const void* symbol) {
+  std::lock_guard lock(registry().mutex);
+  const auto found = registry().kernels.find(symbol);
+  return found != registry().kernels.end() ? found->second : nullptr;
+}
+
+musaError_t make_launch(
+    const Device& device, const void* symbol, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
+    std::shared_ptr<Launch>* launch) {
+  const std::shared_ptr<Kernel> kernel = find_kernel(symbol);
+  if (kernel == nullptr) {
+    return musaErrorInvalidDeviceFunction;
+  }
+  const musaDeviceProp& p = device.properties;
+  const auto fits = [](dim3 size, const int* limit) {
+    return size.x > 0 && size.y > 0 && size.z > 0 && size.x <= static_cast<unsigned>(limit[0]) &&
+        size.y <= static_cast<unsigned>(limit[1]) && size.z <= static_cast<unsigned>(limit[2]);
+  };
+  const size_t threads = size_t{block.x} * block.y * block.z;
+  if (!fits(grid, p.maxGridSize) || !fits(block, p.maxThreadsDim) ||
+      threads > static_cast<size_t>(p.maxThreadsPerBlock)) {
+    return musaErrorInvalidConfiguration;
+  }
+  if (kernel->max_threads > 0 && threads > static_cast<size_t>(kernel->max_threads)) {
+    return musaErrorLaunchOutOfResources; // more than __launch_bounds__ allows
+  }
+  const size_t dynamic_limit = kernel->max_dynamic_shared >= 0 ? static_cast<size_t>(kernel->max_dynamic_shared)
+                                                               : p.sharedMemPerBlock - kernel->static_shared;
+  if (shared_bytes > dynamic_limit || shared_bytes + kernel->static_shared > p.sharedMemPerBlockOptin) {
+    return musaErrorInvalidValue;
+  }
+  if (arguments == nullptr && !kernel->argument_sizes.empty()) {
+    return musaErrorInvalidValue;
+  }
+  *launch = std::make_shared<KernelLaunch>(kernel, grid, block, shared_bytes, arguments);
+  return musaSuccess;
+}
+
+std::shared_ptr<Launch> make_task(
+    const char* name, musaEmulatorTaskFn function, void* payload, void (*destroy)(void*)) {
+  return std::make_shared<TaskLaunch>(name, function, payload, destroy);
+}
+
+} // namespace musa_emulator

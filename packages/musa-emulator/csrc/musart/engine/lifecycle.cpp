@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include "engine/lifecycle.h"
+
+#include <pthread.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+
+#include "engine/api.h"
+#include "engine/capture.h"
+#include "engine/device.h"
+#include "engine/event.h"
+#include "engine/fault.h"
+#include "engine/graph.h"
+#include "engine/memory.h"
+#include "engine/segfault.h"
+#include "engine/stream.h"
+
+namespace musa_emulator {
+namespace {
+
+std::once_flag initialized;
+
+// A child has none of the worker threads and may have inherited locked mutexes, so it gets an error from every
+// call, as after a fork on a GPU. A process that had not used the runtime may fork freely.
+void after_fork_in_child() {
+  if ((gate.load(std::memory_order_relaxed) & kGateUninitialized) == 0) {
+    gate.fetch_or(kGateForked);
+  }
+}
+
+void at_exit() {
+  if (gate.load(std::memory_order_relaxed) & kGateForked) {
+    return;
+  }
+  gate.fetch_or(kGateUnloading);
+  stop_workers();
+}
+
+void configure(Engine& state) {
+  state.config = read_config();
+  if (const std::string problem = parse_faults(state.config.faults); !problem.empty()) {
+    state.config.error = musaErrorInitializationError;
+    state.config.problem = "MUSA_EMULATOR_FAIL: " + problem;
+  }
+  if (!state.config.problem.empty()) {
+    std::fprintf(stderr, "musa-emulator: %s\n", state.config.problem.c_str());
+  }
+  create_devices(state);
+  reserve_memory(state);
+  if (state.config.strict) {
+    install_fault_handler();
+  }
+}
+
+} // namespace
+
+Engine& engine() {
+  static Engine* instance = new Engine;
+  return *instance;
+}
+
+void initialize() {
+  std::call_once(initialized, [] {
+    configure(engine());
+    pthread_atfork(nullptr, nullptr, after_fork_in_child);
+    std::atexit(at_exit);
+    gate.fetch_and(~uint32_t{kGateUninitialized});
+  });
+}
+
+const char* configuration_error() {
+  const std::string& problem = engine().config.problem;
+  return problem.empty() ? nullptr : problem.c_str();
+}
+
+musaError_t reset() {
+  Engine& state = engine();
+  if (thread_state().running != ThreadState::Running::Nothing) {
+    return musaErrorNotPermitted;
+  }
+  clear_faults();
+  end_all_captures();
+  for (auto& device : state.devices) {
+    device->lost.store(musaSuccess); // work behind a lost device is dropped, the rest runs to its end
+    synchronize_device(*device);
+  }
+  release_all_graphs();
+  {
+    Lock lock(state.mutex);
+    for (auto& device : state.devices) {
+      release_streams(*device, lock);
+    }
+    release_all_events();
+  }
+  stop_workers();
+  Lock lock(state.mutex);
+  state.stopping = false;
+  for (auto& device : state.devices) {
+    device->legacy->magic.store(Stream::kDead);
+    recycle_stream(*device->legacy);
+  }
+  state.devices.clear();
+  release_all_memory(state);
+  lock.unlock();
+  gate.fetch_and(~uint32_t{kGateDeviceLost});
+  thread_state() = ThreadState{};
+  configure(state);
+  return musaSuccess;
+}
+
+} // namespace musa_emulator

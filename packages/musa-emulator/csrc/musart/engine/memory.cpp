@@ -1,0 +1,570 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include "engine/memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <bit>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "engine/address_space.h"
+#include "engine/device.h"
+
+namespace musa_emulator {
+namespace {
+
+struct Registration {
+  size_t bytes;
+  unsigned flags;
+  int device;
+};
+
+struct Memory {
+  std::mutex mutex;
+
+  // Constant between resets. One reservation split into equal slots: devices, page-locked, managed.
+  uintptr_t base = 0;
+  size_t size = 0;
+  int slot_shift = 0;
+  int devices = 0;
+
+  // Guarded by the mutex.
+  std::vector<AddressSpace> spaces;
+  std::map<uintptr_t, Registration> registrations;
+  int everything_open = 0; // strict memory: scopes that need all device memory
+
+  // Raised when an address stops belonging to what it belonged to; invalidates the threads' caches.
+  std::atomic<uint64_t> generation{1};
+  std::atomic<size_t> registered{0};
+
+  bool reserved(uintptr_t address) const { return address - base < size; }
+  int slot_of(uintptr_t address) const { return static_cast<int>((address - base) >> slot_shift); }
+  AddressSpace& pinned() { return spaces[static_cast<size_t>(devices)]; }
+  AddressSpace& managed() { return spaces[static_cast<size_t>(devices) + 1]; }
+};
+
+Memory& memory() {
+  static Memory* instance = new Memory;
+  return *instance;
+}
+
+using MemoryLock = std::lock_guard<std::mutex>;
+
+bool strict() {
+  return engine().config.strict;
+}
+
+void set_access(uintptr_t base, const Allocation& allocation, bool accessible) {
+  mprotect(reinterpret_cast<void*>(base), allocation.span, accessible ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
+void close_unless_open(Memory& m, uintptr_t base, const Allocation& allocation) {
+  if (strict() && allocation.open == 0 && m.everything_open == 0) {
+    set_access(base, allocation, false);
+  }
+}
+
+uintptr_t find_registration(Memory& m, uintptr_t address, Registration* found) {
+  auto next = m.registrations.upper_bound(address);
+  if (next == m.registrations.begin()) {
+    return 0;
+  }
+  --next;
+  if (address - next->first >= next->second.bytes) {
+    return 0;
+  }
+  *found = next->second;
+  return next->first;
+}
+
+musaError_t check_end(const void* pointer, size_t bytes, const PointerInfo& info, const Memory& m) {
+  const auto address = reinterpret_cast<uintptr_t>(pointer);
+  if (!m.reserved(address)) {
+    return musaSuccess; // the runtime does not know where the caller's own memory ends
+  }
+  // Freed, never allocated, or running past the end of the allocation.
+  if (info.type == musaMemoryTypeUnregistered || bytes > info.bytes || address - info.base > info.bytes - bytes) {
+    return musaErrorInvalidValue;
+  }
+  return musaSuccess;
+}
+
+} // namespace
+
+void reserve_memory(Engine& state) {
+  Memory& m = memory();
+  MemoryLock lock(m.mutex);
+  m.devices = static_cast<int>(state.devices.size());
+  const size_t slots = state.devices.size() + 2;
+  // Generous, so that fragmentation of addresses never matters; halved where the process may not map as much.
+#if defined(__SANITIZE_THREAD__)
+  size_t slot = std::bit_ceil(state.config.memory_limit * 2);
+#else
+  size_t slot = std::bit_ceil(std::max(state.config.memory_limit * 4, size_t{64} << 30));
+#endif
+  void* region = MAP_FAILED;
+  for (; slot >= state.config.memory_limit && slot > 0; slot /= 2) {
+    m.size = slots * slot;
+    region = mmap(nullptr, m.size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (region != MAP_FAILED) {
+      break;
+    }
+  }
+  if (region == MAP_FAILED) {
+    m.size = 0;
+    state.devices.clear();
+    state.config.error = musaErrorMemoryAllocation;
+    state.config.problem =
+        "the address ranges of the emulated devices cannot be reserved; lower MUSA_EMULATOR_DEVICES or "
+        "MUSA_EMULATOR_MEMORY_LIMIT, or raise the limit on virtual memory (ulimit -v)";
+    std::fprintf(stderr, "musa-emulator: %s\n", state.config.problem.c_str());
+    return;
+  }
+  m.base = reinterpret_cast<uintptr_t>(region);
+  m.slot_shift = std::countr_zero(slot);
+  const size_t guard = state.config.strict ? 4096 : 0;
+  for (size_t i = 0; i < slots; ++i) {
+    m.spaces.emplace_back(m.base + i * slot, slot, guard);
+  }
+}
+
+void release_all_memory(Engine&) {
+  Memory& m = memory();
+  MemoryLock lock(m.mutex);
+  for (AddressSpace& space : m.spaces) {
+    for (const auto& [base, allocation] : space.allocations()) {
+      if (allocation.descriptor >= 0) {
+        close(allocation.descriptor);
+      }
+    }
+  }
+  m.spaces.clear();
+  m.registrations.clear();
+  m.registered.store(0);
+  m.generation.fetch_add(1);
+  if (m.size != 0) {
+    munmap(reinterpret_cast<void*>(m.base), m.size);
+  }
+  m.base = 0;
+  m.size = 0;
+}
+
+void release_device_memory(int device) {
+  Memory& m = memory();
+  MemoryLock lock(m.mutex);
+  AddressSpace& space = m.spaces[static_cast<size_t>(device)];
+  while (!space.allocations().empty()) {
+    space.release(space.allocations().begin()->first);
+  }
+  m.generation.fetch_add(1);
+}
+
+musaError_t allocate_device(int device, size_t bytes, void** pointer) {
+  *pointer = nullptr;
+  if (bytes == 0) {
+    return musaSuccess;
+  }
+  Memory& m = memory();
+  MemoryLock lock(m.mutex);
+  AddressSpace& space = m.spaces[static_cast<size_t>(device)];
+  const size_t limit = engine().config.memory_limit;
+  if (bytes > limit || space.used() + bytes > limit) {
+    return musaErrorMemoryAllocation;
+  }
+  const uintptr_t base = space.allocate(bytes, {.device = device});
+  if (base == 0) {
+    return musaErrorMemoryAllocation;
+  }
+  *pointer = reinterpret_cast<void*>(base);
+  if (engine().config.poison) {
+    std::memset(*pointer, 0xCD, space.allocations()[base].span);
+  }
+  close_unless_open(m, base, space.allocations()[base]);
+  return musaSuccess;
+}
+
+musaError_t free_device(void* pointer) {
+  Memory& m = memory();
+  MemoryLock lock(m.mutex);
+  const auto address = reinterpret_cast<uintptr_t>(pointer);
+  if (!m.reserved(address)) {
+    return musaErrorInvalidValue;
+  }
+  AddressSpace& space = m.spaces[static_cast<size_t>(m.slot_of(address))];
+  const auto found = space.find(address);
+  if (&space == &m.pinned() || found == space.allocations().end() || found->second.imported) {
+    return musaErrorInvalidValue; // musaFreeHost and musaIpcCloseMemHandle release those
+  }
+  m.generation.fetch_add(1);
+  return space.release(address) ? musaSuccess : musaErrorInvalidValue;
+}
+
+musaError_t allocate_host(size_t bytes, unsigned flags, void** pointer) {
+  *pointer = nullptr;
+  if (bytes == 0) {
+    return musaSuccess;
+  }
+  Memory& m = memory();
+  MemoryLock lock(m.mutex);
+  const uintptr_t base = m.pinned().allocate(bytes, {.device = thread_state().device, .flags = flags});
+  *pointer = reinterpret_cast<void*>(base);
+  return base != 0 ? musaSuccess : musaErrorMemoryAllocation;
+}
+
+musaError_t free_host(void* pointer) {
+  Memory& m = memory();
+  MemoryLock lock(m.mutex);
+  m.generation.fetch_add(1);
+  return m.pinned().release(reinterpret_cast<uintptr_t>(pointer)) ? musaSuccess : musaErrorInvalidValue;
+}
+
+musaError_t allocate_managed(size_t bytes, void** pointer) {
+  *pointer = nullptr;
+  if (bytes == 0) {
+    return musaErrorInvalidValue;
+  }
+  Memory& m = memory();
+  MemoryLock lock(m.mutex);
+  const uintptr_t base = m.managed().allocate(bytes, {.device = thread_state().device});
+  *pointer = reinterpret_cast<void*>(base);
+  return base != 0 ? musaSuccess : musaErrorMemoryAllocation;
+}
+
+musaError_t register_host(void* pointer, size_t bytes, unsigned flags) {
+  Memory& m = memory();
+  MemoryLock lock(m.mutex);
+  const auto begin = reinterpret_cast<uintptr_t>(pointer);
+  if (m.reserved(begin)) {
+    return m.slot_of(begin) == m.devices ? musaErrorHostMemoryAlreadyRegistered : musaErrorInvalidValue;
+  }
+  const auto next = m.registrations.lower_bound(begin + bytes);
+  if (next != m.registrations.begin()) {
+    const auto before = std::prev(next);
+    if (before->first + before->second.bytes > begin) {
+      return musaErrorHostMemoryAlreadyRegistered;
+    }
+  }
+  m.registrations[begin] = {bytes, flags, thread_state().device};
+  m.registered.store(m.registrations.size());
+  return musaSuccess;
+}
+
+musaError_t unregister_host(void* pointer) {
+  Memory& m = memory();
+  MemoryLock lock(m.mutex);
+  if (m.registrations.erase(reinterpret_cast<uintptr_t>(pointer)) == 0) {
+    return musaErrorHostMemoryNotRegistered;
+  }
+  m.registered.store(m.registrations.size());
+  return musaSuccess;
+}
+
+musaError_t host_flags(const void* pointer, unsigned* flags) {
+  Memory& m = memory();
+  MemoryLock lock(m.mutex);
+  const auto address = reinterpret_cast<uintptr_t>(pointer);
+  if (m.reserved(address) && m.slot_of(address) == m.devices) {
+    if (const auto found = m.pinned().find(address); found != m.pinned().allocations().end()) {
+      *flags = found->second.flags | musaHostAllocMapped;
+      return musaSuccess;
+    }
+  }
+  Registration registration;
+  if (find_registration(m, address, &registration) != 0) {
+    *flags = registration.flags | musaHostRegisterMapped;
+    return musaSuccess;
+  }
+  return musaErrorInvalidValue;
+}
+
+void memory_usage(int device, size_t* used, size_t* total) {
+  Memory& m = memory();
+  MemoryLock lock(m.mutex);
+  *used = m.spaces[static_cast<size_t>(device)].used();
+  *total = engine().config.memory_limit;
+}
+
+PointerInfo classify(const void* pointer) {
+  Memory& m = memory();
+  const auto address = reinterpret_cast<uintptr_t>(pointer);
+  if (!m.reserved(address)) {
+    if (m.registered.load(std::memory_order_acquire) != 0) {
+      MemoryLock lock(m.mutex);
+      Registration registration;
+      if (const uintptr_t base = find_registration(m, address, &registration)) {
+        return {musaMemoryTypeHost, registration.device, base, registration.bytes};
+      }
+    }
+    return {};
+  }
+  ThreadState& thread = thread_state();
+  const uint64_t generation = m.generation.load(std::memory_order_acquire);
+  if (thread.cache_generation == generation) {
+    for (const PointerInfo& cached : thread.cache) {
+      if (address - cached.base < cached.bytes) {
+        return cached;
+      }
+    }
+  }
+  MemoryLock lock(m.mutex);
+  const int slot = m.slot_of(address);
+  AddressSpace& space = m.spaces[static_cast<size_t>(slot)];
+  const auto found = space.find(address);
+  if (found == space.allocations().end()) {
+    return {};
+  }
+  PointerInfo info;
+  info.type = slot < m.devices ? musaMemoryTypeDevice
+      : slot == m.devices      ? musaMemoryTypeHost
+                               : musaMemoryTypeManaged;
+  info.device = found->second.device;
+  info.base = found->first;
+  info.bytes = found->second.bytes;
+  if (thread.cache_generation != generation) {
+    thread.cache[0] = thread.cache[1] = {};
+    thread.cache_generation = generation;
+  }
+  thread.cache[thread.cache_next++ & 1] = info;
+  return info;
+}
+
+int device_of_range(uintptr_t address) {
+  const Memory& m = memory();
+  const int slot = m.reserved(address) ? m.slot_of(address) : -1;
+  return slot < m.devices ? slot : -1;
+}
+
+size_t live_allocations(int device) {
+  Memory& m = memory();
+  MemoryLock lock(m.mutex);
+  return m.spaces[static_cast<size_t>(device)].allocations().size();
+}
+
+size_t live_bytes(int device) {
+  Memory& m = memory();
+  MemoryLock lock(m.mutex);
+  return m.spaces[static_cast<size_t>(device)].used();
+}
+
+size_t live_host_allocations() {
+  Memory& m = memory();
+  MemoryLock lock(m.mutex);
+  return m.spaces.empty() ? 0 : m.pinned().allocations().size() + m.managed().allocations().size();
+}
+
+size_t live_host_bytes() {
+  Memory& m = memory();
+  MemoryLock lock(m.mutex);
+  return m.spaces.empty() ? 0 : m.pinned().used() + m.managed().used();
+}
+
+musaError_t check_transfer(
+    const void* dst, size_t dst_bytes, const void* src, size_t src_bytes, musaMemcpyKind kind) {
+  const Memory& m = memory();
+  const PointerInfo to = classify(dst);
+  const PointerInfo from = classify(src);
+  if (dst == nullptr || src == nullptr) {
+    return musaErrorInvalidValue;
+  }
+  if (const musaError_t status = check_end(dst, dst_bytes, to, m); status != musaSuccess) {
+    return status;
+  }
+  if (const musaError_t status = check_end(src, src_bytes, from, m); status != musaSuccess) {
+    return status;
+  }
+  // Page-locked and managed memory is reachable from both sides; pageable memory and device memory are not.
+  const bool to_device_ok = to.type != musaMemoryTypeUnregistered;
+  const bool from_device_ok = from.type != musaMemoryTypeUnregistered;
+  const bool to_host_ok = to.type != musaMemoryTypeDevice;
+  const bool from_host_ok = from.type != musaMemoryTypeDevice;
+  bool legal = false;
+  switch (kind) {
+    case musaMemcpyHostToHost: legal = to_host_ok && from_host_ok; break;
+    case musaMemcpyHostToDevice: legal = to_device_ok && from_host_ok; break;
+    case musaMemcpyDeviceToHost: legal = to_host_ok && from_device_ok; break;
+    case musaMemcpyDeviceToDevice: legal = to_device_ok && from_device_ok; break;
+    case musaMemcpyDefault: legal = true; break;
+    default: return musaErrorInvalidMemcpyDirection;
+  }
+  return legal ? musaSuccess : musaErrorInvalidValue;
+}
+
+musaError_t check_fill(const void* pointer, size_t bytes) {
+  const PointerInfo info = classify(pointer);
+  if (info.type == musaMemoryTypeUnregistered) {
+    return musaErrorInvalidValue;
+  }
+  return check_end(pointer, bytes, info, memory());
+}
+
+musaError_t share_allocation(void* pointer, int* descriptor, size_t* bytes, int* device) {
+  Memory& m = memory();
+  MemoryLock lock(m.mutex);
+  const auto address = reinterpret_cast<uintptr_t>(pointer);
+  if (device_of_range(address) < 0) {
+    return musaErrorInvalidValue;
+  }
+  AddressSpace& space = m.spaces[static_cast<size_t>(m.slot_of(address))];
+  const auto found = space.find(address);
+  if (found == space.allocations().end() || found->second.imported) {
+    return musaErrorInvalidValue;
+  }
+  Allocation& allocation = found->second;
+  *bytes = allocation.bytes;
+  *device = allocation.device;
+  if (allocation.descriptor >= 0) {
+    *descriptor = allocation.descriptor;
+    return musaSuccess;
+  }
+  // Private pages are the faster ones, so sharing is paid for only by memory that is in fact exported. The name is
+  // for humans; the segment has no entry in any file system and goes with the last process that maps it.
+  const int shared = memfd_create("musa-emulator", MFD_CLOEXEC);
+  if (shared < 0) {
+    return musaErrorOperatingSystem;
+  }
+  void* const pages = reinterpret_cast<void*>(found->first);
+  void* copy = MAP_FAILED;
+  if (ftruncate(shared, static_cast<off_t>(allocation.span)) == 0) {
+    copy = mmap(nullptr, allocation.span, PROT_READ | PROT_WRITE, MAP_SHARED, shared, 0);
+  }
+  if (copy == MAP_FAILED) {
+    close(shared);
+    return musaErrorMemoryAllocation;
+  }
+  set_access(found->first, allocation, true);
+  std::memcpy(copy, pages, allocation.span);
+  munmap(copy, allocation.span);
+  if (mmap(pages, allocation.span, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, shared, 0) == MAP_FAILED) {
+    close_unless_open(m, found->first, allocation);
+    close(shared);
+    return musaErrorOperatingSystem;
+  }
+  close_unless_open(m, found->first, allocation);
+  allocation.descriptor = shared;
+  *descriptor = shared;
+  return musaSuccess;
+}
+
+musaError_t map_shared(int device, int descriptor, size_t bytes, void** pointer) {
+  Memory& m = memory();
+  MemoryLock lock(m.mutex);
+  AddressSpace& space = m.spaces[static_cast<size_t>(device)];
+  const uintptr_t base = space.map_shared(bytes, descriptor, {.device = device});
+  if (base == 0) {
+    return musaErrorMemoryAllocation;
+  }
+  close_unless_open(m, base, space.allocations()[base]);
+  *pointer = reinterpret_cast<void*>(base);
+  return musaSuccess;
+}
+
+musaError_t unmap_shared(void* pointer) {
+  Memory& m = memory();
+  MemoryLock lock(m.mutex);
+  const auto address = reinterpret_cast<uintptr_t>(pointer);
+  if (device_of_range(address) < 0) {
+    return musaErrorInvalidValue;
+  }
+  AddressSpace& space = m.spaces[static_cast<size_t>(m.slot_of(address))];
+  const auto found = space.allocations().find(address);
+  if (found == space.allocations().end() || !found->second.imported) {
+    return musaErrorInvalidValue;
+  }
+  m.generation.fetch_add(1);
+  space.release(address);
+  return musaSuccess;
+}
+
+MemoryAccess::MemoryAccess(Everything) {
+  if (!strict()) {
+    return;
+  }
+  Memory& m = memory();
+  MemoryLock lock(m.mutex);
+  everything_ = true;
+  if (m.everything_open++ == 0) {
+    for (int device = 0; device < m.devices; ++device) {
+      for (const auto& [base, allocation] : m.spaces[static_cast<size_t>(device)].allocations()) {
+        set_access(base, allocation, true);
+      }
+    }
+  }
+}
+
+MemoryAccess::MemoryAccess(const void* first, const void* second) {
+  if (!strict()) {
+    return;
+  }
+  Memory& m = memory();
+  MemoryLock lock(m.mutex);
+  const uintptr_t addresses[] = {reinterpret_cast<uintptr_t>(first), reinterpret_cast<uintptr_t>(second)};
+  for (int i = 0; i < 2; ++i) {
+    if (device_of_range(addresses[i]) < 0) {
+      continue;
+    }
+    AddressSpace& space = m.spaces[static_cast<size_t>(m.slot_of(addresses[i]))];
+    if (const auto found = space.find(addresses[i]); found != space.allocations().end()) {
+      opened_[i] = found->first;
+      if (found->second.open++ == 0 && m.everything_open == 0) {
+        set_access(found->first, found->second, true);
+      }
+    }
+  }
+}
+
+MemoryAccess::~MemoryAccess() {
+  if (!everything_ && opened_[0] == 0 && opened_[1] == 0) {
+    return;
+  }
+  Memory& m = memory();
+  MemoryLock lock(m.mutex);
+  if (everything_ && --m.everything_open == 0) {
+    for (int device = 0; device < m.devices; ++device) {
+      for (const auto& [base, allocation] : m.spaces[static_cast<size_t>(device)].allocations()) {
+        close_unless_open(m, base, allocation);
+      }
+    }
+  }
+  for (const uintptr_t base : opened_) {
+    if (base == 0) {
+      continue;
+    }
+    AddressSpace& space = m.spaces[static_cast<size_t>(m.slot_of(base))];
+    // The memory may have been released meanwhile, by a caller that did not wait for its own work.
+    if (const auto found = space.allocations().find(base); found != space.allocations().end()) {
+      --found->second.open;
+      close_unless_open(m, base, found->second);
+    }
+  }
+}
+
+bool describe_address(uintptr_t address, char* text, size_t capacity) {
+  Memory& m = memory();
+  const int device = device_of_range(address);
+  if (device < 0) {
+    return false;
+  }
+  // The faulting thread may itself hold the lock.
+  if (!m.mutex.try_lock()) {
+    std::snprintf(text, capacity, "device %d", device);
+    return true;
+  }
+  AddressSpace& space = m.spaces[static_cast<size_t>(device)];
+  if (const auto found = space.find(address); found != space.allocations().end()) {
+    std::snprintf(
+        text, capacity, "device %d, byte %zu of the allocation of %zu bytes at %p", device,
+        static_cast<size_t>(address - found->first), found->second.bytes, reinterpret_cast<void*>(found->first));
+  } else {
+    std::snprintf(text, capacity, "device %d, no live allocation (freed, or outside its bounds)", device);
+  }
+  m.mutex.unlock();
+  return true;
+}
+
+} // namespace musa_emulator

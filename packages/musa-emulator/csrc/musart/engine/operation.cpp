@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include "engine/operation.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/api.h"
+#include "engine/device.h"
+#include "engine/graph.h"
+#include "engine/interprocess.h"
+#include "engine/memory.h"
+#include "engine/segfault.h"
+
+namespace musa_emulator {
+namespace {
+
+// Below this, copying costs less than releasing and taking the lock again.
+constexpr size_t kBriefBytes = 8 << 10;
+
+template <class Element>
+void fill_rows(const FillOperation& fill) {
+  for (size_t z = 0; z < fill.depth; ++z) {
+    for (size_t y = 0; y < fill.height; ++y) {
+      char* row = fill.dst + z * fill.slice + y * fill.pitch;
+      std::fill_n(reinterpret_cast<Element*>(row), fill.width, static_cast<Element>(fill.value));
+    }
+  }
+}
+
+// Marks the thread for the duration of a host function, so that API calls from inside it are refused.
+class HostFunctionScope {
+ public:
+  HostFunctionScope() : thread_(thread_state()), outer_(thread_.running) {
+    thread_.running = ThreadState::Running::HostFunction;
+    gate.fetch_add(kGateHostFunction);
+  }
+  ~HostFunctionScope() {
+    gate.fetch_sub(kGateHostFunction);
+    thread_.running = outer_;
+  }
+
+ private:
+  ThreadState& thread_;
+  ThreadState::Running outer_;
+};
+
+class KernelScope {
+ public:
+  KernelScope() : thread_(thread_state()), outer_(thread_.running) {
+    thread_.running = ThreadState::Running::Kernel;
+  }
+  ~KernelScope() { thread_.running = outer_; }
+
+ private:
+  ThreadState& thread_;
+  ThreadState::Running outer_;
+};
+
+} // namespace
+
+musaError_t CallbackOperation::device_lost() const {
+  return device->lost.load();
+}
+
+void copy_box(const CopyOperation& copy) {
+  const MemoryAccess access(copy.dst, copy.src);
+  // memmove: ranges that overlap are undefined on a device, but must not be undefined behaviour here.
+  if (copy.linear()) {
+    std::memmove(copy.dst, copy.src, copy.width);
+    return;
+  }
+  for (size_t z = 0; z < copy.depth; ++z) {
+    for (size_t y = 0; y < copy.height; ++y) {
+      std::memmove(
+          copy.dst + z * copy.dst_slice + y * copy.dst_pitch, copy.src + z * copy.src_slice + y * copy.src_pitch,
+          copy.width);
+    }
+  }
+}
+
+void fill_box(const FillOperation& fill) {
+  const MemoryAccess access(fill.dst, nullptr);
+  switch (fill.element) {
+    case 1:
+      if (fill.height == 1 && fill.depth == 1) {
+        std::memset(fill.dst, static_cast<int>(fill.value), fill.width);
+      } else {
+        fill_rows<unsigned char>(fill);
+      }
+      break;
+    case 2: fill_rows<unsigned short>(fill); break;
+    case 4: fill_rows<unsigned>(fill); break;
+  }
+}
+
+bool is_brief(const Operation& operation) {
+  switch (operation.index()) {
+    case 0: return true; // EmptyOperation
+    case 3: {
+      const auto& copy = std::get<CopyOperation>(operation);
+      return copy.width * copy.height * copy.depth <= kBriefBytes;
+    }
+    case 4: {
+      const auto& fill = std::get<FillOperation>(operation);
+      return fill.width * fill.element * fill.height * fill.depth <= kBriefBytes;
+    }
+    case 5: return true; // RecordOperation
+    default: return false;
+  }
+}
+
+musaError_t execute(const Operation& operation) {
+  if (const auto* copy = std::get_if<CopyOperation>(&operation)) {
+    copy_box(*copy);
+  } else if (const auto* fill = std::get_if<FillOperation>(&operation)) {
+    fill_box(*fill);
+  } else if (const auto* kernel = std::get_if<KernelOperation>(&operation)) {
+    const KernelScope scope;
+    const MemoryAccess access{MemoryAccess::Everything{}};
+    return run_guarded(*kernel->launch);
+  } else if (const auto* host = std::get_if<HostOperation>(&operation)) {
+    const HostFunctionScope scope;
+    host->function(host->data);
+  } else if (const auto* callback = std::get_if<CallbackOperation>(&operation)) {
+    const musaError_t lost = callback->device_lost();
+    const HostFunctionScope scope;
+    callback->function(callback->stream, lost, callback->data);
+  } else if (const auto* wait = std::get_if<InterprocessWaitOperation>(&operation)) {
+    wait_interprocess(*wait->shared, wait->target);
+  } else if (const auto* graph = std::get_if<GraphOperation>(&operation)) {
+    return execute_graph(*graph->run, /*lost=*/false);
+  }
+  return musaSuccess;
+}
+
+} // namespace musa_emulator

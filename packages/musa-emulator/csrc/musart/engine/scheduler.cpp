@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Runs the streams' work. A stream is a queue in which at most one operation runs at a time, started once its fences
+// are reached. Who runs it depends on the mode:
+//
+//   inline  the submitting thread at once; where that is impossible because another thread is at work on something
+//           it depends on, whoever finishes that
+//   async   the stream's worker thread
+//   lazy    a thread that waits for it or polls it, and then no more of it than needed
+//
+// Fences only ever point to work submitted earlier, so following them from any point ends at work that can run.
+#include <algorithm>
+#include <chrono>
+
+#include "engine/api.h"
+#include "engine/capture.h"
+#include "engine/device.h"
+#include "engine/event.h"
+#include "engine/graph.h"
+#include "engine/interprocess.h"
+#include "engine/stream.h"
+
+namespace musa_emulator {
+namespace {
+
+bool ready(const Task& task) {
+  return std::all_of(task.after.begin(), task.after.end(), [](const Fence& fence) { return fence.reached(); });
+}
+
+bool waits_for_another_process(const Operation& operation) {
+  const auto* wait = std::get_if<InterprocessWaitOperation>(&operation);
+  return wait != nullptr && !interprocess_reached(*wait->shared, wait->target);
+}
+
+void wake_blocked_workers(Engine& state) {
+  if (state.blocked_workers == 0) {
+    return;
+  }
+  for (const auto& device : state.devices) {
+    for (Stream* stream : device->streams) {
+      if (stream->worker_blocked) {
+        stream->wake.notify_one();
+      }
+    }
+  }
+}
+
+// Accounts for the operation that has just ended on `stream`.
+void finish(Stream& stream, musaError_t status) {
+  Engine& state = engine();
+  if (status != musaSuccess) {
+    lose_device(*stream.device, status);
+  }
+  stream.running = false;
+  if (stream.blocking()) {
+    stream.device->pending_blocking.fetch_sub(1, std::memory_order_release);
+  }
+  stream.completed.store(stream.completed.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  if (state.waiting != 0) {
+    state.progress.notify_all();
+  }
+  wake_blocked_workers(state);
+  if (stream.magic.load(std::memory_order_relaxed) == Stream::kDead && stream.idle() && !stream.handed_to_worker) {
+    recycle_stream(stream);
+  }
+}
+
+// Runs one operation; the caller has checked that it may start. The lock is released while user code runs, which
+// includes giving up the operation: a launch's payload may call the runtime when it is destroyed.
+void run(Stream& stream, Operation operation, Lock& lock) {
+  musaError_t status = musaSuccess;
+  // A lost device executes nothing more, but callbacks still learn of it.
+  const bool skip = stream.device->lost.load(std::memory_order_relaxed) != musaSuccess &&
+      !std::holds_alternative<CallbackOperation>(operation);
+  stream.running = true;
+  if (const auto* record = std::get_if<RecordOperation>(&operation)) {
+    finish_record(*record);
+  } else if (is_brief(operation)) {
+    status = skip ? musaSuccess : execute(operation);
+  } else {
+    lock.unlock();
+    if (!skip) {
+      status = execute(operation);
+    } else if (const auto* graph = std::get_if<GraphOperation>(&operation)) {
+      execute_graph(*graph->run, /*lost=*/true);
+    }
+    operation = EmptyOperation{};
+    lock.lock();
+  }
+  finish(stream, status);
+}
+
+bool can_start(const Stream& stream) {
+  return !stream.running && !stream.queue.empty() && ready(stream.queue.front());
+}
+
+void run_first(Stream& stream, Lock& lock) {
+  Task task = std::move(stream.queue.front());
+  stream.queue.pop_front();
+  engine().queued.fetch_sub(1, std::memory_order_relaxed);
+  run(stream, std::move(task.operation), lock);
+}
+
+void worker(Stream& stream) {
+  Engine& state = engine();
+  Lock lock(state.mutex);
+  while (!state.stopping) {
+    if (can_start(stream)) {
+      run_first(stream, lock);
+      continue;
+    }
+    if (state.config.mode != Mode::Async && stream.queue.empty()) {
+      break; // it was started for one wait only
+    }
+    stream.worker_blocked = !stream.queue.empty();
+    state.blocked_workers += stream.worker_blocked;
+    stream.wake.wait(lock);
+    state.blocked_workers -= stream.worker_blocked;
+    stream.worker_blocked = false;
+  }
+  stream.worker_alive = false;
+  if (stream.handed_to_worker) {
+    stream.handed_to_worker = false;
+    if (stream.magic.load() == Stream::kDead && stream.idle()) {
+      recycle_stream(stream);
+    }
+  }
+  state.progress.notify_all();
+}
+
+void wake_worker(Stream& stream) {
+  if (stream.worker_alive) {
+    stream.wake.notify_one();
+    return;
+  }
+  std::thread(worker, std::ref(stream)).detach();
+  stream.worker_alive = true;
+}
+
+// Inline mode: runs what can be run of this stream.
+void drain(Stream& stream, Lock& lock) {
+  while (!stream.handed_to_worker && can_start(stream)) {
+    if (waits_for_another_process(stream.queue.front().operation)) {
+      // Blocking the caller could block what the other process waits for.
+      wake_worker(stream);
+      stream.handed_to_worker = true;
+      return;
+    }
+    run_first(stream, lock);
+  }
+}
+
+// Inline mode: work on other streams may have become ready by what this thread has finished.
+void drain_others(Lock& lock) {
+  Engine& state = engine();
+  bool progressed = true;
+  while (progressed && state.queued.load(std::memory_order_relaxed) != 0) {
+    progressed = false;
+    for (size_t d = 0; d < state.devices.size(); ++d) {
+      for (size_t s = 0; s < state.devices[d]->streams.size(); ++s) {
+        Stream& stream = *state.devices[d]->streams[s];
+        if (!stream.handed_to_worker && can_start(stream)) {
+          drain(stream, lock);
+          progressed = true;
+        }
+      }
+    }
+  }
+}
+
+// Runs one operation without which the fence cannot be reached. False when another thread is at it.
+bool help(const Fence& fence, bool may_block, Lock& lock) {
+  Stream* stream = fence.stream;
+  while (true) {
+    if (stream->running || stream->handed_to_worker || stream->queue.empty()) {
+      return false;
+    }
+    const Task& first = stream->queue.front();
+    const auto unreached =
+        std::find_if(first.after.begin(), first.after.end(), [](const Fence& f) { return !f.reached(); });
+    if (unreached == first.after.end()) {
+      break;
+    }
+    stream = unreached->stream;
+  }
+  if (!may_block && waits_for_another_process(stream->queue.front().operation)) {
+    return false;
+  }
+  run_first(*stream, lock);
+  return true;
+}
+
+// Adds what the default-stream rules make an operation on `stream` wait for.
+void add_implicit_fences(const Stream& stream, std::vector<Fence>& after) {
+  const Device& device = *stream.device;
+  if (device.pending_blocking.load(std::memory_order_acquire) == 0) {
+    return;
+  }
+  const auto add = [&after](Stream& other) {
+    if (!other.idle()) {
+      after.push_back({&other, other.submitted.load(std::memory_order_relaxed)});
+    }
+  };
+  if (stream.legacy) {
+    for (Stream* other : device.streams) {
+      if (other != &stream && other->blocking()) {
+        add(*other);
+      }
+    }
+  } else if (stream.blocking()) {
+    add(*device.legacy);
+  }
+}
+
+} // namespace
+
+void submit_locked(Stream& stream, Operation operation, std::vector<Fence> after, Lock& lock) {
+  Engine& state = engine();
+  add_implicit_fences(stream, after);
+  std::erase_if(after, [](const Fence& fence) { return fence.reached(); });
+  const bool was_idle = stream.idle();
+  stream.submitted.store(stream.submitted.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (stream.blocking()) {
+    stream.device->pending_blocking.fetch_add(1, std::memory_order_relaxed);
+  }
+  const Mode mode = state.config.mode;
+  if (mode == Mode::Inline && was_idle && after.empty() && !waits_for_another_process(operation)) {
+    run(stream, std::move(operation), lock);
+  } else {
+    stream.queue.push_back({std::move(operation), std::move(after)});
+    state.queued.fetch_add(1, std::memory_order_relaxed);
+    if (mode == Mode::Async) {
+      wake_worker(stream);
+    }
+  }
+  if (mode == Mode::Inline && state.queued.load(std::memory_order_relaxed) != 0) {
+    drain(stream, lock);
+    drain_others(lock);
+  }
+}
+
+musaError_t submit(Stream& stream, Operation operation, std::vector<Fence> after) {
+  Engine& state = engine();
+  Lock lock(state.mutex);
+  if (state.active_captures.load(std::memory_order_relaxed) != 0) {
+    if (stream.capture.load(std::memory_order_relaxed) != nullptr) {
+      return capture_operation(stream, std::move(operation));
+    }
+    if (const musaError_t status = forbid_implicit_dependency(stream); status != musaSuccess) {
+      return status;
+    }
+  }
+  if (const musaError_t lost = stream.device->lost.load(std::memory_order_relaxed); lost != musaSuccess) {
+    return lost;
+  }
+  const bool wait = state.config.launch_blocking && std::holds_alternative<KernelOperation>(operation) &&
+      thread_state().running == ThreadState::Running::Nothing;
+  submit_locked(stream, std::move(operation), std::move(after), lock);
+  if (wait) {
+    return wait_for({&stream, stream.submitted.load(std::memory_order_relaxed)}, lock);
+  }
+  return musaSuccess;
+}
+
+std::vector<Fence> fences_of(Stream& stream) {
+  std::vector<Fence> fences;
+  add_implicit_fences(stream, fences);
+  if (!stream.legacy) {
+    fences.clear(); // only the default stream stands for others
+  }
+  fences.push_back({&stream, stream.submitted.load(std::memory_order_relaxed)});
+  return fences;
+}
+
+musaError_t wait_for(const Fence& fence, Lock& lock) {
+  Engine& state = engine();
+  while (!fence.reached() && !state.stopping) {
+    if (state.config.mode != Mode::Async && help(fence, /*may_block=*/true, lock)) {
+      if (state.config.mode == Mode::Inline) {
+        drain_others(lock);
+      }
+      continue;
+    }
+    if (fence.reached()) {
+      break;
+    }
+    ++state.waiting;
+    state.progress.wait(lock);
+    --state.waiting;
+  }
+  return fence.stream->device->lost.load();
+}
+
+void nudge(const Fence& fence, Lock& lock) {
+  if (engine().config.mode == Mode::Lazy && thread_state().running == ThreadState::Running::Nothing) {
+    help(fence, /*may_block=*/false, lock);
+  }
+}
+
+musaError_t may_wait() {
+  return thread_state().running == ThreadState::Running::Nothing ? musaSuccess : musaErrorNotPermitted;
+}
+
+void stop_workers() {
+  Engine& state = engine();
+  Lock lock(state.mutex);
+  state.stopping = true;
+  const auto any_alive = [&state] {
+    for (const auto& device : state.devices) {
+      for (const Stream* stream : device->streams) {
+        if (stream->worker_alive) {
+          return true;
+        }
+      }
+    }
+    return std::any_of(
+        state.free_streams.begin(), state.free_streams.end(), [](const Stream* s) { return s->worker_alive; });
+  };
+  for (const auto& device : state.devices) {
+    for (Stream* stream : device->streams) {
+      stream->wake.notify_all();
+    }
+  }
+  for (Stream* stream : state.free_streams) {
+    stream->wake.notify_all();
+  }
+  state.progress.notify_all();
+  // An operation that never ends must not keep the process from ending, as it would not on a device.
+  const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(2);
+  ++state.waiting;
+  while (any_alive() && state.progress.wait_until(lock, deadline) != std::cv_status::timeout) {
+  }
+  --state.waiting;
+}
+
+} // namespace musa_emulator

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include "engine/segfault.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+
+#include "engine/memory.h"
+
+namespace musa_emulator {
+namespace {
+
+// Where to resume when the kernel that this thread runs faults.
+thread_local sigjmp_buf* recovery = nullptr;
+thread_local const char* running_kernel = nullptr;
+
+struct sigaction previous_segv;
+struct sigaction previous_bus;
+
+void say(const char* text) {
+  // A fault handler can do nothing about a closed stderr.
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text, std::strlen(text));
+}
+
+void chain(int signal, siginfo_t* info, void* context, const struct sigaction& previous) {
+  if ((previous.sa_flags & SA_SIGINFO) != 0 && previous.sa_sigaction != nullptr) {
+    previous.sa_sigaction(signal, info, context);
+    return;
+  }
+  if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
+    previous.sa_handler(signal);
+    return;
+  }
+  // Back to the default action; the faulting instruction runs again and ends the process.
+  sigaction(signal, &previous, nullptr);
+}
+
+void on_fault(int signal, siginfo_t* info, void* context) {
+  const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
+  char where[512];
+  const bool ours = describe_address(address, where, sizeof where);
+  const bool null_page = address < 4096;
+  if (recovery != nullptr && (ours || null_page)) {
+    char text[768];
+    std::snprintf(
+        text, sizeof text, "musa-emulator: kernel %s made an illegal memory access at address %p%s%s\n",
+        running_kernel != nullptr ? running_kernel : "(unnamed)", info->si_addr, ours ? ": " : "", ours ? where : "");
+    say(text);
+    siglongjmp(*recovery, 1);
+  }
+  if (ours) {
+    char text[1024];
+    std::snprintf(
+        text, sizeof text,
+        "musa-emulator: host code touched device memory at address %p: %s.\n"
+        "  Likely causes: a device pointer was dereferenced on the host; the memory was freed.\n"
+        "  Cure: copy the data with musaMemcpy (in Python: tensor.cpu()), or allow host access with "
+        "MUSA_EMULATOR_MEMORY=shared.\n",
+        info->si_addr, where);
+    say(text);
+  }
+  chain(signal, info, context, signal == SIGBUS ? previous_bus : previous_segv);
+}
+
+} // namespace
+
+void install_fault_handler() {
+  static std::once_flag installed;
+  std::call_once(installed, [] {
+    struct sigaction action = {};
+    action.sa_sigaction = on_fault;
+    action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGSEGV, &action, &previous_segv);
+    sigaction(SIGBUS, &action, &previous_bus);
+  });
+}
+
+musaError_t run_guarded(Launch& launch) {
+  install_fault_handler();
+  sigjmp_buf here;
+  sigjmp_buf* const outer = recovery;
+  const char* const outer_kernel = running_kernel;
+  musaError_t status = musaErrorIllegalAddress;
+  // The mask need not be saved: the handler runs with SA_NODEFER.
+  if (sigsetjmp(here, 0) == 0) {
+    recovery = &here;
+    running_kernel = launch.name();
+    try {
+      status = launch.run();
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "musa-emulator: kernel %s ended with an exception: %s\n", launch.name(), error.what());
+      status = musaErrorLaunchFailure;
+    } catch (...) {
+      std::fprintf(stderr, "musa-emulator: kernel %s ended with an exception\n", launch.name());
+      status = musaErrorLaunchFailure;
+    }
+  }
+  recovery = outer;
+  running_kernel = outer_kernel;
+  return status;
+}
+
+} // namespace musa_emulator

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// What the runtime keeps per thread.
+#pragma once
+
+#include <cstdint>
+
+#include "driver_types.h"
+#include "engine/export.h"
+
+namespace musa_emulator {
+
+struct PointerInfo {
+  musaMemoryType type = musaMemoryTypeUnregistered;
+  int device = -1;       // ordinal of the owner; for host memory the device that was current
+  uintptr_t base = 0;
+  size_t bytes = 0;
+};
+
+struct ThreadState {
+  // What the thread is running on behalf of a stream.
+  enum class Running : unsigned char { Nothing, HostFunction, Kernel };
+
+  int device = 0;
+  musaError_t last_error = musaSuccess;
+  Running running = Running::Nothing;
+
+  // The last pointers looked up. Valid while the memory generation is unchanged.
+  uint64_t cache_generation = 0;
+  PointerInfo cache[2];
+  unsigned cache_next = 0;
+};
+
+MUSA_ENGINE ThreadState& thread_state();
+
+} // namespace musa_emulator

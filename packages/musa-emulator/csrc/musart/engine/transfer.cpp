@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include "engine/transfer.h"
+
+#include <cstring>
+
+#include "engine/capture.h"
+#include "engine/memory.h"
+#include "engine/stream.h"
+
+namespace musa_emulator {
+namespace {
+
+// Up to this size a queued copy from pageable memory goes through a staging buffer; above it the caller waits.
+constexpr size_t kStagingBytes = size_t{64} << 20;
+
+size_t extent(size_t width, size_t height, size_t depth, size_t pitch, size_t slice) {
+  return (depth - 1) * slice + (height - 1) * pitch + width;
+}
+
+bool pageable(const void* pointer) {
+  return classify(pointer).type == musaMemoryTypeUnregistered;
+}
+
+musaError_t submit_and_wait(Stream& stream, Operation operation) {
+  if (const musaError_t status = may_wait(); status != musaSuccess) {
+    return status;
+  }
+  if (const musaError_t status = submit(stream, std::move(operation)); status != musaSuccess) {
+    return status;
+  }
+  if (stream.idle()) {
+    return stream.device->lost.load(std::memory_order_acquire);
+  }
+  Lock lock(engine().mutex);
+  return wait_for({&stream, stream.submitted.load()}, lock);
+}
+
+// Replaces the source by a packed copy, so that the caller may overwrite its buffer.
+void stage(CopyOperation& copy) {
+  CopyOperation packed = copy;
+  packed.staging.reset(new char[copy.width * copy.height * copy.depth], std::default_delete<char[]>());
+  packed.dst = packed.staging.get();
+  packed.dst_pitch = copy.width;
+  packed.dst_slice = copy.width * copy.height;
+  copy_box(packed);
+  copy.src = packed.dst;
+  copy.src_pitch = packed.dst_pitch;
+  copy.src_slice = packed.dst_slice;
+  copy.staging = std::move(packed.staging);
+}
+
+} // namespace
+
+CopyOperation linear_copy(void* dst, const void* src, size_t bytes, musaMemcpyKind kind) {
+  CopyOperation copy{};
+  copy.dst = static_cast<char*>(dst);
+  copy.src = static_cast<const char*>(src);
+  copy.width = bytes;
+  copy.kind = kind;
+  return copy;
+}
+
+musaError_t box_copy(const musaMemcpy3DParms& parameters, CopyOperation* copy) {
+  if (parameters.srcArray != nullptr || parameters.dstArray != nullptr) {
+    return musaErrorNotSupported;
+  }
+  const auto& [src, dst, size] = std::tie(parameters.srcPtr, parameters.dstPtr, parameters.extent);
+  const bool rows = size.height > 1 || size.depth > 1;
+  if (rows && (parameters.srcPos.x + size.width > src.pitch || parameters.dstPos.x + size.width > dst.pitch)) {
+    return musaErrorInvalidPitchValue;
+  }
+  copy->width = size.width;
+  copy->height = size.height;
+  copy->depth = size.depth;
+  copy->src_pitch = src.pitch;
+  copy->dst_pitch = dst.pitch;
+  copy->src_slice = src.pitch * src.ysize;
+  copy->dst_slice = dst.pitch * dst.ysize;
+  copy->kind = parameters.kind;
+  const musaPos& from = parameters.srcPos;
+  const musaPos& to = parameters.dstPos;
+  copy->src = static_cast<const char*>(src.ptr) + from.z * copy->src_slice + from.y * src.pitch + from.x;
+  copy->dst = static_cast<char*>(dst.ptr) + to.z * copy->dst_slice + to.y * dst.pitch + to.x;
+  return musaSuccess;
+}
+
+musaMemcpy3DParms describe_copy(const CopyOperation& copy) {
+  musaMemcpy3DParms parameters = {};
+  const auto rows = [&copy](size_t pitch, size_t slice) { return pitch != 0 && slice != 0 ? slice / pitch : copy.height; };
+  parameters.srcPtr = {
+      const_cast<char*>(copy.src), copy.linear() ? copy.width : copy.src_pitch, copy.width,
+      rows(copy.src_pitch, copy.src_slice)};
+  parameters.dstPtr = {
+      copy.dst, copy.linear() ? copy.width : copy.dst_pitch, copy.width, rows(copy.dst_pitch, copy.dst_slice)};
+  parameters.extent = {copy.width, copy.height, copy.depth};
+  parameters.kind = copy.kind;
+  return parameters;
+}
+
+musaError_t check_copy(const CopyOperation& copy) {
+  if (copy.width == 0 || copy.height == 0 || copy.depth == 0) {
+    return musaSuccess;
+  }
+  return check_transfer(
+      copy.dst, extent(copy.width, copy.height, copy.depth, copy.dst_pitch, copy.dst_slice), copy.src,
+      extent(copy.width, copy.height, copy.depth, copy.src_pitch, copy.src_slice), copy.kind);
+}
+
+musaError_t submit_copy(Stream& stream, CopyOperation copy, Host host) {
+  if (host == Host::Waits) {
+    if (const musaError_t status = forbid_unsafe_call(); status != musaSuccess) {
+      return status;
+    }
+  }
+  if (const musaError_t status = check_copy(copy); status != musaSuccess) {
+    return status;
+  }
+  const size_t bytes = copy.width * copy.height * copy.depth;
+  if (bytes == 0) {
+    return musaSuccess;
+  }
+  if (stream.capture.load(std::memory_order_relaxed) != nullptr) {
+    return submit(stream, std::move(copy));
+  }
+  if (host == Host::Waits) {
+    // Between device buffers the host does not wait, whatever the function's name suggests.
+    const bool on_device = classify(copy.dst).type == musaMemoryTypeDevice &&
+        classify(copy.src).type == musaMemoryTypeDevice;
+    return on_device ? submit(stream, std::move(copy)) : submit_and_wait(stream, std::move(copy));
+  }
+  if (pageable(copy.dst)) {
+    return submit_and_wait(stream, std::move(copy));
+  }
+  if (pageable(copy.src)) {
+    if (engine().config.mode == Mode::Inline || bytes > kStagingBytes) {
+      return submit_and_wait(stream, std::move(copy));
+    }
+    stage(copy);
+  }
+  return submit(stream, std::move(copy));
+}
+
+musaError_t check_fill(const FillOperation& fill) {
+  if (fill.width == 0 || fill.height == 0 || fill.depth == 0) {
+    return musaSuccess;
+  }
+  if (fill.element != 1 && fill.element != 2 && fill.element != 4) {
+    return musaErrorInvalidValue;
+  }
+  if (fill.height > 1 && fill.width * fill.element > fill.pitch) {
+    return musaErrorInvalidPitchValue;
+  }
+  return check_fill(
+      fill.dst, extent(fill.width * fill.element, fill.height, fill.depth, fill.pitch, fill.slice));
+}
+
+musaError_t submit_fill(Stream& stream, const FillOperation& fill, Host host) {
+  if (host == Host::Waits) {
+    if (const musaError_t status = forbid_unsafe_call(); status != musaSuccess) {
+      return status;
+    }
+  }
+  if (const musaError_t status = check_fill(fill); status != musaSuccess) {
+    return status;
+  }
+  if (fill.width == 0 || fill.height == 0 || fill.depth == 0) {
+    return musaSuccess;
+  }
+  // As on the hardware, filling device memory does not make the host wait; filling host memory does.
+  if (host == Host::Waits && classify(fill.dst).type != musaMemoryTypeDevice) {
+    return submit_and_wait(stream, fill);
+  }
+  return submit(stream, fill);
+}
+
+} // namespace musa_emulator

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include "api_support.h"
+#include "engine/error.h"
+
+using namespace musa_emulator;
+
+// Errors stay readable in every state, so these do not go through api().
+
+musaError_t musaGetLastError(void) {
+  ThreadState& thread = thread_state();
+  const musaError_t last = thread.last_error;
+  const Device* device = find_device(thread.device);
+  if (device == nullptr || device->lost.load() != last) {
+    thread.last_error = musaSuccess;
+  }
+  return last;
+}
+
+musaError_t musaPeekAtLastError(void) {
+  return thread_state().last_error;
+}
+
+const char* musaGetErrorString(musaError_t error) {
+  return error_string(error);
+}
+
+const char* musaGetErrorName(musaError_t error) {
+  return error_name(error);
+}

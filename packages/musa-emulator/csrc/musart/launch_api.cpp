@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include <algorithm>
+
+#include "api_support.h"
+#include "engine/kernel.h"
+#include "musa_profiler_api.h"
+
+
+using namespace musa_emulator;
+
+namespace {
+
+musaError_t launch(
+    const void* function, dim3 grid, dim3 block, void** arguments, size_t shared_bytes, musaStream_t stream) {
+  return with_stream(stream, [&](Stream& found) {
+    std::shared_ptr<Launch> made;
+    const musaError_t status = make_launch(*found.device, function, grid, block, arguments, shared_bytes, &made);
+    return status == musaSuccess ? submit(found, KernelOperation{std::move(made)}) : status;
+  });
+}
+
+// Calls `body(kernel)` with the kernel behind the symbol.
+template <class Body>
+musaError_t with_kernel(const void* function, Body&& body) {
+  const std::shared_ptr<Kernel> kernel = find_kernel(function);
+  return kernel != nullptr ? body(*kernel) : musaErrorInvalidDeviceFunction;
+}
+
+musaError_t occupancy(int* blocks, const void* function, int block_size, size_t dynamic_bytes) {
+  return with_kernel(function, [&](const Kernel& kernel) {
+    const musaDeviceProp& p = current_device()->properties;
+    if (blocks == nullptr || block_size <= 0) {
+      return musaErrorInvalidValue;
+    }
+    const size_t shared = kernel.static_shared + dynamic_bytes;
+    size_t fit = static_cast<size_t>(p.maxThreadsPerMultiProcessor / block_size);
+    fit = std::min(fit, static_cast<size_t>(p.maxBlocksPerMultiProcessor));
+    if (shared != 0) {
+      fit = std::min(fit, p.sharedMemPerMultiprocessor / shared);
+    }
+    const int limit = kernel.max_threads > 0 ? kernel.max_threads : p.maxThreadsPerBlock;
+    *blocks = block_size > limit ? 0 : static_cast<int>(fit);
+    return musaSuccess;
+  });
+}
+
+} // namespace
+
+musaError_t musaLaunchKernel(
+    const void* function, dim3 grid, dim3 block, void** arguments, size_t shared_bytes, musaStream_t stream) {
+  return api<"musaLaunchKernel">([&] { return launch(function, grid, block, arguments, shared_bytes, stream); });
+}
+
+musaError_t musaLaunchKernelExC(const musaLaunchConfig_t* config, const void* function, void** arguments) {
+  return api<"musaLaunchKernelExC">([&] {
+    if (config == nullptr) {
+      return musaErrorInvalidValue;
+    }
+    return launch(
+        function, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes, config->stream);
+  });
+}
+
+musaError_t musaLaunchCooperativeKernel(
+    const void* function, dim3 grid, dim3 block, void** arguments, size_t shared_bytes, musaStream_t stream) {
+  return api<"musaLaunchCooperativeKernel">([&] {
+    int resident = 0;
+    const size_t threads = size_t{block.x} * block.y * block.z;
+    const musaError_t status = occupancy(&resident, function, static_cast<int>(threads), shared_bytes);
+    if (status != musaSuccess) {
+      return status;
+    }
+    const size_t capacity =
+        static_cast<size_t>(resident) * static_cast<size_t>(current_device()->properties.multiProcessorCount);
+    if (size_t{grid.x} * grid.y * grid.z > capacity) {
+      return musaErrorCooperativeLaunchTooLarge;
+    }
+    return launch(function, grid, block, arguments, shared_bytes, stream);
+  });
+}
+
+musaError_t musaFuncGetAttributes(musaFuncAttributes* attributes, const void* function) {
+  return api<"musaFuncGetAttributes">([&] {
+    return with_kernel(function, [&](const Kernel& kernel) {
+      if (attributes == nullptr) {
+        return musaErrorInvalidValue;
+      }
+      const musaDeviceProp& p = current_device()->properties;
+      *attributes = {};
+      attributes->sharedSizeBytes = kernel.static_shared;
+      attributes->maxThreadsPerBlock = kernel.max_threads > 0 ? kernel.max_threads : p.maxThreadsPerBlock;
+      attributes->numRegs = 32;
+      attributes->ptxVersion = p.major * 10 + p.minor;
+      attributes->binaryVersion = attributes->ptxVersion;
+      attributes->maxDynamicSharedSizeBytes = kernel.max_dynamic_shared >= 0
+          ? kernel.max_dynamic_shared
+          : static_cast<int>(p.sharedMemPerBlock - kernel.static_shared);
+      return musaSuccess;
+    });
+  });
+}
+
+musaError_t musaFuncSetAttribute(const void* function, musaFuncAttribute attribute, int value) {
+  return api<"musaFuncSetAttribute">([&] {
+    return with_kernel(function, [&](Kernel& kernel) {
+      const auto limit = static_cast<int>(current_device()->properties.sharedMemPerBlockOptin);
+      switch (attribute) {
+        case musaFuncAttributeMaxDynamicSharedMemorySize:
+          if (value < 0 || value + static_cast<int>(kernel.static_shared) > limit) {
+            return musaErrorInvalidValue;
+          }
+          kernel.max_dynamic_shared = value;
+          return musaSuccess;
+        case musaFuncAttributePreferredSharedMemoryCarveout:
+          return value >= -1 && value <= 100 ? musaSuccess : musaErrorInvalidValue;
+        default: return musaErrorInvalidValue;
+      }
+    });
+  });
+}
+
+musaError_t musaFuncSetCacheConfig(const void* function, musaFuncCache) {
+  return api<"musaFuncSetCacheConfig">([&] { return with_kernel(function, [](Kernel&) { return musaSuccess; }); });
+}
+
+musaError_t musaFuncSetSharedMemConfig(const void* function, musaSharedMemConfig) {
+  return api<"musaFuncSetSharedMemConfig">(
+      [&] { return with_kernel(function, [](Kernel&) { return musaSuccess; }); });
+}
+
+musaError_t musaGetFuncBySymbol(musaFunction_t* function, const void* symbol) {
+  return api<"musaGetFuncBySymbol">([&] {
+    return with_kernel(symbol, [&](Kernel& kernel) {
+      if (function == nullptr) {
+        return musaErrorInvalidValue;
+      }
+      *function = reinterpret_cast<musaFunction_t>(const_cast<void*>(kernel.symbol));
+      return musaSuccess;
+    });
+  });
+}
+
+musaError_t musaOccupancyMaxActiveBlocksPerMultiprocessor(
+    int* blocks, const void* function, int block_size, size_t dynamic_bytes) {
+  return api<"musaOccupancyMaxActiveBlocksPerMultiprocessor">(
+      [&] { return occupancy(blocks, function, block_size, dynamic_bytes); });
+}
+
+musaError_t musaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+    int* blocks, const void* function, int block_size, size_t dynamic_bytes, unsigned int flags) {
+  return api<"musaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags">([&] {
+    if ((flags & ~unsigned{musaOccupancyDisableCachingOverride}) != 0) {
+      return musaErrorInvalidValue;
+    }
+    return occupancy(blocks, function, block_size, dynamic_bytes);
+  });
+}
+
+// No profiler can be attached, so there is nothing to switch on or off.
+
+musaError_t musaProfilerStart(void) {
+  return api<"musaProfilerStart">([] { return musaSuccess; });
+}
+
+musaError_t musaProfilerStop(void) {
+  return api<"musaProfilerStop">([] { return musaSuccess; });
+}
