@@ -68,6 +68,11 @@ BAD = {
         "failed",
         "ValueError: not today",
     ),
+    "i_string": (
+        HOOKIMPL + "@hookimpl\ndef musa_libraries(): return '/some/library.so'",
+        "failed",
+        "must return a list of paths, but returned the path '/some/library.so'",
+    ),
     "j_no_such_object": ("x = 1", "failed", "has no attribute 'plugin'"),
     "k_future": (TRACE, "incompatible", "have: contract v2"),
     "l_undeclared": (TRACE, "incompatible", "torch_musa.contract"),
@@ -151,6 +156,20 @@ def test_the_device_works_among_bad_packs_and_packs_load_at_first_use_only(envir
     """
     printed = run_code(code, **environment).splitlines()
     assert printed == ["registered pack_a_first", "registered pack_z_last", "3.0"]
+
+
+def test_a_name_that_two_packs_claim_goes_to_one_and_the_other_is_told(environment, site, tmp_path):
+    (tmp_path / "b").mkdir()
+    write_pack(tmp_path, "twin", GOOD)
+    write_pack(tmp_path / "b", "twin", GOOD)
+    rival = (tmp_path / "b" / "pack_twin-1.2.dist-info").rename(tmp_path / "b" / "pack_twin_rival-9.dist-info")
+    (rival / "METADATA").write_text("Metadata-Version: 2.1\nName: pack-twin-rival\nVersion: 9\n")
+    path = os.pathsep.join([str(tmp_path), str(tmp_path / "b"), os.environ.get("PYTHONPATH", "")])
+    done = run_python("-m", "torch_musa", "packs", "--json", PYTHONPATH=path)
+    first, second = [row for row in json.loads(done.stdout) if row["name"] == "twin"]
+    assert (first["dist"], first["status"]) == ("pack-twin", "loaded")
+    assert (second["dist"], second["status"]) == ("pack-twin-rival", "failed")
+    assert "the name is taken by pack-twin 1.2" in second["error"]
 
 
 def test_strict_raises_the_first_failure_and_cpu_work_goes_on(environment):

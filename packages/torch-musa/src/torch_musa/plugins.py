@@ -83,10 +83,13 @@ def load_packs(strict=None):
     """
     global _records
     if _records is None:
-        _records = []
+        # Assigned at the end: an interrupted load starts anew, instead of passing for complete.
+        loaded = []
         for record, entry, contract in _discover():
-            _load_pack(record, entry, contract)
-            _records.append(record)
+            taken = next((other for other in loaded if other.name == record.name), None)
+            _load_pack(record, entry, contract, taken)
+            loaded.append(record)
+        _records = loaded
     if os.environ.get("TORCH_MUSA_STRICT") == "1" if strict is None else strict:
         for record in _records:
             if record.error is not None:
@@ -95,17 +98,15 @@ def load_packs(strict=None):
 
 
 def _discover():
+    """(record, entry point, declared contract) of each pack, in order of names."""
     entries = metadata.entry_points()
-    contracts = {entry.name: entry.value for entry in entries.select(group=hookspecs.CONTRACT_GROUP)}
-    packs = {}
-    for entry in entries.select(group=hookspecs.PLUGIN_GROUP):
-        # An editable install next to a stale one names a pack twice; the first is the one that `import`
-        # finds, too.
-        packs.setdefault(entry.name, entry)
-    for name, entry in sorted(packs.items()):
-        dist = entry.dist
-        record = PackRecord(name, dist.name if dist else "unknown", dist.version if dist else "unknown")
-        yield record, entry, contracts.get(name)
+    contracts = {(e.dist.name, e.name): e.value for e in entries.select(group=hookspecs.CONTRACT_GROUP)}
+    packs = sorted(
+        entries.select(group=hookspecs.PLUGIN_GROUP), key=lambda entry: (entry.name, entry.dist.name)
+    )
+    for entry in packs:
+        record = PackRecord(entry.name, entry.dist.name, entry.dist.version)
+        yield record, entry, contracts.get((entry.dist.name, entry.name))
 
 
 def hook_results(name):
@@ -125,13 +126,15 @@ def hook_results(name):
     return results
 
 
-def _load_pack(record, entry, contract):
+def _load_pack(record, entry, contract, taken):
     start = time.perf_counter()
     if _is_disabled(entry.name):
         record.status = "disabled"
     else:
         try:
             _check_contract(record, contract)
+            if taken is not None:
+                raise PackError(f"the name is taken by {taken.dist} {taken.version}")
             _import_and_register(record, entry)
             record.status = "loaded"
         except ContractVersionError as error:
@@ -175,15 +178,21 @@ def _import_and_register(record, entry):
         )
 
     libraries = _call(plugin, "musa_libraries")
+    if isinstance(libraries, (str, os.PathLike)):
+        raise PackError(
+            f"musa_libraries must return a list of paths, but returned the path {str(libraries)!r}"
+        )
     if libraries:
         import torch
 
         before = ops.offers()
-        for path in libraries:
-            torch.ops.load_library(os.fspath(path))
-        added = {name: count - before.get(name, 0) for name, count in ops.offers().items()}
-        record.providers = sorted(name for name, count in added.items() if count)
-        record.ops = sum(added.values())
+        try:
+            for path in libraries:
+                torch.ops.load_library(os.fspath(path))
+        finally:
+            added = {name: count - before.get(name, 0) for name, count in ops.offers().items()}
+            record.providers = sorted(name for name, count in added.items() if count)
+            record.ops = sum(added.values())
     _call(plugin, "musa_register", musa=sys.modules["torch_musa.musa"])
 
 
@@ -202,9 +211,11 @@ def _forget(record):
 
 
 def _describe(record, error):
+    # A library cannot be unloaded: what it registered before the failure stays a candidate.
+    remains = f"; {record.ops} of its kernels stay registered" if record.ops else ""
     described = PackError(
         f"{_title(record)} could not be loaded: {_causes(error)}\n"
-        "The other packs are not affected; its operators are served by the next provider.\n"
+        f"The other packs are not affected{remains}.\n"
         f"To mend it: pip install --force-reinstall --no-deps {record.dist}   "
         f"(or, until then: {_disable(record)})"
     )
