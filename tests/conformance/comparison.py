@@ -109,8 +109,7 @@ def _require_same_tensor(
     if not values:
         return
     for name, left, right in _dense_parts(expected.detach(), actual.detach()):
-        right = right.cpu().resolve_conj().resolve_neg()
-        left = left.resolve_conj().resolve_neg()
+        left, right = (part.cpu().resolve_conj().resolve_neg() for part in (left, right))
         # The common case, and one far cheaper to establish than closeness.
         if (
             left.dtype == right.dtype

@@ -32,11 +32,8 @@ class Transfer:
             moved = [self(item) for item in value]
             return type(value)(*moved) if hasattr(value, "_fields") else type(value)(moved)
         if isinstance(value, dict):
-            return {
-                key: self._device if key == "device" and item == "cpu" else self(item)
-                for key, item in value.items()
-            }
-        return value
+            return {key: self(item) for key, item in value.items()}
+        return str(self._device) if value == "cpu" else value
 
     def _tensor(self, source: torch.Tensor) -> torch.Tensor:
         with torch.no_grad():

@@ -16,25 +16,29 @@ from .comparison import Mismatch, outcome_of, require_same, require_same_outcome
 from .transfer import tensors_in, to_device
 
 
+# Their tensors of indices must be on the CPU, whatever the device of the input.
+_WITH_HOST_ARGUMENTS = ("tensor_split",)
+
+
 class ReferenceFailed(AssertionError):
     """The CPU refused a sample that its own database lists: the suite would be comparing nothing."""
 
 
 def forward(op: Callable, sample: Any, device: str, *, values: bool = True, may_raise: bool = False) -> None:
     """The plain call. `may_raise`: the sample was transformed, so the CPU is free to refuse it."""
-    on_cpu, on_device = _twin_arguments(sample, device)
+    on_cpu, on_device = _twin_arguments(op, sample, device)
     expected = outcome_of(lambda: _call(op, on_cpu))
     if expected.error is not None and not may_raise:
         raise ReferenceFailed(f"the cpu reference raised {expected.error!r}") from expected.error
     actual = outcome_of(lambda: _call(op, on_device))
     require_same_outcome(expected, actual, device, values=values)
     # A kernel that runs on aliased memory could write where it must only read.
-    require_same(on_cpu, on_device, device, path="arguments after the call")
+    _require_same_arguments(on_cpu, on_device)
 
 
 def gradient(op: Callable, sample: Any, device: str) -> None:
     """The gradients of every differentiable input, for one fixed cotangent."""
-    on_cpu, on_device = _twin_arguments(sample, device)
+    on_cpu, on_device = _twin_arguments(op, sample, device)
     outputs = _differentiable(sample.output_process_fn_grad(_call(op, on_cpu)))
     if not outputs:
         return
@@ -55,19 +59,19 @@ def gradient(op: Callable, sample: Any, device: str) -> None:
 
 def in_place(op: Callable, sample: Any, device: str) -> None:
     """The in-place form: it must return the very tensor it was given, and leave the same values there."""
-    on_cpu, on_device = _twin_arguments(sample, device)
+    on_cpu, on_device = _twin_arguments(op, sample, device)
     inplace = op.get_inplace()
     expected = outcome_of(lambda: _call(inplace, on_cpu))
     actual = outcome_of(lambda: _call(inplace, on_device))
     require_same_outcome(expected, actual, device)
     if expected.error is None and (expected.value is on_cpu[0]) != (actual.value is on_device[0]):
         raise Mismatch(f"the in-place form on {device} does not return the tensor that it was given")
-    require_same(on_cpu, on_device, device, path="arguments after the call")
+    _require_same_arguments(on_cpu, on_device)
 
 
 def out_argument(op: Callable, sample: Any, device: str) -> None:
     """The out= form: right-sized, empty (to be resized), transposed (strides kept) and of another dtype."""
-    reference = outcome_of(lambda: _call(op, _twin_arguments(sample, "cpu")[1]))
+    reference = outcome_of(lambda: _call(op, _twin_arguments(op, sample, "cpu")[1]))
     if reference.error is not None:
         raise ReferenceFailed(f"the cpu reference raised {reference.error!r}") from reference.error
     results = [result for result in tensors_in(reference.value) if result.layout is torch.strided]
@@ -77,7 +81,7 @@ def out_argument(op: Callable, sample: Any, device: str) -> None:
             continue
         # What the memory held before must not show in the result.
         (device_outs,) = to_device(device, outs)
-        on_cpu, on_device = _twin_arguments(sample, device)
+        on_cpu, on_device = _twin_arguments(op, sample, device)
         cpu_pointers, device_pointers = _pointers(outs), _pointers(device_outs)
         is_tuple = isinstance(reference.value, (tuple, list))
         expected = outcome_of(lambda: _call(op, on_cpu, out=_packed(outs, is_tuple)))  # noqa: B023
@@ -106,10 +110,18 @@ def zero_size(op: Callable, sample: Any, device: str, *, values: bool = True) ->
     forward(op, sample.transform(_emptied), device, values=values, may_raise=True)
 
 
-def _twin_arguments(sample: Any, device: str) -> tuple[tuple, tuple]:
+def _twin_arguments(op: Callable, sample: Any, device: str) -> tuple[tuple, tuple]:
     # The CPU run gets copies too: some operators write to their inputs, and samples are used more than once.
-    arguments = (sample.input, sample.args, sample.kwargs)
-    return to_device("cpu", *arguments), to_device(device, *arguments)
+    on_cpu = to_device("cpu", sample.input, sample.args, sample.kwargs)
+    if getattr(op, "name", None) in _WITH_HOST_ARGUMENTS:
+        (moved,) = to_device(device, sample.input)
+        return on_cpu, (moved, *to_device("cpu", sample.args, sample.kwargs))
+    return on_cpu, to_device(device, sample.input, sample.args, sample.kwargs)
+
+
+def _require_same_arguments(on_cpu: tuple, on_device: tuple) -> None:
+    for index, (left, right) in enumerate(zip(tensors_in(on_cpu), tensors_in(on_device))):
+        require_same(left, right, right.device.type, path=f"tensor argument {index}, after the call")
 
 
 def _call(op: Callable, arguments: tuple, **extra: Any) -> Any:
