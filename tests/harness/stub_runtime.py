@@ -19,6 +19,8 @@ from pathlib import Path
 import musa_runtime
 
 SOURCES = Path(musa_runtime.__file__).parent
+# What an installed package holds beside its Python files.
+BUILT = shutil.ignore_patterns("*.so", "__pycache__", "lib", "include", "share")
 
 RUNTIME = "int musa_runtime_abi(void) { return %d; }"
 SUBSTITUTE = """
@@ -68,9 +70,7 @@ class StubRuntime:
         self.package = self.site / "musa_runtime"
         self.home = directory / "sdk"
         self.environment = {"MUSA_HOME": str(self.home)}
-        shutil.copytree(
-            SOURCES, self.package, ignore=shutil.ignore_patterns("*.so", "__pycache__", "lib", "include")
-        )
+        shutil.copytree(SOURCES, self.package, ignore=BUILT)
         self.compile("musa_runtime/lib/libmusa_runtime.so", RUNTIME % musa_runtime.ABI)
         self.compile("musa_runtime/lib/libmusa_unavailable.so", SUBSTITUTE)
         self.compile(self.home / "lib/libmusart.so", SDK)
