@@ -159,6 +159,12 @@ def test_the_readmes_commands_run():
         assert done.returncode == 0, (command, done.stderr)
 
 
+def test_the_readmes_program_runs():
+    (program,) = re.findall(r"^```python\n(.*?)^```", README.read_text(), re.MULTILINE | re.DOTALL)
+    done = run_python("-c", program)
+    assert done.returncode == 0 and "tensor([2., 2., 2.])" in done.stdout, done.stderr
+
+
 def test_a_wrong_command_is_refused():
     done = run("cure")
     assert done.returncode == 2 and "usage: python -m torch_musa" in done.stderr
