@@ -12,7 +12,14 @@ import pytest
 from tests.conformance import operators, variants
 from tests.conformance.catalogue import suite
 from tests.conformance.comparison import Mismatch, outcome_of, require_same_outcome
-from tests.conformance.transfer import to_device
+from tests.conformance.transfer import tensors_in, to_device
+
+
+def _description(sample: Any) -> str:
+    arguments = (sample.input, sample.args, sample.kwargs)
+    tensors = [f"{tuple(tensor.shape)} {tensor.dtype} {tensor.layout}" for tensor in tensors_in(arguments)]
+    others = [value for value in (*sample.args, *sample.kwargs.items()) if not tensors_in([value])]
+    return f"tensors: {'; '.join(tensors)}\nother arguments: {others}"[:1500]
 
 
 def _each(samples: Iterator[Any], judge: Callable[[Any], None]) -> int:
@@ -22,7 +29,7 @@ def _each(samples: Iterator[Any], judge: Callable[[Any], None]) -> int:
         try:
             judge(sample)
         except (Mismatch, variants.ReferenceFailed) as error:
-            raise type(error)(f"sample {done}: {error}\n{sample.summary()[:1500]}") from error
+            raise type(error)(f"sample {done}: {error}\n{_description(sample)}") from error
         done += 1
     return done
 

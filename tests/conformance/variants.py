@@ -15,7 +15,6 @@ import torch
 from .comparison import Mismatch, outcome_of, require_same, require_same_outcome
 from .transfer import tensors_in, to_device
 
-
 # Their tensors of indices must be on the CPU, whatever the device of the input.
 _WITH_HOST_ARGUMENTS = ("tensor_split",)
 
