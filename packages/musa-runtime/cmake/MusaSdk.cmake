@@ -4,6 +4,7 @@
 # Defines the imported targets of the MUSA SDK, in the order of musa_runtime/sdk.py (which is also what runs at load time):
 #   musa::sdk      headers only
 #   musa::musart   headers and libmusart.so
+#   musa::musa     headers and the driver's libmusa.so
 # and MUSA_HOME. Included by the runtime's own build and by its installed CMake package.
 include_guard(DIRECTORY)
 
@@ -43,6 +44,13 @@ if(NOT TARGET musa::sdk)
   set_target_properties(musa::musart PROPERTIES
     IMPORTED_LOCATION "${MUSA_HOME}/lib/libmusart.so"
     IMPORTED_NO_SONAME OFF
+    INTERFACE_LINK_LIBRARIES musa::sdk)
+
+  # The driver's library comes with the SDK (emulator) or with the kernel driver, in the system's own folders.
+  find_library(MUSA_DRIVER_LIBRARY musa HINTS "${MUSA_HOME}/lib" REQUIRED)
+  add_library(musa::musa SHARED IMPORTED)
+  set_target_properties(musa::musa PROPERTIES
+    IMPORTED_LOCATION "${MUSA_DRIVER_LIBRARY}"
     INTERFACE_LINK_LIBRARIES musa::sdk)
 
   unset(_musa_sdk_script)

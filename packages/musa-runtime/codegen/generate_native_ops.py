@@ -54,6 +54,8 @@ TAKES_HOST_TENSORS = {
     "_ctc_loss",
     "_ctc_loss_backward",
 }
+# Composed operators that refuse every device but those they name.
+COMPOSITE_BY_DEVICE_NAME = {"mode.values"}
 # Copies between devices are each tensor's own matter.
 LEFT_TO_COMPOSITE = {"_foreach_copy_", "_foreach_copy"}
 
@@ -123,6 +125,8 @@ def selected(native_yaml: pathlib.Path, tags_yaml: pathlib.Path) -> list[Wrapper
         has_kernel = cpu.has_kernel(function) or (delegate is not None and cpu.has_kernel(by_name[delegate]))
         if has_kernel:
             wrappers.append(Wrapper(function, "at::cpu"))
+        elif name in COMPOSITE_BY_DEVICE_NAME:
+            wrappers.append(Wrapper(function, "at::compositeexplicitautograd"))
         elif base.startswith("_foreach_") and function.has_composite_explicit_autograd_kernel:
             if function.func.kind() != SchemaKind.out:
                 wrappers.append(Wrapper(function, "at::compositeexplicitautograd"))

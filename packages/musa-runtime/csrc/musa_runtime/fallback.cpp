@@ -272,17 +272,38 @@ void set_default_fallback(const std::string& which) {
 
 void install_fallbacks() {
   (void)on_copy(); // a malformed TORCH_MUSA_FALLBACK is reported now, not at some later operator
-  static const std::vector<c10::RegistrationHandleRAII>& registrations = *[] {
-    auto* handles = new std::vector<c10::RegistrationHandleRAII>();
-    for (const DispatchKey key :
-         {DispatchKey::PrivateUse1, DispatchKey::SparsePrivateUse1, DispatchKey::SparseCsrPrivateUse1,
-          DispatchKey::QuantizedPrivateUse1, DispatchKey::NestedTensorPrivateUse1}) {
-      handles->push_back(c10::Dispatcher::singleton().registerFallback(
-          key, c10::KernelFunction::makeFromBoxedFunction<&default_boxed>(), "torch_musa fallback"));
+  static std::vector<c10::RegistrationHandleRAII>& registrations = *new std::vector<c10::RegistrationHandleRAII>();
+  if (!registrations.empty()) {
+    return;
+  }
+  auto& dispatcher = c10::Dispatcher::singleton();
+  // (torch's key, ours): layouts other than strided are served by the boxed kernels alone.
+  const std::pair<DispatchKey, DispatchKey> layouts[] = {
+      {DispatchKey::SparseCPU, DispatchKey::SparsePrivateUse1},
+      {DispatchKey::SparseCsrCPU, DispatchKey::SparseCsrPrivateUse1},
+      {DispatchKey::QuantizedCPU, DispatchKey::QuantizedPrivateUse1},
+      {DispatchKey::NestedTensorCPU, DispatchKey::NestedTensorPrivateUse1}};
+  registrations.push_back(dispatcher.registerFallback(
+      DispatchKey::PrivateUse1, c10::KernelFunction::makeFromBoxedFunction<&default_boxed>(), "torch_musa fallback"));
+  for (const auto& [cpu_key, musa_key] : layouts) {
+    registrations.push_back(dispatcher.registerFallback(
+        musa_key, c10::KernelFunction::makeFromBoxedFunction<&default_boxed>(), "torch_musa fallback"));
+  }
+  // A composed kernel of torch outranks a backend fallback. Where torch's CPU has a kernel of its own for a layout, the
+  // composed one is for other layouts or only raises, so ours must stand in the same place.
+  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+    const auto handle = dispatcher.findSchema(name);
+    if (!handle.has_value()) {
+      continue;
     }
-    return handles;
-  }();
-  (void)registrations;
+    for (const auto& [cpu_key, musa_key] : layouts) {
+      if (handle->hasKernelForDispatchKey(cpu_key) && !handle->hasKernelForDispatchKey(musa_key)) {
+        registrations.push_back(dispatcher.registerImpl(
+            name, musa_key, c10::KernelFunction::makeFromBoxedFunction<&default_boxed>(), std::nullopt, nullptr,
+            "torch_musa fallback"));
+      }
+    }
+  }
 }
 
 FallbackStatistics fallback_statistics(const std::string& op) {

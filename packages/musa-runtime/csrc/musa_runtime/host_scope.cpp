@@ -87,11 +87,11 @@ c10::StorageImpl* original_of(const c10::StorageImpl* alias) {
 
 // A CPU tensor over a musa tensor's memory.
 struct AliasImpl final : c10::TensorImpl {
-  explicit AliasImpl(c10::TensorImpl* source)
+  AliasImpl(c10::TensorImpl* source, c10::Storage storage)
       : c10::TensorImpl(
             c10::TensorImpl::VIEW, c10::Storage(source->unsafe_storage()), source->key_set(), source->dtype()) {
     copy_tensor_metadata(source, this, c10::VariableVersion(source->version_counter()), true);
-    storage_ = alias_storage(storage_.unsafeGetStorageImpl());
+    storage_ = std::move(storage);
     made_with = storage_.unsafeGetStorageImpl();
     _change_backend_component_keys(c10::Device(DeviceType::CPU));
     device_opt_ = c10::Device(DeviceType::CPU);
@@ -165,7 +165,20 @@ void HostScope::raise_mixed_devices(const at::Tensor& tensor) const {
 }
 
 at::Tensor HostScope::alias_dense(const at::Tensor& tensor) {
-  return at::Tensor(c10::make_intrusive<AliasImpl>(tensor.unsafeGetTensorImpl()));
+  c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  c10::StorageImpl* original = impl->unsafe_storage().unsafeGetStorageImpl();
+  // Two arguments over one storage must show it through one alias: kernels detect overlap by comparing storages.
+  for (size_t i = 0; i < alias_count_; ++i) {
+    if (original_of(aliases_[i]) == original) {
+      return at::Tensor(c10::make_intrusive<AliasImpl>(
+          impl, c10::Storage(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(aliases_[i]))));
+    }
+  }
+  c10::Storage storage = alias_storage(original);
+  if (alias_count_ < aliases_.size()) {
+    aliases_[alias_count_++] = storage.unsafeGetStorageImpl();
+  }
+  return at::Tensor(c10::make_intrusive<AliasImpl>(impl, std::move(storage)));
 }
 
 at::Tensor HostScope::copy_dense(const at::Tensor& tensor) {

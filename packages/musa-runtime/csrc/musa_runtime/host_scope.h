@@ -10,6 +10,7 @@
 #include <c10/musa/MUSAMacros.h>
 #include <c10/util/SmallVector.h>
 
+#include <array>
 #include <atomic>
 #include <optional>
 #include <vector>
@@ -129,6 +130,10 @@ class C10_MUSA_API HostScope {
   at::Tensor device_slow(at::Tensor result);
   void write_back_slow(const at::Tensor& original, const at::Tensor& host);
 
+  // The first alias storages made, kept alive by the host tensors that the caller holds. Lists longer than this are of
+  // distinct tensors (foreach).
+  std::array<c10::StorageImpl*, 8> aliases_;
+  size_t alias_count_ = 0;
   Mode mode_;
   bool allow_cpu_ = false;
   bool entered_ = false;
