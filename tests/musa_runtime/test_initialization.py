@@ -9,6 +9,8 @@ from tests.harness.stub_runtime import StubRuntime
 HEADER = """
 from musa_runtime import initialization, load, errors, ops
 from musa_runtime._load import extension
+
+pytestmark = pytest.mark.once
 """
 
 

@@ -7,6 +7,8 @@ import pytest
 import musa_runtime
 from tests.harness.stub_runtime import RUNTIME, StubRuntime
 
+pytestmark = pytest.mark.once
+
 OTHER_MINOR = "2.12.1"
 
 

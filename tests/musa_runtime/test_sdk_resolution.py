@@ -13,6 +13,8 @@ import pytest
 
 from musa_runtime import sdk
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture
 def machine(monkeypatch, tmp_path):

@@ -15,6 +15,8 @@ HOOKIMPL = "from musa_runtime.hookspecs import hookimpl\n"
 GOOD = """
 from musa_runtime.hookspecs import hookimpl
 
+pytestmark = pytest.mark.once
+
 @hookimpl
 def musa_pack_info():
     return {"summary": "a pack that works"}
@@ -162,7 +164,9 @@ def test_a_name_that_two_packs_claim_goes_to_one_and_the_other_is_told(environme
     (tmp_path / "b").mkdir()
     write_pack(tmp_path, "twin", GOOD)
     write_pack(tmp_path / "b", "twin", GOOD)
-    rival = (tmp_path / "b" / "pack_twin-1.2.dist-info").rename(tmp_path / "b" / "pack_twin_rival-9.dist-info")
+    rival = (tmp_path / "b" / "pack_twin-1.2.dist-info").rename(
+        tmp_path / "b" / "pack_twin_rival-9.dist-info"
+    )
     (rival / "METADATA").write_text("Metadata-Version: 2.1\nName: pack-twin-rival\nVersion: 9\n")
     path = os.pathsep.join([str(tmp_path), str(tmp_path / "b"), os.environ.get("PYTHONPATH", "")])
     done = run_python("-m", "torch_musa", "packs", "--json", PYTHONPATH=path)

@@ -17,6 +17,8 @@ import io, os, warnings
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
+pytestmark = pytest.mark.once
+
 torch.manual_seed(7)
 first = torch.rand(3)
 torch.manual_seed(7)
@@ -109,7 +111,6 @@ def test_import_touches_no_device_and_loads_no_pack_or_operator_library():
     assert run_code(code).splitlines() == ["[]", "[]", "True False"]
 
 
-@pytest.mark.once
 def test_import_costs_at_most_30_milliseconds():
     costs = []
     for _ in range(5):
@@ -273,3 +274,31 @@ def test_a_fork_before_the_first_use_may_use_the_device():
     print(os.waitpid(child, 0)[1], torch.ones(2, device="musa").sum().item())
     """
     assert run_code(code) == "0 2.0\n"
+
+
+def test_loader_workers_forked_after_the_first_use_do_cpu_work():
+    code = """
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+    torch.ones(2, device="musa")
+    loader = DataLoader(TensorDataset(torch.arange(8.0)), batch_size=4, num_workers=2, pin_memory=True)
+    print(sum(batch.to("musa", non_blocking=True).sum().item() for (batch,) in loader))
+    """
+    assert run_code(code) == "28.0\n"
+
+
+def test_a_worker_that_is_spawned_may_use_the_device(tmp_path):
+    (tmp_path / "spawned.py").write_text(
+        "import torch\n"
+        "def work(queue): queue.put(torch.ones(3, device='musa').sum().item())\n"
+        "if __name__ == '__main__':\n"
+        "    import torch.multiprocessing as mp\n"
+        "    torch.ones(1, device='musa')\n"
+        "    context = mp.get_context('spawn')\n"
+        "    queue = context.SimpleQueue()\n"
+        "    process = context.Process(target=work, args=(queue,))\n"
+        "    process.start(); process.join()\n"
+        "    print(queue.get(), process.exitcode)\n"
+    )
+    done = run_python(str(tmp_path / "spawned.py"))
+    assert done.stdout == "3.0 0\n", done.stderr
