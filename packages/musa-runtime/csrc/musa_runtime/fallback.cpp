@@ -62,6 +62,11 @@ bool takes_host_tensors(const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// Kernels that compute what the backward pass will need only if an operand requires a gradient.
+bool looks_at_requires_grad(const std::string& name) {
+  return name == "aten::_sparse_mm_reduce_impl";
+}
+
 bool has_host_metadata(const at::Tensor& tensor) {
   return tensor.defined() && (tensor.is_nested() || tensor.is_sparse() || tensor.is_quantized());
 }
@@ -160,6 +165,13 @@ void call_on_host(const OperatorHandle& op, Stack* stack, Mode mode) {
       value = IValue(scope.host(value.toOptional<at::Device>()));
     } else if (!is_generator(argument)) {
       value = arguments.host(value, argument.type());
+    }
+  }
+  if (looks_at_requires_grad(schema.name())) {
+    for (size_t i = 0; i < count; ++i) {
+      if (originals[i].isTensor() && originals[i].toTensor().requires_grad()) {
+        (*stack)[begin + i].toTensor().set_requires_grad(true);
+      }
     }
   }
   // Generators come last: which default generator serves is known only once the tensors have been seen.
