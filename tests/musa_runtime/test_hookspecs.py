@@ -13,6 +13,7 @@ from musa_runtime import hookspecs
 
 pytestmark = pytest.mark.once
 
+
 README = Path(__file__).parents[2] / "packages" / "musa-runtime" / "README.md"
 
 # Version 1 of the contract. A hook that changes its arguments or goes away needs a new CONTRACT_VERSION.

@@ -6,11 +6,12 @@ import pytest
 
 from tests.harness.stub_runtime import StubRuntime
 
+pytestmark = pytest.mark.once
+
 HEADER = """
 from musa_runtime import initialization, load, errors, ops
 from musa_runtime._load import extension
 
-pytestmark = pytest.mark.once
 """
 
 

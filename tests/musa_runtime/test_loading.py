@@ -9,6 +9,7 @@ from tests.harness.stub_runtime import RUNTIME, StubRuntime
 
 pytestmark = pytest.mark.once
 
+
 OTHER_MINOR = "2.12.1"
 
 

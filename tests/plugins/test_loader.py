@@ -10,12 +10,13 @@ import pytest
 from tests.harness.subprocesses import run_code, run_python
 from tests.plugins.packs import write_pack
 
+pytestmark = pytest.mark.once
+
 HOOKIMPL = "from musa_runtime.hookspecs import hookimpl\n"
 
 GOOD = """
 from musa_runtime.hookspecs import hookimpl
 
-pytestmark = pytest.mark.once
 
 @hookimpl
 def musa_pack_info():

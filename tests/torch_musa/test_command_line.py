@@ -13,6 +13,7 @@ from tests.harness.subprocesses import run_python
 
 pytestmark = pytest.mark.once
 
+
 README = Path(__file__).parents[2] / "packages" / "torch-musa" / "README.md"
 NO_SDK = {"MUSA_HOME": "/nonexistent/musa"}
 

@@ -9,6 +9,8 @@ import pytest
 
 from tests.harness.subprocesses import run_code, run_python
 
+pytestmark = pytest.mark.once
+
 NO_SDK = "/nonexistent/musa"
 
 # Work that has nothing to do with musa, and that torch nevertheless routes through its accelerator.
@@ -17,7 +19,6 @@ import io, os, warnings
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-pytestmark = pytest.mark.once
 
 torch.manual_seed(7)
 first = torch.rand(3)

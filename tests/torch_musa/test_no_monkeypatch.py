@@ -10,12 +10,13 @@ import pytest
 
 from tests.harness.subprocesses import run_python
 
+pytestmark = pytest.mark.once
+
 SCRIPT = Path(__file__).with_name("attributes_of_torch.py")
 
 USE = """
 import torch, torch_musa
 
-pytestmark = pytest.mark.once
 x = torch.ones(4, device="musa", requires_grad=True)
 (x * torch.randn(4, device="musa")).sum().backward()
 torch.musa.synchronize(); torch.musa.memory_summary(); torch.musa.Event().record()
