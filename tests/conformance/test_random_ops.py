@@ -99,7 +99,8 @@ def _require_same_mean(expected: list[float], actual: list[float], device: str) 
     if distance > _STANDARD_ERRORS * standard_error + 1e-3:
         raise Mismatch(
             f"the mean over {len(expected)} draws is {left.mean():.4f} on the cpu and "
-            f"{right.mean():.4f} on {device}, {distance:.4f} apart at a standard error of {standard_error:.4f}"
+            f"{right.mean():.4f} on {device}: "
+            f"{distance:.4f} apart at a standard error of {standard_error:.4f}"
         )
 
 

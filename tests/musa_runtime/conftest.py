@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The device under test for the behavioural suites, and the leak check around each of their tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.harness import emulator as emulator_api
+from tests.harness import leaks, skips
+
+
+def _require_device() -> str:
+    from tests.harness.device import DEVICE, unavailable_reason
+
+    reason = unavailable_reason()
+    if reason:
+        pytest.fail(reason, pytrace=False)
+    return DEVICE
+
+
+@pytest.fixture
+def device() -> str:
+    """The type of the device under test. Its absence is a failure: there would be nothing tested."""
+    return _require_device()
+
+
+@pytest.fixture
+def musa():
+    """The module torch.musa, initialised, for promises that only the device itself can keep."""
+    if _require_device() == "cpu":
+        pytest.skip("MUSA_TEST_DEVICE=cpu debugs the harness; this test needs the device itself")
+    import torch
+
+    torch.musa.init()
+    return torch.musa
+
+
+@pytest.fixture
+def two_devices(musa):
+    """The module torch.musa with at least two devices behind it."""
+    if musa.device_count() < 2:
+        pytest.skip("needs two devices; the emulator makes them with MUSA_EMULATOR_DEVICES=2")
+    return musa
+
+
+@pytest.fixture
+def emulator(musa) -> Iterator[emulator_api.Emulator]:
+    """The emulator's C API; no fault outlives the test."""
+    emulator = emulator_api.emulator_or_skip()
+    emulator.clear_faults()
+    yield emulator
+    emulator.clear_faults()
+
+
+_PASSED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> pytest.TestReport:
+    report = yield
+    if report.when == "call":
+        item.stash[_PASSED] = report.passed
+    return report
+
+
+@pytest.fixture(autouse=True)
+def _no_leak(request: pytest.FixtureRequest) -> Iterator[None]:
+    # Leaks are those of a device that is in use: suites of the package's Python alone are not burdened.
+    if "device" in request.fixturenames or "musa" in request.fixturenames:
+        _require_device()
+        # A failed test's traceback still holds its tensors; one failure is enough.
+        with leaks.no_leak(unless=lambda: not request.node.stash.get(_PASSED, False)):
+            yield
+    else:
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _host_addressable(request: pytest.FixtureRequest) -> None:
+    if request.node.get_closest_marker("host_addressable"):
+        from tests.harness.device import host_can_address_device_memory
+
+        if not host_can_address_device_memory():
+            skips.skip_permanently("host-addressable")
