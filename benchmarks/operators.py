@@ -23,6 +23,7 @@ class Operator:
     shapes: tuple[tuple[int, ...], ...]
     run: Callable[..., torch.Tensor]
     bar: float = SMALL_BAR
+    large: bool = False
 
 
 SMALL = (
@@ -41,7 +42,9 @@ SMALL = (
 
 
 def large(elements: int) -> Operator:
-    return Operator(f"a + b on {elements:.1e} floats", ((elements,), (elements,)), torch.add, LARGE_BAR)
+    return Operator(
+        f"a + b on {elements:.1e} floats", ((elements,), (elements,)), torch.add, LARGE_BAR, large=True
+    )
 
 
 def check_same(name: str, value: torch.Tensor, expected: torch.Tensor) -> None:
@@ -62,10 +65,9 @@ def measure(operator: Operator, device: torch.device, baseline: torch.device, ef
     with torch.no_grad():
         check_same(operator.name, run(*here), run(*there))
         pair = interleaved(lambda: run(*here), device, lambda: run(*there), baseline, effort)
-    group = "large tensor" if operator.bar == LARGE_BAR else "small operator"
-    return Row(
-        group, operator.name, pair.value * 1e6, pair.baseline * 1e6, "µs", operator.bar, spread=pair.spread
-    )
+    group, scale, unit = ("large tensor", 1e3, "ms") if operator.large else ("small operator", 1e6, "µs")
+    times = (pair.value * scale, pair.baseline * scale)
+    return Row(group, operator.name, *times, unit, operator.bar, spread=pair.spread)
 
 
 def measure_small(device: torch.device, baseline: torch.device, effort: Effort) -> Iterator[Row]:

@@ -73,7 +73,7 @@ def table(rows: Sequence[Row], device: str, baseline: str) -> Table:
             result.add_section()
             group = row.group
         met = "[green]yes[/]" if row.met else "[red]no[/]"
-        times = (f"{row.value:.3g} {row.unit}", f"{row.baseline:.3g} {row.unit}")
+        times = (f"{row.value:.4g} {row.unit}", f"{row.baseline:.4g} {row.unit}")
         result.add_row(row.name, *times, *judgement(row), met)
     return result
 
