@@ -39,6 +39,7 @@ enum GateReason : uint32_t {
   kGateUnloading = 4,
   kGateFaults = 8,
   kGateDeviceLost = 16,
+  kGateNoDevice = 32, // none there, or the configuration was refused
   kGateHostFunction = 256,
 };
 MUSA_ENGINE extern std::atomic<uint32_t> gate;

@@ -50,6 +50,9 @@ void configure(Engine& state) {
   }
   create_devices(state);
   reserve_memory(state);
+  if (state.config.error != musaSuccess) {
+    gate.fetch_or(kGateNoDevice);
+  }
   if (state.config.strict) {
     install_fault_handler();
   }
@@ -105,7 +108,7 @@ musaError_t reset() {
   state.devices.clear();
   release_all_memory(state);
   lock.unlock();
-  gate.fetch_and(~uint32_t{kGateDeviceLost});
+  gate.fetch_and(~uint32_t{kGateDeviceLost | kGateNoDevice});
   thread_state() = ThreadState{};
   configure(state);
   return musaSuccess;

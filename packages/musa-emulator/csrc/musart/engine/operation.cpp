@@ -15,9 +15,6 @@
 namespace musa_emulator {
 namespace {
 
-// Below this, copying costs less than releasing and taking the lock again.
-constexpr size_t kBriefBytes = 8 << 10;
-
 template <class Element>
 void fill_rows(const FillOperation& fill) {
   for (size_t z = 0; z < fill.depth; ++z) {

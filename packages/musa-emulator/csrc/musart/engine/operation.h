@@ -100,6 +100,7 @@ using Operation = std::variant<
 // Runs everything but records, which the scheduler does under its lock. A failure loses the device.
 musaError_t execute(const Operation& operation);
 // Short enough to run while the engine lock is held, sparing a second locking round.
+inline constexpr size_t kBriefBytes = 8 << 10;
 bool is_brief(const Operation& operation);
 
 void copy_box(const CopyOperation& copy);

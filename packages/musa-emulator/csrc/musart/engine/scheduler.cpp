@@ -217,7 +217,9 @@ void add_implicit_fences(const Stream& stream, std::vector<Fence>& after) {
 void submit_locked(Stream& stream, Operation operation, std::vector<Fence> after, Lock& lock) {
   Engine& state = engine();
   add_implicit_fences(stream, after);
-  std::erase_if(after, [](const Fence& fence) { return fence.reached(); });
+  // A fence on the stream itself is kept by its order; it may even be the operation that is being submitted, where
+  // a graph waits for an event that it records.
+  std::erase_if(after, [&stream](const Fence& fence) { return fence.reached() || fence.stream == &stream; });
   const bool was_idle = stream.idle();
   stream.submitted.store(stream.submitted.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (stream.blocking()) {

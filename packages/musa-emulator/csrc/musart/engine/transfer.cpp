@@ -107,7 +107,7 @@ musaError_t check_copy(const CopyOperation& copy) {
       extent(copy.width, copy.height, copy.depth, copy.src_pitch, copy.src_slice), copy.kind);
 }
 
-musaError_t submit_copy(Stream& stream, CopyOperation copy, Host host) {
+musaError_t submit_copy(Stream& stream, CopyOperation&& copy, Host host) {
   if (host == Host::Waits) {
     if (const musaError_t status = forbid_unsafe_call(); status != musaSuccess) {
       return status;
@@ -118,6 +118,9 @@ musaError_t submit_copy(Stream& stream, CopyOperation copy, Host host) {
   }
   const size_t bytes = copy.width * copy.height * copy.depth;
   if (bytes == 0) {
+    return musaSuccess;
+  }
+  if (bytes <= kBriefBytes && run_now(stream, [&copy] { copy_box(copy); })) {
     return musaSuccess;
   }
   if (stream.capture.load(std::memory_order_relaxed) != nullptr) {
@@ -165,6 +168,10 @@ musaError_t submit_fill(Stream& stream, const FillOperation& fill, Host host) {
     return status;
   }
   if (fill.width == 0 || fill.height == 0 || fill.depth == 0) {
+    return musaSuccess;
+  }
+  if (fill.width * fill.element * fill.height * fill.depth <= kBriefBytes &&
+      run_now(stream, [&fill] { fill_box(fill); })) {
     return musaSuccess;
   }
   // As on the hardware, filling device memory does not make the host wait; filling host memory does.

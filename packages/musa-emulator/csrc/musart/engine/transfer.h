@@ -15,7 +15,7 @@ MUSA_ENGINE musaError_t box_copy(const musaMemcpy3DParms& parameters, CopyOperat
 MUSA_ENGINE musaMemcpy3DParms describe_copy(const CopyOperation& copy);
 // Checks pointers, bounds and direction.
 MUSA_ENGINE musaError_t check_copy(const CopyOperation& copy);
-MUSA_ENGINE musaError_t submit_copy(Stream& stream, CopyOperation copy, Host host);
+MUSA_ENGINE musaError_t submit_copy(Stream& stream, CopyOperation&& copy, Host host);
 
 MUSA_ENGINE musaError_t check_fill(const FillOperation& fill);
 MUSA_ENGINE musaError_t submit_fill(Stream& stream, const FillOperation& fill, Host host);
