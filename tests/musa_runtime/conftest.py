@@ -74,6 +74,8 @@ def _no_leak(request: pytest.FixtureRequest) -> Iterator[None]:
         # A failed test's traceback still holds its tensors; one failure is enough.
         with leaks.no_leak(unless=lambda: not request.node.stash.get(_PASSED, False)):
             yield
+            # pytest would hold the values of the test's fixtures until after this.
+            request.node.funcargs.clear()
     else:
         yield
 
