@@ -28,6 +28,9 @@ def _activate():
     _compat.rename_privateuse1()
     _expose(register=True)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+    from . import engine_threads
+
+    engine_threads.register()
 
 
 def _expose(register):
