@@ -109,10 +109,13 @@ def test_each_variant_builds_in_its_own_folder_with_its_flags():
     assert "--config-settings=cmake.build-type=Debug" in packages.Options(debug=True).config_settings()
 
 
-def test_a_sanitized_build_preloads_the_sanitizer():
+def test_a_sanitized_build_preloads_the_sanitizer_first():
     assert packages.Options().run_environment() == {}
-    preload = packages.Options(sanitizer="address").run_environment()["LD_PRELOAD"]
-    assert Path(preload).name == "libasan.so"
+    for sanitizer, library in (("address", "libasan.so"), ("thread", "libtsan.so")):
+        preload = packages.Options(sanitizer=sanitizer).run_environment()["LD_PRELOAD"].split(":")
+        assert [Path(path).name for path in preload] == [library, "libstdc++.so"]
+    with pytest.raises(WorkspaceError, match=r"no libnone\.so"):
+        packages.compiler_library("libnone.so")
 
 
 class Installer:

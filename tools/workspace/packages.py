@@ -58,21 +58,27 @@ class Options:
         """What a Python process needs to load libraries built with these options."""
         if not self.sanitizer:
             return {}
-        runtime = {"address": "libasan.so", "thread": "libtsan.so"}[self.sanitizer]
-        compiler = os.environ.get("CXX", "g++").split()
-        path = subprocess.run(
-            [*compiler, f"-print-file-name={runtime}"], capture_output=True, text=True, check=True
-        )
-        if not os.path.isabs(path.stdout.strip()):
-            raise WorkspaceError(
-                f"{compiler[0]} has no {runtime}, which the {self.sanitizer} sanitizer needs"
-            )
+        sanitizer = {"address": "libasan.so", "thread": "libtsan.so"}[self.sanitizer]
+        # libstdc++ too: a sanitizer that starts before it finds no __cxa_throw and aborts at the first exception.
+        preload = [compiler_library(sanitizer), compiler_library("libstdc++.so")]
         return {
-            "LD_PRELOAD": path.stdout.strip(),
+            "LD_PRELOAD": ":".join(preload),
             # Python and torch keep memory until the process ends; the C++ tests look for leaks instead.
             "ASAN_OPTIONS": "detect_leaks=0",
             "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
         }
+
+
+def compiler_library(name: str) -> str:
+    """Path of a library that comes with the compiler."""
+    compiler = os.environ.get("CXX", "g++").split()
+    found = subprocess.run(
+        [*compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True
+    )
+    path = found.stdout.strip()
+    if not os.path.isabs(path):
+        raise WorkspaceError(f"{compiler[0]} has no {name}, which the sanitizers need")
+    return path
 
 
 def parse_package_list(text: str) -> list[str]:
