@@ -59,7 +59,7 @@ class Options:
         if not self.sanitizer:
             return {}
         sanitizer = {"address": "libasan.so", "thread": "libtsan.so"}[self.sanitizer]
-        # libstdc++ too: a sanitizer that starts without it has no __cxa_throw and aborts at the first exception.
+        # libstdc++ too: started without it, a sanitizer has no __cxa_throw and aborts at the first exception.
         preload = [compiler_library(sanitizer), compiler_library("libstdc++.so")]
         return {
             "LD_PRELOAD": ":".join(preload),
