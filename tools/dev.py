@@ -9,7 +9,7 @@ import fcntl
 import json
 import os
 import shutil
-import subprocess
+import signal
 import sys
 import time
 from pathlib import Path
@@ -19,7 +19,7 @@ if sys.version_info < (3, 10):  # noqa: UP036 - whoever runs this with an older 
         f"Python 3.10 or newer is needed, this is {sys.version.split()[0]}: run dev.py with a newer python3"
     )
 
-from workspace import ROOT, WorkspaceError, legs, packages, prerequisites, tree_lint, wheel_check
+from workspace import ROOT, WorkspaceError, legs, packages, prerequisites, progress, tree_lint, wheel_check
 
 DEMO_ACCURACY = 0.97
 
@@ -60,7 +60,8 @@ def set_up(arguments: argparse.Namespace, required=prerequisites.BUILD) -> float
 
 def run_python(arguments: argparse.Namespace, *command: str) -> int:
     env = {**os.environ, **options_of(arguments).run_environment()}
-    return subprocess.run([packages.PYTHON, *command], cwd=ROOT, env=env).returncode
+    with progress.process_group([packages.PYTHON, *command], cwd=ROOT, env=env) as process:
+        return process.wait()
 
 
 def setup(arguments: argparse.Namespace) -> int:
@@ -215,4 +216,6 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    # A terminated run leaves by the same road as an interrupted one, which ends what it started.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main(sys.argv[1:]))

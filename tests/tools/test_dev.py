@@ -9,6 +9,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+import psutil
 import pytest
 
 import dev
@@ -183,6 +184,23 @@ def test_a_step_logs_its_output_and_its_errors(tmp_path):
     script = "import sys; print('out'); print('err', file=sys.stderr)"
     assert progress.run_logged("step", [sys.executable, "-c", script], log) >= 0
     assert {"out", "err"} <= set(log.read_text().splitlines())
+
+
+def test_an_interrupted_step_ends_its_descendants_too(tmp_path, monkeypatch):
+    script = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)'])"
+    started = []
+
+    def interrupt(line, detail):
+        children = psutil.Process().children(recursive=True)
+        if len(children) == 2:
+            started.extend(children)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(progress.LiveLine, "update", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        progress.run_logged("step", [sys.executable, "-c", script], tmp_path / "step.log")
+    _, alive = psutil.wait_procs(started, timeout=10)
+    assert len(started) == 2 and not alive
 
 
 def test_the_live_line_is_redrawn_on_a_terminal_and_sparse_elsewhere():

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from . import ROOT
+from .progress import process_group
 
 LEG_LIMIT_S = 45 * 60
 NO_TEST_RAN = 5  # pytest's exit status
@@ -92,13 +93,11 @@ def run_leg(leg: Leg, python: Path, env: dict[str, str], reports: Path) -> Resul
     settings = " ".join(f"{key}={value}" for key, value in leg.env.items()) or "default settings"
     print(f"\n== {leg.name}: {settings}: pytest {' '.join(leg.arguments)}", flush=True)
     command = [str(python), "-m", "pytest", f"--junitxml={report}", *leg.arguments]
-    process = subprocess.Popen(command, cwd=ROOT, env={**WAIT_POLICY, **os.environ, **env, **leg.env})
     try:
-        status = process.wait(timeout=LEG_LIMIT_S)
+        with process_group(command, cwd=ROOT, env={**WAIT_POLICY, **os.environ, **env, **leg.env}) as process:
+            status = process.wait(timeout=LEG_LIMIT_S)
     except subprocess.TimeoutExpired:
         # Past this a test hangs below Python, where pytest's own time limit cannot reach it.
-        process.kill()
-        process.wait()
         return Result(leg, failed=1, note=f"stopped after {LEG_LIMIT_S // 60} minutes")
     return tally(leg, report, status)
 

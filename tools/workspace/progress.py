@@ -2,11 +2,14 @@
 # Copyright (c) torch_musa contributors
 """Run a long command with one live line on the screen and its whole output in a log."""
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from . import WorkspaceError
@@ -57,6 +60,27 @@ class LiveLine:
         print(f"{start}{self.title} {outcome} ({self.elapsed:.1f} s)", file=self.stream, flush=True)
 
 
+@contextlib.contextmanager
+def process_group(command: Sequence[str], **popen) -> Iterator[subprocess.Popen]:
+    """A process whose descendants end with it when the body is left early; pip leaves its compilers running.
+
+    On a terminal whose input the process shares, it stays in the terminal's group instead: a debugger needs that
+    to read, and Ctrl-C reaches all of it anyway.
+    """
+    apart = "stdin" in popen or not sys.stdin.isatty()
+    process = subprocess.Popen(command, start_new_session=apart, **popen)
+    try:
+        yield process
+    except BaseException:
+        # Interrupted first, so that pytest still prints what it has and pip removes its temporary files.
+        for number, grace in ((signal.SIGINT, 5), (signal.SIGKILL, None)):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, number) if apart else process.send_signal(number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(grace)
+        raise
+
+
 def run_logged(
     title: str, command: list[str], log: Path, env: dict[str, str] | None = None, cwd=None
 ) -> float:
@@ -69,20 +93,15 @@ def run_logged(
     with log.open("w") as output:
         output.write(f"$ {' '.join(map(str, command))}\n")
         output.flush()
-        process = subprocess.Popen(
+        with process_group(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=env, cwd=cwd
-        )
-        try:
+        ) as process:
             while True:
                 try:
                     status = process.wait(timeout=0.25)
                     break
                 except subprocess.TimeoutExpired:
                     live.update(last_line(log))
-        except BaseException:
-            process.terminate()
-            process.wait()
-            raise
     if status != 0:
         live.finish("failed")
         raise WorkspaceError(
