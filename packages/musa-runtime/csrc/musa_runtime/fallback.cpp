@@ -62,6 +62,11 @@ bool takes_host_tensors(const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// The running statistics that batch norm updates without its schema saying so.
+bool writes_unannotated(const std::string& name, const std::string& argument) {
+  return name == "aten::native_batch_norm" && (argument == "running_mean" || argument == "running_var");
+}
+
 // Kernels that compute what the backward pass will need only if an operand requires a gradient.
 bool looks_at_requires_grad(const std::string& name) {
   return name == "aten::_sparse_mm_reduce_impl";
@@ -158,10 +163,13 @@ void call_on_host(const OperatorHandle& op, Stack* stack, Mode mode) {
   if (takes_host_tensors(schema.name()) || host_metadata) {
     scope.allow_cpu();
   }
+  bool to_host = false;
   for (size_t i = 0; i < count; ++i) {
     const c10::Argument& argument = schema.arguments()[i];
     IValue& value = (*stack)[begin + i];
     if (is_device(argument)) {
+      // An explicit host device (copying a nested tensor to the CPU): results are the host's.
+      to_host = to_host || (value.isDevice() && value.toDevice().is_cpu());
       value = IValue(scope.host(value.toOptional<at::Device>()));
     } else if (!is_generator(argument)) {
       value = arguments.host(value, argument.type());
@@ -190,12 +198,16 @@ void call_on_host(const OperatorHandle& op, Stack* stack, Mode mode) {
       scope.keep_host_allocations();
     }
   }
+  if (to_host) {
+    scope.keep_host_allocations();
+  }
   scope.enter();
   op.callBoxed(stack);
 
   for (size_t i = 0; i < count; ++i) {
     const c10::AliasInfo* alias = schema.arguments()[i].alias_info();
-    if (alias == nullptr || !alias->isWrite()) {
+    const bool annotated = alias != nullptr && alias->isWrite();
+    if (!annotated && !writes_unannotated(schema.name(), schema.arguments()[i].name())) {
       continue;
     }
     if (originals[i].isTensor()) {
@@ -225,6 +237,8 @@ void call_on_host(const OperatorHandle& op, Stack* stack, Mode mode) {
           value = originals[i];
         }
       }
+    } else if (to_host) {
+      continue;
     } else if (value.isTensor()) {
       value = IValue(scope.device(std::move(value).toTensor()));
     } else if (value.isTensorList()) {

@@ -89,14 +89,6 @@ Tensor read_span(const Tensor& tensor) {
   return host;
 }
 
-void write_span(const Tensor& tensor, const Tensor& host) {
-  if (tensor.numel() != 0) {
-    memcpy_on_current_stream(
-        tensor.mutable_data_ptr(), host.const_data_ptr(), span_bytes(tensor), musaMemcpyHostToDevice, tensor.device());
-    synchronize_current_stream(tensor.device());
-  }
-}
-
 // Bytes must be converted or rearranged: torch's own copy kernel, on aliases or on host copies of the spans.
 void convert_and_copy(const Tensor& dst, const Tensor& src) {
   HostScope scope;
@@ -179,6 +171,25 @@ Scalar _local_scalar_dense(const Tensor& self) {
   return at::cpu::_local_scalar_dense(host);
 }
 
+// Between quantized tensors, or into one from floats: the host forms know their quantizers.
+Tensor& copy_quantized_(Tensor& self, const Tensor& src, bool non_blocking) {
+  HostScope scope;
+  scope.allow_cpu();
+  const Tensor host_self = scope.host(self);
+  const Tensor host_src = scope.host(src);
+  if (self.is_cpu()) {
+    scope.keep_host_allocations();
+  }
+  scope.enter();
+  host_self.copy_(host_src, non_blocking);
+  scope.write_back(self, host_self);
+  return self;
+}
+
+TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, m) {
+  m.impl("copy_", TORCH_FN(copy_quantized_));
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("copy_", TORCH_FN(copy_));
   m.impl("_copy_from", TORCH_FN(copy_from));
@@ -187,6 +198,14 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 }
 
 } // namespace
+
+void write_span(const Tensor& tensor, const Tensor& host) {
+  if (tensor.numel() != 0) {
+    memcpy_on_current_stream(
+        tensor.mutable_data_ptr(), host.const_data_ptr(), span_bytes(tensor), musaMemcpyHostToDevice, tensor.device());
+    synchronize_current_stream(tensor.device());
+  }
+}
 
 Tensor to_cpu(const Tensor& source) {
   return read_span(source);

@@ -7,9 +7,13 @@
 
 namespace at::musa {
 
-// Strided tensors only. Each keeps strides where the source is dense and does not overlap itself.
+// Strided tensors only. to_cpu keeps the strides of any view; to_musa those of a dense tensor.
 C10_MUSA_API Tensor to_cpu(const Tensor& source);
 C10_MUSA_API Tensor to_musa(const Tensor& source, Device device);
+
+// Sends a host tensor of the same sizes and strides (as to_cpu makes it) back over the tensor's span, gaps included. Right
+// for any view, also one whose elements share memory.
+C10_MUSA_API void write_span(const Tensor& tensor, const Tensor& host);
 
 // dst.copy_(src) between any two strided tensors of which at least one is on a musa device: dtypes, strides, conj and
 // neg bits may differ, sizes must be equal. non_blocking: return while a copy between the device and pinned host memory

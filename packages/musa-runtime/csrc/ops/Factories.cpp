@@ -94,6 +94,12 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("view_as_complex", TORCH_FN(at::native::view_as_complex));
 }
 
+// Without rules of its own an operator runs under autocast as it would outside; torch has no such default for renamed
+// backends and would refuse every operator. The rules come with the amp pack.
+TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) {
+  m.fallback(torch::CppFunction::makeFallthrough());
+}
+
 // Asked of any pair of which one is sparse; the answer is torch's own.
 TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
   m.impl("_has_compatible_shallow_copy_type", TORCH_FN(has_compatible_shallow_copy_type));

@@ -129,6 +129,9 @@ void bind_stream(py::module_& m) {
     c10::musa::set_device(stream.device_index());
     c10::musa::setCurrentMUSAStream(stream);
   });
+  m.def("stream_priority", [](int64_t id, int device) {
+    return MUSAStream::unpack3(id, static_cast<DeviceIndex>(device), c10::DeviceType::PrivateUse1).priority();
+  });
   m.def("stream_priority_range", [] { return MUSAStream::priority_range(); });
   m.def("stream_native_handle", [](int64_t id, int device) {
     return reinterpret_cast<uintptr_t>(

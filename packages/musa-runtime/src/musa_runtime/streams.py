@@ -34,6 +34,11 @@ class Stream(torch.Stream):
         return extension().stream_priority_range()
 
     @property
+    def priority(self):
+        """Priority of this stream; a lower number runs first."""
+        return extension().stream_priority(self.stream_id, self.device_index)
+
+    @property
     def musa_stream(self):
         """The SDK's `musaStream_t`, as an int."""
         return extension().stream_native_handle(self.stream_id, self.device_index)

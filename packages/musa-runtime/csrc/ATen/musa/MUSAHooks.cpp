@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 #include <ATen/musa/MUSAHooks.h>
 
+#include <ATen/Context.h>
 #include <ATen/core/CachingHostAllocator.h>
 #include <ATen/musa/MUSAGeneratorImpl.h>
 #include <ATen/musa/PinnedMemoryAllocator.h>
@@ -86,6 +87,8 @@ const Generator& MUSAHooks::getDefaultGenerator(DeviceIndex device) const {
 }
 
 Generator MUSAHooks::getNewGenerator(DeviceIndex device) const {
+  // A generator may be a program's first musa object; operators that draw from it must find their kernels.
+  at::globalContext().lazyInitDevice(c10::DeviceType::PrivateUse1);
   return at::musa::detail::createMUSAGenerator(device);
 }
 
