@@ -62,10 +62,10 @@ class LiveLine:
 
 @contextlib.contextmanager
 def process_group(command: Sequence[str], **popen) -> Iterator[subprocess.Popen]:
-    """A process whose descendants end with it when the body is left early; pip leaves its compilers running.
+    """A process whose descendants end when the body is left early; pip alone leaves its compilers running.
 
-    On a terminal whose input the process shares, it stays in the terminal's group instead: a debugger needs that
-    to read, and Ctrl-C reaches all of it anyway.
+    On a terminal whose input the process shares, it stays in the terminal's group instead: a debugger needs
+    that to read, and Ctrl-C reaches all of it anyway.
     """
     apart = "stdin" in popen or not sys.stdin.isatty()
     process = subprocess.Popen(command, start_new_session=apart, **popen)
