@@ -396,14 +396,10 @@ void HostScope::write_back_slow(const at::Tensor& original, const at::Tensor& ho
     return;
   }
   copied_bytes_ += host.numel() * host.itemsize();
-  if (original.sizes() == host.sizes() && original.strides() == host.strides()) {
-    at::musa::write_span(original, host);
-    return;
+  if (original.sizes() != host.sizes() || original.strides() != host.strides()) {
+    at::musa::restride(original, host.sizes(), host.strides());
   }
-  if (original.sizes() != host.sizes()) {
-    at::musa::resize_dense(original, host.sizes());
-  }
-  at::musa::copy_dense(original, host, /*non_blocking=*/false);
+  at::musa::write_span(original, host);
 }
 
 } // namespace musa_runtime

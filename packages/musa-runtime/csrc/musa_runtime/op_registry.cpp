@@ -64,7 +64,9 @@ struct OpRegistry::State {
 
   void install_op(const std::string& op);
   void install_all();
-  void check_providers(const OpPolicy& candidate_policy) const;
+  void check_providers(const OpPolicy& wanted) const;
+  // Why a policy cannot choose this operator's provider; empty where it can.
+  std::string why_fixed(const std::string& op) const;
   std::string joined_providers() const;
   OpInfo describe(const c10::OperatorHandle& handle) const;
 };
@@ -110,7 +112,7 @@ void OpRegistry::State::install_op(const std::string& op) {
   }
   // Unregister before registering: the dispatcher warns when a kernel is overwritten.
   installed.erase(op);
-  if (next.chain.empty() && !ranking.pinned) {
+  if (next.chain.empty() && !ranking.pinned && found == candidates.end()) {
     return; // the backend fallback, or a composite kernel of torch, serves it
   }
   c10::KernelFunction kernel = last;
@@ -144,6 +146,26 @@ void OpRegistry::State::install_all() {
   }
 }
 
+std::string OpRegistry::State::why_fixed(const std::string& op) const {
+  const auto handle = c10::Dispatcher::singleton().findSchema(parse_name(op));
+  if (!handle.has_value()) {
+    return "this torch has no such operator";
+  }
+  if (candidates.count(op) != 0 || installed.count(op) != 0) {
+    return "";
+  }
+  if (handle->hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1)) {
+    return "it is part of the runtime (allocation, views, copies), which the providers themselves are built on";
+  }
+  const bool composed = handle->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) ||
+      handle->hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd) ||
+      handle->hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional);
+  if (composed && !handle->hasKernelForDispatchKey(c10::DispatchKey::CPU)) {
+    return "torch composes it from other operators; pin those";
+  }
+  return "";
+}
+
 std::string OpRegistry::State::joined_providers() const {
   std::string text;
   for (const std::string& name : known_providers) {
@@ -163,6 +185,12 @@ void OpRegistry::State::check_providers(const OpPolicy& wanted) const {
         provider != "native" || c10::musa::host_addressable(),
         "Provider 'native' in '", where, "' runs torch's CPU kernels on device memory in place, which needs a device "
         "whose memory the host can address; this one has discrete memory.\nCure: use 'cpu' (with copies) instead.");
+  }
+  for (const std::string& op : wanted.pinned_ops()) {
+    const std::string reason = why_fixed(op);
+    TORCH_CHECK_VALUE(
+        reason.empty(), "The provider of '", op, "' cannot be chosen: ", reason,
+        ".\nCure: python -m torch_musa ops PATTERN lists the operators and who serves them.");
   }
 }
 
@@ -233,6 +261,12 @@ void OpRegistry::prefer(const std::string& pattern, const std::vector<std::strin
       "'. Write it as 'aten::add.Tensor'; '*' stands for any text. Cure: python -m torch_musa ops '", pattern, "*'");
   std::lock_guard<std::mutex> lock(state_.mutex);
   OpPolicy wanted = state_.policy;
+  if (pattern.find('*') != std::string::npos) {
+    ops.erase(
+        std::remove_if(
+            ops.begin(), ops.end(), [this](const std::string& op) { return !state_.why_fixed(op).empty(); }),
+        ops.end());
+  }
   for (const std::string& op : ops) {
     wanted.pin(op, providers);
   }

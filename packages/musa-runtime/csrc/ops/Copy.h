@@ -20,8 +20,8 @@ C10_MUSA_API void write_span(const Tensor& tensor, const Tensor& host);
 // is still under way on the current stream.
 C10_MUSA_API void copy_dense(const Tensor& dst, const Tensor& src, bool non_blocking);
 
-// Like Tensor.resize_ for a contiguous result: storage grows on its device, and never shrinks.
-C10_MUSA_API void resize_dense(const Tensor& tensor, IntArrayRef size);
+// Gives the tensor another shape at its storage offset; its storage grows on its device where needed, and never shrinks.
+C10_MUSA_API void restride(const Tensor& tensor, IntArrayRef size, IntArrayRef stride);
 
 // Grows or shrinks a storage to nbytes on its device, keeping the common prefix of its bytes.
 C10_MUSA_API void resize_storage(c10::StorageImpl* storage, size_t nbytes);

@@ -49,10 +49,14 @@ const Tensor& resize_(const Tensor& self, SymIntArrayRef symbolic_size, std::opt
       !self.requires_grad() || !GradMode::is_enabled() || self.sizes() == size,
       "cannot resize variables that require grad");
   const size_t before = self.storage().nbytes();
-  resize_dense(self, size);
+  c10::TensorImpl* impl = self.unsafeGetTensorImpl();
+  if (impl->sizes() != size) {
+    impl->set_sizes_contiguous(size);
+    ensure_storage(impl);
+  }
   if (format.has_value()) {
     TORCH_CHECK(*format != MemoryFormat::Preserve, "Unsupported memory format ", *format);
-    self.unsafeGetTensorImpl()->empty_tensor_restride(*format);
+    impl->empty_tensor_restride(*format);
   }
   if (C10_UNLIKELY(
           at::globalContext().deterministicAlgorithms() && at::globalContext().deterministicFillUninitializedMemory())) {
@@ -108,12 +112,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 
 } // namespace
 
-void resize_dense(const Tensor& tensor, IntArrayRef size) {
+void restride(const Tensor& tensor, IntArrayRef size, IntArrayRef stride) {
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
-  if (impl->sizes() != size) {
-    impl->set_sizes_contiguous(size);
-    ensure_storage(impl);
-  }
+  impl->set_sizes_and_strides(size, stride);
+  ensure_storage(impl);
 }
 
 } // namespace at::musa
