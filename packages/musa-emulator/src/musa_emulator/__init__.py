@@ -11,10 +11,10 @@ __all__ = ["home"]
 
 
 def home() -> pathlib.Path:
-    """Return the directory that serves as ``MUSA_HOME``: it holds ``include``, ``lib``, ``bin`` and ``version.json``.
+    """Return the directory that serves as ``MUSA_HOME``, with ``include``, ``lib``, ``bin`` and ``version.json``.
 
     Raises:
-        RuntimeError: the package is present as sources only, without the libraries that installing it builds.
+        RuntimeError: the package is present as sources only, without the libraries that installing builds.
     """
     candidates = [pathlib.Path(__file__).parent / "sdk"]
     # In an editable install this file stays among the sources, while what CMake built is in site-packages.
@@ -29,6 +29,6 @@ def home() -> pathlib.Path:
             return candidate
     looked = ", ".join(str(candidate) for candidate in candidates)
     raise RuntimeError(
-        f"musa_emulator has no libmusart.so (looked in {looked}). Likely cause: the package is on the path but was "
-        "not installed. Install it with: python3 tools/dev.py setup"
+        f"musa_emulator has no libmusart.so (looked in {looked}). Likely cause: the package is on the path "
+        "but was not installed. Install it with: python3 tools/dev.py setup"
     )

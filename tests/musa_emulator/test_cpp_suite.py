@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The C++ tests in cpp/, in every execution mode: of the installed SDK, and of one built under sanitizers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.musa_emulator import sdk
+
+pytestmark = pytest.mark.once
+
+SOURCE = Path(__file__).parent / "cpp"
+BUILDS = {"plain": "", "address": "address,undefined", "thread": "thread"}
+MODES = ("inline", "async", "lazy")
+
+
+def tool(name: str) -> str:
+    """A build tool of this environment, else of the system."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    found = shutil.which(name, path=path)
+    assert found, f"{name} was not found. Run: python3 tools/dev.py setup"
+    return found
+
+
+@cache
+def build(kind: str) -> Path:
+    """The build folder of one kind, up to date. Outputs of a failed step are in the assertion."""
+    folder = sdk.ROOT / "build" / "emulator-tests" / kind
+    configure = [tool("cmake"), "-S", str(SOURCE), "-B", str(folder), "-G", "Ninja"]
+    configure += [f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}", f"-DSANITIZE={BUILDS[kind]}"]
+    configure += [f"-DMUSA_HOME={'' if BUILDS[kind] else sdk.HOME}"]
+    for command in (configure, [tool("cmake"), "--build", str(folder)]):
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-8000:]}\n{done.stderr[-4000:]}"
+    return folder
+
+
+def run(program: Path, *arguments: str, mode: str) -> subprocess.CompletedProcess[str]:
+    environment = sdk.clean_environment(MUSA_EMULATOR_MODE=mode, UBSAN_OPTIONS="print_stacktrace=1")
+    return subprocess.run(
+        [str(program), *arguments], env=environment, capture_output=True, text=True, timeout=300
+    )
+
+
+@pytest.mark.parametrize("kind", BUILDS)
+@pytest.mark.parametrize("mode", MODES)
+def test_suite_passes(kind: str, mode: str) -> None:
+    done = run(build(kind) / "emulator_tests", "--gtest_brief=1", mode=mode)
+    assert done.returncode == 0, f"{done.stdout[-8000:]}\n{done.stderr[-8000:]}"
+    assert "PASSED" in done.stdout
+
+
+def test_address_sanitizer_watches_the_emulators_copies() -> None:
+    program = build("address") / "known_bad"
+    assert run(program, "host-copy", mode="inline").returncode == 0
+    bad = run(program, "host-overrun", mode="inline")
+    assert bad.returncode != 0
+    assert "heap-buffer-overflow" in bad.stderr
+
+
+def test_thread_sanitizer_reports_streams_without_an_event_between_them() -> None:
+    program = build("thread") / "known_bad"
+    assert run(program, "ordered-streams", mode="async").returncode == 0
+    bad = run(program, "unordered-streams", mode="async")
+    assert bad.returncode != 0
+    assert "data race" in bad.stderr
+
+
+def test_missing_googletest_is_named(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [tool("cmake"), "-S", str(SOURCE), "-B", str(tmp_path), "-G", "Ninja"]
+        + [f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}", "-DCMAKE_DISABLE_FIND_PACKAGE_GTest=ON"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode != 0
+    assert "apt-get install -y libgtest-dev" in " ".join(done.stderr.split())

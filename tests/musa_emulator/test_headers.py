@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The public headers: plain C and C++, complete, and in agreement with what the libraries export."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.musa_emulator import sdk
+
+pytestmark = pytest.mark.once
+
+INCLUDE = sdk.HOME / "include"
+HEADERS = sorted(path.name for path in INCLUDE.glob("*.h"))
+CXX = os.environ.get("CXX", "g++").split()
+WARNINGS = ["-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only"]
+C99 = [*CXX, "-x", "c", "-std=c99", *WARNINGS]
+DIALECTS = {"c99": C99, "c++17": [*CXX, "-std=c++17", *WARNINGS], "c++20": [*CXX, "-std=c++20", *WARNINGS]}
+
+# SDK 4.x does not publish these, and callers define functions of the same names in their own namespaces: a
+# global declaration would make those callers' unqualified calls ambiguous.
+UNPUBLISHED = (
+    "musaThreadExchangeStreamCaptureMode",
+    "musaStreamGetCaptureInfo",
+    "musaMemPoolTrimTo",
+    "musaMallocAsync",
+    "musaFreeAsync",
+    "musaDeviceGetDefaultMemPool",
+    "musaMemPoolGetAttribute",
+    "musaMemPoolSetAttribute",
+)
+
+
+def compile_text(command: list[str], text: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    source = folder / "use.c"
+    source.write_text(text)
+    return subprocess.run([*command, f"-I{INCLUDE}", str(source)], capture_output=True, text=True)
+
+
+def declared_functions(header: str) -> list[str]:
+    text = (INCLUDE / header).read_text()
+    return re.findall(r"MUSA_PUBLIC\s+(?:const\s+)?\w+\*?\s+(\w+)\(", text)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("header", HEADERS)
+def test_each_header_compiles_alone(header: str, dialect: str, tmp_path: Path) -> None:
+    done = compile_text(DIALECTS[dialect], f"#include <{header}>\nint main(void) {{ return 0; }}\n", tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_header_that_is_not_c_would_be_noticed(tmp_path: Path) -> None:
+    done = compile_text(C99, "#include <musa_runtime.h>\nmusaError_t f(int& x);\n", tmp_path)
+    assert done.returncode != 0
+
+
+def test_types_are_usable_as_the_callers_use_them(tmp_path: Path) -> None:
+    program = """
+        #include <musa.h>
+        #include <musa_runtime.h>
+        namespace caller {
+        // Same name as an SDK function of later versions, found by argument-dependent lookup too.
+        int musaThreadExchangeStreamCaptureMode(enum musaStreamCaptureMode*) { return 0; }
+        int call() {
+          enum musaStreamCaptureMode mode = musaStreamCaptureModeRelaxed;
+          return musaThreadExchangeStreamCaptureMode(&mode);
+        }
+        }
+        enum musaError status = musaErrorInvalidValue;
+        enum musaMemcpyKind kind = musaMemcpyDefault;
+        enum musaDeviceAttr attribute = musaDevAttrWarpSize;
+        enum musaMemPoolAttr pool = musaMemPoolAttrReleaseThreshold;
+        musaMemPool_t handle = nullptr;
+        MUstream driver_stream = static_cast<musaStream_t>(nullptr);
+        MUevent driver_event = static_cast<musaEvent_t>(nullptr);
+        size_t musaDeviceProp::*member = &musaDeviceProp::totalGlobalMem;
+        musaDeviceProp properties{};
+        MUdeviceptr address = MUdeviceptr{1} + 1;
+        __host__ __device__ int f() { return 0; }
+        musaError_t g(musaGraphExec_t* exec, musaGraph_t graph, musaEvent_t event, float** p) {
+          musaGraphInstantiate(exec, graph, nullptr, nullptr, 0);
+          musaGraphInstantiate(exec, graph, 0ULL);
+          musaGraphInstantiate(exec, graph);
+          musaEventRecord(event);
+          musaStreamWaitEvent(nullptr, event);
+          musaMallocManaged(p, 4);
+          musaMallocHost(p, 4);
+          musaMemsetAsync(*p, 0, 4);
+          return musaMalloc(p, 4);
+        }
+    """
+    done = compile_text(DIALECTS["c++17"], program, tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("header", ["musa_runtime_api.h", "musa.h", "musa_emulator.h", "musa_profiler_api.h"])
+def test_every_declared_function_is_exported(header: str) -> None:
+    functions = declared_functions(header)
+    assert functions, f"no declaration was recognised in {header}"
+    library = ctypes.CDLL(str(sdk.HOME / "lib" / ("libmusa.so" if header == "musa.h" else "libmusart.so")))
+    missing = [name for name in functions if not hasattr(library, name)]
+    assert missing == []
+
+
+def test_declarations_are_recognised() -> None:
+    functions = declared_functions("musa_runtime_api.h")
+    assert {"musaMalloc", "musaGetErrorString", "musaStreamGetCaptureInfo_v2"} <= set(functions)
+    assert len(functions) > 140
+
+
+def test_unpublished_functions_are_neither_declared_nor_exported() -> None:
+    library = ctypes.CDLL(str(sdk.HOME / "lib" / "libmusart.so"))
+    text = "".join(re.sub(r"//.*", "", (INCLUDE / header).read_text()) for header in HEADERS)
+    for name in UNPUBLISHED:
+        assert not re.search(rf"\b{name}\b", text), name
+        assert not hasattr(library, name), name
+
+
+def test_versions_agree() -> None:
+    macro = re.search(r"#define MUSA_VERSION (\d+)", (INCLUDE / "musa.h").read_text())
+    runtime = re.search(r"#define MUSART_VERSION (\d+)", (INCLUDE / "musa_runtime_api.h").read_text())
+    assert macro and runtime and macro.group(1) == runtime.group(1) == "40301"
