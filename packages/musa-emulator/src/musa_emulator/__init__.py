@@ -11,7 +11,7 @@ __all__ = ["home"]
 
 
 def home() -> pathlib.Path:
-    """Return the directory that serves as ``MUSA_HOME``, with ``include``, ``lib``, ``bin`` and ``version.json``.
+    """Return the directory that serves as ``MUSA_HOME``, with ``include``, ``lib`` and ``bin``.
 
     Raises:
         RuntimeError: the package is present as sources only, without the libraries that installing builds.

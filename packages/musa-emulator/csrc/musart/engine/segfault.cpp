@@ -4,6 +4,7 @@
 
 #include <setjmp.h>
 #include <signal.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -51,6 +52,9 @@ void on_fault(int signal, siginfo_t* info, void* context) {
         text, sizeof text, "musa-emulator: kernel %s made an illegal memory access at address %p%s%s\n",
         running_kernel != nullptr ? running_kernel : "(unnamed)", info->si_addr, ours ? ": " : "", ours ? where : "");
     say(text);
+    // The jump leaves the handler without a return, so the mask from before the fault is put back here; saving it
+    // at every launch instead would cost a system call each.
+    pthread_sigmask(SIG_SETMASK, &static_cast<const ucontext_t*>(context)->uc_sigmask, nullptr);
     siglongjmp(*recovery, 1);
   }
   if (ours) {
@@ -87,7 +91,6 @@ musaError_t run_guarded(Launch& launch) {
   sigjmp_buf* const outer = recovery;
   const char* const outer_kernel = running_kernel;
   musaError_t status = musaErrorIllegalAddress;
-  // The mask need not be saved: the handler runs with SA_NODEFER.
   if (sigsetjmp(here, 0) == 0) {
     recovery = &here;
     running_kernel = launch.name();
