@@ -3,6 +3,7 @@
 #include <musa_runtime/fallback.h>
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/SparseCsrTensorUtils.h>
 #include <ATen/core/stack.h>
 #include <musa_runtime/host_scope.h>
 
@@ -76,7 +77,19 @@ bool has_host_metadata(const at::Tensor& tensor) {
   return tensor.defined() && (tensor.is_nested() || tensor.is_sparse() || tensor.is_quantized());
 }
 
-bool returns_view(const c10::FunctionSchema& schema) {
+// Whether the result shares its operand's memory and the kernel reads none of it. Sparse tensors: only the accessors of their
+// parts; their other views compute new indices.
+bool is_metadata_view(const c10::FunctionSchema& schema, const std::vector<IValue>& arguments) {
+  static const std::vector<std::string> accessors{
+      "aten::_indices", "aten::_values", "aten::indices", "aten::values", "aten::crow_indices", "aten::col_indices",
+      "aten::ccol_indices", "aten::row_indices"};
+  const bool sparse = std::any_of(arguments.begin(), arguments.end(), [](const IValue& value) {
+    return value.isTensor() && value.toTensor().defined() &&
+        (value.toTensor().is_sparse() || at::sparse_csr::is_sparse_compressed(value.toTensor()));
+  });
+  if (sparse && std::find(accessors.begin(), accessors.end(), schema.name()) == accessors.end()) {
+    return false;
+  }
   return std::any_of(schema.returns().begin(), schema.returns().end(), [](const c10::Argument& ret) {
     return ret.alias_info() != nullptr && !ret.alias_info()->isWrite();
   });
@@ -143,8 +156,9 @@ void call_on_host(const OperatorHandle& op, Stack* stack, Mode mode) {
   const size_t count = schema.arguments().size();
   const size_t begin = stack->size() - count;
 
+  std::vector<IValue> originals(stack->begin() + static_cast<std::ptrdiff_t>(begin), stack->end());
   if (mode == Mode::Copy) {
-    if (returns_view(schema)) {
+    if (is_metadata_view(schema, originals)) {
       mode = Mode::Alias; // a view moves no data, and a copy would not be a view
     } else {
       TORCH_CHECK(
@@ -156,7 +170,6 @@ void call_on_host(const OperatorHandle& op, Stack* stack, Mode mode) {
 
   HostScope scope(mode);
   BoxedArguments arguments{scope};
-  std::vector<IValue> originals(stack->begin() + static_cast<std::ptrdiff_t>(begin), stack->end());
   const bool host_metadata = std::any_of(originals.begin(), originals.end(), [](const IValue& value) {
     return value.isTensor() && has_host_metadata(value.toTensor());
   });

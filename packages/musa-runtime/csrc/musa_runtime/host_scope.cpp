@@ -167,23 +167,21 @@ void HostScope::raise_mixed_devices(const at::Tensor& tensor) const {
 at::Tensor HostScope::alias_dense(const at::Tensor& tensor) {
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   c10::StorageImpl* original = impl->unsafe_storage().unsafeGetStorageImpl();
-  // Two arguments over one storage must show it through one alias: kernels detect overlap by comparing storages.
-  for (size_t i = 0; i < alias_count_; ++i) {
-    if (original_of(aliases_[i]) == original) {
-      return at::Tensor(c10::make_intrusive<AliasImpl>(
-          impl, c10::Storage(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(aliases_[i]))));
+  for (size_t i = 0; i < seen_count_; ++i) {
+    c10::StorageImpl* storage = seen_[i].host->unsafe_storage().unsafeGetStorageImpl();
+    if (original_of(storage) == original) {
+      return remember(
+          tensor,
+          at::Tensor(c10::make_intrusive<AliasImpl>(
+              impl, c10::Storage(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(storage)))));
     }
   }
-  c10::Storage storage = alias_storage(original);
-  if (alias_count_ < aliases_.size()) {
-    aliases_[alias_count_++] = storage.unsafeGetStorageImpl();
-  }
-  return at::Tensor(c10::make_intrusive<AliasImpl>(impl, std::move(storage)));
+  return remember(tensor, at::Tensor(c10::make_intrusive<AliasImpl>(impl, alias_storage(original))));
 }
 
 at::Tensor HostScope::copy_dense(const at::Tensor& tensor) {
   copied_bytes_ += tensor.numel() * tensor.itemsize();
-  return at::musa::to_cpu(tensor);
+  return remember(tensor, at::musa::to_cpu(tensor));
 }
 
 at::Tensor HostScope::host(const at::Tensor& tensor) {
@@ -193,6 +191,11 @@ at::Tensor HostScope::host(const at::Tensor& tensor) {
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   if (C10_LIKELY(is_dense_musa(impl) && is_plain(impl))) {
     note_device(impl->device());
+    for (size_t i = 0; i < seen_count_; ++i) {
+      if (C10_UNLIKELY(seen_[i].argument == impl)) {
+        return at::Tensor(c10::intrusive_ptr<c10::TensorImpl>::reclaim_copy(seen_[i].host));
+      }
+    }
     return mode_ == Mode::Alias ? alias_dense(tensor) : copy_dense(tensor);
   }
   return host_slow(tensor);

@@ -130,10 +130,22 @@ class C10_MUSA_API HostScope {
   at::Tensor device_slow(at::Tensor result);
   void write_back_slow(const at::Tensor& original, const at::Tensor& host);
 
-  // The first alias storages made, kept alive by the host tensors that the caller holds. Lists longer than this are of
-  // distinct tensors (foreach).
-  std::array<c10::StorageImpl*, 8> aliases_;
-  size_t alias_count_ = 0;
+  // The first arguments and their host forms. One tensor given twice (self and out) must stay one tensor, and two tensors over
+  // one storage must stay so: kernels detect overlap and in-place use by comparing them. The caller holds the host forms,
+  // and lists longer than this are of distinct tensors (foreach).
+  struct Seen {
+    const c10::TensorImpl* argument;
+    c10::TensorImpl* host;
+  };
+  at::Tensor remember(const at::Tensor& argument, at::Tensor host) {
+    if (remembers_ && seen_count_ < seen_.size()) {
+      seen_[seen_count_++] = {argument.unsafeGetTensorImpl(), host.unsafeGetTensorImpl()};
+    }
+    return host;
+  }
+  std::array<Seen, 8> seen_;
+  size_t seen_count_ = 0;
+  bool remembers_ = true; // off for the parts of sparse and quantized arguments, which nobody holds
   Mode mode_;
   bool allow_cpu_ = false;
   bool entered_ = false;

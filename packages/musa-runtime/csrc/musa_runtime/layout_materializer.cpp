@@ -105,6 +105,7 @@ Kind kind_of(const at::Tensor& tensor) {
 at::Tensor LayoutMaterializer::host(HostScope& scope, const at::Tensor& tensor) {
   const bool allowed = scope.allow_cpu_;
   scope.allow_cpu_ = true; // quantizer parameters may lie on the host
+  scope.remembers_ = false;
   const Part part = [&](const at::Tensor& each) { return scope.host(each); };
   at::Tensor result;
   switch (kind_of(tensor)) {
@@ -122,6 +123,7 @@ at::Tensor LayoutMaterializer::host(HostScope& scope, const at::Tensor& tensor) 
       break;
   }
   scope.allow_cpu_ = allowed;
+  scope.remembers_ = true;
   return result;
 }
 

@@ -13,6 +13,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/zeros.h>
 #include <c10/musa/MUSACachingAllocator.h>
 #include <c10/musa/MUSAGuard.h>
 #include <musa_runtime/host_scope.h>
@@ -78,6 +79,9 @@ void memcpy_tensor(const Tensor& dst, const Tensor& src, bool non_blocking) {
 // The same strides over a host copy of the tensor's span, so any view can be read and, with write_span, written.
 Tensor read_span(const Tensor& tensor) {
   const auto options = tensor.options().device(kCPU).pinned_memory(std::nullopt);
+  if (tensor._is_zerotensor()) {
+    return at::zeros(tensor.sizes(), options); // has no memory to read
+  }
   Tensor host = at::empty_strided(tensor.sizes(), tensor.strides(), options);
   if (tensor.numel() != 0) {
     memcpy_on_current_stream(

@@ -34,6 +34,9 @@ std::string visible_devices_text() {
   return value == nullptr ? "MUSA_VISIBLE_DEVICES is not set" : c10::str("MUSA_VISIBLE_DEVICES='", value, "'");
 }
 
+// What this thread last chose through this library.
+thread_local DeviceIndex last_set_device = 0;
+
 } // namespace
 
 DeviceIndex device_count() noexcept {
@@ -73,6 +76,7 @@ DeviceIndex current_device() {
 void set_device(DeviceIndex device) {
   check_device_index(device);
   C10_MUSA_CHECK(musaSetDevice(device));
+  last_set_device = device;
 }
 
 void device_synchronize() {
@@ -93,7 +97,14 @@ musaError_t SetDevice(DeviceIndex device) {
 }
 
 DeviceIndex ExchangeDevice(DeviceIndex device) {
-  const DeviceIndex before = current_device();
+  int current = -1;
+  if (C10_UNLIKELY(musaGetDevice(&current) != musaSuccess)) {
+    // Guards run where nobody can catch (the autograd engine's threads, which a throw would end together with the process).
+    // An SDK that has really failed will tell the operation that the guard stands around.
+    C10_MUSA_CLEAR_ERROR();
+    current = last_set_device;
+  }
+  const auto before = static_cast<DeviceIndex>(current);
   if (device != before) {
     set_device(device);
   }
