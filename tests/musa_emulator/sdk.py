@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -39,6 +40,14 @@ def count():
     n = ctypes.c_int(-1)
     return name(rt.musaGetDeviceCount(ctypes.byref(n))), n.value
 """
+
+
+def tool(name: str) -> str:
+    """A build tool of this environment, else of the system."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    found = shutil.which(name, path=path)
+    assert found, f"{name} was not found. Run: python3 tools/dev.py setup"
+    return found
 
 
 def clean_environment(**variables: str) -> dict[str, str]:

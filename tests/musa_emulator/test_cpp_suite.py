@@ -4,30 +4,20 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.musa_emulator import sdk
+from tests.musa_emulator.sdk import tool
 
 pytestmark = pytest.mark.once
 
 SOURCE = Path(__file__).parent / "cpp"
 BUILDS = {"plain": "", "address": "address,undefined", "thread": "thread"}
 MODES = ("inline", "async", "lazy")
-
-
-def tool(name: str) -> str:
-    """A build tool of this environment, else of the system."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    found = shutil.which(name, path=path)
-    assert found, f"{name} was not found. Run: python3 tools/dev.py setup"
-    return found
 
 
 @cache

@@ -8,11 +8,13 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import musa_emulator
 from tests.musa_emulator import sdk
+from tests.musa_emulator.sdk import tool
 
 pytestmark = pytest.mark.once
 
@@ -31,12 +33,13 @@ def test_home_is_laid_out_like_a_musa_home() -> None:
         "lib/libmusa.so",
         "bin/musaInfo",
         "bin/musa_runtime_version",
+        "cmake/FindMUSAToolkit.cmake",
         "version.json",
     ):
         assert (sdk.HOME / path).is_file(), path
 
 
-def test_home_without_the_libraries_says_what_to_run(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+def test_home_without_the_libraries_says_what_to_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def missing(name: str):
         raise musa_emulator.importlib.metadata.PackageNotFoundError(name)
 
@@ -62,6 +65,29 @@ def test_runtime_version_prints_a_quoted_triple_first() -> None:
     assert done.returncode == 0
     assert re.findall(r'"(\d+\.\d+\.\d+)"', done.stdout)[0] == "4.3.1"
     assert run_tool("musa_runtime_version", MUSA_EMULATOR_DEVICES="0").returncode == 0, "needs no device"
+
+
+def test_cmake_finds_the_sdk_and_builds_a_program_with_it(tmp_path: Path) -> None:
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.22)\nproject(use LANGUAGES CXX)\n"
+        f'list(APPEND CMAKE_MODULE_PATH "{sdk.HOME}/cmake")\n'
+        "find_package(MUSAToolkit 4.3 REQUIRED)\n"
+        "add_executable(use use.cpp)\ntarget_link_libraries(use PRIVATE MUSA::musart)\n"
+    )
+    (tmp_path / "use.cpp").write_text(
+        "#include <musa_runtime.h>\n"
+        "int main() { void* p = nullptr; return musaMalloc(&p, 64) == musaSuccess ? 0 : 1; }\n"
+    )
+    done = subprocess.run(
+        [tool("cmake"), "-S", ".", "-B", "b", "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    done = subprocess.run([tool("cmake"), "--build", "b"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    assert subprocess.run([str(tmp_path / "b" / "use")], env=sdk.clean_environment()).returncode == 0
 
 
 def test_info_lists_the_devices() -> None:

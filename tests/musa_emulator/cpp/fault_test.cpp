@@ -46,6 +46,18 @@ TEST_F(FaultTest, AnyCallByNumber) {
   EXPECT_OK(musaDeviceSynchronize());
 }
 
+TEST_F(FaultTest, SteeringTheEmulatorNeitherCountsNorFails) {
+  EXPECT_OK(musaEmulatorFailCall(1, musaErrorUnknown));
+  const auto calls = musaEmulatorCallCount();
+  EXPECT_NE(nullptr, musaEmulatorMode());
+  EXPECT_EQ(nullptr, musaEmulatorConfigurationError());
+  EXPECT_EQ(0u, musaEmulatorLiveAllocations(0));
+  EXPECT_EQ(calls, musaEmulatorCallCount());
+  EXPECT_EQ(1, musaEmulatorFaultPending());
+  EXPECT_OK(musaEmulatorReset());
+  EXPECT_EQ(0, musaEmulatorFaultPending());
+}
+
 TEST_F(FaultTest, ClearedFaultsDoNotFire) {
   EXPECT_OK(musaEmulatorFailNext("musaDeviceSynchronize", musaErrorUnknown));
   musaEmulatorClearFaults();

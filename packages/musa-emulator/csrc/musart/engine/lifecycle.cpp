@@ -74,6 +74,14 @@ void initialize() {
   });
 }
 
+bool ensure_initialized() {
+  if (gate.load(std::memory_order_acquire) & kGateForked) {
+    return false;
+  }
+  initialize();
+  return (gate.load(std::memory_order_acquire) & kGateUnloading) == 0;
+}
+
 const char* configuration_error() {
   const std::string& problem = engine().config.problem;
   return problem.empty() ? nullptr : problem.c_str();

@@ -10,6 +10,8 @@ namespace musa_emulator {
 
 // At the first API call, once.
 void initialize();
+// The same for functions outside the API frame. False in a forked child and while the process ends.
+MUSA_ENGINE bool ensure_initialized();
 MUSA_ENGINE musaError_t reset();
 MUSA_ENGINE const char* configuration_error();
 
