@@ -28,7 +28,7 @@ def skip_permanently(key: str, detail: str = "") -> None:
 def objection_to(reason: str) -> str | None:
     """What is wrong with a skip for `reason`, or None when it may stand."""
     reason = reason.removeprefix("Skipped: ").strip()
-    if not reason or reason == "unconditional skip":
+    if reason in ("", "Skipped", "unconditional skip"):
         return "a skip must say why: pytest.skip('what is missing, and what provides it')"
     permanent = any(reason.startswith(allowed) for allowed in PERMANENT_REASONS.values())
     if os.environ.get("MUSA_TESTS_NO_SKIP") == "1" and not permanent:
