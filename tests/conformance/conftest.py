@@ -91,6 +91,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             outcome = "known failure" if hasattr(report, "wasxfail") and report.skipped else report.outcome
             tally.add(database, variant, kind, outcome, samples)
     complete = tally.tests() == sum(len(cases()) for cases in SUITES.values())
-    if config.getoption("--full") and complete and DEVICE != "cpu":
+    # A run that failed is not the one to compare later runs with.
+    clean = not (session.testsfailed or tally.failures())
+    if config.getoption("--full") and complete and clean and DEVICE != "cpu":
         settings = {"execution": EXECUTION_MODE, "memory": MEMORY_MODE or "default"}
         tally.write(expectations.load(), settings)

@@ -30,7 +30,9 @@ UNINITIALISED = frozenset(
 
 # These read past the end of an empty input or leave the result unset: the CPU's own values differ from run
 # to run.
-UNDEFINED_WHEN_EMPTY = frozenset(("nn.functional.multilabel_margin_loss", "resize_", "resize_as_"))
+UNDEFINED_WHEN_EMPTY = frozenset(
+    ("nn.functional.multi_margin_loss", "nn.functional.multilabel_margin_loss", "resize_", "resize_as_")
+)
 
 # These update running statistics in their arguments, which has no meaning for overlapping memory.
 WRITES_ITS_ARGUMENTS = frozenset(

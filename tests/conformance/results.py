@@ -30,14 +30,19 @@ class Tally:
         counts["samples"] += samples
 
     def tests(self) -> int:
-        return sum(
-            count
+        return sum(count for outcome, count in self._outcomes() if outcome != "samples")
+
+    def failures(self) -> int:
+        return sum(count for outcome, count in self._outcomes() if outcome == "failed")
+
+    def _outcomes(self) -> list[tuple[str, int]]:
+        return [
+            item
             for variants in self._counts.values()
             for kinds in variants.values()
             for counts in kinds.values()
-            for outcome, count in counts.items()
-            if outcome != "samples"
-        )
+            for item in counts.items()
+        ]
 
     def write(
         self, known_failures: list[KnownFailure], settings: dict[str, str], path: Path = LAST_FULL_RUN

@@ -25,6 +25,8 @@ from tests.conformance.transfer import tensors_in, to_device
 
 _SEEDS = range(100, 108)
 _DRAWS = 48
+# Many draws of many samples would take minutes.
+_SAMPLES_WITH_MEANS = 3
 # Two means of independent draws, in units of their standard error. Seeds are fixed, so this decides once.
 _STANDARD_ERRORS = 6.0
 
@@ -45,13 +47,13 @@ def test_draws_keep_the_promises_of_a_seed(
     samples = 0
     for samples, sample in enumerate(case.samples(full), start=1):
         try:
-            _judge(case.op, sample, device)
+            _judge(case.op, sample, device, compare_means=samples <= _SAMPLES_WITH_MEANS)
         except Mismatch as error:
             raise Mismatch(f"sample {samples - 1}: {error}\n{sample}") from error
     count(samples)
 
 
-def _judge(op: Callable, sample: Any, device: str) -> None:
+def _judge(op: Callable, sample: Any, device: str, *, compare_means: bool = True) -> None:
     def draw(where: str, seed: int) -> Any:
         first, args, kwargs = to_device(where, sample.input, sample.args, sample.kwargs)
         torch.manual_seed(seed)
@@ -62,14 +64,18 @@ def _judge(op: Callable, sample: Any, device: str) -> None:
     for seed, expected in zip(_SEEDS, on_device):
         if not _equal(expected, draw(device, seed), device):
             raise Mismatch(f"two draws on {device} from seed {seed} differ")
-    if all(_equal(on_cpu[0], other, "cpu") for other in on_cpu[1:]):
+    different = sum(not _equal(on_cpu[0], other, "cpu") for other in on_cpu[1:])
+    if not different:
         # Nothing is drawn for these arguments (a dropout of probability 0): the values are defined.
         require_same(on_cpu[0], on_device[0], device)
         return
     for expected, actual in zip(on_cpu, on_device):
         require_same(expected, actual, device, values=False)
-    if all(_equal(on_device[0], other, device) for other in on_device[1:]):
+    # Where the CPU's draws seldom differ, eight equal ones are no sign of a generator that ignores its seed.
+    if different >= len(_SEEDS) // 2 and all(_equal(on_device[0], other, device) for other in on_device[1:]):
         raise Mismatch(f"{len(_SEEDS)} seeds give the same numbers on {device}")
+    if not compare_means:
+        return
     _require_same_mean(
         [_bounded_mean(draw("cpu", 1000 + index)) for index in range(_DRAWS)],
         [_bounded_mean(draw(device, 5000 + index)) for index in range(_DRAWS)],

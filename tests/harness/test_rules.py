@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import textwrap
 from pathlib import Path
@@ -101,7 +102,7 @@ def test_an_unknown_permanent_reason_is_an_error():
 
 
 def test_growth_of_device_memory_is_a_leak(monkeypatch):
-    figures = iter([{0: 512, 1: 0}, {0: 1024, 1: 0}, {0: 1024, 1: 0}])
+    figures = itertools.chain([{0: 512, 1: 0}], itertools.repeat({0: 1024, 1: 0}))
     monkeypatch.setattr(leaks, "allocated_bytes", lambda: next(figures))
     with pytest.raises(leaks.Leak, match="512"), leaks.no_leak():
         pass

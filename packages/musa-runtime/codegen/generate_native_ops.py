@@ -2,8 +2,9 @@
 # Copyright (c) torch_musa contributors
 """Writes the unboxed wrappers through which torch's CPU kernels serve musa tensors in place.
 
-Input is the operator list of the installed torch wheel (torchgen's packaged native_functions.yaml), so each torch minor
-gets exactly its own operators and signatures. Output is ``native_ops_<n>.cpp``, a table of kernels per file.
+Input is the operator list of the installed torch wheel (torchgen's packaged native_functions.yaml), so
+each torch minor gets exactly its own operators and signatures. Output is ``native_ops_<n>.cpp``, a table of
+kernels per file.
 
     python generate_native_ops.py --out DIR --shards N      writes the files (those whose text changed)
 """
@@ -83,7 +84,7 @@ const bool registered = register_native_ops(table, calls, {count});
 
 @dataclass(frozen=True)
 class Wrapper:
-    """One kernel: its operator name, the header and namespace of torch's implementation, and its signature."""
+    """One kernel: its operator, where torch implements it, and its signature."""
 
     function: NativeFunction
     namespace: str  # at::cpu or at::compositeexplicitautograd
@@ -127,9 +128,12 @@ def selected(native_yaml: pathlib.Path, tags_yaml: pathlib.Path) -> list[Wrapper
             wrappers.append(Wrapper(function, "at::cpu"))
         elif name in COMPOSITE_BY_DEVICE_NAME:
             wrappers.append(Wrapper(function, "at::compositeexplicitautograd"))
-        elif base.startswith("_foreach_") and function.has_composite_explicit_autograd_kernel:
-            if function.func.kind() != SchemaKind.out:
-                wrappers.append(Wrapper(function, "at::compositeexplicitautograd"))
+        elif (
+            base.startswith("_foreach_")
+            and function.has_composite_explicit_autograd_kernel
+            and function.func.kind() != SchemaKind.out
+        ):
+            wrappers.append(Wrapper(function, "at::compositeexplicitautograd"))
     return wrappers
 
 
@@ -174,7 +178,7 @@ def render_in_context(wrapper: Wrapper, index: int) -> str:
         lines.append(f"    return {callee}({originals});")
         lines.append("  }")
     lines.append(f"  HostScope scope(calls[{index}]);")
-    if function.root_name in TAKES_HOST_TENSORS or str(function.func.name).split(".")[0] in TAKES_HOST_TENSORS:
+    if wrapper.name.split(".")[0] in TAKES_HOST_TENSORS:
         lines.append("  scope.allow_cpu();")
     # Generators come last: which default generator serves is known only once the tensors have been seen.
     ordered = sorted(bindings, key=lambda binding: "at::Generator" in binding.type)
@@ -195,7 +199,7 @@ def render_in_context(wrapper: Wrapper, index: int) -> str:
     if aliased_return:
         lines.append(f"  {call};")
         lines += write_backs
-        # An out= operator returns its outs, even where it also mutates others; an in-place one what it mutates.
+        # An out= operator returns its outs, even where it mutates others too; an in-place one what it mutates.
         outs = [argument.name for argument in function.func.arguments.out] or mutated
         lines.append(f"  return {outs[0]};" if len(returns) == 1 else f"  return {{{', '.join(outs)}}};")
     elif not returns:
@@ -232,7 +236,9 @@ def installed_torch_version() -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder for the generated files")
     parser.add_argument("--shards", type=int, required=True, help="number of files to write")
     options = parser.parse_args()

@@ -138,7 +138,8 @@ void report_copy(const OperatorHandle& op, const std::string& name, size_t bytes
     Statistics& stats = statistics();
     std::lock_guard<std::mutex> lock(stats.mutex);
     FallbackStatistics& row = stats.rows[name];
-    first = row.cpu_calls++ == 0;
+    first = row.cpu_bytes == 0 && bytes != 0; // a call that copies nothing is worth no warning
+    ++row.cpu_calls;
     row.cpu_bytes += bytes;
   }
   if (first && on_copy().load(std::memory_order_relaxed) == OnCopy::Warn) {

@@ -317,7 +317,9 @@ at::Tensor HostScope::device(at::Tensor result) {
     return result;
   }
   c10::TensorImpl* impl = result.unsafeGetTensorImpl();
-  if (C10_UNLIKELY(mode_ != Mode::Alias || !is_dense_cpu(impl) || !is_plain(impl))) {
+  // A zero tensor has no memory to copy: re-labelling is all there is to do in either mode.
+  const bool has_memory_elsewhere = mode_ != Mode::Alias && !result._is_zerotensor();
+  if (C10_UNLIKELY(has_memory_elsewhere || !is_dense_cpu(impl) || !is_plain(impl))) {
     return device_slow(std::move(result));
   }
   const c10::Device target(DeviceType::PrivateUse1, index_);

@@ -112,7 +112,10 @@ void OpRegistry::State::install_op(const std::string& op) {
   }
   // Unregister before registering: the dispatcher warns when a kernel is overwritten.
   installed.erase(op);
-  if (next.chain.empty() && !ranking.pinned && found == candidates.end()) {
+  // Where a candidate was declared but none may serve, the boxed kernel must stand in its place: torch's composed form would
+  // reach the fallback in several steps, each with copies of its own. Operators that are composed on the CPU too stay so.
+  const bool stands_in = found != candidates.end() && handle->hasKernelForDispatchKey(c10::DispatchKey::CPU);
+  if (next.chain.empty() && !ranking.pinned && !stands_in) {
     return; // the backend fallback, or a composite kernel of torch, serves it
   }
   c10::KernelFunction kernel = last;
@@ -182,7 +185,7 @@ void OpRegistry::State::check_providers(const OpPolicy& wanted) const {
         ".\nLikely causes: a misspelling, or the pack is not installed or failed to load."
         "\nCure: python -m torch_musa packs");
     TORCH_CHECK_VALUE(
-        provider != "native" || c10::musa::host_addressable(),
+        provider != "native" || where.find('=') == std::string::npos || c10::musa::host_addressable(),
         "Provider 'native' in '", where, "' runs torch's CPU kernels on device memory in place, which needs a device "
         "whose memory the host can address; this one has discrete memory.\nCure: use 'cpu' (with copies) instead.");
   }

@@ -6,6 +6,7 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/CachingHostAllocator.h>
+#include <ATen/musa/MUSAEvent.h>
 #include <ATen/musa/PinnedMemoryAllocator.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/_local_scalar_dense_cpu_dispatch.h>
@@ -119,12 +120,10 @@ void copy_between_devices(const Tensor& dst, const Tensor& src) {
   const DeviceIndex to = dst.device().index();
   const MUSAStream source_stream = c10::musa::getCurrentMUSAStream(from);
   const MUSAStream target_stream = c10::musa::getCurrentMUSAStream(to);
-  const c10::musa::impl::MUSAGuardImpl events;
-  const auto order = [&](const MUSAStream& before, const MUSAStream& after) {
-    void* event = nullptr;
-    events.record(&event, before.unwrap(), before.device_index(), c10::EventFlag::PYTORCH_DEFAULT);
-    events.block(event, after.unwrap());
-    events.destroyEvent(event, before.device_index());
+  const auto order = [](const MUSAStream& before, const MUSAStream& after) {
+    MUSAEvent event;
+    event.record(before);
+    event.block(after);
   };
   // The source's stream does the copy: after the work that the target's memory is still waiting for, and before any later
   // work on the target.

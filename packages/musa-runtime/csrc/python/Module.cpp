@@ -126,8 +126,9 @@ void bind_stream(py::module_& m) {
   m.def("set_stream", [](int64_t id, int device) {
     const auto stream =
         MUSAStream::unpack3(id, static_cast<DeviceIndex>(device), c10::DeviceType::PrivateUse1);
-    c10::musa::set_device(stream.device_index());
+    // In this order: choosing the stream cannot fail, so a context manager that leaves a failed region still restores it.
     c10::musa::setCurrentMUSAStream(stream);
+    c10::musa::set_device(stream.device_index());
   });
   m.def("stream_priority", [](int64_t id, int device) {
     return MUSAStream::unpack3(id, static_cast<DeviceIndex>(device), c10::DeviceType::PrivateUse1).priority();

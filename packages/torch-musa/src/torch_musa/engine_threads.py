@@ -2,10 +2,11 @@
 # Copyright (c) torch_musa contributors
 """A clean exit for programs that end right after a backward pass.
 
-The first `backward()` of a process, of CPU tensors too, starts one engine thread per device, and each takes the GIL once
-before it waits for work. A thread that first gets to run while the interpreter shuts down is ended by Python in the middle
-of C++ code that must not be unwound, and the process aborts ("terminate called without an active exception"). A program
-with several devices and a busy machine meets this; waiting a moment for the threads at exit avoids it.
+The first `backward()` of a process, of CPU tensors too, starts one engine thread per device, and each
+takes the GIL once before it waits for work. A thread that first gets to run while the interpreter shuts
+down is ended by Python in the middle of C++ code that must not be unwound, and the process aborts
+("terminate called without an active exception"). A program with several devices and a busy machine meets
+this; waiting a moment for the threads at exit avoids it.
 """
 
 import atexit
@@ -35,7 +36,7 @@ def settle(timeout=2.0):
     """Wait, with the GIL released, until every engine thread sleeps; at most `timeout` seconds."""
     deadline = time.monotonic() + timeout
     quiet = 0
-    # Twice in a row: a thread may look asleep while it waits for the GIL that this function holds between sleeps.
+    # Twice in a row: a thread may look asleep while it waits for the GIL, which is held here between sleeps.
     while quiet < 2 and time.monotonic() < deadline:
         time.sleep(0.001)
         quiet = 0 if _running() else quiet + 1

@@ -480,7 +480,8 @@ void DeviceCachingAllocator::release(std::vector<Block*> segments, Lock& lock) {
     while (error == musaSuccess && freed < segments.size()) {
       call = "musaFree(segment)";
       error = musaFree(segments[freed]->ptr);
-      freed += error == musaSuccess ? 1 : 0;
+      // Also when it failed: whether the SDK still holds that memory is unknown, so it is never handed out again.
+      ++freed;
     }
   }
   if (is_unloading(error)) {
