@@ -126,9 +126,7 @@ def selected(native_yaml: pathlib.Path, tags_yaml: pathlib.Path) -> list[Wrapper
         has_kernel = cpu.has_kernel(function) or (delegate is not None and cpu.has_kernel(by_name[delegate]))
         if has_kernel:
             wrappers.append(Wrapper(function, "at::cpu"))
-        elif name in COMPOSITE_BY_DEVICE_NAME:
-            wrappers.append(Wrapper(function, "at::compositeexplicitautograd"))
-        elif (
+        elif name in COMPOSITE_BY_DEVICE_NAME or (
             base.startswith("_foreach_")
             and function.has_composite_explicit_autograd_kernel
             and function.func.kind() != SchemaKind.out
@@ -199,7 +197,7 @@ def render_in_context(wrapper: Wrapper, index: int) -> str:
     if aliased_return:
         lines.append(f"  {call};")
         lines += write_backs
-        # An out= operator returns its outs, even where it mutates others too; an in-place one what it mutates.
+        # An out= operator returns its outs, even where it mutates others; an in-place one what it mutates.
         outs = [argument.name for argument in function.func.arguments.out] or mutated
         lines.append(f"  return {outs[0]};" if len(returns) == 1 else f"  return {{{', '.join(outs)}}};")
     elif not returns:
