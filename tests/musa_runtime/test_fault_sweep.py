@@ -210,8 +210,10 @@ def test_any_sdk_call_may_fail(two_devices, emulator, scenario, code):
             break
         if error is not None:
             _require_clean(error, where)
-            # The failed call may have been the one that goes back to the first device.
-            musa.set_device(0)
+            # The failed call may have been the one that goes back to the first device or the default stream.
+            for index in (1, 0):
+                musa.set_device(index)
+                musa.set_stream(musa.default_stream(index))
         assert (torch.ones(16, device="musa") * 2).cpu().eq(2).all(), f"{where}: the next operation is wrong"
         assert _attempt(scenario) is None, f"{where}: the scenario does not work again"
         if error is not None:

@@ -113,8 +113,8 @@ void OpRegistry::State::install_op(const std::string& op) {
   // Unregister before registering: the dispatcher warns when a kernel is overwritten.
   installed.erase(op);
   // Where a candidate was declared but none may serve, the boxed kernel must stand in its place: torch's composed form would
-  // reach the fallback in several steps, each with copies of its own. Operators that are composed on the CPU too stay so.
-  const bool stands_in = found != candidates.end() && handle->hasKernelForDispatchKey(c10::DispatchKey::CPU);
+  // reach the fallback in several steps, each with copies of its own. Lists of tensors (foreach) go one by one either way.
+  const bool stands_in = found != candidates.end() && op.rfind("aten::_foreach_", 0) != 0;
   if (next.chain.empty() && !ranking.pinned && !stands_in) {
     return; // the backend fallback, or a composite kernel of torch, serves it
   }

@@ -138,8 +138,7 @@ void copy_between_devices(const Tensor& dst, const Tensor& src) {
 
 Tensor& copy_(Tensor& self, const Tensor& src, bool non_blocking) {
   TORCH_CHECK(self.defined() && src.defined(), "copy_: both tensors must be defined");
-  if (self.is_same(src) || self.numel() == 0) {
-    TORCH_CHECK(self.numel() != 0 || src.numel() <= 1 || src.numel() == 0, "copy_: cannot broadcast ", src.sizes(), " to ", self.sizes());
+  if (self.is_same(src)) {
     return self;
   }
   if (src.layout() != kStrided || self.layout() != kStrided || src.is_meta() || self.is_meta() ||
