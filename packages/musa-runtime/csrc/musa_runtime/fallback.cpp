@@ -270,12 +270,20 @@ void call_on_host(const OperatorHandle& op, Stack* stack, Mode mode) {
 }
 
 void require_cpu_kernel(const OperatorHandle& op) {
+  static const DispatchKey computable[] = {
+      DispatchKey::CPU,
+      DispatchKey::SparseCPU,
+      DispatchKey::SparseCsrCPU,
+      DispatchKey::QuantizedCPU,
+      DispatchKey::NestedTensorCPU,
+      DispatchKey::CompositeExplicitAutograd,
+      DispatchKey::CompositeExplicitAutogradNonFunctional,
+      DispatchKey::CompositeImplicitAutograd,
+      DispatchKey::CompositeImplicitAutogradNestedTensor};
   TORCH_CHECK_NOT_IMPLEMENTED(
-      op.hasKernelForAnyDispatchKey(c10::DispatchKeySet(
-          {DispatchKey::CPU, DispatchKey::SparseCPU, DispatchKey::SparseCsrCPU, DispatchKey::QuantizedCPU,
-           DispatchKey::NestedTensorCPU, DispatchKey::CompositeExplicitAutograd,
-           DispatchKey::CompositeImplicitAutograd, DispatchKey::CompositeExplicitAutogradNonFunctional,
-           DispatchKey::CompositeImplicitAutogradNestedTensor})),
+      std::any_of(
+          std::begin(computable), std::end(computable),
+          [&op](DispatchKey key) { return op.hasKernelForDispatchKey(key); }),
       "The operator '", op.operator_name(), "' is not available for the musa device: no installed pack serves it, and "
       "torch has no CPU kernel that could.\nCure: install a pack that serves it (python -m torch_musa ops '",
       op.operator_name(), "' shows who could), or move the operands to the CPU if the operator exists there.");
