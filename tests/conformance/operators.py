@@ -39,6 +39,10 @@ WRITES_ITS_ARGUMENTS = frozenset(
     ("native_batch_norm", "_native_batch_norm_legit", "_batch_norm_with_update", "nn.functional.batch_norm")
 )
 
+# torch's CPU kernel reads such an argument as if it were contiguous, past its end: the reference itself is undefined
+# (torch.masked.median(torch.tensor([-3.0]).expand(5), 0) gives 0 on the CPU).
+UNDEFINED_WHEN_EXPANDED = frozenset(("native_group_norm", "masked.median", "nanmedian"))
+
 # These draw from the device's own generator, so their numbers are compared by property (test_random_ops.py).
 RANDOM = frozenset(
     (
@@ -138,7 +142,7 @@ def float_cases() -> list[Case]:
 
 
 def expandable_cases() -> list[Case]:
-    return [case for case in float_cases() if case.name not in WRITES_ITS_ARGUMENTS]
+    return [case for case in float_cases() if case.name not in WRITES_ITS_ARGUMENTS | UNDEFINED_WHEN_EXPANDED]
 
 
 def out_cases() -> list[Case]:
