@@ -39,8 +39,8 @@ WRITES_ITS_ARGUMENTS = frozenset(
     ("native_batch_norm", "_native_batch_norm_legit", "_batch_norm_with_update", "nn.functional.batch_norm")
 )
 
-# torch's CPU kernel reads such an argument as if it were contiguous, past its end: the reference itself is undefined
-# (torch.masked.median(torch.tensor([-3.0]).expand(5), 0) gives 0 on the CPU).
+# torch's CPU kernel reads such an argument as if it were contiguous, past its end: the reference itself is
+# undefined (torch.masked.median(torch.tensor([-3.0]).expand(5), 0) gives 0 on the CPU).
 UNDEFINED_WHEN_EXPANDED = frozenset(("native_group_norm", "masked.median", "nanmedian"))
 
 # These draw from the device's own generator, so their numbers are compared by property (test_random_ops.py).
