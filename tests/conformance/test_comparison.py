@@ -15,6 +15,9 @@ from tests.conformance import variants
 from tests.conformance.comparison import Mismatch, Outcome, outcome_of, require_same, require_same_outcome
 from tests.conformance.transfer import to_device
 
+# Nothing here depends on the execution mode of this process.
+pytestmark = pytest.mark.once
+
 
 @pytest.mark.parametrize(
     ("expected", "actual"),

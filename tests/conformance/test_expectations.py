@@ -11,6 +11,9 @@ import pytest
 from tests.conformance import catalogue, expectations, operators
 from tests.conformance.results import LAST_FULL_RUN, Tally
 
+# Nothing here depends on the execution mode of this process.
+pytestmark = pytest.mark.once
+
 _ENTRY = """
 [[failure]]
 database = "op"

@@ -14,6 +14,9 @@ import pytest
 from tests.harness import leaks, skips
 from tests.harness.subprocesses import run_python
 
+# Nothing here depends on the execution mode of this process.
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -58,9 +58,7 @@ def test_a_kilobyte_raises_the_active_bytes_by_1024(musa):
 @pytest.mark.parametrize("metric", ["current", "peak", "allocated", "freed"])
 def test_memory_stats_are_complete(musa, group, pool, metric):
     torch.ones(1, device="musa")
-    stats = torch.accelerator.memory_stats()
-    name = "allocated" if group == "allocation" and f"allocation.{pool}.{metric}" not in stats else group
-    assert isinstance(stats[f"{name}.{pool}.{metric}"], int)
+    assert torch.accelerator.memory_stats()[f"{group}.{pool}.{metric}"] >= 0
 
 
 @pytest.mark.parametrize("group", ["allocated", "reserved", "active", "requested", "inactive_split"])

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from tests.harness.device import host_can_address_device_memory
+from tests.harness.naming import expression
 from tests.harness.subprocesses import run_code, run_python
 
 
@@ -72,6 +73,7 @@ def test_a_preference_takes_effect_at_once_and_gives_the_same_result(ops):
         lambda x: x.unfold(0, 2, 1).clone(),
         lambda x: x.cumsum(0),
     ],
+    ids=expression,
 )
 def test_the_provider_of_copies_computes_what_the_one_in_place_computes(ops, f):
     x = torch.randn(4, 4).to("musa")

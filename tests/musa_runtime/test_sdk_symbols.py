@@ -20,6 +20,9 @@ import pytest
 from tests.harness import skips
 from tests.harness.elf import undefined_symbols
 
+# Nothing here depends on the execution mode of this process.
+pytestmark = pytest.mark.once
+
 SDK_SYMBOLS = Path(__file__).parents[1] / "data" / "sdk_symbols.txt"
 
 # Every package of ours with libraries; those that are not installed have nothing to check.

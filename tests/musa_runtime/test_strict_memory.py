@@ -7,6 +7,9 @@ import pytest
 from tests.harness.emulator import emulator_or_skip
 from tests.harness.subprocesses import run_code, run_python
 
+# Nothing here depends on the execution mode of this process.
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture(autouse=True)
 def _emulator_only(musa):

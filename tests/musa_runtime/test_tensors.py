@@ -5,6 +5,8 @@
 import pytest
 import torch
 
+from tests.harness.naming import expression
+
 
 @pytest.mark.parametrize(
     "make",
@@ -36,6 +38,7 @@ import torch
         lambda **kw: torch.empty_permuted((2, 3), (1, 0), **kw).zero_(),
         lambda **kw: torch.empty(2, 3, 4, 5, memory_format=torch.channels_last, **kw).zero_(),
     ],
+    ids=expression,
 )
 def test_factories_give_what_they_give_on_the_cpu(device, make):
     expected, actual = make(device="cpu"), make(device=device)
@@ -119,6 +122,7 @@ def test_host_scalars_mix_with_device_tensors(device):
         lambda x, y: x.masked_fill_(y > 0, 1),
         lambda x, y: x.gather(0, y.long()),
     ],
+    ids=expression,
 )
 def test_host_tensors_do_not_mix_with_device_tensors(musa, mix):
     with pytest.raises(RuntimeError, match=r"(?i)same device|on cpu|device"):

@@ -5,6 +5,8 @@
 import pytest
 import torch
 
+from tests.harness.naming import expression
+
 
 def test_writing_the_imaginary_part_changes_the_complex_tensor(device):
     z = torch.zeros(4, dtype=torch.complex64, device=device)
@@ -57,6 +59,7 @@ def test_unfold_writes_through(device):
         lambda x: x.unflatten(1, (2, 3)),
         lambda x: x.expand(2, 4, 6),
     ],
+    ids=expression,
 )
 def test_filling_a_view_fills_exactly_that_part_of_the_base(device, view):
     reference = torch.arange(24.0).view(4, 6)
