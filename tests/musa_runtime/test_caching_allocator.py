@@ -59,13 +59,15 @@ def test_freed_memory_is_reused(empty):
 def test_small_requests_share_a_segment(empty):
     segments = _stat("segment.all.current")
     blocks = [_block(KIB) for _ in range(100)]
-    assert _stat("segment.all.current") == segments + 1
+    # One more, or none where a segment in use has room.
+    assert _stat("segment.all.current") <= segments + 1
     assert len({block.data_ptr() for block in blocks}) == 100
     ordered = sorted(block.data_ptr() for block in blocks)
     assert all(right - left >= KIB for left, right in itertools.pairwise(ordered))
 
 
 def test_neighbours_merge_when_freed(empty):
+    split = _stat("inactive_split_bytes.all.current")
     blocks = [_block(512 * KIB) for _ in range(4)]
     segments = _stat("segment.all.current")
     reserved = empty.memory_reserved()
@@ -75,7 +77,7 @@ def test_neighbours_merge_when_freed(empty):
     assert _stat("segment.all.current") == segments
     assert empty.memory_reserved() == reserved
     del again
-    assert _stat("inactive_split_bytes.all.current") == 0
+    assert _stat("inactive_split_bytes.all.current") == split
 
 
 def test_empty_cache_returns_what_is_free_and_keeps_what_is_used(empty, emulator):
