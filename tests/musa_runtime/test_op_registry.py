@@ -113,6 +113,20 @@ def test_an_operator_pinned_by_the_environment_is_served_so(musa):
     assert relu != "cpu" or not host_can_address_device_memory()
 
 
+def test_a_pattern_in_the_environment_pins_what_it_matches_unless_named_in_full(musa):
+    out = run_code(
+        """
+        import torch
+        torch.ones(1, device="musa")
+        for op in ("aten::native_layer_norm", "aten::native_group_norm", "aten::mm"):
+            print(torch.musa.ops.explain(op)["reason"].startswith("pinned: cpu"))
+        """,
+        TORCH_MUSA_OPS="aten::*_norm*=cpu;aten::native_group_norm=runtime,cpu",
+        TORCH_MUSA_FALLBACK="allow",
+    )
+    assert out.split() == ["True", "False", "False"]
+
+
 def test_an_order_in_the_environment_holds_for_every_operator(musa):
     out = run_code(
         """

@@ -77,6 +77,23 @@ void OpPolicy::pin(const std::string& op, const std::vector<std::string>& provid
   pins_[op] = providers;
 }
 
+void OpPolicy::expand(const std::function<std::vector<std::string>(const std::string&)>& matching) {
+  std::map<std::string, std::vector<std::string>> expanded;
+  for (const auto& [op, providers] : pins_) {
+    if (op.find('*') != std::string::npos) {
+      for (const std::string& match : matching(op)) {
+        expanded[match] = providers;
+      }
+    }
+  }
+  for (const auto& [op, providers] : pins_) {
+    if (op.find('*') == std::string::npos) {
+      expanded[op] = providers;
+    }
+  }
+  pins_ = std::move(expanded);
+}
+
 std::vector<std::string> OpPolicy::pinned_ops() const {
   std::vector<std::string> ops;
   for (const auto& [op, providers] : pins_) {

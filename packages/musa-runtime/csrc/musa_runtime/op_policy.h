@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -22,6 +23,8 @@ class OpPolicy {
   // Items separated by ';': "mudnn,native" or "aten::mm=ported,native". `source` names the input in errors.
   static OpPolicy parse(const std::string& spec, const std::string& source);
 
+  // Replaces pins whose operator is a pattern ("aten::*norm*") by pins of what it matches; a pin by full name wins.
+  void expand(const std::function<std::vector<std::string>(const std::string&)>& matching);
   void pin(const std::string& op, const std::vector<std::string>& providers);
   std::vector<std::string> pinned_ops() const;
   // (item as written, provider) of every provider that the policy names.

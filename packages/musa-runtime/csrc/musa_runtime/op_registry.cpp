@@ -65,6 +65,10 @@ struct OpRegistry::State {
   void install_op(const std::string& op);
   void install_all();
   void check_providers(const OpPolicy& wanted) const;
+  // The operators that match a pattern and whose provider a policy can choose; none is an error.
+  std::vector<std::string> choosable(const std::string& pattern) const;
+  // Reads a specification, patterns expanded and names checked.
+  OpPolicy read_policy(const std::string& spec, const std::string& source) const;
   // Why a policy cannot choose this operator's provider; empty where it can.
   std::string why_fixed(const std::string& op) const;
   std::string joined_providers() const;
@@ -169,6 +173,27 @@ std::string OpRegistry::State::why_fixed(const std::string& op) const {
   return "";
 }
 
+std::vector<std::string> OpRegistry::State::choosable(const std::string& pattern) const {
+  std::vector<std::string> ops;
+  for (const auto& name : c10::Dispatcher::singleton().getAllOpNames()) {
+    std::string op = c10::toString(name);
+    if (matches(pattern, op) && why_fixed(op).empty()) {
+      ops.push_back(std::move(op));
+    }
+  }
+  TORCH_CHECK_VALUE(
+      !ops.empty(), "No operator whose provider can be chosen matches '", pattern,
+      "'. Write it as 'aten::add.Tensor'; '*' stands for any text. Cure: python -m torch_musa ops '", pattern, "*'");
+  return ops;
+}
+
+OpPolicy OpRegistry::State::read_policy(const std::string& spec, const std::string& source) const {
+  OpPolicy wanted = OpPolicy::parse(spec, source);
+  wanted.expand([this](const std::string& pattern) { return choosable(pattern); });
+  check_providers(wanted);
+  return wanted;
+}
+
 std::string OpRegistry::State::joined_providers() const {
   std::string text;
   for (const std::string& name : known_providers) {
@@ -224,9 +249,7 @@ void OpRegistry::install() {
   }
   const char* spec = std::getenv("TORCH_MUSA_OPS");
   if (spec != nullptr && *spec != '\0') {
-    OpPolicy wanted = OpPolicy::parse(spec, "TORCH_MUSA_OPS");
-    state_.check_providers(wanted);
-    state_.policy = std::move(wanted);
+    state_.policy = state_.read_policy(spec, "TORCH_MUSA_OPS");
   }
   install_fallbacks();
   state_.active = true;
@@ -234,9 +257,8 @@ void OpRegistry::install() {
 }
 
 void OpRegistry::set_policy(const std::string& spec) {
-  OpPolicy wanted = OpPolicy::parse(spec, "set_policy");
   std::lock_guard<std::mutex> lock(state_.mutex);
-  state_.check_providers(wanted);
+  OpPolicy wanted = state_.read_policy(spec, "set_policy");
   std::vector<std::string> before = state_.policy.pinned_ops();
   state_.policy = std::move(wanted);
   if (state_.active) {
@@ -252,24 +274,10 @@ void OpRegistry::reset_policy() {
 }
 
 void OpRegistry::prefer(const std::string& pattern, const std::vector<std::string>& providers) {
-  std::vector<std::string> ops;
-  for (const auto& name : c10::Dispatcher::singleton().getAllOpNames()) {
-    const std::string op = c10::toString(name);
-    if (matches(pattern, op)) {
-      ops.push_back(op);
-    }
-  }
-  TORCH_CHECK_VALUE(
-      !ops.empty(), "No operator matches '", pattern,
-      "'. Write it as 'aten::add.Tensor'; '*' stands for any text. Cure: python -m torch_musa ops '", pattern, "*'");
   std::lock_guard<std::mutex> lock(state_.mutex);
   OpPolicy wanted = state_.policy;
-  if (pattern.find('*') != std::string::npos) {
-    ops.erase(
-        std::remove_if(
-            ops.begin(), ops.end(), [this](const std::string& op) { return !state_.why_fixed(op).empty(); }),
-        ops.end());
-  }
+  const bool is_pattern = pattern.find('*') != std::string::npos;
+  const std::vector<std::string> ops = is_pattern ? state_.choosable(pattern) : std::vector<std::string>{pattern};
   for (const std::string& op : ops) {
     wanted.pin(op, providers);
   }
