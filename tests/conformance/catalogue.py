@@ -32,6 +32,8 @@ SUITES: dict[tuple[str, str], Callable[[], Sequence[ConformanceCase]]] = {
     ("op", "zero-size"): operators.float_cases,
     ("op", "sparse"): operators.sparse_cases,
     ("op", "error"): operators.error_cases,
+    ("op", "foreach"): operators.foreach_cases,
+    ("op", "foreach in-place"): operators.foreach_in_place_cases,
     ("op", "random"): operators.random_cases,
     ("module", "forward and backward"): modules.cases,
     ("module", "state"): modules.cases,

@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.common_methods_invocations import (
+    foreach_binary_op_db,
+    foreach_other_op_db,
+    foreach_pointwise_op_db,
+    foreach_reduce_op_db,
+    foreach_unary_op_db,
+    op_db,
+)
+from torch.testing._internal.opinfo.core import ForeachFuncInfo
 
 DTYPES = (torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.complex64)
 SPARSE_LAYOUTS = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
@@ -79,6 +87,17 @@ RANDOM = frozenset(
 OPS = [op for op in op_db if not op.name.startswith(_NO_CPU_REFERENCE)]
 
 
+# Operators on lists of tensors, which the optimizers are made of.
+FOREACH_OPS = [
+    *foreach_unary_op_db,
+    *foreach_binary_op_db,
+    *foreach_pointwise_op_db,
+    *foreach_reduce_op_db,
+    *foreach_other_op_db,
+]
+_LIST_LENGTHS = [3]
+
+
 @dataclass(frozen=True)
 class Case:
     """One operator in one dtype (and layout): what a single test runs."""
@@ -104,7 +123,10 @@ class Case:
         """The operator's sample inputs on the CPU: all of them, or the first few."""
         torch.manual_seed(0)
         # The database's own iterators record a stack trace per sample, which costs more than the operator.
-        if self.layout is torch.strided:
+        if isinstance(self.op, ForeachFuncInfo):
+            function = self.op.sample_inputs_func
+            samples = function(self.op, "cpu", self.dtype, requires_grad, num_input_tensors=_LIST_LENGTHS)
+        elif self.layout is torch.strided:
             samples = self.op.sample_inputs_func(self.op, "cpu", self.dtype, requires_grad)
         else:
             samples = _sparse_samples(self.op, self.layout, self.dtype)
@@ -199,6 +221,15 @@ def error_inputs(op: Any) -> Iterator[Any]:
     """Samples that `op` must refuse on the CPU."""
     if op.error_inputs_func is not None:
         yield from op.error_inputs_func(op, "cpu")
+
+
+def foreach_cases() -> list[Case]:
+    """Every operator on lists of tensors, in every tested dtype that its CPU kernels take."""
+    return [Case(op, dtype) for dtype in DTYPES for op in FOREACH_OPS if op.supports_dtype(dtype, "cpu")]
+
+
+def foreach_in_place_cases() -> list[Case]:
+    return [case for case in foreach_cases() if case.op.get_inplace() is not None]
 
 
 def random_cases() -> list[Case]:

@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import pytest
-
 from tests.conformance import operators, variants
 from tests.conformance.catalogue import suite
 from tests.conformance.comparison import Mismatch, outcome_of, require_same_outcome
@@ -96,5 +94,13 @@ def test_refused_arguments_raise_the_same_class(case: operators.Case, device: st
     count(_each((error.sample_input for error in operators.error_inputs(case.op)), judge))
 
 
-if __name__ == "__main__":
-    raise SystemExit(pytest.main([__file__]))
+@suite("op", "foreach")
+def test_operators_on_lists_equal_cpu(case: operators.Case, device: str, full: bool, count: Callable) -> None:
+    count(_each(case.samples(full), lambda sample: variants.forward(case.op, sample, device, may_raise=True)))
+
+
+@suite("op", "foreach in-place")
+def test_operators_on_lists_in_place_equal_cpu(
+    case: operators.Case, device: str, full: bool, count: Callable
+) -> None:
+    count(_each(case.samples(full), lambda sample: variants.in_place(case.op, sample, device)))
