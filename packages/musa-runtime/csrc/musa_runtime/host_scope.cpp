@@ -139,7 +139,7 @@ HostScope::~HostScope() {
   if (entered_) {
     redirect_cpu_allocations = redirected_before_;
     if (restore_device_ >= 0) {
-      C10_MUSA_CHECK_WARN(musaSetDevice(restore_device_));
+      c10::musa::restore_device(restore_device_);
     }
   }
 }

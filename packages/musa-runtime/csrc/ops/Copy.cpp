@@ -133,7 +133,14 @@ void copy_between_devices(const Tensor& dst, const Tensor& src) {
     C10_MUSA_CHECK(musaMemcpyPeerAsync(
         dst.mutable_data_ptr(), to, src.const_data_ptr(), from, dst.numel() * dst.itemsize(), source_stream.stream()));
   }
-  order(source_stream, target_stream);
+  try {
+    order(source_stream, target_stream);
+  } catch (...) {
+    // The target's stream does not know of the copy, so nothing would keep it from writing into memory that the caller,
+    // with this exception in hand, frees and someone else is given. Wait it out.
+    C10_MUSA_IGNORE_ERROR(musaStreamSynchronize(source_stream.stream()));
+    throw;
+  }
 }
 
 Tensor& copy_(Tensor& self, const Tensor& src, bool non_blocking) {

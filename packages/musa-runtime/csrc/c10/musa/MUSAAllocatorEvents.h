@@ -25,7 +25,7 @@ class CurrentDevice {
   }
   ~CurrentDevice() {
     if (switched_) {
-      C10_MUSA_IGNORE_ERROR(musaSetDevice(before_));
+      restore_device(static_cast<DeviceIndex>(before_));
     }
   }
   CurrentDevice(const CurrentDevice&) = delete;

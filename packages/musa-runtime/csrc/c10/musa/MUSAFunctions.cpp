@@ -75,8 +75,7 @@ DeviceIndex current_device() {
 
 void set_device(DeviceIndex device) {
   check_device_index(device);
-  C10_MUSA_CHECK(musaSetDevice(device));
-  last_set_device = device;
+  C10_MUSA_CHECK(SetDevice(device));
 }
 
 void device_synchronize() {
@@ -93,19 +92,34 @@ musaError_t GetDevice(DeviceIndex* device) {
 }
 
 musaError_t SetDevice(DeviceIndex device) {
-  return musaSetDevice(device);
+  const musaError_t error = musaSetDevice(device);
+  if (error == musaSuccess) {
+    last_set_device = device;
+  }
+  return error;
+}
+
+void restore_device(DeviceIndex device) noexcept {
+  // Twice: a passing failure must not leave the thread on another device, where the next operation would run unnoticed.
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    if (SetDevice(device) == musaSuccess) {
+      return;
+    }
+    C10_MUSA_CLEAR_ERROR();
+  }
 }
 
 DeviceIndex ExchangeDevice(DeviceIndex device) {
   int current = -1;
-  if (C10_UNLIKELY(musaGetDevice(&current) != musaSuccess)) {
+  const bool known = musaGetDevice(&current) == musaSuccess;
+  if (C10_UNLIKELY(!known)) {
     // Guards run where nobody can catch (the autograd engine's threads, which a throw would end together with the process).
     // An SDK that has really failed will tell the operation that the guard stands around.
     C10_MUSA_CLEAR_ERROR();
     current = last_set_device;
   }
   const auto before = static_cast<DeviceIndex>(current);
-  if (device != before) {
+  if (!known || device != before) {
     set_device(device);
   }
   return before;

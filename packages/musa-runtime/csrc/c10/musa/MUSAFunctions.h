@@ -25,6 +25,8 @@ C10_MUSA_API void device_synchronize();
 // The spellings that ported code uses.
 C10_MUSA_API musaError_t GetDevice(DeviceIndex* device);
 C10_MUSA_API musaError_t SetDevice(DeviceIndex device);
+// For destructors of guards: never throws, and tries again where the SDK refuses once.
+C10_MUSA_API void restore_device(DeviceIndex device) noexcept;
 C10_MUSA_API DeviceIndex ExchangeDevice(DeviceIndex device);
 // Negative: keeps the current device.
 C10_MUSA_API DeviceIndex MaybeExchangeDevice(DeviceIndex device);

@@ -34,7 +34,7 @@ void MUSAGuardImpl::setDevice(Device device) const {
 
 void MUSAGuardImpl::uncheckedSetDevice(Device device) const noexcept {
   if (device.index() >= 0) {
-    C10_MUSA_IGNORE_ERROR(musaSetDevice(device.index()));
+    restore_device(device.index());
   }
 }
 
