@@ -138,6 +138,7 @@ void copy_between_devices(const Tensor& dst, const Tensor& src) {
   } catch (...) {
     // The target's stream does not know of the copy, so nothing would keep it from writing into memory that the caller,
     // with this exception in hand, frees and someone else is given. Wait it out.
+    MUSAGuard guard(from);
     C10_MUSA_IGNORE_ERROR(musaStreamSynchronize(source_stream.stream()));
     throw;
   }
