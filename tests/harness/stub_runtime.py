@@ -46,6 +46,7 @@ def init(): calls.append("init")
 def is_in_bad_fork(): return bad_fork
 def device_count(): return 2
 def current_device(): return 0
+def get_device_properties(index): return SimpleNamespace(is_integrated=False)
 def ops_providers(): return ["demo"]
 def ops_table(): return [
     {"op": name, "provider": "native", "calls": 0, "reason": "policy", "candidates": [

@@ -97,12 +97,24 @@ def _initialize():
             if native.device_count() == 0:
                 raise NoDeviceError(_no_device(os.environ.get("MUSA_VISIBLE_DEVICES")))
             native.init()
+            if native.get_device_properties(0).is_integrated:
+                _run_backward_on_the_calling_thread()
             _run_queued()
         finally:
             _initializing = False
         _initialized = True
         os.register_at_fork(after_in_child=_forget_in_child)
         _notify()
+
+
+def _run_backward_on_the_calling_thread():
+    # Where kernels run on the thread that calls them, the engine's own thread adds no parallelism, only a
+    # second OpenMP pool that competes with the caller's for the same cores: small training steps take up to
+    # a third longer. torch's own switch; it holds for the thread that first uses the device, and a program
+    # may turn it back with torch.autograd.set_multithreading_enabled(True).
+    import torch
+
+    torch.autograd.set_multithreading_enabled(False)
 
 
 def _no_device(visible):
