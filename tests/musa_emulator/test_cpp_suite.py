@@ -21,13 +21,15 @@ MODES = ("inline", "async", "lazy")
 
 
 @cache
-def build(kind: str) -> Path:
-    """The build folder of one kind, up to date. Outputs of a failed step are in the assertion."""
+def build(kind: str, *targets: str) -> Path:
+    """The build folder of one kind, up to date in all or some of its targets. Outputs of a failed step are in
+    the assertion."""
     folder = sdk.ROOT / "build" / "emulator-tests" / kind
     configure = [tool("cmake"), "-S", str(SOURCE), "-B", str(folder), "-G", "Ninja"]
     configure += [f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}", f"-DSANITIZE={BUILDS[kind]}"]
     configure += [f"-DMUSA_HOME={'' if BUILDS[kind] else sdk.HOME}"]
-    for command in (configure, [tool("cmake"), "--build", str(folder)]):
+    chosen = ["--target", *targets] if targets else []
+    for command in (configure, [tool("cmake"), "--build", str(folder), *chosen]):
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-8000:]}\n{done.stderr[-4000:]}"
     return folder

@@ -8,6 +8,7 @@ import ctypes
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -99,13 +100,39 @@ def test_types_are_usable_as_the_callers_use_them(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("header", ["musa_runtime_api.h", "musa.h", "musa_emulator.h", "musa_profiler_api.h"])
-def test_every_declared_function_is_exported(header: str) -> None:
+@pytest.mark.parametrize(
+    ("header", "library_name"),
+    [
+        ("musa_runtime_api.h", "libmusart.so"),
+        ("musa_emulator.h", "libmusart.so"),
+        ("musa_profiler_api.h", "libmusart.so"),
+        ("musa.h", "libmusa.so"),
+        ("mupti_activity.h", "libmupti.so"),
+        ("mupti_callbacks.h", "libmupti.so"),
+        ("mupti_result.h", "libmupti.so"),
+        ("mupti_version.h", "libmupti.so"),
+    ],
+)
+def test_every_declared_function_is_exported(header: str, library_name: str) -> None:
     functions = declared_functions(header)
     assert functions, f"no declaration was recognised in {header}"
-    library = ctypes.CDLL(str(sdk.HOME / "lib" / ("libmusa.so" if header == "musa.h" else "libmusart.so")))
+    library = ctypes.CDLL(str(sdk.HOME / "lib" / library_name))
     missing = [name for name in functions if not hasattr(library, name)]
     assert missing == []
+
+
+def test_every_entry_point_has_a_callback_id() -> None:
+    script = sdk.ROOT / "packages/musa-emulator/csrc/mupti/number_callbacks.py"
+    done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_callback_ids_are_dense() -> None:
+    for what in ("runtime", "driver"):
+        text = (INCLUDE / f"mupti_{what}_cbid.h").read_text()
+        ids = [int(number) for number in re.findall(r"_CBID_mu\w+ = (\d+)", text)]
+        assert len(ids) > 40
+        assert sorted(ids) == list(range(1, len(ids) + 1))
 
 
 def test_declarations_are_recognised() -> None:

@@ -251,3 +251,47 @@ TEST_F(InterprocessTest, ExportingKeepsContentsAndAddress) {
   EXPECT_OK(musaIpcGetMemHandle(&again, memory));
   EXPECT_EQ(0, std::memcmp(&handle, &again, sizeof handle));
 }
+
+TEST_F(InterprocessTest, ARecordReachesTheOtherProcessThoughNobodyHereWaits) {
+  Child child("reads");
+  const Stream stream;
+  const DeviceArray<char> memory(64);
+  const Event event(musaEventInterprocess | musaEventDisableTiming);
+  Message message = {};
+  ASSERT_OK(musaIpcGetMemHandle(&message.memory, memory));
+  ASSERT_OK(musaIpcGetEventHandle(&message.event, event));
+  EXPECT_OK(musaMemsetAsync(memory, 42, 64, stream));
+  EXPECT_OK(musaEventRecord(event, stream));
+  child.send(message);
+  child.await();
+  EXPECT_EQ(0, child.exit_status());
+}
+
+TEST_F(InterprocessTest, WritesOfTheHostDuringTheFirstExportAreKept) {
+  constexpr size_t kWords = size_t{4} << 20;
+  for (int round = 0; round < 5; ++round) {
+    const DeviceArray<int> memory(kWords);
+    int* const words = memory.data;
+    std::memset(words, 0, kWords * sizeof(int));
+    std::atomic<bool> stop{false};
+    std::atomic<int> laps{0};
+    std::thread writer([&] {
+      while (!stop.load()) {
+        for (size_t i = 0; i < kWords; i += 512) {
+          ++words[i];
+        }
+        laps.fetch_add(1);
+      }
+    });
+    while (laps.load() == 0) {
+      std::this_thread::yield();
+    }
+    musaIpcMemHandle_t handle = {};
+    EXPECT_OK(musaIpcGetMemHandle(&handle, words));
+    stop.store(true);
+    writer.join();
+    for (size_t i = 0; i < kWords; i += 512) {
+      ASSERT_EQ(laps.load(), words[i]) << "word " << i << " lost a write in round " << round;
+    }
+  }
+}

@@ -5,10 +5,14 @@
 #include <cstring>
 
 int run_interprocess_child(int argc, char** argv);
+int run_virtual_memory_child(int argc, char** argv);
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "--interprocess-child") == 0) {
     return run_interprocess_child(argc, argv);
+  }
+  if (argc > 1 && std::strcmp(argv[1], "--virtual-memory-child") == 0) {
+    return run_virtual_memory_child(argc, argv);
   }
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

@@ -12,6 +12,7 @@
 
 typedef int MUdevice;
 typedef unsigned long long MUdeviceptr;
+typedef unsigned long long MUmemGenericAllocationHandle;
 typedef struct MUctx_st* MUcontext;
 typedef struct MUstream_st* MUstream;
 typedef struct MUevent_st* MUevent;
@@ -153,6 +154,56 @@ typedef enum MUpointer_attribute_enum {
   MU_POINTER_ATTRIBUTE_RANGE_SIZE = 12
 } MUpointer_attribute;
 
+// Virtual memory management.
+typedef enum MUmemAllocationType_enum {
+  MU_MEM_ALLOCATION_TYPE_INVALID = 0,
+  MU_MEM_ALLOCATION_TYPE_PINNED = 1
+} MUmemAllocationType;
+
+typedef enum MUmemAllocationHandleType_enum {
+  MU_MEM_HANDLE_TYPE_NONE = 0,
+  MU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR = 1
+} MUmemAllocationHandleType;
+
+typedef enum MUmemLocationType_enum {
+  MU_MEM_LOCATION_TYPE_INVALID = 0,
+  MU_MEM_LOCATION_TYPE_DEVICE = 1
+} MUmemLocationType;
+
+typedef enum MUmemAccess_flags_enum {
+  MU_MEM_ACCESS_FLAGS_PROT_NONE = 0,
+  MU_MEM_ACCESS_FLAGS_PROT_READ = 1,
+  MU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3
+} MUmemAccess_flags;
+
+typedef enum MUmemAllocationGranularity_flags_enum {
+  MU_MEM_ALLOC_GRANULARITY_MINIMUM = 0,
+  MU_MEM_ALLOC_GRANULARITY_RECOMMENDED = 1
+} MUmemAllocationGranularity_flags;
+
+typedef struct MUmemLocation_st {
+  MUmemLocationType type;
+  int id;
+} MUmemLocation;
+
+typedef struct MUmemAllocationProp_st {
+  MUmemAllocationType type;
+  MUmemAllocationHandleType requestedHandleTypes;
+  MUmemLocation location;
+  void* win32HandleMetaData;
+  struct {
+    unsigned char compressionType;
+    unsigned char gpuDirectRDMACapable;
+    unsigned short usage;
+    unsigned char reserved[4];
+  } allocFlags;
+} MUmemAllocationProp;
+
+typedef struct MUmemAccessDesc_st {
+  MUmemLocation location;
+  MUmemAccess_flags flags;
+} MUmemAccessDesc;
+
 #define MU_STREAM_DEFAULT 0
 #define MU_STREAM_NON_BLOCKING 1
 #define MU_EVENT_DEFAULT 0
@@ -195,6 +246,26 @@ MUSA_PUBLIC MUresult muMemsetD8Async(MUdeviceptr dst, unsigned char value, size_
 MUSA_PUBLIC MUresult muMemsetD32(MUdeviceptr dst, unsigned int value, size_t count);
 MUSA_PUBLIC MUresult muMemsetD32Async(MUdeviceptr dst, unsigned int value, size_t count, MUstream stream);
 MUSA_PUBLIC MUresult muPointerGetAttribute(void* data, MUpointer_attribute attribute, MUdeviceptr pointer);
+
+// Sizes and addresses are multiples of the granularity. A range that is reserved, or mapped and not yet made
+// accessible, faults.
+MUSA_PUBLIC MUresult muMemGetAllocationGranularity(
+    size_t* granularity, const MUmemAllocationProp* prop, MUmemAllocationGranularity_flags option);
+MUSA_PUBLIC MUresult muMemAddressReserve(
+    MUdeviceptr* pointer, size_t size, size_t alignment, MUdeviceptr address, unsigned long long flags);
+MUSA_PUBLIC MUresult muMemAddressFree(MUdeviceptr pointer, size_t size);
+MUSA_PUBLIC MUresult muMemCreate(
+    MUmemGenericAllocationHandle* handle, size_t size, const MUmemAllocationProp* prop, unsigned long long flags);
+MUSA_PUBLIC MUresult muMemRelease(MUmemGenericAllocationHandle handle);
+MUSA_PUBLIC MUresult muMemMap(
+    MUdeviceptr pointer, size_t size, size_t offset, MUmemGenericAllocationHandle handle, unsigned long long flags);
+MUSA_PUBLIC MUresult muMemUnmap(MUdeviceptr pointer, size_t size);
+MUSA_PUBLIC MUresult muMemSetAccess(MUdeviceptr pointer, size_t size, const MUmemAccessDesc* desc, size_t count);
+// A POSIX file descriptor goes out through `shareable` (int*) and comes in as `shareable` itself, as a number.
+MUSA_PUBLIC MUresult muMemExportToShareableHandle(
+    void* shareable, MUmemGenericAllocationHandle handle, MUmemAllocationHandleType type, unsigned long long flags);
+MUSA_PUBLIC MUresult muMemImportFromShareableHandle(
+    MUmemGenericAllocationHandle* handle, void* shareable, MUmemAllocationHandleType type);
 
 MUSA_PUBLIC MUresult muStreamCreate(MUstream* stream, unsigned int flags);
 MUSA_PUBLIC MUresult muStreamDestroy(MUstream stream);

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "driver_support.h"
 #include "engine/api.h"
 #include "engine/device.h"
 #include "engine/error.h"
@@ -18,19 +19,6 @@
 using namespace musa_emulator;
 
 namespace {
-
-// Codes have the same numbers on both sides.
-MUresult to_driver(musaError_t status) {
-  return static_cast<MUresult>(status);
-}
-
-template <ApiName Name, unsigned Traits = kOrdinary, class Body>
-MUresult driver_api(Body&& body) {
-  const musaError_t last = thread_state().last_error;
-  const musaError_t status = api<Name, Traits>(std::forward<Body>(body));
-  thread_state().last_error = last;
-  return to_driver(status);
-}
 
 template <class Body>
 musaError_t with_stream(MUstream handle, Body&& body) {
@@ -234,7 +222,7 @@ MUresult muDeviceGetAttribute(int* value, MUdevice_attribute attribute, MUdevice
         return musaErrorInvalidValue;
       }
       if (attribute == MU_DEVICE_ATTRIBUTE_VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED) {
-        *value = 0; // muMemAddressReserve and its relatives are not there
+        *value = engine().config.virtual_memory ? 1 : 0;
         return musaSuccess;
       }
       return device_attribute(found, static_cast<musaDeviceAttr>(attribute), value);

@@ -157,7 +157,8 @@ musaError_t musaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
   });
 }
 
-// No profiler can be attached, so there is nothing to switch on or off.
+// They steer a tool that watches from outside and learns of these calls, like of all others, through MUPTI: they have no
+// effect of their own.
 
 musaError_t musaProfilerStart(void) {
   return api<"musaProfilerStart">([] { return musaSuccess; });

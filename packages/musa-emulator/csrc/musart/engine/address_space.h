@@ -39,11 +39,15 @@ class AddressSpace {
 
   // Pages charged to the owner: those it allocated, not those it imported.
   size_t used() const { return used_; }
+  // Of memory that lies elsewhere.
+  void charge(size_t bytes) { used_ += bytes; }
+  void refund(size_t bytes) { used_ -= bytes; }
 
- private:
+  // Addresses alone, for who maps pages of its own.
   uintptr_t take(size_t span, size_t alignment);
   void give_back(uintptr_t base, size_t span);
 
+ private:
   size_t guard_ = 0; // bytes left inaccessible behind each allocation
   size_t used_ = 0;
   std::map<uintptr_t, size_t> free_;

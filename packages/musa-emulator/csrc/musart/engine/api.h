@@ -40,6 +40,7 @@ enum GateReason : uint32_t {
   kGateFaults = 8,
   kGateDeviceLost = 16,
   kGateNoDevice = 32, // none there, or the configuration was refused
+  kGateTraced = 64,   // a profiler is told of every call
   kGateHostFunction = 256,
 };
 MUSA_ENGINE extern std::atomic<uint32_t> gate;
@@ -47,6 +48,15 @@ MUSA_ENGINE extern std::atomic<uint32_t> gate;
 // Decides a call while the gate is not clear. Returns an error to refuse it; `report` is an error to return after
 // the body has run.
 MUSA_ENGINE musaError_t pass_gate(ApiEntry& entry, unsigned traits, musaError_t* report);
+
+// A call that a profiler is told of; activity.cpp. The correlation id stays 0 where it is not.
+struct CallTrace {
+  uint32_t correlation = 0;
+  uint32_t outer;
+  int64_t start;
+};
+MUSA_ENGINE void begin_call(const ApiEntry& entry, CallTrace* trace);
+MUSA_ENGINE void end_call(const ApiEntry& entry, const CallTrace& trace, musaError_t status);
 
 inline musaError_t record(musaError_t error) {
   thread_state().last_error = error;
@@ -73,8 +83,15 @@ inline musaError_t api(Body&& body) {
   ApiEntry& entry = ApiRegistration<Name>::entry;
   entry.calls.fetch_add(1, std::memory_order_relaxed);
   musaError_t report = musaSuccess;
-  if (gate.load(std::memory_order_acquire) != 0) [[unlikely]] {
+  CallTrace trace;
+  if (const uint32_t reasons = gate.load(std::memory_order_acquire); reasons != 0) [[unlikely]] {
+    if (reasons & kGateTraced) {
+      begin_call(entry, &trace);
+    }
     if (const musaError_t refused = pass_gate(entry, Traits, &report); refused != musaSuccess) {
+      if (trace.correlation != 0) {
+        end_call(entry, trace, refused);
+      }
       return record(refused);
     }
   }
@@ -91,6 +108,9 @@ inline musaError_t api(Body&& body) {
   }
   if (status != musaSuccess) [[unlikely]] {
     record(status);
+  }
+  if (trace.correlation != 0) [[unlikely]] {
+    end_call(entry, trace, status);
   }
   return status;
 }

@@ -20,6 +20,7 @@ struct Config {
   size_t memory_limit = 0;      // bytes per device
   bool strict = false;          // device memory is inaccessible to host code
   bool poison = false;          // fresh device memory is filled with 0xCD
+  bool virtual_memory = true;   // the devices have virtual memory management
   bool launch_blocking = false; // every kernel launch waits for its stream
   std::vector<int> visible;     // physical ordinal of each visible device
   int physical_devices = 0;

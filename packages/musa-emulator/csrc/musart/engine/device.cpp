@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "engine/activity.h"
 #include "engine/api.h"
 #include "engine/capture.h"
 #include "engine/memory.h"
@@ -227,6 +228,7 @@ musaError_t synchronize_device(Device& device) {
   if (const musaError_t status = forbid_while_capturing(); status != musaSuccess) {
     return status;
   }
+  const SynchronizationScope scope(SynchronizationType::Device, device, nullptr);
   Lock lock(engine().mutex);
   // Collected first: the list changes while the lock is released for waiting.
   std::vector<Fence> fences;

@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "engine/activity.h"
 #include "engine/api.h"
 #include "engine/capture.h"
 #include "engine/device.h"
@@ -140,6 +141,9 @@ musaError_t record_event(Event& event, Stream& stream, unsigned flags) {
     return lost;
   }
   submit_locked(stream, begin_record(event, stream), {}, lock);
+  if (event.shared && state.config.mode == Mode::Lazy) {
+    drive(event.fence); // another process may wait for it, where nobody here does
+  }
   return musaSuccess;
 }
 
@@ -162,6 +166,7 @@ musaError_t wait_event(Stream& stream, Event& event, unsigned flags) {
   if (const musaError_t lost = stream.device->lost.load(std::memory_order_relaxed); lost != musaSuccess) {
     return lost;
   }
+  const SynchronizationScope scope(SynchronizationType::StreamWaitEvent, *stream.device, &stream);
   if (event.shared) {
     const uint64_t target = interprocess_recorded(*event.shared);
     if (!interprocess_reached(*event.shared, target)) {
@@ -207,6 +212,7 @@ musaError_t synchronize_event(Event& event) {
   const std::shared_ptr<InterprocessEvent> shared = event.shared;
   const uint64_t target = shared ? interprocess_recorded(*shared) : 0;
   Device& device = *event.device;
+  const SynchronizationScope scope(SynchronizationType::Event, device, event.fence.stream);
   if (const Fence fence = event.fence; fence.stream != nullptr) {
     wait_for(fence, lock);
   }

@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "engine/activity.h"
 #include "engine/capture.h"
 #include "engine/event.h"
 #include "engine/stream.h"
@@ -304,6 +305,8 @@ musaError_t launch_graph(musaGraphExec_t exec, Stream& stream) {
   }
   auto run = std::make_shared<GraphRun>();
   run->plan = exec->plan;
+  run->stream = &stream;
+  run->correlation = current_correlation();
   std::vector<Fence> after;
   for (const ExecutableNode& node : *exec->plan) {
     if (!node.enabled) {
@@ -330,7 +333,11 @@ musaError_t execute_graph(const GraphRun& run, bool lost) {
       Lock lock(engine().mutex);
       finish_record(*record++); // also behind a failure: others may be waiting for it
     } else if (!lost && status == musaSuccess) {
+      const int64_t start = tracing() ? activity_clock() : 0;
       status = execute(node.operation);
+      if (start != 0) [[unlikely]] {
+        note_operation(*run.stream, node.operation, run.correlation, start);
+      }
     }
   }
   return status;

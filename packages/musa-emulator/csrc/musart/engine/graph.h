@@ -39,6 +39,8 @@ using Plan = std::vector<ExecutableNode>;
 struct GraphRun {
   std::shared_ptr<const Plan> plan;
   std::vector<RecordOperation> records; // of the plan's event record nodes, in order
+  const Stream* stream = nullptr;       // that it was launched into
+  uint32_t correlation = 0;             // of the launch
 };
 
 } // namespace musa_emulator

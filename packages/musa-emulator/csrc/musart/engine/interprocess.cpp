@@ -70,13 +70,14 @@ musaError_t open_handle(uint32_t magic, const Handle& handle, HandleContent* con
   std::snprintf(path, sizeof path, "/proc/%d/fd/%d", content->process, content->descriptor);
   const int opened = open(path, O_RDWR | O_CLOEXEC);
   if (opened < 0) {
+    const int reason = errno;
     std::fprintf(
         stderr,
         "musa-emulator: an IPC handle from process %d cannot be opened: %s.\n"
         "  Likely causes: that process has ended; it runs as another user; it is in another PID namespace "
         "(containers must share one: docker run --pid=...).\n",
-        content->process, std::strerror(errno));
-    return errno == ENOENT ? musaErrorInvalidResourceHandle : musaErrorOperatingSystem;
+        content->process, std::strerror(reason));
+    return reason == ENOENT ? musaErrorInvalidResourceHandle : musaErrorOperatingSystem;
   }
   struct stat status;
   if (fstat(opened, &status) != 0 || status.st_ino != content->inode) {

@@ -3,62 +3,20 @@
 #include "engine/memory.h"
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <bit>
 #include <cstdio>
 #include <cstring>
-#include <map>
-#include <mutex>
-#include <vector>
 
-#include "engine/address_space.h"
 #include "engine/device.h"
+#include "engine/memory_state.h"
+#include "engine/segfault.h"
 
 namespace musa_emulator {
 namespace {
-
-struct Registration {
-  size_t bytes;
-  unsigned flags;
-  int device;
-};
-
-struct Memory {
-  std::mutex mutex;
-
-  // Constant between resets. One reservation split into equal slots: devices, page-locked, managed.
-  uintptr_t base = 0;
-  size_t size = 0;
-  int slot_shift = 0;
-  int devices = 0;
-
-  // Guarded by the mutex.
-  std::vector<AddressSpace> spaces;
-  std::map<uintptr_t, Registration> registrations;
-  int everything_open = 0; // strict memory: scopes that need all device memory
-
-  // Raised when an address stops belonging to what it belonged to; invalidates the threads' caches.
-  std::atomic<uint64_t> generation{1};
-  std::atomic<size_t> registered{0};
-
-  bool reserved(uintptr_t address) const { return address - base < size; }
-  int slot_of(uintptr_t address) const { return static_cast<int>((address - base) >> slot_shift); }
-  AddressSpace& pinned() { return spaces[static_cast<size_t>(devices)]; }
-  AddressSpace& managed() { return spaces[static_cast<size_t>(devices) + 1]; }
-};
-
-Memory& memory() {
-  static Memory* instance = new Memory;
-  return *instance;
-}
-
-using MemoryLock = std::lock_guard<std::mutex>;
-
-bool strict() {
-  return engine().config.strict;
-}
 
 void set_access(uintptr_t base, const Allocation& allocation, bool accessible) {
   mprotect(reinterpret_cast<void*>(base), allocation.span, accessible ? PROT_READ | PROT_WRITE : PROT_NONE);
@@ -83,10 +41,15 @@ uintptr_t find_registration(Memory& m, uintptr_t address, Registration* found) {
   return next->first;
 }
 
-musaError_t check_end(const void* pointer, size_t bytes, const PointerInfo& info, const Memory& m) {
+musaError_t check_end(const void* pointer, size_t bytes, const PointerInfo& info, Memory& m) {
   const auto address = reinterpret_cast<uintptr_t>(pointer);
   if (!m.reserved(address)) {
     return musaSuccess; // the runtime does not know where the caller's own memory ends
+  }
+  if (m.is_virtual(address)) {
+    // Mappings side by side are one range. Whether a device may access them shows when the work runs.
+    MemoryLock lock(m.mutex);
+    return m.virtual_memory.mapped(address, bytes) ? musaSuccess : musaErrorInvalidValue;
   }
   // Freed, never allocated, or running past the end of the allocation.
   if (info.type == musaMemoryTypeUnregistered || bytes > info.bytes || address - info.base > info.bytes - bytes) {
@@ -97,21 +60,37 @@ musaError_t check_end(const void* pointer, size_t bytes, const PointerInfo& info
 
 } // namespace
 
+Memory& memory() {
+  static Memory* instance = new Memory;
+  return *instance;
+}
+
 void reserve_memory(Engine& state) {
   Memory& m = memory();
   MemoryLock lock(m.mutex);
   m.devices = static_cast<int>(state.devices.size());
   const size_t slots = state.devices.size() + 2;
-  // Generous, so that fragmentation of addresses never matters; halved where the process may not map as much.
+  // Generous, so that fragmentation of addresses never matters; less where the process may not map as much. Callers of
+  // virtual memory management reserve more addresses than there is memory, again and again; as the last resort, none.
 #if defined(__SANITIZE_THREAD__)
-  size_t slot = std::bit_ceil(state.config.memory_limit * 2);
+  const size_t generous = std::bit_ceil(state.config.memory_limit * 2);
+  constexpr size_t kVirtualSlots[] = {4, 1, 0};
 #else
-  size_t slot = std::bit_ceil(std::max(state.config.memory_limit * 4, size_t{64} << 30));
+  const size_t generous = std::bit_ceil(std::max(state.config.memory_limit * 4, size_t{64} << 30));
+  constexpr size_t kVirtualSlots[] = {32, 4, 1, 0};
 #endif
+  size_t slot = 0;
+  size_t virtual_slots = 0;
   void* region = MAP_FAILED;
-  for (; slot >= state.config.memory_limit && slot > 0; slot /= 2) {
-    m.size = slots * slot;
-    region = mmap(nullptr, m.size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  for (const size_t candidate : kVirtualSlots) {
+    virtual_slots = candidate;
+    for (slot = generous; slot >= state.config.memory_limit && slot > 0; slot /= 2) {
+      m.size = (slots + virtual_slots) * slot;
+      region = mmap(nullptr, m.size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      if (region != MAP_FAILED) {
+        break;
+      }
+    }
     if (region != MAP_FAILED) {
       break;
     }
@@ -132,6 +111,7 @@ void reserve_memory(Engine& state) {
   for (size_t i = 0; i < slots; ++i) {
     m.spaces.emplace_back(m.base + i * slot, slot, guard);
   }
+  m.spaces.emplace_back(m.base + slots * slot, virtual_slots * slot, /*guard=*/0);
 }
 
 void release_all_memory(Engine&) {
@@ -144,6 +124,7 @@ void release_all_memory(Engine&) {
       }
     }
   }
+  release_virtual_memory(m);
   m.spaces.clear();
   m.registrations.clear();
   m.registered.store(0);
@@ -162,6 +143,7 @@ void release_device_memory(int device) {
   while (!space.allocations().empty()) {
     space.release(space.allocations().begin()->first);
   }
+  release_virtual_memory(m, device);
   m.generation.fetch_add(1);
 }
 
@@ -314,18 +296,27 @@ PointerInfo classify(const void* pointer) {
   }
   MemoryLock lock(m.mutex);
   const int slot = m.slot_of(address);
-  AddressSpace& space = m.spaces[static_cast<size_t>(slot)];
-  const auto found = space.find(address);
-  if (found == space.allocations().end()) {
-    return {};
-  }
   PointerInfo info;
-  info.type = slot < m.devices ? musaMemoryTypeDevice
-      : slot == m.devices      ? musaMemoryTypeHost
-                               : musaMemoryTypeManaged;
-  info.device = found->second.device;
-  info.base = found->first;
-  info.bytes = found->second.bytes;
+  if (m.is_virtual(address)) {
+    VirtualMemory& v = m.virtual_memory;
+    const auto found = v.find(address);
+    if (found == v.mappings.end()) {
+      return {};
+    }
+    info = {musaMemoryTypeDevice, v.device_of(found->second), found->first, found->second.bytes};
+  } else {
+    AddressSpace& space = m.spaces[static_cast<size_t>(slot)];
+    const auto found = space.find(address);
+    if (found == space.allocations().end()) {
+      return {};
+    }
+    info.type = slot < m.devices ? musaMemoryTypeDevice
+        : slot == m.devices      ? musaMemoryTypeHost
+                                 : musaMemoryTypeManaged;
+    info.device = found->second.device;
+    info.base = found->first;
+    info.bytes = found->second.bytes;
+  }
   if (thread.cache_generation != generation) {
     thread.cache[0] = thread.cache[1] = {};
     thread.cache_generation = generation;
@@ -343,7 +334,7 @@ int device_of_range(uintptr_t address) {
 size_t live_allocations(int device) {
   Memory& m = memory();
   MemoryLock lock(m.mutex);
-  return m.spaces[static_cast<size_t>(device)].allocations().size();
+  return m.spaces[static_cast<size_t>(device)].allocations().size() + live_physical(m, device);
 }
 
 size_t live_bytes(int device) {
@@ -366,7 +357,7 @@ size_t live_host_bytes() {
 
 musaError_t check_transfer(
     const void* dst, size_t dst_bytes, const void* src, size_t src_bytes, musaMemcpyKind kind) {
-  const Memory& m = memory();
+  Memory& m = memory();
   const PointerInfo to = classify(dst);
   const PointerInfo from = classify(src);
   if (dst == nullptr || src == nullptr) {
@@ -403,6 +394,26 @@ musaError_t check_fill(const void* pointer, size_t bytes) {
   return check_end(pointer, bytes, info, memory());
 }
 
+namespace {
+
+// The system call itself: a sanitizer cannot know that writers are held off, and would report the reads in here.
+bool write_all(int descriptor, const void* data, size_t bytes) {
+  const char* next = static_cast<const char*>(data);
+  off_t offset = 0;
+  while (bytes != 0) {
+    const long written = syscall(SYS_pwrite64, descriptor, next, bytes, offset);
+    if (written <= 0) {
+      return false;
+    }
+    next += written;
+    offset += written;
+    bytes -= static_cast<size_t>(written);
+  }
+  return true;
+}
+
+} // namespace
+
 musaError_t share_allocation(void* pointer, int* descriptor, size_t* bytes, int* device) {
   Memory& m = memory();
   MemoryLock lock(m.mutex);
@@ -429,21 +440,24 @@ musaError_t share_allocation(void* pointer, int* descriptor, size_t* bytes, int*
     return musaErrorOperatingSystem;
   }
   void* const pages = reinterpret_cast<void*>(found->first);
-  void* copy = MAP_FAILED;
-  if (ftruncate(shared, static_cast<off_t>(allocation.span)) == 0) {
-    copy = mmap(nullptr, allocation.span, PROT_READ | PROT_WRITE, MAP_SHARED, shared, 0);
-  }
-  if (copy == MAP_FAILED) {
+  if (ftruncate(shared, static_cast<off_t>(allocation.span)) != 0) {
     close(shared);
     return musaErrorMemoryAllocation;
   }
-  set_access(found->first, allocation, true);
-  std::memcpy(copy, pages, allocation.span);
-  munmap(copy, allocation.span);
-  if (mmap(pages, allocation.span, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, shared, 0) == MAP_FAILED) {
+  bool copied = false;
+  void* swapped = MAP_FAILED;
+  {
+    // The allocation may hold more than what is being shared, and threads that go on working with the rest of it.
+    const WritersHeldOff held(found->first, allocation.span);
+    copied = write_all(shared, pages, allocation.span);
+    if (copied) {
+      swapped = mmap(pages, allocation.span, PROT_READ, MAP_SHARED | MAP_FIXED, shared, 0);
+    }
+  }
+  if (swapped == MAP_FAILED) {
     close_unless_open(m, found->first, allocation);
     close(shared);
-    return musaErrorOperatingSystem;
+    return copied ? musaErrorOperatingSystem : musaErrorMemoryAllocation;
   }
   close_unless_open(m, found->first, allocation);
   allocation.descriptor = shared;
@@ -494,10 +508,12 @@ MemoryAccess::MemoryAccess(Everything) {
         set_access(base, allocation, true);
       }
     }
+    refresh_mappings(m);
   }
 }
 
-MemoryAccess::MemoryAccess(const void* first, const void* second) {
+MemoryAccess::MemoryAccess(const void* first, size_t first_bytes, const void* second, size_t second_bytes)
+    : bytes_{first_bytes, second_bytes} {
   if (!strict()) {
     return;
   }
@@ -505,6 +521,11 @@ MemoryAccess::MemoryAccess(const void* first, const void* second) {
   MemoryLock lock(m.mutex);
   const uintptr_t addresses[] = {reinterpret_cast<uintptr_t>(first), reinterpret_cast<uintptr_t>(second)};
   for (int i = 0; i < 2; ++i) {
+    if (m.is_virtual(addresses[i])) {
+      opened_[i] = addresses[i];
+      open_mappings(m, addresses[i], bytes_[i]);
+      continue;
+    }
     if (device_of_range(addresses[i]) < 0) {
       continue;
     }
@@ -530,9 +551,15 @@ MemoryAccess::~MemoryAccess() {
         close_unless_open(m, base, allocation);
       }
     }
+    refresh_mappings(m);
   }
-  for (const uintptr_t base : opened_) {
+  for (int i = 0; i < 2; ++i) {
+    const uintptr_t base = opened_[i];
     if (base == 0) {
+      continue;
+    }
+    if (m.is_virtual(base)) {
+      close_mappings(m, base, bytes_[i]);
       continue;
     }
     AddressSpace& space = m.spaces[static_cast<size_t>(m.slot_of(base))];
@@ -547,12 +574,18 @@ MemoryAccess::~MemoryAccess() {
 bool describe_address(uintptr_t address, char* text, size_t capacity) {
   Memory& m = memory();
   const int device = device_of_range(address);
-  if (device < 0) {
+  if (device < 0 && !m.is_virtual(address)) {
     return false;
   }
   // The faulting thread may itself hold the lock.
   if (!m.mutex.try_lock()) {
-    std::snprintf(text, capacity, "device %d", device);
+    device < 0 ? std::snprintf(text, capacity, "virtual memory of a device")
+               : std::snprintf(text, capacity, "device %d", device);
+    return true;
+  }
+  if (device < 0) {
+    describe_virtual(m, address, text, capacity);
+    m.mutex.unlock();
     return true;
   }
   AddressSpace& space = m.spaces[static_cast<size_t>(device)];

@@ -58,7 +58,7 @@ class MemoryAccess {
  public:
   struct Everything {};
   explicit MemoryAccess(Everything);
-  MemoryAccess(const void* first, const void* second);
+  MemoryAccess(const void* first, size_t first_bytes, const void* second, size_t second_bytes);
   ~MemoryAccess();
   MemoryAccess(const MemoryAccess&) = delete;
   MemoryAccess& operator=(const MemoryAccess&) = delete;
@@ -66,6 +66,7 @@ class MemoryAccess {
  private:
   bool everything_ = false;
   uintptr_t opened_[2] = {0, 0};
+  size_t bytes_[2] = {0, 0};
 };
 
 // For the fault handler: describes the address without allocating. Returns false outside the reserved ranges.

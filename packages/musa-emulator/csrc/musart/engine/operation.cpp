@@ -3,6 +3,7 @@
 #include "engine/operation.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 #include "engine/api.h"
@@ -11,6 +12,7 @@
 #include "engine/interprocess.h"
 #include "engine/memory.h"
 #include "engine/segfault.h"
+#include "engine/virtual_memory.h"
 
 namespace musa_emulator {
 namespace {
@@ -54,6 +56,13 @@ class KernelScope {
   ThreadState::Running outer_;
 };
 
+musaError_t report_illegal(const char* what, const void* pointer) {
+  char where[512];
+  describe_address(reinterpret_cast<uintptr_t>(pointer), where, sizeof where);
+  std::fprintf(stderr, "musa-emulator: a %s on a device reached memory at %p that it may not touch: %s\n", what, pointer, where);
+  return musaErrorIllegalAddress;
+}
+
 } // namespace
 
 musaError_t CallbackOperation::device_lost() const {
@@ -61,7 +70,7 @@ musaError_t CallbackOperation::device_lost() const {
 }
 
 void copy_box(const CopyOperation& copy) {
-  const MemoryAccess access(copy.dst, copy.src);
+  const MemoryAccess access(copy.dst, copy.dst_bytes(), copy.src, copy.src_bytes());
   // memmove: ranges that overlap are undefined on a device, but must not be undefined behaviour here.
   if (copy.linear()) {
     std::memmove(copy.dst, copy.src, copy.width);
@@ -77,7 +86,7 @@ void copy_box(const CopyOperation& copy) {
 }
 
 void fill_box(const FillOperation& fill) {
-  const MemoryAccess access(fill.dst, nullptr);
+  const MemoryAccess access(fill.dst, fill.bytes(), nullptr, 0);
   switch (fill.element) {
     case 1:
       if (fill.height == 1 && fill.depth == 1) {
@@ -89,6 +98,14 @@ void fill_box(const FillOperation& fill) {
     case 2: fill_rows<unsigned short>(fill); break;
     case 4: fill_rows<unsigned>(fill); break;
   }
+}
+
+bool may_run(const CopyOperation& copy) {
+  return may_touch(copy.dst, copy.dst_bytes(), /*write=*/true) && may_touch(copy.src, copy.src_bytes(), /*write=*/false);
+}
+
+bool may_run(const FillOperation& fill) {
+  return may_touch(fill.dst, fill.bytes(), /*write=*/true);
 }
 
 bool is_brief(const Operation& operation) {
@@ -109,8 +126,14 @@ bool is_brief(const Operation& operation) {
 
 musaError_t execute(const Operation& operation) {
   if (const auto* copy = std::get_if<CopyOperation>(&operation)) {
+    if (!may_run(*copy)) {
+      return report_illegal("copy", may_touch(copy->dst, copy->dst_bytes(), true) ? copy->src : copy->dst);
+    }
     copy_box(*copy);
   } else if (const auto* fill = std::get_if<FillOperation>(&operation)) {
+    if (!may_run(*fill)) {
+      return report_illegal("fill", fill->dst);
+    }
     fill_box(*fill);
   } else if (const auto* kernel = std::get_if<KernelOperation>(&operation)) {
     const KernelScope scope;

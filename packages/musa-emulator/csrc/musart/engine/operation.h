@@ -38,6 +38,8 @@ struct CopyOperation {
   std::shared_ptr<char> staging; // owns `src` where the caller's buffer may be reused at once
 
   bool linear() const { return height == 1 && depth == 1; }
+  size_t dst_bytes() const { return (depth - 1) * dst_slice + (height - 1) * dst_pitch + width; }
+  size_t src_bytes() const { return (depth - 1) * src_slice + (height - 1) * src_pitch + width; }
 };
 
 // A box of elements of 1, 2 or 4 bytes; `width` counts elements.
@@ -47,6 +49,8 @@ struct FillOperation {
   unsigned element = 1;
   size_t width, height = 1, depth = 1;
   size_t pitch = 0, slice = 0;
+
+  size_t bytes() const { return (depth - 1) * slice + (height - 1) * pitch + width * element; }
 };
 
 struct InterprocessEvent;
@@ -105,5 +109,8 @@ bool is_brief(const Operation& operation);
 
 void copy_box(const CopyOperation& copy);
 void fill_box(const FillOperation& fill);
+// Whether the mappings under the operation let a device do it now. They may change between submission and execution.
+bool may_run(const CopyOperation& copy);
+bool may_run(const FillOperation& fill);
 
 } // namespace musa_emulator

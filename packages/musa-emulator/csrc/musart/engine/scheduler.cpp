@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "engine/activity.h"
 #include "engine/api.h"
 #include "engine/capture.h"
 #include "engine/device.h"
@@ -65,9 +66,19 @@ void finish(Stream& stream, musaError_t status) {
   }
 }
 
+musaError_t execute_traced(const Stream& stream, const Operation& operation, uint32_t correlation) {
+  if (!tracing()) [[likely]] {
+    return execute(operation);
+  }
+  const int64_t start = activity_clock();
+  const musaError_t status = execute(operation);
+  note_operation(stream, operation, correlation, start);
+  return status;
+}
+
 // Runs one operation; the caller has checked that it may start. The lock is released while user code runs, which
 // includes giving up the operation: a launch's payload may call the runtime when it is destroyed.
-void run(Stream& stream, Operation operation, Lock& lock) {
+void run(Stream& stream, Operation operation, uint32_t correlation, Lock& lock) {
   musaError_t status = musaSuccess;
   // A lost device executes nothing more, but callbacks still learn of it.
   const bool skip = stream.device->lost.load(std::memory_order_relaxed) != musaSuccess &&
@@ -76,11 +87,11 @@ void run(Stream& stream, Operation operation, Lock& lock) {
   if (const auto* record = std::get_if<RecordOperation>(&operation)) {
     finish_record(*record);
   } else if (is_brief(operation)) {
-    status = skip ? musaSuccess : execute(operation);
+    status = skip ? musaSuccess : execute_traced(stream, operation, correlation);
   } else {
     lock.unlock();
     if (!skip) {
-      status = execute(operation);
+      status = execute_traced(stream, operation, correlation);
     } else if (const auto* graph = std::get_if<GraphOperation>(&operation)) {
       execute_graph(*graph->run, /*lost=*/true);
     }
@@ -98,7 +109,7 @@ void run_first(Stream& stream, Lock& lock) {
   Task task = std::move(stream.queue.front());
   stream.queue.pop_front();
   engine().queued.fetch_sub(1, std::memory_order_relaxed);
-  run(stream, std::move(task.operation), lock);
+  run(stream, std::move(task.operation), task.correlation, lock);
 }
 
 void worker(Stream& stream) {
@@ -227,9 +238,9 @@ void submit_locked(Stream& stream, Operation operation, std::vector<Fence> after
   }
   const Mode mode = state.config.mode;
   if (mode == Mode::Inline && was_idle && after.empty() && !waits_for_another_process(operation)) {
-    run(stream, std::move(operation), lock);
+    run(stream, std::move(operation), current_correlation(), lock);
   } else {
-    stream.queue.push_back({std::move(operation), std::move(after)});
+    stream.queue.push_back({std::move(operation), std::move(after), current_correlation()});
     state.queued.fetch_add(1, std::memory_order_relaxed);
     if (mode == Mode::Async) {
       wake_worker(stream);
@@ -299,6 +310,20 @@ void nudge(const Fence& fence, Lock& lock) {
   }
 }
 
+void drive(const Fence& fence) {
+  if (fence.reached()) {
+    return;
+  }
+  ++engine().drivers;
+  std::thread([fence] {
+    Engine& state = engine();
+    Lock lock(state.mutex);
+    wait_for(fence, lock);
+    --state.drivers;
+    state.progress.notify_all();
+  }).detach();
+}
+
 musaError_t may_wait() {
   return thread_state().running == ThreadState::Running::Nothing ? musaSuccess : musaErrorNotPermitted;
 }
@@ -308,6 +333,9 @@ void stop_workers() {
   Lock lock(state.mutex);
   state.stopping = true;
   const auto any_alive = [&state] {
+    if (state.drivers != 0) {
+      return true;
+    }
     for (const auto& device : state.devices) {
       for (const Stream* stream : device->streams) {
         if (stream->worker_alive) {

@@ -2,11 +2,14 @@
 // Copyright (c) torch_musa contributors
 #include "engine/segfault.h"
 
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
@@ -41,8 +44,39 @@ void chain(int signal, siginfo_t* info, void* context, const struct sigaction& p
   sigaction(signal, &previous, nullptr);
 }
 
+// Pages whose writers are, or lately were, held off. A fault may be handled only after its cause has gone, so the last
+// ranges are remembered.
+struct HeldRange {
+  std::atomic<uintptr_t> base{0};
+  std::atomic<size_t> bytes{0};
+};
+constexpr size_t kHeldRanges = 256;
+HeldRange held_ranges[kHeldRanges];
+std::atomic<size_t> next_held_range{0};
+std::atomic<bool> holding_off{false};
+
+// Whether the access is worth another attempt. The number of attempts bounds what a fault of another cause costs.
+bool try_again(uintptr_t address) {
+  thread_local uintptr_t last = 0;
+  thread_local int attempts = 0;
+  for (const HeldRange& range : held_ranges) {
+    if (address - range.base.load() < range.bytes.load()) {
+      attempts = address == last ? attempts + 1 : 0;
+      last = address;
+      while (holding_off.load()) {
+        sched_yield();
+      }
+      return attempts < 100;
+    }
+  }
+  return false;
+}
+
 void on_fault(int signal, siginfo_t* info, void* context) {
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
+  if (info->si_code == SEGV_ACCERR && signal == SIGSEGV && try_again(address)) {
+    return;
+  }
   char where[512];
   const bool ours = describe_address(address, where, sizeof where);
   const bool null_page = address < 4096;
@@ -83,6 +117,21 @@ void install_fault_handler() {
     sigaction(SIGSEGV, &action, &previous_segv);
     sigaction(SIGBUS, &action, &previous_bus);
   });
+}
+
+WritersHeldOff::WritersHeldOff(uintptr_t base, size_t bytes) : base_(base), bytes_(bytes) {
+  install_fault_handler();
+  HeldRange& range = held_ranges[next_held_range.fetch_add(1) % kHeldRanges];
+  range.bytes.store(0);
+  range.base.store(base);
+  range.bytes.store(bytes);
+  holding_off.store(true);
+  mprotect(reinterpret_cast<void*>(base), bytes, PROT_READ);
+}
+
+WritersHeldOff::~WritersHeldOff() {
+  mprotect(reinterpret_cast<void*>(base_), bytes_, PROT_READ | PROT_WRITE);
+  holding_off.store(false);
 }
 
 musaError_t run_guarded(Launch& launch) {

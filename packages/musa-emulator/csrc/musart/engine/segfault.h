@@ -9,6 +9,20 @@ namespace musa_emulator {
 
 // Once per process; chains to the handler that was there.
 void install_fault_handler();
+// While in scope, threads that write to these pages wait: for pages that are being replaced by others with the same
+// contents. One at a time; the caller holds the memory lock. A system call that writes there fails with EFAULT.
+class WritersHeldOff {
+ public:
+  WritersHeldOff(uintptr_t base, size_t bytes);
+  ~WritersHeldOff();
+  WritersHeldOff(const WritersHeldOff&) = delete;
+  WritersHeldOff& operator=(const WritersHeldOff&) = delete;
+
+ private:
+  uintptr_t base_;
+  size_t bytes_;
+};
+
 // Runs the launch; an invalid access or an exception inside it becomes the error that loses the device.
 musaError_t run_guarded(Launch& launch);
 

@@ -40,6 +40,7 @@ struct Fence {
 struct Task {
   Operation operation;
   std::vector<Fence> after;
+  uint32_t correlation = 0; // of the call that submitted it; activity.h
 };
 
 } // namespace musa_emulator
@@ -125,6 +126,7 @@ struct Engine {
   std::condition_variable progress; // an operation has finished
   int waiting = 0;                  // threads waiting on `progress`
   int blocked_workers = 0;
+  int drivers = 0;                  // threads that only wait, so that work is run
   std::atomic<size_t> queued{0};    // (atomic) tasks in all queues
   bool stopping = false;
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/activity.h"
 #include "engine/api.h"
 #include "engine/capture.h"
 #include "engine/device.h"
@@ -125,6 +126,7 @@ musaError_t synchronize_stream(Stream& stream) {
   if (const musaError_t status = forbid_on_capturing(stream); status != musaSuccess) {
     return status;
   }
+  const SynchronizationScope scope(SynchronizationType::Stream, *stream.device, &stream);
   if (stream.idle() && !stream.legacy) {
     return stream.device->lost.load(std::memory_order_acquire);
   }

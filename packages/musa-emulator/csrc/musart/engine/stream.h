@@ -48,6 +48,9 @@ MUSA_ENGINE musaError_t query_stream(Stream& stream);
 // In lazy mode runs one operation towards the fence, so that loops that poll end.
 void nudge(const Fence& fence, Lock& lock);
 
+// Lazy mode: lets a thread of its own wait for the fence.
+void drive(const Fence& fence);
+
 // musaErrorNotPermitted where waiting would wait for the caller itself.
 MUSA_ENGINE musaError_t may_wait();
 

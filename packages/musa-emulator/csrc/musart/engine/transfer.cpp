@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "engine/activity.h"
 #include "engine/capture.h"
 #include "engine/memory.h"
 #include "engine/stream.h"
@@ -13,10 +14,6 @@ namespace {
 
 // Up to this size a queued copy from pageable memory goes through a staging buffer; above it the caller waits.
 constexpr size_t kStagingBytes = size_t{64} << 20;
-
-size_t extent(size_t width, size_t height, size_t depth, size_t pitch, size_t slice) {
-  return (depth - 1) * slice + (height - 1) * pitch + width;
-}
 
 bool pageable(const void* pointer) {
   return classify(pointer).type == musaMemoryTypeUnregistered;
@@ -48,6 +45,22 @@ void stage(CopyOperation& copy) {
   copy.src_pitch = packed.dst_pitch;
   copy.src_slice = packed.dst_slice;
   copy.staging = std::move(packed.staging);
+}
+
+void copy_now(const Stream& stream, const CopyOperation& copy) {
+  const int64_t start = tracing() ? activity_clock() : 0;
+  copy_box(copy);
+  if (start != 0) [[unlikely]] {
+    note_copy(stream, copy, current_correlation(), start);
+  }
+}
+
+void fill_now(const Stream& stream, const FillOperation& fill) {
+  const int64_t start = tracing() ? activity_clock() : 0;
+  fill_box(fill);
+  if (start != 0) [[unlikely]] {
+    note_fill(stream, fill, current_correlation(), start);
+  }
 }
 
 } // namespace
@@ -102,9 +115,7 @@ musaError_t check_copy(const CopyOperation& copy) {
   if (copy.width == 0 || copy.height == 0 || copy.depth == 0) {
     return musaSuccess;
   }
-  return check_transfer(
-      copy.dst, extent(copy.width, copy.height, copy.depth, copy.dst_pitch, copy.dst_slice), copy.src,
-      extent(copy.width, copy.height, copy.depth, copy.src_pitch, copy.src_slice), copy.kind);
+  return check_transfer(copy.dst, copy.dst_bytes(), copy.src, copy.src_bytes(), copy.kind);
 }
 
 musaError_t submit_copy(Stream& stream, CopyOperation&& copy, Host host) {
@@ -120,7 +131,7 @@ musaError_t submit_copy(Stream& stream, CopyOperation&& copy, Host host) {
   if (bytes == 0) {
     return musaSuccess;
   }
-  if (bytes <= kBriefBytes && run_now(stream, [&copy] { copy_box(copy); })) {
+  if (bytes <= kBriefBytes && may_run(copy) && run_now(stream, [&] { copy_now(stream, copy); })) {
     return musaSuccess;
   }
   if (stream.capture.load(std::memory_order_relaxed) != nullptr) {
@@ -154,8 +165,7 @@ musaError_t check_fill(const FillOperation& fill) {
   if (fill.height > 1 && fill.width * fill.element > fill.pitch) {
     return musaErrorInvalidPitchValue;
   }
-  return check_fill(
-      fill.dst, extent(fill.width * fill.element, fill.height, fill.depth, fill.pitch, fill.slice));
+  return check_fill(fill.dst, fill.bytes());
 }
 
 musaError_t submit_fill(Stream& stream, const FillOperation& fill, Host host) {
@@ -170,8 +180,8 @@ musaError_t submit_fill(Stream& stream, const FillOperation& fill, Host host) {
   if (fill.width == 0 || fill.height == 0 || fill.depth == 0) {
     return musaSuccess;
   }
-  if (fill.width * fill.element * fill.height * fill.depth <= kBriefBytes &&
-      run_now(stream, [&fill] { fill_box(fill); })) {
+  if (fill.width * fill.element * fill.height * fill.depth <= kBriefBytes && may_run(fill) &&
+      run_now(stream, [&] { fill_now(stream, fill); })) {
     return musaSuccess;
   }
   // As on the hardware, filling device memory does not make the host wait; filling host memory does.

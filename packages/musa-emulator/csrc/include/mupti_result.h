@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// What every MUPTI function returns.
+#ifndef MUPTI_RESULT_H
+#define MUPTI_RESULT_H
+
+#include "host_defines.h"
+
+typedef enum {
+  MUPTI_SUCCESS = 0,
+  MUPTI_ERROR_INVALID_PARAMETER = 1,
+  MUPTI_ERROR_INVALID_DEVICE = 2,
+  MUPTI_ERROR_INVALID_CONTEXT = 3,
+  MUPTI_ERROR_INVALID_OPERATION = 7,
+  MUPTI_ERROR_OUT_OF_MEMORY = 8,
+  MUPTI_ERROR_MAX_LIMIT_REACHED = 12,
+  MUPTI_ERROR_NOT_COMPATIBLE = 14,
+  MUPTI_ERROR_NOT_INITIALIZED = 15,
+  MUPTI_ERROR_INVALID_KIND = 21,
+  MUPTI_ERROR_QUEUE_EMPTY = 18,
+  MUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED = 39,
+  MUPTI_ERROR_UNKNOWN = 999,
+  MUPTI_ERROR_FORCE_INT = 0x7fffffff
+} MUptiResult;
+
+MUSA_EXTERN_C_BEGIN
+MUSA_PUBLIC MUptiResult muptiGetResultString(MUptiResult result, const char** text);
+MUSA_EXTERN_C_END
+
+#endif

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <mutex>
+#include <set>
+
+#include "delivery.h"
+#include "engine/device.h"
+#include "engine/lifecycle.h"
+#include "mupti.h"
+
+using namespace musa_emulator;
+using musa_emulator::mupti::record_size;
+
+namespace {
+
+struct State {
+  std::mutex mutex; // guards everything below; no callback is called under it
+  MUpti_BuffersCallbackRequestFunc request = nullptr;
+  MUpti_BuffersCallbackCompleteFunc complete = nullptr;
+  std::set<MUpti_ActivityKind> enabled;
+  size_t dropped = 0; // for want of a buffer
+};
+
+State& state() {
+  static State* instance = new State;
+  return *instance;
+}
+
+// One delivery at a time, so that buffers are filled in the order of the records.
+std::mutex& delivery_mutex() {
+  static std::mutex* instance = new std::mutex;
+  return *instance;
+}
+thread_local bool delivering = false;
+
+// What the engine must collect for a kind.
+uint32_t engine_kind(MUpti_ActivityKind kind) {
+  switch (kind) {
+    case MUPTI_ACTIVITY_KIND_RUNTIME: return kRuntimeCalls;
+    case MUPTI_ACTIVITY_KIND_DRIVER: return kDriverCalls;
+    case MUPTI_ACTIVITY_KIND_KERNEL:
+    case MUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: return kKernels;
+    case MUPTI_ACTIVITY_KIND_MEMCPY:
+    case MUPTI_ACTIVITY_KIND_MEMCPY2: return kCopies;
+    case MUPTI_ACTIVITY_KIND_MEMSET: return kFills;
+    case MUPTI_ACTIVITY_KIND_SYNCHRONIZATION: return kSynchronizations;
+    case MUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: return kExternalCorrelations;
+    default: return 0; // made here
+  }
+}
+
+// With the lock held. Call observation belongs to the callback interface and is left as it is.
+void apply(const State& current) {
+  uint32_t kinds = traced_kinds.load() & kCallObserver;
+  for (const MUpti_ActivityKind kind : current.enabled) {
+    kinds |= engine_kind(kind);
+  }
+  set_traced_kinds(kinds);
+}
+
+bool valid_external_kind(MUpti_ExternalCorrelationKind kind) {
+  return kind > MUPTI_EXTERNAL_CORRELATION_KIND_INVALID && kind < MUPTI_EXTERNAL_CORRELATION_KIND_SIZE;
+}
+
+// The buffer being filled.
+class Buffer {
+ public:
+  Buffer(MUpti_BuffersCallbackRequestFunc request, MUpti_BuffersCallbackCompleteFunc complete)
+      : request_(request), complete_(complete) {}
+
+  bool append(const void* record, size_t bytes) {
+    if (data_ != nullptr && (used_ + bytes > size_ || (most_ != 0 && count_ == most_))) {
+      hand_back();
+    }
+    if (data_ == nullptr) {
+      request_(&data_, &size_, &most_);
+      used_ = count_ = 0;
+      if (data_ == nullptr) {
+        return false;
+      }
+      if (size_ < bytes || reinterpret_cast<uintptr_t>(data_) % alignof(uint64_t) != 0) {
+        hand_back(); // of no use, but the caller's to free
+        return false;
+      }
+    }
+    std::memcpy(data_ + used_, record, bytes);
+    used_ += bytes;
+    ++count_;
+    return true;
+  }
+
+  void hand_back() {
+    if (data_ != nullptr) {
+      complete_(nullptr, 0, data_, size_, used_);
+      data_ = nullptr;
+    }
+  }
+
+ private:
+  MUpti_BuffersCallbackRequestFunc request_;
+  MUpti_BuffersCallbackCompleteFunc complete_;
+  uint8_t* data_ = nullptr;
+  size_t size_ = 0;
+  size_t most_ = 0;
+  size_t used_ = 0;
+  size_t count_ = 0;
+};
+
+} // namespace
+
+namespace musa_emulator::mupti {
+
+void deliver() {
+  if (delivering) {
+    return;
+  }
+  std::lock_guard one_at_a_time(delivery_mutex());
+  delivering = true;
+  const int64_t start = activity_clock();
+  MUpti_BuffersCallbackRequestFunc request = nullptr;
+  MUpti_BuffersCallbackCompleteFunc complete = nullptr;
+  std::set<MUpti_ActivityKind> enabled;
+  {
+    std::lock_guard lock(state().mutex);
+    request = state().request;
+    complete = state().complete;
+    enabled = state().enabled;
+  }
+  if (request != nullptr) {
+    Buffer buffer(request, complete);
+    size_t dropped = take_dropped();
+    const bool concurrent = enabled.count(MUPTI_ACTIVITY_KIND_KERNEL) == 0;
+    for (const Activity& activity : take_activities()) {
+      const Record record = make_record(activity, concurrent);
+      // Only one of the two kinds of copies may be wanted; a kind disabled since still gets what it had recorded.
+      if (activity.kind == kCopies && enabled.count(record.head.kind) == 0 &&
+          (enabled.count(MUPTI_ACTIVITY_KIND_MEMCPY) != 0 || enabled.count(MUPTI_ACTIVITY_KIND_MEMCPY2) != 0)) {
+        continue;
+      }
+      dropped += buffer.append(&record, record_size(record.head.kind)) ? 0 : 1;
+    }
+    if (enabled.count(MUPTI_ACTIVITY_KIND_OVERHEAD) != 0) {
+      MUpti_ActivityOverhead overhead = {};
+      overhead.kind = MUPTI_ACTIVITY_KIND_OVERHEAD;
+      overhead.overheadKind = MUPTI_ACTIVITY_OVERHEAD_MUPTI_BUFFER_FLUSH;
+      overhead.start = static_cast<uint64_t>(start);
+      overhead.end = static_cast<uint64_t>(activity_clock());
+      overhead.processId = static_cast<uint32_t>(getpid());
+      overhead.threadId = static_cast<uint32_t>(pthread_self());
+      dropped += buffer.append(&overhead, sizeof overhead) ? 0 : 1;
+    }
+    buffer.hand_back();
+    std::lock_guard lock(state().mutex);
+    state().dropped += dropped;
+  }
+  delivering = false;
+}
+
+} // namespace musa_emulator::mupti
+
+MUptiResult muptiGetResultString(MUptiResult result, const char** text) {
+  if (text == nullptr) {
+    return MUPTI_ERROR_INVALID_PARAMETER;
+  }
+#define MUPTI_TEXT(code) \
+  case code: *text = #code; return MUPTI_SUCCESS
+  switch (result) {
+    MUPTI_TEXT(MUPTI_SUCCESS);
+    MUPTI_TEXT(MUPTI_ERROR_INVALID_PARAMETER);
+    MUPTI_TEXT(MUPTI_ERROR_INVALID_DEVICE);
+    MUPTI_TEXT(MUPTI_ERROR_INVALID_CONTEXT);
+    MUPTI_TEXT(MUPTI_ERROR_INVALID_OPERATION);
+    MUPTI_TEXT(MUPTI_ERROR_OUT_OF_MEMORY);
+    MUPTI_TEXT(MUPTI_ERROR_MAX_LIMIT_REACHED);
+    MUPTI_TEXT(MUPTI_ERROR_NOT_COMPATIBLE);
+    MUPTI_TEXT(MUPTI_ERROR_NOT_INITIALIZED);
+    MUPTI_TEXT(MUPTI_ERROR_INVALID_KIND);
+    MUPTI_TEXT(MUPTI_ERROR_QUEUE_EMPTY);
+    MUPTI_TEXT(MUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
+    MUPTI_TEXT(MUPTI_ERROR_UNKNOWN);
+    default: return MUPTI_ERROR_INVALID_PARAMETER;
+  }
+#undef MUPTI_TEXT
+}
+
+MUptiResult muptiGetVersion(uint32_t* version) {
+  if (version == nullptr) {
+    return MUPTI_ERROR_INVALID_PARAMETER;
+  }
+  *version = MUPTI_API_VERSION;
+  return MUPTI_SUCCESS;
+}
+
+MUptiResult muptiActivityRegisterCallbacks(
+    MUpti_BuffersCallbackRequestFunc request, MUpti_BuffersCallbackCompleteFunc complete) {
+  if (request == nullptr || complete == nullptr) {
+    return MUPTI_ERROR_INVALID_PARAMETER;
+  }
+  std::lock_guard lock(state().mutex);
+  state().request = request;
+  state().complete = complete;
+  set_backlog_handler(mupti::deliver);
+  return MUPTI_SUCCESS;
+}
+
+MUptiResult muptiActivityEnable(MUpti_ActivityKind kind) {
+  if (record_size(kind) == 0) {
+    return MUPTI_ERROR_INVALID_KIND;
+  }
+  std::lock_guard lock(state().mutex);
+  // A kernel has one record, of the one kind or of the other.
+  if ((kind == MUPTI_ACTIVITY_KIND_KERNEL && state().enabled.count(MUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) != 0) ||
+      (kind == MUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL && state().enabled.count(MUPTI_ACTIVITY_KIND_KERNEL) != 0)) {
+    return MUPTI_ERROR_NOT_COMPATIBLE;
+  }
+  state().enabled.insert(kind);
+  apply(state());
+  return MUPTI_SUCCESS;
+}
+
+MUptiResult muptiActivityDisable(MUpti_ActivityKind kind) {
+  if (record_size(kind) == 0) {
+    return MUPTI_ERROR_INVALID_KIND;
+  }
+  std::lock_guard lock(state().mutex);
+  state().enabled.erase(kind);
+  apply(state());
+  return MUPTI_SUCCESS;
+}
+
+MUptiResult muptiActivityFlushAll(uint32_t flag) {
+  if ((flag & ~uint32_t{MUPTI_ACTIVITY_FLAG_FLUSH_FORCED}) != 0) {
+    return MUPTI_ERROR_INVALID_PARAMETER;
+  }
+  if (delivering) {
+    return MUPTI_ERROR_INVALID_OPERATION;
+  }
+  {
+    std::lock_guard lock(state().mutex);
+    if (state().request == nullptr) {
+      return MUPTI_ERROR_INVALID_OPERATION;
+    }
+  }
+  const UntracedScope scope;
+  mupti::deliver();
+  return MUPTI_SUCCESS;
+}
+
+MUptiResult muptiActivityGetNextRecord(uint8_t* buffer, size_t validSize, MUpti_Activity** record) {
+  if (buffer == nullptr || record == nullptr) {
+    return MUPTI_ERROR_INVALID_PARAMETER;
+  }
+  uint8_t* next = buffer;
+  if (*record != nullptr) {
+    uint8_t* current = reinterpret_cast<uint8_t*>(*record);
+    if (current < buffer || current >= buffer + validSize) {
+      return MUPTI_ERROR_INVALID_PARAMETER;
+    }
+    const size_t size = record_size((*record)->kind);
+    if (size == 0) {
+      return MUPTI_ERROR_INVALID_KIND;
+    }
+    next = current + size;
+  }
+  if (next >= buffer + validSize) {
+    return MUPTI_ERROR_MAX_LIMIT_REACHED;
+  }
+  auto* found = reinterpret_cast<MUpti_Activity*>(next);
+  if (record_size(found->kind) == 0) {
+    return MUPTI_ERROR_INVALID_KIND; // not a buffer of ours, or overwritten
+  }
+  *record = found;
+  return MUPTI_SUCCESS;
+}
+
+MUptiResult muptiActivityGetNumDroppedRecords(MUcontext, uint32_t, size_t* dropped) {
+  if (dropped == nullptr) {
+    return MUPTI_ERROR_INVALID_PARAMETER;
+  }
+  const size_t unread = take_dropped();
+  std::lock_guard lock(state().mutex);
+  *dropped = state().dropped + unread;
+  state().dropped = 0;
+  return MUPTI_SUCCESS;
+}
+
+MUptiResult muptiActivityPushExternalCorrelationId(MUpti_ExternalCorrelationKind kind, uint64_t id) {
+  if (!valid_external_kind(kind)) {
+    return MUPTI_ERROR_INVALID_PARAMETER;
+  }
+  push_external(kind, id);
+  return MUPTI_SUCCESS;
+}
+
+MUptiResult muptiActivityPopExternalCorrelationId(MUpti_ExternalCorrelationKind kind, uint64_t* lastId) {
+  if (!valid_external_kind(kind)) {
+    return MUPTI_ERROR_INVALID_PARAMETER;
+  }
+  return pop_external(kind, lastId) ? MUPTI_SUCCESS : MUPTI_ERROR_QUEUE_EMPTY;
+}
+
+MUptiResult muptiActivitySetAttribute(MUpti_ActivityAttribute attribute, size_t* valueSize, void* value) {
+  if (valueSize == nullptr || value == nullptr || *valueSize != sizeof(size_t)) {
+    return MUPTI_ERROR_INVALID_PARAMETER;
+  }
+  size_t number = 0;
+  std::memcpy(&number, value, sizeof number);
+  switch (attribute) {
+    // They size memory of a GPU. Here records wait on the host, so there is nothing to size; zero is refused all the same.
+    case MUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE:
+    case MUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT:
+      return number != 0 ? MUPTI_SUCCESS : MUPTI_ERROR_INVALID_PARAMETER;
+    default: return MUPTI_ERROR_INVALID_PARAMETER;
+  }
+}
+
+MUptiResult muptiGetDeviceId(MUcontext context, uint32_t* deviceId) {
+  if (deviceId == nullptr) {
+    return MUPTI_ERROR_INVALID_PARAMETER;
+  }
+  if (!ensure_initialized()) {
+    return MUPTI_ERROR_NOT_INITIALIZED;
+  }
+  const UntracedScope scope;
+  const int before = thread_state().device; // asking must not change it
+  MUdevice device = before;
+  if (context != nullptr) {
+    const bool known = muCtxSetCurrent(context) == MUSA_SUCCESS && muCtxGetDevice(&device) == MUSA_SUCCESS;
+    thread_state().device = before;
+    if (!known) {
+      return MUPTI_ERROR_INVALID_CONTEXT;
+    }
+  }
+  if (find_device(device) == nullptr) {
+    return MUPTI_ERROR_INVALID_DEVICE;
+  }
+  *deviceId = static_cast<uint32_t>(device);
+  return MUPTI_SUCCESS;
+}
+
+MUptiResult muptiFinalize(void) {
+  if (delivering) {
+    return MUPTI_ERROR_INVALID_OPERATION;
+  }
+  std::lock_guard one_at_a_time(delivery_mutex());
+  set_backlog_handler(nullptr);
+  set_call_observer(nullptr);
+  set_traced_kinds(0);
+  take_activities();
+  std::lock_guard lock(state().mutex);
+  state().enabled.clear();
+  state().request = nullptr;
+  state().complete = nullptr;
+  state().dropped = take_dropped();
+  return MUPTI_SUCCESS;
+}

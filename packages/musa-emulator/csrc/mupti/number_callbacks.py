@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Gives every entry point that has none a callback id, in mupti_runtime_cbid.h and mupti_driver_cbid.h.
+
+    python number_callbacks.py [--check]
+
+Ids never change: programs are compiled with them. So new names go to the end. --check writes nothing and
+exits with 1 when a name is missing.
+"""
+
+import pathlib
+import re
+import sys
+
+CSRC = pathlib.Path(__file__).resolve().parents[1]
+ENTRY_POINT = re.compile(r'\bapi<"(\w+)"')
+DRIVER_ENTRY_POINT = re.compile(r'\bdriver_api<"(\w+)"')
+HEADER = """\
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Numbers of the {what}'s entry points in records and callbacks. Written by number_callbacks.py.
+#ifndef MUPTI_{DOMAIN}_CBID_H
+#define MUPTI_{DOMAIN}_CBID_H
+
+typedef enum {{
+  MUPTI_{DOMAIN}_TRACE_CBID_INVALID = 0,
+{rows}
+  MUPTI_{DOMAIN}_TRACE_CBID_SIZE,
+  MUPTI_{DOMAIN}_TRACE_CBID_FORCE_INT = 0x7fffffff
+}} MUpti_{domain}_api_trace_cbid;
+
+#endif
+"""
+
+
+def entry_points(pattern):
+    """Names in the sources, sorted; those of the emulator's own interface are not part of the SDK."""
+    names = set()
+    for source in (CSRC / "musart").rglob("*.cpp"), (CSRC / "musa").rglob("*.cpp"):
+        for path in source:
+            names.update(pattern.findall(path.read_text(encoding="utf-8")))
+    return sorted(name for name in names if not name.startswith("musaEmulator"))
+
+
+def numbered(header, domain):
+    """Names with an id, in its order."""
+    if not header.exists():
+        return []
+    pattern = rf"MUPTI_{domain}_TRACE_CBID_(\w+) = (\d+)"
+    rows = re.findall(pattern, header.read_text(encoding="utf-8"))
+    return [name for name, number in sorted(rows, key=lambda row: int(row[1])) if number != "0"]
+
+
+def missing():
+    """Entry points without an id: (header, domain, what it is, names with one, names without)."""
+    for domain, what, pattern in (
+        ("RUNTIME", "runtime", ENTRY_POINT),
+        ("DRIVER", "driver", DRIVER_ENTRY_POINT),
+    ):
+        header = CSRC / "include" / f"mupti_{what}_cbid.h"
+        known = numbered(header, domain)
+        yield header, domain, what, known, [name for name in entry_points(pattern) if name not in known]
+
+
+def main():
+    check = "--check" in sys.argv[1:]
+    absent = 0
+    for header, domain, what, known, new in missing():
+        absent += len(new)
+        if check or not new:
+            continue
+        rows = "\n".join(
+            f"  MUPTI_{domain}_TRACE_CBID_{name} = {number}," for number, name in enumerate(known + new, 1)
+        )
+        text = HEADER.format(what=what, DOMAIN=domain, domain=what, rows=rows)
+        header.write_text(text, encoding="utf-8")
+        print(f"{header.name}: {len(new)} added")
+    if check and absent:
+        sys.exit(f"{absent} entry points have no callback id. Cure: python {pathlib.Path(__file__).name}")
+
+
+if __name__ == "__main__":
+    main()

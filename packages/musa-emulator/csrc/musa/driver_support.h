@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Shared by the files that define the driver's entry points.
+#pragma once
+
+#include <utility>
+
+#include "engine/api.h"
+#include "musa.h"
+
+namespace musa_emulator {
+
+// Codes have the same numbers on both sides.
+inline MUresult to_driver(musaError_t status) {
+  return static_cast<MUresult>(status);
+}
+
+template <ApiName Name, unsigned Traits = kOrdinary, class Body>
+MUresult driver_api(Body&& body) {
+  const musaError_t last = thread_state().last_error;
+  const musaError_t status = api<Name, Traits>(std::forward<Body>(body));
+  thread_state().last_error = last;
+  return to_driver(status);
+}
+
+} // namespace musa_emulator
