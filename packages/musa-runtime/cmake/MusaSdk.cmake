@@ -5,6 +5,7 @@
 #   musa::sdk      headers only
 #   musa::musart   headers and libmusart.so
 #   musa::musa     headers and the driver's libmusa.so
+#   musa::mupti    headers and libmupti.so, only where the SDK has them
 # and MUSA_HOME. Included by the runtime's own build and by its installed CMake package.
 include_guard(DIRECTORY)
 
@@ -47,11 +48,25 @@ if(NOT TARGET musa::sdk)
     INTERFACE_LINK_LIBRARIES musa::sdk)
 
   # The driver's library comes with the SDK (emulator) or with the kernel driver, in the system's own folders.
-  find_library(MUSA_DRIVER_LIBRARY musa HINTS "${MUSA_HOME}/lib" REQUIRED)
+  find_library(MUSA_DRIVER_LIBRARY musa HINTS "${MUSA_HOME}/lib" NO_CACHE REQUIRED)
   add_library(musa::musa SHARED IMPORTED)
   set_target_properties(musa::musa PROPERTIES
     IMPORTED_LOCATION "${MUSA_DRIVER_LIBRARY}"
     INTERFACE_LINK_LIBRARIES musa::sdk)
+
+  # The profiling interface: beside the rest, or with the tools.
+  find_path(MUPTI_INCLUDE_DIR mupti.h
+    PATHS "${MUSA_HOME}/include" "${MUSA_HOME}/extras/MUPTI/include" NO_DEFAULT_PATH)
+  find_library(MUPTI_LIBRARY mupti
+    PATHS "${MUSA_HOME}/lib" "${MUSA_HOME}/extras/MUPTI/lib64" "${MUSA_HOME}/extras/MUPTI/lib" NO_DEFAULT_PATH)
+  mark_as_advanced(MUPTI_INCLUDE_DIR MUPTI_LIBRARY)
+  if(MUPTI_INCLUDE_DIR AND MUPTI_LIBRARY)
+    add_library(musa::mupti SHARED IMPORTED)
+    set_target_properties(musa::mupti PROPERTIES
+      IMPORTED_LOCATION "${MUPTI_LIBRARY}"
+      INTERFACE_INCLUDE_DIRECTORIES "${MUPTI_INCLUDE_DIR}"
+      INTERFACE_LINK_LIBRARIES "musa::sdk;musa::musa")
+  endif()
 
   unset(_musa_sdk_script)
   unset(_musa_sdk_reason)

@@ -5,6 +5,8 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/SparseCsrTensorUtils.h>
 #include <ATen/core/stack.h>
+#include <c10/musa/MUSASyncDebugMode.h>
+#include <musa_runtime/captured_call.h>
 #include <musa_runtime/host_scope.h>
 
 #include <algorithm>
@@ -55,14 +57,6 @@ Statistics& statistics() {
   return instance;
 }
 
-// Operators whose musa form takes some operands from the host, as on torch.cuda: indices, lengths.
-bool takes_host_tensors(const std::string& name) {
-  static const std::vector<std::string> names{
-      "aten::index", "aten::index_put_", "aten::_index_put_impl_", "aten::_unsafe_index", "aten::_unsafe_index_put",
-      "aten::_ctc_loss", "aten::_ctc_loss_backward", "aten::_pack_padded_sequence"};
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 // The running statistics that batch norm updates without its schema saying so.
 bool writes_unannotated(const std::string& name, const std::string& argument) {
   return name == "aten::native_batch_norm" && (argument == "running_mean" || argument == "running_var");
@@ -95,27 +89,22 @@ bool is_metadata_view(const c10::FunctionSchema& schema, const std::vector<IValu
   });
 }
 
-// Converts one argument to its host form; Tensor-like arguments that the operator writes are remembered.
-struct BoxedArguments {
-  HostScope& scope;
-
-  IValue host(const IValue& value, const c10::TypePtr& type) {
-    if (value.isTensor()) {
-      return scope.host(value.toTensor());
-    }
-    if (value.isTensorList()) {
-      const std::vector<at::Tensor> tensors = value.toTensorVector();
-      return IValue(scope.host(at::TensorList(tensors)));
-    }
-    if (value.isOptionalTensorList()) {
-      return IValue(scope.host(value.toOptionalTensorList()));
-    }
-    if (value.isDevice()) {
-      return IValue(scope.host(value.toDevice()));
-    }
-    return value;
+IValue host_form(HostScope& scope, const IValue& value) {
+  if (value.isTensor()) {
+    return scope.host(value.toTensor());
   }
-};
+  if (value.isTensorList()) {
+    const std::vector<at::Tensor> tensors = value.toTensorVector();
+    return IValue(scope.host(at::TensorList(tensors)));
+  }
+  if (value.isOptionalTensorList()) {
+    return IValue(scope.host(value.toOptionalTensorList()));
+  }
+  if (value.isDevice()) {
+    return IValue(scope.host(value.toDevice()));
+  }
+  return value;
+}
 
 bool is_generator(const c10::Argument& argument) {
   const auto& type = *argument.type();
@@ -169,8 +158,11 @@ void call_on_host(const OperatorHandle& op, Stack* stack, Mode mode) {
     }
   }
 
+  if (op.hasTag(at::Tag::dynamic_output_shape) || op.hasTag(at::Tag::data_dependent_output)) {
+    c10::musa::check_sync("an operator whose result depends on data");
+  }
   HostScope scope(mode);
-  BoxedArguments arguments{scope};
+  scope.set_name(name.c_str());
   const bool host_metadata = std::any_of(originals.begin(), originals.end(), [](const IValue& value) {
     return value.isTensor() && has_host_metadata(value.toTensor());
   });
@@ -186,7 +178,7 @@ void call_on_host(const OperatorHandle& op, Stack* stack, Mode mode) {
       to_host = to_host || (value.isDevice() && value.toDevice().is_cpu());
       value = IValue(scope.host(value.toOptional<at::Device>()));
     } else if (!is_generator(argument)) {
-      value = arguments.host(value, argument.type());
+      value = host_form(scope, value);
     }
   }
   if (looks_at_requires_grad(schema.name())) {
@@ -291,11 +283,20 @@ void require_cpu_kernel(const OperatorHandle& op) {
 
 void native_boxed(const OperatorHandle& op, Stack* stack) {
   require_cpu_kernel(op);
+  if (C10_UNLIKELY(capturing())) {
+    record_call(op, stack);
+    return;
+  }
   call_on_host(op, stack, Mode::Alias);
 }
 
 void cpu_boxed(const OperatorHandle& op, Stack* stack) {
   require_cpu_kernel(op);
+  if (C10_UNLIKELY(capturing())) {
+    refuse_to_capture(
+        c10::toString(op.operator_name()),
+        "it is served by the provider 'cpu', which computes on the host with copies to and from the device");
+  }
   call_on_host(op, stack, Mode::Copy);
 }
 
@@ -308,6 +309,13 @@ void default_boxed(const OperatorHandle& op, Stack* stack) {
 }
 
 } // namespace
+
+bool takes_host_tensors(const std::string& op) {
+  static const std::vector<std::string> names{
+#include <musa_runtime/host_tensor_operators.inc>
+  };
+  return std::find(names.begin(), names.end(), op) != names.end();
+}
 
 c10::KernelFunction fallback_kernel(const std::string& which) {
   return which == "native" ? c10::KernelFunction::makeFromBoxedFunction<&native_boxed>()

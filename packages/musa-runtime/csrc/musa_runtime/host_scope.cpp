@@ -6,11 +6,18 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/musa/MUSAGeneratorImpl.h>
 #include <c10/core/CPUAllocator.h>
+#include <c10/core/GradMode.h>
 #include <c10/core/impl/COW.h>
 #include <c10/musa/MUSACachingAllocator.h>
 #include <c10/musa/MUSAGuard.h>
+#include <musa_runtime/kernel_trace.h>
 #include <musa_runtime/layout_materializer.h>
+#include <musa_runtime/replay_scope.h>
 #include <ops/Copy.h>
+
+#include <mutex>
+#include <unordered_map>
+#include <utility>
 
 namespace musa_runtime {
 namespace {
@@ -19,16 +26,52 @@ using c10::DeviceType;
 using c10::DispatchKey;
 using c10::DispatchKeySet;
 
-// True on a thread while a native kernel runs on it.
-thread_local bool redirect_cpu_allocations = false;
+// Where CPU allocations of a thread come from: the device's memory while a native kernel runs on it, or the memory that a
+// recorded call was given for its results.
+enum class Routing : int { Host, Device, Offered };
+thread_local Routing cpu_allocations = Routing::Host;
+thread_local std::span<OfferedMemory> offered_memory;
+
+// Empty when nothing of that size was offered.
+c10::DataPtr take_offered(size_t nbytes) {
+  for (OfferedMemory& offer : offered_memory) {
+    if (offer.nbytes == nbytes && offer.data != nullptr) {
+      void* data = std::exchange(offer.data, nullptr);
+      // The context is what raw allocations (oneDNN's) need; there is nothing to delete.
+      return c10::DataPtr(data, data, &c10::detail::deleteNothing, c10::Device(DeviceType::CPU));
+    }
+  }
+  return {};
+}
+
+// Addresses that recorded calls may be given, with the number of calls. The mutex is a leaf.
+struct LentMemory {
+  std::mutex mutex;
+  std::unordered_map<void*, size_t> calls;
+
+  bool contains(void* data) {
+    std::lock_guard<std::mutex> lock(mutex);
+    return calls.count(data) != 0;
+  }
+};
+
+LentMemory& lent_memory() {
+  static LentMemory& instance = *new LentMemory();
+  return instance;
+}
 
 class ScopedCpuAllocator final : public c10::Allocator {
  public:
   explicit ScopedCpuAllocator(c10::Allocator* base) : base_(base) {}
 
   c10::DataPtr allocate(size_t nbytes) override {
-    if (C10_UNLIKELY(redirect_cpu_allocations)) {
-      return c10::musa::MUSACachingAllocator::allocate_as(nbytes, c10::Device(DeviceType::CPU));
+    if (C10_UNLIKELY(cpu_allocations != Routing::Host)) {
+      if (C10_LIKELY(cpu_allocations == Routing::Device)) {
+        return c10::musa::MUSACachingAllocator::allocate_as(nbytes, c10::Device(DeviceType::CPU));
+      }
+      if (c10::DataPtr offered = take_offered(nbytes)) {
+        return offered;
+      }
     }
     return base_->allocate(nbytes);
   }
@@ -45,6 +88,9 @@ class ScopedCpuAllocator final : public c10::Allocator {
 
  private:
   static void delete_either(void* pointer) {
+    if (lent_memory().contains(pointer)) {
+      return;
+    }
     if (c10::musa::MUSACachingAllocator::owns(pointer)) {
       c10::musa::MUSACachingAllocator::raw_delete(pointer);
     } else {
@@ -133,11 +179,58 @@ void install_scoped_cpu_allocator() {
   c10::SetCPUAllocator(&allocator, /*priority=*/1);
 }
 
+uint64_t host_seed(uint64_t seed, uint64_t offset) {
+  // splitmix64 finaliser (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014): neighbouring
+  // offsets must not give correlated mt19937 states.
+  uint64_t mixed = seed + 0x9E3779B97F4A7C15ull * (offset + 1);
+  mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9ull;
+  mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBull;
+  mixed ^= mixed >> 31;
+  return mixed;
+}
+
+void begin_lending(void* data) {
+  LentMemory& lent = lent_memory();
+  std::lock_guard<std::mutex> lock(lent.mutex);
+  ++lent.calls[data];
+}
+
+void end_lending(void* data) {
+  LentMemory& lent = lent_memory();
+  std::lock_guard<std::mutex> lock(lent.mutex);
+  const auto found = lent.calls.find(data);
+  if (found != lent.calls.end() && --found->second == 0) {
+    lent.calls.erase(found);
+  }
+}
+
+ReplayScope::ReplayScope()
+    : exclude_(kExcludedInside),
+      grad_mode_before_(c10::GradMode::is_enabled()),
+      routing_before_(static_cast<int>(cpu_allocations)) {
+  c10::GradMode::set_enabled(false);
+  cpu_allocations = Routing::Offered;
+  offered_memory = {};
+}
+
+ReplayScope::~ReplayScope() {
+  c10::GradMode::set_enabled(grad_mode_before_);
+  cpu_allocations = static_cast<Routing>(routing_before_);
+  offered_memory = {};
+}
+
+void ReplayScope::offer(std::span<OfferedMemory> memory) {
+  offered_memory = memory;
+}
+
 HostScope::HostScope() : mode_(c10::musa::host_addressable() ? Mode::Alias : Mode::Copy) {}
 
 HostScope::~HostScope() {
   if (entered_) {
-    redirect_cpu_allocations = redirected_before_;
+    if (C10_UNLIKELY(traced_from_ != 0)) {
+      end_traced_kernel(traced_from_, counter_, name_, index_);
+    }
+    cpu_allocations = redirected_before_ ? Routing::Device : Routing::Host;
     if (restore_device_ >= 0) {
       c10::musa::restore_device(restore_device_);
     }
@@ -277,16 +370,9 @@ std::optional<at::Generator> HostScope::host(const std::optional<at::Generator>&
   uint64_t offset = 0;
   {
     std::lock_guard<std::mutex> lock(source.mutex());
-    // One counter block per call keeps calls apart; within a call the CPU engine makes its own long sequence.
-    std::tie(seed, offset) = at::check_generator<at::MUSAGeneratorImpl>(source)->philox_engine_inputs(4);
+    std::tie(seed, offset) = at::check_generator<at::MUSAGeneratorImpl>(source)->philox_engine_inputs(kDrawnPerCall);
   }
-  // splitmix64 finaliser (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014): neighbouring
-  // offsets must not give correlated mt19937 states.
-  uint64_t mixed = seed + 0x9E3779B97F4A7C15ull * (offset + 1);
-  mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9ull;
-  mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBull;
-  mixed ^= mixed >> 31;
-  return at::make_generator<at::CPUGeneratorImpl>(mixed);
+  return at::make_generator<at::CPUGeneratorImpl>(host_seed(seed, offset));
 }
 
 void HostScope::enter() {
@@ -297,7 +383,7 @@ void HostScope::enter() {
     c10::musa::set_device(index_);
     restore_device_ = current;
   }
-  redirected_before_ = redirect_cpu_allocations;
+  redirected_before_ = cpu_allocations == Routing::Device;
   entered_ = true;
   const musaStream_t stream = c10::musa::getCurrentMUSAStream(index_).stream();
   const musaError_t error = musaStreamQuery(stream);
@@ -309,7 +395,10 @@ void HostScope::enter() {
     C10_MUSA_CHECK(musaStreamSynchronize(stream));
   }
   exclude_.emplace(kExcludedInside);
-  redirect_cpu_allocations = redirects_ && mode_ == Mode::Alias;
+  cpu_allocations = redirects_ && mode_ == Mode::Alias ? Routing::Device : Routing::Host;
+  if (C10_UNLIKELY(kernel_tracing()) && mode_ == Mode::Alias) {
+    traced_from_ = begin_traced_kernel();
+  }
 }
 
 at::Tensor HostScope::device(at::Tensor result) {
@@ -358,11 +447,10 @@ at::Tensor HostScope::device_slow(at::Tensor result) {
   }
   // The kernel placed this in memory of its own (a constant, a packed weight, another library's buffer), or the device's
   // memory is discrete: copy. The copy's allocation must be labelled as the device's.
-  const bool redirected = redirect_cpu_allocations;
-  redirect_cpu_allocations = false;
+  const Routing routing = std::exchange(cpu_allocations, Routing::Host);
   copied_bytes_ += result.numel() * result.itemsize();
   at::Tensor copied = at::musa::to_musa(result, target());
-  redirect_cpu_allocations = redirected;
+  cpu_allocations = routing;
   return copied;
 }
 

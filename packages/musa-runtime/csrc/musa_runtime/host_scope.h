@@ -34,7 +34,7 @@ class C10_MUSA_API HostScope {
   // The mode that the devices' memory asks for.
   HostScope();
   explicit HostScope(Mode mode) : mode_(mode) {}
-  explicit HostScope(std::atomic<uint64_t>& calls) : mode_(Mode::Alias) {
+  explicit HostScope(std::atomic<uint64_t>& calls) : mode_(Mode::Alias), counter_(&calls) {
     calls.fetch_add(1, std::memory_order_relaxed);
   }
   ~HostScope();
@@ -59,6 +59,10 @@ class C10_MUSA_API HostScope {
   std::optional<at::Generator> host(const std::optional<at::Generator>& generator);
 
   void enter();
+  // What the profiler calls the kernel where no counter tells the operator; the text must outlive the scope.
+  void set_name(const char* name) {
+    name_ = name;
+  }
   // Before enter(): for kernels that give new memory to a tensor of the host (copying a sparse tensor to the CPU).
   void keep_host_allocations() {
     redirects_ = false;
@@ -154,6 +158,9 @@ class C10_MUSA_API HostScope {
   c10::DeviceIndex index_ = -1;
   c10::DeviceIndex restore_device_ = -1;
   size_t copied_bytes_ = 0;
+  const std::atomic<uint64_t>* counter_ = nullptr;
+  const char* name_ = nullptr;
+  int64_t traced_from_ = 0; // kernel_trace.h; 0 while nothing is traced
   std::optional<c10::impl::ExcludeDispatchKeyGuard> exclude_;
 };
 

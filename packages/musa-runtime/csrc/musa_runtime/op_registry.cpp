@@ -374,6 +374,17 @@ std::vector<OpInfo> OpRegistry::table() const {
   return rows;
 }
 
+std::unordered_map<const std::atomic<uint64_t>*, std::string> OpRegistry::names_by_counter() const {
+  std::unordered_map<const std::atomic<uint64_t>*, std::string> names;
+  std::lock_guard<std::mutex> lock(state_.mutex);
+  for (const auto& [op, offers] : state_.candidates) {
+    for (const auto& offer : offers) {
+      names.emplace(offer->calls, op);
+    }
+  }
+  return names;
+}
+
 OpPack::OpPack(std::string provider, bool needs_host_addressable)
     : provider_(std::move(provider)), needs_host_addressable_(needs_host_addressable) {
   OpRegistry::get().add_provider(provider_);

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 // Packs declare candidates for operators; the registry decides which one serves each operator and installs it. A pack:
@@ -85,6 +86,8 @@ class C10_MUSA_API OpRegistry {
   bool has(const std::string& op) const;
   OpInfo explain(const std::string& op) const;
   std::vector<OpInfo> table() const;
+  // Which operator each candidate's call counter belongs to, for the profiler.
+  std::unordered_map<const std::atomic<uint64_t>*, std::string> names_by_counter() const;
 
  private:
   OpRegistry();

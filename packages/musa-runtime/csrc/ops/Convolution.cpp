@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
+#include <musa_runtime/captured_call.h>
 #include <musa_runtime/host_scope.h>
 #include <musa_runtime/op_registry.h>
 
@@ -11,6 +12,14 @@
 
 namespace musa_runtime {
 namespace {
+
+// Records torch's own operator, which has a meta kernel and a CPU kernel; the overrideable one has neither.
+template <typename Return, typename... Args>
+Return record(const char* name, Args... args) {
+  const c10::OperatorHandle op = c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
+  return recording_kernel().call<Return, Args...>(
+      op, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), std::forward<Args>(args)...);
+}
 
 at::Tensor convolution_overrideable(
     const at::Tensor& input,
@@ -22,6 +31,12 @@ at::Tensor convolution_overrideable(
     bool transposed,
     c10::SymIntArrayRef output_padding,
     c10::SymInt groups) {
+  if (C10_UNLIKELY(capturing())) {
+    return record<
+        at::Tensor, const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&, c10::SymIntArrayRef,
+        c10::SymIntArrayRef, c10::SymIntArrayRef, bool, c10::SymIntArrayRef, c10::SymInt>(
+        "aten::convolution", input, weight, bias, stride, padding, dilation, transposed, output_padding, groups);
+  }
   HostScope scope;
   const at::Tensor host_input = scope.host(input);
   const at::Tensor host_weight = scope.host(weight);
@@ -42,13 +57,22 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward_overrideable
     c10::SymIntArrayRef output_padding,
     c10::SymInt groups,
     std::array<bool, 3> output_mask) {
+  // The operator has no bias argument; a bias gradient is asked for by the mask, and has one entry per output channel.
+  const std::vector<c10::SymInt> bias_sizes{grad_output.sym_size(1)};
+  if (C10_UNLIKELY(capturing())) {
+    return record<
+        std::tuple<at::Tensor, at::Tensor, at::Tensor>, const at::Tensor&, const at::Tensor&, const at::Tensor&,
+        at::OptionalSymIntArrayRef, c10::SymIntArrayRef, c10::SymIntArrayRef, c10::SymIntArrayRef, bool,
+        c10::SymIntArrayRef, c10::SymInt, std::array<bool, 3>>(
+        "aten::convolution_backward", grad_output, input, weight,
+        output_mask[2] ? at::OptionalSymIntArrayRef(bias_sizes) : std::nullopt, stride, padding, dilation, transposed,
+        output_padding, groups, output_mask);
+  }
   HostScope scope;
   const at::Tensor host_grad = scope.host(grad_output);
   const at::Tensor host_input = scope.host(input);
   const at::Tensor host_weight = scope.host(weight);
   scope.enter();
-  // The operator has no bias argument; a bias gradient is asked for by the mask, and has one entry per output channel.
-  const std::vector<c10::SymInt> bias_sizes{host_grad.sym_size(1)};
   return scope.device(at::convolution_backward_symint(
       host_grad,
       host_input,

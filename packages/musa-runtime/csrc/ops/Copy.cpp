@@ -16,7 +16,9 @@
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/zeros.h>
 #include <c10/musa/MUSACachingAllocator.h>
+#include <c10/musa/MUSADeferredError.h>
 #include <c10/musa/MUSAGuard.h>
+#include <musa_runtime/captured_call.h>
 #include <musa_runtime/host_scope.h>
 #include <torch/library.h>
 
@@ -49,8 +51,11 @@ void memcpy_on_current_stream(void* dst, const void* src, size_t nbytes, musaMem
       musaMemcpyAsync(dst, src, nbytes, kind, c10::musa::getCurrentMUSAStream(device.index()).stream()));
 }
 
+// Without check_sync, which has been made before the copy was queued.
 void synchronize_current_stream(Device device) {
-  c10::musa::getCurrentMUSAStream(device.index()).synchronize();
+  MUSAGuard guard(device);
+  C10_MUSA_CHECK(musaStreamSynchronize(c10::musa::getCurrentMUSAStream(device.index()).stream()));
+  c10::musa::check_deferred_error();
 }
 
 void memcpy_tensor(const Tensor& dst, const Tensor& src, bool non_blocking) {
@@ -99,6 +104,16 @@ void convert_and_copy(const Tensor& dst, const Tensor& src) {
   HostScope scope;
   scope.allow_cpu();
   if (scope.mode() == HostScope::Mode::Alias) {
+    if (C10_UNLIKELY(musa_runtime::capturing())) {
+      if (!is_musa(dst) || !is_musa(src)) {
+        musa_runtime::refuse_to_capture(
+            "aten::copy_", "it converts or rearranges data between the host and the device, which needs the host to wait");
+      }
+      static const c10::OperatorHandle op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", "");
+      torch::jit::Stack stack{dst, src, false};
+      musa_runtime::record_call(op, &stack);
+      return;
+    }
     const Tensor host_dst = scope.host(dst);
     const Tensor host_src = scope.host(src);
     scope.enter();
@@ -155,6 +170,9 @@ Tensor& copy_(Tensor& self, const Tensor& src, bool non_blocking) {
     return at::native::copy_(self, src, non_blocking);
   }
   at::assert_no_internal_overlap(self);
+  if (is_musa(self) != is_musa(src) && self.numel() != 0 && !(non_blocking && is_memcpy(self, src))) {
+    c10::musa::check_sync("a copy between device and host");
+  }
   if (src.sizes() == self.sizes()) {
     copy_dense(self, src, non_blocking);
   } else {
@@ -175,6 +193,12 @@ Tensor copy_from_and_resize(const Tensor& self, const Tensor& dst) {
 }
 
 Scalar _local_scalar_dense(const Tensor& self) {
+  if (C10_UNLIKELY(musa_runtime::capturing())) {
+    musa_runtime::refuse_to_capture(
+        "aten::_local_scalar_dense (what .item(), bool() and float() call)",
+        "it reads a value on the host, which the device has yet to compute");
+  }
+  c10::musa::check_sync("reading a tensor's value");
   HostScope scope;
   const Tensor host = scope.host(self);
   scope.enter();
@@ -218,6 +242,7 @@ void write_span(const Tensor& tensor, const Tensor& host) {
 }
 
 Tensor to_cpu(const Tensor& source) {
+  c10::musa::check_sync("an operator that is computed on copies in host memory");
   return read_span(source);
 }
 

@@ -10,10 +10,22 @@ bool register_native_ops(const NativeOp* table, std::atomic<uint64_t>* calls, si
     const NativeOp& op = table[i];
     pack.add(op.name, /*conditional=*/false, [op, counter = &calls[i]](Candidate& candidate) {
       candidate.calls = counter;
-      return op.make(op.kernel);
+      return op.make(op.kernel, candidate);
     });
   }
   return true;
+}
+
+void check_sync_of_masks(const c10::List<std::optional<at::Tensor>>& indices) {
+  if (C10_LIKELY(c10::musa::warning_state().get_sync_debug_mode() == c10::musa::SyncDebugMode::L_DISABLED)) {
+    return;
+  }
+  for (const std::optional<at::Tensor>& index : indices) {
+    if (index.has_value() && index->defined() && (index->scalar_type() == at::kBool || index->scalar_type() == at::kByte)) {
+      c10::musa::check_sync("indexing with a mask");
+      return;
+    }
+  }
 }
 
 bool spans_devices(std::initializer_list<at::TensorList> lists) {

@@ -5,17 +5,15 @@
 // Python, behaviour in libmusa_runtime.so.
 
 #include <ATen/Context.h>
-#include <ATen/musa/MUSAGeneratorImpl.h>
-#include <c10/musa/MUSACachingAllocator.h>
 #include <c10/musa/MUSAGuard.h>
 #include <musa_runtime/compat.h>
 #include <musa_runtime/fallback.h>
 #include <musa_runtime/op_registry.h>
+#include <python/bindings.h>
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/Exceptions.h>
-#include <torch/csrc/Generator.h>
 #include <torch/csrc/utils/device_lazy_init.h>
 
 namespace py = pybind11;
@@ -25,6 +23,17 @@ using c10::musa::MUSAStream;
 using musa_runtime::OpRegistry;
 
 namespace {
+
+// Not every SDK's properties carry an identifier; where they do, it is 16 bytes.
+template <typename Properties>
+py::object uuid_of(const Properties& properties) {
+  if constexpr (requires { properties.uuid.bytes; }) {
+    return py::module_::import("uuid").attr("UUID")(
+        py::arg("bytes") = py::bytes(properties.uuid.bytes, sizeof(properties.uuid.bytes)));
+  } else {
+    return py::none();
+  }
+}
 
 py::tuple pack(const MUSAStream& stream) {
   const c10::StreamData3 data = stream.pack3();
@@ -100,6 +109,10 @@ void bind_device(py::module_& m) {
       .def_readonly("pci_bus_id", &P::pciBusID)
       .def_readonly("pci_device_id", &P::pciDeviceID)
       .def_readonly("pci_domain_id", &P::pciDomainID)
+      .def_readonly("regs_per_block", &P::regsPerBlock)
+      .def_readonly("multi_gpu_board_group_id", &P::multiGpuBoardGroupID)
+      .def_property_readonly("ecc_enabled", [](const P& p) { return p.ECCEnabled != 0; })
+      .def_property_readonly("uuid", [](const P& p) { return uuid_of(p); })
       .def("__repr__", [](const P& p) {
         return c10::str(
             "_MusaDeviceProperties(name='", p.name, "', major=", p.major, ", minor=", p.minor,
@@ -138,32 +151,6 @@ void bind_stream(py::module_& m) {
     return reinterpret_cast<uintptr_t>(
         MUSAStream::unpack3(id, static_cast<DeviceIndex>(device), c10::DeviceType::PrivateUse1).stream());
   });
-}
-
-void bind_memory(py::module_& m) {
-  namespace allocator = c10::musa::MUSACachingAllocator;
-  m.def("default_generator", [](int device) {
-    return py::reinterpret_steal<py::object>(
-        THPGenerator_initDefaultGenerator(at::musa::detail::getDefaultMUSAGenerator(static_cast<DeviceIndex>(device))));
-  });
-  m.def("mem_get_info", [](int device) {
-    MUSAGuard guard(c10::musa::resolve_device_index(static_cast<DeviceIndex>(device)));
-    size_t free = 0, total = 0;
-    C10_MUSA_CHECK(musaMemGetInfo(&free, &total));
-    return std::make_pair(free, total);
-  });
-  m.def("set_per_process_memory_fraction", [](double fraction, int device) {
-    allocator::setMemoryFraction(fraction, c10::musa::resolve_device_index(static_cast<DeviceIndex>(device)));
-  });
-  m.def("get_per_process_memory_fraction", [](int device) {
-    return allocator::getMemoryFraction(c10::musa::resolve_device_index(static_cast<DeviceIndex>(device)));
-  });
-  m.def("raw_alloc", [](size_t nbytes, uintptr_t stream) {
-    return reinterpret_cast<uintptr_t>(
-        allocator::raw_alloc_with_stream(nbytes, reinterpret_cast<musaStream_t>(stream)));
-  });
-  m.def("raw_delete", [](uintptr_t address) { allocator::raw_delete(reinterpret_cast<void*>(address)); });
-  m.def("bench_allocator", &allocator::bench, "Nanoseconds per pair of allocate and free of a cached block.");
 }
 
 py::dict as_dict(const musa_runtime::OpInfo& info) {
@@ -232,6 +219,12 @@ PYBIND11_MODULE(_C, m) {
   bind_state(m);
   bind_device(m);
   bind_stream(m);
-  bind_memory(m);
+  musa_runtime::python::bind_graph(m);
+  musa_runtime::python::bind_memory(m);
+  musa_runtime::python::bind_memory_pools(m);
+  musa_runtime::python::bind_memory_history(m);
+  musa_runtime::python::bind_profiler(m);
+  musa_runtime::python::bind_processes(m);
+  musa_runtime::python::bind_sdk_calls(m);
   bind_registry(m);
 }

@@ -172,6 +172,70 @@ def get_arch_list():
     return [f"mp_{major}{minor}" for major, minor in sorted(capabilities)]
 
 
+def get_gencode_flags():
+    """What to tell mcc so that it compiles for the visible devices, e.g. `"--offload-arch=mp_22"`; empty
+    where there is none."""
+    return " ".join(f"--offload-arch={arch}" for arch in get_arch_list())
+
+
+def is_tf32_supported():
+    """Whether matrix products of float32 can run on tensor cores in TF32, which compute capability 2.2 and
+    later have."""
+    return is_available() and get_device_capability() >= (2, 2)
+
+
+_SYNC_DEBUG_MODES = {"default": 0, "warn": 1, "error": 2}
+
+
+def set_sync_debug_mode(debug_mode):
+    """Find the places where the program makes the host wait for the device: reading values (`.item()`),
+    copies between host and device that are not `non_blocking`, operators whose result's shape depends on
+    data (`nonzero`, indexing with a mask), `Stream.synchronize()`.
+
+    :func:`synchronize` and `Event.synchronize()` say what they do, and are not counted. Kernels that run on
+    the calling thread, as on devices that share the host's memory, are not either.
+
+    Args:
+        debug_mode (str or int): "default" or 0 for silence, "warn" or 1 for a warning, "error" or 2 for a
+            RuntimeError at each such place, before the device is given anything to do.
+
+    Raises:
+        ValueError: another mode.
+    """
+    mode = _SYNC_DEBUG_MODES.get(debug_mode, debug_mode) if isinstance(debug_mode, str) else debug_mode
+    if isinstance(mode, bool) or mode not in (0, 1, 2):
+        raise ValueError(
+            f"the sync debug mode must be 'default' (0), 'warn' (1) or 'error' (2), but got {debug_mode!r}"
+        )
+    lazy_init()
+    extension().set_sync_debug_mode(int(mode))
+
+
+def get_sync_debug_mode():
+    """The mode set by :func:`set_sync_debug_mode`, as an int: 0, 1 or 2."""
+    lazy_init()
+    return extension().get_sync_debug_mode()
+
+
+def _sleep(cycles):
+    # torch.cuda._sleep, for tests of what overlaps: keeps the current stream busy for that many cycles of the
+    # multiprocessors' clock.
+    lazy_init()
+    clock = get_device_properties().clock_rate * 1e3  # the SDK tells kHz
+    extension().sleep_on_stream(cycles / clock)
+
+
+def _get_device_index(device, optional=False, allow_cpu=False):
+    # torch.load asks `torch.musa._utils` for this name. The range is left to torch, which says how to mend a
+    # checkpoint's device that is not here.
+    index = _requested_index(device, allow_cpu)
+    if index is not None:
+        return index
+    if device is None and not optional:
+        raise InvalidDeviceError("expected a musa device, but got None")
+    return current_device() if is_available() else 0
+
+
 def can_device_access_peer(device, peer_device):
     """Whether a device can address another's memory directly."""
     lazy_init()
@@ -206,11 +270,15 @@ __all__ = [
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
+    "get_gencode_flags",
+    "get_sync_debug_mode",
     "init",
     "is_available",
     "is_bf16_supported",
     "is_in_bad_fork",
     "is_initialized",
+    "is_tf32_supported",
     "set_device",
+    "set_sync_debug_mode",
     "synchronize",
 ]

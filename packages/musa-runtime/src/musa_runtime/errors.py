@@ -40,6 +40,14 @@ class ForkError(MusaError):
     """The device was used in a process forked after the device had been initialised."""
 
 
+class SharingError(MusaError):
+    """Device memory cannot be shared with another process, or what was shared cannot be opened."""
+
+
+class ProducerExitedError(SharingError):
+    """The process that shared device memory ended before this one had received it."""
+
+
 class UnknownOpError(MusaError, ValueError):
     """No operator of that name is known to the op registry."""
 
@@ -56,5 +64,24 @@ class ContractVersionError(PackError):
     """An op pack declares another version of the plugin contract, or none."""
 
 
+class AllocatorInUseError(MusaError):
+    """The allocator was to be changed after it had given memory away."""
+
+
 class DeferredCallError(MusaError):
     """A call queued before the device was initialised failed when it was carried out."""
+
+
+class SdkCallError(MusaError):
+    """An SDK call that the program made by itself failed; `code` is what it returned."""
+
+    def __init__(self, code, text):
+        super().__init__(text)
+        self.code = code
+
+    def __reduce__(self):
+        return type(self), (self.code, str(self))
+
+
+class TelemetryUnavailableError(MusaError):
+    """The management library cannot be asked: it, its Python package or the figure is not there."""

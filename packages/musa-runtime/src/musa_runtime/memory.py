@@ -4,14 +4,43 @@
 in bytes.
 
 Statistics come through torch's own accelerator interface, so `torch.accelerator.memory_stats` and this module
-cannot differ.
+cannot differ; torch.cuda's keys that it lacks are added.
 """
 
 import torch
 
 from . import device as _device
 from ._load import extension
+from .host_memory import (
+    host_memory_stats,
+    host_memory_stats_as_nested_dict,
+    reset_accumulated_host_memory_stats,
+    reset_peak_host_memory_stats,
+)
 from .initialization import is_initialized, lazy_init
+from .memory_history import (  # noqa: F401 - torch.cuda.memory's names, of which most begin with an underscore
+    _allocation_traceback,
+    _attach_out_of_memory_observer,
+    _dump_snapshot,
+    _get_memory_metadata,
+    _record_memory_history,
+    _save_memory_usage,
+    _save_segment_usage,
+    _set_memory_metadata,
+    _snapshot,
+    memory_snapshot,
+)
+from .memory_keys import flatten as _flatten
+from .memory_pools import (
+    MemPool,
+    MUSAPluggableAllocator,
+    _set_allocator_settings,  # noqa: F401 - torch.cuda.memory's name
+    caching_allocator_disabled,
+    caching_allocator_enable,
+    change_current_allocator,
+    get_allocator_backend,
+    use_mem_pool,
+)
 
 
 def empty_cache():
@@ -24,29 +53,31 @@ def memory_stats(device=None):
     """Allocator statistics of a device as a flat dict, e.g. `"allocated_bytes.all.current"`; empty before the
     first use.
 
-    Keys are `<quantity>.<pool>.<metric>`: quantity `allocation, allocated_bytes, segment, reserved_bytes,
-    active, active_bytes, inactive_split, inactive_split_bytes, requested_bytes`; pool `all, large_pool,
-    small_pool`; metric `current, peak, allocated, freed`. Then plain counters such as `num_alloc_retries` and
-    `num_ooms`.
+    Keys are `<quantity>.<pool>.<metric>`. Pools: `all, large_pool, small_pool`. Metrics: `current, peak`, and
+    the sums of all that came and went, `allocated, freed`. Quantities, each a count and (`_bytes`) a size:
+
+    - `allocation, allocated_bytes`: memory that was handed out; `requested_bytes`: what was asked for, before
+      rounding.
+    - `active, active_bytes`: the same with memory that was freed while another stream still uses it.
+    - `segment, reserved_bytes`: memory held of the device.
+    - `inactive_split, inactive_split_bytes`: free parts of segments that are in use otherwise.
+
+    Counters: `num_alloc_retries`, failed calls to the driver after which cached memory was released;
+    `num_ooms`, errors raised; `num_oom_rejections`, requests refused without trying; `num_sync_all_streams`,
+    waits for other streams' use of freed memory; `num_device_alloc` and `num_device_free`, calls to the
+    driver. `max_split_size` is the setting (bytes), `oversize_allocations.<metric>` and
+    `oversize_segments.<metric>` count what is above it, and
+    `reserved_bytes_by_private_pools.<id>.<pool>.<metric>` is the share of each memory pool.
     """
-    flat = {}
-    _flatten(flat, "", memory_stats_as_nested_dict(device))
-    return dict(sorted(flat.items()))
+    return _flatten(memory_stats_as_nested_dict(device))
 
 
 def memory_stats_as_nested_dict(device=None):
     """:func:`memory_stats` as nested dicts; empty before the first use of the device."""
     if not is_initialized():
         return {}
-    return torch._C._accelerator_getDeviceStats(_device.device_index(device))
-
-
-def _flatten(flat, prefix, value):
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            _flatten(flat, f"{prefix}.{key}" if prefix else str(key), inner)
-    else:
-        flat[prefix] = value
+    index = _device.device_index(device)
+    return torch._C._accelerator_getDeviceStats(index) | extension().memory_stats_beyond_torch(index)
 
 
 def memory_allocated(device=None):
@@ -168,9 +199,11 @@ def caching_allocator_delete(mem_ptr):
     extension().raw_delete(mem_ptr)
 
 
-def get_allocator_backend():
-    """Name of the active allocator."""
-    return "native"
+def list_gpu_processes(device=None):
+    """:func:`torch.musa.list_gpu_processes`."""
+    from . import telemetry  # when asked for: `import torch` shall not pay for it
+
+    return telemetry.list_gpu_processes(device)
 
 
 _SUMMARY_ROWS = [
@@ -184,6 +217,10 @@ _SUMMARY_ROWS = [
     ("Reserved segments", "segment", False),
     ("Non-releasable blocks", "inactive_split", False),
 ]
+_OVERSIZE_ROWS = [
+    ("Oversize allocations", "oversize_allocations"),
+    ("Oversize segments", "oversize_segments"),
+]
 
 
 def memory_summary(device=None, abbreviated=False):
@@ -195,25 +232,32 @@ def memory_summary(device=None, abbreviated=False):
     index = _device.device_index(device)
     stats = memory_stats(index)
     width = 78
-    trouble = f"out of memory: {stats.get('num_ooms', 0)}   retries: {stats.get('num_alloc_retries', 0)}"
+    counters = (
+        f"out of memory: {stats.get('num_ooms', 0)}   retries: {stats.get('num_alloc_retries', 0)}   "
+        f"driver: {stats.get('num_device_alloc', 0)} allocations, {stats.get('num_device_free', 0)} frees"
+    )
     lines = [
         "=" * width,
         f"torch.musa memory of device {index}: {get_allocator_backend()} allocator".center(width).rstrip(),
-        trouble.center(width).rstrip(),
+        counters.center(width).rstrip(),
         "=" * width,
         f"{'':<24}{'now':>12}{'peak':>12}{'allocated':>14}{'freed':>14}",
-        "-" * width,
     ]
-    pools = ["all"] if abbreviated else ["all", "large_pool", "small_pool"]
+
+    def add_row(label, key, in_bytes):
+        values = [stats.get(f"{key}.{metric}", 0) for metric in ("current", "peak", "allocated", "freed")]
+        texts = [_readable(value) if in_bytes else str(value) for value in values]
+        lines.append(f"{label:<24}{texts[0]:>12}{texts[1]:>12}{texts[2]:>14}{texts[3]:>14}")
+
     for title, quantity, in_bytes in _SUMMARY_ROWS:
-        for pool in pools:
-            values = [
-                stats.get(f"{quantity}.{pool}.{metric}", 0)
-                for metric in ("current", "peak", "allocated", "freed")
-            ]
-            texts = [_readable(value) if in_bytes else str(value) for value in values]
-            label = title if pool == "all" else f"  of {pool.replace('_', ' ')}"
-            lines.append(f"{label:<24}{texts[0]:>12}{texts[1]:>12}{texts[2]:>14}{texts[3]:>14}")
+        lines.append("-" * width)
+        add_row(title, f"{quantity}.all", in_bytes)
+        if not abbreviated:
+            add_row("  of large pool", f"{quantity}.large_pool", in_bytes)
+            add_row("  of small pool", f"{quantity}.small_pool", in_bytes)
+    lines.append("-" * width)
+    for title, key in _OVERSIZE_ROWS:
+        add_row(title, key, False)
     lines.append("=" * width)
     return "\n".join(lines)
 
@@ -227,11 +271,19 @@ def _readable(size):
 
 
 __all__ = [
+    "MUSAPluggableAllocator",
+    "MemPool",
     "caching_allocator_alloc",
     "caching_allocator_delete",
+    "caching_allocator_disabled",
+    "caching_allocator_enable",
+    "change_current_allocator",
     "empty_cache",
     "get_allocator_backend",
     "get_per_process_memory_fraction",
+    "host_memory_stats",
+    "host_memory_stats_as_nested_dict",
+    "list_gpu_processes",
     "max_memory_allocated",
     "max_memory_cached",
     "max_memory_reserved",
@@ -239,12 +291,16 @@ __all__ = [
     "memory_allocated",
     "memory_cached",
     "memory_reserved",
+    "memory_snapshot",
     "memory_stats",
     "memory_stats_as_nested_dict",
     "memory_summary",
+    "reset_accumulated_host_memory_stats",
     "reset_accumulated_memory_stats",
     "reset_max_memory_allocated",
     "reset_max_memory_cached",
+    "reset_peak_host_memory_stats",
     "reset_peak_memory_stats",
     "set_per_process_memory_fraction",
+    "use_mem_pool",
 ]

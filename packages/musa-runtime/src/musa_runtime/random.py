@@ -69,6 +69,17 @@ def set_rng_state_all(new_states):
         set_rng_state(state, index)
 
 
+def _get_rng_state_offset(device="musa"):
+    # torch's functional random state (torch.cuda._get_rng_state_offset): numbers drawn so far, in steps of 4.
+    return _get_generator(device).get_offset()
+
+
+def _set_rng_state_offset(offset, device="musa"):
+    requested = _device._requested_index(device)
+    key = ("_set_rng_state_offset", requested)
+    call_when_initialized(lambda: _get_generator(requested).set_offset(offset), key)
+
+
 def manual_seed(seed):
     """Seed the current device's generator. Safe to call without a device: it is then ignored."""
     seed = int(seed)

@@ -122,7 +122,18 @@ def _package_directories(name):
     return list(spec.submodule_search_locations or ()) if spec else []
 
 
+def _see_neighbours(script):
+    """Let `resolve` find `musa_emulator` where this package is installed, whichever Python runs the script.
+
+    CMake may have found another interpreter than the one of the environment that it builds against.
+    """
+    site = os.path.abspath(os.path.join(os.path.dirname(script), *[os.pardir] * 4))
+    if os.path.isdir(os.path.join(site, "musa_runtime", "share")) and site not in sys.path:
+        sys.path.append(site)
+
+
 def _main():
+    _see_neighbours(__file__)
     sdk = resolve()
     if sdk.home is None:
         print(f"musa_runtime: {sdk.reason}", file=sys.stderr)

@@ -11,6 +11,7 @@ from . import device as _device
 from ._load import extension
 from .errors import InvalidDeviceError
 from .initialization import lazy_init
+from .interprocess_events import InterprocessEvent
 
 
 class Stream(torch.Stream):
@@ -47,6 +48,20 @@ class Stream(torch.Stream):
     def _as_parameter_(self):
         return ctypes.c_void_p(self.musa_stream)
 
+    def wait_event(self, event):
+        """Let work queued on this stream from now on wait for an event."""
+        if isinstance(event, InterprocessEvent):
+            event.wait(self)
+        else:
+            super().wait_event(event)
+
+    def record_event(self, event=None):
+        """Record an event, a new one if none is given, in this stream, and return it."""
+        if isinstance(event, InterprocessEvent):
+            event.record(self)
+            return event
+        return super().record_event(event)
+
     def __eq__(self, other):
         return isinstance(other, torch.Stream) and super().__eq__(other)
 
@@ -79,7 +94,11 @@ class _EventType(type):
     def __instancecheck__(cls, instance):
         if super().__instancecheck__(instance):
             return True
-        return cls is Event and type(instance) is torch.Event and instance.device.type == "musa"
+        if cls is not Event:
+            return False
+        if isinstance(instance, InterprocessEvent):
+            return True
+        return type(instance) is torch.Event and instance.device.type == "musa"
 
 
 class Event(torch.Event, metaclass=_EventType):
@@ -91,10 +110,13 @@ class Event(torch.Event, metaclass=_EventType):
         interprocess (bool): the event can be shared with another process; excludes `enable_timing`.
 
     The methods are torch.Event's: `record`, `wait`, `query`, `synchronize`, `elapsed_time`. `event_id` is the
-    SDK's `musaEvent_t` as an int, 0 until first recorded.
+    SDK's `musaEvent_t` as an int, 0 until first recorded. With `interprocess=True` it is an
+    :class:`~musa_runtime.interprocess_events.InterprocessEvent`, which has `ipc_handle` besides.
     """
 
     def __new__(cls, enable_timing=False, blocking=False, interprocess=False):
+        if interprocess and cls is Event:
+            return InterprocessEvent(enable_timing=enable_timing, blocking=blocking)
         lazy_init()
         # torch.Stream.wait_event and torch.Event.elapsed_time compare the type of their argument exactly, so
         # an instance of a subclass would be refused there.
@@ -102,6 +124,16 @@ class Event(torch.Event, metaclass=_EventType):
         return torch.Event.__new__(
             made, "musa", enable_timing=enable_timing, blocking=blocking, interprocess=interprocess
         )
+
+    @classmethod
+    def from_ipc_handle(cls, device, handle):
+        """An event of another process, from its `ipc_handle()`.
+
+        Args:
+            device (int, str, torch.device or None): the device it was made on.
+            handle (bytes): from the other process, which keeps its event alive until this returns.
+        """
+        return InterprocessEvent.from_ipc_handle(device, handle)
 
 
 class StreamContext:

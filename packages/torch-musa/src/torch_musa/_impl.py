@@ -7,6 +7,7 @@ for the doctor.
 """
 
 import sys
+import types
 import warnings
 
 import torch
@@ -26,6 +27,9 @@ def _activate():
     from musa_runtime import _compat
 
     _compat.rename_privateuse1()
+    from musa_runtime import processes
+
+    processes.register()
     _expose(register=True)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     from . import engine_threads
@@ -42,8 +46,10 @@ def _expose(register):
         torch.musa = musa
         sys.modules["torch.musa"] = musa
     # torch registers the module only, not what can be imported from below it.
-    for name in ("memory", "ops", "random", "streams"):
-        sys.modules[f"torch.musa.{name}"] = getattr(musa, name)
+    for name in (*musa.__all__, "_utils"):
+        member = vars(musa).get(name)
+        if isinstance(member, types.ModuleType):
+            sys.modules[f"torch.musa.{name}"] = member
 
 
 try:

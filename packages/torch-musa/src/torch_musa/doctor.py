@@ -164,6 +164,20 @@ def _libraries():
     return f"loaded in {result.seconds * 1e3:.1f} ms, ABI {musa_runtime.ABI}"
 
 
+def _allocator_settings():
+    variables = [name for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_MUSA_ALLOC_CONF") if os.environ.get(name)]
+    from musa_runtime import _load
+
+    try:
+        _load.extension().load_allocator_environment()
+    except ValueError as error:
+        wrong = [name for name in variables if str(error).startswith(name)] or ["PYTORCH_CUDA_ALLOC_CONF"]
+        raise CheckFailed(
+            str(error).splitlines()[0], "settings that the allocator knows", f"unset {wrong[0]}"
+        ) from error
+    return ", ".join(f"{name}={os.environ[name]}" for name in variables) or "as built"
+
+
 def _devices():
     count = torch.musa.device_count()
     if count == 0:
@@ -224,9 +238,10 @@ CHECKS = [
     ("activation", _activation, ()),
     ("MUSA SDK", _sdk, ()),
     ("libraries", _libraries, ("torch", "MUSA SDK")),
+    ("allocator settings", _allocator_settings, ("libraries",)),
     ("devices", _devices, ("libraries",)),
     ("packs", _packs, ("libraries",)),
-    ("allocation", _allocation, ("libraries", "devices")),
+    ("allocation", _allocation, ("libraries", "allocator settings", "devices")),
     ("operator", _operator, ("libraries", "devices", "allocation")),
 ]
 

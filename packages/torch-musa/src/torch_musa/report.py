@@ -4,6 +4,8 @@
 
 import os
 import platform
+import shutil
+import subprocess
 from importlib import metadata
 
 import torch
@@ -22,14 +24,11 @@ FAMILY = (
     "musa-amp",
     "musa-distributed",
 )
-SETTINGS = (
-    "MUSA_",
-    "TORCH_MUSA_",
-    "PYTORCH_MUSA_",
-    "PYTORCH_ALLOC_CONF",
-    "TORCH_DEVICE_BACKEND_AUTOLOAD",
-    "LD_LIBRARY_PATH",
-)
+# Packages whose version often explains a report.
+NEIGHBOURS = ("numpy", "pluggy", "mthreads-ml-py", "torchvision", "torchaudio", "triton", "transformers")
+COMPILERS = ("c++", "cmake", "ninja")
+# Beginnings of the names of environment variables.
+SETTINGS = ("MUSA_", "TORCH_", "PYTORCH_", "OMP_", "KMP_", "MKL_", "LD_LIBRARY_PATH", "LD_PRELOAD")
 
 
 def packs():
@@ -107,15 +106,18 @@ def environment():
     """Versions and settings as a dict of str to str, in the order to be read."""
     result = musa_runtime.load()
     facts = {
-        "python": f"{platform.python_version()} ({platform.machine()})",
+        "python": f"{platform.python_version()} ({platform.machine()}), {platform.python_implementation()}",
         "system": platform.platform(),
-        "torch": torch.__version__,
+        "libc": " ".join(platform.libc_ver()) or "unknown",
+        "processor": _processor(),
+        "torch": f"{torch.__version__} (git {torch.version.git_version[:10]}, debug {torch.version.debug})",
+        "threads": f"{torch.get_num_threads()} within an operator, {torch.get_num_interop_threads()} between",
     }
     for dist in FAMILY:
-        try:
-            facts[dist] = metadata.version(dist)
-        except metadata.PackageNotFoundError:
-            facts[dist] = "not installed"
+        facts[dist] = _version(dist) or "not installed"
+    facts.update({dist: version for dist in NEIGHBOURS if (version := _version(dist))})
+    for compiler in COMPILERS:
+        facts[compiler] = _first_line(compiler)
     sdk = result.sdk
     facts["MUSA SDK"] = (
         f"{sdk.home} (from {sdk.source}, version {sdk.version or 'unknown'})"
@@ -139,6 +141,35 @@ def environment():
     return facts
 
 
+def _version(dist):
+    try:
+        return metadata.version(dist)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _processor():
+    model = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            model = next((line.partition(":")[2].strip() for line in lines if "model name" in line), model)
+    except OSError:  # not Linux: what Python knows must do
+        pass
+    return f"{model}, {os.cpu_count()} logical"
+
+
+def _first_line(program):
+    """What a program says of its version; extensions are compiled with what is found on the path."""
+    path = shutil.which(program)
+    if path is None:
+        return "not found"
+    try:
+        done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"does not answer: {error}"
+    return (done.stdout.splitlines() or ["says nothing"])[0]
+
+
 def _devices():
     facts = {"devices": str(torch.musa.device_count())}
     if not torch.musa.is_available():
@@ -151,11 +182,22 @@ def _devices():
             facts[f"device {index}"] = (
                 f"{device.name}, mp_{device.major}{device.minor}, {device.total_memory / 2**30:.1f} GiB, "
                 f"{device.multi_processor_count} multiprocessors, warp size {device.warp_size}, "
-                f"{'unified' if device.is_integrated else 'discrete'} memory"
+                f"{'unified' if device.is_integrated else 'discrete'} memory, PCI {device.pci_domain_id:04x}:"
+                f"{device.pci_bus_id:02x}:{device.pci_device_id:02x}, reaches {_peers(index)}"
             )
+        facts["allocator"] = torch.musa.get_allocator_backend()
     except RuntimeError as error:  # a report must come out of a broken machine too
         facts["device error"] = str(error)
     return facts
+
+
+def _peers(index):
+    reached = [
+        f"musa:{other}"
+        for other in range(torch.musa.device_count())
+        if other != index and torch.musa.can_device_access_peer(index, other)
+    ]
+    return ", ".join(reached) or "no other device"
 
 
 def render_environment(facts):

@@ -66,6 +66,10 @@ struct C10_MUSA_API MUSAGeneratorImpl final : c10::GeneratorImpl {
   uint64_t capture_epilogue();
   std::pair<uint64_t, uint64_t> replay_prologue(uint64_t wholegraph_increment);
 
+  bool shares_state_with(const MUSAGeneratorImpl& other) const {
+    return state_ == other.state_;
+  }
+
   // True once per seeding: cached dropout state of RNNs must be made anew.
   bool reset_rnn_state() {
     return !no_reset_rnn_state_.test_and_set();

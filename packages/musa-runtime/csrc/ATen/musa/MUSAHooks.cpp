@@ -6,6 +6,7 @@
 #include <ATen/core/CachingHostAllocator.h>
 #include <ATen/musa/MUSAGeneratorImpl.h>
 #include <ATen/musa/PinnedMemoryAllocator.h>
+#include <c10/musa/MUSAAllocatorConfig.h>
 #include <c10/musa/MUSAFunctions.h>
 #include <musa_runtime/host_scope.h>
 #include <musa_runtime/op_registry.h>
@@ -40,6 +41,7 @@ void load_native_ops() {
 
 void MUSAHooks::init() const {
   c10::musa::device_count_ensure_non_zero();
+  c10::musa::MUSACachingAllocator::MUSAAllocatorConfig::load_environment();
   load_native_ops();
   if (c10::musa::host_addressable()) {
     static const bool installed = (musa_runtime::install_scoped_cpu_allocator(), true);
@@ -112,6 +114,7 @@ bool MUSAHooks::isPinnedPtr(const void* data) const {
 
 Allocator* MUSAHooks::getPinnedMemoryAllocator() const {
   c10::musa::device_count_ensure_non_zero();
+  c10::musa::MUSACachingAllocator::MUSAAllocatorConfig::load_environment();
   return at::getHostAllocator(at::kPrivateUse1);
 }
 

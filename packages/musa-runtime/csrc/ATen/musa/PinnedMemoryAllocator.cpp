@@ -5,6 +5,7 @@
 #include <ATen/musa/MUSAEvent.h>
 #include <c10/core/DeviceType.h>
 
+#include <chrono>
 #include <cstring>
 
 namespace at::musa {
@@ -18,7 +19,24 @@ struct PinnedMemoryAllocatorImpl final : at::CachingHostAllocatorImpl<MUSAStream
   }
 
  private:
+  // Microseconds since it was made.
+  class Stopwatch {
+   public:
+    int64_t elapsed() const {
+      return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start_).count();
+    }
+
+   private:
+    const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  };
+
+  void note_time(c10::CachingAllocator::DurationStat& stat, const Stopwatch& watch) {
+    const std::lock_guard<std::mutex> guard(stats_.timing_mutex_);
+    stat.increase(watch.elapsed());
+  }
+
   void allocate_host_memory(size_t size, void** ptr) override {
+    const Stopwatch watch;
     // Portable: page-locked for every device, whichever is current.
     musaError_t error = musaHostAlloc(ptr, size, musaHostAllocPortable);
     if (error == musaErrorMemoryAllocation) {
@@ -34,16 +52,19 @@ struct PinnedMemoryAllocatorImpl final : at::CachingHostAllocatorImpl<MUSAStream
       }
     }
     C10_MUSA_CHECK(error);
+    note_time(stats_.host_alloc_time, watch);
   }
 
   // Called with torch's locks held and its books half done: must not throw.
   void free_block(at::HostBlock<MUSAStream>* block) override {
+    const Stopwatch watch;
     const musaError_t error = musaFreeHost(block->ptr_);
     if (error == musaErrorMusartUnloading) {
       C10_MUSA_CLEAR_ERROR(); // process exit: the SDK has released it
       return;
     }
     C10_MUSA_CHECK_WARN(error);
+    note_time(stats_.host_free_time, watch);
   }
 
   // Called from the deleter of a tensor: must not throw. Each use must yield one event, or the block would never be

@@ -7,6 +7,7 @@
 #include <c10/musa/MUSAStream.h>
 
 #include <array>
+#include <atomic>
 #include <bit>
 #include <memory>
 #include <vector>
@@ -20,6 +21,8 @@ using c10::CachingAllocator::StatArray;
 using c10::CachingAllocator::StatType;
 
 struct StreamPool;
+class ExpandableSegment;
+class MUSAAllocator;
 
 // A piece of a segment, the unit that is handed out. A segment (one musaMalloc) starts as one block; blocks of a segment
 // form a list in address order.
@@ -28,6 +31,7 @@ struct Block {
   size_t size = 0;
   size_t requested = 0; // what the caller asked for, before rounding
   StreamPool* home = nullptr;
+  ExpandableSegment* expandable = nullptr; // the segment around it, unless that is a musaMalloc
   Block* prev = nullptr; // neighbours in the segment
   Block* next = nullptr;
   Block* free_prev = nullptr; // neighbours in the bin of the home pool
@@ -37,6 +41,7 @@ struct Block {
   size_t pending_events = 0; // after the free: events of those streams that have not finished yet
   bool allocated = false;
   bool oversize = false; // counted in oversize_allocations
+  bool oversize_segment = false; // a part of a segment counted in oversize_segments; the whole of it has the mark
 
   bool whole_segment() const {
     return prev == nullptr && next == nullptr;
@@ -48,7 +53,9 @@ struct Block {
 
 // Free blocks in bins by size. A bin spans at most 1/64 of its size and is kept in ascending order, and a two-level bitmap
 // finds the next bin that holds a block: an exact best fit without walking a tree and without touching the system heap.
-// Among equal sizes the block freed last comes first, for its memory is the warmest.
+// Among equal sizes the lowest address comes first: that keeps live memory together, so that whole segments stay free
+// (benchmarks/fragmentation.py: first-in or last-in order reserves a segment more on many trainings). Where very many
+// blocks have one size, the place is only looked for among the first kTies of them.
 class FreeBlocks {
  public:
   void insert(Block* block) {
@@ -56,6 +63,11 @@ class FreeBlocks {
     Block* before = nullptr;
     Block* after = bins_[bin];
     while (after != nullptr && after->size < block->size) {
+      before = after;
+      after = after->free_next;
+    }
+    for (int ties = 0; ties < kTies && after != nullptr && after->size == block->size && after->ptr < block->ptr;
+         ++ties) {
       before = after;
       after = after->free_next;
     }
@@ -154,6 +166,7 @@ class FreeBlocks {
     return static_cast<int>(word * 64 + std::countr_zero(words_[word]));
   }
 
+  static constexpr int kTies = 32;
   static constexpr unsigned kWords = 36; // up to 2^49 bytes
   uint64_t summary_ = 0;
   std::array<uint64_t, kWords> words_{};
@@ -172,13 +185,17 @@ struct StreamPool {
   StreamPool(BlockPool& owner, musaStream_t s) : pool(owner), stream(s) {}
 };
 
-// The small or the large pool of one memory pool id.
+struct MemoryPool;
+
+// The small or the large part of one memory pool.
 struct BlockPool {
+  MemoryPool& owner;
   const bool is_small;
   const MempoolId_t id;
   std::vector<std::unique_ptr<StreamPool>> streams;
 
-  BlockPool(bool small, MempoolId_t mempool) : is_small(small), id(mempool) {}
+  BlockPool(MemoryPool& memory_pool, bool small, MempoolId_t mempool)
+      : owner(memory_pool), is_small(small), id(mempool) {}
 
   StreamPool& on(musaStream_t stream) {
     for (const auto& candidate : streams) {
@@ -194,11 +211,28 @@ struct BlockPool {
   }
 };
 
+// The default pool, {0, 0}, or a private one: of a graph, whose replays use its addresses again, or of a MemPool. Blocks
+// never change pools.
 struct MemoryPool {
   BlockPool small;
   BlockPool large;
+  // Of a private pool, where its segments come from if not from musaMalloc. Users write it: not called under the mutex.
+  std::shared_ptr<MUSAAllocator> source;
+  int use_count = 0; // graphs and MemPools that hold the pool
+  size_t reserved = 0; // bytes of its segments
+  bool use_on_oom = false; // serves others before they run out of memory
+  bool no_split = false; // a segment is one block for ever
+  std::atomic<int> growing{0}; // allocations that opened the mutex on the way and will come back to this pool
 
-  explicit MemoryPool(MempoolId_t id) : small(true, id), large(false, id) {}
+  explicit MemoryPool(MempoolId_t id) : small(*this, true, id), large(*this, false, id) {}
+
+  bool is_private() const {
+    return small.id != MempoolId_t{0, 0};
+  }
+  // Free segments may go back to the device: nobody counts on finding their addresses again.
+  bool may_release() const {
+    return !is_private() || use_count == 0;
+  }
 };
 
 // Block objects are recycled, never deleted: their number is bounded by the peak, and a split costs no system malloc.
@@ -219,6 +253,7 @@ class BlockStore {
   }
 
   void give(Block* block) {
+    block->expandable = nullptr;
     block->prev = nullptr;
     block->next = nullptr;
     block->free_prev = nullptr;
@@ -226,6 +261,7 @@ class BlockStore {
     block->pending_events = 0;
     block->allocated = false;
     block->oversize = false;
+    block->oversize_segment = false;
     block->free_next = spare_;
     spare_ = block;
   }

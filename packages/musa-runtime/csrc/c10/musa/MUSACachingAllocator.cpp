@@ -6,11 +6,14 @@
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAFunctions.h>
 #include <c10/musa/MUSAGuard.h>
+#include <c10/musa/MUSAIpc.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 namespace c10::musa::MUSACachingAllocator {
 namespace {
@@ -88,8 +91,31 @@ void delete_allocation(void* ptr) noexcept {
   }
 }
 
-class MUSADeviceAllocator final : public c10::DeviceAllocator {
+class MUSADeviceAllocator final : public MUSAAllocator {
  public:
+  std::string name() override {
+    return "native";
+  }
+
+  void* raw_alloc(size_t nbytes) override {
+    const DeviceIndex device = current_device();
+    return allocate_on(device, nbytes, getCurrentMUSAStream(device).stream());
+  }
+
+  void* raw_alloc_with_stream(size_t nbytes, musaStream_t stream) override {
+    return allocate_on(current_device(), nbytes, stream);
+  }
+
+  void raw_delete(void* ptr) override {
+    if (ptr == nullptr) {
+      return;
+    }
+    TORCH_CHECK(
+        visit_caches([ptr](DeviceCachingAllocator& device) { return device.free(ptr); }),
+        "Cannot free ", ptr, ": it is not the start of an allocation of the musa caching allocator.\n",
+        "Likely causes: the pointer was freed before, points inside an allocation, or came from another allocator.");
+  }
+
   DataPtr allocate(size_t nbytes) override {
     const DeviceIndex device = current_device();
     return make(device, nbytes, Device(DeviceType::PrivateUse1, device));
@@ -104,13 +130,8 @@ class MUSADeviceAllocator final : public c10::DeviceAllocator {
     return &delete_allocation;
   }
 
-  void copy_data(void* dest, const void* src, std::size_t count) const override {
-    C10_MUSA_CHECK(
-        musaMemcpyAsync(dest, src, count, musaMemcpyDeviceToDevice, getCurrentMUSAStream().stream()));
-  }
-
-  bool initialized() override {
-    return device_count() > 0;
+  bool owns(const void* ptr) override {
+    return ptr != nullptr && visit_caches([ptr](DeviceCachingAllocator& device) { return device.owns(ptr); });
   }
 
   void emptyCache(MempoolId_t id) override {
@@ -121,9 +142,10 @@ class MUSADeviceAllocator final : public c10::DeviceAllocator {
   }
 
   void recordStream(const DataPtr& data, Stream stream) override {
-    // Foreign memory (from_blob, IPC, another allocator) has its own owner, who knows its streams.
+    // Foreign memory (from_blob, another allocator) has its own owner, who knows its streams.
     void* ptr = data.get_context();
     if (ptr == nullptr || data.get_deleter() != &delete_allocation) {
+      ipc::record_stream(data, MUSAStream(stream));
       return;
     }
     const MUSAStream use(stream);
@@ -139,20 +161,28 @@ class MUSADeviceAllocator final : public c10::DeviceAllocator {
   void resetPeakStats(DeviceIndex device) override {
     checked_cache(device).reset_peak_stats();
   }
-
-  std::pair<size_t, size_t> getMemoryInfo(DeviceIndex device) override {
-    const MUSAGuard guard(resolve_device_index(device));
-    size_t free_bytes = 0;
-    size_t total_bytes = 0;
-    C10_MUSA_CHECK(musaMemGetInfo(&free_bytes, &total_bytes));
-    return {free_bytes, total_bytes};
-  }
 };
 
 MUSADeviceAllocator& instance() {
   static auto& allocator = *new MUSADeviceAllocator();
   return allocator;
 }
+
+// Null for the caching allocator.
+std::atomic<MUSAAllocator*> in_its_place{nullptr};
+
+// The caching allocator, for what it alone can do.
+void require_native(const char* what) {
+  TORCH_CHECK(
+      in_its_place.load(std::memory_order_acquire) == nullptr, what, " needs the caching allocator, but musa memory comes "
+      "from the allocator '", get()->name(), "' in this process.\n",
+      "Cure: do without change_current_allocator(); a MemPool can take its memory from an allocator of your own.");
+}
+
+std::atomic<bool> caching{[] {
+  const char* value = std::getenv("PYTORCH_NO_MUSA_MEMORY_CACHING");
+  return value == nullptr || std::strcmp(value, "1") != 0;
+}()};
 
 [[maybe_unused]] const bool registered = [] {
   SetAllocator(DeviceType::PrivateUse1, &instance());
@@ -161,61 +191,143 @@ MUSADeviceAllocator& instance() {
 
 } // namespace
 
-c10::DeviceAllocator* get() {
-  return &instance();
+void MUSAAllocator::copy_data(void* dest, const void* src, std::size_t count) const {
+  C10_MUSA_CHECK(musaMemcpyAsync(dest, src, count, musaMemcpyDeviceToDevice, getCurrentMUSAStream().stream()));
+}
+
+bool MUSAAllocator::initialized() {
+  return device_count() > 0;
+}
+
+std::pair<size_t, size_t> MUSAAllocator::getMemoryInfo(DeviceIndex device) {
+  const MUSAGuard guard(resolve_device_index(device));
+  size_t free_bytes = 0;
+  size_t total_bytes = 0;
+  C10_MUSA_CHECK(musaMemGetInfo(&free_bytes, &total_bytes));
+  return {free_bytes, total_bytes};
+}
+
+MUSAAllocator* get() {
+  MUSAAllocator* other = in_its_place.load(std::memory_order_acquire);
+  return C10_LIKELY(other == nullptr) ? &instance() : other;
+}
+
+void changeCurrentAllocator(std::shared_ptr<MUSAAllocator> allocator) {
+  TORCH_CHECK_VALUE(allocator != nullptr, "There is no allocator to change to.");
+  TORCH_CHECK(
+      in_its_place.load() == nullptr, "The allocator of musa memory was changed before, to '", get()->name(),
+      "'; that is for good.");
+  for (int device = 0; device < C10_COMPILE_TIME_MAX_MUSA_DEVICES; ++device) {
+    TORCH_CHECK(
+        cache(static_cast<DeviceIndex>(device)).untouched(),
+        "The allocator of musa memory cannot be changed any more: the present one has given memory of musa:", device,
+        ".\nCure: call change_current_allocator() before the first tensor on the device.");
+  }
+  // Leaked: tensors are freed until the very end of the process.
+  auto* const kept = new std::shared_ptr<MUSAAllocator>(std::move(allocator));
+  in_its_place.store(kept->get(), std::memory_order_release);
+  SetAllocator(DeviceType::PrivateUse1, kept->get());
 }
 
 void* raw_alloc(size_t nbytes) {
-  const DeviceIndex device = current_device();
-  return allocate_on(device, nbytes, getCurrentMUSAStream(device).stream());
+  return get()->raw_alloc(nbytes);
 }
 
 void* raw_alloc_with_stream(size_t nbytes, musaStream_t stream) {
-  return allocate_on(current_device(), nbytes, stream);
+  return get()->raw_alloc_with_stream(nbytes, stream);
 }
 
 void raw_delete(void* ptr) {
-  if (ptr == nullptr) {
-    return;
-  }
-  TORCH_CHECK(
-      visit_caches([ptr](DeviceCachingAllocator& device) { return device.free(ptr); }),
-      "Cannot free ", ptr, ": it is not the start of an allocation of the musa caching allocator.\n",
-      "Likely causes: the pointer was freed before, points inside an allocation, or came from another allocator.");
+  get()->raw_delete(ptr);
 }
 
 c10::DeleterFnPtr deleter() {
-  return &delete_allocation;
+  return get()->raw_deleter();
 }
 
 c10::DataPtr allocate_as(size_t nbytes, c10::Device label) {
-  return instance().make(current_device(), nbytes, label);
+  MUSAAllocator* allocator = get();
+  if (C10_LIKELY(allocator == &instance())) {
+    return instance().make(current_device(), nbytes, label);
+  }
+  void* ptr = allocator->raw_alloc(nbytes);
+  return {ptr, ptr, allocator->raw_deleter(), label};
 }
 
 void emptyCache(c10::MempoolId_t id) {
-  instance().emptyCache(id);
+  get()->emptyCache(id);
+}
+
+void beginAllocateToPool(DeviceIndex device, MempoolId_t id, std::function<bool(musaStream_t)> filter) {
+  require_native("A private memory pool");
+  checked_cache(device).begin_filling(id, std::move(filter));
+}
+
+void endAllocateToPool(DeviceIndex device, MempoolId_t id) {
+  checked_cache(device).end_filling(id);
+}
+
+void createOrIncrefPool(DeviceIndex device, MempoolId_t id, std::shared_ptr<MUSAAllocator> allocator) {
+  require_native("A private memory pool");
+  checked_cache(device).hold_pool(id, std::move(allocator));
+}
+
+void releasePool(DeviceIndex device, MempoolId_t id) {
+  checked_cache(device).release_pool(id);
+}
+
+int getPoolUseCount(DeviceIndex device, MempoolId_t id) {
+  return checked_cache(device).pool_use_count(id);
+}
+
+void setUseOnOOM(DeviceIndex device, MempoolId_t id, bool use_on_oom) {
+  checked_cache(device).set_use_on_oom(id, use_on_oom);
+}
+
+void setNoSplit(DeviceIndex device, MempoolId_t id) {
+  checked_cache(device).set_no_split(id);
+}
+
+void markCaptureBegin(DeviceIndex /*device*/) {
+  note_capture_begin();
+}
+
+void markCaptureEnd(DeviceIndex /*device*/) {
+  if (!note_capture_end()) {
+    return;
+  }
+  const DeviceIndex count = device_count();
+  for (DeviceIndex device = 0; device < count; ++device) {
+    cache(device).free_deferred();
+  }
 }
 
 void recordStream(const c10::DataPtr& data, MUSAStream stream) {
-  instance().recordStream(data, stream.unwrap());
+  get()->recordStream(data, stream.unwrap());
 }
 
 DeviceStats getDeviceStats(DeviceIndex device) {
-  return instance().getDeviceStats(device);
+  return get()->getDeviceStats(device);
 }
 
 void resetPeakStats(DeviceIndex device) {
-  instance().resetPeakStats(device);
+  get()->resetPeakStats(device);
 }
 
 void resetAccumulatedStats(DeviceIndex device) {
-  instance().resetAccumulatedStats(device);
+  get()->resetAccumulatedStats(device);
 }
 
 void setMemoryFraction(double fraction, DeviceIndex device) {
   TORCH_CHECK_VALUE(
       fraction >= 0.0 && fraction <= 1.0, "The fraction of device memory must be in [0, 1], got ", fraction, ".");
   checked_cache(device).set_memory_fraction(fraction);
+}
+
+void setMemoryFractionOfAllDevices(double fraction) {
+  for (int device = 0; device < C10_COMPILE_TIME_MAX_MUSA_DEVICES; ++device) {
+    cache(static_cast<DeviceIndex>(device)).set_memory_fraction(fraction);
+  }
 }
 
 double getMemoryFraction(DeviceIndex device) {
@@ -226,15 +338,89 @@ std::pair<size_t, size_t> cacheInfo(DeviceIndex device) {
   return checked_cache(device).cache_info();
 }
 
-std::vector<SegmentInfo> snapshot() {
-  std::vector<SegmentInfo> segments;
+SnapshotInfo snapshot(c10::MempoolId_t id, bool include_traces) {
+  SnapshotInfo result;
   const DeviceIndex count = device_count();
   for (DeviceIndex device = 0; device < count; ++device) {
-    auto more = cache(device).snapshot();
-    segments.insert(
-        segments.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+    auto [segments, trace] = cache(device).snapshot(id, include_traces);
+    result.segments.insert(
+        result.segments.end(), std::make_move_iterator(segments.begin()), std::make_move_iterator(segments.end()));
+    result.device_traces.push_back(std::move(trace));
   }
-  return segments;
+  if (include_traces) {
+    result.external_annotations = trace::annotations();
+  }
+  trace::convert_times(result);
+  return result;
+}
+
+void recordHistory(
+    bool enabled, CreateContextFn context_recorder, size_t alloc_trace_max_entries, RecordContext when,
+    bool clearHistory, const std::vector<std::string>& skip_actions, DeviceIndex device) {
+  const HistoryOptions options{enabled, context_recorder, alloc_trace_max_entries, when, clearHistory, skip_actions};
+  for (const std::string& action : skip_actions) {
+    c10::CachingDeviceAllocator::parseTraceEntryAction(action); // raises before anything has changed
+  }
+  trace::start_clock();
+  trace::configure_annotations(options);
+  if (device >= 0) {
+    checked_cache(device).record_history(options);
+    return;
+  }
+  const DeviceIndex count = device_count();
+  for (DeviceIndex index = 0; index < count; ++index) {
+    cache(index).record_history(options);
+  }
+}
+
+bool isHistoryEnabled() {
+  const DeviceIndex count = device_count();
+  for (DeviceIndex device = 0; device < count; ++device) {
+    if (cache(device).recording_history()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void recordAnnotation(const std::vector<std::pair<std::string, std::string>>& metadata) {
+  trace::annotate(current_device(), metadata);
+}
+
+void pushCompileContext(std::string& context) {
+  trace::push_compile_context(context);
+}
+
+void popCompileContext() {
+  trace::pop_compile_context();
+}
+
+void setUserMetadata(const std::string& metadata) {
+  trace::set_user_metadata(metadata);
+}
+
+std::string getUserMetadata() {
+  return trace::user_metadata();
+}
+
+std::shared_ptr<c10::GatheredContext> getContextForPointer(const void* ptr) {
+  std::shared_ptr<c10::GatheredContext> context;
+  visit_caches([&](DeviceCachingAllocator& device) {
+    context = device.context_of(ptr);
+    return context != nullptr;
+  });
+  return context;
+}
+
+void attachAllocatorTraceTracker(AllocatorTraceTracker tracker) {
+  const DeviceIndex count = device_count();
+  for (DeviceIndex device = 0; device < count; ++device) {
+    cache(device).attach_trace_tracker(tracker);
+  }
+}
+
+void attachOutOfMemoryObserver(OutOfMemoryObserver observer) {
+  trace::attach_observer(std::move(observer));
 }
 
 void* getBaseAllocation(void* ptr, size_t* size) {
@@ -248,15 +434,28 @@ void* getBaseAllocation(void* ptr, size_t* size) {
 }
 
 bool owns(const void* ptr) {
-  return ptr != nullptr && visit_caches([ptr](DeviceCachingAllocator& device) { return device.owns(ptr); });
+  return get()->owns(ptr);
+}
+
+namespace {
+std::atomic<bool (*)()> reclaimer{nullptr};
+}
+
+void set_reclaimer(bool (*function)()) {
+  reclaimer.store(function);
+}
+
+bool reclaim() {
+  const auto function = reclaimer.load();
+  return function != nullptr && function();
 }
 
 bool isEnabled() {
-  static const bool enabled = [] {
-    const char* value = std::getenv("PYTORCH_NO_MUSA_MEMORY_CACHING");
-    return value == nullptr || std::strcmp(value, "1") != 0;
-  }();
-  return enabled;
+  return caching.load(std::memory_order_relaxed);
+}
+
+void enable(bool value) {
+  caching.store(value, std::memory_order_relaxed);
 }
 
 double bench(size_t nbytes, int iterations) {
@@ -265,6 +464,36 @@ double bench(size_t nbytes, int iterations) {
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < iterations; ++i) {
     raw_delete(raw_alloc(nbytes));
+  }
+  const std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - start;
+  return elapsed.count() / iterations;
+}
+
+double benchThreads(size_t nbytes, int iterations, int threads, bool own_streams) {
+  TORCH_CHECK_VALUE(threads > 0, "benchThreads needs a number of threads above 0.");
+  const DeviceIndex device = current_device();
+  std::atomic<int> waiting{threads};
+  const auto run = [&] {
+    const MUSAGuard guard(device);
+    const musaStream_t stream =
+        (own_streams ? getStreamFromPool(false, device) : getDefaultMUSAStream(device)).stream();
+    raw_delete(raw_alloc_with_stream(nbytes, stream)); // pays for the segment
+    --waiting;
+    while (waiting.load() > 0) {
+      std::this_thread::yield();
+    }
+    for (int i = 0; i < iterations; ++i) {
+      raw_delete(raw_alloc_with_stream(nbytes, stream));
+    }
+  };
+  std::vector<std::thread> others;
+  for (int i = 1; i < threads; ++i) {
+    others.emplace_back(run);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  run();
+  for (std::thread& other : others) {
+    other.join();
   }
   const std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - start;
   return elapsed.count() / iterations;

@@ -75,6 +75,23 @@ bool is_unloading(musaError_t error) {
   return error == musaErrorMusartUnloading;
 }
 
+// Keeps a pool alive while an allocation from it has the lock open. A filter sent the allocation here, and whoever filled
+// the pool may let go of it meanwhile.
+class Growing {
+ public:
+  explicit Growing(MemoryPool& pool) : pool_(pool) {
+    ++pool_.growing;
+  }
+  ~Growing() {
+    --pool_.growing;
+  }
+  Growing(const Growing&) = delete;
+  Growing& operator=(const Growing&) = delete;
+
+ private:
+  MemoryPool& pool_;
+};
+
 std::string format_size(size_t bytes) {
   std::array<char, 32> text{};
   const char* unit = "bytes";
@@ -96,15 +113,18 @@ std::string format_size(size_t bytes) {
 DeviceCachingAllocator::DeviceCachingAllocator(DeviceIndex device)
     : device_(device),
       default_pool_(
-          pools_.emplace(MempoolId_t{0, 0}, std::make_unique<MemoryPool>(MempoolId_t{0, 0})).first->second.get()) {}
+          pools_.emplace(MempoolId_t{0, 0}, std::make_unique<MemoryPool>(MempoolId_t{0, 0})).first->second.get()),
+      trace_(device) {}
 
 // ---- allocation
 
-BlockPool& DeviceCachingAllocator::pool_for(size_t size) {
-  return size <= kSmallSize ? default_pool_->small : default_pool_->large;
+BlockPool& DeviceCachingAllocator::pool_for(size_t size, musaStream_t stream) {
+  MemoryPool& pool = C10_LIKELY(fillings_.empty()) ? *default_pool_ : filled_pool(stream);
+  return size <= kSmallSize ? pool.small : pool.large;
 }
 
 void* DeviceCachingAllocator::malloc(size_t nbytes, musaStream_t stream) {
+  const TraceScope scope(trace_, RecordContext::STATE);
   const bool reporting = memoryProfilingEnabled();
   TORCH_CHECK_WITH(
       OutOfMemoryError,
@@ -117,13 +137,16 @@ void* DeviceCachingAllocator::malloc(size_t nbytes, musaStream_t stream) {
   if (C10_UNLIKELY(!events_.empty())) {
     process_events(Wait::No, lock);
   }
-  StreamPool& home = pool_for(size).on(stream);
+  StreamPool& home = pool_for(size, stream).on(stream);
   Block* block = find_cached(home, size);
   if (C10_UNLIKELY(block == nullptr)) {
     block = grow(home, size, nbytes, lock);
   }
   hand_out(block, size, nbytes);
   void* ptr = block->ptr;
+  if (C10_UNLIKELY(trace_.on())) {
+    trace_.allocated(ptr, nbytes, stream, block->home->pool.id);
+  }
   if (C10_UNLIKELY(reporting)) {
     const auto allocated = total(stats_.allocated_bytes);
     const auto reserved = total(stats_.reserved_bytes);
@@ -145,9 +168,10 @@ Block* DeviceCachingAllocator::find_cached(StreamPool& home, size_t size) {
   }
   if (!home.pool.is_small) {
     // Blocks of max_split_size and more are never split; so one is given only to a request of about its size.
-    const size_t max_split = Config::max_split_size();
+    const size_t max_split = home.pool.owner.no_split ? 0 : Config::max_split_size();
     if (block->size >= max_split &&
-        (size < max_split || block->size - size >= Config::max_non_split_rounding_size())) {
+        (size < max_split || block->size - size >= Config::max_non_split_rounding_size()) &&
+        block->expandable == nullptr) {
       return nullptr;
     }
   }
@@ -161,37 +185,73 @@ Block* DeviceCachingAllocator::find_cached(StreamPool& home, size_t size) {
 }
 
 Block* DeviceCachingAllocator::grow(StreamPool& home, size_t size, size_t nbytes, Lock& lock) {
-  const size_t segment = segment_size(size);
+  const Growing growing(home.pool.owner);
+  const MemoryPool& owner = home.pool.owner;
+  // Pages of an expandable segment are rounding enough.
+  const bool exact = owner.no_split || (expands() && owner.source == nullptr);
+  const size_t segment = exact ? size : segment_size(size);
+  lock.unlock();
+  const bool reclaimed = reclaim();
+  lock.lock();
+  if (reclaimed) {
+    if (Block* block = find_cached(home, size)) {
+      return block;
+    }
+  }
   collect_garbage(segment, lock);
-  if (Block* block = new_segment(home, segment)) {
+  if (Block* block = new_segment(home, segment, lock)) {
     return block;
   }
-  ++stats_.num_alloc_retries;
-  release_to_fit(segment, lock);
-  if (Block* block = new_segment(home, segment)) {
+  if (!capture_in_progress()) {
+    ++stats_.num_alloc_retries;
+    release_to_fit(segment, lock);
+    if (Block* block = new_segment(home, segment, lock)) {
+      return block;
+    }
+    ++stats_.num_sync_all_streams;
+    process_events(Wait::Yes, lock);
+    // The lock was open: memory that other threads freed, or that the events gave back, may serve now.
+    if (Block* block = find_cached(home, size)) {
+      return block;
+    }
+    release(detach_segments([](const Block&) { return true; }), lock);
+    if (Block* block = new_segment(home, segment, lock)) {
+      return block;
+    }
+  }
+  if (Block* block = find_on_oom(home, size)) {
     return block;
   }
-  ++stats_.num_sync_all_streams;
-  process_events(Wait::Yes, lock);
-  // The lock was open: memory that other threads freed, or that the events gave back, may serve now.
-  if (Block* block = find_cached(home, size)) {
-    return block;
+  out_of_memory(home, nbytes, segment, lock);
+}
+
+void DeviceCachingAllocator::count_reserved(const StreamPool& home, int64_t bytes) {
+  const StatType type = home.pool.stat_type();
+  change(stats_.reserved_bytes, type, bytes);
+  home.pool.owner.reserved += static_cast<size_t>(bytes);
+  if (home.pool.owner.is_private()) {
+    change(stats_.reserved_bytes_by_private_pools[home.pool.id], type, bytes);
   }
-  release(detach_segments([](const Block&) { return true; }), lock);
-  if (Block* block = new_segment(home, segment)) {
-    return block;
-  }
-  out_of_memory(nbytes, segment, lock);
 }
 
 // Null when the device, or the limit, has no room.
-Block* DeviceCachingAllocator::new_segment(StreamPool& home, size_t size) {
+Block* DeviceCachingAllocator::new_segment(StreamPool& home, size_t size, Lock& lock) {
+  MemoryPool& owner = home.pool.owner;
+  if (expands() && owner.source == nullptr && !owner.no_split) {
+    if (const auto block = expand(home, size)) {
+      return *block;
+    }
+    size = segment_size(size);
+  }
   if (fraction_ < 1.0 && static_cast<size_t>(total(stats_.reserved_bytes)) + size > limit()) {
     return nullptr;
   }
-  Block* block = store_.take();
   void* ptr = nullptr;
-  const musaError_t error = musaMalloc(&ptr, size);
+  if (C10_UNLIKELY(owner.source != nullptr) && (ptr = segment_from_source(home, size, lock)) == nullptr) {
+    return nullptr;
+  }
+  Block* block = store_.take();
+  const musaError_t error = ptr != nullptr ? musaSuccess : musaMalloc(&ptr, size);
   if (error != musaSuccess) {
     store_.give(block);
     if (error == musaErrorMemoryAllocation) {
@@ -206,11 +266,13 @@ Block* DeviceCachingAllocator::new_segment(StreamPool& home, size_t size) {
   blocks_[ptr] = block;
   const StatType type = home.pool.stat_type();
   increase(stats_.segment, type, 1);
-  increase(stats_.reserved_bytes, type, size);
+  count_reserved(home, static_cast<int64_t>(size));
   ++stats_.num_device_alloc;
   if (size >= Config::max_split_size()) {
+    block->oversize_segment = true;
     stats_.oversize_segments.increase(1);
   }
+  trace_.segment_came(TraceEntry::SEGMENT_ALLOC, ptr, size, home.stream, home.pool.id);
   return block;
 }
 
@@ -220,13 +282,16 @@ void DeviceCachingAllocator::hand_out(Block* block, size_t size, size_t nbytes) 
   const StatType type = home.pool.stat_type();
   const size_t remaining = block->size - size;
   // A remainder of a large block that only small requests could use is not worth splitting off: those have their pool.
-  const bool split = home.pool.is_small ? remaining >= kMinBlockSize
-                                        : remaining > kSmallSize && size < Config::max_split_size();
-  if (split && isEnabled()) {
+  // In an expandable segment it joins the pages that come to lie behind it.
+  const bool split = home.pool.is_small || block->expandable != nullptr
+      ? remaining >= kMinBlockSize
+      : remaining > kSmallSize && size < Config::max_split_size();
+  if (split && isEnabled() && !home.pool.owner.no_split) {
     Block* rest = store_.take();
     rest->ptr = block->ptr + size;
     rest->size = remaining;
     rest->home = &home;
+    rest->expandable = block->expandable;
     rest->prev = block;
     rest->next = block->next;
     rest->freed_at = allocations_;
@@ -257,6 +322,7 @@ void DeviceCachingAllocator::hand_out(Block* block, size_t size, size_t nbytes) 
 // ---- free
 
 bool DeviceCachingAllocator::free(void* ptr) {
+  const TraceScope scope(trace_, RecordContext::ALL);
   const bool reporting = memoryProfilingEnabled();
   Lock lock(mutex_);
   const auto found = blocks_.find(ptr);
@@ -269,6 +335,10 @@ bool DeviceCachingAllocator::free(void* ptr) {
       "Likely cause: two owners call the deleter for one pointer.");
   const StatType type = block->home->pool.stat_type();
   const auto size = static_cast<int64_t>(block->size);
+  if (C10_UNLIKELY(trace_.on())) {
+    trace_.record(
+        TraceEntry::FREE_REQUESTED, ptr, block->requested, block->home->stream, block->home->pool.id);
+  }
   block->allocated = false;
   decrease(stats_.allocation, type, 1);
   decrease(stats_.allocated_bytes, type, block->size);
@@ -283,7 +353,7 @@ bool DeviceCachingAllocator::free(void* ptr) {
   } else {
     free_after_events(block, lock);
   }
-  if (C10_UNLIKELY(!isEnabled())) {
+  if (C10_UNLIKELY(!isEnabled()) && !capture_in_progress()) {
     release(detach_segments([](const Block&) { return true; }), lock);
   }
   lock.unlock();
@@ -317,6 +387,7 @@ size_t DeviceCachingAllocator::merge(Block* block, Block* neighbour) {
     }
   }
   block->size += size;
+  block->oversize_segment |= neighbour->oversize_segment;
   store_.give(neighbour);
   return size;
 }
@@ -324,6 +395,9 @@ size_t DeviceCachingAllocator::merge(Block* block, Block* neighbour) {
 void DeviceCachingAllocator::return_to_pool(Block* block) {
   StreamPool& home = *block->home;
   const StatType type = home.pool.stat_type();
+  if (C10_UNLIKELY(trace_.on())) {
+    trace_.free_completed(block->ptr, block->requested, home.stream, home.pool.id);
+  }
   decrease(stats_.active, type, 1);
   decrease(stats_.active_bytes, type, block->size);
   decrease(stats_.requested_bytes, type, block->requested);
@@ -348,6 +422,11 @@ void DeviceCachingAllocator::return_to_pool(Block* block) {
 }
 
 void DeviceCachingAllocator::free_after_events(Block* block, Lock& lock) {
+  if (capture_in_progress()) {
+    block->pending_events = 1; // not available, see free_deferred
+    deferred_.push_back(block);
+    return;
+  }
   const std::vector<MUSAStream> uses = std::move(block->stream_uses);
   block->stream_uses.clear();
   block->pending_events = uses.size();
@@ -393,6 +472,9 @@ bool DeviceCachingAllocator::record_stream(void* ptr, MUSAStream stream) {
 // Returns blocks whose events have finished. Events of one stream finish in order, so the first that has not ends the
 // look at that stream.
 void DeviceCachingAllocator::process_events(Wait wait, Lock& lock) {
+  if (capture_in_progress()) {
+    return;
+  }
   std::vector<MUSAStream> streams;
   streams.reserve(events_.size());
   for (const auto& entry : events_) {
@@ -444,18 +526,25 @@ template <typename Select>
 std::vector<Block*> DeviceCachingAllocator::detach_segments(Select select) {
   std::vector<Block*> segments;
   for (const auto& pool : pools_) {
+    if (!pool.second->may_release()) {
+      continue;
+    }
     for (BlockPool* part : {&pool.second->small, &pool.second->large}) {
       for (const auto& home : part->streams) {
         home->free.for_each([&](Block* block) {
-          if (block->whole_segment() && select(*block)) {
+          if (is_releasable(*block) && select(*block)) {
             segments.push_back(block);
           }
         });
       }
     }
   }
-  for (Block* block : segments) {
-    detach(block);
+  for (Block*& block : segments) {
+    if (block->expandable != nullptr) {
+      block = detach_pages(block);
+    } else {
+      detach(block);
+    }
   }
   return segments;
 }
@@ -464,6 +553,11 @@ std::vector<Block*> DeviceCachingAllocator::detach_segments(Select select) {
 void DeviceCachingAllocator::release(std::vector<Block*> segments, Lock& lock) {
   if (segments.empty()) {
     return;
+  }
+  // Before the lock opens: another thread may get the same address from the SDK and record that first.
+  for (const Block* block : segments) {
+    const auto action = block->expandable != nullptr ? TraceEntry::SEGMENT_UNMAP : TraceEntry::SEGMENT_FREE;
+    trace_.segment_went(action, block->ptr, block->size, block->home->stream, block->home->pool.id);
   }
   size_t freed = 0;
   lock.unlock();
@@ -478,8 +572,7 @@ void DeviceCachingAllocator::release(std::vector<Block*> segments, Lock& lock) {
       error = musaDeviceSynchronize();
     }
     while (error == musaSuccess && freed < segments.size()) {
-      call = "musaFree(segment)";
-      error = musaFree(segments[freed]->ptr);
+      error = free_segment(*segments[freed], &call);
       // Also when it failed: whether the SDK still holds that memory is unknown, so it is never handed out again.
       ++freed;
     }
@@ -493,19 +586,29 @@ void DeviceCachingAllocator::release(std::vector<Block*> segments, Lock& lock) {
   for (size_t i = 0; i < segments.size(); ++i) {
     Block* block = segments[i];
     if (i >= freed) {
-      blocks_[block->ptr] = block;
-      block->home->free.insert(block);
+      const auto action = block->expandable != nullptr ? TraceEntry::SEGMENT_MAP : TraceEntry::SEGMENT_ALLOC;
+      trace_.segment_came(action, block->ptr, block->size, block->home->stream, block->home->pool.id);
+      reattach(block);
+      continue;
+    }
+    if (block->expandable != nullptr) {
+      const musaError_t left = finish_pages(block);
+      if (error == musaSuccess && !is_unloading(left)) {
+        call = "muMemAddressFree(base, size)";
+        error = left;
+      }
       continue;
     }
     const StatType type = block->home->pool.stat_type();
     decrease(stats_.segment, type, 1);
-    decrease(stats_.reserved_bytes, type, block->size);
+    count_reserved(*block->home, -static_cast<int64_t>(block->size));
     ++stats_.num_device_free;
-    if (block->size >= Config::max_split_size()) {
+    if (block->oversize_segment) {
       stats_.oversize_segments.decrease(1);
     }
     store_.give(block);
   }
+  drop_unused_pools(lock);
   if (error != musaSuccess) {
     throw_musa_error(error, call, __func__, __FILE__, __LINE__);
   }
@@ -530,16 +633,16 @@ void DeviceCachingAllocator::release_to_fit(size_t size, Lock& lock) {
     }
   }
   for (Block* block : candidates) {
-    blocks_[block->ptr] = block;
-    block->home->free.insert(block);
+    reattach(block);
   }
   release(std::move(chosen), lock);
 }
 
-// Above the configured share of the limit, frees large segments that have been idle for longer than the average.
+// Above the configured share of the limit, frees large segments until below it, those idle longest first. Those idle for
+// less than the average stay: they are in use again soon.
 void DeviceCachingAllocator::collect_garbage(size_t size, Lock& lock) {
   const double threshold = Config::garbage_collection_threshold();
-  if (C10_LIKELY(threshold <= 0.0)) {
+  if (C10_LIKELY(threshold <= 0.0) || capture_in_progress()) {
     return;
   }
   const auto target = static_cast<size_t>(threshold * static_cast<double>(limit()));
@@ -547,34 +650,40 @@ void DeviceCachingAllocator::collect_garbage(size_t size, Lock& lock) {
   if (reserved <= target) {
     return;
   }
+  std::vector<std::pair<uint64_t, size_t>> idle; // (freed at, bytes), the oldest first
   uint64_t age_sum = 0;
-  uint64_t count = 0;
   for (const auto& home : default_pool_->large.streams) {
     home->free.for_each([&](const Block* block) {
-      if (block->whole_segment()) {
+      if (is_releasable(*block)) {
+        idle.emplace_back(block->freed_at, block->size);
         age_sum += allocations_ - block->freed_at;
-        ++count;
       }
     });
   }
-  if (count == 0) {
+  if (idle.empty()) {
     return;
   }
-  const uint64_t average = age_sum / count;
+  std::sort(idle.begin(), idle.end());
+  const uint64_t average = age_sum / idle.size();
   size_t excess = reserved - target;
+  uint64_t last = 0;
+  for (const auto& [freed_at, bytes] : idle) {
+    if (excess == 0 || allocations_ - freed_at < average) {
+      break;
+    }
+    excess -= std::min(excess, bytes);
+    last = freed_at;
+  }
   release(
-      detach_segments([&](const Block& block) {
-        if (block.home->pool.is_small || excess == 0 || allocations_ - block.freed_at < average) {
-          return false;
-        }
-        excess -= std::min(excess, block.size);
-        return true;
-      }),
-      lock);
+      detach_segments([last](const Block& block) { return !block.home->pool.is_small && block.freed_at <= last; }), lock);
 }
 
 void DeviceCachingAllocator::empty_cache(MempoolId_t id) {
+  const TraceScope scope(trace_, RecordContext::ALL);
   Lock lock(mutex_);
+  if (capture_in_progress()) {
+    return;
+  }
   process_events(Wait::Yes, lock);
   const bool every = id == MempoolId_t{0, 0};
   release(detach_segments([&](const Block& block) { return every || block.home->pool.id == id; }), lock);
@@ -591,22 +700,36 @@ size_t DeviceCachingAllocator::limit() {
   return static_cast<size_t>(fraction_ * static_cast<double>(total_memory_));
 }
 
-void DeviceCachingAllocator::out_of_memory(size_t nbytes, size_t segment, Lock& lock) {
+void DeviceCachingAllocator::out_of_memory(
+    const StreamPool& home, size_t nbytes, size_t segment, Lock& lock) {
   ++stats_.num_ooms;
   const auto allocated = static_cast<size_t>(total(stats_.allocated_bytes));
   const auto reserved = static_cast<size_t>(total(stats_.reserved_bytes));
   const size_t largest = largest_cached();
   const double fraction = fraction_;
+  int64_t in_private_pools = 0;
+  for (const auto& pool : stats_.reserved_bytes_by_private_pools) {
+    in_private_pools += total(pool.second);
+  }
   lock.unlock();
 
   size_t free_bytes = 0;
   size_t total_bytes = 0;
   C10_MUSA_IGNORE_ERROR(musaMemGetInfo(&free_bytes, &total_bytes));
+  lock.lock();
+  trace_.record(TraceEntry::OOM, reinterpret_cast<const void*>(free_bytes), nbytes, home.stream, home.pool.id);
+  lock.unlock();
+  trace::notify_out_of_memory(device_, nbytes, total_bytes, free_bytes);
   const std::string limit_text = fraction < 1.0
       ? c10::str(
             "\nThis process is limited to ", fraction, " of the device, ",
             format_size(static_cast<size_t>(fraction * static_cast<double>(total_bytes))), ".")
       : std::string();
+  const std::string pools_text = in_private_pools > 0
+      ? c10::str(" (", format_size(static_cast<size_t>(in_private_pools)), " of it for graphs and MemPools)")
+      : std::string();
+  const char* capture_text =
+      capture_in_progress() ? "\nA graph is being captured: until that ends, the cache cannot give memory back." : "";
   if (memoryProfilingEnabled()) {
     reportOutOfMemoryToProfiler(
         static_cast<int64_t>(nbytes), allocated, reserved, Device(DeviceType::PrivateUse1, device_));
@@ -617,136 +740,12 @@ void DeviceCachingAllocator::out_of_memory(size_t nbytes, size_t segment, Lock& 
       ") on musa:", static_cast<int>(device_), ".\n",
       "Device: ", format_size(total_bytes), " total, ", format_size(free_bytes), " free. ",
       "This process: ", format_size(allocated), " allocated by tensors, ", format_size(reserved),
-      " reserved by the caching allocator, largest free block in the cache ", format_size(largest), ".", limit_text,
+      " reserved by the caching allocator", pools_text, ", largest free block in the cache ", format_size(largest), ".",
+      limit_text, capture_text,
       "\nLikely causes, in order: the tensors alive need this much; the cache is fragmented (reserved is far above "
       "allocated); another process holds the memory (reserved is far below total - free).\n",
       "Cure: use a smaller batch; drop references to tensors and call torch.musa.empty_cache(); against fragmentation "
-      "set PYTORCH_ALLOC_CONF=max_split_size_mb:512.");
-}
-
-// ---- questions
-
-bool DeviceCachingAllocator::owns(const void* ptr) {
-  const Lock lock(mutex_);
-  const auto found = blocks_.find(ptr);
-  return found != blocks_.end() && found->second->allocated;
-}
-
-void* DeviceCachingAllocator::base_allocation(void* ptr, size_t* size) {
-  const Lock lock(mutex_);
-  const auto found = blocks_.find(ptr);
-  if (found == blocks_.end() || !found->second->allocated) {
-    return nullptr;
-  }
-  const Block* first = found->second;
-  while (first->prev != nullptr) {
-    first = first->prev;
-  }
-  if (size != nullptr) {
-    *size = 0;
-    for (const Block* block = first; block != nullptr; block = block->next) {
-      *size += block->size;
-    }
-  }
-  return first->ptr;
-}
-
-DeviceStats DeviceCachingAllocator::stats() {
-  const Lock lock(mutex_);
-  DeviceStats result = stats_;
-  result.max_split_size = static_cast<int64_t>(std::min<size_t>(Config::max_split_size(), INT64_MAX));
-  return result;
-}
-
-void DeviceCachingAllocator::reset_peak_stats() {
-  const Lock lock(mutex_);
-  for (StatArray* stat :
-       {&stats_.allocation, &stats_.segment, &stats_.active, &stats_.inactive_split, &stats_.allocated_bytes,
-        &stats_.reserved_bytes, &stats_.active_bytes, &stats_.inactive_split_bytes, &stats_.requested_bytes}) {
-    for (auto& part : *stat) {
-      part.reset_peak();
-    }
-  }
-  stats_.oversize_allocations.reset_peak();
-  stats_.oversize_segments.reset_peak();
-}
-
-void DeviceCachingAllocator::reset_accumulated_stats() {
-  const Lock lock(mutex_);
-  for (StatArray* stat :
-       {&stats_.allocation, &stats_.segment, &stats_.active, &stats_.inactive_split, &stats_.allocated_bytes,
-        &stats_.reserved_bytes, &stats_.active_bytes, &stats_.inactive_split_bytes, &stats_.requested_bytes}) {
-    for (auto& part : *stat) {
-      part.reset_accumulated();
-    }
-  }
-  stats_.oversize_allocations.reset_accumulated();
-  stats_.oversize_segments.reset_accumulated();
-  stats_.num_alloc_retries = 0;
-  stats_.num_ooms = 0;
-  stats_.num_sync_all_streams = 0;
-  stats_.num_device_alloc = 0;
-  stats_.num_device_free = 0;
-}
-
-void DeviceCachingAllocator::set_memory_fraction(double fraction) {
-  const Lock lock(mutex_);
-  fraction_ = fraction;
-}
-
-double DeviceCachingAllocator::memory_fraction() {
-  const Lock lock(mutex_);
-  return fraction_;
-}
-
-size_t DeviceCachingAllocator::largest_cached() const {
-  size_t largest = 0;
-  for (const auto& pool : pools_) {
-    for (const BlockPool* part : {&pool.second->small, &pool.second->large}) {
-      for (const auto& home : part->streams) {
-        largest = std::max(largest, home->free.largest());
-      }
-    }
-  }
-  return largest;
-}
-
-std::pair<size_t, size_t> DeviceCachingAllocator::cache_info() {
-  const Lock lock(mutex_);
-  return {
-      static_cast<size_t>(total(stats_.reserved_bytes) - total(stats_.active_bytes)), largest_cached()};
-}
-
-std::vector<SegmentInfo> DeviceCachingAllocator::snapshot() {
-  const Lock lock(mutex_);
-  std::vector<SegmentInfo> segments;
-  for (const auto& entry : blocks_) {
-    const Block* first = entry.second;
-    if (first->prev != nullptr) {
-      continue;
-    }
-    SegmentInfo& segment = segments.emplace_back();
-    segment.device = device_;
-    segment.address = reinterpret_cast<size_t>(first->ptr);
-    segment.stream = first->home->stream;
-    segment.is_large = !first->home->pool.is_small;
-    segment.owner_private_pool_id = first->home->pool.id;
-    for (const Block* block = first; block != nullptr; block = block->next) {
-      auto& info = segment.blocks.emplace_back();
-      info.size = block->size;
-      info.requested_size = block->requested;
-      info.allocated = block->allocated;
-      info.active = !block->available();
-      segment.total_size += block->size;
-      segment.allocated_size += info.allocated ? block->size : 0;
-      segment.active_size += info.active ? block->size : 0;
-      segment.requested_size += info.active ? block->requested : 0;
-    }
-  }
-  std::sort(segments.begin(), segments.end(), [](const SegmentInfo& a, const SegmentInfo& b) {
-    return a.address < b.address;
-  });
-  return segments;
+      "set PYTORCH_ALLOC_CONF=expandable_segments:True.");
 }
 
 void DeviceCachingAllocator::report(void* ptr, int64_t size, int64_t allocated, int64_t reserved) const {

@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 #pragma once
 
+#include <c10/musa/MUSADeferredError.h>
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAGuard.h>
 #include <c10/musa/MUSAStream.h>
@@ -106,6 +107,7 @@ class MUSAEvent {
   void synchronize() const {
     if (isCreated()) {
       C10_MUSA_CHECK(musaEventSynchronize(event_));
+      check_deferred_error();
     }
   }
 

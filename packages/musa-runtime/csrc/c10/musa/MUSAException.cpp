@@ -31,6 +31,12 @@ const char* advice(musaError_t error) {
     case musaErrorStreamCaptureImplicit:
       return "\nThe current stream is being captured into a graph and this operation must wait for the device, which a "
              "graph cannot record. Cure: move the operation out of the capture.";
+    case musaErrorStreamCaptureUnjoined:
+      return "\nWork that a side stream does in the graph does not lead back to the stream that is captured. Cure: before "
+             "the capture ends, let that stream wait: capture_stream.wait_stream(side_stream).";
+    case musaErrorStreamCaptureIsolation:
+      return "\nA graph cannot wait for work outside of it. Cure: let the side stream wait for the capturing stream, "
+             "inside the capture, before it is used; wait for events of earlier work before the capture begins.";
     default:
       return "";
   }

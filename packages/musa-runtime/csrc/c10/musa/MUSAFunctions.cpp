@@ -2,6 +2,8 @@
 // Copyright (c) torch_musa contributors
 #include <c10/musa/MUSAFunctions.h>
 
+#include <c10/musa/MUSADeferredError.h>
+
 #include <array>
 #include <cstdlib>
 #include <mutex>
@@ -80,6 +82,7 @@ void set_device(DeviceIndex device) {
 
 void device_synchronize() {
   C10_MUSA_CHECK(musaDeviceSynchronize());
+  check_deferred_error();
 }
 
 musaError_t GetDevice(DeviceIndex* device) {

@@ -5,6 +5,7 @@
 #include <c10/core/Device.h>
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAMacros.h>
+#include <c10/musa/MUSASyncDebugMode.h>
 
 namespace c10::musa {
 

@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 #include <c10/musa/MUSAStream.h>
 
+#include <c10/musa/MUSADeferredError.h>
 #include <c10/musa/MUSAGuard.h>
 
 #include <algorithm>
@@ -25,6 +26,7 @@ struct PoolStream {
 struct DevicePool {
   std::array<std::array<PoolStream, kStreamsPerPriority>, kMaxPriorities> streams;
   std::array<std::atomic<uint32_t>, kMaxPriorities> next{};
+  std::atomic<bool> used{false};
 };
 
 DevicePool& device_pool(DeviceIndex device) {
@@ -79,6 +81,7 @@ musaStream_t MUSAStream::stream() const {
     MUSAGuard guard(device_index());
     C10_MUSA_CHECK(
         musaStreamCreateWithPriority(&slot.handle, musaStreamNonBlocking, priorities().least - row));
+    device_pool(device_index()).used.store(true);
   });
   return slot.handle;
 }
@@ -96,7 +99,8 @@ bool MUSAStream::query() const {
 
 void MUSAStream::synchronize() const {
   MUSAGuard guard(device_index());
-  C10_MUSA_CHECK(musaStreamSynchronize(stream()));
+  stream_synchronize(stream());
+  check_deferred_error();
 }
 
 int MUSAStream::priority() const {
@@ -142,6 +146,10 @@ MUSAStream getStreamFromPool(int priority, DeviceIndex device) {
 
 MUSAStream getStreamFromPool(bool is_high_priority, DeviceIndex device) {
   return getStreamFromPool(is_high_priority ? priorities().greatest : 0, device);
+}
+
+bool pool_streams_exist(DeviceIndex device) {
+  return device_pool(device).used.load();
 }
 
 MUSAStream getStreamFromExternal(musaStream_t stream, DeviceIndex device) {

@@ -80,6 +80,8 @@ C10_MUSA_API void setCurrentMUSAStream(MUSAStream stream);
 C10_MUSA_API MUSAStream getStreamFromPool(bool is_high_priority = false, DeviceIndex device = -1);
 C10_MUSA_API MUSAStream getStreamFromPool(int priority, DeviceIndex device = -1);
 // Wraps a handle that someone else owns and keeps alive.
+// Whether a stream besides the default one was ever made on the device.
+C10_MUSA_API bool pool_streams_exist(DeviceIndex device);
 C10_MUSA_API MUSAStream getStreamFromExternal(musaStream_t stream, DeviceIndex device);
 
 C10_MUSA_API std::ostream& operator<<(std::ostream& out, const MUSAStream& stream);

@@ -2,12 +2,16 @@
 # Copyright (c) torch_musa contributors
 """`torch.musa`: the device module, with torch.cuda's spelling. Importing it touches no device."""
 
+import importlib
 import sys
 
 import torch
 
+from musa_runtime import device as _utils  # noqa: F401 - torch.load asks it for _get_device_index
+from musa_runtime import graphs, memory, ops, profiler, random, streams
 from musa_runtime import initialization as _initialization
-from musa_runtime import memory, ops, random, streams
+from musa_runtime import markers as mttx
+from musa_runtime.device import _sleep as _sleep
 from musa_runtime.device import (
     can_device_access_peer,
     current_device,
@@ -19,21 +23,41 @@ from musa_runtime.device import (
     get_device_capability,
     get_device_name,
     get_device_properties,
+    get_gencode_flags,
+    get_sync_debug_mode,
     init,
     is_available,
     is_bf16_supported,
     is_initialized,
+    is_tf32_supported,
     set_device,
+    set_sync_debug_mode,
     synchronize,
 )
 from musa_runtime.device import is_in_bad_fork as _is_in_bad_fork  # noqa: F401 - torch.random reads it
+from musa_runtime.errors import DeferredCallError as DeferredMusaCallError
+from musa_runtime.errors import MusaError
+from musa_runtime.graphs import (
+    MUSAGraph,
+    graph,
+    graph_pool_handle,
+    is_current_stream_capturing,
+    make_graphed_callables,
+)
 from musa_runtime.initialization import lazy_init as _lazy_init  # noqa: F401 - torch's C++ calls it
 from musa_runtime.memory import (
+    MemPool,
+    MUSAPluggableAllocator,
     caching_allocator_alloc,
     caching_allocator_delete,
+    caching_allocator_disabled,
+    caching_allocator_enable,
+    change_current_allocator,
     empty_cache,
     get_allocator_backend,
     get_per_process_memory_fraction,
+    host_memory_stats,
+    host_memory_stats_as_nested_dict,
     max_memory_allocated,
     max_memory_cached,
     max_memory_reserved,
@@ -41,17 +65,29 @@ from musa_runtime.memory import (
     memory_allocated,
     memory_cached,
     memory_reserved,
+    memory_snapshot,
     memory_stats,
     memory_stats_as_nested_dict,
     memory_summary,
+    reset_accumulated_host_memory_stats,
     reset_accumulated_memory_stats,
     reset_max_memory_allocated,
     reset_max_memory_cached,
+    reset_peak_host_memory_stats,
     reset_peak_memory_stats,
     set_per_process_memory_fraction,
+    use_mem_pool,
 )
+from musa_runtime.musart import check_error, musart, musaStatus
+from musa_runtime.processes import ipc_collect
 from musa_runtime.random import (
     _get_generator as _get_generator,
+)
+from musa_runtime.random import (
+    _get_rng_state_offset as _get_rng_state_offset,
+)
+from musa_runtime.random import (
+    _set_rng_state_offset as _set_rng_state_offset,
 )
 from musa_runtime.random import (
     default_generators,
@@ -84,6 +120,8 @@ from musa_runtime.streams import (
 OutOfMemoryError = torch.OutOfMemoryError
 AcceleratorError = torch.AcceleratorError
 
+has_half = True  # older programs ask whether the device has float16
+
 # torch.utils.checkpoint reads this attribute, not is_initialized(), to decide whether there is random state
 # to save.
 _initialized = _initialization.is_initialized()
@@ -104,23 +142,72 @@ def _load_packs():
 _initialization.on_change(_follow_initialization)
 _initialization.set_pack_loader(_load_packs)
 
+# What few programs use is imported at the first look, so that `import torch` does not pay for it. Submodules
+# have files of their name beside this one, for `import torch.musa.comm`.
+_SUBMODULES = ("comm", "parallel", "sparse")
+_TELEMETRY = (
+    "clock_rate",
+    "device_memory_used",
+    "list_gpu_processes",
+    "memory_usage",
+    "power_draw",
+    "temperature",
+    "utilization",
+)
+_LEGACY_TYPES = (
+    *(f"{kind}Storage" for kind in ("ComplexDouble", "ComplexFloat")),
+    *(
+        f"{kind}{of}"
+        for of in ("Storage", "Tensor")
+        for kind in ("BFloat16", "Bool", "Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short")
+    ),
+)
+
+
+def __getattr__(name):
+    if name in _SUBMODULES:
+        return importlib.import_module(f"torch.musa.{name}")
+    home = "telemetry" if name in _TELEMETRY else "legacy_types" if name in _LEGACY_TYPES else None
+    if home is None:
+        raise AttributeError(f"module 'torch.musa' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"musa_runtime.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *_SUBMODULES, *_TELEMETRY, *_LEGACY_TYPES})
+
+
 # Named one by one, so that a reader finds here what `torch.musa` offers.
 __all__ = [
     "AcceleratorError",
+    "DeferredMusaCallError",
     "Event",
     "ExternalStream",
+    "MUSAGraph",
+    "MUSAPluggableAllocator",
+    "MemPool",
+    "MusaError",
     "OutOfMemoryError",
     "Stream",
     "StreamContext",
     "caching_allocator_alloc",
     "caching_allocator_delete",
+    "caching_allocator_disabled",
+    "caching_allocator_enable",
     "can_device_access_peer",
+    "change_current_allocator",
+    "check_error",
+    "clock_rate",
+    "comm",
     "current_device",
     "current_stream",
     "default_generators",
     "default_stream",
     "device",
     "device_count",
+    "device_memory_used",
     "device_of",
     "empty_cache",
     "fork_rng",
@@ -130,15 +217,28 @@ __all__ = [
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
+    "get_gencode_flags",
     "get_per_process_memory_fraction",
     "get_rng_state",
     "get_rng_state_all",
     "get_stream_from_external",
+    "get_sync_debug_mode",
+    "graph",
+    "graph_pool_handle",
+    "graphs",
+    "has_half",
+    "host_memory_stats",
+    "host_memory_stats_as_nested_dict",
     "init",
     "initial_seed",
+    "ipc_collect",
     "is_available",
     "is_bf16_supported",
+    "is_current_stream_capturing",
     "is_initialized",
+    "is_tf32_supported",
+    "list_gpu_processes",
+    "make_graphed_callables",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",
@@ -149,14 +249,24 @@ __all__ = [
     "memory_allocated",
     "memory_cached",
     "memory_reserved",
+    "memory_snapshot",
     "memory_stats",
     "memory_stats_as_nested_dict",
     "memory_summary",
+    "memory_usage",
+    "mttx",
+    "musaStatus",
+    "musart",
     "ops",
+    "parallel",
+    "power_draw",
+    "profiler",
     "random",
+    "reset_accumulated_host_memory_stats",
     "reset_accumulated_memory_stats",
     "reset_max_memory_allocated",
     "reset_max_memory_cached",
+    "reset_peak_host_memory_stats",
     "reset_peak_memory_stats",
     "seed",
     "seed_all",
@@ -165,7 +275,13 @@ __all__ = [
     "set_rng_state",
     "set_rng_state_all",
     "set_stream",
+    "set_sync_debug_mode",
+    "sparse",
     "stream",
     "streams",
     "synchronize",
+    "temperature",
+    "use_mem_pool",
+    "utilization",
 ]
+__all__ += _LEGACY_TYPES

@@ -3,6 +3,7 @@
 #include <c10/musa/impl/MUSAGuardImpl.h>
 
 #include <c10/musa/MUSACachingAllocator.h>
+#include <c10/musa/MUSADeferredError.h>
 #include <c10/musa/MUSAGuard.h>
 
 namespace c10::musa::impl {
@@ -140,6 +141,7 @@ bool MUSAGuardImpl::queryEvent(void* event) const {
 void MUSAGuardImpl::synchronizeEvent(void* event) const {
   if (event != nullptr) {
     C10_MUSA_CHECK(musaEventSynchronize(as_event(event)));
+    check_deferred_error();
   }
 }
 

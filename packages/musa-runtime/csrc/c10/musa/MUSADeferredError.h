@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#pragma once
+
+#include <c10/musa/MUSAMacros.h>
+
+#include <atomic>
+#include <string>
+
+// Errors of work that the host runs for a stream, where nobody is there to catch: a recorded call in a replayed graph. They
+// are kept and raised where the host next waits for the device, as an error of a kernel would be.
+namespace c10::musa {
+
+C10_MUSA_API extern std::atomic<bool> deferred_error_pending;
+
+// Callable from host functions: makes no SDK call.
+C10_MUSA_API void defer_error(std::string message);
+C10_MUSA_API void raise_deferred_error();
+
+inline void check_deferred_error() {
+  if (deferred_error_pending.load(std::memory_order_acquire)) [[unlikely]] {
+    raise_deferred_error();
+  }
+}
+
+} // namespace c10::musa

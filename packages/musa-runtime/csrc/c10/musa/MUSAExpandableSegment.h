@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#pragma once
+
+#include <c10/musa/MUSABlockPool.h>
+#include <musa.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace c10::musa::MUSACachingAllocator {
+
+// What a series of driver calls came to: the first failure and the call that failed.
+struct DriverOutcome {
+  MUresult error = MUSA_SUCCESS;
+  const char* call = "";
+
+  bool ok() const {
+    return error == MUSA_SUCCESS;
+  }
+};
+
+// A reserved range of addresses that is larger than the device's memory, in which pages of physical memory are mapped where
+// they are needed: what would be many segments of fixed size, with a useless rest in each, is one that grows at its end
+// and gives back any page that is free as a whole.
+//
+// The blocks of a stretch of mapped pages form a list, as those of an ordinary segment do; an unmapped page has no block.
+//
+// Locking: the allocator's mutex guards everything but the handles of pages that are leaving, which belong to the thread
+// that unmaps them.
+class ExpandableSegment {
+ public:
+  // Pages of this size, for at least `bytes`. Empty, with a failure in *outcome, when the driver refuses.
+  static std::unique_ptr<ExpandableSegment> reserve(
+      DeviceIndex device, StreamPool& home, size_t page, size_t bytes, DriverOutcome* outcome);
+  // The pages must be unmapped; lost ones hold the addresses for ever.
+  DriverOutcome free_addresses();
+
+  // Maps fresh memory to empty pages. Under the allocator's mutex, like musaMalloc: none of the calls waits for queued
+  // work, because the pages are new to everybody. Undone when it fails on the way.
+  DriverOutcome map(size_t first, size_t count);
+  // Takes the memory of leaving pages away. Not under the mutex: the driver may wait. Goes on after a failure; a page that
+  // could not be unmapped is lost.
+  DriverOutcome unmap(size_t first, size_t count);
+
+  // A page is empty, mapped, leaving (its memory is being taken away) or lost.
+  void mark_leaving(size_t first, size_t count);
+  void mark_mapped(size_t first, size_t count);
+  void mark_unmapped(size_t first, size_t count);
+  bool unused() const {
+    return top_ == 0;
+  }
+
+  // Stretches of empty pages, in address order; visit(first, count) for each.
+  template <typename Visit>
+  void for_each_gap(Visit visit) const {
+    size_t first = 0;
+    while (first < top_) {
+      size_t end = first;
+      while (end < top_ && pages_[end] == Page::Empty) {
+        ++end;
+      }
+      if (end != first && end < top_) {
+        visit(first, end - first);
+      }
+      first = end + 1;
+    }
+    if (top_ < count_) {
+      visit(top_, count_ - top_);
+    }
+  }
+
+  // The whole pages within a block: the first one and their number.
+  std::pair<size_t, size_t> pages_of(const Block& block) const {
+    const size_t begin = static_cast<size_t>(block.ptr - base_);
+    const size_t first = (begin + page_ - 1) / page_;
+    const size_t end = (begin + block.size) / page_;
+    return {first, end > first ? end - first : 0};
+  }
+  // The first page of the stretch of mapped and leaving pages that ends before `page`.
+  size_t stretch_before(size_t page) const {
+    while (page > 0 && (pages_[page - 1] == Page::Mapped || pages_[page - 1] == Page::Leaving)) {
+      --page;
+    }
+    return page;
+  }
+  char* address(size_t page) const {
+    return base_ + page * page_;
+  }
+  size_t page_size() const {
+    return page_;
+  }
+  const StreamPool& home() const {
+    return home_;
+  }
+
+ private:
+  enum class Page : uint8_t { Empty, Mapped, Leaving, Lost };
+
+  ExpandableSegment(DeviceIndex device, StreamPool& home, char* base, size_t page, size_t count);
+  void set(size_t first, size_t count, Page state);
+
+  const DeviceIndex device_;
+  StreamPool& home_;
+  char* const base_;
+  const size_t page_;
+  const size_t count_;
+  size_t top_ = 0; // pages from here on are empty
+  std::vector<Page> pages_;
+  std::vector<MUmemGenericAllocationHandle> handles_;
+};
+
+// Whether giving the block back, or some of its pages, returns memory to the device.
+inline bool is_releasable(const Block& block) {
+  return block.expandable != nullptr ? block.expandable->pages_of(block).second != 0 : block.whole_segment();
+}
+
+} // namespace c10::musa::MUSACachingAllocator

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#pragma once
+
+#include <c10/musa/MUSAMacros.h>
+#include <c10/util/Exception.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <vector>
+
+// By what a process that shares device memory knows when the last receiver has let go of it.
+//
+// Every message that carries shared memory has a slot in a page that the sender keeps (`SentCounters`); the receiver marks
+// it. The page is an anonymous file, which a receiver opens through /proc/<sender>/fd: it has no name, so nothing is left
+// behind however the processes end. Who is alive is told by locks of the kernel on that file (a byte for each slot, and one
+// for the sender), which go with the process that holds them, killed or not.
+namespace c10::musa::ipc {
+
+// What went wrong with sharing, apart from failures of the SDK. The text says what happened, why, and the cure.
+class C10_MUSA_API SharingError : public std::runtime_error {
+ public:
+  enum class Kind { Refused, SenderGone };
+  SharingError(Kind kind, const std::string& text) : std::runtime_error(text), kind_(kind) {}
+  Kind kind() const noexcept {
+    return kind_;
+  }
+
+ private:
+  Kind kind_;
+};
+
+// Names a slot to another process.
+struct CounterAddress {
+  int32_t process = 0;
+  int32_t descriptor = 0;
+  uint64_t inode = 0; // tells a descriptor, or a process id, that has been reused
+  uint32_t slot = 0;
+};
+
+using CounterWord = std::atomic<uint32_t>;
+static_assert(CounterWord::is_always_lock_free, "the words are shared between processes");
+
+// The slots of this process. Thread-safe. Never used in a forked child: see `of_this_process`.
+class SentCounters {
+ public:
+  // Created at the first call. Raises SharingError where the system refuses.
+  static SentCounters& get();
+
+  // A free slot, now marked as sent. Raises SharingError when all are taken.
+  CounterAddress take();
+  // The slot may be used again.
+  void give_back(uint32_t slot);
+  // A message that is on its way, or whose receiver lives and has not let go.
+  bool in_use(uint32_t slot) const;
+  // Received by a living process that has not let go.
+  bool held(uint32_t slot) const;
+  // Claims a message that has come back to the process that sent it. Raises when it has been received before.
+  void receive_own(uint32_t slot);
+
+ private:
+  SentCounters();
+
+  int descriptor_ = -1;
+  uint64_t inode_ = 0;
+  CounterWord* words_ = nullptr;
+  std::mutex mutex_; // guards what follows
+  std::vector<uint32_t> free_;
+  uint32_t next_ = 0;
+};
+
+// The slots of one other process. Thread-safe.
+class PeerCounters {
+ public:
+  // Raises SharingError when the sender has ended or cannot be reached.
+  static std::shared_ptr<PeerCounters> open(const CounterAddress& address);
+  ~PeerCounters();
+  PeerCounters(const PeerCounters&) = delete;
+  PeerCounters& operator=(const PeerCounters&) = delete;
+
+  // Claims a message. Raises SharingError when it was received before.
+  void receive(uint32_t slot);
+  // The memory is not touched any more.
+  void release(uint32_t slot) noexcept;
+  bool sender_alive() const noexcept;
+  // True for the first call after the sender's end: it is reported once.
+  bool claim_report() noexcept {
+    return !reported_.exchange(true);
+  }
+  // True for the first call.
+  bool claim_watch() noexcept {
+    return !watched_.exchange(true);
+  }
+  int32_t process() const noexcept {
+    return process_;
+  }
+
+ private:
+  PeerCounters() = default;
+
+  int descriptor_ = -1;
+  uint64_t inode_ = 0;
+  int32_t process_ = 0;
+  CounterWord* words_ = nullptr;
+  std::atomic<bool> reported_{false};
+  std::atomic<bool> watched_{false};
+  std::mutex mutex_; // the kernel's locks are per process, so threads need one of their own to receive and release
+};
+
+// Called where sharing begins; what is made from then on is this process's.
+void claim_process() noexcept;
+// False before that, and in a forked child: the objects it finds are the parent's, whose memory and counters it must leave
+// alone.
+bool of_this_process() noexcept;
+
+} // namespace c10::musa::ipc

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include <musa_runtime/call_recorder.h>
+
+#include <ATen/Parallel.h>
+#include <c10/musa/MUSADeferredError.h>
+#include <c10/musa/MUSAException.h>
+#include <c10/util/ApproximateClock.h>
+#include <musa_runtime/captured_call.h>
+#include <musa_runtime/kernel_trace.h>
+
+#include <algorithm>
+
+namespace musa_runtime {
+
+using c10::IValue;
+using torch::jit::Stack;
+
+std::atomic<int> captures_running{0};
+
+// A run of calls on one stream with nothing between them: one host node.
+struct CallRecorder::Sequence {
+  Sequence(CallRecorder* recorder, uint64_t traced) : owner(recorder), stream(traced) {}
+  ~Sequence() {
+    for (const RecordedCall& call : calls) {
+      for (const OfferedMemory& each : call.offers) {
+        end_lending(each.data);
+      }
+    }
+  }
+  Sequence(const Sequence&) = delete;
+  Sequence& operator=(const Sequence&) = delete;
+
+  void add(RecordedCall call) {
+    calls.push_back(std::move(call));
+    for (const OfferedMemory& each : calls.back().offers) {
+      begin_lending(each.data);
+    }
+  }
+
+  CallRecorder* owner;
+  uint64_t stream; // for the profiler
+  int threads = at::get_num_threads();
+  std::vector<RecordedCall> calls;
+};
+
+namespace {
+
+// Capture id to recorder. The mutex is a leaf.
+struct Recorders {
+  std::mutex mutex;
+  std::unordered_map<unsigned long long, CallRecorder*> by_capture;
+};
+
+Recorders& recorders() {
+  static Recorders& instance = *new Recorders();
+  return instance;
+}
+
+struct CaptureInfo {
+  musaStreamCaptureStatus status = musaStreamCaptureStatusNone;
+  unsigned long long id = 0;
+  const musaGraphNode_t* frontier = nullptr; // the nodes that the stream's next one will depend on
+  size_t frontier_size = 0;
+};
+
+CaptureInfo capture_info(const c10::musa::MUSAStream& stream) {
+  CaptureInfo info;
+  C10_MUSA_CHECK(musaStreamGetCaptureInfo_v2(
+      stream.stream(), &info.status, &info.id, nullptr, &info.frontier, &info.frontier_size));
+  return info;
+}
+
+bool same_place(const at::Tensor& made, const at::Tensor& wanted) {
+  return made.const_data_ptr() == wanted.const_data_ptr() && made.strides() == wanted.strides();
+}
+
+bool lies_in(const at::Tensor& made, const std::vector<OfferedMemory>& memory) {
+  const auto* data = static_cast<const char*>(made.storage().data());
+  return std::any_of(memory.begin(), memory.end(), [data](const OfferedMemory& each) {
+    const auto* begin = static_cast<const char*>(each.data);
+    return data >= begin && data < begin + each.nbytes;
+  });
+}
+
+// The kernel put its results elsewhere, or with other strides than the meta kernel said.
+void move_home(
+    std::vector<std::pair<at::Tensor, const at::Tensor*>>& strays,
+    const std::vector<OfferedMemory>& memory) {
+  for (auto& [made, wanted] : strays) {
+    if (lies_in(made, memory)) {
+      made = made.clone(); // it lies where another result belongs
+    }
+  }
+  for (const auto& [made, wanted] : strays) {
+    wanted->copy_(made);
+  }
+}
+
+} // namespace
+
+void RecordedCall::run(ReplayScope& scope, Stack& stack, std::vector<OfferedMemory>& scratch) const {
+  stack.assign(arguments.begin(), arguments.end());
+  if (draw.has_value()) {
+    at::Generator generator = draw->generator;
+    generator.set_current_seed(host_seed(
+        static_cast<uint64_t>(*draw->seed), static_cast<uint64_t>(*draw->offset) + draw->offset_in_graph));
+  }
+  scratch.assign(offers.begin(), offers.end());
+  scope.offer(scratch);
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+  scope.offer({});
+
+  size_t next = 0;
+  std::vector<std::pair<at::Tensor, const at::Tensor*>> strays;
+  const auto settle = [&](const at::Tensor& made) {
+    TORCH_CHECK(next < results.size(), "it returned more tensors than when it was captured");
+    const at::Tensor& wanted = results[next++];
+    if (!wanted.defined()) {
+      return;
+    }
+    TORCH_CHECK(made.defined(), "a result that was announced at capture is missing");
+    if (next > 1 && (made.numel() == 0 || wanted.numel() == 0) && made.numel() != wanted.numel()) {
+      // By-products that nobody reads in this mode: the statistics of batch norm in evaluation, the offsets of an embedding
+      // bag. CPU and meta kernels disagree about whether they exist.
+      return;
+    }
+    TORCH_CHECK(
+        made.sizes() == wanted.sizes() && made.scalar_type() == wanted.scalar_type(),
+        "its result is ", made.scalar_type(), made.sizes(), ", but the capture was told ", wanted.scalar_type(),
+        wanted.sizes());
+    if (made.numel() != 0 && !same_place(made, wanted)) {
+      strays.emplace_back(made, &wanted);
+    }
+  };
+  for (const IValue& value : stack) {
+    if (value.isTensor()) {
+      settle(value.toTensor());
+    } else if (value.isTensorList()) {
+      for (const at::Tensor& made : value.toTensorList().vec()) {
+        settle(made);
+      }
+    } else {
+      settle(at::Tensor());
+    }
+  }
+  if (!strays.empty()) {
+    move_home(strays, offers);
+  }
+}
+
+CallRecorder::CallRecorder(c10::DeviceIndex device) : device_(device) {}
+
+CallRecorder::~CallRecorder() {
+  end();
+}
+
+void CallRecorder::begin(unsigned long long capture_id) {
+  capture_id_ = capture_id;
+  {
+    Recorders& all = recorders();
+    std::lock_guard<std::mutex> lock(all.mutex);
+    all.by_capture[capture_id] = this;
+  }
+  registered_ = true;
+  captures_running.fetch_add(1, std::memory_order_relaxed);
+}
+
+void CallRecorder::end() {
+  if (!registered_) {
+    return;
+  }
+  registered_ = false;
+  captures_running.fetch_sub(1, std::memory_order_relaxed);
+  by_node_.clear();
+  Recorders& all = recorders();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  all.by_capture.erase(capture_id_);
+}
+
+CallRecorder* CallRecorder::current() {
+  const c10::musa::MUSAStream stream = c10::musa::getCurrentMUSAStream();
+  if (stream.id() == 0) {
+    return nullptr; // the default stream cannot be captured, and asking about it may disturb a capture
+  }
+  const CaptureInfo info = capture_info(stream);
+  if (info.status == musaStreamCaptureStatusNone) {
+    return nullptr;
+  }
+  Recorders& all = recorders();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  const auto found = all.by_capture.find(info.id);
+  return found == all.by_capture.end() ? nullptr : found->second;
+}
+
+void CallRecorder::append(RecordedCall call, c10::musa::MUSAStream stream) {
+  const CaptureInfo before = capture_info(stream);
+  if (before.frontier_size == 1) {
+    const auto open = by_node_.find(before.frontier[0]);
+    if (open != by_node_.end()) {
+      // Nothing came between. Work of other streams that waits for this node now waits for the call too: later than it
+      // must, which is allowed.
+      open->second->add(std::move(call));
+      return;
+    }
+  }
+  auto sequence = std::make_unique<Sequence>(this, traced_stream(stream));
+  sequence->add(std::move(call));
+  C10_MUSA_CHECK(musaLaunchHostFunc(stream.stream(), &run_sequence, sequence.get()));
+  sequences_.push_back(std::move(sequence)); // at once: the graph points to it
+  const CaptureInfo after = capture_info(stream);
+  if (after.frontier_size == 1) {
+    by_node_[after.frontier[0]] = sequences_.back().get();
+  }
+}
+
+void CallRecorder::append_finish(c10::musa::MUSAStream stream) {
+  if (!sequences_.empty()) {
+    C10_MUSA_CHECK(musaLaunchHostFunc(stream.stream(), &finish_replay, this));
+  }
+}
+
+void CallRecorder::fail(const std::string& reason) {
+  if (failure_.empty()) {
+    failure_ = reason;
+  }
+}
+
+size_t CallRecorder::calls() const {
+  size_t count = 0;
+  for (const auto& sequence : sequences_) {
+    count += sequence->calls.size();
+  }
+  return count;
+}
+
+void CallRecorder::replay_begins() {
+  if (!sequences_.empty()) {
+    replays_.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+void CallRecorder::replay_refused() {
+  if (!sequences_.empty()) {
+    replays_.fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
+// Runs as a host function: no exception may leave it, and no SDK call be made in it.
+void CallRecorder::run_sequence(void* argument) {
+  const auto& sequence = *static_cast<const Sequence*>(argument);
+  if (sequence.owner->failed_.load(std::memory_order_relaxed)) {
+    return;
+  }
+  const RecordedCall* current = nullptr;
+  const auto report = [&](const char* cause) {
+    sequence.owner->failed_.store(true, std::memory_order_relaxed);
+    c10::musa::defer_error(c10::str(
+        "The replay of a musa graph failed at ", current == nullptr ? "its start" : c10::toString(current->op.operator_name()),
+        ": ", cause, "\nThe rest of that replay was not run. Likely causes: an index or another value in the graph's "
+        "inputs that the operator refuses, or memory that was freed since the capture.\nCure: check what was copied into "
+        "the static inputs; run the same operators eagerly to see where they fail."));
+  };
+  try {
+    // A thread of the SDK's computes with as many threads as the capturing one did: their number decides how sums are
+    // cut, and so their last bits. (What torch gives new threads may differ: a loader's pinning thread sets that to 1.)
+    if (at::get_num_threads() != sequence.threads) {
+      at::set_num_threads(sequence.threads);
+    }
+    ReplayScope scope;
+    Stack stack;
+    std::vector<OfferedMemory> scratch;
+    for (const RecordedCall& call : sequence.calls) {
+      current = &call;
+      const int64_t start = C10_UNLIKELY(kernel_tracing()) ? c10::getTime() : 0;
+      call.run(scope, stack, scratch);
+      if (C10_UNLIKELY(start != 0)) {
+        TracedKernel kernel;
+        kernel.name = c10::toString(call.op.operator_name());
+        kernel.start = start;
+        kernel.end = c10::getTime();
+        kernel.device = sequence.owner->device_;
+        kernel.stream = sequence.stream;
+        report_traced_kernel(std::move(kernel));
+      }
+    }
+  } catch (const c10::Error& error) {
+    report(error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    report(error.what());
+  } catch (...) {
+    report("an unknown exception");
+  }
+}
+
+void CallRecorder::finish_replay(void* argument) {
+  auto* recorder = static_cast<CallRecorder*>(argument);
+  recorder->failed_.store(false, std::memory_order_relaxed);
+  recorder->replays_.fetch_sub(1, std::memory_order_release);
+}
+
+void CallRecorder::retire(std::unique_ptr<CallRecorder> recorder) {
+  // Waiting for the replays could mean waiting for a stream that is being captured; so those that still run are put aside.
+  static std::mutex& mutex = *new std::mutex(); // guards waiting
+  static auto& waiting = *new std::vector<std::unique_ptr<CallRecorder>>();
+  std::vector<std::unique_ptr<CallRecorder>> done; // destroyed without the lock
+  std::lock_guard<std::mutex> lock(mutex);
+  if (recorder != nullptr) {
+    recorder->end();
+    waiting.push_back(std::move(recorder));
+  }
+  const auto finished = std::stable_partition(
+      waiting.begin(), waiting.end(), [](const auto& each) { return each->in_flight(); });
+  std::move(finished, waiting.end(), std::back_inserter(done));
+  waiting.erase(finished, waiting.end());
+}
+
+} // namespace musa_runtime

@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include <musa_runtime/captured_call.h>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/EmptyTensor.h>
+#include <ATen/core/enum_tag.h>
+#include <ATen/core/stack.h>
+#include <ATen/musa/MUSAGeneratorImpl.h>
+#include <c10/core/impl/COW.h>
+#include <c10/musa/MUSACachingAllocator.h>
+#include <c10/musa/MUSAGuard.h>
+#include <musa_runtime/call_recorder.h>
+#include <musa_runtime/fallback.h>
+#include <ops/Copy.h>
+
+#include <algorithm>
+
+namespace musa_runtime {
+namespace {
+
+using c10::DeviceType;
+using c10::DispatchKey;
+using c10::DispatchKeySet;
+using c10::IValue;
+using c10::OperatorHandle;
+using torch::jit::Stack;
+
+const DispatchKeySet kAboveBackends = c10::autograd_dispatch_keyset_with_ADInplaceOrView |
+    DispatchKeySet({DispatchKey::AutocastCPU, DispatchKey::AutocastPrivateUse1});
+
+// A tensor over a storage with the shape of another one.
+at::Tensor shaped_like(const at::Tensor& tensor, const c10::Storage& storage, DispatchKey key) {
+  at::Tensor made = at::detail::make_tensor<c10::TensorImpl>(
+      c10::TensorImpl::VIEW, c10::Storage(storage), DispatchKeySet(key), tensor.dtype());
+  c10::TensorImpl* impl = made.unsafeGetTensorImpl();
+  impl->set_sizes_and_strides(tensor.sizes(), tensor.strides(), tensor.storage_offset());
+  made._set_conj(tensor.is_conj());
+  made._set_neg(tensor.is_neg());
+  return made;
+}
+
+// A CPU storage over memory that someone else keeps alive.
+c10::Storage storage_over(void* data, size_t nbytes) {
+  return c10::Storage(c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(), nbytes, c10::DataPtr(data, c10::Device(DeviceType::CPU)),
+      c10::GetAllocator(DeviceType::CPU), /*resizable=*/true));
+}
+
+bool is_plain(const at::Tensor& tensor) {
+  return tensor.layout() == at::kStrided && !tensor.is_quantized() && !tensor.is_nested();
+}
+
+// The other forms of a call's tensors. Tensors that share a storage share it in each form, and a tensor that occurs twice stays
+// one tensor: kernels look at both.
+class Forms {
+ public:
+  Forms(const std::string& op, c10::DeviceIndex device, bool takes_host_tensors)
+      : op_(op), device_(device), takes_host_tensors_(takes_host_tensors) {}
+
+  at::Tensor meta(const at::Tensor& tensor) {
+    if (!tensor.defined()) {
+      return tensor;
+    }
+    for (const Form& form : forms_) {
+      if (form.tensor.is_same(tensor)) {
+        return form.meta;
+      }
+    }
+    check(tensor);
+    if (tensor.is_cpu() && tensor.dim() == 0) {
+      // Beside meta tensors, as beside those of a device, a value of the host may stay where it is; a number from Python must.
+      return forms_.emplace_back(Form{tensor, tensor, {}}).meta;
+    }
+    return forms_.emplace_back(Form{tensor, shaped_like(tensor, meta_storage(tensor), DispatchKey::Meta), {}}).meta;
+  }
+
+  // After the meta kernel has run, and out= arguments have their size.
+  at::Tensor host(const at::Tensor& tensor) {
+    if (!tensor.defined()) {
+      return tensor;
+    }
+    for (Form& form : forms_) {
+      if (form.tensor.is_same(tensor)) {
+        if (!form.host.defined()) {
+          // A value of the host is a constant of the graph, as the arguments of a kernel are.
+          form.host = tensor.is_cpu() ? tensor.clone()
+                                      : shaped_like(tensor, host_storage(tensor), DispatchKey::CPU);
+          if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+            form.host.unsafeGetTensorImpl()->set_wrapped_number(true);
+          }
+        }
+        return form.host;
+      }
+    }
+    TORCH_INTERNAL_ASSERT(false, "a tensor without a meta form");
+  }
+
+  // What a meta kernel that resized an out= argument means for the argument itself.
+  void follow_meta(const at::Tensor& tensor) {
+    const at::Tensor shape = meta(tensor);
+    if (tensor.defined() && (shape.sizes() != tensor.sizes() || shape.strides() != tensor.strides())) {
+      at::musa::restride(tensor, shape.sizes(), shape.strides());
+    }
+  }
+
+  // The argument whose memory a result of the meta kernel shows; null when it is new memory.
+  const at::Tensor* shown_by(const at::Tensor& result) const {
+    for (const Form& form : forms_) {
+      if (form.meta.unsafeGetTensorImpl()->unsafe_storage().is_alias_of(
+              result.unsafeGetTensorImpl()->unsafe_storage())) {
+        return &form.tensor;
+      }
+    }
+    return nullptr;
+  }
+
+ private:
+  struct Form {
+    at::Tensor tensor;
+    at::Tensor meta;
+    at::Tensor host;
+  };
+
+  void check(const at::Tensor& tensor) const {
+    if (!is_plain(tensor)) {
+      refuse_to_capture(op_, "one of its operands has a sparse, quantized or nested layout");
+    }
+    if (tensor.is_cpu()) {
+      TORCH_CHECK(
+          takes_host_tensors_ || tensor.dim() == 0,
+          "Expected all tensors to be on the same device, but found at least two devices, musa:",
+          static_cast<int>(device_), " and cpu!");
+      return;
+    }
+    if (tensor.device() != c10::Device(DeviceType::PrivateUse1, device_)) {
+      refuse_to_capture(
+          op_, c10::str("it has an operand on ", tensor.device(), ", and the graph is captured on musa:",
+                        static_cast<int>(device_)));
+    }
+  }
+
+  c10::Storage meta_storage(const at::Tensor& tensor) const {
+    for (const Form& form : forms_) {
+      if (form.tensor.is_alias_of(tensor)) {
+        return form.meta.unsafeGetTensorImpl()->unsafe_storage();
+      }
+    }
+    return c10::Storage(c10::make_intrusive<c10::StorageImpl>(
+        c10::StorageImpl::use_byte_size_t(), tensor.storage().nbytes(), c10::DataPtr(nullptr, c10::Device(DeviceType::Meta)),
+        c10::GetAllocator(DeviceType::Meta), /*resizable=*/true));
+  }
+
+  c10::Storage host_storage(const at::Tensor& tensor) const {
+    for (const Form& form : forms_) {
+      if (form.host.defined() && form.tensor.is_alias_of(tensor)) {
+        return form.host.unsafeGetTensorImpl()->unsafe_storage();
+      }
+    }
+    c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
+    if (C10_UNLIKELY(c10::impl::cow::is_cow_data_ptr(storage->data_ptr()))) {
+      (void)storage->mutable_data(); // a lazy clone gets its own memory before a kernel may write to it
+    }
+    return storage_over(storage->_mutable_data_ptr_no_checks().get(), storage->nbytes());
+  }
+
+  const std::string& op_;
+  c10::DeviceIndex device_;
+  bool takes_host_tensors_;
+  std::vector<Form> forms_;
+};
+
+template <typename Convert>
+IValue converted(const IValue& value, const Convert& convert) {
+  if (value.isTensor()) {
+    return convert(value.toTensor());
+  }
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const at::Tensor& each : value.toTensorVector()) {
+      list.push_back(convert(each));
+    }
+    return IValue(list);
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> list;
+    for (const std::optional<at::Tensor>& each : value.toOptionalTensorVector()) {
+      list.push_back(each.has_value() ? std::make_optional(convert(*each)) : std::nullopt);
+    }
+    return IValue(list);
+  }
+  return value;
+}
+
+bool is_of_kind(const c10::Argument& argument, c10::TypeKind kind) {
+  const auto& type = *argument.type();
+  return type.kind() == kind ||
+      (type.kind() == c10::TypeKind::OptionalType &&
+       type.expectRef<c10::OptionalType>().getElementType()->kind() == kind);
+}
+
+bool is_written(const c10::Argument& argument) {
+  return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+}
+
+// What the results will look like. Empty when the operator only changes its arguments and has no meta kernel.
+std::optional<Stack> shapes_of_results(
+    const OperatorHandle& op,
+    const std::string& name,
+    const std::vector<IValue>& arguments,
+    Forms& forms) {
+  const c10::FunctionSchema& schema = op.schema();
+  Stack stack;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (is_of_kind(schema.arguments()[i], c10::TypeKind::GeneratorType)) {
+      stack.emplace_back();
+    } else if (is_of_kind(schema.arguments()[i], c10::TypeKind::DeviceObjType)) {
+      stack.emplace_back(c10::Device(DeviceType::Meta));
+    } else {
+      stack.push_back(converted(arguments[i], [&](const at::Tensor& each) { return forms.meta(each); }));
+    }
+  }
+  try {
+    const c10::impl::ExcludeDispatchKeyGuard below(kAboveBackends);
+    op.callBoxed(&stack);
+  } catch (const c10::NotImplementedError&) {
+    const bool only_arguments =
+        std::all_of(schema.returns().begin(), schema.returns().end(), is_written);
+    if (!only_arguments) {
+      refuse_to_capture(
+          name, "torch has no meta kernel for it, so that the shape of its result is known only once it has run");
+    }
+    return std::nullopt;
+  }
+  return stack;
+}
+
+// New memory of the graph, and the CPU tensor through which replays fill it.
+std::pair<at::Tensor, at::Tensor> new_result(const at::Tensor& shape, std::vector<OfferedMemory>& offers) {
+  at::Tensor made = at::detail::empty_strided_generic(
+      shape.sizes(), shape.strides(), c10::musa::MUSACachingAllocator::get(), DispatchKeySet(DispatchKey::PrivateUse1),
+      shape.scalar_type());
+  made._set_conj(shape.is_conj());
+  made._set_neg(shape.is_neg());
+  const c10::Storage& storage = made.storage();
+  void* data = storage.unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().get();
+  at::Tensor host = shaped_like(made, storage_over(data, storage.nbytes()), DispatchKey::CPU);
+  if (data != nullptr) {
+    offers.push_back({data, storage.nbytes()});
+  }
+  return {std::move(made), std::move(host)};
+}
+
+// Turns the meta kernel's results into the call's: arguments, views of arguments, or new tensors.
+class Results {
+ public:
+  Results(const std::string& op, const Forms& forms, RecordedCall& call) : op_(op), forms_(forms), call_(call) {}
+
+  IValue take(const IValue& shape) {
+    if (shape.isTensor()) {
+      return tensor(shape.toTensor());
+    }
+    if (shape.isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (const at::Tensor& each : shape.toTensorVector()) {
+        list.push_back(tensor(each));
+      }
+      return IValue(list);
+    }
+    if (!shape.isNone()) {
+      refuse_to_capture(op_, "it gives the host a value that the device has yet to compute");
+    }
+    call_.results.emplace_back();
+    return shape;
+  }
+
+  // An argument that the operator returns; a list counts once for each of its tensors.
+  void skip(const IValue& argument) {
+    call_.results.resize(call_.results.size() + (argument.isTensorList() ? argument.toTensorList().size() : 1));
+  }
+
+  // Whether nothing was made, so that there is nothing to compute.
+  bool all_views() const {
+    return taken_ != 0 && new_ == 0;
+  }
+
+ private:
+  at::Tensor tensor(const at::Tensor& shape) {
+    ++taken_;
+    if (!shape.defined()) {
+      call_.results.emplace_back();
+      return shape;
+    }
+    if (const at::Tensor* base = forms_.shown_by(shape)) {
+      call_.results.emplace_back();
+      return shaped_like(shape, base->storage(), DispatchKey::PrivateUse1);
+    }
+    ++new_;
+    auto [made, host] = new_result(shape, call_.offers);
+    call_.results.push_back(std::move(host));
+    return made;
+  }
+
+  const std::string& op_;
+  const Forms& forms_;
+  RecordedCall& call_;
+  size_t taken_ = 0;
+  size_t new_ = 0;
+};
+
+RecordedCall::Draw draw_from(const std::optional<at::Generator>& given, c10::DeviceIndex device) {
+  at::Generator source =
+      given.has_value() && given->defined() ? *given : at::musa::detail::getDefaultMUSAGenerator(device);
+  TORCH_CHECK(
+      source.device().type() == DeviceType::PrivateUse1, "Expected a 'musa' device type for generator but found '",
+      source.device().type(), "'");
+  at::PhiloxMusaState state;
+  {
+    std::lock_guard<std::mutex> lock(source.mutex());
+    state = at::check_generator<at::MUSAGeneratorImpl>(source)->philox_musa_state(kDrawnPerCall);
+  }
+  return {at::make_generator<at::CPUGeneratorImpl>(), state.seed_.ptr, state.offset_.ptr, state.offset_intragraph_};
+}
+
+void record_boxed(const OperatorHandle& op, Stack* stack) {
+  record_call(op, stack);
+}
+
+} // namespace
+
+bool current_stream_is_recorded() {
+  return CallRecorder::current() != nullptr;
+}
+
+const c10::KernelFunction& recording_kernel() {
+  static const c10::KernelFunction kernel = c10::KernelFunction::makeFromBoxedFunction<&record_boxed>();
+  return kernel;
+}
+
+void refuse_to_capture(const std::string& op, const std::string& reason) {
+  const std::string text = c10::str(
+      op, " cannot be captured into a musa graph: ", reason, ".\nCure: move the call out of the capture, or use an operator "
+      "whose result does not depend on values (torch.where in place of indexing with a mask, a fixed size in place of "
+      "nonzero).");
+  if (CallRecorder* recorder = CallRecorder::current()) {
+    recorder->fail(text);
+  }
+  TORCH_CHECK_NOT_IMPLEMENTED(false, text);
+}
+
+void record_call(const OperatorHandle& op, Stack* stack) {
+  const c10::FunctionSchema& schema = op.schema();
+  const std::string name = c10::toString(op.operator_name());
+  if (op.hasTag(at::Tag::dynamic_output_shape)) {
+    refuse_to_capture(name, "the shape of its result depends on the values of its operands");
+  }
+  if (op.hasTag(at::Tag::data_dependent_output)) {
+    refuse_to_capture(name, "it reads values on the host, which the device has yet to compute");
+  }
+  CallRecorder* recorder = CallRecorder::current();
+  TORCH_INTERNAL_ASSERT(recorder != nullptr);
+  const size_t count = schema.arguments().size();
+  const std::vector<IValue> arguments(stack->end() - static_cast<std::ptrdiff_t>(count), stack->end());
+
+  const c10::musa::MUSAGuard guard(recorder->device());
+  Forms forms(name, recorder->device(), takes_host_tensors(schema.name()));
+  const std::optional<Stack> shapes = shapes_of_results(op, name, arguments, forms);
+
+  bool writes = false;
+  for (size_t i = 0; i < count; ++i) {
+    if (is_written(schema.arguments()[i])) {
+      writes = true;
+      (void)converted(arguments[i], [&](const at::Tensor& each) {
+        if (each.defined() && each.is_cpu()) {
+          refuse_to_capture(name, "it writes to a tensor of the host");
+        }
+        forms.follow_meta(each);
+        return each;
+      });
+    }
+  }
+
+  RecordedCall call(op);
+  Results results(name, forms, call);
+  Stack returned;
+  for (size_t r = 0; r < schema.returns().size(); ++r) {
+    if (!is_written(schema.returns()[r])) {
+      returned.push_back(results.take((*shapes)[r]));
+      continue;
+    }
+    for (size_t i = 0; i < count; ++i) {
+      const c10::AliasInfo* alias = schema.arguments()[i].alias_info();
+      if (alias != nullptr && *alias == *schema.returns()[r].alias_info()) {
+        returned.push_back(arguments[i]);
+        results.skip(arguments[i]);
+        break;
+      }
+    }
+  }
+
+  if (writes || !results.all_views()) {
+    for (size_t i = 0; i < count; ++i) {
+      const c10::Argument& argument = schema.arguments()[i];
+      if (is_of_kind(argument, c10::TypeKind::GeneratorType)) {
+        call.draw = draw_from(arguments[i].toOptional<at::Generator>(), recorder->device());
+        call.arguments.emplace_back(call.draw->generator);
+      } else if (is_of_kind(argument, c10::TypeKind::DeviceObjType)) {
+        call.arguments.emplace_back(c10::Device(DeviceType::CPU));
+      } else {
+        call.arguments.push_back(
+            converted(arguments[i], [&](const at::Tensor& each) { return forms.host(each); }));
+      }
+    }
+    recorder->append(std::move(call), c10::musa::getCurrentMUSAStream());
+  }
+  torch::jit::drop(*stack, count);
+  for (IValue& value : returned) {
+    stack->push_back(std::move(value));
+  }
+}
+
+} // namespace musa_runtime

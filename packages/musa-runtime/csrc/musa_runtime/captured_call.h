@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#pragma once
+
+#include <ATen/core/boxing/KernelFunction.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/musa/MUSAMacros.h>
+
+#include <atomic>
+#include <string>
+
+// What stands in for a native kernel while a graph is captured. A native kernel is host code that runs on the calling thread,
+// so the SDK cannot record it, and running it at capture would change memory that a capture must leave alone. In its place
+// the call is recorded: results get their shapes from the operator's meta kernel and their memory from the graph's pool,
+// and a host node that makes the call on that memory joins the graph.
+
+namespace musa_runtime {
+
+class CallRecorder;
+
+// Captures that are under way in this process, on any thread.
+C10_MUSA_API extern std::atomic<int> captures_running;
+
+// Whether the current stream of the current device belongs to one of them.
+C10_MUSA_API bool current_stream_is_recorded();
+
+// Asked before every native call: one load and one branch unless a graph is being captured somewhere.
+inline bool capturing() {
+  return captures_running.load(std::memory_order_relaxed) != 0 && current_stream_is_recorded();
+}
+
+// A boxed kernel that records the operator it is called for.
+C10_MUSA_API const c10::KernelFunction& recording_kernel();
+
+// Records a call with the arguments on the stack, and replaces them by its results.
+void record_call(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+
+// Raises the error for an operator that has no place in a graph, and marks the current capture as failed.
+[[noreturn]] C10_MUSA_API void refuse_to_capture(const std::string& op, const std::string& reason);
+
+} // namespace musa_runtime

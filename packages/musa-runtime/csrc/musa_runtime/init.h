@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#pragma once
+
+#include <c10/musa/MUSAMacros.h>
+#include <musa_runtime/compat.h>
+
+#include <string>
+
+// The musa device in a C++ program without Python:
+//
+//   #include <musa_runtime/init.h>
+//   #include <torch/script.h>
+//
+//   int main() {
+//     musa_runtime::init();
+//     auto model = torch::jit::load("model.pt", torch::Device("musa"));
+//   }
+//
+// In a Python process `import torch` does all of this; init() is then without effect.
+
+namespace musa_runtime {
+
+namespace detail {
+C10_MUSA_API void init(int abi);
+} // namespace detail
+
+// Gives torch's device type PrivateUse1 the name "musa" and makes sure that a device can be used. The kernels load with the
+// first tensor on the device. May be called again, and from several threads; must be called before "musa" is spelled.
+// Raises c10::Error with cause and cure: the program was compiled against another build of the runtime, another backend has
+// taken PrivateUse1, or there is no device.
+inline void init() {
+  // Taken from the header: the number that this program was compiled with.
+  detail::init(MUSA_RUNTIME_ABI);
+}
+
+// Whether init() would find a device. Never raises.
+C10_MUSA_API bool is_available() noexcept;
+
+// Loads the library of an op pack, whose kernels the op registry then weighs against the others. A policy in TORCH_MUSA_OPS
+// that names the pack needs it loaded before the first tensor on the device. Raises c10::Error with the loader's reason.
+C10_MUSA_API void load_pack(const std::string& path);
+
+} // namespace musa_runtime

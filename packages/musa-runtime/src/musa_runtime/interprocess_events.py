@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Events that another process can open.
+
+torch.Event takes `interprocess=True` but has no way to a handle on a device that torch does not know, so
+these events are of a class of their own, with torch.Event's methods. They are waited for by streams of
+`torch.musa` (`Stream.wait_event`, `event.wait(stream)`), and cannot be timed: a clock reading means nothing
+in another process.
+"""
+
+import torch
+
+from . import device as _device
+from ._load import extension
+from .errors import SharingError
+from .initialization import lazy_init
+
+
+class InterprocessEvent:
+    """A mark in a stream that other processes can wait for too: `torch.musa.Event(interprocess=True)`.
+
+    Args:
+        enable_timing (bool): must be False.
+        blocking (bool): the host sleeps in `synchronize` rather than spins.
+
+    Raises:
+        ValueError: `enable_timing=True`.
+    """
+
+    def __init__(self, enable_timing=False, blocking=False, *, _opened=None):
+        if enable_timing:
+            raise ValueError(
+                "an interprocess event cannot be timed.\nTo mend it: leave enable_timing=False, and time "
+                "with an event of one process"
+            )
+        lazy_init()
+        self._event = _opened if _opened is not None else extension()._InterprocessEvent(bool(blocking))
+
+    @classmethod
+    def from_ipc_handle(cls, device, handle):
+        """The event of another process behind its `ipc_handle()`. That process keeps the event alive until
+        this returns.
+
+        Raises:
+            SharingError: the handle was made by this very process.
+            torch.AcceleratorError: the other process, or its event, is gone.
+        """
+        lazy_init()
+        return cls(_opened=extension()._InterprocessEvent.from_handle(_device.device_index(device), handle))
+
+    @property
+    def device(self):
+        """The device of the event; None before the first `record` or `ipc_handle`."""
+        index = self._event.device_index
+        return None if index < 0 else torch.device("musa", index)
+
+    @property
+    def event_id(self):
+        """The SDK's `musaEvent_t` as an int, 0 until the event exists."""
+        return self._event.event_id
+
+    def record(self, stream=None):
+        """Mark the work queued on a stream until now; None is the current stream."""
+        stream = _stream(stream)
+        self._event.record(stream.stream_id, stream.device_index)
+
+    def wait(self, stream=None):
+        """Let work queued on a stream from now on wait for the event, whichever process recorded it last."""
+        stream = _stream(stream)
+        self._event.wait(stream.stream_id, stream.device_index)
+
+    def query(self):
+        """Whether the work before the mark has finished; True for an event never recorded."""
+        return self._event.query()
+
+    def synchronize(self):
+        """Wait on the host until the work before the mark has finished."""
+        self._event.synchronize()
+
+    def elapsed_time(self, end_event):
+        """Always raises ValueError: interprocess events carry no time."""
+        raise ValueError("an interprocess event cannot be timed")
+
+    def ipc_handle(self):
+        """What another process gives to `from_ipc_handle`, as bytes. Keep this event alive until it has."""
+        return self._event.ipc_handle()
+
+    def __repr__(self):
+        return f"<torch.musa.Event interprocess device={self.device} musa_event={self.event_id:#x}>"
+
+
+def _stream(stream):
+    from . import streams
+
+    if stream is None:
+        return streams.current_stream()
+    if stream.device.type != "musa":
+        raise SharingError(f"expected a stream of a musa device, but got one of {stream.device}")
+    return stream
+
+
+__all__ = ["InterprocessEvent"]

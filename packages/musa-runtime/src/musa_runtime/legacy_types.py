@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""`torch.musa.FloatTensor`, `torch.musa.FloatStorage` and their like, for programs from before
+`torch.tensor(..., dtype=, device=)`.
+
+They make ordinary tensors and storages, answer `isinstance`, and can be given to `Tensor.type()`. They cannot
+be given to `torch.set_default_tensor_type`, which accepts types of torch's own only: use
+`torch.set_default_device("musa")` and `torch.set_default_dtype`.
+"""
+
+import torch
+from torch.storage import _LegacyStorage
+
+from . import device as _device
+from .initialization import lazy_init
+
+_MODULE = "torch.musa"
+
+_TENSOR_DTYPES = {
+    "BFloat16Tensor": torch.bfloat16,
+    "BoolTensor": torch.bool,
+    "ByteTensor": torch.uint8,
+    "CharTensor": torch.int8,
+    "DoubleTensor": torch.float64,
+    "FloatTensor": torch.float32,
+    "HalfTensor": torch.float16,
+    "IntTensor": torch.int32,
+    "LongTensor": torch.int64,
+    "ShortTensor": torch.int16,
+}
+_STORAGE_DTYPES = {
+    "BFloat16Storage": torch.bfloat16,
+    "BoolStorage": torch.bool,
+    "ByteStorage": torch.uint8,
+    "CharStorage": torch.int8,
+    "ComplexDoubleStorage": torch.complex128,
+    "ComplexFloatStorage": torch.complex64,
+    "DoubleStorage": torch.float64,
+    "FloatStorage": torch.float32,
+    "HalfStorage": torch.float16,
+    "IntStorage": torch.int32,
+    "LongStorage": torch.int64,
+    "ShortStorage": torch.int16,
+}
+
+
+class _LegacyTensorType(type):
+    """What the tensor types are instances of: calling one makes a tensor, not an instance."""
+
+    is_musa = True
+    is_cuda = False
+
+    @property
+    def is_sparse(cls):
+        return cls.layout == torch.sparse_coo
+
+    def __call__(cls, *args, **kwargs):
+        lazy_init()
+        # torch's legacy constructor: sizes, a sequence of values, a tensor or storage of this type, nothing.
+        return cls._prototype(kwargs.pop("device", None)).new(*args, **kwargs)
+
+    def _prototype(cls, device):
+        place = {"dtype": cls.dtype, "device": torch.device("musa", _device.device_index(device))}
+        if cls.is_sparse:
+            return torch.sparse_coo_tensor(size=(0,), check_invariants=False, **place)
+        return torch.empty(0, **place)
+
+    def __instancecheck__(cls, instance):
+        return (
+            isinstance(instance, torch.Tensor)
+            and instance.device.type == "musa"
+            and instance.dtype == cls.dtype
+            and instance.layout == cls.layout
+        )
+
+
+def _tensor_type(name, dtype, layout=torch.strided, module=_MODULE):
+    # Tensor.type(T) reads the C name of a class, which is its __name__: it must be the full, dotted one.
+    return _LegacyTensorType(
+        f"{module}.{name}",
+        (),
+        {
+            "__doc__": f"Tensors of {dtype} on a musa device; calling it is torch's legacy constructor.",
+            "__module__": module,
+            "__qualname__": name,
+            "dtype": dtype,
+            "layout": layout,
+        },
+    )
+
+
+class _MusaLegacyStorage(_LegacyStorage):
+    @classmethod
+    def from_buffer(cls, *args, **kwargs):
+        """Not offered: a buffer lies in host memory."""
+        raise RuntimeError(
+            f"{cls.__module__}.{cls.__name__}.from_buffer: a buffer lies in host memory.\n"
+            "To mend it: torch.frombuffer(buffer, dtype=...).musa()"
+        )
+
+    @classmethod
+    def _new_with_weak_ptr(cls, *args, **kwargs):
+        raise RuntimeError("_new_with_weak_ptr exists for storages in host memory only")
+
+    @classmethod
+    def _new_shared_filename(cls, *args, **kwargs):
+        raise RuntimeError("_new_shared_filename exists for storages in host memory only")
+
+
+def _storage_type(name, dtype):
+    # torch finds the device of a legacy storage class in the last part of its module's name.
+    return type(
+        name,
+        (_MusaLegacyStorage,),
+        {
+            "__doc__": f"Storages of {dtype} on a musa device; calling it makes a `torch.TypedStorage`.",
+            "__module__": _MODULE,
+            "dtype": dtype,
+            "_dtype": dtype,
+        },
+    )
+
+
+globals().update({name: _tensor_type(name, dtype) for name, dtype in _TENSOR_DTYPES.items()})
+globals().update({name: _storage_type(name, dtype) for name, dtype in _STORAGE_DTYPES.items()})
+
+__all__ = sorted([*_TENSOR_DTYPES, *_STORAGE_DTYPES])

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Ranges and marks in a program's timeline (`torch.musa.mttx`), with the spelling of `torch.cuda.nvtx`.
+
+They are user annotations of `torch.profiler`: a trace shows them on the thread that made them and, over the
+work that they enclose, on the device's streams. They touch no device.
+"""
+
+import contextlib
+
+from . import _load
+
+__all__ = ["mark", "range", "range_end", "range_pop", "range_push", "range_start"]
+
+
+def range_push(msg):
+    """Open a range on this thread, inside those that are open.
+
+    Args:
+        msg (str): its name.
+
+    Returns:
+        int: how many ranges of this thread enclose it.
+    """
+    return _load.extension().range_push(msg)
+
+
+def range_pop():
+    """Close the innermost range of this thread.
+
+    Returns:
+        int: how many ranges of this thread enclosed it.
+
+    Raises:
+        RuntimeError: this thread has no open range.
+    """
+    return _load.extension().range_pop()
+
+
+def range_start(msg):
+    """Open a range that need not nest with others and may be closed on another thread.
+
+    Returns:
+        int: the range, for :func:`range_end`.
+    """
+    return _load.extension().range_start(msg)
+
+
+def range_end(range_id):
+    """Close a range that :func:`range_start` opened.
+
+    Raises:
+        ValueError: it is not open.
+    """
+    _load.extension().range_end(range_id)
+
+
+def mark(msg):
+    """Mark this moment, as a range of no length."""
+    _load.extension().mark(msg)
+
+
+@contextlib.contextmanager
+def range(msg, *args, **kwargs):
+    """A range around a `with` block, or around each call of a function that it decorates.
+
+    Args:
+        msg (str): its name; formatted with `args` and `kwargs` (:meth:`str.format`) where there are any.
+    """
+    range_push(msg.format(*args, **kwargs) if args or kwargs else msg)
+    try:
+        yield
+    finally:
+        range_pop()

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""What happened to device memory, and which lines of the program did it. Names, arguments and the snapshot's
+format are torch.cuda.memory's, so that torch's memory_viz (`torch/cuda/_memory_viz.py`, and
+https://pytorch.org/memory_viz) opens a snapshot of musa memory.
+
+    torch.musa.memory._record_memory_history()
+    ...
+    torch.musa.memory._dump_snapshot("memory.pickle")
+    torch.musa.memory._record_memory_history(enabled=None)
+"""
+
+import pickle
+import sys
+
+from . import device as _device
+from ._load import extension
+from .initialization import lazy_init
+
+_ENABLED = (None, "state", "all")
+_CONTEXTS = (None, "state", "alloc", "all")
+_STACKS = ("python", "all")
+# TraceEntry's, in the order in which they are documented.
+_ACTIONS = (
+    "alloc",
+    "free_requested",
+    "free_completed",
+    "segment_alloc",
+    "segment_free",
+    "segment_map",
+    "segment_unmap",
+    "oom",
+    "snapshot",
+)
+
+
+def _require(name, value, allowed):
+    # True and 1 are equal to each other and mean nothing here.
+    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in allowed):
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, but got {value!r}")
+
+
+def _record_memory_history(
+    enabled="all",
+    context="all",
+    stacks="all",
+    max_entries=sys.maxsize,
+    device=None,
+    clear_history=False,
+    compile_context=False,
+    global_record_annotations=False,
+    skip_actions=None,
+):
+    """Start or stop recording what happens to device memory.
+
+    Args:
+        enabled: `"all"` records every event, `"state"` only where live memory was allocated, None stops and
+            drops the events (live memory keeps its stacks).
+        context: which stacks are taken: None; `"state"`, those of live memory; `"alloc"`, also those of
+            allocation events; `"all"`, also those of frees.
+        stacks: `"python"` frames (and TorchScript's), or `"all"`, C++ frames too. A stack costs a few
+            microseconds and some hundred bytes.
+        max_entries (int): events kept for each device; the oldest go first.
+        device: the device to record; None, every device.
+        clear_history (bool): drop earlier events.
+        compile_context (bool): mark events that happen while torch.compile compiles with the name of the
+            compilation.
+        global_record_annotations (bool): record the ranges of `torch.profiler.record_function` too, as the
+            snapshot's `external_annotations`.
+        skip_actions (list of str): events that are not recorded: `alloc`, `free_requested`,
+            `free_completed`, `segment_alloc`, `segment_free`, `segment_map`, `segment_unmap`, `oom`,
+            `snapshot`.
+
+    Raises:
+        ValueError: an argument has none of the values above.
+    """
+    _require("enabled", enabled, _ENABLED)
+    _require("context", context, _CONTEXTS)
+    _require("stacks", stacks, _STACKS)
+    if max_entries < 0:
+        raise ValueError(f"max_entries must be a number of events, 0 or more, but got {max_entries}")
+    skip_actions = list(skip_actions or ())
+    for action in skip_actions:
+        _require("an action in skip_actions", action, _ACTIONS)
+    lazy_init()
+    index = -1 if device is None else _device.device_index(device)
+    extension().record_memory_history(
+        enabled,
+        context,
+        stacks,
+        min(max_entries, sys.maxsize),
+        clear_history,
+        global_record_annotations,
+        skip_actions,
+        index,
+    )
+    _follow_compilations(enabled is not None and compile_context)
+
+
+_compile_callbacks = None
+
+
+def _follow_compilations(wanted):
+    global _compile_callbacks
+    if wanted == (_compile_callbacks is not None):
+        return
+    from torch._dynamo.callback import callback_handler  # seconds to import: only who asks for it pays
+
+    if wanted:
+
+        def start(compilation):
+            extension().push_compile_context(str(compilation.compile_id))
+
+        def end(compilation):
+            extension().pop_compile_context()
+
+        callback_handler.register_start_callback(start)
+        callback_handler.register_end_callback(end)
+        _compile_callbacks = (start, end)
+    else:
+        start, end = _compile_callbacks
+        callback_handler.remove_start_callback(start)
+        callback_handler.remove_end_callback(end)
+        _compile_callbacks = None
+
+
+def _snapshot(device=None, augment_with_fx_traces=False):
+    """The state of the caching allocator, and what was recorded since :func:`_record_memory_history`.
+
+    Args:
+        device: whose segments and events are wanted; None, those of every device. `device_traces` has a list
+            for each device in any case.
+        augment_with_fx_traces (bool): name the lines of the model behind frames of code that FX generated.
+
+    Returns:
+        dict: `segments`, a list of dicts with `device, address, total_size, allocated_size, active_size,
+        requested_size, stream, segment_type` (`small` or `large`)`, segment_pool_id, is_expandable, frames`
+        and `blocks` (`address, size, requested_size, state, frames`; a state is `active_allocated`,
+        `active_awaiting_free` or `inactive`); `device_traces`, for each device a list of dicts with `action,
+        addr` (for `oom` instead `device_free`)`, size, stream, time_us, pool_id, frames, compile_context,
+        user_metadata`; `allocator_settings`; `external_annotations`. Sizes are in bytes, and frames are dicts
+        of `filename, line, name`, the innermost first.
+    """
+    lazy_init()
+    index = -1 if device is None else _device.device_index(device)
+    snapshot = extension().memory_snapshot(None, True, index)
+    if augment_with_fx_traces:
+        from torch._utils import _augment_memory_snapshot_stack_traces
+
+        snapshot = _augment_memory_snapshot_stack_traces(snapshot)
+    return snapshot
+
+
+def _dump_snapshot(filename="dump_snapshot.pickle", augment_with_fx_traces=False):
+    """Write :func:`_snapshot` of every device to a file that memory_viz opens."""
+    snapshot = _snapshot(augment_with_fx_traces=augment_with_fx_traces)
+    with open(filename, "wb") as file:
+        pickle.dump(snapshot, file)
+
+
+def memory_snapshot(mempool_id=None, include_traces=True):
+    """The segments of the caching allocator, of every device: `_snapshot()["segments"]`.
+
+    Args:
+        mempool_id (pair of int, optional): only the segments of this memory pool.
+        include_traces (bool): leave a mark (`snapshot`) in the recorded history; False makes the call cheap
+            when a long history is recorded.
+    """
+    lazy_init()
+    pool = None if mempool_id is None else tuple(mempool_id)
+    return extension().memory_snapshot(pool, include_traces, -1)["segments"]
+
+
+def _allocation_traceback(data_ptr):
+    """Where live memory was allocated, as a list of frames; None when that was not recorded.
+
+    Args:
+        data_ptr (int): address of the allocation's first byte, e.g. `tensor.untyped_storage().data_ptr()`.
+    """
+    return extension().allocation_traceback(data_ptr)
+
+
+def _set_memory_metadata(metadata):
+    """Mark what this thread does to memory from now on with a text (`user_metadata`); "" ends it."""
+    extension().set_memory_metadata(metadata)
+
+
+def _get_memory_metadata():
+    """The text set by :func:`_set_memory_metadata`, or ""."""
+    return extension().get_memory_metadata()
+
+
+def _attach_out_of_memory_observer(observer):
+    """Call a function whenever memory runs out, before the error is raised; there is no way to detach it.
+
+    Args:
+        observer: called with the device's index and three numbers of bytes: asked for, of the device in all,
+            free on the device. It may take a snapshot. An exception in it is reported and does not replace
+            the error about memory.
+    """
+    if not callable(observer):
+        raise TypeError(f"the observer must be a function, not {type(observer).__name__}")
+    lazy_init()
+    extension().attach_out_of_memory_observer(observer)
+
+
+def _save_segment_usage(filename="output.svg", snapshot=None):
+    """Write a flame graph of what fills each segment. torch's memory_viz downloads the program that draws."""
+    from torch.cuda import _memory_viz
+
+    _write(filename, _memory_viz.segments(_snapshot() if snapshot is None else snapshot))
+
+
+def _save_memory_usage(filename="output.svg", snapshot=None):
+    """Write a flame graph of which lines hold how much memory."""
+    from torch.cuda import _memory_viz
+
+    _write(filename, _memory_viz.memory(_snapshot() if snapshot is None else snapshot))
+
+
+def _write(filename, text):
+    with open(filename, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+__all__ = ["memory_snapshot"]

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Keys of the allocators' statistics."""
+
+
+def flatten(nested):
+    """Nested dicts as one, keys joined by dots and sorted; a tuple such as a pool's id becomes `0_1`."""
+    flat = {}
+
+    def add(prefix, value):
+        if not isinstance(value, dict):
+            flat[prefix] = value
+            return
+        for key, inner in value.items():
+            name = "_".join(map(str, key)) if isinstance(key, tuple) else str(key)
+            add(f"{prefix}.{name}" if prefix else name, inner)
+
+    add("", nested)
+    return dict(sorted(flat.items()))

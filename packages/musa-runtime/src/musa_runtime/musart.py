@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""SDK calls by hand: `torch.musa.musart()` gives the functions, `check_error` makes exceptions of their
+codes."""
+
+from ._load import extension
+from .errors import SdkCallError
+from .initialization import lazy_init
+
+
+def musart():
+    """The SDK calls that Python offers, as a namespace; initialises the device.
+
+    * `musaError`: the enum of codes, e.g. `musaError.success`; `musaGetErrorString(code)` and
+      `musaGetErrorName(code)` say what one means.
+    * `musaProfilerStart()`, `musaProfilerStop()`.
+    * `musaHostRegister(address, nbytes, flags)`, `musaHostUnregister(address)`: pin memory that is there.
+    * `musaStreamCreate(address)`: writes a `musaStream_t` to an address; `musaStreamDestroy(stream)`.
+    * `musaMemGetInfo(device)`: (free, total) bytes.
+
+    Those that give nothing else return a `musaError`, to be checked with :func:`check_error`.
+    """
+    lazy_init()
+    return extension()._musart
+
+
+class musaStatus:
+    """Codes that programs compare with by name."""
+
+    SUCCESS = 0
+    ERROR_NOT_READY = 600
+
+
+def check_error(res):
+    """Raise :class:`SdkCallError` (a `torch.musa.MusaError`) unless a code of the SDK is success.
+
+    Args:
+        res (int or musaError): what an SDK call returned.
+    """
+    code = int(res)
+    if code != musaStatus.SUCCESS:
+        native = extension()._musart
+        error = native.musaError(code)
+        raise SdkCallError(
+            code, f"{native.musaGetErrorName(error)} ({code}): {native.musaGetErrorString(error)}"
+        )
+
+
+__all__ = ["check_error", "musaStatus", "musart"]

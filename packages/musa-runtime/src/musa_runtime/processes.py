@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""musa tensors between processes, through `torch.multiprocessing`.
+
+A tensor, parameter, storage or module that is put into a queue or pipe of `torch.multiprocessing`, or given
+to a spawned process, arrives as the same memory: nothing is copied, and what one process writes the other
+sees. The rules are those of torch.cuda:
+
+* Start processes with "spawn". A process forked after the first use of the device gets a `ForkError`.
+* The sender keeps the memory until the last receiver has let go of it, and must outlive the receivers. A
+  message of a sender that has ended raises `ProducerExitedError`; memory that is held when its sender ends is
+  warned of.
+* A receiver cannot send on what it received; it sends a copy (`tensor.clone()`).
+* A queue pickles on a thread of its own, some time after `put()`.
+
+Only untyped storages need anything of ours: torch reduces tensors, parameters, sparse tensors and typed
+storages to them by itself. Their reducer passes every storage of another device on to torch's own.
+"""
+
+import atexit
+import warnings
+from multiprocessing.reduction import ForkingPickler
+
+import torch
+import torch.multiprocessing.reductions as _reductions
+
+from ._load import extension
+from .errors import ProducerExitedError, SharingError
+from .initialization import is_in_bad_fork, is_initialized, lazy_init
+from .interprocess_events import InterprocessEvent
+
+_registered = False
+_watching_exit = False
+
+
+def register():
+    """Let torch.multiprocessing send musa memory. Cheap, touches no device, and may be called again."""
+    global _registered
+    if not _registered:
+        ForkingPickler.register(torch.UntypedStorage, _reduce_storage)
+        ForkingPickler.register(InterprocessEvent, _reduce_event)
+        _registered = True
+
+
+def ipc_collect():
+    """Give memory that receivers have released back to the allocator, and report senders that have ended.
+
+    Happens by itself when something is sent, and before the device is asked for more memory.
+    """
+    if not is_initialized() or is_in_bad_fork():
+        return
+    extension().ipc_collect()
+    for process in extension().ipc_usage()["ended"]:
+        warnings.warn(
+            f"process {process} has ended while this process still holds musa tensors that it had shared. "
+            "What they hold from now on is not defined.\nTo mend it: keep the sender alive until the "
+            "receivers have let go, or keep a copy: tensor.clone()",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+def _reduce_storage(storage):
+    if storage.device.type != "musa":
+        return _reductions.reduce_storage(storage)
+    lazy_init()
+    if storage.nbytes() == 0:
+        return _rebuild_empty, (storage.device.index,)
+    message = extension().ipc_share(storage)
+    _watch_exit()
+    return _rebuild_storage, message
+
+
+def _rebuild_storage(*message):
+    lazy_init()
+    return extension().ipc_open(*message)
+
+
+def _rebuild_empty(device_index):
+    # No memory, so nothing of the sender's device but its number; a receiver that sees fewer takes its own.
+    lazy_init()
+    if device_index >= extension().device_count():
+        device_index = extension().current_device()
+    return torch.UntypedStorage(0, device=torch.device("musa", device_index))
+
+
+def _reduce_event(event):
+    handle = event.ipc_handle()
+    return _rebuild_event, (event.device.index, handle)
+
+
+def _rebuild_event(device_index, handle):
+    return InterprocessEvent.from_ipc_handle(device_index, handle)
+
+
+def _watch_exit():
+    global _watching_exit
+    if not _watching_exit:
+        _watching_exit = True
+        atexit.register(_report_at_exit)
+
+
+def _report_at_exit():
+    if is_in_bad_fork() or not is_initialized():
+        return
+    held = extension().ipc_usage()["held"]
+    if held:
+        warnings.warn(
+            f"this process ends while others still hold {held} shared musa tensor(s) of it. "
+            "What they hold from now on is not defined.\n"
+            "To mend it: let the receivers drop the tensors, or copy them with tensor.clone(), before this "
+            "process ends: wait for an Event that they set, or join() them",
+            RuntimeWarning,
+            stacklevel=1,
+        )
+
+
+__all__ = ["ProducerExitedError", "SharingError", "ipc_collect", "register"]

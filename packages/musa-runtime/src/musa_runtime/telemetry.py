@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""What a device is doing just now: load, temperature, power, clock, processes.
+
+The figures come from the vendor's management library through the optional package `mthreads-ml-py` (module
+`pymtml`); without it each function raises :class:`TelemetryUnavailableError` with the command to install it.
+The package is imported and its library opened at the first call, and stays open.
+
+The management library numbers devices of its own, whatever `MUSA_VISIBLE_DEVICES` says; devices are matched
+by their place on the PCI bus.
+
+Wherever a device is taken, None is the current one. All figures are of the whole device, over all processes.
+"""
+
+import importlib
+import threading
+
+from . import device as _device
+from .errors import TelemetryUnavailableError
+
+_INSTALL = "pip install mthreads-ml-py"
+_lock = threading.Lock()  # guards the two below; held while the library opens, so that it does so once
+_opened = None
+_handles = {}  # place on the PCI bus -> the library's device; the library counts handles, so they are kept
+
+
+def utilization(device=None):
+    """Percent of time, 0 to 100, in which the device was computing, over the library's last sample period."""
+    return _of_gpu(device, "mtmlGpuGetUtilization")
+
+
+def memory_usage(device=None):
+    """Percent of time, 0 to 100, in which device memory was being read or written, over the library's last
+    sample period. For bytes see :func:`device_memory_used`."""
+    return _of_memory(device, "mtmlMemoryGetUtilization")
+
+
+def temperature(device=None):
+    """Temperature of the chip in degrees Celsius."""
+    return _of_gpu(device, "mtmlGpuGetTemperature")
+
+
+def power_draw(device=None):
+    """Power drawn by the board in milliwatts."""
+    library = _library()
+    return _ask(library, "mtmlDeviceGetPowerUsage", _handle(library, device))
+
+
+def clock_rate(device=None):
+    """Present clock of the multiprocessors in MHz."""
+    return _of_gpu(device, "mtmlGpuGetClock")
+
+
+def device_memory_used(device=None):
+    """Bytes of device memory in use, over all processes. Needs no management library: the driver tells."""
+    from . import memory
+
+    free, total = memory.mem_get_info(device)
+    return total - free
+
+
+def list_gpu_processes(device=None):
+    """The processes that use a device and the memory that each holds, as text to print.
+
+    The management library may not report processes: mthreads-ml-py up to 2.4 never does. The text says so
+    then, since an empty list would read as an idle device.
+    """
+    index = _device.device_index(device)
+    library = _library()
+    processes = _ask(library, "nvmlDeviceGetComputeRunningProcesses", _handle(library, index))
+    lines = [f"GPU:{index}"]
+    for process in processes:
+        held = process.usedGpuMemory
+        size = "unknown memory" if held is None else f"{held / 2**20:9.3f} MB GPU memory"
+        lines.append(f"process {process.pid:>10d} uses {size}")
+    if not processes:
+        used = device_memory_used(index)
+        lines.append(
+            f"the management library reports no processes; {used / 2**20:.3f} MB of the device are in use"
+        )
+    return "\n".join(lines)
+
+
+def _of_gpu(device, name):
+    library = _library()
+    with library.mtmlGpuContext(_handle(library, device)) as gpu:
+        return _ask(library, name, gpu)
+
+
+def _of_memory(device, name):
+    library = _library()
+    with library.mtmlMemoryContext(_handle(library, device)) as memory:
+        return _ask(library, name, memory)
+
+
+def _library():
+    """The module pymtml with its library open."""
+    global _opened, _handles
+    try:
+        library = importlib.import_module("pymtml")
+    except ImportError as error:
+        raise TelemetryUnavailableError(
+            "utilisation, temperature, power, clock and processes of a device come from the vendor's "
+            "management library through the optional package mthreads-ml-py, which cannot be imported: "
+            f"{error}\n"
+            f"To mend it: {_INSTALL}"
+        ) from error
+    with _lock:
+        if _opened is library:
+            return library
+        try:
+            library.mtmlLibraryInit()
+        except Exception as error:
+            raise TelemetryUnavailableError(
+                f"mthreads-ml-py could not open the management library: {error}\n"
+                "Likely causes: libmtml.so is not installed (it comes with the driver) or not on the library "
+                "path; the kernel driver is not loaded; a container was started without the devices.\n"
+                "To see what the driver shows: mthreads-gmi"
+            ) from error
+        _opened, _handles = library, {}
+    return library
+
+
+def _handle(library, device):
+    """The library's own device."""
+    index = _device.device_index(device)
+    properties = _device.get_device_properties(index)
+    place = f"{properties.pci_domain_id:04x}:{properties.pci_bus_id:02x}:{properties.pci_device_id:02x}.0"
+    try:
+        with _lock:
+            if place not in _handles:
+                _handles[place] = library.mtmlLibraryInitDeviceByPciSbdf(place)
+            return _handles[place]
+    except Exception as error:
+        raise TelemetryUnavailableError(
+            f"the management library does not know musa:{index}, which is at {place} on the PCI bus: "
+            f"{error}\nLikely causes: no permission to see the device (containers); another version of the "
+            "library than of the driver.\nTo see what the driver shows: mthreads-gmi"
+        ) from error
+
+
+def _ask(library, name, handle):
+    try:
+        return getattr(library, name)(handle)
+    except Exception as error:
+        raise TelemetryUnavailableError(
+            f"{name} failed: {error}\n"
+            "Likely causes: this device or driver does not measure it; the process may not read it.\n"
+            "To see what the driver shows: mthreads-gmi"
+        ) from error
+
+
+__all__ = [
+    "clock_rate",
+    "device_memory_used",
+    "list_gpu_processes",
+    "memory_usage",
+    "power_draw",
+    "temperature",
+    "utilization",
+]
