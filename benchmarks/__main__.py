@@ -12,12 +12,14 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
-from . import allocator, operators, report, startup, training
+from . import allocator, fragmentation, graphs, operators, report, startup, training
 from .measure import Effort, Row
 
-GROUPS = ("small", "large", "allocator", "training", "import")
+GROUPS = ("small", "large", "allocator", "fragmentation", "training", "graphs", "import")
 MUSA_ONLY = {
     "allocator": "it measures musa's caching allocator",
+    "fragmentation": "it measures musa's caching allocator",
+    "graphs": "it measures graphs of the musa device",
     "import": "it measures the musa packages",
 }
 
@@ -30,8 +32,12 @@ def measure(group: str, device: torch.device, baseline: torch.device, quick: boo
         return operators.measure_large(device, baseline, effort, elements)
     if group == "training":
         return training.measure_all(device, baseline, Effort(2, 1e-3) if quick else Effort(9, 0.2))
+    if group == "graphs":
+        return graphs.measure_all(device, Effort(2, 1e-3) if quick else Effort(9, 0.2))
     if group == "allocator":
         return allocator.measure_all(Effort(3, 1e-3) if quick else Effort(9, 0.02))
+    if group == "fragmentation":
+        return fragmentation.measure_all()
     return startup.measure_all(Effort(1, 0) if quick else Effort(9, 0))
 
 

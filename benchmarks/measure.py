@@ -25,7 +25,8 @@ class Row:
     """One line of the report.
 
     ``value`` and ``baseline`` are medians in ``unit``. Held against ``bar`` is their ratio where ``by`` is
-    "ratio", their difference where it is "difference", else ``value`` itself.
+    "ratio" (``ratio`` where the two were sampled in pairs), their difference where it is "difference", else
+    ``value`` itself.
     """
 
     group: str
@@ -35,12 +36,13 @@ class Row:
     unit: str
     bar: float
     by: str = "ratio"
+    ratio: float | None = None
     spread: tuple[float, float] | None = None  # quartiles of the ratio over the rounds
 
     @property
     def judged(self) -> float:
         if self.by == "ratio":
-            return self.value / self.baseline
+            return self.value / self.baseline if self.ratio is None else self.ratio
         return self.value - self.baseline if self.by == "difference" else self.value
 
     @property
@@ -77,10 +79,15 @@ def calibrate(runs: list[tuple[Callable[[], object], torch.device]], seconds: fl
 
 @dataclass(frozen=True)
 class Pair:
-    """Medians in seconds of the two sides, and the quartiles of their ratio."""
+    """Medians in seconds of the two sides; median and quartiles of the ratio of neighbouring samples.
+
+    Neighbours see the same machine. Where its speed drifts during a run, the ratio of the medians would
+    compare a sample of one minute with one of another.
+    """
 
     value: float
     baseline: float
+    ratio: float
     spread: tuple[float, float]
 
 
@@ -101,4 +108,5 @@ def interleaved(run, device: torch.device, baseline_run, baseline: torch.device,
         gc.enable()
     ratios = [a / b for a, b in zip(*times)]
     quartiles = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else [ratios[0]] * 3
-    return Pair(statistics.median(times[0]), statistics.median(times[1]), (quartiles[0], quartiles[2]))
+    medians = (statistics.median(samples) for samples in (*times, ratios))
+    return Pair(*medians, (quartiles[0], quartiles[2]))

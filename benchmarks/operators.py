@@ -67,7 +67,7 @@ def measure(operator: Operator, device: torch.device, baseline: torch.device, ef
         pair = interleaved(lambda: run(*here), device, lambda: run(*there), baseline, effort)
     group, scale, unit = ("large tensor", 1e3, "ms") if operator.large else ("small operator", 1e6, "µs")
     times = (pair.value * scale, pair.baseline * scale)
-    return Row(group, operator.name, *times, unit, operator.bar, spread=pair.spread)
+    return Row(group, operator.name, *times, unit, operator.bar, ratio=pair.ratio, spread=pair.spread)
 
 
 def measure_small(device: torch.device, baseline: torch.device, effort: Effort) -> Iterator[Row]:

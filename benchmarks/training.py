@@ -158,9 +158,8 @@ def measure(job: Job, device: torch.device, baseline: torch.device, effort: Effo
         if not abs(value - expected) <= 1e-3 * abs(expected):
             raise AssertionError(f"{job.name}: loss {value} in step {index + 1}, on the baseline {expected}")
     pair = interleaved(here, device, there, baseline, effort)
-    return Row(
-        "training step", job.name, pair.value * 1e3, pair.baseline * 1e3, "ms", BAR, spread=pair.spread
-    )
+    times = (pair.value * 1e3, pair.baseline * 1e3)
+    return Row("training step", job.name, *times, "ms", BAR, ratio=pair.ratio, spread=pair.spread)
 
 
 def measure_all(device: torch.device, baseline: torch.device, effort: Effort) -> Iterator[Row]:
