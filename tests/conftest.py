@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import sys
@@ -46,6 +47,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if full_only:
         config.hook.pytest_deselected(items=full_only)
         items[:] = [item for item in items if not item.get_closest_marker("full")]
+
+
+def pytest_collection_finish() -> None:
+    # torch, its operator databases and the tests themselves live to the end. Out of the collector's sight,
+    # the many collections of leak checks and fault sweeps look at what a test made: a millisecond, not 70.
+    gc.collect()
+    gc.freeze()
 
 
 def _refuse_unexplained_skip(report: pytest.TestReport | pytest.CollectReport) -> None:

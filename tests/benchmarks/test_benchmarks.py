@@ -62,6 +62,21 @@ def test_one_slow_sample_does_not_move_the_result(clock):
     assert pair.value == pytest.approx(1e-3)
 
 
+def test_a_machine_that_slows_down_moves_both_sides_of_a_pair(clock):
+    speed = iter(range(1, 1000))
+
+    def drifting(factor):
+        def run():
+            clock.now += factor * 1e-3 * (1 + next(speed) // 20)
+
+        return run
+
+    pair = measure.interleaved(drifting(2.0), CPU, drifting(1.0), CPU, Effort(rounds=21, seconds=1e-3))
+    assert pair.ratio == pytest.approx(2.0)
+    row = Row("group", "name", pair.value, pair.baseline, "ms", bar=1.5, ratio=pair.ratio)
+    assert row.judged == pair.ratio and not row.met
+
+
 def test_short_functions_are_called_often_enough(clock):
     tasks = [(clock.task("short", 1e-7), CPU), (clock.task("long", 1e-5), CPU)]
     count = measure.calibrate(tasks, seconds=1e-3)
@@ -165,7 +180,7 @@ def test_a_quick_run_of_the_cpu_against_itself_reports_every_group(tmp_path, cap
         content = check_outputs(tmp_path, {"small operator", "large tensor", "training step"})
     finally:
         torch.set_num_threads(threads)
-    assert set(content["not_measured"]) == {"allocator", "import"}
+    assert set(content["not_measured"]) == {"allocator", "fragmentation", "graphs", "import"}
     printed = capsys.readouterr().out
     assert "allocator: not measured" in printed
     assert f"of {len(operators.SMALL) + 1 + len(training.JOBS)} bars met" in printed
@@ -174,7 +189,7 @@ def test_a_quick_run_of_the_cpu_against_itself_reports_every_group(tmp_path, cap
 @pytest.mark.skipif(
     DEVICE != "musa", reason="MUSA_TEST_DEVICE names a device without musa's allocator and packages"
 )
-def test_a_quick_run_of_musa_measures_allocator_and_import_too(tmp_path):
-    arguments = ["--quick", "--only", "small", "--only", "allocator", "--only", "import"]
+def test_a_quick_run_of_musa_measures_its_own_groups_too(tmp_path):
+    arguments = ["--quick", "--only", "small", "--only", "allocator", "--only", "graphs", "--only", "import"]
     assert cli.main([*arguments, "--out", str(tmp_path)]) == 0
-    check_outputs(tmp_path, {"small operator", "allocator hit", "start"})
+    check_outputs(tmp_path, {"small operator", "allocator hit", "graph replay / eager", "start"})

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.harness import emulator as emulator_api
-from tests.harness import leaks, skips
+from tests.harness import leaks, peers, skips
 
 
 def _require_device() -> str:
@@ -53,6 +53,25 @@ def emulator(musa) -> Iterator[emulator_api.Emulator]:
     emulator.clear_faults()
     yield emulator
     emulator.clear_faults()
+
+
+@pytest.fixture(scope="module")
+def shared_peer() -> Iterator[peers.Peer]:
+    import torch
+
+    torch.musa.init()
+    peer = peers.Peer()
+    yield peer
+    assert peer.close() == 0
+
+
+@pytest.fixture
+def peer(musa, shared_peer) -> Iterator[peers.Peer]:
+    """Another process, which holds nothing before and after the test."""
+    shared_peer.call(peers.drop)
+    yield shared_peer
+    shared_peer.call(peers.drop)
+    musa.ipc_collect()
 
 
 _PASSED = pytest.StashKey[bool]()

@@ -188,10 +188,11 @@ def test_a_step_logs_its_output_and_its_errors(tmp_path):
 
 def test_an_interrupted_step_ends_its_descendants_too(tmp_path, monkeypatch):
     script = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)'])"
+    before = set(psutil.Process().children(recursive=True))  # earlier tests' shared memory and symbol servers
     started = []
 
     def interrupt(line, detail):
-        children = psutil.Process().children(recursive=True)
+        children = set(psutil.Process().children(recursive=True)) - before
         if len(children) == 2:
             started.extend(children)
             raise KeyboardInterrupt

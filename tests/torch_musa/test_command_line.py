@@ -35,6 +35,7 @@ def test_doctor_passes_every_check_here():
         "torch",
         "MUSA SDK",
         "libraries",
+        "allocator settings",
         "devices",
         "allocation",
         "operator",
@@ -129,6 +130,25 @@ def test_env_reports_versions_settings_and_devices():
     facts = json.loads(run("env", "--json", MUSA_LAUNCH_BLOCKING="1").stdout)
     assert facts["torch"].startswith("2.") and facts["$MUSA_LAUNCH_BLOCKING"] == "1"
     assert facts["runtime"].startswith("loaded") and "mp_" in facts["device 0"]
+
+
+def test_env_reports_what_surrounds_torch():
+    done = run(
+        "env",
+        "--json",
+        MUSA_EMULATOR_DEVICES="2",
+        OMP_NUM_THREADS="2",
+        PYTORCH_ALLOC_CONF="garbage_collection_threshold:0.8",
+    )
+    facts = json.loads(done.stdout)
+    assert facts["threads"].startswith("2 within an operator")
+    assert (
+        facts["$OMP_NUM_THREADS"] == "2"
+        and facts["$PYTORCH_ALLOC_CONF"] == "garbage_collection_threshold:0.8"
+    )
+    assert "git " in facts["torch"] and facts["pluggy"] and facts["numpy"]
+    assert all(facts[name] for name in ("python", "system", "libc", "processor", "c++", "cmake", "ninja"))
+    assert re.search(r"PCI \w{4}:\w{2}:\w{2}, reaches (musa:1|no other device)", facts["device 0"])
 
 
 def test_env_and_packs_come_out_of_a_broken_machine():

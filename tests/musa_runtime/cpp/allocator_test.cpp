@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// The caching allocator: from many threads and streams, across devices, when memory runs out and when the SDK fails.
+#include <c10/musa/MUSAAllocatorEvents.h>
+
+#include "runtime_test.h"
+
+namespace {
+
+using c10::CachingDeviceAllocator::DeviceStats;
+
+class AllocatorTest : public RuntimeTest {};
+
+// Every stream of the pool made, so that none is made in what follows.
+void fill_stream_pool(DeviceIndex device) {
+  for (int i = 0; i < 32; ++i) {
+    c10::musa::getStreamFromPool(false, device).stream();
+  }
+}
+
+size_t random_size(std::minstd_rand& random) {
+  switch (random() % 4) {
+    case 0:
+      return 1 + random() % 4096;
+    case 1:
+      return 1 + random() % (1 << 20); // up to the limit of the small pool
+    case 2:
+      return (1 << 20) + random() % (4 << 20);
+    default:
+      return 512 * (1 + random() % 64);
+  }
+}
+
+// Allocates, checks and frees at random, on a stream of its own and beside it on another.
+void churn(unsigned seed, DeviceIndex device, int steps) {
+  std::minstd_rand random(seed);
+  const MUSAGuard guard(device);
+  const MUSAStream own = c10::musa::getStreamFromPool(false, device);
+  const MUSAStream other = c10::musa::getStreamFromPool(false, device);
+  std::vector<Stamped> held;
+  struct Reading {
+    unsigned char expected;
+    std::vector<unsigned char> bytes;
+  };
+  std::deque<Reading> readings; // in flight: their buffers must not move
+  const auto take = [&] {
+    const size_t i = random() % held.size();
+    Stamped taken = held[i];
+    held[i] = held.back();
+    held.pop_back();
+    return taken;
+  };
+  for (int step = 0; step < steps; ++step) {
+    const unsigned action = random() % 16;
+    if (held.empty() || (action < 8 && held.size() < 12)) {
+      held.emplace_back(random_size(random), static_cast<unsigned char>(random()), own);
+    } else if (action < 12) {
+      Stamped freed = take();
+      freed.expect_intact();
+      freed.free();
+    } else if (action < 15) {
+      // Used on another stream, and freed before that stream has come to it.
+      Stamped shared = take();
+      MUSAEvent ready;
+      ready.record(own);
+      ready.block(other);
+      Reading& reading = readings.emplace_back();
+      reading.expected = shared.value();
+      shared.read(other, reading.bytes);
+      const c10::DataPtr data = shared.release();
+      allocator::recordStream(data, other);
+    } else {
+      allocator::emptyCache();
+    }
+  }
+  for (Stamped& rest : held) {
+    rest.expect_intact();
+    rest.free();
+  }
+  other.synchronize();
+  for (const Reading& reading : readings) {
+    for (const unsigned char byte : reading.bytes) {
+      ASSERT_EQ(reading.expected, byte) << "memory was reused before the other stream had read it";
+    }
+  }
+}
+
+// A snapshot is the list of segments, or holds it beside the recorded history.
+template <class Snapshot>
+auto segments_of(const Snapshot& snapshot) {
+  if constexpr (requires { snapshot.segments; }) {
+    return snapshot.segments;
+  } else {
+    return snapshot;
+  }
+}
+
+// Statistics recomputed from the list of blocks; only those that the list can tell.
+void expect_books_balance() {
+  for (DeviceIndex device = 0; device < kDevices; ++device) {
+    int64_t segments = 0, reserved = 0, allocations = 0, allocated = 0, active = 0, requested = 0;
+    for (const auto& segment : segments_of(allocator::snapshot())) {
+      if (segment.device != device) {
+        continue;
+      }
+      ++segments;
+      reserved += static_cast<int64_t>(segment.total_size);
+      size_t sum = 0;
+      for (const auto& block : segment.blocks) {
+        sum += block.size;
+        allocations += block.allocated;
+        allocated += block.allocated ? static_cast<int64_t>(block.size) : 0;
+        active += block.active ? static_cast<int64_t>(block.size) : 0;
+        requested += block.active ? static_cast<int64_t>(block.requested_size) : 0;
+      }
+      EXPECT_EQ(segment.total_size, sum) << "the blocks do not fill their segment";
+    }
+    const DeviceStats stats = allocator::getDeviceStats(device);
+    EXPECT_EQ(segments, stats.segment[0].current);
+    EXPECT_EQ(reserved, stats.reserved_bytes[0].current);
+    EXPECT_EQ(allocations, stats.allocation[0].current);
+    EXPECT_EQ(allocated, stats.allocated_bytes[0].current);
+    EXPECT_EQ(active, stats.active_bytes[0].current);
+    EXPECT_EQ(requested, stats.requested_bytes[0].current);
+  }
+}
+
+} // namespace
+
+TEST_F(AllocatorTest, ThreadsOnStreamsOfTheirOwnNeverShareMemory) {
+  on_threads([](int t) { churn(static_cast<unsigned>(t) + 1, static_cast<DeviceIndex>(t % kDevices), 150); });
+  expect_books_balance();
+}
+
+TEST_F(AllocatorTest, ThreadsOfOneDeviceNeverShareMemory) {
+  on_threads([](int t) { churn(static_cast<unsigned>(t) + 11, 0, 150); });
+  expect_books_balance();
+}
+
+TEST_F(AllocatorTest, BooksBalanceWhileBlocksAreHeld) {
+  std::vector<Stamped> held;
+  std::minstd_rand random(5);
+  for (int i = 0; i < 100; ++i) {
+    held.emplace_back(random_size(random), 1, c10::musa::getCurrentMUSAStream());
+    if (i % 3 == 0) {
+      held[random() % held.size()].free();
+      std::erase_if(held, [](const Stamped& one) { return one.data() == nullptr; });
+    }
+    expect_books_balance();
+  }
+  for (Stamped& rest : held) {
+    rest.free();
+  }
+}
+
+TEST_F(AllocatorTest, MemoryIsFreedOnAnotherThreadThanItsOwn) {
+  std::mutex mutex;
+  std::vector<void*> handed;
+  std::atomic<int> producing{kThreads / 2};
+  on_threads([&](int t) {
+    c10::musa::set_device(static_cast<DeviceIndex>(t % kDevices));
+    if (t < kThreads / 2) {
+      for (int i = 0; i < 300; ++i) {
+        void* memory = allocator::raw_alloc(static_cast<size_t>(1 + i * 37));
+        const std::lock_guard lock(mutex);
+        handed.push_back(memory);
+      }
+      --producing;
+      return;
+    }
+    while (true) {
+      const bool last = producing == 0;
+      std::vector<void*> taken;
+      {
+        const std::lock_guard lock(mutex);
+        taken.swap(handed);
+      }
+      for (void* memory : taken) {
+        allocator::raw_delete(memory);
+      }
+      if (last && taken.empty()) {
+        return;
+      }
+      std::this_thread::yield();
+    }
+  });
+  expect_books_balance();
+}
+
+TEST_F(AllocatorTest, MemoryUsedByABusyStreamIsNotHandedOut) {
+  const MUSAStream own = c10::musa::getStreamFromPool();
+  const MUSAStream busy = c10::musa::getStreamFromPool();
+  Blocker blocker(busy.stream());
+  Stamped first(5 << 20, 7, own);
+  char* const address = first.data();
+  {
+    const c10::DataPtr data = first.release();
+    allocator::recordStream(data, busy);
+  }
+  Stamped second(5 << 20, 8, own);
+  if (!mode_is("lazy")) { // there, asking whether the stream has finished makes it finish
+    EXPECT_NE(address, second.data());
+  }
+  blocker.release();
+  busy.synchronize();
+  second.free();
+  EXPECT_EQ(0, allocated_bytes(0));
+}
+
+TEST_F(AllocatorTest, ThreadsRunOutOfMemoryAndRecover) {
+  constexpr size_t kChunk = 48 << 20; // of 256 MiB
+  const int64_t before = allocator::getDeviceStats(0).num_ooms;
+  std::atomic<int64_t> refused{0};
+  on_threads([&](int t) {
+    std::minstd_rand random(static_cast<unsigned>(t) + 1);
+    const MUSAStream stream = c10::musa::getStreamFromPool(false, 0);
+    std::vector<void*> held;
+    for (int i = 0; i < 40; ++i) {
+      try {
+        held.push_back(allocator::raw_alloc_with_stream(kChunk + random() % kChunk, stream.stream()));
+      } catch (const c10::OutOfMemoryError&) {
+        ++refused;
+        for (void* memory : held) {
+          allocator::raw_delete(memory);
+        }
+        held.clear();
+      }
+    }
+    for (void* memory : held) {
+      allocator::raw_delete(memory);
+    }
+  });
+  EXPECT_GT(refused, 0);
+  EXPECT_EQ(refused, allocator::getDeviceStats(0).num_ooms - before);
+  expect_books_balance();
+  // Nothing is held, so nearly all of the device is to be had again.
+  allocator::raw_delete(allocator::raw_alloc(200 << 20));
+}
+
+TEST_F(AllocatorTest, LimitsStatisticsAndSnapshotsAreAskedForDuringWork) {
+  on_threads([](int t) {
+    if (t == 0) {
+      for (int i = 0; i < 40; ++i) {
+        allocator::setMemoryFraction(i % 2 == 0 ? 1.0 : 0.9, 0);
+        allocator::resetPeakStats(0);
+        allocator::snapshot();
+        const auto [free_bytes, largest] = allocator::cacheInfo(0);
+        EXPECT_LE(largest, free_bytes);
+        EXPECT_LE(allocator::getDeviceStats(0).allocated_bytes[0].current, 256 << 20);
+      }
+      return;
+    }
+    churn(static_cast<unsigned>(t) + 21, 0, 80);
+  });
+  allocator::setMemoryFraction(1.0, 0);
+  expect_books_balance();
+}
+
+TEST_F(AllocatorTest, EventsAreReused) {
+  const size_t before = musaEmulatorLiveEvents();
+  on_threads([](int t) {
+    const auto device = static_cast<DeviceIndex>(t % kDevices);
+    const MUSAStream stream = c10::musa::getStreamFromPool(false, device);
+    for (int i = 0; i < 100; ++i) {
+      musaEvent_t event = nullptr;
+      ASSERT_EQ(musaSuccess, allocator::record_event(stream, &event));
+      EXPECT_OK(musaEventSynchronize(event));
+      allocator::recycle_event(device, event);
+    }
+  });
+  EXPECT_LE(musaEmulatorLiveEvents(), before + kThreads);
+}
+
+TEST_F(AllocatorTest, EverySdkCallMayFail) {
+  fill_stream_pool(1); // the refusal of a new stream has a test of its own
+  const auto scenario = [] {
+    const MUSAGuard guard(1);
+    const MUSAStream own = c10::musa::getStreamFromPool();
+    const MUSAStream other = c10::musa::getStreamFromPool();
+    // As a storage does: the deleter runs whatever happens in between.
+    c10::DataPtr data = allocator::allocate_as(3 << 20, c10::Device(c10::DeviceType::PrivateUse1, 1));
+    allocator::recordStream(data, own);
+    allocator::recordStream(data, other);
+    data.clear();
+    data = allocator::allocate_as(3 << 20, c10::Device(c10::DeviceType::PrivateUse1, 1));
+    data.clear();
+    allocator::emptyCache();
+  };
+  scenario();
+  for (unsigned long long n = 1;; ++n) {
+    ASSERT_LT(n, 300u) << "the sweep does not end";
+    EXPECT_OK(musaEmulatorFailCall(n, musaErrorUnknown));
+    try {
+      scenario();
+    } catch (const c10::Error& error) {
+      EXPECT_NE(std::string::npos, std::string(error.what()).find("musa")) << "call " << n << ": " << error.what();
+    }
+    const bool reached = musaEmulatorFaultPending() == 0;
+    musaEmulatorClearFaults();
+    EXPECT_EQ(0, c10::musa::current_device()) << "call " << n;
+    EXPECT_NO_THROW(scenario()) << "after call " << n;
+    EXPECT_EQ(0, allocated_bytes(1)) << "call " << n;
+    expect_books_balance();
+    if (!reached) {
+      EXPECT_GT(n, 5u) << "the sweep reached no call";
+      break;
+    }
+  }
+}
+
+TEST_F(AllocatorTest, PointersThatAreNoAllocationAreRefused) {
+  void* memory = allocator::raw_alloc(1000);
+  EXPECT_THROW(allocator::raw_delete(static_cast<char*>(memory) + 512), c10::Error);
+  allocator::raw_delete(memory);
+  EXPECT_THROW(allocator::raw_delete(memory), c10::Error);
+  EXPECT_THROW(allocator::raw_alloc(size_t{1} << 50), c10::OutOfMemoryError);
+  EXPECT_EQ(nullptr, allocator::raw_alloc(0));
+}

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""PyTorch's operator database inside a graph: a replay gives the bits of the eager call, or the capture is
+refused by name."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+import pytest
+import torch
+from torch.testing._internal import common_methods_invocations
+
+from tests.conformance.transfer import tensors_in, to_device
+
+pytestmark = pytest.mark.host_addressable
+
+_GROUPS = 24
+_SAMPLES = 2
+# What is made here holds whatever the memory held.
+_UNINITIALISED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"}
+# Statistics that batch norm makes in evaluation mode, where nobody reads them: the CPU's are empty, the meta
+# kernel's are not.
+_BY_PRODUCTS = {"native_batch_norm", "_native_batch_norm_legit"}
+# Their meta kernels announce other strides than the CPU kernels give; values are the same.
+_OTHER_STRIDES = {"fft.rfftn", "linalg.eig", "linalg.svd", "svd"}
+# They read values on the host (also to check the outcome of a factorisation), have results whose
+# shape depends
+# on values, or have no meta kernel.
+_REFUSED = {
+    "__getitem__",
+    "allclose",
+    "argwhere",
+    "combinations",
+    "corrcoef",
+    "cov",
+    "equal",
+    "geqrf",
+    "histogram",
+    "histogramdd",
+    "item",
+    "linalg.cholesky",
+    "linalg.inv",
+    "linalg.ldl_factor",
+    "linalg.lstsq",
+    "linalg.lstsq.grad_oriented",
+    "linalg.lu_factor",
+    "linalg.solve",
+    "linalg.tensorinv",
+    "linalg.tensorsolve",
+    "linspace.tensor_overload",
+    "logcumsumexp",
+    "logspace.tensor_overload",
+    "masked.amax",
+    "masked.amin",
+    "masked.argmax",
+    "masked.argmin",
+    "masked.cumprod",
+    "masked.cumsum",
+    "masked.log_softmax",
+    "masked.logaddexp",
+    "masked.logsumexp",
+    "masked.mean",
+    "masked.median",
+    "masked.norm",
+    "masked.prod",
+    "masked.softmax",
+    "masked.softmin",
+    "masked.std",
+    "masked.sum",
+    "masked.var",
+    "masked_select",
+    "narrow",
+    "nn.functional.ctc_loss",
+    "nn.functional.gaussian_nll_loss",
+    "nonzero",
+    "to_sparse",
+    "unique",
+    "unique_consecutive",
+}
+
+
+@pytest.fixture(autouse=True)
+def _database_leaves_seeds_alone() -> Iterator[None]:
+    # The database wraps random operators so that every call seeds first, which a capture refuses.
+    with (
+        mock.patch.object(
+            common_methods_invocations, "wrapper_set_seed", lambda op, *args, **kwargs: op(*args, **kwargs)
+        ),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _call(op: Any, sample: Any) -> Any:
+    torch.manual_seed(3)
+    return op(sample[0], *sample[1], **sample[2])
+
+
+def _bits(value: torch.Tensor) -> torch.Tensor:
+    return value.detach().resolve_conj().resolve_neg().cpu().contiguous().view(-1).view(torch.uint8)
+
+
+def _same(value: torch.Tensor, expected: torch.Tensor) -> bool:
+    if value.shape != expected.shape or value.dtype != expected.dtype:
+        return False
+    return value.numel() == 0 or torch.equal(_bits(value), _bits(expected))
+
+
+def _compare(musa: Any, op: Any, sample: Any) -> str | None:
+    """None, "refused", or what is wrong."""
+    arguments = to_device("musa", sample.input, sample.args, sample.kwargs)
+    if any(each.layout is not torch.strided for each in tensors_in(arguments)):
+        return None
+    try:
+        expected = list(tensors_in(_call(op, to_device("musa", sample.input, sample.args, sample.kwargs))))
+    except Exception:  # noqa: BLE001 - what does not work eagerly is judged by test_ops
+        return None
+    graph = musa.MUSAGraph()
+    torch.manual_seed(3)
+    try:
+        with musa.graph(graph):
+            result = list(tensors_in(op(arguments[0], *arguments[1], **arguments[2])))
+    except RuntimeError as error:
+        text = str(error)
+        return "refused" if "captur" in text else f"the capture raised {text[:200]}"
+    try:
+        torch.manual_seed(3)
+        graph.replay()
+        musa.synchronize()
+    except RuntimeError as error:
+        return f"the replay raised {str(error)[:200]}"
+    if len(result) != len(expected):
+        return f"{len(result)} results, eagerly {len(expected)}"
+    for index, (value, reference) in enumerate(zip(result, expected)):
+        if not _same(value, reference):
+            return f"result {index} differs: {value.dtype}{tuple(value.shape)}"
+        if value.stride() != reference.stride() and value.numel() > 1:
+            return f"stride {value.stride()}, eagerly {reference.stride()}"
+    return None
+
+
+def _expected(name: str, verdict: str) -> bool:
+    if verdict == "refused":
+        return name in _REFUSED
+    if verdict.startswith("stride"):
+        return name in _OTHER_STRIDES
+    return verdict.startswith("result") and (
+        name in _UNINITIALISED or (name in _BY_PRODUCTS and not verdict.startswith("result 0"))
+    )
+
+
+@pytest.mark.parametrize(
+    "group",
+    # A few groups see every kind of operator; --full takes the whole database.
+    [pytest.param(number, marks=() if number % 8 == 3 else pytest.mark.full) for number in range(_GROUPS)],
+)
+def test_replays_equal_eager_calls(musa, group):
+    wrong = []
+    compared = 0
+    for entry in common_methods_invocations.op_db[group::_GROUPS]:
+        if torch.float32 not in entry.dtypes:
+            continue
+        for number, sample in enumerate(list(entry.sample_inputs("cpu", torch.float32))[:_SAMPLES]):
+            verdict = _compare(musa, entry.op, sample)
+            compared += verdict is None
+            if verdict is not None and not _expected(entry.full_name, verdict):
+                wrong.append(f"{entry.full_name} {number}: {verdict}")
+    assert not wrong, "\n".join(wrong)
+    assert compared > 10, "hardly anything was captured: the comparison proves nothing"

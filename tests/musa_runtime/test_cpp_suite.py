@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The C++ tests in cpp/: the runtime's device layer compiled with them, plain and under sanitizers, on an
+emulator built under the same sanitizer."""
+
+from __future__ import annotations
+
+import subprocess
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.musa_emulator import sdk, test_cpp_suite
+from tests.musa_emulator.sdk import tool
+
+pytestmark = [pytest.mark.once, pytest.mark.slow]
+
+SOURCE = Path(__file__).parent / "cpp"
+BUILDS = test_cpp_suite.BUILDS
+MODES = ("inline", "async")
+
+
+@cache
+def build(kind: str) -> Path:
+    """The build folder of one kind, up to date. Outputs of a failed step are in the assertion."""
+    libraries = sdk.HOME / "lib"
+    if BUILDS[kind]:
+        libraries = test_cpp_suite.build(kind, "musart", "musa") / "emulator"
+    folder = sdk.ROOT / "build" / "runtime-tests" / kind
+    # Found without importing torch, which would bring the device up in this process.
+    torch = Path(find_spec("torch").origin).parent / "share" / "cmake"
+    configure = [tool("cmake"), "-S", str(SOURCE), "-B", str(folder), "-G", "Ninja"]
+    configure += [f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}", f"-DSANITIZE={BUILDS[kind]}"]
+    configure += [f"-DSDK_LIBRARIES={libraries}", f"-DCMAKE_PREFIX_PATH={torch}"]
+    for command in (configure, [tool("cmake"), "--build", str(folder)]):
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-8000:]}\n{done.stderr[-4000:]}"
+    return folder
+
+
+def run(program: Path, *arguments: str, mode: str = "inline") -> subprocess.CompletedProcess[str]:
+    environment = sdk.clean_environment(
+        MUSA_EMULATOR_MODE=mode,
+        MUSA_EMULATOR_DEVICES="2",
+        UBSAN_OPTIONS="print_stacktrace=1",
+        # Once per call site, as in a program; the fault sweep would print the same warning over and over.
+        TORCH_SHOW_CPP_STACKTRACES="0",
+    )
+    return subprocess.run(
+        [str(program), *arguments], env=environment, capture_output=True, text=True, timeout=300
+    )
+
+
+@pytest.mark.parametrize("kind", BUILDS)
+@pytest.mark.parametrize("mode", MODES)
+def test_suite_passes(kind: str, mode: str) -> None:
+    done = run(build(kind) / "runtime_tests", "--gtest_brief=1", mode=mode)
+    assert done.returncode == 0, f"{done.stdout[-8000:]}\n{done.stderr[-8000:]}"
+    assert "PASSED" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("kind", "right", "wrong", "report"),
+    [
+        ("address", "kept-allocator", "outliving-allocation", "heap-use-after-free"),
+        ("address", "stream", "null-stream", "null pointer"),
+        ("thread", "locked-generator", "unlocked-generator", "data race"),
+    ],
+)
+def test_a_mistake_in_the_runtimes_own_code_is_reported(
+    kind: str, right: str, wrong: str, report: str
+) -> None:
+    program = build(kind) / "known_bad"
+    good = run(program, right)
+    assert good.returncode == 0, good.stderr
+    bad = run(program, wrong)
+    assert bad.returncode != 0
+    assert report in bad.stderr
+
+
+def test_a_name_that_another_backend_has_taken_is_refused() -> None:
+    done = run(build("plain") / "known_bad", "taken-name")
+    assert done.returncode == 4, done.stderr
+    assert "The backend 'other' has taken PrivateUse1" in done.stderr

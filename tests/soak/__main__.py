@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""`python -m tests.soak --minutes 30 [--seed N]`: exit status 1 on any violation; the report goes to
+tests/soak/last_run.json."""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+# Read by the SDK and by OpenMP when torch loads them, so before anything below imports torch.
+os.environ.setdefault("MUSA_EMULATOR_DEVICES", "2")
+os.environ.setdefault("MUSA_EMULATOR_MEMORY_LIMIT", "1G")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+LAST_RUN = Path(__file__).with_name("last_run.json")
+
+
+def main(argv: list[str] | None = None) -> int:
+    from tests.soak.soak import Soak
+    from tests.soak.workloads import WORKLOADS
+
+    parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first-round", type=int, default=0, help="to repeat a round: that one's number")
+    parser.add_argument("--rounds", type=int, help="end after so many, whatever the time")
+    parser.add_argument("--without", default="", help="workloads to leave out, separated by commas")
+    parser.add_argument("--report", type=Path, default=LAST_RUN)
+    arguments = parser.parse_args(argv)
+    left_out = set(filter(None, arguments.without.split(",")))
+    if unknown := left_out - set(WORKLOADS):
+        parser.error(f"no such workload: {', '.join(sorted(unknown))}; there are: {', '.join(WORKLOADS)}")
+
+    chosen = {name: work for name, work in WORKLOADS.items() if name not in left_out}
+    soak = Soak(chosen, seed=arguments.seed, first_round=arguments.first_round, narrate=print)
+    report = soak.run(seconds=60 * arguments.minutes, rounds=arguments.rounds)
+    arguments.report.parent.mkdir(parents=True, exist_ok=True)
+    arguments.report.write_text(json.dumps(report.as_dict(), indent=2) + "\n")
+    print(report.text())
+    print(f"report: {arguments.report}")
+    return int(bool(report.violations))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
