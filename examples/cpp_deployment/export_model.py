@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Write a classifier as a TorchScript file for `classify`, the C++ program beside this one.
+
+Leaves model.pt and input.pt in --out, and prints what the model says on the CPU, for comparison.
+
+python examples/cpp_deployment/export_model.py --out build/deployment
+"""
+
+import argparse
+import importlib.util
+from pathlib import Path
+
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    """Two convolutions with a shortcut; halves height and width when the number of channels grows."""
+
+    def __init__(self, inputs: int, outputs: int):
+        super().__init__()
+        stride = 1 if inputs == outputs else 2
+        self.body = nn.Sequential(
+            nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False),
+            nn.BatchNorm2d(outputs),
+            nn.ReLU(),
+            nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False),
+            nn.BatchNorm2d(outputs),
+        )
+        self.shortcut = nn.Conv2d(inputs, outputs, 1, stride) if stride == 2 else nn.Identity()
+
+    def forward(self, x):
+        return torch.relu(self.body(x) + self.shortcut(x))
+
+
+class SmallNet(nn.Module):
+    """Images (N, 3, H, W) to logits (N, 10): what ResNet does, at a size that needs no download."""
+
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.Sequential(
+            nn.Conv2d(3, 16, 3, 1, 1), Block(16, 16), Block(16, 32), Block(32, 64), nn.AdaptiveAvgPool2d(1)
+        )
+        self.head = nn.Linear(64, 10)
+
+    def forward(self, x):
+        return self.head(self.blocks(x).flatten(1))
+
+
+def small() -> tuple[nn.Module, list[str], tuple[int, ...]]:
+    """The model with random weights, the names of its classes, and the shape of one image."""
+    model, shape = SmallNet(), (3, 32, 32)
+    model(torch.rand(8, *shape))  # gives batch normalisation statistics other than zeros and ones
+    return model, [f"class {chr(ord('A') + i)}" for i in range(10)], shape
+
+
+def resnet50() -> tuple[nn.Module, list[str], tuple[int, ...]]:
+    """torchvision's ResNet-50 with its ImageNet weights (98 MB, downloaded once)."""
+    from torchvision.models import ResNet50_Weights
+    from torchvision.models import resnet50 as build
+
+    weights = ResNet50_Weights.DEFAULT
+    return build(weights=weights), weights.meta["categories"], (3, 224, 224)
+
+
+MODELS = {"resnet50": resnet50, "small": small}
+
+
+def as_torchscript(model: nn.Module, example: torch.Tensor, way: str) -> torch.jit.ScriptModule:
+    """The model as a TorchScript module.
+
+    Args:
+        way (str): `"script"` compiles the model's Python code; `"trace"` records what it does for `example`;
+            `"export"` records it with `torch.export`, then traces the exported graph. The latter two fix the
+            shape of the input.
+    """
+    if way == "script":
+        return torch.jit.script(model)
+    if way == "export":
+        model = torch.export.export(model, (example,)).module()
+    return torch.jit.trace(model, example)
+
+
+@torch.no_grad()
+def export(out: Path, name: str, way: str, batch: int) -> torch.Tensor:
+    """Write out/model.pt and out/input.pt; returns the model's logits on the CPU, (batch, classes)."""
+    torch.manual_seed(0)
+    model, classes, shape = MODELS[name]()
+    model.eval()
+    images = torch.rand(batch, *shape)
+    out.mkdir(parents=True, exist_ok=True)
+    script = as_torchscript(model, images, way)
+    torch.jit.save(script, out / "model.pt", _extra_files={"classes.txt": "\n".join(classes)})
+    torch.save(images, out / "input.pt")
+    return model(images)
+
+
+def main(argv: list[str] | None = None) -> int:
+    default = "resnet50" if importlib.util.find_spec("torchvision") else "small"
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path())
+    parser.add_argument("--model", choices=sorted(MODELS), default=default)
+    parser.add_argument("--way", choices=("script", "trace", "export"), default="script")
+    parser.add_argument("--batch", type=int, default=2)
+    arguments = parser.parse_args(argv)
+
+    logits = export(arguments.out, arguments.model, arguments.way, arguments.batch)
+    for number, row in enumerate(logits.softmax(1)):
+        share, index = row.max(0)
+        print(f"image {number}: class {int(index)} with {share:.3%} on the CPU")
+    print(f"{arguments.model}: wrote {arguments.out / 'model.pt'} and {arguments.out / 'input.pt'}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
