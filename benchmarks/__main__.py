@@ -31,7 +31,8 @@ def measure(group: str, device: torch.device, baseline: torch.device, quick: boo
         effort, elements = (Effort(3, 1e-3), 10**6) if quick else (Effort(11, 0.1), operators.LARGE_ELEMENTS)
         return operators.measure_large(device, baseline, effort, elements)
     if group == "training":
-        return training.measure_all(device, baseline, Effort(2, 1e-3) if quick else Effort(9, 0.2))
+        effort = Effort(2, 1e-3) if quick else Effort(15, 0.2)
+        return training.measure_all(device, baseline, effort, alone=not quick)
     if group == "graphs":
         return graphs.measure_all(device, Effort(2, 1e-3) if quick else Effort(9, 0.2))
     if group == "allocator":

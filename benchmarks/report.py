@@ -12,18 +12,15 @@ from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
-import matplotlib
 import torch
 from rich.console import Console
 from rich.table import Table
 
 from .measure import Row
 
-matplotlib.use("Agg")  # before pyplot is imported: there may be no display
-import matplotlib.pyplot as plt
-
 LOAD_AT_START = os.getloadavg()[0]  # before this run adds its own
 SETTINGS = ("MUSA_HOME", "MUSA_EMULATOR_MODE", "MUSA_EMULATOR_MEMORY", "TORCH_MUSA_OPS", "OMP_WAIT_POLICY")
+MALLOC_SETTINGS = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TOP_PAD_", "LD_PRELOAD")
 
 
 def machine() -> dict:
@@ -41,7 +38,7 @@ def machine() -> dict:
         "load_at_start": LOAD_AT_START,
         "system": platform.platform(),
         "versions": versions,
-        "settings": {name: os.environ[name] for name in SETTINGS if name in os.environ},
+        "settings": {name: os.environ[name] for name in SETTINGS + MALLOC_SETTINGS if name in os.environ},
         "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
     }
 
@@ -80,6 +77,12 @@ def table(rows: Sequence[Row], device: str, baseline: str) -> Table:
 
 def plot(rows: Sequence[Row], title: str, path: Path) -> None:
     """How much of its bar each row uses; left of the line at 1 is met."""
+    # Here and not above: it is large, and what it does to the heap would show in the measurements.
+    import matplotlib
+
+    matplotlib.use("Agg")  # before pyplot is imported: there may be no display
+    import matplotlib.pyplot as plt
+
     figure, axes = plt.subplots(figsize=(9, 1.2 + 0.32 * len(rows)), layout="constrained")
     shares = [max(row.judged / row.bar, 1e-3) for row in rows]
     axes.barh(range(len(rows)), shares, color=["tab:green" if row.met else "tab:red" for row in rows])

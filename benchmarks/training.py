@@ -3,7 +3,9 @@
 """Whole training steps: zero_grad, forward, backward, optimizer, on data that is on the device already."""
 
 import copy
+import multiprocessing
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
 import torch
@@ -162,6 +164,17 @@ def measure(job: Job, device: torch.device, baseline: torch.device, effort: Effo
     return Row("training step", job.name, *times, "ms", BAR, ratio=pair.ratio, spread=pair.spread)
 
 
-def measure_all(device: torch.device, baseline: torch.device, effort: Effort) -> Iterator[Row]:
+def measure_alone(job: Job, device: torch.device, baseline: torch.device, effort: Effort) -> Row:
+    """Measure in a process of its own, as a user's training script is one.
+
+    How fast the CPU side runs depends on what the process did before: once a large block was freed, glibc's
+    malloc keeps memory that it would otherwise give back and take page faults for in each step.
+    """
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawn, torch.set_num_threads, (torch.get_num_threads(),)) as process:
+        return process.submit(measure, job, device, baseline, effort).result()
+
+
+def measure_all(device: torch.device, baseline: torch.device, effort: Effort, alone: bool) -> Iterator[Row]:
     for job in JOBS:
-        yield measure(job, device, baseline, effort)
+        yield (measure_alone if alone else measure)(job, device, baseline, effort)

@@ -4,13 +4,14 @@
 
 import json
 import math
+import os
 
 import pytest
 import torch
 from rich.console import Console
 
 from benchmarks import __main__ as cli
-from benchmarks import allocator, measure, operators, report, training
+from benchmarks import allocator, measure, operators, report, startup, training
 from benchmarks.measure import Effort, Row
 from tests.harness.device import DEVICE
 
@@ -113,6 +114,20 @@ def test_training_that_goes_elsewhere_is_not_timed():
     )
     with pytest.raises(AssertionError, match="uneven: loss"):
         training.measure(job, CPU, CPU, QUICK)
+
+
+def test_a_training_job_is_measured_in_a_process_of_its_own():
+    alone = training.measure_alone(training.JOBS[0], CPU, CPU, QUICK)
+    assert (alone.name, alone.group) == ("small CNN, SGD", "training step")
+    assert alone.value > 0 and alone.baseline > 0
+    unknown = training.Job("odd", training.small_cnn, training.images, os.getpid)
+    with pytest.raises(TypeError, match="getpid"):  # what the process raises reaches the caller
+        training.measure_alone(unknown, CPU, CPU, QUICK)
+
+
+def test_the_time_of_loading_backends_is_measured_beside_torch_alone():
+    torch_alone, backends = startup.import_seconds()
+    assert torch_alone > 0.05 and 0.001 < backends < torch_alone
 
 
 @pytest.mark.parametrize("job", training.JOBS, ids=lambda job: job.name)

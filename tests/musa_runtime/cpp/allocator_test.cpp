@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // The caching allocator: from many threads and streams, across devices, when memory runs out and when the SDK fails.
+#include <c10/musa/MUSAAdaptiveMutex.h>
 #include <c10/musa/MUSAAllocatorEvents.h>
 
 #include "runtime_test.h"
@@ -306,6 +307,34 @@ TEST_F(AllocatorTest, EverySdkCallMayFail) {
       break;
     }
   }
+}
+
+// Short sections, which waiters sit out awake, and long ones, in which they fall asleep and must be woken.
+TEST(AdaptiveMutex, OneThreadAtATimeAndNobodySleepsForever) {
+  c10::musa::AdaptiveMutex mutex;
+  long sections = 0;
+  const auto run = [&](unsigned seed) {
+    std::minstd_rand random(seed);
+    for (int i = 0; i < 2000; ++i) {
+      const std::lock_guard<c10::musa::AdaptiveMutex> lock(mutex);
+      const long before = sections;
+      if (random() % 100 == 0) {
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+      }
+      sections = before + 1;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned seed = 1; seed <= 8; ++seed) {
+    threads.emplace_back(run, seed);
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_EQ(sections, 8 * 2000);
+  EXPECT_TRUE(mutex.try_lock());
+  EXPECT_FALSE(mutex.try_lock());
+  mutex.unlock();
 }
 
 TEST_F(AllocatorTest, PointersThatAreNoAllocationAreRefused) {

@@ -179,11 +179,6 @@ void require_native(const char* what) {
       "Cure: do without change_current_allocator(); a MemPool can take its memory from an allocator of your own.");
 }
 
-std::atomic<bool> caching{[] {
-  const char* value = std::getenv("PYTORCH_NO_MUSA_MEMORY_CACHING");
-  return value == nullptr || std::strcmp(value, "1") != 0;
-}()};
-
 [[maybe_unused]] const bool registered = [] {
   SetAllocator(DeviceType::PrivateUse1, &instance());
   return true;
@@ -450,12 +445,13 @@ bool reclaim() {
   return function != nullptr && function();
 }
 
-bool isEnabled() {
-  return caching.load(std::memory_order_relaxed);
-}
+std::atomic<bool> caching_enabled{[] {
+  const char* value = std::getenv("PYTORCH_NO_MUSA_MEMORY_CACHING");
+  return value == nullptr || std::strcmp(value, "1") != 0;
+}()};
 
 void enable(bool value) {
-  caching.store(value, std::memory_order_relaxed);
+  caching_enabled.store(value, std::memory_order_relaxed);
 }
 
 double bench(size_t nbytes, int iterations) {

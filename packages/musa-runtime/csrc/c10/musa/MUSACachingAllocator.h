@@ -7,6 +7,7 @@
 #include <c10/musa/MUSAMacros.h>
 #include <c10/musa/MUSAStream.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -142,7 +143,10 @@ C10_MUSA_API bool reclaim();
 
 // False when PYTORCH_NO_MUSA_MEMORY_CACHING=1: each allocation is one of the SDK's and is returned at once, so that
 // memory checkers see every out-of-bounds access.
-C10_MUSA_API bool isEnabled();
+C10_MUSA_API extern std::atomic<bool> caching_enabled;
+inline bool isEnabled() {
+  return caching_enabled.load(std::memory_order_relaxed);
+}
 // Turns caching on or off for what is allocated and freed from now on.
 C10_MUSA_API void enable(bool value);
 

@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 #pragma once
 
+#include <c10/musa/MUSAAdaptiveMutex.h>
 #include <c10/musa/MUSAAllocatorTrace.h>
 #include <c10/musa/MUSABlockPool.h>
 #include <c10/musa/MUSAExpandableSegment.h>
@@ -84,7 +85,7 @@ class DeviceCachingAllocator {
   std::pair<std::vector<SegmentInfo>, std::vector<TraceEntry>> snapshot(MempoolId_t id, bool include_trace);
 
  private:
-  using Lock = std::unique_lock<std::mutex>;
+  using Lock = std::unique_lock<AdaptiveMutex>;
   struct PendingEvent {
     musaEvent_t event;
     Block* block;
@@ -146,7 +147,7 @@ class DeviceCachingAllocator {
 
   const DeviceIndex device_;
 
-  std::mutex mutex_;
+  AdaptiveMutex mutex_;
   // Blocks by address, free ones included: reusing a block touches the map only when the block is split or merged.
   ska::flat_hash_map<const void*, Block*> blocks_;
   BlockStore store_;
