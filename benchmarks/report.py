@@ -19,8 +19,18 @@ from rich.table import Table
 from .measure import Row
 
 LOAD_AT_START = os.getloadavg()[0]  # before this run adds its own
-SETTINGS = ("MUSA_HOME", "MUSA_EMULATOR_MODE", "MUSA_EMULATOR_MEMORY", "TORCH_MUSA_OPS", "OMP_WAIT_POLICY")
-MALLOC_SETTINGS = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TOP_PAD_", "LD_PRELOAD")
+SETTINGS = (
+    "MUSA_HOME",
+    "MUSA_EMULATOR_MODE",
+    "MUSA_EMULATOR_MEMORY",
+    "TORCH_MUSA_OPS",
+    "OMP_WAIT_POLICY",
+    # Of the C library's malloc, which the other side allocates from.
+    "MALLOC_TRIM_THRESHOLD_",
+    "MALLOC_MMAP_THRESHOLD_",
+    "MALLOC_TOP_PAD_",
+    "LD_PRELOAD",
+)
 
 
 def machine() -> dict:
@@ -38,7 +48,7 @@ def machine() -> dict:
         "load_at_start": LOAD_AT_START,
         "system": platform.platform(),
         "versions": versions,
-        "settings": {name: os.environ[name] for name in SETTINGS + MALLOC_SETTINGS if name in os.environ},
+        "settings": {name: os.environ[name] for name in SETTINGS if name in os.environ},
         "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
     }
 
