@@ -252,23 +252,22 @@ def test_backward_is_recorded(memory):
 
 
 def test_threads_record_side_by_side(memory):
-    memory._record_memory_history(stacks="python")
-    stop = threading.Event()
+    # A bounded history: each snapshot copies all of it, while the threads go on adding to it.
+    memory._record_memory_history(max_entries=400, stacks="python")
 
     def work():
-        while not stop.is_set():
+        for _ in range(500):
             allocate(KIB)
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
         thread.start()
-    for _ in range(20):
+    while any(thread.is_alive() for thread in threads):
         memory._snapshot()
-    stop.set()
     for thread in threads:
         thread.join()
     found = [names(entry["frames"])[-1] for entry in events(memory) if entry["action"] == "alloc"]
-    assert len(found) > 20 and set(found) <= {"_bootstrap", "work"}
+    assert len(found) > 100 and set(found) <= {"_bootstrap", "work"}
 
 
 def test_exhausted_memory_is_an_event(memory, musa, emulator):

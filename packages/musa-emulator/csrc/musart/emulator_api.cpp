@@ -49,7 +49,7 @@ unsigned long long musaEmulatorCallCount(void) {
 
 unsigned long long musaEmulatorApiCallCount(const char* name) {
   const ApiEntry* entry = name != nullptr ? find_api(name) : nullptr;
-  return entry != nullptr ? entry->calls.load(std::memory_order_relaxed) : 0;
+  return entry != nullptr ? entry->calls.value() : 0;
 }
 
 size_t musaEmulatorLiveAllocations(int device) {

@@ -34,9 +34,14 @@ ApiEntry* find_api(const char* name) {
 uint64_t total_calls() {
   uint64_t total = 0;
   for (ApiEntry* entry = first_entry; entry != nullptr; entry = entry->next) {
-    total += entry->calls.load(std::memory_order_relaxed);
+    total += entry->calls.value();
   }
   return total;
+}
+
+unsigned ThreadState::number_thread() noexcept {
+  static std::atomic<unsigned> threads{0};
+  return number = ++threads;
 }
 
 ThreadState& thread_state() {

@@ -16,10 +16,33 @@
 
 namespace musa_emulator {
 
+// A count that threads add to at the same time. Each has a part of its own, or shares one with few: a single number would
+// travel between the caches of the cores with every call.
+class CallCount {
+ public:
+  void add_one() noexcept {
+    parts_[thread_state().count_part() % kParts].value.fetch_add(1, std::memory_order_relaxed);
+  }
+  uint64_t value() const noexcept {
+    uint64_t sum = 0;
+    for (const Part& part : parts_) {
+      sum += part.value.load(std::memory_order_relaxed);
+    }
+    return sum;
+  }
+
+ private:
+  static constexpr unsigned kParts = 8;
+  struct alignas(64) Part {
+    std::atomic<uint64_t> value{0};
+  };
+  Part parts_[kParts];
+};
+
 struct MUSA_ENGINE ApiEntry {
   explicit ApiEntry(const char* entry_name) noexcept; // adds itself to the list of entry points
   const char* name;
-  std::atomic<uint64_t> calls{0};
+  CallCount calls;
   ApiEntry* next;
 };
 
@@ -81,7 +104,7 @@ struct ApiRegistration {
 template <ApiName Name, unsigned Traits = kOrdinary, class Body>
 inline musaError_t api(Body&& body) {
   ApiEntry& entry = ApiRegistration<Name>::entry;
-  entry.calls.fetch_add(1, std::memory_order_relaxed);
+  entry.calls.add_one();
   musaError_t report = musaSuccess;
   CallTrace trace;
   if (const uint32_t reasons = gate.load(std::memory_order_acquire); reasons != 0) [[unlikely]] {

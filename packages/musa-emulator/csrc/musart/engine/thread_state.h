@@ -30,6 +30,12 @@ struct ThreadState {
   uint64_t cache_generation = 0;
   PointerInfo cache[2];
   unsigned cache_next = 0;
+
+  unsigned number = 0; // of the thread, from 1; 0 as long as it has none
+  unsigned count_part() noexcept {
+    return number != 0 ? number : number_thread();
+  }
+  MUSA_ENGINE unsigned number_thread() noexcept;
 };
 
 MUSA_ENGINE ThreadState& thread_state();

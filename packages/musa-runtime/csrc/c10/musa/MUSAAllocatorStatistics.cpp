@@ -11,13 +11,27 @@ using Config = c10::CachingAllocator::AcceleratorAllocatorConfig;
 
 DeviceStats DeviceCachingAllocator::stats() {
   const Lock lock(mutex_);
+  settle();
   DeviceStats result = stats_;
   result.max_split_size = static_cast<int64_t>(std::min<size_t>(Config::max_split_size(), INT64_MAX));
   return result;
 }
 
+// Whether one more such block would make a count higher than it ever was, if the counts were exact: resting blocks are in
+// them too.
+bool DeviceCachingAllocator::reaches_peak(StatType type, size_t size, size_t nbytes) const {
+  const auto reaches = [type](const StatArray& stat, size_t amount) {
+    const auto& all = stat[static_cast<size_t>(StatType::AGGREGATE)];
+    const auto& part = stat[static_cast<size_t>(type)];
+    return all.current + static_cast<int64_t>(amount) > all.peak || part.current + static_cast<int64_t>(amount) > part.peak;
+  };
+  return reaches(stats_.allocated_bytes, size) || reaches(stats_.allocation, 1) || reaches(stats_.requested_bytes, nbytes) ||
+      reaches(stats_.active_bytes, size) || reaches(stats_.active, 1);
+}
+
 void DeviceCachingAllocator::reset_peak_stats() {
   const Lock lock(mutex_);
+  settle();
   for (StatArray* stat :
        {&stats_.allocation, &stats_.segment, &stats_.active, &stats_.inactive_split, &stats_.allocated_bytes,
         &stats_.reserved_bytes, &stats_.active_bytes, &stats_.inactive_split_bytes, &stats_.requested_bytes}) {
@@ -36,6 +50,7 @@ void DeviceCachingAllocator::reset_peak_stats() {
 
 void DeviceCachingAllocator::reset_accumulated_stats() {
   const Lock lock(mutex_);
+  settle();
   for (StatArray* stat :
        {&stats_.allocation, &stats_.segment, &stats_.active, &stats_.inactive_split, &stats_.allocated_bytes,
         &stats_.reserved_bytes, &stats_.active_bytes, &stats_.inactive_split_bytes, &stats_.requested_bytes}) {
@@ -88,6 +103,7 @@ size_t DeviceCachingAllocator::largest_cached() const {
 
 std::pair<size_t, size_t> DeviceCachingAllocator::cache_info() {
   const Lock lock(mutex_);
+  settle();
   constexpr auto all = static_cast<size_t>(StatType::AGGREGATE);
   return {
       static_cast<size_t>(stats_.reserved_bytes[all].current - stats_.active_bytes[all].current), largest_cached()};
@@ -95,12 +111,14 @@ std::pair<size_t, size_t> DeviceCachingAllocator::cache_info() {
 
 bool DeviceCachingAllocator::owns(const void* ptr) {
   const Lock lock(mutex_);
+  settle();
   const auto found = blocks_.find(ptr);
   return found != blocks_.end() && found->second->allocated;
 }
 
 void* DeviceCachingAllocator::base_allocation(void* ptr, size_t* size) {
   const Lock lock(mutex_);
+  settle();
   const auto found = blocks_.find(ptr);
   if (found == blocks_.end() || !found->second->allocated) {
     return nullptr;
@@ -127,6 +145,7 @@ void* DeviceCachingAllocator::base_allocation(void* ptr, size_t* size) {
 void DeviceCachingAllocator::record_history(const HistoryOptions& options) {
   const Lock lock(mutex_);
   trace_.configure(options);
+  close_thread_caches(kHistory, trace_.on());
 }
 
 bool DeviceCachingAllocator::recording_history() {
@@ -137,6 +156,7 @@ bool DeviceCachingAllocator::recording_history() {
 void DeviceCachingAllocator::attach_trace_tracker(AllocatorTraceTracker tracker) {
   const Lock lock(mutex_);
   trace_.attach(std::move(tracker));
+  close_thread_caches(kHistory, trace_.on());
 }
 
 std::shared_ptr<GatheredContext> DeviceCachingAllocator::context_of(const void* ptr) {
@@ -147,6 +167,7 @@ std::shared_ptr<GatheredContext> DeviceCachingAllocator::context_of(const void* 
 std::pair<std::vector<SegmentInfo>, std::vector<TraceEntry>> DeviceCachingAllocator::snapshot(
     MempoolId_t id, bool include_trace) {
   const Lock lock(mutex_);
+  settle();
   const bool every = id == MempoolId_t{0, 0};
   std::vector<SegmentInfo> segments;
   for (const auto& entry : blocks_) {

@@ -325,6 +325,12 @@ void setMemoryFractionOfAllDevices(double fraction) {
   }
 }
 
+void forgetThreadCaches() {
+  for (int device = 0; device < C10_COMPILE_TIME_MAX_MUSA_DEVICES; ++device) {
+    cache(static_cast<DeviceIndex>(device)).forget_thread_caches();
+  }
+}
+
 double getMemoryFraction(DeviceIndex device) {
   return checked_cache(device).memory_fraction();
 }

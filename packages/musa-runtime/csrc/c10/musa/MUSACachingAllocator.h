@@ -104,6 +104,8 @@ C10_MUSA_API void resetAccumulatedStats(DeviceIndex device);
 // Limits the memory reserved by this process to a fraction, in [0, 1], of the device's total.
 C10_MUSA_API void setMemoryFraction(double fraction, DeviceIndex device);
 C10_MUSA_API void setMemoryFractionOfAllDevices(double fraction);
+// Takes back the blocks that threads keep for themselves, on every device.
+void forgetThreadCaches();
 C10_MUSA_API double getMemoryFraction(DeviceIndex device);
 
 // (bytes in free blocks of the cache, bytes of the largest one)

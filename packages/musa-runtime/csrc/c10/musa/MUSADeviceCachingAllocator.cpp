@@ -124,8 +124,13 @@ BlockPool& DeviceCachingAllocator::pool_for(size_t size, musaStream_t stream) {
 }
 
 void* DeviceCachingAllocator::malloc(size_t nbytes, musaStream_t stream) {
-  const TraceScope scope(trace_, RecordContext::STATE);
   const bool reporting = memoryProfilingEnabled();
+  if (ThreadCache* own = thread_cache(); own != nullptr && nbytes <= kSmallSize && C10_LIKELY(isEnabled() && !reporting)) {
+    if (void* ptr = own->take(nbytes, stream, closed_)) {
+      return ptr;
+    }
+  }
+  const TraceScope scope(trace_, RecordContext::STATE);
   TORCH_CHECK_WITH(
       OutOfMemoryError,
       nbytes < (size_t{1} << 48),
@@ -147,7 +152,12 @@ void* DeviceCachingAllocator::malloc(size_t nbytes, musaStream_t stream) {
   if (C10_UNLIKELY(trace_.on())) {
     trace_.allocated(ptr, nbytes, stream, block->home->pool.id);
   }
+  if (block->home->pool.is_small && closed_ == 0 && isEnabled() &&
+      !block->home->pool.owner.is_private()) {
+    hold(block);
+  }
   if (C10_UNLIKELY(reporting)) {
+    settle();
     const auto allocated = total(stats_.allocated_bytes);
     const auto reserved = total(stats_.reserved_bytes);
     const auto block_size = static_cast<int64_t>(block->size);
@@ -185,6 +195,11 @@ Block* DeviceCachingAllocator::find_cached(StreamPool& home, size_t size) {
 }
 
 Block* DeviceCachingAllocator::grow(StreamPool& home, size_t size, size_t nbytes, Lock& lock) {
+  if (settle()) {
+    if (Block* block = find_cached(home, size)) {
+      return block;
+    }
+  }
   const Growing growing(home.pool.owner);
   const MemoryPool& owner = home.pool.owner;
   // Pages of an expandable segment are rounding enough.
@@ -294,7 +309,7 @@ void DeviceCachingAllocator::hand_out(Block* block, size_t size, size_t nbytes) 
     rest->expandable = block->expandable;
     rest->prev = block;
     rest->next = block->next;
-    rest->freed_at = allocations_;
+    rest->freed_at = clock(home.pool);
     if (rest->next != nullptr) {
       rest->next->prev = rest;
     }
@@ -307,6 +322,9 @@ void DeviceCachingAllocator::hand_out(Block* block, size_t size, size_t nbytes) 
   }
   block->allocated = true;
   block->requested = nbytes;
+  if (C10_UNLIKELY(reaches_peak(type, block->size, nbytes))) {
+    settle();
+  }
   ++allocations_;
   increase(stats_.allocation, type, 1);
   increase(stats_.allocated_bytes, type, block->size);
@@ -322,8 +340,13 @@ void DeviceCachingAllocator::hand_out(Block* block, size_t size, size_t nbytes) 
 // ---- free
 
 bool DeviceCachingAllocator::free(void* ptr) {
-  const TraceScope scope(trace_, RecordContext::ALL);
   const bool reporting = memoryProfilingEnabled();
+  if (ThreadCache* own = thread_cache(); C10_LIKELY(own != nullptr && isEnabled() && !reporting)) {
+    if (own->put(ptr, closed_)) {
+      return true;
+    }
+  }
+  const TraceScope scope(trace_, RecordContext::ALL);
   Lock lock(mutex_);
   const auto found = blocks_.find(ptr);
   if (found == blocks_.end()) {
@@ -331,21 +354,17 @@ bool DeviceCachingAllocator::free(void* ptr) {
   }
   Block* block = found->second;
   TORCH_CHECK(
-      block->allocated, "Device memory at ", ptr, " on musa:", static_cast<int>(device_), " was freed twice.\n",
+      block->allocated && let_go(block), "Device memory at ", ptr, " on musa:", static_cast<int>(device_), " was freed twice.\n",
       "Likely cause: two owners call the deleter for one pointer.");
-  const StatType type = block->home->pool.stat_type();
+  if (C10_UNLIKELY(reporting || !isEnabled())) {
+    settle();
+  }
   const auto size = static_cast<int64_t>(block->size);
   if (C10_UNLIKELY(trace_.on())) {
     trace_.record(
         TraceEntry::FREE_REQUESTED, ptr, block->requested, block->home->stream, block->home->pool.id);
   }
-  block->allocated = false;
-  decrease(stats_.allocation, type, 1);
-  decrease(stats_.allocated_bytes, type, block->size);
-  if (block->oversize) {
-    block->oversize = false;
-    stats_.oversize_allocations.decrease(1);
-  }
+  count_free(block);
   const auto allocated = total(stats_.allocated_bytes);
   const auto reserved = total(stats_.reserved_bytes);
   if (C10_LIKELY(block->stream_uses.empty())) {
@@ -361,6 +380,17 @@ bool DeviceCachingAllocator::free(void* ptr) {
     report(ptr, -size, allocated, reserved);
   }
   return true;
+}
+
+void DeviceCachingAllocator::count_free(Block* block) {
+  const StatType type = block->home->pool.stat_type();
+  block->allocated = false;
+  decrease(stats_.allocation, type, 1);
+  decrease(stats_.allocated_bytes, type, block->size);
+  if (block->oversize) {
+    block->oversize = false;
+    stats_.oversize_allocations.decrease(1);
+  }
 }
 
 // Joins a free neighbour to the block, returns its size; 0 when it is in use.
@@ -417,7 +447,7 @@ void DeviceCachingAllocator::return_to_pool(Block* block) {
   }
   change(stats_.inactive_split, type, splits);
   change(stats_.inactive_split_bytes, type, split_bytes);
-  block->freed_at = allocations_;
+  block->freed_at = clock(home.pool);
   home.free.insert(block);
 }
 
@@ -450,6 +480,7 @@ void DeviceCachingAllocator::free_after_events(Block* block, Lock& lock) {
   if (block->pending_events == 0) {
     return_to_pool(block);
   }
+  close_thread_caches(kEvents, !events_.empty());
 }
 
 bool DeviceCachingAllocator::record_stream(void* ptr, MUSAStream stream) {
@@ -462,6 +493,9 @@ bool DeviceCachingAllocator::record_stream(void* ptr, MUSAStream stream) {
   Block* block = found->second;
   if (stream.device_index() == device_ && handle == block->home->stream) {
     return true; // stream order protects it already
+  }
+  if (!let_go(block)) {
+    return false;
   }
   if (std::find(block->stream_uses.begin(), block->stream_uses.end(), stream) == block->stream_uses.end()) {
     block->stream_uses.push_back(stream);
@@ -511,6 +545,7 @@ void DeviceCachingAllocator::process_events(Wait wait, Lock& lock) {
       }
     }
   }
+  close_thread_caches(kEvents, !events_.empty());
 }
 
 // ---- giving segments back
@@ -652,11 +687,12 @@ void DeviceCachingAllocator::collect_garbage(size_t size, Lock& lock) {
   }
   std::vector<std::pair<uint64_t, size_t>> idle; // (freed at, bytes), the oldest first
   uint64_t age_sum = 0;
+  const uint64_t now = clock(default_pool_->large);
   for (const auto& home : default_pool_->large.streams) {
     home->free.for_each([&](const Block* block) {
       if (is_releasable(*block)) {
         idle.emplace_back(block->freed_at, block->size);
-        age_sum += allocations_ - block->freed_at;
+        age_sum += now - block->freed_at;
       }
     });
   }
@@ -668,7 +704,7 @@ void DeviceCachingAllocator::collect_garbage(size_t size, Lock& lock) {
   size_t excess = reserved - target;
   uint64_t last = 0;
   for (const auto& [freed_at, bytes] : idle) {
-    if (excess == 0 || allocations_ - freed_at < average) {
+    if (excess == 0 || now - freed_at < average) {
       break;
     }
     excess -= std::min(excess, bytes);
@@ -685,6 +721,7 @@ void DeviceCachingAllocator::empty_cache(MempoolId_t id) {
     return;
   }
   process_events(Wait::Yes, lock);
+  settle();
   const bool every = id == MempoolId_t{0, 0};
   release(detach_segments([&](const Block& block) { return every || block.home->pool.id == id; }), lock);
 }
@@ -702,6 +739,7 @@ size_t DeviceCachingAllocator::limit() {
 
 void DeviceCachingAllocator::out_of_memory(
     const StreamPool& home, size_t nbytes, size_t segment, Lock& lock) {
+  settle();
   ++stats_.num_ooms;
   const auto allocated = static_cast<size_t>(total(stats_.allocated_bytes));
   const auto reserved = static_cast<size_t>(total(stats_.reserved_bytes));

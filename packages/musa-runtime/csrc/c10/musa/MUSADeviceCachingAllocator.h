@@ -6,6 +6,7 @@
 #include <c10/musa/MUSAAllocatorTrace.h>
 #include <c10/musa/MUSABlockPool.h>
 #include <c10/musa/MUSAExpandableSegment.h>
+#include <c10/musa/MUSAThreadCache.h>
 #include <c10/util/flat_hash_map.h>
 
 #include <atomic>
@@ -27,8 +28,9 @@ using c10::CachingDeviceAllocator::DeviceStats;
 // The cache of one device.
 //
 // Locking
-//   mutex_            guards every field below it, and every Block, StreamPool and BlockPool reachable from them.
-//   lock order        GIL, then mutex_. Nothing here takes the GIL.
+//   mutex_            guards every field below it, and every Block, StreamPool and BlockPool reachable from them, but for
+//                     what of a held Block is its ThreadCache's.
+//   lock order        GIL, then mutex_, then the mutex of a ThreadCache. Nothing here takes the GIL.
 //   not under mutex_  SDK calls that may wait or run queued work (free, unmap, event record/query, synchronise): queued
 //                     work may itself free memory, on this or on a worker thread. Such code takes what it needs out of the
 //                     structures, unlocks, calls, locks again and puts back what failed. Nor a pool's own allocator.
@@ -65,6 +67,11 @@ class DeviceCachingAllocator {
   void set_no_split(MempoolId_t id);
   // Frees what was freed during a capture and had to wait for its end.
   void free_deferred();
+
+  // Caches of threads, in MUSAThreadCache.cpp. Takes everything out of them.
+  void forget_thread_caches();
+  // The end of the thread whose cache it is.
+  void retire(ThreadCache* cache);
 
   DeviceStats stats();
   void reset_peak_stats();
@@ -110,6 +117,7 @@ class DeviceCachingAllocator {
   Block* grow(StreamPool& home, size_t size, size_t nbytes, Lock& lock);
   Block* new_segment(StreamPool& home, size_t size, Lock& lock);
   void hand_out(Block* block, size_t size, size_t nbytes);
+  void count_free(Block* block);
   void return_to_pool(Block* block);
   size_t merge(Block* block, Block* neighbour);
 
@@ -127,6 +135,20 @@ class DeviceCachingAllocator {
   size_t limit();
   size_t largest_cached() const;
   [[noreturn]] void out_of_memory(const StreamPool& home, size_t nbytes, size_t segment, Lock& lock);
+
+  // Caches of threads (MUSAThreadCache.cpp).
+  ThreadCache* thread_cache() const noexcept; // of this thread; null before its first small block
+  // Takes back what rests in caches of threads. Whether anything did.
+  bool settle();
+  bool settle(ThreadCache& cache, ThreadCache::Hold others);
+  // Holds a small block that this thread was given.
+  void hold(Block* block);
+  // The block is no thread's to give out again. False when it rested, and so was free: then it has gone to its pool.
+  bool let_go(Block* block);
+  void return_rested(Block* block);
+  void close_thread_caches(unsigned reason, bool closed);
+  uint64_t clock(const BlockPool& pool) const;
+  bool reaches_peak(StatType type, size_t size, size_t nbytes) const;
 
   // Expandable segments (MUSAExpandableSegment.cpp).
   bool expands();
@@ -146,8 +168,15 @@ class DeviceCachingAllocator {
   void report(void* ptr, int64_t size, int64_t allocated, int64_t reserved) const;
 
   const DeviceIndex device_;
+  // Why the caches of threads neither give nor take at present; written under mutex_. In no line of memory with what changes
+  // at every allocation, as threads read it at every one of theirs.
+  static constexpr unsigned kHistory = 1; // every allocation is to be seen
+  static constexpr unsigned kFilling = 2; // a filter says where memory comes from
+  static constexpr unsigned kEvents = 4; // allocations look at events, so that memory returns
+  std::atomic<unsigned> closed_{0};
 
-  AdaptiveMutex mutex_;
+  alignas(64) AdaptiveMutex mutex_;
+  std::vector<std::unique_ptr<ThreadCache>> thread_caches_;
   // Blocks by address, free ones included: reusing a block touches the map only when the block is split or merged.
   ska::flat_hash_map<const void*, Block*> blocks_;
   BlockStore store_;
@@ -160,7 +189,7 @@ class DeviceCachingAllocator {
   std::optional<size_t> page_unit_; // the device's unit of virtual memory, 0 without it; read at the first use
   DeviceStats stats_;
   AllocatorTrace trace_; // its atomic part is read before mutex_ is taken
-  uint64_t allocations_ = 0; // the clock of Block::freed_at
+  uint64_t allocations_ = 0; // but for those that caches of living threads served
   size_t total_memory_ = 0; // of the device; read at the first use
   double fraction_ = 1.0;
 };
