@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The caching allocator under threads: does throughput hold when they meet at its lock?
+"""The caching allocator under threads: do they get more done together than one does alone?
 
     python -m benchmarks.allocator_threads
 
-A device has one lock. Threads that allocate and free without pause meet there all the time, so what can be
-hoped for is that together they do no less than one does alone. A convoy, in which every handover puts a
-thread to sleep, does far less.
+Each thread allocates and frees without pause. Small blocks rest with the thread that freed them, so threads
+meet neither at a lock nor in a line of memory, and throughput grows up to the number of cores. Large ones go
+through the one lock of the device: what can be hoped for there is that it costs no more than taking turns. A
+convoy, in which every handover puts a thread to sleep, does far less.
 """
 
 import argparse
@@ -39,7 +40,7 @@ def device_pair_ns() -> Callable[[int, int, int, bool], float]:
     return _C.bench_allocator_threads
 
 
-def measure(pair_ns, nbytes=4096, iterations=200_000, rounds=5) -> Iterator[Figure]:
+def measure(pair_ns, nbytes=4096, iterations=2_000_000, rounds=5) -> Iterator[Figure]:
     """Medians, for threads on streams of their own and for threads on one stream."""
     for own in (True, False):
         alone = None
@@ -52,7 +53,7 @@ def measure(pair_ns, nbytes=4096, iterations=200_000, rounds=5) -> Iterator[Figu
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bytes", type=int, default=4096)
-    parser.add_argument("--iterations", type=int, default=200_000)
+    parser.add_argument("--iterations", type=int, default=2_000_000)
     options = parser.parse_args()
 
     import torch

@@ -145,7 +145,7 @@ void* DeviceCachingAllocator::base_allocation(void* ptr, size_t* size) {
 void DeviceCachingAllocator::record_history(const HistoryOptions& options) {
   const Lock lock(mutex_);
   trace_.configure(options);
-  close_thread_caches(kHistory, trace_.on());
+  close_thread_caches(Closed::kHistory, trace_.on());
 }
 
 bool DeviceCachingAllocator::recording_history() {
@@ -156,7 +156,7 @@ bool DeviceCachingAllocator::recording_history() {
 void DeviceCachingAllocator::attach_trace_tracker(AllocatorTraceTracker tracker) {
   const Lock lock(mutex_);
   trace_.attach(std::move(tracker));
-  close_thread_caches(kHistory, trace_.on());
+  close_thread_caches(Closed::kHistory, trace_.on());
 }
 
 std::shared_ptr<GatheredContext> DeviceCachingAllocator::context_of(const void* ptr) {

@@ -125,8 +125,9 @@ BlockPool& DeviceCachingAllocator::pool_for(size_t size, musaStream_t stream) {
 
 void* DeviceCachingAllocator::malloc(size_t nbytes, musaStream_t stream) {
   const bool reporting = memoryProfilingEnabled();
-  if (ThreadCache* own = thread_cache(); own != nullptr && nbytes <= kSmallSize && C10_LIKELY(isEnabled() && !reporting)) {
-    if (void* ptr = own->take(nbytes, stream, closed_)) {
+  if (nbytes <= kSmallSize && C10_LIKELY(isEnabled() && !reporting)) {
+    ThreadCache* own = thread_cache();
+    if (void* ptr = C10_LIKELY(own != nullptr) ? own->take(nbytes, stream) : nullptr) {
       return ptr;
     }
   }
@@ -152,7 +153,7 @@ void* DeviceCachingAllocator::malloc(size_t nbytes, musaStream_t stream) {
   if (C10_UNLIKELY(trace_.on())) {
     trace_.allocated(ptr, nbytes, stream, block->home->pool.id);
   }
-  if (block->home->pool.is_small && closed_ == 0 && isEnabled() &&
+  if (block->home->pool.is_small && common_.closed == 0 && isEnabled() &&
       !block->home->pool.owner.is_private()) {
     hold(block);
   }
@@ -322,7 +323,7 @@ void DeviceCachingAllocator::hand_out(Block* block, size_t size, size_t nbytes) 
   }
   block->allocated = true;
   block->requested = nbytes;
-  if (C10_UNLIKELY(reaches_peak(type, block->size, nbytes))) {
+  if (common_.unsettled.load(std::memory_order_relaxed) && reaches_peak(type, block->size, nbytes)) {
     settle();
   }
   ++allocations_;
@@ -341,8 +342,9 @@ void DeviceCachingAllocator::hand_out(Block* block, size_t size, size_t nbytes) 
 
 bool DeviceCachingAllocator::free(void* ptr) {
   const bool reporting = memoryProfilingEnabled();
-  if (ThreadCache* own = thread_cache(); C10_LIKELY(own != nullptr && isEnabled() && !reporting)) {
-    if (own->put(ptr, closed_)) {
+  if (C10_LIKELY(isEnabled() && !reporting)) {
+    ThreadCache* own = thread_cache();
+    if (own != nullptr && own->put(ptr)) {
       return true;
     }
   }
@@ -480,7 +482,7 @@ void DeviceCachingAllocator::free_after_events(Block* block, Lock& lock) {
   if (block->pending_events == 0) {
     return_to_pool(block);
   }
-  close_thread_caches(kEvents, !events_.empty());
+  close_thread_caches(Closed::kEvents, !events_.empty());
 }
 
 bool DeviceCachingAllocator::record_stream(void* ptr, MUSAStream stream) {
@@ -545,7 +547,7 @@ void DeviceCachingAllocator::process_events(Wait wait, Lock& lock) {
       }
     }
   }
-  close_thread_caches(kEvents, !events_.empty());
+  close_thread_caches(Closed::kEvents, !events_.empty());
 }
 
 // ---- giving segments back

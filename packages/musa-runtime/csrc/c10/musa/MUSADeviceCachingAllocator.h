@@ -146,6 +146,7 @@ class DeviceCachingAllocator {
   // The block is no thread's to give out again. False when it rested, and so was free: then it has gone to its pool.
   bool let_go(Block* block);
   void return_rested(Block* block);
+  using Closed = ThreadCache::Common;
   void close_thread_caches(unsigned reason, bool closed);
   uint64_t clock(const BlockPool& pool) const;
   bool reaches_peak(StatType type, size_t size, size_t nbytes) const;
@@ -168,12 +169,7 @@ class DeviceCachingAllocator {
   void report(void* ptr, int64_t size, int64_t allocated, int64_t reserved) const;
 
   const DeviceIndex device_;
-  // Why the caches of threads neither give nor take at present; written under mutex_. In no line of memory with what changes
-  // at every allocation, as threads read it at every one of theirs.
-  static constexpr unsigned kHistory = 1; // every allocation is to be seen
-  static constexpr unsigned kFilling = 2; // a filter says where memory comes from
-  static constexpr unsigned kEvents = 4; // allocations look at events, so that memory returns
-  std::atomic<unsigned> closed_{0};
+  ThreadCache::Common common_; // to the caches of threads
 
   alignas(64) AdaptiveMutex mutex_;
   std::vector<std::unique_ptr<ThreadCache>> thread_caches_;

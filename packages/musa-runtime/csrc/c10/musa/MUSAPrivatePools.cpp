@@ -80,7 +80,7 @@ void DeviceCachingAllocator::begin_filling(MempoolId_t id, std::function<bool(mu
         "Cure: one region per pool; give each thread a pool of its own.");
   }
   fillings_.push_back({&hold_pool(id, nullptr, lock), std::move(filter)});
-  close_thread_caches(kFilling, true);
+  close_thread_caches(Closed::kFilling, true);
 }
 
 void DeviceCachingAllocator::end_filling(MempoolId_t id) {
@@ -93,7 +93,7 @@ void DeviceCachingAllocator::end_filling(MempoolId_t id) {
       static_cast<int>(device_), ": beginAllocateToPool comes first.");
   filter = std::move(filling->filter);
   fillings_.erase(filling);
-  close_thread_caches(kFilling, !fillings_.empty());
+  close_thread_caches(Closed::kFilling, !fillings_.empty());
 }
 
 void DeviceCachingAllocator::release_pool(MempoolId_t id) {

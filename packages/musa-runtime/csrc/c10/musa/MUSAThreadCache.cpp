@@ -101,7 +101,7 @@ void DeviceCachingAllocator::hold(Block* block) {
     }
     static thread_local const AtThreadEnd at_thread_end;
     (void)at_thread_end;
-    cache = thread_caches_.emplace_back(std::make_unique<ThreadCache>()).get();
+    cache = thread_caches_.emplace_back(std::make_unique<ThreadCache>(common_)).get();
     caches[device_] = cache;
     owners[device_] = this;
   }
@@ -144,6 +144,10 @@ bool DeviceCachingAllocator::settle(ThreadCache& cache, ThreadCache::Hold others
 }
 
 bool DeviceCachingAllocator::settle() {
+  if (!common_.unsettled.load(std::memory_order_relaxed)) {
+    return false;
+  }
+  common_.unsettled.exchange(false, std::memory_order_acquire); // before the look, so that what comes meanwhile counts
   bool found = false;
   for (const auto& cache : thread_caches_) {
     if (!cache->settled()) {
@@ -172,10 +176,10 @@ uint64_t DeviceCachingAllocator::clock(const BlockPool& pool) const {
 }
 
 void DeviceCachingAllocator::close_thread_caches(unsigned reason, bool closed) {
-  const unsigned before = closed_.load(std::memory_order_relaxed);
+  const unsigned before = common_.closed.load(std::memory_order_relaxed);
   const unsigned now = closed ? before | reason : before & ~reason;
   if (now != before) {
-    closed_.store(now, std::memory_order_relaxed);
+    common_.closed.store(now, std::memory_order_relaxed);
     settle();
   }
 }

@@ -27,6 +27,18 @@ namespace c10::musa::MUSACachingAllocator {
 // find without the mutex is not there.
 class alignas(64) ThreadCache {
  public:
+  // What the caches of a device's threads ask at every use, and change rarely: alone in its line of memory.
+  struct alignas(64) Common {
+    // Why they neither give nor take at present; written under the mutex of the device's cache.
+    static constexpr unsigned kHistory = 1; // every allocation is to be seen
+    static constexpr unsigned kFilling = 2; // a filter says where memory comes from
+    static constexpr unsigned kEvents = 4; // allocations look at events, so that memory returns
+    std::atomic<unsigned> closed{0};
+    std::atomic<bool> unsettled{false}; // whether settling may find anything
+  };
+
+  explicit ThreadCache(Common& common) : common_(common) {}
+
   // Pairs of free and allocate served here, which the device's cache has not counted.
   struct Reuse {
     size_t count = 0;
@@ -35,13 +47,13 @@ class alignas(64) ThreadCache {
   };
 
   // A block that rests here and fits exactly, as allocated; null without one, or when closed.
-  void* take(size_t nbytes, musaStream_t stream, const std::atomic<unsigned>& closed) noexcept {
+  void* take(size_t nbytes, musaStream_t stream) noexcept {
     std::atomic<Block*>& list = resting_[list_of(nbytes, stream)];
     if (list.load(std::memory_order_relaxed) == nullptr) {
       return nullptr;
     }
     const std::lock_guard<AdaptiveMutex> guard(mutex_);
-    if (closed.load(std::memory_order_relaxed) != 0) {
+    if (common_.closed.load(std::memory_order_relaxed) != 0) {
       return nullptr;
     }
     Block* before = nullptr;
@@ -63,21 +75,24 @@ class alignas(64) ThreadCache {
   }
 
   // Puts a freed block to rest; false when it is not held here, rests already, or closed.
-  bool put(const void* ptr, const std::atomic<unsigned>& closed) noexcept {
+  bool put(const void* ptr) noexcept {
     Place& place = held_[place_of(ptr)];
     if (place.ptr.load(std::memory_order_relaxed) != ptr) {
       return false;
     }
     const std::lock_guard<AdaptiveMutex> guard(mutex_);
     Block* block = place.block;
-    if (block == nullptr || block->resting || closed.load(std::memory_order_relaxed) != 0) {
+    if (block == nullptr || block->resting || common_.closed.load(std::memory_order_relaxed) != 0) {
       return false;
     }
     std::atomic<Block*>& list = resting_[list_of(block->requested, block->home->stream)];
     block->free_next = list.load(std::memory_order_relaxed);
     list.store(block, std::memory_order_relaxed);
     block->resting = true;
-    settled_.store(false, std::memory_order_relaxed);
+    if (settled_.load(std::memory_order_relaxed)) {
+      settled_.store(false, std::memory_order_relaxed);
+      common_.unsettled.store(true, std::memory_order_release);
+    }
     return true;
   }
 
@@ -130,6 +145,7 @@ class alignas(64) ThreadCache {
   bool drop(Place& place) noexcept;
 
   AdaptiveMutex mutex_;
+  Common& common_;
   std::atomic<bool> settled_{true}; // written under the mutex
   std::atomic<uint64_t> reused_{0}; // likewise
   Reuse reuse_;
