@@ -40,7 +40,7 @@ def device_pair_ns() -> Callable[[int, int, int, bool], float]:
     return _C.bench_allocator_threads
 
 
-def measure(pair_ns, nbytes=4096, iterations=2_000_000, rounds=5) -> Iterator[Figure]:
+def measure(pair_ns, nbytes=4096, iterations=10_000_000, rounds=3) -> Iterator[Figure]:
     """Medians, for threads on streams of their own and for threads on one stream."""
     for own in (True, False):
         alone = None
@@ -53,7 +53,7 @@ def measure(pair_ns, nbytes=4096, iterations=2_000_000, rounds=5) -> Iterator[Fi
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bytes", type=int, default=4096)
-    parser.add_argument("--iterations", type=int, default=2_000_000)
+    parser.add_argument("--iterations", type=int, default=10_000_000)
     options = parser.parse_args()
 
     import torch

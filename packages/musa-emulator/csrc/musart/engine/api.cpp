@@ -2,7 +2,10 @@
 // Copyright (c) torch_musa contributors
 #include "engine/api.h"
 
+#include <algorithm>
 #include <cstring>
+#include <mutex>
+#include <vector>
 
 #include "engine/device.h"
 #include "engine/fault.h"
@@ -39,9 +42,41 @@ uint64_t total_calls() {
   return total;
 }
 
+namespace {
+
+// The lowest number that no other living thread has, so that few threads share a part of a count.
+class ThreadNumber {
+ public:
+  ThreadNumber() {
+    const std::lock_guard<std::mutex> lock(numbers().mutex);
+    std::vector<bool>& taken = numbers().taken;
+    value = static_cast<unsigned>(std::find(taken.begin(), taken.end(), false) - taken.begin());
+    taken.resize(std::max<size_t>(taken.size(), value + 1));
+    taken[value] = true;
+  }
+  ~ThreadNumber() {
+    const std::lock_guard<std::mutex> lock(numbers().mutex);
+    numbers().taken[value] = false;
+  }
+  unsigned value;
+
+ private:
+  struct Numbers {
+    std::mutex mutex;
+    std::vector<bool> taken{true}; // 0 is no number
+  };
+  // Leaked: threads end until the very end of the process.
+  static Numbers& numbers() {
+    static auto& instance = *new Numbers();
+    return instance;
+  }
+};
+
+} // namespace
+
 unsigned ThreadState::number_thread() noexcept {
-  static std::atomic<unsigned> threads{0};
-  return number = ++threads;
+  static thread_local const ThreadNumber own;
+  return number = own.value;
 }
 
 ThreadState& thread_state() {

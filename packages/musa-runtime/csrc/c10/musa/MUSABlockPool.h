@@ -27,7 +27,7 @@ class ThreadCache;
 
 // A piece of a segment, the unit that is handed out. A segment (one musaMalloc) starts as one block; blocks of a segment
 // form a list in address order. Aligned to lines of memory: threads work on neighbours at the same time (MUSAThreadCache.h).
-struct alignas(64) Block {
+struct alignas(128) Block {
   char* ptr = nullptr;
   size_t size = 0;
   size_t requested = 0; // what the caller asked for, before rounding

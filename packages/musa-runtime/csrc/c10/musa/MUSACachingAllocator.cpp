@@ -475,7 +475,8 @@ double benchThreads(size_t nbytes, int iterations, int threads, bool own_streams
   TORCH_CHECK_VALUE(threads > 0, "benchThreads needs a number of threads above 0.");
   const DeviceIndex device = current_device();
   std::atomic<int> waiting{threads};
-  const auto run = [&] {
+  // By value: what a thread reads in its loop must not lie beside what another writes in its own.
+  const auto run = [nbytes, iterations, own_streams, device, &waiting] {
     const MUSAGuard guard(device);
     const musaStream_t stream =
         (own_streams ? getStreamFromPool(false, device) : getDefaultMUSAStream(device)).stream();

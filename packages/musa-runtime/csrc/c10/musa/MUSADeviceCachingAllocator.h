@@ -171,7 +171,7 @@ class DeviceCachingAllocator {
   const DeviceIndex device_;
   ThreadCache::Common common_; // to the caches of threads
 
-  alignas(64) AdaptiveMutex mutex_;
+  alignas(128) AdaptiveMutex mutex_;
   std::vector<std::unique_ptr<ThreadCache>> thread_caches_;
   // Blocks by address, free ones included: reusing a block touches the map only when the block is split or merged.
   ska::flat_hash_map<const void*, Block*> blocks_;

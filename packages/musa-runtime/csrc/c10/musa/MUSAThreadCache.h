@@ -25,10 +25,10 @@ namespace c10::musa::MUSACachingAllocator {
 // of the device's cache, or alone. A block's ptr, requested and home do not change while it is held, and `held_by` is the
 // device's: blocks come and go under both. Others take blocks away, but only the thread itself adds any: so what it does not
 // find without the mutex is not there.
-class alignas(64) ThreadCache {
+class alignas(128) ThreadCache {
  public:
   // What the caches of a device's threads ask at every use, and change rarely: alone in its line of memory.
-  struct alignas(64) Common {
+  struct alignas(128) Common {
     // Why they neither give nor take at present; written under the mutex of the device's cache.
     static constexpr unsigned kHistory = 1; // every allocation is to be seen
     static constexpr unsigned kFilling = 2; // a filter says where memory comes from
