@@ -15,7 +15,8 @@ namespace {
 // An allocation that outlives its allocator. Who frees it reaches into books that are gone.
 int outliving_allocation(bool right) {
   auto* cache = new allocator::DeviceCachingAllocator(0);
-  void* const memory = cache->malloc(1000, nullptr);
+  // A large block: small ones rest with their thread, which counts on the cache for good.
+  void* const memory = cache->malloc(4 << 20, nullptr);
   if (!right) {
     delete cache;
   }

@@ -25,7 +25,7 @@ bool note_capture_end();
 
 using c10::CachingDeviceAllocator::DeviceStats;
 
-// The cache of one device.
+// The cache of one device. Lives as long as the process: threads give blocks back when they end.
 //
 // Locking
 //   mutex_            guards every field below it, and every Block, StreamPool and BlockPool reachable from them, but for
