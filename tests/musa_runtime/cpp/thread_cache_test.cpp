@@ -140,6 +140,7 @@ TEST_F(ThreadCacheTest, FreeBlocksAreFreeToWhoeverLooks) {
 }
 
 TEST_F(ThreadCacheTest, MemoryIsNotAskedForWhileBlocksRest) {
+  allocator::resetPeakStats(0);
   std::vector<void*> held;
   for (size_t i = 0; i < kSegment / (4 * KiB); ++i) {
     held.push_back(allocator::raw_alloc(4 * KiB));
