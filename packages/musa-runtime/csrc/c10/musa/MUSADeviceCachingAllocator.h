@@ -137,14 +137,20 @@ class DeviceCachingAllocator {
   [[noreturn]] void out_of_memory(const StreamPool& home, size_t nbytes, size_t segment, Lock& lock);
 
   // Caches of threads (MUSAThreadCache.cpp).
-  ThreadCache* thread_cache() const noexcept; // of this thread; null before its first small block
+  // Of this thread; null before its first small block.
+  ThreadCache* thread_cache() const noexcept {
+    return thread_caches_by_device[device_];
+  }
   // Takes back what rests in caches of threads. Whether anything did.
   bool settle();
   bool settle(ThreadCache& cache, ThreadCache::Hold others);
   // Holds a small block that this thread was given.
   void hold(Block* block);
   // The block is no thread's to give out again. False when it rested, and so was free: then it has gone to its pool.
-  bool let_go(Block* block);
+  bool let_go(Block* block) {
+    return block->held_by == nullptr || let_go_of_held(block);
+  }
+  bool let_go_of_held(Block* block);
   void return_rested(Block* block);
   using Closed = ThreadCache::Common;
   void close_thread_caches(unsigned reason, bool closed);

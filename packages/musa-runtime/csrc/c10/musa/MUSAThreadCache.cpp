@@ -3,7 +3,6 @@
 #include <c10/musa/MUSAThreadCache.h>
 
 #include <c10/musa/MUSADeviceCachingAllocator.h>
-#include <c10/musa/MUSAMacros.h>
 
 #include <utility>
 
@@ -65,21 +64,18 @@ ThreadCache::Settled ThreadCache::settle(Hold others) {
   return result;
 }
 
+constinit thread_local std::array<ThreadCache*, C10_COMPILE_TIME_MAX_MUSA_DEVICES> thread_caches_by_device{};
+
 namespace {
 
-using Caches = std::array<ThreadCache*, C10_COMPILE_TIME_MAX_MUSA_DEVICES>;
-
-// Of this thread, by device. Memory is freed in destructors of other thread-local objects too, which may run after the guard
-// below: so these need no destructor themselves.
-thread_local Caches caches{};
 thread_local std::array<DeviceCachingAllocator*, C10_COMPILE_TIME_MAX_MUSA_DEVICES> owners{};
 thread_local bool thread_ends = false;
 
 struct AtThreadEnd {
   ~AtThreadEnd() {
     thread_ends = true;
-    for (size_t device = 0; device < caches.size(); ++device) {
-      if (ThreadCache* cache = std::exchange(caches[device], nullptr)) {
+    for (size_t device = 0; device < owners.size(); ++device) {
+      if (ThreadCache* cache = std::exchange(thread_caches_by_device[device], nullptr)) {
         owners[device]->retire(cache);
       }
     }
@@ -88,13 +84,9 @@ struct AtThreadEnd {
 
 } // namespace
 
-ThreadCache* DeviceCachingAllocator::thread_cache() const noexcept {
-  return caches[device_];
-}
-
 // Holds a small block that this thread was given.
 void DeviceCachingAllocator::hold(Block* block) {
-  ThreadCache* cache = caches[device_];
+  ThreadCache* cache = thread_cache();
   if (C10_UNLIKELY(cache == nullptr)) {
     if (thread_ends) {
       return;
@@ -102,7 +94,7 @@ void DeviceCachingAllocator::hold(Block* block) {
     static thread_local const AtThreadEnd at_thread_end;
     (void)at_thread_end;
     cache = thread_caches_.emplace_back(std::make_unique<ThreadCache>(common_)).get();
-    caches[device_] = cache;
+    thread_caches_by_device[device_] = cache;
     owners[device_] = this;
   }
   if (Block* rested = cache->hold(block)) {
@@ -111,8 +103,8 @@ void DeviceCachingAllocator::hold(Block* block) {
 }
 
 // A block is no longer its thread's to reuse. False when it rests: nobody has it at present.
-bool DeviceCachingAllocator::let_go(Block* block) {
-  if (block->held_by == nullptr || !block->held_by->let_go(block)) {
+bool DeviceCachingAllocator::let_go_of_held(Block* block) {
+  if (!block->held_by->let_go(block)) {
     return true;
   }
   return_rested(block);

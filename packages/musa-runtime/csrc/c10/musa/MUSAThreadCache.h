@@ -4,6 +4,7 @@
 
 #include <c10/musa/MUSAAdaptiveMutex.h>
 #include <c10/musa/MUSABlockPool.h>
+#include <c10/musa/MUSAMacros.h>
 
 #include <array>
 #include <atomic>
@@ -152,5 +153,9 @@ class alignas(128) ThreadCache {
   std::array<Place, size_t{1} << kPlaceBits> held_{}; // by address
   std::array<std::atomic<Block*>, size_t{1} << kListBits> resting_{}; // by bytes and stream; linked by free_next
 };
+
+// Of this thread, by device. Memory is freed in destructors of other thread-local objects too, perhaps after a thread's caches
+// have gone: so this needs no destructor itself, and no check whether it was made.
+extern constinit thread_local std::array<ThreadCache*, C10_COMPILE_TIME_MAX_MUSA_DEVICES> thread_caches_by_device;
 
 } // namespace c10::musa::MUSACachingAllocator
