@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// muDNN: what all operations share: status, handle, tensor, workspace.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <vector>
+
+#include "mudnn_version.h"
+#include "musa_runtime_api.h"
+
+#define MUDNN_EXPORT __attribute__((visibility("default")))
+
+namespace musa {
+namespace dnn {
+
+enum class Status : int {
+  SUCCESS = 0,
+  INVALID_PARAMETER,
+  NOT_INITIALIZED,
+  ALLOC_FAILED,
+  NOT_SUPPORTED,
+  INTERNAL_ERROR,
+  ARCH_MISMATCH,
+  EXECUTION_FAILED,
+};
+
+// Memory that an operation needs while it runs. Called with a size in bytes; the memory lives until the handler is
+// destroyed, which happens once the work is on the stream. The deleter must give it back in the stream's order.
+using MemoryHandler = std::unique_ptr<void, std::function<void(void*)>>;
+using MemoryMaintainer = std::function<MemoryHandler(size_t)>;
+
+// MUDNN_VERSION of the library.
+MUDNN_EXPORT int64_t GetVersion();
+
+// A device and the stream that operations are put on. Used by one thread at a time.
+class MUDNN_EXPORT Handle {
+ public:
+  Handle(); // the current device
+  explicit Handle(int device);
+  ~Handle();
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+
+  Status SetStream(musaStream_t stream);
+  musaStream_t GetStream() const;
+  Status SetAllowTF32(bool allow);
+
+ private:
+  friend struct HandleAccess;
+  int device_;
+  musaStream_t stream_ = nullptr;
+  bool allow_tf32_ = false;
+};
+
+// Describes device memory; owns none of it. A tensor without an address or a shape stands for an absent operand.
+// Strides count elements. Dimensions are listed in the order of the format's letters.
+class MUDNN_EXPORT Tensor {
+ public:
+  enum class Type : int {
+    HALF,
+    BFLOAT16,
+    FLOAT,
+    DOUBLE,
+    BOOL,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    QINT8,
+    FP8_E5M2,
+    FP8_E4M3,
+    QINT4,
+  };
+  enum class Format : int { UNKNOWN, NCW, NWC, NCHW, NHWC, HWCN, NCDHW, NDHWC, DHWCN };
+
+  Tensor();
+  Tensor(const Tensor&);
+  Tensor(Tensor&&) noexcept;
+  Tensor& operator=(const Tensor&);
+  Tensor& operator=(Tensor&&) noexcept;
+  ~Tensor();
+
+  Status SetAddr(const void* address);
+  Status SetType(Type type);
+  Status SetFormat(Format format);
+  // Without strides: contiguous, in the order of the dimensions given.
+  Status SetNdInfo(int64_t ndim, const int64_t* dims);
+  Status SetNdInfo(int64_t ndim, const int64_t* dims, const int64_t* strides);
+  Status SetNdInfo(std::initializer_list<int64_t> dims);
+  Status SetNdInfo(std::initializer_list<int64_t> dims, std::initializer_list<int64_t> strides);
+  Status GetNdInfo(std::vector<int64_t>& dims) const;
+  Status GetNdInfo(std::vector<int64_t>& dims, std::vector<int64_t>& strides) const;
+  // Symmetric quantisation, zero point 0.
+  Status SetQuantizationInfo(float scale);
+
+  static constexpr int kMaxDims = 8;
+
+ private:
+  friend struct TensorAccess;
+  void* address_ = nullptr;
+  Type type_ = Type::FLOAT;
+  Format format_ = Format::UNKNOWN;
+  int ndim_ = -1; // -1: no shape was set
+  float scale_ = 1.0F;
+  int64_t dims_[kMaxDims];
+  int64_t strides_[kMaxDims];
+};
+
+// What operations of matrices share.
+class MUDNN_EXPORT ImplBase {
+ public:
+  // SCALAR: in the operands' own precision. TENSOR: float operands may be rounded to TF32.
+  enum class ComputeMode : int { SCALAR, TENSOR };
+};
+
+} // namespace dnn
+} // namespace musa
