@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Handle and Tensor.
+#include <algorithm>
+
+#include "engine/device.h"
+#include "mudnn.h"
+
+namespace musa::dnn {
+
+static_assert(MUDNN_VERSION == 3100);
+
+int64_t GetVersion() {
+  return MUDNN_VERSION;
+}
+
+Handle::Handle() : device_(0) {
+  musaGetDevice(&device_);
+}
+
+Handle::Handle(int device) : device_(device) {}
+
+Handle::~Handle() = default;
+
+Status Handle::SetStream(musaStream_t stream) {
+  stream_ = stream;
+  return Status::SUCCESS;
+}
+
+musaStream_t Handle::GetStream() const {
+  return stream_;
+}
+
+Status Handle::SetAllowTF32(bool allow) {
+  allow_tf32_ = allow;
+  return Status::SUCCESS;
+}
+
+Tensor::Tensor() = default;
+Tensor::Tensor(const Tensor&) = default;
+Tensor::Tensor(Tensor&&) noexcept = default;
+Tensor& Tensor::operator=(const Tensor&) = default;
+Tensor& Tensor::operator=(Tensor&&) noexcept = default;
+Tensor::~Tensor() = default;
+
+Status Tensor::SetAddr(const void* address) {
+  address_ = const_cast<void*>(address);
+  return Status::SUCCESS;
+}
+
+Status Tensor::SetType(Type type) {
+  type_ = type;
+  return Status::SUCCESS;
+}
+
+Status Tensor::SetFormat(Format format) {
+  format_ = format;
+  return Status::SUCCESS;
+}
+
+Status Tensor::SetNdInfo(int64_t ndim, const int64_t* dims) {
+  if (ndim < 0 || (ndim > 0 && dims == nullptr)) {
+    return Status::INVALID_PARAMETER;
+  }
+  if (ndim > kMaxDims) {
+    return Status::NOT_SUPPORTED;
+  }
+  if (std::any_of(dims, dims + ndim, [](int64_t dim) { return dim < 0; })) {
+    return Status::INVALID_PARAMETER;
+  }
+  ndim_ = static_cast<int>(ndim);
+  std::copy_n(dims, ndim, dims_);
+  int64_t stride = 1;
+  for (int64_t i = ndim - 1; i >= 0; --i) {
+    strides_[i] = stride;
+    stride *= std::max<int64_t>(dims[i], 1);
+  }
+  return Status::SUCCESS;
+}
+
+Status Tensor::SetNdInfo(int64_t ndim, const int64_t* dims, const int64_t* strides) {
+  if (ndim > 0 && strides == nullptr) {
+    return Status::INVALID_PARAMETER;
+  }
+  const Status status = SetNdInfo(ndim, dims);
+  if (status == Status::SUCCESS) {
+    std::copy_n(strides, ndim, strides_);
+  }
+  return status;
+}
+
+Status Tensor::SetNdInfo(std::initializer_list<int64_t> dims) {
+  return SetNdInfo(static_cast<int64_t>(dims.size()), dims.begin());
+}
+
+Status Tensor::SetNdInfo(std::initializer_list<int64_t> dims, std::initializer_list<int64_t> strides) {
+  if (dims.size() != strides.size()) {
+    return Status::INVALID_PARAMETER;
+  }
+  return SetNdInfo(static_cast<int64_t>(dims.size()), dims.begin(), strides.begin());
+}
+
+Status Tensor::GetNdInfo(std::vector<int64_t>& dims) const {
+  dims.assign(dims_, dims_ + std::max(ndim_, 0));
+  return Status::SUCCESS;
+}
+
+Status Tensor::GetNdInfo(std::vector<int64_t>& dims, std::vector<int64_t>& strides) const {
+  strides.assign(strides_, strides_ + std::max(ndim_, 0));
+  return GetNdInfo(dims);
+}
+
+Status Tensor::SetQuantizationInfo(float scale) {
+  scale_ = scale;
+  return Status::SUCCESS;
+}
+
+} // namespace musa::dnn

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Unary, Binary, Ternary, Fill.
+#include <ATen/ScalarOps.h>
+#include <ATen/ops/abs_cpu_dispatch.h>
+#include <ATen/ops/acos_cpu_dispatch.h>
+#include <ATen/ops/add_cpu_dispatch.h>
+#include <ATen/ops/addcdiv_cpu_dispatch.h>
+#include <ATen/ops/addcmul_cpu_dispatch.h>
+#include <ATen/ops/atan_cpu_dispatch.h>
+#include <ATen/ops/ceil_cpu_dispatch.h>
+#include <ATen/ops/clamp_cpu_dispatch.h>
+#include <ATen/ops/clamp_max_cpu_dispatch.h>
+#include <ATen/ops/clamp_min_cpu_dispatch.h>
+#include <ATen/ops/copy_native.h>
+#include <ATen/ops/cos_cpu_dispatch.h>
+#include <ATen/ops/div_cpu_dispatch.h>
+#include <ATen/ops/elu_cpu_dispatch.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/eq_cpu_dispatch.h>
+#include <ATen/ops/erf_cpu_dispatch.h>
+#include <ATen/ops/exp_cpu_dispatch.h>
+#include <ATen/ops/fill_cpu_dispatch.h>
+#include <ATen/ops/floor_cpu_dispatch.h>
+#include <ATen/ops/fmod_cpu_dispatch.h>
+#include <ATen/ops/ge_cpu_dispatch.h>
+#include <ATen/ops/gelu_backward_cpu_dispatch.h>
+#include <ATen/ops/gelu_cpu_dispatch.h>
+#include <ATen/ops/gt_cpu_dispatch.h>
+#include <ATen/ops/hardsigmoid_cpu_dispatch.h>
+#include <ATen/ops/hardswish_cpu_dispatch.h>
+#include <ATen/ops/isnan_cpu_dispatch.h>
+#include <ATen/ops/le_cpu_dispatch.h>
+#include <ATen/ops/leaky_relu_backward_cpu_dispatch.h>
+#include <ATen/ops/leaky_relu_cpu_dispatch.h>
+#include <ATen/ops/log10_cpu_dispatch.h>
+#include <ATen/ops/log1p_cpu_dispatch.h>
+#include <ATen/ops/log2_cpu_dispatch.h>
+#include <ATen/ops/log_cpu_dispatch.h>
+#include <ATen/ops/logical_and_cpu_dispatch.h>
+#include <ATen/ops/logical_or_cpu_dispatch.h>
+#include <ATen/ops/logical_xor_cpu_dispatch.h>
+#include <ATen/ops/lt_cpu_dispatch.h>
+#include <ATen/ops/masked_fill_cpu_dispatch.h>
+#include <ATen/ops/maximum_cpu_dispatch.h>
+#include <ATen/ops/minimum_cpu_dispatch.h>
+#include <ATen/ops/mish_cpu_dispatch.h>
+#include <ATen/ops/mul_cpu_dispatch.h>
+#include <ATen/ops/ne_cpu_dispatch.h>
+#include <ATen/ops/pow_cpu_dispatch.h>
+#include <ATen/ops/reciprocal_cpu_dispatch.h>
+#include <ATen/ops/remainder_cpu_dispatch.h>
+#include <ATen/ops/round_cpu_dispatch.h>
+#include <ATen/ops/rsqrt_cpu_dispatch.h>
+#include <ATen/ops/sigmoid_backward_cpu_dispatch.h>
+#include <ATen/ops/sigmoid_cpu_dispatch.h>
+#include <ATen/ops/sign_cpu_dispatch.h>
+#include <ATen/ops/silu_backward_cpu_dispatch.h>
+#include <ATen/ops/silu_cpu_dispatch.h>
+#include <ATen/ops/sin_cpu_dispatch.h>
+#include <ATen/ops/softplus_cpu_dispatch.h>
+#include <ATen/ops/sqrt_cpu_dispatch.h>
+#include <ATen/ops/sub_cpu_dispatch.h>
+#include <ATen/ops/tan_cpu_dispatch.h>
+#include <ATen/ops/tanh_backward_cpu_dispatch.h>
+#include <ATen/ops/tanh_cpu_dispatch.h>
+#include <ATen/ops/threshold_backward_cpu_dispatch.h>
+#include <ATen/ops/where_cpu_dispatch.h>
+
+#include <cmath>
+
+#include "support/alias.h"
+#include "support/call.h"
+#include "support/shapes.h"
+
+namespace musa::dnn {
+namespace {
+
+using namespace musa_emulator::dnn;
+
+using at::Scalar;
+using Function1 = at::Tensor& (*)(at::Tensor&, const at::Tensor&);
+
+// A number as torch's binary functions take it: it does not widen the type of the tensor beside it.
+at::Tensor number(const Scalar& value) {
+  at::Tensor tensor = at::native::wrapped_scalar_tensor(value);
+  return tensor;
+}
+
+// One function for a mode that has no parameter; null for the others.
+Function1 plain(Unary::Mode mode) {
+  using M = Unary::Mode;
+  switch (mode) {
+    case M::ABS: return at::cpu::abs_out;
+    case M::SQRT: return at::cpu::sqrt_out;
+    case M::RSQRT: return at::cpu::rsqrt_out;
+    case M::RECIPROCAL: return at::cpu::reciprocal_out;
+    case M::EXP: return at::cpu::exp_out;
+    case M::LOG: return at::cpu::log_out;
+    case M::LOG2: return at::cpu::log2_out;
+    case M::LOG10: return at::cpu::log10_out;
+    case M::LOG1P: return at::cpu::log1p_out;
+    case M::SIN: return at::cpu::sin_out;
+    case M::COS: return at::cpu::cos_out;
+    case M::TAN: return at::cpu::tan_out;
+    case M::ACOS: return at::cpu::acos_out;
+    case M::ATAN: return at::cpu::atan_out;
+    case M::TANH: return at::cpu::tanh_out;
+    case M::ERF: return at::cpu::erf_out;
+    case M::CEIL: return at::cpu::ceil_out;
+    case M::FLOOR: return at::cpu::floor_out;
+    case M::ROUND: return at::cpu::round_out;
+    case M::SIGN: return at::cpu::sign_out;
+    case M::SIGMOID: return at::cpu::sigmoid_out;
+    case M::HARDSIGMOID: return at::cpu::hardsigmoid_out;
+    case M::HARDSWISH: return at::cpu::hardswish_out;
+    case M::MISH: return at::cpu::mish_out;
+    case M::SILU: return at::cpu::silu_out;
+    default: return nullptr;
+  }
+}
+
+// Modes with a parameter, or made of several functions.
+void run_unary(Unary::Mode mode, const Scalar& alpha, const Scalar& beta, at::Tensor& out, const at::Tensor& in) {
+  using M = Unary::Mode;
+  switch (mode) {
+    case M::IDENTITY:
+    case M::CAST: at::native::copy_(out, in); return;
+    case M::SQUARE: at::cpu::mul_out(out, in, in); return;
+    case M::RELU: at::cpu::clamp_min_out(out, in, 0); return;
+    case M::RELU6: at::cpu::clamp_out(out, in, Scalar(0), Scalar(6)); return;
+    case M::SWISH: { // x * sigmoid(alpha * x)
+      const at::Tensor gate = at::cpu::sigmoid(at::cpu::mul(in, number(alpha)));
+      at::cpu::mul_out(out, in, gate);
+      return;
+    }
+    case M::GELU: at::cpu::gelu_out(out, in, "none"); return;
+    case M::GELU_TANH: at::cpu::gelu_out(out, in, "tanh"); return;
+    case M::LEAKY_RELU: at::cpu::leaky_relu_out(out, in, alpha); return;
+    case M::ELU: at::cpu::elu_out(out, in, alpha, 1, 1); return;
+    case M::SOFTPLUS: at::cpu::softplus_out(out, in, alpha, beta); return;
+    case M::CLIP: at::cpu::clamp_out(out, in, alpha, beta); return;
+    case M::POW: at::cpu::pow_out(out, in, alpha); return;
+    case M::ADD: at::cpu::add_out(out, in, number(alpha), 1); return;
+    case M::SUB: at::cpu::sub_out(out, in, number(alpha), 1); return;
+    case M::MUL: at::cpu::mul_out(out, in, number(alpha)); return;
+    case M::DIV:
+    case M::TRUEDIV: at::cpu::div_out(out, in, number(alpha)); return;
+    case M::FLOORDIV: at::cpu::div_out(out, in, number(alpha), "floor"); return;
+    case M::TRUNCATEDIV: at::cpu::div_out(out, in, number(alpha), "trunc"); return;
+    case M::FLOORMOD: at::cpu::remainder_out(out, in, number(alpha)); return;
+    case M::TRUNCATEMOD: at::cpu::fmod_out(out, in, number(alpha)); return;
+    case M::MAX: at::cpu::clamp_min_out(out, in, alpha); return;
+    case M::MIN: at::cpu::clamp_max_out(out, in, alpha); return;
+    case M::SUB_BY_ALPHA: at::cpu::sub_out(out, number(alpha), in, 1); return;
+    case M::DIV_BY_ALPHA:
+    case M::TRUEDIV_BY_ALPHA: at::cpu::div_out(out, number(alpha), in); return;
+    case M::FLOORDIV_BY_ALPHA: at::cpu::div_out(out, number(alpha), in, "floor"); return;
+    case M::TRUNCATEDIV_BY_ALPHA: at::cpu::div_out(out, number(alpha), in, "trunc"); return;
+    case M::EQ: at::cpu::eq_out(out, in, alpha); return;
+    case M::NE: at::cpu::ne_out(out, in, alpha); return;
+    case M::LT: at::cpu::lt_out(out, in, alpha); return;
+    case M::LE: at::cpu::le_out(out, in, alpha); return;
+    case M::GT: at::cpu::gt_out(out, in, alpha); return;
+    case M::GE: at::cpu::ge_out(out, in, alpha); return;
+    case M::LOGICAL_AND: at::cpu::logical_and_out(out, in, number(alpha)); return;
+    case M::LOGICAL_OR: at::cpu::logical_or_out(out, in, number(alpha)); return;
+    case M::LOGICAL_XOR: at::cpu::logical_xor_out(out, in, number(alpha)); return;
+    case M::IS_NAN: at::native::copy_(out, at::cpu::isnan(in)); return;
+    case M::IS_INF: {
+      at::Tensor magnitude = at::empty_like(in);
+      at::cpu::eq_out(out, at::cpu::abs_out(magnitude, in), Scalar(INFINITY));
+      return;
+    }
+    case M::IS_FINITE: {
+      at::Tensor magnitude = at::empty_like(in);
+      at::cpu::lt_out(out, at::cpu::abs_out(magnitude, in), Scalar(INFINITY));
+      return;
+    }
+    case M::IS_NONZERO: at::cpu::ne_out(out, in, Scalar(0)); return;
+    default: plain(mode)(out, in); return;
+  }
+}
+
+void run_binary(Binary::Mode mode, const Scalar& alpha, at::Tensor& out, const at::Tensor& l, const at::Tensor& r) {
+  using M = Binary::Mode;
+  switch (mode) {
+    case M::ADD: at::cpu::add_out(out, l, r, 1); return;
+    case M::SUB: at::cpu::sub_out(out, l, r, 1); return;
+    case M::ADD_ALPHA: at::cpu::add_out(out, l, r, alpha); return;
+    case M::SUB_ALPHA: at::cpu::sub_out(out, l, r, alpha); return;
+    case M::MUL: at::cpu::mul_out(out, l, r); return;
+    case M::DIV:
+    case M::TRUEDIV: at::cpu::div_out(out, l, r); return;
+    case M::FLOORDIV: at::cpu::div_out(out, l, r, "floor"); return;
+    case M::TRUNCATEDIV: at::cpu::div_out(out, l, r, "trunc"); return;
+    case M::FLOORMOD: at::cpu::remainder_out(out, l, r); return;
+    case M::TRUNCATEMOD: at::cpu::fmod_out(out, l, r); return;
+    case M::DIVNONAN: { // 0 where the divisor is
+      at::cpu::div_out(out, l, r);
+      at::cpu::masked_fill_(out, at::cpu::eq(r, Scalar(0)), Scalar(0));
+      return;
+    }
+    case M::POW: at::cpu::pow_out(out, l, r); return;
+    case M::MAX: at::cpu::maximum_out(out, l, r); return;
+    case M::MIN: at::cpu::minimum_out(out, l, r); return;
+    case M::SQUARED_DIFF: {
+      const at::Tensor difference = at::cpu::sub(l, r, 1);
+      at::cpu::mul_out(out, difference, difference);
+      return;
+    }
+    case M::EQ: at::cpu::eq_out(out, l, r); return;
+    case M::NE: at::cpu::ne_out(out, l, r); return;
+    case M::LT: at::cpu::lt_out(out, l, r); return;
+    case M::LE: at::cpu::le_out(out, l, r); return;
+    case M::GT: at::cpu::gt_out(out, l, r); return;
+    case M::GE: at::cpu::ge_out(out, l, r); return;
+    case M::LOGICAL_AND: at::cpu::logical_and_out(out, l, r); return;
+    case M::LOGICAL_OR: at::cpu::logical_or_out(out, l, r); return;
+    case M::LOGICAL_XOR: at::cpu::logical_xor_out(out, l, r); return;
+    case M::PRELU: at::cpu::where_out(out, at::cpu::gt(l, Scalar(0)), l, at::cpu::mul(l, r)); return;
+    case M::THRESHOLD_BW: at::cpu::threshold_backward_out(out, l, r, alpha); return;
+    case M::LEAKY_RELU_BW: at::cpu::leaky_relu_backward_out(out, l, r, alpha, /*self_is_result=*/false); return;
+    case M::RELU6_BW: {
+      at::Tensor inside = at::cpu::gt(r, Scalar(0));
+      at::cpu::logical_and_out(inside, inside, at::cpu::lt(r, Scalar(6)));
+      at::cpu::mul_out(out, l, inside);
+      return;
+    }
+    case M::SIGMOID_BW: at::cpu::sigmoid_backward_out(out, l, r); return;
+    case M::TANH_BW: at::cpu::tanh_backward_out(out, l, r); return;
+    case M::SILU_BW: at::cpu::silu_backward_out(out, l, r); return;
+    case M::GELU_NONE_BW: at::cpu::gelu_backward_out(out, l, r, "none"); return;
+    case M::GELU_TANH_BW: at::cpu::gelu_backward_out(out, l, r, "tanh"); return;
+    case M::RSQRT_BW: { // l is the output y, r its gradient: -dy * y^3 / 2
+      const at::Tensor cube = at::cpu::mul(at::cpu::mul(l, l), l);
+      at::cpu::mul_out(out, at::cpu::mul(cube, r), number(-0.5));
+      return;
+    }
+  }
+}
+
+bool answers_bool(Binary::Mode mode) {
+  return mode >= Binary::Mode::EQ && mode <= Binary::Mode::LOGICAL_XOR;
+}
+
+void run_ternary(
+    Ternary::Mode mode, const Scalar& alpha, at::Tensor& out, const at::Tensor& a, const at::Tensor& b,
+    const at::Tensor& c) {
+  using M = Ternary::Mode;
+  switch (mode) {
+    case M::SELECT:
+    case M::SELECTV2: at::cpu::where_out(out, a, b, c); return;
+    case M::CLAMP: at::cpu::clamp_out(out, a, b, c); return;
+    case M::ADDCMUL: at::cpu::addcmul_out(out, a, b, c, 1); return;
+    case M::ADDCDIV: at::cpu::addcdiv_out(out, a, b, c, 1); return;
+    case M::ADDCMUL_ALPHA: at::cpu::addcmul_out(out, a, b, c, alpha); return;
+    case M::ADDCDIV_ALPHA: at::cpu::addcdiv_out(out, a, b, c, alpha); return;
+  }
+}
+
+bool answers_bool(Unary::Mode mode) {
+  return mode >= Unary::Mode::EQ;
+}
+
+} // namespace
+
+Status Unary::SetMode(Mode mode) {
+  mode_ = mode;
+  return Status::SUCCESS;
+}
+
+Status Unary::SetAlpha(double alpha) {
+  alpha_ = alpha;
+  integer_ = false;
+  return Status::SUCCESS;
+}
+
+Status Unary::SetAlpha(int64_t alpha) {
+  alpha_integer_ = alpha;
+  integer_ = true;
+  return Status::SUCCESS;
+}
+
+Status Unary::SetBeta(double beta) {
+  beta_ = beta;
+  return Status::SUCCESS;
+}
+
+Status Unary::SetBeta(int64_t beta) {
+  beta_integer_ = beta;
+  return Status::SUCCESS;
+}
+
+Status Unary::Run(Handle& handle, Tensor& out, const Tensor& in) const {
+  return call<"musa::dnn::Unary::Run">(handle, {&out, &in}, [&](Call& call) {
+    if (!call.require(same_shape(out, in), Status::INVALID_PARAMETER, "out and in differ in shape") ||
+        !call.require(
+            !answers_bool(mode_) || has_type(out, {Tensor::Type::BOOL}), Status::INVALID_PARAMETER,
+            "the mode answers with BOOL")) {
+      return call.status();
+    }
+    const Scalar alpha = integer_ ? Scalar(alpha_integer_) : Scalar(alpha_);
+    const Scalar beta = integer_ ? Scalar(beta_integer_) : Scalar(beta_);
+    return call.enqueue([mode = mode_, alpha, beta, out = out, in = in] {
+      at::Tensor result = alias(out);
+      run_unary(mode, alpha, beta, result, alias(in));
+    });
+  });
+}
+
+Status Binary::SetMode(Mode mode) {
+  mode_ = mode;
+  return Status::SUCCESS;
+}
+
+Status Binary::SetAlpha(double alpha) {
+  alpha_ = alpha;
+  integer_ = false;
+  return Status::SUCCESS;
+}
+
+Status Binary::SetAlpha(int64_t alpha) {
+  alpha_integer_ = alpha;
+  integer_ = true;
+  return Status::SUCCESS;
+}
+
+Status Binary::SetBeta(double beta) {
+  beta_ = beta;
+  return Status::SUCCESS;
+}
+
+Status Binary::SetBeta(int64_t beta) {
+  beta_integer_ = beta;
+  return Status::SUCCESS;
+}
+
+Status Binary::Run(Handle& handle, Tensor& out, const Tensor& left, const Tensor& right) const {
+  return call<"musa::dnn::Binary::Run">(handle, {&out, &left, &right}, [&](Call& call) {
+    if (!call.require(
+            broadcast_to(out, {&left, &right}), Status::INVALID_PARAMETER, "the inputs do not broadcast to out") ||
+        !call.require(
+            !answers_bool(mode_) || has_type(out, {Tensor::Type::BOOL}), Status::INVALID_PARAMETER,
+            "the mode answers with BOOL")) {
+      return call.status();
+    }
+    const Scalar alpha = integer_ ? Scalar(alpha_integer_) : Scalar(alpha_);
+    return call.enqueue([mode = mode_, alpha, out = out, left = left, right = right] {
+      at::Tensor result = alias(out);
+      run_binary(mode, alpha, result, alias(left), alias(right));
+    });
+  });
+}
+
+Status Ternary::SetMode(Mode mode) {
+  mode_ = mode;
+  return Status::SUCCESS;
+}
+
+Status Ternary::SetAlpha(double alpha) {
+  alpha_ = alpha;
+  integer_ = false;
+  return Status::SUCCESS;
+}
+
+Status Ternary::SetAlpha(int64_t alpha) {
+  alpha_integer_ = alpha;
+  integer_ = true;
+  return Status::SUCCESS;
+}
+
+Status Ternary::Run(Handle& handle, Tensor& out, const Tensor& a, const Tensor& b, const Tensor& c) const {
+  return call<"musa::dnn::Ternary::Run">(handle, {&out, &a, &b, &c}, [&](Call& call) {
+    if (!call.require(
+            broadcast_to(out, {&a, &b, &c}), Status::INVALID_PARAMETER, "the inputs do not broadcast to out")) {
+      return call.status();
+    }
+    const Scalar alpha = integer_ ? Scalar(alpha_integer_) : Scalar(alpha_);
+    return call.enqueue([mode = mode_, alpha, out = out, a = a, b = b, c = c] {
+      at::Tensor result = alias(out);
+      run_ternary(mode, alpha, result, alias(a), alias(b), alias(c));
+    });
+  });
+}
+
+Status Fill::SetValue(double value) {
+  value_ = value;
+  integer_ = false;
+  return Status::SUCCESS;
+}
+
+Status Fill::SetValue(int64_t value) {
+  integer_value_ = value;
+  integer_ = true;
+  return Status::SUCCESS;
+}
+
+Status Fill::Run(Handle& handle, Tensor& out) const {
+  return call<"musa::dnn::Fill::Run">(handle, {&out}, [&](Call& call) {
+    const Scalar value = integer_ ? Scalar(integer_value_) : Scalar(value_);
+    return call.enqueue([value, out = out] {
+      at::Tensor result = alias(out);
+      at::cpu::fill_(result, value);
+    });
+  });
+}
+
+Status Fill::Run(Handle& handle, Tensor& out, const Tensor& mask) const {
+  return call<"musa::dnn::Fill::Run">(handle, {&out, &mask}, [&](Call& call) {
+    if (!call.require(
+            has_type(mask, {Tensor::Type::BOOL}) && broadcast_to(out, {&mask}), Status::INVALID_PARAMETER,
+            "the mask is not a BOOL tensor that broadcasts to out")) {
+      return call.status();
+    }
+    const Scalar value = integer_ ? Scalar(integer_value_) : Scalar(value_);
+    return call.enqueue([value, out = out, mask = mask] {
+      at::Tensor result = alias(out);
+      at::cpu::masked_fill_(result, alias(mask), value);
+    });
+  });
+}
+
+} // namespace musa::dnn

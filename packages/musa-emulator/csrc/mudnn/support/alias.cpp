@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include "support/alias.h"
+
+#include <c10/core/StorageImpl.h>
+#include <c10/core/TensorImpl.h>
+
+#include <array>
+#include <span>
+
+namespace musa_emulator::dnn {
+namespace {
+
+using musa::dnn::TensorAccess;
+using Format = Tensor::Format;
+
+// Where torch's dimension i stands among the letters of the format; empty where the order is torch's already.
+std::span<const int> order_of(Format format) {
+  static constexpr int nwc[] = {0, 2, 1};
+  static constexpr int nhwc[] = {0, 3, 1, 2};
+  static constexpr int ndhwc[] = {0, 4, 1, 2, 3};
+  // Filters: the letters name kernel height, width, input and output channels.
+  static constexpr int hwcn[] = {3, 2, 0, 1};
+  static constexpr int dhwcn[] = {4, 3, 0, 1, 2};
+  switch (format) {
+    case Format::NWC: return nwc;
+    case Format::NHWC: return nhwc;
+    case Format::NDHWC: return ndhwc;
+    case Format::HWCN: return hwcn;
+    case Format::DHWCN: return dhwcn;
+    case Format::UNKNOWN:
+    case Format::NCW:
+    case Format::NCHW:
+    case Format::NCDHW: return {};
+  }
+  return {};
+}
+
+at::Tensor make(const Tensor& tensor, std::span<const int> order) {
+  if (!TensorAccess::present(tensor)) {
+    return {};
+  }
+  const auto ndim = static_cast<size_t>(TensorAccess::ndim(tensor));
+  std::array<int64_t, Tensor::kMaxDims> dims{};
+  std::array<int64_t, Tensor::kMaxDims> strides{};
+  size_t last = 0; // element
+  for (size_t i = 0; i < ndim; ++i) {
+    const size_t from = order.size() == ndim ? static_cast<size_t>(order[i]) : i;
+    dims[i] = TensorAccess::dims(tensor)[from];
+    strides[i] = TensorAccess::strides(tensor)[from];
+    last += dims[i] > 0 ? static_cast<size_t>((dims[i] - 1) * strides[i]) : 0;
+  }
+  const auto type = c10::scalarTypeToTypeMeta(scalar_type(TensorAccess::type(tensor)));
+  void* const address = TensorAccess::address(tensor);
+  auto storage = c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(), (last + 1) * type.itemsize(), c10::DataPtr(address, c10::Device(c10::kCPU)),
+      /*allocator=*/nullptr, /*resizable=*/false);
+  auto result = at::detail::make_tensor<c10::TensorImpl>(
+      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), type);
+  result.unsafeGetTensorImpl()->set_sizes_and_strides({dims.data(), ndim}, {strides.data(), ndim});
+  return result;
+}
+
+} // namespace
+
+c10::ScalarType scalar_type(Tensor::Type type) {
+  switch (type) {
+    case Tensor::Type::HALF: return c10::kHalf;
+    case Tensor::Type::BFLOAT16: return c10::kBFloat16;
+    case Tensor::Type::FLOAT: return c10::kFloat;
+    case Tensor::Type::DOUBLE: return c10::kDouble;
+    case Tensor::Type::BOOL: return c10::kBool;
+    case Tensor::Type::INT8:
+    case Tensor::Type::QINT8: return c10::kChar;
+    case Tensor::Type::INT16: return c10::kShort;
+    case Tensor::Type::INT32: return c10::kInt;
+    case Tensor::Type::INT64: return c10::kLong;
+    case Tensor::Type::UINT8:
+    case Tensor::Type::QINT4: return c10::kByte;
+    case Tensor::Type::UINT16: return c10::ScalarType::UInt16;
+    case Tensor::Type::UINT32: return c10::ScalarType::UInt32;
+    case Tensor::Type::UINT64: return c10::ScalarType::UInt64;
+    case Tensor::Type::FP8_E5M2: return c10::kFloat8_e5m2;
+    case Tensor::Type::FP8_E4M3: return c10::kFloat8_e4m3fn;
+  }
+  return c10::ScalarType::Undefined;
+}
+
+at::Tensor alias(const Tensor& tensor) {
+  return make(tensor, {});
+}
+
+at::Tensor alias_channels_second(const Tensor& tensor) {
+  return make(tensor, order_of(TensorAccess::format(tensor)));
+}
+
+} // namespace musa_emulator::dnn

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Device memory as torch's CPU functions take it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "support/access.h"
+
+namespace musa_emulator::dnn {
+
+using musa::dnn::Tensor;
+
+c10::ScalarType scalar_type(Tensor::Type type);
+
+// The tensor's memory, dimensions in the order given. Undefined for an absent operand.
+at::Tensor alias(const Tensor& tensor);
+// The same in torch's order: N, C, then space from the outermost dimension in, whatever the format.
+at::Tensor alias_channels_second(const Tensor& tensor);
+
+} // namespace musa_emulator::dnn

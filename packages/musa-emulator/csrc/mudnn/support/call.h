@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// The frame around every operation: injected faults, checks with their reasons, the log, and the task on the stream.
+//
+//   Status Unary::Run(Handle& handle, Tensor& out, const Tensor& in) const {
+//     return call<"musa::dnn::Unary::Run">(handle, {&out, &in}, [&](Call& call) {
+//       if (!call.require(same_shape(out, in), Status::INVALID_PARAMETER, "out and in differ in shape")) {
+//         return call.status();
+//       }
+//       return call.enqueue([=, mode = mode_] { ... });
+//     });
+//   }
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "engine/api.h"
+#include "engine/operation.h"
+#include "support/access.h"
+
+namespace musa_emulator::dnn {
+
+using musa::dnn::Handle;
+using musa::dnn::Status;
+using musa::dnn::Tensor;
+
+const char* name_of(Status status);
+// The status that an injected or real error of the runtime becomes.
+Status status_of(musaError_t error);
+
+// Memory that the caller lends for the time of a task: filled with a pattern before it, and looked at after it. Whoever else
+// wrote there meanwhile had the memory too early: its maintainer does not give it back in the stream's order.
+struct WorkArea {
+  unsigned char* data;
+  size_t bytes;
+  void poison() const;
+  void check() const; // throws
+};
+
+class Call {
+ public:
+  Call(const char* name, const Handle& handle, std::initializer_list<const Tensor*> tensors)
+      : name_(name), handle_(handle), tensors_(tensors) {}
+
+  // Keeps and logs the first refusal. What is required of all operands has been checked before.
+  bool require(bool condition, Status status, const char* reason) {
+    if (condition) [[likely]] {
+      return true;
+    }
+    refuse(status, reason);
+    return false;
+  }
+  Status status() const { return status_; }
+
+  // Puts task() on the handle's stream. It runs later, perhaps on another thread: it must own copies of what it needs.
+  template <class Task>
+  Status enqueue(Task&& task) {
+    return submit(std::make_shared<TaskOf<std::decay_t<Task>>>(name_, std::forward<Task>(task)));
+  }
+  // The same, and waits for the stream.
+  template <class Task>
+  Status run_and_wait(Task&& task) {
+    const Status status = enqueue(std::forward<Task>(task));
+    return status == Status::SUCCESS ? wait() : status;
+  }
+
+  // The same with memory from the caller, `bytes` of it. Where the operation may do without a maintainer, `optional`.
+  template <class Task>
+  Status enqueue(const musa::dnn::MemoryMaintainer& maintainer, size_t bytes, Task&& task, bool optional = false) {
+    const musa::dnn::MemoryHandler memory = take(maintainer, bytes, optional);
+    if (status_ != Status::SUCCESS) {
+      return status_;
+    }
+    if (memory == nullptr) {
+      return enqueue(std::forward<Task>(task));
+    }
+    return enqueue([area = WorkArea{static_cast<unsigned char*>(memory.get()), bytes}, task = std::forward<Task>(task)]() mutable {
+      area.poison();
+      task();
+      area.check();
+    });
+  }
+
+  // Of all operands: at most 8 dimensions, elements, memory, on the handle's device. False after a refusal.
+  bool accept_operands();
+  void log() const;
+
+ private:
+  // What keeps torch from looking beyond its CPU functions: the caller's modes, autograd, autocast, and so on.
+  static musaError_t guarded(const char* name, void (*run)(void*), void* task);
+
+  template <class Task>
+  class TaskOf final : public Launch {
+   public:
+    TaskOf(const char* name, Task&& task) : name_(name), task_(std::move(task)) {}
+    TaskOf(const char* name, const Task& task) : name_(name), task_(task) {}
+    musaError_t run() override {
+      return guarded(name_, [](void* task) { (*static_cast<Task*>(task))(); }, &task_);
+    }
+    const char* name() const override { return name_; }
+
+   private:
+    const char* name_;
+    Task task_;
+  };
+
+  musa::dnn::MemoryHandler take(const musa::dnn::MemoryMaintainer& maintainer, size_t bytes, bool optional);
+  Status submit(std::shared_ptr<Launch> task);
+  Status wait();
+  void refuse(Status status, const char* reason);
+
+  const char* name_;
+  const Handle& handle_;
+  std::initializer_list<const Tensor*> tensors_;
+  Status status_ = Status::SUCCESS;
+};
+
+// Whether calls are logged: MUDNN_LOG_LEVEL=INFO.
+bool logs_calls();
+
+template <ApiName Name, class Body>
+Status call(const Handle& handle, std::initializer_list<const Tensor*> tensors, Body&& body) {
+  Status status = Status::SUCCESS;
+  const musaError_t error = api<Name>([&] {
+    Call call(Name.text, handle, tensors);
+    if (logs_calls()) [[unlikely]] {
+      call.log();
+    }
+    status = call.accept_operands() ? body(call) : call.status();
+    return musaSuccess; // a refusal is no error of the runtime
+  });
+  return error == musaSuccess ? status : status_of(error);
+}
+
+} // namespace musa_emulator::dnn

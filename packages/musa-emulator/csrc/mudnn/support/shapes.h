@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Questions about the shapes of operands.
+#pragma once
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "support/access.h"
+
+namespace musa_emulator::dnn {
+
+using musa::dnn::TensorAccess;
+
+inline bool same_shape(const Tensor& a, const Tensor& b) {
+  return TensorAccess::ndim(a) == TensorAccess::ndim(b) &&
+      std::equal(TensorAccess::dims(a), TensorAccess::dims(a) + TensorAccess::ndim(a), TensorAccess::dims(b));
+}
+
+// Whether the inputs broadcast, by numpy's rule, to the shape of out.
+inline bool broadcast_to(const Tensor& out, std::initializer_list<const Tensor*> inputs) {
+  const int ndim = TensorAccess::ndim(out);
+  for (const Tensor* input : inputs) {
+    if (TensorAccess::ndim(*input) > ndim) {
+      return false;
+    }
+  }
+  for (int i = 1; i <= ndim; ++i) { // from the last dimension
+    int64_t size = 1;
+    for (const Tensor* input : inputs) {
+      const int own = TensorAccess::ndim(*input);
+      const int64_t dim = i <= own ? TensorAccess::dims(*input)[own - i] : 1;
+      if (dim != 1 && size != 1 && dim != size) {
+        return false;
+      }
+      size = dim != 1 ? dim : size;
+    }
+    if (TensorAccess::dims(out)[ndim - i] != size) {
+      return false;
+    }
+  }
+  return true;
+}
+
+inline bool has_type(const Tensor& tensor, std::initializer_list<Tensor::Type> types) {
+  return std::find(types.begin(), types.end(), TensorAccess::type(tensor)) != types.end();
+}
+
+} // namespace musa_emulator::dnn
