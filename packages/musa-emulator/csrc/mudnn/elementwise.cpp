@@ -409,7 +409,7 @@ Status Fill::Run(Handle& handle, Tensor& out) const {
 Status Fill::Run(Handle& handle, Tensor& out, const Tensor& mask) const {
   return call<"musa::dnn::Fill::Run">(handle, {&out, &mask}, [&](Call& call) {
     if (!call.require(
-            has_type(mask, {Tensor::Type::BOOL}) && broadcast_to(out, {&mask}), Status::INVALID_PARAMETER,
+            has_type(mask, {Tensor::Type::BOOL}) && broadcast_to(out, {&out, &mask}), Status::INVALID_PARAMETER,
             "the mask is not a BOOL tensor that broadcasts to out")) {
       return call.status();
     }

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <span>
+#include <stdexcept>
 
 namespace musa_emulator::dnn {
 namespace {
@@ -48,6 +49,9 @@ at::Tensor make(const Tensor& tensor, std::span<const int> order) {
     const size_t from = order.size() == ndim ? static_cast<size_t>(order[i]) : i;
     dims[i] = TensorAccess::dims(tensor)[from];
     strides[i] = TensorAccess::strides(tensor)[from];
+    if (strides[i] < 0) {
+      throw std::invalid_argument("a negative stride, which torch's CPU functions do not know");
+    }
     last += dims[i] > 0 ? static_cast<size_t>((dims[i] - 1) * strides[i]) : 0;
   }
   const auto type = c10::scalarTypeToTypeMeta(scalar_type(TensorAccess::type(tensor)));

@@ -68,7 +68,7 @@ std::string describe(std::initializer_list<const Tensor*> tensors) {
 
 // Everything but the CPU's own kernels: the caller's modes, autograd, autocast, functionalisation.
 const c10::DispatchKeySet above_backends =
-    c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Functionalize).remove(c10::DispatchKey::Dense);
+    c10::DispatchKeySet(c10::DispatchKeySet::FULL).remove(c10::DispatchKey::Dense).remove(c10::DispatchKey::BackendSelect);
 
 } // namespace
 

@@ -84,6 +84,12 @@ class Call {
     });
   }
 
+  template <class Task>
+  Status run_and_wait(const musa::dnn::MemoryMaintainer& maintainer, size_t bytes, Task&& task) {
+    const Status status = enqueue(maintainer, bytes, std::forward<Task>(task));
+    return status == Status::SUCCESS ? wait() : status;
+  }
+
   // Of all operands: at most 8 dimensions, elements, memory, on the handle's device. False after a refusal.
   bool accept_operands();
   void log() const;

@@ -1,0 +1,694 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Convolution.
+#include <ATen/core/Tensor.h> // before the operators' headers, which only declare it
+#include <ATen/ops/add_cpu_dispatch.h>
+#include <ATen/ops/addmm_cpu_dispatch.h>
+#include <ATen/ops/baddbmm_cpu_dispatch.h>
+#include <ATen/ops/bmm_cpu_dispatch.h>
+#include <ATen/ops/clamp_cpu_dispatch.h>
+#include <ATen/ops/clamp_min_cpu_dispatch.h>
+#include <ATen/ops/convolution.h>
+#include <ATen/ops/convolution_backward.h>
+#include <ATen/ops/copy_native.h>
+#include <ATen/ops/elu_cpu_dispatch.h>
+#include <ATen/ops/hardswish_cpu_dispatch.h>
+#include <ATen/ops/mm_cpu_dispatch.h>
+#include <ATen/ops/sigmoid_cpu_dispatch.h>
+#include <ATen/ops/silu_cpu_dispatch.h>
+#include <ATen/ops/tanh_cpu_dispatch.h>
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <limits>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "support/alias.h"
+#include "support/call.h"
+#include "support/shapes.h"
+
+namespace musa::dnn {
+
+// The friend of classes that only hold parameters. What it reads of one stands beside the operations that take it.
+struct Parameters {
+  template <class Class>
+  struct Of;
+};
+
+template <>
+struct Parameters::Of<Convolution::FusedActivationDesc> {
+  using Mode = Convolution::FusedActivationDesc::Mode;
+  Mode mode;
+  double alpha;
+  explicit Of(const Convolution::FusedActivationDesc& desc) : mode(desc.mode_), alpha(desc.alpha_) {}
+};
+
+namespace {
+
+using namespace musa_emulator::dnn;
+
+using Access = TensorAccess;
+using Activation = Parameters::Of<Convolution::FusedActivationDesc>;
+using Format = Tensor::Format;
+using Type = Tensor::Type;
+
+constexpr int kMostDims = 5;
+
+// Sizes and strides in torch's order: N, C, space; of a filter: outputs, inputs, space.
+struct Layout {
+  int ndim;
+  std::array<int64_t, kMostDims> dims;
+  std::array<int64_t, kMostDims> strides;
+
+  int64_t space() const { // of one channel
+    int64_t size = 1;
+    for (int i = 2; i < ndim; ++i) {
+      size *= dims[i];
+    }
+    return size;
+  }
+  bool dense(std::initializer_list<int> from_last) const {
+    int64_t expected = 1;
+    for (const int i : from_last) {
+      if (dims[i] != 1 && strides[i] != expected) {
+        return false;
+      }
+      expected *= dims[i];
+    }
+    return true;
+  }
+  bool channels_first() const { return ndim == 4 ? dense({3, 2, 1, 0}) : dense({4, 3, 2, 1, 0}); }
+  bool channels_last() const { return ndim == 4 ? dense({1, 3, 2, 0}) : dense({1, 4, 3, 2, 0}); }
+};
+
+// Where the format has torch's dimension i.
+int position(Format format, int ndim, int i) {
+  switch (format) {
+    case Format::NHWC:
+    case Format::NDHWC: return i == 0 ? 0 : i == 1 ? ndim - 1 : i - 1;
+    case Format::HWCN:
+    case Format::DHWCN: return i == 0 ? ndim - 1 : i == 1 ? ndim - 2 : i - 2;
+    default: return i;
+  }
+}
+
+Layout layout_of(const Tensor& tensor) {
+  Layout layout{Access::ndim(tensor), {}, {}};
+  for (int i = 0; i < layout.ndim; ++i) {
+    const int from = position(Access::format(tensor), layout.ndim, i);
+    layout.dims[i] = Access::dims(tensor)[from];
+    layout.strides[i] = Access::strides(tensor)[from];
+  }
+  return layout;
+}
+
+// What a convolution is made of, in the forward direction: out stands for its gradient, and so on.
+struct Geometry {
+  std::vector<int64_t> pad, stride, dilation;
+  int64_t groups;
+  Layout out, in, weight;
+};
+
+bool is_float(const Tensor& tensor) {
+  return has_type(tensor, {Type::HALF, Type::BFLOAT16, Type::FLOAT});
+}
+
+bool is_quantised(const Tensor& tensor) {
+  return has_type(tensor, {Type::QINT8, Type::INT8});
+}
+
+bool same_type(const Tensor& a, const Tensor& b) {
+  return Access::type(a) == Access::type(b);
+}
+
+bool format_has_rank(const Tensor& tensor, int rank) {
+  switch (Access::format(tensor)) {
+    case Format::UNKNOWN: return true;
+    case Format::NCW:
+    case Format::NWC: return rank == 3;
+    case Format::NCHW:
+    case Format::NHWC:
+    case Format::HWCN: return rank == 4;
+    case Format::NCDHW:
+    case Format::NDHWC:
+    case Format::DHWCN: return rank == 5;
+  }
+  return false;
+}
+
+bool shares_memory_with_itself(const Tensor& tensor) {
+  for (int i = 0; i < Access::ndim(tensor); ++i) {
+    if (Access::dims(tensor)[i] > 1 && Access::strides(tensor)[i] <= 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// What every direction asks of its operands; `result` is the one of them that is written.
+bool prepare(
+    Call& call, Geometry& g, const Tensor& out, const Tensor& in, const Tensor& weight, const Tensor& result) {
+  const auto space = static_cast<int>(g.pad.size());
+  if (!call.require(
+          Access::present(out) && Access::present(in) && Access::present(weight), Status::INVALID_PARAMETER,
+          "an operand of the convolution is absent") ||
+      !call.require(space > 0, Status::INVALID_PARAMETER, "padding, strides and dilation were not set") ||
+      !call.require(space == 2 || space == 3, Status::NOT_SUPPORTED, "only two and three dimensions are convolved")) {
+    return false;
+  }
+  for (const Tensor* tensor : {&out, &in, &weight}) {
+    if (!call.require(
+            Access::ndim(*tensor) == space + 2 && format_has_rank(*tensor, space + 2), Status::INVALID_PARAMETER,
+            "padding, dimensions and format are not of one rank") ||
+        !call.require(
+            !has_type(*tensor, {Type::DOUBLE}), Status::NOT_SUPPORTED, "no convolution of DOUBLE tensors")) {
+      return false;
+    }
+  }
+  g.out = layout_of(out);
+  g.in = layout_of(in);
+  g.weight = layout_of(weight);
+  if (!call.require(
+          g.out.dims[0] == g.in.dims[0] && g.in.dims[1] == g.weight.dims[1] * g.groups &&
+              g.out.dims[1] == g.weight.dims[0] && g.weight.dims[0] % g.groups == 0,
+          Status::INVALID_PARAMETER, "batches, channels and groups do not match") ||
+      !call.require(
+          !shares_memory_with_itself(result), Status::INVALID_PARAMETER, "elements of the output share memory")) {
+    return false;
+  }
+  for (int i = 0; i < space; ++i) {
+    const int64_t left = g.in.dims[i + 2] + 2 * g.pad[i] - g.dilation[i] * (g.weight.dims[i + 2] - 1) - 1;
+    if (!call.require(
+            left >= 0 && g.out.dims[i + 2] == left / g.stride[i] + 1, Status::INVALID_PARAMETER,
+            "the sizes of input, filter and output do not match")) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// The two factors are of one floating type; the result is of that or FLOAT.
+bool accept_float(Call& call, const Tensor& result, const Tensor& left, const Tensor& right) {
+  return call.require(
+      is_float(left) && same_type(left, right) && (same_type(result, left) || has_type(result, {Type::FLOAT})),
+      Status::NOT_SUPPORTED, "no convolution of these types");
+}
+
+// ---- products: a filter of one element multiplies matrices, and these are written where the caller wants them. The
+// general way makes a tensor that is then copied, which costs as much as the product where channels are few.
+
+bool is_pointwise(const Geometry& g) {
+  const auto all = [](const std::vector<int64_t>& values, int64_t value) {
+    return std::all_of(values.begin(), values.end(), [value](int64_t own) { return own == value; });
+  };
+  return g.groups == 1 && g.weight.space() == 1 && all(g.pad, 0) && all(g.stride, 1);
+}
+
+enum class Order { ChannelsFirst, ChannelsLast };
+
+// The order that both have; none where they are of different order or with gaps.
+std::optional<Order> order_of(const Layout& out, const Layout& in) {
+  return out.channels_last() && in.channels_last() ? std::optional(Order::ChannelsLast)
+      : out.channels_first() && in.channels_first() ? std::optional(Order::ChannelsFirst)
+                                                    : std::nullopt;
+}
+
+at::Tensor matrices(
+    const Tensor& tensor, std::initializer_list<int64_t> dims, std::initializer_list<int64_t> strides) {
+  Tensor view = tensor;
+  view.SetFormat(Format::UNKNOWN);
+  view.SetNdInfo(dims, strides);
+  return alias(view);
+}
+
+// [outputs, inputs] of the filter, or [N, outputs, inputs] with one filter for all; transposed with the two exchanged.
+at::Tensor filter(const Tensor& weight, const Geometry& g, bool transposed, int64_t batch = 0) {
+  const int rows = transposed ? 1 : 0;
+  const int columns = 1 - rows;
+  const int64_t m = g.weight.dims[rows];
+  const int64_t n = g.weight.dims[columns];
+  const int64_t row = m > 1 ? g.weight.strides[rows] : n * std::max<int64_t>(g.weight.strides[columns], 1);
+  const int64_t column = n > 1 ? g.weight.strides[columns] : 1;
+  return batch > 0 ? matrices(weight, {batch, m, n}, {0, row, column}) : matrices(weight, {m, n}, {row, column});
+}
+
+// A tensor as [N * space, channels] or [N, channels, space].
+at::Tensor pixels(const Tensor& tensor, const Layout& layout, Order order) {
+  const int64_t channels = layout.dims[1];
+  const int64_t space = layout.space();
+  return order == Order::ChannelsLast
+      ? matrices(tensor, {layout.dims[0] * space, channels}, {channels, 1})
+      : matrices(tensor, {layout.dims[0], channels, space}, {channels * space, space, 1});
+}
+
+void multiply(
+    const Tensor& out, const Tensor& in, const Tensor& weight, const Tensor& bias, const Geometry& g, Order order) {
+  at::Tensor result = pixels(out, g.out, order);
+  const at::Tensor image = pixels(in, g.in, order);
+  if (order == Order::ChannelsLast) {
+    const at::Tensor factor = filter(weight, g, /*transposed=*/true);
+    Access::present(bias) ? at::cpu::addmm_out(result, alias(bias), image, factor)
+                          : at::cpu::mm_out(result, image, factor);
+    return;
+  }
+  const at::Tensor factor = filter(weight, g, /*transposed=*/false, g.in.dims[0]);
+  if (Access::present(bias)) {
+    const int64_t step = Access::strides(bias)[0];
+    const at::Tensor rows = matrices(bias, {1, g.out.dims[1], 1}, {0, step, 0});
+    at::cpu::baddbmm_out(result, rows, factor, image);
+  } else {
+    at::cpu::bmm_out(result, factor, image);
+  }
+}
+
+void multiply_gradient(
+    const Tensor& grad_in, const Tensor& grad_out, const Tensor& weight, const Geometry& g, Order order) {
+  at::Tensor result = pixels(grad_in, g.in, order);
+  const at::Tensor image = pixels(grad_out, g.out, order);
+  if (order == Order::ChannelsLast) {
+    at::cpu::mm_out(result, image, filter(weight, g, /*transposed=*/false));
+  } else {
+    at::cpu::bmm_out(result, filter(weight, g, /*transposed=*/true, g.in.dims[0]), image);
+  }
+}
+
+// ---- work
+
+constexpr std::array<int64_t, 3> kNothing{0, 0, 0};
+
+c10::IntArrayRef output_padding(const Geometry& g) {
+  return {kNothing.data(), g.pad.size()};
+}
+
+at::Tensor convolve(const at::Tensor& in, const at::Tensor& weight, const at::Tensor& bias, const Geometry& g) {
+  const std::optional<at::Tensor> addend = bias.defined() ? std::optional(bias) : std::nullopt;
+  return at::convolution(
+      in, weight, addend, g.stride, g.pad, g.dilation, /*transposed=*/false, output_padding(g), g.groups);
+}
+
+void activate(const Activation& activation, at::Tensor& out, const at::Tensor& in) {
+  using M = Activation::Mode;
+  switch (activation.mode) {
+    case M::IDENTITY: at::native::copy_(out, in); return; // nothing, where they are one
+    case M::SIGMOID: at::cpu::sigmoid_out(out, in); return;
+    case M::RELU: at::cpu::clamp_min_out(out, in, 0); return;
+    case M::TANH: at::cpu::tanh_out(out, in); return;
+    case M::CLIPPED_RELU: at::cpu::clamp_out(out, in, at::Scalar(0), at::Scalar(activation.alpha)); return;
+    case M::ELU: at::cpu::elu_out(out, in, activation.alpha, 1, 1); return;
+    case M::HARD_SWISH: at::cpu::hardswish_out(out, in); return;
+    case M::SILU: at::cpu::silu_out(out, in); return;
+  }
+}
+
+double quantisation(const Tensor& tensor) {
+  return has_type(tensor, {Type::QINT8}) ? Access::scale(tensor) : 1.0;
+}
+
+// In whole numbers, which DOUBLE holds as an INT32 accumulator does; then scaled to the type of out.
+void run_quantised(
+    const Tensor& out, const Tensor& in, const Tensor& weight, const Tensor& bias, const Tensor& add,
+    const Activation& activation, const Geometry& g) {
+  at::Tensor value = convolve(
+      alias_channels_second(in).to(at::kDouble), alias_channels_second(weight).to(at::kDouble), at::Tensor(), g);
+  const auto add_bias = [&] {
+    const at::Tensor values = alias(bias).to(at::kDouble);
+    value.add_(g.in.ndim == 4 ? values.reshape({-1, 1, 1}) : values.reshape({-1, 1, 1, 1}));
+  };
+  const bool bias_counts = has_type(bias, {Type::INT32}); // steps of the accumulator
+  if (Access::present(bias) && bias_counts) {
+    add_bias();
+  }
+  if (!has_type(out, {Type::INT32})) {
+    value.mul_(quantisation(in) * quantisation(weight));
+  }
+  if (Access::present(bias) && !bias_counts) {
+    add_bias();
+  }
+  if (Access::present(add)) {
+    value.add_(alias_channels_second(add).to(at::kDouble), quantisation(add));
+  }
+  activate(activation, value, value);
+  const auto whole = [&value](double low, double high) { value = value.round().clamp(low, high); };
+  if (is_quantised(out)) {
+    value.div_(quantisation(out));
+    whole(-128, 127);
+  } else if (has_type(out, {Type::INT32})) {
+    whole(std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max());
+  }
+  at::Tensor result = alias_channels_second(out);
+  at::native::copy_(result, value);
+}
+
+void run_float(
+    const Tensor& out, const Tensor& in, const Tensor& weight, const Tensor& bias, const Tensor& add,
+    const Activation& activation, const Geometry& g) {
+  at::Tensor result = alias_channels_second(out);
+  const at::Tensor addend = alias_channels_second(add);
+  const bool one_type = same_type(out, in) && (!Access::present(bias) || same_type(bias, in)) &&
+      (!Access::present(add) || same_type(add, in));
+  const bool adds_itself = Access::present(add) && Access::address(add) == Access::address(out);
+  if (const auto order = order_of(g.out, g.in); order && one_type && !adds_itself && is_pointwise(g)) {
+    multiply(out, in, weight, bias, g, *order);
+    if (addend.defined()) {
+      at::cpu::add_out(result, result, addend);
+    }
+    activate(activation, result, result);
+    return;
+  }
+  // Of several types: in FLOAT, as the hardware's accumulators are.
+  const auto operand = [one_type](const at::Tensor& tensor) {
+    return one_type || !tensor.defined() ? tensor : tensor.to(at::kFloat);
+  };
+  at::Tensor value =
+      convolve(operand(alias_channels_second(in)), operand(alias_channels_second(weight)), operand(alias(bias)), g);
+  if (!one_type) {
+    if (addend.defined()) {
+      at::cpu::add_out(value, value, operand(addend));
+    }
+    activate(activation, value, value);
+    at::native::copy_(result, value);
+  } else if (addend.defined()) {
+    at::cpu::add_out(result, value, addend);
+    activate(activation, result, result);
+  } else {
+    activate(activation, result, value); // the copy to the caller's memory is this step
+  }
+}
+
+void run_backward_data(const Tensor& grad_in, const Tensor& grad_out, const Tensor& weight, const Geometry& g) {
+  if (const auto order = order_of(g.out, g.in); order && same_type(grad_in, grad_out) && is_pointwise(g)) {
+    multiply_gradient(grad_in, grad_out, weight, g, *order);
+    return;
+  }
+  at::Tensor result = alias_channels_second(grad_in); // gives shape and order of the input too
+  const bool widened = !same_type(grad_in, grad_out);
+  at::Tensor gradient = alias_channels_second(grad_out);
+  at::Tensor factor = alias_channels_second(weight);
+  const at::Tensor value = std::get<0>(at::convolution_backward(
+      widened ? gradient.to(at::kFloat) : gradient, result, widened ? factor.to(at::kFloat) : factor, std::nullopt,
+      g.stride, g.pad, g.dilation, /*transposed=*/false, output_padding(g), g.groups, {true, false, false}));
+  at::native::copy_(result, value);
+}
+
+void run_backward_filter(const Tensor& grad_weight, const Tensor& in, const Tensor& grad_out, const Geometry& g) {
+  const auto order = order_of(g.out, g.in);
+  if (order == Order::ChannelsLast && same_type(grad_weight, in) && is_pointwise(g)) {
+    at::Tensor result = filter(grad_weight, g, /*transposed=*/false);
+    const int64_t outputs = g.out.dims[1];
+    const at::Tensor image = matrices(grad_out, {outputs, g.out.dims[0] * g.out.space()}, {1, outputs});
+    at::cpu::mm_out(result, image, pixels(in, g.in, *order));
+    return;
+  }
+  at::Tensor result = alias_channels_second(grad_weight); // gives shape and order of the filter too
+  const bool widened = !same_type(grad_weight, in);
+  at::Tensor gradient = alias_channels_second(grad_out);
+  at::Tensor image = alias_channels_second(in);
+  const at::Tensor value = std::get<1>(at::convolution_backward(
+      widened ? gradient.to(at::kFloat) : gradient, widened ? image.to(at::kFloat) : image, result, std::nullopt,
+      g.stride, g.pad, g.dilation, /*transposed=*/false, output_padding(g), g.groups, {false, true, false}));
+  at::native::copy_(result, value);
+}
+
+// ---- algorithms
+
+template <class Algorithm>
+bool is_algorithm(Algorithm algorithm) {
+  const int value = static_cast<int>(algorithm);
+  return value >= 0 && value <= 3; // each direction has four
+}
+
+// An implementation would need: nothing for the implicit product and the direct way, the patches of one image for the
+// explicit product, transformed filters for Winograd. Kept small: the frame writes and reads all of it.
+template <class Algorithm>
+size_t workspace_of(const Geometry& g, Algorithm algorithm) {
+  constexpr int64_t most = 16384;
+  const int64_t filters = g.weight.dims[0] * g.weight.dims[1] * 16;
+  const int64_t patches = g.weight.dims[1] * g.weight.space() * g.out.space();
+  const int64_t elements = algorithm == Algorithm::GEMM ? patches
+      : algorithm == Algorithm::WINOGRAD_NONFUSED       ? filters
+                                                        : 0;
+  return static_cast<size_t>(std::min(elements * static_cast<int64_t>(sizeof(float)), most));
+}
+
+// The gradient of a filter is summed over images by several workers.
+size_t workspace_of(const Geometry& g, Convolution::AlgorithmBwdFilter algorithm) {
+  return std::max(workspace_of<Convolution::AlgorithmBwdFilter>(g, algorithm), size_t{1024});
+}
+
+Geometry geometry_of(
+    const std::vector<int>& pad, const std::vector<int>& stride, const std::vector<int>& dilation, int groups) {
+  return {
+      {pad.begin(), pad.end()}, {stride.begin(), stride.end()}, {dilation.begin(), dilation.end()}, groups, {}, {}, {}};
+}
+
+// The gradient of an NDHWC input asks for a DHWCN filter.
+bool accept_filter_format(Call& call, const Tensor& grad_in, const Tensor& weight) {
+  return call.require(
+      Access::format(grad_in) != Format::NDHWC || Access::format(weight) == Format::DHWCN, Status::NOT_SUPPORTED,
+      "the gradient of an NDHWC input needs the filter as DHWCN");
+}
+
+} // namespace
+
+Status Convolution::FusedActivationDesc::SetMode(Mode mode) {
+  if (mode < Mode::IDENTITY || mode > Mode::SILU) {
+    return Status::INVALID_PARAMETER;
+  }
+  mode_ = mode;
+  return Status::SUCCESS;
+}
+
+Status Convolution::FusedActivationDesc::SetCoef(double alpha, double beta, double gamma) {
+  alpha_ = alpha;
+  beta_ = beta;
+  gamma_ = gamma;
+  return Status::SUCCESS;
+}
+
+Status Convolution::SetNdInfo(
+    std::initializer_list<int> pad, std::initializer_list<int> stride, std::initializer_list<int> dilation) {
+  if (pad.size() != stride.size() || pad.size() != dilation.size()) {
+    return Status::INVALID_PARAMETER;
+  }
+  return SetNdInfo(static_cast<int>(pad.size()), pad.begin(), stride.begin(), dilation.begin());
+}
+
+Status Convolution::SetNdInfo(int count, const int* pad, const int* stride, const int* dilation) {
+  const auto below = [count](const int* values, int least) {
+    return std::any_of(values, values + count, [least](int value) { return value < least; });
+  };
+  if (count < 1 || pad == nullptr || stride == nullptr || dilation == nullptr || below(pad, 0) || below(stride, 1) ||
+      below(dilation, 1)) {
+    return Status::INVALID_PARAMETER;
+  }
+  pad_.assign(pad, pad + count);
+  stride_.assign(stride, stride + count);
+  dilation_.assign(dilation, dilation + count);
+  return Status::SUCCESS;
+}
+
+Status Convolution::SetGroups(int groups) {
+  if (groups < 1) {
+    return Status::INVALID_PARAMETER;
+  }
+  groups_ = groups;
+  return Status::SUCCESS;
+}
+
+Status Convolution::SetComputeMode(ComputeMode mode) {
+  if (mode != ComputeMode::SCALAR && mode != ComputeMode::TENSOR) {
+    return Status::INVALID_PARAMETER;
+  }
+  mode_ = mode;
+  return Status::SUCCESS;
+}
+
+Status Convolution::GetRecommendForwardAlgorithm(
+    Handle& handle, Algorithm& algorithm, const Tensor& out, const Tensor& in, const Tensor& weight) const {
+  return call<"musa::dnn::Convolution::GetRecommendForwardAlgorithm">(handle, {&out, &in, &weight}, [&](Call& call) {
+    Geometry g = geometry_of(pad_, stride_, dilation_, groups_);
+    if (prepare(call, g, out, in, weight, out)) {
+      algorithm = Algorithm::IMPLICIT_GEMM;
+    }
+    return call.status();
+  });
+}
+
+Status Convolution::GetRecommendBackwardDataAlgorithm(
+    Handle& handle, AlgorithmBwdData& algorithm, const Tensor& grad_in, const Tensor& grad_out,
+    const Tensor& weight) const {
+  return call<"musa::dnn::Convolution::GetRecommendBackwardDataAlgorithm">(
+      handle, {&grad_in, &grad_out, &weight}, [&](Call& call) {
+        Geometry g = geometry_of(pad_, stride_, dilation_, groups_);
+        if (prepare(call, g, grad_out, grad_in, weight, grad_in)) {
+          algorithm = AlgorithmBwdData::IMPLICIT_GEMM;
+        }
+        return call.status();
+      });
+}
+
+Status Convolution::GetRecommendBackwardFilterAlgorithm(
+    Handle& handle, AlgorithmBwdFilter& algorithm, const Tensor& grad_weight, const Tensor& in,
+    const Tensor& grad_out) const {
+  return call<"musa::dnn::Convolution::GetRecommendBackwardFilterAlgorithm">(
+      handle, {&grad_weight, &in, &grad_out}, [&](Call& call) {
+        Geometry g = geometry_of(pad_, stride_, dilation_, groups_);
+        if (prepare(call, g, grad_out, in, grad_weight, grad_weight)) {
+          algorithm = AlgorithmBwdFilter::IMPLICIT_GEMM;
+        }
+        return call.status();
+      });
+}
+
+Status Convolution::GetForwardWorkspaceSize(
+    Handle& handle, size_t& bytes, const Tensor& out, const Tensor& in, const Tensor& weight,
+    Algorithm algorithm) const {
+  return call<"musa::dnn::Convolution::GetForwardWorkspaceSize">(handle, {&out, &in, &weight}, [&](Call& call) {
+    Geometry g = geometry_of(pad_, stride_, dilation_, groups_);
+    if (call.require(is_algorithm(algorithm), Status::INVALID_PARAMETER, "no such algorithm") &&
+        prepare(call, g, out, in, weight, out)) {
+      bytes = workspace_of(g, algorithm);
+    }
+    return call.status();
+  });
+}
+
+Status Convolution::GetBackwardDataWorkspaceSize(
+    Handle& handle, size_t& bytes, const Tensor& grad_in, const Tensor& grad_out, const Tensor& weight,
+    AlgorithmBwdData algorithm) const {
+  return call<"musa::dnn::Convolution::GetBackwardDataWorkspaceSize">(
+      handle, {&grad_in, &grad_out, &weight}, [&](Call& call) {
+        Geometry g = geometry_of(pad_, stride_, dilation_, groups_);
+        if (call.require(is_algorithm(algorithm), Status::INVALID_PARAMETER, "no such algorithm") &&
+            prepare(call, g, grad_out, grad_in, weight, grad_in)) {
+          bytes = workspace_of(g, algorithm);
+        }
+        return call.status();
+      });
+}
+
+Status Convolution::GetBackwardFilterWorkspaceSize(
+    Handle& handle, size_t& bytes, const Tensor& grad_weight, const Tensor& in, const Tensor& grad_out,
+    AlgorithmBwdFilter algorithm) const {
+  return call<"musa::dnn::Convolution::GetBackwardFilterWorkspaceSize">(
+      handle, {&grad_weight, &in, &grad_out}, [&](Call& call) {
+        Geometry g = geometry_of(pad_, stride_, dilation_, groups_);
+        if (call.require(is_algorithm(algorithm), Status::INVALID_PARAMETER, "no such algorithm") &&
+            prepare(call, g, grad_out, in, grad_weight, grad_weight)) {
+          bytes = workspace_of(g, algorithm);
+        }
+        return call.status();
+      });
+}
+
+namespace {
+
+Status forward(
+    Call& call, Geometry g, const Tensor& out, const Tensor& in, const Tensor& weight, const Tensor& bias,
+    const Tensor& add, const Convolution::FusedActivationDesc& desc, Convolution::Algorithm algorithm,
+    const MemoryMaintainer& workspace) {
+  if (!call.require(is_algorithm(algorithm), Status::INVALID_PARAMETER, "no such algorithm") ||
+      !prepare(call, g, out, in, weight, out)) {
+    return call.status();
+  }
+  const bool quantised = is_quantised(in) && is_quantised(weight);
+  if (quantised ? !call.require(
+                      is_quantised(out) || is_float(out) || has_type(out, {Type::INT32}), Status::NOT_SUPPORTED,
+                      "no convolution of these types")
+                : !accept_float(call, out, in, weight)) {
+    return call.status();
+  }
+  if (Access::present(bias) &&
+      (!call.require(
+           Access::ndim(bias) == 1 && Access::dims(bias)[0] == g.out.dims[1], Status::INVALID_PARAMETER,
+           "the bias has not one number for each channel") ||
+       !call.require(
+           is_float(bias) || (quantised && has_type(bias, {Type::INT32})), Status::NOT_SUPPORTED,
+           "the bias has no type that can be added"))) {
+    return call.status();
+  }
+  if (Access::present(add)) {
+    const bool ranked = Access::ndim(add) == g.out.ndim && format_has_rank(add, g.out.ndim);
+    if (!call.require(
+            ranked && layout_of(add).dims == g.out.dims, Status::INVALID_PARAMETER,
+            "the tensor to add has another shape than the output") ||
+        !call.require(
+            is_float(add) || (quantised && is_quantised(add)), Status::NOT_SUPPORTED,
+            "the tensor to add has no type that can be added")) {
+      return call.status();
+    }
+  }
+  const size_t bytes = workspace_of(g, algorithm);
+  return call.enqueue(
+      workspace, bytes,
+      [g = std::move(g), quantised, activation = Activation(desc), out, in, weight, bias, add] {
+        (quantised ? run_quantised : run_float)(out, in, weight, bias, add, activation, g);
+      },
+      /*optional=*/true);
+}
+
+} // namespace
+
+Status Convolution::Run(
+    Handle& handle, Tensor& out, const Tensor& in, const Tensor& weight, Algorithm algorithm,
+    const MemoryMaintainer& workspace) const {
+  return call<"musa::dnn::Convolution::Run">(handle, {&out, &in, &weight}, [&](Call& call) {
+    return forward(
+        call, geometry_of(pad_, stride_, dilation_, groups_), out, in, weight, Tensor(), Tensor(),
+        FusedActivationDesc(), algorithm, workspace);
+  });
+}
+
+Status Convolution::RunFusion(
+    Handle& handle, Tensor& out, const Tensor& in, const Tensor& weight, const Tensor& bias, const Tensor& add,
+    const FusedActivationDesc& activation, Algorithm algorithm, const MemoryMaintainer& workspace) const {
+  return call<"musa::dnn::Convolution::RunFusion">(handle, {&out, &in, &weight, &bias, &add}, [&](Call& call) {
+    return forward(
+        call, geometry_of(pad_, stride_, dilation_, groups_), out, in, weight, bias, add, activation, algorithm,
+        workspace);
+  });
+}
+
+Status Convolution::RunBwdData(
+    Handle& handle, Tensor& grad_in, const Tensor& grad_out, const Tensor& weight, AlgorithmBwdData algorithm,
+    const MemoryMaintainer& workspace) const {
+  return call<"musa::dnn::Convolution::RunBwdData">(handle, {&grad_in, &grad_out, &weight}, [&](Call& call) {
+    Geometry g = geometry_of(pad_, stride_, dilation_, groups_);
+    if (!call.require(is_algorithm(algorithm), Status::INVALID_PARAMETER, "no such algorithm") ||
+        !prepare(call, g, grad_out, grad_in, weight, grad_in) || !accept_float(call, grad_in, grad_out, weight) ||
+        !accept_filter_format(call, grad_in, weight)) {
+      return call.status();
+    }
+    const size_t bytes = workspace_of(g, algorithm);
+    return call.enqueue(
+        workspace, bytes,
+        [g = std::move(g), grad_in = grad_in, grad_out = grad_out, weight = weight] {
+          run_backward_data(grad_in, grad_out, weight, g);
+        },
+        /*optional=*/true);
+  });
+}
+
+Status Convolution::RunBwdFilter(
+    Handle& handle, Tensor& grad_weight, const Tensor& in, const Tensor& grad_out, AlgorithmBwdFilter algorithm,
+    const MemoryMaintainer& workspace) const {
+  return call<"musa::dnn::Convolution::RunBwdFilter">(handle, {&grad_weight, &in, &grad_out}, [&](Call& call) {
+    Geometry g = geometry_of(pad_, stride_, dilation_, groups_);
+    if (!call.require(is_algorithm(algorithm), Status::INVALID_PARAMETER, "no such algorithm") ||
+        !prepare(call, g, grad_out, in, grad_weight, grad_weight) || !accept_float(call, grad_weight, in, grad_out)) {
+      return call.status();
+    }
+    const size_t bytes = workspace_of(g, algorithm);
+    return call.enqueue(
+        workspace, bytes,
+        [g = std::move(g), grad_weight = grad_weight, in = in, grad_out = grad_out] {
+          run_backward_filter(grad_weight, in, grad_out, g);
+        },
+        /*optional=*/true);
+  });
+}
+
+} // namespace musa::dnn

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Scatter, ScatterND, GatherX, MaskedSelect, MaskedScatter.
+#include <ATen/ops/copy_native.h>
+#include <ATen/ops/empty_cpu_dispatch.h>
+#include <ATen/ops/gather_cpu_dispatch.h>
+#include <ATen/ops/index_add_cpu_dispatch.h>
+#include <ATen/ops/index_copy_cpu_dispatch.h>
+#include <ATen/ops/index_select_cpu_dispatch.h>
+#include <ATen/ops/masked_scatter_cpu_dispatch.h>
+#include <ATen/ops/masked_select_cpu_dispatch.h>
+#include <ATen/ops/neg_cpu_dispatch.h>
+#include <ATen/ops/scatter_add_cpu_dispatch.h>
+#include <ATen/ops/scatter_cpu_dispatch.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "engine/stream.h"
+#include "support/alias.h"
+#include "support/call.h"
+#include "support/shapes.h"
+
+namespace musa::dnn {
+namespace {
+
+using namespace musa_emulator::dnn;
+
+using Type = Tensor::Type;
+using Dims = std::vector<int64_t>;
+
+// The same memory as integers of the same size. What only moves elements need not know their type, and torch's
+// functions take integers of every size, but not every type of muDNN.
+Tensor as_bits(const Tensor& tensor) {
+  Tensor bits = tensor;
+  switch (c10::elementSize(scalar_type(TensorAccess::type(tensor)))) {
+    case 1: bits.SetType(Type::UINT8); break;
+    case 2: bits.SetType(Type::INT16); break;
+    case 4: bits.SetType(Type::INT32); break;
+    default: bits.SetType(Type::INT64); break;
+  }
+  return bits;
+}
+
+Tensor reshaped(const Tensor& contiguous, const Dims& dims) {
+  Tensor result = contiguous;
+  result.SetNdInfo(static_cast<int64_t>(dims.size()), dims.data());
+  return result;
+}
+
+int64_t product(const Dims& dims) {
+  return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
+}
+
+// Dimensions first <= i < last.
+Dims dims_of(const Tensor& tensor, int first, int last) {
+  return {TensorAccess::dims(tensor) + first, TensorAccess::dims(tensor) + std::max(first, last)};
+}
+
+bool has_dims(const Tensor& tensor, const Dims& dims) {
+  return static_cast<size_t>(std::max(TensorAccess::ndim(tensor), 0)) == dims.size() &&
+      std::equal(dims.begin(), dims.end(), TensorAccess::dims(tensor));
+}
+
+Dims joined(Dims first, const Dims& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+// A tensor of no dimension counts as one of one dimension. -1: there is no such dimension.
+int wrapped(int dim, const Tensor& tensor) {
+  const int ndim = std::max(TensorAccess::ndim(tensor), 1);
+  return dim >= -ndim && dim < ndim ? (dim + ndim) % ndim : -1;
+}
+
+// What all of them need of the tensor that is read or written through indices, and of the one beside it.
+bool accepts(Call& call, const Tensor& written, const Tensor& other) {
+  return call.require(
+             TensorAccess::present(written) && TensorAccess::present(other), Status::INVALID_PARAMETER,
+             "an operand is absent") &&
+      call.require(
+             has_type(other, {TensorAccess::type(written)}), Status::INVALID_PARAMETER,
+             "the operands that hold elements differ in type") &&
+      call.require(!has_type(written, {Type::QINT4}), Status::NOT_SUPPORTED, "QINT4: two elements share a byte");
+}
+
+bool accepts_indexed(
+    Call& call, const Tensor& written, const Tensor& indices, const Tensor& other,
+    std::initializer_list<Type> index_types) {
+  return accepts(call, written, other) &&
+      call.require(TensorAccess::present(indices), Status::INVALID_PARAMETER, "indices are absent") &&
+      call.require(
+             has_type(indices, index_types), Status::INVALID_PARAMETER, "indices are not of a type for indices") &&
+      call.require(
+             TensorAccess::contiguous(written) && TensorAccess::contiguous(indices) && TensorAccess::contiguous(other),
+             Status::NOT_SUPPORTED, "an operand is not contiguous");
+}
+
+bool computes_in(const Tensor& tensor) {
+  return has_type(
+      tensor,
+      {Type::HALF, Type::BFLOAT16, Type::FLOAT, Type::DOUBLE, Type::INT8, Type::INT16, Type::INT32, Type::INT64,
+       Type::UINT8});
+}
+
+// Whether the sizes of `small` are at most those of `large`, but in dimension `except`.
+bool within(const Tensor& small, const Tensor& large, int except) {
+  if (TensorAccess::ndim(small) != TensorAccess::ndim(large)) {
+    return false;
+  }
+  for (int i = 0; i < TensorAccess::ndim(small); ++i) {
+    if (i != except && TensorAccess::dims(small)[i] > TensorAccess::dims(large)[i]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// INT64, as torch takes them.
+at::Tensor as_long(const Tensor& indices) {
+  const at::Tensor given = alias(indices);
+  if (given.scalar_type() == at::kLong) {
+    return given;
+  }
+  at::Tensor longs = at::cpu::empty(given.sizes(), at::TensorOptions(at::kLong));
+  at::native::copy_(longs, given);
+  return longs;
+}
+
+// Indices hold coordinates in dimensions of the sizes given. The answer is the row that each names once these
+// dimensions, and those of the batch before them, are one.
+at::Tensor rows_of(const Tensor& indices, const Dims& sizes, int64_t batches) {
+  const at::Tensor given = as_long(indices);
+  const auto depth = static_cast<int64_t>(sizes.size());
+  const int64_t rows = given.numel() / depth;
+  const int64_t rows_per_batch = rows / batches;
+  at::Tensor result = at::cpu::empty({rows}, at::TensorOptions(at::kLong));
+  const auto* coordinate = given.const_data_ptr<int64_t>();
+  auto* const row = result.mutable_data_ptr<int64_t>();
+  for (int64_t k = 0; k < rows; ++k) {
+    row[k] = k / rows_per_batch;
+    for (const int64_t size : sizes) {
+      if (*coordinate < 0 || *coordinate >= size) {
+        throw std::out_of_range(
+            "index " + std::to_string(*coordinate) + " is out of range for a dimension of size " +
+            std::to_string(size));
+      }
+      row[k] = row[k] * size + *coordinate++;
+    }
+  }
+  return result;
+}
+
+// Rows of one element need no second dimension; torch is quicker without.
+Dims as_rows(int64_t rows, int64_t elements) {
+  return elements == 1 ? Dims{rows} : Dims{rows, elements};
+}
+
+// A float for each element that is summed or multiplied in reduced precision.
+size_t bytes_to_accumulate(const Tensor& inout, bool computes) {
+  const bool reduced = has_type(inout, {Type::HALF, Type::BFLOAT16});
+  return computes && reduced ? static_cast<size_t>(TensorAccess::elements(inout)) * sizeof(float) : 0;
+}
+
+// Each element's place among those chosen.
+size_t bytes_for_places(int64_t elements) {
+  return static_cast<size_t>(elements) * sizeof(int64_t);
+}
+
+Status wait_for(const Handle& handle) {
+  musa_emulator::Stream* const stream = musa_emulator::resolve_stream(HandleAccess::stream(handle));
+  return stream != nullptr ? status_of(musa_emulator::synchronize_stream(*stream)) : Status::INVALID_PARAMETER;
+}
+
+} // namespace
+
+Status Scatter::SetMode(Mode mode) {
+  mode_ = mode;
+  return Status::SUCCESS;
+}
+
+Status Scatter::Run(
+    Handle& handle, Tensor& inout, const Tensor& indices, const Tensor& source, int dim,
+    const MemoryMaintainer& workspace) const {
+  return call<"musa::dnn::Scatter::Run">(handle, {&inout, &indices, &source}, [&](Call& call) {
+    if (!accepts_indexed(call, inout, indices, source, {Type::INT64})) {
+      return call.status();
+    }
+    const int axis = wrapped(dim, inout);
+    if (!call.require(axis >= 0, Status::INVALID_PARAMETER, "inout has no dimension `dim`") ||
+        !call.require(
+            within(indices, source, -1) && within(indices, inout, axis), Status::INVALID_PARAMETER,
+            "indices are larger than source, or than inout in another dimension than `dim`") ||
+        !call.require(
+            mode_ == Mode::UPDATE_ONLY || computes_in(inout), Status::NOT_SUPPORTED,
+            "the mode does not compute in the type of inout")) {
+      return call.status();
+    }
+    const size_t bytes = bytes_to_accumulate(inout, mode_ != Mode::UPDATE_ONLY);
+    return call.enqueue(workspace, bytes, [mode = mode_, axis, inout = inout, indices = indices, source = source] {
+      const bool moves = mode == Mode::UPDATE_ONLY;
+      at::Tensor result = alias(moves ? as_bits(inout) : inout);
+      const at::Tensor from = alias(moves ? as_bits(source) : source);
+      const at::Tensor to = alias(indices);
+      switch (mode) {
+        case Mode::UPDATE_ONLY: at::cpu::scatter_(result, axis, to, from); return;
+        case Mode::ADD: at::cpu::scatter_add_(result, axis, to, from); return;
+        case Mode::SUB: at::cpu::scatter_add_(result, axis, to, at::cpu::neg(from)); return;
+        case Mode::MUL: at::cpu::scatter_(result, axis, to, from, "multiply"); return;
+      }
+    });
+  });
+}
+
+Status ScatterND::SetMode(Mode mode) {
+  mode_ = mode;
+  return Status::SUCCESS;
+}
+
+Status ScatterND::Run(
+    Handle& handle, Tensor& inout, const Tensor& indices, const Tensor& updates,
+    const MemoryMaintainer& workspace) const {
+  return call<"musa::dnn::ScatterND::Run">(handle, {&inout, &indices, &updates}, [&](Call& call) {
+    if (!accepts_indexed(call, inout, indices, updates, {Type::INT32, Type::INT64})) {
+      return call.status();
+    }
+    const int ndim = TensorAccess::ndim(inout);
+    const int last = TensorAccess::ndim(indices) - 1;
+    if (!call.require(
+            last >= 0 && TensorAccess::dims(indices)[last] <= ndim, Status::INVALID_PARAMETER,
+            "indices name more dimensions than inout has, or none")) {
+      return call.status();
+    }
+    const int depth = static_cast<int>(TensorAccess::dims(indices)[last]);
+    const Dims rest = dims_of(inout, depth, ndim);
+    if (!call.require(
+            has_dims(updates, joined(dims_of(indices, 0, last), rest)), Status::INVALID_PARAMETER,
+            "updates have not the shape of indices without their last dimension, and of what is left of inout") ||
+        !call.require(
+            mode_ == Mode::UPDATE_ONLY || computes_in(inout), Status::NOT_SUPPORTED,
+            "the mode does not compute in the type of inout")) {
+      return call.status();
+    }
+    // No workspace: callers are known whose maintainer has none to give.
+    return call.enqueue(
+        workspace, 0,
+        [mode = mode_, sizes = dims_of(inout, 0, depth), elements = product(rest), inout = inout, indices = indices,
+         updates = updates] {
+          const at::Tensor rows = rows_of(indices, sizes, 1);
+          const Tensor whole = reshaped(inout, as_rows(product(sizes), elements));
+          const Tensor parts = reshaped(updates, as_rows(rows.numel(), elements));
+          const bool moves = mode == Mode::UPDATE_ONLY;
+          at::Tensor result = alias(moves ? as_bits(whole) : whole);
+          const at::Tensor from = alias(moves ? as_bits(parts) : parts);
+          switch (mode) {
+            case Mode::UPDATE_ONLY: at::cpu::index_copy_(result, 0, rows, from); return;
+            case Mode::ADD: at::cpu::index_add_(result, 0, rows, from); return;
+            case Mode::SUB: at::cpu::index_add_(result, 0, rows, at::cpu::neg(from)); return;
+          }
+        });
+  });
+}
+
+Status GatherX::SetMode(Mode mode) {
+  mode_ = mode;
+  return Status::SUCCESS;
+}
+
+Status GatherX::SetAxis(int axis) {
+  axis_ = axis;
+  return Status::SUCCESS;
+}
+
+Status GatherX::SetBatchDims(int batch_dims) {
+  if (batch_dims < 0) {
+    return Status::INVALID_PARAMETER;
+  }
+  batch_dims_ = batch_dims;
+  return Status::SUCCESS;
+}
+
+Status GatherX::Run(Handle& handle, Tensor& out, const Tensor& indices, const Tensor& params) const {
+  return call<"musa::dnn::GatherX::Run">(handle, {&out, &indices, &params}, [&](Call& call) {
+    if (!accepts_indexed(call, out, indices, params, {Type::INT32, Type::INT64})) {
+      return call.status();
+    }
+    const int ndim = TensorAccess::ndim(params);
+    const int index_ndim = TensorAccess::ndim(indices);
+    const int axis = wrapped(axis_, params);
+    const char* const wrong_out = "out has not the shape that the indices give";
+
+    if (mode_ == Mode::GATHER_ELEMENTS) { // out[i, j] = params[indices[i, j], j]
+      if (!call.require(axis >= 0, Status::INVALID_PARAMETER, "params have no dimension `axis`") ||
+          !call.require(
+              within(indices, params, axis), Status::INVALID_PARAMETER,
+              "indices are larger than params in another dimension than `axis`") ||
+          !call.require(same_shape(out, indices), Status::INVALID_PARAMETER, wrong_out)) {
+        return call.status();
+      }
+      return call.enqueue([axis, out = as_bits(out), indices = indices, params = as_bits(params)] {
+        at::Tensor result = alias(out);
+        at::cpu::gather_out(result, alias(params), axis, as_long(indices));
+      });
+    }
+
+    const int batch = batch_dims_;
+    if (!call.require(
+            batch <= std::min(ndim, index_ndim) && dims_of(indices, 0, batch) == dims_of(params, 0, batch),
+            Status::INVALID_PARAMETER, "indices and params differ in the dimensions of the batch")) {
+      return call.status();
+    }
+    const int64_t batches = product(dims_of(params, 0, batch));
+
+    if (mode_ == Mode::GATHER_ND) { // out[i] = params[indices[i, 0], indices[i, 1], ...]
+      const int last = index_ndim - 1;
+      if (!call.require(
+              last >= batch && TensorAccess::dims(indices)[last] <= ndim - batch, Status::INVALID_PARAMETER,
+              "indices name more dimensions than params have, or none")) {
+        return call.status();
+      }
+      const int named = batch + static_cast<int>(TensorAccess::dims(indices)[last]);
+      const Dims rest = dims_of(params, named, ndim);
+      if (!call.require(
+              has_dims(out, joined(dims_of(indices, 0, last), rest)), Status::INVALID_PARAMETER, wrong_out)) {
+        return call.status();
+      }
+      return call.enqueue(
+          [batches, sizes = dims_of(params, batch, named), elements = product(rest), out = as_bits(out),
+           indices = indices, params = as_bits(params)] {
+            const at::Tensor rows = rows_of(indices, sizes, batches);
+            at::Tensor result = alias(reshaped(out, as_rows(rows.numel(), elements)));
+            const at::Tensor from = alias(reshaped(params, as_rows(batches * product(sizes), elements)));
+            at::cpu::index_select_out(result, from, 0, rows);
+          });
+    }
+
+    // GATHER: slices of params across the axis, in the order of the indices.
+    if (!call.require(
+            ndim > 0 && axis >= batch, Status::INVALID_PARAMETER,
+            "params have no dimension `axis`, or it belongs to the batch") ||
+        !call.require(
+            has_dims(
+                out,
+                joined(
+                    joined(dims_of(params, 0, axis), dims_of(indices, batch, index_ndim)),
+                    dims_of(params, axis + 1, ndim))),
+            Status::INVALID_PARAMETER, wrong_out)) {
+      return call.status();
+    }
+    const int64_t outer = product(dims_of(params, batch, axis));
+    const int64_t size = TensorAccess::dims(params)[axis];
+    const int64_t inner = product(dims_of(params, axis + 1, ndim));
+    const int64_t picks = product(dims_of(indices, batch, index_ndim));
+    return call.enqueue(
+        [batches, outer, size, inner, picks, out = as_bits(out), indices = indices, params = as_bits(params)] {
+          if (batches == 1) { // whole slices at once
+            at::Tensor result = alias(reshaped(out, {outer, picks, inner}));
+            at::cpu::index_select_out(
+                result, alias(reshaped(params, {outer, size, inner})), 1, as_long(reshaped(indices, {picks})));
+            return;
+          }
+          at::Tensor result = alias(reshaped(out, {batches, outer, picks, inner}));
+          Tensor spread = indices;
+          spread.SetNdInfo({batches, outer, picks, inner}, {picks, 0, 1, 0});
+          at::cpu::gather_out(
+              result, alias(reshaped(params, {batches, outer, size, inner})), 2, as_long(spread));
+        });
+  });
+}
+
+Status MaskedSelect::Run(
+    Handle& handle, Tensor& out, const Tensor& in, const Tensor& mask, const MemoryMaintainer& workspace) const {
+  return call<"musa::dnn::MaskedSelect::Run">(handle, {&out, &in, &mask}, [&](Call& call) {
+    const int64_t elements = TensorAccess::elements(in);
+    if (!accepts(call, out, in) ||
+        !call.require(
+            TensorAccess::present(mask) && has_type(mask, {Type::BOOL}) && broadcast_to(in, {&in, &mask}),
+            Status::INVALID_PARAMETER, "the mask is not a BOOL tensor that broadcasts to in") ||
+        !call.require(
+            TensorAccess::ndim(out) == 1 && TensorAccess::elements(out) >= elements, Status::INVALID_PARAMETER,
+            "out is not of one dimension with room for all elements of in") ||
+        !call.require(TensorAccess::contiguous(out), Status::NOT_SUPPORTED, "out is not contiguous")) {
+      return call.status();
+    }
+    // Shared: where the wait fails, the task may still be to come.
+    const auto found = std::make_shared<int64_t>(0);
+    const Status queued = call.enqueue(
+        workspace, bytes_for_places(elements), [found, out = as_bits(out), in = as_bits(in), mask = mask] {
+          const at::Tensor chosen = at::cpu::masked_select(alias(in), alias(mask));
+          at::Tensor result = alias(reshaped(out, {chosen.numel()}));
+          at::native::copy_(result, chosen);
+          *found = chosen.numel();
+        });
+    const Status status = queued == Status::SUCCESS ? wait_for(handle) : queued;
+    return status == Status::SUCCESS ? out.SetNdInfo({*found}) : status;
+  });
+}
+
+Status MaskedScatter::Run(
+    Handle& handle, Tensor& inout, const Tensor& mask, const Tensor& source, const MemoryMaintainer& workspace) const {
+  return call<"musa::dnn::MaskedScatter::Run">(handle, {&inout, &mask, &source}, [&](Call& call) {
+    if (!accepts(call, inout, source) ||
+        !call.require(
+            TensorAccess::present(mask) && has_type(mask, {Type::BOOL}) && broadcast_to(inout, {&inout, &mask}),
+            Status::INVALID_PARAMETER, "the mask is not a BOOL tensor that broadcasts to inout")) {
+      return call.status();
+    }
+    const size_t bytes = bytes_for_places(TensorAccess::elements(inout));
+    return call.enqueue(workspace, bytes, [inout = as_bits(inout), mask = mask, source = as_bits(source)] {
+      at::Tensor result = alias(inout);
+      at::cpu::masked_scatter_(result, alias(mask), alias(source));
+    });
+  });
+}
+
+} // namespace musa::dnn

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Sort, SortByKey, TopK, Unique, Nonzero.
+#include <ATen/ops/_unique2_cpu_dispatch.h>
+#include <ATen/ops/copy_native.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/gather_cpu_dispatch.h>
+#include <ATen/ops/index_select_cpu_dispatch.h>
+#include <ATen/ops/nonzero_cpu_dispatch.h>
+#include <ATen/ops/sort_cpu_dispatch.h>
+#include <ATen/ops/topk_cpu_dispatch.h>
+
+#include <algorithm>
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "support/alias.h"
+#include "support/call.h"
+#include "support/shapes.h"
+
+namespace musa::dnn {
+namespace {
+
+using namespace musa_emulator::dnn;
+
+using Type = Tensor::Type;
+
+bool same_spot_twice(const Tensor& tensor) {
+  for (int i = 0; i < TensorAccess::ndim(tensor); ++i) {
+    if (TensorAccess::dims(tensor)[i] > 1 && TensorAccess::strides(tensor)[i] == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool accept_outs(Call& call, std::initializer_list<const Tensor*> outs) {
+  for (const Tensor* out : outs) {
+    if (!call.require(TensorAccess::present(*out), Status::INVALID_PARAMETER, "an output is absent") ||
+        !call.require(!same_spot_twice(*out), Status::INVALID_PARAMETER, "elements of an output share memory")) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool accept_ins(Call& call, std::initializer_list<const Tensor*> ins) {
+  for (const Tensor* in : ins) {
+    if (!call.require(TensorAccess::present(*in), Status::INVALID_PARAMETER, "an input is absent") ||
+        !call.require(
+            has_type(
+                *in,
+                {Type::HALF, Type::BFLOAT16, Type::FLOAT, Type::DOUBLE, Type::BOOL, Type::INT8, Type::INT16,
+                 Type::INT32, Type::INT64, Type::UINT8}),
+            Status::NOT_SUPPORTED, "the type of an input")) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool accept_dim(Call& call, int dim, const Tensor& in) {
+  const int ndim = std::max(TensorAccess::ndim(in), 1);
+  return call.require(dim >= -ndim && dim < ndim, Status::INVALID_PARAMETER, "the dimension is out of range");
+}
+
+// Of outputs that the operation gives a shape: room for the worst case.
+bool accept_room(Call& call, const Tensor& out, int64_t elements) {
+  return call.require(
+             TensorAccess::contiguous(out), Status::INVALID_PARAMETER,
+             "an output whose length is to be found is not contiguous") &&
+      call.require(
+          TensorAccess::elements(out) >= elements, Status::INVALID_PARAMETER,
+          "an output has no room for the longest result");
+}
+
+// A second pair of keys and places to sort to and fro.
+size_t second_pair(const Tensor& in) {
+  const size_t element = c10::elementSize(scalar_type(TensorAccess::type(in))) + sizeof(int64_t);
+  return static_cast<size_t>(TensorAccess::elements(in)) * element;
+}
+
+// The count comes to the host in a step of its own; that one is waited for.
+template <class Task>
+Status run_and_wait(Call& call, const MemoryMaintainer& workspace, size_t bytes, Task&& task) {
+  const Status status = call.enqueue(workspace, bytes, std::forward<Task>(task));
+  return status == Status::SUCCESS ? call.run_and_wait([] {}) : status;
+}
+
+// Puts what was found at the start of an output.
+void store(Tensor out, const at::Tensor& found) {
+  out.SetNdInfo(found.dim(), found.sizes().data());
+  at::Tensor result = alias(out);
+  at::native::copy_(result, found);
+}
+
+struct Uniques {
+  at::Tensor values;
+  at::Tensor inverse; // contiguous
+  at::Tensor counts;
+};
+
+// From the order of the values to that of their first occurrences.
+void order_by_occurrence(Uniques& unique) {
+  at::Tensor order = at::empty_like(unique.counts);
+  auto* const old_of = order.mutable_data_ptr<int64_t>();
+  auto* const inverse = unique.inverse.mutable_data_ptr<int64_t>();
+  std::vector<int64_t> new_of(static_cast<size_t>(order.numel()), -1);
+  int64_t next = 0;
+  for (int64_t i = 0; i < unique.inverse.numel(); ++i) {
+    int64_t& place = new_of[static_cast<size_t>(inverse[i])];
+    if (place < 0) {
+      old_of[next] = inverse[i];
+      place = next++;
+    }
+    inverse[i] = place;
+  }
+  unique.values = at::cpu::index_select(unique.values, 0, order);
+  unique.counts = at::cpu::index_select(unique.counts, 0, order);
+}
+
+} // namespace
+
+Status Sort::SetDim(int dim) {
+  dim_ = dim;
+  return Status::SUCCESS;
+}
+
+Status Sort::SetDescending(bool descending) {
+  descending_ = descending;
+  return Status::SUCCESS;
+}
+
+Status Sort::SetStable(bool stable) {
+  stable_ = stable;
+  return Status::SUCCESS;
+}
+
+Status Sort::Run(
+    Handle& handle, Tensor& values, Tensor& indices, const Tensor& in, const MemoryMaintainer& workspace) const {
+  return call<"musa::dnn::Sort::Run">(handle, {&values, &indices, &in}, [&](Call& call) {
+    if (!accept_ins(call, {&in}) || !accept_outs(call, {&values, &indices}) || !accept_dim(call, dim_, in) ||
+        !call.require(
+            same_shape(values, in) && same_shape(indices, in), Status::INVALID_PARAMETER,
+            "values and indices differ in shape from the input") ||
+        !call.require(
+            TensorAccess::type(values) == TensorAccess::type(in), Status::INVALID_PARAMETER,
+            "values and input differ in type") ||
+        !call.require(has_type(indices, {Type::INT64}), Status::INVALID_PARAMETER, "the indices are not INT64")) {
+      return call.status();
+    }
+    return call.enqueue(
+        workspace, second_pair(in),
+        [dim = dim_, descending = descending_, stable = stable_, values = values, indices = indices, in = in] {
+          at::Tensor sorted = alias(values);
+          at::Tensor places = alias(indices);
+          at::cpu::sort_out(sorted, places, alias(in), stable, dim, descending);
+        });
+  });
+}
+
+Status SortByKey::SetDim(int dim) {
+  dim_ = dim;
+  return Status::SUCCESS;
+}
+
+Status SortByKey::SetDescending(bool descending) {
+  descending_ = descending;
+  return Status::SUCCESS;
+}
+
+Status SortByKey::SetStable(bool stable) {
+  stable_ = stable;
+  return Status::SUCCESS;
+}
+
+Status SortByKey::Run(
+    Handle& handle, Tensor& keys_out, Tensor& values_out, const Tensor& keys, const Tensor& values,
+    const MemoryMaintainer& workspace) const {
+  return call<"musa::dnn::SortByKey::Run">(handle, {&keys_out, &values_out, &keys, &values}, [&](Call& call) {
+    if (!accept_ins(call, {&keys, &values}) || !accept_outs(call, {&keys_out, &values_out}) ||
+        !accept_dim(call, dim_, keys) ||
+        !call.require(
+            same_shape(values, keys) && same_shape(keys_out, keys) && same_shape(values_out, keys),
+            Status::INVALID_PARAMETER, "keys and values, in and out, differ in shape") ||
+        !call.require(
+            TensorAccess::type(keys_out) == TensorAccess::type(keys) &&
+                TensorAccess::type(values_out) == TensorAccess::type(values),
+            Status::INVALID_PARAMETER, "an output differs in type from its input")) {
+      return call.status();
+    }
+    return call.enqueue(
+        workspace, second_pair(keys),
+        [dim = dim_, descending = descending_, stable = stable_, keys_out = keys_out, values_out = values_out,
+         keys = keys, values = values] {
+          // Through copies: keys and values may be sorted in place.
+          const auto [sorted, order] = at::cpu::sort(alias(keys), stable, dim, descending);
+          const at::Tensor followed = at::cpu::gather(alias(values), dim, order);
+          at::Tensor keys_result = alias(keys_out);
+          at::Tensor values_result = alias(values_out);
+          at::native::copy_(keys_result, sorted);
+          at::native::copy_(values_result, followed);
+        });
+  });
+}
+
+Status TopK::SetK(int k) {
+  if (k < 0) {
+    return Status::INVALID_PARAMETER;
+  }
+  k_ = k;
+  return Status::SUCCESS;
+}
+
+Status TopK::SetDim(int dim) {
+  dim_ = dim;
+  return Status::SUCCESS;
+}
+
+Status TopK::SetLargest(bool largest) {
+  largest_ = largest;
+  return Status::SUCCESS;
+}
+
+Status TopK::SetSorted(bool sorted) {
+  sorted_ = sorted;
+  return Status::SUCCESS;
+}
+
+Status TopK::Run(
+    Handle& handle, Tensor& values, Tensor& indices, const Tensor& in, const MemoryMaintainer& workspace) const {
+  return call<"musa::dnn::TopK::Run">(handle, {&values, &indices, &in}, [&](Call& call) {
+    if (!accept_ins(call, {&in}) || !accept_outs(call, {&values, &indices}) || !accept_dim(call, dim_, in)) {
+      return call.status();
+    }
+    const int ndim = TensorAccess::ndim(in);
+    const int dim = dim_ < 0 ? dim_ + std::max(ndim, 1) : dim_;
+    const int64_t size = ndim > 0 ? TensorAccess::dims(in)[dim] : 1;
+    bool fits = TensorAccess::ndim(values) == ndim && same_shape(values, indices);
+    for (int i = 0; fits && i < ndim; ++i) {
+      fits = TensorAccess::dims(values)[i] == (i == dim ? k_ : TensorAccess::dims(in)[i]);
+    }
+    if (!call.require(k_ <= size, Status::INVALID_PARAMETER, "k is more than the size of the dimension") ||
+        !call.require(fits, Status::INVALID_PARAMETER, "values or indices have not the shape of the result") ||
+        !call.require(
+            TensorAccess::type(values) == TensorAccess::type(in), Status::INVALID_PARAMETER,
+            "values and input differ in type") ||
+        !call.require(has_type(indices, {Type::INT64}), Status::INVALID_PARAMETER, "the indices are not INT64")) {
+      return call.status();
+    }
+    Tensor chosen = values;
+    Tensor source = in;
+    if (has_type(in, {Type::BOOL})) { // torch takes no booleans here
+      chosen.SetType(Type::UINT8);
+      source.SetType(Type::UINT8);
+    }
+    return call.enqueue(
+        workspace, second_pair(in),
+        [k = k_, dim, largest = largest_, sorted = sorted_, values = chosen, indices = indices, in = source] {
+          at::Tensor top = alias(values);
+          at::Tensor places = alias(indices);
+          at::cpu::topk_out(top, places, alias(in), k, dim, largest, sorted);
+        });
+  });
+}
+
+Status Unique::SetMode(Mode mode) {
+  mode_ = mode;
+  return Status::SUCCESS;
+}
+
+Status Unique::Run(
+    Handle& handle, Tensor& values, Tensor& inverse, Tensor& counts, const Tensor& in,
+    const MemoryMaintainer& workspace) const {
+  return call<"musa::dnn::Unique::Run">(handle, {&values, &inverse, &counts, &in}, [&](Call& call) {
+    const int64_t worst = TensorAccess::elements(in);
+    if (!accept_ins(call, {&in}) || !accept_outs(call, {&values, &inverse, &counts}) ||
+        !accept_room(call, values, worst) || !accept_room(call, counts, worst) ||
+        !call.require(same_shape(inverse, in), Status::INVALID_PARAMETER, "inverse and input differ in shape") ||
+        !call.require(
+            TensorAccess::type(values) == TensorAccess::type(in), Status::INVALID_PARAMETER,
+            "values and input differ in type") ||
+        !call.require(
+            has_type(inverse, {Type::INT32, Type::INT64}) && has_type(counts, {Type::INT32, Type::INT64}),
+            Status::INVALID_PARAMETER, "inverse or counts are neither INT32 nor INT64")) {
+      return call.status();
+    }
+    // The task may outlive this call where waiting fails.
+    const auto found = std::make_shared<int64_t>(0);
+    const Status status = run_and_wait(
+        call, workspace, second_pair(in),
+        [found, mode = mode_, values = values, inverse = inverse, counts = counts, in = in] {
+          Uniques unique;
+          std::tie(unique.values, unique.inverse, unique.counts) = at::cpu::_unique2(
+              alias(in), /*sorted=*/true, /*return_inverse=*/true, /*return_counts=*/true);
+          if (mode == Mode::UNSORTED) {
+            order_by_occurrence(unique);
+          }
+          at::Tensor places = alias(inverse);
+          at::native::copy_(places, unique.inverse);
+          store(values, unique.values);
+          store(counts, unique.counts);
+          *found = unique.values.numel();
+        });
+    if (status == Status::SUCCESS) {
+      values.SetNdInfo({*found});
+      counts.SetNdInfo({*found});
+    }
+    return status;
+  });
+}
+
+Status Nonzero::Run(Handle& handle, Tensor& out, const Tensor& in, const MemoryMaintainer& workspace) const {
+  return call<"musa::dnn::Nonzero::Run">(handle, {&out, &in}, [&](Call& call) {
+    const int64_t ndim = TensorAccess::ndim(in);
+    if (!accept_ins(call, {&in}) || !accept_outs(call, {&out}) ||
+        !accept_room(call, out, TensorAccess::elements(in) * ndim) ||
+        !call.require(has_type(out, {Type::INT64}), Status::INVALID_PARAMETER, "out is not INT64")) {
+      return call.status();
+    }
+    const auto found = std::make_shared<int64_t>(0);
+    const auto count = static_cast<size_t>(TensorAccess::elements(in));
+    const Status status =
+        run_and_wait(call, workspace, count * sizeof(int64_t), [found, out = out, in = in] {
+          const at::Tensor places = at::cpu::nonzero(alias(in));
+          store(out, places);
+          *found = places.size(0);
+        });
+    if (status == Status::SUCCESS) {
+      out.SetNdInfo({*found, ndim});
+    }
+    return status;
+  });
+}
+
+} // namespace musa::dnn

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#pragma once
+
+#include <ATen/TensorIterator.h>
+#include <ATen/native/Resize.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
+#include <c10/core/DeviceGuard.h>
+#include <musa_runtime/op_registry.h>
+
+#include <array>
+#include <tuple>
+#include <type_traits>
+
+// Structured operators: torch's meta function says what the outputs are like, one kernel of ours fills them, and the three
+// forms of the operator, functional, in place and out=, come from here.
+//
+//   void relu_kernel(const at::Tensor& self, const at::Tensor& out);
+//   structured<at::meta::structured_relu, relu_kernel, elementwise>(pack, "aten::relu", "aten::relu_", "aten::relu.out");
+//
+// The kernel takes the meta function's arguments and then the outputs. Where torch derives the operator from a
+// TensorIterator, kernels that want the iterator take it first.
+
+namespace musa_ops_mudnn {
+
+// What the dispatcher passes where a meta function takes T.
+template <typename T>
+struct Dispatched {
+  using type = T;
+};
+template <>
+struct Dispatched<at::OptionalTensorRef> {
+  using type = const std::optional<at::Tensor>&;
+};
+
+template <typename T>
+decltype(auto) to_meta(typename Dispatched<T>::type value) {
+  if constexpr (std::is_same_v<T, at::OptionalTensorRef>) {
+    return value.has_value() && value->defined() ? at::OptionalTensorRef(*value) : at::OptionalTensorRef();
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+// Outputs as a meta function asks for them: new, or given by the caller.
+template <typename Meta, size_t N>
+struct Outputs final : Meta {
+  static constexpr bool iterates = std::is_base_of_v<at::TensorIteratorBase, Meta>;
+
+  // Given outputs; none in the functional form.
+  std::array<const at::Tensor*, N> given{};
+  std::array<at::Tensor, N> made{}; // new outputs, or what takes the place of one whose strides do not fit
+  bool in_place = false;
+
+  const at::Tensor& maybe_get_output(int64_t i) override {
+    const auto at = static_cast<size_t>(i);
+    return made[at].defined() || given[at] == nullptr ? made[at] : *given[at];
+  }
+
+  void set_output_strided(
+      int64_t i, at::IntArrayRef sizes, at::IntArrayRef strides, at::TensorOptions options) override {
+    set_output(i, sizes, strides, options, /*exact_strides=*/true);
+  }
+
+  void set_output_raw_strided(
+      int64_t i, at::IntArrayRef sizes, at::IntArrayRef strides, at::TensorOptions options) override {
+    set_output(i, sizes, strides, options, /*exact_strides=*/false);
+  }
+
+  // After the kernel: outputs computed elsewhere go to where the caller wants them.
+  void finish() {
+    for (size_t i = 0; i < N; ++i) {
+      if (given[i] != nullptr && made[i].defined()) {
+        given[i]->copy_(made[i]);
+      }
+    }
+  }
+
+ private:
+  void set_output(
+      int64_t i, at::IntArrayRef sizes, at::IntArrayRef strides, const at::TensorOptions& options,
+      bool exact_strides) {
+    const auto at = static_cast<size_t>(i);
+    if (given[at] == nullptr) {
+      made[at] = strides.empty() ? at::empty(sizes, options) : at::empty_strided(sizes, strides, options);
+    } else if (in_place) {
+      check_in_place(*given[at], sizes, options);
+    } else {
+      resize_out(*given[at], sizes, strides, options);
+    }
+    if (given[at] != nullptr && exact_strides && !strides.empty() && given[at]->strides() != strides) {
+      made[at] = at::empty_strided(sizes, strides, options);
+    }
+    if constexpr (iterates) {
+      at::TensorIteratorBase::set_output_raw_strided(i, sizes, strides, options);
+    }
+  }
+
+  static void check_in_place(const at::Tensor& self, at::IntArrayRef sizes, const at::TensorOptions& options) {
+    TORCH_CHECK(
+        self.sizes() == sizes, "An in-place operation cannot change the shape of its tensor: ", self.sizes(), " to ",
+        sizes, ".");
+    TORCH_CHECK(
+        self.dtype() == options.dtype(), "An in-place operation cannot change the dtype of its tensor: ", self.dtype(),
+        " to ", options.dtype(), ".");
+  }
+
+  static void resize_out(
+      const at::Tensor& out, at::IntArrayRef sizes, at::IntArrayRef strides, const at::TensorOptions& options) {
+    TORCH_CHECK(
+        out.dtype() == options.dtype(), "Expected out tensor to have dtype ", options.dtype(), ", but got ",
+        out.dtype(), " instead");
+    TORCH_CHECK(
+        out.device() == options.device(), "Expected out tensor to have device ", options.device(), ", but got ",
+        out.device(), " instead");
+    if (at::native::resize_output(out, sizes) && !strides.empty()) {
+      out.as_strided_(sizes, strides);
+    }
+  }
+};
+
+// Whether out= may be written by muDNN: as an operand of its own, of a dtype that it knows.
+inline bool writable(const at::Tensor& out) {
+  return out.layout() == at::kStrided && out.is_privateuseone();
+}
+
+template <typename Method>
+struct MetaMethod;
+template <typename Meta, typename Return, typename... Args>
+struct MetaMethod<Return (Meta::*)(Args...)> {
+  template <auto kernel, typename Op, typename... Outs>
+  static void run(Op& op, Args... args, const Outs&... outs) {
+    if constexpr (std::is_invocable_v<decltype(kernel), at::TensorIteratorBase&, Args..., const Outs&...>) {
+      kernel(op, args..., outs...);
+    } else {
+      kernel(args..., outs...);
+    }
+  }
+
+  // The forms of an operator of one output. `served` is the predicate of the family, over the dispatcher's arguments.
+  template <auto kernel>
+  struct One {
+    static at::Tensor functional(typename Dispatched<Args>::type... args) {
+      Outputs<Meta, 1> op;
+      op.meta(to_meta<Args>(args)...);
+      run<kernel>(op, to_meta<Args>(args)..., op.maybe_get_output(0));
+      return std::move(op.made[0]);
+    }
+    static at::Tensor& out(typename Dispatched<Args>::type... args, at::Tensor& out) {
+      return write_to(out, /*in_place=*/false, args...);
+    }
+    template <typename Self, typename... Rest>
+    struct Front {
+      static at::Tensor& in_place(at::Tensor& self, Rest... rest) {
+        return write_to(self, /*in_place=*/true, self, rest...);
+      }
+      template <auto served>
+      static bool in_place_served(at::Tensor& self, Rest... rest) {
+        return served(self, rest...);
+      }
+    };
+    using InPlace = Front<typename Dispatched<Args>::type...>;
+
+    template <auto served>
+    static bool functional_served(typename Dispatched<Args>::type... args) {
+      return served(args...);
+    }
+    template <auto served>
+    static bool out_served(typename Dispatched<Args>::type... args, at::Tensor& out) {
+      return served(args...) && writable(out);
+    }
+
+   private:
+    static at::Tensor& write_to(at::Tensor& out, bool in_place, typename Dispatched<Args>::type... args) {
+      Outputs<Meta, 1> op;
+      op.given = {&out};
+      op.in_place = in_place;
+      op.meta(to_meta<Args>(args)...);
+      run<kernel>(op, to_meta<Args>(args)..., op.maybe_get_output(0));
+      op.finish();
+      return out;
+    }
+  };
+};
+
+struct Names {
+  const char* functional;
+  const char* in_place; // null where the operator has none
+  const char* out;
+};
+
+template <typename Meta, auto kernel, auto served>
+void structured(musa_runtime::OpPack& pack, Names names) {
+  using Forms = typename MetaMethod<decltype(&Meta::meta)>::template One<kernel>;
+  pack.impl(names.functional, TORCH_FN(Forms::functional), TORCH_FN(Forms::template functional_served<served>));
+  pack.impl(names.out, TORCH_FN(Forms::out), TORCH_FN(Forms::template out_served<served>));
+  if (names.in_place != nullptr) {
+    using InPlace = typename Forms::InPlace;
+    pack.impl(names.in_place, TORCH_FN(InPlace::in_place), TORCH_FN(InPlace::template in_place_served<served>));
+  }
+}
+
+} // namespace musa_ops_mudnn
