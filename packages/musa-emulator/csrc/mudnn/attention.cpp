@@ -29,7 +29,6 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <utility>
 
 #include "engine/device.h"
 #include "support/alias.h"
@@ -57,19 +56,11 @@ struct Parameters::Of<ScaledDotProductAttention> {
         heads(o.heads_), batch(o.batch_), max_q(o.max_q_), max_k(o.max_k_), seed(o.seed_), offset(o.offset_),
         device_seed(o.device_seed_), device_offset(o.device_offset_), graph_offset(o.graph_offset_) {}
 
-  double survivors_scale() const { return p < 1 ? 1 / (1 - p) : 0; }
-  double scale_for(int64_t dimension) const {
-    return scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(dimension));
-  }
-
-  bool padding_mask;
-  bool causal;
-  double p;
-  double scale; // 0: by the dimension of q
+  bool padding_mask, causal;
+  double p, scale;                               // scale 0: by the dimension of q
   int64_t embed_dim, heads, batch, max_q, max_k; // 0: not set
   uint64_t seed, offset;
-  const uint64_t* device_seed;
-  const uint64_t* device_offset;
+  const uint64_t *device_seed, *device_offset;
   uint64_t graph_offset;
 };
 
@@ -81,8 +72,7 @@ using Settings = Parameters::Of<ScaledDotProductAttention>;
 using Type = Tensor::Type;
 
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
-// Scores held at a time, where torch's flash attention does not serve.
-constexpr int64_t kScores = int64_t{1} << 26;
+constexpr int64_t kScores = int64_t{1} << 26; // held at a time, where torch's flash attention does not serve
 
 struct Sizes {
   int64_t n, heads, kv_heads, q, k, dim, v_dim;
@@ -190,15 +180,10 @@ bool accept_weights(Call& call, const Sizes& s, const Tensor& weights, const Ten
       "the attention weights are not [N, H, L, S], FLOAT or of the type of q");
 }
 
-// Of each pair, the second is the gradient of the first.
-bool accept_gradients(Call& call, std::initializer_list<std::pair<const Tensor*, const Tensor*>> pairs) {
-  return std::all_of(pairs.begin(), pairs.end(), [&](const auto& pair) {
-    const auto [of, gradient] = pair;
-    return call.require(
-        TensorAccess::present(*gradient) && same_shape(*gradient, *of) &&
-            has_type(*gradient, {TensorAccess::type(*of)}),
-        Status::INVALID_PARAMETER, "a gradient has another shape or type than what it is of");
-  });
+bool accept_gradient(Call& call, const Tensor& of, const Tensor& gradient) {
+  return call.require(
+      TensorAccess::present(gradient) && same_shape(gradient, of) && has_type(gradient, {TensorAccess::type(of)}),
+      Status::INVALID_PARAMETER, "a gradient has another shape or type than what it is of");
 }
 
 // Aliases, each with four dimensions [N, H, L, E].
@@ -292,13 +277,11 @@ void attend(const Problem& p, const at::Tensor& out, const at::Tensor& lse, cons
   if (weights.defined()) {
     copy_to(weights, shares);
   }
-  shares = drop(p, shares);
-  copy_to(out, at::cpu::bmm(p.grouped(shares), flat(p.v)).view(out.sizes()));
+  copy_to(out, at::cpu::bmm(p.grouped(drop(p, shares)), flat(p.v)).view(out.sizes()));
 }
 
 struct Gradients {
-  at::Tensor q, k, v;
-  at::Tensor weights; // may be undefined
+  at::Tensor q, k, v, weights; // the last may be undefined
 };
 
 // From the weights before dropout, FLOAT and contiguous.
@@ -328,7 +311,8 @@ at::Tensor part(const at::Tensor& tensor, int64_t dim, int64_t first, int64_t co
   return !tensor.defined() || tensor.size(dim) == 1 ? tensor : tensor.narrow(dim, first, count);
 }
 
-// Calls function(problem, first, count) for parts of the batch whose scores are few enough to be held.
+// Calls function(problem, of) for parts of the batch whose scores are few enough to be held.
+// of(tensor) is the same part of another tensor.
 template <class Function>
 void in_parts(const Problem& p, Function&& function) {
   const int64_t n = p.q.size(0);
@@ -410,8 +394,7 @@ void gather_heads(at::Tensor target, const at::Tensor& source) {
     return;
   }
   const auto sizes = target.sizes();
-  const int64_t group = source.size(1) / sizes[1];
-  at::cpu::sum_out(target, source.view({sizes[0], sizes[1], group, sizes[2], sizes[3]}), at::IntArrayRef{2});
+  at::cpu::sum_out(target, source.view({sizes[0], sizes[1], -1, sizes[2], sizes[3]}), at::IntArrayRef{2});
 }
 
 void flash_backward(
@@ -442,12 +425,10 @@ void flash_backward(
 // The mask with four dimensions.
 at::Tensor alias_mask(const Settings& settings, const Tensor& mask) {
   at::Tensor result = alias(mask);
-  if (!result.defined() || result.dim() == 4) {
-    return result;
-  }
-  return settings.padding_mask ? result.unsqueeze(1).unsqueeze(1)
-      : result.dim() == 2      ? result.unsqueeze(0).unsqueeze(0)
-                               : result.unsqueeze(0);
+  return !result.defined() || result.dim() == 4 ? result
+      : settings.padding_mask                   ? result.unsqueeze(1).unsqueeze(1)
+      : result.dim() == 2                       ? result.unsqueeze(0).unsqueeze(0)
+                                                : result.unsqueeze(0);
 }
 
 // What dropout leaves: drawn from seed and offset into the caller's mask, if there is one. Backward, that mask is read;
@@ -476,16 +457,11 @@ at::Tensor keep_of(const Settings& settings, const Sizes& sizes, const Tensor& m
 Problem problem_of(
     const Settings& settings, const Sizes& sizes, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
     const Tensor& keep, bool forward) {
-  return {
-      alias(q),
-      alias(k),
-      alias(v),
-      alias_mask(settings, mask),
-      keep_of(settings, sizes, keep, forward),
-      settings.survivors_scale(),
-      settings.scale_for(sizes.dim),
-      settings.causal,
-      0};
+  const at::Tensor survivors = keep_of(settings, sizes, keep, forward);
+  const double survivors_scale = settings.p < 1 ? 1 / (1 - settings.p) : 0;
+  const double scale = settings.scale != 0 ? settings.scale : 1 / std::sqrt(static_cast<double>(sizes.dim));
+  return {alias(q),        alias(k), alias(v),        alias_mask(settings, mask), survivors,
+          survivors_scale, scale,    settings.causal, /*diagonal=*/0};
 }
 
 // Completes the sizes by the offsets'.
@@ -522,9 +498,8 @@ int64_t checked_length(const int32_t* offsets, int64_t i, int64_t longest, int64
   const int64_t length = int64_t{offsets[i + 1]} - offsets[i];
   if (offsets[i] < 0 || length < 0 || length > longest || offsets[i + 1] > total) {
     throw std::runtime_error(
-        "sequence " + std::to_string(i) + " from " + std::to_string(offsets[i]) + " to " +
-        std::to_string(offsets[i + 1]) + " does not lie in the " + std::to_string(total) +
-        " rows, or is longer than " + std::to_string(longest));
+        "sequence " + std::to_string(i) + ", " + std::to_string(length) + " rows, does not lie in the " +
+        std::to_string(total) + " rows given, or is longer than " + std::to_string(longest));
   }
   return length;
 }
@@ -549,8 +524,8 @@ struct Sequence {
   }
 };
 
-// Calls function(sequence, problem) for each that is not empty. `whole` holds packed q, k and v. Causal: the last query of
-// a sequence sees its last key. Surplus keys stand before: those of earlier calls, kept in a cache.
+// Calls function(sequence, problem) for each that is not empty. `whole` holds packed q, k and v. Causal: the last query
+// of a sequence sees its last key. Surplus keys stand before: those of earlier calls, kept in a cache.
 template <class Function>
 void for_each_sequence(
     const Sizes& sizes, const Problem& whole, const Tensor& offsets_q, const Tensor& offsets_k, Function&& function) {
@@ -685,18 +660,17 @@ Status ScaledDotProductAttention::RunMathBwd(
         const Settings settings(*this);
         Sizes sizes{};
         if (!measure(call, sizes, settings, q, k, v, false) ||
-            !accept_gradients(call, {{&q, &dq}, {&k, &dk}, {&v, &dv}}) || !accept_out(call, sizes, grad_out, q) ||
-            !accept_weights(call, sizes, weights, q) || !accept_weights(call, sizes, grad_weights, q) ||
-            !accept_keep(call, sizes, dropout_mask)) {
+            !accept_gradient(call, q, dq) || !accept_gradient(call, k, dk) || !accept_gradient(call, v, dv) ||
+            !accept_out(call, sizes, grad_out, q) || !accept_weights(call, sizes, weights, q) ||
+            !accept_weights(call, sizes, grad_weights, q) || !accept_keep(call, sizes, dropout_mask)) {
           return call.status();
         }
         return call.enqueue(
             workspace, sizes.backward_bytes(),
             [settings, sizes, dq = dq, dk = dk, dv = dv, grad_weights = grad_weights, grad_out = grad_out, q = q, k = k,
              v = v, weights = weights, keep = dropout_mask] {
-              // What masks and causality hid has weight 0 already.
-              Problem problem = problem_of(settings, sizes, q, k, v, Tensor(), keep, false);
-              problem.causal = false;
+              // What masks and causality hid has weight 0: no mask is needed.
+              const Problem problem = problem_of(settings, sizes, q, k, v, Tensor(), keep, false);
               const at::Tensor gradient = alias(grad_out);
               const at::Tensor shares = alias(weights);
               const Gradients all{alias(dq), alias(dk), alias(dv), alias(grad_weights)};
@@ -738,9 +712,10 @@ Status ScaledDotProductAttention::RunFlashBwd(
         const Settings settings(*this);
         Sizes sizes{};
         if (!measure(call, sizes, settings, q, k, v, false) || !fits_flash(call, handle, sizes) ||
-            !accept_gradients(call, {{&q, &dq}, {&k, &dk}, {&v, &dv}}) || !accept_out(call, sizes, grad_out, q) ||
-            !accept_out(call, sizes, out, q) || !accept_lse(call, sizes, lse) ||
-            !accept_mask(call, settings, sizes, mask, q) || !accept_keep(call, sizes, dropout_mask)) {
+            !accept_gradient(call, q, dq) || !accept_gradient(call, k, dk) || !accept_gradient(call, v, dv) ||
+            !accept_out(call, sizes, grad_out, q) || !accept_out(call, sizes, out, q) ||
+            !accept_lse(call, sizes, lse) || !accept_mask(call, settings, sizes, mask, q) ||
+            !accept_keep(call, sizes, dropout_mask)) {
           return call.status();
         }
         return call.enqueue(
@@ -777,9 +752,7 @@ Status ScaledDotProductAttention::RunFlashVarlen(
               fill(sums, kMinusInfinity);
               for_each_sequence(
                   sizes, problem_of(settings, sizes, q, k, v, mask, keep, true), offsets_q, offsets_k,
-                  [&](const Sequence& sequence, const Problem& problem) {
-                    flash(problem, sequence.of_q(result), sequence.of_lse(sums));
-                  });
+                  [&](const Sequence& of, const Problem& some) { flash(some, of.of_q(result), of.of_lse(sums)); });
             });
       });
 }
@@ -794,8 +767,8 @@ Status ScaledDotProductAttention::RunFlashVarlenBwd(
         const Settings settings(*this);
         Sizes sizes{};
         if (!measure(call, sizes, settings, q, k, v, true) || !fits_flash(call, handle, sizes) ||
-            !accept_gradients(call, {{&q, &dq}, {&k, &dk}, {&v, &dv}}) || !accept_out(call, sizes, grad_out, q) ||
-            !accept_out(call, sizes, out, q) ||
+            !accept_gradient(call, q, dq) || !accept_gradient(call, k, dk) || !accept_gradient(call, v, dv) ||
+            !accept_out(call, sizes, grad_out, q) || !accept_out(call, sizes, out, q) ||
             !accept_packed(call, sizes, settings, lse, mask, dropout_mask, offsets_q, offsets_k) ||
             !accept_mask(call, settings, sizes, mask, q)) {
           return call.status();
