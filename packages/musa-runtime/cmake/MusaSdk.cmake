@@ -6,6 +6,7 @@
 #   musa::musart   headers and libmusart.so
 #   musa::musa     headers and the driver's libmusa.so
 #   musa::mupti    headers and libmupti.so, only where the SDK has them
+#   musa::mudnn    headers and libmudnn.so, likewise
 # and MUSA_HOME. Included by the runtime's own build and by its installed CMake package.
 include_guard(DIRECTORY)
 
@@ -66,6 +67,15 @@ if(NOT TARGET musa::sdk)
       IMPORTED_LOCATION "${MUPTI_LIBRARY}"
       INTERFACE_INCLUDE_DIRECTORIES "${MUPTI_INCLUDE_DIR}"
       INTERFACE_LINK_LIBRARIES "musa::sdk;musa::musa")
+  endif()
+
+  # The library of primitives for networks, a package of its own.
+  if(EXISTS "${MUSA_HOME}/include/mudnn.h" AND EXISTS "${MUSA_HOME}/lib/libmudnn.so")
+    add_library(musa::mudnn SHARED IMPORTED)
+    set_target_properties(musa::mudnn PROPERTIES
+      IMPORTED_LOCATION "${MUSA_HOME}/lib/libmudnn.so"
+      IMPORTED_NO_SONAME OFF
+      INTERFACE_LINK_LIBRARIES "musa::sdk;musa::musart")
   endif()
 
   unset(_musa_sdk_script)

@@ -9,6 +9,8 @@
 #include <c10/core/DeviceGuard.h>
 #include <musa_runtime/op_registry.h>
 
+#include "support/predicates.h"
+
 #include <array>
 #include <tuple>
 #include <type_traits>
@@ -16,11 +18,11 @@
 // Structured operators: torch's meta function says what the outputs are like, one kernel of ours fills them, and the three
 // forms of the operator, functional, in place and out=, come from here.
 //
-//   void relu_kernel(const at::Tensor& self, const at::Tensor& out);
-//   structured<at::meta::structured_relu, relu_kernel, elementwise>(pack, "aten::relu", "aten::relu_", "aten::relu.out");
+//   void mm(const at::Tensor& self, const at::Tensor& other, const at::Tensor& out);
+//   structured<at::meta::structured_mm, mm, takes<matrix_types>>(pack, {"aten::mm", "aten::mm.out"});
 //
 // The kernel takes the meta function's arguments and then the outputs. Where torch derives the operator from a
-// TensorIterator, kernels that want the iterator take it first.
+// TensorIterator, kernels that want the iterator take it first. The predicate takes the dispatcher's arguments.
 
 namespace musa_ops_mudnn {
 
@@ -34,10 +36,17 @@ struct Dispatched<at::OptionalTensorRef> {
   using type = const std::optional<at::Tensor>&;
 };
 
+template <>
+struct Dispatched<at::OptionalScalarRef> {
+  using type = const std::optional<at::Scalar>&;
+};
+
 template <typename T>
 decltype(auto) to_meta(typename Dispatched<T>::type value) {
   if constexpr (std::is_same_v<T, at::OptionalTensorRef>) {
     return value.has_value() && value->defined() ? at::OptionalTensorRef(*value) : at::OptionalTensorRef();
+  } else if constexpr (std::is_same_v<T, at::OptionalScalarRef>) {
+    return value.has_value() ? at::OptionalScalarRef(*value) : at::OptionalScalarRef();
   } else {
     return static_cast<T>(value);
   }
@@ -120,15 +129,10 @@ struct Outputs final : Meta {
   }
 };
 
-// Whether out= may be written by muDNN: as an operand of its own, of a dtype that it knows.
-inline bool writable(const at::Tensor& out) {
-  return out.layout() == at::kStrided && out.is_privateuseone();
-}
-
 template <typename Method>
 struct MetaMethod;
-template <typename Meta, typename Return, typename... Args>
-struct MetaMethod<Return (Meta::*)(Args...)> {
+template <typename Class, typename Return, typename... Args>
+struct MetaMethod<Return (Class::*)(Args...)> {
   template <auto kernel, typename Op, typename... Outs>
   static void run(Op& op, Args... args, const Outs&... outs) {
     if constexpr (std::is_invocable_v<decltype(kernel), at::TensorIteratorBase&, Args..., const Outs&...>) {
@@ -139,7 +143,7 @@ struct MetaMethod<Return (Meta::*)(Args...)> {
   }
 
   // The forms of an operator of one output. `served` is the predicate of the family, over the dispatcher's arguments.
-  template <auto kernel>
+  template <typename Meta, auto kernel>
   struct One {
     static at::Tensor functional(typename Dispatched<Args>::type... args) {
       Outputs<Meta, 1> op;
@@ -182,23 +186,67 @@ struct MetaMethod<Return (Meta::*)(Args...)> {
       return out;
     }
   };
+
+  // Of an operator of two outputs, functional and out=.
+  template <typename Meta, auto kernel>
+  struct Two {
+    static std::tuple<at::Tensor, at::Tensor> functional(typename Dispatched<Args>::type... args) {
+      Outputs<Meta, 2> op;
+      op.meta(to_meta<Args>(args)...);
+      run<kernel>(op, to_meta<Args>(args)..., op.maybe_get_output(0), op.maybe_get_output(1));
+      return {std::move(op.made[0]), std::move(op.made[1])};
+    }
+    static std::tuple<at::Tensor&, at::Tensor&> out(
+        typename Dispatched<Args>::type... args, at::Tensor& out0, at::Tensor& out1) {
+      Outputs<Meta, 2> op;
+      op.given = {&out0, &out1};
+      op.meta(to_meta<Args>(args)...);
+      run<kernel>(op, to_meta<Args>(args)..., op.maybe_get_output(0), op.maybe_get_output(1));
+      op.finish();
+      return {out0, out1};
+    }
+    template <auto served>
+    static bool functional_served(typename Dispatched<Args>::type... args) {
+      return served(args...);
+    }
+    template <auto served>
+    static bool out_served(typename Dispatched<Args>::type... args, at::Tensor& out0, at::Tensor& out1) {
+      return served(args...) && writable(out0) && writable(out1);
+    }
+  };
 };
+
+// A predicate for operators whose tensors need only be of some dtypes.
+template <Dtypes types>
+inline constexpr auto takes = [](const auto&... args) { return serves<types>(args...); };
+// The same where numbers may stand in the place of tensors.
+template <Dtypes types>
+inline constexpr auto takes_numbers = [](const auto&... args) { return serves_with_numbers<types>(args...); };
 
 struct Names {
   const char* functional;
-  const char* in_place; // null where the operator has none
   const char* out;
+  const char* in_place = nullptr; // where the operator has this form
 };
 
+// Declares the forms of an operator of one output.
 template <typename Meta, auto kernel, auto served>
 void structured(musa_runtime::OpPack& pack, Names names) {
-  using Forms = typename MetaMethod<decltype(&Meta::meta)>::template One<kernel>;
+  using Forms = typename MetaMethod<decltype(&Meta::meta)>::template One<Meta, kernel>;
   pack.impl(names.functional, TORCH_FN(Forms::functional), TORCH_FN(Forms::template functional_served<served>));
   pack.impl(names.out, TORCH_FN(Forms::out), TORCH_FN(Forms::template out_served<served>));
   if (names.in_place != nullptr) {
     using InPlace = typename Forms::InPlace;
     pack.impl(names.in_place, TORCH_FN(InPlace::in_place), TORCH_FN(InPlace::template in_place_served<served>));
   }
+}
+
+// Of an operator of two.
+template <typename Meta, auto kernel, auto served>
+void structured_pair(musa_runtime::OpPack& pack, Names names) {
+  using Forms = typename MetaMethod<decltype(&Meta::meta)>::template Two<Meta, kernel>;
+  pack.impl(names.functional, TORCH_FN(Forms::functional), TORCH_FN(Forms::template functional_served<served>));
+  pack.impl(names.out, TORCH_FN(Forms::out), TORCH_FN(Forms::template out_served<served>));
 }
 
 } // namespace musa_ops_mudnn

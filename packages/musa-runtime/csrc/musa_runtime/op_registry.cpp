@@ -401,6 +401,7 @@ OpPack& OpPack::add(
   candidate->needs_host_addressable = needs_host_addressable_;
   candidate->make = std::move(make);
   OpRegistry::get().add(std::move(candidate));
+  declared_.emplace_back(op);
   return *this;
 }
 

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <unordered_map>
 #include <vector>
 
@@ -126,7 +127,23 @@ class C10_MUSA_API OpPack {
 
   OpPack& add(const char* op, bool conditional, std::function<c10::KernelFunction(Candidate&)> make);
 
+  // The operators declared so far, in order.
+  const std::vector<std::string>& declared() const {
+    return declared_;
+  }
+
  private:
+  // An error that leaves a kernel says whose it was.
+  template <typename Return, typename... Args>
+  static Return run(Candidate& candidate, Return (*kernel)(Args...), std::type_identity_t<Args>... args) {
+    try {
+      return kernel(std::forward<Args>(args)...);
+    } catch (c10::Error& error) {
+      error.add_context("in " + candidate.op + ", served by " + candidate.provider);
+      throw;
+    }
+  }
+
   template <typename Signature>
   struct Unconditional;
   template <typename Return, typename... Args>
@@ -134,7 +151,7 @@ class C10_MUSA_API OpPack {
     static c10::KernelFunction make(Candidate& candidate, Return (*kernel)(Args...)) {
       return c10::KernelFunction::makeFromUnboxedLambda([&candidate, kernel](Args... args) -> Return {
         candidate.count();
-        return kernel(std::forward<Args>(args)...);
+        return run(candidate, kernel, std::forward<Args>(args)...);
       });
     }
   };
@@ -152,13 +169,14 @@ class C10_MUSA_API OpPack {
               std::forward<Args>(args)...);
         }
         candidate.count();
-        return kernel(std::forward<Args>(args)...);
+        return run(candidate, kernel, std::forward<Args>(args)...);
       });
     }
   };
 
   std::string provider_;
   bool needs_host_addressable_;
+  std::vector<std::string> declared_;
 };
 
 } // namespace musa_runtime

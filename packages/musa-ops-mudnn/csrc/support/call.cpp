@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include "support/call.h"
+
+#include <c10/musa/MUSACachingAllocator.h>
+#include <c10/musa/MUSAStream.h>
+
+#include <memory>
+#include <vector>
+
+#include "support/settings.h"
+
+namespace musa_ops_mudnn {
+namespace {
+
+// A thread's handles, one a device, made when first used. They end with the thread.
+dnn::Handle& handle_of(c10::DeviceIndex device) {
+  thread_local std::vector<std::unique_ptr<dnn::Handle>> handles;
+  const auto index = static_cast<size_t>(device);
+  if (index >= handles.size()) [[unlikely]] {
+    handles.resize(index + 1);
+  }
+  if (handles[index] == nullptr) [[unlikely]] {
+    handles[index] = std::make_unique<dnn::Handle>(device);
+  }
+  dnn::Handle& handle = *handles[index];
+  const musaStream_t stream = c10::musa::getCurrentMUSAStream(device).stream();
+  if (handle.GetStream() != stream) {
+    check(handle.SetStream(stream), "Handle::SetStream");
+  }
+  check(handle.SetAllowTF32(settings().allow_tf32), "Handle::SetAllowTF32");
+  return handle;
+}
+
+const char* name_of(dnn::Status status) {
+  switch (status) {
+    case dnn::Status::SUCCESS: return "SUCCESS";
+    case dnn::Status::INVALID_PARAMETER: return "INVALID_PARAMETER";
+    case dnn::Status::NOT_INITIALIZED: return "NOT_INITIALIZED";
+    case dnn::Status::ALLOC_FAILED: return "ALLOC_FAILED";
+    case dnn::Status::NOT_SUPPORTED: return "NOT_SUPPORTED";
+    case dnn::Status::INTERNAL_ERROR: return "INTERNAL_ERROR";
+    case dnn::Status::ARCH_MISMATCH: return "ARCH_MISMATCH";
+    case dnn::Status::EXECUTION_FAILED: return "EXECUTION_FAILED";
+  }
+  return "of an unknown number";
+}
+
+const char* meaning_of(dnn::Status status) {
+  switch (status) {
+    case dnn::Status::ALLOC_FAILED:
+      return "Likely cause: the device is out of memory. Free tensors, or use smaller batches; "
+             "torch.musa.memory_summary() says what is in use.";
+    case dnn::Status::EXECUTION_FAILED:
+      return "Likely cause: an earlier kernel failed and the device is lost. Run again with MUSA_LAUNCH_BLOCKING=1 to see "
+             "which, and restart the process.";
+    case dnn::Status::NOT_INITIALIZED:
+      return "Likely cause: the driver or the device is not available. `python -m torch_musa doctor` says more.";
+    default:
+      return "Likely causes: the muDNN installed is older than 3.0 or newer than this pack knows, or the pack offered an "
+             "operand that muDNN does not take. MUDNN_LOG_LEVEL=INFO shows the call; TORCH_MUSA_OPS=<operator>=native,cpu "
+             "routes the operator around muDNN.";
+  }
+}
+
+} // namespace
+
+Settings& settings() {
+  static Settings settings;
+  return settings;
+}
+
+OnDevice::OnDevice(const at::Tensor& tensor)
+    : guard_(tensor.device().index()), handle_(handle_of(tensor.device().index())) {}
+
+dnn::MemoryMaintainer OnDevice::workspace() {
+  return [](size_t bytes) {
+    return dnn::MemoryHandler(
+        bytes > 0 ? c10::musa::MUSACachingAllocator::raw_alloc(bytes) : nullptr,
+        [](void* memory) { c10::musa::MUSACachingAllocator::raw_delete(memory); });
+  };
+}
+
+void raise(dnn::Status status, const char* call, std::initializer_list<const at::Tensor*> tensors) {
+  std::ostringstream text;
+  text << "muDNN answered " << name_of(status) << " to " << call << '(';
+  const char* separator = "";
+  for (const at::Tensor* tensor : tensors) {
+    text << separator;
+    if (tensor->defined()) {
+      text << tensor->scalar_type() << tensor->sizes();
+    } else {
+      text << "none";
+    }
+    separator = ", ";
+  }
+  text << ").\n" << meaning_of(status);
+  TORCH_CHECK_WITH(OutOfMemoryError, status != dnn::Status::ALLOC_FAILED, text.str());
+  TORCH_CHECK(false, text.str());
+}
+
+} // namespace musa_ops_mudnn

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include "support/elementwise.h"
+
+#include <ATen/Dispatch_v2.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+
+#include "support/tensor.h"
+
+namespace musa_ops_mudnn {
+namespace {
+
+// What an operation's setters take: integers stay exact for integer tensors.
+template <class Set>
+void set_number(const at::Scalar& value, const at::Tensor& in, const char* call, Set&& set) {
+  if (value.isFloatingPoint() || at::isFloatingType(in.scalar_type())) {
+    check(set(value.toDouble()), call, {&in});
+  } else {
+    check(set(value.toLong()), call, {&in});
+  }
+}
+
+template <class Operation>
+void set_alpha(Operation& op, const at::Scalar& alpha, const at::Tensor& in) {
+  set_number(alpha, in, "SetAlpha", [&op](auto value) { return op.SetAlpha(value); });
+}
+
+void run(const dnn::Unary& op, const at::Tensor& out, const at::Tensor& in) {
+  const OnDevice on(out);
+  dnn::Tensor result = describe(out);
+  check(op.Run(on.handle(), result, describe(in)), "Unary::Run", {&out, &in});
+}
+
+void run(const dnn::Binary& op, const at::Tensor& out, const at::Tensor& left, const at::Tensor& right) {
+  const OnDevice on(out);
+  dnn::Tensor result = describe(out);
+  check(op.Run(on.handle(), result, describe(left), describe(right)), "Binary::Run", {&out, &left, &right});
+}
+
+void run(const dnn::Ternary& op, const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const at::Tensor& c) {
+  const OnDevice on(out);
+  dnn::Tensor result = describe(out);
+  check(op.Run(on.handle(), result, describe(a), describe(b), describe(c)), "Ternary::Run", {&out, &a, &b, &c});
+}
+
+template <class Operation, class Mode>
+Operation of_mode(Mode mode) {
+  Operation op;
+  check(op.SetMode(mode), "SetMode");
+  return op;
+}
+
+} // namespace
+
+at::Scalar number_in(const at::Tensor& tensor) {
+  TORCH_INTERNAL_ASSERT(tensor.is_cpu() && tensor.dim() == 0);
+  return AT_DISPATCH_V2(
+      tensor.scalar_type(), "number_in", AT_WRAP([&] { return at::Scalar(*tensor.const_data_ptr<scalar_t>()); }),
+      AT_EXPAND(AT_ALL_TYPES), at::kHalf, at::kBFloat16, at::kBool);
+}
+
+void run_unary(UnaryMode mode, const at::Tensor& out, const at::Tensor& in) {
+  run(of_mode<dnn::Unary>(mode), out, in);
+}
+
+void run_unary(UnaryMode mode, const at::Tensor& out, const at::Tensor& in, const at::Scalar& alpha) {
+  auto op = of_mode<dnn::Unary>(mode);
+  set_alpha(op, alpha, in);
+  run(op, out, in);
+}
+
+void run_unary(
+    UnaryMode mode, const at::Tensor& out, const at::Tensor& in, const at::Scalar& alpha, const at::Scalar& beta) {
+  auto op = of_mode<dnn::Unary>(mode);
+  set_alpha(op, alpha, in);
+  set_number(beta, in, "SetBeta", [&op](auto value) { return op.SetBeta(value); });
+  run(op, out, in);
+}
+
+void run_binary(BinaryMode mode, const at::Tensor& out, const at::Tensor& left, const at::Tensor& right) {
+  run(of_mode<dnn::Binary>(mode), out, left, right);
+}
+
+void run_binary(
+    BinaryMode mode, const at::Tensor& out, const at::Tensor& left, const at::Tensor& right, const at::Scalar& alpha) {
+  auto op = of_mode<dnn::Binary>(mode);
+  set_alpha(op, alpha, left);
+  run(op, out, left, right);
+}
+
+void run_ternary(
+    TernaryMode mode, const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const at::Tensor& c) {
+  run(of_mode<dnn::Ternary>(mode), out, a, b, c);
+}
+
+void run_ternary(
+    TernaryMode mode, const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const at::Tensor& c,
+    const at::Scalar& alpha) {
+  auto op = of_mode<dnn::Ternary>(mode);
+  set_alpha(op, alpha, a);
+  run(op, out, a, b, c);
+}
+
+void run_fill(const at::Tensor& out, const at::Scalar& value) {
+  dnn::Fill op;
+  set_number(value, out, "Fill::SetValue", [&op](auto number) { return op.SetValue(number); });
+  const OnDevice on(out);
+  dnn::Tensor result = describe(out);
+  check(op.Run(on.handle(), result), "Fill::Run", {&out});
+}
+
+void convert(const at::Tensor& out, const at::Tensor& in) {
+  run_unary(out.scalar_type() == in.scalar_type() ? UnaryMode::IDENTITY : UnaryMode::CAST, out, in);
+}
+
+at::Tensor empty_as(const at::Tensor& like, at::ScalarType dtype) {
+  return at::empty_like(like, like.options().dtype(dtype));
+}
+
+at::Tensor in_dtype(const at::Tensor& tensor, at::ScalarType dtype) {
+  if (tensor.scalar_type() == dtype) {
+    return tensor;
+  }
+  at::Tensor result = empty_as(tensor, dtype);
+  convert(result, tensor);
+  return result;
+}
+
+at::Tensor number_on_device(const at::Scalar& value, const at::Tensor& like, at::ScalarType dtype) {
+  at::Tensor result = at::empty({}, like.options().dtype(dtype));
+  run_fill(result, value);
+  return result;
+}
+
+} // namespace musa_ops_mudnn

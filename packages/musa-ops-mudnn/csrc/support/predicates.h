@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// What muDNN takes. Predicates look at metadata alone; what they decline goes to the next provider untouched.
+//
+//   pack.impl("aten::mm", TORCH_FN(mm), TORCH_FN(mm_served));
+//   bool mm_served(const at::Tensor& self, const at::Tensor& other) {
+//     return serves<matrix_types>(self, other);
+//   }
+#pragma once
+
+#include <ATen/core/IListRef.h>
+#include <ATen/core/List.h>
+#include <ATen/core/Tensor.h>
+
+#include "support/settings.h"
+
+namespace musa_ops_mudnn {
+
+// Sets of dtypes.
+using Dtypes = uint64_t;
+constexpr Dtypes one(at::ScalarType dtype) {
+  return Dtypes{1} << static_cast<int>(dtype);
+}
+constexpr bool contains(Dtypes set, at::ScalarType dtype) {
+  return (set & one(dtype)) != 0;
+}
+inline constexpr Dtypes reduced_types = one(at::kHalf) | one(at::kBFloat16);
+inline constexpr Dtypes float_types = reduced_types | one(at::kFloat) | one(at::kDouble);
+inline constexpr Dtypes integer_types =
+    one(at::kByte) | one(at::kChar) | one(at::kShort) | one(at::kInt) | one(at::kLong);
+inline constexpr Dtypes bool_type = one(at::kBool);
+inline constexpr Dtypes number_types = float_types | integer_types;
+inline constexpr Dtypes all_types = number_types | bool_type;
+// Products of DOUBLE matrices are NOT_SUPPORTED.
+inline constexpr Dtypes matrix_types = reduced_types | one(at::kFloat);
+
+inline constexpr int64_t max_dims = 8;
+
+// A tensor that muDNN can describe and read: on the device, dense, with elements, of at most 8 dimensions.
+inline bool serves_tensor(const at::Tensor& tensor, Dtypes types) {
+  return tensor.is_privateuseone() && tensor.layout() == at::kStrided && contains(types, tensor.scalar_type()) &&
+      tensor.dim() <= max_dims && tensor.numel() > 0 && !tensor.is_neg() && !tensor.is_conj();
+}
+
+// A number in the form of a CPU tensor without dimensions, which torch lets stand beside tensors of a device.
+inline bool is_cpu_number(const at::Tensor& tensor) {
+  return tensor.is_cpu() && tensor.dim() == 0 && !tensor.unsafeGetTensorImpl()->is_python_dispatch();
+}
+
+namespace detail {
+
+// Each argument that is a tensor is one that muDNN takes, and all lie on one device. Others do not count.
+template <Dtypes types, bool cpu_numbers>
+struct Checker {
+  c10::DeviceIndex device = -1;
+
+  bool operator()(const at::Tensor& tensor) {
+    if (cpu_numbers && is_cpu_number(tensor)) {
+      return contains(all_types, tensor.scalar_type());
+    }
+    if (!serves_tensor(tensor, types) || (device >= 0 && tensor.device().index() != device)) {
+      return false;
+    }
+    device = tensor.device().index();
+    return true;
+  }
+  bool operator()(const std::optional<at::Tensor>& tensor) {
+    return !tensor.has_value() || !tensor->defined() || (*this)(*tensor);
+  }
+  bool operator()(at::TensorList tensors) {
+    for (const at::Tensor& tensor : tensors) {
+      if (!(*this)(tensor)) {
+        return false;
+      }
+    }
+    return true;
+  }
+  bool operator()(const at::ITensorListRef& tensors) {
+    for (const at::Tensor& tensor : tensors) {
+      if (!(*this)(tensor)) {
+        return false;
+      }
+    }
+    return true;
+  }
+  template <typename T>
+  bool operator()(const T& /*no tensor*/) {
+    return true;
+  }
+};
+
+} // namespace detail
+
+// All tensors among the arguments are of `types`, on one musa device.
+template <Dtypes types, typename... Args>
+bool serves(const Args&... args) {
+  detail::Checker<types, false> check;
+  return settings().enabled && (check(args) && ...);
+}
+
+// The same, where a number may stand in the place of a tensor, but not of all of them.
+template <Dtypes types, typename... Args>
+bool serves_with_numbers(const Args&... args) {
+  detail::Checker<types, true> check;
+  return settings().enabled && (check(args) && ...) && check.device >= 0;
+}
+
+// Whether out= may be written by muDNN. It need not have elements yet.
+inline bool writable(const at::Tensor& out) {
+  return out.is_privateuseone() && out.layout() == at::kStrided && contains(all_types, out.scalar_type());
+}
+
+} // namespace musa_ops_mudnn

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// What torch.backends.mudnn sets, for the process.
+#pragma once
+
+#include <mudnn.h>
+
+#include <ATen/core/Tensor.h>
+
+namespace musa_ops_mudnn {
+
+struct Settings {
+  bool enabled = true; // else every predicate declines
+  bool allow_tf32 = false; // FLOAT products and convolutions may round their operands to TF32
+  bool deterministic = false; // decline what may sum in any order
+};
+
+// Read by kernels without a lock, as torch's own settings are.
+Settings& settings();
+
+inline ::musa::dnn::ImplBase::ComputeMode compute_mode(at::ScalarType dtype) {
+  using Mode = ::musa::dnn::ImplBase::ComputeMode;
+  const bool reduced = dtype != at::kFloat && dtype != at::kDouble;
+  return reduced || settings().allow_tf32 ? Mode::TENSOR : Mode::SCALAR;
+}
+
+} // namespace musa_ops_mudnn

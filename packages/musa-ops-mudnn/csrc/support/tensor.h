@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// The one mapping of torch's tensors to muDNN's.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <mudnn.h>
+
+namespace musa_ops_mudnn {
+
+namespace dnn = ::musa::dnn;
+
+// Raises for a dtype that muDNN has no name for; predicates keep those away.
+dnn::Tensor::Type type_of(at::ScalarType dtype);
+
+// Dimensions and strides as they are. An undefined tensor gives an absent operand.
+dnn::Tensor describe(const at::Tensor& tensor);
+dnn::Tensor describe(const std::optional<at::Tensor>& tensor);
+// The same memory under another shape.
+dnn::Tensor describe_as(const at::Tensor& tensor, at::IntArrayRef sizes, at::IntArrayRef strides);
+
+// A tensor (N, C, space...) of 3, 4 or 5 dimensions for the operations that look at the format: in the order of the letters
+// of NHWC and its relatives where that is how the memory lies, of NCHW otherwise. The memory is dense in that order.
+dnn::Tensor describe_channels(const at::Tensor& tensor, at::MemoryFormat format);
+// The format of 4- and 5-dimensional tensors that lie in channels-last order; Contiguous else.
+at::MemoryFormat channels_format(const at::Tensor& tensor);
+
+} // namespace musa_ops_mudnn

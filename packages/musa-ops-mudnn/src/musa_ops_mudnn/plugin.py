@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The hooks of the pack: what the loader of `torch_musa` asks for."""
+
+from musa_runtime.hookspecs import hookimpl
+
+from . import _library
+
+
+@hookimpl
+def musa_pack_info():
+    return {"summary": "operators served by muDNN, the vendor's library of primitives"}
+
+
+@hookimpl
+def musa_libraries():
+    return _library.paths()
+
+
+@hookimpl
+def musa_env_report():
+    return {"muDNN": _library.version_text()}
