@@ -42,14 +42,14 @@ def workspace_lock():
         yield
 
 
-def set_up(arguments: argparse.Namespace, required=prerequisites.BUILD) -> float:
+def set_up(arguments: argparse.Namespace, required=prerequisites.BUILD, *, core: bool = False) -> float:
     """Everything up to date in .venv; returns the seconds it took."""
     start = time.monotonic()
     with workspace_lock():
         prerequisites.ensure(required)
         packages.package_names()  # a package that is missing is named before minutes go into the requirements
         packages.install_requirements()
-        built = packages.install_packages(options_of(arguments))
+        built = packages.install_packages(options_of(arguments), core=core)
     seconds = time.monotonic() - start
     print(
         f"set up in {seconds:.0f} s: {', '.join(built) + ' built' if built else 'all packages up to date'}",
@@ -86,7 +86,8 @@ def check_demo(folder: Path) -> dict:
 
 
 def demo(arguments: argparse.Namespace) -> int:
-    seconds = set_up(arguments)
+    # Op packs take minutes to build, and a device trains without them.
+    seconds = set_up(arguments, core=True)
     folder = ROOT / "build" / "demo"
     shutil.rmtree(folder, ignore_errors=True)
     status = run_python(arguments, "examples/train_digits.py", "--out", str(folder), *arguments.rest)

@@ -157,6 +157,21 @@ def test_only_what_changed_and_what_depends_on_it_is_rebuilt(installer, tmp_path
     assert packages.install_packages(packages.Options(debug=True)) == ["musa-emulator", "musa-runtime"]
 
 
+def test_core_leaves_out_packs_until_they_are_installed(installer, tmp_path):
+    listed = tmp_path / "pyproject.toml"
+    listed.write_text(listed.read_text() + "# a device\ncore = 1\n")
+    assert packages.install_packages(packages.Options(), core=True) == ["musa-emulator"]
+    assert packages.install_packages(packages.Options()) == ["musa-runtime"]
+    (tmp_path / "packages" / "musa-emulator" / "csrc" / "a.cpp").write_text("int changed;\n")
+    assert packages.install_packages(packages.Options(), core=True) == ["musa-emulator", "musa-runtime"]
+
+
+def test_the_core_of_the_repository_is_a_device_without_packs():
+    text = (ROOT / "pyproject.toml").read_text()
+    core = packages.parse_package_list(text)[: packages.parse_core_count(text)]
+    assert core == ["musa-emulator", "musa-runtime", "torch-musa"]
+
+
 def test_a_failed_build_is_tried_again(installer):
     installer.fails = True
     with pytest.raises(WorkspaceError, match="compiler said no"):

@@ -95,6 +95,13 @@ def parse_package_list(text: str) -> list[str]:
     return found
 
 
+def parse_core_count(text: str) -> int:
+    """``core`` of ``[tool.musa]``: how many packages, from the first, make a device; all where it is not given."""
+    section = re.search(r"^\[tool\.musa\]\s*$(.*?)(?=^\[|\Z)", text, re.MULTILINE | re.DOTALL)
+    count = re.search(r"^core\s*=\s*(\d+)\s*$", section.group(1), re.MULTILINE) if section else None
+    return int(count.group(1)) if count else len(parse_package_list(text))
+
+
 def package_names(root: Path = ROOT) -> list[str]:
     names = parse_package_list((root / "pyproject.toml").read_text())
     for name in names:
@@ -176,13 +183,20 @@ def install_requirements() -> None:
     stamp_file.write_text(context)
 
 
-def install_packages(options: Options) -> list[str]:
-    """Build and install, in order, every package that is not up to date; return the names of those built."""
+def install_packages(options: Options, *, core: bool = False) -> list[str]:
+    """Build and install, in order, every package that is not up to date; return the names of those built.
+
+    With ``core``, op packs that were never installed are left out; those that were must fit the runtime under them.
+    """
     chosen = [os.environ.get(name, "") for name in ("MUSA_HOME", "CXX", "CXXFLAGS", "LDFLAGS")]
     context = [environment_context(), repr(options), *chosen]
     stamps: list[str] = []
     built = []
-    for name in package_names():
+    names = package_names()
+    if core:
+        count = parse_core_count((ROOT / "pyproject.toml").read_text())
+        names = names[:count] + [name for name in names[count:] if (STAMPS / name).is_file()]
+    for name in names:
         folder = ROOT / "packages" / name
         value = stamp(folder, stamps, context)
         stamps.append(value)

@@ -26,17 +26,12 @@
 #include <tuple>
 #include <vector>
 
+#include "lending.h"
 #include "support/alias.h"
 #include "support/call.h"
 #include "support/shapes.h"
 
 namespace musa::dnn {
-
-// The friend of classes that only hold parameters. What it reads of one stands beside the operations that take it.
-struct Parameters {
-  template <class Class>
-  struct Of;
-};
 
 template <>
 struct Parameters::Of<Convolution::FusedActivationDesc> {
@@ -275,7 +270,53 @@ void multiply_gradient(
   }
 }
 
+// Torch's way rearranges the images first, which takes longer than the product where they are large. With channels
+// second, one product for each image is added to the result: in FLOAT only, for the sake of rounding.
+bool multiplies_filter_gradient(const Geometry& g, std::optional<Order> order, const Tensor& grad_weight) {
+  constexpr int64_t large = 128;
+  return order == Order::ChannelsLast ||
+      (order == Order::ChannelsFirst && has_type(grad_weight, {Type::FLOAT}) && g.out.space() >= large);
+}
+
+void multiply_filter_gradient(
+    const Tensor& grad_weight, const Tensor& in, const Tensor& grad_out, const Geometry& g, Order order) {
+  at::Tensor result = filter(grad_weight, g, /*transposed=*/false);
+  const at::Tensor image = pixels(in, g.in, order);
+  const at::Tensor gradient = pixels(grad_out, g.out, order);
+  if (order == Order::ChannelsLast) {
+    at::cpu::mm_out(result, gradient.t(), image);
+    return;
+  }
+  at::cpu::mm_out(result, gradient.select(0, 0), image.select(0, 0).t());
+  for (int64_t n = 1; n < g.in.dims[0]; ++n) {
+    at::cpu::addmm_out(result, result, gradient.select(0, n), image.select(0, n).t());
+  }
+}
+
 // ---- work
+
+enum class Direction { Forward, BackwardData, BackwardFilter };
+
+size_t key_of(const Geometry& g, Direction direction, const at::Tensor& place, bool biased) {
+  size_t key = static_cast<size_t>(direction) * 2 + biased;
+  const auto add = [&key](int64_t value) { key = key * 0x100000001b3 ^ static_cast<size_t>(value); };
+  add(static_cast<int64_t>(place.scalar_type()));
+  add(g.groups);
+  for (const Layout* layout : {&g.out, &g.in, &g.weight}) {
+    std::for_each_n(layout->dims.begin(), layout->ndim, add);
+    std::for_each_n(layout->strides.begin(), layout->ndim, add);
+  }
+  for (const std::vector<int64_t>* values : {&g.pad, &g.stride, &g.dilation}) {
+    std::for_each(values->begin(), values->end(), add);
+  }
+  return key;
+}
+
+void store(at::Tensor& result, const at::Tensor& value) {
+  if (!value.is_same(result)) {
+    at::native::copy_(result, value);
+  }
+}
 
 constexpr std::array<int64_t, 3> kNothing{0, 0, 0};
 
@@ -292,7 +333,7 @@ at::Tensor convolve(const at::Tensor& in, const at::Tensor& weight, const at::Te
 void activate(const Activation& activation, at::Tensor& out, const at::Tensor& in) {
   using M = Activation::Mode;
   switch (activation.mode) {
-    case M::IDENTITY: at::native::copy_(out, in); return; // nothing, where they are one
+    case M::IDENTITY: store(out, in); return;
     case M::SIGMOID: at::cpu::sigmoid_out(out, in); return;
     case M::RELU: at::cpu::clamp_min_out(out, in, 0); return;
     case M::TANH: at::cpu::tanh_out(out, in); return;
@@ -362,8 +403,13 @@ void run_float(
   const auto operand = [one_type](const at::Tensor& tensor) {
     return one_type || !tensor.defined() ? tensor : tensor.to(at::kFloat);
   };
+  const auto convolved = [&] {
+    return convolve(
+        operand(alias_channels_second(in)), operand(alias_channels_second(weight)), operand(alias(bias)), g);
+  };
+  const bool lends = one_type && !addend.defined();
   at::Tensor value =
-      convolve(operand(alias_channels_second(in)), operand(alias_channels_second(weight)), operand(alias(bias)), g);
+      lends ? make_in(result, key_of(g, Direction::Forward, result, Access::present(bias)), convolved) : convolved();
   if (!one_type) {
     if (addend.defined()) {
       at::cpu::add_out(value, value, operand(addend));
@@ -374,7 +420,7 @@ void run_float(
     at::cpu::add_out(result, value, addend);
     activate(activation, result, result);
   } else {
-    activate(activation, result, value); // the copy to the caller's memory is this step
+    activate(activation, result, value); // the copy to the caller's memory, where one is needed, is this step
   }
 }
 
@@ -387,29 +433,30 @@ void run_backward_data(const Tensor& grad_in, const Tensor& grad_out, const Tens
   const bool widened = !same_type(grad_in, grad_out);
   at::Tensor gradient = alias_channels_second(grad_out);
   at::Tensor factor = alias_channels_second(weight);
-  const at::Tensor value = std::get<0>(at::convolution_backward(
-      widened ? gradient.to(at::kFloat) : gradient, result, widened ? factor.to(at::kFloat) : factor, std::nullopt,
-      g.stride, g.pad, g.dilation, /*transposed=*/false, output_padding(g), g.groups, {true, false, false}));
-  at::native::copy_(result, value);
+  const auto make = [&] {
+    return std::get<0>(at::convolution_backward(
+        widened ? gradient.to(at::kFloat) : gradient, result, widened ? factor.to(at::kFloat) : factor, std::nullopt,
+        g.stride, g.pad, g.dilation, /*transposed=*/false, output_padding(g), g.groups, {true, false, false}));
+  };
+  store(result, widened ? make() : make_in(result, key_of(g, Direction::BackwardData, result, false), make));
 }
 
 void run_backward_filter(const Tensor& grad_weight, const Tensor& in, const Tensor& grad_out, const Geometry& g) {
   const auto order = order_of(g.out, g.in);
-  if (order == Order::ChannelsLast && same_type(grad_weight, in) && is_pointwise(g)) {
-    at::Tensor result = filter(grad_weight, g, /*transposed=*/false);
-    const int64_t outputs = g.out.dims[1];
-    const at::Tensor image = matrices(grad_out, {outputs, g.out.dims[0] * g.out.space()}, {1, outputs});
-    at::cpu::mm_out(result, image, pixels(in, g.in, *order));
+  if (same_type(grad_weight, in) && is_pointwise(g) && multiplies_filter_gradient(g, order, grad_weight)) {
+    multiply_filter_gradient(grad_weight, in, grad_out, g, *order);
     return;
   }
   at::Tensor result = alias_channels_second(grad_weight); // gives shape and order of the filter too
   const bool widened = !same_type(grad_weight, in);
   at::Tensor gradient = alias_channels_second(grad_out);
   at::Tensor image = alias_channels_second(in);
-  const at::Tensor value = std::get<1>(at::convolution_backward(
-      widened ? gradient.to(at::kFloat) : gradient, widened ? image.to(at::kFloat) : image, result, std::nullopt,
-      g.stride, g.pad, g.dilation, /*transposed=*/false, output_padding(g), g.groups, {false, true, false}));
-  at::native::copy_(result, value);
+  const auto make = [&] {
+    return std::get<1>(at::convolution_backward(
+        widened ? gradient.to(at::kFloat) : gradient, widened ? image.to(at::kFloat) : image, result, std::nullopt,
+        g.stride, g.pad, g.dilation, /*transposed=*/false, output_padding(g), g.groups, {false, true, false}));
+  };
+  store(result, widened ? make() : make_in(result, key_of(g, Direction::BackwardFilter, result, false), make));
 }
 
 // ---- algorithms

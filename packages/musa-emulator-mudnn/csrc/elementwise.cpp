@@ -7,6 +7,7 @@
 #include <ATen/ops/add_cpu_dispatch.h>
 #include <ATen/ops/addcdiv_cpu_dispatch.h>
 #include <ATen/ops/addcmul_cpu_dispatch.h>
+#include <ATen/ops/any_cpu_dispatch.h>
 #include <ATen/ops/atan_cpu_dispatch.h>
 #include <ATen/ops/ceil_cpu_dispatch.h>
 #include <ATen/ops/clamp_cpu_dispatch.h>
@@ -182,6 +183,23 @@ void run_unary(Unary::Mode mode, const Scalar& alpha, const Scalar& beta, at::Te
   }
 }
 
+// divide(out, l, r). Integers divided by 0 give some number: a device raises nothing, torch's CPU functions do.
+template <class Divide>
+void divide_integers(at::Tensor& out, const at::Tensor& l, const at::Tensor& r, Divide&& divide) {
+  if (at::isFloatingType(l.scalar_type()) || at::isFloatingType(r.scalar_type())) {
+    divide(out, l, r);
+    return;
+  }
+  const at::Tensor zero = at::cpu::eq(r, Scalar(0));
+  if (!*at::cpu::any(zero).const_data_ptr<bool>()) {
+    divide(out, l, r);
+    return;
+  }
+  const at::Tensor safe = at::cpu::add(r, zero, 1);
+  divide(out, l, safe);
+  at::cpu::masked_fill_(out, zero, Scalar(-1));
+}
+
 void run_binary(Binary::Mode mode, const Scalar& alpha, at::Tensor& out, const at::Tensor& l, const at::Tensor& r) {
   using M = Binary::Mode;
   switch (mode) {
@@ -192,10 +210,18 @@ void run_binary(Binary::Mode mode, const Scalar& alpha, at::Tensor& out, const a
     case M::MUL: at::cpu::mul_out(out, l, r); return;
     case M::DIV:
     case M::TRUEDIV: at::cpu::div_out(out, l, r); return;
-    case M::FLOORDIV: at::cpu::div_out(out, l, r, "floor"); return;
-    case M::TRUNCATEDIV: at::cpu::div_out(out, l, r, "trunc"); return;
-    case M::FLOORMOD: at::cpu::remainder_out(out, l, r); return;
-    case M::TRUNCATEMOD: at::cpu::fmod_out(out, l, r); return;
+    case M::FLOORDIV:
+      divide_integers(out, l, r, [](auto& to, auto& x, auto& y) { at::cpu::div_out(to, x, y, "floor"); });
+      return;
+    case M::TRUNCATEDIV:
+      divide_integers(out, l, r, [](auto& to, auto& x, auto& y) { at::cpu::div_out(to, x, y, "trunc"); });
+      return;
+    case M::FLOORMOD:
+      divide_integers(out, l, r, [](auto& to, auto& x, auto& y) { at::cpu::remainder_out(to, x, y); });
+      return;
+    case M::TRUNCATEMOD:
+      divide_integers(out, l, r, [](auto& to, auto& x, auto& y) { at::cpu::fmod_out(to, x, y); });
+      return;
     case M::DIVNONAN: { // 0 where the divisor is
       at::cpu::div_out(out, l, r);
       at::cpu::masked_fill_(out, at::cpu::eq(r, Scalar(0)), Scalar(0));
@@ -373,7 +399,10 @@ Status Ternary::SetAlpha(int64_t alpha) {
 Status Ternary::Run(Handle& handle, Tensor& out, const Tensor& a, const Tensor& b, const Tensor& c) const {
   return call<"musa::dnn::Ternary::Run">(handle, {&out, &a, &b, &c}, [&](Call& call) {
     if (!call.require(
-            broadcast_to(out, {&a, &b, &c}), Status::INVALID_PARAMETER, "the inputs do not broadcast to out")) {
+            broadcast_to(out, {&a, &b, &c}), Status::INVALID_PARAMETER, "the inputs do not broadcast to out") ||
+        !call.require(
+            (mode_ != Mode::SELECT && mode_ != Mode::SELECTV2) || has_type(a, {Tensor::Type::BOOL}),
+            Status::INVALID_PARAMETER, "the condition is not BOOL")) {
       return call.status();
     }
     const Scalar alpha = integer_ ? Scalar(alpha_integer_) : Scalar(alpha_);

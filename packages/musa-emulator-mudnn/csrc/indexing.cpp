@@ -21,7 +21,6 @@
 #include <string>
 #include <vector>
 
-#include "engine/stream.h"
 #include "support/alias.h"
 #include "support/call.h"
 #include "support/shapes.h"
@@ -33,19 +32,6 @@ using namespace musa_emulator::dnn;
 
 using Type = Tensor::Type;
 using Dims = std::vector<int64_t>;
-
-// The same memory as integers of the same size. What only moves elements need not know their type, and torch's
-// functions take integers of every size, but not every type of muDNN.
-Tensor as_bits(const Tensor& tensor) {
-  Tensor bits = tensor;
-  switch (c10::elementSize(scalar_type(TensorAccess::type(tensor)))) {
-    case 1: bits.SetType(Type::UINT8); break;
-    case 2: bits.SetType(Type::INT16); break;
-    case 4: bits.SetType(Type::INT32); break;
-    default: bits.SetType(Type::INT64); break;
-  }
-  return bits;
-}
 
 Tensor reshaped(const Tensor& contiguous, const Dims& dims) {
   Tensor result = contiguous;
@@ -135,6 +121,9 @@ at::Tensor as_long(const Tensor& indices) {
 // Indices hold coordinates in dimensions of the sizes given. The answer is the row that each names once these
 // dimensions, and those of the batch before them, are one.
 at::Tensor rows_of(const Tensor& indices, const Dims& sizes, int64_t batches) {
+  if (sizes.size() == 1 && batches == 1) { // as they are; torch's functions check their range
+    return as_long(reshaped(indices, {TensorAccess::elements(indices)}));
+  }
   const at::Tensor given = as_long(indices);
   const auto depth = static_cast<int64_t>(sizes.size());
   const int64_t rows = given.numel() / depth;
@@ -170,11 +159,6 @@ size_t bytes_to_accumulate(const Tensor& inout, bool computes) {
 // Each element's place among those chosen.
 size_t bytes_for_places(int64_t elements) {
   return static_cast<size_t>(elements) * sizeof(int64_t);
-}
-
-Status wait_for(const Handle& handle) {
-  musa_emulator::Stream* const stream = musa_emulator::resolve_stream(HandleAccess::stream(handle));
-  return stream != nullptr ? status_of(musa_emulator::synchronize_stream(*stream)) : Status::INVALID_PARAMETER;
 }
 
 } // namespace
@@ -358,7 +342,13 @@ Status GatherX::Run(Handle& handle, Tensor& out, const Tensor& indices, const Te
     const int64_t picks = product(dims_of(indices, batch, index_ndim));
     return call.enqueue(
         [batches, outer, size, inner, picks, out = as_bits(out), indices = indices, params = as_bits(params)] {
-          if (batches == 1) { // whole slices at once
+          if (batches == 1 && outer == 1) { // whole slices at once, quickest across the first dimension
+            at::Tensor result = alias(reshaped(out, as_rows(picks, inner)));
+            at::cpu::index_select_out(
+                result, alias(reshaped(params, as_rows(size, inner))), 0, as_long(reshaped(indices, {picks})));
+            return;
+          }
+          if (batches == 1) {
             at::Tensor result = alias(reshaped(out, {outer, picks, inner}));
             at::cpu::index_select_out(
                 result, alias(reshaped(params, {outer, size, inner})), 1, as_long(reshaped(indices, {picks})));
@@ -389,14 +379,13 @@ Status MaskedSelect::Run(
     }
     // Shared: where the wait fails, the task may still be to come.
     const auto found = std::make_shared<int64_t>(0);
-    const Status queued = call.enqueue(
+    const Status status = call.run_and_wait(
         workspace, bytes_for_places(elements), [found, out = as_bits(out), in = as_bits(in), mask = mask] {
           const at::Tensor chosen = at::cpu::masked_select(alias(in), alias(mask));
           at::Tensor result = alias(reshaped(out, {chosen.numel()}));
           at::native::copy_(result, chosen);
           *found = chosen.numel();
         });
-    const Status status = queued == Status::SUCCESS ? wait_for(handle) : queued;
     return status == Status::SUCCESS ? out.SetNdInfo({*found}) : status;
   });
 }

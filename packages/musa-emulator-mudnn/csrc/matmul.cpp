@@ -25,12 +25,6 @@
 
 namespace musa::dnn {
 
-// The friend of classes that only hold parameters. What it reads of one stands beside the operations that take it.
-struct Parameters {
-  template <class Class>
-  struct Of;
-};
-
 template <>
 struct Parameters::Of<MatMulLtParam> {
   static const Tensor& scale_a(const MatMulLtParam& param) { return param.scale_a_; }
@@ -100,10 +94,6 @@ Tensor first_of(const Tensor& tensor) {
   return result;
 }
 
-Tensor scalar_as_vector(const Tensor& tensor) {
-  return Access::ndim(tensor) == 0 ? view(tensor, {1}, {1}) : tensor;
-}
-
 int64_t batch_of(const Tensor& tensor) {
   return Access::ndim(tensor) == 3 ? Access::dims(tensor)[0] : 1;
 }
@@ -140,15 +130,6 @@ bool degenerate(const Tensor& tensor) {
   const int64_t column = stride(tensor, 1);
   const bool by_columns = row == 1 && column > 1;
   return (rows == 1 && row < columns && !by_columns) || (columns == 1 && column != 1 && column < rows);
-}
-
-bool shares_memory_with_itself(const Tensor& tensor) {
-  for (int i = 0; i < Access::ndim(tensor); ++i) {
-    if (Access::dims(tensor)[i] > 1 && Access::strides(tensor)[i] <= 0) {
-      return true;
-    }
-  }
-  return false;
 }
 
 // Whether the bias has the shape of d or of its last dimensions.
@@ -202,9 +183,9 @@ bool prepare(
   p.alpha = options.alpha;
   p.beta = options.beta;
   p.gamma = options.gamma;
-  p.d = scalar_as_vector(d);
-  p.c = Access::present(c) && p.beta != 0 ? scalar_as_vector(c) : Tensor();
-  p.bias = Access::present(bias) && p.gamma != 0 ? scalar_as_vector(bias) : Tensor();
+  p.d = as_vector(d);
+  p.c = Access::present(c) && p.beta != 0 ? as_vector(c) : Tensor();
+  p.bias = Access::present(bias) && p.gamma != 0 ? as_vector(bias) : Tensor();
   if (!call.require(
           !Access::present(p.c) || same_shape(p.d, p.c), Status::INVALID_PARAMETER,
           "c has another shape than the output") ||
@@ -219,7 +200,7 @@ bool prepare(
           !Access::present(p.bias) || is_float(bias) || (is_int8(a) && has_type(bias, {Type::INT32})),
           Status::NOT_SUPPORTED, "the bias has no type that can be added") ||
       !call.require(
-          !shares_memory_with_itself(d), Status::INVALID_PARAMETER, "elements of the output share memory")) {
+          !same_spot_twice(d), Status::INVALID_PARAMETER, "elements of the output share memory")) {
     return false;
   }
 

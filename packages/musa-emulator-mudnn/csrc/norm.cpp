@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // BatchNorm, LayerNorm, GroupNorm, RMSNorm.
+#include "cpu_stubs.h"
+
 #include <ATen/ScalarOps.h>
+#include <ATen/native/batch_norm.h>
+#include <ATen/native/group_norm.h>
+#include <ATen/native/layer_norm.h>
 #include <ATen/ops/add_cpu_dispatch.h>
 #include <ATen/ops/addcmul_cpu_dispatch.h>
 #include <ATen/ops/addmv_cpu_dispatch.h>
@@ -12,9 +17,6 @@
 #include <ATen/ops/mul_cpu_dispatch.h>
 #include <ATen/ops/native_batch_norm_backward_cpu_dispatch.h>
 #include <ATen/ops/native_batch_norm_cpu_dispatch.h>
-#include <ATen/ops/native_group_norm_cpu_dispatch.h>
-#include <ATen/ops/native_layer_norm_backward_cpu_dispatch.h>
-#include <ATen/ops/native_layer_norm_cpu_dispatch.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/rsqrt_cpu_dispatch.h>
 #include <ATen/ops/sum_cpu_dispatch.h>
@@ -84,11 +86,14 @@ void store(const Tensor& target, const at::Tensor& value) {
   }
 }
 
-// Where a result is computed: in the caller's memory if that is contiguous and of the type, else in a temporary.
+// Where a result is computed: in the caller's memory if that is contiguous and of the type, else in a temporary. Nowhere,
+// where the caller wants none.
 struct Result {
   Result(const Tensor& target, IntArrayRef shape, ScalarType type)
       : target(target),
-        direct(TensorAccess::contiguous(target) && scalar_type(TensorAccess::type(target)) == type),
+        direct(
+            !present(target) ||
+            (TensorAccess::contiguous(target) && scalar_type(TensorAccess::type(target)) == type)),
         tensor(direct ? shaped(target, shape) : at::empty(shape, type)) {}
   void finish() const {
     if (!direct) {
@@ -350,21 +355,29 @@ Status BatchNorm::RunBwd(
           const at::Tensor spread = shaped(deviation, count); // inverse deviation, or the running variance
           const at::Tensor scale = parameter(weight, count, in, /*needed=*/narrow(in));
           const at::Tensor none;
-          const auto [input, scales, shifts] = at::cpu::native_batch_norm_backward(
-              batch(mode, grad_out, count), batch(mode, in, count), scale, training ? none : center,
-              training ? none : spread, training ? center : none, training ? spread : none, training, epsilon,
-              {present(grad_in), present(grad_weight) || present(grad_variance),
-               present(grad_bias) || present(grad_mean)});
-          if (present(grad_in)) {
-            at::Tensor result = batch(mode, grad_in, count);
-            at::native::copy_(result, input);
+          const at::Tensor image = batch(mode, in, count);
+          const at::Tensor gradient = batch(mode, grad_out, count);
+          at::Tensor result = present(grad_in) ? batch(mode, grad_in, count) : at::Tensor();
+          const ScalarType type = scalar_type(statistics_type(in));
+          at::Tensor scales = at::empty(count, type);
+          at::Tensor shifts = at::empty(count, type);
+          const auto format = image.suggest_memory_format();
+          if (image.is_contiguous(format) && gradient.is_contiguous(format) &&
+              (!result.defined() || result.is_contiguous(format))) {
+            at::native::batch_norm_cpu_backward_stub(
+                c10::kCPU, result, scales, shifts, gradient, image, scale, training ? none : center,
+                training ? none : spread, training ? center : none, training ? spread : none, training, epsilon);
+          } else {
+            at::Tensor input;
+            std::tie(input, scales, shifts) = at::cpu::native_batch_norm_backward(
+                gradient, image, scale, training ? none : center, training ? none : spread, training ? center : none,
+                training ? spread : none, training, epsilon, {present(grad_in), true, true});
+            if (present(grad_in)) {
+              at::native::copy_(result, input);
+            }
           }
-          if (present(grad_weight)) {
-            store(grad_weight, scales);
-          }
-          if (present(grad_bias)) {
-            store(grad_bias, shifts);
-          }
+          store(grad_weight, scales);
+          store(grad_bias, shifts);
           if (!present(grad_mean) && !present(grad_variance)) {
             return;
           }
@@ -413,13 +426,14 @@ Status LayerNorm::Run(
     return call.enqueue(
         workspace, 0,
         [epsilon = epsilon_, rows, out = out, mean = mean, rstd = rstd, in = in, weight = weight, bias = bias] {
-          // torch has no form of it that writes to memory given.
-          const auto [value, means, deviations] = at::cpu::native_layer_norm(
-              shaped(in, {rows.count, rows.length}), rows.length, parameter(weight, rows.length, in, narrow(in)),
-              parameter(bias, rows.length, in), epsilon);
-          store(out, value);
-          store(mean, means);
-          store(rstd, deviations);
+          Result result(out, {rows.count, rows.length}, scalar_type(TensorAccess::type(in)));
+          at::Tensor means = shaped(mean, rows.count);
+          at::Tensor deviations = shaped(rstd, rows.count);
+          at::native::LayerNormKernel(
+              c10::kCPU, shaped(in, {rows.count, rows.length}), parameter(weight, rows.length, in, narrow(in)),
+              parameter(bias, rows.length, in), rows.count, rows.length, epsilon, &result.tensor, &means,
+              &deviations);
+          result.finish();
         });
   });
 }
@@ -440,15 +454,17 @@ Status LayerNorm::RunBwd(
         workspace, partial_sums(rows, 2),
         [rows, grad_in = grad_in, grad_weight = grad_weight, grad_bias = grad_bias, grad_out = grad_out, in = in,
          mean = mean, rstd = rstd, weight = weight] {
-          // torch makes the gradients of weight and bias like these two, so both must be there; the bias is not read.
-          const at::Tensor scale = parameter(weight, rows.length, in, /*needed=*/true);
-          const auto [input, scales, shifts] = at::cpu::native_layer_norm_backward(
-              shaped(grad_out, {rows.count, rows.length}), shaped(in, {rows.count, rows.length}), rows.length,
-              shaped(mean, {rows.count, 1}), shaped(rstd, {rows.count, 1}), scale, /*bias=*/scale,
-              {present(grad_in), present(grad_weight), present(grad_bias)});
-          store(grad_in, input);
-          store(grad_weight, scales);
-          store(grad_bias, shifts);
+          const ScalarType type = scalar_type(statistics_type(in));
+          Result input(grad_in, {rows.count, rows.length}, scalar_type(TensorAccess::type(in)));
+          Result scales(grad_weight, rows.length, type);
+          Result shifts(grad_bias, rows.length, type);
+          at::native::LayerNormBackwardKernel(
+              c10::kCPU, shaped(grad_out, {rows.count, rows.length}), shaped(in, {rows.count, rows.length}),
+              shaped(mean, rows.count), shaped(rstd, rows.count), parameter(weight, rows.length, in, narrow(in)),
+              rows.count, rows.length, &input.tensor, &scales.tensor, &shifts.tensor);
+          for (const Result* result : {&input, &scales, &shifts}) {
+            result->finish();
+          }
         });
   });
 }
@@ -496,12 +512,17 @@ Status GroupNorm::Run(
         result = result.movedim(axis, 1);
         input = input.movedim(axis, 1);
       }
-      const auto [value, means, deviations] = at::cpu::native_group_norm(
-          input.contiguous(input.suggest_memory_format()), parameter(weight, channels, in, narrow(in)),
-          parameter(bias, channels, in), samples, channels, input.numel() / (samples * channels), groups, epsilon);
-      at::native::copy_(result, value);
-      store(mean, means);
-      store(rstd, deviations);
+      input = input.contiguous(input.suggest_memory_format());
+      const bool direct = result.strides() == input.strides();
+      at::Tensor value = direct ? result : at::empty_like(input);
+      at::Tensor means = shaped(mean, {samples, groups});
+      at::Tensor deviations = shaped(rstd, {samples, groups});
+      at::native::GroupNormKernel(
+          c10::kCPU, input, parameter(weight, channels, in, narrow(in)), parameter(bias, channels, in), samples,
+          channels, input.numel() / (samples * channels), groups, epsilon, value, means, deviations);
+      if (!direct) {
+        at::native::copy_(result, value);
+      }
     });
   });
 }

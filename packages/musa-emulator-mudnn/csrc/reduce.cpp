@@ -67,15 +67,6 @@ c10::ScalarType accumulator(const at::Tensor& out) {
   return type == c10::kHalf || type == c10::kBFloat16 ? c10::kFloat : type;
 }
 
-bool same_spot_twice(const Tensor& tensor) {
-  for (int i = 0; i < TensorAccess::ndim(tensor); ++i) {
-    if (TensorAccess::dims(tensor)[i] > 1 && TensorAccess::strides(tensor)[i] == 0) {
-      return true;
-    }
-  }
-  return false;
-}
-
 bool accept_out(Call& call, const Tensor& out) {
   return call.require(TensorAccess::present(out), Status::INVALID_PARAMETER, "an output is absent") &&
       call.require(!same_spot_twice(out), Status::INVALID_PARAMETER, "elements of an output share memory");
@@ -86,14 +77,6 @@ bool accept_in(Call& call, const Tensor& in) {
   return call.require(TensorAccess::present(in), Status::INVALID_PARAMETER, "the input is absent") &&
       call.require(
           floating(type) || integer(type) || type == Type::BOOL, Status::NOT_SUPPORTED, "the type of the input");
-}
-
-Tensor as_vector(const Tensor& tensor) {
-  Tensor vector = tensor;
-  if (TensorAccess::ndim(tensor) == 0) {
-    vector.SetNdInfo({1});
-  }
-  return vector;
 }
 
 // A checked input, of one dimension at least, and what to reduce of it, one dimension at least.

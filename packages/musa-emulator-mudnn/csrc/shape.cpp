@@ -27,19 +27,6 @@ int64_t bytes_of_element(const Tensor& tensor) {
   return static_cast<int64_t>(c10::elementSize(scalar_type(TensorAccess::type(tensor))));
 }
 
-// The same memory as integers of the same size. What only moves elements need not know their type, and torch's
-// functions take integers of every size, but not every type of muDNN.
-Tensor as_bits(const Tensor& tensor) {
-  Tensor bits = tensor;
-  switch (bytes_of_element(tensor)) {
-    case 1: bits.SetType(Tensor::Type::UINT8); break;
-    case 2: bits.SetType(Tensor::Type::INT16); break;
-    case 4: bits.SetType(Tensor::Type::INT32); break;
-    default: bits.SetType(Tensor::Type::INT64); break;
-  }
-  return bits;
-}
-
 // The elements starts[i] + k * steps[i] of each dimension, k below dims[i]. Without steps, each element.
 Tensor part_of(const Tensor& whole, const int64_t* starts, const int64_t* steps, const int64_t* dims) {
   const int ndim = TensorAccess::ndim(whole);

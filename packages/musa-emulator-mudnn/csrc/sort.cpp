@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 // Sort, SortByKey, TopK, Unique, Nonzero.
 #include <ATen/ops/_unique2_cpu_dispatch.h>
+#include <ATen/ops/clone_native.h>
 #include <ATen/ops/copy_native.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/gather_cpu_dispatch.h>
@@ -13,7 +14,6 @@
 #include <algorithm>
 #include <memory>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "support/alias.h"
@@ -26,15 +26,6 @@ namespace {
 using namespace musa_emulator::dnn;
 
 using Type = Tensor::Type;
-
-bool same_spot_twice(const Tensor& tensor) {
-  for (int i = 0; i < TensorAccess::ndim(tensor); ++i) {
-    if (TensorAccess::dims(tensor)[i] > 1 && TensorAccess::strides(tensor)[i] == 0) {
-      return true;
-    }
-  }
-  return false;
-}
 
 bool accept_outs(Call& call, std::initializer_list<const Tensor*> outs) {
   for (const Tensor* out : outs) {
@@ -80,13 +71,6 @@ bool accept_room(Call& call, const Tensor& out, int64_t elements) {
 size_t second_pair(const Tensor& in) {
   const size_t element = c10::elementSize(scalar_type(TensorAccess::type(in))) + sizeof(int64_t);
   return static_cast<size_t>(TensorAccess::elements(in)) * element;
-}
-
-// The count comes to the host in a step of its own; that one is waited for.
-template <class Task>
-Status run_and_wait(Call& call, const MemoryMaintainer& workspace, size_t bytes, Task&& task) {
-  const Status status = call.enqueue(workspace, bytes, std::forward<Task>(task));
-  return status == Status::SUCCESS ? call.run_and_wait([] {}) : status;
 }
 
 // Puts what was found at the start of an output.
@@ -195,13 +179,16 @@ Status SortByKey::Run(
         workspace, second_pair(keys),
         [dim = dim_, descending = descending_, stable = stable_, keys_out = keys_out, values_out = values_out,
          keys = keys, values = values] {
-          // Through copies: keys and values may be sorted in place.
-          const auto [sorted, order] = at::cpu::sort(alias(keys), stable, dim, descending);
-          const at::Tensor followed = at::cpu::gather(alias(values), dim, order);
-          at::Tensor keys_result = alias(keys_out);
-          at::Tensor values_result = alias(values_out);
-          at::native::copy_(keys_result, sorted);
-          at::native::copy_(values_result, followed);
+          at::Tensor sorted = alias(keys_out);
+          at::Tensor followed = alias(values_out);
+          at::Tensor source = alias(values);
+          // Values may be reordered in place, which torch's gather may not.
+          if (TensorAccess::address(values) == TensorAccess::address(values_out)) {
+            source = at::native::clone(source, at::MemoryFormat::Contiguous);
+          }
+          at::Tensor order = at::empty_like(source, source.options().dtype(at::kLong));
+          at::cpu::sort_out(sorted, order, alias(keys), stable, dim, descending);
+          at::cpu::gather_out(followed, source, dim, order);
         });
   });
 }
@@ -289,8 +276,8 @@ Status Unique::Run(
     }
     // The task may outlive this call where waiting fails.
     const auto found = std::make_shared<int64_t>(0);
-    const Status status = run_and_wait(
-        call, workspace, second_pair(in),
+    const Status status = call.run_and_wait(
+        workspace, second_pair(in),
         [found, mode = mode_, values = values, inverse = inverse, counts = counts, in = in] {
           Uniques unique;
           std::tie(unique.values, unique.inverse, unique.counts) = at::cpu::_unique2(
@@ -322,12 +309,11 @@ Status Nonzero::Run(Handle& handle, Tensor& out, const Tensor& in, const MemoryM
     }
     const auto found = std::make_shared<int64_t>(0);
     const auto count = static_cast<size_t>(TensorAccess::elements(in));
-    const Status status =
-        run_and_wait(call, workspace, count * sizeof(int64_t), [found, out = out, in = in] {
-          const at::Tensor places = at::cpu::nonzero(alias(in));
-          store(out, places);
-          *found = places.size(0);
-        });
+    const Status status = call.run_and_wait(workspace, count * sizeof(int64_t), [found, out = out, in = in] {
+      const at::Tensor places = at::cpu::nonzero(alias(in));
+      store(out, places);
+      *found = places.size(0);
+    });
     if (status == Status::SUCCESS) {
       out.SetNdInfo({*found, ndim});
     }

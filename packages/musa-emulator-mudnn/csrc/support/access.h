@@ -43,4 +43,14 @@ struct TensorAccess {
   }
 };
 
+// The friend of the operations and of classes that only hold parameters. What it reads of one stands in the file of the
+// operation that takes it:
+//
+//   template <>
+//   struct Parameters::Of<MatMulLtParam> { ... };
+struct Parameters {
+  template <class Class>
+  struct Of;
+};
+
 } // namespace musa::dnn

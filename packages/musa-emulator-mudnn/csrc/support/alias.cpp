@@ -98,4 +98,15 @@ at::Tensor alias_channels_second(const Tensor& tensor) {
   return make(tensor, order_of(TensorAccess::format(tensor)));
 }
 
+Tensor as_bits(const Tensor& tensor) {
+  Tensor bits = tensor;
+  switch (c10::elementSize(scalar_type(TensorAccess::type(tensor)))) {
+    case 1: bits.SetType(Tensor::Type::UINT8); break;
+    case 2: bits.SetType(Tensor::Type::INT16); break;
+    case 4: bits.SetType(Tensor::Type::INT32); break;
+    default: bits.SetType(Tensor::Type::INT64); break;
+  }
+  return bits;
+}
+
 } // namespace musa_emulator::dnn

@@ -18,4 +18,8 @@ at::Tensor alias(const Tensor& tensor);
 // The same in torch's order: N, C, then space from the outermost dimension in, whatever the format.
 at::Tensor alias_channels_second(const Tensor& tensor);
 
+// The same memory as integers of the same size. What only moves elements need not know their type, and torch's
+// functions take integers of every size, but not every type of muDNN.
+Tensor as_bits(const Tensor& tensor);
+
 } // namespace musa_emulator::dnn

@@ -31,8 +31,10 @@ const char* name_of(Status status);
 // The status that an injected or real error of the runtime becomes.
 Status status_of(musaError_t error);
 
-// Memory that the caller lends for the time of a task: filled with a pattern before it, and looked at after it. Whoever else
-// wrote there meanwhile had the memory too early: its maintainer does not give it back in the stream's order.
+// Memory that the caller lends for the time of a task: filled with a pattern before it, and looked at after it. Whoever
+// else wrote there meanwhile had the memory too early: its maintainer does not give it back in the stream's order.
+// Only where MUDNN_EMULATOR_CHECK_WORKSPACE=1 or, without that, device memory is strict: it takes time.
+bool checks_workspace();
 struct WorkArea {
   unsigned char* data;
   size_t bytes;
@@ -74,10 +76,11 @@ class Call {
     if (status_ != Status::SUCCESS) {
       return status_;
     }
-    if (memory == nullptr) {
+    if (memory == nullptr || !checks_workspace()) {
       return enqueue(std::forward<Task>(task));
     }
-    return enqueue([area = WorkArea{static_cast<unsigned char*>(memory.get()), bytes}, task = std::forward<Task>(task)]() mutable {
+    const WorkArea area{static_cast<unsigned char*>(memory.get()), bytes};
+    return enqueue([area, task = std::forward<Task>(task)]() mutable {
       area.poison();
       task();
       area.check();

@@ -42,6 +42,25 @@ inline bool broadcast_to(const Tensor& out, std::initializer_list<const Tensor*>
   return true;
 }
 
+// Whether writing one element changes another: a dimension repeats what lies there.
+inline bool same_spot_twice(const Tensor& tensor) {
+  for (int i = 0; i < TensorAccess::ndim(tensor); ++i) {
+    if (TensorAccess::dims(tensor)[i] > 1 && TensorAccess::strides(tensor)[i] == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// A scalar as the one element of a vector, so that there is a dimension to name.
+inline Tensor as_vector(const Tensor& tensor) {
+  Tensor vector = tensor;
+  if (TensorAccess::ndim(tensor) == 0) {
+    vector.SetNdInfo({1});
+  }
+  return vector;
+}
+
 inline bool has_type(const Tensor& tensor, std::initializer_list<Tensor::Type> types) {
   return std::find(types.begin(), types.end(), TensorAccess::type(tensor)) != types.end();
 }

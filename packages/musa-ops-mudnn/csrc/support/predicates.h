@@ -105,8 +105,13 @@ bool serves_with_numbers(const Args&... args) {
   return settings().enabled && (check(args) && ...) && check.device >= 0;
 }
 
-// Whether out= may be written by muDNN. It need not have elements yet.
+// Whether out= may be written by muDNN. It need not have elements yet; two of them in one place muDNN refuses.
 inline bool writable(const at::Tensor& out) {
+  for (int64_t i = 0; i < out.dim(); ++i) {
+    if (out.stride(i) == 0 && out.size(i) > 1) {
+      return false;
+    }
+  }
   return out.is_privateuseone() && out.layout() == at::kStrided && contains(all_types, out.scalar_type());
 }
 

@@ -123,8 +123,12 @@ struct Outputs final : Meta {
     TORCH_CHECK(
         out.device() == options.device(), "Expected out tensor to have device ", options.device(), ", but got ",
         out.device(), " instead");
-    if (at::native::resize_output(out, sizes) && !strides.empty()) {
-      out.as_strided_(sizes, strides);
+    if (at::native::resize_output(out, sizes)) {
+      if (!strides.empty()) {
+        out.as_strided_(sizes, strides);
+      } else if (const auto format = options.memory_format_opt()) {
+        out.unsafeGetTensorImpl()->empty_tensor_restride(*format);
+      }
     }
   }
 };

@@ -18,5 +18,14 @@ def musa_libraries():
 
 
 @hookimpl
+def musa_register():
+    from . import backend, fused
+
+    backend.register()  # where torch's autoload is switched off
+    backend.attach()
+    fused.register()
+
+
+@hookimpl
 def musa_env_report():
     return {"muDNN": _library.version_text()}

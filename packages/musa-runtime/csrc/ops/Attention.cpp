@@ -4,36 +4,53 @@
 #include <ATen/native/transformers/attention.h>
 #include <ATen/native/transformers/sdp_utils_cpp.h>
 #include <ATen/ops/_fused_sdp_choice_cpu_dispatch.h>
+#include <ATen/ops/_fused_sdp_choice_ops.h>
 #include <musa_runtime/host_scope.h>
+#include <musa_runtime/op_registry.h>
 
-// scaled_dot_product_attention asks this stub, not an operator, which implementation a device wants. Choosing
-// flash_attention on a device that is not CUDA makes torch call _scaled_dot_product_flash_attention_for_cpu, which the
-// native provider serves; the choice itself is torch's own for the CPU, made on the shapes and dtypes alone.
+// scaled_dot_product_attention asks a stub, not an operator, which implementation a device wants, and a stub has room for one
+// answer. Here it passes the question on to the operator _fused_sdp_choice: a pack that serves attention registers that too
+// and answers "overrideable", and the policy that ranks providers decides whether it is asked.
 
-namespace at::native {
+namespace musa_runtime {
 namespace {
 
-int64_t fused_sdp_choice_musa(
-    const Tensor& query,
-    const Tensor& key,
-    const Tensor& value,
-    const std::optional<Tensor>& mask,
-    double dropout_p,
-    bool is_causal,
-    std::optional<double> scale,
-    bool enable_gqa) {
-  const bool mask_needs_gradient = mask.has_value() && mask->defined() && mask->requires_grad();
-  if (mask_needs_gradient || query.is_nested() || key.is_nested() || value.is_nested()) {
-    return static_cast<int64_t>(sdp::SDPBackend::math);
-  }
+using at::Tensor;
+using sdp::SDPBackend;
+
+// torch's choice for the CPU, made on the shapes and dtypes alone. flash_attention on a device that is not CUDA makes torch
+// call _scaled_dot_product_flash_attention_for_cpu, which the native provider serves.
+int64_t choose_for_cpu(
+    const Tensor& query, const Tensor& key, const Tensor& value, const std::optional<Tensor>& mask, double dropout_p,
+    bool is_causal, std::optional<double> scale, bool enable_gqa) {
   // Aliasing is right on any device here: nothing is read.
-  musa_runtime::HostScope scope(musa_runtime::HostScope::Mode::Alias);
+  HostScope scope(HostScope::Mode::Alias);
   return at::cpu::_fused_sdp_choice(
       scope.host(query), scope.host(key), scope.host(value), scope.host(mask), dropout_p, is_causal, scale, enable_gqa);
 }
 
-} // namespace
+int64_t choose(
+    const Tensor& query, const Tensor& key, const Tensor& value, const std::optional<Tensor>& mask, double dropout_p,
+    bool is_causal, std::optional<double> scale, bool enable_gqa) {
+  const bool mask_needs_gradient = mask.has_value() && mask->defined() && mask->requires_grad();
+  if (mask_needs_gradient || query.is_nested() || key.is_nested() || value.is_nested()) {
+    return static_cast<int64_t>(SDPBackend::math);
+  }
+  return at::_ops::_fused_sdp_choice::redispatch(
+      c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), query, key, value, mask, dropout_p, is_causal, scale,
+      enable_gqa);
+}
 
-REGISTER_PRIVATEUSE1_DISPATCH(_fused_sdp_choice_stub, &fused_sdp_choice_musa)
+const bool registered = [] {
+  OpPack("runtime").impl("aten::_fused_sdp_choice", TORCH_FN(choose_for_cpu));
+  return true;
+}();
+
+} // namespace
+} // namespace musa_runtime
+
+namespace at::native {
+
+REGISTER_PRIVATEUSE1_DISPATCH(_fused_sdp_choice_stub, &musa_runtime::choose)
 
 } // namespace at::native

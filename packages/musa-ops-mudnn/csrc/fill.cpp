@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// One value for all elements, or for those under a mask.
+#include <ATen/Dispatch_v2.h>
+#include <ATen/ExpandUtils.h>
+#include <ATen/MemoryOverlap.h>
+
+#include "families.h"
+#include "support/elementwise.h"
+#include "support/predicates.h"
+#include "support/tensor.h"
+
+namespace musa_ops_mudnn {
+
+// The number as an element of that dtype. Raises as torch does where it does not fit.
+at::Scalar number_as(const at::Scalar& value, at::ScalarType dtype) {
+  return AT_DISPATCH_V2(
+      dtype, "number_as", AT_WRAP([&] { return at::Scalar(value.to<scalar_t>()); }), AT_EXPAND(AT_ALL_TYPES),
+      at::kHalf, at::kBFloat16, at::kBool);
+}
+
+// Where the mask, a BOOL tensor of out's shape, is true.
+void run_masked_fill(const at::Tensor& out, const at::Tensor& mask, const at::Scalar& value) {
+  dnn::Fill op;
+  check(
+      at::isFloatingType(out.scalar_type()) ? op.SetValue(value.toDouble()) : op.SetValue(value.toLong()),
+      "Fill::SetValue", {&out});
+  const OnDevice on(out);
+  dnn::Tensor result = describe(out);
+  check(op.Run(on.handle(), result, describe(mask)), "Fill::Run", {&out, &mask});
+}
+
+namespace {
+
+at::Tensor& fill_number(at::Tensor& self, const at::Scalar& value) {
+  run_fill(self, number_as(value, self.scalar_type()));
+  return self;
+}
+
+bool fill_number_served(at::Tensor& self, const at::Scalar& /*value*/) {
+  return serves<all_types>(self);
+}
+
+at::Tensor& fill_tensor(at::Tensor& self, const at::Tensor& value) {
+  if (is_cpu_number(value)) {
+    return fill_number(self, number_in(value));
+  }
+  at::Tensor source = value;
+  if (value.is_alias_of(self)) { // else the element would be read while it is written
+    source = empty_as(value, value.scalar_type());
+    convert(source, value);
+  }
+  convert(self, source.expand(self.sizes()));
+  return self;
+}
+
+bool fill_tensor_served(at::Tensor& self, const at::Tensor& value) {
+  return value.dim() == 0 && self.is_privateuseone() && serves_with_numbers<all_types>(self, value) &&
+      at::has_internal_overlap(self) != at::MemOverlap::Yes;
+}
+
+at::Tensor& zero(at::Tensor& self) {
+  run_fill(self, 0);
+  return self;
+}
+
+bool zero_served(at::Tensor& self) {
+  return serves<all_types>(self);
+}
+
+// Tensors whose elements share memory, and masks in the memory that is filled, are torch's to warn about or to refuse.
+bool mask_served(const at::Tensor& self, const at::Tensor& mask) {
+  return serves<all_types>(self) && serves<bool_type>(mask) && self.device() == mask.device() &&
+      at::is_expandable_to(mask.sizes(), self.sizes()) && at::has_internal_overlap(self) != at::MemOverlap::Yes &&
+      !self.is_alias_of(mask);
+}
+
+at::Tensor& masked_fill_number(at::Tensor& self, const at::Tensor& mask, const at::Scalar& value) {
+  run_masked_fill(self, mask.expand(self.sizes()), number_as(value, self.scalar_type()));
+  return self;
+}
+
+bool masked_fill_number_served(at::Tensor& self, const at::Tensor& mask, const at::Scalar& /*value*/) {
+  return mask_served(self, mask);
+}
+
+// A value on the device stays there.
+at::Tensor& masked_fill_tensor(at::Tensor& self, const at::Tensor& mask, const at::Tensor& value) {
+  if (is_cpu_number(value)) {
+    return masked_fill_number(self, mask, number_in(value));
+  }
+  run_ternary(TernaryMode::SELECT, self, mask, in_dtype(value, self.scalar_type()), self);
+  return self;
+}
+
+bool masked_fill_tensor_served(at::Tensor& self, const at::Tensor& mask, const at::Tensor& value) {
+  return value.dim() == 0 && self.is_privateuseone() && mask_served(self, mask) &&
+      serves_with_numbers<all_types>(self, value) && !value.is_alias_of(self);
+}
+
+} // namespace
+
+void declare_fill(OpPack& pack) {
+  pack.impl("aten::fill_.Scalar", TORCH_FN(fill_number), TORCH_FN(fill_number_served));
+  pack.impl("aten::fill_.Tensor", TORCH_FN(fill_tensor), TORCH_FN(fill_tensor_served));
+  pack.impl("aten::zero_", TORCH_FN(zero), TORCH_FN(zero_served));
+  pack.impl("aten::masked_fill_.Scalar", TORCH_FN(masked_fill_number), TORCH_FN(masked_fill_number_served));
+  pack.impl("aten::masked_fill_.Tensor", TORCH_FN(masked_fill_tensor), TORCH_FN(masked_fill_tensor_served));
+}
+
+} // namespace musa_ops_mudnn

@@ -1,0 +1,554 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Products of matrices and vectors.
+#include <ATen/ExpandUtils.h>
+#include <ATen/MemoryOverlap.h>
+#include <ATen/ops/_addmm_activation_meta.h>
+#include <ATen/ops/addmm_meta.h>
+#include <ATen/ops/addmv_meta.h>
+#include <ATen/ops/baddbmm_meta.h>
+#include <ATen/ops/bmm_meta.h>
+#include <ATen/ops/mm_meta.h>
+#include <c10/musa/MUSAFunctions.h>
+#include <mudnn_xmma.h>
+
+#include "families.h"
+#include "support/elementwise.h"
+#include "support/structured.h"
+#include "support/tensor.h"
+
+namespace musa_ops_mudnn {
+namespace {
+
+// ---- operands
+
+// muDNN reads a matrix as rows whose elements lie side by side, a leading dimension apart. A size of 1 is never stepped
+// over, but its stride must still be one that such a matrix has: torch's need not, so these strides are made up here.
+bool lies_in_rows(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride) {
+  return (columns == 1 || column_stride == 1) && (rows == 1 || row_stride >= columns);
+}
+
+enum class Order { Rows, Columns, Neither };
+
+// Of a vector, a matrix, or a batch of matrices.
+Order order_of(const at::Tensor& tensor) {
+  if (tensor.dim() == 1) {
+    return tensor.size(0) == 1 || tensor.stride(0) >= 1 ? Order::Rows : Order::Neither;
+  }
+  const int64_t rows = tensor.size(-2);
+  const int64_t columns = tensor.size(-1);
+  return lies_in_rows(rows, columns, tensor.stride(-2), tensor.stride(-1)) ? Order::Rows
+      : lies_in_rows(columns, rows, tensor.stride(-1), tensor.stride(-2))  ? Order::Columns
+                                                                           : Order::Neither;
+}
+
+// As it lies in memory: a matrix in columns is its transposed in rows.
+dnn::Tensor describe_stored(const at::Tensor& tensor, Order order) {
+  if (tensor.dim() == 1) {
+    return describe_as(tensor, tensor.sizes(), {tensor.size(0) == 1 ? 1 : tensor.stride(0)});
+  }
+  const int64_t outer = order == Order::Rows ? -2 : -1;
+  const int64_t rows = tensor.size(outer);
+  const int64_t columns = tensor.size(-3 - outer);
+  const int64_t leading = rows == 1 ? columns : tensor.stride(outer);
+  if (tensor.dim() == 2) {
+    return describe_as(tensor, {rows, columns}, {leading, 1});
+  }
+  const int64_t batch = tensor.size(0);
+  return describe_as(tensor, {batch, rows, columns}, {batch == 1 ? rows * leading : tensor.stride(0), leading, 1});
+}
+
+// What is multiplied. Copied only where neither its rows nor its columns can be stepped through.
+class Factor {
+ public:
+  explicit Factor(const at::Tensor& tensor) : tensor_(tensor), order_(order_of(tensor)) {
+    if (order_ == Order::Neither) {
+      tensor_ = tensor.contiguous();
+      order_ = Order::Rows;
+    }
+    described_ = describe_stored(tensor_, order_);
+  }
+  bool transposed() const { return order_ == Order::Columns; }
+  operator const dnn::Tensor&() const { return described_; }
+
+ private:
+  at::Tensor tensor_;
+  Order order_;
+  dnn::Tensor described_;
+};
+
+bool takes_result(const at::Tensor& out) {
+  return order_of(out) == Order::Rows && (out.dim() != 3 || out.size(0) == 1 || out.stride(0) > 0);
+}
+
+bool overlap(const at::Tensor& out, const at::Tensor& operand) {
+  return out.is_alias_of(operand) && at::get_overlap_status(out, operand) != at::MemOverlapStatus::No;
+}
+
+bool is_same_view(const at::Tensor& a, const at::Tensor& b) {
+  return a.is_same(b) ||
+      (a.const_data_ptr() == b.const_data_ptr() && a.sizes() == b.sizes() && a.strides() == b.strides());
+}
+
+// ---- the product
+
+// beta * tensor. Nothing of the tensor counts where beta is 0, not even a nan.
+struct Addend {
+  const at::Tensor* tensor = nullptr;
+  double beta = 0;
+
+  Addend() = default;
+  Addend(const at::Tensor& self, const at::Scalar& scale) : tensor(&self), beta(scale.toDouble()) {
+    if (beta == 0) {
+      tensor = nullptr;
+    }
+  }
+  bool is_row_of(const at::Tensor& out) const {
+    return tensor->dim() >= 1 && tensor->size(-1) == out.size(-1) && tensor->numel() == out.size(-1);
+  }
+};
+
+template <class Operation>
+struct Labels;
+template <>
+struct Labels<dnn::MatMul> {
+  static constexpr const char* run = "MatMul::Run";
+  static constexpr const char* add = "MatMul::RunWithBiasAdd";
+};
+template <>
+struct Labels<dnn::BatchMatMul> {
+  static constexpr const char* run = "BatchMatMul::Run";
+  static constexpr const char* add = "BatchMatMul::RunWithBiasAdd";
+};
+
+// out, which takes the result, = alpha * a * b + addend.
+template <class Operation>
+void multiply_into(
+    const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const Addend& addend, double alpha) {
+  using Label = Labels<Operation>;
+  const Factor left(a);
+  const Factor right(b);
+  Operation op;
+  check(op.SetComputeMode(compute_mode(a.scalar_type())), "SetComputeMode");
+  check(op.SetTranspose(left.transposed(), right.transposed()), "SetTranspose");
+  check(op.SetAlpha(alpha), "SetAlpha");
+  if constexpr (std::is_same_v<Operation, dnn::BatchMatMul>) {
+    check(op.SetDeterministic(settings().deterministic), "SetDeterministic");
+  }
+
+  const OnDevice on(out);
+  dnn::Tensor result = describe_stored(out, Order::Rows);
+  if (addend.tensor == nullptr) {
+    check(op.SetBeta(0.0), "SetBeta");
+    check(op.Run(on.handle(), result, left, right, on.workspace()), Label::run, {&out, &a, &b});
+    return;
+  }
+
+  const at::Tensor& self = *addend.tensor;
+  const bool full = self.sizes() == out.sizes();
+  if (full && !is_same_view(self, out) && order_of(self) == Order::Rows) {
+    check(op.SetBeta(addend.beta), "SetBeta");
+    check(
+        op.RunWithBiasAdd(
+            on.handle(), result, left, right, describe_stored(self, Order::Rows), dnn::Tensor(), on.workspace()),
+        Label::add, {&out, &a, &b, &self});
+  } else if (!full && addend.is_row_of(out)) {
+    const int64_t size = out.size(-1);
+    const at::Tensor row = size == 1 || self.stride(-1) == 1 ? self : self.contiguous();
+    check(op.SetBeta(0.0), "SetBeta");
+    check(op.SetGamma(addend.beta), "SetGamma");
+    check(
+        op.RunWithBiasAdd(
+            on.handle(), result, left, right, dnn::Tensor(), describe_as(row, {size}, {1}), on.workspace()),
+        Label::add, {&out, &a, &b, &self});
+  } else {
+    if (!is_same_view(self, out)) {
+      run_unary(UnaryMode::IDENTITY, out, self.expand(out.sizes()));
+    }
+    check(op.SetBeta(addend.beta), "SetBeta");
+    check(op.Run(on.handle(), result, left, right, on.workspace()), Label::run, {&out, &a, &b});
+  }
+}
+
+// out = alpha * a * b + addend, for matrices, for a matrix and a vector, and for batches of matrices.
+void multiply(
+    const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const Addend& addend = {}, double alpha = 1) {
+  const bool addend_in_the_way =
+      addend.tensor != nullptr && !is_same_view(*addend.tensor, out) && overlap(out, *addend.tensor);
+  if (!takes_result(out) || overlap(out, a) || overlap(out, b) || addend_in_the_way) [[unlikely]] {
+    at::assert_no_internal_overlap(out);
+    const at::Tensor result = at::empty(out.sizes(), out.options());
+    multiply(result, a, b, addend, alpha);
+    convert(out, result);
+  } else if (out.dim() == 3) {
+    multiply_into<dnn::BatchMatMul>(out, a, b, addend, alpha);
+  } else {
+    multiply_into<dnn::MatMul>(out, a, b, addend, alpha);
+  }
+}
+
+// ---- predicates
+
+bool real(const at::Scalar& a, const at::Scalar& b) {
+  return !a.isComplex() && !b.isComplex();
+}
+
+// Whether the shapes go together and the types are one; else torch's own kernel says what is wrong.
+bool match(const at::Tensor& a, const at::Tensor& b, int64_t dims) {
+  return a.dim() == dims && b.dim() == dims && a.scalar_type() == b.scalar_type() && a.size(-1) == b.size(-2) &&
+      (dims == 2 || a.size(0) == b.size(0));
+}
+
+bool match_vector(const at::Tensor& matrix, const at::Tensor& vector) {
+  return matrix.dim() == 2 && vector.dim() == 1 && matrix.scalar_type() == vector.scalar_type() &&
+      matrix.size(1) == vector.size(0);
+}
+
+bool adds(const at::Tensor& self, const at::Tensor& factor, at::IntArrayRef sizes) {
+  return self.scalar_type() == factor.scalar_type() && at::is_expandable_to(self.sizes(), sizes);
+}
+
+bool mm_served(const at::Tensor& self, const at::Tensor& other) {
+  return serves<matrix_types>(self, other) && match(self, other, 2);
+}
+
+bool bmm_served(const at::Tensor& self, const at::Tensor& other) {
+  return serves<matrix_types>(self, other) && match(self, other, 3);
+}
+
+bool addmm_served(
+    const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta, const at::Scalar& alpha) {
+  return serves<matrix_types>(self, a, b) && match(a, b, 2) && adds(self, a, {a.size(0), b.size(1)}) &&
+      real(beta, alpha);
+}
+
+bool addmm_activation_served(
+    const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta, const at::Scalar& alpha,
+    bool /*use_gelu*/) {
+  return addmm_served(self, a, b, beta, alpha);
+}
+
+bool baddbmm_served(
+    const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta, const at::Scalar& alpha) {
+  return serves<matrix_types>(self, a, b) && match(a, b, 3) && adds(self, a, {a.size(0), a.size(1), b.size(2)}) &&
+      real(beta, alpha);
+}
+
+bool mv_served(const at::Tensor& self, const at::Tensor& vector) {
+  return serves<matrix_types>(self, vector) && match_vector(self, vector);
+}
+
+bool addmv_served(
+    const at::Tensor& self, const at::Tensor& matrix, const at::Tensor& vector, const at::Scalar& beta,
+    const at::Scalar& alpha) {
+  return serves<matrix_types>(self, matrix, vector) && match_vector(matrix, vector) &&
+      adds(self, matrix, {matrix.size(0)}) && real(beta, alpha);
+}
+
+bool dot_served(const at::Tensor& self, const at::Tensor& other) {
+  return serves<matrix_types>(self, other) && self.dim() == 1 && other.dim() == 1 &&
+      self.scalar_type() == other.scalar_type() && self.size(0) == other.size(0);
+}
+
+// ---- operators with a meta function
+
+void mm(const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
+  multiply(out, self, other);
+}
+
+void addmm(
+    const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta, const at::Scalar& alpha,
+    const at::Tensor& out) {
+  multiply(out, a, b, Addend(self, beta), alpha.toDouble());
+}
+
+void addmm_activation(
+    const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta, const at::Scalar& alpha,
+    bool use_gelu, const at::Tensor& out) {
+  multiply(out, a, b, Addend(self, beta), alpha.toDouble());
+  run_unary(use_gelu ? UnaryMode::GELU : UnaryMode::RELU, out, out);
+}
+
+// ---- the others: the kernel, and what calls it for each form of the operator
+
+// out= of an operator that has no meta function.
+at::Tensor& resized(at::Tensor& out, at::IntArrayRef sizes) {
+  at::native::resize_output(out, sizes);
+  return out;
+}
+
+bool takes_out(const at::Tensor& out, const at::Tensor& like, at::ScalarType dtype) {
+  return out.is_privateuseone() && out.layout() == at::kStrided && out.scalar_type() == dtype &&
+      out.device() == like.device();
+}
+
+at::Tensor mv(const at::Tensor& self, const at::Tensor& vector) {
+  at::Tensor out = at::empty({self.size(0)}, self.options());
+  multiply(out, self, vector);
+  return out;
+}
+
+at::Tensor& mv_out(const at::Tensor& self, const at::Tensor& vector, at::Tensor& out) {
+  multiply(resized(out, {self.size(0)}), self, vector);
+  return out;
+}
+
+bool mv_out_served(const at::Tensor& self, const at::Tensor& vector, at::Tensor& out) {
+  return mv_served(self, vector) && takes_out(out, self, self.scalar_type());
+}
+
+at::Tensor dot(const at::Tensor& self, const at::Tensor& other) {
+  at::Tensor out = at::empty({}, self.options());
+  const Factor left(self);
+  const Factor right(other);
+  dnn::Dot op;
+  check(op.SetComputeMode(compute_mode(self.scalar_type())), "Dot::SetComputeMode");
+  const OnDevice on(out);
+  dnn::Tensor result = describe(out);
+  check(op.Run(on.handle(), result, left, right, on.workspace()), "Dot::Run", {&out, &self, &other});
+  return out;
+}
+
+// The sum of the products is the product of the matrices side by side and of those one below the other.
+void sum_products(
+    const at::Tensor& out, const at::Tensor& self, const at::Tensor& batch1, const at::Tensor& batch2,
+    const at::Scalar& beta, const at::Scalar& alpha) {
+  const int64_t inner = batch2.size(0) * batch2.size(1);
+  multiply(
+      out, batch1.transpose(0, 1).reshape({batch1.size(1), inner}), batch2.reshape({inner, batch2.size(2)}),
+      Addend(self, beta), alpha.toDouble());
+}
+
+bool addbmm_served(
+    const at::Tensor& self, const at::Tensor& batch1, const at::Tensor& batch2, const at::Scalar& beta,
+    const at::Scalar& alpha) {
+  return serves<matrix_types>(self, batch1, batch2) && match(batch1, batch2, 3) &&
+      adds(self, batch1, {batch1.size(1), batch2.size(2)}) && real(beta, alpha);
+}
+
+at::Tensor addbmm(
+    const at::Tensor& self, const at::Tensor& batch1, const at::Tensor& batch2, const at::Scalar& beta,
+    const at::Scalar& alpha) {
+  at::Tensor out = at::empty({batch1.size(1), batch2.size(2)}, self.options());
+  sum_products(out, self, batch1, batch2, beta, alpha);
+  return out;
+}
+
+at::Tensor& addbmm_out(
+    const at::Tensor& self, const at::Tensor& batch1, const at::Tensor& batch2, const at::Scalar& beta,
+    const at::Scalar& alpha, at::Tensor& out) {
+  sum_products(resized(out, {batch1.size(1), batch2.size(2)}), self, batch1, batch2, beta, alpha);
+  return out;
+}
+
+bool addbmm_out_served(
+    const at::Tensor& self, const at::Tensor& batch1, const at::Tensor& batch2, const at::Scalar& beta,
+    const at::Scalar& alpha, at::Tensor& out) {
+  return addbmm_served(self, batch1, batch2, beta, alpha) && takes_out(out, self, self.scalar_type());
+}
+
+at::Tensor& addbmm_(
+    at::Tensor& self, const at::Tensor& batch1, const at::Tensor& batch2, const at::Scalar& beta,
+    const at::Scalar& alpha) {
+  sum_products(self, self, batch1, batch2, beta, alpha);
+  return self;
+}
+
+bool addbmm_in_place_served(
+    at::Tensor& self, const at::Tensor& batch1, const at::Tensor& batch2, const at::Scalar& beta,
+    const at::Scalar& alpha) {
+  return addbmm_served(self, batch1, batch2, beta, alpha) && self.dim() == 2 && self.size(0) == batch1.size(1) &&
+      self.size(1) == batch2.size(2);
+}
+
+// ---- products of narrow numbers in FLOAT: widening the factors is exact, rounding the product would not be
+
+bool widens(const at::Tensor& factor, at::ScalarType dtype) {
+  return contains(reduced_types, factor.scalar_type()) && (dtype == at::kFloat || dtype == factor.scalar_type());
+}
+
+void multiply_wide(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
+  multiply(out, in_dtype(a, out.scalar_type()), in_dtype(b, out.scalar_type()));
+}
+
+void multiply_wide(
+    const at::Tensor& out, const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
+    const at::Scalar& alpha) {
+  const at::ScalarType dtype = out.scalar_type();
+  const at::Tensor wide = in_dtype(self, dtype);
+  multiply(out, in_dtype(a, dtype), in_dtype(b, dtype), Addend(wide, beta), alpha.toDouble());
+}
+
+template <int64_t dims>
+struct Wide {
+  static c10::SmallVector<int64_t, 3> sizes(const at::Tensor& a, const at::Tensor& b) {
+    c10::SmallVector<int64_t, 3> result(a.sizes().begin(), a.sizes().end());
+    result.back() = b.size(-1);
+    return result;
+  }
+
+  static at::Tensor product(const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype) {
+    at::Tensor out = at::empty(sizes(a, b), a.options().dtype(dtype));
+    multiply_wide(out, a, b);
+    return out;
+  }
+  static bool product_served(const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype) {
+    return serves<reduced_types>(a, b) && match(a, b, dims) && widens(a, dtype);
+  }
+
+  static at::Tensor& product_out(const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype, at::Tensor& out) {
+    (void)dtype; // out's own
+    multiply_wide(resized(out, sizes(a, b)), a, b);
+    return out;
+  }
+  static bool product_out_served(const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype, at::Tensor& out) {
+    return product_served(a, b, dtype) && takes_out(out, a, dtype);
+  }
+
+  static at::Tensor sum(
+      const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype, const at::Scalar& beta,
+      const at::Scalar& alpha) {
+    at::Tensor out = at::empty(sizes(a, b), a.options().dtype(dtype));
+    multiply_wide(out, self, a, b, beta, alpha);
+    return out;
+  }
+  static bool sum_served(
+      const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype, const at::Scalar& beta,
+      const at::Scalar& alpha) {
+    return serves<matrix_types>(self, a, b) && match(a, b, dims) && widens(a, dtype) &&
+        (self.scalar_type() == dtype || self.scalar_type() == a.scalar_type()) &&
+        at::is_expandable_to(self.sizes(), sizes(a, b)) && real(beta, alpha);
+  }
+
+  static at::Tensor& sum_out(
+      const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype, const at::Scalar& beta,
+      const at::Scalar& alpha, at::Tensor& out) {
+    (void)dtype;
+    multiply_wide(resized(out, sizes(a, b)), self, a, b, beta, alpha);
+    return out;
+  }
+  static bool sum_out_served(
+      const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype, const at::Scalar& beta,
+      const at::Scalar& alpha, at::Tensor& out) {
+    return sum_served(self, a, b, dtype, beta, alpha) && takes_out(out, a, dtype);
+  }
+};
+
+// ---- products of 8-bit numbers with scales
+
+inline constexpr Dtypes fp8_types = one(at::kFloat8_e4m3fn) | one(at::kFloat8_e5m2);
+
+// One number for all, or one for each of `count` rows or columns.
+bool is_scale(const at::Tensor& scale, int64_t count) {
+  return scale.numel() == 1 || (scale.dim() == 2 && scale.numel() == count && scale.is_contiguous());
+}
+
+dnn::Tensor describe_scale(const at::Tensor& scale) {
+  return describe_as(scale, {scale.numel()}, {1});
+}
+
+bool has_fp8(c10::DeviceIndex device) {
+  const musaDeviceProp& properties = c10::musa::device_properties(device);
+  return properties.major * 10 + properties.minor >= 31;
+}
+
+bool scaled_mm_served(
+    const at::Tensor& self, const at::Tensor& other, const at::Tensor& scale_a, const at::Tensor& scale_b,
+    const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>& scale_result,
+    std::optional<at::ScalarType> out_dtype, bool /*use_fast_accum*/) {
+  const bool biased = bias.has_value() && bias->defined();
+  const bool scales_result = scale_result.has_value() && scale_result->defined();
+  return serves<fp8_types>(self, other) && serves<one(at::kFloat)>(scale_a, scale_b) &&
+      serves<reduced_types | one(at::kFloat)>(bias) && self.dim() == 2 && other.dim() == 2 &&
+      self.size(1) == other.size(0) && out_dtype.has_value() && contains(matrix_types, *out_dtype) && !scales_result &&
+      !(self.scalar_type() == at::kFloat8_e5m2 && other.scalar_type() == at::kFloat8_e5m2) &&
+      order_of(self) == Order::Rows &&
+      lies_in_rows(other.size(1), other.size(0), other.stride(1), other.stride(0)) &&
+      // torch asks for multiples of 16, and for both scales to be of one kind.
+      self.size(1) % 16 == 0 && other.size(1) % 16 == 0 && is_scale(scale_a, self.size(0)) &&
+      is_scale(scale_b, other.size(1)) && (scale_a.numel() == 1) == (scale_b.numel() == 1) &&
+      (!biased || (bias->dim() == 1 && bias->size(0) == other.size(1) && bias->scalar_type() == *out_dtype)) &&
+      scale_a.device() == self.device() && scale_b.device() == self.device() &&
+      (!biased || bias->device() == self.device()) && has_fp8(self.device().index());
+}
+
+at::Tensor& scaled_mm_out(
+    const at::Tensor& self, const at::Tensor& other, const at::Tensor& scale_a, const at::Tensor& scale_b,
+    const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>& scale_result,
+    std::optional<at::ScalarType> out_dtype, bool use_fast_accum, at::Tensor& out) {
+  resized(out, {self.size(0), other.size(1)});
+  if (!takes_result(out)) {
+    at::Tensor result = at::empty(out.sizes(), out.options());
+    scaled_mm_out(self, other, scale_a, scale_b, bias, scale_result, out_dtype, use_fast_accum, result);
+    convert(out, result);
+    return out;
+  }
+  dnn::BatchMatMul op;
+  check(op.SetComputeMode(compute_mode(self.scalar_type())), "BatchMatMul::SetComputeMode");
+  check(op.SetTranspose(false, true), "BatchMatMul::SetTranspose");
+  dnn::MatMulLtParam param;
+  check(
+      param.SetScale(describe_scale(scale_a), describe_scale(scale_b), dnn::Tensor(), dnn::Tensor()),
+      "MatMulLtParam::SetScale");
+  const at::Tensor row = bias.has_value() && bias->defined() ? bias->contiguous() : at::Tensor();
+  const OnDevice on(out);
+  dnn::Tensor result = describe_stored(out, Order::Rows);
+  check(
+      op.RunLt(
+          on.handle(), result, describe_stored(self, Order::Rows), describe_stored(other, Order::Columns),
+          dnn::Tensor(), describe(row), param, on.workspace()),
+      "BatchMatMul::RunLt", {&out, &self, &other, &scale_a, &scale_b, &row});
+  return out;
+}
+
+bool scaled_mm_out_served(
+    const at::Tensor& self, const at::Tensor& other, const at::Tensor& scale_a, const at::Tensor& scale_b,
+    const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>& scale_result,
+    std::optional<at::ScalarType> out_dtype, bool use_fast_accum, at::Tensor& out) {
+  return scaled_mm_served(self, other, scale_a, scale_b, bias, scale_result, out_dtype, use_fast_accum) &&
+      takes_out(out, self, *out_dtype);
+}
+
+at::Tensor scaled_mm(
+    const at::Tensor& self, const at::Tensor& other, const at::Tensor& scale_a, const at::Tensor& scale_b,
+    const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>& scale_result,
+    std::optional<at::ScalarType> out_dtype, bool use_fast_accum) {
+  at::Tensor out = at::empty({self.size(0), other.size(1)}, self.options().dtype(*out_dtype));
+  scaled_mm_out(self, other, scale_a, scale_b, bias, scale_result, out_dtype, use_fast_accum, out);
+  return out;
+}
+
+} // namespace
+
+void declare_matmul(OpPack& pack) {
+  structured<at::meta::structured_mm, mm, mm_served>(pack, {"aten::mm", "aten::mm.out"});
+  structured<at::meta::structured_bmm, mm, bmm_served>(pack, {"aten::bmm", "aten::bmm.out"});
+  structured<at::meta::structured_addmm, addmm, addmm_served>(pack, {"aten::addmm", "aten::addmm.out", "aten::addmm_"});
+  structured<at::meta::structured_baddbmm, addmm, baddbmm_served>(
+      pack, {"aten::baddbmm", "aten::baddbmm.out", "aten::baddbmm_"});
+  structured<at::meta::structured_addmv, addmm, addmv_served>(pack, {"aten::addmv", "aten::addmv.out", "aten::addmv_"});
+  structured<at::meta::structured__addmm_activation, addmm_activation, addmm_activation_served>(
+      pack, {"aten::_addmm_activation", "aten::_addmm_activation.out"});
+
+  pack.impl("aten::mv", TORCH_FN(mv), TORCH_FN(mv_served));
+  pack.impl("aten::mv.out", TORCH_FN(mv_out), TORCH_FN(mv_out_served));
+  pack.impl("aten::dot", TORCH_FN(dot), TORCH_FN(dot_served));
+  pack.impl("aten::vdot", TORCH_FN(dot), TORCH_FN(dot_served)); // of real numbers
+  pack.impl("aten::addbmm", TORCH_FN(addbmm), TORCH_FN(addbmm_served));
+  pack.impl("aten::addbmm.out", TORCH_FN(addbmm_out), TORCH_FN(addbmm_out_served));
+  pack.impl("aten::addbmm_", TORCH_FN(addbmm_), TORCH_FN(addbmm_in_place_served));
+
+  pack.impl("aten::mm.dtype", TORCH_FN(Wide<2>::product), TORCH_FN(Wide<2>::product_served));
+  pack.impl("aten::mm.dtype_out", TORCH_FN(Wide<2>::product_out), TORCH_FN(Wide<2>::product_out_served));
+  pack.impl("aten::bmm.dtype", TORCH_FN(Wide<3>::product), TORCH_FN(Wide<3>::product_served));
+  pack.impl("aten::bmm.dtype_out", TORCH_FN(Wide<3>::product_out), TORCH_FN(Wide<3>::product_out_served));
+  pack.impl("aten::addmm.dtype", TORCH_FN(Wide<2>::sum), TORCH_FN(Wide<2>::sum_served));
+  pack.impl("aten::addmm.dtype_out", TORCH_FN(Wide<2>::sum_out), TORCH_FN(Wide<2>::sum_out_served));
+  pack.impl("aten::baddbmm.dtype", TORCH_FN(Wide<3>::sum), TORCH_FN(Wide<3>::sum_served));
+  pack.impl("aten::baddbmm.dtype_out", TORCH_FN(Wide<3>::sum_out), TORCH_FN(Wide<3>::sum_out_served));
+
+  pack.impl("aten::_scaled_mm", TORCH_FN(scaled_mm), TORCH_FN(scaled_mm_served));
+  pack.impl("aten::_scaled_mm.out", TORCH_FN(scaled_mm_out), TORCH_FN(scaled_mm_out_served));
+}
+
+} // namespace musa_ops_mudnn

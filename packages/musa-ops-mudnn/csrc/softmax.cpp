@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Softmax, its logarithm, and the gradients of both.
+#include <ATen/ops/_log_softmax_backward_data_meta.h>
+#include <ATen/ops/_log_softmax_meta.h>
+#include <ATen/ops/_softmax_backward_data_meta.h>
+#include <ATen/ops/_softmax_meta.h>
+#include <mudnn_nn.h>
+
+#include <algorithm>
+
+#include "families.h"
+#include "support/elementwise.h"
+#include "support/structured.h"
+#include "support/tensor.h"
+
+namespace musa_ops_mudnn {
+namespace {
+
+using Mode = dnn::Softmax::Mode;
+
+dnn::Softmax operation(Mode mode, int64_t dim, const at::Tensor& like) {
+  dnn::Softmax op;
+  check(op.SetMode(mode), "Softmax::SetMode");
+  check(op.SetAlgorithm(dnn::Softmax::Algorithm::ACCURATE), "Softmax::SetAlgorithm");
+  check(op.SetDim(static_cast<int>(dim < 0 ? dim + std::max<int64_t>(like.dim(), 1) : dim)), "Softmax::SetDim");
+  return op;
+}
+
+// A number is a row of one.
+dnn::Tensor describe_row(const at::Tensor& tensor) {
+  return tensor.dim() == 0 ? describe_as(tensor, {1}, {1}) : describe(tensor);
+}
+
+// Calls write(result) with a contiguous tensor of `dtype` that ends in out: muDNN rejects all other layouts.
+template <class Write>
+void write_contiguous(at::ScalarType dtype, const at::Tensor& out, Write&& write) {
+  if (out.scalar_type() == dtype && out.is_contiguous()) {
+    write(out);
+  } else {
+    const at::Tensor result = at::empty(out.sizes(), out.options().dtype(dtype));
+    write(result);
+    convert(out, result);
+  }
+}
+
+// half_to_float: from HALF to FLOAT. torch lets devices do without the narrow result; here it is converted before.
+template <Mode mode>
+void softmax(const at::Tensor& self, int64_t dim, bool half_to_float, const at::Tensor& out) {
+  const at::ScalarType dtype = half_to_float ? at::kFloat : self.scalar_type();
+  const at::Tensor in = in_dtype(self, dtype).contiguous();
+  const dnn::Softmax op = operation(mode, dim, self);
+  write_contiguous(dtype, out, [&](const at::Tensor& result) {
+    const OnDevice on(result);
+    dnn::Tensor described = describe_row(result);
+    check(op.Run(on.handle(), described, describe_row(in), on.workspace()), "Softmax::Run", {&result, &in});
+  });
+}
+
+template <Mode mode>
+void softmax_backward(
+    const at::Tensor& grad_output, const at::Tensor& output, int64_t dim, at::ScalarType /*input_dtype: out's*/,
+    const at::Tensor& out) {
+  const at::Tensor gradient = grad_output.contiguous();
+  const at::Tensor forward = output.contiguous();
+  const dnn::Softmax op = operation(mode, dim, output);
+  write_contiguous(output.scalar_type(), out, [&](const at::Tensor& result) {
+    const OnDevice on(result);
+    dnn::Tensor described = describe_row(result);
+    check(
+        op.RunBwd(on.handle(), described, describe_row(forward), describe_row(gradient), on.workspace()),
+        "Softmax::RunBwd", {&result, &forward, &gradient});
+  });
+}
+
+bool softmax_served(const at::Tensor& self, int64_t /*dim*/, bool half_to_float) {
+  return serves<float_types>(self) && (!half_to_float || self.scalar_type() == at::kHalf);
+}
+
+bool softmax_backward_served(
+    const at::Tensor& grad_output, const at::Tensor& output, int64_t /*dim*/, at::ScalarType input_dtype) {
+  const at::ScalarType dtype = output.scalar_type();
+  return serves<float_types>(grad_output, output) && grad_output.scalar_type() == dtype &&
+      grad_output.sizes() == output.sizes() &&
+      (input_dtype == dtype || (input_dtype == at::kHalf && dtype == at::kFloat));
+}
+
+} // namespace
+
+void declare_softmax(OpPack& pack) {
+  structured<at::meta::structured__softmax, softmax<Mode::SOFTMAX>, softmax_served>(
+      pack, {"aten::_softmax", "aten::_softmax.out"});
+  structured<at::meta::structured__log_softmax, softmax<Mode::LOGSOFTMAX>, softmax_served>(
+      pack, {"aten::_log_softmax", "aten::_log_softmax.out"});
+  structured<at::meta::structured__softmax_backward_data, softmax_backward<Mode::SOFTMAX>, softmax_backward_served>(
+      pack, {"aten::_softmax_backward_data", "aten::_softmax_backward_data.out"});
+  structured<
+      at::meta::structured__log_softmax_backward_data, softmax_backward<Mode::LOGSOFTMAX>, softmax_backward_served>(
+      pack, {"aten::_log_softmax_backward_data", "aten::_log_softmax_backward_data.out"});
+}
+
+} // namespace musa_ops_mudnn

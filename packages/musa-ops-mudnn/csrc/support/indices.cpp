@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include "support/indices.h"
+
+#include <c10/musa/MUSAFunctions.h>
+#include <musa_runtime/captured_call.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+#include "support/call.h"
+#include "support/tensor.h"
+
+namespace musa_ops_mudnn {
+namespace {
+
+// Calls raise(index) for one outside low <= index < high. False only where it is known that none is negative.
+template <class Raise>
+bool may_be_negative(const at::Tensor& index, int64_t low, int64_t high, Raise&& raise) {
+  std::vector<int64_t> copied;
+  c10::ArrayRef<int64_t> values;
+  if (index.is_cpu()) {
+    values = {index.const_data_ptr<int64_t>(), static_cast<size_t>(index.numel())};
+  } else if (looks_at_values()) {
+    copied = values_of<int64_t>(index);
+    values = copied;
+  } else {
+    return true;
+  }
+  const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
+  if (*least < low || *greatest >= high) {
+    raise(*least < low ? *least : *greatest);
+  }
+  return *least < 0;
+}
+
+dnn::Tensor describe_matrix(const at::Tensor& contiguous, int64_t rows, int64_t columns) {
+  return describe_as(contiguous, {rows, columns}, {columns, 1});
+}
+
+} // namespace
+
+bool looks_at_values() {
+  static const bool looks = [] {
+    if (const char* wish = std::getenv("TORCH_MUSA_CHECK_INDICES"); wish != nullptr && *wish != '\0') {
+      return std::string_view(wish) != "0";
+    }
+    const char* blocking = std::getenv("MUSA_LAUNCH_BLOCKING");
+    return c10::musa::host_addressable() || (blocking != nullptr && std::string_view(blocking) == "1");
+  }();
+  // A wait would break any capture that is under way, on whatever thread.
+  return looks && musa_runtime::captures_running.load(std::memory_order_relaxed) == 0;
+}
+
+void require_below(const at::Tensor& index, int64_t dim, int64_t size) {
+  may_be_negative(index, 0, size, [&](int64_t value) {
+    TORCH_CHECK(false, "index ", value, " is out of bounds for dimension ", dim, " with size ", size);
+  });
+}
+
+void require_index_below(const at::Tensor& index, int64_t dim, int64_t size) {
+  may_be_negative(index, 0, size, [&](int64_t value) {
+    TORCH_CHECK_INDEX(false, "index ", value, " is out of range for dimension ", dim, " with size ", size);
+  });
+}
+
+at::Tensor contiguous_index(const at::Tensor& index) {
+  return in_dtype(index, at::kLong).contiguous();
+}
+
+at::Tensor from_start(const at::Tensor& index, int64_t size) {
+  const at::Tensor negative = at::empty(index.sizes(), index.options().dtype(at::kBool));
+  run_unary(UnaryMode::LT, negative, index, int64_t{0});
+  const at::Tensor moved = at::empty(index.sizes(), index.options());
+  run_unary(UnaryMode::ADD, moved, index, size);
+  at::Tensor result = at::empty(index.sizes(), index.options());
+  run_ternary(TernaryMode::SELECT, result, negative, moved, index);
+  return result;
+}
+
+at::Tensor wrapped_index(const at::Tensor& index, const at::Tensor& self, int64_t dim, int64_t size) {
+  // A CPU tensor converts through torch, and its values are there to be looked at.
+  const at::Tensor longs = index.is_cpu() ? index.to(at::kLong).contiguous() : contiguous_index(index);
+  const bool negative = may_be_negative(longs, -size, size, [&](int64_t value) {
+    TORCH_CHECK_INDEX(false, "index ", value, " is out of bounds for dimension ", dim, " with size ", size);
+  });
+  const at::Tensor there = index.is_cpu() ? longs.to(self.device()) : longs;
+  return negative ? from_start(there, size) : there;
+}
+
+at::Tensor at_least_1d(const at::Tensor& tensor) {
+  return tensor.dim() == 0 ? tensor.view({1}) : tensor;
+}
+
+void pick_slices(
+    const at::Tensor& out, const at::Tensor& index, const at::Tensor& params, int64_t outer, int64_t size,
+    int64_t inner) {
+  const int64_t picks = index.numel();
+  dnn::GatherX op;
+  check(op.SetMode(dnn::GatherX::Mode::GATHER), "GatherX::SetMode");
+  check(op.SetAxis(1), "GatherX::SetAxis");
+  check(op.SetBatchDims(0), "GatherX::SetBatchDims");
+  const OnDevice on(out);
+  dnn::Tensor result = describe_as(out, {outer, picks, inner}, {picks * inner, inner, 1});
+  check(
+      op.Run(
+          on.handle(), result, describe_as(index, {picks}, {1}),
+          describe_as(params, {outer, size, inner}, {size * inner, inner, 1})),
+      "GatherX::Run", {&out, &index, &params});
+}
+
+void pick_elements(const at::Tensor& out, const at::Tensor& index, const at::Tensor& params, int64_t rows) {
+  const int64_t picks = index.numel() / rows;
+  dnn::GatherX op;
+  check(op.SetMode(dnn::GatherX::Mode::GATHER), "GatherX::SetMode");
+  check(op.SetAxis(1), "GatherX::SetAxis");
+  check(op.SetBatchDims(1), "GatherX::SetBatchDims");
+  const OnDevice on(out);
+  dnn::Tensor result = describe_matrix(out, rows, picks);
+  check(
+      op.Run(
+          on.handle(), result, describe_matrix(index, rows, picks),
+          describe_matrix(params, rows, params.numel() / rows)),
+      "GatherX::Run", {&out, &index, &params});
+}
+
+void run_scatter(
+    ScatterMode mode, const at::Tensor& inout, int64_t dim, const at::Tensor& index, const at::Tensor& source) {
+  dnn::Scatter op;
+  check(op.SetMode(mode), "Scatter::SetMode");
+  const OnDevice on(inout);
+  dnn::Tensor result = describe(inout);
+  check(
+      op.Run(on.handle(), result, describe(index), describe(source), static_cast<int>(dim), on.workspace()),
+      "Scatter::Run", {&inout, &index, &source});
+}
+
+void run_scatter_rows(
+    RowMode mode, const at::Tensor& inout, int64_t size, const at::Tensor& index, const at::Tensor& source) {
+  const int64_t inner = inout.numel() / size;
+  dnn::ScatterND op;
+  check(op.SetMode(mode), "ScatterND::SetMode");
+  const OnDevice on(inout);
+  dnn::Tensor result = describe_matrix(inout, size, inner);
+  check(
+      op.Run(
+          on.handle(), result, describe_matrix(index, index.numel(), 1),
+          describe_matrix(source, index.numel(), inner), on.workspace()),
+      "ScatterND::Run", {&inout, &index, &source});
+}
+
+} // namespace musa_ops_mudnn

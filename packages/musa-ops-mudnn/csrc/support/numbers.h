@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Numbers beside tensors: as torch's promotion to a tensor's dtype leaves them.
+#pragma once
+
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
+
+#include "support/elementwise.h"
+#include "support/predicates.h"
+
+namespace musa_ops_mudnn {
+
+// Integers wrap to the dtype. Floating numbers keep their precision: torch's kernels use it too.
+inline at::Scalar wrapped(const at::Scalar& value, at::ScalarType dtype) {
+  const auto wrap = [&value]<typename T>(T) {
+    return at::Scalar(static_cast<int64_t>(static_cast<T>(value.toLong())));
+  };
+  switch (dtype) {
+    case at::kByte: return wrap(uint8_t{});
+    case at::kChar: return wrap(int8_t{});
+    case at::kShort: return wrap(int16_t{});
+    case at::kInt: return wrap(int32_t{});
+    case at::kLong: return wrap(int64_t{});
+    case at::kBool: return at::Scalar(static_cast<int64_t>(value.toBool()));
+    default: return value;
+  }
+}
+
+// The same, with floating numbers rounded to the dtype: what an element of such a tensor can hold.
+inline at::Scalar rounded(const at::Scalar& value, at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kHalf: return at::Scalar(static_cast<float>(c10::Half(static_cast<float>(value.toDouble()))));
+    case at::kBFloat16: return at::Scalar(static_cast<float>(c10::BFloat16(static_cast<float>(value.toDouble()))));
+    case at::kFloat: return at::Scalar(static_cast<float>(value.toDouble()));
+    case at::kDouble: return at::Scalar(value.toDouble());
+    default: return wrapped(value, dtype);
+  }
+}
+
+// For factors given by the caller. Raises torch's error where the dtype, or the one that torch computes in, cannot hold
+// the value.
+inline at::Scalar fitting(const at::Scalar& value, at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kByte: return at::Scalar(static_cast<int64_t>(value.to<uint8_t>()));
+    case at::kChar: return at::Scalar(static_cast<int64_t>(value.to<int8_t>()));
+    case at::kShort: return at::Scalar(static_cast<int64_t>(value.to<int16_t>()));
+    case at::kInt: return at::Scalar(static_cast<int64_t>(value.to<int32_t>()));
+    case at::kDouble: return value;
+    default: return at::isFloatingType(dtype) ? at::Scalar(value.to<float>()) : value;
+  }
+}
+
+// An operand that is a tensor, where no mode takes a number in its place.
+inline at::Tensor on_device(const at::Tensor& operand, const at::Tensor& like, at::ScalarType dtype) {
+  return is_cpu_number(operand) ? number_on_device(rounded(number_in(operand), dtype), like, dtype)
+                                : in_dtype(operand, dtype);
+}
+
+// Numbers and tensors in any mixture but BOOL alone, for which muDNN's arithmetic is not known.
+inline bool serves_arithmetic(const at::Tensor& self, const at::Tensor& other) {
+  return serves_with_numbers<all_types>(self, other) &&
+      (self.scalar_type() != at::kBool || other.scalar_type() != at::kBool);
+}
+
+} // namespace musa_ops_mudnn

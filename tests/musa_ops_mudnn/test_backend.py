@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""torch.backends.mudnn: there from `import torch` on, with the names of torch.backends.cudnn; and obeyed."""
+
+import pytest
+import torch
+
+from tests.harness.subprocesses import run_code
+
+
+@pytest.fixture
+def mudnn(musa):
+    module = torch.backends.mudnn
+    before = module.set_flags()
+    yield module
+    module.set_flags(*before)
+
+
+@pytest.mark.once
+def test_it_is_there_before_the_device_is_used_and_loads_nothing():
+    code = """
+    import sys, torch
+    import torch.backends.mudnn
+    from torch.backends import mudnn
+    assert mudnn is torch.backends.mudnn and mudnn.is_available() is True
+    assert (mudnn.enabled, mudnn.deterministic, mudnn.allow_tf32) == (True, False, False)
+    maps = open("/proc/self/maps").read()
+    print("libmusa_ops_mudnn" in maps, "libmudnn" in maps)
+    print(torch.musa.is_initialized(), "pluggy" in sys.modules)
+    """
+    assert run_code(code).split() == ["False"] * 4
+
+
+@pytest.mark.once
+def test_a_setting_made_before_the_first_use_holds_from_then_on():
+    code = """
+    import torch
+    torch.backends.mudnn.enabled = False
+    torch.backends.mudnn.allow_tf32 = True
+    x = torch.ones(2, device="musa").cos()
+    mudnn = torch.backends.mudnn
+    print(mudnn.enabled, mudnn.allow_tf32, mudnn.deterministic)
+    told = torch.musa.ops.explain("aten::cos")
+    print({row["provider"]: row["calls"] for row in told["candidates"]}["mudnn"])
+    """
+    assert run_code(code) == "False True False\n0\n"
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    "variables", [{"MUSA_HOME": "/nonexistent/musa"}, {"TORCH_MUSA_DISABLE_PACKS": "mudnn"}]
+)
+def test_without_mudnn_it_says_so_and_breaks_nothing(variables):
+    code = """
+    import torch
+    if torch.musa.is_available():
+        torch.ones(2, device="musa")
+        assert torch.backends.mudnn.version() > 0  # it is installed, though not used
+    else:
+        assert torch.backends.mudnn.version() is None
+    torch.backends.mudnn.allow_tf32 = True
+    with torch.backends.mudnn.flags(enabled=True):
+        pass
+    print(torch.backends.mudnn.is_available(), torch.backends.mudnn.allow_tf32)
+    """
+    assert run_code(code, **variables) == "False True\n"
+
+
+@pytest.mark.once
+def test_without_autoload_it_comes_with_the_device():
+    code = """
+    import torch
+    assert not hasattr(torch.backends, "mudnn")
+    import torch_musa
+    torch.musa.init()
+    print(torch.backends.mudnn.enabled)
+    """
+    assert run_code(code, TORCH_DEVICE_BACKEND_AUTOLOAD="0") == "True\n"
+
+
+@pytest.mark.once
+def test_a_module_of_that_name_stays():
+    code = """
+    import torch, types
+    torch.backends.mudnn = mine = types.ModuleType("mine")
+    import torch_musa
+    torch.musa.init()
+    print(torch.backends.mudnn is mine)
+    """
+    assert run_code(code, TORCH_DEVICE_BACKEND_AUTOLOAD="0") == "True\n"
+
+
+def test_the_version_is_that_of_the_library(mudnn):
+    from musa_ops_mudnn import _library
+
+    assert mudnn.version() == _library.library().musa_ops_mudnn_version() >= 3000
+
+
+def test_disabled_muDNN_serves_nothing(mudnn, served_by_mudnn):
+    x = torch.randn(8)
+    device = x.to("musa")
+    for enabled in (True, False, True):
+        mudnn.enabled = enabled
+        result, served = served_by_mudnn("aten::cos", lambda: torch.cos(device))
+        assert served is enabled
+        torch.testing.assert_close(result.cpu(), torch.cos(x))
+
+
+def test_flags_hold_within_the_block_and_are_restored_after_an_error(mudnn):
+    mudnn.allow_tf32 = True
+    with pytest.raises(ZeroDivisionError), mudnn.flags(enabled=False, deterministic=True, allow_tf32=False):
+        assert (mudnn.enabled, mudnn.deterministic, mudnn.allow_tf32) == (False, True, False)
+        with mudnn.flags(enabled=True):
+            # What is not named has the default of torch.backends.cudnn.flags.
+            assert (mudnn.enabled, mudnn.deterministic, mudnn.allow_tf32) == (True, False, True)
+        assert (mudnn.enabled, mudnn.deterministic, mudnn.allow_tf32) == (False, True, False)
+        _ = 1 / 0
+    assert (mudnn.enabled, mudnn.deterministic, mudnn.allow_tf32) == (True, False, True)
+
+
+def test_the_names_and_defaults_are_those_of_cudnn():
+    import inspect
+
+    mudnn, cudnn = torch.backends.mudnn, torch.backends.cudnn
+    for name in ("version", "is_available", "set_flags", "flags", "enabled", "deterministic", "allow_tf32"):
+        assert hasattr(mudnn, name) and hasattr(cudnn, name) and name in dir(mudnn)
+    ours = inspect.signature(mudnn.flags).parameters
+    theirs = inspect.signature(cudnn.flags).parameters
+    assert {name: value.default for name, value in ours.items()} == {
+        name: value.default for name, value in theirs.items() if name in ours
+    }
+
+
+def test_set_flags_gives_back_what_was_before(mudnn):
+    mudnn.set_flags(True, False, False)
+    assert mudnn.set_flags(_deterministic=True) == (True, False, False)
+    assert mudnn.set_flags(False, None, True) == (True, True, False)
+    assert mudnn.set_flags() == (False, True, True)
+
+
+def test_a_setting_that_is_no_bool_is_refused(mudnn):
+    with pytest.raises(TypeError, match=r"torch\.backends\.mudnn\.enabled must be a bool, but got int"):
+        mudnn.enabled = 1
+    assert mudnn.enabled is True
+
+
+def test_tf32_rounds_only_where_it_is_allowed(mudnn):
+    a, b = torch.randn(64, 64), torch.randn(64, 64)
+    exact = a.double() @ b.double()
+    x, y = a.to("musa"), b.to("musa")
+    mudnn.allow_tf32 = False
+    torch.testing.assert_close((x @ y).cpu().double(), exact, rtol=1e-5, atol=1e-4)
+    mudnn.allow_tf32 = True
+    # TF32 has 10 bits of mantissa: each product is off by up to 2^-10 of itself, and 64 of them are summed.
+    torch.testing.assert_close((x @ y).cpu().double(), exact, rtol=0, atol=0.2)
+
+
+@pytest.mark.once
+def test_frozen_settings_are_refused_outside_of_flags(musa):
+    code = """
+    import torch
+    torch.backends.disable_global_flags()
+    with torch.backends.mudnn.flags(enabled=False):
+        assert torch.backends.mudnn.enabled is False
+    try:
+        torch.backends.mudnn.enabled = False
+    except RuntimeError as error:
+        print("flags() context manager" in str(error), torch.backends.mudnn.enabled)
+    """
+    assert run_code(code) == "True True\n"

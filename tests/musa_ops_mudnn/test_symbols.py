@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The pack calls no member of muDNN but those that the real SDK is known to have.
+
+tests/musa_runtime/test_sdk_symbols.py knows classes, this one each member: the emulator's muDNN is written
+from the same knowledge, and a member that it alone had would link here and fail to load on the vendor's SDK.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.harness import skips
+
+pytestmark = pytest.mark.once
+
+LIST = Path(__file__).with_name("sdk_symbols.txt")
+
+
+def listed() -> set[str]:
+    lines = LIST.read_text(encoding="utf-8").splitlines()
+    return {line for line in lines if line and not line.startswith("#")}
+
+
+def imported(library: Path) -> set[str]:
+    """The demangled names that a library expects from others."""
+    nm = shutil.which("nm")
+    if nm is None:
+        skips.skip_permanently("glibc-tools", "nm")
+    done = subprocess.run(
+        [nm, "-DC", "--undefined-only", str(library)], check=True, capture_output=True, text=True
+    )
+    # Weak ones too: what may be missing is not known to exist either.
+    return {match.group(1) for match in re.finditer(r"^\s*[Uvw] (.+)$", done.stdout, re.MULTILINE)}
+
+
+def of_mudnn(symbols: set[str]) -> set[str]:
+    """muDNN's own: a function of ours that takes a muDNN type names it behind its parenthesis only."""
+    return {symbol for symbol in symbols if re.search(r"\bmusa::dnn::", symbol.partition("(")[0])}
+
+
+def unlisted(symbols: set[str], names: set[str]) -> set[str]:
+    """Those that are of muDNN, but no listed member and no constructor or destructor of a listed class."""
+    classes = {name.rpartition("::")[0] for name in names if name != "musa::dnn::GetVersion"}
+    refused = set()
+    for symbol in of_mudnn(symbols):
+        name = symbol.partition("(")[0]
+        owner, _, member = name.rpartition("::")
+        made_or_ended = owner in classes and member.lstrip("~") == owner.rpartition("::")[2]
+        if name not in names and not made_or_ended:
+            refused.add(symbol)
+    return refused
+
+
+@pytest.fixture(scope="module")
+def library() -> Path:
+    from musa_ops_mudnn import _library
+
+    path = Path(_library.paths()[-1])
+    assert path.exists(), f"{path} is missing. To build it: python3 tools/dev.py setup"
+    return path
+
+
+def test_the_pack_imports_listed_members_only(library):
+    assert unlisted(imported(library), listed()) == set()
+
+
+def test_the_pack_does_import_muDNN(library):
+    names = {symbol.partition("(")[0] for symbol in of_mudnn(imported(library))}
+    assert {"musa::dnn::Unary::Run", "musa::dnn::Handle::SetStream", "musa::dnn::GetVersion"} <= names
+
+
+@pytest.mark.parametrize(
+    "symbol",
+    [
+        "musa::dnn::Unary::RunFaster(musa::dnn::Handle&, musa::dnn::Tensor&) const",
+        "musa::dnn::Wizard::Wizard()",
+        "musa::dnn::Wizard::Run(musa::dnn::Handle&)",
+        "musa::dnn::Version()",
+        "typeinfo for musa::dnn::Unary",
+        "vtable for musa::dnn::ImplBase",
+        "musa::dnn::Unary::Binary()",
+    ],
+)
+def test_what_is_not_listed_is_refused(symbol):
+    assert unlisted({symbol}, listed()) == {symbol}
+
+
+@pytest.mark.parametrize(
+    "symbol",
+    [
+        "musa::dnn::Unary::Run(musa::dnn::Handle&, musa::dnn::Tensor&, musa::dnn::Tensor const&) const",
+        "musa::dnn::Tensor::Tensor(musa::dnn::Tensor const&)",
+        "musa::dnn::Tensor::~Tensor()",
+        "musa::dnn::Convolution::FusedActivationDesc::SetMode(musa::dnn::Convolution::FusedActivationDesc::Mode)",
+        "musa::dnn::GetVersion()",
+        "ours::f(musa::dnn::Wizard&)",
+        "at::cpu::mm(at::Tensor const&, at::Tensor const&)",
+    ],
+)
+def test_listed_members_and_what_is_not_muDNNs_may_be_imported(symbol):
+    assert unlisted({symbol}, listed()) == set()
+
+
+def test_a_library_that_calls_what_the_emulator_alone_has_is_refused(tmp_path):
+    compiler = shutil.which("c++") or shutil.which("g++")
+    if compiler is None:
+        skips.skip_permanently("glibc-tools", "a C++ compiler")
+    (tmp_path / "bad.cpp").write_text(
+        "namespace musa::dnn { struct Unary { int Run(); int Guess(); }; }\n"
+        "int f() { musa::dnn::Unary op; return op.Run() + op.Guess(); }\n"
+    )
+    library = tmp_path / "bad.so"
+    command = [compiler, "-shared", "-fPIC", "-Wl,--unresolved-symbols=ignore-all", "-o", str(library)]
+    subprocess.run([*command, str(tmp_path / "bad.cpp")], check=True)
+    assert unlisted(imported(library), listed()) == {"musa::dnn::Unary::Guess()"}
+
+
+def test_the_list_is_sorted_by_class_and_free_of_repetition():
+    blocks = LIST.read_text(encoding="utf-8").split("\n\n")[1:]
+    lines = [block.split() for block in blocks]
+    assert all(
+        block == sorted(block) and len({line.rpartition("::")[0] for line in block}) == 1 for block in lines
+    )
+    flat = [line for block in lines for line in block]
+    assert len(flat) == len(set(flat)) > 150
+
+
+def test_every_class_is_in_the_list_of_all_suites():
+    classes = (LIST.parents[1] / "data" / "sdk_symbols.txt").read_text(encoding="utf-8").split()
+    used = {"::".join(name.split("::")[:3]) for name in listed()}
+    assert used <= set(classes), "tests/data/sdk_symbols.txt lists the classes"
