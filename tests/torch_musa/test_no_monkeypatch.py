@@ -36,6 +36,9 @@ ADDITIONS = (
     r"torch\._C\.(_profiler:ProfilerActivity|_autograd:DeviceType)\.MUSA = \w+ of torch\._C\.\w+",
     # torch.utils.generate_methods_for_privateuse1_backend
     r"torch.*\.(is_)?musa = (property|function) of torch\.utils\.backend_registration",
+    # torch.library, which looks the operators of packs up in torch.ops
+    r"torch\.jit\._builtins:_builtin_table\[\d+\] = str",
+    r"torch\.ops:_dir\[\d+\] = str",
 )
 
 

@@ -45,7 +45,8 @@ struct Sizes {
   int64_t total_q, total_k; // rows of packed sequences; q and k are the longest then
   bool narrow;              // HALF or BFLOAT16
 
-  // What an implementation keeps aside: a number for each row of scores; backward, the gradient of a narrow q in FLOAT too.
+  // What an implementation keeps aside: a number for each row of scores; backward, the gradient of a narrow q in FLOAT
+  // too.
   size_t forward_bytes() const { return static_cast<size_t>(n * heads * q) * sizeof(float); }
   size_t backward_bytes() const { return forward_bytes() * static_cast<size_t>(1 + (narrow ? dim : 0)); }
 };

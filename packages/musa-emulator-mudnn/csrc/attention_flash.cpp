@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// ScaledDotProductAttention: RunFlash and RunFlashVarlen. torch's kernel of flash attention works on the caller's memory.
+// ScaledDotProductAttention: RunFlash and RunFlashVarlen. torch's kernel of flash attention works on the caller's
+// memory.
 #include "cpu_stubs.h"
 
 #include "attention.h"

@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 // Dropout, and the mask that attention draws too.
 #include <ATen/EmptyTensor.h>
+#include <ATen/Parallel.h>
 #include <ATen/ScalarOps.h>
 #include <ATen/core/PhiloxRNGEngine.h>
 #include <ATen/ops/copy_native.h>
@@ -24,13 +25,15 @@ void draw_keep_mask(bool* keep, int64_t count, double p, uint64_t seed, uint64_t
 void draw_keep_mask(bool* keep, int64_t count, double p, uint64_t seed, uint64_t offset) {
   // Of the 2^32 values. Exact at both ends: with p = 0 all survive, with p = 1 none.
   const auto survivors = static_cast<uint64_t>(std::ldexp(1.0 - p, 32));
-  for (int64_t first = 0; first < count; first += 4) {
-    at::philox_engine engine(seed, static_cast<uint64_t>(first / 4), offset);
-    const int64_t end = std::min(first + 4, count);
-    for (int64_t i = first; i < end; ++i) {
-      keep[i] = engine() < survivors;
+  at::parallel_for(0, (count + 3) / 4, /*grain_size=*/4096, [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) {
+      at::philox_engine engine(seed, static_cast<uint64_t>(block), offset);
+      const int64_t last = std::min(4 * block + 4, count);
+      for (int64_t i = 4 * block; i < last; ++i) {
+        keep[i] = engine() < survivors;
+      }
     }
-  }
+  });
 }
 
 } // namespace musa_emulator::dnn

@@ -5,7 +5,6 @@
 
 #include <ATen/ScalarOps.h>
 #include <ATen/native/batch_norm.h>
-#include <ATen/native/group_norm.h>
 #include <ATen/native/layer_norm.h>
 #include <ATen/ops/add_cpu_dispatch.h>
 #include <ATen/ops/addcmul_cpu_dispatch.h>
@@ -17,6 +16,7 @@
 #include <ATen/ops/mul_cpu_dispatch.h>
 #include <ATen/ops/native_batch_norm_backward_cpu_dispatch.h>
 #include <ATen/ops/native_batch_norm_cpu_dispatch.h>
+#include <ATen/ops/native_group_norm_cpu_dispatch.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/rsqrt_cpu_dispatch.h>
 #include <ATen/ops/sum_cpu_dispatch.h>
@@ -86,8 +86,8 @@ void store(const Tensor& target, const at::Tensor& value) {
   }
 }
 
-// Where a result is computed: in the caller's memory if that is contiguous and of the type, else in a temporary. Nowhere,
-// where the caller wants none.
+// Where a result is computed: in the caller's memory if that is contiguous and of the type, else in a temporary.
+// Nowhere, where the caller wants none.
 struct Result {
   Result(const Tensor& target, IntArrayRef shape, ScalarType type)
       : target(target),
@@ -512,17 +512,12 @@ Status GroupNorm::Run(
         result = result.movedim(axis, 1);
         input = input.movedim(axis, 1);
       }
-      input = input.contiguous(input.suggest_memory_format());
-      const bool direct = result.strides() == input.strides();
-      at::Tensor value = direct ? result : at::empty_like(input);
-      at::Tensor means = shaped(mean, {samples, groups});
-      at::Tensor deviations = shaped(rstd, {samples, groups});
-      at::native::GroupNormKernel(
-          c10::kCPU, input, parameter(weight, channels, in, narrow(in)), parameter(bias, channels, in), samples,
-          channels, input.numel() / (samples * channels), groups, epsilon, value, means, deviations);
-      if (!direct) {
-        at::native::copy_(result, value);
-      }
+      const auto [value, means, deviations] = at::cpu::native_group_norm(
+          input.contiguous(input.suggest_memory_format()), parameter(weight, channels, in, narrow(in)),
+          parameter(bias, channels, in), samples, channels, input.numel() / (samples * channels), groups, epsilon);
+      at::native::copy_(result, value);
+      store(mean, means);
+      store(rstd, deviations);
     });
   });
 }

@@ -27,7 +27,7 @@ using at::Tensor;
 using Optional = std::optional<Tensor>;
 using Attention = dnn::ScaledDotProductAttention;
 
-// ---- What is served -----------------------------------------------------------------------------------------------------
+// ---- What is served ------------------------------------------------------------------------------------------------
 
 bool has_flash(const Tensor& query, const Tensor& value) {
   const musaDeviceProp& card = c10::musa::device_properties(query.device().index());
@@ -94,7 +94,7 @@ bool fused_sdp_choice_served(
       (enable_gqa || query.size(1) == key.size(1));
 }
 
-// ---- Operands -----------------------------------------------------------------------------------------------------------
+// ---- Operands ------------------------------------------------------------------------------------------------------
 
 // Rows without gaps between their elements, none of them standing for several.
 Tensor with_rows(const Tensor& tensor) {
@@ -161,10 +161,10 @@ Attention attention_of(
   return op;
 }
 
-// ---- Dropout ------------------------------------------------------------------------------------------------------------
+// ---- Dropout -------------------------------------------------------------------------------------------------------
 
-// Where the numbers stand in the generator's sequence, as tensors that autograd keeps. On the CPU, but on the device while a
-// graph is captured: there each replay has its own.
+// Where the numbers stand in the generator's sequence, as tensors that autograd keeps. On the CPU, but on the device
+// while a graph is captured: there each replay has its own.
 struct Seeds {
   Tensor seed, offset;
 
@@ -238,7 +238,7 @@ Tensor empty_result(const Tensor& query, const Tensor& value) {
       : at::empty({query.size(0), query.size(1), query.size(2), value.size(3)}, query.options());
 }
 
-// ---- The operators ------------------------------------------------------------------------------------------------------
+// ---- The operators -------------------------------------------------------------------------------------------------
 
 // What a forward pass writes. keep and weights may be undefined.
 struct Forward {
@@ -378,8 +378,8 @@ bool attention_backward_served(
 } // namespace
 
 void declare_attention(OpPack& pack) {
-  // scaled_dot_product_attention asks the runtime, and the runtime this operator, so that a policy without muDNN (or with
-  // torch's CPU kernels first) settles the choice too.
+  // scaled_dot_product_attention asks the runtime, and the runtime this operator, so that a policy without muDNN (or
+  // with torch's CPU kernels first) settles the choice too.
   pack.impl("aten::_fused_sdp_choice", TORCH_FN(fused_sdp_choice), TORCH_FN(fused_sdp_choice_served));
   pack.impl(
       "aten::_scaled_dot_product_fused_attention_overrideable", TORCH_FN(attention), TORCH_FN(attention_served));

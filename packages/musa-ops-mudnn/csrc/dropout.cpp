@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Dropout. Its numbers come from the musa generator: the same seed gives the same mask on every run, and each replay of a
-// graph another one.
+// Dropout. Its numbers come from the musa generator: the same seed gives the same mask on every run, and each replay of
+// a graph another one.
 #include "dropout.h"
 
 #include <ATen/musa/MUSAGeneratorImpl.h>
@@ -20,8 +20,8 @@ at::PhiloxMusaState draw_numbers(const at::Tensor& like, int64_t count) {
   const at::Generator& generator = at::musa::detail::getDefaultMUSAGenerator(like.device().index());
   auto* const impl = at::check_generator<at::MUSAGeneratorImpl>(generator);
   const std::lock_guard<std::mutex> lock(impl->mutex_);
-  // The generator counts numbers per thread, and muDNN does not say how many threads it starts. So as if it were one: offsets
-  // have 64 bits.
+  // The generator counts numbers per thread, and muDNN does not say how many threads it starts. So as if it were one:
+  // offsets have 64 bits.
   return impl->philox_musa_state(static_cast<uint64_t>(count));
 }
 

@@ -46,8 +46,8 @@ at::ScalarType statistics_dtype(const Tensor& input) {
   return input.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-// Weight, bias and running statistics are all of the input's dtype or, beside a narrow input, all FLOAT: torch's CPU kernels
-// take nothing else. Saved statistics and gradients are of this dtype too. Undefined for other mixtures.
+// Weight, bias and running statistics are all of the input's dtype or, beside a narrow input, all FLOAT: torch's CPU
+// kernels take nothing else. Saved statistics and gradients are of this dtype too. Undefined for other mixtures.
 at::ScalarType parameter_dtype(const Tensor& input, std::initializer_list<const Optional*> parameters) {
   const at::ScalarType own = input.scalar_type();
   at::ScalarType result = at::ScalarType::Undefined;
@@ -120,7 +120,7 @@ dnn::Tensor describe_batch(const Tensor& tensor, at::MemoryFormat format) {
   return result;
 }
 
-// ---- Batch norm ---------------------------------------------------------------------------------------------------------
+// ---- Batch norm ----------------------------------------------------------------------------------------------------
 
 dnn::BatchNorm batch_norm_of(double eps, bool training) {
   dnn::BatchNorm op;
@@ -393,7 +393,7 @@ bool batch_norm_backward_with_reserve_served(
       grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps, output_mask);
 }
 
-// ---- Layer and RMS norm -------------------------------------------------------------------------------------------------
+// ---- Layer and RMS norm --------------------------------------------------------------------------------------------
 
 // The trailing dimensions have the sizes given, and so have weight and bias.
 bool normalizes(
@@ -581,7 +581,8 @@ bool rms_norm_backward_served(
       rstd.numel() == row_count(input, normalized_shape) && fits_parameters(input, {&weight});
 }
 
-// torch composes the forward pass elsewhere; where the operator has a kernel for this device, what muDNN does not take ends here.
+// torch composes the forward pass elsewhere; where the operator has a kernel for this device, what muDNN does not take
+// ends here.
 Two rms_norm_composed(
     const Tensor& input, IntArrayRef normalized_shape, const Optional& weight, std::optional<double> eps) {
   const auto rows = static_cast<int64_t>(input.dim()) - static_cast<int64_t>(normalized_shape.size());
@@ -603,7 +604,8 @@ Two rms_norm_composed(
   return {(given(weight) ? normalized.mul(weight->to(computed)) : normalized).to(dtype), rstd};
 }
 
-// The CPU has no kernel of this gradient. So there must be one for what muDNN does not take, and for users who want no muDNN.
+// The CPU has no kernel of this gradient. So there must be one for what muDNN does not take, and for users who want no
+// muDNN.
 Two rms_norm_backward_composed(
     const Tensor& grad_out, const Tensor& input, IntArrayRef normalized_shape, const Tensor& rstd,
     const Optional& weight, std::array<bool, 2> output_mask) {
@@ -631,7 +633,7 @@ Two rms_norm_backward_composed(
   return results;
 }
 
-// ---- Group norm ---------------------------------------------------------------------------------------------------------
+// ---- Group norm ----------------------------------------------------------------------------------------------------
 
 Three group_norm(
     const Tensor& input, const Optional& weight, const Optional& bias, int64_t n, int64_t /*c*/, int64_t /*hxw*/,

@@ -24,8 +24,7 @@ void select_into(
   const at::Tensor x = on_device(self, condition, dtype);
   const at::Tensor y = on_device(other, condition, dtype);
   // Broadcasts, lays out and resizes the output, with torch's errors.
-  const at::TensorIterator iter = config.check_all_same_dtype(false)
-                                      .add_owned_const_input(condition)
+  const at::TensorIterator iter = config.add_owned_const_input(condition)
                                       .add_owned_const_input(x)
                                       .add_owned_const_input(y)
                                       .build();
@@ -37,7 +36,7 @@ at::Tensor where(const at::Tensor& condition, const at::Tensor& self, const at::
   const at::ScalarType dtype = at::result_type(self, other);
   at::Tensor out;
   at::TensorIteratorConfig config;
-  config.add_owned_output(out).declare_static_dtype_and_device(dtype, condition.device());
+  config.check_all_same_dtype(false).add_owned_output(out).declare_static_dtype_and_device(dtype, condition.device());
   select_into(std::move(config), dtype, condition, self, other, out);
   return out;
 }
@@ -45,7 +44,7 @@ at::Tensor where(const at::Tensor& condition, const at::Tensor& self, const at::
 at::Tensor& where_out(
     const at::Tensor& condition, const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
   at::TensorIteratorConfig config;
-  config.add_owned_output(out);
+  config.check_all_same_dtype(false).add_owned_output(out);
   select_into(std::move(config), out.scalar_type(), condition, self, other, out);
   return out;
 }

@@ -26,6 +26,7 @@ from torchgen.model import DispatchKey, NativeFunction, SchemaKind
 HAND_WRITTEN = {
     "_copy_from",
     "_copy_from_and_resize",
+    "_fused_sdp_choice",
     "_has_compatible_shallow_copy_type",
     "_local_scalar_dense",
     "_reshape_alias",

@@ -8,9 +8,9 @@
 #include <musa_runtime/host_scope.h>
 #include <musa_runtime/op_registry.h>
 
-// scaled_dot_product_attention asks a stub, not an operator, which implementation a device wants, and a stub has room for one
-// answer. Here it passes the question on to the operator _fused_sdp_choice: a pack that serves attention registers that too
-// and answers "overrideable", and the policy that ranks providers decides whether it is asked.
+// scaled_dot_product_attention asks a stub, not an operator, which implementation a device wants, and a stub has room
+// for one answer. Here it passes the question on to the operator _fused_sdp_choice: a pack that serves attention
+// registers that too and answers "overrideable", and the policy that ranks providers decides whether it is asked.
 
 namespace musa_runtime {
 namespace {
@@ -18,8 +18,8 @@ namespace {
 using at::Tensor;
 using sdp::SDPBackend;
 
-// torch's choice for the CPU, made on the shapes and dtypes alone. flash_attention on a device that is not CUDA makes torch
-// call _scaled_dot_product_flash_attention_for_cpu, which the native provider serves.
+// torch's choice for the CPU, made on the shapes and dtypes alone. flash_attention on a device that is not CUDA makes
+// torch call _scaled_dot_product_flash_attention_for_cpu, which the native provider serves.
 int64_t choose_for_cpu(
     const Tensor& query, const Tensor& key, const Tensor& value, const std::optional<Tensor>& mask, double dropout_p,
     bool is_causal, std::optional<double> scale, bool enable_gqa) {
