@@ -3,9 +3,11 @@
 """Time two things against each other in one run, and say whether the result meets its bar."""
 
 import gc
+import multiprocessing
 import statistics
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from itertools import repeat
 
@@ -38,6 +40,7 @@ class Row:
     by: str = "ratio"
     ratio: float | None = None
     spread: tuple[float, float] | None = None  # quartiles of the ratio over the rounds
+    served: str = ""  # providers of the operators behind ``value``
 
     @property
     def judged(self) -> float:
@@ -110,3 +113,14 @@ def interleaved(run, device: torch.device, baseline_run, baseline: torch.device,
     quartiles = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else [ratios[0]] * 3
     medians = (statistics.median(samples) for samples in (*times, ratios))
     return Pair(*medians, (quartiles[0], quartiles[2]))
+
+
+def in_own_process(function: Callable, *arguments):
+    """``function(*arguments)`` in a fresh process, as a user's script is one.
+
+    How fast the CPU side runs depends on what the process did before: once a large block was freed, glibc's
+    malloc keeps memory that it would otherwise give back and take page faults for in each step.
+    """
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawn, torch.set_num_threads, (torch.get_num_threads(),)) as process:
+        return process.submit(function, *arguments).result()

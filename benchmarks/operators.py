@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from .measure import Effort, Row, interleaved
+from .providers import served_by
 
 SMALL_BAR = 1.5
 LARGE_BAR = 0.7
@@ -64,10 +65,13 @@ def measure(operator: Operator, device: torch.device, baseline: torch.device, ef
     run = operator.run
     with torch.no_grad():
         check_same(operator.name, run(*here), run(*there))
+        served = served_by(lambda: run(*here), device)
         pair = interleaved(lambda: run(*here), device, lambda: run(*there), baseline, effort)
     group, scale, unit = ("large tensor", 1e3, "ms") if operator.large else ("small operator", 1e6, "µs")
     times = (pair.value * scale, pair.baseline * scale)
-    return Row(group, operator.name, *times, unit, operator.bar, ratio=pair.ratio, spread=pair.spread)
+    return Row(
+        group, operator.name, *times, unit, operator.bar, ratio=pair.ratio, spread=pair.spread, served=served
+    )
 
 
 def measure_small(device: torch.device, baseline: torch.device, effort: Effort) -> Iterator[Row]:

@@ -16,6 +16,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from . import providers
 from .measure import Row
 
 LOAD_AT_START = os.getloadavg()[0]  # before this run adds its own
@@ -36,7 +37,7 @@ SETTINGS = (
 def machine() -> dict:
     """What the figures depend on."""
     versions = {"python": platform.python_version(), "torch": torch.__version__}
-    for name in ("musa-emulator", "musa-runtime", "torch-musa"):
+    for name in ("musa-emulator", "musa-emulator-mudnn", "musa-runtime", "torch-musa", "musa-ops-mudnn"):
         try:
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
@@ -74,6 +75,9 @@ def table(rows: Sequence[Row], device: str, baseline: str) -> Table:
     result.add_column("what")
     for column in (device, baseline, "judged", "bar", "met"):
         result.add_column(column, justify="right", no_wrap=True)
+    with_providers = any(row.served for row in rows)
+    if with_providers:
+        result.add_column("operators by")
     group = None
     for row in rows:
         if row.group != group:
@@ -81,7 +85,8 @@ def table(rows: Sequence[Row], device: str, baseline: str) -> Table:
             group = row.group
         met = "[green]yes[/]" if row.met else "[red]no[/]"
         times = (f"{row.value:.4g} {row.unit}", f"{row.baseline:.4g} {row.unit}")
-        result.add_row(row.name, *times, *judgement(row), met)
+        served = (row.served,) if with_providers else ()
+        result.add_row(row.name, *times, *judgement(row), met, *served)
     return result
 
 
@@ -119,12 +124,16 @@ def write(rows: Sequence[Row], left_out: dict[str, str], device: str, baseline: 
     folder.mkdir(parents=True, exist_ok=True)
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 120)
     console.print(table(rows, device, baseline))
+    operators = providers.policy() if torch.device(device).type == "musa" else None
+    if operators is not None:
+        console.print(providers.policy_text(operators))
     for group, reason in left_out.items():
         console.print(f"{group}: not measured: {reason}")
     content = {
         "device": device,
         "baseline": baseline,
         "machine": machine(),
+        "operators": operators,
         "rows": [row.as_dict() for row in rows],
         "not_measured": left_out,
     }

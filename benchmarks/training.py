@@ -3,16 +3,15 @@
 """Whole training steps: zero_grad, forward, backward, optimizer, on data that is on the device already."""
 
 import copy
-import multiprocessing
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from .measure import Effort, Row, interleaved
+from .measure import Effort, Row, in_own_process, interleaved
+from .providers import served_by
 
 BAR = 1.0
 BATCH = 16
@@ -35,6 +34,13 @@ def small_cnn() -> nn.Module:
     )
 
 
+def shortcut(channels_in: int, channels: int, stride: int) -> nn.Module:
+    """What a residual block adds its convolutions to."""
+    if stride == 1 and channels_in == channels:
+        return nn.Identity()
+    return nn.Sequential(nn.Conv2d(channels_in, channels, 1, stride, bias=False), nn.BatchNorm2d(channels))
+
+
 class ResidualBlock(nn.Module):
     """Two 3x3 convolutions beside a shortcut (He et al., Deep Residual Learning, 2015)."""
 
@@ -44,11 +50,7 @@ class ResidualBlock(nn.Module):
         self.norm1 = nn.BatchNorm2d(channels)
         self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
         self.norm2 = nn.BatchNorm2d(channels)
-        self.shortcut = nn.Identity()
-        if stride != 1 or channels_in != channels:
-            self.shortcut = nn.Sequential(
-                nn.Conv2d(channels_in, channels, 1, stride, bias=False), nn.BatchNorm2d(channels)
-            )
+        self.shortcut = shortcut(channels_in, channels, stride)
 
     def forward(self, x):
         y = F.relu(self.norm1(self.conv1(x)))
@@ -62,6 +64,51 @@ def small_resnet() -> nn.Module:
         stages += [ResidualBlock(channels_in, channels, stride), ResidualBlock(channels, channels, 1)]
     stem = [nn.Conv2d(3, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU()]
     return nn.Sequential(*stem, *stages, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, CLASSES))
+
+
+class Bottleneck(nn.Module):
+    """A 3x3 convolution between two of 1x1, beside a shortcut (He et al., 2015)."""
+
+    def __init__(self, channels_in: int, width: int, stride: int):
+        super().__init__()
+        channels = 4 * width
+        self.conv1, self.norm1 = nn.Conv2d(channels_in, width, 1, bias=False), nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, stride, padding=1, bias=False)
+        self.norm2 = nn.BatchNorm2d(width)
+        self.conv3, self.norm3 = nn.Conv2d(width, channels, 1, bias=False), nn.BatchNorm2d(channels)
+        self.relu = nn.ReLU(inplace=True)
+        self.shortcut = shortcut(channels_in, channels, stride)
+
+    def forward(self, x):
+        y = self.relu(self.norm1(self.conv1(x)))
+        y = self.relu(self.norm2(self.conv2(y)))
+        return self.relu(self.norm3(self.conv3(y)) + self.shortcut(x))
+
+
+def resnet50() -> nn.Module:
+    """Images (N, 3, H, W) to logits (N, 1000), with the weights drawn as He et al. (2015) do.
+
+    But residual branches start small (at 0 in Goyal et al., Accurate, Large Minibatch SGD, 2017). With 1,
+    gradients grow a thousandfold from the last layer to the first, and rounding decides the losses.
+    """
+    layers: list[nn.Module] = [
+        nn.Conv2d(3, 64, 7, 2, padding=3, bias=False),
+        nn.BatchNorm2d(64),
+        nn.ReLU(inplace=True),
+        nn.MaxPool2d(3, 2, padding=1),
+    ]
+    channels = 64
+    for width, blocks, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
+        for index in range(blocks):
+            layers.append(Bottleneck(channels, width, stride if index == 0 else 1))
+            channels = 4 * width
+    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 1000))
+    for module in model.modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+        elif isinstance(module, Bottleneck):
+            nn.init.constant_(module.norm3.weight, 0.2)
+    return model
 
 
 class Block(nn.Module):
@@ -159,20 +206,17 @@ def measure(job: Job, device: torch.device, baseline: torch.device, effort: Effo
         # Rounding differences grow with each step; a wrong gradient is far outside after one.
         if not abs(value - expected) <= 1e-3 * abs(expected):
             raise AssertionError(f"{job.name}: loss {value} in step {index + 1}, on the baseline {expected}")
+    served = served_by(here, device)
+    there()  # both sides are as far
     pair = interleaved(here, device, there, baseline, effort)
     times = (pair.value * 1e3, pair.baseline * 1e3)
-    return Row("training step", job.name, *times, "ms", BAR, ratio=pair.ratio, spread=pair.spread)
+    return Row(
+        "training step", job.name, *times, "ms", BAR, ratio=pair.ratio, spread=pair.spread, served=served
+    )
 
 
 def measure_alone(job: Job, device: torch.device, baseline: torch.device, effort: Effort) -> Row:
-    """Measure in a process of its own, as a user's training script is one.
-
-    How fast the CPU side runs depends on what the process did before: once a large block was freed, glibc's
-    malloc keeps memory that it would otherwise give back and take page faults for in each step.
-    """
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, spawn, torch.set_num_threads, (torch.get_num_threads(),)) as process:
-        return process.submit(measure, job, device, baseline, effort).result()
+    return in_own_process(measure, job, device, baseline, effort)
 
 
 def measure_all(device: torch.device, baseline: torch.device, effort: Effort, alone: bool) -> Iterator[Row]:

@@ -160,9 +160,18 @@ def test_the_table_shows_each_figure_with_its_bar():
     console = Console(width=120, record=True)
     console.print(report.table(rows(), "musa", "cpu"))
     text = console.export_text()
+    assert "operators by" not in text
     for expected in ("1.20x", "≤ 1.5x", "3.00x", "80 ns", "≤ 150 ns", "+10 ms", "≤ +30 ms"):
         assert expected in text
     assert text.count(" yes ") == 3 and text.count(" no ") == 1
+
+
+def test_the_table_says_who_served_the_operators_where_that_is_known():
+    console = Console(width=120, record=True)
+    served = Row("small operator", "cos", 1.2, 1.0, "µs", 1.5, served="mudnn 75%, native 25%")
+    console.print(report.table([*rows(), served], "musa", "cpu"))
+    text = console.export_text()
+    assert "operators by" in text and "mudnn 75%, native 25%" in text
 
 
 @pytest.mark.parametrize("bad", [0.0, math.nan, math.inf])
@@ -196,6 +205,7 @@ def test_a_quick_run_of_the_cpu_against_itself_reports_every_group(tmp_path, cap
     finally:
         torch.set_num_threads(threads)
     assert set(content["not_measured"]) == {"allocator", "fragmentation", "graphs", "import"}
+    assert content["operators"] is None and not any(row["served"] for row in content["rows"])
     printed = capsys.readouterr().out
     assert "allocator: not measured" in printed
     assert f"of {len(operators.SMALL) + 1 + len(training.JOBS)} bars met" in printed
@@ -207,4 +217,8 @@ def test_a_quick_run_of_the_cpu_against_itself_reports_every_group(tmp_path, cap
 def test_a_quick_run_of_musa_measures_its_own_groups_too(tmp_path):
     arguments = ["--quick", "--only", "small", "--only", "allocator", "--only", "graphs", "--only", "import"]
     assert cli.main([*arguments, "--out", str(tmp_path)]) == 0
-    check_outputs(tmp_path, {"small operator", "allocator hit", "graph replay / eager", "start"})
+    content = check_outputs(tmp_path, {"small operator", "allocator hit", "graph replay / eager", "start"})
+    assert content["operators"]["first"]["native"] > 0
+    served = {row["name"]: row["served"] for row in content["rows"] if row["group"] == "small operator"}
+    assert served["mm 64x64"] == torch.musa.ops.explain("aten::mm")["provider"]
+    assert served["view 32x32"] == "runtime"

@@ -13,13 +13,18 @@ from . import modules, operators, optimizers
 
 
 class ConformanceCase(Protocol):
-    """What one test runs; `name` and `kind` identify it in the expectations and in the results."""
+    """What one test runs; `name` and `kind` identify it in the expectations and in the results, and
+    what is not `sampled` is for the complete run (--full).
+    """
 
     @property
     def name(self) -> str: ...
 
     @property
     def kind(self) -> str: ...
+
+    @property
+    def sampled(self) -> bool: ...
 
 
 SUITES: dict[tuple[str, str], Callable[[], Sequence[ConformanceCase]]] = {
@@ -43,10 +48,13 @@ SUITES: dict[tuple[str, str], Callable[[], Sequence[ConformanceCase]]] = {
 
 def suite(database: str, variant: str) -> Callable:
     """Decorate a test that takes `case`: one test per case of the suite."""
-    cases = SUITES[database, variant]()
+    cases = [
+        pytest.param(case, id=str(case), marks=() if case.sampled else pytest.mark.full)
+        for case in SUITES[database, variant]()
+    ]
 
     def decorate(test: Callable) -> Callable:
-        test = pytest.mark.parametrize("case", cases, ids=str)(test)
+        test = pytest.mark.parametrize("case", cases)(test)
         return pytest.mark.conformance(database, variant)(test)
 
     return decorate

@@ -3,7 +3,8 @@
 """The judgement: is what the device did what the CPU did?
 
 Compared are Python types, devices, dtypes, layouts, shapes and values, and, when the CPU refuses, the class
-of the exception. Strides are left free: torch does not promise them across devices.
+of the exception. Strides are left free: torch does not promise them across devices. How close values must be
+is said in tolerances.py.
 """
 
 from __future__ import annotations
@@ -14,12 +15,18 @@ from typing import Any
 
 import torch
 
+from .tolerances import DEFAULT, Tolerance
+
 _COMPRESSED_ROWS = (torch.sparse_csr, torch.sparse_bsr)
 _COMPRESSED_COLUMNS = (torch.sparse_csc, torch.sparse_bsc)
 
 
 class Mismatch(AssertionError):
     """The device's behaviour differs from the CPU's."""
+
+
+class FarApart(Mismatch):
+    """The same kind of result, of other values."""
 
 
 @dataclass
@@ -38,7 +45,14 @@ def outcome_of(call: Callable[[], Any]) -> Outcome:
         return Outcome(error=error)
 
 
-def require_same_outcome(expected: Outcome, actual: Outcome, device: str, *, values: bool = True) -> None:
+def require_same_outcome(
+    expected: Outcome,
+    actual: Outcome,
+    device: str,
+    *,
+    values: bool = True,
+    tolerance: Tolerance = DEFAULT,
+) -> None:
     """Raise Mismatch unless both calls returned equal results or raised exceptions of one class."""
     if expected.error is not None and actual.error is not None:
         if type(expected.error) is not type(actual.error):
@@ -54,11 +68,17 @@ def require_same_outcome(expected: Outcome, actual: Outcome, device: str, *, val
         raise Mismatch(
             f"cpu returned a result, but {device} raised {_describe(actual.error)}"
         ) from actual.error
-    require_same(expected.value, actual.value, device, values=values)
+    require_same(expected.value, actual.value, device, values=values, tolerance=tolerance)
 
 
 def require_same(
-    expected: Any, actual: Any, device: str, *, values: bool = True, path: str = "result"
+    expected: Any,
+    actual: Any,
+    device: str,
+    *,
+    values: bool = True,
+    tolerance: Tolerance = DEFAULT,
+    path: str = "result",
 ) -> None:
     """Raise Mismatch unless `actual`, computed on `device`, equals `expected`, computed on the CPU.
 
@@ -68,28 +88,64 @@ def require_same(
     if type(expected) is not type(actual):
         raise Mismatch(f"{path}: cpu gives a {type(expected).__name__}, {device} a {type(actual).__name__}")
     if isinstance(expected, torch.Tensor):
-        _require_same_tensor(expected, actual, device, values, path)
+        _require_same_tensor(expected, actual, device, values, tolerance, path)
     elif isinstance(expected, dict):
         if list(expected) != list(actual):
             raise Mismatch(f"{path}: cpu gives keys {list(expected)}, {device} {list(actual)}")
         for key in expected:
-            require_same(expected[key], actual[key], device, values=values, path=f"{path}[{key!r}]")
+            inner = f"{path}[{key!r}]"
+            require_same(expected[key], actual[key], device, values=values, tolerance=tolerance, path=inner)
     elif isinstance(expected, (list, tuple)):
         if len(expected) != len(actual):
             raise Mismatch(f"{path}: cpu gives {len(expected)} items, {device} {len(actual)}")
         for index, (left, right) in enumerate(zip(expected, actual)):
-            require_same(left, right, device, values=values, path=f"{path}[{index}]")
+            inner = f"{path}[{index}]"
+            require_same(left, right, device, values=values, tolerance=tolerance, path=inner)
     elif isinstance(expected, torch.device):
         if actual.type != _twin_device(expected, device):
             raise Mismatch(f"{path}: cpu gives {expected}, {device} gives {actual}")
     elif values and isinstance(expected, (int, float, complex)) and not isinstance(expected, bool):
-        _require_close(expected, actual, device, path)
+        _require_close(expected, actual, device, tolerance, path)
     elif values and expected != actual:
         raise Mismatch(f"{path}: cpu gives {_brief(expected)}, {device} gives {_brief(actual)}")
 
 
+def require_nearer(
+    expected: Any, actual: Any, precise: Any, device: str, *, tolerance: Tolerance = DEFAULT
+) -> None:
+    """Raise Mismatch unless every element that is not close to the CPU's is nearer than that to `precise`,
+    the CPU's result in double precision. Torch judges between two ways of rounding so in tests of its own.
+    """
+    require_same(expected, actual, device, values=False)
+    for index, (left, right, exact) in enumerate(
+        zip(*map(_tensors, (expected, actual, precise)), strict=True)
+    ):
+        right = right.cpu()
+        if not left.is_floating_point():
+            require_same(left, right, "cpu", path=f"result[{index}]")
+            continue
+        rtol, atol = tolerance.for_value(left)
+        close = torch.isclose(right, left, rtol=rtol, atol=atol, equal_nan=True)
+        # False where any of them is not a number.
+        nearer = (right.double() - exact.double()).abs() <= (left.double() - exact.double()).abs()
+        if not (close | nearer).all():
+            worst = (right.double() - exact.double()).abs()[~(close | nearer)].max()
+            raise FarApart(
+                f"result[{index}]: {device} is up to {worst} off, the cpu is nearer to the exact value"
+            )
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    parts = [value] if isinstance(value, torch.Tensor) else value
+    if not isinstance(parts, (list, tuple)) or not all(
+        isinstance(part, torch.Tensor) and part.layout is torch.strided for part in parts
+    ):
+        raise Mismatch("only tensors and lists of them can be judged by a more precise result")
+    return [part.detach() for part in parts]
+
+
 def _require_same_tensor(
-    expected: torch.Tensor, actual: torch.Tensor, device: str, values: bool, path: str
+    expected: torch.Tensor, actual: torch.Tensor, device: str, values: bool, tolerance: Tolerance, path: str
 ) -> None:
     if actual.device.type != _twin_device(expected.device, device):
         raise Mismatch(f"{path}: expected a tensor on {device}, got one on {actual.device}")
@@ -98,9 +154,8 @@ def _require_same_tensor(
         if left != right:
             raise Mismatch(f"{path}.{attribute}: cpu gives {left}, {device} gives {right}")
     if expected.is_nested:
-        require_same(
-            list(expected.unbind()), list(actual.unbind()), device, values=values, path=f"{path}.unbind()"
-        )
+        parts, inner = (list(expected.unbind()), list(actual.unbind())), f"{path}.unbind()"
+        require_same(*parts, device, values=values, tolerance=tolerance, path=inner)
         return
     if expected.shape != actual.shape:
         raise Mismatch(
@@ -117,7 +172,7 @@ def _require_same_tensor(
             and torch.equal(_bytes(left), _bytes(right))
         ):
             continue
-        _require_close(left, right, device, path + name)
+        _require_close(left, right, device, tolerance, path + name)
 
 
 def _dense_parts(
@@ -142,11 +197,12 @@ def _dense_parts(
     return [(f".{name}()", getattr(expected, name)(), getattr(actual, name)()) for name in names]
 
 
-def _require_close(expected: Any, actual: Any, device: str, path: str) -> None:
+def _require_close(expected: Any, actual: Any, device: str, tolerance: Tolerance, path: str) -> None:
+    rtol, atol = tolerance.for_value(expected)
     try:
-        torch.testing.assert_close(actual, expected, equal_nan=True, check_stride=False)
+        torch.testing.assert_close(actual, expected, rtol=rtol, atol=atol, equal_nan=True, check_stride=False)
     except AssertionError as error:
-        raise Mismatch(f"{path} ({device} against cpu): {error}") from None
+        raise FarApart(f"{path} ({device} against cpu): {error}") from None
 
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:

@@ -11,8 +11,8 @@ import pytest
 
 from tests.conformance import expectations
 from tests.conformance.catalogue import SUITES
-from tests.conformance.results import Tally
-from tests.harness.device import DEVICE, EXECUTION_MODE, MEMORY_MODE, unavailable_reason
+from tests.conformance.results import Tally, calls_by_provider, settings
+from tests.harness.device import DEVICE, unavailable_reason
 
 _TALLY = pytest.StashKey[Tally]()
 
@@ -94,5 +94,4 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     # A run that failed is not the one to compare later runs with.
     clean = not tally.failures()
     if config.getoption("--full") and complete and clean and DEVICE != "cpu":
-        settings = {"execution": EXECUTION_MODE, "memory": MEMORY_MODE or "default"}
-        tally.write(expectations.load(), settings)
+        tally.write(expectations.load(), settings(), calls_by_provider())

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch.testing._internal.common_modules import module_db
+
+from .tolerances import Tolerance, tolerance_of
 
 DTYPE = torch.float32
 
@@ -20,6 +22,7 @@ class Case:
 
     info: Any
     training: bool
+    sampled: ClassVar[bool] = True
 
     @property
     def name(self) -> str:
@@ -31,6 +34,10 @@ class Case:
 
     def __str__(self) -> str:
         return f"{self.kind}-{self.name}"
+
+    @property
+    def tolerance(self) -> Tolerance:
+        return tolerance_of(self.info, DTYPE, gradients=True)
 
     def inputs(self) -> Iterator[Any]:
         """The database's constructor and forward arguments, on the CPU."""

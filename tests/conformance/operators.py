@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import itertools
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,13 +21,21 @@ from torch.testing._internal.common_methods_invocations import (
 )
 from torch.testing._internal.opinfo.core import ForeachFuncInfo
 
+from .tolerances import Tolerance, tolerance_of
+
+# What every variant runs in, and what the plain call runs in besides.
 DTYPES = (torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.complex64)
+MORE_DTYPES = (torch.float16, torch.float64, torch.int32, torch.int16, torch.int8, torch.uint8)
 SPARSE_LAYOUTS = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 _BLOCKED = (torch.sparse_bsr, torch.sparse_bsc)
 
 # How many samples of an operator the sampled run takes; the complete run (--full) takes all.
 SAMPLED = {torch.float32: 3}
 SAMPLED_OTHERWISE = 1
+
+# In these dtypes the sampled run takes a third of the operators each: every operator, in one of them. The
+# rest of MORE_DTYPES is for the complete run.
+_THIRDS = (torch.float16, torch.float64, torch.int32)
 
 # Compiled at run time by NVIDIA's or AMD's own compiler: there is no CPU reference to compare with.
 _NO_CPU_REFERENCE = ("jiterator_",)
@@ -119,6 +128,22 @@ class Case:
     def __str__(self) -> str:
         return f"{self.kind}-{self.name}"
 
+    @property
+    def sampled(self) -> bool:
+        """Whether the sampled run has it."""
+        if self.dtype in _THIRDS:
+            # Not hash(), which differs from process to process.
+            return zlib.crc32(self.name.encode()) % len(_THIRDS) == _THIRDS.index(self.dtype)
+        return self.dtype in DTYPES
+
+    @property
+    def tolerance(self) -> Tolerance:
+        return tolerance_of(self.op, self.dtype)
+
+    @property
+    def tolerance_of_gradients(self) -> Tolerance:
+        return tolerance_of(self.op, self.dtype, gradients=True)
+
     def samples(self, full: bool, requires_grad: bool = False) -> Iterator[Any]:
         """The operator's sample inputs on the CPU: all of them, or the first few."""
         torch.manual_seed(0)
@@ -137,7 +162,7 @@ def forward_cases() -> list[Case]:
     """Every operator in every tested dtype that its CPU kernels take."""
     return [
         Case(op, dtype)
-        for dtype in DTYPES
+        for dtype in (*DTYPES, *MORE_DTYPES)
         for op in OPS
         if op.full_name not in RANDOM and op.supports_dtype(dtype, "cpu")
     ]
@@ -217,10 +242,18 @@ def error_cases() -> list[Case]:
     return [Case(op, torch.float32) for op in OPS if next(error_inputs(op), None) is not None]
 
 
-def error_inputs(op: Any) -> Iterator[Any]:
-    """Samples that `op` must refuse on the CPU."""
-    if op.error_inputs_func is not None:
-        yield from op.error_inputs_func(op, "cpu")
+def error_inputs(op: Any, *, by_value: bool = True) -> Iterator[Any]:
+    """Samples that `op` must refuse on the CPU. Without `by_value`, those which the database lists for other
+    devices too: a kernel that finds an index out of range cannot raise, and takes the device with it.
+    """
+    if op.error_inputs_func is None:
+        return
+    samples = op.error_inputs_func(op, "cpu")
+    if by_value:
+        yield from samples
+        return
+    elsewhere = {(error.error_type, error.error_regex) for error in op.error_inputs_func(op, "meta")}
+    yield from (error for error in samples if (error.error_type, error.error_regex) in elsewhere)
 
 
 def foreach_cases() -> list[Case]:

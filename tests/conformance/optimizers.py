@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
+import torch
 from torch.testing._internal.common_optimizers import optim_db
+
+from .tolerances import Tolerance, tolerance_of
 
 
 @dataclass(frozen=True)
@@ -17,6 +20,7 @@ class Case:
 
     info: Any
     implementation: str
+    sampled: ClassVar[bool] = True
 
     @property
     def name(self) -> str:
@@ -28,6 +32,10 @@ class Case:
 
     def __str__(self) -> str:
         return f"{self.kind}-{self.name}"
+
+    @property
+    def tolerance(self) -> Tolerance:
+        return tolerance_of(self.info, torch.float32, gradients=True)
 
     def settings(self) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
         """(description, reference arguments, arguments under test) of each of the database's

@@ -1,19 +1,58 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The record of a complete run: last_full_run.json, kept in the repository."""
+"""The records of complete runs, kept in the repository: last_full_run.json of the default policy, and such as
+last_full_run.mudnn_cpu_strict_async.json of others.
+"""
 
 from __future__ import annotations
 
 import datetime
 import json
+import os
+import re
 from collections import Counter, defaultdict
 from pathlib import Path
 
 import torch
 
+from tests.harness.device import EXECUTION_MODE, MEMORY_MODE
+
 from .expectations import KnownFailure
 
 LAST_FULL_RUN = Path(__file__).with_name("last_full_run.json")
+_DEFAULTS = ("default", "shared", "inline")
+
+
+def settings() -> dict[str, str]:
+    """Who serves operators in this process, in what memory, and how work runs."""
+    return {
+        "operators": os.environ.get("TORCH_MUSA_OPS") or "default",
+        "memory": MEMORY_MODE or "shared",
+        "execution": EXECUTION_MODE,
+    }
+
+
+def record_file(settings: dict[str, str]) -> Path:
+    """Where a complete run under `settings` is recorded."""
+    special = [
+        re.sub(r"\W+", "_", value).strip("_")
+        for value, default in zip(settings.values(), _DEFAULTS, strict=True)
+        if value != default
+    ]
+    return LAST_FULL_RUN.with_suffix(f".{'_'.join(special)}.json") if special else LAST_FULL_RUN
+
+
+def records() -> list[Path]:
+    return sorted(LAST_FULL_RUN.parent.glob("last_full_run*.json"))
+
+
+def calls_by_provider() -> dict[str, int]:
+    """How many calls of operators each provider has served in this process."""
+    ops = torch.musa.ops
+    served = Counter()
+    for row in ops.table():
+        served.update({each["provider"]: each["calls"] for each in ops.explain(row["op"])["candidates"]})
+    return {provider: calls for provider, calls in sorted(served.items()) if calls}
 
 
 class Tally:
@@ -45,13 +84,20 @@ class Tally:
         ]
 
     def write(
-        self, known_failures: list[KnownFailure], settings: dict[str, str], path: Path = LAST_FULL_RUN
+        self,
+        known_failures: list[KnownFailure],
+        settings: dict[str, str],
+        calls: dict[str, int],
+        path: Path | None = None,
     ) -> None:
-        """Write the record; `settings` says under which environment the run was made."""
+        """Write the record of a run under `settings`, whose operators were served by providers as `calls`
+        says.
+        """
         record = {
             "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
             "torch": torch.__version__,
             "settings": settings,
+            "calls": calls,
             "known_failures": [list(entry.key) + [entry.cause] for entry in known_failures],
             "results": {
                 database: {
@@ -61,4 +107,4 @@ class Tally:
                 for database, variants in sorted(self._counts.items())
             },
         }
-        path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        (path or record_file(settings)).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

@@ -9,10 +9,20 @@ from typing import Any
 
 import pytest
 import torch
-from torch.testing._internal.opinfo.core import SampleInput
+from torch.testing._internal.common_device_type import tol, toleranceOverride
+from torch.testing._internal.opinfo.core import DecorateInfo, SampleInput
 
 from tests.conformance import variants
-from tests.conformance.comparison import Mismatch, Outcome, outcome_of, require_same, require_same_outcome
+from tests.conformance.comparison import (
+    FarApart,
+    Mismatch,
+    Outcome,
+    outcome_of,
+    require_nearer,
+    require_same,
+    require_same_outcome,
+)
+from tests.conformance.tolerances import DEFAULT, Tolerance, tolerance_of
 from tests.conformance.transfer import to_device
 
 # Nothing here depends on the execution mode of this process.
@@ -46,6 +56,121 @@ def test_different_results_are_refused(expected: Any, actual: Any) -> None:
     require_same(expected, expected, "cpu")
     with pytest.raises(Mismatch):
         require_same(expected, actual, "cpu")
+
+
+# The defaults of torch.testing, as its documentation has them.
+@pytest.mark.parametrize(
+    ("dtype", "rtol", "atol"),
+    [
+        (torch.float16, 1e-3, 1e-5),
+        (torch.bfloat16, 1.6e-2, 1e-5),
+        (torch.float32, 1.3e-6, 1e-5),
+        (torch.float64, 1e-7, 1e-7),
+        (torch.complex64, 1.3e-6, 1e-5),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("tolerance", [DEFAULT, Tolerance(rtol=0.03, atol=0.02)], ids=["default", "widened"])
+def test_a_value_just_outside_is_refused(
+    dtype: torch.dtype, rtol: float, atol: float, tolerance: Tolerance
+) -> None:
+    expected = torch.tensor([64.0, 0.0], dtype=dtype)
+    relative = max(rtol, tolerance.rtol) * 64.0 + max(atol, tolerance.atol)
+    for index, allowed in enumerate((relative, max(atol, tolerance.atol))):
+        # A step of the dtype around 64 is larger than some of the tolerances.
+        step = torch.finfo(dtype).eps * abs(expected[index].item())
+        just_inside, just_outside = expected.clone(), expected.clone()
+        just_inside[index] += max(0.9 * allowed - step, 0.0)
+        just_outside[index] += 1.1 * allowed + step
+        require_same(expected, just_inside, "cpu", tolerance=tolerance)
+        with pytest.raises(FarApart):
+            require_same(expected, just_outside, "cpu", tolerance=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64], ids=str)
+def test_integers_are_exact_under_any_tolerance(dtype: torch.dtype) -> None:
+    for expected, actual in ((torch.tensor([99], dtype=dtype), torch.tensor([100], dtype=dtype)), (99, 100)):
+        with pytest.raises(FarApart):
+            require_same(expected, actual, "cpu", tolerance=Tolerance(rtol=0.1, atol=2.0))
+
+
+class _Info:
+    def __init__(self, *decorators: Any) -> None:
+        self.decorators = decorators
+
+
+def _override(dtype: torch.dtype, number: float) -> toleranceOverride:
+    return toleranceOverride({dtype: tol(atol=number, rtol=10 * number)})
+
+
+@pytest.mark.parametrize(
+    ("decorators", "dtype", "expected"),
+    [
+        ([], torch.float32, 0.0),
+        ([_override(torch.float32, 0.01)], torch.float32, 0.01),
+        ([_override(torch.float32, 0.01)], torch.float16, 0.0),
+        ([DecorateInfo(_override(torch.float32, 0.01), "TestCommon")], torch.float32, 0.01),
+        (
+            [DecorateInfo(_override(torch.float32, 0.01), "TestCommon", device_type="cuda")],
+            torch.float32,
+            0.01,
+        ),
+        ([DecorateInfo(_override(torch.float32, 0.01), "TestCommon", device_type="mps")], torch.float32, 0.0),
+        ([DecorateInfo(_override(torch.float32, 0.01), "TestCommon", active_if=False)], torch.float32, 0.0),
+        ([DecorateInfo(_override(torch.float32, 0.01), "TestInductorOpInfo")], torch.float32, 0.0),
+        ([DecorateInfo(_override(torch.float32, 0.01), "TestOperators", "test_grad")], torch.float32, 0.0),
+        (
+            [
+                DecorateInfo(_override(torch.float32, 0.01), "TestCommon", "test_out"),
+                DecorateInfo(_override(torch.float32, 0.02), "TestCommon", "test_numpy_ref"),
+            ],
+            torch.float32,
+            0.02,
+        ),
+        (
+            [
+                DecorateInfo(
+                    _override(torch.complex32, 0.01), "TestCommon", "test_complex_half_reference_testing"
+                )
+            ],
+            torch.bfloat16,
+            0.01,
+        ),
+    ],
+    ids=[
+        "none",
+        "every test",
+        "another dtype",
+        "a test of kernels",
+        "cuda",
+        "another device",
+        "inactive",
+        "a test of compilers",
+        "a test of gradients",
+        "the largest",
+        "half arithmetic",
+    ],
+)
+def test_overrides_are_those_of_tests_like_ours(
+    decorators: list, dtype: torch.dtype, expected: float
+) -> None:
+    tolerance = tolerance_of(_Info(*decorators), dtype)
+    assert (tolerance.atol, tolerance.rtol) == (expected, 10 * expected)
+
+
+def test_gradients_have_their_own_overrides() -> None:
+    info = _Info(DecorateInfo(_override(torch.float32, 0.01), "TestOperators", "test_grad"))
+    assert tolerance_of(info, torch.float32, gradients=True) == Tolerance(rtol=0.1, atol=0.01)
+
+
+def test_the_nearer_of_two_roundings_is_right() -> None:
+    exact, rough, fine, wrong = (torch.tensor([value]) for value in (1.0, 1.3, 1.1, 0.6))
+    require_nearer(rough.half(), fine.half(), exact.double(), "cpu")
+    for farther in (wrong, torch.tensor([float("nan")])):
+        with pytest.raises(Mismatch):
+            require_nearer(rough.half(), farther.half(), exact.double(), "cpu")
+    with pytest.raises(Mismatch):
+        require_nearer([rough.half(), torch.tensor(1)], [fine.half(), torch.tensor(2)], [exact] * 2, "cpu")
 
 
 def test_a_result_left_on_the_cpu_is_refused() -> None:
@@ -128,6 +253,24 @@ def test_a_broken_operator_is_refused(variant: Callable, spoil: Callable) -> Non
     variant(_BrokenOp(_good), _sample(), "cpu")
     with pytest.raises(Mismatch):
         variant(_BrokenOp(spoil), _sample(), "cpu")
+
+
+def _rough(x: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
+    return result + 2e-2
+
+
+def test_in_half_precision_the_more_precise_result_decides() -> None:
+    sample = SampleInput(torch.rand(4, 3).bfloat16())
+    for spoil in (_rough, _writes_its_argument):
+        with pytest.raises(Mismatch):
+            variants.forward(_BrokenOp(spoil), sample, "cpu")
+
+    class _RoughOnTheCpu(_BrokenOp):
+        def __call__(self, x: torch.Tensor) -> torch.Tensor:
+            self._calls += 1
+            return _rough(x, x * 2) if self._calls == 1 else x * 2
+
+    variants.forward(_RoughOnTheCpu(_good), sample, "cpu")
 
 
 def test_a_wrong_gradient_is_refused() -> None:

@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from tests.conformance import catalogue, expectations, operators
-from tests.conformance.results import LAST_FULL_RUN, Tally
+from tests.conformance.results import LAST_FULL_RUN, Tally, record_file, records
 
 # Nothing here depends on the execution mode of this process.
 pytestmark = pytest.mark.once
@@ -73,17 +74,33 @@ def test_a_complete_run_is_recorded_with_its_counts(tmp_path) -> None:
     tally.add("op", "forward", "float32", "known failure", 0)
     assert tally.tests() == 3
     path = tmp_path / "run.json"
-    tally.write([], {"execution": "inline"}, path)
-    counts = json.loads(path.read_text())["results"]["op"]["forward"]["float32"]
-    assert counts == {"passed": 2, "known failure": 1, "samples": 7}
+    tally.write([], {"execution": "inline"}, {"mudnn": 9, "cpu": 4}, path)
+    record = json.loads(path.read_text())
+    assert record["results"]["op"]["forward"]["float32"] == {"passed": 2, "known failure": 1, "samples": 7}
+    assert record["calls"] == {"mudnn": 9, "cpu": 4}
 
 
-@pytest.mark.skipif(
-    not LAST_FULL_RUN.exists(),
-    reason="no complete run has been recorded yet: pytest --full tests/conformance",
+@pytest.mark.parametrize(
+    ("operators", "memory", "execution", "name"),
+    [
+        ("default", "shared", "inline", "last_full_run.json"),
+        ("default", "strict", "inline", "last_full_run.strict.json"),
+        ("mudnn,cpu", "strict", "async", "last_full_run.mudnn_cpu_strict_async.json"),
+        ("aten::*norm*=cpu;*=mudnn", "shared", "lazy", "last_full_run.aten_norm_cpu_mudnn_lazy.json"),
+    ],
 )
-def test_the_last_complete_run_had_no_unexpected_failure() -> None:
-    record = json.loads(LAST_FULL_RUN.read_text())
+def test_each_policy_has_a_record_of_its_own(operators: str, memory: str, execution: str, name: str) -> None:
+    path = record_file({"operators": operators, "memory": memory, "execution": execution})
+    assert path == LAST_FULL_RUN.with_name(name)
+
+
+def test_the_default_policy_has_a_record() -> None:
+    assert LAST_FULL_RUN in records(), "record one: pytest --full tests/conformance"
+
+
+@pytest.mark.parametrize("path", records(), ids=lambda path: path.stem)
+def test_the_last_complete_run_had_no_unexpected_failure(path: Path) -> None:
+    record = json.loads(path.read_text())
     outcomes = {
         outcome
         for variants in record["results"].values()

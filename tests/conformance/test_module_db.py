@@ -57,12 +57,12 @@ def test_forward_and_backward_equal_cpu(case: modules.Case, device: str, count: 
         cpu_arguments, device_arguments = to_device("cpu", *forward), to_device(device, *forward)
         expected = on_cpu(*cpu_arguments[0], **cpu_arguments[1])
         actual = on_device(*device_arguments[0], **device_arguments[1])
-        require_same(expected, actual, device, path=f"input {done}, result")
+        require_same(expected, actual, device, tolerance=case.tolerance, path=f"input {done}, result")
         gradients = _backward(on_cpu, cpu_arguments, expected), _backward(on_device, device_arguments, actual)
-        require_same(*gradients, device, path=f"input {done}, gradients")
+        require_same(*gradients, device, tolerance=case.tolerance, path=f"input {done}, gradients")
         # Running statistics and the like.
         buffers = dict(on_cpu.named_buffers()), dict(on_device.named_buffers())
-        require_same(*buffers, device, path=f"input {done}, buffers")
+        require_same(*buffers, device, tolerance=case.tolerance, path=f"input {done}, buffers")
         done += 1
     count(done)
 

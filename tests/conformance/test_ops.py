@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from tests.conformance import operators, variants
 from tests.conformance.catalogue import suite
 from tests.conformance.comparison import Mismatch, outcome_of, require_same_outcome
 from tests.conformance.transfer import tensors_in, to_device
+from tests.harness.device import host_can_address_device_memory
 
 
 def _description(sample: Any) -> str:
@@ -32,39 +34,44 @@ def _each(samples: Iterator[Any], judge: Callable[[Any], None]) -> int:
     return done
 
 
+def _judge(variant: Callable, case: operators.Case, device: str, **settings: Any) -> Callable[[Any], None]:
+    """`variant` of the case's operator as a function of a sample, with the tolerance of the case."""
+    return partial(variant, case.op, device=device, **{"tolerance": case.tolerance, **settings})
+
+
 @suite("op", "forward")
 def test_forward_equals_cpu(case: operators.Case, device: str, full: bool, count: Callable) -> None:
     values = case.name not in operators.UNINITIALISED
-    count(_each(case.samples(full), lambda sample: variants.forward(case.op, sample, device, values=values)))
+    count(_each(case.samples(full), _judge(variants.forward, case, device, values=values)))
 
 
 @suite("op", "gradient")
 def test_gradient_equals_cpu(case: operators.Case, device: str, full: bool, count: Callable) -> None:
     samples = case.samples(full, requires_grad=True)
-    count(_each(samples, lambda sample: variants.gradient(case.op, sample, device)))
+    count(_each(samples, _judge(variants.gradient, case, device, tolerance=case.tolerance_of_gradients)))
 
 
 @suite("op", "out")
 def test_out_argument_equals_cpu(case: operators.Case, device: str, full: bool, count: Callable) -> None:
-    count(_each(case.samples(full), lambda sample: variants.out_argument(case.op, sample, device)))
+    count(_each(case.samples(full), _judge(variants.out_argument, case, device)))
 
 
 @suite("op", "in-place")
 def test_in_place_form_equals_cpu(case: operators.Case, device: str, full: bool, count: Callable) -> None:
     samples = (sample for sample in case.samples(full) if not sample.broadcasts_input)
-    count(_each(samples, lambda sample: variants.in_place(case.op, sample, device)))
+    count(_each(samples, _judge(variants.in_place, case, device)))
 
 
 @suite("op", "non-contiguous")
 def test_noncontiguous_arguments_equal_cpu(
     case: operators.Case, device: str, full: bool, count: Callable
 ) -> None:
-    count(_each(case.samples(full), lambda sample: variants.noncontiguous(case.op, sample, device)))
+    count(_each(case.samples(full), _judge(variants.noncontiguous, case, device)))
 
 
 @suite("op", "expanded")
 def test_expanded_arguments_equal_cpu(case: operators.Case, device: str, full: bool, count: Callable) -> None:
-    count(_each(case.samples(full), lambda sample: variants.expanded(case.op, sample, device)))
+    count(_each(case.samples(full), _judge(variants.expanded, case, device)))
 
 
 @suite("op", "zero-size")
@@ -72,14 +79,12 @@ def test_zero_size_arguments_equal_cpu(
     case: operators.Case, device: str, full: bool, count: Callable
 ) -> None:
     values = case.name not in operators.UNDEFINED_WHEN_EMPTY
-    count(
-        _each(case.samples(full), lambda sample: variants.zero_size(case.op, sample, device, values=values))
-    )
+    count(_each(case.samples(full), _judge(variants.zero_size, case, device, values=values)))
 
 
 @suite("op", "sparse")
 def test_sparse_arguments_equal_cpu(case: operators.Case, device: str, full: bool, count: Callable) -> None:
-    count(_each(case.samples(full), lambda sample: variants.forward(case.op, sample, device, may_raise=True)))
+    count(_each(case.samples(full), _judge(variants.forward, case, device, may_raise=True)))
 
 
 @suite("op", "error")
@@ -91,16 +96,17 @@ def test_refused_arguments_raise_the_same_class(case: operators.Case, device: st
         actual = outcome_of(lambda: case.op(on_device[0], *on_device[1], **on_device[2]))
         require_same_outcome(expected, actual, device, values=False)
 
-    count(_each((error.sample_input for error in operators.error_inputs(case.op)), judge))
+    errors = operators.error_inputs(case.op, by_value=host_can_address_device_memory())
+    count(_each((error.sample_input for error in errors), judge))
 
 
 @suite("op", "foreach")
 def test_operators_on_lists_equal_cpu(case: operators.Case, device: str, full: bool, count: Callable) -> None:
-    count(_each(case.samples(full), lambda sample: variants.forward(case.op, sample, device, may_raise=True)))
+    count(_each(case.samples(full), _judge(variants.forward, case, device, may_raise=True)))
 
 
 @suite("op", "foreach in-place")
 def test_operators_on_lists_in_place_equal_cpu(
     case: operators.Case, device: str, full: bool, count: Callable
 ) -> None:
-    count(_each(case.samples(full), lambda sample: variants.in_place(case.op, sample, device)))
+    count(_each(case.samples(full), _judge(variants.in_place, case, device)))

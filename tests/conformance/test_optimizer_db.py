@@ -58,7 +58,8 @@ def test_steps_equal_cpu(case: optimizers.Case, device: str, count: Callable) ->
         (tested,) = to_device(device, tested)
         expected = _trained(case, "cpu", reference)
         actual = _trained(case, device, tested)
-        require_same(expected[0], actual[0], device, path=f"{description}: parameters")
+        path = f"{description}: parameters"
+        require_same(expected[0], actual[0], device, tolerance=case.tolerance, path=path)
         assert expected[1].keys() == actual[1].keys(), f"{description}: other optimizer state"
         done += 1
     count(done)

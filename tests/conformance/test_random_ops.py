@@ -21,6 +21,7 @@ from torch.testing._internal import common_methods_invocations
 from tests.conformance import operators
 from tests.conformance.catalogue import suite
 from tests.conformance.comparison import Mismatch, require_same
+from tests.conformance.tolerances import DEFAULT, Tolerance
 from tests.conformance.transfer import tensors_in, to_device
 
 _SEEDS = range(100, 108)
@@ -47,13 +48,26 @@ def test_draws_keep_the_promises_of_a_seed(
     samples = 0
     for samples, sample in enumerate(case.samples(full), start=1):
         try:
-            _judge(case.op, sample, device, compare_means=samples <= _SAMPLES_WITH_MEANS)
+            _judge(
+                case.op,
+                sample,
+                device,
+                compare_means=samples <= _SAMPLES_WITH_MEANS,
+                tolerance=case.tolerance,
+            )
         except Mismatch as error:
             raise Mismatch(f"sample {samples - 1}: {error}\n{sample}") from error
     count(samples)
 
 
-def _judge(op: Callable, sample: Any, device: str, *, compare_means: bool = True) -> None:
+def _judge(
+    op: Callable,
+    sample: Any,
+    device: str,
+    *,
+    compare_means: bool = True,
+    tolerance: Tolerance = DEFAULT,
+) -> None:
     def draw(where: str, seed: int) -> Any:
         first, args, kwargs = to_device(where, sample.input, sample.args, sample.kwargs)
         torch.manual_seed(seed)
@@ -67,7 +81,7 @@ def _judge(op: Callable, sample: Any, device: str, *, compare_means: bool = True
     different = sum(not _equal(on_cpu[0], other, "cpu") for other in on_cpu[1:])
     if not different:
         # Nothing is drawn for these arguments (a dropout of probability 0): the values are defined.
-        require_same(on_cpu[0], on_device[0], device)
+        require_same(on_cpu[0], on_device[0], device, tolerance=tolerance)
         return
     for expected, actual in zip(on_cpu, on_device):
         require_same(expected, actual, device, values=False)

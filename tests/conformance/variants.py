@@ -12,7 +12,15 @@ from typing import Any
 
 import torch
 
-from .comparison import Mismatch, outcome_of, require_same, require_same_outcome
+from .comparison import (
+    FarApart,
+    Mismatch,
+    outcome_of,
+    require_nearer,
+    require_same,
+    require_same_outcome,
+)
+from .tolerances import DEFAULT, Tolerance
 from .transfer import tensors_in, to_device
 
 # Their tensors of indices must be on the CPU, whatever the device of the input.
@@ -23,11 +31,23 @@ _WITH_HOST_ARGUMENTS = ("tensor_split",)
 _FACTORIES = ("arange", "linspace", "logspace")
 
 
+# Where an intermediate result is rounded to these, the CPU's own result may be the worse one.
+_HALVES = (torch.float16, torch.bfloat16)
+
+
 class ReferenceFailed(AssertionError):
     """The CPU refused a sample that its own database lists: the suite would be comparing nothing."""
 
 
-def forward(op: Callable, sample: Any, device: str, *, values: bool = True, may_raise: bool = False) -> None:
+def forward(
+    op: Callable,
+    sample: Any,
+    device: str,
+    *,
+    values: bool = True,
+    may_raise: bool = False,
+    tolerance: Tolerance = DEFAULT,
+) -> None:
     """The plain call. `may_raise`: the sample was transformed, so the CPU is free to refuse it."""
     on_cpu, on_device = _twin_arguments(op, sample, device)
     expected = outcome_of(lambda: _call(op, on_cpu))
@@ -39,12 +59,22 @@ def forward(op: Callable, sample: Any, device: str, *, values: bool = True, may_
             actual = outcome_of(lambda: _call(op, on_device))
     else:
         actual = outcome_of(lambda: _call(op, on_device))
-    require_same_outcome(expected, actual, device, values=values)
-    # A kernel that runs on aliased memory could write where it must only read.
-    _require_same_arguments(on_cpu, on_device)
+    try:
+        require_same_outcome(expected, actual, device, values=values, tolerance=tolerance)
+        # A kernel that runs on aliased memory could write where it must only read.
+        _require_same_arguments(on_cpu, on_device, tolerance)
+    except FarApart:
+        if not any(tensor.dtype in _HALVES for tensor in tensors_in(on_cpu)):
+            raise
+        doubled, _ = _twin_arguments(op, sample.transform(_doubled), "cpu")
+        exact = outcome_of(lambda: _call(op, doubled))
+        if exact.error is not None:
+            raise
+        require_nearer(expected.value, actual.value, exact.value, device, tolerance=tolerance)
+        require_nearer(*map(tensors_in, (on_cpu, on_device, doubled)), device, tolerance=tolerance)
 
 
-def gradient(op: Callable, sample: Any, device: str) -> None:
+def gradient(op: Callable, sample: Any, device: str, *, tolerance: Tolerance = DEFAULT) -> None:
     """The gradients of every differentiable input, for one fixed cotangent."""
     on_cpu, on_device = _twin_arguments(op, sample, device)
     outputs = _differentiable(sample.output_process_fn_grad(_call(op, on_cpu)))
@@ -62,22 +92,22 @@ def gradient(op: Callable, sample: Any, device: str) -> None:
             _differentiable(sample.output_process_fn_grad(_call(op, on_device))), on_device, device_cotangents
         )
     )
-    require_same_outcome(expected, actual, device)
+    require_same_outcome(expected, actual, device, tolerance=tolerance)
 
 
-def in_place(op: Callable, sample: Any, device: str) -> None:
+def in_place(op: Callable, sample: Any, device: str, *, tolerance: Tolerance = DEFAULT) -> None:
     """The in-place form: it must return the very tensor it was given, and leave the same values there."""
     on_cpu, on_device = _twin_arguments(op, sample, device)
     inplace = op.get_inplace()
     expected = outcome_of(lambda: _call(inplace, on_cpu))
     actual = outcome_of(lambda: _call(inplace, on_device))
-    require_same_outcome(expected, actual, device)
+    require_same_outcome(expected, actual, device, tolerance=tolerance)
     if expected.error is None and (expected.value is on_cpu[0]) != (actual.value is on_device[0]):
         raise Mismatch(f"the in-place form on {device} does not return the tensor that it was given")
-    _require_same_arguments(on_cpu, on_device)
+    _require_same_arguments(on_cpu, on_device, tolerance)
 
 
-def out_argument(op: Callable, sample: Any, device: str) -> None:
+def out_argument(op: Callable, sample: Any, device: str, *, tolerance: Tolerance = DEFAULT) -> None:
     """The out= form: right-sized, empty (to be resized), transposed (strides kept) and of another dtype."""
     reference = outcome_of(lambda: _call(op, _twin_arguments(op, sample, "cpu")[1]))
     if reference.error is not None:
@@ -95,27 +125,30 @@ def out_argument(op: Callable, sample: Any, device: str) -> None:
         expected = outcome_of(lambda: _call(op, on_cpu, out=_packed(outs, is_tuple)))  # noqa: B023
         actual = outcome_of(lambda: _call(op, on_device, out=_packed(device_outs, is_tuple)))  # noqa: B023
         try:
-            require_same_outcome(expected, actual, device)
+            require_same_outcome(expected, actual, device, tolerance=tolerance)
             if expected.error is None:
-                require_same(outs, device_outs, device, path="out")
+                require_same(outs, device_outs, device, tolerance=tolerance, path="out")
                 _require_same_places(outs, device_outs, cpu_pointers, device_pointers, device)
         except Mismatch as mismatch:
             raise Mismatch(f"with out= {kind}: {mismatch}") from mismatch
 
 
-def noncontiguous(op: Callable, sample: Any, device: str) -> None:
+def noncontiguous(op: Callable, sample: Any, device: str, *, tolerance: Tolerance = DEFAULT) -> None:
     """Every tensor argument strided with gaps and at an offset."""
-    forward(op, sample.transform(_with_gaps), device, may_raise=True)
+    forward(op, sample.transform(_with_gaps), device, may_raise=True, tolerance=tolerance)
 
 
-def expanded(op: Callable, sample: Any, device: str) -> None:
+def expanded(op: Callable, sample: Any, device: str, *, tolerance: Tolerance = DEFAULT) -> None:
     """Every tensor argument broadcast along its first dimension: overlapping memory, stride 0."""
-    forward(op, sample.transform(_expanded), device, may_raise=True)
+    forward(op, sample.transform(_expanded), device, may_raise=True, tolerance=tolerance)
 
 
-def zero_size(op: Callable, sample: Any, device: str, *, values: bool = True) -> None:
+def zero_size(
+    op: Callable, sample: Any, device: str, *, values: bool = True, tolerance: Tolerance = DEFAULT
+) -> None:
     """Every tensor argument cut to length 0 along its first dimension."""
-    forward(op, sample.transform(_emptied), device, values=values, may_raise=True)
+    emptied = sample.transform(_emptied)
+    forward(op, emptied, device, values=values, may_raise=True, tolerance=tolerance)
 
 
 def _twin_arguments(op: Callable, sample: Any, device: str) -> tuple[tuple, tuple]:
@@ -127,9 +160,10 @@ def _twin_arguments(op: Callable, sample: Any, device: str) -> tuple[tuple, tupl
     return on_cpu, to_device(device, sample.input, sample.args, sample.kwargs)
 
 
-def _require_same_arguments(on_cpu: tuple, on_device: tuple) -> None:
+def _require_same_arguments(on_cpu: tuple, on_device: tuple, tolerance: Tolerance) -> None:
     for index, (left, right) in enumerate(zip(tensors_in(on_cpu), tensors_in(on_device))):
-        require_same(left, right, right.device.type, path=f"tensor argument {index}, after the call")
+        path = f"tensor argument {index}, after the call"
+        require_same(left, right, right.device.type, tolerance=tolerance, path=path)
 
 
 def _call(op: Callable, arguments: tuple, **extra: Any) -> Any:
@@ -203,6 +237,13 @@ def _require_same_places(
 
 def _is_strided(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.layout is torch.strided
+
+
+def _doubled(value: Any) -> Any:
+    """Tensors and dtypes of half precision in double precision."""
+    if isinstance(value, torch.Tensor):
+        return value.double() if value.dtype in _HALVES else value
+    return torch.float64 if isinstance(value, torch.dtype) and value in _HALVES else value
 
 
 def _with_gaps(value: Any) -> Any:

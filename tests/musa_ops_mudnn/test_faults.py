@@ -14,7 +14,6 @@ import torch
 from torch.nn import functional
 
 from tests.harness.emulator import INVALID_VALUE, MEMORY_ALLOCATION, UNKNOWN, Emulator
-from tests.harness.subprocesses import run_python
 from tests.musa_ops_mudnn.test_symbols import imported, of_mudnn
 
 NOT_SUPPORTED = 801
@@ -46,15 +45,16 @@ def _ctc() -> torch.Tensor:
     return functional.ctc_loss(probabilities, targets, lengths.to("musa"), torch.tensor([2, 2]).to("musa"))
 
 
-def _attention(masked: bool) -> torch.Tensor:
-    q, k, v = (_leaf(1, 2, 8, 16) for _ in range(3))
-    mask = torch.zeros(8, 8, device="musa", requires_grad=True) if masked else None
-    return functional.scaled_dot_product_attention(q, k, v, mask)
+def _attention(size: int) -> torch.Tensor:
+    """Of heads of a size: flash attention takes those up to 128 on every card that has it."""
+    q, k, v = (_leaf(1, 2, 4, size) for _ in range(3))
+    return torch.ops.aten._scaled_dot_product_fused_attention_overrideable(q, k, v)[0]
 
 
-def _attention_math() -> tuple:
-    q, k, v = (_x(1, 2, 8, 16) for _ in range(3))
-    return torch.ops.aten._scaled_dot_product_attention_math(q, k, v)
+def _scaled_mm() -> torch.Tensor:
+    a, b = (_x(16, 16).to(torch.float8_e4m3fn) for _ in range(2))
+    one = torch.ones((), device="musa")
+    return torch._scaled_mm(a, b.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
 
 
 def _gradient(result: torch.Tensor) -> None:
@@ -75,6 +75,7 @@ _OPS = torch.ops.torch_musa
 # Something that makes each call of muDNN that computes. The pack's own imports say which there are.
 SCENARIOS: dict[str, Callable[[], object]] = {
     "BatchMatMul::Run": lambda: torch.bmm(_x(2, 3, 4), _x(2, 4, 5)),
+    "BatchMatMul::RunLt": _scaled_mm,
     "BatchMatMul::RunWithBiasAdd": lambda: torch.baddbmm(_x(2, 3, 5), _x(2, 3, 4), _x(2, 4, 5)),
     "BatchNorm::RunBwd": lambda: _gradient(_layer(lambda: _NN.BatchNorm2d(3), 2, 3, 4, 4)),
     "BatchNorm::RunComposite": lambda: _layer(lambda: _NN.BatchNorm2d(3), 2, 3, 4, 4),
@@ -108,7 +109,6 @@ SCENARIOS: dict[str, Callable[[], object]] = {
     "Interpolate::RunBackward": lambda: _gradient(
         functional.interpolate(_leaf(1, 2, 4, 4), scale_factor=2, mode="bilinear")
     ),
-    "KLDivLoss::Run": lambda: functional.kl_div(_x(3, 4), _x(3, 4).abs()),
     "LayerNorm::Run": lambda: _layer(lambda: _NN.LayerNorm(4), 3, 4),
     "LayerNorm::RunBwd": lambda: _gradient(_layer(lambda: _NN.LayerNorm(4), 3, 4)),
     "MaskedScatter::Run": lambda: _x(5).masked_scatter(_x(5) > 0, _x(5)),
@@ -119,7 +119,6 @@ SCENARIOS: dict[str, Callable[[], object]] = {
     "NLLLoss::RunBwd": lambda: _gradient(functional.nll_loss(_leaf(3, 4), _indices(0, 2, 1))),
     "Nonzero::Run": lambda: torch.nonzero(_x(5) > 0),
     "Pad::Run": lambda: functional.pad(_x(1, 2, 4, 4), (1, 1, 1, 1), mode="reflect"),
-    "Permute::Run": lambda: _x(3, 4).t().contiguous(),
     "Pooling::Run": lambda: functional.max_pool2d(_x(1, 2, 4, 4), 2),
     "Pooling::RunBwd": lambda: _gradient(functional.max_pool2d(_leaf(1, 2, 4, 4), 2)),
     "RMSNorm::Run": lambda: _layer(lambda: _NN.RMSNorm(4), 3, 4),
@@ -129,10 +128,10 @@ SCENARIOS: dict[str, Callable[[], object]] = {
     "Reduce::RunWithIndices": lambda: _x(3, 4).max(1),
     "Rope::Run": lambda: _OPS.rope(_x(1, 4, 2, 8), _x(4, 8)),
     "Rope::RunBwd": lambda: _gradient(_OPS.rope(_leaf(1, 4, 2, 8), _x(4, 8))),
-    "ScaledDotProductAttention::RunFlash": lambda: _attention(masked=False),
-    "ScaledDotProductAttention::RunFlashBwd": lambda: _gradient(_attention(masked=False)),
-    "ScaledDotProductAttention::RunMath": _attention_math,
-    "ScaledDotProductAttention::RunMathBwd": lambda: _gradient(_attention(masked=True)),
+    "ScaledDotProductAttention::RunFlash": lambda: _attention(16),
+    "ScaledDotProductAttention::RunFlashBwd": lambda: _gradient(_attention(16)),
+    "ScaledDotProductAttention::RunMath": lambda: _attention(256),
+    "ScaledDotProductAttention::RunMathBwd": lambda: _gradient(_attention(256)),
     "Scatter::Run": lambda: _scattered("add"),
     "ScatterND::Run": lambda: _x(4, 3).index_put((_indices(0, 2),), _x(2, 3), accumulate=True),
     "Softmax::Run": lambda: _x(3, 4).softmax(1),
@@ -222,12 +221,13 @@ def _training_step() -> None:
     torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9).step()
 
 
-def _transformer_block() -> None:
+def _attention_block() -> None:
     torch.manual_seed(0)
-    block = torch.nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True, norm_first=True).to(
-        "musa"
-    )
-    block(_leaf(1, 4, 8)).square().mean().backward()
+    norm, query, out = _NN.LayerNorm(8).to("musa"), _NN.Linear(8, 8).to("musa"), _NN.Linear(8, 8).to("musa")
+    x, memory = _leaf(1, 4, 8), _x(1, 2, 4, 4)
+    heads = query(norm(x)).view(1, 4, 2, 4).transpose(1, 2)
+    attended = functional.scaled_dot_product_attention(heads, memory, memory)
+    functional.gelu(out(attended.transpose(1, 2).reshape(1, 4, 8))).square().mean().backward()
 
 
 def _selection() -> None:
@@ -243,7 +243,7 @@ def _selection() -> None:
         pytest.param(NOT_SUPPORTED, id="not supported", marks=pytest.mark.full),
     ],
 )
-@pytest.mark.parametrize("scenario", [_training_step, _transformer_block, _selection])
+@pytest.mark.parametrize("scenario", [_training_step, _attention_block, _selection])
 def test_any_call_on_the_way_may_fail(musa, emulator, scenario, code):
     for _ in range(2):
         scenario()
@@ -272,13 +272,3 @@ def test_any_call_on_the_way_may_fail(musa, emulator, scenario, code):
 def test_a_scenario_that_does_not_reach_its_call_is_noticed(emulator):
     assert not _reached(emulator, "Softmax::Run", SCENARIOS["Fill::Run"])
     assert _reached(emulator, "Fill::Run", SCENARIOS["Fill::Run"])
-
-
-@pytest.mark.once
-def test_a_fault_from_the_environment_names_operator_shapes_status_and_cure(musa):
-    code = "import torch; x = torch.ones(2, 3, device='musa'); torch.softmax(x, 1)"
-    done = run_python("-c", code, MUSA_EMULATOR_FAIL="musa::dnn::Softmax::Run@1=musaErrorNotSupported")
-    assert done.returncode != 0
-    for part in ("muDNN answered NOT_SUPPORTED to Softmax::Run(", "[2, 3]", "TORCH_MUSA_OPS="):
-        assert part in done.stderr, done.stderr
-    assert "aten::_softmax" in done.stderr and "mudnn" in done.stderr

@@ -71,10 +71,10 @@ bool served(
       (!is_causal || (!masked && query.size(2) == key.size(2))) && (!masked || fits_mask(*mask, query, key));
 }
 
-// Tensors whose sizes cannot be asked for, and those of vmap, which has rules for torch's own forms of attention only.
+// Tensors whose sizes cannot be asked for, and those of torch.func's transforms, which have no storage of their own and
+// rules for torch's own forms of attention only.
 bool is_special(const Tensor& tensor) {
-  return tensor.is_nested() || tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides() ||
-      tensor.key_set().has(c10::DispatchKey::FuncTorchBatched);
+  return tensor.is_nested() || tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides() || !tensor.has_storage();
 }
 
 int64_t fused_sdp_choice(

@@ -96,6 +96,7 @@ std::optional<Windows> windows_of(
   return windows;
 }
 
+// `dtype`: what the factors hold. Narrow numbers that were widened are exact in TF32 too.
 Conv describe_operation(const Windows& windows, at::ScalarType dtype) {
   Conv op;
   check(
@@ -159,8 +160,8 @@ void run_forward(
 
 void run_backward_data(
     const Windows& windows, const at::Tensor& grad_in, const at::Tensor& grad_out, const at::Tensor& weight,
-    at::MemoryFormat format) {
-  const Conv op = describe_operation(windows, grad_out.scalar_type());
+    at::MemoryFormat format, at::ScalarType dtype) {
+  const Conv op = describe_operation(windows, dtype);
   const OnDevice on(grad_in);
   dnn::Tensor result = describe_channels(grad_in, format);
   const dnn::Tensor gradient = describe_channels(grad_out, format);
@@ -216,10 +217,17 @@ at::Tensor convolution(
     run_forward(*windows, out, image, filter, addend, format);
     return out;
   }
-  run_backward_data(*windows, out, image, filter, format);
-  if (addend.defined()) {
-    add_bias(out, addend);
+  const at::ScalarType dtype = input.scalar_type();
+  if (!addend.defined()) {
+    run_backward_data(*windows, out, image, filter, format, dtype);
+    return out;
   }
+  // No call adds the bias in this direction. In FLOAT, so that narrow results are rounded once, after it.
+  write_as(at::kFloat, out, [&](const at::Tensor& result) {
+    run_backward_data(
+        *windows, result, in_dtype(image, at::kFloat), in_dtype(filter, at::kFloat), format, dtype);
+    add_bias(result, in_dtype(addend, at::kFloat));
+  });
   return out;
 }
 
@@ -257,7 +265,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
     if (transposed) {
       run_forward(*windows, grad_input, gradient, filter, /*bias=*/at::Tensor(), format);
     } else {
-      run_backward_data(*windows, grad_input, gradient, filter, format);
+      run_backward_data(*windows, grad_input, gradient, filter, format, gradient.scalar_type());
     }
   }
   if (output_mask[1]) {

@@ -672,7 +672,9 @@ bool group_norm_served(
     int64_t group, double /*eps*/) {
   return serves<float_types>(input, weight, bias) && input.dim() >= 2 && input.size(0) == n && input.size(1) == c &&
       input.numel() == n * c * hxw && group > 0 && c % group == 0 && all_of_size(c, {&weight, &bias}) &&
-      fits_parameters(input, {&weight, &bias});
+      fits_parameters(input, {&weight, &bias}) &&
+      // group_norm sees to that; torch's own kernel refuses others.
+      input.is_contiguous(input.suggest_memory_format());
 }
 
 } // namespace

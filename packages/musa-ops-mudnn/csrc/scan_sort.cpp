@@ -9,6 +9,7 @@
 #include <ATen/ops/sort.h>
 #include <ATen/ops/sort_meta.h>
 #include <ATen/ops/topk_meta.h>
+#include <musa_runtime/captured_call.h>
 
 #include <limits>
 #include <vector>
@@ -160,9 +161,10 @@ at::Tensor& nonzero_out(const at::Tensor& self, at::Tensor& out) {
   return out;
 }
 
+// The host learns how much was found by waiting for the stream, which a capture does not allow: the next provider says so.
 // A scalar has no coordinates: the result would be of no elements.
 bool nonzero_served(const at::Tensor& self) {
-  return serves<all_types>(self) && self.dim() > 0;
+  return serves<all_types>(self) && self.dim() > 0 && !musa_runtime::capturing();
 }
 
 bool nonzero_out_served(const at::Tensor& self, at::Tensor& out) {
@@ -203,7 +205,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> unique2(
 }
 
 bool unique2_served(const at::Tensor& self, bool /*sorted*/, bool /*return_inverse*/, bool /*return_counts*/) {
-  return serves<number_types>(self);
+  return serves<number_types>(self) && !musa_runtime::capturing();
 }
 
 std::tuple<at::Tensor, at::Tensor> unique(const at::Tensor& self, bool sorted, bool return_inverse) {
@@ -212,7 +214,7 @@ std::tuple<at::Tensor, at::Tensor> unique(const at::Tensor& self, bool sorted, b
 }
 
 bool unique_served(const at::Tensor& self, bool /*sorted*/, bool /*return_inverse*/) {
-  return serves<number_types>(self);
+  return serves<number_types>(self) && !musa_runtime::capturing();
 }
 
 } // namespace

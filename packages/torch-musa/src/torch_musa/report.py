@@ -19,6 +19,7 @@ FAMILY = (
     "torch-musa",
     "musa-runtime",
     "musa-emulator",
+    "musa-emulator-mudnn",
     "musa-ops-mudnn",
     "musa-ops-ported",
     "musa-amp",
@@ -28,7 +29,7 @@ FAMILY = (
 NEIGHBOURS = ("numpy", "pluggy", "mthreads-ml-py", "torchvision", "torchaudio", "triton", "transformers")
 COMPILERS = ("c++", "cmake", "ninja")
 # Beginnings of the names of environment variables.
-SETTINGS = ("MUSA_", "TORCH_", "PYTORCH_", "OMP_", "KMP_", "MKL_", "LD_LIBRARY_PATH", "LD_PRELOAD")
+SETTINGS = ("MUSA_", "MUDNN_", "TORCH_", "PYTORCH_", "OMP_", "KMP_", "MKL_", "LD_LIBRARY_PATH", "LD_PRELOAD")
 
 
 def packs():
