@@ -24,6 +24,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="complete sweeps in place of the sampled ones (conformance: every sample of every operator)",
     )
+    parser.addoption(
+        "--part",
+        default="1/1",
+        metavar="I/N",
+        help="conformance: every N-th case from the I-th on, so that runs in different settings share the work",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

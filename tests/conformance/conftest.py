@@ -31,7 +31,22 @@ def _key(item: pytest.Item) -> tuple[str, str, str, str] | None:
     return (database, case.name, variant, case.kind)
 
 
+def _part_of(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:
+    """The cases that `--part` asks for; other tests all."""
+    text = config.getoption("--part")
+    index, _, count = text.partition("/")
+    if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
+        raise pytest.UsageError(f"--part={text}: two numbers I/N are expected, I from 1 to N, such as 1/2")
+    cases = [item for item in items if _key(item) is not None]
+    left_out = set(cases) - set(cases[int(index) - 1 :: int(count)])
+    return [item for item in items if item not in left_out]
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    kept = _part_of(config, items)
+    if len(kept) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        items[:] = kept
     known = {entry.key: entry for entry in expectations.load()}
     for item in items:
         entry = known.get(_key(item))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance import catalogue, expectations, operators
+from tests.conformance import catalogue, conftest, expectations, operators
 from tests.conformance.results import LAST_FULL_RUN, Tally, record_file, records
 
 # Nothing here depends on the execution mode of this process.
@@ -113,3 +113,24 @@ def test_the_last_complete_run_had_no_unexpected_failure(path: Path) -> None:
     assert listed == {entry.key for entry in expectations.load()}, (
         "record a new run: pytest --full tests/conformance"
     )
+
+
+def test_the_parts_of_a_run_are_every_case_once(request):
+    class Config:
+        def __init__(self, part):
+            self.getoption = {"--part": part}.get
+
+    cases = [item for item in request.session.items if item.get_closest_marker("conformance")]
+    others = [request.node]
+    parts = [conftest._part_of(Config(f"{index}/3"), [*cases, *others]) for index in (1, 2, 3)]
+    assert sum(len(part) for part in parts) == len(cases) + 3 * len(others)
+    assert set().union(*parts) == {*cases, *others}
+
+
+@pytest.mark.parametrize("part", ["0/2", "3/2", "1", "a/b", "1/0"])
+def test_a_part_that_does_not_exist_is_refused(part):
+    class Config:
+        getoption = staticmethod({"--part": part}.get)
+
+    with pytest.raises(pytest.UsageError, match="1/2"):
+        conftest._part_of(Config, [])

@@ -45,6 +45,13 @@ class Step:
 
 
 @pytest.fixture
+def native(musa):
+    """Kernels of torch's own, which run within their operator; those of packs are calls of the SDK."""
+    with musa.ops.prefer("*", "native"):
+        yield
+
+
+@pytest.fixture
 def step(musa):
     step = Step()
     step()
@@ -66,6 +73,7 @@ def device_time(averages) -> float:
 
 
 @pytest.mark.host_addressable
+@pytest.mark.usefixtures("native")
 def test_the_table_of_a_training_step_has_device_times(step):
     with profile(activities=BOTH) as prof:
         step()
@@ -231,6 +239,7 @@ def test_calls_that_every_operator_makes_are_left_out(step, tmp_path):
 
 
 @pytest.mark.host_addressable
+@pytest.mark.usefixtures("native")
 def test_the_device_alone_can_be_profiled(step, tmp_path):
     with profile(activities=[ProfilerActivity.PrivateUse1]) as prof:
         step()
@@ -422,6 +431,7 @@ def test_start_and_stop_steer_a_tool_of_the_sdk(emulator, musa):
 
 @pytest.mark.emulator
 @pytest.mark.host_addressable
+@pytest.mark.usefixtures("native")
 def test_kernels_report_themselves_only_during_a_profile(emulator, step):
     def reports():
         before = emulator.calls("musaStreamGetId")
@@ -463,7 +473,7 @@ def test_the_legacy_profiler_times_operators_by_events(step):
 
 
 @pytest.mark.host_addressable
-@pytest.mark.host_addressable
+@pytest.mark.usefixtures("native")
 def test_the_kernels_of_a_replayed_graph_have_rows(musa, tmp_path):
     x = torch.ones(16, 16, device="musa")
     graph = torch.musa.MUSAGraph()

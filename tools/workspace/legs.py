@@ -40,13 +40,26 @@ class Result:
 
 
 def default_legs(full: bool) -> list[Leg]:
-    """All tests in the default mode; what depends on it in the others; the runtime in strict memory."""
+    """All tests in the default mode; what depends on it in the others, operators there by turns.
+
+    The packs serve first in the first three. Operators are judged again without them (native), and in memory that the
+    host cannot address, where packs and copies serve (discrete).
+    """
+    conformance = "tests/conformance"
+    strict = {"MUSA_EMULATOR_MEMORY": "strict"}
+    lazy = {"MUSA_EMULATOR_MODE": "lazy"}
     by_mode = ["tests", "-m", "not once"]
     return [
         Leg("inline", ["tests", *(["--full"] if full else [])]),
-        Leg("async", by_mode, {"MUSA_EMULATOR_MODE": "async"}),
-        Leg("lazy", by_mode, {"MUSA_EMULATOR_MODE": "lazy"}),
-        Leg("strict", ["tests/musa_runtime", "-m", "not once"], {"MUSA_EMULATOR_MEMORY": "strict"}),
+        Leg("async", [*by_mode, "--part=1/2"], {"MUSA_EMULATOR_MODE": "async"}),
+        Leg("lazy", [*by_mode, f"--ignore={conformance}"], lazy),
+        Leg("native", [conformance, "-m", "not once", "--part=2/2"], {**lazy, "TORCH_MUSA_OPS": "native"}),
+        Leg("strict", ["tests/musa_runtime", "tests/musa_ops_mudnn", "-m", "not once"], strict),
+        Leg(
+            "discrete",
+            [conformance, "-m", "not once", "--part=1/2"],
+            {**strict, "MUSA_EMULATOR_MODE": "async", "TORCH_MUSA_OPS": "mudnn,cpu"},
+        ),
     ]
 
 

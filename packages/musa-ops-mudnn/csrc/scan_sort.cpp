@@ -9,6 +9,7 @@
 #include <ATen/ops/sort.h>
 #include <ATen/ops/sort_meta.h>
 #include <ATen/ops/topk_meta.h>
+#include <c10/musa/MUSASyncDebugMode.h>
 #include <musa_runtime/captured_call.h>
 
 #include <limits>
@@ -132,6 +133,7 @@ int64_t found_in(const dnn::Tensor& described) {
 
 // How many there are is known when muDNN has found them, so the memory for all elements is needed meanwhile.
 at::Tensor find_nonzero(const at::Tensor& self) {
+  c10::musa::check_sync("nonzero");
   const at::Tensor room = at::empty({self.numel(), self.dim()}, self.options().dtype(at::kLong));
   const OnDevice on(self);
   dnn::Tensor places = describe(room);
@@ -174,6 +176,7 @@ bool nonzero_out_served(const at::Tensor& self, at::Tensor& out) {
 // muDNN gives the values in any order. torch's devices sort them in either case, and so does this.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> unique2(
     const at::Tensor& self, bool /*sorted*/, bool return_inverse, bool return_counts) {
+  c10::musa::check_sync("unique");
   const at::TensorOptions index = self.options().dtype(at::kLong);
   const at::Tensor in = self.contiguous();
   const int64_t count = in.numel();

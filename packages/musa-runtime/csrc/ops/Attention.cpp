@@ -29,11 +29,18 @@ int64_t choose_for_cpu(
       scope.host(query), scope.host(key), scope.host(value), scope.host(mask), dropout_p, is_causal, scale, enable_gqa);
 }
 
+// Nested tensors, and those of torch.func's transforms (vmap, grad, jvp), which wrap others and have no storage of their
+// own: torch has rules for what its composition is made of.
+bool is_composed(const Tensor& tensor) {
+  return tensor.is_nested() || !tensor.has_storage();
+}
+
 int64_t choose(
     const Tensor& query, const Tensor& key, const Tensor& value, const std::optional<Tensor>& mask, double dropout_p,
     bool is_causal, std::optional<double> scale, bool enable_gqa) {
-  const bool mask_needs_gradient = mask.has_value() && mask->defined() && mask->requires_grad();
-  if (mask_needs_gradient || query.is_nested() || key.is_nested() || value.is_nested()) {
+  const bool masked = mask.has_value() && mask->defined();
+  if (is_composed(query) || is_composed(key) || is_composed(value) ||
+      (masked && (is_composed(*mask) || mask->requires_grad()))) {
     return static_cast<int64_t>(SDPBackend::math);
   }
   return at::_ops::_fused_sdp_choice::redispatch(
