@@ -28,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--part",
         default="1/1",
         metavar="I/N",
-        help="conformance: every N-th case from the I-th on, so that runs in different settings share the work",
+        help="conformance: every N-th case from the I-th on: runs in other settings take the rest",
     )
 
 

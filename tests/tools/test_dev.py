@@ -356,7 +356,7 @@ def test_the_default_legs_cover_each_mode_and_strict_memory():
     assert chosen["lazy"].env == {"MUSA_EMULATOR_MODE": "lazy"}
     assert chosen["strict"].env == {"MUSA_EMULATOR_MEMORY": "strict"}
     assert chosen["strict"].arguments[0] == "tests/musa_runtime"
-    # Operators: with the packs and without them, in memory that the host can address and in memory that it cannot.
+    # Operators: with packs and without, in memory that the host can address and in memory that it cannot.
     assert chosen["native"].env["TORCH_MUSA_OPS"] == "native"
     assert chosen["discrete"].env["TORCH_MUSA_OPS"] == "mudnn,cpu"
     assert chosen["discrete"].env["MUSA_EMULATOR_MEMORY"] == "strict"

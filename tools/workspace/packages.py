@@ -96,7 +96,7 @@ def parse_package_list(text: str) -> list[str]:
 
 
 def parse_core_count(text: str) -> int:
-    """``core`` of ``[tool.musa]``: how many packages, from the first, make a device; all where it is not given."""
+    """``core`` of ``[tool.musa]``: how many packages, from the first, make a device; all unless given."""
     section = re.search(r"^\[tool\.musa\]\s*$(.*?)(?=^\[|\Z)", text, re.MULTILINE | re.DOTALL)
     count = re.search(r"^core\s*=\s*(\d+)\s*$", section.group(1), re.MULTILINE) if section else None
     return int(count.group(1)) if count else len(parse_package_list(text))
@@ -186,7 +186,7 @@ def install_requirements() -> None:
 def install_packages(options: Options, *, core: bool = False) -> list[str]:
     """Build and install, in order, every package that is not up to date; return the names of those built.
 
-    With ``core``, op packs that were never installed are left out; those that were must fit the runtime under them.
+    With ``core``, op packs that were never installed are left out; those that were must fit the runtime.
     """
     chosen = [os.environ.get(name, "") for name in ("MUSA_HOME", "CXX", "CXXFLAGS", "LDFLAGS")]
     context = [environment_context(), repr(options), *chosen]

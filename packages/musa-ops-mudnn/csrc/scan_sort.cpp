@@ -144,10 +144,8 @@ at::Tensor find_nonzero(const at::Tensor& self) {
 
 at::Tensor nonzero(const at::Tensor& self) {
   const at::Tensor found = find_nonzero(self);
-  if (found.size(0) == self.numel()) {
-    return found;
-  }
-  const at::Tensor out = at::empty(found.sizes(), found.options());
+  // As torch lays it out: the places along one dimension lie together.
+  const at::Tensor out = at::empty({found.size(1), found.size(0)}, found.options()).t();
   if (out.numel() > 0) {
     convert(out, found);
   }
@@ -156,7 +154,9 @@ at::Tensor nonzero(const at::Tensor& self) {
 
 at::Tensor& nonzero_out(const at::Tensor& self, at::Tensor& out) {
   const at::Tensor found = find_nonzero(self);
-  at::native::resize_output(out, found.sizes());
+  if (at::native::resize_output(out, found.sizes())) {
+    out.as_strided_(found.sizes(), {1, found.size(0)});
+  }
   if (out.numel() > 0) {
     convert(out, found);
   }

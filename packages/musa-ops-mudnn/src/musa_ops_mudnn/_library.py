@@ -11,7 +11,7 @@ from musa_runtime import sdk
 
 
 def paths():
-    """The libraries to load, in order: the SDK's muDNN, which the pack's own finds by its name once it is loaded.
+    """The libraries to load, in order: the SDK's muDNN, then the pack's own, which finds the former by name.
 
     Raises:
         RuntimeError: there is no SDK, or it has no muDNN.

@@ -273,6 +273,19 @@ at::Tensor HostScope::alias_dense(const at::Tensor& tensor) {
 }
 
 at::Tensor HostScope::copy_dense(const at::Tensor& tensor) {
+  const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  for (size_t i = 0; i < seen_count_; ++i) {
+    // One view passed twice, as two tensors: kernels that refuse to write to what they read must see it.
+    const c10::TensorImpl* other = seen_[i].argument;
+    if (is_dense_musa(other) && other->unsafe_storage().is_alias_of(impl->unsafe_storage()) &&
+        other->storage_offset() == impl->storage_offset() && other->sizes() == impl->sizes() &&
+        other->strides() == impl->strides() && other->dtype() == impl->dtype()) {
+      return remember(
+          tensor,
+          at::Tensor(seen_[i].host->shallow_copy_and_detach(
+              /*version_counter=*/0, /*allow_tensor_metadata_change=*/true)));
+    }
+  }
   copied_bytes_ += tensor.numel() * tensor.itemsize();
   return remember(tensor, at::musa::to_cpu(tensor));
 }
