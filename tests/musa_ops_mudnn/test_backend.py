@@ -2,6 +2,8 @@
 # Copyright (c) torch_musa contributors
 """torch.backends.mudnn: there from `import torch` on, with the names of torch.backends.cudnn; and obeyed."""
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 
@@ -14,6 +16,13 @@ def mudnn(musa):
     before = module.set_flags()
     yield module
     module.set_flags(*before)
+
+
+@pytest.fixture(autouse=True)
+def _settings_may_be_made() -> Iterator[None]:
+    # torch's operator databases, once imported, allow settings within flags() alone.
+    with torch.backends.__allow_nonbracketed_mutation():
+        yield
 
 
 @pytest.mark.once

@@ -42,8 +42,8 @@ class Result:
 def default_legs(full: bool) -> list[Leg]:
     """All tests in the default mode; what depends on it in the others, operators there by turns.
 
-    The packs serve first in the first three. Operators are judged again without them (native), and in memory that
-    the host cannot address, where packs and copies serve (discrete).
+    The packs serve first in the first three. Operators are judged again without them (native), and in memory
+    that the host cannot address, where packs and copies serve (discrete).
     """
     conformance = "tests/conformance"
     strict = {"MUSA_EMULATOR_MEMORY": "strict"}
