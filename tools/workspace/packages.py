@@ -81,15 +81,17 @@ def compiler_library(name: str) -> str:
     return path
 
 
-def parse_package_list(text: str) -> list[str]:
-    """``packages`` of ``[tool.musa]``; by hand, because Python 3.10 has no tomllib."""
+def workspace_setting(text: str, pattern: str) -> str | None:
+    """What the group in ``pattern`` matches under ``[tool.musa]``; by hand, as Python 3.10 has no tomllib."""
     section = re.search(r"^\[tool\.musa\]\s*$(.*?)(?=^\[|\Z)", text, re.MULTILINE | re.DOTALL)
-    names = (
-        re.search(r"^packages\s*=\s*\[(.*?)\]", section.group(1), re.MULTILINE | re.DOTALL)
-        if section
-        else None
-    )
-    found = re.findall(r'"([^"]+)"', names.group(1)) if names else []
+    setting = re.search(pattern, section.group(1), re.MULTILINE | re.DOTALL) if section else None
+    return setting.group(1) if setting else None
+
+
+def parse_package_list(text: str) -> list[str]:
+    """``packages`` of ``[tool.musa]``."""
+    names = workspace_setting(text, r"^packages\s*=\s*\[(.*?)\]")
+    found = re.findall(r'"([^"]+)"', names or "")
     if not found:
         raise WorkspaceError('pyproject.toml has no list `packages = ["..."]` under [tool.musa]')
     return found
@@ -97,9 +99,8 @@ def parse_package_list(text: str) -> list[str]:
 
 def parse_core_count(text: str) -> int:
     """``core`` of ``[tool.musa]``: how many packages, from the first, make a device; all unless given."""
-    section = re.search(r"^\[tool\.musa\]\s*$(.*?)(?=^\[|\Z)", text, re.MULTILINE | re.DOTALL)
-    count = re.search(r"^core\s*=\s*(\d+)\s*$", section.group(1), re.MULTILINE) if section else None
-    return int(count.group(1)) if count else len(parse_package_list(text))
+    count = workspace_setting(text, r"^core\s*=\s*(\d+)\s*$")
+    return int(count) if count else len(parse_package_list(text))
 
 
 def package_names(root: Path = ROOT) -> list[str]:

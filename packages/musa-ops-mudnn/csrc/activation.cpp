@@ -36,9 +36,6 @@
 
 namespace musa_ops_mudnn {
 
-// Of fill.cpp.
-void run_masked_fill(const at::Tensor& out, const at::Tensor& mask, const at::Scalar& value);
-
 namespace {
 
 template <typename... Scalars>

@@ -12,13 +12,10 @@
 
 #include "families.h"
 #include "support/elementwise.h"
+#include "support/numbers.h"
 #include "support/structured.h"
 
 namespace musa_ops_mudnn {
-
-// Of fill.cpp.
-at::Scalar number_as(const at::Scalar& value, at::ScalarType dtype);
-void run_masked_fill(const at::Tensor& out, const at::Tensor& mask, const at::Scalar& value);
 
 namespace {
 

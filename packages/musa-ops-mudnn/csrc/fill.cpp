@@ -1,34 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // One value for all elements, or for those under a mask.
-#include <ATen/Dispatch_v2.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
 
 #include "families.h"
 #include "support/elementwise.h"
+#include "support/numbers.h"
 #include "support/predicates.h"
-#include "support/tensor.h"
 
 namespace musa_ops_mudnn {
-
-// The number as an element of that dtype. Raises as torch does where it does not fit.
-at::Scalar number_as(const at::Scalar& value, at::ScalarType dtype) {
-  return AT_DISPATCH_V2(
-      dtype, "number_as", AT_WRAP([&] { return at::Scalar(value.to<scalar_t>()); }), AT_EXPAND(AT_ALL_TYPES),
-      at::kHalf, at::kBFloat16, at::kBool);
-}
-
-// Where the mask, a BOOL tensor of out's shape, is true.
-void run_masked_fill(const at::Tensor& out, const at::Tensor& mask, const at::Scalar& value) {
-  dnn::Fill op;
-  check(
-      at::isFloatingType(out.scalar_type()) ? op.SetValue(value.toDouble()) : op.SetValue(value.toLong()),
-      "Fill::SetValue", {&out});
-  const OnDevice on(out);
-  dnn::Tensor result = describe(out);
-  check(op.Run(on.handle(), result, describe(mask)), "Fill::Run", {&out, &mask});
-}
 
 namespace {
 

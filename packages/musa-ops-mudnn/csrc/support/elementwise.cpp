@@ -44,6 +44,12 @@ void run(const dnn::Ternary& op, const at::Tensor& out, const at::Tensor& a, con
   check(op.Run(on.handle(), result, describe(a), describe(b), describe(c)), "Ternary::Run", {&out, &a, &b, &c});
 }
 
+dnn::Fill fill_with(const at::Scalar& value, const at::Tensor& out) {
+  dnn::Fill op;
+  set_number(value, out, "Fill::SetValue", [&op](auto number) { return op.SetValue(number); });
+  return op;
+}
+
 template <class Operation, class Mode>
 Operation of_mode(Mode mode) {
   Operation op;
@@ -103,11 +109,17 @@ void run_ternary(
 }
 
 void run_fill(const at::Tensor& out, const at::Scalar& value) {
-  dnn::Fill op;
-  set_number(value, out, "Fill::SetValue", [&op](auto number) { return op.SetValue(number); });
+  const dnn::Fill op = fill_with(value, out);
   const OnDevice on(out);
   dnn::Tensor result = describe(out);
   check(op.Run(on.handle(), result), "Fill::Run", {&out});
+}
+
+void run_masked_fill(const at::Tensor& out, const at::Tensor& mask, const at::Scalar& value) {
+  const dnn::Fill op = fill_with(value, out);
+  const OnDevice on(out);
+  dnn::Tensor result = describe(out);
+  check(op.Run(on.handle(), result, describe(mask)), "Fill::Run", {&out, &mask});
 }
 
 void convert(const at::Tensor& out, const at::Tensor& in) {

@@ -33,6 +33,8 @@ void run_ternary(
     TernaryMode mode, const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const at::Tensor& c,
     const at::Scalar& alpha);
 void run_fill(const at::Tensor& out, const at::Scalar& value);
+// Where the mask, a BOOL tensor of out's shape, is true.
+void run_masked_fill(const at::Tensor& out, const at::Tensor& mask, const at::Scalar& value);
 
 // Converts through CAST. For tensors that predicates took.
 void convert(const at::Tensor& out, const at::Tensor& in);

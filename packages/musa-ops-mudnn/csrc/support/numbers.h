@@ -3,6 +3,7 @@
 // Numbers beside tensors: as torch's promotion to a tensor's dtype leaves them.
 #pragma once
 
+#include <ATen/Dispatch_v2.h>
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
@@ -49,6 +50,13 @@ inline at::Scalar fitting(const at::Scalar& value, at::ScalarType dtype) {
     case at::kDouble: return value;
     default: return at::isFloatingType(dtype) ? at::Scalar(value.to<float>()) : value;
   }
+}
+
+// For values that become elements: rounded to the dtype, and torch's error where it cannot hold them.
+inline at::Scalar number_as(const at::Scalar& value, at::ScalarType dtype) {
+  return AT_DISPATCH_V2(
+      dtype, "number_as", AT_WRAP([&] { return at::Scalar(value.to<scalar_t>()); }), AT_EXPAND(AT_ALL_TYPES),
+      at::kHalf, at::kBFloat16, at::kBool);
 }
 
 // An operand that is a tensor, where no mode takes a number in its place.
