@@ -49,8 +49,11 @@ def declared_functions(header: str) -> list[str]:
     return re.findall(r"MUSA_PUBLIC\s+(?:const\s+)?\w+\*?\s+(\w+)\(", text)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("header", HEADERS)
+@pytest.mark.parametrize(
+    ("header", "dialect"),
+    # muDNN's interface is C++ alone: classes in musa::dnn.
+    [(header, d) for header in HEADERS for d in DIALECTS if d != "c99" or not header.startswith("mudnn")],
+)
 def test_each_header_compiles_alone(header: str, dialect: str, tmp_path: Path) -> None:
     done = compile_text(DIALECTS[dialect], f"#include <{header}>\nint main(void) {{ return 0; }}\n", tmp_path)
     assert done.returncode == 0, done.stderr

@@ -356,6 +356,7 @@ def test_other_threads_streams_run_as_usual_during_a_capture(musa):
         assert musa.is_current_stream_capturing()
 
     graph, _ = capture(musa, work, capture_error_mode="thread_local")
+    other.synchronize()
     assert y.cpu().eq(5).all()
     assert x.cpu().eq(0).all()
     graph.replay()

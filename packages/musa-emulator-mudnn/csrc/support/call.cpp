@@ -74,6 +74,28 @@ const c10::DispatchKeySet above_backends =
         .remove(c10::DispatchKey::Dense)
         .remove(c10::DispatchKey::BackendSelect);
 
+// How many threads compute decides how sums are cut, and so their last bits; the stream's thread may have another
+// number than the one that called (torch gives new threads what was set last, anywhere).
+class ThreadCount {
+ public:
+  explicit ThreadCount(int wanted) : before_(at::get_num_threads()), changed_(wanted != before_) {
+    if (changed_) {
+      at::set_num_threads(wanted);
+    }
+  }
+  ~ThreadCount() {
+    if (changed_) {
+      at::set_num_threads(before_);
+    }
+  }
+  ThreadCount(const ThreadCount&) = delete;
+  ThreadCount& operator=(const ThreadCount&) = delete;
+
+ private:
+  const int before_;
+  const bool changed_;
+};
+
 } // namespace
 
 const char* name_of(Status status) {
@@ -193,7 +215,8 @@ Status Call::wait() {
   return stream != nullptr ? status_of(synchronize_stream(*stream)) : Status::INVALID_PARAMETER;
 }
 
-musaError_t Call::guarded(const char* name, void (*run)(void*), void* task) {
+musaError_t Call::guarded(const char* name, int threads, void (*run)(void*), void* task) {
+  const ThreadCount as_the_caller(threads);
   const c10::impl::ExcludeDispatchKeyGuard exclude(above_backends);
   const c10::AutoGradMode no_grad(false);
   try {

@@ -12,6 +12,8 @@
 //   }
 #pragma once
 
+#include <ATen/Parallel.h>
+
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -98,8 +100,9 @@ class Call {
   void log() const;
 
  private:
-  // What keeps torch from looking beyond its CPU functions: the caller's modes, autograd, autocast, and so on.
-  static musaError_t guarded(const char* name, void (*run)(void*), void* task);
+  // Runs the task with as many threads as its caller computes with, and past the modes of the thread that runs it
+  // (autograd, autocast, and so on).
+  static musaError_t guarded(const char* name, int threads, void (*run)(void*), void* task);
 
   template <class Task>
   class TaskOf final : public Launch {
@@ -107,12 +110,13 @@ class Call {
     TaskOf(const char* name, Task&& task) : name_(name), task_(std::move(task)) {}
     TaskOf(const char* name, const Task& task) : name_(name), task_(task) {}
     musaError_t run() override {
-      return guarded(name_, [](void* task) { (*static_cast<Task*>(task))(); }, &task_);
+      return guarded(name_, threads_, [](void* task) { (*static_cast<Task*>(task))(); }, &task_);
     }
     const char* name() const override { return name_; }
 
    private:
     const char* name_;
+    const int threads_ = at::get_num_threads();
     Task task_;
   };
 

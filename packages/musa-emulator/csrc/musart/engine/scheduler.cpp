@@ -24,6 +24,10 @@
 namespace musa_emulator {
 namespace {
 
+// Operations that may wait in a stream: a device's launch queue is finite too, and who launches faster than it
+// computes waits for room. Without it a loop that never synchronizes queues seconds of work.
+constexpr uint64_t kQueueDepth = 1024;
+
 bool ready(const Task& task) {
   return std::all_of(task.after.begin(), task.after.end(), [](const Fence& fence) { return fence.reached(); });
 }
@@ -269,8 +273,12 @@ musaError_t submit(Stream& stream, Operation operation, std::vector<Fence> after
   const bool wait = state.config.launch_blocking && std::holds_alternative<KernelOperation>(operation) &&
       thread_state().running == ThreadState::Running::Nothing;
   submit_locked(stream, std::move(operation), std::move(after), lock);
+  const uint64_t submitted = stream.submitted.load(std::memory_order_relaxed);
   if (wait) {
-    return wait_for({&stream, stream.submitted.load(std::memory_order_relaxed)}, lock);
+    return wait_for({&stream, submitted}, lock);
+  }
+  if (stream.queue.size() > kQueueDepth && thread_state().running == ThreadState::Running::Nothing) {
+    return wait_for({&stream, submitted - kQueueDepth}, lock);
   }
   return musaSuccess;
 }
