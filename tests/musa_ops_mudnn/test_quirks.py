@@ -318,3 +318,26 @@ def test_more_than_eight_dimensions_go_to_the_next_provider(served_by_mudnn, op,
 
 def test_operands_that_broadcast_to_more_than_eight_dimensions(device):
     on_both(lambda a, b: a + b, torch.randn(*[2] * 5, *[1] * 5), torch.randn(*[2] * 5))
+
+
+# ---- labels outside the classes: a kernel cannot raise
+
+
+@pytest.mark.host_addressable
+@pytest.mark.parametrize("label", [4, -5])
+@pytest.mark.parametrize(
+    "loss",
+    [
+        functional.cross_entropy,
+        lambda scores, labels: functional.nll_loss(scores.log_softmax(1), labels),
+        lambda scores, labels: functional.cross_entropy(scores.view(3, 4, 1, 1), labels.view(3, 1, 1)),
+        lambda scores, labels: torch.ops.torch_musa.cross_entropy(scores, labels),
+    ],
+    ids=["cross_entropy", "nll_loss", "cross_entropy of images", "torch_musa.cross_entropy"],
+)
+def test_a_wrong_label_is_an_error_and_the_device_lives_on(musa, loss, label):
+    scores = torch.randn(3, 4, device="musa")
+    with pytest.raises(IndexError, match=f"Target {label} is out of bounds"):
+        loss(scores, torch.tensor([0, label, 1], device="musa"))
+    good = torch.tensor([0, -100, 1])
+    torch.testing.assert_close(loss(scores, good.to("musa")).cpu(), functional.cross_entropy(scores.cpu(), good))

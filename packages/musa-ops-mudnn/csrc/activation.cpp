@@ -77,8 +77,8 @@ at::Tensor shaped(const at::Tensor& tensor, const at::Tensor& like) {
 // ---- One call each.
 
 template <UnaryMode mode>
-void activation(at::TensorIteratorBase& iter, const at::Tensor& self, const at::Tensor& out) {
-  const at::ScalarType dtype = iter.common_dtype();
+void activation(Common common, const at::Tensor& self, const at::Tensor& out) {
+  const at::ScalarType dtype = common.dtype;
   write_as(dtype, out, [&](const at::Tensor& result) { run_unary(mode, result, in_dtype(self, dtype)); });
 }
 
@@ -182,9 +182,8 @@ bool prelu_served(const at::Tensor& self, const at::Tensor& weight) {
 }
 
 template <BinaryMode mode>
-void backward(
-    at::TensorIteratorBase& iter, const at::Tensor& grad, const at::Tensor& saved, const at::Tensor& grad_input) {
-  const at::ScalarType dtype = iter.common_dtype();
+void backward(Common common, const at::Tensor& grad, const at::Tensor& saved, const at::Tensor& grad_input) {
+  const at::ScalarType dtype = common.dtype;
   write_as(dtype, grad_input, [&](const at::Tensor& result) {
     run_binary(mode, result, shaped(in_dtype(grad, dtype), result), shaped(in_dtype(saved, dtype), result));
   });
@@ -192,37 +191,34 @@ void backward(
 
 template <BinaryMode mode>
 void backward(
-    at::TensorIteratorBase& iter, const at::Tensor& grad, const at::Tensor& saved, const at::Scalar& alpha,
+    Common common, const at::Tensor& grad, const at::Tensor& saved, const at::Scalar& alpha,
     const at::Tensor& grad_input) {
-  const at::ScalarType dtype = iter.common_dtype();
+  const at::ScalarType dtype = common.dtype;
   write_as(dtype, grad_input, [&](const at::Tensor& result) {
     run_binary(
         mode, result, shaped(in_dtype(grad, dtype), result), shaped(in_dtype(saved, dtype), result), alpha.toDouble());
   });
 }
 
-void sigmoid_backward(
-    at::TensorIteratorBase& iter, const at::Tensor& grad, const at::Tensor& output, const at::Tensor& grad_input) {
-  backward<BinaryMode::SIGMOID_BW>(iter, grad, output, grad_input);
+void sigmoid_backward(Common common, const at::Tensor& grad, const at::Tensor& output, const at::Tensor& grad_input) {
+  backward<BinaryMode::SIGMOID_BW>(common, grad, output, grad_input);
 }
 
-void tanh_backward(
-    at::TensorIteratorBase& iter, const at::Tensor& grad, const at::Tensor& output, const at::Tensor& grad_input) {
-  backward<BinaryMode::TANH_BW>(iter, grad, output, grad_input);
+void tanh_backward(Common common, const at::Tensor& grad, const at::Tensor& output, const at::Tensor& grad_input) {
+  backward<BinaryMode::TANH_BW>(common, grad, output, grad_input);
 }
 
-void silu_backward(
-    at::TensorIteratorBase& iter, const at::Tensor& grad, const at::Tensor& self, const at::Tensor& grad_input) {
-  backward<BinaryMode::SILU_BW>(iter, grad, self, grad_input);
+void silu_backward(Common common, const at::Tensor& grad, const at::Tensor& self, const at::Tensor& grad_input) {
+  backward<BinaryMode::SILU_BW>(common, grad, self, grad_input);
 }
 
 void gelu_backward(
-    at::TensorIteratorBase& iter, const at::Tensor& grad, const at::Tensor& self, c10::string_view approximate,
+    Common common, const at::Tensor& grad, const at::Tensor& self, c10::string_view approximate,
     const at::Tensor& grad_input) {
   if (approximate == "tanh") {
-    backward<BinaryMode::GELU_TANH_BW>(iter, grad, self, grad_input);
+    backward<BinaryMode::GELU_TANH_BW>(common, grad, self, grad_input);
   } else {
-    backward<BinaryMode::GELU_NONE_BW>(iter, grad, self, grad_input);
+    backward<BinaryMode::GELU_NONE_BW>(common, grad, self, grad_input);
   }
 }
 
@@ -231,9 +227,9 @@ bool gelu_backward_served(const at::Tensor& grad, const at::Tensor& self, c10::s
 }
 
 void threshold_backward(
-    at::TensorIteratorBase& iter, const at::Tensor& grad, const at::Tensor& self, const at::Scalar& threshold,
+    Common common, const at::Tensor& grad, const at::Tensor& self, const at::Scalar& threshold,
     const at::Tensor& grad_input) {
-  backward<BinaryMode::THRESHOLD_BW>(iter, grad, self, threshold, grad_input);
+  backward<BinaryMode::THRESHOLD_BW>(common, grad, self, threshold, grad_input);
 }
 
 bool one_scalar_served(const at::Tensor& grad, const at::Tensor& self, const at::Scalar& scalar) {
@@ -242,9 +238,9 @@ bool one_scalar_served(const at::Tensor& grad, const at::Tensor& self, const at:
 
 // The output has the sign of the input, as the slope of results that are given is not negative.
 void leaky_relu_backward(
-    at::TensorIteratorBase& iter, const at::Tensor& grad, const at::Tensor& self, const at::Scalar& slope,
-    bool /*self_is_result*/, const at::Tensor& grad_input) {
-  backward<BinaryMode::LEAKY_RELU_BW>(iter, grad, self, slope, grad_input);
+    Common common, const at::Tensor& grad, const at::Tensor& self, const at::Scalar& slope, bool /*self_is_result*/,
+    const at::Tensor& grad_input) {
+  backward<BinaryMode::LEAKY_RELU_BW>(common, grad, self, slope, grad_input);
 }
 
 bool leaky_relu_backward_served(
@@ -319,9 +315,8 @@ bool hardtanh_backward_out_served(
       grad_input.scalar_type() == self.scalar_type();
 }
 
-void hardsigmoid_backward(
-    at::TensorIteratorBase& iter, const at::Tensor& grad, const at::Tensor& self, const at::Tensor& grad_input) {
-  in_steps(iter.common_dtype(), grad_input, grad, self, [](const auto& result, const auto& grad, const auto& self) {
+void hardsigmoid_backward(Common common, const at::Tensor& grad, const at::Tensor& self, const at::Tensor& grad_input) {
+  in_steps(common.dtype, grad_input, grad, self, [](const auto& result, const auto& grad, const auto& self) {
     pass_between(result, made(UnaryMode::MUL, grad, 1.0 / 6.0), self, -3, 3);
   });
 }
@@ -344,9 +339,9 @@ bool same_kind_served(const at::Tensor& grad, const at::Tensor& self) {
 }
 
 void softplus_backward(
-    at::TensorIteratorBase& iter, const at::Tensor& grad, const at::Tensor& self, const at::Scalar& beta,
-    const at::Scalar& threshold, const at::Tensor& grad_input) {
-  in_steps(iter.common_dtype(), grad_input, grad, self, [&](const auto& result, const auto& grad, const auto& self) {
+    Common common, const at::Tensor& grad, const at::Tensor& self, const at::Scalar& beta, const at::Scalar& threshold,
+    const at::Tensor& grad_input) {
+  in_steps(common.dtype, grad_input, grad, self, [&](const auto& result, const auto& grad, const auto& self) {
     const at::Tensor scaled = made(UnaryMode::MUL, self, beta.toDouble());
     const at::Tensor slope = made(UnaryMode::SIGMOID, scaled);
     run_binary(BinaryMode::MUL, slope, slope, grad);
@@ -363,11 +358,11 @@ bool softplus_backward_served(
 // With a = alpha * scale and i = input_scale: grad * scale above 0; else grad * i * (output + a), which is
 // grad * i * a * exp(i * input).
 void elu_backward(
-    at::TensorIteratorBase& iter, const at::Tensor& grad, const at::Scalar& alpha, const at::Scalar& scale,
+    Common common, const at::Tensor& grad, const at::Scalar& alpha, const at::Scalar& scale,
     const at::Scalar& input_scale, bool is_result, const at::Tensor& saved, const at::Tensor& grad_input) {
   const double factor = alpha.toDouble() * scale.toDouble();
   const double inner = input_scale.toDouble();
-  in_steps(iter.common_dtype(), grad_input, grad, saved, [&](const auto& result, const auto& grad, const auto& saved) {
+  in_steps(common.dtype, grad_input, grad, saved, [&](const auto& result, const auto& grad, const auto& saved) {
     at::Tensor slope;
     if (is_result) {
       slope = made(UnaryMode::ADD, saved, factor);
@@ -418,9 +413,9 @@ bool shrink_served(const at::Tensor& self, const at::Scalar& lambda) {
 
 // Of both shrinks.
 void shrink_backward(
-    at::TensorIteratorBase& iter, const at::Tensor& grad, const at::Tensor& self, const at::Scalar& lambda,
+    Common common, const at::Tensor& grad, const at::Tensor& self, const at::Scalar& lambda,
     const at::Tensor& grad_input) {
-  const at::ScalarType dtype = iter.common_dtype();
+  const at::ScalarType dtype = common.dtype;
   write_as(dtype, grad_input, [&](const at::Tensor& result) {
     keep_outside(result, shaped(in_dtype(grad, dtype), result), shaped(in_dtype(self, dtype), result), lambda);
   });

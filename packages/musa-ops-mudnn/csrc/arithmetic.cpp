@@ -78,22 +78,20 @@ void compute_scaled(
 }
 
 void add(
-    at::TensorIteratorBase& iter, const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha,
-    const at::Tensor& out) {
+    Common common, const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha, const at::Tensor& out) {
   if (alpha.equal(1)) [[likely]] {
-    compute<BinaryMode::ADD, UnaryMode::ADD, UnaryMode::ADD>(iter.common_dtype(), self, other, out);
+    compute<BinaryMode::ADD, UnaryMode::ADD, UnaryMode::ADD>(common.dtype, self, other, out);
   } else {
-    compute_scaled<BinaryMode::ADD_ALPHA, UnaryMode::ADD>(iter.common_dtype(), self, other, alpha, out);
+    compute_scaled<BinaryMode::ADD_ALPHA, UnaryMode::ADD>(common.dtype, self, other, alpha, out);
   }
 }
 
 void sub(
-    at::TensorIteratorBase& iter, const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha,
-    const at::Tensor& out) {
+    Common common, const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha, const at::Tensor& out) {
   if (alpha.equal(1)) [[likely]] {
-    compute<BinaryMode::SUB, UnaryMode::SUB, UnaryMode::SUB_BY_ALPHA>(iter.common_dtype(), self, other, out);
+    compute<BinaryMode::SUB, UnaryMode::SUB, UnaryMode::SUB_BY_ALPHA>(common.dtype, self, other, out);
   } else {
-    compute_scaled<BinaryMode::SUB_ALPHA, UnaryMode::SUB>(iter.common_dtype(), self, other, alpha, out);
+    compute_scaled<BinaryMode::SUB_ALPHA, UnaryMode::SUB>(common.dtype, self, other, alpha, out);
   }
 }
 
@@ -110,26 +108,26 @@ at::Tensor rsub(const at::Tensor& self, const at::Tensor& other, const at::Scala
 
 // mul and div
 
-void mul(at::TensorIteratorBase& iter, const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
-  compute<BinaryMode::MUL, UnaryMode::MUL, UnaryMode::MUL>(iter.common_dtype(), self, other, out);
+void mul(Common common, const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
+  compute<BinaryMode::MUL, UnaryMode::MUL, UnaryMode::MUL>(common.dtype, self, other, out);
 }
 
-void true_divide(at::TensorIteratorBase& iter, const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
+void true_divide(Common common, const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
   compute<BinaryMode::TRUEDIV, UnaryMode::TRUEDIV, UnaryMode::TRUEDIV_BY_ALPHA>(
-      iter.common_dtype(), self, other, out);
+      common.dtype, self, other, out);
 }
 
 void divide(
-    at::TensorIteratorBase& iter, const at::Tensor& self, const at::Tensor& other,
-    std::optional<std::string_view> rounding_mode, const at::Tensor& out) {
+    Common common, const at::Tensor& self, const at::Tensor& other, std::optional<std::string_view> rounding_mode,
+    const at::Tensor& out) {
   if (!rounding_mode.has_value()) {
-    true_divide(iter, self, other, out);
+    true_divide(common, self, other, out);
   } else if (*rounding_mode == "floor") {
     compute<BinaryMode::FLOORDIV, UnaryMode::FLOORDIV, UnaryMode::FLOORDIV_BY_ALPHA>(
-        iter.common_dtype(), self, other, out);
+        common.dtype, self, other, out);
   } else {
     compute<BinaryMode::TRUNCATEDIV, UnaryMode::TRUNCATEDIV, UnaryMode::TRUNCATEDIV_BY_ALPHA>(
-        iter.common_dtype(), self, other, out);
+        common.dtype, self, other, out);
   }
 }
 
@@ -167,12 +165,12 @@ bool floor_divide_in_place_served(at::Tensor& self, const at::Tensor& other) {
   return quotient_served(self, other);
 }
 
-void fmod(at::TensorIteratorBase& iter, const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
-  compute<BinaryMode::TRUNCATEMOD, UnaryMode::TRUNCATEMOD>(iter.common_dtype(), self, other, out);
+void fmod(Common common, const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
+  compute<BinaryMode::TRUNCATEMOD, UnaryMode::TRUNCATEMOD>(common.dtype, self, other, out);
 }
 
-void remainder(at::TensorIteratorBase& iter, const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
-  compute<BinaryMode::FLOORMOD, UnaryMode::FLOORMOD>(iter.common_dtype(), self, other, out);
+void remainder(Common common, const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
+  compute<BinaryMode::FLOORMOD, UnaryMode::FLOORMOD>(common.dtype, self, other, out);
 }
 
 at::Tensor remainder_of_number(const at::Scalar& self, const at::Tensor& other) {
@@ -186,9 +184,8 @@ bool remainder_of_number_served(const at::Scalar& self, const at::Tensor& other)
 
 // pow. Exactness of integer powers is not known: only squares, which are products.
 
-void pow_tensors(
-    at::TensorIteratorBase& iter, const at::Tensor& self, const at::Tensor& exponent, const at::Tensor& out) {
-  const at::ScalarType dtype = iter.common_dtype();
+void pow_tensors(Common common, const at::Tensor& self, const at::Tensor& exponent, const at::Tensor& out) {
+  const at::ScalarType dtype = common.dtype;
   write_as(dtype, out, [&](const at::Tensor& result) {
     if (is_cpu_number(exponent)) {
       run_unary(UnaryMode::POW, result, in_dtype(self, dtype), rounded(number_in(exponent), dtype));
@@ -240,9 +237,8 @@ bool pow_of_number_served(const at::Scalar& self, const at::Tensor& exponent) {
 // maximum, minimum, fmax, fmin. What MAX and MIN make of nan is not known, and torch has a pair of operators for either
 // answer: floating tensors are compared and selected from.
 template <bool larger, bool ignores_nan>
-void select_extreme(
-    at::TensorIteratorBase& iter, const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
-  const at::ScalarType dtype = iter.common_dtype();
+void select_extreme(Common common, const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
+  const at::ScalarType dtype = common.dtype;
   if (!at::isFloatingType(dtype)) {
     constexpr auto tensors = larger ? BinaryMode::MAX : BinaryMode::MIN;
     constexpr auto number = larger ? UnaryMode::MAX : UnaryMode::MIN;

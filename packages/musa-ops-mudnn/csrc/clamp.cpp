@@ -86,9 +86,8 @@ bool clamp_one_served(const at::Tensor& self, const at::Scalar& bound) {
 }
 
 void clamp_tensors(
-    at::TensorIteratorBase& iter, const at::Tensor& self, at::OptionalTensorRef min, at::OptionalTensorRef max,
-    const at::Tensor& out) {
-  const at::ScalarType dtype = iter.common_dtype();
+    Common common, const at::Tensor& self, at::OptionalTensorRef min, at::OptionalTensorRef max, const at::Tensor& out) {
+  const at::ScalarType dtype = common.dtype;
   write_as(dtype, out, [&](const at::Tensor& result) {
     const at::Tensor in = in_dtype(self, dtype);
     if (min.has_value() && max.has_value()) {
@@ -108,9 +107,8 @@ bool clamp_tensors_served(
 
 // Either side may be a number.
 template <bool lower>
-void clamp_tensor(
-    at::TensorIteratorBase& iter, const at::Tensor& self, const at::Tensor& bound, const at::Tensor& out) {
-  const at::ScalarType dtype = iter.common_dtype();
+void clamp_tensor(Common common, const at::Tensor& self, const at::Tensor& bound, const at::Tensor& out) {
+  const at::ScalarType dtype = common.dtype;
   const bool self_is_number = is_cpu_number(self);
   write_as(dtype, out, [&](const at::Tensor& result) {
     if (self_is_number || is_cpu_number(bound)) {
@@ -158,9 +156,8 @@ bool hardtanh_in_place_served(at::Tensor& self, const at::Scalar& min, const at:
 }
 
 void threshold(
-    at::TensorIteratorBase& iter, const at::Tensor& self, const at::Scalar& threshold, const at::Scalar& value,
-    const at::Tensor& out) {
-  const at::ScalarType dtype = iter.common_dtype();
+    Common common, const at::Tensor& self, const at::Scalar& threshold, const at::Scalar& value, const at::Tensor& out) {
+  const at::ScalarType dtype = common.dtype;
   const at::ScalarType wide = at::isReducedFloatingType(dtype) ? at::kFloat : dtype; // as torch compares
   const at::Tensor below = empty_as(self, at::kBool);
   run_unary(UnaryMode::LE, below, in_dtype(self, wide), number_as(threshold, wide));

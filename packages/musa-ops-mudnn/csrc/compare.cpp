@@ -32,14 +32,13 @@ void compute(at::ScalarType dtype, const at::Tensor& self, const at::Tensor& oth
 }
 
 template <BinaryMode tensors, UnaryMode by_number, UnaryMode of_number>
-void compare(at::TensorIteratorBase& iter, const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
-  compute<tensors, by_number, of_number>(iter.common_dtype(), self, other, out);
+void compare(Compared common, const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
+  compute<tensors, by_number, of_number>(common.dtype, self, other, out);
 }
 
 template <UnaryMode mode>
-void compare_with(
-    at::TensorIteratorBase& iter, const at::Tensor& self, const at::Scalar& other, const at::Tensor& out) {
-  const at::ScalarType dtype = iter.common_dtype();
+void compare_with(Compared common, const at::Tensor& self, const at::Scalar& other, const at::Tensor& out) {
+  const at::ScalarType dtype = common.dtype;
   write_as(at::kBool, out, [&](const at::Tensor& result) {
     run_unary(mode, result, in_dtype(self, dtype), rounded(other, dtype));
   });

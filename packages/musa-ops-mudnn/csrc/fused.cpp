@@ -34,6 +34,7 @@
 
 #include "families.h"
 #include "support/call.h"
+#include "support/indices.h"
 #include "support/predicates.h"
 #include "support/tensor.h"
 
@@ -489,6 +490,7 @@ Tensor cross_entropy(
   const Tensor scores = input.contiguous();
   const Tensor labels = target.contiguous();
   const Tensor weights = given(weight) ? weight->contiguous() : Tensor();
+  require_labels(labels, ignore_index, input.size(1));
   const OnDevice on(out);
   dnn::Tensor result = describe(out);
   check(

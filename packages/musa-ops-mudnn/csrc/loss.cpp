@@ -14,6 +14,7 @@
 
 #include "families.h"
 #include "support/elementwise.h"
+#include "support/indices.h"
 #include "support/structured.h"
 #include "support/tensor.h"
 
@@ -23,18 +24,6 @@ namespace {
 // A number is described as one element of a vector: not all operations know tensors of no dimension.
 dnn::Tensor describe_values(const at::Tensor& tensor) {
   return tensor.dim() == 0 ? describe_as(tensor, {1}, {1}) : describe(tensor);
-}
-
-// Calls write(result) with a contiguous tensor that ends in out.
-template <class Write>
-void write_contiguous(const at::Tensor& out, Write&& write) {
-  if (out.is_contiguous()) {
-    write(out);
-  } else {
-    const at::Tensor result = at::empty(out.sizes(), out.options());
-    write(result);
-    convert(out, result);
-  }
 }
 
 bool takes_out(const at::Tensor& out, const at::Tensor& like) {
@@ -74,6 +63,7 @@ void run_nll(
   const at::Tensor in = self.contiguous();
   const at::Tensor labels = target.contiguous();
   const at::Tensor weights = contiguous_or_none(weight);
+  require_labels(labels, ignore_index, self.size(self.dim() == 1 ? 0 : 1));
   write_contiguous(out, [&](const at::Tensor& loss) {
     const OnDevice on(loss);
     dnn::Tensor result = describe_values(loss);

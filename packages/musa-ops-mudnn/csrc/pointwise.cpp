@@ -46,8 +46,8 @@ bool is_integer(const at::Tensor& tensor) {
 
 // Integers and bool are computed in the default dtype, as the iterator says.
 template <UnaryMode mode>
-void function(at::TensorIteratorBase& iter, const at::Tensor& self, const at::Tensor& out) {
-  const at::ScalarType dtype = iter.common_dtype();
+void function(Common common, const at::Tensor& self, const at::Tensor& out) {
+  const at::ScalarType dtype = common.dtype;
   write_as(dtype, out, [&](const at::Tensor& result) { run_unary(mode, result, in_dtype(self, dtype)); });
 }
 

@@ -63,9 +63,9 @@ bool where_out_served(
 
 template <TernaryMode plain, TernaryMode scaled>
 void add_combined(
-    at::TensorIteratorBase& iter, const at::Tensor& self, const at::Tensor& tensor1, const at::Tensor& tensor2,
+    Common common, const at::Tensor& self, const at::Tensor& tensor1, const at::Tensor& tensor2,
     const at::Scalar& value, const at::Tensor& out) {
-  const at::ScalarType dtype = iter.common_dtype();
+  const at::ScalarType dtype = common.dtype;
   const at::Scalar factor = fitting(value, dtype);
   write_as(dtype, out, [&](const at::Tensor& result) {
     const at::Tensor a = on_device(self, result, dtype);
@@ -92,8 +92,7 @@ bool add_combined_served(
 // lerp: from the nearer end, as torch does, so that the weights 0 and 1 give the ends themselves. HALF and BFLOAT16 are
 // computed in FLOAT: the difference of the ends may be much larger than the result.
 void lerp(
-    at::TensorIteratorBase& /*iter*/, const at::Tensor& self, const at::Tensor& end, const at::Scalar& weight,
-    const at::Tensor& out) {
+    Common /*common*/, const at::Tensor& self, const at::Tensor& end, const at::Scalar& weight, const at::Tensor& out) {
   const at::ScalarType dtype = contains(reduced_types, self.scalar_type()) ? at::kFloat : self.scalar_type();
   const double w = fitting(weight, dtype).toDouble();
   write_as(dtype, out, [&](const at::Tensor& result) {

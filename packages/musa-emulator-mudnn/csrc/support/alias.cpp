@@ -8,6 +8,7 @@
 #include <array>
 #include <span>
 #include <stdexcept>
+#include <vector>
 
 namespace musa_emulator::dnn {
 namespace {
@@ -37,6 +38,49 @@ std::span<const int> order_of(Format format) {
   return {};
 }
 
+// A thread's tensors that no task uses, by dtype, and those that tasks use now.
+class Stock {
+ public:
+  at::Tensor take(c10::ScalarType type) {
+    std::vector<at::Tensor>& kept = kept_[static_cast<size_t>(type)];
+    if (kept.empty()) {
+      return {};
+    }
+    at::Tensor tensor = std::move(kept.back());
+    kept.pop_back();
+    return tensor;
+  }
+  void lend(const at::Tensor& tensor) {
+    if (scopes != 0) {
+      lent_.push_back(tensor);
+    }
+  }
+  size_t lent() const { return lent_.size(); }
+  void take_back(size_t down_to) {
+    while (lent_.size() > down_to) {
+      at::Tensor tensor = std::move(lent_.back());
+      lent_.pop_back();
+      std::vector<at::Tensor>& kept = kept_[static_cast<size_t>(tensor.scalar_type())];
+      // A task may have handed it, or a view of it, to something that lives longer.
+      if (kept.size() < kMost && tensor.use_count() == 1 && tensor.storage().use_count() == 1) {
+        kept.push_back(std::move(tensor));
+      }
+    }
+  }
+
+  int scopes = 0;
+
+ private:
+  static constexpr size_t kMost = 16;
+  std::array<std::vector<at::Tensor>, static_cast<size_t>(c10::ScalarType::NumOptions)> kept_;
+  std::vector<at::Tensor> lent_;
+};
+
+Stock& stock() {
+  thread_local Stock stock;
+  return stock;
+}
+
 at::Tensor make(const Tensor& tensor, std::span<const int> order) {
   if (!TensorAccess::present(tensor)) {
     return {};
@@ -54,14 +98,22 @@ at::Tensor make(const Tensor& tensor, std::span<const int> order) {
     }
     last += dims[i] > 0 ? static_cast<size_t>((dims[i] - 1) * strides[i]) : 0;
   }
-  const auto type = c10::scalarTypeToTypeMeta(scalar_type(TensorAccess::type(tensor)));
-  void* const address = TensorAccess::address(tensor);
-  auto storage = c10::make_intrusive<c10::StorageImpl>(
-      c10::StorageImpl::use_byte_size_t(), (last + 1) * type.itemsize(), c10::DataPtr(address, c10::Device(c10::kCPU)),
-      /*allocator=*/nullptr, /*resizable=*/false);
-  auto result = at::detail::make_tensor<c10::TensorImpl>(
-      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), type);
+  const c10::ScalarType type = scalar_type(TensorAccess::type(tensor));
+  at::Tensor result = stock().take(type);
+  const size_t bytes = (last + 1) * c10::elementSize(type);
+  c10::DataPtr memory(TensorAccess::address(tensor), c10::Device(c10::kCPU));
+  if (result.defined()) {
+    c10::StorageImpl& storage = *result.storage().unsafeGetStorageImpl();
+    storage.set_data_ptr_noswap(std::move(memory));
+    storage.set_nbytes(bytes);
+  } else {
+    auto storage = c10::make_intrusive<c10::StorageImpl>(
+        c10::StorageImpl::use_byte_size_t(), bytes, std::move(memory), /*allocator=*/nullptr, /*resizable=*/false);
+    result = at::detail::make_tensor<c10::TensorImpl>(
+        std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), c10::scalarTypeToTypeMeta(type));
+  }
   result.unsafeGetTensorImpl()->set_sizes_and_strides({dims.data(), ndim}, {strides.data(), ndim});
+  stock().lend(result);
   return result;
 }
 
@@ -96,6 +148,15 @@ at::Tensor alias(const Tensor& tensor) {
 
 at::Tensor alias_channels_second(const Tensor& tensor) {
   return make(tensor, order_of(TensorAccess::format(tensor)));
+}
+
+AliasScope::AliasScope() : before_(stock().lent()) {
+  ++stock().scopes;
+}
+
+AliasScope::~AliasScope() {
+  --stock().scopes;
+  stock().take_back(before_);
 }
 
 Tensor as_bits(const Tensor& tensor) {

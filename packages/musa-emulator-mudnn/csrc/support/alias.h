@@ -18,6 +18,19 @@ at::Tensor alias(const Tensor& tensor);
 // The same in torch's order: N, C, then space from the outermost dimension in, whatever the format.
 at::Tensor alias_channels_second(const Tensor& tensor);
 
+// Tensors made by alias() within its life go back to the thread's stock at its end, unless somebody still holds them.
+// Making one takes several allocations, and a task on small tensors is shorter than that.
+class AliasScope {
+ public:
+  AliasScope();
+  ~AliasScope();
+  AliasScope(const AliasScope&) = delete;
+  AliasScope& operator=(const AliasScope&) = delete;
+
+ private:
+  const size_t before_; // tensors lent when the scope began
+};
+
 // The same memory as integers of the same size. What only moves elements need not know their type, and torch's
 // functions take integers of every size, but not every type of muDNN.
 Tensor as_bits(const Tensor& tensor);

@@ -15,7 +15,6 @@
 
 #include "engine/memory.h"
 #include "engine/state.h"
-#include "engine/stream.h"
 #include "support/alias.h"
 
 namespace musa_emulator::dnn {
@@ -200,14 +199,14 @@ musa::dnn::MemoryHandler Call::take(const musa::dnn::MemoryMaintainer& maintaine
   return memory;
 }
 
-Status Call::submit(std::shared_ptr<Launch> task) {
+Stream* Call::stream_of_handle() {
   Stream* const stream = resolve_stream(HandleAccess::stream(handle_));
-  if (stream == nullptr) {
-    refuse(Status::INVALID_PARAMETER, "the handle's stream is not alive");
-    return status_;
-  }
-  const musaError_t error = musa_emulator::submit(*stream, KernelOperation{std::move(task)});
-  return status_of(error);
+  require(stream != nullptr, Status::INVALID_PARAMETER, "the handle's stream is not alive");
+  return stream;
+}
+
+Status Call::submit(Stream& stream, std::shared_ptr<Launch> task) {
+  return status_of(musa_emulator::submit(stream, KernelOperation{std::move(task)}));
 }
 
 Status Call::wait() {
@@ -217,6 +216,7 @@ Status Call::wait() {
 
 musaError_t Call::guarded(const char* name, int threads, void (*run)(void*), void* task) {
   const ThreadCount as_the_caller(threads);
+  const AliasScope aliases;
   const c10::impl::ExcludeDispatchKeyGuard exclude(above_backends);
   const c10::AutoGradMode no_grad(false);
   try {

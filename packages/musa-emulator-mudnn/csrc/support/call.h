@@ -21,6 +21,7 @@
 
 #include "engine/api.h"
 #include "engine/operation.h"
+#include "engine/stream.h"
 #include "support/access.h"
 
 namespace musa_emulator::dnn {
@@ -62,7 +63,13 @@ class Call {
   // Puts task() on the handle's stream. It runs later, perhaps on another thread: it must own copies of what it needs.
   template <class Task>
   Status enqueue(Task&& task) {
-    return submit(std::make_shared<TaskOf<std::decay_t<Task>>>(name_, std::forward<Task>(task)));
+    using Of = TaskOf<std::decay_t<Task>>;
+    Stream* const stream = stream_of_handle();
+    if (stream == nullptr) {
+      return status_;
+    }
+    Of launch(name_, std::forward<Task>(task));
+    return launch_now(*stream, launch) ? Status::SUCCESS : submit(*stream, std::make_shared<Of>(std::move(launch)));
   }
   // The same, and waits for the stream.
   template <class Task>
@@ -121,7 +128,8 @@ class Call {
   };
 
   musa::dnn::MemoryHandler take(const musa::dnn::MemoryMaintainer& maintainer, size_t bytes, bool optional);
-  Status submit(std::shared_ptr<Launch> task);
+  Stream* stream_of_handle(); // null after a refusal
+  static Status submit(Stream& stream, std::shared_ptr<Launch> task);
   Status wait();
   void refuse(Status status, const char* reason);
 

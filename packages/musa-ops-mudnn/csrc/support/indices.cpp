@@ -65,6 +65,15 @@ void require_index_below(const at::Tensor& index, int64_t dim, int64_t size) {
   });
 }
 
+void require_labels(const at::Tensor& labels, int64_t ignored, int64_t classes) {
+  if (!looks_at_values()) {
+    return;
+  }
+  for (const int64_t label : values_of<int64_t>(labels)) {
+    TORCH_CHECK_INDEX(label == ignored || (0 <= label && label < classes), "Target ", label, " is out of bounds.");
+  }
+}
+
 at::Tensor contiguous_index(const at::Tensor& index) {
   return in_dtype(index, at::kLong).contiguous();
 }

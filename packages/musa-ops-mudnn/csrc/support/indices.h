@@ -43,6 +43,9 @@ std::vector<T> values_of(const at::Tensor& tensor) {
 void require_below(const at::Tensor& index, int64_t dim, int64_t size);
 void require_index_below(const at::Tensor& index, int64_t dim, int64_t size);
 
+// For contiguous labels of LONG, each one of `classes` or the one to ignore. Raises IndexError, as torch's losses do.
+void require_labels(const at::Tensor& labels, int64_t ignored, int64_t classes);
+
 at::Tensor contiguous_index(const at::Tensor& index);
 // Indices that may count from the end become indices that do not.
 at::Tensor from_start(const at::Tensor& index, int64_t size);

@@ -9,6 +9,7 @@
 #include <c10/core/DeviceGuard.h>
 #include <musa_runtime/op_registry.h>
 
+#include "support/dense.h"
 #include "support/predicates.h"
 
 #include <array>
@@ -22,7 +23,9 @@
 //   structured<at::meta::structured_mm, mm, takes<matrix_types>>(pack, {"aten::mm", "aten::mm.out"});
 //
 // The kernel takes the meta function's arguments and then the outputs. Where torch derives the operator from a
-// TensorIterator, kernels that want the iterator take it first. The predicate takes the dispatcher's arguments.
+// TensorIterator, kernels that work element by element take Common or Compared first (dense.h), which lets calls on dense
+// tensors go without it, and kernels that want the iterator itself take that. The predicate takes the dispatcher's
+// arguments.
 
 namespace musa_ops_mudnn {
 
@@ -137,10 +140,17 @@ template <typename Method>
 struct MetaMethod;
 template <typename Class, typename Return, typename... Args>
 struct MetaMethod<Return (Class::*)(Args...)> {
+  template <auto kernel, typename First>
+  static constexpr bool takes_first = std::is_invocable_v<decltype(kernel), First, Args..., const at::Tensor&>;
+  template <auto kernel>
+  static constexpr bool has_short_way = takes_first<kernel, Common> || takes_first<kernel, Compared>;
+
   template <auto kernel, typename Op, typename... Outs>
   static void run(Op& op, Args... args, const Outs&... outs) {
     if constexpr (std::is_invocable_v<decltype(kernel), at::TensorIteratorBase&, Args..., const Outs&...>) {
       kernel(op, args..., outs...);
+    } else if constexpr (has_short_way<kernel>) {
+      kernel({op.common_dtype()}, args..., outs...);
     } else {
       kernel(args..., outs...);
     }
@@ -149,7 +159,17 @@ struct MetaMethod<Return (Class::*)(Args...)> {
   // The forms of an operator of one output. `served` is the predicate of the family, over the dispatcher's arguments.
   template <typename Meta, auto kernel>
   struct One {
+    using Short = std::conditional_t<takes_first<kernel, Compared>, Compared, Common>;
+
     static at::Tensor functional(typename Dispatched<Args>::type... args) {
+      if constexpr (has_short_way<kernel>) {
+        if (const at::Tensor* like = dense_operand(args...)) {
+          const Short common{like->scalar_type()};
+          at::Tensor out = empty_dense(*like, common.answer());
+          kernel(common, to_meta<Args>(args)..., out);
+          return out;
+        }
+      }
       Outputs<Meta, 1> op;
       op.meta(to_meta<Args>(args)...);
       run<kernel>(op, to_meta<Args>(args)..., op.maybe_get_output(0));
@@ -181,6 +201,15 @@ struct MetaMethod<Return (Class::*)(Args...)> {
 
    private:
     static at::Tensor& write_to(at::Tensor& out, bool in_place, typename Dispatched<Args>::type... args) {
+      if constexpr (has_short_way<kernel>) {
+        if (const at::Tensor* like = dense_operand_for(out, args...)) {
+          const Short common{like->scalar_type()};
+          if (out.scalar_type() == common.answer()) {
+            kernel(common, to_meta<Args>(args)..., out);
+            return out;
+          }
+        }
+      }
       Outputs<Meta, 1> op;
       op.given = {&out};
       op.in_place = in_place;

@@ -283,6 +283,23 @@ musaError_t submit(Stream& stream, Operation operation, std::vector<Fence> after
   return musaSuccess;
 }
 
+bool launch_now(Stream& stream, Launch& launch) {
+  Engine& state = engine();
+  if (state.config.mode != Mode::Inline) {
+    return false;
+  }
+  Lock lock(state.mutex);
+  const Device& device = *stream.device;
+  if (!stream.idle() || state.active_captures.load(std::memory_order_relaxed) != 0 ||
+      device.lost.load(std::memory_order_relaxed) != musaSuccess ||
+      (stream.blocking() && device.pending_blocking.load(std::memory_order_acquire) != 0)) {
+    return false;
+  }
+  // Shares no ownership: the operation is gone when this returns.
+  submit_locked(stream, KernelOperation{std::shared_ptr<Launch>(std::shared_ptr<void>(), &launch)}, {}, lock);
+  return true;
+}
+
 std::vector<Fence> fences_of(Stream& stream) {
   std::vector<Fence> fences;
   add_implicit_fences(stream, fences);

@@ -39,6 +39,10 @@ bool run_now(Stream& stream, Work&& work) {
   return true;
 }
 
+// Inline mode's way for a launch that its owner keeps: true when it has run, as submit() would have run it, at once.
+// False, and nothing has happened, where it must wait, is captured, or the mode is another one.
+MUSA_ENGINE bool launch_now(Stream& stream, Launch& launch);
+
 // Where the stream stands now, with what the default stream waits for.
 std::vector<Fence> fences_of(Stream& stream);
 // Returns the error of the lost device that the fence's stream belongs to, if any.
