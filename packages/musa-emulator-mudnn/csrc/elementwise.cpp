@@ -73,6 +73,7 @@
 #include "support/alias.h"
 #include "support/call.h"
 #include "support/shapes.h"
+#include "support/small.h"
 
 namespace musa::dnn {
 namespace {
@@ -329,6 +330,9 @@ Status Unary::Run(Handle& handle, Tensor& out, const Tensor& in) const {
     const Scalar alpha = integer_ ? Scalar(alpha_integer_) : Scalar(alpha_);
     const Scalar beta = integer_ ? Scalar(beta_integer_) : Scalar(beta_);
     return call.enqueue([mode = mode_, alpha, beta, out = out, in = in] {
+      if (run_small(mode, alpha, out, in)) {
+        return;
+      }
       at::Tensor result = alias(out);
       run_unary(mode, alpha, beta, result, alias(in));
     });
@@ -373,6 +377,9 @@ Status Binary::Run(Handle& handle, Tensor& out, const Tensor& left, const Tensor
     }
     const Scalar alpha = integer_ ? Scalar(alpha_integer_) : Scalar(alpha_);
     return call.enqueue([mode = mode_, alpha, out = out, left = left, right = right] {
+      if (run_small(mode, alpha, out, left, right)) {
+        return;
+      }
       at::Tensor result = alias(out);
       run_binary(mode, alpha, result, alias(left), alias(right));
     });

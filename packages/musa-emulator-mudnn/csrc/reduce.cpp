@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // Reduce, Cum.
+#include "cpu_stubs.h"
+
 #include <ATen/ScalarOps.h>
+#include <ATen/TensorIterator.h>
+#include <ATen/native/ReduceOps.h>
 #include <ATen/ops/all_cpu_dispatch.h>
 #include <ATen/ops/amax_cpu_dispatch.h>
 #include <ATen/ops/amin_cpu_dispatch.h>
@@ -27,6 +31,8 @@
 #include <algorithm>
 #include <array>
 #include <bitset>
+#include <c10/util/SmallVector.h>
+
 #include <cmath>
 #include <optional>
 #include <vector>
@@ -82,7 +88,7 @@ bool accept_in(Call& call, const Tensor& in) {
 // A checked input, of one dimension at least, and what to reduce of it, one dimension at least.
 struct Reduction {
   Tensor in;
-  std::vector<int64_t> dims;
+  c10::SmallVector<int64_t, Tensor::kMaxDims> dims;
 
   DimSet set() const {
     DimSet set;
@@ -94,7 +100,7 @@ struct Reduction {
   bool of_all() const { return static_cast<int>(dims.size()) == TensorAccess::ndim(in); }
 };
 
-std::optional<Reduction> reduction(Call& call, const Tensor& in, const std::vector<int>& chosen) {
+std::optional<Reduction> reduction(Call& call, const Tensor& in, c10::ArrayRef<int> chosen) {
   if (!accept_in(call, in)) {
     return std::nullopt;
   }
@@ -205,7 +211,8 @@ bool accept_types(Call& call, Reduce::Mode mode, Type out, Type in) {
 // One partial result for each block of the input, with room for its index.
 size_t partial_results(const Tensor& in) {
   constexpr size_t block = 1024;
-  return (static_cast<size_t>(TensorAccess::elements(in)) + block - 1) / block * 2 * sizeof(int64_t);
+  const size_t blocks = (static_cast<size_t>(TensorAccess::elements(in)) + block - 1) / block;
+  return blocks > 1 ? blocks * 2 * sizeof(int64_t) : 0;
 }
 
 at::Tensor converted(const at::Tensor& in, c10::ScalarType type) {
@@ -233,7 +240,14 @@ void run_reduce(
   using M = Reduce::Mode;
   const c10::ScalarType type = out.scalar_type();
   switch (mode) {
-    case M::ADD: at::cpu::sum_out(out, in, dims, true, type); return;
+    case M::ADD:
+      if (in.scalar_type() == type) { // out has the shape that the kernel asks for: what sum_out does first is done
+        at::TensorIterator iter = at::TensorIterator::reduce_op(out, in);
+        at::native::sum_stub(at::kCPU, iter);
+      } else {
+        at::cpu::sum_out(out, in, dims, true, type);
+      }
+      return;
     case M::MEAN: at::cpu::mean_out(out, in, dims, true, type); return;
     case M::MAX:
     case M::MAX_UNSTABLE: at::cpu::amax_out(out, in, dims, true); return;
@@ -306,7 +320,8 @@ Status Reduce::SetDim(int count, const int* dims) {
       std::any_of(dims, dims + count, [](int dim) { return dim < -Tensor::kMaxDims || dim >= Tensor::kMaxDims; })) {
     return Status::INVALID_PARAMETER;
   }
-  dims_.assign(dims, dims + count);
+  count_ = count;
+  std::copy_n(dims, count, dims_);
   return Status::SUCCESS;
 }
 
@@ -328,7 +343,7 @@ Status Reduce::SetCorrection(double correction) {
 
 Status Reduce::Run(Handle& handle, Tensor& out, const Tensor& in, const MemoryMaintainer& workspace) const {
   return call<"musa::dnn::Reduce::Run">(handle, {&out, &in}, [&](Call& call) {
-    const auto what = reduction(call, in, dims_);
+    const auto what = reduction(call, in, {dims_, static_cast<size_t>(count_)});
     const auto place = what ? with_reduced(call, out, *what) : std::nullopt;
     if (!place || !accept_types(call, mode_, TensorAccess::type(out), TensorAccess::type(in))) {
       return call.status();
@@ -348,7 +363,7 @@ Status Reduce::RunWithIndices(
     if (!has_indices(call, mode_)) {
       return call.status();
     }
-    const auto what = reduction(call, in, dims_);
+    const auto what = reduction(call, in, {dims_, static_cast<size_t>(count_)});
     const auto place = what ? with_reduced(call, out, *what) : std::nullopt;
     const auto index_place = place ? with_reduced(call, indices, *what) : std::nullopt;
     if (!index_place || !accept_types(call, mode_, TensorAccess::type(out), TensorAccess::type(in)) ||
@@ -380,7 +395,7 @@ Status Reduce::RunIndices(Handle& handle, Tensor& indices, const Tensor& in, con
     if (!has_indices(call, mode_)) {
       return call.status();
     }
-    const auto what = reduction(call, in, dims_);
+    const auto what = reduction(call, in, {dims_, static_cast<size_t>(count_)});
     const auto place = what ? with_reduced(call, indices, *what) : std::nullopt;
     if (!place || !accept_indices(call, indices, *what)) {
       return call.status();

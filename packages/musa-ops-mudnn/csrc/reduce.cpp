@@ -17,6 +17,7 @@
 #include <ATen/ops/norm_meta.h>
 #include <ATen/ops/prod_meta.h>
 #include <ATen/ops/sum_meta.h>
+#include <c10/util/MaybeOwned.h>
 #include <c10/util/SmallVector.h>
 #include <mudnn_nn.h>
 
@@ -79,8 +80,9 @@ Axes axes_of(const at::Tensor& in, Mask mask, at::ArrayRef<at::Tensor> outs, Ord
       axes.push_back(axis);
     }
   }
-  if (order == Order::Memory) {
-    std::stable_sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.stride > b.stride; });
+  const auto outer = [](const Axis& a, const Axis& b) { return a.stride > b.stride; };
+  if (order == Order::Memory && !std::is_sorted(axes.begin(), axes.end(), outer)) {
+    std::stable_sort(axes.begin(), axes.end(), outer);
   }
   return axes;
 }
@@ -162,9 +164,9 @@ bool keeps_one(Mode mode) {
 
 // Of an input that repeats elements (stride 0) the hardware's Reduce divides by zero where several dimensions are
 // reduced, and may write the first result only where one is. So such an input is copied first; none is declined.
-at::Tensor without_repeats(const at::Tensor& in, Axes& axes) {
+c10::MaybeOwned<at::Tensor> without_repeats(const at::Tensor& in, Axes& axes) {
   const bool repeats = std::any_of(axes.begin(), axes.end(), [](const Axis& axis) { return axis.stride == 0; });
-  return repeats ? gathered(in, axes) : in;
+  return repeats ? c10::MaybeOwned<at::Tensor>::owned(gathered(in, axes)) : c10::MaybeOwned<at::Tensor>::borrowed(in);
 }
 
 // Which of the axes are reduced. An empty list would say that the input is a scalar: one axis is there at least.
@@ -206,7 +208,7 @@ struct Parameters {
 
 // out, of the dtype that the mode gives for self's, with or without the reduced dimensions.
 void reduce(Mode mode, const at::Tensor& self, Mask mask, const at::Tensor& out, Parameters parameters = {}) {
-  Axes axes = axes_of(self, mask, {out}, Order::Memory);
+  Axes axes = axes_of(self, mask, out, Order::Memory);
   if (idempotent(mode)) {
     const auto repeats = [](const Axis& axis) { return axis.reduced && axis.stride == 0; };
     axes.erase(std::remove_if(axes.begin(), axes.end(), repeats), axes.end());
@@ -215,7 +217,7 @@ void reduce(Mode mode, const at::Tensor& self, Mask mask, const at::Tensor& out,
     copy_kept(out, self, axes);
     return;
   }
-  const at::Tensor in = without_repeats(self, axes);
+  const auto in = without_repeats(self, axes);
   join(axes);
   dnn::Reduce op = reduce_of(mode, axes);
   if (mode == Mode::NORM) {
@@ -225,7 +227,7 @@ void reduce(Mode mode, const at::Tensor& self, Mask mask, const at::Tensor& out,
   }
   const OnDevice on(out);
   dnn::Tensor result = describe_out(out, axes, 0);
-  check(op.Run(on.handle(), result, describe_in(in, axes), on.workspace()), "Reduce::Run", {&out, &self});
+  check(op.Run(on.handle(), result, describe_in(*in, axes), on.workspace()), "Reduce::Run", {&out, &self});
 }
 
 // The input of a sum or product of this dtype. Integers are widened on the way, booleans are not, and not multiplied.
@@ -242,6 +244,8 @@ void accumulate(const at::Tensor& self, Mask mask, const at::Tensor& out) {
   const at::ScalarType dtype = out.scalar_type();
   if (dtype == at::kBool) {
     reduce(of_bool, self, mask, out);
+  } else if (self.scalar_type() == dtype) {
+    reduce(mode, self, mask, out);
   } else {
     reduce(mode, operand_of(self, dtype), mask, out);
   }
@@ -353,14 +357,14 @@ void extreme_with_indices(
     run_fill(indices, 0);
     return;
   }
-  const at::Tensor in = without_repeats(self, axes);
+  const auto in = without_repeats(self, axes);
   join(axes);
   const dnn::Reduce op = reduce_of(mode, axes);
   const OnDevice on(values);
   dnn::Tensor result = describe_out(values, axes, 0);
   dnn::Tensor places = describe_out(indices, axes, 1);
   check(
-      op.RunWithIndices(on.handle(), result, places, describe_in(in, axes), on.workspace()),
+      op.RunWithIndices(on.handle(), result, places, describe_in(*in, axes), on.workspace()),
       "Reduce::RunWithIndices", {&values, &indices, &self});
 }
 
@@ -374,13 +378,13 @@ void arg(const at::Tensor& self, std::optional<int64_t> dim, bool /*keepdim*/, c
     run_fill(indices, 0);
     return;
   }
-  const at::Tensor in = without_repeats(source, axes);
+  const auto in = without_repeats(source, axes);
   join(axes);
   const dnn::Reduce op = reduce_of(mode, axes);
   const OnDevice on(indices);
   dnn::Tensor places = describe_out(indices, axes, 0);
   check(
-      op.RunIndices(on.handle(), places, describe_in(in, axes), on.workspace()), "Reduce::RunIndices",
+      op.RunIndices(on.handle(), places, describe_in(*in, axes), on.workspace()), "Reduce::RunIndices",
       {&indices, &self});
 }
 
@@ -557,7 +561,7 @@ bool spread_out_served(
 
 // Softmax takes contiguous operands and one dimension: what cannot be seen so is copied. `out` is contiguous.
 void run_logsumexp(const at::Tensor& self, Mask mask, const at::Tensor& out) {
-  Axes axes = axes_of(self, mask, {out}, Order::Logical);
+  Axes axes = axes_of(self, mask, out, Order::Logical);
   if (none_reduced(axes)) {
     copy_kept(out, self, axes);
     return;

@@ -48,8 +48,8 @@ bool cat_served(const at::ITensorListRef& tensors, int64_t /*dim*/) {
 }
 
 void cat(const at::ITensorListRef& tensors, int64_t dim, const at::Tensor& out) {
-  std::vector<at::Tensor> converted; // lives as long as the descriptions
-  std::vector<dnn::Tensor> inputs;
+  c10::SmallVector<at::Tensor, 4> converted; // lives as long as the descriptions
+  c10::SmallVector<dnn::Tensor, 4> inputs;
   for (const at::Tensor& tensor : tensors) {
     if (tensor.numel() > 0) {
       converted.push_back(in_dtype(tensor, out.scalar_type()));

@@ -120,7 +120,8 @@ class MUDNN_EXPORT Reduce {
  private:
   friend struct Parameters;
   Mode mode_ = Mode::ADD;
-  std::vector<int> dims_;
+  int count_ = 0; // of dims_
+  int dims_[Tensor::kMaxDims];
   float order_ = 2;
   double correction_ = 1;
 };

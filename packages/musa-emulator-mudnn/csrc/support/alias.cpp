@@ -11,35 +11,9 @@
 #include <vector>
 
 namespace musa_emulator::dnn {
-namespace {
-
-using musa::dnn::TensorAccess;
-using Format = Tensor::Format;
-
-// Where torch's dimension i stands among the letters of the format; empty where the order is torch's already.
-std::span<const int> order_of(Format format) {
-  static constexpr int nwc[] = {0, 2, 1};
-  static constexpr int nhwc[] = {0, 3, 1, 2};
-  static constexpr int ndhwc[] = {0, 4, 1, 2, 3};
-  // Filters: the letters name kernel height, width, input and output channels.
-  static constexpr int hwcn[] = {3, 2, 0, 1};
-  static constexpr int dhwcn[] = {4, 3, 0, 1, 2};
-  switch (format) {
-    case Format::NWC: return nwc;
-    case Format::NHWC: return nhwc;
-    case Format::NDHWC: return ndhwc;
-    case Format::HWCN: return hwcn;
-    case Format::DHWCN: return dhwcn;
-    case Format::UNKNOWN:
-    case Format::NCW:
-    case Format::NCHW:
-    case Format::NCDHW: return {};
-  }
-  return {};
-}
 
 // A thread's tensors that no task uses, by dtype, and those that tasks use now.
-class Stock {
+class AliasScope::Stock {
  public:
   at::Tensor take(c10::ScalarType type) {
     std::vector<at::Tensor>& kept = kept_[static_cast<size_t>(type)];
@@ -76,9 +50,36 @@ class Stock {
   std::vector<at::Tensor> lent_;
 };
 
-Stock& stock() {
+AliasScope::Stock& AliasScope::stock() {
   thread_local Stock stock;
   return stock;
+}
+
+namespace {
+
+using musa::dnn::TensorAccess;
+using Format = Tensor::Format;
+
+// Where torch's dimension i stands among the letters of the format; empty where the order is torch's already.
+std::span<const int> order_of(Format format) {
+  static constexpr int nwc[] = {0, 2, 1};
+  static constexpr int nhwc[] = {0, 3, 1, 2};
+  static constexpr int ndhwc[] = {0, 4, 1, 2, 3};
+  // Filters: the letters name kernel height, width, input and output channels.
+  static constexpr int hwcn[] = {3, 2, 0, 1};
+  static constexpr int dhwcn[] = {4, 3, 0, 1, 2};
+  switch (format) {
+    case Format::NWC: return nwc;
+    case Format::NHWC: return nhwc;
+    case Format::NDHWC: return ndhwc;
+    case Format::HWCN: return hwcn;
+    case Format::DHWCN: return dhwcn;
+    case Format::UNKNOWN:
+    case Format::NCW:
+    case Format::NCHW:
+    case Format::NCDHW: return {};
+  }
+  return {};
 }
 
 at::Tensor make(const Tensor& tensor, std::span<const int> order) {
@@ -99,7 +100,8 @@ at::Tensor make(const Tensor& tensor, std::span<const int> order) {
     last += dims[i] > 0 ? static_cast<size_t>((dims[i] - 1) * strides[i]) : 0;
   }
   const c10::ScalarType type = scalar_type(TensorAccess::type(tensor));
-  at::Tensor result = stock().take(type);
+  AliasScope::Stock& here = AliasScope::stock();
+  at::Tensor result = here.take(type);
   const size_t bytes = (last + 1) * c10::elementSize(type);
   c10::DataPtr memory(TensorAccess::address(tensor), c10::Device(c10::kCPU));
   if (result.defined()) {
@@ -113,7 +115,7 @@ at::Tensor make(const Tensor& tensor, std::span<const int> order) {
         std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), c10::scalarTypeToTypeMeta(type));
   }
   result.unsafeGetTensorImpl()->set_sizes_and_strides({dims.data(), ndim}, {strides.data(), ndim});
-  stock().lend(result);
+  here.lend(result);
   return result;
 }
 
@@ -150,13 +152,13 @@ at::Tensor alias_channels_second(const Tensor& tensor) {
   return make(tensor, order_of(TensorAccess::format(tensor)));
 }
 
-AliasScope::AliasScope() : before_(stock().lent()) {
-  ++stock().scopes;
+AliasScope::AliasScope() : stock_(stock()), before_(stock_.lent()) {
+  ++stock_.scopes;
 }
 
 AliasScope::~AliasScope() {
-  --stock().scopes;
-  stock().take_back(before_);
+  --stock_.scopes;
+  stock_.take_back(before_);
 }
 
 Tensor as_bits(const Tensor& tensor) {

@@ -27,7 +27,11 @@ class AliasScope {
   AliasScope(const AliasScope&) = delete;
   AliasScope& operator=(const AliasScope&) = delete;
 
+  class Stock;
+  static Stock& stock(); // the thread's
+
  private:
+  Stock& stock_;
   const size_t before_; // tensors lent when the scope began
 };
 
