@@ -192,8 +192,9 @@ bool accept_float(Call& call, const Tensor& result, const Tensor& left, const Te
       Status::NOT_SUPPORTED, "no convolution of these types");
 }
 
-// ---- products: a filter of one element multiplies matrices, and these are written where the caller wants them. The
-// general way makes a tensor that is then copied, which costs as much as the product where channels are few.
+// ---- products: a filter of one element multiplies matrices, and these are written where the caller wants them. With
+// channels second there is one product for each image, which takes longer than the general way where images are small:
+// the sizes below are where the two were measured to take the same time.
 
 bool is_pointwise(const Geometry& g) {
   const auto all = [](const std::vector<int64_t>& values, int64_t value) {
@@ -209,6 +210,10 @@ std::optional<Order> order_of(const Layout& out, const Layout& in) {
   return out.channels_last() && in.channels_last() ? std::optional(Order::ChannelsLast)
       : out.channels_first() && in.channels_first() ? std::optional(Order::ChannelsFirst)
                                                     : std::nullopt;
+}
+
+bool worth_a_product(Order order, const Geometry& g, int64_t least) {
+  return is_pointwise(g) && (order == Order::ChannelsLast || g.out.space() >= least);
 }
 
 at::Tensor matrices(
@@ -391,7 +396,7 @@ void run_float(
   const bool one_type = same_type(out, in) && (!Access::present(bias) || same_type(bias, in)) &&
       (!Access::present(add) || same_type(add, in));
   const bool adds_itself = Access::present(add) && Access::address(add) == Access::address(out);
-  if (const auto order = order_of(g.out, g.in); order && one_type && !adds_itself && is_pointwise(g)) {
+  if (const auto order = order_of(g.out, g.in); order && one_type && !adds_itself && worth_a_product(*order, g, 16)) {
     multiply(out, in, weight, bias, g, *order);
     if (addend.defined()) {
       at::cpu::add_out(result, result, addend);
@@ -425,7 +430,8 @@ void run_float(
 }
 
 void run_backward_data(const Tensor& grad_in, const Tensor& grad_out, const Tensor& weight, const Geometry& g) {
-  if (const auto order = order_of(g.out, g.in); order && same_type(grad_in, grad_out) && is_pointwise(g)) {
+  const auto order = order_of(g.out, g.in);
+  if (order && same_type(grad_in, grad_out) && worth_a_product(*order, g, 64)) {
     multiply_gradient(grad_in, grad_out, weight, g, *order);
     return;
   }
