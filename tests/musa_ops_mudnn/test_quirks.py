@@ -13,6 +13,7 @@ import torch
 from torch.nn import functional
 
 from tests.harness.naming import expression
+from tests.harness.subprocesses import run_code
 
 
 def on_both(f, *operands):
@@ -318,6 +319,32 @@ def test_more_than_eight_dimensions_go_to_the_next_provider(served_by_mudnn, op,
 
 def test_operands_that_broadcast_to_more_than_eight_dimensions(device):
     on_both(lambda a, b: a + b, torch.randn(*[2] * 5, *[1] * 5), torch.randn(*[2] * 5))
+
+
+# ---- indices out of range: a kernel cannot raise
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("memory", "checks", "told"),
+    [
+        ("shared", None, "IndexError"),
+        ("shared", "0", "AcceleratorError"),
+        ("strict", None, "AcceleratorError"),
+        ("strict", "1", "IndexError"),
+    ],
+)
+def test_indices_are_looked_at_where_that_costs_little_or_is_asked_for(memory, checks, told):
+    code = """
+    import torch
+    x = torch.arange(4.0, device="musa")
+    try:
+        x[torch.tensor([7], device="musa")].cpu()
+    except (IndexError, RuntimeError) as error:
+        print(type(error).__name__)
+    """
+    environment = {"MUSA_EMULATOR_MEMORY": memory, "TORCH_MUSA_CHECK_INDICES": checks}
+    assert run_code(code, **environment).split() == [told]
 
 
 # ---- labels outside the classes: a kernel cannot raise

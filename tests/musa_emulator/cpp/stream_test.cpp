@@ -33,6 +33,33 @@ TEST_F(StreamTest, NothingRunsInLazyModeUntilSomethingWaits) {
   EXPECT_EQ((std::vector<int>{2, 1}), journal.entries());
 }
 
+TEST_F(StreamTest, AFullStreamMakesLaunchesWait) {
+  constexpr int many = 3000;
+  constexpr int room = 1024;
+  const Stream stream;
+  std::atomic<int> launched = 0;
+  std::atomic<int> ran = 0;
+  Blocker blocker(stream);
+  std::thread launcher([&] {
+    for (; launched < many; ++launched) {
+      EXPECT_OK(musaLaunchHostFunc(stream, [](void* count) { ++*static_cast<std::atomic<int>*>(count); }, &ran));
+    }
+  });
+  if (mode_is("lazy")) { // who launches makes room
+    launcher.join();
+    EXPECT_GE(ran, many - room - 1);
+    EXPECT_LT(ran, many);
+  } else {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_LE(launched, room + 1);
+    EXPECT_EQ(0, ran);
+    blocker.release();
+    launcher.join();
+  }
+  EXPECT_OK(musaStreamSynchronize(stream));
+  EXPECT_EQ(many, ran);
+}
+
 TEST_F(StreamTest, PollingEndsInEveryMode) {
   const Stream stream;
   Journal journal;

@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 #include "support/alias.h"
 
+#include <c10/core/InferenceMode.h>
 #include <c10/core/StorageImpl.h>
 #include <c10/core/TensorImpl.h>
 
@@ -109,6 +110,7 @@ at::Tensor make(const Tensor& tensor, std::span<const int> order) {
     storage.set_data_ptr_noswap(std::move(memory));
     storage.set_nbytes(bytes);
   } else {
+    const c10::InferenceMode outside(false); // the next to use it may not be in one
     auto storage = c10::make_intrusive<c10::StorageImpl>(
         c10::StorageImpl::use_byte_size_t(), bytes, std::move(memory), /*allocator=*/nullptr, /*resizable=*/false);
     result = at::detail::make_tensor<c10::TensorImpl>(

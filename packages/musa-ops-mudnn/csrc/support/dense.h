@@ -8,6 +8,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "support/predicates.h"
@@ -35,10 +36,19 @@ struct DenseOperands {
   const at::Tensor* like = nullptr;
   const at::Tensor* out = nullptr;
   bool fits = true;
+  bool numbers = false;
+
+  // Beside a number the iterator chooses strides of its own for dimensions of size 1.
+  const at::Tensor* found() const {
+    const bool sized = like != nullptr && numbers &&
+        std::any_of(like->sizes().begin(), like->sizes().end(), [](int64_t size) { return size == 1; });
+    return fits && !sized ? like : nullptr;
+  }
 
   void look_at(const at::Tensor& tensor) {
     if (is_cpu_number(tensor)) {
       fits = fits && contains(all_types, tensor.scalar_type()); // it bends to the dtype of tensors with dimensions
+      numbers = true;
     } else if (!fits) {
       return;
     } else if (like == nullptr) {
@@ -50,10 +60,11 @@ struct DenseOperands {
            tensor.strides() == like->strides());
     }
     // Parts in common are for the iterator to refuse.
-    fits = fits && (out == nullptr || out->data_ptr() == tensor.data_ptr() || !out->is_alias_of(tensor));
+    fits = fits && (out == nullptr || out->const_data_ptr() == tensor.const_data_ptr() || !out->is_alias_of(tensor));
   }
   void look_at(const at::Scalar& number) {
     fits = fits && !number.isComplex();
+    numbers = true;
   }
   void look_at(const std::optional<std::string_view>& choice) {
     fits = fits && !choice.has_value(); // whether it is a known one, the meta function says
@@ -79,7 +90,7 @@ template <typename... Args>
 const at::Tensor* dense_operand(const Args&... args) {
   detail::DenseOperands operands;
   (operands.look_at(args), ...);
-  return operands.fits ? operands.like : nullptr;
+  return operands.found();
 }
 
 // The same for an output that is given, as long as it is what the iterator would make.
@@ -87,20 +98,21 @@ template <typename... Args>
 const at::Tensor* dense_operand_for(const at::Tensor& out, const Args&... args) {
   detail::DenseOperands operands{.out = &out};
   (operands.look_at(args), ...);
-  if (!operands.fits || operands.like == nullptr) {
-    return nullptr;
-  }
-  const at::Tensor& like = *operands.like;
-  const bool fits = &out == &like ||
-      (out.sizes() == like.sizes() && out.strides() == like.strides() && out.device() == like.device());
-  return fits ? &like : nullptr;
+  const at::Tensor* like = operands.found();
+  const bool fits = like != nullptr &&
+      (&out == like ||
+       (out.sizes() == like->sizes() && out.strides() == like->strides() && out.device() == like->device()));
+  return fits ? like : nullptr;
 }
 
 // A tensor of another dtype with the shape and the order of a dense one.
 inline at::Tensor empty_dense(const at::Tensor& like, at::ScalarType dtype) {
   const at::TensorOptions options = at::TensorOptions(dtype).device(like.device());
+  // The iterator's order of choices: strides of dimensions of size 1 are kept by the last one only.
   return like.is_contiguous() ? at::empty(like.sizes(), options)
-                              : at::empty_strided(like.sizes(), like.strides(), options);
+      : like.is_contiguous(at::MemoryFormat::ChannelsLast)
+      ? at::empty(like.sizes(), options, at::MemoryFormat::ChannelsLast)
+      : at::empty_strided(like.sizes(), like.strides(), options);
 }
 
 } // namespace musa_ops_mudnn
