@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Calls on dense tensors of one shape go without torch's iterator; what comes out is what it would have made."""
+"""Calls on dense tensors of one shape go without torch's iterator; the result is what it would have made."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ LAYOUTS = {
     "expanded": lambda x: x[:1].expand(3, -1, -1, -1),
     "no dimensions": lambda x: x[0, 0, 0, 0],
     "one row, with a stride of its own": lambda x: x[:1].as_strided((1, 4, 3, 6), (7, 18, 6, 1)),
-    "one image, with a stride of its own": lambda x: x.contiguous(memory_format=torch.channels_last).as_strided(
-        (1, 4, 3, 6), (7, 1, 24, 4)
+    "one image, with a stride of its own": lambda x: (
+        x.contiguous(memory_format=torch.channels_last).as_strided((1, 4, 3, 6), (7, 1, 24, 4))
     ),
     "one element": lambda x: x[:1, :1, :1, :1],
 }
@@ -103,9 +103,9 @@ def test_in_place_on_itself(musa):
 
 def test_a_result_that_shares_a_part_with_an_operand_is_refused(musa):
     x = torch.arange(8.0, device="musa")
-    with pytest.raises(RuntimeError, match="(?i)overlap|single memory location"):
+    with pytest.raises(RuntimeError, match=r"(?i)overlap|single memory location"):
         x[1:].add_(x[:-1])
-    with pytest.raises(RuntimeError, match="(?i)overlap|single memory location"):
+    with pytest.raises(RuntimeError, match=r"(?i)overlap|single memory location"):
         torch.exp(x[1:], out=x[:-1])
     assert x.tolist() == list(range(8))
 
