@@ -321,6 +321,24 @@ def test_operands_that_broadcast_to_more_than_eight_dimensions(device):
     on_both(lambda a, b: a + b, torch.randn(*[2] * 5, *[1] * 5), torch.randn(*[2] * 5))
 
 
+# ---- numbers that have no result
+
+
+@pytest.mark.parametrize("rounding", ["floor", "trunc"])
+def test_integers_divided_by_zero_leave_the_device_as_it_was(device, rounding):
+    """A kernel cannot raise: as on any GPU the quotient is some number, and the others are right."""
+    divisor = torch.tensor([0, 3, -2], device=device)
+    expected = [1, -3 if rounding == "floor" else -2]
+    assert torch.div(5, divisor, rounding_mode=rounding).tolist()[1:] == expected
+    assert torch.div(divisor, divisor, rounding_mode=rounding).tolist()[1:] == [1, 1]
+
+
+def test_an_infinite_gradient_stays_out_of_where_relu6_is_flat(device):
+    x = torch.tensor([7.0, 3.0, -1.0], device=device, requires_grad=True)
+    torch.nn.functional.relu6(x).backward(torch.full((3,), torch.inf, device=device))
+    assert x.grad.tolist() == [0.0, torch.inf, 0.0]
+
+
 # ---- indices out of range: a kernel cannot raise
 
 

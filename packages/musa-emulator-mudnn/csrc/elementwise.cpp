@@ -30,6 +30,7 @@
 #include <ATen/ops/gt_cpu_dispatch.h>
 #include <ATen/ops/hardsigmoid_cpu_dispatch.h>
 #include <ATen/ops/hardswish_cpu_dispatch.h>
+#include <ATen/ops/hardtanh_backward_cpu_dispatch.h>
 #include <ATen/ops/isnan_cpu_dispatch.h>
 #include <ATen/ops/le_cpu_dispatch.h>
 #include <ATen/ops/leaky_relu_backward_cpu_dispatch.h>
@@ -122,6 +123,23 @@ Function1 plain(Unary::Mode mode) {
   }
 }
 
+// divide(out, l, r). Integers divided by 0 give some number: a device raises nothing, torch's CPU functions do.
+template <class Divide>
+void divide_integers(at::Tensor& out, const at::Tensor& l, const at::Tensor& r, Divide&& divide) {
+  if (at::isFloatingType(l.scalar_type()) || at::isFloatingType(r.scalar_type())) {
+    divide(out, l, r);
+    return;
+  }
+  const at::Tensor zero = at::cpu::eq(r, Scalar(0));
+  if (!*at::cpu::any(zero).const_data_ptr<bool>()) {
+    divide(out, l, r);
+    return;
+  }
+  const at::Tensor safe = at::cpu::add(r, zero, 1);
+  divide(out, l, safe);
+  at::cpu::masked_fill_(out, zero, Scalar(-1));
+}
+
 // Modes with a parameter, or made of several functions.
 void run_unary(Unary::Mode mode, const Scalar& alpha, const Scalar& beta, at::Tensor& out, const at::Tensor& in) {
   using M = Unary::Mode;
@@ -157,8 +175,12 @@ void run_unary(Unary::Mode mode, const Scalar& alpha, const Scalar& beta, at::Te
     case M::SUB_BY_ALPHA: at::cpu::sub_out(out, number(alpha), in, 1); return;
     case M::DIV_BY_ALPHA:
     case M::TRUEDIV_BY_ALPHA: at::cpu::div_out(out, number(alpha), in); return;
-    case M::FLOORDIV_BY_ALPHA: at::cpu::div_out(out, number(alpha), in, "floor"); return;
-    case M::TRUNCATEDIV_BY_ALPHA: at::cpu::div_out(out, number(alpha), in, "trunc"); return;
+    case M::FLOORDIV_BY_ALPHA:
+      divide_integers(out, number(alpha), in, [](auto& to, auto& x, auto& y) { at::cpu::div_out(to, x, y, "floor"); });
+      return;
+    case M::TRUNCATEDIV_BY_ALPHA:
+      divide_integers(out, number(alpha), in, [](auto& to, auto& x, auto& y) { at::cpu::div_out(to, x, y, "trunc"); });
+      return;
     case M::EQ: at::cpu::eq_out(out, in, alpha); return;
     case M::NE: at::cpu::ne_out(out, in, alpha); return;
     case M::LT: at::cpu::lt_out(out, in, alpha); return;
@@ -182,23 +204,6 @@ void run_unary(Unary::Mode mode, const Scalar& alpha, const Scalar& beta, at::Te
     case M::IS_NONZERO: at::cpu::ne_out(out, in, Scalar(0)); return;
     default: plain(mode)(out, in); return;
   }
-}
-
-// divide(out, l, r). Integers divided by 0 give some number: a device raises nothing, torch's CPU functions do.
-template <class Divide>
-void divide_integers(at::Tensor& out, const at::Tensor& l, const at::Tensor& r, Divide&& divide) {
-  if (at::isFloatingType(l.scalar_type()) || at::isFloatingType(r.scalar_type())) {
-    divide(out, l, r);
-    return;
-  }
-  const at::Tensor zero = at::cpu::eq(r, Scalar(0));
-  if (!*at::cpu::any(zero).const_data_ptr<bool>()) {
-    divide(out, l, r);
-    return;
-  }
-  const at::Tensor safe = at::cpu::add(r, zero, 1);
-  divide(out, l, safe);
-  at::cpu::masked_fill_(out, zero, Scalar(-1));
 }
 
 void run_binary(Binary::Mode mode, const Scalar& alpha, at::Tensor& out, const at::Tensor& l, const at::Tensor& r) {
@@ -248,12 +253,7 @@ void run_binary(Binary::Mode mode, const Scalar& alpha, at::Tensor& out, const a
     case M::PRELU: at::cpu::where_out(out, at::cpu::gt(l, Scalar(0)), l, at::cpu::mul(l, r)); return;
     case M::THRESHOLD_BW: at::cpu::threshold_backward_out(out, l, r, alpha); return;
     case M::LEAKY_RELU_BW: at::cpu::leaky_relu_backward_out(out, l, r, alpha, /*self_is_result=*/false); return;
-    case M::RELU6_BW: {
-      at::Tensor inside = at::cpu::gt(r, Scalar(0));
-      at::cpu::logical_and_out(inside, inside, at::cpu::lt(r, Scalar(6)));
-      at::cpu::mul_out(out, l, inside);
-      return;
-    }
+    case M::RELU6_BW: at::cpu::hardtanh_backward_out(out, l, r, Scalar(0), Scalar(6)); return;
     case M::SIGMOID_BW: at::cpu::sigmoid_backward_out(out, l, r); return;
     case M::TANH_BW: at::cpu::tanh_backward_out(out, l, r); return;
     case M::SILU_BW: at::cpu::silu_backward_out(out, l, r); return;

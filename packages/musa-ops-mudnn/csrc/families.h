@@ -22,6 +22,7 @@ void declare_ternary(OpPack& pack);
 void declare_reduce(OpPack& pack);
 void declare_scan_sort(OpPack& pack);
 void declare_matmul(OpPack& pack);
+void declare_quantized(OpPack& pack);
 void declare_softmax(OpPack& pack);
 void declare_loss(OpPack& pack);
 void declare_convolution(OpPack& pack);
@@ -45,6 +46,7 @@ inline constexpr std::array families = {
     std::pair{"reduce", &declare_reduce},
     std::pair{"scan_sort", &declare_scan_sort},
     std::pair{"matmul", &declare_matmul},
+    std::pair{"quantized", &declare_quantized},
     std::pair{"softmax", &declare_softmax},
     std::pair{"loss", &declare_loss},
     std::pair{"convolution", &declare_convolution},

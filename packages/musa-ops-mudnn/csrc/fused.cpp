@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Operators of our own, torch.ops.torch_musa.*: what muDNN computes in one call and torch in several.
-//
-// Each has a composition of torch's operators. It serves the other devices, and musa where muDNN does not take the
-// operands. Gradients and fake kernels are registered in src/musa_ops_mudnn/fused.py. Results of both forms lie in
-// memory alike.
+// Operators of our own (support/own_ops.h): what muDNN computes in one call and torch in several. Results of muDNN and of
+// the compositions lie in memory alike.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_log_softmax.h>
@@ -23,7 +20,6 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/zeros_like.h>
-#include <torch/library.h>
 
 #include <algorithm>
 #include <array>
@@ -35,6 +31,7 @@
 #include "families.h"
 #include "support/call.h"
 #include "support/indices.h"
+#include "support/own_ops.h"
 #include "support/predicates.h"
 #include "support/tensor.h"
 
@@ -540,23 +537,6 @@ bool cross_entropy_backward_served(
 
 #define ROPE_OPTIONS "*, bool interleaved=False, bool batch_first=True, bool multi_latent=False"
 #define LOSS_OPTIONS "*, int reduction=1, int ignore_index=-100, float label_smoothing=0.0"
-
-// Not through TORCH_LIBRARY: the operators must be there before the pack offers kernels for them.
-torch::Library& library() {
-  // Never destroyed: installed kernels outlive the end of the process's static objects.
-  static auto& library = *new torch::Library(torch::Library::FRAGMENT, "torch_musa", std::nullopt, __FILE__, __LINE__);
-  return library;
-}
-
-template <typename Kernel, typename Predicate, typename Composed>
-void define(OpPack& pack, const char* name, const char* signature, Kernel kernel, Predicate served, Composed composed) {
-  library().def((std::string(name) + signature).c_str(), {at::Tag::pt2_compliant_tag});
-  library().impl(name, torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, composed));
-  const std::string qualified = std::string("torch_musa::") + name;
-  pack.impl(qualified.c_str(), kernel, served);
-  // The registry's name for compositions: reached where muDNN declines, on memory of any kind.
-  OpPack("runtime").impl(qualified.c_str(), composed);
-}
 
 } // namespace
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Gradients and fake kernels of the operators in csrc/fused.cpp, `torch.ops.torch_musa.*`.
+"""Gradients and fake kernels of the operators in csrc/fused.cpp and quantized.cpp, `torch.ops.torch_musa.*`.
 
 They exist once the device has been used, or after `torch.musa.init()`, and take tensors of the CPU too::
 
@@ -16,8 +16,11 @@ They exist once the device has been used, or after `torch.musa.init()`, and take
         hardswish and silu.
     cross_entropy(input, target, weight=None, *, reduction=1, ignore_index=-100, label_smoothing=0.0)
         As torch.nn.functional.cross_entropy; the reductions are 0 for none, 1 for mean, 2 for sum.
+    quantized_linear(input, weight, bias=None, *, input_scale, weight_scale, output_scale)
+        linear(input, weight, bias) of int8 (..., in) and (out, in), where an integer q stands for q * scale;
+        bias is float32 (out). The result is rounded to int8 (..., out), ties to even.
 
-They are differentiable by `input`, by `add`, and by `weight` and `bias` of a convolution; all but
+All but the last are differentiable by `input`, by `add`, and by `weight` and `bias` of a convolution; all but
 cross_entropy more than once. A gradient by another operand is refused.
 """
 
@@ -234,6 +237,17 @@ def _cross_entropy_twice(ctx, outer):
     )
 
 
+# ---- quantized_linear
+
+
+def _quantized_linear_fake(input, weight, bias=None, *, input_scale, weight_scale, output_scale):
+    torch._check(
+        input.dim() >= 1 and weight.dim() == 2 and input.shape[-1] == weight.shape[1],
+        lambda: "quantized_linear takes an input (..., in) and a weight (out, in)",
+    )
+    return input.new_empty((*input.shape[:-1], weight.shape[0]))
+
+
 _FAKES = {
     "swiglu": _swiglu_fake,
     "swiglu_backward": _swiglu_backward_fake,
@@ -242,6 +256,7 @@ _FAKES = {
     "conv2d_bias_act": _convolution_fake,
     "cross_entropy": _cross_entropy_fake,
     "cross_entropy_backward": _cross_entropy_backward_fake,
+    "quantized_linear": _quantized_linear_fake,
 }
 _GRADIENTS = {
     "swiglu": (_save_inputs, _swiglu_backward),

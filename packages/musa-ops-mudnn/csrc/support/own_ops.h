@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Operators of our own, torch.ops.torch_musa.*: a schema, a kernel by muDNN, and a composition of torch's operators. The
+// composition serves the other devices, and musa where muDNN does not take the operands. Gradients and fake kernels are
+// registered in src/musa_ops_mudnn/fused.py.
+#pragma once
+
+#include <musa_runtime/op_registry.h>
+#include <torch/library.h>
+
+#include <string>
+
+namespace musa_ops_mudnn {
+
+// Not through TORCH_LIBRARY: the operators must be there before the pack offers kernels for them.
+inline torch::Library& own_library() {
+  // Never destroyed: installed kernels outlive the end of the process's static objects.
+  static auto& library = *new torch::Library(torch::Library::FRAGMENT, "torch_musa", std::nullopt, __FILE__, __LINE__);
+  return library;
+}
+
+template <typename Kernel, typename Predicate, typename Composed>
+void define(
+    musa_runtime::OpPack& pack, const char* name, const char* signature, Kernel kernel, Predicate served,
+    Composed composed) {
+  own_library().def((std::string(name) + signature).c_str(), {at::Tag::pt2_compliant_tag});
+  own_library().impl(name, torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, composed));
+  const std::string qualified = std::string("torch_musa::") + name;
+  pack.impl(qualified.c_str(), kernel, served);
+  // The registry's name for compositions: reached where muDNN declines, on memory of any kind.
+  musa_runtime::OpPack("runtime").impl(qualified.c_str(), composed);
+}
+
+} // namespace musa_ops_mudnn
