@@ -138,6 +138,33 @@ def test_what_the_meta_function_refuses_stays_refused(musa):
         torch.ops.aten.leaky_relu_backward(x, x, -1.0, True)
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x - True,
+        lambda x: True - x,
+        lambda x: x.sub_(True),
+        lambda x: x - torch.tensor(True),
+        lambda x: torch.sub(x, x, alpha=True),
+        lambda x: torch.add(x, x, alpha=True),
+        lambda x: x.add_(1, alpha=True),
+    ],
+)
+def test_booleans_where_numbers_belong_are_refused(musa, f):
+    with pytest.raises(RuntimeError) as here:
+        f(torch.ones(4))
+    x = torch.ones(4, device="musa")
+    with pytest.raises(RuntimeError) as there:
+        f(x)
+    assert str(here.value) in str(there.value)
+    assert x.tolist() == [1] * 4
+
+
+def test_booleans_that_count_as_numbers(musa):
+    x = torch.full((4,), 3.0, device="musa")
+    assert ((x * True).tolist(), (x + True).tolist(), (x == True).tolist()) == ([3] * 4, [4] * 4, [False] * 4)  # noqa: E712
+
+
 def test_a_number_of_a_wider_kind_widens_the_result(musa):
     x = torch.ones(4, device="musa")
     assert (x * torch.tensor(1j)).dtype == torch.complex64

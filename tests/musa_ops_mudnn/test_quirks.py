@@ -321,6 +321,19 @@ def test_operands_that_broadcast_to_more_than_eight_dimensions(device):
     on_both(lambda a, b: a + b, torch.randn(*[2] * 5, *[1] * 5), torch.randn(*[2] * 5))
 
 
+# ---- rounding
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("dim", [(0, 2), (0, 1), (1, 2), 1])
+def test_sums_of_half_types_are_rounded_once(device, dtype, dim):
+    # In its dtype 1024 + 0.25 is 1024: whoever stores partial sums loses all of these.
+    x = torch.full((4, 3, 5), 0.25, dtype=dtype)
+    x[0, :, 0] = 1024
+    expected = x.double().sum(dim).to(dtype)
+    assert x.to(device).sum(dim).tolist() == expected.tolist()
+
+
 # ---- numbers that have no result
 
 

@@ -241,7 +241,9 @@ void run_reduce(
   const c10::ScalarType type = out.scalar_type();
   switch (mode) {
     case M::ADD:
-      if (in.scalar_type() == type) { // out has the shape that the kernel asks for: what sum_out does first is done
+      // out has the shape that the kernel asks for: what sum_out does first is done. Half types it sums as FLOAT, which
+      // the kernel alone does not where it goes over out more than once.
+      if (in.scalar_type() == type && !at::isReducedFloatingType(type)) {
         at::TensorIterator iter = at::TensorIterator::reduce_op(out, in);
         at::native::sum_stub(at::kCPU, iter);
       } else {

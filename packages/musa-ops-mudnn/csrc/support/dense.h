@@ -47,7 +47,8 @@ struct DenseOperands {
 
   void look_at(const at::Tensor& tensor) {
     if (is_cpu_number(tensor)) {
-      fits = fits && contains(all_types, tensor.scalar_type()); // it bends to the dtype of tensors with dimensions
+      // It bends to the dtype of tensors with dimensions. Which operators take booleans, the meta functions say.
+      fits = fits && contains(number_types, tensor.scalar_type());
       numbers = true;
     } else if (!fits) {
       return;
@@ -63,7 +64,7 @@ struct DenseOperands {
     fits = fits && (out == nullptr || out->const_data_ptr() == tensor.const_data_ptr() || !out->is_alias_of(tensor));
   }
   void look_at(const at::Scalar& number) {
-    fits = fits && !number.isComplex();
+    fits = fits && !number.isComplex() && !number.isBoolean();
     numbers = true;
   }
   void look_at(const std::optional<std::string_view>& choice) {
