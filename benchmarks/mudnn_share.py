@@ -24,7 +24,7 @@ from torch.profiler import ProfilerActivity
 from tqdm import tqdm
 
 from . import providers, report, training
-from .measure import Effort, in_own_process, interleaved
+from .measure import Effort, Pair, in_own_process, interleaved
 from .training import BATCH, Job
 
 CPU = torch.device("cpu")
@@ -189,7 +189,17 @@ def profiled(step: Callable[[], object], native: set[str]) -> tuple[dict[str, fl
     return dict(sorted(whole.items(), key=lambda item: -item[1])), others
 
 
-def measure(workload: Workload, effort: Effort) -> Share:
+def timed(workload: Workload, effort: Effort) -> Pair:
+    """Steps on musa against steps on the CPU. Before anything else: see `in_own_process`."""
+    torch.manual_seed(0)
+    model, data = workload.job.model(), workload.job.data()
+    here, there = (stepper(workload, model, data, device) for device in (MUSA, CPU))
+    for _ in range(STEPS):
+        here(), there()  # the first step makes the optimizer's state
+    return interleaved(here, MUSA, there, CPU, effort)
+
+
+def measure(workload: Workload, pair: Pair) -> Share:
     torch.manual_seed(0)
     model, data = workload.job.model(), workload.job.data()
     expected = results(workload, model, data, CPU)
@@ -197,8 +207,8 @@ def measure(workload: Workload, effort: Effort) -> Share:
     check_agreement(workload.name, found)
     float32 = errors(expected, results(workload, model, data, CPU, torch.float64))
 
-    here, there = (stepper(workload, model, data, device) for device in (MUSA, CPU))
-    here(), there()  # the first step makes the optimizer's state
+    here = stepper(workload, model, data, MUSA)
+    here()  # makes the optimizer's state
     calls = providers.calls_of(here)
     native = {op for op, provider in calls if provider == "native"}
     kernel_ms, others = profiled(here, native)
@@ -206,7 +216,6 @@ def measure(workload: Workload, effort: Effort) -> Share:
     for kernel, milliseconds in others.items():
         op = kernel.replace("native::", "aten::")
         left[op] = (left.get(op, (0, 0.0))[0], milliseconds)
-    pair = interleaved(here, MUSA, there, CPU, effort)
     return Share(
         workload.name,
         providers.by_provider(calls),
@@ -307,9 +316,10 @@ def main(argv: list[str] | None = None, workloads: tuple[Workload, ...] = WORKLO
     shares = []
     for workload in tqdm(workloads, unit="workload", leave=False, disable=None):
         if arguments.quick:
-            shares.append(measure(workload, Effort(2, 1e-3)))
+            shares.append(measure(workload, timed(workload, Effort(2, 1e-3))))
         else:
-            shares.append(in_own_process(measure, workload, Effort(11, 0.5)))
+            pair = in_own_process(timed, workload, Effort(21, 0.5))
+            shares.append(in_own_process(measure, workload, pair))
     quick_path = Path("build") / "bench" / DATA.name  # what is under version control is measured at length
     write(shares, arguments.out or (quick_path if arguments.quick else DATA))
     return 0
