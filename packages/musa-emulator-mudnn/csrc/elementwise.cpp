@@ -70,6 +70,7 @@
 #include <ATen/ops/where_cpu_dispatch.h>
 
 #include <cmath>
+#include <string_view>
 
 #include "support/alias.h"
 #include "support/call.h"
@@ -140,6 +141,10 @@ void divide_integers(at::Tensor& out, const at::Tensor& l, const at::Tensor& r, 
   at::cpu::masked_fill_(out, zero, Scalar(-1));
 }
 
+void divide_rounded(at::Tensor& out, const at::Tensor& l, const at::Tensor& r, std::string_view rounding) {
+  divide_integers(out, l, r, [rounding](auto& to, auto& x, auto& y) { at::cpu::div_out(to, x, y, rounding); });
+}
+
 // Modes with a parameter, or made of several functions.
 void run_unary(Unary::Mode mode, const Scalar& alpha, const Scalar& beta, at::Tensor& out, const at::Tensor& in) {
   using M = Unary::Mode;
@@ -175,12 +180,8 @@ void run_unary(Unary::Mode mode, const Scalar& alpha, const Scalar& beta, at::Te
     case M::SUB_BY_ALPHA: at::cpu::sub_out(out, number(alpha), in, 1); return;
     case M::DIV_BY_ALPHA:
     case M::TRUEDIV_BY_ALPHA: at::cpu::div_out(out, number(alpha), in); return;
-    case M::FLOORDIV_BY_ALPHA:
-      divide_integers(out, number(alpha), in, [](auto& to, auto& x, auto& y) { at::cpu::div_out(to, x, y, "floor"); });
-      return;
-    case M::TRUNCATEDIV_BY_ALPHA:
-      divide_integers(out, number(alpha), in, [](auto& to, auto& x, auto& y) { at::cpu::div_out(to, x, y, "trunc"); });
-      return;
+    case M::FLOORDIV_BY_ALPHA: divide_rounded(out, number(alpha), in, "floor"); return;
+    case M::TRUNCATEDIV_BY_ALPHA: divide_rounded(out, number(alpha), in, "trunc"); return;
     case M::EQ: at::cpu::eq_out(out, in, alpha); return;
     case M::NE: at::cpu::ne_out(out, in, alpha); return;
     case M::LT: at::cpu::lt_out(out, in, alpha); return;
@@ -216,12 +217,8 @@ void run_binary(Binary::Mode mode, const Scalar& alpha, at::Tensor& out, const a
     case M::MUL: at::cpu::mul_out(out, l, r); return;
     case M::DIV:
     case M::TRUEDIV: at::cpu::div_out(out, l, r); return;
-    case M::FLOORDIV:
-      divide_integers(out, l, r, [](auto& to, auto& x, auto& y) { at::cpu::div_out(to, x, y, "floor"); });
-      return;
-    case M::TRUNCATEDIV:
-      divide_integers(out, l, r, [](auto& to, auto& x, auto& y) { at::cpu::div_out(to, x, y, "trunc"); });
-      return;
+    case M::FLOORDIV: divide_rounded(out, l, r, "floor"); return;
+    case M::TRUNCATEDIV: divide_rounded(out, l, r, "trunc"); return;
     case M::FLOORMOD:
       divide_integers(out, l, r, [](auto& to, auto& x, auto& y) { at::cpu::remainder_out(to, x, y); });
       return;

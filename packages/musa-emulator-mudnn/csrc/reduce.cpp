@@ -27,12 +27,11 @@
 #include <ATen/ops/std_cpu_dispatch.h>
 #include <ATen/ops/sum_cpu_dispatch.h>
 #include <ATen/ops/var_cpu_dispatch.h>
+#include <c10/util/SmallVector.h>
 
 #include <algorithm>
 #include <array>
 #include <bitset>
-#include <c10/util/SmallVector.h>
-
 #include <cmath>
 #include <optional>
 #include <vector>

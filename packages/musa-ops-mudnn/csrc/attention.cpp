@@ -61,7 +61,7 @@ bool served(
       key.scalar_type() != query.scalar_type() || value.scalar_type() != query.scalar_type()) {
     return false;
   }
-  const bool masked = mask.has_value() && mask->defined();
+  const bool masked = given(mask);
   return key.size(0) == query.size(0) && value.size(0) == query.size(0) && value.size(1) == key.size(1) &&
       query.size(1) % key.size(1) == 0 && key.size(2) == value.size(2) && key.size(3) == query.size(3) &&
       query.size(1) * value.size(3) <= std::numeric_limits<int>::max() && dropout_p >= 0 && dropout_p < 1 &&
@@ -87,7 +87,7 @@ int64_t fused_sdp_choice(
 bool fused_sdp_choice_served(
     const Tensor& query, const Tensor& key, const Tensor& value, const Optional& attn_mask, double dropout_p,
     bool is_causal, std::optional<double> scale, bool enable_gqa) {
-  const bool masked = attn_mask.has_value() && attn_mask->defined();
+  const bool masked = given(attn_mask);
   return at::globalContext().userEnabledOverrideableSDP() && !is_special(query) && !is_special(key) &&
       !is_special(value) && (!masked || (!is_special(*attn_mask) && !attn_mask->requires_grad())) &&
       served(query, key, value, attn_mask, dropout_p, is_causal, scale) &&

@@ -212,7 +212,7 @@ at::Tensor convolution(
   const at::Tensor image = input.contiguous(format);
   const at::Tensor filter = weight.contiguous(format);
   at::Tensor out = empty_image(windows->out, input, format);
-  const at::Tensor addend = bias.has_value() && bias->defined() ? bias->contiguous() : at::Tensor();
+  const at::Tensor addend = contiguous_or_none(bias);
   if (!transposed) {
     run_forward(*windows, out, image, filter, addend, format);
     return out;

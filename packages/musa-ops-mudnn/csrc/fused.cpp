@@ -46,10 +46,6 @@ at::ScalarType wide(const Tensor& tensor) {
   return at::isReducedFloatingType(tensor.scalar_type()) ? at::kFloat : tensor.scalar_type();
 }
 
-bool given(const OptionalTensor& tensor) {
-  return tensor.has_value() && tensor->defined();
-}
-
 // ---- swiglu(x): silu(first half) * second half, along the last dimension
 
 at::DimVector half_sizes(const Tensor& input) {
@@ -368,7 +364,7 @@ Tensor conv2d_bias_act(
   const Tensor out = at::empty(sizes, input.options().memory_format(format));
   const Tensor image = input.contiguous(format);
   const Tensor filter = weight.contiguous(format);
-  const Tensor offset = given(bias) ? bias->contiguous() : Tensor();
+  const Tensor offset = contiguous_or_none(bias);
   const Tensor addend = given(add) ? add->contiguous(format) : Tensor();
 
   const OnDevice on(out);
@@ -486,7 +482,7 @@ Tensor cross_entropy(
       at::empty(reduction == at::Reduction::None ? target.sizes() : at::IntArrayRef(), input.options());
   const Tensor scores = input.contiguous();
   const Tensor labels = target.contiguous();
-  const Tensor weights = given(weight) ? weight->contiguous() : Tensor();
+  const Tensor weights = contiguous_or_none(weight);
   require_labels(labels, ignore_index, input.size(1));
   const OnDevice on(out);
   dnn::Tensor result = describe(out);
@@ -515,7 +511,7 @@ Tensor cross_entropy_backward(
   const Tensor outer = grad.contiguous();
   const Tensor scores = input.contiguous();
   const Tensor labels = target.contiguous();
-  const Tensor weights = given(weight) ? weight->contiguous() : Tensor();
+  const Tensor weights = contiguous_or_none(weight);
   const OnDevice on(out);
   dnn::Tensor result = describe(out);
   check(

@@ -98,7 +98,7 @@ void run_nll_backward(
 bool nll_operands_served(
     const at::Tensor& self, const at::Tensor& target, const std::optional<at::Tensor>& weight, int64_t reduction,
     int64_t ignore_index) {
-  const bool weighted = weight.has_value() && weight->defined();
+  const bool weighted = given(weight);
   if (!serves<float_types>(self, weight) || !serves<one(at::kLong)>(target) || target.device() != self.device() ||
       self.dim() < 1 || target.dim() != self.dim() - 1 || !is_reduction(reduction) ||
       ignore_index < std::numeric_limits<int>::min() || ignore_index > std::numeric_limits<int>::max()) {

@@ -456,8 +456,8 @@ bool scaled_mm_served(
     const at::Tensor& self, const at::Tensor& other, const at::Tensor& scale_a, const at::Tensor& scale_b,
     const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>& scale_result,
     std::optional<at::ScalarType> out_dtype, bool /*use_fast_accum*/) {
-  const bool biased = bias.has_value() && bias->defined();
-  const bool scales_result = scale_result.has_value() && scale_result->defined();
+  const bool biased = given(bias);
+  const bool scales_result = given(scale_result);
   return serves<fp8_types>(self, other) && serves<one(at::kFloat)>(scale_a, scale_b) &&
       serves<reduced_types | one(at::kFloat)>(bias) && self.dim() == 2 && other.dim() == 2 &&
       self.size(1) == other.size(0) && out_dtype.has_value() && contains(matrix_types, *out_dtype) && !scales_result &&
@@ -490,7 +490,7 @@ at::Tensor& scaled_mm_out(
   check(
       param.SetScale(describe_scale(scale_a), describe_scale(scale_b), dnn::Tensor(), dnn::Tensor()),
       "MatMulLtParam::SetScale");
-  const at::Tensor row = bias.has_value() && bias->defined() ? bias->contiguous() : at::Tensor();
+  const at::Tensor row = contiguous_or_none(bias);
   const OnDevice on(out);
   dnn::Tensor result = describe_stored(out, Order::Rows);
   check(

@@ -29,14 +29,6 @@ using Four = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 using ThreeGiven = std::tuple<Tensor&, Tensor&, Tensor&>;
 using FourGiven = std::tuple<Tensor&, Tensor&, Tensor&, Tensor&>;
 
-bool given(const Optional& tensor) {
-  return tensor.has_value() && tensor->defined();
-}
-
-Tensor dense(const Optional& tensor) {
-  return given(tensor) ? tensor->contiguous() : Tensor();
-}
-
 Tensor dense_in(const Optional& tensor, at::ScalarType dtype) {
   return given(tensor) ? in_dtype(tensor->contiguous(), dtype) : Tensor();
 }
@@ -431,8 +423,8 @@ void set_axes(Operation& op, const Tensor& input, IntArrayRef shape) {
 Three layer_norm(
     const Tensor& input, IntArrayRef normalized_shape, const Optional& weight, const Optional& bias, double eps) {
   const Tensor in = input.contiguous();
-  const Tensor scale = dense(weight);
-  const Tensor shift = dense(bias);
+  const Tensor scale = contiguous_or_none(weight);
+  const Tensor shift = contiguous_or_none(bias);
   const at::ScalarType saved = parameter_dtype(input, {&weight, &bias});
   const std::vector<int64_t> rows = shape_of_rows(input, normalized_shape);
   Three results{
@@ -475,7 +467,7 @@ Three layer_norm_backward(
   const Tensor in = input.contiguous();
   const Tensor center = dense_in(mean, statistics_dtype(input));
   const Tensor deviation = dense_in(rstd, statistics_dtype(input));
-  const Tensor scale = dense(weight);
+  const Tensor scale = contiguous_or_none(weight);
   if (output_mask[0]) {
     grad_input = at::empty_like(in, at::MemoryFormat::Contiguous);
   }
@@ -519,7 +511,7 @@ double rms_epsilon(const Tensor& input, std::optional<double> eps) {
 Two rms_norm(
     const Tensor& input, IntArrayRef normalized_shape, const Optional& weight, std::optional<double> eps) {
   const Tensor in = input.contiguous();
-  const Tensor scale = dense(weight);
+  const Tensor scale = contiguous_or_none(weight);
   Two results{
       at::empty_like(in, at::MemoryFormat::Contiguous),
       empty_in(input, shape_of_rows(input, normalized_shape), statistics_dtype(input))};
@@ -553,7 +545,7 @@ Two rms_norm_backward(
   const Tensor gradient = grad_out.contiguous();
   const Tensor in = input.contiguous();
   const Tensor deviation = dense_in(rstd, statistics_dtype(input));
-  const Tensor scale = dense(weight);
+  const Tensor scale = contiguous_or_none(weight);
   if (output_mask[0]) {
     grad_input = at::empty_like(in, at::MemoryFormat::Contiguous);
   }
@@ -640,8 +632,8 @@ Three group_norm(
     int64_t group, double eps) {
   const at::MemoryFormat format = channels_format(input);
   const Tensor in = input.contiguous(format);
-  const Tensor scale = dense(weight);
-  const Tensor shift = dense(bias);
+  const Tensor scale = contiguous_or_none(weight);
+  const Tensor shift = contiguous_or_none(bias);
   const at::ScalarType saved = parameter_dtype(input, {&weight, &bias});
   Three results{
       at::empty_like(input, format), empty_in(input, {n, group}, saved), empty_in(input, {n, group}, saved)};

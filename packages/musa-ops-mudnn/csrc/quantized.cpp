@@ -85,7 +85,7 @@ Tensor composed_quantized_linear(
   TORCH_CHECK_VALUE(
       is_step(input_scale) && is_step(weight_scale) && is_step(output_scale),
       "quantized_linear: scales are positive and finite, not ", input_scale, ", ", weight_scale, " and ", output_scale);
-  const bool biased = bias.has_value() && bias->defined();
+  const bool biased = given(bias);
   TORCH_CHECK(
       !biased || (bias->dim() == 1 && bias->size(0) == weight.size(0) && bias->scalar_type() == at::kFloat),
       "quantized_linear takes a float32 bias of ", weight.size(0), " elements");
@@ -104,7 +104,7 @@ Tensor quantized_linear(
   const Tensor out = at::empty(linear_sizes(input, weight), input.options());
   const Tensor rows = input.reshape({-1, input.size(-1)}).contiguous();
   const Tensor factor = weight.contiguous();
-  const Tensor row = bias.has_value() && bias->defined() ? bias->contiguous() : Tensor();
+  const Tensor row = contiguous_or_none(bias);
   const Tensor flat = out.view({-1, weight.size(0)});
   dnn::MatMul op;
   check(op.SetComputeMode(dnn::MatMul::ComputeMode::TENSOR), "MatMul::SetComputeMode");
@@ -125,7 +125,7 @@ bool quantized_linear_served(
   return serves<one(at::kChar) | one(at::kFloat)>(input, weight, bias) && input.scalar_type() == at::kChar &&
       weight.scalar_type() == at::kChar && input.dim() >= 1 && weight.dim() == 2 && input.size(-1) == weight.size(1) &&
       is_step(input_scale) && is_step(weight_scale) && is_step(output_scale) &&
-      (!bias.has_value() || !bias->defined() ||
+      (!given(bias) ||
        (bias->scalar_type() == at::kFloat && bias->dim() == 1 && bias->size(0) == weight.size(0)));
 }
 

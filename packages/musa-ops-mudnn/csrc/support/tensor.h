@@ -6,6 +6,8 @@
 #include <ATen/core/Tensor.h>
 #include <mudnn.h>
 
+#include <optional>
+
 namespace musa_ops_mudnn {
 
 namespace dnn = ::musa::dnn;
@@ -16,6 +18,14 @@ dnn::Tensor::Type type_of(at::ScalarType dtype);
 // Dimensions and strides as they are. An undefined tensor gives an absent operand.
 dnn::Tensor describe(const at::Tensor& tensor);
 dnn::Tensor describe(const std::optional<at::Tensor>& tensor);
+// Whether an optional argument is there. torch passes an undefined tensor for one that is not, too.
+inline bool given(const std::optional<at::Tensor>& tensor) {
+  return tensor.has_value() && tensor->defined();
+}
+// Contiguous where it is there, undefined where it is not.
+inline at::Tensor contiguous_or_none(const std::optional<at::Tensor>& tensor) {
+  return given(tensor) ? tensor->contiguous() : at::Tensor();
+}
 // The same memory under another shape.
 dnn::Tensor describe_as(const at::Tensor& tensor, at::IntArrayRef sizes, at::IntArrayRef strides);
 
