@@ -81,7 +81,7 @@ musaError_t kernel_operation(const musaKernelNodeParams* parameters, Operation* 
   std::shared_ptr<Launch> launch;
   const musaError_t status = make_launch(
       *current_device(), parameters->func, parameters->gridDim, parameters->blockDim, parameters->kernelParams,
-      parameters->sharedMemBytes, &launch);
+      parameters->sharedMemBytes, /*cooperative=*/false, &launch);
   *operation = KernelOperation{std::move(launch)};
   return status;
 }

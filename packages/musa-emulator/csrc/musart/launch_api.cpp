@@ -12,10 +12,11 @@ using namespace musa_emulator;
 namespace {
 
 musaError_t launch(
-    const void* function, dim3 grid, dim3 block, void** arguments, size_t shared_bytes, musaStream_t stream) {
+    const void* function, dim3 grid, dim3 block, void** arguments, size_t shared_bytes, musaStream_t stream,
+    bool cooperative = false) {
   return with_stream(stream, [&](Stream& found) {
     std::shared_ptr<Launch> made;
-    const musaError_t status = make_launch(*found.device, function, grid, block, arguments, shared_bytes, &made);
+    const musaError_t status = make_launch(*found.device, function, grid, block, arguments, shared_bytes, cooperative, &made);
     return status == musaSuccess ? submit(found, KernelOperation{std::move(made)}) : status;
   });
 }
@@ -76,7 +77,7 @@ musaError_t musaLaunchCooperativeKernel(
     if (size_t{grid.x} * grid.y * grid.z > capacity) {
       return musaErrorCooperativeLaunchTooLarge;
     }
-    return launch(function, grid, block, arguments, shared_bytes, stream);
+    return launch(function, grid, block, arguments, shared_bytes, stream, /*cooperative=*/true);
   });
 }
 

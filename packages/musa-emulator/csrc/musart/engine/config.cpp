@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 #include "engine/config.h"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -126,6 +127,35 @@ void read_arch(Config& config) {
   }
 }
 
+void read_schedule(Config& config) {
+  const char* value = environment("MUSA_EMULATOR_SCHEDULE");
+  if (value == nullptr) {
+    return;
+  }
+  const std::string_view order = value;
+  constexpr std::string_view random = "random:";
+  if (order == "forward") {
+    config.thread_order = ThreadOrder::Forward;
+  } else if (order == "reverse") {
+    config.thread_order = ThreadOrder::Reverse;
+  } else if (order.starts_with(random) && parse_integer(order.substr(random.size()), &config.thread_order_seed)) {
+    config.thread_order = ThreadOrder::Random;
+  } else {
+    refuse_value(config, "MUSA_EMULATOR_SCHEDULE", value, "forward, reverse or random:<number>");
+  }
+}
+
+void read_threads(Config& config) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  config.threads = sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<size_t>(std::max(CPU_COUNT(&set), 1)) : 1;
+  const char* value = environment("MUSA_EMULATOR_THREADS");
+  if (value != nullptr && (!parse_integer(std::string_view(value), &config.threads) || config.threads == 0)) {
+    config.threads = 1;
+    refuse_value(config, "MUSA_EMULATOR_THREADS", value, "a number of threads, 1 or more");
+  }
+}
+
 // As the driver reads it: ordinals in the order wanted; the list ends at the first one that does not exist.
 void read_visible_devices(Config& config) {
   const char* value = std::getenv("MUSA_VISIBLE_DEVICES");
@@ -191,6 +221,8 @@ Config read_config() {
   Config config;
   read_mode(config);
   read_arch(config);
+  read_schedule(config);
+  read_threads(config);
 
   config.physical_devices = 2;
   if (const char* value = environment("MUSA_EMULATOR_DEVICES")) {

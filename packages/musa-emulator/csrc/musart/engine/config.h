@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,8 @@
 namespace musa_emulator {
 
 enum class Mode { Inline, Async, Lazy };
+// In what order the threads of a block run, where a GPU promises none.
+enum class ThreadOrder { Forward, Reverse, Random };
 
 struct Config {
   Mode mode = Mode::Inline;
@@ -22,6 +25,9 @@ struct Config {
   bool poison = false;          // fresh device memory is filled with 0xCD
   bool virtual_memory = true;   // the devices have virtual memory management
   bool launch_blocking = false; // every kernel launch waits for its stream
+  ThreadOrder thread_order = ThreadOrder::Forward;
+  uint64_t thread_order_seed = 0;
+  size_t threads = 1;           // that run blocks of a kernel at the same time
   std::vector<int> visible;     // physical ordinal of each visible device
   int physical_devices = 0;
   std::string faults;           // MUSA_EMULATOR_FAIL, parsed by fault.cpp

@@ -45,8 +45,14 @@ class TaskLaunch : public Launch {
 } // namespace
 
 KernelLaunch::KernelLaunch(
-    std::shared_ptr<const Kernel> kernel, dim3 grid, dim3 block, size_t shared_bytes, void** arguments)
-    : kernel_(std::move(kernel)), grid_(grid), block_(block), shared_bytes_(shared_bytes) {
+    const Device& device, std::shared_ptr<const Kernel> kernel, dim3 grid, dim3 block, size_t shared_bytes,
+    void** arguments, bool cooperative)
+    : device_(&device),
+      kernel_(std::move(kernel)),
+      grid_(grid),
+      block_(block),
+      shared_bytes_(shared_bytes),
+      cooperative_(cooperative) {
   // Every argument starts at an address aligned for any type; sizes alone do not tell what it needs.
   constexpr size_t unit = sizeof(max_align_t);
   size_t units = 0;
@@ -63,7 +69,8 @@ KernelLaunch::KernelLaunch(
 }
 
 musaError_t KernelLaunch::run() {
-  return kernel_->entry(pointers_.data(), grid_, block_, shared_bytes_);
+  return kernel_->run_body != nullptr ? kernel_->run_body(*this)
+                                      : kernel_->entry(pointers_.data(), grid_, block_, shared_bytes_);
 }
 
 musaError_t register_kernel(const void* symbol, const musaEmulatorKernelInfo& info) {
@@ -77,9 +84,14 @@ musaError_t register_kernel(const void* symbol, const musaEmulatorKernelInfo& in
   kernel->argument_sizes.assign(info.argumentSizes, info.argumentSizes + info.argumentCount);
   kernel->max_threads = info.maxThreadsPerBlock;
   kernel->static_shared = info.staticSharedBytes;
-  std::lock_guard lock(registry().mutex);
-  registry().kernels[symbol] = std::move(kernel);
+  register_kernel(std::move(kernel));
   return musaSuccess;
+}
+
+void register_kernel(std::shared_ptr<Kernel> kernel) {
+  const std::lock_guard lock(registry().mutex);
+  const void* symbol = kernel->symbol;
+  registry().kernels[symbol] = std::move(kernel);
 }
 
 musaError_t unregister_kernel(const void* symbol) {
@@ -95,7 +107,7 @@ std::shared_ptr<Kernel> find_kernel(const void* symbol) {
 
 musaError_t make_launch(
     const Device& device, const void* symbol, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
-    std::shared_ptr<Launch>* launch) {
+    bool cooperative, std::shared_ptr<Launch>* launch) {
   const std::shared_ptr<Kernel> kernel = find_kernel(symbol);
   if (kernel == nullptr) {
     return musaErrorInvalidDeviceFunction;
@@ -121,7 +133,7 @@ musaError_t make_launch(
   if (arguments == nullptr && !kernel->argument_sizes.empty()) {
     return musaErrorInvalidValue;
   }
-  *launch = std::make_shared<KernelLaunch>(kernel, grid, block, shared_bytes, arguments);
+  *launch = std::make_shared<KernelLaunch>(device, kernel, grid, block, shared_bytes, arguments, cooperative);
   return musaSuccess;
 }
 

@@ -12,10 +12,15 @@
 
 namespace musa_emulator {
 
+class KernelLaunch;
+
 struct Kernel {
   const void* symbol = nullptr;
   std::string name;
+  // One of the two: a function that does the whole launch, or a body of one thread and who runs it for all.
   musaEmulatorKernelEntry entry = nullptr;
+  void (*body)(void** arguments) = nullptr;
+  musaError_t (*run_body)(KernelLaunch& launch) = nullptr;
   std::vector<size_t> argument_sizes;
   int max_threads = 0;
   size_t static_shared = 0;
@@ -26,7 +31,9 @@ struct Kernel {
 // One launch, with its own copy of the arguments.
 class MUSA_ENGINE KernelLaunch : public Launch {
  public:
-  KernelLaunch(std::shared_ptr<const Kernel> kernel, dim3 grid, dim3 block, size_t shared_bytes, void** arguments);
+  KernelLaunch(
+      const Device& device, std::shared_ptr<const Kernel> kernel, dim3 grid, dim3 block, size_t shared_bytes,
+      void** arguments, bool cooperative);
   musaError_t run() override;
   const char* name() const override { return kernel_->name.c_str(); }
 
@@ -35,24 +42,29 @@ class MUSA_ENGINE KernelLaunch : public Launch {
   dim3 block() const { return block_; }
   size_t shared_bytes() const { return shared_bytes_; }
   void** arguments() { return pointers_.data(); }
+  const Device& device() const { return *device_; }
+  bool cooperative() const { return cooperative_; }
 
  private:
+  const Device* device_;
   std::shared_ptr<const Kernel> kernel_;
   dim3 grid_;
   dim3 block_;
   size_t shared_bytes_;
   std::vector<max_align_t> storage_;
   std::vector<void*> pointers_;
+  bool cooperative_;
 };
 
 MUSA_ENGINE musaError_t register_kernel(const void* symbol, const musaEmulatorKernelInfo& info);
+MUSA_ENGINE void register_kernel(std::shared_ptr<Kernel> kernel);
 MUSA_ENGINE musaError_t unregister_kernel(const void* symbol);
 // Null for a symbol that is not a kernel.
 MUSA_ENGINE std::shared_ptr<Kernel> find_kernel(const void* symbol);
 // Checks the launch against the device's limits and copies the arguments.
 MUSA_ENGINE musaError_t make_launch(
     const Device& device, const void* symbol, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
-    std::shared_ptr<Launch>* launch);
+    bool cooperative, std::shared_ptr<Launch>* launch);
 MUSA_ENGINE std::shared_ptr<Launch> make_task(
     const char* name, musaEmulatorTaskFn function, void* payload, void (*destroy)(void*));
 

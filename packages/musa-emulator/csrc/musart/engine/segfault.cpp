@@ -135,6 +135,10 @@ WritersHeldOff::~WritersHeldOff() {
 }
 
 musaError_t run_guarded(Launch& launch) {
+  return run_guarded(launch.name(), [&] { return launch.run(); });
+}
+
+musaError_t run_guarded(const char* kernel, const std::function<musaError_t()>& part) {
   install_fault_handler();
   sigjmp_buf here;
   sigjmp_buf* const outer = recovery;
@@ -142,14 +146,14 @@ musaError_t run_guarded(Launch& launch) {
   musaError_t status = musaErrorIllegalAddress;
   if (sigsetjmp(here, 0) == 0) {
     recovery = &here;
-    running_kernel = launch.name();
+    running_kernel = kernel;
     try {
-      status = launch.run();
+      status = part();
     } catch (const std::exception& error) {
-      std::fprintf(stderr, "musa-emulator: kernel %s ended with an exception: %s\n", launch.name(), error.what());
+      std::fprintf(stderr, "musa-emulator: kernel %s ended with an exception: %s\n", kernel, error.what());
       status = musaErrorLaunchFailure;
     } catch (...) {
-      std::fprintf(stderr, "musa-emulator: kernel %s ended with an exception\n", launch.name());
+      std::fprintf(stderr, "musa-emulator: kernel %s ended with an exception\n", kernel);
       status = musaErrorLaunchFailure;
     }
   }

@@ -3,6 +3,9 @@
 // Memory faults: an explanation for host code that touches device memory, an error for kernels.
 #pragma once
 
+#include <functional>
+
+#include "engine/export.h"
 #include "engine/operation.h"
 
 namespace musa_emulator {
@@ -25,5 +28,7 @@ class WritersHeldOff {
 
 // Runs the launch; an invalid access or an exception inside it becomes the error that loses the device.
 musaError_t run_guarded(Launch& launch);
+// The same for a part of a launch, on a thread of its own.
+MUSA_ENGINE musaError_t run_guarded(const char* kernel, const std::function<musaError_t()>& part);
 
 } // namespace musa_emulator

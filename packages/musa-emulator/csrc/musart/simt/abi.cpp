@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// What compiled kernels call.
+#include "simt/abi.h"
+
+#include <memory>
+#include <utility>
+
+#include "engine/kernel.h"
+#include "simt/block.h"
+#include "simt/grid.h"
+
+namespace musa_simt {
+
+using musa_emulator::simt::running_block;
+
+bool musa_simt_next_thread() {
+  return running_block()->next_thread();
+}
+
+int musa_simt_barrier(const Site* site, Count count, int predicate) {
+  return running_block()->barrier(site, count, predicate);
+}
+
+void musa_simt_exchange(
+    const Site* site, Exchange kind, unsigned mask, const void* give, void* get, size_t bytes, int operand, int width) {
+  running_block()->meet(site, {kind, bytes, static_cast<unsigned>(width), nullptr}, mask, give, get, operand);
+}
+
+void musa_simt_reduce(
+    const Site* site, unsigned mask, void* value, size_t bytes, void (*merge)(void* into, const void* value)) {
+  running_block()->meet(site, {Exchange::Sync, bytes, 0, merge}, mask, value, value, 0);
+}
+
+unsigned musa_simt_lane() {
+  return running_block()->lane();
+}
+
+void* musa_simt_shared(const Site* site, const void* key, size_t bytes, size_t alignment) {
+  return running_block()->shared(site, key, bytes, alignment);
+}
+
+void* musa_simt_dynamic_shared() {
+  return running_block()->dynamic_shared();
+}
+
+void musa_simt_grid_barrier(const Site* site) {
+  running_block()->grid_barrier(site);
+}
+
+void musa_simt_fail(const char* message, const char* file, unsigned line, int assertion) {
+  running_block()->fail(std::string(file) + ":" + std::to_string(line) + ": " + message, assertion != 0);
+}
+
+void musa_simt_register(const KernelInfo* info) {
+  auto kernel = std::make_shared<musa_emulator::Kernel>();
+  kernel->symbol = info->symbol;
+  kernel->name = info->name;
+  kernel->body = info->body;
+  kernel->run_body = &musa_emulator::simt::run;
+  kernel->argument_sizes.assign(info->argument_bytes, info->argument_bytes + info->arguments);
+  kernel->max_threads = info->max_threads;
+  musa_emulator::register_kernel(std::move(kernel));
+}
+
+void musa_simt_unregister(const void* symbol) {
+  musa_emulator::unregister_kernel(symbol);
+}
+
+} // namespace musa_simt

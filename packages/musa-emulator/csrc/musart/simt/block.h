@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// One block: its threads, where they wait, what they share.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/config.h"
+#include "simt/abi.h"
+#include "simt/fiber.h"
+
+namespace musa_emulator::simt {
+
+using musa_simt::Body;
+using musa_simt::Count;
+using musa_simt::Exchange;
+using musa_simt::Site;
+
+inline constexpr unsigned kMaxThreads = 1024;
+
+// What all blocks of a launch have in common.
+struct LaunchShape {
+  uint3 grid, block;
+  size_t dynamic_shared = 0;
+  size_t shared_limit = 0; // of a block, static and dynamic together
+  unsigned warp = 32;
+  bool poison = false; // fresh shared memory is filled with a pattern
+  ThreadOrder order = ThreadOrder::Forward;
+  uint64_t seed = 0;
+};
+
+// A set of a block's threads.
+class ThreadSet {
+ public:
+  void clear() { words_.fill(0); }
+  void add(unsigned thread) { words_[thread / 64] |= uint64_t{1} << (thread % 64); }
+  void remove(unsigned thread) { words_[thread / 64] &= ~(uint64_t{1} << (thread % 64)); }
+  // Of 64 threads from `first` on those whose bits are set.
+  void add_all(unsigned first, uint64_t bits) { words_[first / 64] |= bits << (first % 64); }
+  bool has(unsigned thread) const { return (words_[thread / 64] >> (thread % 64) & 1) != 0; }
+  void take_all(ThreadSet& other) {
+    for (size_t i = 0; i < words_.size(); ++i) {
+      words_[i] |= other.words_[i];
+      other.words_[i] = 0;
+    }
+  }
+  uint64_t word(size_t i) const { return words_[i]; }
+  static constexpr size_t kWords = kMaxThreads / 64;
+
+ private:
+  std::array<uint64_t, kWords> words_{};
+};
+
+// What the lanes of a warp do together.
+struct Meeting {
+  Exchange kind = Exchange::Sync;
+  size_t bytes = 0;
+  unsigned width = 0;
+  void (*merge)(void* into, const void* value) = nullptr; // a reduction
+};
+
+class Block {
+ public:
+  enum class Outcome { Done, AtGridBarrier, Failed };
+
+  Block();
+  ~Block();
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+
+  // Begins the block of this index and runs it until its end, or until all its threads wait for other blocks.
+  Outcome run(const LaunchShape& shape, uint3 index, Body body, void** arguments);
+  // Goes on after the other blocks have come to the grid's barrier.
+  Outcome resume();
+  // Why it failed.
+  const std::string& problem() const { return problem_; }
+  bool asserted() const { return asserted_; }
+
+  // ---- called from the kernel's threads
+
+  bool next_thread();
+  int barrier(const Site* site, Count count, int predicate);
+  void grid_barrier(const Site* site);
+  void meet(const Site* site, const Meeting& meeting, unsigned mask, const void* give, void* get, int operand);
+  unsigned lane() const { return current() % shape_->warp; }
+  void* shared(const Site* site, const void* key, size_t bytes, size_t alignment);
+  void* dynamic_shared();
+  [[noreturn]] void fail(std::string problem, bool asserted);
+
+ private:
+  static constexpr unsigned kNobody = ~0u;
+  enum class WaitsFor : uint8_t { Nothing, Block, Warp, Grid };
+  using Lanes = unsigned __int128; // of one warp
+
+  struct Thread {
+    unsigned fiber = 0;
+    WaitsFor waits_for = WaitsFor::Nothing;
+    const Site* site = nullptr;
+    // What it gives to a meeting, and where it wants the result.
+    const void* give = nullptr;
+    void* get = nullptr;
+    int operand = 0;
+  };
+  struct Group { // those who have come to a meeting
+    unsigned warp;
+    unsigned mask;
+    Meeting meeting;
+    Lanes arrived;
+  };
+  struct SharedVariable {
+    const void* key;
+    Site site;
+    char* data;
+    size_t bytes;
+  };
+
+  void reset(const LaunchShape& shape, uint3 index, Body body, void** arguments);
+  Outcome drive();
+  unsigned current() const;
+  void name_current(unsigned thread);
+  void break_order();
+  unsigned take_unstarted();
+  unsigned next_ready() const;
+  void wait(WaitsFor what, const Site* site);
+  void go_on(Context& from);
+  void begin_fiber();
+  static void enter(void* block);
+  void release_barrier();
+  void thread_ended();
+  Lanes expected(unsigned warp, unsigned mask) const;
+  bool complete(Group& group);
+  void move(const Group& group);
+  template <size_t bytes>
+  void shuffle(const Group& group);
+  void mark_ended(unsigned thread);
+  std::string describe_deadlock() const;
+  std::string overrun() const;
+  void lay_red_zone(char* place);
+
+  LaunchShape const* shape_ = nullptr;
+  Body body_ = nullptr;
+  void** arguments_ = nullptr;
+  uint3 index_{};
+  unsigned count_ = 0; // of threads
+  unsigned started_ = 0;
+  unsigned live_ = 0; // not ended, whether they have begun or not
+  unsigned at_barrier_ = 0;
+  unsigned at_grid_barrier_ = 0;
+  int tally_ = 0; // of the predicates at a barrier
+  Count tally_kind_ = Count::None;
+  int tally_result_ = 0;
+  unsigned running_ = 0; // where in_order does not say
+  std::vector<unsigned> order_; // in which threads begin, where it is not their own
+  mutable uint64_t random_ = 0;
+  std::array<Thread, kMaxThreads> threads_;
+  ThreadSet ready_, at_barrier_set_, at_grid_barrier_set_, ended_;
+  std::vector<Group> groups_;
+  std::array<Lanes, kMaxThreads / 32> live_lanes_{}; // of each warp
+
+  Stacks stacks_;
+  std::vector<Context> fibers_; // by the number of their stack
+  std::vector<unsigned> free_fibers_;
+  unsigned running_fiber_ = 0;
+  Context outside_;
+
+  char* shared_ = nullptr;
+  size_t shared_capacity_ = 0;
+  size_t shared_used_ = 0; // with red zones
+  size_t shared_asked_ = 0;
+  std::vector<SharedVariable> variables_;
+  std::string problem_;
+  bool failed_ = false;
+  bool asserted_ = false;
+};
+
+// The block that this OS thread runs.
+Block*& running_block();
+
+} // namespace musa_emulator::simt

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include "simt/fiber.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <new>
+
+// Of the sanitizer that the process runs under, if any: kernels may be compiled with one while this library is not.
+extern "C" {
+__attribute__((weak)) void* __tsan_get_current_fiber();
+__attribute__((weak)) void* __tsan_create_fiber(unsigned flags);
+__attribute__((weak)) void __tsan_destroy_fiber(void* fiber);
+__attribute__((weak)) void __tsan_switch_to_fiber(void* fiber, unsigned flags);
+
+// In assembly below: keeps what a call must keep on the stack, and exchanges stack pointers.
+void musa_simt_switch(void** save, void* load);
+void musa_simt_start();
+}
+
+#if defined(__x86_64__)
+asm(R"(
+.text
+.globl musa_simt_switch
+.hidden musa_simt_switch
+.type musa_simt_switch,@function
+musa_simt_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+.size musa_simt_switch, .-musa_simt_switch
+
+.globl musa_simt_start
+.hidden musa_simt_start
+.type musa_simt_start,@function
+musa_simt_start:
+  .cfi_startproc
+  .cfi_undefined rip
+  movq %r12, %rdi
+  callq *%r13
+  ud2
+  .cfi_endproc
+.size musa_simt_start, .-musa_simt_start
+)");
+#elif defined(__aarch64__)
+asm(R"(
+.text
+.globl musa_simt_switch
+.hidden musa_simt_switch
+.type musa_simt_switch,%function
+musa_simt_switch:
+  sub sp, sp, #160
+  stp x19, x20, [sp, #0]
+  stp x21, x22, [sp, #16]
+  stp x23, x24, [sp, #32]
+  stp x25, x26, [sp, #48]
+  stp x27, x28, [sp, #64]
+  stp x29, x30, [sp, #80]
+  stp d8, d9, [sp, #96]
+  stp d10, d11, [sp, #112]
+  stp d12, d13, [sp, #128]
+  stp d14, d15, [sp, #144]
+  mov x9, sp
+  str x9, [x0]
+  mov sp, x1
+  ldp x19, x20, [sp, #0]
+  ldp x21, x22, [sp, #16]
+  ldp x23, x24, [sp, #32]
+  ldp x25, x26, [sp, #48]
+  ldp x27, x28, [sp, #64]
+  ldp x29, x30, [sp, #80]
+  ldp d8, d9, [sp, #96]
+  ldp d10, d11, [sp, #112]
+  ldp d12, d13, [sp, #128]
+  ldp d14, d15, [sp, #144]
+  add sp, sp, #160
+  ret
+.size musa_simt_switch, .-musa_simt_switch
+
+.globl musa_simt_start
+.hidden musa_simt_start
+.type musa_simt_start,%function
+musa_simt_start:
+  mov x0, x19
+  blr x20
+  brk #1
+.size musa_simt_start, .-musa_simt_start
+)");
+#endif
+
+namespace musa_emulator::simt {
+namespace {
+
+constexpr size_t kGuard = 4096;
+
+char* make_stack() {
+  void* memory = mmap(
+      nullptr, kGuard + Stacks::kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED || mprotect(memory, kGuard, PROT_NONE) != 0) {
+    throw std::bad_alloc();
+  }
+  return static_cast<char*>(memory) + kGuard;
+}
+
+} // namespace
+
+bool under_tsan() {
+  return &__tsan_switch_to_fiber != nullptr;
+}
+
+void switch_to(Context& from, Context& to) {
+  if (under_tsan()) {
+    __tsan_switch_to_fiber(to.tsan, 1); // 1: the switch itself orders nothing
+  }
+  musa_simt_switch(&from.stack_pointer, to.stack_pointer);
+}
+
+Context Stacks::begin(size_t number, void (*entry)(void*), void* argument) {
+  while (stacks_.size() <= number) {
+    stacks_.push_back(make_stack());
+  }
+  // The tops of equal stacks would all lie in the same lines of the cache, and threads would drive each other out.
+  const size_t shift = number % 61 * 192;
+  auto top = reinterpret_cast<uintptr_t>(stacks_[number] + kBytes - shift) & ~uintptr_t{63};
+  auto* frame = reinterpret_cast<void**>(top);
+#if defined(__x86_64__)
+  *--frame = reinterpret_cast<void*>(&musa_simt_start); // returns to it with an aligned stack
+  *--frame = nullptr; // rbp
+  *--frame = nullptr; // rbx
+  *--frame = argument; // r12
+  *--frame = reinterpret_cast<void*>(entry); // r13
+  *--frame = nullptr; // r14
+  *--frame = nullptr; // r15
+#elif defined(__aarch64__)
+  frame -= 20;
+  for (int i = 0; i < 20; ++i) {
+    frame[i] = nullptr;
+  }
+  frame[0] = argument; // x19
+  frame[1] = reinterpret_cast<void*>(entry); // x20
+  frame[11] = reinterpret_cast<void*>(&musa_simt_start); // x30
+#endif
+  return {frame, under_tsan() ? __tsan_create_fiber(0) : nullptr};
+}
+
+Stacks::~Stacks() {
+  for (char* stack : stacks_) {
+    munmap(stack - kGuard, kGuard + kBytes);
+  }
+}
+
+Context current_context() {
+  return {nullptr, under_tsan() ? __tsan_get_current_fiber() : nullptr};
+}
+
+void end(Context& context) {
+  if (context.tsan != nullptr) {
+    __tsan_destroy_fiber(context.tsan);
+    context.tsan = nullptr;
+  }
+}
+
+} // namespace musa_emulator::simt

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Stacks, and switching between them.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace musa_emulator::simt {
+
+// A flow of control that is not running: where its registers lie. Sanitizers keep books of their own about each.
+struct Context {
+  void* stack_pointer = nullptr;
+  void* tsan = nullptr;
+};
+
+// Saves the caller in `from` and goes on in `to`. Returns when somebody switches back.
+void switch_to(Context& from, Context& to);
+
+// Stacks of one size with a guard page below each, made when first needed and kept.
+class Stacks {
+ public:
+  static constexpr size_t kBytes = 128 << 10;
+
+  Stacks() = default;
+  ~Stacks();
+  Stacks(const Stacks&) = delete;
+  Stacks& operator=(const Stacks&) = delete;
+
+  // A context that begins with `entry(argument)` on the stack of this number. `entry` must not return.
+  Context begin(size_t number, void (*entry)(void*), void* argument);
+
+ private:
+  std::vector<char*> stacks_;
+};
+
+// Each GPU thread is one to the sanitizer that the process runs under.
+bool under_tsan();
+// Of the caller, for the switch back to it.
+Context current_context();
+void end(Context& context);
+
+} // namespace musa_emulator::simt

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// kernel<<<grid, block, shared, stream>>>(arguments)
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "simt/abi.h"
+
+namespace musa_simt {
+
+struct Configuration {
+  dim3 grid, block;
+  size_t shared;
+  musaStream_t stream;
+
+  Configuration(dim3 blocks, dim3 threads, size_t shared_bytes = 0, musaStream_t on = nullptr)
+      : grid(blocks), block(threads), shared(shared_bytes), stream(on) {}
+};
+
+// The next thread of the block, where nothing stands in its way.
+inline bool advance() {
+  if (in_order) [[likely]] {
+    if (++threadIdx.x < blockDim.x) [[likely]] {
+      return true;
+    }
+  }
+  return musa_simt_next_thread();
+}
+
+// As the source calls it.
+template <auto kernel>
+std::string name_of() {
+  std::string_view text = __PRETTY_FUNCTION__; // "... [with auto kernel = axpy<float>; ...]"
+  text.remove_prefix(text.find("kernel = ") + 9);
+  return std::string(text.substr(0, text.find_first_of(";]")));
+}
+
+template <auto kernel>
+struct Kernel;
+
+template <class... Parameters, void (*kernel)(Parameters...)>
+struct Kernel<kernel> {
+  // As the launch copies them.
+  template <class Parameter>
+  using Stored = std::remove_cv_t<std::remove_reference_t<Parameter>>;
+
+  template <size_t... i>
+  static void run(void** arguments, std::index_sequence<i...>) {
+    do {
+      kernel(*static_cast<Stored<Parameters>*>(arguments[i])...);
+    } while (advance());
+  }
+  static void body(void** arguments) {
+    run(arguments, std::index_sequence_for<Parameters...>());
+  }
+
+  static const void* symbol() {
+    return reinterpret_cast<const void*>(kernel);
+  }
+
+  // While the library is loaded, musaLaunchKernel knows the kernel.
+  struct Registration {
+    Registration() {
+      static constexpr size_t bytes[] = {sizeof(Stored<Parameters>)..., 0};
+      const std::string called = name_of<kernel>();
+      const KernelInfo info{called.c_str(), symbol(), &body, bytes, sizeof...(Parameters), 0};
+      musa_simt_register(&info);
+    }
+    ~Registration() { musa_simt_unregister(symbol()); }
+  };
+  static inline const Registration registration;
+
+  template <class... Arguments>
+  static musaError_t launch(const Configuration& where, Arguments&&... given) {
+    static_assert(sizeof...(Arguments) == sizeof...(Parameters), "the launch has another number of arguments than the kernel");
+    static_assert(
+        (std::is_trivially_destructible_v<Stored<Parameters>> && ...),
+        "a kernel's arguments are copied byte by byte: one of them has a destructor");
+    (void)&registration;
+    std::tuple<Stored<Parameters>...> values(static_cast<Parameters>(std::forward<Arguments>(given))...);
+    return std::apply(
+        [&](auto&... value) {
+          void* pointers[] = {const_cast<void*>(static_cast<const void*>(&value))..., nullptr};
+          return musaLaunchKernel(symbol(), where.grid, where.block, pointers, where.shared, where.stream);
+        },
+        values);
+  }
+};
+
+// Through a pointer: some other launch, or its library, has made the kernel known.
+template <class... Parameters, class... Arguments>
+musaError_t launch_pointer(const Configuration& where, void (*kernel)(Parameters...), Arguments&&... given) {
+  std::tuple<std::remove_cv_t<std::remove_reference_t<Parameters>>...> values(
+      static_cast<Parameters>(std::forward<Arguments>(given))...);
+  return std::apply(
+      [&](auto&... value) {
+        void* pointers[] = {const_cast<void*>(static_cast<const void*>(&value))..., nullptr};
+        return musaLaunchKernel(
+            reinterpret_cast<const void*>(kernel), where.grid, where.block, pointers, where.shared, where.stream);
+      },
+      values);
+}
+
+// A __shared__ variable, by the local type that its declaration became.
+template <class Variable>
+Variable& shared_variable(const Site& site) {
+  static char key;
+  return *static_cast<Variable*>(musa_simt_shared(&site, &key, sizeof(Variable), alignof(Variable)));
+}
+
+// extern __shared__ T name[];
+template <class Element>
+struct DynamicShared {
+  operator Element*() const { return static_cast<Element*>(musa_simt_dynamic_shared()); }
+};
+
+} // namespace musa_simt

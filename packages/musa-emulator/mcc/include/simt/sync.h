@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Barriers, shuffles and votes.
+#pragma once
+
+#include <type_traits>
+
+#include "simt/abi.h"
+
+namespace musa_simt {
+
+// Where a function was called, without a word in the call.
+struct Here {
+  const char* file = __builtin_FILE();
+  unsigned line = __builtin_LINE();
+};
+
+template <class T>
+inline constexpr bool is_exchanged = std::is_trivially_copyable_v<T>;
+
+template <class T>
+inline T exchange(const char* what, Here here, Exchange kind, unsigned mask, T value, int operand, int width) {
+  static_assert(is_exchanged<T>, "only plain values are exchanged between lanes");
+  const Site site{here.file, here.line, what};
+  T result;
+  musa_simt_exchange(&site, kind, mask, &value, &result, sizeof(T), operand, width);
+  return result;
+}
+
+inline unsigned vote(const char* what, Here here, Exchange kind, unsigned mask, int predicate) {
+  const Site site{here.file, here.line, what};
+  unsigned result;
+  musa_simt_exchange(&site, kind, mask, &predicate, &result, sizeof predicate, 0, warpSize);
+  return result;
+}
+
+} // namespace musa_simt
+
+inline void __syncthreads(musa_simt::Here here = {}) {
+  const musa_simt::Site site{here.file, here.line, "__syncthreads"};
+  musa_simt::musa_simt_barrier(&site, musa_simt::Count::None, 0);
+}
+inline void __syncthreads_lm(musa_simt::Here here = {}) {
+  const musa_simt::Site site{here.file, here.line, "__syncthreads_lm"};
+  musa_simt::musa_simt_barrier(&site, musa_simt::Count::None, 0);
+}
+inline int __syncthreads_count(int predicate, musa_simt::Here here = {}) {
+  const musa_simt::Site site{here.file, here.line, "__syncthreads_count"};
+  return musa_simt::musa_simt_barrier(&site, musa_simt::Count::Sum, predicate);
+}
+inline int __syncthreads_and(int predicate, musa_simt::Here here = {}) {
+  const musa_simt::Site site{here.file, here.line, "__syncthreads_and"};
+  return musa_simt::musa_simt_barrier(&site, musa_simt::Count::And, predicate);
+}
+inline int __syncthreads_or(int predicate, musa_simt::Here here = {}) {
+  const musa_simt::Site site{here.file, here.line, "__syncthreads_or"};
+  return musa_simt::musa_simt_barrier(&site, musa_simt::Count::Or, predicate);
+}
+inline void __syncwarp(unsigned mask = 0xffffffffu, musa_simt::Here here = {}) {
+  const musa_simt::Site site{here.file, here.line, "__syncwarp"};
+  musa_simt::musa_simt_exchange(&site, musa_simt::Exchange::Sync, mask, nullptr, nullptr, 0, 0, 0);
+}
+
+// Lanes that run side by side. Here none do: each lane is alone between two meetings, which is a legal schedule.
+inline unsigned __activemask() {
+  return 1u << (musa_simt::musa_simt_lane() % 32);
+}
+
+template <class T>
+inline T __shfl_sync(unsigned mask, T value, int lane, int width = warpSize, musa_simt::Here here = {}) {
+  return musa_simt::exchange("__shfl_sync", here, musa_simt::Exchange::Index, mask, value, lane, width);
+}
+template <class T>
+inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = warpSize, musa_simt::Here here = {}) {
+  return musa_simt::exchange(
+      "__shfl_up_sync", here, musa_simt::Exchange::Up, mask, value, static_cast<int>(delta), width);
+}
+template <class T>
+inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = warpSize, musa_simt::Here here = {}) {
+  return musa_simt::exchange(
+      "__shfl_down_sync", here, musa_simt::Exchange::Down, mask, value, static_cast<int>(delta), width);
+}
+template <class T>
+inline T __shfl_xor_sync(unsigned mask, T value, int lanes, int width = warpSize, musa_simt::Here here = {}) {
+  return musa_simt::exchange("__shfl_xor_sync", here, musa_simt::Exchange::Xor, mask, value, lanes, width);
+}
+
+inline unsigned __ballot_sync(unsigned mask, int predicate, musa_simt::Here here = {}) {
+  return musa_simt::vote("__ballot_sync", here, musa_simt::Exchange::Ballot, mask, predicate);
+}
+inline int __any_sync(unsigned mask, int predicate, musa_simt::Here here = {}) {
+  return static_cast<int>(musa_simt::vote("__any_sync", here, musa_simt::Exchange::Any, mask, predicate));
+}
+inline int __all_sync(unsigned mask, int predicate, musa_simt::Here here = {}) {
+  return static_cast<int>(musa_simt::vote("__all_sync", here, musa_simt::Exchange::All, mask, predicate));
+}
+template <class T>
+inline unsigned __match_any_sync(unsigned mask, T value, musa_simt::Here here = {}) {
+  const musa_simt::Site site{here.file, here.line, "__match_any_sync"};
+  unsigned result;
+  musa_simt::musa_simt_exchange(&site, musa_simt::Exchange::MatchAny, mask, &value, &result, sizeof value, 0, warpSize);
+  return result;
+}
+template <class T>
+inline unsigned __match_all_sync(unsigned mask, T value, int* all, musa_simt::Here here = {}) {
+  const musa_simt::Site site{here.file, here.line, "__match_all_sync"};
+  unsigned result;
+  musa_simt::musa_simt_exchange(&site, musa_simt::Exchange::MatchAll, mask, &value, &result, sizeof value, 0, warpSize);
+  *all = result != 0;
+  return result;
+}
+
+inline void __threadfence() {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+inline void __threadfence_block() {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+inline void __threadfence_system() {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The command line of mcc over that of the host's C++ compiler."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+
+import rewrite
+
+HOME = pathlib.Path(__file__).resolve().parents[2]
+INCLUDE = HOME / "lib" / "mcc" / "include"
+KERNEL_SUFFIXES = {".mu", ".cu"}
+SOURCE_SUFFIXES = {".c", ".cc", ".cpp", ".cxx", ".C", *KERNEL_SUFFIXES}
+DEFAULT_ARCH = 31
+
+# Options that take the next argument.
+_PAIRS = ("-o", "-x", "-D", "-U", "-I", "-isystem", "-iquote", "-include", "-L", "-l", "-MF", "-MT", "-MQ", "-mllvm", "-Xlinker")
+# Of the GPU's compiler; here there is nothing for them to do.
+_IGNORED = re.compile(
+    r"-mtgpu|-cuda_wrapper|-mathx-.*|-fmusa-.*|--?use_fast_math|-fplugin=.*|-rdc|-dc|-Od3|--musa-path=.*|--no-offload.*"
+)
+_GPU_ALONE = ("-fatbin", "-ptx", "-dlink", "--cuda-device-only", "--musa-device-only")
+_ARCH = re.compile(r"--(?:offload-arch|cuda-gpu-arch)=(.*)")
+
+
+class UsageError(Exception):
+    """A command line that cannot be carried out."""
+
+
+@dataclass
+class Command:
+    """What is asked for."""
+
+    sources: list[tuple[str, bool]] = field(default_factory=list)  # and whether it holds kernels
+    options: list[str] = field(default_factory=list)  # for the host's compiler
+    linking: list[str] = field(default_factory=list)
+    output: str | None = None
+    stage: str = "link"
+    archs: list[int] = field(default_factory=list)
+    verbose: bool = False
+
+
+def parse(arguments: list[str]) -> Command:
+    command = Command()
+    language = None
+    rest = iter(arguments)
+    for argument in rest:
+        paired = argument in _PAIRS
+        value = next(rest, None) if paired else None
+        if paired and value is None:
+            raise UsageError(f"{argument} needs an argument")
+        if argument == "-o":
+            command.output = value
+        elif argument == "-x":
+            language = value
+        elif argument in ("-mllvm",) or _IGNORED.fullmatch(argument):
+            continue
+        elif match := _ARCH.fullmatch(argument):
+            command.archs.append(_arch(match.group(1)))
+        elif argument in _GPU_ALONE:
+            raise UsageError(
+                f"{argument} asks for code of the GPU alone, and the emulated device has none: "
+                "kernels are compiled into the host's object file. Drop the option"
+            )
+        elif argument in ("-c", "-S", "-E"):
+            command.stage = {"-c": "compile", "-S": "assemble", "-E": "preprocess"}[argument]
+        elif argument in ("-###", "-v", "--verbose"):
+            command.verbose = True
+        elif argument == "--version":
+            print("mcc: the compiler of musa-emulator, over")
+            subprocess.run([*compiler(), "--version"], check=True)
+            sys.exit(0)
+        elif paired:
+            (command.linking if argument in ("-L", "-l", "-Xlinker") else command.options).extend([argument, value])
+        elif argument.startswith(("-L", "-l", "-Wl,")) or argument in ("-shared", "-static", "-pie", "-no-pie", "-rdynamic"):
+            command.linking.append(argument)
+        elif argument.startswith("-") and argument != "-":
+            command.options.append(argument)
+        elif pathlib.Path(argument).suffix in SOURCE_SUFFIXES or language not in (None, "none"):
+            kernels = language in ("musa", "cuda") or (language is None and pathlib.Path(argument).suffix in KERNEL_SUFFIXES)
+            command.sources.append((argument, kernels))
+        else:
+            command.linking.append(argument)
+    if not command.sources and not command.linking:
+        raise UsageError("no input files")
+    if command.output is not None and command.stage != "link" and len(command.sources) > 1:
+        raise UsageError("-o names one file, and there are several sources. Compile them one by one")
+    return command
+
+
+def _arch(name: str) -> int:
+    match = re.fullmatch(r"mp_(\d\d)", name)
+    if match is None:
+        raise UsageError(f"{name} is no architecture of MUSA: they are called mp_21, mp_22, mp_31")
+    return int(match.group(1))
+
+
+def compiler() -> list[str]:
+    return shlex.split(os.environ.get("MUSA_HOST_CXX") or os.environ.get("CXX") or "c++")
+
+
+def run(command: list[str], verbose: bool) -> int:
+    if verbose:
+        print(shlex.join(command), file=sys.stderr)
+    return subprocess.run(command, check=False).returncode
+
+
+def device_options(command: Command) -> list[str]:
+    arch = max(command.archs, default=DEFAULT_ARCH)
+    return [
+        "-D__MUSACC__=1",
+        "-D__MUSA__=1",
+        f"-D__MUSA_ARCH__={arch * 10}",
+        f"-I{INCLUDE}",
+        f"-isystem{HOME / 'include'}",
+        "-include",
+        str(INCLUDE / "simt" / "device.h"),
+        *(() if any(option.startswith("-std=") for option in command.options) else ("-std=c++17",)),
+    ]
+
+
+def compile_kernels(command: Command, source: str, output: str, folder: pathlib.Path, flag: str) -> int:
+    """Preprocess, rewrite, compile."""
+    preprocessed = folder / "preprocessed.ii"
+    rewritten = folder / "rewritten.ii"
+    status = run(
+        [*compiler(), *command.options, *device_options(command), "-x", "c++", "-E", source, "-o", str(preprocessed)],
+        command.verbose,
+    )
+    if status != 0:
+        return status
+    text = rewrite.rewrite(preprocessed.read_text(encoding="utf-8", errors="surrogateescape"))
+    rewritten.write_text(text, encoding="utf-8", errors="surrogateescape")
+    if command.stage == "preprocess":
+        sys.stdout.write(text) if command.output is None else pathlib.Path(output).write_text(text)
+        return 0
+    # Dependencies were written by the preprocessor.
+    options = _without_dependencies(command.options)
+    standard = [] if any(option.startswith("-std=") for option in options) else ["-std=c++17"]
+    return run(
+        [
+            *compiler(), *options, *standard, "-fpreprocessed", "-Wno-unknown-pragmas", "-Wno-attributes",
+            "-x", "c++-cpp-output", flag, str(rewritten), "-o", output,
+        ],
+        command.verbose,
+    )  # fmt: skip
+
+
+def _without_dependencies(options: list[str]) -> list[str]:
+    kept = []
+    rest = iter(options)
+    for option in rest:
+        if option in ("-MD", "-MMD", "-MP"):
+            continue
+        if option in ("-MF", "-MT", "-MQ"):
+            next(rest)
+            continue
+        kept.append(option)
+    return kept
+
+
+def execute(command: Command) -> int:
+    with tempfile.TemporaryDirectory(prefix="mcc-") as name:
+        folder = pathlib.Path(name)
+        objects = []
+        flag = "-S" if command.stage == "assemble" else "-c"
+        for number, (source, kernels) in enumerate(command.sources):
+            stem = pathlib.Path(source).stem
+            if command.stage == "link":
+                output = str(folder / f"{number}-{stem}.o")
+            else:
+                output = command.output or stem + {"compile": ".o", "assemble": ".s", "preprocess": ".ii"}[command.stage]
+            if kernels:
+                own = folder / str(number)
+                own.mkdir()
+                status = compile_kernels(command, source, output, own, flag)
+            else:
+                stage = {"preprocess": ["-E"]}.get(command.stage, [flag])
+                include = ["-isystem" + str(HOME / "include")]
+                to = ["-o", output] if command.stage != "preprocess" or command.output else []
+                status = run([*compiler(), *command.options, *include, *stage, source, *to], command.verbose)
+            if status != 0:
+                return status
+            objects.append(output)
+        if command.stage != "link":
+            return 0
+        library = HOME / "lib"
+        return run(
+            [
+                *compiler(), *_without_dependencies(command.options), *objects, *command.linking,
+                f"-L{library}", "-lmusart", "-lmusa", f"-Wl,-rpath,{library}", "-o", command.output or "a.out",
+            ],
+            command.verbose,
+        )  # fmt: skip
+
+
+def main(arguments: list[str]) -> int:
+    try:
+        return execute(parse(arguments))
+    except UsageError as error:
+        print(f"mcc: error: {error}", file=sys.stderr)
+    except rewrite.SourceError as error:
+        print(error, file=sys.stderr)
+    return 1

@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Makes C++ of a preprocessed .mu file: launches, and variables in shared and constant memory.
+
+The macros of simt/device.h leave words that no program uses (``__musa_shared__``); here each is replaced together with
+what it stands before. Lines keep their numbers, so that messages name the source.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+# What must not be looked into, and what is looked for.
+_TOKEN = re.compile(
+    r"""
+    (?P<raw>R"(?P<delimiter>[^()\s\\]{0,16})\(.*?\)(?P=delimiter)")
+  | (?P<string>"(?:[^"\\\n]|\\.)*")
+  | (?P<number>\b\d(?:'?[\w.])*)
+  | (?P<char>'(?:[^'\\\n]|\\.)+')
+  | (?P<line>^\#[^\n]*$)
+  | (?P<launch><<<)
+  | (?P<word>__musa_(?:shared|constant|global)__)
+    """,
+    re.VERBOSE | re.MULTILINE | re.DOTALL,
+)
+_SKIPPED = ("raw", "string", "number", "char", "line")
+_MARKER = re.compile(r'^# (\d+) "((?:[^"\\]|\\.)*)"', re.MULTILINE)
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+
+
+class SourceError(Exception):
+    """Something in the source that is not understood. Says where and what."""
+
+
+@dataclass
+class Edit:
+    begin: int
+    end: int
+    text: str
+
+
+class Rewriter:
+    """One translation unit."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.edits: list[Edit] = []
+        self.kernels: set[str] = set()
+        self.shared = 0
+        self._markers = [(m.end(), int(m.group(1)), m.group(2)) for m in _MARKER.finditer(text)]
+
+    def rewrite(self) -> str:
+        launches = []
+        for match in _TOKEN.finditer(self.text):
+            kind = match.lastgroup
+            if kind in _SKIPPED or kind == "delimiter":
+                continue
+            if kind == "launch":
+                launches.append(match.start())
+            elif match.group() == "__musa_global__":
+                self._kernel(match)
+            elif match.group() == "__musa_shared__":
+                self._shared(match)
+            else:
+                self._constant(match)
+        for position in launches:
+            self._launch(position)
+        return self._applied()
+
+    # ---- places
+
+    def place(self, position: int) -> tuple[str, int]:
+        """The file and line of the source that a position of the preprocessed text came from."""
+        low, high = 0, len(self._markers)
+        while low < high:
+            middle = (low + high) // 2
+            if self._markers[middle][0] <= position:
+                low = middle + 1
+            else:
+                high = middle
+        if low == 0:
+            return "<unknown>", 1
+        end, line, file = self._markers[low - 1]
+        return file, line - 1 + self.text.count("\n", end, position)
+
+    def error(self, position: int, problem: str) -> SourceError:
+        file, line = self.place(position)
+        return SourceError(f"{file}:{line}: error: {problem}")
+
+    # ---- reading C++, as far as needed
+
+    def _space(self, position: int) -> int:
+        """The first position from here on that is neither white space nor a line marker."""
+        while True:
+            match = re.compile(r"\s*").match(self.text, position)
+            position = match.end()
+            if self.text.startswith("# ", position) and self.text[position - 1] == "\n":
+                position = self.text.index("\n", position)
+                continue
+            return position
+
+    def _space_back(self, position: int) -> int:
+        """The position behind the last character before this one that is neither white space nor of a line marker."""
+        while True:
+            while position > 0 and self.text[position - 1].isspace():
+                position -= 1
+            line = self.text.rfind("\n", 0, position) + 1
+            if not self.text.startswith("# ", line):
+                return position
+            position = line
+
+    def _closing(self, position: int) -> int:
+        """The position of the bracket that closes the one here."""
+        opening = self.text[position]
+        expected = [_CLOSING[opening]]
+        for match in re.compile(_TOKEN.pattern + r"|(?P<bracket>[()\[\]{}])", _TOKEN.flags).finditer(
+            self.text, position + 1
+        ):
+            if match.lastgroup != "bracket":
+                continue
+            bracket = match.group()
+            if bracket in _CLOSING:
+                expected.append(_CLOSING[bracket])
+            elif bracket != expected.pop():
+                raise self.error(match.start(), f"a {bracket} that closes nothing")
+            elif not expected:
+                return match.start()
+        raise self.error(position, f"a {opening} that is not closed")
+
+    def _find(self, position: int, wanted: str) -> int:
+        """The position of the first of these characters outside of brackets."""
+        pattern = re.compile(_TOKEN.pattern + r"|(?P<found>[" + re.escape(wanted) + r"(\[{}])", _TOKEN.flags)
+        while True:
+            match = pattern.search(self.text, position)
+            if match is None:
+                raise self.error(position, f"one of {wanted} is missing")
+            position = match.end()
+            if match.lastgroup != "found":
+                continue
+            if match.group() in wanted:
+                return match.start()
+            if match.group() in _CLOSING:
+                position = self._closing(match.start()) + 1
+            else:
+                raise self.error(match.start(), f"one of {wanted} is missing")
+
+    # ---- kernels
+
+    def _kernel(self, match: re.Match) -> None:
+        """`__global__ void name(`: the name is remembered, the word becomes an attribute."""
+        position = match.end()
+        while True:
+            opening = self._find(position, "(")
+            end = self._space_back(opening)
+            name = re.search(r"(?:operator\s*\(\)|~?\w+)\Z", self.text[max(0, end - 200) : end])
+            if name is None:
+                raise self.error(match.start(), "no name of a function after __global__")
+            if name.group() in ("__attribute__", "alignas", "decltype", "noexcept"):
+                position = self._closing(opening) + 1
+                continue
+            break
+        self.kernels.add(name.group())
+        self.edits.append(Edit(match.start(), match.end(), "__attribute__((always_inline))"))
+
+    def _launch(self, position: int) -> None:
+        """`kernel<<<configuration>>>(arguments)`."""
+        begin = self._expression_before(position)
+        kernel = self.text[begin:position].strip()
+        end = self._launch_end(position + 3)
+        opening = self._space(end + 3)
+        if not self.text.startswith("(", opening):
+            raise self.error(position, "no arguments after the configuration of a launch")
+        closing = self._closing(opening)
+        base = re.search(r"(\w+)\s*\Z", _without_template_arguments(kernel))
+        constant = base is not None and base.group(1) in self.kernels
+        separator = ", " if self._space(opening + 1) != closing else ""
+        # Only what stands around the pieces is replaced: they may hold launches and shared variables of their own.
+        where = "::musa_simt::Configuration("
+        if constant:
+            head = f"::musa_simt::Kernel<({kernel})>::launch({where}"
+            middle = ")" + separator
+        else:
+            head = f"::musa_simt::launch_pointer({where}"
+            middle = "), " + kernel + separator
+        self.edits.append(Edit(begin, position + 3, head + "\n" * self.text.count("\n", begin, position)))
+        self.edits.append(Edit(end, opening + 1, middle + "\n" * self.text.count("\n", end, opening)))
+
+    def _launch_end(self, position: int) -> int:
+        """The position of the >>> that ends a configuration."""
+        depth = 0
+        for match in re.compile(_TOKEN.pattern + r"|(?P<end>>>>)|(?P<bracket>[()\[\]{}])", _TOKEN.flags).finditer(
+            self.text, position
+        ):
+            if match.lastgroup == "end" and depth == 0:
+                return match.start()
+            if match.lastgroup == "bracket":
+                depth += 1 if match.group() in _CLOSING else -1
+                if depth < 0:
+                    break
+        raise self.error(position, "a <<< without its >>>")
+
+    def _expression_before(self, position: int) -> int:
+        """Where the name of a kernel begins that ends here: names, ::, and template arguments in brackets."""
+        end = self._space_back(position)
+        first = end
+        while True:
+            if self.text[first - 1] == ">":
+                first = self._space_back(self._opening_angle(first - 1))
+            if self.text[first - 1] == ")":
+                return self._opening(first - 1)
+            name = re.search(r"\w+\Z", self.text[max(0, first - 300) : first])
+            if name is None:
+                raise self.error(position, "no kernel before <<<")
+            first -= len(name.group())
+            before = self._space_back(first)
+            if self.text[max(0, before - 2) : before] != "::":
+                return first
+            first = before - 2
+            before = self._space_back(first)
+            if not re.match(r"[\w>]", self.text[before - 1 : before]) or re.search(
+                r"\b(?:return|else|do)\Z", self.text[max(0, before - 8) : before]
+            ):
+                return first
+            first = before
+
+    def _opening_angle(self, position: int) -> int:
+        depth = 0
+        while position >= 0:
+            character = self.text[position]
+            if character == ">" and self.text[position - 1] != "-":
+                depth += 1
+            elif character == "<":
+                depth -= 1
+                if depth == 0:
+                    return position
+            elif character in ")]}":
+                position = self._opening(position)
+            elif character in ";{(":
+                break
+            position -= 1
+        raise self.error(position, "template arguments that are not opened")
+
+    def _opening(self, position: int) -> int:
+        depth = 0
+        while position >= 0:
+            character = self.text[position]
+            depth += (character in ")]}") - (character in "([{")
+            if depth == 0:
+                return position
+            position -= 1
+        raise self.error(position, "a bracket that is not opened")
+
+    # ---- variables
+
+    def _shared(self, match: re.Match) -> None:
+        """`__shared__ T a[2], b;` becomes a local type with these members and references to the block's copy of it."""
+        begin = self._declaration_begin(match.start())
+        end = self._find(match.end(), ";")
+        before = self.text[begin : match.start()].split()
+        declaration = self.text[match.end() : end]
+        if "extern" in before:
+            found = re.match(r"(?P<type>.*?)\b(?P<name>\w+)\s*\[\s*\]\s*\Z", declaration, re.DOTALL)
+            if found is None:
+                raise self.error(match.start(), "extern __shared__ takes one array without a size")
+            kind = re.sub(r"^\s*__attribute__\s*\(\(aligned\(.*?\)\)\)|^\s*alignas\s*\([^()]*\)", "", found["type"]).strip()
+            text = f"const ::musa_simt::DynamicShared<{kind}> {found['name']}{{}}"
+            self._replace(begin, end, text)
+            return
+        names = self._declared(match.end(), end)
+        self.shared += 1
+        kind = f"musa_simt_shared_{self.shared}"
+        file, line = self.place(match.start())
+        words = " ".join(word for word in before if word not in ("static", "inline"))
+        site = f'::musa_simt::Site{{"{file}", {line}, "{", ".join(names)}"}}'
+        references = " ".join(f"auto& {name} = {kind}_all.{name};" for name in names)
+        text = (
+            f"struct {kind} {{ {words} {declaration.strip()}; }}; "
+            f"auto& {kind}_all = ::musa_simt::shared_variable<{kind}>({site}); {references.rstrip(';')}"
+        )
+        self._replace(begin, end, text)
+
+    def _constant(self, match: re.Match) -> None:
+        """Constant memory is memory: the host writes it with musaMemcpyToSymbol, kernels read it."""
+        self.edits.append(Edit(match.start(), match.end(), ""))
+
+    def _declaration_begin(self, position: int) -> int:
+        """Before the words static, extern, volatile, ... that stand before this one."""
+        while True:
+            end = self._space_back(position)
+            word = re.search(r"\b(?:static|extern|volatile|const|inline)\Z", self.text[max(0, end - 10) : end])
+            if word is None:
+                return position
+            position = end - len(word.group())
+
+    def _declared(self, position: int, end: int) -> list[str]:
+        """The names in a declaration."""
+        names = []
+        while position <= end:
+            # Angle brackets of types are stepped over: a comma in them separates nothing.
+            stop = self._declarator_end(position, end)
+            text = re.sub(r"\[[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\]", "", self.text[position:stop])
+            name = re.search(r"(\w+)\s*\Z", text)
+            if name is None:
+                raise self.error(position, "no name in a __shared__ declaration")
+            names.append(name.group(1))
+            position = stop + 1
+        return names
+
+    def _declarator_end(self, position: int, end: int) -> int:
+        angle = 0
+        while position < end:
+            character = self.text[position]
+            if character in _CLOSING:
+                position = self._closing(position)
+            elif character == "<":
+                angle += 1
+            elif character == ">":
+                angle -= 1
+            elif character == "," and angle == 0:
+                return position
+            elif character == "=":
+                raise self.error(position, "a __shared__ variable cannot be initialized")
+            position += 1
+        return end
+
+    # ---- the result
+
+    def _replace(self, begin: int, end: int, text: str) -> None:
+        """What takes more lines than its replacement leaves empty ones, so that the rest keeps its lines."""
+        missing = self.text.count("\n", begin, end) - text.count("\n")
+        self.edits.append(Edit(begin, end, text + "\n" * max(missing, 0)))
+
+    def _applied(self) -> str:
+        pieces = []
+        position = 0
+        for edit in sorted(self.edits, key=lambda edit: (edit.begin, edit.end)):
+            if edit.begin < position:
+                raise self.error(edit.begin, "one construct of the kernel language inside of another")
+            pieces += [self.text[position : edit.begin], edit.text]
+            position = edit.end
+        pieces.append(self.text[position:])
+        return "".join(pieces)
+
+
+def _without_template_arguments(name: str) -> str:
+    name = name.rstrip()
+    if not name.endswith(">"):
+        return name
+    depth = 0
+    for position in range(len(name) - 1, -1, -1):
+        depth += (name[position] == ">") - (name[position] == "<")
+        if depth == 0:
+            return name[:position]
+    return name
+
+
+def rewrite(text: str) -> str:
+    """The preprocessed text as C++.
+
+    Raises:
+        SourceError: with file and line, for what is not understood.
+    """
+    return Rewriter(text).rewrite()
