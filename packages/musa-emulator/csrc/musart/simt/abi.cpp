@@ -15,41 +15,41 @@ namespace musa_simt {
 using musa_emulator::simt::running_block;
 
 bool musa_simt_next_thread() {
-  return running_block()->next_thread();
+  return running_block->next_thread();
 }
 
 int musa_simt_barrier(const Site* site, Count count, int predicate) {
-  return running_block()->barrier(site, count, predicate);
+  return running_block->barrier(site, count, predicate);
 }
 
 void musa_simt_exchange(
     const Site* site, Exchange kind, unsigned mask, const void* give, void* get, size_t bytes, int operand, int width) {
-  running_block()->meet(site, {kind, bytes, static_cast<unsigned>(width), nullptr}, mask, give, get, operand);
+  running_block->meet(site, {kind, bytes, static_cast<unsigned>(width), nullptr}, mask, give, get, operand);
 }
 
 void musa_simt_reduce(
     const Site* site, unsigned mask, void* value, size_t bytes, void (*merge)(void* into, const void* value)) {
-  running_block()->meet(site, {Exchange::Sync, bytes, 0, merge}, mask, value, value, 0);
+  running_block->meet(site, {Exchange::Sync, bytes, 0, merge}, mask, value, value, 0);
 }
 
 unsigned musa_simt_lane() {
-  return running_block()->lane();
+  return running_block->lane();
 }
 
 void* musa_simt_shared(const Site* site, const void* key, size_t bytes, size_t alignment) {
-  return running_block()->shared(site, key, bytes, alignment);
+  return running_block->shared(site, key, bytes, alignment);
 }
 
 void* musa_simt_dynamic_shared() {
-  return running_block()->dynamic_shared();
+  return running_block->dynamic_shared();
 }
 
 void musa_simt_grid_barrier(const Site* site) {
-  running_block()->grid_barrier(site);
+  running_block->grid_barrier(site);
 }
 
 void musa_simt_fail(const char* message, const char* file, unsigned line, int assertion) {
-  running_block()->fail(std::string(file) + ":" + std::to_string(line) + ": " + message, assertion != 0);
+  running_block->fail(std::string(file) + ":" + std::to_string(line) + ": " + message, assertion != 0);
 }
 
 void musa_simt_register(const KernelInfo* info) {

@@ -82,10 +82,7 @@ unsigned source_of(const Meeting& meeting, unsigned lane, int operand) {
 
 } // namespace
 
-Block*& running_block() {
-  static thread_local Block* block = nullptr;
-  return block;
-}
+__thread Block* running_block;
 
 Block::Block() {
   fibers_.reserve(kMaxThreads + 1); // contexts are referred to while others are made
@@ -101,7 +98,8 @@ unsigned Block::current() const {
   return in_order ? threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z) : running_;
 }
 
-void Block::name_current(unsigned thread) {
+// From now on the thread of this number is the one that runs.
+void Block::start(unsigned thread) {
   running_ = thread;
   const uint3 size = shape_->block;
   threadIdx = {thread % size.x, thread / size.x % size.y, thread / (size.x * size.y)};
@@ -175,10 +173,11 @@ void Block::begin_fiber() {
 void Block::go_on(Context& from) {
   if (const unsigned thread = next_ready(); thread != kNobody) {
     ready_.remove(thread);
-    name_current(thread);
+    running_ = thread;
+    threadIdx = threads_[thread].index;
     running_fiber_ = threads_[thread].fiber;
   } else if (const unsigned fresh = take_unstarted(); fresh != kNobody) {
-    name_current(fresh);
+    start(fresh);
     begin_fiber();
   } else {
     if (&from != &outside_) {
@@ -194,6 +193,7 @@ void Block::go_on(Context& from) {
 
 void Block::wait(WaitsFor what, const Site* site) {
   Thread& thread = threads_[running_];
+  thread.index = threadIdx;
   thread.waits_for = what;
   thread.site = site;
   thread.fiber = running_fiber_;
@@ -241,7 +241,7 @@ bool Block::next_thread() {
   if (thread == kNobody) {
     return false;
   }
-  name_current(thread);
+  start(thread);
   return true;
 }
 
@@ -582,7 +582,7 @@ Block::Outcome Block::drive() {
   gridDim = shape_->grid;
   blockIdx = index_;
   warpSize = static_cast<int>(shape_->warp);
-  Block* const outer = std::exchange(running_block(), this);
+  Block* const outer = std::exchange(running_block, this);
   outside_ = current_context();
   release(&started_);
   if (started_ == 0 && order_.empty() && !under_tsan()) {
@@ -596,7 +596,7 @@ Block::Outcome Block::drive() {
   }
   acquire(&live_);
   in_order = false;
-  running_block() = outer;
+  running_block = outer;
   if (failed_) {
     return Outcome::Failed;
   }

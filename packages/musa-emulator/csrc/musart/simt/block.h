@@ -96,6 +96,7 @@ class Block {
   using Lanes = unsigned __int128; // of one warp
 
   struct Thread {
+    uint3 index{}; // while it waits
     unsigned fiber = 0;
     WaitsFor waits_for = WaitsFor::Nothing;
     const Site* site = nullptr;
@@ -120,7 +121,7 @@ class Block {
   void reset(const LaunchShape& shape, uint3 index, Body body, void** arguments);
   Outcome drive();
   unsigned current() const;
-  void name_current(unsigned thread);
+  void start(unsigned thread);
   void break_order();
   unsigned take_unstarted();
   unsigned next_ready() const;
@@ -177,6 +178,6 @@ class Block {
 };
 
 // The block that this OS thread runs.
-Block*& running_block();
+extern __thread Block* running_block __attribute__((tls_model("initial-exec")));
 
 } // namespace musa_emulator::simt

@@ -23,16 +23,6 @@ struct Configuration {
       : grid(blocks), block(threads), shared(shared_bytes), stream(on) {}
 };
 
-// The next thread of the block, where nothing stands in its way.
-inline bool advance() {
-  if (in_order) [[likely]] {
-    if (++threadIdx.x < blockDim.x) [[likely]] {
-      return true;
-    }
-  }
-  return musa_simt_next_thread();
-}
-
 // As the source calls it.
 template <auto kernel>
 std::string name_of() {
@@ -50,14 +40,25 @@ struct Kernel<kernel> {
   template <class Parameter>
   using Stored = std::remove_cv_t<std::remove_reference_t<Parameter>>;
 
-  template <size_t... i>
-  static void run(void** arguments, std::index_sequence<i...>) {
-    do {
-      kernel(*static_cast<Stored<Parameters>*>(arguments[i])...);
-    } while (advance());
-  }
   static void body(void** arguments) {
     run(arguments, std::index_sequence_for<Parameters...>());
+  }
+
+  template <size_t... i>
+  static void run(void** arguments, std::index_sequence<i...>) {
+    run_threads(*static_cast<const Stored<Parameters>*>(arguments[i])...);
+  }
+
+  // By value: what does not change is then in registers.
+  static void run_threads(Stored<Parameters>... arguments) {
+    const unsigned count = blockDim.x;
+    do {
+      unsigned x = threadIdx.x;
+      do {
+        threadIdx.x = x;
+        kernel(arguments...);
+      } while (in_order && ++x < count); // no thread of the block has waited: the next one runs here
+    } while (musa_simt_next_thread());
   }
 
   static const void* symbol() {
