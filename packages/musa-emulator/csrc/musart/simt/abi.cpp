@@ -18,6 +18,10 @@ bool musa_simt_next_thread() {
   return running_block->next_thread();
 }
 
+uint3* musa_simt_index() {
+  return running_block->index();
+}
+
 int musa_simt_barrier(const Site* site, Count count, int predicate) {
   return running_block->barrier(site, count, predicate);
 }

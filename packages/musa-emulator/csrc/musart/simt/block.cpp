@@ -12,6 +12,8 @@
 extern "C" {
 __attribute__((weak)) void __tsan_acquire(void* address);
 __attribute__((weak)) void __tsan_release(void* address);
+__attribute__((weak)) void AnnotateIgnoreWritesBegin(const char* file, int line);
+__attribute__((weak)) void AnnotateIgnoreWritesEnd(const char* file, int line);
 __attribute__((weak)) void __asan_poison_memory_region(const volatile void* address, size_t bytes);
 __attribute__((weak)) void __asan_unpoison_memory_region(const volatile void* address, size_t bytes);
 }
@@ -43,6 +45,17 @@ void acquire(void* address) {
 void release(void* address) {
   if (&__tsan_release != nullptr) {
     __tsan_release(address);
+  }
+}
+
+// Not a write of the thread that happens to be running.
+void fill(void* place, unsigned char byte, size_t bytes) {
+  if (&AnnotateIgnoreWritesBegin != nullptr) {
+    AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+  }
+  std::memset(place, byte, bytes);
+  if (&AnnotateIgnoreWritesEnd != nullptr) {
+    AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
   }
 }
 
@@ -103,6 +116,7 @@ void Block::start(unsigned thread) {
   running_ = thread;
   const uint3 size = shape_->block;
   threadIdx = {thread % size.x, thread / size.x % size.y, thread / (size.x * size.y)};
+  threads_[thread].index = threadIdx;
 }
 
 // Until now threads ran in their order, each to its end. From now on they are kept account of.
@@ -165,8 +179,7 @@ void Block::begin_fiber() {
   }
   running_fiber_ = free_fibers_.back();
   free_fibers_.pop_back();
-  end(fibers_[running_fiber_]); // of whoever had this stack before
-  fibers_[running_fiber_] = stacks_.begin(running_fiber_, &Block::enter, this);
+  stacks_.begin(fibers_[running_fiber_], running_fiber_, &Block::enter, this);
 }
 
 // Leaves `from` to a thread that can run, or to whoever drives the block.
@@ -211,7 +224,9 @@ void Block::enter(void* self) {
   } catch (...) {
     block.fail("an exception left the kernel", /*asserted=*/false);
   }
-  block.free_fibers_.push_back(block.running_fiber_);
+  if (!under_tsan()) {
+    block.free_fibers_.push_back(block.running_fiber_);
+  }
   block.go_on(block.fibers_[block.running_fiber_]);
   std::abort(); // nobody switches back to a stack that is free
 }
@@ -331,13 +346,14 @@ void Block::meet(
     group = groups_.insert(groups_.end(), Group{warp, mask, meeting, 0});
   }
   group->arrived |= Lanes{1} << lane;
-  release(&threads_[warp * shape_->warp]);
+  Thread& leader = threads_[warp * shape_->warp]; // stands for the warp
+  release(&leader);
   if (!complete(*group)) {
     wait(WaitsFor::Warp, site);
   } else {
     ready_.remove(running_); // it goes on at once
   }
-  acquire(&threads_[warp * shape_->warp]);
+  acquire(&leader);
 }
 
 // Whether all have come; then the exchange is made, they may go on, and the group is gone.
@@ -345,8 +361,10 @@ bool Block::complete(Group& group) {
   if ((expected(group.warp, group.mask) & ~group.arrived) != 0) {
     return false;
   }
-  move(group);
   const unsigned first = group.warp * shape_->warp;
+  acquire(&threads_[first]);
+  move(group);
+  release(&threads_[first]);
   ready_.add_all(first, static_cast<uint64_t>(group.arrived));
   if (shape_->warp > 64) {
     ready_.add_all(first + 64, static_cast<uint64_t>(group.arrived >> 64));
@@ -445,7 +463,7 @@ void Block::move(const Group& group) {
 // ---- shared memory
 
 void Block::lay_red_zone(char* place) {
-  std::memset(place, kRedZoneByte, kRedZone);
+  fill(place, kRedZoneByte, kRedZone);
   if (&__asan_poison_memory_region != nullptr) {
     __asan_poison_memory_region(place, kRedZone);
   }
@@ -472,7 +490,7 @@ void* Block::shared(const Site* site, const void* key, size_t bytes, size_t alig
   char* data = shared_ + offset;
   shared_used_ = offset + (bytes + 15) / 16 * 16 + kRedZone;
   if (shape_->poison) {
-    std::memset(data, kFreshByte, bytes);
+    fill(data, kFreshByte, bytes);
   }
   lay_red_zone(data + (bytes + 15) / 16 * 16);
   variables_.push_back({key, *site, data, bytes});
@@ -524,6 +542,19 @@ void Block::reset(const LaunchShape& shape, uint3 index, Body body, void** argum
       free_fibers_.push_back(i);
     }
   }
+  if (under_tsan()) { // a new thread to the sanitizer for each of ours, on a stack of its own
+    std::for_each(fibers_.begin(), fibers_.end(), end);
+    fibers_.resize(std::max<size_t>(fibers_.size(), count_));
+    std::for_each_n(fibers_.begin(), count_, announce);
+    free_fibers_.clear();
+    for (unsigned i = count_; i-- > 0;) {
+      free_fibers_.push_back(i);
+    }
+    // What grows while they run would be a race of theirs.
+    stacks_.reserve(count_);
+    groups_.reserve(count_);
+    variables_.reserve(256);
+  }
   failed_ = asserted_ = false;
   variables_.clear();
   const size_t capacity = shape.shared_limit + 64 * kRedZone + (16 << 10);
@@ -543,7 +574,7 @@ void Block::reset(const LaunchShape& shape, uint3 index, Body body, void** argum
   if (shape.dynamic_shared != 0) {
     const size_t bytes = (shape.dynamic_shared + 15) / 16 * 16;
     if (shape.poison) {
-      std::memset(shared_ + kRedZone, kFreshByte, shape.dynamic_shared);
+      fill(shared_ + kRedZone, kFreshByte, shape.dynamic_shared);
     }
     lay_red_zone(shared_);
     lay_red_zone(shared_ + kRedZone + bytes);

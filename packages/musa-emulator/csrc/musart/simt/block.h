@@ -86,6 +86,7 @@ class Block {
   void grid_barrier(const Site* site);
   void meet(const Site* site, const Meeting& meeting, unsigned mask, const void* give, void* get, int operand);
   unsigned lane() const { return current() % shape_->warp; }
+  uint3* index() { return &threads_[running_].index; }
   void* shared(const Site* site, const void* key, size_t bytes, size_t alignment);
   void* dynamic_shared();
   [[noreturn]] void fail(std::string problem, bool asserted);
@@ -96,7 +97,7 @@ class Block {
   using Lanes = unsigned __int128; // of one warp
 
   struct Thread {
-    uint3 index{}; // while it waits
+    uint3 index{}; // of one that runs, in threadIdx, except to the sanitizer
     unsigned fiber = 0;
     WaitsFor waits_for = WaitsFor::Nothing;
     const Site* site = nullptr;

@@ -129,10 +129,14 @@ void switch_to(Context& from, Context& to) {
   musa_simt_switch(&from.stack_pointer, to.stack_pointer);
 }
 
-Context Stacks::begin(size_t number, void (*entry)(void*), void* argument) {
-  while (stacks_.size() <= number) {
+void Stacks::reserve(size_t count) {
+  while (stacks_.size() < count) {
     stacks_.push_back(make_stack());
   }
+}
+
+void Stacks::begin(Context& context, size_t number, void (*entry)(void*), void* argument) {
+  reserve(number + 1);
   // The tops of equal stacks would all lie in the same lines of the cache, and threads would drive each other out.
   const size_t shift = number % 61 * 192;
   auto top = reinterpret_cast<uintptr_t>(stacks_[number] + kBytes - shift) & ~uintptr_t{63};
@@ -154,7 +158,7 @@ Context Stacks::begin(size_t number, void (*entry)(void*), void* argument) {
   frame[1] = reinterpret_cast<void*>(entry); // x20
   frame[11] = reinterpret_cast<void*>(&musa_simt_start); // x30
 #endif
-  return {frame, under_tsan() ? __tsan_create_fiber(0) : nullptr};
+  context.stack_pointer = frame;
 }
 
 Stacks::~Stacks() {
@@ -165,6 +169,12 @@ Stacks::~Stacks() {
 
 Context current_context() {
   return {nullptr, under_tsan() ? __tsan_get_current_fiber() : nullptr};
+}
+
+void announce(Context& context) {
+  if (under_tsan()) {
+    context.tsan = __tsan_create_fiber(0);
+  }
 }
 
 void end(Context& context) {

@@ -27,8 +27,10 @@ class Stacks {
   Stacks(const Stacks&) = delete;
   Stacks& operator=(const Stacks&) = delete;
 
-  // A context that begins with `entry(argument)` on the stack of this number. `entry` must not return.
-  Context begin(size_t number, void (*entry)(void*), void* argument);
+  // Makes those that are not there yet, up to this number of them.
+  void reserve(size_t count);
+  // The context begins with `entry(argument)` on the stack of this number. `entry` must not return.
+  void begin(Context& context, size_t number, void (*entry)(void*), void* argument);
 
  private:
   std::vector<char*> stacks_;
@@ -38,6 +40,9 @@ class Stacks {
 bool under_tsan();
 // Of the caller, for the switch back to it.
 Context current_context();
+// What sanitizers know of a context begins and ends. To them whoever makes a context has done so before it runs, so contexts
+// of threads that are to race are not made by one another.
+void announce(Context& context);
 void end(Context& context);
 
 } // namespace musa_emulator::simt

@@ -43,6 +43,7 @@ struct KernelInfo {
 extern "C" {
 
 MUSA_PUBLIC bool musa_simt_next_thread();
+MUSA_PUBLIC uint3* musa_simt_index();
 
 enum class Count : int { None, Sum, And, Or };
 MUSA_PUBLIC int musa_simt_barrier(const Site* site, Count count, int predicate);
@@ -71,3 +72,8 @@ MUSA_PUBLIC void musa_simt_unregister(const void* symbol);
 } // extern "C"
 
 } // namespace musa_simt
+
+#ifdef __SANITIZE_THREAD__
+// Each GPU thread is a thread to the sanitizer, and its index must lie where no other looks.
+#define threadIdx (*::musa_simt::musa_simt_index())
+#endif

@@ -51,6 +51,10 @@ struct Kernel<kernel> {
 
   // By value: what does not change is then in registers.
   static void run_threads(Stored<Parameters>... arguments) {
+#ifdef __SANITIZE_THREAD__
+    kernel(arguments...);
+    musa_simt_next_thread();
+#else
     const unsigned count = blockDim.x;
     do {
       unsigned x = threadIdx.x;
@@ -59,6 +63,7 @@ struct Kernel<kernel> {
         kernel(arguments...);
       } while (in_order && ++x < count); // no thread of the block has waited: the next one runs here
     } while (musa_simt_next_thread());
+#endif
   }
 
   static const void* symbol() {
