@@ -40,13 +40,22 @@ class Edit:
     text: str
 
 
+@dataclass(frozen=True)
+class Declared:
+    """A declaration of a kernel: how many template parameters have no default, how many there are, and the others."""
+
+    required: int
+    parameters: int
+    signature: str
+
+
 class Rewriter:
     """One translation unit."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.edits: list[Edit] = []
-        self.kernels: set[str] = set()
+        self.kernels: dict[str, set[Declared]] = {}
         self.shared = 0
         self._markers = [(m.end(), int(m.group(1)), m.group(2)) for m in _MARKER.finditer(text)]
 
@@ -160,8 +169,27 @@ class Rewriter:
                 position = self._closing(opening) + 1
                 continue
             break
-        self.kernels.add(name.group())
+        signature = "".join(self.text[opening : self._closing(opening)].split())
+        self.kernels.setdefault(name.group(), set()).add(
+            Declared(*self._template_parameters(match.start()), re.sub(r"\w+(?=[,)]|$)", "", signature))
+        )
         self.edits.append(Edit(match.start(), match.end(), "__attribute__((always_inline))"))
+
+    def _template_parameters(self, position: int) -> tuple[int, int]:
+        """Of the declaration that goes on here: those without a default, and all. A pack is one that has a default."""
+        while True:
+            end = self._space_back(position)
+            word = re.search(r"\b(?:static|inline|extern|constexpr)\Z", self.text[max(0, end - 12) : end])
+            if word is None:
+                break
+            position = end - len(word.group())
+        if self.text[end - 1] != ">":
+            return 0, 0
+        opening = self._opening_angle(end - 1)
+        if not self.text[: self._space_back(opening)].endswith("template"):
+            return 0, 0
+        parameters = _split(self.text[opening + 1 : end - 1])
+        return sum("=" not in text and "..." not in text for text in parameters), len(parameters)
 
     def _launch(self, position: int) -> None:
         """`kernel<<<configuration>>>(arguments)`."""
@@ -172,17 +200,21 @@ class Rewriter:
         if not self.text.startswith("(", opening):
             raise self.error(position, "no arguments after the configuration of a launch")
         closing = self._closing(opening)
-        base = re.search(r"(\w+)\s*\Z", _without_template_arguments(kernel))
-        constant = base is not None and base.group(1) in self.kernels
+        named, given = _template_arguments(kernel)
+        base = re.search(r"(\w+)\s*\Z", named)
+        declared = self.kernels.get(base.group(1), set()) if base else set()
         separator = ", " if self._space(opening + 1) != closing else ""
         # Only what stands around the pieces is replaced: they may hold launches and shared variables of their own.
         where = "::musa_simt::Configuration("
-        if constant:
-            head = f"::musa_simt::Kernel<({kernel})>::launch({where}"
-            middle = ")" + separator
-        else:
+        if not declared:
             head = f"::musa_simt::launch_pointer({where}"
             middle = "), " + kernel + separator
+        elif len(declared) == 1 and all(one.required <= given for one in declared):
+            head = f"::musa_simt::Kernel<({kernel})>::launch({where}"
+            middle = ")" + separator
+        else:  # which one is meant, the arguments say
+            head = f"::musa_simt::launch_deduced([](auto... given) {{ {kernel}(given...); }}, {where}"
+            middle = ")" + separator
         self.edits.append(Edit(begin, position + 3, head + "\n" * self.text.count("\n", begin, position)))
         self.edits.append(Edit(end, opening + 1, middle + "\n" * self.text.count("\n", end, opening)))
 
@@ -343,16 +375,33 @@ class Rewriter:
         return "".join(pieces)
 
 
-def _without_template_arguments(name: str) -> str:
+def _template_arguments(name: str) -> tuple[str, int]:
+    """A name without its template arguments, and how many there are."""
     name = name.rstrip()
     if not name.endswith(">"):
-        return name
-    depth = 0
+        return name, 0
+    depth = enclosed = 0
     for position in range(len(name) - 1, -1, -1):
-        depth += (name[position] == ">") - (name[position] == "<")
+        enclosed += (name[position] in ")]}") - (name[position] in "([{")
+        if enclosed == 0:  # in brackets, < and > compare
+            depth += (name[position] == ">") - (name[position] == "<")
         if depth == 0:
-            return name[:position]
-    return name
+            return name[:position], len(_split(name[position + 1 : -1]))
+    return name, 0
+
+
+def _split(text: str) -> list[str]:
+    """At the commas outside of brackets."""
+    pieces, angle, enclosed, begin = [], 0, 0, 0
+    for position, character in enumerate(text):
+        enclosed += (character in "([{") - (character in ")]}")
+        if enclosed == 0:
+            angle += (character == "<") - (character == ">")
+        if character == "," and angle == 0 and enclosed == 0:
+            pieces.append(text[begin:position])
+            begin = position + 1
+    pieces.append(text[begin:])
+    return [piece for piece in pieces if piece.strip()]
 
 
 def rewrite(text: str) -> str:

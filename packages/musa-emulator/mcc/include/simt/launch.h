@@ -99,6 +99,21 @@ struct Kernel<kernel> {
   }
 };
 
+// A template or an overloaded name, of which the arguments choose one: its call stands for it.
+template <class Call, class... Parameters>
+struct Deduced {
+  static void kernel(Parameters... arguments) {
+    static_assert(std::is_empty_v<Call>);
+    alignas(Call) static char nothing; // before C++20 a closure cannot be made where it is not written
+    reinterpret_cast<const Call&>(nothing)(arguments...);
+  }
+};
+
+template <class Call, class... Arguments>
+musaError_t launch_deduced(Call, const Configuration& where, Arguments&&... given) {
+  return Kernel<&Deduced<Call, std::decay_t<Arguments>...>::kernel>::launch(where, std::forward<Arguments>(given)...);
+}
+
 // Through a pointer: some other launch, or its library, has made the kernel known.
 template <class... Parameters, class... Arguments>
 musaError_t launch_pointer(const Configuration& where, void (*kernel)(Parameters...), Arguments&&... given) {
