@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 #include "engine/memory.h"
 
@@ -22,6 +23,7 @@ namespace {
 // Where to resume when the kernel that this thread runs faults.
 thread_local sigjmp_buf* recovery = nullptr;
 thread_local const char* running_kernel = nullptr;
+thread_local musaError_t fault = musaErrorIllegalAddress; // what the recovery reports
 
 struct sigaction previous_segv;
 struct sigaction previous_bus;
@@ -77,6 +79,15 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   if (info->si_code == SEGV_ACCERR && signal == SIGSEGV && try_again(address)) {
     return;
   }
+  const auto behind_stack = is_behind_stack.load();
+  if (recovery != nullptr && behind_stack != nullptr && behind_stack(address)) {
+    say("musa-emulator: kernel ");
+    say(running_kernel);
+    say(": a thread has used up its stack of 128 KiB. Likely causes: it calls itself without an end; large local arrays\n");
+    fault = musaErrorLaunchFailure;
+    pthread_sigmask(SIG_SETMASK, &static_cast<const ucontext_t*>(context)->uc_sigmask, nullptr);
+    siglongjmp(*recovery, 1);
+  }
   char where[512];
   const bool ours = describe_address(address, where, sizeof where);
   const bool null_page = address < 4096;
@@ -106,6 +117,8 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 }
 
 } // namespace
+
+std::atomic<bool (*)(uintptr_t)> is_behind_stack{nullptr};
 
 void install_fault_handler() {
   static std::once_flag installed;
@@ -143,8 +156,10 @@ musaError_t run_guarded(const char* kernel, const std::function<musaError_t()>& 
   sigjmp_buf here;
   sigjmp_buf* const outer = recovery;
   const char* const outer_kernel = running_kernel;
-  musaError_t status = musaErrorIllegalAddress;
-  if (sigsetjmp(here, 0) == 0) {
+  musaError_t status = musaSuccess;
+  if (sigsetjmp(here, 0) != 0) {
+    status = std::exchange(fault, musaErrorIllegalAddress);
+  } else {
     recovery = &here;
     running_kernel = kernel;
     try {

@@ -3,6 +3,8 @@
 // Memory faults: an explanation for host code that touches device memory, an error for kernels.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 
 #include "engine/export.h"
@@ -28,6 +30,9 @@ class WritersHeldOff {
 
 // Runs the launch; an invalid access or an exception inside it becomes the error that loses the device.
 musaError_t run_guarded(Launch& launch);
+// Of an address below the stack of a kernel's thread: whether it is one. Set by whoever makes such stacks; called in a signal
+// handler.
+MUSA_ENGINE extern std::atomic<bool (*)(uintptr_t address)> is_behind_stack;
 // The same for a part of a launch, on a thread of its own.
 MUSA_ENGINE musaError_t run_guarded(const char* kernel, const std::function<musaError_t()>& part);
 

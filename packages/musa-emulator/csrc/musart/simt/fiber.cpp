@@ -2,11 +2,15 @@
 // Copyright (c) torch_musa contributors
 #include "simt/fiber.h"
 
+#include <signal.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <new>
+
+#include "engine/segfault.h"
 
 // Of the sanitizer that the process runs under, if any: kernels may be compiled with one while this library is not.
 extern "C" {
@@ -106,14 +110,21 @@ namespace musa_emulator::simt {
 namespace {
 
 constexpr size_t kGuard = 4096;
+constexpr size_t kStride = kGuard + Stacks::kBytes;
+constexpr size_t kMost = 1024;
 
-char* make_stack() {
-  void* memory = mmap(
-      nullptr, kGuard + Stacks::kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED || mprotect(memory, kGuard, PROT_NONE) != 0) {
-    throw std::bad_alloc();
+// Where stacks lie. Read in a signal handler, so without a lock; freed places are used again.
+constexpr size_t kRegions = 1024;
+std::atomic<uintptr_t> regions[kRegions];
+
+bool is_guard(uintptr_t address) {
+  for (const std::atomic<uintptr_t>& region : regions) {
+    const uintptr_t base = region.load(std::memory_order_relaxed);
+    if (base != 0 && address - base < kMost * kStride) {
+      return (address - base) % kStride < kGuard;
+    }
   }
-  return static_cast<char*>(memory) + kGuard;
+  return false;
 }
 
 } // namespace
@@ -129,9 +140,27 @@ void switch_to(Context& from, Context& to) {
   musa_simt_switch(&from.stack_pointer, to.stack_pointer);
 }
 
+Stacks::Stacks() {
+  void* memory = mmap(
+      nullptr, kMost * kStride, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) {
+    throw std::bad_alloc();
+  }
+  memory_ = static_cast<char*>(memory);
+  for (std::atomic<uintptr_t>& region : regions) {
+    uintptr_t none = 0;
+    if (region.compare_exchange_strong(none, reinterpret_cast<uintptr_t>(memory_))) {
+      break; // with all taken, an overflow here is a plain fault
+    }
+  }
+  is_behind_stack = &is_guard;
+}
+
 void Stacks::reserve(size_t count) {
-  while (stacks_.size() < count) {
-    stacks_.push_back(make_stack());
+  for (; made_ < count; ++made_) {
+    if (mprotect(memory_ + made_ * kStride + kGuard, kBytes, PROT_READ | PROT_WRITE) != 0) {
+      throw std::bad_alloc();
+    }
   }
 }
 
@@ -139,7 +168,7 @@ void Stacks::begin(Context& context, size_t number, void (*entry)(void*), void* 
   reserve(number + 1);
   // The tops of equal stacks would all lie in the same lines of the cache, and threads would drive each other out.
   const size_t shift = number % 61 * 192;
-  auto top = reinterpret_cast<uintptr_t>(stacks_[number] + kBytes - shift) & ~uintptr_t{63};
+  auto top = reinterpret_cast<uintptr_t>(memory_ + (number + 1) * kStride - shift) & ~uintptr_t{63};
   auto* frame = reinterpret_cast<void**>(top);
 #if defined(__x86_64__)
   *--frame = reinterpret_cast<void*>(&musa_simt_start); // returns to it with an aligned stack
@@ -162,9 +191,39 @@ void Stacks::begin(Context& context, size_t number, void (*entry)(void*), void* 
 }
 
 Stacks::~Stacks() {
-  for (char* stack : stacks_) {
-    munmap(stack - kGuard, kGuard + kBytes);
+  for (std::atomic<uintptr_t>& region : regions) {
+    auto own = reinterpret_cast<uintptr_t>(memory_);
+    if (region.compare_exchange_strong(own, 0)) {
+      break;
+    }
   }
+  munmap(memory_, kMost * kStride);
+}
+
+void prepare_for_overflow() {
+  struct Alternate {
+    static constexpr size_t bytes = 64 << 10;
+    std::unique_ptr<char[]> memory;
+    Alternate() {
+      stack_t now = {};
+      if (sigaltstack(nullptr, &now) == 0 && (now.ss_flags & SS_DISABLE) != 0) {
+        memory = std::make_unique<char[]>(bytes);
+        stack_t ours = {};
+        ours.ss_sp = memory.get();
+        ours.ss_size = bytes;
+        sigaltstack(&ours, nullptr);
+      }
+    }
+    ~Alternate() {
+      if (memory != nullptr) {
+        stack_t none = {};
+        none.ss_flags = SS_DISABLE;
+        sigaltstack(&none, nullptr);
+      }
+    }
+  };
+  static thread_local const Alternate alternate;
+  (void)alternate;
 }
 
 Context current_context() {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
 
 namespace musa_emulator::simt {
 
@@ -20,9 +19,9 @@ void switch_to(Context& from, Context& to);
 // Stacks of one size with a guard page below each, made when first needed and kept.
 class Stacks {
  public:
-  static constexpr size_t kBytes = 128 << 10;
+  static constexpr size_t kBytes = 128 << 10; // fault handlers say this number too
 
-  Stacks() = default;
+  Stacks();
   ~Stacks();
   Stacks(const Stacks&) = delete;
   Stacks& operator=(const Stacks&) = delete;
@@ -33,8 +32,12 @@ class Stacks {
   void begin(Context& context, size_t number, void (*entry)(void*), void* argument);
 
  private:
-  std::vector<char*> stacks_;
+  char* memory_ = nullptr; // of all of them, reserved
+  size_t made_ = 0;
 };
+
+// Lets the calling thread of the host take signals while it runs on a stack of these that is full.
+void prepare_for_overflow();
 
 // Each GPU thread is one to the sanitizer that the process runs under.
 bool under_tsan();

@@ -52,6 +52,7 @@ musaError_t report(const KernelLaunch& launch, const Block& block, uint3 index) 
 // Large, and good for any launch: one for each OS thread.
 Block& own_block() {
   static thread_local std::unique_ptr<Block> block = std::make_unique<Block>();
+  prepare_for_overflow();
   return *block;
 }
 

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The compiler driver: its command line, its messages, and the lines they name."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.musa_emulator import sdk
+from tests.musa_emulator.mcc import mcc, run
+
+pytestmark = pytest.mark.once
+
+KERNEL = """
+#include <cstdio>
+__global__ void fill(int* x, int value) {
+  x[threadIdx.x] = value;
+}
+int main() {
+  int* x;
+  musaMalloc((void**)&x, 16);
+  fill<<<1, 4>>>(x, 42);
+  int got[4];
+  musaMemcpy(got, x, 16, musaMemcpyDeviceToHost);
+  std::printf("%d %d\\n", got[0], got[3]);
+}
+"""
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "fill.mu"
+    path.write_text(KERNEL)
+    return path
+
+
+def test_one_step_from_source_to_program(source: Path) -> None:
+    done = mcc(source.name, "-o", "fill", cwd=source.parent)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert run(source.parent / "fill").stdout == "42 42\n"
+
+
+def test_objects_and_linking_apart(source: Path) -> None:
+    other = source.parent / "other.cpp"
+    other.write_text("int unused() { return 0; }\n")
+    assert mcc("-c", source.name, cwd=source.parent).returncode == 0
+    assert mcc("-c", other.name, "-o", "second.o", cwd=source.parent).returncode == 0
+    done = mcc("fill.o", "second.o", "-o", "both", cwd=source.parent)
+    assert done.returncode == 0, done.stderr
+    assert run(source.parent / "both").stdout == "42 42\n"
+
+
+def test_objects_link_with_the_hosts_compiler(source: Path) -> None:
+    assert mcc("-c", "-fPIC", source.name, "-o", "fill.o", cwd=source.parent).returncode == 0
+    library = sdk.HOME / "lib"
+    command = ["c++", "fill.o", f"-L{library}", "-lmusart", f"-Wl,-rpath,{library}", "-o", "linked"]
+    done = subprocess.run(command, cwd=source.parent, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert run(source.parent / "linked").stdout == "42 42\n"
+
+
+def test_flags_of_the_gpus_compiler_are_accepted(source: Path) -> None:
+    flags = ["-x", "musa", "--offload-arch=mp_22", "--cuda-gpu-arch=mp_31", "-mtgpu", "-Od3", "-fmusa-flush-denormals-to-zero"]
+    flags += ["-mllvm", "-mtgpu-if-convert=1", "-U__CUDA__", "-fsigned-char", "-MD", "-MF", "fill.d", "-O2", "-fPIC"]
+    done = mcc(*flags, "-c", source.name, "-o", "fill.o", cwd=source.parent)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "fill.mu" in (source.parent / "fill.d").read_text()
+
+
+@pytest.mark.parametrize("flag", ["-fatbin", "-ptx", "--musa-device-only"])
+def test_what_asks_for_gpu_code_is_refused_by_name(source: Path, flag: str) -> None:
+    done = mcc(flag, source.name, cwd=source.parent)
+    assert done.returncode == 1
+    assert f"mcc: error: {flag} asks for code of the GPU alone" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "no input files"),
+        (["--offload-arch=sm_80", "x.mu"], "sm_80 is no architecture of MUSA"),
+        (["x.mu", "-o"], "-o needs an argument"),
+        (["-c", "a.mu", "b.mu", "-o", "c.o"], "-o names one file"),
+    ],
+)
+def test_a_command_line_that_cannot_be_carried_out(arguments: list[str], told: str) -> None:
+    done = mcc(*arguments)
+    assert done.returncode == 1
+    assert told in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("  fill<<<1, 4>>>(x, undefined);", "undefined"),
+        ("  fill<<<1, 4>>>(x);", "another number of arguments than the kernel"),
+        ("  fill<<<1, 4(x, 42);", "a <<< without its >>>"),
+        ("  fill<<<1, 4>>>;", "no arguments after the configuration"),
+        ("  __shared__ int cell = 4;", "cannot be initialized"),
+        ("  extern __shared__ int cell;", "one array without a size"),
+    ],
+)
+def test_errors_name_the_line_of_the_source(source: Path, line: str, told: str) -> None:
+    text = KERNEL.replace("  fill<<<1, 4>>>(x, 42);", line)
+    number = text.splitlines().index(line) + 1
+    source.write_text(text)
+    done = mcc("-c", source.name, "-o", "fill.o", cwd=source.parent)
+    assert done.returncode != 0
+    assert told in done.stderr
+    assert f"fill.mu:{number}" in done.stderr
+
+
+def test_the_architecture_is_a_macro(tmp_path: Path) -> None:
+    (tmp_path / "arch.mu").write_text('#include <cstdio>\nint main() { std::printf("%d\\n", __MUSA_ARCH__); }\n')
+    for flags, arch in ([], "310"), (["--offload-arch=mp_21"], "210"), (["--offload-arch=mp_22", "--offload-arch=mp_31"], "310"):
+        assert mcc(*flags, "arch.mu", "-o", "arch", cwd=tmp_path).returncode == 0
+        assert run(tmp_path / "arch").stdout.strip() == arch
