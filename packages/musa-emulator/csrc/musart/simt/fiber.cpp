@@ -201,8 +201,8 @@ Stacks::~Stacks() {
 }
 
 void prepare_for_overflow() {
+  constexpr size_t bytes = 64 << 10;
   struct Alternate {
-    static constexpr size_t bytes = 64 << 10;
     std::unique_ptr<char[]> memory;
     Alternate() {
       stack_t now = {};

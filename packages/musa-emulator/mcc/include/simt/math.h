@@ -1,3 +1,244 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
+// Functions of one number that kernels have: C's are there already, under the names of float too.
 #pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <ctime>
+#include <limits>
+#include <type_traits>
+
+// ---- of integers and of bits
+
+namespace musa_simt {
+
+template <class To, class From>
+inline To bits_as(From value) {
+  static_assert(sizeof(To) == sizeof(From));
+  To result;
+  std::memcpy(&result, &value, sizeof result);
+  return result;
+}
+
+} // namespace musa_simt
+
+inline int __float_as_int(float x) { return musa_simt::bits_as<int>(x); }
+inline unsigned __float_as_uint(float x) { return musa_simt::bits_as<unsigned>(x); }
+inline float __int_as_float(int x) { return musa_simt::bits_as<float>(x); }
+inline float __uint_as_float(unsigned x) { return musa_simt::bits_as<float>(x); }
+inline long long __double_as_longlong(double x) { return musa_simt::bits_as<long long>(x); }
+inline double __longlong_as_double(long long x) { return musa_simt::bits_as<double>(x); }
+inline int __double2hiint(double x) { return static_cast<int>(musa_simt::bits_as<uint64_t>(x) >> 32); }
+inline int __double2loint(double x) { return static_cast<int>(musa_simt::bits_as<uint64_t>(x)); }
+inline double __hiloint2double(int high, int low) {
+  return musa_simt::bits_as<double>(static_cast<uint64_t>(static_cast<uint32_t>(high)) << 32 | static_cast<uint32_t>(low));
+}
+
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
+inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
+inline int __clzll(long long x) { return x == 0 ? 64 : __builtin_clzll(static_cast<unsigned long long>(x)); }
+inline int __ffs(int x) { return __builtin_ffs(x); }
+inline int __ffsll(long long x) { return __builtin_ffsll(x); }
+inline unsigned __brev(unsigned x) {
+  x = (x >> 1 & 0x55555555u) | (x & 0x55555555u) << 1;
+  x = (x >> 2 & 0x33333333u) | (x & 0x33333333u) << 2;
+  x = (x >> 4 & 0x0f0f0f0fu) | (x & 0x0f0f0f0fu) << 4;
+  return __builtin_bswap32(x);
+}
+inline unsigned long long __brevll(unsigned long long x) {
+  return static_cast<unsigned long long>(__brev(static_cast<unsigned>(x))) << 32 | __brev(static_cast<unsigned>(x >> 32));
+}
+inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>(static_cast<uint64_t>(a) * b >> 32); }
+inline int __mulhi(int a, int b) { return static_cast<int>(static_cast<int64_t>(a) * b >> 32); }
+inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+  return static_cast<unsigned long long>(static_cast<unsigned __int128>(a) * b >> 64);
+}
+inline long long __mul64hi(long long a, long long b) { return static_cast<long long>(static_cast<__int128>(a) * b >> 64); }
+inline int __mul24(int a, int b) { return a * b; }
+inline unsigned __umul24(unsigned a, unsigned b) { return a * b; }
+inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
+  return static_cast<unsigned>((static_cast<uint64_t>(high) << 32 | low) << (shift & 31) >> 32);
+}
+inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
+  return static_cast<unsigned>((static_cast<uint64_t>(high) << 32 | low) >> (shift & 31));
+}
+// Byte i of the result is the one of the eight bytes of y:x that the i-th four bits of the selector name.
+inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
+  const uint64_t bytes = static_cast<uint64_t>(y) << 32 | x;
+  unsigned result = 0;
+  for (unsigned i = 0; i < 4; ++i) {
+    const unsigned which = selector >> (4 * i);
+    unsigned byte = static_cast<unsigned>(bytes >> (8 * (which & 7))) & 0xff;
+    byte = (which & 8) == 0 ? byte : (byte & 0x80) != 0 ? 0xff : 0; // its sign, repeated
+    result |= byte << (8 * i);
+  }
+  return result;
+}
+
+// ---- memory
+
+template <class T>
+inline T __ldg(const T* place) { return *place; }
+template <class T>
+inline T __ldcs(const T* place) { return *place; }
+template <class T>
+inline T __ldcg(const T* place) { return *place; }
+template <class T>
+inline T __ldca(const T* place) { return *place; }
+template <class T>
+inline void __stcs(T* place, T value) { *place = value; }
+template <class T>
+inline void __stcg(T* place, T value) { *place = value; }
+
+// ---- of floating numbers, where C has none
+
+inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
+inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
+inline float rsqrt(float x) { return rsqrtf(x); }
+inline float rcbrtf(float x) { return 1.0f / std::cbrt(x); }
+inline double rcbrt(double x) { return 1.0 / std::cbrt(x); }
+inline float saturate(float x) { return x > 0 ? std::min(x, 1.0f) : 0.0f; }
+inline float __saturatef(float x) { return saturate(x); }
+inline float normcdff(float x) { return static_cast<float>(0.5 * std::erfc(-static_cast<double>(x) * M_SQRT1_2)); }
+inline double normcdf(double x) { return 0.5 * std::erfc(-x * M_SQRT1_2); }
+inline double erfcx(double x) { return std::exp(x * x) * std::erfc(x); }
+inline float erfcxf(float x) { return static_cast<float>(erfcx(static_cast<double>(x))); }
+
+// sin(pi x), cos(pi x): exact where x is a multiple of one half.
+inline double sinpi(double x) {
+  const double rest = x - 2 * std::nearbyint(x / 2); // -1 to 1
+  if (rest == 0 || rest == 1 || rest == -1) {
+    return std::copysign(0.0, x);
+  }
+  return std::fabs(rest) <= 0.25 ? std::sin(M_PI * rest)
+      : std::fabs(rest) <= 0.75  ? std::copysign(std::cos(M_PI * (std::fabs(rest) - 0.5)), rest)
+                                 : std::copysign(std::sin(M_PI * (1 - std::fabs(rest))), rest);
+}
+inline double cospi(double x) {
+  const double rest = std::fabs(x - 2 * std::nearbyint(x / 2)); // 0 to 1
+  return rest <= 0.25 ? std::cos(M_PI * rest) : rest <= 0.75 ? std::sin(M_PI * (0.5 - rest)) : -std::cos(M_PI * (1 - rest));
+}
+inline float sinpif(float x) { return static_cast<float>(sinpi(static_cast<double>(x))); }
+inline float cospif(float x) { return static_cast<float>(cospi(static_cast<double>(x))); }
+inline void sincospi(double x, double* sine, double* cosine) { *sine = sinpi(x), *cosine = cospi(x); }
+inline void sincospif(float x, float* sine, float* cosine) { *sine = sinpif(x), *cosine = cospif(x); }
+
+// Quantile of the normal distribution, by Halley's rule from where its tail or its middle begins.
+inline double normcdfinv(double p) {
+  if (!(p > 0 && p < 1)) {
+    return p == 0 ? -std::numeric_limits<double>::infinity()
+        : p == 1  ? std::numeric_limits<double>::infinity()
+                  : std::numeric_limits<double>::quiet_NaN();
+  }
+  const double tail = std::min(p, 1 - p);
+  double x = (0.5 - tail) * 2.5; // how far to the right of 0 the tail begins
+  if (tail < 0.1) {
+    const double t = std::sqrt(-2 * std::log(tail));
+    x = t - (std::log(t) + 0.92) / t;
+  }
+  for (int i = 0; i < 5; ++i) {
+    const double step = (0.5 * std::erfc(x * M_SQRT1_2) - tail) * std::sqrt(2 * M_PI) * std::exp(x * x / 2);
+    x += step / (1 - x * step / 2);
+  }
+  return p < 0.5 ? -x : x;
+}
+inline float normcdfinvf(float p) { return static_cast<float>(normcdfinv(static_cast<double>(p))); }
+inline double erfinv(double x) { return normcdfinv((x + 1) / 2) * M_SQRT1_2; }
+inline double erfcinv(double x) { return -normcdfinv(x / 2) * M_SQRT1_2; }
+inline float erfinvf(float x) { return static_cast<float>(erfinv(static_cast<double>(x))); }
+inline float erfcinvf(float x) { return static_cast<float>(erfcinv(static_cast<double>(x))); }
+
+// Faster and less exact on a GPU; here as exact as any.
+inline float __expf(float x) { return std::exp(x); }
+inline float __exp10f(float x) { return std::pow(10.0f, x); }
+inline float __logf(float x) { return std::log(x); }
+inline float __log2f(float x) { return std::log2(x); }
+inline float __log10f(float x) { return std::log10(x); }
+inline float __powf(float x, float y) { return std::pow(x, y); }
+inline float __sinf(float x) { return std::sin(x); }
+inline float __cosf(float x) { return std::cos(x); }
+inline float __tanf(float x) { return std::tan(x); }
+inline void __sincosf(float x, float* sine, float* cosine) { *sine = std::sin(x), *cosine = std::cos(x); }
+inline float __fdividef(float x, float y) { return x / y; }
+inline float __frcp_rn(float x) { return 1.0f / x; }
+inline float __frsqrt_rn(float x) { return rsqrtf(x); }
+inline float __fsqrt_rn(float x) { return std::sqrt(x); }
+inline float __fadd_rn(float x, float y) { return x + y; }
+inline float __fsub_rn(float x, float y) { return x - y; }
+inline float __fmul_rn(float x, float y) { return x * y; }
+inline float __fdiv_rn(float x, float y) { return x / y; }
+inline float __fmaf_rn(float x, float y, float z) { return std::fma(x, y, z); }
+inline double __dadd_rn(double x, double y) { return x + y; }
+inline double __dmul_rn(double x, double y) { return x * y; }
+inline double __ddiv_rn(double x, double y) { return x / y; }
+inline double __fma_rn(double x, double y, double z) { return std::fma(x, y, z); }
+
+// Rounded to the nearest, and kept within the type: casts of C++ are undefined beyond it.
+namespace musa_simt {
+template <class To, class From>
+inline To to_integer(From rounded) {
+  if (std::isnan(rounded)) {
+    return 0;
+  }
+  if (rounded <= static_cast<From>(std::numeric_limits<To>::min())) {
+    return std::numeric_limits<To>::min();
+  }
+  return rounded >= static_cast<From>(std::numeric_limits<To>::max()) ? std::numeric_limits<To>::max()
+                                                                      : static_cast<To>(rounded);
+}
+} // namespace musa_simt
+inline int __float2int_rn(float x) { return musa_simt::to_integer<int>(std::nearbyint(x)); }
+inline int __float2int_rz(float x) { return musa_simt::to_integer<int>(std::trunc(x)); }
+inline int __float2int_rd(float x) { return musa_simt::to_integer<int>(std::floor(x)); }
+inline int __float2int_ru(float x) { return musa_simt::to_integer<int>(std::ceil(x)); }
+inline unsigned __float2uint_rn(float x) { return musa_simt::to_integer<unsigned>(std::nearbyint(x)); }
+inline unsigned __float2uint_rz(float x) { return musa_simt::to_integer<unsigned>(std::trunc(x)); }
+inline long long __float2ll_rn(float x) { return musa_simt::to_integer<long long>(std::nearbyint(x)); }
+inline int __double2int_rn(double x) { return musa_simt::to_integer<int>(std::nearbyint(x)); }
+inline int __double2int_rz(double x) { return musa_simt::to_integer<int>(std::trunc(x)); }
+inline long long __double2ll_rn(double x) { return musa_simt::to_integer<long long>(std::nearbyint(x)); }
+inline float __int2float_rn(int x) { return static_cast<float>(x); }
+inline float __uint2float_rn(unsigned x) { return static_cast<float>(x); }
+inline double __int2double_rn(int x) { return x; }
+inline float __double2float_rn(double x) { return static_cast<float>(x); }
+
+// ---- smallest and largest, of any two numbers
+
+inline int min(int a, int b) { return b < a ? b : a; }
+inline int max(int a, int b) { return a < b ? b : a; }
+inline unsigned min(unsigned a, unsigned b) { return b < a ? b : a; }
+inline unsigned max(unsigned a, unsigned b) { return a < b ? b : a; }
+inline unsigned min(int a, unsigned b) { return min(static_cast<unsigned>(a), b); }
+inline unsigned max(int a, unsigned b) { return max(static_cast<unsigned>(a), b); }
+inline unsigned min(unsigned a, int b) { return min(a, static_cast<unsigned>(b)); }
+inline unsigned max(unsigned a, int b) { return max(a, static_cast<unsigned>(b)); }
+inline long min(long a, long b) { return b < a ? b : a; }
+inline long max(long a, long b) { return a < b ? b : a; }
+inline unsigned long min(unsigned long a, unsigned long b) { return b < a ? b : a; }
+inline unsigned long max(unsigned long a, unsigned long b) { return a < b ? b : a; }
+inline long long min(long long a, long long b) { return b < a ? b : a; }
+inline long long max(long long a, long long b) { return a < b ? b : a; }
+inline unsigned long long min(unsigned long long a, unsigned long long b) { return b < a ? b : a; }
+inline unsigned long long max(unsigned long long a, unsigned long long b) { return a < b ? b : a; }
+// A number beats what is none, as on a GPU.
+inline float min(float a, float b) { return std::fmin(a, b); }
+inline float max(float a, float b) { return std::fmax(a, b); }
+inline double min(double a, double b) { return std::fmin(a, b); }
+inline double max(double a, double b) { return std::fmax(a, b); }
+inline double min(float a, double b) { return std::fmin(static_cast<double>(a), b); }
+inline double max(float a, double b) { return std::fmax(static_cast<double>(a), b); }
+inline double min(double a, float b) { return std::fmin(a, static_cast<double>(b)); }
+inline double max(double a, float b) { return std::fmax(a, static_cast<double>(b)); }
+
+// ---- time: of the host, so that loops that wait for it end
+
+inline long long clock64() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+inline void __nanosleep(unsigned) {}

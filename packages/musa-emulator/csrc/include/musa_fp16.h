@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Numbers of 16 bits as IEEE 754 has them: 5 of exponent, 10 of fraction. Each operation is one of float, rounded once.
+#ifndef MUSA_FP16_H
+#define MUSA_FP16_H
+#ifdef __cplusplus
+
+#include "musa_simt_float16.h"
+
+namespace musa_simt_float16 {
+
+struct HalfFormat {
+  static unsigned short from_float(float value) {
+    const unsigned bits = bits_of(value);
+    const unsigned sign = bits >> 16 & 0x8000u;
+    const unsigned magnitude = bits & 0x7fffffffu;
+    if (magnitude > 0x7f800000u) {
+      return static_cast<unsigned short>(0x7fffu); // not a number
+    }
+    if (magnitude >= 0x477ff000u) { // what rounds to 65520 and more
+      return static_cast<unsigned short>(sign | 0x7c00u);
+    }
+    if (magnitude < 0x38800000u) { // below the least normal number: counted in steps of 2^-24
+      const float steps = float_of(magnitude) * 16777216.0f;
+      const unsigned whole = static_cast<unsigned>(steps);
+      const float rest = steps - static_cast<float>(whole);
+      return static_cast<unsigned short>(sign | (whole + (rest > 0.5f || (rest == 0.5f && (whole & 1u)))));
+    }
+    const unsigned rebased = magnitude - 0x38000000u;
+    return static_cast<unsigned short>(sign | (rebased + 0xfffu + (rebased >> 13 & 1u)) >> 13);
+  }
+  static float to_float(unsigned short half) {
+    const unsigned sign = (half & 0x8000u) << 16;
+    const unsigned magnitude = half & 0x7fffu;
+    if (magnitude >= 0x7c00u) {
+      return float_of(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
+    }
+    if (magnitude < 0x400u) {
+      const float value = static_cast<float>(magnitude) / 16777216.0f;
+      return sign != 0 ? -value : value;
+    }
+    return float_of(sign | ((magnitude << 13) + 0x38000000u));
+  }
+};
+
+} // namespace musa_simt_float16
+
+using __half = musa_simt_float16::Number<musa_simt_float16::HalfFormat>;
+using __half2 = musa_simt_float16::Pair<__half>;
+using half = __half;
+using half2 = __half2;
+struct __half_raw {
+  unsigned short x;
+};
+
+MUSA_SIMT_FLOAT16_FUNCTIONS(__half, __half2, half)
+
+#endif
+#endif
