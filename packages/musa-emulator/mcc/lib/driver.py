@@ -147,7 +147,7 @@ def compile_kernels(command: Command, source: str, output: str, folder: pathlib.
     standard = [] if any(option.startswith("-std=") for option in options) else ["-std=c++17"]
     return run(
         [
-            *compiler(), *options, *standard, "-fpreprocessed", "-Wno-unknown-pragmas", "-Wno-attributes",
+            *compiler(), *options, *standard, "-fpreprocessed", "-fno-semantic-interposition", "-Wno-unknown-pragmas", "-Wno-attributes",
             "-x", "c++-cpp-output", flag, str(rewritten), "-o", output,
         ],
         command.verbose,
