@@ -118,3 +118,71 @@ def test_the_architecture_is_a_macro(tmp_path: Path) -> None:
     for flags, arch in ([], "310"), (["--offload-arch=mp_21"], "210"), (["--offload-arch=mp_22", "--offload-arch=mp_31"], "310"):
         assert mcc(*flags, "arch.mu", "-o", "arch", cwd=tmp_path).returncode == 0
         assert run(tmp_path / "arch").stdout.strip() == arch
+
+
+PROJECT = """
+cmake_minimum_required(VERSION 3.22)
+project(uses_musa LANGUAGES CXX)
+list(APPEND CMAKE_MODULE_PATH "$ENV{MUSA_HOME}/cmake")
+find_package(MUSA 4.0 REQUIRED)
+set(CMAKE_CXX_STANDARD 17)
+list(APPEND MUSA_MCC_FLAGS --offload-arch=mp_31)
+musa_include_directories(headers)
+set_source_files_properties(by_property.cpp PROPERTIES MUSA_SOURCE_PROPERTY_FORMAT OBJ)
+musa_add_library(kernels SHARED kernels.mu by_property.cpp plain.cpp OPTIONS -DADDED=2)
+target_compile_definitions(kernels PRIVATE FROM_TARGET=40)
+set(MUSA_LINK_LIBRARIES_KEYWORD PRIVATE)
+musa_add_executable(program main.mu)
+target_link_libraries(program PRIVATE kernels)
+"""
+PROJECT_FILES = {
+    "headers/value.h": "#pragma once\nconstexpr int kValue = 1000;\n",
+    "kernels.mu": """
+#include "value.h"
+__global__ void fill(int* x) { x[threadIdx.x] = kValue + FROM_TARGET + ADDED; }
+void launch(int* x) { fill<<<1, 4>>>(x); }
+""",
+    "by_property.cpp": """
+__global__ void add(int* x) { x[threadIdx.x] += 10000; }
+void launch_add(int* x) { add<<<1, 4>>>(x); }
+""",
+    "plain.cpp": "#ifdef __MUSACC__\n#error compiled by mcc\n#endif\nint plain() { return 7; }\n",
+    "main.mu": """
+#include <cstdio>
+void launch(int*);
+void launch_add(int*);
+int plain();
+int main() {
+  int* x;
+  musaMalloc((void**)&x, 16);
+  launch(x);
+  launch_add(x);
+  int got = 0;
+  musaMemcpy(&got, x + 3, 4, musaMemcpyDeviceToHost);
+  std::printf("%d %d\\n", got, plain());
+}
+""",
+}
+
+
+def test_a_cmake_project(tmp_path: Path) -> None:
+    (tmp_path / "headers").mkdir()
+    for name, text in {**PROJECT_FILES, "CMakeLists.txt": PROJECT}.items():
+        (tmp_path / name).write_text(text)
+    environment = sdk.clean_environment(MUSA_HOME=str(sdk.HOME))
+
+    def build() -> str:
+        for command in (
+            [sdk.tool("cmake"), "-S", ".", "-B", "build", "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={sdk.tool('ninja')}"],
+            [sdk.tool("cmake"), "--build", "build"],
+        ):
+            done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    build()
+    assert run(tmp_path / "build" / "program").stdout == "11042 7\n"
+    assert "no work to do" in build()
+    (tmp_path / "headers" / "value.h").write_text("#pragma once\nconstexpr int kValue = 2000;\n")
+    assert "Compiling kernels.mu for MUSA" in build()
+    assert run(tmp_path / "build" / "program").stdout == "12042 7\n"
