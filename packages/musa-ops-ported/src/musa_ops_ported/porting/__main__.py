@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""musa-port: CUDA sources as MUSA sources.
+
+musa-port -o build/ported                     the CUDA headers of the installed torch, or of PYTORCH_REPO_PATH
+musa-port my_extension -o my_extension_musa   a folder or a file
+musa-port my_extension --dry-run              what would change, as a diff
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+from pathlib import Path
+
+from . import files, rules
+from .engine import Engine
+
+_COLOURS = {"+": "\033[32m", "-": "\033[31m", "@": "\033[36m"}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="musa-port", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("input", nargs="*", type=Path, help="folders and files; without any, torch's CUDA headers")
+    parser.add_argument("-o", "--output", type=Path, help="the folder that the result goes to")
+    parser.add_argument("--rules", default="torch", help="a file of rules by name or path (default: torch)")
+    parser.add_argument("--list-rules", action="store_true", help="print the rules that come with the package")
+    parser.add_argument("--dry-run", action="store_true", help="write nothing; print what would change")
+    parser.add_argument("--colour", choices=("auto", "always", "never"), default="auto")
+    parser.add_argument("--fail-on-doubt", action="store_true", help="end with status 3 where something asks for a look")
+    return parser
+
+
+def _print_diff(source: files.Source, name: str, before: str, after: str, colour: bool) -> None:
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), str(source.path), name, lineterm="", n=1)
+    for line in lines:
+        print(f"{_COLOURS[line[0]]}{line}\033[0m" if colour and line[:1] in _COLOURS else line)
+
+
+def _summary(report: files.Report) -> str:
+    total = sum(report.changes.values())
+    lines = [f"{report.files} files, {total} replacements of {len(report.changes)} kinds, {report.written} written"]
+    for (before, after), count in report.changes.most_common(10):
+        lines.append(f"  {count:6}  {before} -> {after}")
+    if report.doubts:
+        lines.append(f"{len(report.doubts)} places ask for a look:")
+        lines += [f"  {name}:{line}: {why}: {text[:80]}" for name, line, text, why in report.doubts[:20]]
+        if len(report.doubts) > 20:
+            lines.append(f"  and {len(report.doubts) - 20} more")
+    return "\n".join(lines)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line. Status 0, 2 for a bad request, 3 for doubts with --fail-on-doubt."""
+    options = _parser().parse_args(arguments)
+    try:
+        if options.list_rules:
+            for name, about in rules.available().items():
+                print(f"{name:10} {about}")
+            return 0
+        engine = Engine(rules.load(options.rules))
+        sources = (
+            [source for path in options.input for source in files.tree_sources(path)]
+            if options.input
+            else files.default_sources()
+        )
+        if options.dry_run:
+            colour = options.colour == "always" or (options.colour == "auto" and sys.stdout.isatty())
+            report = files.Report()
+            for source, name, ported in files.port(sources, engine):
+                _print_diff(source, name, source.path.read_text(errors="surrogateescape"), ported.text, colour)
+                files.add(report, name, ported)
+        elif options.output is None:
+            raise files.InputError("say with -o where the result goes, or look at it with --dry-run")
+        else:
+            report = files.write(sources, engine, options.output)
+    except (rules.RuleError, files.InputError) as error:
+        print(f"musa-port: {error}", file=sys.stderr)
+        return 2
+    print(_summary(report), file=sys.stderr)
+    return 3 if options.fail_on_doubt and report.doubts else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Ports the text of C++ and CUDA sources by rules. Knows nothing of files."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from .rules import Rules
+
+# What is read as one piece. Comments and strings stay as they are; so do names in them.
+_PIECE = re.compile(
+    r"""
+    (?P<comment>//[^\n]*|/\*.*?\*/)
+  | (?P<include>^[ \t]*\#[ \t]*include[ \t]*[<"][^>"\n]+[>"])
+  | (?P<string>R"(?P<mark>[^()\s\\]{0,16})\(.*?\)(?P=mark)"|"(?:[^"\\\n]|\\.)*")
+  | (?P<number>\b\d(?:'?[\w.])*)
+  | (?P<character>'(?:[^'\\\n]|\\.)+')
+  | (?P<name>[A-Za-z_]\w*)
+    """,
+    re.VERBOSE | re.MULTILINE | re.DOTALL,
+)
+_KEPT = ("comment", "string", "number", "character")
+
+
+@dataclass
+class Doubted:
+    """A place that the rules have no answer for."""
+
+    line: int
+    text: str
+    why: str
+
+
+@dataclass
+class Ported:
+    """What became of one source."""
+
+    text: str
+    changes: Counter[tuple[str, str]] = field(default_factory=Counter)  # (before, after): how often
+    doubts: list[Doubted] = field(default_factory=list)
+
+
+class Engine:
+    """Applies one set of rules. Porting what was ported changes nothing."""
+
+    def __init__(self, rules: Rules) -> None:
+        self.rules = rules
+        words = sorted(rules.words, key=len, reverse=True)
+        self._word = re.compile("|".join(map(re.escape, words))) if words else None
+        self._path = re.compile("|".join(map(re.escape, sorted(rules.paths, key=len, reverse=True))))
+        self.name = lru_cache(maxsize=None)(self._name)
+
+    def _name(self, name: str) -> str:
+        """A name as MUSA has it."""
+        rules = self.rules
+        if name in rules.keep:
+            return name
+        if name in rules.names:
+            return rules.names[name]
+        for prefix in sorted(rules.prefixes, key=len, reverse=True):
+            rest = name[len(prefix) :]
+            if name.startswith(prefix) and rest[:1].isupper():
+                name = rules.prefixes[prefix] + rest
+                break
+        return self._word.sub(lambda match: rules.words[match.group()], name) if self._word else name
+
+    def path(self, path: str) -> str:
+        """The path of a header or the name of a file."""
+        if path in self.rules.includes:
+            return self.rules.includes[path]
+        return self._path.sub(lambda match: self.rules.paths[match.group()], path)
+
+    def port(self, text: str) -> Ported:
+        """Port one source."""
+        result = Ported(text)
+        for phrase in self.rules.phrases:
+            text = self._outside_of_comments(text, phrase.pattern, phrase.replacement, result)
+        pieces = []
+        position = 0
+        for match in _PIECE.finditer(text):
+            pieces.append(text[position : match.start()])
+            position = match.end()
+            before = match.group()
+            if match["name"] is not None:
+                after = self.name(before)
+            elif match["include"] is not None:
+                after = re.sub(r'(?<=[<"])[^<>"]+(?=[>"])', lambda found: self.path(found.group()), before)
+            else:
+                after = before
+            if after != before:
+                result.changes[before.strip(), after.strip()] += 1
+            pieces.append(after)
+        pieces.append(text[position:])
+        result.text = "".join(pieces)
+        self._doubt(result)
+        return result
+
+    def _outside_of_comments(self, text: str, pattern: re.Pattern[str], replacement: str, result: Ported) -> str:
+        """Replace where no comment and no string is."""
+        spans = [match.span() for match in _PIECE.finditer(text) if match.lastgroup in (*_KEPT, "mark", "include")]
+
+        def replace(match: re.Match[str]) -> str:
+            if any(begin <= match.start() < end for begin, end in spans):
+                return match.group()
+            after = match.expand(replacement)
+            if after != match.group():
+                result.changes[match.group(), after] += 1
+            return after
+
+        return pattern.sub(replace, text) if pattern.search(text) else text
+
+    def _doubt(self, result: Ported) -> None:
+        code = _PIECE.sub(
+            lambda match: re.sub(r"[^\n]", " ", match.group()) if match["comment"] is not None else match.group(),
+            result.text,
+        )
+        for doubt in self.rules.doubts:
+            for match in doubt.pattern.finditer(code):
+                line = code.count("\n", 0, match.start()) + 1
+                result.doubts.append(Doubted(line, code.splitlines()[line - 1].strip(), doubt.why))
+        result.doubts.sort(key=lambda doubted: doubted.line)

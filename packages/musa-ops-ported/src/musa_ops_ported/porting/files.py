@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Ports trees of files into another folder. What is read is never written."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .engine import Engine, Ported
+
+SUFFIXES = (".cu", ".cuh", ".mu", ".muh", ".h", ".hpp", ".cpp", ".cc", ".cxx", ".c", ".inl")
+# The CUDA headers of a torch wheel, and their place in a source tree of PyTorch.
+WHEEL_FOLDERS = ("c10/cuda", "ATen/cuda", "ATen/native/cuda")
+TREE_FOLDERS = (
+    "c10/cuda",
+    "aten/src/ATen/cuda",
+    "aten/src/ATen/native/cuda",
+    "aten/src/ATen/native/sparse/cuda",
+    "aten/src/ATen/native/quantized/cuda",
+    "aten/src/ATen/native/transformers/cuda",
+    "aten/src/ATen/native/nested/cuda",
+)
+
+
+class InputError(ValueError):
+    """What is to be ported is not there, or must not be written to."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file to port, and its path in the result."""
+
+    path: Path
+    name: str
+
+
+@dataclass
+class Report:
+    """What became of a tree."""
+
+    files: int = 0
+    written: int = 0
+    changes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    doubts: list[tuple[str, int, str, str]] = field(default_factory=list)  # file, line, text, why
+
+
+def wheel_sources() -> list[Source]:
+    """The CUDA headers of the installed torch."""
+    found = importlib.util.find_spec("torch")
+    if found is None or found.origin is None:
+        raise InputError("torch is not installed: give a folder to port, or install torch")
+    include = Path(found.origin).parent / "include"
+    sources = [source for folder in WHEEL_FOLDERS for source in tree_sources(include / folder, folder)]
+    if not sources:
+        raise InputError(f"torch at {include.parent} comes without CUDA headers: set PYTORCH_REPO_PATH to a source tree")
+    return sources
+
+
+def repository_sources(root: Path) -> list[Source]:
+    """The CUDA sources of a PyTorch source tree, under the paths that its headers are included by."""
+    present = [folder for folder in TREE_FOLDERS if (root / folder).is_dir()]
+    if not present:
+        raise InputError(f"{root} is no source tree of PyTorch: it has none of {', '.join(TREE_FOLDERS)}")
+    return [
+        source for folder in present for source in tree_sources(root / folder, folder.removeprefix("aten/src/"))
+    ]
+
+
+def default_sources() -> list[Source]:
+    """Of PYTORCH_REPO_PATH where that is set, else of the installed torch."""
+    repository = os.environ.get("PYTORCH_REPO_PATH")
+    return repository_sources(Path(repository)) if repository else wheel_sources()
+
+
+def tree_sources(root: Path, prefix: str = "") -> list[Source]:
+    """All sources under a folder, or one file."""
+    if root.is_file():
+        return [Source(root, root.name)]
+    if not root.is_dir():
+        raise InputError(f"there is nothing at {root}")
+    paths = sorted(path for path in root.rglob("*") if path.suffix in SUFFIXES and path.is_file())
+    return [Source(path, str(Path(prefix) / path.relative_to(root))) for path in paths]
+
+
+def port(sources: list[Source], engine: Engine) -> Iterator[tuple[Source, str, Ported]]:
+    """Each source with its name in the result and what became of it."""
+    for source in sources:
+        text = source.path.read_text(encoding="utf-8", errors="surrogateescape")
+        yield source, engine.path(source.name), engine.port(text)
+
+
+def write(sources: list[Source], engine: Engine, output: Path) -> Report:
+    """Port into a folder. A file that would not change is left alone, so that nothing is built in vain.
+
+    Raises:
+        InputError: a result would overwrite what is read.
+    """
+    report = Report()
+    read = {source.path.resolve() for source in sources}
+    for source, name, ported in port(sources, engine):
+        target = output / name
+        if target.resolve() in read:
+            raise InputError(f"{target} is read and would be written. Choose another folder for the result")
+        add(report, name, ported)
+        if target.is_file() and target.read_text(encoding="utf-8", errors="surrogateescape") == ported.text:
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(ported.text, encoding="utf-8", errors="surrogateescape")
+        report.written += 1
+    return report
+
+
+def add(report: Report, name: str, ported: Ported) -> None:
+    """Count one source."""
+    report.files += 1
+    report.changes.update(ported.changes)
+    report.doubts += [(name, doubted.line, doubted.text, doubted.why) for doubted in ported.doubts]
