@@ -20,7 +20,7 @@ _TOKEN = re.compile(
   | (?P<char>'(?:[^'\\\n]|\\.)+')
   | (?P<line>^\#[^\n]*$)
   | (?P<launch><<<)
-  | (?P<word>__musa_(?:shared|constant|global)__)
+  | (?P<word>__musa_(?:shared|constant|global)__|\b__noinline__\b)
     """,
     re.VERBOSE | re.MULTILINE | re.DOTALL,
 )
@@ -67,6 +67,10 @@ class Rewriter:
                 continue
             if kind == "launch":
                 launches.append(match.start())
+            elif match.group() == "__noinline__":
+                # A word of kernels; and of the host's headers, inside of __attribute__((...)).
+                if self.text[self._space_back(match.start()) - 1] not in "(,":
+                    self.edits.append(Edit(match.start(), match.end(), "__attribute__((noinline))"))
             elif match.group() == "__musa_global__":
                 self._kernel(match)
             elif match.group() == "__musa_shared__":

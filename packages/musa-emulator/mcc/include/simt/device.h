@@ -12,7 +12,6 @@
 #define __managed__
 #define __grid_constant__
 #define __launch_bounds__(...)
-#define __noinline__ __attribute__((noinline))
 #define __forceinline__ inline __attribute__((always_inline))
 #define __align__(n) __attribute__((aligned(n)))
 

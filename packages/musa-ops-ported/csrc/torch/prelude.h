@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// What torch's macros would say of a device compiler of MUSA. Included first in each kernel.
+#pragma once
+
+#include <c10/macros/Macros.h>
+
+#define C10_LAUNCH_BOUNDS_0 __launch_bounds__(256, 4)
+#define C10_LAUNCH_BOUNDS_1(threads) __launch_bounds__(threads)
+#define C10_LAUNCH_BOUNDS_2(threads, blocks) __launch_bounds__(threads, blocks)
+// A lambda that the host may call too: to mcc each is.
+#define __nv_is_extended_host_device_lambda_closure_type(T) true
