@@ -73,6 +73,7 @@ struct alignas(4) Pair {
   inline N __float2##name##_rn(float x) { return N(x); }                                          \
   inline N __double2##name(double x) { return N(static_cast<float>(x)); }                         \
   inline N __int2##name##_rn(int x) { return N(static_cast<float>(x)); }                          \
+  inline N __int2##name##_rz(int x) { return N(static_cast<float>(x)); }                          \
   inline float __##name##2float(N x) { return x; }                                                \
   inline int __##name##2int_rn(N x) { return static_cast<int>(std::nearbyint(float(x))); }        \
   inline int __##name##2int_rz(N x) { return static_cast<int>(float(x)); }                        \

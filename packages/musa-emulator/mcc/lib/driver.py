@@ -132,7 +132,7 @@ def compile_kernels(command: Command, source: str, output: str, folder: pathlib.
     preprocessed = folder / "preprocessed.ii"
     rewritten = folder / "rewritten.ii"
     status = run(
-        [*compiler(), *command.options, *device_options(command), "-x", "c++", "-E", source, "-o", str(preprocessed)],
+        [*compiler(), *device_options(command), *command.options, "-x", "c++", "-E", source, "-o", str(preprocessed)],
         command.verbose,
     )
     if status != 0:

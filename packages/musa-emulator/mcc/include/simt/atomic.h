@@ -3,6 +3,9 @@
 // Atomic functions. Blocks run on several threads of the host, so these are atomic there.
 #pragma once
 
+#include <musa_bf16.h>
+#include <musa_fp16.h>
+
 #include <cstring>
 #include <type_traits>
 
@@ -65,6 +68,19 @@ inline float atomicAdd(float* place, float value) {
   return musa_simt::add(place, value);
 }
 inline double atomicAdd(double* place, double value) {
+  return musa_simt::add(place, value);
+}
+
+inline __half atomicAdd(__half* place, __half value) {
+  return musa_simt::add(place, value);
+}
+inline __half2 atomicAdd(__half2* place, __half2 value) {
+  return musa_simt::add(place, value);
+}
+inline __mt_bfloat16 atomicAdd(__mt_bfloat16* place, __mt_bfloat16 value) {
+  return musa_simt::add(place, value);
+}
+inline __mt_bfloat162 atomicAdd(__mt_bfloat162* place, __mt_bfloat162 value) {
   return musa_simt::add(place, value);
 }
 

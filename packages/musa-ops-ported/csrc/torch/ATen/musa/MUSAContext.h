@@ -5,6 +5,7 @@
 
 #include <c10/core/Allocator.h>
 #include <c10/core/DeviceGuard.h>
+#include <c10/musa/MUSACachingAllocator.h>
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAFunctions.h>
 #include <c10/musa/MUSAGuard.h>
