@@ -54,6 +54,14 @@ __global__ void sum_of(Large large, int* out) {
   out[threadIdx.x] = sum;
 }
 
+// The compiler driver shares parameters that no thread may change; named or not, the kernel is the same one.
+template <typename T, int N = 2>
+__global__ void constants(const Large large, const T factor, int* const out, const unsigned) ;
+template <typename T, int N>
+__global__ void constants(const Large large, const T factor, int* const out, const unsigned unused) {
+  out[threadIdx.x] = large.values[threadIdx.x] * factor * N;
+}
+
 __global__ void nothing() {}
 __global__ void by_shift(int* out, int x) { out[0] = x >> 1 > 2 ? 1 << 4 : 3; }
 
@@ -112,6 +120,11 @@ int main() {
     large.values[5] = -1; // too late
     EXPECT_EQ(out[0], 4950);
     EXPECT_EQ(out[2], 4950);
+    constants<<<1, 3>>>(large, 7, static_cast<int*>(out), 0u);
+    EXPECT_EQ(out[1], 14);
+    large.values[2] = 100;
+    constants<int, 3><<<1, 3>>>(large, 7.9, static_cast<int*>(out), 0u);
+    EXPECT_EQ(out[2], 2100);
   }
   {
     // Arguments are evaluated once, and in place.

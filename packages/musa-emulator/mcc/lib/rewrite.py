@@ -26,6 +26,7 @@ _TOKEN = re.compile(
 )
 _SKIPPED = ("raw", "string", "number", "char", "line")
 _MARKER = re.compile(r'^# (\d+) "((?:[^"\\]|\\.)*)"', re.MULTILINE)
+_TYPE_WORDS = {None, *"auto bool char double float int long short signed unsigned".split()}
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -173,11 +174,23 @@ class Rewriter:
                 position = self._closing(opening) + 1
                 continue
             break
-        signature = "".join(self.text[opening : self._closing(opening)].split())
+        closing = self._closing(opening)
+        self._share_parameters(opening + 1, closing)
+        signature = "".join(self.text[opening:closing].split())
         self.kernels.setdefault(name.group(), set()).add(
             Declared(*self._template_parameters(match.start()), re.sub(r"\w+(?=[,)]|$)", "", signature))
         )
         self.edits.append(Edit(match.start(), match.end(), "__attribute__((always_inline))"))
+
+    def _share_parameters(self, begin: int, end: int) -> None:
+        """`const Plan plan` as `const Plan& plan`: threads that may not change a parameter need no copy of their own."""
+        for text, position in _split_at(self.text[begin:end], begin):
+            found = re.fullmatch(r"\s*const\s+(?P<type>[^*&=\[\].]*?)(?P<name>\b\w+)?\s*", text, re.DOTALL)
+            if found is None or "\n#" in text:
+                continue
+            named = found["type"].strip() and found["name"] not in _TYPE_WORDS
+            place = position + (found.start("name") if named else len(text.rstrip()))
+            self.edits.append(Edit(place, place, "&"))
 
     def _template_parameters(self, position: int) -> tuple[int, int]:
         """Of the declaration that goes on here: those without a default, and all. A pack is one that has a default."""
@@ -396,16 +409,21 @@ def _template_arguments(name: str) -> tuple[str, int]:
 
 def _split(text: str) -> list[str]:
     """At the commas outside of brackets."""
+    return [piece for piece, _ in _split_at(text, 0)]
+
+
+def _split_at(text: str, offset: int) -> list[tuple[str, int]]:
+    """The same, each piece with the position that it begins at."""
     pieces, angle, enclosed, begin = [], 0, 0, 0
     for position, character in enumerate(text):
         enclosed += (character in "([{") - (character in ")]}")
         if enclosed == 0:
             angle += (character == "<") - (character == ">")
         if character == "," and angle == 0 and enclosed == 0:
-            pieces.append(text[begin:position])
+            pieces.append((text[begin:position], offset + begin))
             begin = position + 1
-    pieces.append(text[begin:])
-    return [piece for piece in pieces if piece.strip()]
+    pieces.append((text[begin:], offset + begin))
+    return [(piece, at) for piece, at in pieces if piece.strip()]
 
 
 def rewrite(text: str) -> str:

@@ -2,12 +2,9 @@
 // Copyright (c) torch_musa contributors
 #pragma once
 
-#include <ATen/TensorIterator.h>
-#include <ATen/native/Resize.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/empty_strided.h>
 #include <c10/core/DeviceGuard.h>
 #include <musa_runtime/op_registry.h>
+#include <musa_runtime/structured_outputs.h>
 
 #include "support/dense.h"
 #include "support/predicates.h"
@@ -55,86 +52,7 @@ decltype(auto) to_meta(typename Dispatched<T>::type value) {
   }
 }
 
-// Outputs as a meta function asks for them: new, or given by the caller.
-template <typename Meta, size_t N>
-struct Outputs final : Meta {
-  static constexpr bool iterates = std::is_base_of_v<at::TensorIteratorBase, Meta>;
-
-  // Given outputs; none in the functional form.
-  std::array<const at::Tensor*, N> given{};
-  std::array<at::Tensor, N> made{}; // new outputs, or what takes the place of one whose strides do not fit
-  bool in_place = false;
-
-  const at::Tensor& maybe_get_output(int64_t i) override {
-    const auto at = static_cast<size_t>(i);
-    return made[at].defined() || given[at] == nullptr ? made[at] : *given[at];
-  }
-
-  void set_output_strided(
-      int64_t i, at::IntArrayRef sizes, at::IntArrayRef strides, at::TensorOptions options) override {
-    set_output(i, sizes, strides, options, /*exact_strides=*/true);
-  }
-
-  void set_output_raw_strided(
-      int64_t i, at::IntArrayRef sizes, at::IntArrayRef strides, at::TensorOptions options) override {
-    set_output(i, sizes, strides, options, /*exact_strides=*/false);
-  }
-
-  // After the kernel: outputs computed elsewhere go to where the caller wants them.
-  void finish() {
-    for (size_t i = 0; i < N; ++i) {
-      if (given[i] != nullptr && made[i].defined()) {
-        given[i]->copy_(made[i]);
-      }
-    }
-  }
-
- private:
-  void set_output(
-      int64_t i, at::IntArrayRef sizes, at::IntArrayRef strides, const at::TensorOptions& options,
-      bool exact_strides) {
-    const auto at = static_cast<size_t>(i);
-    if (given[at] == nullptr) {
-      made[at] = strides.empty() ? at::empty(sizes, options) : at::empty_strided(sizes, strides, options);
-    } else if (in_place) {
-      check_in_place(*given[at], sizes, options);
-    } else {
-      resize_out(*given[at], sizes, strides, options);
-    }
-    if (given[at] != nullptr && exact_strides && !strides.empty() && given[at]->strides() != strides) {
-      made[at] = at::empty_strided(sizes, strides, options);
-    }
-    if constexpr (iterates) {
-      at::TensorIteratorBase::set_output_raw_strided(i, sizes, strides, options);
-    }
-  }
-
-  static void check_in_place(const at::Tensor& self, at::IntArrayRef sizes, const at::TensorOptions& options) {
-    TORCH_CHECK(
-        self.sizes() == sizes, "An in-place operation cannot change the shape of its tensor: ", self.sizes(), " to ",
-        sizes, ".");
-    TORCH_CHECK(
-        self.dtype() == options.dtype(), "An in-place operation cannot change the dtype of its tensor: ", self.dtype(),
-        " to ", options.dtype(), ".");
-  }
-
-  static void resize_out(
-      const at::Tensor& out, at::IntArrayRef sizes, at::IntArrayRef strides, const at::TensorOptions& options) {
-    TORCH_CHECK(
-        out.dtype() == options.dtype(), "Expected out tensor to have dtype ", options.dtype(), ", but got ",
-        out.dtype(), " instead");
-    TORCH_CHECK(
-        out.device() == options.device(), "Expected out tensor to have device ", options.device(), ", but got ",
-        out.device(), " instead");
-    if (at::native::resize_output(out, sizes)) {
-      if (!strides.empty()) {
-        out.as_strided_(sizes, strides);
-      } else if (const auto format = options.memory_format_opt()) {
-        out.unsafeGetTensorImpl()->empty_tensor_restride(*format);
-      }
-    }
-  }
-};
+using musa_runtime::Outputs;
 
 template <typename Method>
 struct MetaMethod;

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// What pointwise.muh asks about an iterator before it launches.
+#pragma once
+
+#include <ATen/native/TensorIterator.h>
+
+#include <cstdint>
+#include <functional>
+
+namespace musa_ops_ported {
+
+inline constexpr int kThreads = 128;
+inline constexpr int kVector = 4; // elements that a thread loads at once
+inline constexpr int kRounds = 4; // such loads of a thread
+inline constexpr int kStridedItems = 8; // elements of a thread where strides are looked up
+inline constexpr int kMaxOperands = 6;
+
+// Where the operands lie, what they hold, and which of the two kernels they need.
+struct PointwisePlan {
+  int64_t count = 0;
+  char* data[kMaxOperands] = {};
+  at::ScalarType dtype[kMaxOperands] = {};
+  uint32_t numbers = 0; // a bit for each operand that is a number on the host
+  bool dense = false; // same order of elements, no gaps, and the dtypes that the function takes
+  bool aligned = false; // for loads of kVector elements
+  bool cast = false;
+};
+
+// expected: the dtypes of the function's result and parameters. Out of line: nothing here depends on the function.
+PointwisePlan plan_pointwise(const at::TensorIteratorBase& iter, const at::ScalarType* expected, int operands);
+// Calls `one` with pieces small enough for 32-bit indices. True where there was something to split.
+bool split_pointwise(at::TensorIteratorBase& iter, const std::function<void(at::TensorIteratorBase&)>& one);
+
+} // namespace musa_ops_ported

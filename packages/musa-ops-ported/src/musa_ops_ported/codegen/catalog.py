@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The operators of `ops.yaml`, with what the installed torchgen knows about them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torchgen
+import yaml
+from torchgen.gen import get_grouped_native_functions, parse_native_yaml
+from torchgen.model import DispatchKey, NativeFunction, NativeFunctionsGroup
+
+OPS = Path(__file__).resolve().parents[1] / "ops.yaml"
+# stub: torch's own host code, which comes to a DispatchStub that the kernel file registers.
+# kernel: a function of the kernel file.
+WAYS = ("stub", "kernel")
+
+
+class CatalogError(ValueError):
+    """ops.yaml asks for what torch does not have, or asks twice."""
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator with all forms that torch derives from it, or one that stands alone."""
+
+    name: str  # as written in ops.yaml
+    family: str
+    source: str
+    way: str
+    when: str | None  # a predicate over the operator's arguments
+    native: NativeFunctionsGroup | NativeFunction
+    cpu_kernel: str | None  # of torch: at::native::<this>
+
+    @property
+    def structured(self) -> bool:
+        return isinstance(self.native, NativeFunctionsGroup) and self.native.structured
+
+    def forms(self) -> list[NativeFunction]:
+        """The overloads that are declared for it."""
+        return list(self.native.functions()) if self.structured else [self.native]
+
+
+def torchgen_file(name: str) -> Path:
+    return Path(torchgen.__file__).parent / "packaged" / "ATen" / "native" / name
+
+
+class Catalog:
+    """ops.yaml, read."""
+
+    def __init__(self, path: Path = OPS):
+        parsed = parse_native_yaml(str(torchgen_file("native_functions.yaml")), str(torchgen_file("tags.yaml")))
+        self._cpu = parsed.backend_indices[DispatchKey.CPU]
+        self._by_name: dict[str, tuple[NativeFunction, NativeFunctionsGroup | None]] = {}
+        for native in get_grouped_native_functions(parsed.native_functions):
+            group = native if isinstance(native, NativeFunctionsGroup) else None
+            for function in native.functions() if group is not None else [native]:
+                self._by_name[str(function.func.name)] = (function, group)
+        # What a structured operator is called by, any of its forms.
+        self.operators = list(self._read(path))
+
+    def sources(self) -> list[str]:
+        """The files of kernels, each once."""
+        return list(dict.fromkeys(operator.source for operator in self.operators))
+
+    def _read(self, path: Path) -> Iterator[Operator]:
+        seen: dict[str, str] = {}
+        for family, sources in yaml.safe_load(path.read_text()).items():
+            for source, ways in sources.items():
+                for way, entries in ways.items():
+                    if way not in WAYS:
+                        raise CatalogError(f"{family}, {source}: {way!r} is neither of {', '.join(WAYS)}")
+                    for entry in entries:
+                        operator = self._operator(family, source, way, entry)
+                        for form in operator.forms():
+                            name = str(form.func.name)
+                            if name in seen:
+                                raise CatalogError(f"{name} is asked for twice: as {seen[name]} and as {operator.name}")
+                            seen[name] = operator.name
+                        yield operator
+
+    def _operator(self, family: str, source: str, way: str, entry: str | dict[str, str]) -> Operator:
+        name, when = next(iter(entry.items())) if isinstance(entry, dict) else (entry, None)
+        if name not in self._by_name:
+            close = difflib.get_close_matches(name, self._by_name, n=3, cutoff=0.5)
+            hint = f" Did you mean {', '.join(close)}?" if close else ""
+            raise CatalogError(f"{family}, {source}: torch {torch_version()} has no operator {name}.{hint}")
+        function, group = self._by_name[name]
+        native = group if group is not None and group.structured else function
+        of_cpu = group.out if native is group else function
+        kernel = self._cpu.get_kernel(of_cpu)
+        if way == "stub" and kernel is None:
+            raise CatalogError(f"{family}, {source}: torch has no CPU kernel for {name}, so no host code to share")
+        return Operator(name, family, source, way, when, native, kernel.kernel if kernel else None)
+
+
+def torch_version() -> str:
+    from importlib.metadata import version
+
+    return version("torch")

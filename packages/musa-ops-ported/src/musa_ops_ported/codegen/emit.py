@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""C++ for the operators of a catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from torchgen.api import structured
+from torchgen.api.translate import translate
+from torchgen.api.types import DispatcherSignature, NativeSignature
+from torchgen.context import native_function_manager
+from torchgen.model import NativeFunction, NativeFunctionsGroup, SchemaKind
+
+from .catalog import Operator
+
+HEADER = """// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Generated from ops.yaml and the installed torch. Not to be edited.
+"""
+
+
+def identifier(function: NativeFunction) -> str:
+    """add_.Tensor as add__Tensor."""
+    return function.func.name.unambiguous_name()
+
+
+def kernel_name(operator: Operator) -> str:
+    """What the function of a kernel file is called."""
+    return identifier(operator.native.functional if operator.structured else operator.native)
+
+
+def declaration(operator: Operator) -> str:
+    """Of a function that a kernel file defines."""
+    name = kernel_name(operator)
+    if not operator.structured:
+        with native_function_manager(operator.native):
+            return NativeSignature(operator.native.func, symint=False).decl(name=name) + ";"
+    group = operator.native
+    with native_function_manager(group.out):
+        arguments = [argument.decl() for argument in structured.impl_arguments(group)]
+    if group.out.structured_inherits is not None:
+        arguments.insert(0, f"at::{group.out.structured_inherits}& iter")
+    return f"void {name}({', '.join(arguments)});"
+
+
+def headers(operators: Iterable[Operator]) -> list[str]:
+    roots = sorted({form.root_name for operator in operators for form in operator.forms()})
+    return [f"#include <ATen/ops/{root}_native.h>" for root in roots]
+
+
+def kernels_header(operators: list[Operator]) -> str:
+    """The declarations that kernel files include."""
+    lines = [HEADER + "#pragma once", "", "#include <ATen/core/ATen_fwd.h>", "#include <ATen/TensorIterator.h>",
+             "#include <ATen/TensorMeta.h>", ""]
+    lines += headers(operator for operator in operators if operator.way == "kernel" and operator.structured)
+    lines += ["", "namespace musa_ops_ported {", ""]
+    lines += [declaration(operator) for operator in operators if operator.way == "kernel"]
+    return "\n".join([*lines, "", "} // namespace musa_ops_ported", ""])
+
+
+def registration(operators: list[Operator], shard: int) -> str:
+    """A file that declares these to the op registry."""
+    lines = [HEADER + '#include "registration.h"', ""]
+    lines += headers(operator for operator in operators if operator.way == "stub" or operator.structured)
+    lines += ["", "namespace musa_ops_ported {", "namespace {", ""]
+    for operator in operators:
+        lines += _structured(operator) if operator.structured else _alone(operator)
+    lines += ["} // namespace", "", f"void declare_{shard}(Pack& pack) {{"]
+    for operator in operators:
+        for form in operator.forms():
+            name = identifier(form)
+            predicate = f", TORCH_FN({operator.when})" if operator.when else ""
+            lines.append(f'  pack.impl("{operator.family}", "aten::{form.func.name}", TORCH_FN(call_{name}){predicate});')
+    return "\n".join([*lines, "}", "", "} // namespace musa_ops_ported", ""])
+
+
+def pack_source(shards: int) -> str:
+    """The file that declares all of them."""
+    lines = [HEADER + '#include "registration.h"', "", "namespace musa_ops_ported {", ""]
+    lines += [f"void declare_{shard}(Pack& pack);" for shard in range(shards)]
+    lines += ["", "void declare_operators(Pack& pack) {"]
+    lines += [f"  declare_{shard}(pack);" for shard in range(shards)]
+    return "\n".join([*lines, "}", "", "} // namespace musa_ops_ported", ""])
+
+
+def _signature(function: NativeFunction) -> DispatcherSignature:
+    return DispatcherSignature.from_schema(function.func, symint=False)
+
+
+def _guard(function: NativeFunction) -> str:
+    """The device of the first tensor that is on one."""
+    tensors = [
+        argument.name for argument in function.func.arguments.flat_all if argument.type.is_tensor_like()
+    ]
+    out_first = [argument.name for argument in function.func.arguments.out]
+    return f"  const DeviceGuard guard = guard_of({', '.join(dict.fromkeys([*out_first, *tensors]))});"
+
+
+def _alone(operator: Operator) -> list[str]:
+    function = operator.native
+    with native_function_manager(function):
+        signature = _signature(function)
+        kernel = f"at::native::{operator.cpu_kernel}" if operator.way == "stub" else kernel_name(operator)
+        arguments = translate(signature.arguments(), NativeSignature(function.func, symint=False).arguments(), method=False)
+        return [
+            signature.defn(name=f"call_{identifier(function)}") + " {",
+            _guard(function),
+            f"  return {kernel}({', '.join(argument.expr for argument in arguments)});",
+            "}",
+            "",
+        ]
+
+
+def _structured(operator: Operator) -> list[str]:
+    group = operator.native
+    base = f"at::native::structured_{operator.cpu_kernel}" if operator.way == "stub" else f"at::meta::structured_{group.out.func.name.name}"
+    if operator.way == "kernel":
+        base = f"at::meta::structured_{structured_name(group)}"
+    kind = f"Op_{identifier(group.functional)}"
+    lines = [f"using {kind} = musa_runtime::Outputs<{base}, {len(group.out.func.returns)}>;", ""]
+    for form in group.functions():
+        lines += _form(operator, group, form, kind)
+    return lines
+
+
+def structured_name(group: NativeFunctionsGroup) -> str:
+    """Of torch's meta class."""
+    return group.functional.func.name.name.base + (
+        f"_{group.functional.func.name.overload_name}" if group.functional.func.name.overload_name else ""
+    )
+
+
+def _form(operator: Operator, group: NativeFunctionsGroup, form: NativeFunction, kind: str) -> list[str]:
+    kind_of_form = form.func.kind()
+    with native_function_manager(form):
+        signature = _signature(form)
+        lines = [signature.defn(name=f"call_{identifier(form)}") + " {", _guard(form), f"  {kind} op;"]
+        outs = [argument.name for argument in form.func.arguments.out]
+        if kind_of_form is SchemaKind.inplace:
+            outs = ["self"]
+            lines.append("  op.in_place = true;")
+        if outs:
+            lines.append(f"  op.given = {{{', '.join('&' + out for out in outs)}}};")
+        context = list(signature.arguments())
+        meta = translate(context, structured.meta_arguments(group), method=False)
+        call = f"op.meta({', '.join(argument.expr for argument in meta)});"
+        given = [argument.expr for argument in meta]
+        if group.out.precomputed:
+            lines.append(f"  const auto precomputed = {call}")
+            given = _precomputed(group, given)
+        else:
+            lines.append(f"  {call}")
+        count = len(group.out.func.returns)
+        given += [f"op.maybe_get_output({i})" for i in range(count)]
+        if operator.way == "kernel":
+            if group.out.structured_inherits is not None:
+                given.insert(0, "op")
+            lines.append(f"  {kernel_name(operator)}({', '.join(given)});")
+        else:
+            lines.append(f"  op.impl({', '.join(given)});")
+        if kind_of_form is SchemaKind.functional:
+            made = [f"std::move(op.made[{i}])" for i in range(count)]
+            lines.append(f"  return {made[0]};" if count == 1 else f"  return {{{', '.join(made)}}};")
+        else:
+            lines.append("  op.finish();")
+            lines.append(f"  return {outs[0]};" if count == 1 else f"  return {{{', '.join(outs)}}};")
+        return [*lines, "}", ""]
+
+
+def _precomputed(group: NativeFunctionsGroup, meta: list[str]) -> list[str]:
+    """The arguments of the implementation where the meta function has computed some of them."""
+    precomputed = group.out.precomputed
+    names = [binding.name for binding in structured.meta_arguments(group)]
+    result = []
+    for name, expression in zip(names, meta, strict=True):
+        if name in precomputed.replace:
+            result += [f"precomputed.{replacement.name}" for replacement in precomputed.replace[name]]
+        else:
+            result.append(expression)
+    return result + [f"precomputed.{added.name}" for added in precomputed.add or []]
