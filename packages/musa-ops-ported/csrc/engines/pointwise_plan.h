@@ -8,10 +8,11 @@
 #include <cstdint>
 #include <functional>
 
+#include "engines/vector.h"
+
 namespace musa_ops_ported {
 
 inline constexpr int kThreads = 128;
-inline constexpr int kVector = 4; // elements that a thread loads at once
 inline constexpr int kRounds = 4; // such loads of a thread
 inline constexpr int kStridedItems = 8; // elements of a thread where strides are looked up
 inline constexpr int kMaxOperands = 6;

@@ -59,6 +59,14 @@ void fill(void* place, unsigned char byte, size_t bytes) {
   }
 }
 
+// Word by word: they were stored so a moment ago, and wider loads would wait for the stores to reach the cache.
+inline void copy(uint3& to, const uint3& from) {
+  const volatile uint3& words = from;
+  to.x = words.x;
+  to.y = words.y;
+  to.z = words.z;
+}
+
 uint64_t step(uint64_t& state) { // xorshift
   state ^= state << 13;
   state ^= state >> 7;
@@ -95,6 +103,9 @@ unsigned source_of(const Meeting& meeting, unsigned lane, int operand) {
 
 } // namespace
 
+// Between a thread's wait and the next thread there is one return at most: the processor guesses none of them right.
+#define SIMT_INLINE __attribute__((always_inline)) inline
+
 __thread Block* running_block;
 
 Block::Block() {
@@ -112,11 +123,17 @@ unsigned Block::current() const {
 }
 
 // From now on the thread of this number is the one that runs.
-void Block::start(unsigned thread) {
+SIMT_INLINE void Block::start(unsigned thread) {
   running_ = thread;
   const uint3 size = shape_->block;
-  threadIdx = {thread % size.x, thread / size.x % size.y, thread / (size.x * size.y)};
-  threads_[thread].index = threadIdx;
+  if (size.x == count_) { // without the divisions
+    threadIdx = {thread, 0, 0};
+  } else {
+    threadIdx = {thread % size.x, thread / size.x % size.y, thread / (size.x * size.y)};
+  }
+  if (under_tsan()) {
+    threads_[thread].index = threadIdx;
+  }
 }
 
 // Until now threads ran in their order, each to its end. From now on they are kept account of.
@@ -135,10 +152,10 @@ void Block::break_order() {
 
 void Block::mark_ended(unsigned thread) {
   ended_.add(thread);
-  live_lanes_[thread / shape_->warp] &= ~(Lanes{1} << thread % shape_->warp);
+  live_lanes_[thread >> warp_shift_] &= ~(Lanes{1} << (thread & (shape_->warp - 1)));
 }
 
-unsigned Block::take_unstarted() {
+SIMT_INLINE unsigned Block::take_unstarted() {
   if (started_ == count_) {
     return kNobody;
   }
@@ -146,8 +163,8 @@ unsigned Block::take_unstarted() {
   return order_.empty() ? position : order_[position];
 }
 
-unsigned Block::next_ready() const {
-  constexpr size_t words = ThreadSet::kWords;
+SIMT_INLINE unsigned Block::next_ready() const {
+  const size_t words = (count_ + 63) / 64;
   if (shape_->order == ThreadOrder::Reverse) {
     for (size_t i = words; i-- > 0;) {
       if (const uint64_t word = ready_.word(i); word != 0) {
@@ -160,7 +177,7 @@ unsigned Block::next_ready() const {
       shape_->order == ThreadOrder::Random ? static_cast<unsigned>(step(random_) % count_) : running_ + 1;
   const size_t first = from / 64 % words;
   const uint64_t tail = ready_.word(first) >> (from % 64) << (from % 64);
-  if (from < kMaxThreads && tail != 0) {
+  if (from < words * 64 && tail != 0) {
     return static_cast<unsigned>(first * 64 + static_cast<size_t>(__builtin_ctzll(tail)));
   }
   for (size_t i = 1; i <= words; ++i) {
@@ -172,7 +189,7 @@ unsigned Block::next_ready() const {
   return kNobody;
 }
 
-void Block::begin_fiber() {
+SIMT_INLINE void Block::begin_fiber() {
   if (free_fibers_.empty()) {
     free_fibers_.push_back(static_cast<unsigned>(fibers_.size()));
     fibers_.emplace_back();
@@ -183,7 +200,7 @@ void Block::begin_fiber() {
 }
 
 // Leaves `from` to a thread that can run, or to whoever drives the block.
-void Block::go_on(Context& from) {
+SIMT_INLINE void Block::go_on(Context& from) {
   if (const unsigned thread = next_ready(); thread != kNobody) {
     ready_.remove(thread);
     running_ = thread;
@@ -204,9 +221,9 @@ void Block::go_on(Context& from) {
   }
 }
 
-void Block::wait(WaitsFor what, const Site* site) {
+SIMT_INLINE void Block::wait(WaitsFor what, const Site* site) {
   Thread& thread = threads_[running_];
-  thread.index = threadIdx;
+  copy(thread.index, threadIdx);
   thread.waits_for = what;
   thread.site = site;
   thread.fiber = running_fiber_;
@@ -266,7 +283,7 @@ void Block::thread_ended() {
   if (live_ > 0 && at_barrier_ == live_) {
     release_barrier();
   }
-  const unsigned warp = running_ / shape_->warp;
+  const unsigned warp = running_ >> warp_shift_;
   for (size_t i = 0; i < groups_.size();) {
     // Somebody may have waited for this one alone.
     i = groups_[i].warp == warp && complete(groups_[i]) ? 0 : i + 1;
@@ -329,8 +346,8 @@ Block::Lanes Block::expected(unsigned warp, unsigned mask) const {
 void Block::meet(
     const Site* site, const Meeting& meeting, unsigned mask, const void* give, void* get, int operand) {
   break_order();
-  const unsigned warp = running_ / shape_->warp;
-  const unsigned lane = running_ % shape_->warp;
+  const unsigned warp = running_ >> warp_shift_;
+  const unsigned lane = running_ & (shape_->warp - 1);
   if ((mask >> (lane % 32) & 1) == 0) {
     fail("lane " + std::to_string(lane) + " calls " + where(site) + " with a mask that does not name it", false);
   }
@@ -530,6 +547,7 @@ void Block::reset(const LaunchShape& shape, uint3 index, Body body, void** argum
   at_grid_barrier_set_.clear();
   ended_.clear();
   groups_.clear();
+  warp_shift_ = static_cast<unsigned>(__builtin_ctz(shape.warp));
   const unsigned warps = (count_ + shape.warp - 1) / shape.warp;
   const Lanes all = ~Lanes{0} >> (128 - shape.warp);
   std::fill_n(live_lanes_.begin(), warps, all);

@@ -127,7 +127,7 @@ class Block {
   unsigned take_unstarted();
   unsigned next_ready() const;
   void wait(WaitsFor what, const Site* site);
-  void go_on(Context& from);
+  inline void go_on(Context& from);
   void begin_fiber();
   static void enter(void* block);
   void release_barrier();
@@ -147,6 +147,7 @@ class Block {
   void** arguments_ = nullptr;
   uint3 index_{};
   unsigned count_ = 0; // of threads
+  unsigned warp_shift_ = 0; // a warp has a power of two of lanes
   unsigned started_ = 0;
   unsigned live_ = 0; // not ended, whether they have begun or not
   unsigned at_barrier_ = 0;

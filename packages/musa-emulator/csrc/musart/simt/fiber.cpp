@@ -12,50 +12,25 @@
 
 #include "engine/segfault.h"
 
-// Of the sanitizer that the process runs under, if any: kernels may be compiled with one while this library is not.
 extern "C" {
 __attribute__((weak)) void* __tsan_get_current_fiber();
 __attribute__((weak)) void* __tsan_create_fiber(unsigned flags);
 __attribute__((weak)) void __tsan_destroy_fiber(void* fiber);
-__attribute__((weak)) void __tsan_switch_to_fiber(void* fiber, unsigned flags);
-
-// In assembly below: keeps what a call must keep on the stack, and exchanges stack pointers.
-void musa_simt_switch(void** save, void* load);
 void musa_simt_start();
 }
 
 #if defined(__x86_64__)
 asm(R"(
 .text
-.globl musa_simt_switch
-.hidden musa_simt_switch
-.type musa_simt_switch,@function
-musa_simt_switch:
-  pushq %rbp
-  pushq %rbx
-  pushq %r12
-  pushq %r13
-  pushq %r14
-  pushq %r15
-  movq %rsp, (%rdi)
-  movq %rsi, %rsp
-  popq %r15
-  popq %r14
-  popq %r13
-  popq %r12
-  popq %rbx
-  popq %rbp
-  ret
-.size musa_simt_switch, .-musa_simt_switch
-
 .globl musa_simt_start
 .hidden musa_simt_start
 .type musa_simt_start,@function
 musa_simt_start:
   .cfi_startproc
   .cfi_undefined rip
-  movq %r12, %rdi
-  callq *%r13
+  popq %rdi
+  popq %rax
+  callq *%rax
   ud2
   .cfi_endproc
 .size musa_simt_start, .-musa_simt_start
@@ -129,17 +104,6 @@ bool is_guard(uintptr_t address) {
 
 } // namespace
 
-bool under_tsan() {
-  return &__tsan_switch_to_fiber != nullptr;
-}
-
-void switch_to(Context& from, Context& to) {
-  if (under_tsan()) {
-    __tsan_switch_to_fiber(to.tsan, 1); // 1: the switch itself orders nothing
-  }
-  musa_simt_switch(&from.stack_pointer, to.stack_pointer);
-}
-
 Stacks::Stacks() {
   void* memory = mmap(
       nullptr, kMost * kStride, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -171,13 +135,9 @@ void Stacks::begin(Context& context, size_t number, void (*entry)(void*), void* 
   auto top = reinterpret_cast<uintptr_t>(memory_ + (number + 1) * kStride - shift) & ~uintptr_t{63};
   auto* frame = reinterpret_cast<void**>(top);
 #if defined(__x86_64__)
-  *--frame = reinterpret_cast<void*>(&musa_simt_start); // returns to it with an aligned stack
-  *--frame = nullptr; // rbp
-  *--frame = nullptr; // rbx
-  *--frame = argument; // r12
-  *--frame = reinterpret_cast<void*>(entry); // r13
-  *--frame = nullptr; // r14
-  *--frame = nullptr; // r15
+  *--frame = reinterpret_cast<void*>(entry);
+  *--frame = argument;
+  *--frame = reinterpret_cast<void*>(&musa_simt_start); // with an aligned stack, once it has taken the two
 #elif defined(__aarch64__)
   frame -= 20;
   for (int i = 0; i < 20; ++i) {

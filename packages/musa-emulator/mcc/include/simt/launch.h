@@ -49,8 +49,13 @@ struct Kernel<kernel> {
     run_threads(*static_cast<const Stored<Parameters>*>(arguments[i])...);
   }
 
-  // By value: what does not change is then in registers.
-  static void run_threads(Stored<Parameters>... arguments) {
+  // By value: what does not change is then in registers. What would not fit there stays where it is, if no thread may
+  // change it (mcc made a reference of it).
+  template <class Parameter>
+  using Passed = std::conditional_t<
+      std::is_reference_v<Parameter> && (sizeof(Stored<Parameter>) > 8 * sizeof(void*)), const Stored<Parameter>&,
+      Stored<Parameter>>;
+  static void run_threads(Passed<Parameters>... arguments) {
 #ifdef __SANITIZE_THREAD__
     kernel(arguments...);
     musa_simt_next_thread();

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include "engines/reduce_plan.h"
+
+#include <c10/musa/MUSAFunctions.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace musa_ops_ported {
+
+namespace {
+
+// What a thread should have to do before another one is worth its share of the combining. An integrated GPU has few
+// processors to keep busy, and pays more for each thread that it starts.
+int64_t elements_per_thread() {
+  return c10::musa::device_properties(c10::musa::current_device()).integrated != 0 ? 256 : 32;
+}
+
+int64_t power_of_two_from(int64_t value) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(value, 1))));
+}
+
+// Lanes, rows and splits for what the plan says about sizes.
+void spread(ReducePlan& plan, int64_t outputs, bool elements_adjoin) {
+  plan.lanes_first = elements_adjoin;
+  const int64_t per_thread = elements_per_thread();
+  const int64_t work = (plan.count + per_thread - 1) / per_thread;
+  if (elements_adjoin) {
+    plan.lanes = static_cast<int>(std::min<int64_t>(power_of_two_from(work), kReduceThreads));
+    plan.rows = kReduceThreads / plan.lanes;
+  } else {
+    plan.rows = static_cast<int>(std::min<int64_t>(power_of_two_from(outputs), kReduceThreads));
+    plan.lanes = kReduceThreads / plan.rows;
+  }
+  plan.row_blocks = (outputs + plan.rows - 1) / plan.rows;
+  const int64_t of_a_block = plan.lanes * per_thread;
+  plan.splits = std::clamp<int64_t>(plan.count / of_a_block, 1, std::max<int64_t>(1, 256 / plan.row_blocks));
+  plan.chunk = (plan.count + plan.splits - 1) / plan.splits;
+  plan.chunk = (plan.chunk + kVector - 1) / kVector * kVector;
+  plan.splits = plan.count == 0 ? 1 : (plan.count + plan.chunk - 1) / plan.chunk;
+}
+
+} // namespace
+
+ReducePlan plan_reduce(const at::TensorIteratorBase& iter) {
+  ReducePlan plan;
+  const int in = iter.ntensors() - 1;
+  TORCH_INTERNAL_ASSERT(iter.noutputs() <= 2 && in == iter.noutputs());
+  TORCH_CHECK(
+      iter.ndim() <= kReduceDims, "a reduction over ", iter.ndim(), " dimensions that cannot be merged; at most ",
+      kReduceDims, " are served. Call contiguous() on the input first");
+  plan.in = static_cast<const char*>(iter.data_ptr(in));
+  for (int i = 0; i < iter.noutputs(); ++i) {
+    plan.out[i] = static_cast<char*>(iter.data_ptr(i));
+  }
+  plan.outputs = 1;
+  plan.count = 1;
+  const auto shape = iter.shape();
+  for (int dim = 0; dim < iter.ndim(); ++dim) {
+    // The output does not move along the dimensions that are reduced. One of a single element is not one of them.
+    if (iter.strides(0)[dim] == 0 && shape[dim] != 1) {
+      plan.element.sizes[plan.element.dims] = shape[dim];
+      plan.element.strides[0][plan.element.dims++] = iter.strides(in)[dim];
+      plan.count *= shape[dim];
+    } else {
+      auto& output = plan.output;
+      output.sizes[output.dims] = shape[dim];
+      output.strides[0][output.dims] = iter.strides(0)[dim];
+      output.strides[1][output.dims] = iter.noutputs() > 1 ? iter.strides(1)[dim] : 0;
+      output.strides[2][output.dims++] = iter.strides(in)[dim];
+      plan.outputs *= shape[dim];
+    }
+  }
+  const auto size = static_cast<int64_t>(iter.element_size(in));
+  const int64_t vector = size * kVector;
+  const bool aligned = reinterpret_cast<uintptr_t>(plan.in) % vector == 0;
+  const auto& element = plan.element;
+  const auto& output = plan.output;
+  // All other strides must keep a vector where it may be loaded from.
+  const auto steps = [&](const int64_t* strides, int dims, int from) {
+    return std::all_of(strides + from, strides + std::max(dims, from), [&](int64_t stride) { return stride % vector == 0; });
+  };
+  const bool elements_adjoin = element.dims == 0 || std::abs(element.strides[0][0]) == size ||
+      output.dims == 0 || output.strides[2][0] != size;
+  plan.vector_of_elements = aligned && element.dims == 1 && element.strides[0][0] == size &&
+      steps(output.strides[2], output.dims, 0);
+  plan.vector_of_outputs = !elements_adjoin && aligned && output.sizes[0] % kVector == 0 &&
+      steps(output.strides[2], output.dims, 1) && steps(element.strides[0], element.dims, 0);
+  spread(plan, plan.vector_of_outputs ? plan.outputs / kVector : plan.outputs, elements_adjoin);
+  return plan;
+}
+
+ReducePlan plan_partial(const ReducePlan& first, const void* partial, size_t bytes) {
+  ReducePlan plan;
+  plan.outputs = first.outputs;
+  plan.count = first.splits;
+  plan.in = static_cast<const char*>(partial);
+  plan.out[0] = first.out[0];
+  plan.out[1] = first.out[1];
+  plan.output = first.output;
+  // Partial results lie by number of the result: split after split.
+  plan.element.dims = 1;
+  plan.element.sizes[0] = first.splits;
+  plan.element.strides[0][0] = static_cast<int64_t>(bytes) * first.outputs;
+  plan.lanes = static_cast<int>(std::min<int64_t>(power_of_two_from(first.splits / 8), kReduceThreads));
+  plan.rows = kReduceThreads / plan.lanes;
+  plan.row_blocks = (plan.outputs + plan.rows - 1) / plan.rows;
+  plan.chunk = plan.count;
+  return plan;
+}
+
+} // namespace musa_ops_ported
