@@ -33,7 +33,7 @@ PointwisePlan plan_pointwise(const at::TensorIteratorBase& iter, const at::Scala
     }
     TORCH_INTERNAL_ASSERT(iter.device(i).is_privateuseone(), "operand ", i, " is on ", iter.device(i));
     const auto size = static_cast<int64_t>(iter.element_size(i));
-    plan.cast |= plan.dtype[i] != expected[i];
+    plan.cast |= expected[i] != at::ScalarType::Undefined && plan.dtype[i] != expected[i];
     plan.dense &= iter.ndim() == 0 || plan.count == 1 || iter.strides(i)[0] == size;
     plan.aligned &= reinterpret_cast<uintptr_t>(plan.data[i]) % (size * kVector) == 0;
   }

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from torchgen.api import structured
+from torchgen.api import meta, structured
 from torchgen.api.translate import translate
 from torchgen.api.types import DispatcherSignature, NativeSignature
 from torchgen.context import native_function_manager
@@ -71,7 +71,7 @@ def registration(operators: list[Operator], shard: int) -> str:
         for form in operator.forms():
             name = identifier(form)
             predicate = f", TORCH_FN({operator.when})" if operator.when else ""
-            lines.append(f'  pack.impl("{operator.family}", "aten::{form.func.name}", TORCH_FN(call_{name}){predicate});')
+            lines.append(f'  pack.impl("aten::{form.func.name}", TORCH_FN(call_{name}){predicate});')
     return "\n".join([*lines, "}", "", "} // namespace musa_ops_ported", ""])
 
 
@@ -94,7 +94,7 @@ def _guard(function: NativeFunction) -> str:
         argument.name for argument in function.func.arguments.flat_all if argument.type.is_tensor_like()
     ]
     out_first = [argument.name for argument in function.func.arguments.out]
-    return f"  const DeviceGuard guard = guard_of({', '.join(dict.fromkeys([*out_first, *tensors]))});"
+    return f"  const DeviceGuard guard(device_of({', '.join(dict.fromkeys([*out_first, *tensors]))}));"
 
 
 def _alone(operator: Operator) -> list[str]:
@@ -114,21 +114,13 @@ def _alone(operator: Operator) -> list[str]:
 
 def _structured(operator: Operator) -> list[str]:
     group = operator.native
-    base = f"at::native::structured_{operator.cpu_kernel}" if operator.way == "stub" else f"at::meta::structured_{group.out.func.name.name}"
-    if operator.way == "kernel":
-        base = f"at::meta::structured_{structured_name(group)}"
+    of_torch = operator.way == "stub"
+    base = f"at::native::structured_{operator.cpu_kernel}" if of_torch else f"at::meta::structured_{meta.name(group)}"
     kind = f"Op_{identifier(group.functional)}"
     lines = [f"using {kind} = musa_runtime::Outputs<{base}, {len(group.out.func.returns)}>;", ""]
     for form in group.functions():
         lines += _form(operator, group, form, kind)
     return lines
-
-
-def structured_name(group: NativeFunctionsGroup) -> str:
-    """Of torch's meta class."""
-    return group.functional.func.name.name.base + (
-        f"_{group.functional.func.name.overload_name}" if group.functional.func.name.overload_name else ""
-    )
 
 
 def _form(operator: Operator, group: NativeFunctionsGroup, form: NativeFunction, kind: str) -> list[str]:
@@ -143,9 +135,8 @@ def _form(operator: Operator, group: NativeFunctionsGroup, form: NativeFunction,
         if outs:
             lines.append(f"  op.given = {{{', '.join('&' + out for out in outs)}}};")
         context = list(signature.arguments())
-        meta = translate(context, structured.meta_arguments(group), method=False)
-        call = f"op.meta({', '.join(argument.expr for argument in meta)});"
-        given = [argument.expr for argument in meta]
+        given = [argument.expr for argument in translate(context, structured.meta_arguments(group), method=False)]
+        call = f"op.meta({', '.join(given)});"
         if group.out.precomputed:
             lines.append(f"  const auto precomputed = {call}")
             given = _precomputed(group, given)
@@ -168,12 +159,12 @@ def _form(operator: Operator, group: NativeFunctionsGroup, form: NativeFunction,
         return [*lines, "}", ""]
 
 
-def _precomputed(group: NativeFunctionsGroup, meta: list[str]) -> list[str]:
+def _precomputed(group: NativeFunctionsGroup, given: list[str]) -> list[str]:
     """The arguments of the implementation where the meta function has computed some of them."""
     precomputed = group.out.precomputed
     names = [binding.name for binding in structured.meta_arguments(group)]
     result = []
-    for name, expression in zip(names, meta, strict=True):
+    for name, expression in zip(names, given, strict=True):
         if name in precomputed.replace:
             result += [f"precomputed.{replacement.name}" for replacement in precomputed.replace[name]]
         else:

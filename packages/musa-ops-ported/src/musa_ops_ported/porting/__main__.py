@@ -30,6 +30,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--list-rules", action="store_true", help="print the rules that come with the package")
     parser.add_argument("--dry-run", action="store_true", help="write nothing; print what would change")
     parser.add_argument("--colour", choices=("auto", "always", "never"), default="auto")
+    parser.add_argument("--quiet", action="store_true", help="no report of what was replaced")
     parser.add_argument("--fail-on-doubt", action="store_true", help="end with status 3 where something asks for a look")
     return parser
 
@@ -80,7 +81,8 @@ def main(arguments: list[str] | None = None) -> int:
     except (rules.RuleError, files.InputError) as error:
         print(f"musa-port: {error}", file=sys.stderr)
         return 2
-    print(_summary(report), file=sys.stderr)
+    if not options.quiet:
+        print(_summary(report), file=sys.stderr)
     return 3 if options.fail_on_doubt and report.doubts else 0
 
 

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include <ATen/native/BinaryOps.h>
+#include <ATen/native/TensorCompare.h>
+#include <limits>
+#include <c10/util/complex.h>
+
+#include "engines/dispatch.h"
+#include "engines/pointwise.muh"
+
+namespace musa_ops_ported {
+namespace {
+
+// Compared in the common dtype; the answer is a boolean, or what the caller's output holds.
+#define MUSA_COMPARISON(NAME, EXPRESSION, ...)                                         \
+  void NAME(at::TensorIteratorBase& iter) {                                            \
+    MUSA_DISPATCH(iter.common_dtype(), #NAME, (__VA_ARGS__), {                                        \
+      pointwise(iter, [] __device__(scalar_t x, scalar_t y) -> bool { return EXPRESSION; }); \
+    });                                                                   \
+  }
+
+// One function for the four orders, for there are some 14 dtypes.
+enum class Order { Less, LessOrEqual, Greater, GreaterOrEqual };
+void compare(at::TensorIteratorBase& iter, Order order) {
+  MUSA_DISPATCH(iter.common_dtype(), "compare", (MUSA_REAL, MUSA_UNSIGNED, at::kBool), {
+    pointwise(iter, [order] __device__(scalar_t x, scalar_t y) -> bool {
+      switch (order) {
+        case Order::Less: return x < y;
+        case Order::LessOrEqual: return x <= y;
+        case Order::Greater: return x > y;
+        default: return x >= y;
+      }
+    });
+  });
+}
+void lt(at::TensorIteratorBase& iter) {
+  compare(iter, Order::Less);
+}
+void le(at::TensorIteratorBase& iter) {
+  compare(iter, Order::LessOrEqual);
+}
+void gt(at::TensorIteratorBase& iter) {
+  compare(iter, Order::Greater);
+}
+void ge(at::TensorIteratorBase& iter) {
+  compare(iter, Order::GreaterOrEqual);
+}
+MUSA_COMPARISON(eq, x == y, MUSA_ALL, MUSA_UNSIGNED)
+MUSA_COMPARISON(ne, x != y, MUSA_ALL, MUSA_UNSIGNED)
+MUSA_COMPARISON(logical_and, x != scalar_t(0) && y != scalar_t(0), MUSA_ALL)
+MUSA_COMPARISON(logical_or, x != scalar_t(0) || y != scalar_t(0), MUSA_ALL)
+MUSA_COMPARISON(logical_xor, (x != scalar_t(0)) != (y != scalar_t(0)), MUSA_ALL)
+
+void isposinf(at::TensorIteratorBase& iter) {
+  MUSA_DISPATCH(iter.input_dtype(), "isposinf", (MUSA_FLOATING), {
+    pointwise(iter, [] __device__(scalar_t x) -> bool { return x == std::numeric_limits<scalar_t>::infinity(); });
+  });
+}
+void isneginf(at::TensorIteratorBase& iter) {
+  MUSA_DISPATCH(iter.input_dtype(), "isneginf", (MUSA_FLOATING), {
+    pointwise(iter, [] __device__(scalar_t x) -> bool { return x == -std::numeric_limits<scalar_t>::infinity(); });
+  });
+}
+
+} // namespace
+} // namespace musa_ops_ported
+
+namespace at::native {
+REGISTER_PRIVATEUSE1_DISPATCH(lt_stub, &musa_ops_ported::lt)
+REGISTER_PRIVATEUSE1_DISPATCH(le_stub, &musa_ops_ported::le)
+REGISTER_PRIVATEUSE1_DISPATCH(gt_stub, &musa_ops_ported::gt)
+REGISTER_PRIVATEUSE1_DISPATCH(ge_stub, &musa_ops_ported::ge)
+REGISTER_PRIVATEUSE1_DISPATCH(eq_stub, &musa_ops_ported::eq)
+REGISTER_PRIVATEUSE1_DISPATCH(ne_stub, &musa_ops_ported::ne)
+REGISTER_PRIVATEUSE1_DISPATCH(isposinf_stub, &musa_ops_ported::isposinf)
+REGISTER_PRIVATEUSE1_DISPATCH(isneginf_stub, &musa_ops_ported::isneginf)
+REGISTER_PRIVATEUSE1_DISPATCH(logical_and_stub, [](at::TensorIterator& iter) { musa_ops_ported::logical_and(iter); })
+REGISTER_PRIVATEUSE1_DISPATCH(logical_or_stub, [](at::TensorIterator& iter) { musa_ops_ported::logical_or(iter); })
+REGISTER_PRIVATEUSE1_DISPATCH(logical_xor_stub, [](at::TensorIterator& iter) { musa_ops_ported::logical_xor(iter); })
+} // namespace at::native

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include <ATen/native/TensorCompare.h>
+#include <c10/core/Scalar.h>
+
+#include "engines/dispatch.h"
+#include "engines/pointwise.muh"
+
+namespace musa_ops_ported {
+namespace {
+
+// ---- choices and limits
+
+// Bytes are chosen, whatever they mean.
+template <typename Bytes>
+void where_of(at::TensorIterator& iter) {
+  pointwise(iter, [] __device__(bool condition, Bytes x, Bytes y) -> Bytes { return condition ? x : y; });
+}
+void where(at::TensorIterator& iter) {
+  by_size(iter.element_size(0), [&](auto bytes) { where_of<decltype(bytes)>(iter); });
+}
+
+// A NaN among the three is the result.
+template <typename T>
+__device__ T limited(T x, T low, T high) {
+  if (x != x) {
+    return x;
+  }
+  if (low != low) {
+    return low;
+  }
+  if (high != high) {
+    return high;
+  }
+  const T raised = x < low ? low : x;
+  return high < raised ? high : raised;
+}
+
+void clamp(at::TensorIteratorBase& iter) {
+  MUSA_DISPATCH(iter.common_dtype(), "clamp", (MUSA_REAL), {
+    pointwise(iter, [] __device__(scalar_t x, scalar_t low, scalar_t high) -> scalar_t { return limited(x, low, high); });
+  });
+}
+void clamp_scalar(at::TensorIteratorBase& iter, const at::Scalar& min, const at::Scalar& max) {
+  MUSA_DISPATCH(iter.common_dtype(), "clamp", (MUSA_REAL), {
+    const auto low = min.to<scalar_t>(), high = max.to<scalar_t>();
+    pointwise(iter, [low, high] __device__(scalar_t x) -> scalar_t { return limited(x, low, high); });
+  });
+}
+void clamp_min_scalar(at::TensorIteratorBase& iter, at::Scalar min) {
+  MUSA_DISPATCH(iter.common_dtype(), "clamp_min", (MUSA_REAL), {
+    const auto low = min.to<scalar_t>();
+    pointwise(iter, [low] __device__(scalar_t x) -> scalar_t { return limited(x, low, x); });
+  });
+}
+void clamp_max_scalar(at::TensorIteratorBase& iter, at::Scalar max) {
+  MUSA_DISPATCH(iter.common_dtype(), "clamp_max", (MUSA_REAL), {
+    const auto high = max.to<scalar_t>();
+    pointwise(iter, [high] __device__(scalar_t x) -> scalar_t { return limited(x, x, high); });
+  });
+}
+
+} // namespace
+} // namespace musa_ops_ported
+
+namespace at::native {
+REGISTER_PRIVATEUSE1_DISPATCH(where_kernel, &musa_ops_ported::where)
+REGISTER_PRIVATEUSE1_DISPATCH(clamp_stub, &musa_ops_ported::clamp)
+REGISTER_PRIVATEUSE1_DISPATCH(clamp_scalar_stub, &musa_ops_ported::clamp_scalar)
+REGISTER_PRIVATEUSE1_DISPATCH(clamp_min_scalar_stub, &musa_ops_ported::clamp_min_scalar)
+REGISTER_PRIVATEUSE1_DISPATCH(clamp_max_scalar_stub, &musa_ops_ported::clamp_max_scalar)
+} // namespace at::native

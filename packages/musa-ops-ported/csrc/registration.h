@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// What the generated files that declare operators share.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/musa/MUSAGuard.h>
+#include <musa_runtime/op_registry.h>
+#include <musa_runtime/structured_outputs.h>
+
+#include "kernels.h"
+
+namespace musa_ops_ported {
+
+using DeviceGuard = c10::musa::OptionalMUSAGuard;
+using Pack = musa_runtime::OpPack;
+
+inline const at::Tensor* on_device(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.is_privateuseone() ? &tensor : nullptr;
+}
+inline const at::Tensor* on_device(const std::optional<at::Tensor>& tensor) {
+  return tensor.has_value() ? on_device(*tensor) : nullptr;
+}
+inline const at::Tensor* on_device(at::ITensorListRef tensors) {
+  for (const at::Tensor& tensor : tensors) {
+    if (on_device(tensor) != nullptr) {
+      return &tensor;
+    }
+  }
+  return nullptr;
+}
+inline const at::Tensor* on_device(at::TensorList tensors) {
+  return on_device(at::ITensorListRef(tensors));
+}
+inline const at::Tensor* on_device(const c10::List<std::optional<at::Tensor>>& tensors) {
+  for (const std::optional<at::Tensor>& tensor : tensors) {
+    if (tensor.has_value() && on_device(*tensor) != nullptr) {
+      return nullptr; // the indexed tensor comes first
+    }
+  }
+  return nullptr;
+}
+
+// The first tensor on one says which device is to be the current one.
+template <typename... Tensors>
+std::optional<c10::Device> device_of(const Tensors&... tensors) {
+  const at::Tensor* found = nullptr;
+  ((found == nullptr ? void(found = on_device(tensors)) : void()), ...);
+  return found != nullptr ? std::optional<c10::Device>(found->device()) : std::nullopt;
+}
+
+} // namespace musa_ops_ported
