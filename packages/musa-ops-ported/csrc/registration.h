@@ -42,6 +42,11 @@ inline const at::Tensor* on_device(const c10::List<std::optional<at::Tensor>>& t
   return nullptr;
 }
 
+// "musa" without a number is the current device.
+inline std::optional<c10::Device> with_index(std::optional<c10::Device> device) {
+  return device.has_value() && device->has_index() ? device : std::nullopt;
+}
+
 // The first tensor on one says which device is to be the current one.
 template <typename... Tensors>
 std::optional<c10::Device> device_of(const Tensors&... tensors) {

@@ -48,8 +48,8 @@ ReducePlan plan_reduce(const at::TensorIteratorBase& iter) {
   const int in = iter.ntensors() - 1;
   TORCH_INTERNAL_ASSERT(iter.noutputs() <= 2 && in == iter.noutputs());
   TORCH_CHECK(
-      iter.ndim() <= kReduceDims, "a reduction over ", iter.ndim(), " dimensions that cannot be merged; at most ",
-      kReduceDims, " are served. Call contiguous() on the input first");
+      iter.ndim() <= Offsets<1>::kDims, "a reduction over ", iter.ndim(), " dimensions that cannot be merged; at most ",
+      Offsets<1>::kDims, " are served. Call contiguous() on the input first");
   plan.in = static_cast<const char*>(iter.data_ptr(in));
   for (int i = 0; i < iter.noutputs(); ++i) {
     plan.out[i] = static_cast<char*>(iter.data_ptr(i));

@@ -7,40 +7,20 @@
 
 #include <cstdint>
 
+#include "engines/offsets.h"
 #include "engines/vector.h"
 
 namespace musa_ops_ported {
 
 inline constexpr int kReduceThreads = 128;
-inline constexpr int kReduceDims = 16;
-
-// From a number to the offsets that it stands for, in some operands.
-template <int operands>
-struct Offsets {
-  int dims = 0;
-  int64_t sizes[kReduceDims] = {};
-  int64_t strides[operands][kReduceDims] = {}; // in bytes
-
-  // The offset of the only dimension that there usually is comes without a division.
-  C10_HOST_DEVICE int64_t of(int operand, int64_t index) const {
-    int64_t offset = 0;
-    for (int dim = 0; dim + 1 < dims; ++dim) {
-      const int64_t quotient = (index >> 31) == 0 ? static_cast<uint32_t>(index) / static_cast<uint32_t>(sizes[dim])
-                                                  : index / sizes[dim];
-      offset += (index - quotient * sizes[dim]) * strides[operand][dim];
-      index = quotient;
-    }
-    return dims == 0 ? 0 : offset + index * strides[operand][dims - 1];
-  }
-};
 
 struct ReducePlan {
   int64_t outputs = 0; // how many results
   int64_t count = 0; // elements of each
   const char* in = nullptr;
   char* out[2] = {};
-  Offsets<3> output; // of out[0], out[1] and in, by the number of the result
-  Offsets<1> element; // of in, by the number of the element
+  Offsets<3> output; // in bytes, of out[0], out[1] and in, by the number of the result
+  Offsets<1> element; // in bytes, of in, by the number of the element
 
   int lanes = 1; // threads that share a result
   int rows = kReduceThreads; // threads of a block side by side in results; lanes * rows is the block

@@ -90,6 +90,8 @@ __device__ T next_half(T from, T to) {
 void next(at::TensorIteratorBase& iter) {
   if (iter.common_dtype() == at::kBFloat16) {
     pointwise(iter, [] __device__(c10::BFloat16 x, c10::BFloat16 y) -> c10::BFloat16 { return next_half(x, y); });
+  } else if (iter.common_dtype() == at::kHalf) {
+    pointwise(iter, [] __device__(c10::Half x, c10::Half y) -> c10::Half { return next_half(x, y); });
   } else {
     nextafter(iter);
   }

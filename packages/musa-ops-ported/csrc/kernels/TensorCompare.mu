@@ -50,13 +50,13 @@ void clamp_scalar(at::TensorIteratorBase& iter, const at::Scalar& min, const at:
 void clamp_min_scalar(at::TensorIteratorBase& iter, at::Scalar min) {
   MUSA_DISPATCH(iter.common_dtype(), "clamp_min", (MUSA_REAL), {
     const auto low = min.to<scalar_t>();
-    pointwise(iter, [low] __device__(scalar_t x) -> scalar_t { return limited(x, low, x); });
+    pointwise(iter, [low] __device__(scalar_t x) -> scalar_t { return x == x && (low != low || x < low) ? low : x; });
   });
 }
 void clamp_max_scalar(at::TensorIteratorBase& iter, at::Scalar max) {
   MUSA_DISPATCH(iter.common_dtype(), "clamp_max", (MUSA_REAL), {
     const auto high = max.to<scalar_t>();
-    pointwise(iter, [high] __device__(scalar_t x) -> scalar_t { return limited(x, x, high); });
+    pointwise(iter, [high] __device__(scalar_t x) -> scalar_t { return x == x && (high != high || x > high) ? high : x; });
   });
 }
 

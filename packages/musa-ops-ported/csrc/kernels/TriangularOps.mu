@@ -2,27 +2,27 @@
 // Copyright (c) torch_musa contributors
 #include <ATen/core/Tensor.h>
 
-#include "engines/matrices.muh"
+#include "engines/for_each.muh"
+#include "engines/vector.h"
 #include "kernels.h"
 
 namespace musa_ops_ported {
 namespace {
 
-template <typename Bytes>
-struct Triangle {
-  int64_t diagonal;
-  bool upper;
-
-  __device__ Bytes operator()(Bytes value, int64_t row, int64_t column) const {
-    const bool kept = upper ? column - row >= diagonal : column - row <= diagonal;
-    return kept ? value : Bytes{};
-  }
-};
-
 void keep_triangle(const at::Tensor& self, int64_t diagonal, bool upper, const at::Tensor& out) {
+  const int64_t rows = self.size(-2);
+  const int64_t columns = self.size(-1);
   by_size(self.element_size(), [&](auto bytes) {
     using Bytes = decltype(bytes);
-    over_matrices<Bytes>(self, out, Triangle<Bytes>{diagonal, upper});
+    const Bytes* const in = static_cast<const Bytes*>(self.const_data_ptr());
+    Bytes* const to = static_cast<Bytes*>(out.mutable_data_ptr());
+    for_each_offset(
+        self.sizes(),
+        [=] __device__(int64_t i, const auto& at) {
+          const int64_t above = i % columns - i / columns % rows; // of the main diagonal
+          to[at[0]] = (upper ? above >= diagonal : above <= diagonal) ? in[at[1]] : Bytes{};
+        },
+        out.strides(), self.strides());
   });
 }
 

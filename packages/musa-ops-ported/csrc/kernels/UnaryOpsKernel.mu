@@ -59,7 +59,7 @@ __device__ T conjugate(T x) {
     return x;
   }
 }
-MUSA_UNARY(conj_physical, conjugate(x), MUSA_COMPLEX)
+MUSA_UNARY(conj_physical, conjugate(x), MUSA_ALL)
 
 MUSA_UNARY(bitwise_not_integer, ~value, MUSA_INTEGRAL)
 void bitwise_not(at::TensorIteratorBase& iter) {

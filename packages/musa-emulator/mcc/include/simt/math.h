@@ -4,6 +4,9 @@
 #pragma once
 
 #include <algorithm>
+#include <math.h> // of C++: with the overloads of abs and all others outside of std too
+#include <stdlib.h>
+
 #include <cmath>
 #include <cstdint>
 #include <cstring>

@@ -94,6 +94,8 @@ def _guard(function: NativeFunction) -> str:
         argument.name for argument in function.func.arguments.flat_all if argument.type.is_tensor_like()
     ]
     out_first = [argument.name for argument in function.func.arguments.out]
+    if not tensors and any(argument.name == "device" for argument in function.func.arguments.flat_all):
+        return "  const DeviceGuard guard(with_index(device));"
     return f"  const DeviceGuard guard(device_of({', '.join(dict.fromkeys([*out_first, *tensors]))}));"
 
 

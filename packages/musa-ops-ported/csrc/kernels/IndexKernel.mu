@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Elements chosen by tensors of indices. A wrong index is a failed assertion on the device.
+#include <ATen/core/Tensor.h>
+#include <ATen/musa/Atomic.muh>
+#include <ATen/native/IndexKernel.h>
+#include <ATen/native/IndexingUtils.h>
+#include <ATen/native/TensorIterator.h>
+#include <c10/util/complex.h>
+
+#include "engines/dispatch.h"
+#include "engines/for_each.muh"
+#include "engines/vector.h"
+#include "kernels.h"
+
+namespace musa_ops_ported {
+namespace {
+
+// ---- x[indices], and its assignment
+
+// Where an iterator over (indexed or assigned, values, indices...) finds its operands.
+struct IndexPlan {
+  static constexpr int kDims = 12;
+  static constexpr int kIndices = 10;
+  int dims, indices;
+  int64_t sizes[kDims];
+  int64_t first[kDims], second[kDims], index[kIndices][kDims]; // strides in bytes
+  const char* index_data[kIndices];
+  int64_t indexed_sizes[kIndices], indexed_strides[kIndices];
+
+  IndexPlan(const at::TensorIteratorBase& iter, at::IntArrayRef sizes_of, at::IntArrayRef strides_of)
+      : dims(iter.ndim()), indices(static_cast<int>(sizes_of.size())) {
+    TORCH_CHECK(
+        dims <= kDims && indices <= kIndices, "at most ", kDims, " dimensions and ", kIndices,
+        " index tensors are served; got ", dims, " and ", indices);
+    TORCH_INTERNAL_ASSERT(iter.ntensors() == indices + 2);
+    for (int d = 0; d < dims; ++d) {
+      sizes[d] = iter.shape()[d];
+      first[d] = iter.strides(0)[d];
+      second[d] = iter.strides(1)[d];
+      for (int k = 0; k < indices; ++k) {
+        index[k][d] = iter.strides(k + 2)[d];
+      }
+    }
+    for (int k = 0; k < indices; ++k) {
+      index_data[k] = static_cast<const char*>(iter.data_ptr(k + 2));
+      indexed_sizes[k] = sizes_of[k];
+      indexed_strides[k] = strides_of[k];
+    }
+  }
+
+  struct Place {
+    int64_t first, second, indexed;
+  };
+  __device__ Place at(int64_t element) const {
+    Place place{0, 0, 0};
+    int64_t index_offset[kIndices] = {};
+    for (int d = 0; d < dims; ++d) {
+      const int64_t coordinate = element % sizes[d];
+      element /= sizes[d];
+      place.first += coordinate * first[d];
+      place.second += coordinate * second[d];
+      for (int k = 0; k < indices; ++k) {
+        index_offset[k] += coordinate * index[k][d];
+      }
+    }
+    for (int k = 0; k < indices; ++k) {
+      int64_t chosen = *reinterpret_cast<const int64_t*>(index_data[k] + index_offset[k]);
+      CUDA_KERNEL_ASSERT(-indexed_sizes[k] <= chosen && chosen < indexed_sizes[k] && "index out of bounds");
+      place.indexed += (chosen < 0 ? chosen + indexed_sizes[k] : chosen) * indexed_strides[k];
+    }
+    return place;
+  }
+};
+
+void index(at::TensorIteratorBase& iter, at::IntArrayRef sizes, at::IntArrayRef strides) {
+  if (iter.numel() == 0) {
+    return;
+  }
+  const IndexPlan plan(iter, sizes, strides);
+  char* const out = static_cast<char*>(iter.data_ptr(0));
+  const char* const in = static_cast<const char*>(iter.data_ptr(1));
+  by_size(iter.element_size(0), [&](auto bytes) {
+    using Bytes = decltype(bytes);
+    for_each(iter.numel(), [=] __device__(int64_t i) {
+      const auto place = plan.at(i);
+      *reinterpret_cast<Bytes*>(out + place.first) = *reinterpret_cast<const Bytes*>(in + place.second + place.indexed);
+    });
+  });
+}
+
+void index_put(at::TensorIterator& iter, at::IntArrayRef sizes, at::IntArrayRef strides, bool accumulate) {
+  if (iter.numel() == 0) {
+    return;
+  }
+  const IndexPlan plan(iter, sizes, strides);
+  char* const out = static_cast<char*>(iter.data_ptr(0));
+  const char* const in = static_cast<const char*>(iter.data_ptr(1));
+  if (accumulate) {
+    MUSA_DISPATCH(iter.dtype(0), "index_put", (MUSA_ALL), {
+      for_each(iter.numel(), [=] __device__(int64_t i) {
+        const auto place = plan.at(i);
+        gpuAtomicAddNoReturn(
+            reinterpret_cast<scalar_t*>(out + place.first + place.indexed),
+            *reinterpret_cast<const scalar_t*>(in + place.second));
+      });
+    });
+    return;
+  }
+  by_size(iter.element_size(0), [&](auto bytes) {
+    using Bytes = decltype(bytes);
+    for_each(iter.numel(), [=] __device__(int64_t i) {
+      const auto place = plan.at(i);
+      *reinterpret_cast<Bytes*>(out + place.first + place.indexed) = *reinterpret_cast<const Bytes*>(in + place.second);
+    });
+  });
+}
+
+// ---- along one dimension: an iterator over (self without that dimension, index[, source])
+
+// for_each_offset over operands of an iterator, offsets in bytes.
+template <typename F, typename... Operands>
+void over(const at::TensorIteratorBase& iter, const F& f, Operands... operands) {
+  const auto outer_first = [](at::IntArrayRef inner_first) { return at::DimVector(inner_first.rbegin(), inner_first.rend()); };
+  for_each_offset(outer_first(iter.shape()), f, outer_first(iter.strides(operands))...);
+}
+
+__device__ C10_ALWAYS_INLINE int64_t wrapped(int64_t index, int64_t size) {
+  CUDA_KERNEL_ASSERT(-size <= index && index < size && "index out of bounds");
+  return index < 0 ? index + size : index;
+}
+
+void index_fill(at::TensorIterator& iter, int64_t, int64_t size, int64_t stride, const at::Scalar& source) {
+  char* const out = static_cast<char*>(iter.data_ptr(0));
+  const char* const indices = static_cast<const char*>(iter.data_ptr(1));
+  MUSA_DISPATCH(iter.dtype(0), "index_fill", (MUSA_ALL), {
+    const auto value = source.to<scalar_t>();
+    over(
+        iter,
+        [=] __device__(int64_t, const auto& at) {
+          const int64_t index = wrapped(*reinterpret_cast<const int64_t*>(indices + at[1]), size);
+          reinterpret_cast<scalar_t*>(out + at[0])[index * stride] = value;
+        },
+        0, 1);
+  });
+}
+
+void index_copy(at::TensorIterator& iter, int64_t, int64_t size, int64_t stride) {
+  char* const out = static_cast<char*>(iter.data_ptr(0));
+  const char* const indices = static_cast<const char*>(iter.data_ptr(1));
+  const char* const source = static_cast<const char*>(iter.data_ptr(2));
+  by_size(iter.element_size(0), [&](auto bytes) {
+    using Bytes = decltype(bytes);
+    over(
+        iter,
+        [=] __device__(int64_t, const auto& at) {
+          const int64_t index = *reinterpret_cast<const int64_t*>(indices + at[1]);
+          CUDA_KERNEL_ASSERT(index >= 0 && index < size && "index_copy_(): index out of bounds");
+          reinterpret_cast<Bytes*>(out + at[0])[index * stride] = *reinterpret_cast<const Bytes*>(source + at[2]);
+        },
+        0, 1, 2);
+  });
+}
+
+// ---- as if the tensor were flat
+
+// Where the element of a flat index lies.
+struct Flat {
+  Offsets<1> offsets;
+  int64_t count;
+
+  explicit Flat(const at::TensorBase& tensor)
+      : offsets(offsets_of<1>(tensor.sizes(), {tensor.strides()})), count(tensor.numel()) {}
+  __device__ int64_t at(int64_t index) const { return offsets.of(0, wrapped(index, count)); }
+};
+
+void take(at::TensorIterator& iter, const at::TensorBase& input) {
+  const Flat flat(input);
+  char* const out = static_cast<char*>(iter.data_ptr(0));
+  const char* const indices = static_cast<const char*>(iter.data_ptr(1));
+  by_size(iter.element_size(0), [&](auto bytes) {
+    using Bytes = decltype(bytes);
+    const Bytes* const in = static_cast<const Bytes*>(input.const_data_ptr());
+    over(iter, [=] __device__(int64_t, const auto& at) {
+      *reinterpret_cast<Bytes*>(out + at[0]) = in[flat.at(*reinterpret_cast<const int64_t*>(indices + at[1]))];
+    }, 0, 1);
+  });
+}
+
+void put(at::TensorIterator& iter, const at::TensorBase& self, bool accumulate) {
+  const Flat flat(self);
+  const char* const source = static_cast<const char*>(iter.data_ptr(0));
+  const char* const indices = static_cast<const char*>(iter.data_ptr(1));
+  MUSA_DISPATCH(iter.dtype(0), "put", (MUSA_ALL), {
+    scalar_t* const out = self.mutable_data_ptr<scalar_t>();
+    over(iter, [=] __device__(int64_t, const auto& at) {
+      scalar_t* const to = out + flat.at(*reinterpret_cast<const int64_t*>(indices + at[1]));
+      const scalar_t value = *reinterpret_cast<const scalar_t*>(source + at[0]);
+      if (accumulate) {
+        gpuAtomicAddNoReturn(to, value);
+      } else {
+        *to = value;
+      }
+    }, 0, 1);
+  });
+}
+
+// ---- masks
+
+void masked_fill(at::TensorIterator& iter, const at::Scalar& value) {
+  char* const out = static_cast<char*>(iter.data_ptr(0));
+  const char* const mask = static_cast<const char*>(iter.data_ptr(iter.ntensors() - 1));
+  MUSA_DISPATCH(iter.dtype(0), "masked_fill", (MUSA_ALL), {
+    const auto filler = value.to<scalar_t>();
+    over(
+        iter,
+        [=] __device__(int64_t, const auto& at) {
+          if (*reinterpret_cast<const uint8_t*>(mask + at[1]) != 0) {
+            *reinterpret_cast<scalar_t*>(out + at[0]) = filler;
+          }
+        },
+        0, iter.ntensors() - 1);
+  });
+}
+
+// ---- reversed dimensions: an iterator whose output runs backwards along them
+
+void flip(at::TensorIterator& iter, const bool) {
+  char* const out = static_cast<char*>(iter.data_ptr(0));
+  const char* const in = static_cast<const char*>(iter.data_ptr(1));
+  by_size(iter.element_size(0), [&](auto bytes) {
+    using Bytes = decltype(bytes);
+    over(
+        iter,
+        [=] __device__(int64_t, const auto& at) {
+          *reinterpret_cast<Bytes*>(out + at[0]) = *reinterpret_cast<const Bytes*>(in + at[1]);
+        },
+        0, 1);
+  });
+}
+
+} // namespace
+} // namespace musa_ops_ported
+
+namespace at::native {
+REGISTER_PRIVATEUSE1_DISPATCH(index_stub, &musa_ops_ported::index)
+REGISTER_PRIVATEUSE1_DISPATCH(index_put_stub, &musa_ops_ported::index_put)
+REGISTER_PRIVATEUSE1_DISPATCH(index_fill_stub, &musa_ops_ported::index_fill)
+REGISTER_PRIVATEUSE1_DISPATCH(index_copy_stub, &musa_ops_ported::index_copy)
+REGISTER_PRIVATEUSE1_DISPATCH(take_stub, &musa_ops_ported::take)
+REGISTER_PRIVATEUSE1_DISPATCH(put_stub, &musa_ops_ported::put)
+REGISTER_PRIVATEUSE1_DISPATCH(masked_fill_stub, &musa_ops_ported::masked_fill)
+REGISTER_PRIVATEUSE1_DISPATCH(flip_stub, &musa_ops_ported::flip)
+} // namespace at::native

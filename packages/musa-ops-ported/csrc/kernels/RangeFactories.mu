@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include <ATen/AccumulateType.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/native/Fill.h>
+#include <ATen/native/RangeFactories.h>
+#include <ATen/native/RangeUtils.h>
+#include <ATen/native/Resize.h>
+#include <ATen/native/TensorFactories.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <c10/util/complex.h>
+
+#include "engines/dispatch.h"
+#include "engines/for_each.muh"
+#include "engines/pointwise.muh"
+#include "kernels.h"
+
+namespace musa_ops_ported {
+namespace {
+
+void fill(at::TensorIterator& iter, const at::Scalar& value) {
+  MUSA_DISPATCH(iter.dtype(), "fill", (MUSA_ALL, MUSA_UNSIGNED), {
+    const auto filler = value.to<scalar_t>();
+    pointwise(iter, [filler] __device__() -> scalar_t { return filler; });
+  });
+}
+
+// out[i] = f(i), whatever out's strides.
+template <typename T, typename F>
+void write_range(const at::Tensor& out, const F& f) {
+  T* const to = out.mutable_data_ptr<T>();
+  for_each_offset(out.sizes(), [=] __device__(int64_t i, const auto& at) { to[at[0]] = f(i); }, out.strides());
+}
+
+} // namespace
+
+at::Tensor& arange_start_out(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step, at::Tensor& out) {
+  MUSA_DISPATCH(out.scalar_type(), "arange", (MUSA_REAL), {
+    using wide_t = at::acc_type<scalar_t, /*is_cuda=*/false>;
+    const auto first = start.to<wide_t>();
+    const auto stride = step.to<wide_t>();
+    const int64_t count = at::native::compute_arange_size<scalar_t>(start, end, step);
+    if (out.numel() != count) {
+      at::native::resize_output(out, {count});
+    }
+    write_range<scalar_t>(out, [=] __device__(int64_t i) { return static_cast<scalar_t>(first + stride * static_cast<wide_t>(i)); });
+  });
+  return out;
+}
+
+at::Tensor& range_out(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step, at::Tensor& out) {
+  MUSA_DISPATCH(out.scalar_type(), "range", (MUSA_REAL), {
+    using wide_t = at::acc_type<scalar_t, /*is_cuda=*/false>;
+    const auto first = start.to<wide_t>();
+    const auto last = end.to<wide_t>();
+    const auto stride = step.to<wide_t>();
+    TORCH_CHECK(stride != 0, "step must be nonzero");
+    TORCH_CHECK(
+        std::isfinite(static_cast<double>(first)) && std::isfinite(static_cast<double>(last)), "unsupported range: ", first,
+        " -> ", last);
+    TORCH_CHECK(
+        stride > 0 ? last >= first : last <= first, "upper bound and lower bound inconsistent with step sign");
+    const auto count = static_cast<int64_t>((static_cast<double>(last) - static_cast<double>(first)) / static_cast<double>(stride) + 1);
+    if (out.numel() != count) {
+      at::native::resize_output(out, {count});
+    }
+    write_range<scalar_t>(out, [=] __device__(int64_t i) { return static_cast<scalar_t>(first + stride * static_cast<wide_t>(i)); });
+  });
+  return out;
+}
+
+// From both ends, so that the last value is exact.
+at::Tensor& linspace_out(const at::Scalar& start, const at::Scalar& end, int64_t steps, at::Tensor& out) {
+  TORCH_CHECK(steps >= 0, "number of steps must be non-negative");
+  if (out.numel() != steps) {
+    at::native::resize_output(out, {steps});
+  }
+  if (steps == 0) {
+    return out;
+  }
+  const int64_t half = steps / 2;
+  if (at::isIntegralType(out.scalar_type(), /*includeBool=*/false)) {
+    MUSA_DISPATCH(out.scalar_type(), "linspace", (MUSA_INTEGRAL), {
+      const auto first = start.to<scalar_t>();
+      const auto last = end.to<scalar_t>();
+      // In single precision, as CUDA's.
+      const float step = steps > 1 ? (static_cast<float>(last) - static_cast<float>(first)) / static_cast<float>(steps - 1) : 0;
+      write_range<scalar_t>(out, [=] __device__(int64_t i) {
+        return i < half || steps == 1 ? static_cast<scalar_t>(first + step * static_cast<float>(i))
+                                      : static_cast<scalar_t>(last - step * static_cast<float>(steps - i - 1));
+      });
+    });
+    return out;
+  }
+  MUSA_DISPATCH(out.scalar_type(), "linspace", (MUSA_FLOATING, AT_EXPAND(AT_COMPLEX_TYPES)), {
+    const auto first = start.to<op_t>();
+    const auto last = end.to<op_t>();
+    const op_t step = steps > 1 ? (last - first) / static_cast<op_t>(static_cast<double>(steps - 1)) : op_t(0);
+    write_range<scalar_t>(out, [=] __device__(int64_t i) {
+      using op_t = at::opmath_type<scalar_t>;
+      return i < half || steps == 1 ? static_cast<scalar_t>(first + step * static_cast<op_t>(static_cast<double>(i)))
+                                    : static_cast<scalar_t>(last - step * static_cast<op_t>(static_cast<double>(steps - i - 1)));
+    });
+  });
+  return out;
+}
+
+at::Tensor& logspace_out(const at::Scalar& start, const at::Scalar& end, int64_t steps, double base, at::Tensor& out) {
+  TORCH_CHECK(steps >= 0, "number of steps must be non-negative");
+  if (out.numel() != steps) {
+    at::native::resize_output(out, {steps});
+  }
+  if (steps == 0) {
+    return out;
+  }
+  const int64_t half = steps / 2;
+  if (at::isIntegralType(out.scalar_type(), /*includeBool=*/false)) {
+    MUSA_DISPATCH(out.scalar_type(), "logspace", (MUSA_INTEGRAL), {
+      const float ground = static_cast<float>(base);
+      const auto first = start.to<scalar_t>();
+      const auto last = end.to<scalar_t>();
+      const float step = steps > 1 ? static_cast<float>(last - first) / static_cast<float>(steps - 1) : 0;
+      write_range<scalar_t>(out, [=] __device__(int64_t i) {
+        return static_cast<scalar_t>(
+            i < half || steps == 1 ? std::pow(ground, static_cast<float>(first) + step * static_cast<float>(i))
+                                   : std::pow(ground, static_cast<float>(last) - step * static_cast<float>(steps - i - 1)));
+      });
+    });
+    return out;
+  }
+  MUSA_DISPATCH(out.scalar_type(), "logspace", (MUSA_FLOATING, AT_EXPAND(AT_COMPLEX_TYPES)), {
+    const op_t ground = static_cast<op_t>(base);
+    const auto first = start.to<op_t>();
+    const auto last = end.to<op_t>();
+    const op_t step = steps > 1 ? (last - first) / static_cast<op_t>(static_cast<double>(steps - 1)) : op_t(0);
+    write_range<scalar_t>(out, [=] __device__(int64_t i) {
+      using op_t = at::opmath_type<scalar_t>;
+      return static_cast<scalar_t>(
+          i < half || steps == 1 ? std::pow(ground, first + step * static_cast<op_t>(static_cast<double>(i)))
+                                 : std::pow(ground, last - step * static_cast<op_t>(static_cast<double>(steps - i - 1))));
+    });
+  });
+  return out;
+}
+
+at::Tensor& eye_m_out(int64_t n, int64_t m, at::Tensor& out) {
+  TORCH_CHECK(n >= 0, "n must be greater or equal to 0, got ", n);
+  TORCH_CHECK(m >= 0, "m must be greater or equal to 0, got ", m);
+  out.resize_({n, m});
+  MUSA_DISPATCH(out.scalar_type(), "eye", (MUSA_ALL), {
+    scalar_t* const to = out.mutable_data_ptr<scalar_t>();
+    for_each_offset(out.sizes(), [=] __device__(int64_t i, const auto& at) {
+      to[at[0]] = static_cast<scalar_t>(static_cast<float>(i / m == i % m));
+    }, out.strides());
+  });
+  return out;
+}
+at::Tensor& eye_out(int64_t n, at::Tensor& out) {
+  return eye_m_out(n, n, out);
+}
+
+namespace {
+
+// Pairs (row, column) of a matrix, by rows: `first` and `count` of each row.
+at::Tensor triangle_indices(
+    int64_t rows, int64_t columns, int64_t offset, bool upper, std::optional<at::ScalarType> dtype,
+    std::optional<at::Layout> layout, std::optional<at::Device> device, std::optional<bool> pin) {
+  at::native::check_args(rows, columns, layout);
+  const int64_t below = at::native::get_tril_size(rows, columns, upper ? offset - 1 : offset);
+  const int64_t count = upper ? rows * columns - below : below;
+  const at::Tensor out = at::empty({2, count}, dtype.value_or(at::kLong), layout, device, pin, std::nullopt);
+  MUSA_DISPATCH(out.scalar_type(), "triangle_indices", (MUSA_INTEGRAL), {
+    scalar_t* const to = out.mutable_data_ptr<scalar_t>();
+    // A row's elements are written by one thread: where a row begins is a sum over those above, in closed form.
+    for_each(rows, [=] __device__(int64_t row) {
+      // Elements of the lower triangle in the rows above: those rows whose length grows, then the full ones.
+      const int64_t edge = upper ? offset - 1 : offset;
+      const auto lower_before = [&](int64_t r) {
+        const int64_t empty = edge < -1 ? -edge - 1 : 0; // rows without an element
+        const int64_t growing_end = columns - edge - 1 < 0 ? 0 : columns - edge - 1; // from here on rows are full
+        const int64_t begin = empty < r ? empty : r;
+        const int64_t stop = growing_end < begin ? begin : growing_end < r ? growing_end : r;
+        const int64_t n = stop - begin;
+        const int64_t first = begin + edge + 1 < 0 ? 0 : begin + edge + 1;
+        return n * first + n * (n - 1) / 2 + (r - stop) * columns;
+      };
+      const int64_t before = upper ? row * columns - lower_before(row) : lower_before(row);
+      const int64_t split = row + edge + 1 < 0 ? 0 : row + edge + 1 > columns ? columns : row + edge + 1;
+      const int64_t from = upper ? split : 0;
+      const int64_t until = upper ? columns : split;
+      for (int64_t column = from; column < until; ++column) {
+        to[before + column - from] = static_cast<scalar_t>(row);
+        to[count + before + column - from] = static_cast<scalar_t>(column);
+      }
+    });
+  });
+  return out;
+}
+
+} // namespace
+
+at::Tensor tril_indices(
+    int64_t row, int64_t col, int64_t offset, std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
+    std::optional<at::Device> device, std::optional<bool> pin_memory) {
+  return triangle_indices(row, col, offset, /*upper=*/false, dtype, layout, device, pin_memory);
+}
+at::Tensor triu_indices(
+    int64_t row, int64_t col, int64_t offset, std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
+    std::optional<at::Device> device, std::optional<bool> pin_memory) {
+  return triangle_indices(row, col, offset, /*upper=*/true, dtype, layout, device, pin_memory);
+}
+
+} // namespace musa_ops_ported
+
+namespace at::native {
+REGISTER_PRIVATEUSE1_DISPATCH(fill_stub, &musa_ops_ported::fill)
+} // namespace at::native
