@@ -72,6 +72,9 @@ ReducePlan plan_reduce(const at::TensorIteratorBase& iter) {
       plan.outputs *= shape[dim];
     }
   }
+  if (plan.outputs == 0) {
+    return plan;
+  }
   const auto size = static_cast<int64_t>(iter.element_size(in));
   const int64_t vector = size * kVector;
   const bool aligned = reinterpret_cast<uintptr_t>(plan.in) % vector == 0;

@@ -103,7 +103,7 @@ def _alone(operator: Operator) -> list[str]:
     function = operator.native
     with native_function_manager(function):
         signature = _signature(function)
-        kernel = f"at::native::{operator.cpu_kernel}" if operator.way == "stub" else kernel_name(operator)
+        kernel = f"at::native::{operator.cpu_kernel}" if operator.way == "stub" else f"musa_ops_ported::{kernel_name(operator)}"
         arguments = translate(signature.arguments(), NativeSignature(function.func, symint=False).arguments(), method=False)
         return [
             signature.defn(name=f"call_{identifier(function)}") + " {",
@@ -149,7 +149,7 @@ def _form(operator: Operator, group: NativeFunctionsGroup, form: NativeFunction,
         if operator.way == "kernel":
             if group.out.structured_inherits is not None:
                 given.insert(0, "op")
-            lines.append(f"  {kernel_name(operator)}({', '.join(given)});")
+            lines.append(f"  musa_ops_ported::{kernel_name(operator)}({', '.join(given)});")
         else:
             lines.append(f"  op.impl({', '.join(given)});")
         if kind_of_form is SchemaKind.functional:
