@@ -10,6 +10,8 @@
 #include <musa_runtime/structured_outputs.h>
 
 #include "kernels.h"
+#include "engines/tensor_lists.h"
+#include "predicates.h"
 
 namespace musa_ops_ported {
 

@@ -3,8 +3,10 @@
 // Elements chosen by tensors of indices. A wrong index is a failed assertion on the device.
 #include <ATen/core/Tensor.h>
 #include <ATen/musa/Atomic.muh>
+#include <ATen/ExpandUtils.h>
 #include <ATen/native/IndexKernel.h>
 #include <ATen/native/IndexingUtils.h>
+#include <ATen/native/TensorAdvancedIndexing.h>
 #include <ATen/native/TensorIterator.h>
 #include <c10/util/complex.h>
 
@@ -114,6 +116,49 @@ void index_put(at::TensorIterator& iter, at::IntArrayRef sizes, at::IntArrayRef 
       *reinterpret_cast<Bytes*>(out + place.first + place.indexed) = *reinterpret_cast<const Bytes*>(in + place.second);
     });
   });
+}
+
+// The same for a tensor and its indices as the caller gave them: `self` is seen with the shape of the values, where a step
+// along a dimension of the indices moves nowhere.
+void index_put_into(
+    at::Tensor& self, const c10::List<std::optional<at::Tensor>>& given, const at::Tensor& value, bool accumulate, bool) {
+  std::vector<at::Tensor> indices = at::expand_outplace(at::native::expandTensors(self, given));
+  at::Tensor front = self;
+  indices.resize(self.dim());
+  if (!at::native::hasContiguousSubspace(indices)) {
+    std::tie(front, indices) = at::native::transposeToFront(self, indices);
+  }
+  at::DimVector shape, strides, sizes_of, strides_of;
+  std::vector<at::Tensor> chosen;
+  int64_t before = 0;
+  for (int64_t d = 0; d < front.dim(); ++d) {
+    if (!indices[d].defined()) {
+      shape.push_back(front.size(d));
+      strides.push_back(front.stride(d));
+      before += chosen.empty();
+      continue;
+    }
+    if (chosen.empty()) {
+      shape.append(indices[d].sizes().begin(), indices[d].sizes().end());
+      strides.resize(shape.size(), 0);
+    }
+    chosen.push_back(indices[d].to(self.device(), at::kLong));
+    sizes_of.push_back(front.size(d));
+    strides_of.push_back(front.stride(d) * static_cast<int64_t>(self.element_size()));
+  }
+  at::TensorIteratorConfig config;
+  config.set_check_mem_overlap(false).resize_outputs(false).check_all_same_dtype(false);
+  config.add_owned_output(front.as_strided(shape, strides, front.storage_offset()));
+  config.add_owned_const_input(value.expand(shape));
+  const int64_t after = static_cast<int64_t>(shape.size()) - before - (chosen.empty() ? 0 : chosen[0].dim());
+  for (const at::Tensor& index : chosen) {
+    at::DimVector aligned(before, 1);
+    aligned.append(index.sizes().begin(), index.sizes().end());
+    aligned.resize(aligned.size() + after, 1);
+    config.add_owned_const_input(index.reshape(aligned));
+  }
+  auto iter = config.build();
+  index_put(iter, sizes_of, strides_of, accumulate);
 }
 
 // ---- along one dimension: an iterator over (self without that dimension, index[, source])
@@ -245,6 +290,7 @@ void flip(at::TensorIterator& iter, const bool) {
 namespace at::native {
 REGISTER_PRIVATEUSE1_DISPATCH(index_stub, &musa_ops_ported::index)
 REGISTER_PRIVATEUSE1_DISPATCH(index_put_stub, &musa_ops_ported::index_put)
+REGISTER_PRIVATEUSE1_DISPATCH(index_put_with_sort_stub, &musa_ops_ported::index_put_into)
 REGISTER_PRIVATEUSE1_DISPATCH(index_fill_stub, &musa_ops_ported::index_fill)
 REGISTER_PRIVATEUSE1_DISPATCH(index_copy_stub, &musa_ops_ported::index_copy)
 REGISTER_PRIVATEUSE1_DISPATCH(take_stub, &musa_ops_ported::take)

@@ -132,7 +132,7 @@ void prelu_backward(at::TensorIterator& iter) {
 // ---- parts of numbers
 
 void frexp(at::TensorIteratorBase& iter) {
-  MUSA_DISPATCH(iter.dtype(0), "frexp", (AT_EXPAND(AT_FLOATING_TYPES), at::kHalf), {
+  MUSA_DISPATCH(iter.dtype(0), "frexp", (MUSA_FLOATING), {
     pointwise_pair(iter, [] __device__(scalar_t x) -> std::pair<scalar_t, int32_t> {
       int exponent = 0;
       const auto mantissa = static_cast<scalar_t>(std::frexp(at::opmath_type<scalar_t>(x), &exponent));

@@ -3,6 +3,7 @@
 // Running results along a dimension: a block per line, its threads in chunks, the chunks' results scanned in shared memory.
 #include <ATen/core/Tensor.h>
 #include <ATen/native/ReduceOps.h>
+#include <ATen/native/Resize.h>
 #include <ATen/ops/empty_like.h>
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAStream.h>
@@ -147,6 +148,7 @@ struct RunningLogSum {
   __device__ void store(int64_t at, Value x) const { out[at] = static_cast<T>(x); }
 };
 void logcumsumexp(at::Tensor& result, const at::Tensor& self, int64_t dim) {
+  at::native::resize_output(result, self.sizes());
   densely(result, self, [&](const at::Tensor& out, const at::Tensor& in) {
     MUSA_DISPATCH(in.scalar_type(), "logcumsumexp", (MUSA_FLOATING, AT_EXPAND(AT_COMPLEX_TYPES)), {
       scan<scalar_t>(in, dim, RunningLogSum<scalar_t>{out.mutable_data_ptr<scalar_t>()});

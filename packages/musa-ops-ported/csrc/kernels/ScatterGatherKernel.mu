@@ -94,6 +94,12 @@ void scatter_add(const at::Tensor& self, int64_t dimension, const at::Tensor& in
   });
 }
 
+// Of booleans as the bytes that they are: a product is the smaller one.
+at::native::ReductionType of_booleans(at::native::ReductionType how) {
+  using at::native::ReductionType;
+  return how == ReductionType::PROD || how == ReductionType::MIN ? ReductionType::MIN : ReductionType::MAX;
+}
+
 template <typename T>
 __device__ void merge(at::native::ReductionType how, T* to, T value) {
   switch (how) {
@@ -111,6 +117,10 @@ void scatter_reduce(
   const auto how = reduce;
   if (how == at::native::ReductionType::SUM) {
     scatter_add(self, dimension, index, src);
+    return;
+  }
+  if (self.scalar_type() == at::kBool) {
+    scatter_reduce(self.view(at::kByte), dimension, index, src.view(at::kByte), of_booleans(how));
     return;
   }
   MUSA_DISPATCH(self.scalar_type(), "scatter_reduce", (MUSA_REAL), {

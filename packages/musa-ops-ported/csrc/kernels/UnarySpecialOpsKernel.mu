@@ -34,8 +34,8 @@ MUSA_UNARY(erfinv, ::erfinv(x), MUSA_FLOATING)
 MUSA_UNARY(lgamma, std::lgamma(x), MUSA_FLOATING)
 MUSA_UNARY(i0, at::native::calc_i0(x), MUSA_FLOATING)
 MUSA_UNARY(i0e, scaled_i0(x), MUSA_FLOATING)
-MUSA_UNARY(i1, at::native::calc_i1(x), AT_EXPAND(AT_FLOATING_TYPES))
-MUSA_UNARY(i1e, at::native::calc_i1e(x), AT_EXPAND(AT_FLOATING_TYPES))
+MUSA_UNARY(i1, at::native::calc_i1(x), MUSA_FLOATING)
+MUSA_UNARY(i1e, at::native::calc_i1e(x), MUSA_FLOATING)
 
 template <typename T>
 __device__ T sine_over(T x) {

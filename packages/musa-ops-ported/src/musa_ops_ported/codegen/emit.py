@@ -66,11 +66,14 @@ def registration(operators: list[Operator], shard: int) -> str:
     lines += ["", "namespace musa_ops_ported {", "namespace {", ""]
     for operator in operators:
         lines += _structured(operator) if operator.structured else _alone(operator)
+    for operator in operators:
+        if operator.when:
+            lines += [line for form in operator.forms() for line in _predicate(operator, form)]
     lines += ["} // namespace", "", f"void declare_{shard}(Pack& pack) {{"]
     for operator in operators:
         for form in operator.forms():
             name = identifier(form)
-            predicate = f", TORCH_FN({operator.when})" if operator.when else ""
+            predicate = f", TORCH_FN(serves_{name})" if operator.when else ""
             lines.append(f'  pack.impl("aten::{form.func.name}", TORCH_FN(call_{name}){predicate});')
     return "\n".join([*lines, "}", "", "} // namespace musa_ops_ported", ""])
 
@@ -82,6 +85,14 @@ def pack_source(shards: int) -> str:
     lines += ["", "void declare_operators(Pack& pack) {"]
     lines += [f"  declare_{shard}(pack);" for shard in range(shards)]
     return "\n".join([*lines, "}", "", "} // namespace musa_ops_ported", ""])
+
+
+def _predicate(operator: Operator, form: NativeFunction) -> list[str]:
+    with native_function_manager(form):
+        signature = _signature(form)
+        arguments = ", ".join(argument.name for argument in signature.arguments())
+        declared = ", ".join(argument.decl() for argument in signature.arguments())
+        return [f"bool serves_{identifier(form)}({declared}) {{", f"  return {operator.when}({arguments});", "}", ""]
 
 
 def _signature(function: NativeFunction) -> DispatcherSignature:

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include <ATen/Generator.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/TransformationHelper.h>
+#include <ATen/native/TensorIterator.h>
+#include <ATen/native/UnaryOps.h>
+
+#include "engines/dispatch.h"
+#include "engines/random.muh"
+
+namespace musa_ops_ported {
+namespace {
+
+using MaybeGenerator = std::optional<at::Generator>;
+
+void uniform(at::TensorIteratorBase& iter, double from, double to, MaybeGenerator generator) {
+  MUSA_DISPATCH(iter.dtype(), "uniform_", (MUSA_FLOATING), {
+    const auto low = static_cast<scalar_t>(from);
+    const auto high = static_cast<scalar_t>(to);
+    const op_t range = static_cast<op_t>(high - low);
+    fill_randomly<scalar_t, UniformNumbers<op_t>>(iter, generator, [=] __device__(op_t number) {
+      // Numbers are in (0, 1], the distribution is [from, to).
+      const auto value = static_cast<scalar_t>(number * range + low);
+      return value == high ? low : value;
+    });
+  });
+}
+
+void normal(const at::TensorBase& self, double mean, double deviation, MaybeGenerator generator) {
+  auto iter = at::TensorIterator::borrowing_nullary_op(self);
+  MUSA_DISPATCH(iter.dtype(), "normal_", (MUSA_FLOATING), {
+    const op_t middle = static_cast<op_t>(mean);
+    const op_t width = static_cast<op_t>(deviation);
+    fill_randomly<scalar_t, NormalNumbers<op_t>>(
+        iter, generator, [=] __device__(op_t number) { return static_cast<scalar_t>(number * width + middle); });
+  });
+}
+
+void log_normal(at::TensorIteratorBase& iter, double mean, double deviation, MaybeGenerator generator) {
+  MUSA_DISPATCH(iter.dtype(), "log_normal_", (MUSA_FLOATING), {
+    const op_t middle = static_cast<op_t>(mean);
+    const op_t width = static_cast<op_t>(deviation);
+    fill_randomly<scalar_t, NormalNumbers<op_t>>(
+        iter, generator, [=] __device__(op_t number) { return static_cast<scalar_t>(std::exp(number * width + middle)); });
+  });
+}
+
+void exponential(at::TensorIteratorBase& iter, double lambda, MaybeGenerator generator) {
+  MUSA_DISPATCH(iter.dtype(), "exponential_", (MUSA_FLOATING), {
+    const op_t rate = static_cast<op_t>(lambda);
+    fill_randomly<scalar_t, UniformNumbers<op_t>>(iter, generator, [=] __device__(op_t number) {
+      // The logarithm of numbers next to 1 is kept from being 0: samples are positive.
+      constexpr op_t half_step = std::numeric_limits<op_t>::epsilon() / 2;
+      const op_t logarithm = number >= 1 - half_step ? -half_step : std::log(number);
+      return static_cast<scalar_t>(op_t(-1) / rate * logarithm);
+    });
+  });
+}
+
+void cauchy(at::TensorIteratorBase& iter, double median, double sigma, MaybeGenerator generator) {
+  MUSA_DISPATCH(iter.dtype(), "cauchy_", (MUSA_FLOATING), {
+    const op_t middle = static_cast<op_t>(median);
+    const op_t width = static_cast<op_t>(sigma);
+    fill_randomly<scalar_t, UniformNumbers<op_t>>(iter, generator, [=] __device__(op_t number) {
+      return static_cast<scalar_t>(at::transformation::cauchy<op_t>(number, middle, width));
+    });
+  });
+}
+
+void geometric(at::TensorIteratorBase& iter, double p, MaybeGenerator generator) {
+  MUSA_DISPATCH(iter.dtype(), "geometric_", (MUSA_REAL), {
+    using real_t = std::conditional_t<std::is_integral_v<scalar_t>, float, op_t>;
+    const real_t probability = static_cast<real_t>(p);
+    fill_randomly<scalar_t, UniformNumbers<real_t>>(iter, generator, [=] __device__(real_t number) {
+      return static_cast<scalar_t>(std::ceil(std::log(number) / std::log1p(-probability)));
+    });
+  });
+}
+
+void bernoulli_scalar(const at::TensorBase& self, double p, MaybeGenerator generator) {
+  auto iter = at::TensorIterator::borrowing_nullary_op(self);
+  MUSA_DISPATCH(iter.dtype(), "bernoulli_", (MUSA_REAL, at::kBool), {
+    using real_t = std::conditional_t<std::is_same_v<scalar_t, double>, double, float>;
+    const real_t probability = static_cast<real_t>(p);
+    fill_randomly<scalar_t, UniformNumbers<real_t>>(
+        iter, generator, [=] __device__(real_t number) { return static_cast<scalar_t>(number < probability); });
+  });
+}
+
+void bernoulli_tensor(const at::TensorBase& self, const at::TensorBase& p, MaybeGenerator generator) {
+  TORCH_CHECK(
+      p.sizes() == self.sizes(), "bernoulli_: probabilities of shape ", p.sizes(), " for a tensor of ", self.sizes());
+  const auto offsets = offsets_of<2>(self.sizes(), {self.strides(), p.strides()});
+  MUSA_DISPATCH(self.scalar_type(), "bernoulli_", (MUSA_REAL, at::kBool), {
+    scalar_t* const out = self.mutable_data_ptr<scalar_t>();
+    const auto draw = [&](const auto* probabilities) {
+      draw_elements<4>(self.numel(), generator, UniformNumbers<float>(), [=] __device__(int64_t i, float number) {
+        const auto at = offsets.all(i);
+        const float probability = static_cast<float>(probabilities[at[1]]);
+        CUDA_KERNEL_ASSERT(0 <= probability && probability <= 1);
+        out[at[0]] = static_cast<scalar_t>(number <= probability);
+      });
+    };
+    switch (p.scalar_type()) {
+      case at::kFloat: draw(p.const_data_ptr<float>()); break;
+      case at::kDouble: draw(p.const_data_ptr<double>()); break;
+      case at::kHalf: draw(p.const_data_ptr<at::Half>()); break;
+      case at::kBFloat16: draw(p.const_data_ptr<at::BFloat16>()); break;
+      default: TORCH_CHECK(false, "bernoulli_: probabilities must be of a floating point dtype, not ", p.scalar_type());
+    }
+  });
+}
+
+// ---- integers
+
+void random(at::TensorIteratorBase& iter, MaybeGenerator generator) {
+  MUSA_DISPATCH(iter.dtype(), "random_", (MUSA_REAL, at::kBool), {
+    if constexpr (std::is_same_v<scalar_t, double> || std::is_same_v<scalar_t, int64_t>) {
+      fill_randomly<scalar_t, Bits64>(iter, generator, [] __device__(uint64_t bits) {
+        return at::transformation::uniform_int<scalar_t>(bits);
+      });
+    } else {
+      fill_randomly<scalar_t, Bits32>(iter, generator, [] __device__(uint32_t bits) {
+        return at::transformation::uniform_int<scalar_t>(bits);
+      });
+    }
+  });
+}
+
+void random_from_to(at::TensorIteratorBase& iter, uint64_t range, int64_t base, MaybeGenerator generator) {
+  MUSA_DISPATCH(iter.dtype(), "random_", (MUSA_REAL, MUSA_UNSIGNED, at::kBool), {
+    // A remainder is skewed towards small numbers: by 5 % at most, where it is taken of 32 bits.
+    if (range >= uint64_t{1} << 28) {
+      fill_randomly<scalar_t, Bits64>(iter, generator, [=] __device__(uint64_t bits) {
+        return at::transformation::uniform_int_from_to<scalar_t>(bits, range, base);
+      });
+    } else {
+      fill_randomly<scalar_t, Bits32>(iter, generator, [=] __device__(uint32_t bits) {
+        return at::transformation::uniform_int_from_to<scalar_t>(bits, range, base);
+      });
+    }
+  });
+}
+
+void random_full_range(at::TensorIteratorBase& iter, MaybeGenerator generator) {
+  MUSA_DISPATCH(iter.dtype(), "random_", (at::kLong, at::kDouble, at::kFloat, at::kBFloat16, at::kUInt64), {
+    fill_randomly<scalar_t, Bits64>(iter, generator, [] __device__(uint64_t bits) {
+      return at::transformation::uniform_int_full_range<scalar_t>(bits);
+    });
+  });
+}
+
+} // namespace
+} // namespace musa_ops_ported
+
+namespace at::native {
+REGISTER_PRIVATEUSE1_DISPATCH(uniform_stub, &musa_ops_ported::uniform)
+REGISTER_PRIVATEUSE1_DISPATCH(normal_stub, &musa_ops_ported::normal)
+REGISTER_PRIVATEUSE1_DISPATCH(log_normal_stub, &musa_ops_ported::log_normal)
+REGISTER_PRIVATEUSE1_DISPATCH(exponential_stub, &musa_ops_ported::exponential)
+REGISTER_PRIVATEUSE1_DISPATCH(cauchy_stub, &musa_ops_ported::cauchy)
+REGISTER_PRIVATEUSE1_DISPATCH(geometric_stub, &musa_ops_ported::geometric)
+REGISTER_PRIVATEUSE1_DISPATCH(bernoulli_scalar_stub, &musa_ops_ported::bernoulli_scalar)
+REGISTER_PRIVATEUSE1_DISPATCH(bernoulli_tensor_stub, &musa_ops_ported::bernoulli_tensor)
+REGISTER_PRIVATEUSE1_DISPATCH(random_stub, &musa_ops_ported::random)
+REGISTER_PRIVATEUSE1_DISPATCH(random_from_to_stub, &musa_ops_ported::random_from_to)
+REGISTER_PRIVATEUSE1_DISPATCH(random_full_64_bits_range_stub, &musa_ops_ported::random_full_range)
+} // namespace at::native

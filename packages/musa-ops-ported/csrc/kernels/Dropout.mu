@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "engines/dispatch.h"
+#include "engines/for_each.muh"
+#include "engines/random.muh"
+#include "kernels.h"
+
+namespace musa_ops_ported {
+namespace {
+
+// Where every load of four neighbours is aligned, a thread takes four neighbours, else four elements a grid apart: the
+// sequence of torch's CUDA kernel, for which element has which number.
+template <typename T, int neighbours>
+__global__ void C10_LAUNCH_BOUNDS_2(kRandomThreads, 4) dropout_kernel(
+    const int64_t count, const at::PhiloxMusaState philox, const float keep, const T* const in, T* const out, bool* const mask) {
+  using op_t = at::opmath_type<T>;
+  const int64_t thread = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  const int64_t threads = int64_t(blockDim.x) * gridDim.x;
+  const op_t scale = static_cast<op_t>(1.0 / keep);
+  RandomState state = random_state(philox, thread);
+  for (int64_t first = thread * neighbours; first < count; first += threads * 4) {
+    const float4 numbers = murand_uniform4(&state);
+    for (int i = 0; i < 4; ++i) {
+      const int64_t at = neighbours == 4 ? first + i : first + i * threads;
+      if (at < count) {
+        const bool kept = (&numbers.x)[i] < keep;
+        mask[at] = kept;
+        out[at] = static_cast<T>(static_cast<op_t>(in[at]) * (kept ? scale : op_t(0)));
+      }
+    }
+  }
+}
+
+template <typename T>
+bool aligned(const at::Tensor& in, const at::Tensor& out, const at::Tensor& mask) {
+  const auto at = [](const at::Tensor& tensor) { return reinterpret_cast<uintptr_t>(tensor.const_data_ptr()); };
+  return in.numel() % 4 == 0 && at(in) % (4 * sizeof(T)) == 0 && at(out) % (4 * sizeof(T)) == 0 && at(mask) % 4 == 0;
+}
+
+// Elements in the order in which they lie, for input and results lie alike.
+std::tuple<at::Tensor, at::Tensor> dropped(const at::Tensor& input, double keep, const std::optional<at::Generator>& generator) {
+  const at::Tensor in = input.is_non_overlapping_and_dense() ? input : input.contiguous();
+  at::Tensor out = at::empty_like(in);
+  at::Tensor mask = at::empty_like(in, in.options().dtype(at::kBool));
+  if (in.numel() == 0) {
+    return {out, mask};
+  }
+  const RandomPlan plan = plan_random(in.numel(), 4, generator);
+  const auto stream = c10::musa::getCurrentMUSAStream();
+  MUSA_DISPATCH(in.scalar_type(), "dropout", (MUSA_FLOATING), {
+    const auto* const from = in.const_data_ptr<scalar_t>();
+    auto* const to = out.mutable_data_ptr<scalar_t>();
+    bool* const kept = mask.mutable_data_ptr<bool>();
+    const float probability = static_cast<float>(keep);
+    if (aligned<scalar_t>(in, out, mask)) {
+      dropout_kernel<scalar_t, 4>
+          <<<plan.blocks, kRandomThreads, 0, stream>>>(in.numel(), plan.state, probability, from, to, kept);
+    } else {
+      dropout_kernel<scalar_t, 1>
+          <<<plan.blocks, kRandomThreads, 0, stream>>>(in.numel(), plan.state, probability, from, to, kept);
+    }
+    C10_MUSA_KERNEL_LAUNCH_CHECK();
+  });
+  return {out, mask};
+}
+
+} // namespace
+
+std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, double p, std::optional<bool> train) {
+  if (!train.value_or(true) || p == 0 || input.numel() == 0) {
+    return {input.clone(), at::ones_like(input, input.options().dtype(at::kBool))};
+  }
+  TORCH_CHECK(p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got ", p);
+  if (p == 1) {
+    return {at::zeros_like(input), at::zeros_like(input, input.options().dtype(at::kBool))};
+  }
+  return dropped(input, 1 - p, std::nullopt);
+}
+
+at::Tensor native_dropout_backward(const at::Tensor& grad_output, const at::Tensor& mask, double scale) {
+  TORCH_CHECK(mask.scalar_type() == at::kBool, "Mask should be Bool Scalar Type, but got ", mask.scalar_type());
+  const at::Tensor gradient = grad_output.contiguous();
+  const at::Tensor kept = mask.contiguous();
+  const at::Tensor result = at::empty_like(gradient);
+  MUSA_DISPATCH(gradient.scalar_type(), "dropout_backward", (MUSA_FLOATING), {
+    const auto* const from = gradient.const_data_ptr<scalar_t>();
+    const bool* const keep = kept.const_data_ptr<bool>();
+    auto* const to = result.mutable_data_ptr<scalar_t>();
+    const op_t factor = static_cast<op_t>(scale);
+    for_each(gradient.numel(), [=] __device__(int64_t i) {
+      to[i] = keep[i] ? static_cast<scalar_t>(static_cast<op_t>(from[i]) * factor) : scalar_t(0);
+    });
+  });
+  return result;
+}
+
+} // namespace musa_ops_ported

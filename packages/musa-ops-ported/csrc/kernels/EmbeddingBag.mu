@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Bags of embeddings: rows of a weight, named by lists of indices, become one row per list.
+#include <ATen/TensorUtils.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+
+#include "engines/dispatch.h"
+#include "engines/optional.h"
+#include "engines/rows.muh"
+#include "kernels.h"
+#include "segments.muh"
+
+namespace musa_ops_ported {
+namespace {
+
+enum Mode : int64_t { kSum = 0, kMean = 1, kMax = 2 };
+
+// The number of the bag of each place: the last one that begins there or before.
+at::Tensor bags_of_places(const at::Tensor& offsets, int64_t count, int64_t bags) {
+  const at::Tensor result = at::empty({count}, offsets.options());
+  const int64_t* const begins = offsets.const_data_ptr<int64_t>();
+  int64_t* const to = result.mutable_data_ptr<int64_t>();
+  for_each(count, [=] __device__(int64_t i) { to[i] = first_place(begins, bags, i, /*after=*/true) - 1; });
+  return result;
+}
+
+struct Bags {
+  const int64_t* indices;
+  const int64_t* begins;
+  int64_t places, bags, padding, rows;
+
+  __device__ int64_t begin(int64_t bag) const { return begins[bag]; }
+  __device__ int64_t end(int64_t bag) const { return bag + 1 < bags ? begins[bag + 1] : places; }
+  // f(place, row) for what is in a bag.
+  template <typename F>
+  __device__ void each(int64_t bag, const F& f) const {
+    for (int64_t place = begin(bag); place < end(bag); ++place) {
+      const int64_t row = indices[place];
+      CUDA_KERNEL_ASSERT(row >= 0 && row < rows && "an index is out of the embedding's range");
+      if (row != padding) {
+        f(place, row);
+      }
+    }
+  }
+};
+
+void count_bags(const Bags& bags, const at::Tensor& sizes) {
+  int64_t* const to = sizes.mutable_data_ptr<int64_t>();
+  for_each(bags.bags, [=] __device__(int64_t bag) {
+    int64_t count = 0;
+    bags.each(bag, [&](int64_t, int64_t) { ++count; });
+    to[bag] = count;
+  });
+}
+
+template <typename T>
+void sums(const Bags& bags, const at::Tensor& weight, const at::Tensor& factors, bool mean, const at::Tensor& out) {
+  using Real = at::opmath_type<T>;
+  const int64_t width = weight.size(1), row_step = weight.stride(0), column_step = weight.stride(1);
+  const T* const in = weight.const_data_ptr<T>();
+  const T* const factor = data_or_null<T>(factors);
+  T* const to = out.mutable_data_ptr<T>();
+  for_each(out.numel(), [=] __device__(int64_t i) {
+    const int64_t column = i % width;
+    Real sum = 0;
+    int64_t count = 0;
+    bags.each(i / width, [&](int64_t place, int64_t row) {
+      const Real x = static_cast<Real>(in[row * row_step + column * column_step]);
+      sum += factor != nullptr ? x * static_cast<Real>(factor[place]) : x;
+      ++count;
+    });
+    to[i] = static_cast<T>(mean && count > 0 ? sum / static_cast<Real>(count) : sum);
+  });
+}
+
+template <typename T>
+void maxima(const Bags& bags, const at::Tensor& weight, const at::Tensor& out, const at::Tensor& winners) {
+  const int64_t width = weight.size(1), row_step = weight.stride(0), column_step = weight.stride(1);
+  const T* const in = weight.const_data_ptr<T>();
+  T* const to = out.mutable_data_ptr<T>();
+  int64_t* const winner = winners.mutable_data_ptr<int64_t>();
+  for_each(out.numel(), [=] __device__(int64_t i) {
+    const int64_t column = i % width;
+    T largest = T(0);
+    int64_t from = -1;
+    bags.each(i / width, [&](int64_t, int64_t row) {
+      const T x = in[row * row_step + column * column_step];
+      if (from < 0 || x > largest) {
+        largest = x;
+        from = row;
+      }
+    });
+    to[i] = largest;
+    winner[i] = from;
+  });
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
+    const at::Tensor& weight, const at::Tensor& indices, const at::Tensor& offsets, int64_t mode,
+    const std::optional<at::Tensor>& per_sample_weights, bool include_last_offset, int64_t padding_idx) {
+  TORCH_CHECK(indices.dim() == 1 || indices.dim() == 2, "input has to be a 1D or 2D Tensor, but got Tensor of dimension ", indices.dim());
+  TORCH_CHECK(offsets.dim() == 1, "offsets has to be a 1D Tensor, but got Tensor of dimension ", offsets.dim());
+  TORCH_CHECK(weight.dim() == 2, "weight has to be a 2D Tensor, but got Tensor of dimension ", weight.dim());
+  const at::TensorArg indices_arg(indices, "indices", 1), offsets_arg(offsets, "offsets", 1);
+  at::checkScalarTypes("embedding_bag", indices_arg, {at::kLong, at::kInt});
+  at::checkScalarTypes("embedding_bag", offsets_arg, {at::kLong, at::kInt});
+  TORCH_CHECK(mode == kSum || mode == kMean || mode == kMax, "embedding_bag: mode ", mode, " is none of sum, mean and max");
+  const at::Tensor factors = or_undefined(per_sample_weights);
+  if (factors.defined()) {
+    TORCH_CHECK(mode == kSum, "embedding_bag: per_sample_weights only supported with mode='sum'");
+    TORCH_CHECK(
+        factors.scalar_type() == weight.scalar_type(), "expected per_sample_weights to have the dtype of weight, ",
+        weight.scalar_type(), ", got ", factors.scalar_type());
+    TORCH_CHECK(factors.dim() == 1 && factors.numel() == indices.numel(), "expected a weight for each index");
+  }
+  int64_t count = offsets.size(0);
+  if (include_last_offset) {
+    TORCH_CHECK(count >= 1, "include_last_offset: number of offsets should be at least 1");
+    --count;
+  }
+  const auto index_dtype =
+      indices.scalar_type() == at::kLong || offsets.scalar_type() == at::kLong ? at::kLong : at::kInt;
+  const at::Tensor rows = dense_as(indices, at::kLong);
+  const at::Tensor begins = dense_as(offsets, at::kLong);
+  const at::Tensor of_place = dense_as(factors, weight.scalar_type());
+  const Bags bags{
+      rows.const_data_ptr<int64_t>(), begins.const_data_ptr<int64_t>(), rows.numel(), count, padding_idx, weight.size(0)};
+  const at::Tensor sizes = at::empty(offsets.sizes(), begins.options());
+  if (include_last_offset) {
+    sizes.zero_(); // there is no bag of the last offset
+  }
+  count_bags(bags, sizes);
+  const at::Tensor out = at::empty({count, weight.size(1)}, weight.options());
+  const at::Tensor winners = mode == kMax ? at::empty(out.sizes(), begins.options()) : at::empty({0}, begins.options());
+  MUSA_DISPATCH(weight.scalar_type(), "embedding_bag", (MUSA_FLOATING), {
+    if (mode == kMax) {
+      maxima<scalar_t>(bags, weight, out, winners);
+    } else {
+      sums<scalar_t>(bags, weight, of_place, mode == kMean, out);
+    }
+  });
+  return {
+      out, bags_of_places(begins, rows.numel(), count).to(index_dtype), sizes.to(index_dtype), winners.to(index_dtype)};
+}
+
+// What a bag's gradient is to a place in it.
+template <typename T>
+struct Share {
+  using Real = at::opmath_type<T>;
+  const T* gradient;
+  const T* factor; // of places, or null
+  const int64_t* size; // of bags, or null
+  const int64_t* winner; // of bags and columns, or null
+  const int64_t* bag;
+  int64_t width;
+
+  __device__ Real operator()(int64_t place, int64_t previous, int64_t row, int64_t column) const {
+    const int64_t from = bag[place];
+    const int64_t at = from * width + column;
+    if (winner != nullptr && (winner[at] != row || (previous >= 0 && bag[previous] == from))) {
+      return Real(0); // a row that won is in the bag once
+    }
+    Real share = static_cast<Real>(gradient[at]);
+    share = factor != nullptr ? share * static_cast<Real>(factor[place]) : share;
+    return size != nullptr ? share / static_cast<Real>(size[from]) : share;
+  }
+};
+
+template <typename T>
+void gather_gradients(
+    const Segments& segments, const Share<T>& share, int64_t padding, bool by_frequency, const at::Tensor& out) {
+  using Real = at::opmath_type<T>;
+  const int64_t* const order = segments.order.const_data_ptr<int64_t>();
+  const int64_t* const starts = segments.starts.const_data_ptr<int64_t>();
+  T* const to = out.mutable_data_ptr<T>();
+  for_each(out.numel(), [=] __device__(int64_t i) {
+    const int64_t row = i / share.width, column = i % share.width;
+    const int64_t begin = starts[row], end = starts[row + 1];
+    Real sum = 0;
+    if (row != padding && begin < end) {
+      for (int64_t k = begin; k < end; ++k) {
+        sum += share(order[k], k > begin ? order[k - 1] : -1, row, column);
+      }
+      sum = by_frequency ? sum / static_cast<Real>(end - begin) : sum;
+    }
+    to[i] = static_cast<T>(sum);
+  });
+}
+
+template <typename T>
+void factor_gradients(
+    const at::Tensor& grad, const at::Tensor& weight, const at::Tensor& indices, const at::Tensor& bags, int64_t padding,
+    const at::Tensor& out) {
+  using Real = at::opmath_type<T>;
+  const int64_t width = grad.size(1), row_step = weight.stride(0), column_step = weight.stride(1), rows = weight.size(0);
+  const T* const g = grad.const_data_ptr<T>();
+  const T* const in = weight.const_data_ptr<T>();
+  const int64_t* const named = indices.const_data_ptr<int64_t>();
+  const int64_t* const bag = bags.const_data_ptr<int64_t>();
+  T* const to = out.mutable_data_ptr<T>();
+  each_row<Real>(out.numel(), width, [=] __device__(int64_t place, int64_t first, int64_t step, const auto& all) {
+    const int64_t row = named[place];
+    CUDA_KERNEL_ASSERT(row >= 0 && row < rows && "an index is out of the embedding's range");
+    Real sum = 0;
+    if (row != padding) {
+      for (int64_t k = first; k < width; k += step) {
+        sum += static_cast<Real>(g[bag[place] * width + k]) * static_cast<Real>(in[row * row_step + k * column_step]);
+      }
+    }
+    sum = all(sum, Plus());
+    if (first == 0) {
+      to[place] = static_cast<T>(sum);
+    }
+  });
+}
+
+} // namespace
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> _embedding_bag(
+    const at::Tensor& weight, const at::Tensor& indices, const at::Tensor& offsets, bool, int64_t mode, bool,
+    const std::optional<at::Tensor>& per_sample_weights, bool include_last_offset, int64_t padding_idx) {
+  return forward(weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx);
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> _embedding_bag_forward_only(
+    const at::Tensor& weight, const at::Tensor& indices, const at::Tensor& offsets, bool, int64_t mode, bool,
+    const std::optional<at::Tensor>& per_sample_weights, bool include_last_offset, int64_t padding_idx) {
+  return forward(weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx);
+}
+
+at::Tensor _embedding_bag_dense_backward(
+    const at::Tensor& grad, const at::Tensor& indices, const at::Tensor& offset2bag, const at::Tensor& bag_size,
+    const at::Tensor& maximum_indices, int64_t num_weights, bool scale_grad_by_freq, int64_t mode,
+    const std::optional<at::Tensor>& per_sample_weights, int64_t padding_idx) {
+  TORCH_CHECK(grad.dim() == 2, "expected a gradient of 2 dimensions, got ", grad.dim());
+  TORCH_CHECK(mode == kSum || mode == kMean || mode == kMax, "embedding_bag: mode ", mode, " is none of sum, mean and max");
+  TORCH_CHECK(
+      mode == kSum || !or_undefined(per_sample_weights).defined(),
+      "embedding_bag: per_sample_weights only supported with mode='sum'");
+  const at::Tensor out = at::empty({num_weights, grad.size(1)}, grad.options());
+  if (out.numel() == 0) {
+    return out;
+  }
+  const Segments segments(indices, num_weights);
+  const at::Tensor g = grad.contiguous();
+  const at::Tensor factors = dense_as(per_sample_weights, grad.scalar_type());
+  const at::Tensor sizes = mode == kMean ? dense_as(bag_size, at::kLong) : at::Tensor();
+  const at::Tensor winners = mode == kMax ? dense_as(maximum_indices, at::kLong) : at::Tensor();
+  const at::Tensor bags = dense_as(offset2bag, at::kLong);
+  MUSA_DISPATCH(grad.scalar_type(), "embedding_bag_dense_backward", (MUSA_FLOATING), {
+    const Share<scalar_t> share{
+        g.const_data_ptr<scalar_t>(), data_or_null<scalar_t>(factors), data_or_null<int64_t>(sizes),
+        data_or_null<int64_t>(winners), bags.const_data_ptr<int64_t>(), grad.size(1)};
+    gather_gradients<scalar_t>(segments, share, padding_idx, scale_grad_by_freq && mode != kMax, out);
+  });
+  return out;
+}
+
+at::Tensor _embedding_bag_per_sample_weights_backward(
+    const at::Tensor& grad, const at::Tensor& weight, const at::Tensor& indices, const at::Tensor& offsets,
+    const at::Tensor& offset2bag, int64_t mode, int64_t padding_idx) {
+  TORCH_CHECK(mode == kSum, "embedding_bag: per_sample_weights only supported with mode='sum'");
+  TORCH_CHECK(
+      grad.dim() == 2 && weight.dim() == 2 && indices.dim() == 1 && weight.size(1) == grad.size(1),
+      "expected a gradient of (bags, width), a weight of (rows, width) and indices of one dimension, got ", grad.sizes(), ", ",
+      weight.sizes(), " and ", indices.sizes());
+  const at::Tensor named = dense_as(indices, at::kLong);
+  const at::Tensor bags = offset2bag.numel() == named.numel()
+      ? dense_as(offset2bag, at::kLong)
+      : bags_of_places(dense_as(offsets, at::kLong), named.numel(), offsets.numel());
+  const at::Tensor g = grad.contiguous();
+  const at::Tensor out = at::empty({named.numel()}, grad.options());
+  MUSA_DISPATCH(grad.scalar_type(), "embedding_bag_per_sample_weights_backward", (MUSA_FLOATING), {
+    factor_gradients<scalar_t>(g, weight, named, bags, padding_idx, out);
+  });
+  return out;
+}
+
+} // namespace musa_ops_ported

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Maxima of windows, sliding or adaptive, with their places.
+#include <ATen/core/Tensor.h>
+#include <ATen/native/Pool.h>
+#include <ATen/native/Resize.h>
+#include <ATen/ops/empty.h>
+
+#include <limits>
+
+#include "engines/dispatch.h"
+#include "engines/for_each.muh"
+#include "kernels.h"
+#include "kernels/pooling.h"
+
+namespace musa_ops_ported {
+namespace {
+
+void maximum_of(
+    const at::Tensor& self, const Windows& windows, int spatial, const at::Tensor& out, const at::Tensor& indices) {
+  const Volume in(self, spatial), to(out, spatial), places(indices, spatial);
+  MUSA_DISPATCH(self.scalar_type(), "max_pool", (MUSA_FLOATING), {
+    const scalar_t* const from = self.const_data_ptr<scalar_t>();
+    scalar_t* const result = out.mutable_data_ptr<scalar_t>();
+    int64_t* const place = indices.mutable_data_ptr<int64_t>();
+    for_each(to.count(), [=] __device__(int64_t i) {
+      const Place o = to.place(i);
+      const scalar_t* const plane = from + in.plane(o);
+      const Span zs = windows.inputs(0, o.at[0]), ys = windows.inputs(1, o.at[1]), xs = windows.inputs(2, o.at[2]);
+      op_t best = -std::numeric_limits<op_t>::infinity();
+      int64_t where = in.number(zs.begin, ys.begin, xs.begin);
+      for (int64_t z = zs.begin; z < zs.end; z += zs.step) {
+        for (int64_t y = ys.begin; y < ys.end; y += ys.step) {
+          for (int64_t x = xs.begin; x < xs.end; x += xs.step) {
+            const op_t value = static_cast<op_t>(plane[in.inside(z, y, x)]);
+            if (value > best || value != value) {
+              best = value;
+              where = in.number(z, y, x);
+            }
+          }
+        }
+      }
+      result[to.offset(o)] = static_cast<scalar_t>(best);
+      place[places.offset(o)] = where;
+    });
+  });
+}
+
+Windows sliding(
+    const at::Tensor& input, const at::Tensor& output, int spatial, at::IntArrayRef kernel, at::IntArrayRef stride,
+    at::IntArrayRef padding, at::IntArrayRef dilation) {
+  Windows windows(WindowKind::Sliding, Volume(input, spatial), Volume(output, spatial));
+  windows.slide(spatial, kernel, stride, padding, dilation);
+  return windows;
+}
+
+void adaptive(
+    const at::Tensor& self, int spatial, const at::Tensor& out, const at::Tensor& indices) {
+  if (out.numel() > 0) {
+    maximum_of(self, Windows(WindowKind::Adaptive, Volume(self, spatial), Volume(out, spatial)), spatial, out, indices);
+  }
+}
+
+void adaptive_gradient(
+    const at::Tensor& gradient, const at::Tensor& self, const at::Tensor& indices, int spatial,
+    const at::Tensor& grad_input) {
+  if (grad_input.numel() > 0) {
+    const Windows windows(WindowKind::Adaptive, Volume(self, spatial), Volume(gradient, spatial));
+    max_pool_gradient(gradient, indices, windows, spatial, grad_input);
+  }
+}
+
+struct Triple {
+  int64_t t, h, w;
+};
+Triple triple(at::IntArrayRef values, const char* message) {
+  TORCH_CHECK(values.size() == 1 || values.size() == 3, message);
+  return values.size() == 1 ? Triple{values[0], values[0], values[0]} : Triple{values[0], values[1], values[2]};
+}
+
+// max_pool3d's arguments, checked, and the size of its output.
+struct Sliding3d {
+  Triple kernel, stride, padding, dilation;
+  int64_t channels, in[3], out[3];
+
+  Sliding3d(
+      const at::Tensor& input, at::IntArrayRef kernel_size, at::IntArrayRef strides, at::IntArrayRef paddings,
+      at::IntArrayRef dilations, bool ceil_mode) {
+    kernel = triple(kernel_size, "max_pool3d: kernel_size must either be a single int, or a tuple of three ints");
+    stride = strides.empty()
+        ? kernel
+        : triple(strides, "max_pool3d: stride must either be omitted, a single int, or a tuple of three ints");
+    padding = triple(paddings, "max_pool3d: padding must either be a single int, or a tuple of three ints");
+    dilation = triple(dilations, "max_pool3d: dilation must be either a single int, or a tuple of three ints");
+    TORCH_CHECK(
+        input.dim() == 4 || input.dim() == 5, "non-empty 4D or 5D (batch mode) tensor expected for input");
+    channels = input.size(-4);
+    const int64_t kernels[] = {kernel.t, kernel.h, kernel.w}, steps[] = {stride.t, stride.h, stride.w};
+    const int64_t pads[] = {padding.t, padding.h, padding.w}, gaps[] = {dilation.t, dilation.h, dilation.w};
+    for (int d = 0; d < 3; ++d) {
+      in[d] = input.size(d - 3);
+      out[d] = at::native::pooling_output_shape<int64_t>(in[d], kernels[d], pads[d], steps[d], gaps[d], ceil_mode);
+    }
+  }
+};
+
+void max_pool3d(
+    const at::Tensor& self, at::IntArrayRef kernel_size, at::IntArrayRef stride, at::IntArrayRef padding,
+    at::IntArrayRef dilation, bool ceil_mode, at::Tensor& out, at::Tensor& indices) {
+  const Sliding3d s(self, kernel_size, stride, padding, dilation, ceil_mode);
+  at::native::pool3d_shape_check(
+      self, s.channels, s.kernel.t, s.kernel.h, s.kernel.w, s.stride.t, s.stride.h, s.stride.w, s.padding.t, s.padding.h,
+      s.padding.w, s.dilation.t, s.dilation.h, s.dilation.w, s.in[0], s.in[1], s.in[2], s.out[0], s.out[1], s.out[2],
+      "max_pool3d_with_indices()");
+  at::DimVector shape(self.sizes());
+  std::copy_n(s.out, 3, shape.end() - 3);
+  // Rank 5 alone has a format of its own.
+  const auto format = self.dim() == 5 ? self.suggest_memory_format() : at::MemoryFormat::Contiguous;
+  for (at::Tensor* result : {&out, &indices}) {
+    if (format == at::MemoryFormat::Contiguous) {
+      at::native::resize_output(*result, shape);
+    } else {
+      result->resize_(shape, format);
+    }
+  }
+  if (out.numel() > 0) {
+    maximum_of(self, sliding(self, out, 3, kernel_size, stride, padding, dilation), 3, out, indices);
+  }
+}
+
+void max_pool3d_gradient(
+    const at::Tensor& grad_output, const at::Tensor& self, at::IntArrayRef kernel_size, at::IntArrayRef stride,
+    at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil_mode, const at::Tensor& indices, at::Tensor& grad_input) {
+  const Sliding3d s(self, kernel_size, stride, padding, dilation, ceil_mode);
+  at::native::max_pool3d_backward_shape_check(
+      self, grad_output, indices, s.channels, s.kernel.t, s.kernel.h, s.kernel.w, s.stride.t, s.stride.h, s.stride.w,
+      s.padding.t, s.padding.h, s.padding.w, s.dilation.t, s.dilation.h, s.dilation.w, s.in[0], s.in[1], s.in[2], s.out[0],
+      s.out[1], s.out[2], "max_pool3d_with_indices_backward()");
+  if (self.dim() == 5) {
+    grad_input.resize_(self.sizes(), self.suggest_memory_format());
+  } else {
+    grad_input.resize_(self.sizes());
+  }
+  if (grad_input.numel() > 0) {
+    max_pool_gradient(
+        grad_output, indices, sliding(self, grad_output, 3, kernel_size, stride, padding, dilation), 3, grad_input);
+  }
+}
+
+} // namespace
+
+void max_pool_gradient(
+    const at::Tensor& gradient, const at::Tensor& indices, const Windows& windows, int spatial, const at::Tensor& grad_input) {
+  const Volume out(gradient, spatial), places(indices, spatial), in(grad_input, spatial);
+  MUSA_DISPATCH(gradient.scalar_type(), "max_pool_backward", (MUSA_FLOATING), {
+    const scalar_t* const from = gradient.const_data_ptr<scalar_t>();
+    const int64_t* const places_from = indices.const_data_ptr<int64_t>();
+    scalar_t* const result = grad_input.mutable_data_ptr<scalar_t>();
+    for_each(in.count(), [=] __device__(int64_t i) {
+      const Place at = in.place(i);
+      const scalar_t* const plane = from + out.plane(at);
+      const int64_t* const where = places_from + places.plane(at);
+      const int64_t number = in.number(at.at[0], at.at[1], at.at[2]);
+      const Span zs = windows.outputs(0, at.at[0]), ys = windows.outputs(1, at.at[1]), xs = windows.outputs(2, at.at[2]);
+      op_t sum = 0;
+      for (int64_t z = zs.begin; z < zs.end; ++z) {
+        for (int64_t y = ys.begin; y < ys.end; ++y) {
+          for (int64_t x = xs.begin; x < xs.end; ++x) {
+            if (where[places.inside(z, y, x)] == number) {
+              sum += static_cast<op_t>(plane[out.inside(z, y, x)]);
+            }
+          }
+        }
+      }
+      result[in.offset(at)] = static_cast<scalar_t>(sum);
+    });
+  });
+}
+
+void max_pool2d_with_indices(
+    const at::Tensor& self, at::IntArrayRef kernel_size, at::IntArrayRef stride, at::IntArrayRef padding,
+    at::IntArrayRef dilation, bool ceil_mode, const at::Tensor& out, const at::Tensor& indices) {
+  if (out.numel() > 0) {
+    maximum_of(self, sliding(self, out, 2, kernel_size, stride, padding, dilation), 2, out, indices);
+  }
+}
+void max_pool2d_with_indices_backward(
+    const at::Tensor& grad_output, const at::Tensor& self, at::IntArrayRef kernel_size, at::IntArrayRef stride,
+    at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil_mode, const at::Tensor& indices,
+    const at::Tensor& grad_input) {
+  if (grad_input.numel() > 0) {
+    max_pool_gradient(
+        grad_output, indices, sliding(self, grad_output, 2, kernel_size, stride, padding, dilation), 2, grad_input);
+  }
+}
+
+std::tuple<at::Tensor, at::Tensor> max_pool3d_with_indices(
+    const at::Tensor& self, at::IntArrayRef kernel_size, at::IntArrayRef stride, at::IntArrayRef padding,
+    at::IntArrayRef dilation, bool ceil_mode) {
+  at::Tensor out = at::empty({0}, self.options());
+  at::Tensor indices = at::empty({0}, self.options().dtype(at::kLong));
+  max_pool3d(self, kernel_size, stride, padding, dilation, ceil_mode, out, indices);
+  return {out, indices};
+}
+std::tuple<at::Tensor&, at::Tensor&> max_pool3d_with_indices_out(
+    const at::Tensor& self, at::IntArrayRef kernel_size, at::IntArrayRef stride, at::IntArrayRef padding,
+    at::IntArrayRef dilation, bool ceil_mode, at::Tensor& out, at::Tensor& indices) {
+  max_pool3d(self, kernel_size, stride, padding, dilation, ceil_mode, out, indices);
+  return std::tuple<at::Tensor&, at::Tensor&>(out, indices);
+}
+at::Tensor max_pool3d_with_indices_backward(
+    const at::Tensor& grad_output, const at::Tensor& self, at::IntArrayRef kernel_size, at::IntArrayRef stride,
+    at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil_mode, const at::Tensor& indices) {
+  at::Tensor grad_input = at::empty({0}, self.options());
+  max_pool3d_gradient(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices, grad_input);
+  return grad_input;
+}
+at::Tensor& max_pool3d_with_indices_backward_grad_input(
+    const at::Tensor& grad_output, const at::Tensor& self, at::IntArrayRef kernel_size, at::IntArrayRef stride,
+    at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil_mode, const at::Tensor& indices, at::Tensor& grad_input) {
+  max_pool3d_gradient(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices, grad_input);
+  return grad_input;
+}
+
+void adaptive_max_pool2d(
+    const at::Tensor& self, at::IntArrayRef output_size, const at::Tensor& out, const at::Tensor& indices) {
+  adaptive(self, 2, out, indices);
+}
+void adaptive_max_pool3d(
+    const at::Tensor& self, at::IntArrayRef output_size, const at::Tensor& out, const at::Tensor& indices) {
+  adaptive(self, 3, out, indices);
+}
+void adaptive_max_pool2d_backward(
+    const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& indices, const at::Tensor& grad_input) {
+  adaptive_gradient(grad_output, self, indices, 2, grad_input);
+}
+void adaptive_max_pool3d_backward(
+    const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& indices, const at::Tensor& grad_input) {
+  adaptive_gradient(grad_output, self, indices, 3, grad_input);
+}
+
+} // namespace musa_ops_ported

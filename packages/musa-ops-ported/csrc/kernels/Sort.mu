@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Elements are sorted as pairs (key, place), where keys are unsigned numbers in the order of the elements: so one sort serves
+// all dtypes, and whatever wants a part of a sorted line picks it by its places.
+#include <ATen/core/Tensor.h>
+#include <ATen/MemoryOverlap.h>
+#include <ATen/native/Resize.h>
+#include <ATen/ops/argmax.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/WrapDimMinimal.h>
+
+#include <bit>
+#include <limits>
+
+#include "engines/dispatch.h"
+#include "engines/for_each.muh"
+#include "engines/sort.muh"
+#include "engines/vector.h"
+#include "kernels.h"
+#include "kernels/sort.h"
+
+namespace musa_ops_ported {
+namespace {
+
+template <typename T>
+using KeyOf = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
+
+template <typename T>
+__device__ KeyOf<T> key_of(T value) {
+  using Key = KeyOf<T>;
+  constexpr Key top = Key(1) << (8 * sizeof(Key) - 1);
+  if constexpr (std::is_integral_v<T>) {
+    return std::is_signed_v<T> ? static_cast<Key>(value) ^ top : static_cast<Key>(value);
+  } else {
+    const at::opmath_type<T> x = value;
+    if (x != x) {
+      return ~Key(0);
+    }
+    const Key bits = x == 0 ? Key(0) : std::bit_cast<Key>(x); // both zeros are equal
+    return bits & top ? ~bits : bits | top;
+  }
+}
+
+// Keys of 4 bytes share a word with places: half the memory, and one comparison.
+struct PackedPair {
+  uint64_t bits;
+  static __device__ PackedPair of(uint64_t key, uint64_t place) { return {key << 32 | place}; }
+  __device__ int64_t place() const { return static_cast<int64_t>(bits & 0xffffffff); }
+  __device__ bool operator<(const PackedPair& other) const { return bits < other.bits; }
+};
+struct WidePair {
+  uint64_t key, where;
+  static __device__ WidePair of(uint64_t key, uint64_t place) { return {key, place}; }
+  __device__ int64_t place() const { return static_cast<int64_t>(where); }
+  __device__ bool operator<(const WidePair& other) const { return key < other.key; }
+};
+struct Before {
+  template <typename Pair>
+  __device__ bool operator()(const Pair& a, const Pair& b) const { return a < b; }
+};
+
+template <typename Pair>
+at::Tensor room_for_pairs(const at::Tensor& self) {
+  constexpr int64_t words = sizeof(Pair) / sizeof(int64_t);
+  return at::empty({2, self.numel() * words}, self.options().dtype(at::kLong));
+}
+
+template <typename Pair>
+void sort_pairs(const at::Tensor& room, int64_t size, const at::Tensor& places) {
+  const int64_t keep = places.size(-1);
+  const int64_t lines = places.numel() / keep;
+  Pair* const data = static_cast<Pair*>(room.mutable_data_ptr());
+  const Pair* const sorted = merge_sort(data, data + lines * size, lines, size, keep, Before());
+  int64_t* const to = places.mutable_data_ptr<int64_t>();
+  for_each(places.numel(), [=] __device__(int64_t i) { to[i] = sorted[i / keep * size + i % keep].place(); });
+}
+
+template <typename T, typename Pair>
+void sort_as(const at::Tensor& self, bool descending, const at::Tensor& places) {
+  const at::Tensor room = room_for_pairs<Pair>(self);
+  Pair* const data = static_cast<Pair*>(room.mutable_data_ptr());
+  const T* const in = self.const_data_ptr<T>();
+  const int64_t size = self.size(-1);
+  for_each_offset(
+      self.sizes(),
+      [=] __device__(int64_t i, const auto& at) {
+        const KeyOf<T> key = key_of(in[at[0]]);
+        data[i] = Pair::of(descending ? static_cast<KeyOf<T>>(~key) : key, i % size);
+      },
+      self.strides());
+  sort_pairs<Pair>(room, size, places);
+}
+
+// ---- what is picked from sorted lines
+
+at::Tensor along_last(const at::Tensor& tensor, int64_t dim) {
+  return tensor.dim() == 0 ? tensor.unsqueeze(0) : tensor.transpose(at::maybe_wrap_dim(dim, tensor.dim()), -1);
+}
+
+// values and indices of the elements at `places` of each line.
+void pick(const at::Tensor& lines, const at::Tensor& places, const at::Tensor& values, const at::Tensor& indices) {
+  const at::Tensor self = values.is_alias_of(lines) ? lines.clone() : lines;
+  at::DimVector starts(self.strides());
+  const int64_t stride = starts.back();
+  starts.back() = 0;
+  const int64_t* const from = places.const_data_ptr<int64_t>();
+  int64_t* const where = indices.mutable_data_ptr<int64_t>();
+  by_size(self.element_size(), [&](auto bytes) {
+    using Bytes = decltype(bytes);
+    const Bytes* const in = static_cast<const Bytes*>(self.const_data_ptr());
+    Bytes* const out = static_cast<Bytes*>(values.mutable_data_ptr());
+    for_each_offset(
+        values.sizes(),
+        [=] __device__(int64_t i, const auto& at) {
+          out[at[0]] = in[at[2] + from[i] * stride];
+          where[at[1]] = from[i];
+        },
+        values.strides(), indices.strides(), starts);
+  });
+}
+
+// Results of operators that leave one element of each line, before the dimension is dropped.
+void resize_to_one(
+    const char* name, const at::Tensor& self, int64_t dim, bool keepdim, at::Tensor& values, at::Tensor& indices) {
+  TORCH_CHECK(
+      values.options().type_equal(self.options()), name, ": output values must be of the same type as the input, ",
+      self.toString(), ", got ", values.toString());
+  TORCH_CHECK(
+      indices.scalar_type() == at::kLong, name, ": output indices must be of scalar type Long, got ", indices.scalar_type());
+  TORCH_CHECK(indices.device() == self.device(), name, ": output indices must be on the same device as the input");
+  at::DimVector sizes(self.sizes());
+  if (!sizes.empty() && keepdim) {
+    sizes[dim] = 1;
+  } else if (!sizes.empty()) {
+    sizes.erase(sizes.begin() + dim);
+  }
+  at::native::resize_output(values, sizes);
+  at::native::resize_output(indices, sizes);
+  at::assert_no_overlap(values, self);
+}
+
+int64_t checked_dim(const char* name, const at::Tensor& self, int64_t dimension) {
+  const int64_t dim = at::maybe_wrap_dim(dimension, self.dim());
+  TORCH_CHECK_INDEX(
+      self.dim() == 0 || self.numel() != 0 || self.size(dim) != 0, name, ": Expected reduction dim ", dim,
+      " to have non-zero size.");
+  return dim;
+}
+
+// One element of each line into results that may lack its dimension.
+void pick_one(
+    const at::Tensor& self, int64_t dim, bool keepdim, const at::Tensor& places, const at::Tensor& values,
+    const at::Tensor& indices) {
+  const auto restored = [&](const at::Tensor& result) {
+    return along_last(keepdim || self.dim() == 0 ? result : result.unsqueeze(dim), dim);
+  };
+  pick(along_last(self, dim), places, restored(values), restored(indices));
+}
+
+// Where the median of each sorted line is. With NaNs in a line: the first of them, or the median of the others.
+template <typename T>
+void median_places(const at::Tensor& self, const at::Tensor& sorted, bool ignore_nan, const at::Tensor& places) {
+  at::DimVector starts(self.strides());
+  const int64_t stride = starts.back();
+  starts.back() = 0;
+  const int64_t size = self.size(-1);
+  const T* const in = self.const_data_ptr<T>();
+  const int64_t* const from = sorted.const_data_ptr<int64_t>();
+  int64_t* const to = places.mutable_data_ptr<int64_t>();
+  for_each_offset(
+      places.sizes(),
+      [=] __device__(int64_t line, const auto& at) {
+        int64_t numbers = size; // that are not NaN: they come first
+        for (int64_t low = 0; std::is_floating_point_v<at::opmath_type<T>> && low < numbers;) {
+          const int64_t middle = (low + numbers) / 2;
+          const T value = in[at[0] + from[line * size + middle] * stride];
+          if (value != value) {
+            numbers = middle;
+          } else {
+            low = middle + 1;
+          }
+        }
+        const int64_t of_numbers = numbers > 0 ? (numbers - 1) / 2 : 0;
+        to[line] = from[line * size + (ignore_nan || numbers == size ? of_numbers : numbers)];
+      },
+      starts);
+}
+
+at::Tensor places_of_median(const at::Tensor& lines, bool ignore_nan) {
+  at::DimVector sizes(lines.sizes());
+  sizes.back() = 1;
+  if (!at::isFloatingType(lines.scalar_type())) {
+    const int64_t keep = (lines.size(-1) - 1) / 2 + 1;
+    return sorted_places(lines, /*descending=*/false, keep).narrow(-1, keep - 1, 1).contiguous();
+  }
+  const at::Tensor sorted = sorted_places(lines, /*descending=*/false, lines.size(-1));
+  const at::Tensor places = at::empty(sizes, sorted.options());
+  MUSA_DISPATCH(lines.scalar_type(), "median", (MUSA_FLOATING), {
+    median_places<scalar_t>(lines, sorted, ignore_nan, places);
+  });
+  return places;
+}
+
+at::Tensor median_of_all(const at::Tensor& self, bool ignore_nan) {
+  if (self.numel() == 0) {
+    return at::full({}, std::numeric_limits<float>::quiet_NaN(), self.options().dtype(at::kFloat)).to(self.scalar_type());
+  }
+  const at::Tensor line = self.reshape({-1});
+  return line.index_select(0, places_of_median(line, ignore_nan)).squeeze(0);
+}
+
+void median_of_lines(
+    const char* name, const at::Tensor& self, int64_t dimension, bool keepdim, bool ignore_nan, at::Tensor& values,
+    at::Tensor& indices) {
+  const int64_t dim = checked_dim(name, self, dimension);
+  resize_to_one(name, self, dim, keepdim, values, indices);
+  if (self.numel() > 0) {
+    pick_one(self, dim, keepdim, places_of_median(along_last(self, dim), ignore_nan), values, indices);
+  }
+}
+
+// How many elements of a sorted line up to here are equal to this one.
+template <typename T>
+void count_equals(const at::Tensor& sorted, const at::Tensor& lengths) {
+  const int64_t size = sorted.size(-1);
+  const T* const in = sorted.const_data_ptr<T>();
+  int64_t* const out = lengths.mutable_data_ptr<int64_t>();
+  for_each(sorted.numel(), [=] __device__(int64_t i) {
+    const T value = in[i];
+    int64_t first = i - i % size;
+    for (int64_t end = i; first < end;) {
+      const int64_t middle = (first + end) / 2;
+      if (in[middle] == value || value != value) {
+        end = middle;
+      } else {
+        first = middle + 1;
+      }
+    }
+    out[i] = value == value ? i - first + 1 : 1;
+  });
+}
+
+} // namespace
+
+at::Tensor sorted_places(const at::Tensor& self, bool descending, int64_t keep) {
+  at::DimVector sizes(self.sizes());
+  sizes.back() = keep;
+  const at::Tensor places = at::empty(sizes, self.options().dtype(at::kLong));
+  if (places.numel() == 0) {
+    return places;
+  }
+  const bool short_lines = self.size(-1) <= int64_t{0xffffffff};
+  MUSA_DISPATCH(self.scalar_type(), "sort", (MUSA_REAL, MUSA_UNSIGNED, at::kBool), {
+    if (sizeof(scalar_t) <= 4 && short_lines) {
+      sort_as<scalar_t, PackedPair>(self, descending, places);
+    } else {
+      sort_as<scalar_t, WidePair>(self, descending, places);
+    }
+  });
+  return places;
+}
+
+at::Tensor order_keys(const at::Tensor& self) {
+  const at::Tensor keys = at::empty(self.sizes(), self.options().dtype(self.element_size() <= 4 ? at::kInt : at::kLong));
+  MUSA_DISPATCH(self.scalar_type(), "order_keys", (MUSA_REAL, MUSA_UNSIGNED, at::kBool), {
+    const scalar_t* const in = self.const_data_ptr<scalar_t>();
+    auto* const out = static_cast<KeyOf<scalar_t>*>(keys.mutable_data_ptr());
+    for_each_offset(self.sizes(), [=] __device__(int64_t i, const auto& at) { out[i] = key_of(in[at[0]]); }, self.strides());
+  });
+  return keys;
+}
+
+void sort_stable(
+    const at::Tensor& self, std::optional<bool>, int64_t dim, bool descending, const at::Tensor& values,
+    const at::Tensor& indices) {
+  if (self.numel() > 0) {
+    const at::Tensor lines = along_last(self, dim);
+    pick(lines, sorted_places(lines, descending, lines.size(-1)), along_last(values, dim), along_last(indices, dim));
+  }
+}
+
+void topk(
+    const at::Tensor& self, int64_t k, int64_t dim, bool largest, bool, const at::Tensor& values, const at::Tensor& indices) {
+  if (values.numel() > 0) {
+    const at::Tensor lines = along_last(self, dim);
+    pick(lines, sorted_places(lines, largest, k), along_last(values, dim), along_last(indices, dim));
+  }
+}
+
+std::tuple<at::Tensor&, at::Tensor&> kthvalue_values(
+    const at::Tensor& self, int64_t k, int64_t dimension, bool keepdim, at::Tensor& values, at::Tensor& indices) {
+  const int64_t dim = checked_dim("kthvalue()", self, dimension);
+  const int64_t size = self.dim() == 0 ? 1 : self.size(dim);
+  TORCH_CHECK(k >= 1 && k <= size, "kthvalue(): selected number k out of range for dimension ", dim);
+  resize_to_one("kthvalue()", self, dim, keepdim, values, indices);
+  if (self.numel() > 0) {
+    const at::Tensor places = sorted_places(along_last(self, dim), /*descending=*/false, k).narrow(-1, k - 1, 1).contiguous();
+    pick_one(self, dim, keepdim, places, values, indices);
+  }
+  return {values, indices};
+}
+
+at::Tensor median(const at::Tensor& self) {
+  return median_of_all(self, /*ignore_nan=*/false);
+}
+at::Tensor nanmedian(const at::Tensor& self) {
+  return median_of_all(self, /*ignore_nan=*/true);
+}
+std::tuple<at::Tensor&, at::Tensor&> median_dim_values(
+    const at::Tensor& self, int64_t dim, bool keepdim, at::Tensor& values, at::Tensor& indices) {
+  median_of_lines("median()", self, dim, keepdim, /*ignore_nan=*/false, values, indices);
+  return {values, indices};
+}
+std::tuple<at::Tensor&, at::Tensor&> nanmedian_dim_values(
+    const at::Tensor& self, int64_t dim, bool keepdim, at::Tensor& values, at::Tensor& indices) {
+  median_of_lines("nanmedian()", self, dim, keepdim, /*ignore_nan=*/true, values, indices);
+  return {values, indices};
+}
+
+// Of equally frequent values the smallest.
+std::tuple<at::Tensor, at::Tensor> mode(const at::Tensor& self, int64_t dimension, bool keepdim) {
+  const int64_t dim = checked_dim("mode()", self, dimension);
+  at::Tensor values = at::empty({0}, self.options());
+  at::Tensor indices = at::empty({0}, self.options().dtype(at::kLong));
+  resize_to_one("mode()", self, dim, keepdim, values, indices);
+  if (self.numel() > 0) {
+    const at::Tensor lines = along_last(self, dim);
+    const at::Tensor places = sorted_places(lines, /*descending=*/false, lines.size(-1));
+    const at::Tensor sorted = at::empty(lines.sizes(), self.options());
+    const at::Tensor lengths = at::empty_like(places);
+    pick(lines, places, sorted, lengths);
+    MUSA_DISPATCH(self.scalar_type(), "mode", (MUSA_REAL, at::kBool), { count_equals<scalar_t>(sorted, lengths); });
+    const at::Tensor best = at::argmax(lengths, -1, /*keepdim=*/true);
+    pick_one(self, dim, keepdim, places.gather(-1, best), values, indices);
+  }
+  return {values, indices};
+}
+
+} // namespace musa_ops_ported

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// w = g * v / |v|, with a norm for each slice along the first or the last dimension.
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+
+#include "engines/dispatch.h"
+#include "engines/rows.muh"
+#include "kernels.h"
+
+namespace musa_ops_ported {
+namespace {
+
+// Element k of slice `row` lies at row * row_step + k * step.
+struct Slices {
+  int64_t rows, size, row_step, step;
+
+  Slices(const at::Tensor& v, int64_t dim) {
+    TORCH_CHECK(dim == 0 || dim == v.dim() - 1, "fused kernels can only be applied for first or last dim");
+    rows = v.size(dim);
+    size = rows == 0 ? 0 : v.numel() / rows;
+    row_step = dim == 0 ? size : 1;
+    step = dim == 0 ? 1 : rows;
+  }
+};
+
+template <typename T>
+void forward(const Slices& slices, const at::Tensor& v, const at::Tensor& g, const at::Tensor& w, const at::Tensor& norms) {
+  using Real = at::opmath_type<T>;
+  const T* const in = v.const_data_ptr<T>();
+  const T* const lengths = g.const_data_ptr<T>();
+  T* const out = w.mutable_data_ptr<T>();
+  Real* const norm = norms.mutable_data_ptr<Real>();
+  each_row<Real>(slices.rows, slices.size, [=] __device__(int64_t row, int64_t first, int64_t step, const auto& all) {
+    const int64_t start = row * slices.row_step;
+    Real squares = 0;
+    for (int64_t k = first; k < slices.size; k += step) {
+      const Real x = static_cast<Real>(in[start + k * slices.step]);
+      squares += x * x;
+    }
+    const Real length = std::sqrt(all(squares, Plus()));
+    const Real factor = static_cast<Real>(lengths[row]) / length;
+    for (int64_t k = first; k < slices.size; k += step) {
+      const int64_t at = start + k * slices.step;
+      out[at] = static_cast<T>(static_cast<Real>(in[at]) * factor);
+    }
+    if (first == 0) {
+      norm[row] = length;
+    }
+  });
+}
+
+// The part of the gradient along v goes to g, the rest to v.
+template <typename T>
+void backward(
+    const Slices& slices, const at::Tensor& grad_w, const at::Tensor& v, const at::Tensor& g, const at::Tensor& norms,
+    const at::Tensor& grad_v, const at::Tensor& grad_g) {
+  using Real = at::opmath_type<T>;
+  const T* const dw = grad_w.const_data_ptr<T>();
+  const T* const in = v.const_data_ptr<T>();
+  const T* const lengths = g.const_data_ptr<T>();
+  const Real* const norm = norms.const_data_ptr<Real>();
+  T* const dv = grad_v.mutable_data_ptr<T>();
+  T* const dg = grad_g.mutable_data_ptr<T>();
+  each_row<Real>(slices.rows, slices.size, [=] __device__(int64_t row, int64_t first, int64_t step, const auto& all) {
+    const int64_t start = row * slices.row_step;
+    Real product = 0;
+    for (int64_t k = first; k < slices.size; k += step) {
+      const int64_t at = start + k * slices.step;
+      product += static_cast<Real>(dw[at]) * static_cast<Real>(in[at]);
+    }
+    product = all(product, Plus());
+    const Real inverse = Real(1) / norm[row];
+    const Real factor = static_cast<Real>(lengths[row]) * inverse;
+    const Real along = product * inverse * inverse;
+    for (int64_t k = first; k < slices.size; k += step) {
+      const int64_t at = start + k * slices.step;
+      dv[at] = static_cast<T>(factor * (static_cast<Real>(dw[at]) - static_cast<Real>(in[at]) * along));
+    }
+    if (first == 0) {
+      dg[row] = static_cast<T>(product * inverse);
+    }
+  });
+}
+
+} // namespace
+
+std::tuple<at::Tensor, at::Tensor> _weight_norm_interface(const at::Tensor& v, const at::Tensor& g, int64_t dim) {
+  const Slices slices(v, dim);
+  const at::Tensor in = v.contiguous();
+  const at::Tensor lengths = g.contiguous();
+  const at::Tensor w = at::empty_like(in, at::MemoryFormat::Contiguous);
+  at::Tensor norms;
+  MUSA_DISPATCH(v.scalar_type(), "weight_norm", (MUSA_FLOATING), {
+    norms = at::empty(g.sizes(), g.options().dtype(c10::CppTypeToScalarType<op_t>::value));
+    forward<scalar_t>(slices, in, lengths, w, norms);
+  });
+  return {w, norms};
+}
+
+std::tuple<at::Tensor, at::Tensor> _weight_norm_interface_backward(
+    const at::Tensor& grad_w, const at::Tensor& saved_v, const at::Tensor& saved_g, const at::Tensor& saved_norms, int64_t dim) {
+  TORCH_CHECK(saved_v.is_contiguous(), "saved_v must be contiguous");
+  TORCH_CHECK(saved_g.is_contiguous(), "saved_g must be contiguous");
+  TORCH_CHECK(saved_norms.is_contiguous(), "saved_norms must be contiguous");
+  const Slices slices(saved_v, dim);
+  const at::Tensor dw = grad_w.contiguous();
+  const at::Tensor grad_v = at::empty_like(saved_v, at::MemoryFormat::Contiguous);
+  const at::Tensor grad_g = at::empty_like(saved_g, at::MemoryFormat::Contiguous);
+  MUSA_DISPATCH(saved_v.scalar_type(), "weight_norm_backward", (MUSA_FLOATING), {
+    backward<scalar_t>(slices, dw, saved_v, saved_g, saved_norms, grad_v, grad_g);
+  });
+  return {grad_v, grad_g};
+}
+
+} // namespace musa_ops_ported

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// What ops.yaml may ask before an operator is served: functions over its arguments.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace musa_ops_ported {
+
+// The first tensor is of a floating point dtype.
+template <typename... Rest>
+bool floating(const at::Tensor& first, const Rest&...) {
+  return at::isFloatingType(first.scalar_type());
+}
+
+} // namespace musa_ops_ported
