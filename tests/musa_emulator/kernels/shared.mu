@@ -31,7 +31,7 @@ __global__ void reverse(T* x) {
 template <typename T>
 __device__ T block_sum(T value) {
   extern __shared__ __align__(16) unsigned char raw[];
-  T* sums = reinterpret_cast<T*>(&raw[0]);
+  T* sums = reinterpret_cast<T*>(raw);
   sums[threadIdx.x] = value;
   __syncthreads();
   for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {

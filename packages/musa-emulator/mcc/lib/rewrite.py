@@ -313,7 +313,11 @@ class Rewriter:
             if found is None:
                 raise self.error(match.start(), "extern __shared__ takes one array without a size")
             kind = re.sub(r"^\s*__attribute__\s*\(\(aligned\(.*?\)\)\)|^\s*alignas\s*\([^()]*\)", "", found["type"]).strip()
-            text = f"const ::musa_simt::DynamicShared<{kind}> {found['name']}{{}}"
+            if self._in_function(begin):
+                memory = f"static_cast<{kind}*>(::musa_simt::musa_simt_dynamic_shared())"
+                text = f"{kind}* const {found['name']} = {memory}"
+            else:  # each function that names it asks anew
+                text = f"const ::musa_simt::DynamicShared<{kind}> {found['name']}{{}}"
             self._replace(begin, end, text)
             return
         names = self._declared(match.end(), end)
@@ -328,6 +332,16 @@ class Rewriter:
             f"auto& {kind}_all = ::musa_simt::shared_variable<{kind}>({site}); {references.rstrip(';')}"
         )
         self._replace(begin, end, text)
+
+    def _in_function(self, position: int) -> bool:
+        """Whether the braces around this position are those of a function or of a statement."""
+        depth = 0
+        for at in range(position - 1, -1, -1):
+            depth += (self.text[at] == "}") - (self.text[at] == "{")
+            if depth < 0:
+                before = self.text[max(0, at - 400) : at]
+                return re.search(r"(?:\bnamespace\b|\bextern\s*\"C\"|\b(?:struct|class|union)\b)[^;{}()]*\Z", before) is None
+        return False
 
     def _constant(self, match: re.Match) -> None:
         """Constant memory is memory: the host writes it with musaMemcpyToSymbol, kernels read it."""

@@ -30,7 +30,7 @@ struct AverageWindows : Windows {
 
 void average(const at::Tensor& self, const AverageWindows& windows, int spatial, const at::Tensor& out) {
   const Volume in(self, spatial), to(out, spatial);
-  MUSA_DISPATCH(self.scalar_type(), "avg_pool", (MUSA_FLOATING), {
+  MUSA_DISPATCH(self.scalar_type(), "avg_pool", (MUSA_FLOATING, at::kLong), {
     const scalar_t* const from = self.const_data_ptr<scalar_t>();
     scalar_t* const result = out.mutable_data_ptr<scalar_t>();
     for_each(to.count(), [=] __device__(int64_t i) {

@@ -61,7 +61,7 @@ at::Tensor product(const at::Tensor& self, const at::Tensor& other, bool conjuga
   const at::Tensor right = other.is_neg() ? other.resolve_neg() : other;
   const int64_t threads = std::clamp<int64_t>(self.numel() / 64, 1, 1 << 14);
   const at::Tensor sums = at::empty({threads}, self.options().dtype(at::toOpMathType(self.scalar_type())));
-  MUSA_DISPATCH(self.scalar_type(), "dot", (MUSA_FLOATING, AT_EXPAND(AT_COMPLEX_TYPES)), {
+  MUSA_DISPATCH(self.scalar_type(), "dot", (MUSA_REAL, AT_EXPAND(AT_COMPLEX_TYPES)), {
     sum_products<scalar_t>(left, right, conjugate, sums);
   });
   return (threads == 1 ? sums.squeeze(0) : sums.sum()).to(self.scalar_type());
@@ -72,9 +72,9 @@ at::Tensor product(const at::Tensor& self, const at::Tensor& other, bool conjuga
 // Lazily conjugated vectors come here as they are: of whatever is conjugated, the memory is not.
 at::Tensor dot(const at::Tensor& self, const at::Tensor& tensor) {
   if (self.is_complex() && self.is_conj()) {
-    return tensor.is_conj() ? dot(self.conj(), tensor.conj()).conj() : vdot(self.conj(), tensor);
+    return tensor.is_conj() ? musa_ops_ported::dot(self.conj(), tensor.conj()).conj() : musa_ops_ported::vdot(self.conj(), tensor);
   }
-  return self.is_complex() && tensor.is_conj() ? vdot(tensor.conj(), self) : product(self, tensor, /*conjugate=*/false);
+  return self.is_complex() && tensor.is_conj() ? musa_ops_ported::vdot(tensor.conj(), self) : product(self, tensor, /*conjugate=*/false);
 }
 
 at::Tensor vdot(const at::Tensor& self, const at::Tensor& other) {

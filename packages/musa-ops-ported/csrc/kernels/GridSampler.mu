@@ -225,26 +225,26 @@ std::tuple<at::Tensor, at::Tensor> sample_gradient(
     for_each(places.count(), [=] __device__(int64_t i) {
       const Place o = places.place(i);
       const PlaceTaps<spatial, op_t, scalar_t> taps(sampler, in, coordinates + where.offset(o), where.coordinate);
+      const scalar_t* const planes = from + o.batch * in.batch_stride;
       op_t by[kSpatial] = {0, 0, 0};
-      for (int64_t channel = 0; channel < in.channels; ++channel) {
-        const scalar_t* const plane = from + o.batch * in.batch_stride + channel * in.channel_stride;
-        const op_t g = static_cast<op_t>(given[out.offset(o) + channel * out.channel_stride]);
-        op_t* const to = sums + o.batch * into.batch_stride + channel * into.channel_stride;
-        taps.each(in, [&](int64_t offset, int z, int y, int x) {
-          const auto& depth = taps.axes[0];
-          const auto& height = taps.axes[1];
-          const auto& width = taps.axes[2];
-          const op_t value = g * static_cast<op_t>(plane[offset]);
-          by[0] += value * depth.slope[z] * height.weight[y] * width.weight[x];
-          by[1] += value * depth.weight[z] * height.slope[y] * width.weight[x];
-          by[2] += value * depth.weight[z] * height.weight[y] * width.slope[x];
+      taps.each(in, [&](int64_t offset, int z, int y, int x) {
+        const auto& depth = taps.axes[0];
+        const auto& height = taps.axes[1];
+        const auto& width = taps.axes[2];
+        const op_t weight = depth.weight[z] * height.weight[y] * width.weight[x];
+        const int64_t place = into.inside(depth.index[z], height.index[y], width.index[x]);
+        op_t value = 0; // of all channels
+        for (int64_t channel = 0; channel < in.channels; ++channel) {
+          const op_t g = static_cast<op_t>(given[out.offset(o) + channel * out.channel_stride]);
+          value += g * static_cast<op_t>(planes[offset + channel * in.channel_stride]);
           if (sums != nullptr) {
-            gpuAtomicAddNoReturn(
-                to + into.inside(depth.index[z], height.index[y], width.index[x]),
-                g * (depth.weight[z] * height.weight[y] * width.weight[x]));
+            gpuAtomicAddNoReturn(sums + o.batch * into.batch_stride + channel * into.channel_stride + place, g * weight);
           }
-        });
-      }
+        }
+        by[0] += value * depth.slope[z] * height.weight[y] * width.weight[x];
+        by[1] += value * depth.weight[z] * height.slope[y] * width.weight[x];
+        by[2] += value * depth.weight[z] * height.weight[y] * width.slope[x];
+      });
       for (int d = 0; d < spatial; ++d) {
         result[where_to.offset(o) + d * where_to.coordinate] = static_cast<scalar_t>(by[kSpatial - 1 - d]);
       }

@@ -140,7 +140,7 @@ void index_reduce(
 }
 
 at::Tensor& index_select_out(const at::Tensor& self, int64_t dimension, const at::Tensor& index, at::Tensor& out) {
-  TORCH_CHECK_INDEX(index.dim() <= 1, "index_select(): Index is supposed to be an empty tensor or a vector");
+  TORCH_CHECK_INDEX(index.dim() <= 1, "index_select(): Index is supposed to be a vector");
   TORCH_CHECK(
       index.scalar_type() == at::kLong || index.scalar_type() == at::kInt,
       "index_select(): Expected dtype int32 or int64 for index, but got: ", index.scalar_type());
@@ -165,6 +165,7 @@ at::Tensor& index_select_out(const at::Tensor& self, int64_t dimension, const at
   if (out.numel() == 0) {
     return out;
   }
+  TORCH_CHECK(self.numel() > 0, "index_select(): self indexing axis dim should be positive");
   const at::Tensor from = at_least_1d(self);
   by_size(self.element_size(), [&](auto bytes) {
     using Bytes = decltype(bytes);

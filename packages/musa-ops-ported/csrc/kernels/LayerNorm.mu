@@ -39,17 +39,14 @@ void forward(
     const T* const x = in + row * rows.size;
     Real mean = 0;
     if constexpr (centered) {
-      for (int64_t k = first; k < rows.size; k += step) {
-        mean += static_cast<Real>(x[k]);
-      }
-      mean = all(mean, Plus()) / static_cast<Real>(rows.size);
+      mean = sum_over<Real>(first, rows.size, step, all, [&](int64_t k) { return static_cast<Real>(x[k]); }) /
+          static_cast<Real>(rows.size);
     }
-    Real squares = 0;
-    for (int64_t k = first; k < rows.size; k += step) {
+    const Real squares = sum_over<Real>(first, rows.size, step, all, [&](int64_t k) {
       const Real distance = static_cast<Real>(x[k]) - mean;
-      squares += distance * distance;
-    }
-    const Real rstd = Real(1) / std::sqrt(all(squares, Plus()) / static_cast<Real>(rows.size) + least);
+      return distance * distance;
+    });
+    const Real rstd = Real(1) / std::sqrt(squares / static_cast<Real>(rows.size) + least);
     for (int64_t k = first; k < rows.size; k += step) {
       Real y = (static_cast<Real>(x[k]) - mean) * rstd;
       y = scale != nullptr ? y * scale[k] : y;
@@ -88,13 +85,10 @@ void input_gradient(Rows rows, const Elements<T, centered>& elements, const at::
   const Real* const scale = data_or_null<Real>(weight);
   T* const out = grad_input.mutable_data_ptr<T>();
   each_row<Pair>(rows.count, rows.size, [=] __device__(int64_t row, int64_t first, int64_t step, const auto& all) {
-    Pair sum{};
-    for (int64_t k = first; k < rows.size; k += step) {
+    const Pair sum = sum_over<Pair>(first, rows.size, step, all, [&](int64_t k) {
       const Real g = elements.incoming(row, k) * (scale != nullptr ? scale[k] : Real(1));
-      sum.at[0] += g;
-      sum.at[1] += g * elements.normalized(row, k);
-    }
-    sum = all(sum, Plus());
+      return Pair{{g, g * elements.normalized(row, k)}};
+    });
     const Real along_one = centered ? sum.at[0] / static_cast<Real>(rows.size) : Real(0);
     const Real along_input = sum.at[1] / static_cast<Real>(rows.size);
     for (int64_t k = first; k < rows.size; k += step) {
@@ -118,13 +112,11 @@ void parameter_gradients(
   Pair* const sums = reinterpret_cast<Pair*>(partial.mutable_data_ptr<Real>());
   for_each(parts * rows.size, [=] __device__(int64_t i) {
     const int64_t part = i / rows.size, k = i % rows.size;
-    Pair sum{};
-    for (int64_t row = rows.count * part / parts; row < rows.count * (part + 1) / parts; ++row) {
+    const int64_t begin = rows.count * part / parts, end = rows.count * (part + 1) / parts;
+    sums[i] = sum_over<Pair>(begin, end, 1, OwnRow(), [&](int64_t row) {
       const Real g = elements.incoming(row, k);
-      sum.at[0] += g;
-      sum.at[1] += g * elements.normalized(row, k);
-    }
-    sums[i] = sum;
+      return Pair{{g, g * elements.normalized(row, k)}};
+    });
   });
   W* const to_weight = mutable_data_or_null<W>(grad_weight);
   W* const to_bias = mutable_data_or_null<W>(grad_bias);
@@ -180,6 +172,11 @@ at::DimVector shape_of_statistics(const at::Tensor& input, at::IntArrayRef norma
   return shape;
 }
 
+// As on the CPU, statistics are kept in the dtype of weight and bias.
+at::ScalarType dtype_of_statistics(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias) {
+  return weight.defined() ? weight.scalar_type() : bias.defined() ? bias.scalar_type() : input.scalar_type();
+}
+
 void check_parameters(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias) {
   const auto real = at::toOpMathType(input.scalar_type());
   for (const at::Tensor& parameter : {weight, bias}) {
@@ -212,7 +209,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> native_layer_norm(
   MUSA_DISPATCH(input.scalar_type(), "layer_norm", (MUSA_FLOATING), {
     forward<scalar_t, /*centered=*/true>(rows, x, w, b, eps, out, mean, rstd);
   });
-  return {out, mean, rstd};
+  const auto kept = dtype_of_statistics(input, scale, shift);
+  return {out, mean.to(kept), rstd.to(kept)};
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> native_layer_norm_backward(

@@ -86,7 +86,7 @@ at::Tensor binary_cross_entropy(
 at::Tensor& binary_cross_entropy_out(
     const at::Tensor& self, const at::Tensor& target, const std::optional<at::Tensor>& weight, int64_t reduction,
     at::Tensor& out) {
-  const at::Tensor loss = binary_cross_entropy(self, target, weight, reduction);
+  const at::Tensor loss = musa_ops_ported::binary_cross_entropy(self, target, weight, reduction);
   at::native::resize_output(out, loss.sizes());
   return out.copy_(loss);
 }

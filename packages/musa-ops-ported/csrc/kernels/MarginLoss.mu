@@ -223,7 +223,7 @@ at::Tensor multi_margin_loss(
 at::Tensor& multi_margin_loss_out(
     const at::Tensor& self, const at::Tensor& target, const at::Scalar& p, const at::Scalar& margin,
     const std::optional<at::Tensor>& weight, int64_t reduction, at::Tensor& out) {
-  give(multi_margin_loss(self, target, p, margin, weight, reduction), out);
+  give(musa_ops_ported::multi_margin_loss(self, target, p, margin, weight, reduction), out);
   return out;
 }
 
@@ -248,7 +248,7 @@ at::Tensor multi_margin_loss_backward(
 at::Tensor& multi_margin_loss_backward_grad_input(
     const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& target, const at::Scalar& p,
     const at::Scalar& margin, const std::optional<at::Tensor>& weight, int64_t reduction, at::Tensor& grad_input) {
-  give(multi_margin_loss_backward(grad_output, self, target, p, margin, weight, reduction), grad_input);
+  give(musa_ops_ported::multi_margin_loss_backward(grad_output, self, target, p, margin, weight, reduction), grad_input);
   return grad_input;
 }
 
@@ -271,7 +271,7 @@ std::tuple<at::Tensor, at::Tensor> multilabel_margin_loss_forward(
 
 std::tuple<at::Tensor&, at::Tensor&> multilabel_margin_loss_forward_output(
     const at::Tensor& self, const at::Tensor& target, int64_t reduction, at::Tensor& output, at::Tensor& is_target) {
-  const auto [loss, marks] = multilabel_margin_loss_forward(self, target, reduction);
+  const auto [loss, marks] = musa_ops_ported::multilabel_margin_loss_forward(self, target, reduction);
   give(loss, output);
   give(marks, is_target);
   return {output, is_target};
@@ -300,7 +300,7 @@ at::Tensor multilabel_margin_loss_backward(
 at::Tensor& multilabel_margin_loss_backward_grad_input(
     const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& target, int64_t reduction,
     const at::Tensor& is_target, at::Tensor& grad_input) {
-  give(multilabel_margin_loss_backward(grad_output, self, target, reduction, is_target), grad_input);
+  give(musa_ops_ported::multilabel_margin_loss_backward(grad_output, self, target, reduction, is_target), grad_input);
   return grad_input;
 }
 

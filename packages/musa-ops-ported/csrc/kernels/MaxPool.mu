@@ -19,7 +19,10 @@ namespace {
 void maximum_of(
     const at::Tensor& self, const Windows& windows, int spatial, const at::Tensor& out, const at::Tensor& indices) {
   const Volume in(self, spatial), to(out, spatial), places(indices, spatial);
-  MUSA_DISPATCH(self.scalar_type(), "max_pool", (MUSA_FLOATING), {
+  MUSA_DISPATCH(self.scalar_type(), "max_pool", (MUSA_REAL), {
+    // What no number is less than.
+    using Limits = std::numeric_limits<op_t>;
+    constexpr op_t least = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
     const scalar_t* const from = self.const_data_ptr<scalar_t>();
     scalar_t* const result = out.mutable_data_ptr<scalar_t>();
     int64_t* const place = indices.mutable_data_ptr<int64_t>();
@@ -27,7 +30,7 @@ void maximum_of(
       const Place o = to.place(i);
       const scalar_t* const plane = from + in.plane(o);
       const Span zs = windows.inputs(0, o.at[0]), ys = windows.inputs(1, o.at[1]), xs = windows.inputs(2, o.at[2]);
-      op_t best = -std::numeric_limits<op_t>::infinity();
+      op_t best = least;
       int64_t where = in.number(zs.begin, ys.begin, xs.begin);
       for (int64_t z = zs.begin; z < zs.end; z += zs.step) {
         for (int64_t y = ys.begin; y < ys.end; y += ys.step) {

@@ -92,16 +92,14 @@ void total_loss(
   Pair* const sums = reinterpret_cast<Pair*>(partial.mutable_data_ptr<Real>());
   each_row<Pair>(parts, (count + parts - 1) / parts, [=] __device__(int64_t part, int64_t first, int64_t step, const auto& all) {
     const int64_t begin = count * part / parts, end = count * (part + 1) / parts;
-    Pair sum{};
-    for (int64_t i = begin + first; i < end; i += step) {
+    const Pair sum = sum_over<Pair>(begin + first, end, step, all, [&](int64_t i) {
       const int64_t t = target(i);
-      if (t >= 0) {
-        const Real w = factor != nullptr ? static_cast<Real>(factor[t]) : Real(1);
-        sum.at[0] -= w * static_cast<Real>(in[layout.start(i) + t * layout.class_step]);
-        sum.at[1] += w;
+      if (t < 0) {
+        return Pair{};
       }
-    }
-    sum = all(sum, Plus());
+      const Real w = factor != nullptr ? static_cast<Real>(factor[t]) : Real(1);
+      return Pair{{-w * static_cast<Real>(in[layout.start(i) + t * layout.class_step]), w}};
+    });
     if (first == 0) {
       sums[part] = sum;
     }
@@ -225,7 +223,7 @@ std::tuple<at::Tensor, at::Tensor> nll_loss2d_forward(
     int64_t ignore_index) {
   at::Tensor output = at::empty({0}, self.options());
   at::Tensor total_weight = at::empty({}, self.options());
-  nll_loss2d_forward_output(self, target, weight, reduction, ignore_index, output, total_weight);
+  musa_ops_ported::nll_loss2d_forward_output(self, target, weight, reduction, ignore_index, output, total_weight);
   return {output, total_weight};
 }
 
@@ -254,7 +252,7 @@ at::Tensor nll_loss2d_backward(
     const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& target, const std::optional<at::Tensor>& weight,
     int64_t reduction, int64_t ignore_index, const at::Tensor& total_weight) {
   at::Tensor grad_input = at::empty_like(self);
-  nll_loss2d_backward_grad_input(
+  musa_ops_ported::nll_loss2d_backward_grad_input(
       grad_output, self, target, weight, reduction, ignore_index, total_weight, grad_input);
   return grad_input;
 }

@@ -79,7 +79,10 @@ at::Tensor& nonzero_out(const at::Tensor& self, at::Tensor& out) {
   at::assert_no_overlap(out, self);
   const auto mask = mask_of(self);
   const auto sums = sums_of(mask);
-  at::native::resize_output(out, {sums.total(), self.dim()});
+  const int64_t rows = sums.total();
+  if (at::native::resize_output(out, {rows, self.dim()})) {
+    out.as_strided_({rows, self.dim()}, {1, rows}); // a vector per dimension: as which it is used for indexing
+  }
   if (out.numel() > 0) {
     write_coordinates(sums, self, out);
   }

@@ -8,6 +8,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "engines/dispatch.h"
@@ -89,25 +90,27 @@ void count_values(const at::Tensor& self, const at::Scalar& min, const at::Scala
     high = high + T(1);
   }
   TORCH_CHECK(
-      std::isfinite(static_cast<double>(low)) && std::isfinite(static_cast<double>(high)), "range of [", low, ", ", high,
+      std::isfinite(static_cast<double>(low)) && std::isfinite(static_cast<double>(high)), "torch.histc: range of [", low, ", ", high,
       "] is not finite");
-  TORCH_CHECK(low < high, "max must be larger than min");
+  TORCH_CHECK(low < high, "torch.histc: max must be larger than min");
   count_in_range<T>(self, low, high, counts);
 }
 
 } // namespace
 
 at::Tensor histc(const at::Tensor& self, int64_t bins, const at::Scalar& min, const at::Scalar& max) {
-  TORCH_CHECK(self.scalar_type() != at::kHalf, "HalfTensor is not supported");
-  TORCH_CHECK(bins > 0, "bins must be > 0");
+  TORCH_CHECK(bins > 0, "torch.histc: bins must be > 0, but got ", bins);
   const at::Tensor counts = at::zeros({bins}, self.options().dtype(at::kLong));
-  MUSA_DISPATCH(self.scalar_type(), "histc", (MUSA_INTEGRAL, AT_EXPAND(AT_FLOATING_TYPES)), {
+  MUSA_DISPATCH(self.scalar_type(), "histc", (MUSA_REAL), {
     count_values<scalar_t>(self, min, max, counts);
   });
   return counts.to(self.scalar_type());
 }
 at::Tensor& histc_out(const at::Tensor& self, int64_t bins, const at::Scalar& min, const at::Scalar& max, at::Tensor& out) {
-  const at::Tensor result = histc(self, bins, min, max);
+  TORCH_CHECK(
+      self.scalar_type() == out.scalar_type(), "torch.histc: input tensor and out should have the same dtype, but got input ",
+      self.scalar_type(), " and out ", out.scalar_type());
+  const at::Tensor result = musa_ops_ported::histc(self, bins, min, max);
   at::native::resize_output(out, result.sizes());
   return out.copy_(result);
 }

@@ -34,12 +34,10 @@ void forward(const Slices& slices, const at::Tensor& v, const at::Tensor& g, con
   Real* const norm = norms.mutable_data_ptr<Real>();
   each_row<Real>(slices.rows, slices.size, [=] __device__(int64_t row, int64_t first, int64_t step, const auto& all) {
     const int64_t start = row * slices.row_step;
-    Real squares = 0;
-    for (int64_t k = first; k < slices.size; k += step) {
+    const Real length = std::sqrt(sum_over<Real>(first, slices.size, step, all, [&](int64_t k) {
       const Real x = static_cast<Real>(in[start + k * slices.step]);
-      squares += x * x;
-    }
-    const Real length = std::sqrt(all(squares, Plus()));
+      return x * x;
+    }));
     const Real factor = static_cast<Real>(lengths[row]) / length;
     for (int64_t k = first; k < slices.size; k += step) {
       const int64_t at = start + k * slices.step;
@@ -65,12 +63,10 @@ void backward(
   T* const dg = grad_g.mutable_data_ptr<T>();
   each_row<Real>(slices.rows, slices.size, [=] __device__(int64_t row, int64_t first, int64_t step, const auto& all) {
     const int64_t start = row * slices.row_step;
-    Real product = 0;
-    for (int64_t k = first; k < slices.size; k += step) {
+    const Real product = sum_over<Real>(first, slices.size, step, all, [&](int64_t k) {
       const int64_t at = start + k * slices.step;
-      product += static_cast<Real>(dw[at]) * static_cast<Real>(in[at]);
-    }
-    product = all(product, Plus());
+      return static_cast<Real>(dw[at]) * static_cast<Real>(in[at]);
+    });
     const Real inverse = Real(1) / norm[row];
     const Real factor = static_cast<Real>(lengths[row]) * inverse;
     const Real along = product * inverse * inverse;

@@ -14,6 +14,7 @@ from pathlib import Path
 from .engine import Engine, Ported
 
 SUFFIXES = (".cu", ".cuh", ".mu", ".muh", ".h", ".hpp", ".cpp", ".cc", ".cxx", ".c", ".inl")
+HEADER_SUFFIXES = (".cuh", ".muh", ".h", ".hpp", ".inl")
 # The CUDA headers of a torch wheel, and their place in a source tree of PyTorch.
 WHEEL_FOLDERS = ("c10/cuda", "ATen/cuda", "ATen/native/cuda")
 TREE_FOLDERS = (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// In place of the ported header, which needs handles of libraries that kernels do not.
+// What kernels and extensions ask of the current device, by the names of at::cuda. Without handles of libraries.
 #pragma once
 
 #include <c10/core/Allocator.h>

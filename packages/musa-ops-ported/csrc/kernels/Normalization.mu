@@ -1,0 +1,537 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Normalization of channels over a batch, on one device and in the parts that several devices exchange.
+#include <ATen/core/Tensor.h>
+#include <ATen/native/Resize.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
+
+#include "engines/dispatch.h"
+#include "engines/for_each.muh"
+#include "engines/optional.h"
+#include "engines/rows.muh"
+#include "kernels.h"
+#include "planes.muh"
+
+namespace musa_ops_ported {
+namespace {
+
+constexpr int64_t kChannelStrides[] = {0, 1, 0}; // an operand that is the number of the channel
+
+at::ScalarType real_of(const at::Tensor& input) {
+  return at::toOpMathType(input.scalar_type());
+}
+at::Tensor per_channel(const at::Tensor& input) {
+  return at::empty({input.size(1)}, input.options().dtype(real_of(input)));
+}
+
+// As on the CPU, saved statistics have the dtype of weight, bias and running statistics.
+at::ScalarType dtype_to_save(const at::Tensor& input, at::ArrayRef<at::Tensor> parameters) {
+  for (const at::Tensor& parameter : parameters) {
+    if (parameter.defined()) {
+      return parameter.scalar_type();
+    }
+  }
+  return input.scalar_type();
+}
+
+void check_channels(const at::Tensor& input, at::ArrayRef<at::Tensor> parameters) {
+  TORCH_CHECK(input.dim() >= 2, "expected at least 2D input (got ", input.dim(), "D input)");
+  for (const at::Tensor& parameter : parameters) {
+    TORCH_CHECK(
+        !parameter.defined() || input.numel() == 0 || parameter.numel() == input.size(1), "expected an element for each of ", input.size(1),
+        " channels, got a tensor of size ", parameter.sizes());
+  }
+}
+
+// ---- statistics
+
+// Mean and biased variance of each channel.
+template <typename T>
+void channel_statistics(const at::Tensor& planes, const at::Tensor& means, const at::Tensor& variances) {
+  using Real = at::opmath_type<T>;
+  const Channels channels(planes, planes);
+  const T* const in = planes.const_data_ptr<T>();
+  Real* const mean_of = means.mutable_data_ptr<Real>();
+  Real* const variance_of = variances.mutable_data_ptr<Real>();
+  each_row<Real>(channels.count, channels.size, [=] __device__(int64_t channel, int64_t first, int64_t step, const auto& all) {
+    const auto count = static_cast<Real>(channels.size);
+    const auto value = [&](int64_t k) { return static_cast<Real>(in[channels.at(channel, k)[0]]); };
+    const Real mean = sum_over<Real>(first, channels.size, step, all, value) / count;
+    const Real squares = sum_over<Real>(first, channels.size, step, all, [&](int64_t k) {
+      const Real distance = value(k) - mean;
+      return distance * distance;
+    });
+    if (first == 0) {
+      mean_of[channel] = mean;
+      variance_of[channel] = squares / count;
+    }
+  });
+}
+
+struct Statistics {
+  at::Tensor mean, variance; // biased
+
+  explicit Statistics(const at::Tensor& input) : mean(per_channel(input)), variance(per_channel(input)) {
+    const at::Tensor planes = as_planes(input);
+    MUSA_DISPATCH(input.scalar_type(), "batch_norm_stats", (MUSA_FLOATING), {
+      channel_statistics<scalar_t>(planes, mean, variance);
+    });
+  }
+};
+
+at::Tensor inverse_deviation(const at::Tensor& variance, double eps) {
+  return variance.add(eps).rsqrt();
+}
+
+// running = (1 - momentum) * running + momentum * factor * value
+template <typename Running, typename Real>
+void move_towards(const at::Tensor& running, const at::Tensor& value, double momentum, double factor) {
+  Running* const to = running.mutable_data_ptr<Running>();
+  const Real* const from = value.const_data_ptr<Real>();
+  const int64_t step = running.stride(0);
+  const Real share = static_cast<Real>(momentum), scale = static_cast<Real>(factor);
+  for_each(value.numel(), [=] __device__(int64_t i) {
+    to[i * step] = static_cast<Running>((Real(1) - share) * static_cast<Real>(to[i * step]) + share * scale * from[i]);
+  });
+}
+void update_running(const at::Tensor& running, const at::Tensor& value, double momentum, double factor = 1) {
+  if (!running.defined()) {
+    return;
+  }
+  MUSA_DISPATCH(running.scalar_type(), "batch_norm_update_stats", (MUSA_FLOATING), {
+    if (value.scalar_type() == at::kDouble) {
+      move_towards<scalar_t, double>(running, value, momentum, factor);
+    } else {
+      move_towards<scalar_t, float>(running, value, momentum, factor);
+    }
+  });
+}
+void update_running(
+    const at::Tensor& input, const Statistics& statistics, const at::Tensor& mean, const at::Tensor& variance, double momentum) {
+  const int64_t count = input.size(1) > 0 ? input.numel() / input.size(1) : 0;
+  if (count > 0) {
+    update_running(mean, statistics.mean, momentum);
+    update_running(variance, statistics.variance, momentum, static_cast<double>(count) / static_cast<double>(count - 1));
+  }
+}
+
+// ---- elements
+
+template <typename T>
+void normalize(
+    const at::Tensor& input, const at::Tensor& means, const at::Tensor& invstds, const at::Tensor& weight,
+    const at::Tensor& bias, const at::Tensor& output) {
+  using Real = at::opmath_type<T>;
+  const T* const in = input.const_data_ptr<T>();
+  const Real* const mean = means.const_data_ptr<Real>();
+  const Real* const invstd = invstds.const_data_ptr<Real>();
+  const Real* const scale = data_or_null<Real>(weight);
+  const Real* const shift = data_or_null<Real>(bias);
+  T* const out = output.mutable_data_ptr<T>();
+  for_each_offset(
+      input.sizes(),
+      [=] __device__(int64_t, const auto& at) {
+        const int64_t channel = at[2];
+        const Real factor = scale != nullptr ? scale[channel] * invstd[channel] : invstd[channel];
+        const Real y = (static_cast<Real>(in[at[1]]) - mean[channel]) * factor;
+        out[at[0]] = static_cast<T>(shift != nullptr ? y + shift[channel] : y);
+      },
+      output.strides(), input.strides(), at::IntArrayRef(kChannelStrides));
+}
+
+void normalize_into(
+    const at::Tensor& input, const at::Tensor& mean, const at::Tensor& invstd, const at::Tensor& weight, const at::Tensor& bias,
+    const at::Tensor& output) {
+  const auto real = real_of(input);
+  const at::Tensor planes = as_planes(input);
+  const at::Tensor m = dense_as(mean, real), s = dense_as(invstd, real);
+  const at::Tensor w = dense_as(weight, real), b = dense_as(bias, real);
+  write_planes(output, [&](const at::Tensor& out) {
+    MUSA_DISPATCH(input.scalar_type(), "batch_norm_elemt", (MUSA_FLOATING), {
+      normalize<scalar_t>(planes, m, s, w, b, out);
+    });
+  });
+}
+
+// ---- gradients
+
+// Of each channel: the sum of the incoming gradient, and of that times the input's distance from the mean.
+template <typename T>
+void channel_sums(
+    const at::Tensor& grad_out, const at::Tensor& input, const at::Tensor& means, const at::Tensor& sum_dy,
+    const at::Tensor& sum_dy_xmu) {
+  using Real = at::opmath_type<T>;
+  using Pair = Sums<Real, 2>;
+  const Channels channels(grad_out, input);
+  const T* const g = grad_out.const_data_ptr<T>();
+  const T* const x = input.const_data_ptr<T>();
+  const Real* const mean_of = means.const_data_ptr<Real>();
+  Real* const plain = sum_dy.mutable_data_ptr<Real>();
+  Real* const weighted = sum_dy_xmu.mutable_data_ptr<Real>();
+  each_row<Pair>(channels.count, channels.size, [=] __device__(int64_t channel, int64_t first, int64_t step, const auto& all) {
+    const Real mean = mean_of[channel];
+    const Pair sum = sum_over<Pair>(first, channels.size, step, all, [&](int64_t k) {
+      const auto at = channels.at(channel, k);
+      const Real gradient = static_cast<Real>(g[at[0]]);
+      return Pair{{gradient, gradient * (static_cast<Real>(x[at[1]]) - mean)}};
+    });
+    if (first == 0) {
+      plain[channel] = sum.at[0];
+      weighted[channel] = sum.at[1];
+    }
+  });
+}
+
+struct GradientSums {
+  at::Tensor plain, weighted;
+
+  GradientSums(const at::Tensor& grad_out, const at::Tensor& input, const at::Tensor& mean)
+      : plain(per_channel(input)), weighted(per_channel(input)) {
+    const at::Tensor g = as_planes(grad_out), x = as_planes(input);
+    MUSA_DISPATCH(input.scalar_type(), "batch_norm_backward_reduce", (MUSA_FLOATING), {
+      channel_sums<scalar_t>(g, x, mean, plain, weighted);
+    });
+  }
+};
+
+// The sums are absent where the statistics do not depend on the input. total: the number of a channel's elements.
+template <typename T>
+void input_gradient(
+    const at::Tensor& grad_out, const at::Tensor& input, const at::Tensor& means, const at::Tensor& invstds,
+    const at::Tensor& weight, const at::Tensor& sum_dy, const at::Tensor& sum_dy_xmu, const at::Tensor& total,
+    const at::Tensor& grad_input) {
+  using Real = at::opmath_type<T>;
+  const T* const g = grad_out.const_data_ptr<T>();
+  const T* const x = input.const_data_ptr<T>();
+  const Real* const mean = means.const_data_ptr<Real>();
+  const Real* const invstd = invstds.const_data_ptr<Real>();
+  const Real* const scale = data_or_null<Real>(weight);
+  const Real* const plain = data_or_null<Real>(sum_dy);
+  const Real* const weighted = data_or_null<Real>(sum_dy_xmu);
+  const Real* const count = data_or_null<Real>(total);
+  T* const out = grad_input.mutable_data_ptr<T>();
+  for_each_offset(
+      input.sizes(),
+      [=] __device__(int64_t, const auto& at) {
+        const int64_t channel = at[3];
+        Real gradient = static_cast<Real>(g[at[1]]);
+        if (plain != nullptr) {
+          const Real along_input = invstd[channel] * invstd[channel] * weighted[channel] / *count;
+          gradient -= plain[channel] / *count + (static_cast<Real>(x[at[2]]) - mean[channel]) * along_input;
+        }
+        const Real factor = scale != nullptr ? scale[channel] * invstd[channel] : invstd[channel];
+        out[at[0]] = static_cast<T>(gradient * factor);
+      },
+      grad_input.strides(), grad_out.strides(), input.strides(), at::IntArrayRef(kChannelStrides));
+}
+
+at::Tensor input_gradient_of(
+    const at::Tensor& grad_out, const at::Tensor& input, const at::Tensor& mean, const at::Tensor& invstd,
+    const at::Tensor& weight, const at::Tensor& sum_dy, const at::Tensor& sum_dy_xmu, const at::Tensor& total) {
+  const at::Tensor grad_input = empty_planes_like(input);
+  const at::Tensor g = as_planes(grad_out), x = as_planes(input);
+  const at::Tensor w = dense_as(weight, real_of(input));
+  write_planes(grad_input, [&](const at::Tensor& out) {
+    MUSA_DISPATCH(input.scalar_type(), "batch_norm_backward_elemt", (MUSA_FLOATING), {
+      input_gradient<scalar_t>(g, x, mean, invstd, w, sum_dy, sum_dy_xmu, total, out);
+    });
+  });
+  return grad_input;
+}
+
+// ---- statistics of several devices
+
+template <typename Real>
+void merge_statistics(
+    const at::Tensor& means, const at::Tensor& invstds, const at::Tensor& counts, double eps, const at::Tensor& mean,
+    const at::Tensor& invstd, const at::Tensor& unbiased) {
+  const int64_t devices = means.size(0), channels = means.size(1);
+  const Real* const mean_of = means.const_data_ptr<Real>();
+  const Real* const invstd_of = invstds.const_data_ptr<Real>();
+  const Real* const count_of = counts.const_data_ptr<Real>();
+  Real* const to_mean = mean.mutable_data_ptr<Real>();
+  Real* const to_invstd = invstd.mutable_data_ptr<Real>();
+  Real* const to_unbiased = unbiased.mutable_data_ptr<Real>();
+  const Real least = static_cast<Real>(eps);
+  for_each(channels, [=] __device__(int64_t channel) {
+    Real center = 0, squares = 0, count = 0;
+    for (int64_t device = 0; device < devices; ++device) {
+      const Real n = count_of[device];
+      if (n <= Real(0)) {
+        continue; // a device without elements has no statistics
+      }
+      const int64_t at = device * channels + channel;
+      const Real deviation = Real(1) / invstd_of[at];
+      const Real distance = mean_of[at] - center;
+      const Real both = count + n;
+      squares += (deviation * deviation - least) * n + distance * distance * count * n / both;
+      center += distance * n / both;
+      count = both;
+    }
+    to_mean[channel] = center;
+    to_invstd[channel] = Real(1) / std::sqrt(squares / count + least);
+    to_unbiased[channel] = squares / (count - Real(1));
+  });
+}
+
+// ---- the whole of it
+
+using Triple = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
+
+Triple batch_norm_into(
+    const at::Tensor& output, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
+    const at::Tensor& running_mean, const at::Tensor& running_var, bool training, double momentum, double eps) {
+  check_channels(input, {weight, bias, running_mean, running_var});
+  const auto kept = dtype_to_save(input, {weight, bias, running_mean, running_var});
+  if (!training) {
+    TORCH_CHECK(
+        running_mean.defined() && running_var.defined(), "running_mean and running_var must be defined in evaluation mode");
+    const at::Tensor invstd = inverse_deviation(running_var.to(real_of(input)), eps);
+    normalize_into(input, running_mean, invstd, weight, bias, output);
+    const at::Tensor none = at::empty({0}, input.options().dtype(kept));
+    return {output, none, none.clone()};
+  }
+  const Statistics statistics(input);
+  update_running(input, statistics, running_mean, running_var, momentum);
+  const at::Tensor invstd = inverse_deviation(statistics.variance, eps);
+  normalize_into(input, statistics.mean, invstd, weight, bias, output);
+  return {output, statistics.mean.to(kept), invstd.to(kept)};
+}
+
+Triple batch_norm(
+    const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
+    const at::Tensor& running_mean, const at::Tensor& running_var, bool training, double momentum, double eps) {
+  return batch_norm_into(
+      empty_planes_like(input), input, or_undefined(weight), or_undefined(bias), running_mean, running_var, training, momentum,
+      eps);
+}
+
+void give(const at::Tensor& made, at::Tensor& out) {
+  at::native::resize_output(out, made.sizes());
+  out.copy_(made);
+}
+
+void batch_norm_to(
+    const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
+    const at::Tensor& running_mean, const at::Tensor& running_var, bool training, double momentum, double eps, at::Tensor& out,
+    at::Tensor& save_mean, at::Tensor& save_invstd) {
+  at::native::resize_output(out, input.sizes());
+  const auto [output, mean, invstd] = batch_norm_into(
+      out, input, or_undefined(weight), or_undefined(bias), running_mean, running_var, training, momentum, eps);
+  give(mean, save_mean);
+  give(invstd, save_invstd);
+}
+
+Triple backward(
+    const at::Tensor& grad_out, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& running_mean,
+    const at::Tensor& running_var, const at::Tensor& save_mean, const at::Tensor& save_invstd, bool train, double eps,
+    std::array<bool, 3> mask) {
+  const auto real = real_of(input);
+  TORCH_CHECK(
+      train ? save_mean.defined() && save_invstd.defined() : running_mean.defined() && running_var.defined(),
+      "the statistics that the input was normalized with are needed");
+  const at::Tensor mean = dense_as(train ? save_mean : running_mean, real);
+  const at::Tensor invstd = train ? dense_as(save_invstd, real) : inverse_deviation(dense_as(running_var, real), eps);
+  at::Tensor grad_input, grad_weight, grad_bias;
+  const at::Tensor g = grad_out.to(input.scalar_type());
+  std::optional<GradientSums> sums;
+  if (mask[1] || mask[2] || (mask[0] && train)) {
+    sums.emplace(g, input, mean);
+  }
+  if (mask[0]) {
+    const int64_t count = input.size(1) > 0 ? input.numel() / input.size(1) : 0;
+    const at::Tensor none;
+    const at::Tensor total = train ? at::full({}, static_cast<double>(count), mean.options()) : none;
+    grad_input =
+        input_gradient_of(g, input, mean, invstd, weight, train ? sums->plain : none, train ? sums->weighted : none, total);
+  }
+  const auto dtype = weight.defined() ? weight.scalar_type() : input.scalar_type();
+  if (mask[1]) {
+    grad_weight = sums->weighted.mul(invstd).to(dtype);
+  }
+  if (mask[2]) {
+    grad_bias = sums->plain.to(dtype);
+  }
+  return {grad_input, grad_weight, grad_bias};
+}
+
+} // namespace
+
+Triple native_batch_norm(
+    const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
+    const std::optional<at::Tensor>& running_mean, const std::optional<at::Tensor>& running_var, bool training, double momentum,
+    double eps) {
+  return batch_norm(input, weight, bias, or_undefined(running_mean), or_undefined(running_var), training, momentum, eps);
+}
+
+std::tuple<at::Tensor&, at::Tensor&, at::Tensor&> native_batch_norm_out(
+    const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
+    const std::optional<at::Tensor>& running_mean, const std::optional<at::Tensor>& running_var, bool training, double momentum,
+    double eps, at::Tensor& out, at::Tensor& save_mean, at::Tensor& save_invstd) {
+  batch_norm_to(
+      input, weight, bias, or_undefined(running_mean), or_undefined(running_var), training, momentum, eps, out, save_mean,
+      save_invstd);
+  return {out, save_mean, save_invstd};
+}
+
+Triple _native_batch_norm_legit(
+    const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
+    at::Tensor& running_mean, at::Tensor& running_var, bool training, double momentum, double eps) {
+  return batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps);
+}
+
+std::tuple<at::Tensor&, at::Tensor&, at::Tensor&> _native_batch_norm_legit_out(
+    const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
+    at::Tensor& running_mean, at::Tensor& running_var, bool training, double momentum, double eps, at::Tensor& out,
+    at::Tensor& save_mean, at::Tensor& save_invstd) {
+  batch_norm_to(
+      input, weight, bias, running_mean, running_var, training, momentum, eps, out, save_mean, save_invstd);
+  return {out, save_mean, save_invstd};
+}
+
+Triple _native_batch_norm_legit_no_stats(
+    const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias, bool training,
+    double momentum, double eps) {
+  return batch_norm(input, weight, bias, at::Tensor(), at::Tensor(), training, momentum, eps);
+}
+
+std::tuple<at::Tensor&, at::Tensor&, at::Tensor&> _native_batch_norm_legit_no_stats_out(
+    const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias, bool training,
+    double momentum, double eps, at::Tensor& out, at::Tensor& save_mean, at::Tensor& save_invstd) {
+  batch_norm_to(
+      input, weight, bias, at::Tensor(), at::Tensor(), training, momentum, eps, out, save_mean, save_invstd);
+  return {out, save_mean, save_invstd};
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> _batch_norm_with_update(
+    const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
+    at::Tensor& running_mean, at::Tensor& running_var, double momentum, double eps) {
+  auto [out, mean, invstd] =
+      batch_norm(input, weight, bias, running_mean, running_var, /*training=*/true, momentum, eps);
+  return {out, mean, invstd, at::empty({0}, input.options().dtype(at::kByte))};
+}
+
+std::tuple<at::Tensor&, at::Tensor&, at::Tensor&, at::Tensor&> _batch_norm_with_update_out(
+    const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
+    at::Tensor& running_mean, at::Tensor& running_var, double momentum, double eps, at::Tensor& out, at::Tensor& save_mean,
+    at::Tensor& save_invstd, at::Tensor& reserve) {
+  batch_norm_to(
+      input, weight, bias, running_mean, running_var, /*training=*/true, momentum, eps, out, save_mean, save_invstd);
+  at::native::resize_output(reserve, {0});
+  return {out, save_mean, save_invstd, reserve};
+}
+
+std::tuple<at::Tensor, at::Tensor> batch_norm_update_stats(
+    const at::Tensor& input, const std::optional<at::Tensor>& running_mean, const std::optional<at::Tensor>& running_var,
+    double momentum) {
+  const at::Tensor mean = or_undefined(running_mean), variance = or_undefined(running_var);
+  check_channels(input, {mean, variance});
+  const Statistics statistics(input);
+  update_running(input, statistics, mean, variance, momentum);
+  const auto kept = dtype_to_save(input, {mean, variance});
+  return {statistics.mean.to(kept), statistics.variance.to(kept)};
+}
+
+Triple native_batch_norm_backward(
+    const at::Tensor& grad_out, const at::Tensor& input, const std::optional<at::Tensor>& weight,
+    const std::optional<at::Tensor>& running_mean, const std::optional<at::Tensor>& running_var,
+    const std::optional<at::Tensor>& save_mean, const std::optional<at::Tensor>& save_invstd, bool train, double eps,
+    std::array<bool, 3> output_mask) {
+  return backward(
+      grad_out, input, or_undefined(weight), or_undefined(running_mean), or_undefined(running_var), or_undefined(save_mean),
+      or_undefined(save_invstd), train, eps, output_mask);
+}
+
+Triple batch_norm_backward(
+    const at::Tensor& grad_out, const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& running_mean,
+    const std::optional<at::Tensor>& running_var, const std::optional<at::Tensor>& save_mean,
+    const std::optional<at::Tensor>& save_var, bool update, double eps, std::array<bool, 3> output_mask, const at::Tensor&) {
+  return backward(
+      grad_out, input, weight, or_undefined(running_mean), or_undefined(running_var), or_undefined(save_mean),
+      or_undefined(save_var), update, eps, output_mask);
+}
+
+std::tuple<at::Tensor, at::Tensor> batch_norm_stats(const at::Tensor& input, double eps) {
+  check_channels(input, {});
+  const Statistics statistics(input);
+  return {statistics.mean, inverse_deviation(statistics.variance, eps)};
+}
+
+at::Tensor batch_norm_elemt(
+    const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
+    const at::Tensor& mean, const at::Tensor& invstd, double) {
+  const at::Tensor scale = or_undefined(weight), shift = or_undefined(bias);
+  check_channels(input, {scale, shift, mean, invstd});
+  const at::Tensor out = empty_planes_like(input);
+  normalize_into(input, mean, invstd, scale, shift, out);
+  return out;
+}
+
+at::Tensor& batch_norm_elemt_out(
+    const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
+    const at::Tensor& mean, const at::Tensor& invstd, double, at::Tensor& out) {
+  const at::Tensor scale = or_undefined(weight), shift = or_undefined(bias);
+  check_channels(input, {scale, shift, mean, invstd});
+  at::native::resize_output(out, input.sizes());
+  normalize_into(input, mean, invstd, scale, shift, out);
+  return out;
+}
+
+std::tuple<at::Tensor, at::Tensor> batch_norm_gather_stats_with_counts(
+    const at::Tensor& input, const at::Tensor& mean, const at::Tensor& invstd, const std::optional<at::Tensor>& running_mean,
+    const std::optional<at::Tensor>& running_var, double momentum, double eps, const at::Tensor& counts) {
+  TORCH_CHECK(
+      mean.dim() == 2 && mean.sizes() == invstd.sizes() && counts.numel() == mean.size(0),
+      "expected statistics of (devices, channels) and a count for each device, got ", mean.sizes(), ", ", invstd.sizes(), " and ",
+      counts.sizes());
+  const auto real = real_of(input);
+  const at::Tensor means = dense_as(mean, real), invstds = dense_as(invstd, real), numbers = dense_as(counts, real);
+  const at::Tensor all_mean = at::empty({mean.size(1)}, means.options());
+  const at::Tensor all_invstd = at::empty_like(all_mean), unbiased = at::empty_like(all_mean);
+  if (real == at::kDouble) {
+    merge_statistics<double>(means, invstds, numbers, eps, all_mean, all_invstd, unbiased);
+  } else {
+    merge_statistics<float>(means, invstds, numbers, eps, all_mean, all_invstd, unbiased);
+  }
+  update_running(or_undefined(running_mean), all_mean, momentum);
+  update_running(or_undefined(running_var), unbiased, momentum);
+  return {all_mean, all_invstd};
+}
+
+std::tuple<at::Tensor, at::Tensor> batch_norm_gather_stats(
+    const at::Tensor& input, const at::Tensor& mean, const at::Tensor& invstd, const std::optional<at::Tensor>& running_mean,
+    const std::optional<at::Tensor>& running_var, double momentum, double eps, int64_t count) {
+  const at::Tensor counts = at::full({mean.size(0)}, count, input.options().dtype(real_of(input)));
+  return musa_ops_ported::batch_norm_gather_stats_with_counts(
+      input, mean, invstd, running_mean, running_var, momentum, eps, counts);
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> batch_norm_backward_reduce(
+    const at::Tensor& grad_out, const at::Tensor& input, const at::Tensor& mean, const at::Tensor& invstd,
+    const std::optional<at::Tensor>& weight, bool input_g, bool weight_g, bool bias_g) {
+  check_channels(input, {mean, invstd});
+  const auto real = real_of(input);
+  const GradientSums sums(grad_out.to(input.scalar_type()), input, dense_as(mean, real));
+  const at::Tensor scale = or_undefined(weight);
+  const auto dtype = scale.defined() ? scale.scalar_type() : input.scalar_type();
+  const at::Tensor none;
+  return {
+      input_g ? sums.plain : none, input_g ? sums.weighted : none,
+      weight_g ? sums.weighted.mul(dense_as(invstd, real)).to(dtype) : none,
+      bias_g ? sums.plain.to(dtype, /*non_blocking=*/false, /*copy=*/true) : none};
+}
+
+at::Tensor batch_norm_backward_elemt(
+    const at::Tensor& grad_out, const at::Tensor& input, const at::Tensor& mean, const at::Tensor& invstd,
+    const std::optional<at::Tensor>& weight, const at::Tensor& sum_dy, const at::Tensor& sum_dy_xmu, const at::Tensor& count) {
+  const at::Tensor scale = or_undefined(weight);
+  check_channels(input, {scale, mean, invstd, sum_dy, sum_dy_xmu});
+  const auto real = real_of(input);
+  return input_gradient_of(
+      grad_out.to(input.scalar_type()), input, dense_as(mean, real), dense_as(invstd, real), scale, dense_as(sum_dy, real),
+      dense_as(sum_dy_xmu, real), dense_as(count.sum(), real));
+}
+
+} // namespace musa_ops_ported

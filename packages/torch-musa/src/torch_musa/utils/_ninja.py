@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""One shared library with ninja."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+_RULES = """ninja_required_version = 1.3
+
+rule cxx
+  command = {cxx} -MMD -MF $out.d -c $in -o $out
+  depfile = $out.d
+  deps = gcc
+rule musa
+  command = {musa} -MD -MF $out.d -c $in -o $out
+  depfile = $out.d
+  deps = gcc
+rule link
+  command = {link}
+"""
+
+
+def build(folder, target, compile_cxx, compile_musa, link, sources, is_kernel, verbose):
+    """Compile what has changed, with MAX_JOBS jobs, and link.
+
+    Raises:
+        RuntimeError: ninja is missing, or a command failed; with its output.
+    """
+    ninja = shutil.which("ninja")
+    if ninja is None:
+        raise RuntimeError("extensions are built with ninja, which is not installed. To mend it: pip install ninja")
+    head, *rest = link
+    command = f"{shlex.quote(head)} $in {_joined(rest)} -o $out"
+    lines = [_RULES.format(cxx=_joined(compile_cxx), musa=_joined(compile_musa), link=command)]
+    objects = []
+    for number, source in enumerate(sources):
+        made = folder / f"{Path(source).stem}_{number}.o"
+        lines.append(f"build {_path(made)}: {'musa' if is_kernel(source) else 'cxx'} {_path(source)}")
+        objects.append(_path(made))
+    lines += [f"build {_path(target)}: link {' '.join(objects)}", f"default {_path(target)}", ""]
+    text = "\n".join(lines)
+    file = folder / "build.ninja"
+    if not file.is_file() or file.read_text() != text:
+        file.write_text(text)
+    jobs = os.environ.get("MAX_JOBS")
+    done = subprocess.run(
+        [ninja, *(["-v"] if verbose else []), *(["-j", jobs] if jobs else [])],
+        cwd=folder,
+        text=True,
+        stdout=None if verbose else subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"building {target.name} failed (in {folder}):\n{done.stdout or 'see above'}")
+
+
+def _joined(words):
+    return shlex.join(str(word) for word in words).replace("$", "$$")
+
+
+def _path(path):
+    return str(path).replace("$", "$$").replace(" ", "$ ").replace(":", "$:")

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The runtime's fixtures and leak check, with the pack in front."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.musa_runtime.conftest import (  # noqa: F401 - fixtures and hooks of this suite too
+    _host_addressable,
+    _no_leak,
+    device,
+    emulator,
+    musa,
+    pytest_runtest_makereport,
+    two_devices,
+)
+
+
+@pytest.fixture
+def ported(musa):  # noqa: F811 - the fixture above
+    """The pack serves first, whatever the environment says."""
+    with torch.musa.ops.prefer("*", "ported", "native"):
+        yield

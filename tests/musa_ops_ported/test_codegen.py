@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""ops.yaml and what is generated of it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from musa_ops_ported.codegen import emit
+from musa_ops_ported.codegen.__main__ import main
+from musa_ops_ported.codegen.catalog import Catalog, CatalogError
+
+pytestmark = pytest.mark.once
+
+PACK = Path(__file__).resolve().parents[2] / "packages" / "musa-ops-ported"
+
+
+def catalog(tmp_path: Path, text: str) -> Catalog:
+    path = tmp_path / "ops.yaml"
+    path.write_text(text)
+    return Catalog(path)
+
+
+@pytest.fixture(scope="module")
+def of_the_pack() -> Catalog:
+    return Catalog()
+
+
+def test_a_structured_operator_has_all_its_forms(tmp_path: Path) -> None:
+    (tril,) = catalog(tmp_path, "matrix: {Tril.mu: {kernel: [tril]}}").operators
+    assert [str(form.func.name) for form in tril.forms()] == ["tril", "tril_", "tril.out"] or {
+        str(form.func.name) for form in tril.forms()
+    } == {"tril", "tril_", "tril.out"}
+    assert emit.declaration(tril) == "void tril(const at::Tensor & self, int64_t diagonal, const at::Tensor & out);"
+    text = emit.registration([tril], 0)
+    assert text.count("pack.impl(") == 3 and "musa_ops_ported::tril(self, diagonal, op.maybe_get_output(0));" in text
+
+
+def test_host_code_of_torch_is_used_with_stubs(tmp_path: Path) -> None:
+    (add,) = catalog(tmp_path, "binary: {Add.mu: {stub: [add.Tensor]}}").operators
+    assert "at::native::structured_ufunc_add_CPU" in emit.registration([add], 0)
+
+
+def test_arguments_that_torch_computes_beforehand(tmp_path: Path) -> None:
+    (pool,) = catalog(tmp_path, "pooling: {Pool.mu: {kernel: [avg_pool2d]}}").operators
+    text = emit.registration([pool], 0)
+    assert "const auto precomputed = op.meta(" in text and "precomputed.kH, precomputed.kW" in text
+
+
+def test_a_predicate_stands_before_each_form(tmp_path: Path) -> None:
+    (dropout,) = catalog(tmp_path, "random: {D.mu: {kernel: [native_dropout_backward: floating]}}").operators
+    text = emit.registration([dropout], 0)
+    assert "return floating(grad_output, mask, scale);" in text
+    assert "TORCH_FN(call_native_dropout_backward), TORCH_FN(serves_native_dropout_backward)" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: {A.mu: {kernel: [trill]}}", "no operator trill. Did you mean .*tril"),
+        ("a: {A.mu: {kernel: [tril, tril_]}}", "asked for twice"),
+        ("a: {A.mu: {magic: [tril]}}", "'magic' is neither of stub, kernel"),
+        ("a: {A.mu: {stub: [abs]}}", "no CPU kernel for abs"),
+    ],
+)
+def test_mistakes_are_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(CatalogError, match=message):
+        catalog(tmp_path, text)
+
+
+def test_the_command_fails_with_the_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "ops.yaml").write_text("a: {A.mu: {kernel: [trill]}}")
+    assert main(["--ops", str(tmp_path / "ops.yaml"), "--out", str(tmp_path / "out"), "--shards", "1"]) == 1
+    assert "trill" in capsys.readouterr().err
+
+
+def test_every_file_of_kernels_is_built_and_named(of_the_pack: Catalog) -> None:
+    built = set(re.findall(r"csrc/kernels/(\w+\.mu)\b", (PACK / "CMakeLists.txt").read_text()))
+    lying = {path.name for path in (PACK / "csrc" / "kernels").glob("*.mu")}
+    assert built == lying == set(of_the_pack.sources())
+
+
+def test_every_registered_stub_is_reached(of_the_pack: Catalog) -> None:
+    """A file that registers stubs is one that ops.yaml uses by stubs."""
+    by_stub = {operator.source for operator in of_the_pack.operators if operator.way == "stub"}
+    registering = {
+        path.name for path in (PACK / "csrc" / "kernels").glob("*.mu") if "REGISTER_PRIVATEUSE1_DISPATCH(" in path.read_text()
+    }
+    assert registering == by_stub

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The porting engine: what becomes of CUDA sources, and what it says about the rest."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from musa_ops_ported import porting
+from musa_ops_ported.porting import files, rules
+from musa_ops_ported.porting.__main__ import main
+from musa_ops_ported.porting.engine import Engine
+
+pytestmark = pytest.mark.once
+
+CUDA = """\
+#include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDAGuard.h>
+#include "kernels.cuh"
+__global__ void fill(float* x) { x[threadIdx.x] = 1; }
+void run(const at::Tensor& x) {
+  TORCH_CHECK(x.is_cuda(), "x must be a CUDA tensor"); // cudaMalloc is in a comment
+  const c10::cuda::CUDAGuard guard(x.device());
+  cudaStream_t stream = at::cuda::getCurrentCUDAStream();
+  fill<<<1, 32, 0, stream>>>(x.data_ptr<float>());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  cudaDeviceSynchronize();
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    return Engine(rules.load("torch"))
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "extension"
+    folder.mkdir()
+    (folder / "fill.cu").write_text(CUDA)
+    (folder / "kernels.cuh").write_text("#pragma once\n")
+    return folder
+
+
+def test_names_paths_and_launches(engine: Engine) -> None:
+    ported = engine.port(CUDA).text
+    assert '#include <ATen/musa/MUSAContext.h>' in ported and '#include "kernels.muh"' in ported
+    assert "x.is_privateuseone()" in ported
+    assert "c10::musa::MUSAGuard guard" in ported
+    assert "musaStream_t stream = at::musa::getCurrentMUSAStream();" in ported
+    assert "C10_MUSA_KERNEL_LAUNCH_CHECK();" in ported and "musaDeviceSynchronize();" in ported
+    assert "fill<<<1, 32, 0, stream>>>(x.data_ptr<float>());" in ported
+    assert engine.path("native/cuda/Fill.cu") == "native/musa/Fill.mu"
+
+
+def test_porting_twice_changes_nothing(engine: Engine) -> None:
+    once = engine.port(CUDA)
+    again = engine.port(once.text)
+    assert again.text == once.text and not again.changes
+
+
+def test_the_headers_of_torch_port_and_stay_ported(engine: Engine, tmp_path: Path) -> None:
+    report = files.write(files.wheel_sources(), engine, tmp_path / "first")
+    assert report.files > 100 and sum(report.changes.values()) > 1000
+    again = files.write(files.tree_sources(tmp_path / "first"), engine, tmp_path / "second")
+    assert sum(again.changes.values()) == 0
+
+
+def test_what_is_unchanged_is_not_written_again(engine: Engine, source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert files.write(files.tree_sources(source), engine, out).written == 2
+    before = (out / "fill.mu").stat().st_mtime_ns
+    assert files.write(files.tree_sources(source), engine, out).written == 0
+    assert (out / "fill.mu").stat().st_mtime_ns == before
+
+
+def test_the_input_is_never_written(engine: Engine, source: Path) -> None:
+    (source / "plain.h").write_text("int x;\n")
+    with pytest.raises(files.InputError, match="is read and would be written"):
+        files.write(files.tree_sources(source / "plain.h"), engine, source)
+    assert (source / "fill.cu").read_text() == CUDA
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('asm("mov.u32 %0, %%laneid;" : "=r"(lane));', "assembly"),
+        ("#include <cub/cub.cuh>\n", "CUB"),
+    ],
+)
+def test_what_has_no_counterpart_asks_for_a_look(engine: Engine, text: str, why: str) -> None:
+    doubts = engine.port(f"\n{text}\n").doubts
+    assert [doubt.line for doubt in doubts] == [2] and why.lower() in doubts[0].why.lower()
+
+
+def test_command_dry_run(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(source), "--dry-run", "--colour", "always"]) == 0
+    out, err = capsys.readouterr()
+    assert "\033[31m-  cudaStream_t stream" in out and "\033[32m+  musaStream_t stream" in out
+    assert "2 files" in err and not list(source.parent.glob("**/*.mu"))
+
+
+def test_command_refuses_what_it_cannot_do(tmp_path: Path, source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path / "nothing"), "-o", str(tmp_path / "out")]) == 2
+    assert "there is nothing at" in capsys.readouterr().err
+    assert main([str(source)]) == 2
+    assert "--dry-run" in capsys.readouterr().err
+    (source / "fill.cu").write_text('asm("trap;");\n')
+    assert main([str(source), "-o", str(tmp_path / "out"), "--fail-on-doubt"]) == 3
+
+
+def test_a_source_tree_of_pytorch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = tmp_path / "pytorch/aten/src/ATen/native/cuda/Fill.cu"
+    kernel.parent.mkdir(parents=True)
+    kernel.write_text(CUDA)
+    monkeypatch.setenv("PYTORCH_REPO_PATH", str(tmp_path / "pytorch"))
+    assert main(["-o", str(tmp_path / "out")]) == 0
+    assert (tmp_path / "out/ATen/native/musa/Fill.mu").is_file()
+    monkeypatch.setenv("PYTORCH_REPO_PATH", str(tmp_path))
+    assert main(["-o", str(tmp_path / "out")]) == 2
+
+
+def test_it_is_a_command(source: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "musa_ops_ported.porting", "--list-rules"], capture_output=True, text=True, check=True
+    )
+    assert {line.split()[0] for line in done.stdout.splitlines()} >= {"cuda", "torch"}
+
+
+def test_sources_of_one_name_keep_apart(tmp_path: Path) -> None:
+    sources = []
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        sources.append(tmp_path / folder / "kernel.cu")
+        sources[-1].write_text(f"// {folder}\n")
+    ported = porting.port_sources(sources, tmp_path / "out")
+    assert [path.read_text() for path in ported] == ["// a\n", "// b\n"]

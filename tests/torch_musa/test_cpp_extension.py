@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Extensions in C++ and MUSA, and in CUDA."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.harness.subprocesses import run_code
+from torch_musa.utils import cpp_extension
+
+pytestmark = [pytest.mark.once, pytest.mark.slow]
+
+EXTENSION = Path(__file__).with_name("extension")
+
+OPERATOR = """
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/musa/MUSAContext.h>
+#include <torch/library.h>
+
+template <typename F>
+__global__ void apply(const float* in, float* out, int64_t n, F f) {
+  const int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  if (i < n) out[i] = f(in[i]);
+}
+
+at::Tensor cubed(const at::Tensor& x) {
+  const at::Tensor in = x.contiguous();
+  at::Tensor out = at::empty_like(in);
+  const int64_t n = in.numel();
+  if (n != 0) {
+    apply<<<(n + 127) / 128, 128, 0, at::musa::getCurrentMUSAStream()>>>(
+        in.const_data_ptr<float>(), out.mutable_data_ptr<float>(), n, [] __device__(float v) { return v * v * v; });
+  }
+  return out;
+}
+
+TORCH_LIBRARY(extension_test, m) { m.def("cubed(Tensor x) -> Tensor"); }
+TORCH_LIBRARY_IMPL(extension_test, PrivateUse1, m) { m.impl("cubed", &cubed); }
+"""
+
+
+def test_a_cuda_extension_builds_unchanged(tmp_path: Path) -> None:
+    shutil.copytree(EXTENSION, tmp_path / "extension")
+    command = [sys.executable, "setup.py", "build_ext", "--build-lib", str(tmp_path / "lib")]
+    done = subprocess.run(command, cwd=tmp_path / "extension", capture_output=True, text=True, check=False, timeout=500)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "extension" / "dot.cu").read_text() == (EXTENSION / "dot.cu").read_text()
+    run_code(
+        f"""
+        import sys, torch
+        sys.path.insert(0, {str(tmp_path / "lib")!r})
+        torch.musa.init()
+        import dot_extension
+        x, y = torch.randn(1000), torch.randn(1000)
+        for dtype in (torch.float32, torch.float64):
+            got = dot_extension.dot(x.to("musa", dtype), y.to("musa", dtype))
+            torch.testing.assert_close(got.cpu(), torch.dot(x.to(dtype), y.to(dtype)), rtol=1e-4, atol=1e-4)
+        try:
+            dot_extension.dot(x, y)
+        except RuntimeError as error:
+            assert "must be a CUDA tensor" in str(error)
+        else:
+            raise AssertionError("host tensors were taken")
+        """
+    )
+
+
+def test_operators_of_a_mu_file(musa, tmp_path: Path) -> None:
+    (tmp_path / "cubed.mu").write_text(OPERATOR)
+    build = tmp_path / "build"
+    build.mkdir()
+    made = cpp_extension.load(
+        "cubed", [tmp_path / "cubed.mu"], build_directory=str(build), is_python_module=False
+    )
+    assert made is None
+    x = torch.randn(5, 3).t()
+    torch.testing.assert_close(torch.ops.extension_test.cubed(x.to("musa")).cpu(), x**3)
+    # Nothing has changed: nothing is built again.
+    before = (build / "cubed.so").stat().st_mtime_ns
+    recipe = ["cubed", [tmp_path / "cubed.mu"]]
+    cpp_extension._Recipe(*recipe, build, build / "cubed.so", [], [], [], [], []).build(verbose=False)
+    assert (build / "cubed.so").stat().st_mtime_ns == before
+
+
+def test_what_does_not_compile_says_where(tmp_path: Path) -> None:
+    (tmp_path / "wrong.mu").write_text("__global__ void k() {\n  undefined_name();\n}\n")
+    with pytest.raises(RuntimeError, match=r"wrong\.mu:2:.*undefined_name"):
+        cpp_extension.load("wrong", [tmp_path / "wrong.mu"], build_directory=str(tmp_path))
+    with pytest.raises(RuntimeError, match="there is no .*missing.mu"):
+        cpp_extension.load("missing", [tmp_path / "missing.mu"], build_directory=str(tmp_path))
+
+
+def test_cuda_sources_without_the_porting_engine_say_what_to_install(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "kernel.cu").write_text("__global__ void k() {}\n")
+    find_spec = cpp_extension.importlib.util.find_spec
+    monkeypatch.setattr(
+        cpp_extension.importlib.util, "find_spec", lambda name: None if name == "musa_ops_ported" else find_spec(name)
+    )
+    with pytest.raises(RuntimeError, match=r"pip install torch-musa\[ported\]"):
+        cpp_extension.load("kernel", [tmp_path / "kernel.cu"], build_directory=str(tmp_path))
