@@ -55,9 +55,10 @@ MISTAKES = {
     "too-much": ("musaErrorLaunchFailure", r"shared memory: 1638400 bytes with cells .* a block has 196608"),
     "null": ("musaErrorIllegalAddress", r"kernel null made an illegal memory access"),
     "not-in-mask": ("musaErrorLaunchFailure", r"lane 0 calls __shfl_sync .* a mask that does not name it"),
+    "assert": ("musaErrorAssert", r"kernel asserts, block .*faults\.mu:\d+: assertion failed: .*out of bounds"),
     "deep": ("musaErrorLaunchFailure", r"kernel runs_deep: a thread has used up its stack"),
 }
-RIGHT = ("race", "no-race", "no-overrun", "not-deep")
+RIGHT = ("race", "no-race", "no-overrun", "no-assert", "not-deep")
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // Kernels with one mistake each, by the name on the command line, and the same without it.
+#include <cassert>
 #include <cstring>
 
 #include "check.h"
@@ -61,6 +62,11 @@ __global__ void runs_deep(int* out, int depth) {
   out[threadIdx.x] = deep(depth);
 }
 
+__global__ void asserts(int* out, int limit) {
+  assert(static_cast<int>(threadIdx.x) < limit && "out of bounds");
+  out[threadIdx.x] = 1;
+}
+
 // In no order that a program may rely on.
 __global__ void order(int* out, int* count) {
   out[atomicAdd(count, 1)] = threadIdx.x;
@@ -89,6 +95,10 @@ int main(int, char** argv) {
     runs_deep<<<1, 4>>>(out, 1000);
   } else if (is("not-deep")) {
     runs_deep<<<1, 4>>>(out, 8);
+  } else if (is("assert")) {
+    asserts<<<2, 8>>>(out, 7);
+  } else if (is("no-assert")) {
+    asserts<<<2, 8>>>(out, 8);
   } else if (is("order")) {
     Array<int> count(1);
     order<<<1, 6>>>(out, count);

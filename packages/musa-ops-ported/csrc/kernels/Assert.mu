@@ -15,7 +15,9 @@ namespace {
 // A kernel's parameter: the text must be there when the kernel fails.
 struct Message {
   char text[256] = {};
-  explicit Message(c10::string_view given) { std::copy_n(given.data(), std::min(given.size(), sizeof(text) - 1), text); }
+  explicit Message(c10::string_view given) {
+    std::copy_n(given.data(), std::min(given.size(), sizeof(text) - 1), text);
+  }
 };
 
 void assert_nonzero(const at::Tensor& self, const Message& message) {
@@ -35,7 +37,8 @@ void _assert_async(const at::Tensor& self) {
 void _assert_async_msg(const at::Tensor& self, c10::string_view assert_msg) {
   assert_nonzero(self, Message(assert_msg));
 }
-at::Tensor _functional_assert_async_msg(const at::Tensor& self, c10::string_view assert_msg, const at::Tensor& dep_token) {
+at::Tensor _functional_assert_async_msg(
+    const at::Tensor& self, c10::string_view assert_msg, const at::Tensor& dep_token) {
   _assert_async_msg(self, assert_msg);
   return dep_token.clone();
 }

@@ -63,7 +63,8 @@ void average_gradient(
     for_each(in.count(), [=] __device__(int64_t i) {
       const Place at = in.place(i);
       const scalar_t* const plane = from + out.plane(at);
-      const Span zs = windows.outputs(0, at.at[0]), ys = windows.outputs(1, at.at[1]), xs = windows.outputs(2, at.at[2]);
+      const Span zs = windows.outputs(0, at.at[0]), ys = windows.outputs(1, at.at[1]);
+      const Span xs = windows.outputs(2, at.at[2]);
       op_t sum = 0;
       for (int64_t z = zs.begin; z < zs.end; ++z) {
         for (int64_t y = ys.begin; y < ys.end; ++y) {
@@ -90,8 +91,8 @@ AverageWindows sliding(
 void adaptive(const at::Tensor& self, at::IntArrayRef output_size, int spatial, at::Tensor& out) {
   const int64_t dims = self.dim();
   TORCH_CHECK(
-      static_cast<int>(output_size.size()) == spatial, "adaptive_avg_pool", spatial, "d: output_size must have ", spatial,
-      " elements, but got ", output_size.size());
+      static_cast<int>(output_size.size()) == spatial, "adaptive_avg_pool", spatial, "d: output_size must have ",
+      spatial, " elements, but got ", output_size.size());
   TORCH_CHECK(
       dims == spatial + 1 || dims == spatial + 2, "adaptive_avg_pool", spatial, "d(): Expected ", spatial + 1, "D or ",
       spatial + 2, "D tensor, but got ", self.sizes());
@@ -164,8 +165,8 @@ void avg_pool2d_backward(
       grad_input);
 }
 void avg_pool3d(
-    const at::Tensor& self, at::IntArrayRef kernel_size, at::IntArrayRef stride, at::IntArrayRef padding, bool ceil_mode,
-    bool count_include_pad, std::optional<int64_t> divisor_override, const at::Tensor& out) {
+    const at::Tensor& self, at::IntArrayRef kernel_size, at::IntArrayRef stride, at::IntArrayRef padding,
+    bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor_override, const at::Tensor& out) {
   average(self, sliding(self, out, 3, kernel_size, stride, padding, count_include_pad, divisor_override), 3, out);
 }
 void avg_pool3d_backward(

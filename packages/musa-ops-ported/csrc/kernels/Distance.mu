@@ -56,7 +56,8 @@ __device__ C10_ALWAYS_INLINE T distance(const T* a, const T* b, int64_t size, T 
   }
 }
 
-// The derivative of the distance by one coordinate, of which d is the difference, times the gradient. Zero where it is none.
+// The derivative of the distance by one coordinate, of which d is the difference, times the gradient. Zero where there
+// is none.
 template <Norm norm, typename T>
 __device__ C10_ALWAYS_INLINE T slope(T d, T gradient, T length, T p) {
   const T sign = static_cast<T>((d > 0) - (d < 0));
@@ -147,7 +148,8 @@ void own_pairs(at::Tensor& result, const at::Tensor& self, const double p) {
 }
 
 void own_pairs_gradient(
-    at::Tensor& result, const at::Tensor& gradient, const at::Tensor& self, const double p, const at::Tensor& distances) {
+    at::Tensor& result, const at::Tensor& gradient, const at::Tensor& self, const double p,
+    const at::Tensor& distances) {
   const int64_t n = self.size(0), size = self.size(1);
   const at::Tensor points = self.contiguous(), given = gradient.contiguous(), lengths = distances.contiguous();
   AT_DISPATCH_FLOATING_TYPES(result.scalar_type(), "pdist_backward", [&] {

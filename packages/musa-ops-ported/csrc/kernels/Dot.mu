@@ -17,13 +17,15 @@ namespace {
 
 void check_vectors(const at::Tensor& self, const at::Tensor& other) {
   TORCH_CHECK(
-      self.dim() == 1 && other.dim() == 1, "1D tensors expected, but got ", self.dim(), "D and ", other.dim(), "D tensors");
+      self.dim() == 1 && other.dim() == 1, "1D tensors expected, but got ", self.dim(), "D and ", other.dim(),
+      "D tensors");
   TORCH_CHECK(
       self.scalar_type() == other.scalar_type(), "dot : expected both vectors to have same dtype, but found ",
       self.scalar_type(), " and ", other.scalar_type());
   TORCH_CHECK(
-      self.numel() == other.numel(), "inconsistent tensor size, expected tensor [", self.numel(), "] and src [", other.numel(),
-      "] to have the same number of elements, but got ", self.numel(), " and ", other.numel(), " elements respectively");
+      self.numel() == other.numel(), "inconsistent tensor size, expected tensor [", self.numel(), "] and src [",
+      other.numel(), "] to have the same number of elements, but got ", self.numel(), " and ", other.numel(),
+      " elements respectively");
   TORCH_CHECK(
       self.device() == other.device(), "Expected all tensors to be on the same device. Found: ", self.device(), ", ",
       other.device());
@@ -72,9 +74,11 @@ at::Tensor product(const at::Tensor& self, const at::Tensor& other, bool conjuga
 // Lazily conjugated vectors come here as they are: of whatever is conjugated, the memory is not.
 at::Tensor dot(const at::Tensor& self, const at::Tensor& tensor) {
   if (self.is_complex() && self.is_conj()) {
-    return tensor.is_conj() ? musa_ops_ported::dot(self.conj(), tensor.conj()).conj() : musa_ops_ported::vdot(self.conj(), tensor);
+    return tensor.is_conj() ? musa_ops_ported::dot(self.conj(), tensor.conj()).conj()
+                            : musa_ops_ported::vdot(self.conj(), tensor);
   }
-  return self.is_complex() && tensor.is_conj() ? musa_ops_ported::vdot(tensor.conj(), self) : product(self, tensor, /*conjugate=*/false);
+  return self.is_complex() && tensor.is_conj() ? musa_ops_ported::vdot(tensor.conj(), self)
+                                               : product(self, tensor, /*conjugate=*/false);
 }
 
 at::Tensor vdot(const at::Tensor& self, const at::Tensor& other) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Maxima of windows of one size whose distances vary around a fraction: where they begin, a sample in [0, 1) per plane and
-// dimension says.
+// Maxima of windows of one size whose distances vary around a fraction: where they begin, a sample in [0, 1) per plane
+// and dimension says.
 #include <ATen/core/Tensor.h>
 #include <ATen/native/FractionalMaxPooling.h>
 #include <ATen/ops/empty.h>
@@ -115,8 +115,8 @@ void fractional_max_pool2d_backward(
 }
 void fractional_max_pool3d(
     const at::Tensor& self, int64_t poolSizeT, int64_t poolSizeH, int64_t poolSizeW, int64_t outputT, int64_t outputH,
-    int64_t outputW, const at::Tensor& random_samples, int64_t numBatch, int64_t numPlanes, int64_t inputT, int64_t inputH,
-    int64_t inputW, const at::Tensor& output, const at::Tensor& indices) {
+    int64_t outputW, const at::Tensor& random_samples, int64_t numBatch, int64_t numPlanes, int64_t inputT,
+    int64_t inputH, int64_t inputW, const at::Tensor& output, const at::Tensor& indices) {
   at::native::fractional_max_pool_check_shape<3>(self, random_samples);
   fractional(self, random_samples, 3, {poolSizeT, poolSizeH, poolSizeW}, output, indices);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Samples of an image at places that a grid names, in [-1, 1] along each dimension. Along one dimension a place has taps: inputs
-// with weights, and the derivatives of these by the place.
+// Samples of an image at places that a grid names, in [-1, 1] along each dimension. Along one dimension a place has
+// taps: inputs with weights, and the derivatives of these by the place.
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/musa/Atomic.muh>
@@ -97,7 +97,7 @@ struct Sampler {
     const Real rest = at.value - floor;
     result.count = 2;
     for (int k = 0; k < 2; ++k) {
-      result.index[k] = element(floor + static_cast<Real>(k), size);
+      result.index[k] = floor == floor ? element(floor + static_cast<Real>(k), size) : 0; // NaN stays NaN
       result.weight[k] = k == 0 ? 1 - rest : rest;
       result.slope[k] = k == 0 ? -at.slope : at.slope;
     }
@@ -117,7 +117,7 @@ struct Sampler {
       const Real steep = near ? (3 * (a + 2) * x - 2 * (a + 3)) * x : (3 * a * x - 10 * a) * x + 8 * a;
       result.slope[k] = steep * sign * at.slope;
       const Real place = floor + static_cast<Real>(k - 1);
-      result.index[k] = element(std::nearbyint(brought_in({place, 0}, size).value), size);
+      result.index[k] = place == place ? element(std::nearbyint(brought_in({place, 0}, size).value), size) : 0;
     }
   }
 };
@@ -174,7 +174,7 @@ at::Tensor sample(const at::Tensor& input, const at::Tensor& grid, int64_t inter
   for (int d = 0; d < spatial; ++d) {
     shape.push_back(grid.size(1 + d));
   }
-  const at::Tensor out = at::empty(shape, input.options(), input.suggest_memory_format());
+  const at::Tensor out = at::empty(shape, input.options());
   const Volume in(input, spatial), to(out, spatial), places = places_of(to);
   const Grid where(grid, spatial);
   MUSA_DISPATCH(input.scalar_type(), "grid_sampler", (MUSA_FLOATING), {
@@ -238,7 +238,8 @@ std::tuple<at::Tensor, at::Tensor> sample_gradient(
           const op_t g = static_cast<op_t>(given[out.offset(o) + channel * out.channel_stride]);
           value += g * static_cast<op_t>(planes[offset + channel * in.channel_stride]);
           if (sums != nullptr) {
-            gpuAtomicAddNoReturn(sums + o.batch * into.batch_stride + channel * into.channel_stride + place, g * weight);
+            const int64_t plane = o.batch * into.batch_stride + channel * into.channel_stride;
+            gpuAtomicAddNoReturn(sums + plane + place, g * weight);
           }
         }
         by[0] += value * depth.slope[z] * height.weight[y] * width.weight[x];
@@ -261,19 +262,21 @@ void check(const at::Tensor& input, const at::Tensor& grid, int64_t interpolatio
     at::native::check_grid_sampler_3d(input, grid, interpolation);
   }
   TORCH_CHECK(
-      input.scalar_type() == grid.scalar_type(), "grid_sampler(): expected input and grid to have the same dtype, but got ",
-      input.scalar_type(), " and ", grid.scalar_type());
+      input.scalar_type() == grid.scalar_type(), "grid_sampler(): expected input and grid to have the same dtype, "
+      "but got ", input.scalar_type(), " and ", grid.scalar_type());
 }
 
 } // namespace
 
 at::Tensor grid_sampler_2d(
-    const at::Tensor& input, const at::Tensor& grid, int64_t interpolation_mode, int64_t padding_mode, bool align_corners) {
+    const at::Tensor& input, const at::Tensor& grid, int64_t interpolation_mode, int64_t padding_mode,
+    bool align_corners) {
   check(input, grid, interpolation_mode, 2);
   return sample<2>(input, grid, interpolation_mode, padding_mode, align_corners);
 }
 at::Tensor grid_sampler_3d(
-    const at::Tensor& input, const at::Tensor& grid, int64_t interpolation_mode, int64_t padding_mode, bool align_corners) {
+    const at::Tensor& input, const at::Tensor& grid, int64_t interpolation_mode, int64_t padding_mode,
+    bool align_corners) {
   check(input, grid, interpolation_mode, 3);
   return sample<3>(input, grid, interpolation_mode, padding_mode, align_corners);
 }

@@ -41,8 +41,8 @@ void check_pairs(std::initializer_list<std::pair<const char*, at::IntArrayRef>> 
 }
 
 void to_columns(
-    const at::Tensor& self, at::IntArrayRef kernel, at::IntArrayRef dilation, at::IntArrayRef padding, at::IntArrayRef stride,
-    at::Tensor& out) {
+    const at::Tensor& self, at::IntArrayRef kernel, at::IntArrayRef dilation, at::IntArrayRef padding,
+    at::IntArrayRef stride, at::Tensor& out) {
   check_pairs({{"kernel_size", kernel}, {"dilation", dilation}, {"padding", padding}, {"stride", stride}});
   at::native::im2col_shape_check(
       self, at::Tensor(), kernel[0], kernel[1], dilation[0], dilation[1], padding[0], padding[1], stride[0], stride[1]);
@@ -78,7 +78,8 @@ void to_image(
     const at::Tensor& self, at::IntArrayRef output_size, at::IntArrayRef kernel, at::IntArrayRef dilation,
     at::IntArrayRef padding, at::IntArrayRef stride, at::Tensor& out) {
   check_pairs(
-      {{"output_size", output_size}, {"kernel_size", kernel}, {"dilation", dilation}, {"padding", padding}, {"stride", stride}});
+      {{"output_size", output_size}, {"kernel_size", kernel}, {"dilation", dilation}, {"padding", padding},
+       {"stride", stride}});
   at::native::col2im_shape_check(
       self, at::Tensor(), output_size[0], output_size[1], kernel[0], kernel[1], dilation[0], dilation[1], padding[0],
       padding[1], stride[0], stride[1]);
@@ -104,7 +105,8 @@ void to_image(
           const int64_t column = columns.block(at.at[2], x);
           if (column >= 0) {
             const int64_t channel = (at.channel * rows.kernel + y) * columns.kernel + x;
-            sum += static_cast<op_t>(plane[channel * in.channel_stride + (row * columns.count + column) * in.stride[2]]);
+            const int64_t block = row * columns.count + column;
+            sum += static_cast<op_t>(plane[channel * in.channel_stride + block * in.stride[2]]);
           }
         }
       }

@@ -24,7 +24,8 @@ at::Tensor at_least_1d(const at::Tensor& tensor) {
   return tensor.dim() == 0 ? tensor.unsqueeze(0) : tensor;
 }
 
-// f(place in `indexed`, place in `other`) for the elements of `other`, whose slice k along dim is slice index[k] of `indexed`.
+// f(place in `indexed`, place in `other`) for the elements of `other`, whose slice k along dim is slice index[k] of
+// `indexed`.
 template <typename F>
 void over_slices(const at::Tensor& indexed, int64_t dim, const at::Tensor& index, const at::Tensor& other, const F& f) {
   at::DimVector starts(indexed.strides());
@@ -104,7 +105,8 @@ void index_add(
     const scalar_t* const added = from.const_data_ptr<scalar_t>();
     const auto factor = alpha.to<op_t>();
     over_slices(to, dim, index, from, [=] __device__(int64_t place, int64_t at) {
-      gpuAtomicAddNoReturn(sums + place, static_cast<scalar_t>(static_cast<at::opmath_type<scalar_t>>(added[at]) * factor));
+      const auto value = static_cast<at::opmath_type<scalar_t>>(added[at]);
+      gpuAtomicAddNoReturn(sums + place, static_cast<scalar_t>(value * factor));
     });
   });
 }
@@ -152,8 +154,8 @@ at::Tensor& index_select_out(const at::Tensor& self, int64_t dimension, const at
       index.device(), " and out on ", out.device());
   const int64_t dim = at::maybe_wrap_dim(dimension, self.dim());
   TORCH_CHECK(
-      self.dim() > 0 || index.numel() == 1, "index_select(): Index to scalar can have only 1 value, got ", index.numel(),
-      " value(s)");
+      self.dim() > 0 || index.numel() == 1, "index_select(): Index to scalar can have only 1 value, got ",
+      index.numel(), " value(s)");
   at::assert_no_internal_overlap(out);
   at::DimVector sizes(self.sizes());
   if (self.dim() > 0) {

@@ -22,6 +22,21 @@ void log_sigmoid(at::TensorIteratorBase& iter) {
   });
 }
 
+// The slope is sigmoid(-x).
+template <typename T>
+void log_sigmoid_gradient(at::TensorIteratorBase& iter) {
+  pointwise(iter, [] __device__(T gradient, T value) -> T {
+    using Real = at::opmath_type<T>;
+    const Real x = value;
+    const Real z = std::exp(-std::abs(x));
+    return static_cast<T>(static_cast<Real>(gradient) * (x < Real(0) ? Real(1) : z) / (Real(1) + z));
+  });
+}
+
+void gradient_into(at::TensorIteratorBase& iter) {
+  MUSA_DISPATCH(iter.common_dtype(), "log_sigmoid_backward", (MUSA_FLOATING), { log_sigmoid_gradient<scalar_t>(iter); });
+}
+
 } // namespace
 
 // The buffer is of use to the CPU alone.
@@ -36,6 +51,20 @@ std::tuple<at::Tensor, at::Tensor> log_sigmoid_forward(const at::Tensor& self) {
   auto iter = at::TensorIterator::unary_op(output, self);
   MUSA_DISPATCH(iter.common_dtype(), "log_sigmoid_forward", (MUSA_FLOATING), { log_sigmoid<scalar_t>(iter); });
   return {iter.output(), at::empty({0}, self.options())};
+}
+
+at::Tensor& log_sigmoid_backward_grad_input(
+    const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor&, at::Tensor& grad_input) {
+  auto iter = at::TensorIterator::binary_op(grad_input, grad_output, self);
+  gradient_into(iter);
+  return grad_input;
+}
+
+at::Tensor log_sigmoid_backward(const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor&) {
+  at::Tensor grad_input;
+  auto iter = at::TensorIterator::binary_op(grad_input, grad_output, self);
+  gradient_into(iter);
+  return iter.output();
 }
 
 } // namespace musa_ops_ported

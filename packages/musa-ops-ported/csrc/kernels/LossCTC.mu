@@ -24,9 +24,13 @@ namespace {
 constexpr int kCtcThreads = 128;
 
 template <typename T>
-__device__ C10_ALWAYS_INLINE T log_sum(T a, T b) {
-  const T high = a > b ? a : b, low = a > b ? b : a;
-  return high == -std::numeric_limits<T>::infinity() ? high : high + std::log1p(std::exp(low - high));
+__device__ C10_ALWAYS_INLINE T log_sum(T a, T b, T c = -std::numeric_limits<T>::infinity()) {
+  const T high_of_two = a > b ? a : b;
+  const T high = c > high_of_two ? c : high_of_two;
+  if (high == -std::numeric_limits<T>::infinity()) {
+    return high;
+  }
+  return std::log(std::exp(a - high) + std::exp(b - high) + std::exp(c - high)) + high;
 }
 
 // What a kernel knows about a batch. Labels are extended: blanks at even positions.
@@ -76,13 +80,9 @@ __global__ void C10_LAUNCH_BOUNDS_1(kCtcThreads) ctc_alpha(const Batch<T> batch,
           if (time == 0) {
             sum = s < 2 ? T(0) : none;
           } else {
-            sum = alpha[batch.at(sample, time - 1, s)];
-            if (s > 0) {
-              sum = log_sum(sum, alpha[batch.at(sample, time - 1, s - 1)]);
-            }
-            if (s > 1 && batch.may_skip(sample, s - 2, s)) {
-              sum = log_sum(sum, alpha[batch.at(sample, time - 1, s - 2)]);
-            }
+            const T* const before = alpha + batch.at(sample, time - 1, s);
+            sum = log_sum(
+                before[0], s > 0 ? before[-1] : none, s > 1 && batch.may_skip(sample, s - 2, s) ? before[-2] : none);
           }
           if (sum != none) {
             sum += batch.log_prob(time, sample, batch.label(sample, s));
@@ -117,13 +117,9 @@ __global__ void C10_LAUNCH_BOUNDS_1(kCtcThreads) ctc_beta(const Batch<T> batch, 
         if (time == length - 1) {
           sum = s + 2 >= used ? T(0) : none;
         } else {
-          sum = beta[batch.at(sample, time + 1, s)];
-          if (s + 1 < used) {
-            sum = log_sum(sum, beta[batch.at(sample, time + 1, s + 1)]);
-          }
-          if (s + 2 < used && batch.may_skip(sample, s, s + 2)) {
-            sum = log_sum(sum, beta[batch.at(sample, time + 1, s + 2)]);
-          }
+          const T* const after = beta + batch.at(sample, time + 1, s);
+          sum = log_sum(
+              after[0], s + 1 < used ? after[1] : none, s + 2 < used && batch.may_skip(sample, s, s + 2) ? after[2] : none);
         }
         beta[batch.at(sample, time, s)] =
             sum == none ? none : sum + batch.log_prob(time, sample, batch.label(sample, s));

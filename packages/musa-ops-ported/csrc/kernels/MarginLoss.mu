@@ -215,7 +215,7 @@ at::Tensor multi_margin_loss(
     multi_margin_losses<scalar_t>(sizes, in, right, factors, width, losses);
   });
   if (reduction == at::Reduction::None) {
-    return target.dim() > 0 ? losses : losses.view({});
+    return target.dim() > 0 ? losses : losses.squeeze(0);
   }
   return reduced(losses, reduction);
 }
@@ -264,7 +264,7 @@ std::tuple<at::Tensor, at::Tensor> multilabel_margin_loss_forward(
     multilabel_losses<scalar_t>(sizes, in, right, is_target, losses);
   });
   if (reduction == at::Reduction::None) {
-    return {target.dim() > 1 ? losses : losses.view({}), is_target};
+    return {target.dim() > 1 ? losses : losses.squeeze(0), is_target};
   }
   return {reduced(losses, reduction), is_target};
 }

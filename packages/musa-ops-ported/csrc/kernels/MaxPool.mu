@@ -112,9 +112,9 @@ void max_pool3d(
     at::IntArrayRef dilation, bool ceil_mode, at::Tensor& out, at::Tensor& indices) {
   const Sliding3d s(self, kernel_size, stride, padding, dilation, ceil_mode);
   at::native::pool3d_shape_check(
-      self, s.channels, s.kernel.t, s.kernel.h, s.kernel.w, s.stride.t, s.stride.h, s.stride.w, s.padding.t, s.padding.h,
-      s.padding.w, s.dilation.t, s.dilation.h, s.dilation.w, s.in[0], s.in[1], s.in[2], s.out[0], s.out[1], s.out[2],
-      "max_pool3d_with_indices()");
+      self, s.channels, s.kernel.t, s.kernel.h, s.kernel.w, s.stride.t, s.stride.h, s.stride.w, s.padding.t,
+      s.padding.h, s.padding.w, s.dilation.t, s.dilation.h, s.dilation.w, s.in[0], s.in[1], s.in[2], s.out[0],
+      s.out[1], s.out[2], "max_pool3d_with_indices()");
   at::DimVector shape(self.sizes());
   std::copy_n(s.out, 3, shape.end() - 3);
   // Rank 5 alone has a format of its own.
@@ -133,12 +133,13 @@ void max_pool3d(
 
 void max_pool3d_gradient(
     const at::Tensor& grad_output, const at::Tensor& self, at::IntArrayRef kernel_size, at::IntArrayRef stride,
-    at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil_mode, const at::Tensor& indices, at::Tensor& grad_input) {
+    at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil_mode, const at::Tensor& indices,
+    at::Tensor& grad_input) {
   const Sliding3d s(self, kernel_size, stride, padding, dilation, ceil_mode);
   at::native::max_pool3d_backward_shape_check(
       self, grad_output, indices, s.channels, s.kernel.t, s.kernel.h, s.kernel.w, s.stride.t, s.stride.h, s.stride.w,
-      s.padding.t, s.padding.h, s.padding.w, s.dilation.t, s.dilation.h, s.dilation.w, s.in[0], s.in[1], s.in[2], s.out[0],
-      s.out[1], s.out[2], "max_pool3d_with_indices_backward()");
+      s.padding.t, s.padding.h, s.padding.w, s.dilation.t, s.dilation.h, s.dilation.w, s.in[0], s.in[1], s.in[2],
+      s.out[0], s.out[1], s.out[2], "max_pool3d_with_indices_backward()");
   if (self.dim() == 5) {
     grad_input.resize_(self.sizes(), self.suggest_memory_format());
   } else {
@@ -153,7 +154,8 @@ void max_pool3d_gradient(
 } // namespace
 
 void max_pool_gradient(
-    const at::Tensor& gradient, const at::Tensor& indices, const Windows& windows, int spatial, const at::Tensor& grad_input) {
+    const at::Tensor& gradient, const at::Tensor& indices, const Windows& windows, int spatial,
+    const at::Tensor& grad_input) {
   const Volume out(gradient, spatial), places(indices, spatial), in(grad_input, spatial);
   MUSA_DISPATCH(gradient.scalar_type(), "max_pool_backward", (MUSA_FLOATING), {
     const scalar_t* const from = gradient.const_data_ptr<scalar_t>();
@@ -164,7 +166,8 @@ void max_pool_gradient(
       const scalar_t* const plane = from + out.plane(at);
       const int64_t* const where = places_from + places.plane(at);
       const int64_t number = in.number(at.at[0], at.at[1], at.at[2]);
-      const Span zs = windows.outputs(0, at.at[0]), ys = windows.outputs(1, at.at[1]), xs = windows.outputs(2, at.at[2]);
+      const Span zs = windows.outputs(0, at.at[0]), ys = windows.outputs(1, at.at[1]);
+      const Span xs = windows.outputs(2, at.at[2]);
       op_t sum = 0;
       for (int64_t z = zs.begin; z < zs.end; ++z) {
         for (int64_t y = ys.begin; y < ys.end; ++y) {
@@ -220,7 +223,8 @@ at::Tensor max_pool3d_with_indices_backward(
 }
 at::Tensor& max_pool3d_with_indices_backward_grad_input(
     const at::Tensor& grad_output, const at::Tensor& self, at::IntArrayRef kernel_size, at::IntArrayRef stride,
-    at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil_mode, const at::Tensor& indices, at::Tensor& grad_input) {
+    at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil_mode, const at::Tensor& indices,
+    at::Tensor& grad_input) {
   max_pool3d_gradient(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices, grad_input);
   return grad_input;
 }

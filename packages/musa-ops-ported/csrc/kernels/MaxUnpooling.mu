@@ -15,9 +15,12 @@
 namespace musa_ops_ported {
 namespace {
 
-void check(const at::Tensor& self, const at::Tensor& indices, const at::Tensor& out, at::IntArrayRef output_size, int spatial) {
+void check(
+    const at::Tensor& self, const at::Tensor& indices, const at::Tensor& out, at::IntArrayRef output_size,
+    int spatial) {
   TORCH_CHECK(
-      indices.scalar_type() == at::kLong, "elements in indices should be type int64 but got type: ", indices.scalar_type());
+      indices.scalar_type() == at::kLong, "elements in indices should be type int64 but got type: ",
+      indices.scalar_type());
   TORCH_CHECK(
       self.scalar_type() == out.scalar_type(), "expected dtype ", self.scalar_type(), " for `output` but got dtype ",
       out.scalar_type());
@@ -27,23 +30,24 @@ void check(const at::Tensor& self, const at::Tensor& indices, const at::Tensor& 
         output_size.size(), " elements.");
   } else {
     TORCH_CHECK(
-        output_size.size() == 3, "There should be exactly three elements (depth, height, width) in output_size, but got ",
-        output_size.size(), " elements.");
+        output_size.size() == 3, "There should be exactly three elements (depth, height, width) in output_size, but "
+        "got ", output_size.size(), " elements.");
   }
   TORCH_CHECK(
-      self.dim() == spatial + 1 || self.dim() == spatial + 2, "Input to max_unpooling", spatial, "d should be a ", spatial + 1,
-      "d or ", spatial + 2, "d Tensor, but got a tensor with ", self.dim(), " dimensions.");
+      self.dim() == spatial + 1 || self.dim() == spatial + 2, "Input to max_unpooling", spatial, "d should be a ",
+      spatial + 1, "d or ", spatial + 2, "d Tensor, but got a tensor with ", self.dim(), " dimensions.");
   TORCH_CHECK(
-      self.sizes() == indices.sizes(), "Expected shape of indices to be same as that of the input tensor (", self.sizes(),
-      ") but got indices tensor with shape: ", indices.sizes());
+      self.sizes() == indices.sizes(), "Expected shape of indices to be same as that of the input tensor (",
+      self.sizes(), ") but got indices tensor with shape: ", indices.sizes());
   for (int64_t d = 1; d < self.dim(); ++d) {
     TORCH_CHECK(
-        self.size(d) > 0, "max_unpooling", spatial, "d_forward_out(): Expected input to have non-zero size for non-batch "
-        "dimensions, but got ", self.sizes(), " with dimension ", d, " being empty.");
+        self.size(d) > 0, "max_unpooling", spatial, "d_forward_out(): Expected input to have non-zero size for "
+        "non-batch dimensions, but got ", self.sizes(), " with dimension ", d, " being empty.");
   }
 }
 
-void unpool(const at::Tensor& self, const at::Tensor& indices, at::IntArrayRef output_size, int spatial, at::Tensor& out) {
+void unpool(
+    const at::Tensor& self, const at::Tensor& indices, at::IntArrayRef output_size, int spatial, at::Tensor& out) {
   at::globalContext().alertNotDeterministic(
       spatial == 2 ? "max_unpooling2d_forward_out" : "max_unpooling3d_forward_out");
   check(self, indices, out, output_size, spatial);

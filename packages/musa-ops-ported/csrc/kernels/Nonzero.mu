@@ -52,8 +52,8 @@ void check_nonzero_out(const char* name, const at::Tensor& self, const at::Tenso
       out.dtype() == at::kLong, name, ": Expected out tensor to have scalar type ", at::kLong, " but got scalar type ",
       out.dtype());
   TORCH_CHECK(
-      self.device() == out.device(), name, ": Expected self and out to be on the same device, but got out on ", out.device(),
-      " and self on ", self.device());
+      self.device() == out.device(), name, ": Expected self and out to be on the same device, but got out on ",
+      out.device(), " and self on ", self.device());
 }
 
 // The coordinates of the first rows of `out`.
@@ -147,8 +147,8 @@ at::Tensor masked_select(const at::Tensor& self, const at::Tensor& mask) {
 at::Tensor& masked_scatter_(at::Tensor& self, const at::Tensor& mask, const at::Tensor& source) {
   at::assert_no_internal_overlap(self);
   TORCH_CHECK(
-      self.scalar_type() == source.scalar_type(), "masked_scatter_: expected self and source to have same dtypes but got ",
-      self.scalar_type(), " and ", source.scalar_type());
+      self.scalar_type() == source.scalar_type(),
+      "masked_scatter_: expected self and source to have same dtypes but got ", self.scalar_type(), " and ", source.scalar_type());
   TORCH_CHECK(
       mask.scalar_type() == at::kBool, "masked_scatter_ only supports boolean masks, but got mask with dtype ",
       mask.scalar_type());

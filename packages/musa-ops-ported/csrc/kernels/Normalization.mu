@@ -74,6 +74,7 @@ struct Statistics {
   at::Tensor mean, variance; // biased
 
   explicit Statistics(const at::Tensor& input) : mean(per_channel(input)), variance(per_channel(input)) {
+    TORCH_CHECK(input.numel() > 0, "input tensor must have at least one element, but got input_sizes = ", input.sizes());
     const at::Tensor planes = as_planes(input);
     MUSA_DISPATCH(input.scalar_type(), "batch_norm_stats", (MUSA_FLOATING), {
       channel_statistics<scalar_t>(planes, mean, variance);
@@ -110,11 +111,9 @@ void update_running(const at::Tensor& running, const at::Tensor& value, double m
 }
 void update_running(
     const at::Tensor& input, const Statistics& statistics, const at::Tensor& mean, const at::Tensor& variance, double momentum) {
-  const int64_t count = input.size(1) > 0 ? input.numel() / input.size(1) : 0;
-  if (count > 0) {
-    update_running(mean, statistics.mean, momentum);
-    update_running(variance, statistics.variance, momentum, static_cast<double>(count) / static_cast<double>(count - 1));
-  }
+  const auto count = static_cast<double>(input.numel() / input.size(1));
+  update_running(mean, statistics.mean, momentum);
+  update_running(variance, statistics.variance, momentum, count / (count - 1));
 }
 
 // ---- elements

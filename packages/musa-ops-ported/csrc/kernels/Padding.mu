@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Borders that mirror or repeat the input. An output asks which input it shows; in the gradient an input asks which outputs
-// show it: the one inside, and those of the borders on both sides.
+// Borders that mirror or repeat the input. An output asks which input it shows; in the gradient an input asks which
+// outputs show it: the one inside, and those of the borders on both sides.
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Padding.h>
 #include <ATen/native/Resize.h>
@@ -145,8 +145,8 @@ void check_reflection(const at::Tensor& self, at::IntArrayRef padding) {
     const int64_t dim = self.dim() - 1 - d;
     TORCH_CHECK(
         padding[2 * d] < self.size(dim) && padding[2 * d + 1] < self.size(dim), "Argument #", 4 + 2 * d,
-        ": Padding size should be less than the corresponding input dimension, but got: padding (", padding[2 * d], ", ",
-        padding[2 * d + 1], ") at dimension ", dim, " of input ", self.sizes());
+        ": Padding size should be less than the corresponding input dimension, but got: padding (", padding[2 * d],
+        ", ", padding[2 * d + 1], ") at dimension ", dim, " of input ", self.sizes());
   }
 }
 
@@ -156,8 +156,8 @@ void reflect_2d(const at::Tensor& self, at::IntArrayRef padding, at::Tensor& out
   const at::DimVector shape = padded_shape(self, padding);
   const int64_t height = shape[shape.size() - 2], width = shape[shape.size() - 1];
   TORCH_CHECK(
-      height >= 1 || width >= 1, "input (H: ", self.size(-2), " W: ", self.size(-1), ") is too small. Calculated output H: ",
-      height, " W: ", width);
+      height >= 1 || width >= 1, "input (H: ", self.size(-2), " W: ", self.size(-1), ") is too small. Calculated "
+      "output H: ", height, " W: ", width);
   out.resize_(shape, self.dim() == 4 ? self.suggest_memory_format() : at::MemoryFormat::Contiguous);
   pad(Border::Reflected, self, padding, out);
 }

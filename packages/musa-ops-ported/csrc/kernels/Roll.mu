@@ -45,7 +45,8 @@ at::Tensor roll(const at::Tensor& self, at::IntArrayRef shifts, at::IntArrayRef 
     return roll_along(self.reshape({-1}), shifts[0], 0).view(self.sizes());
   }
   TORCH_CHECK(
-      shifts.size() == dims.size(), "shifts and dimensions must align. shifts: ", shifts.size(), ", dims:", dims.size());
+      shifts.size() == dims.size(), "shifts and dimensions must align. shifts: ", shifts.size(), ", dims:",
+      dims.size());
   at::Tensor result = self;
   for (size_t i = 0; i < dims.size(); ++i) {
     result = roll_along(result, shifts[i], dims[i]);

@@ -169,7 +169,8 @@ void isin_Tensor_Scalar(
 }
 
 void isin_Scalar_Tensor(
-    const at::Scalar& element, const at::Tensor& test_elements, bool assume_unique, bool invert, const at::Tensor& out) {
+    const at::Scalar& element, const at::Tensor& test_elements, bool assume_unique, bool invert,
+    const at::Tensor& out) {
   isin_Tensor_Tensor(scalar_on(test_elements, element), test_elements, assume_unique, invert, out);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Elements are sorted as pairs (key, place), where keys are unsigned numbers in the order of the elements: so one sort serves
-// all dtypes, and whatever wants a part of a sorted line picks it by its places.
+// Elements are sorted as pairs (key, place), where keys are unsigned numbers in the order of the elements: so one sort
+// serves all dtypes, and whatever wants a part of a sorted line picks it by its places.
 #include <ATen/core/Tensor.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/native/Resize.h>
@@ -129,7 +129,8 @@ void resize_to_one(
       values.options().type_equal(self.options()), name, ": output values must be of the same type as the input, ",
       self.toString(), ", got ", values.toString());
   TORCH_CHECK(
-      indices.scalar_type() == at::kLong, name, ": output indices must be of scalar type Long, got ", indices.scalar_type());
+      indices.scalar_type() == at::kLong, name, ": output indices must be of scalar type Long, got ",
+      indices.scalar_type());
   TORCH_CHECK(indices.device() == self.device(), name, ": output indices must be on the same device as the input");
   at::DimVector sizes(self.sizes());
   if (!sizes.empty() && keepdim) {
@@ -206,7 +207,8 @@ at::Tensor places_of_median(const at::Tensor& lines, bool ignore_nan) {
 
 at::Tensor median_of_all(const at::Tensor& self, bool ignore_nan) {
   if (self.numel() == 0) {
-    return at::full({}, std::numeric_limits<float>::quiet_NaN(), self.options().dtype(at::kFloat)).to(self.scalar_type());
+    const auto floats = self.options().dtype(at::kFloat);
+    return at::full({}, std::numeric_limits<float>::quiet_NaN(), floats).to(self.scalar_type());
   }
   const at::Tensor line = self.reshape({-1});
   return line.index_select(0, places_of_median(line, ignore_nan)).squeeze(0);
@@ -264,11 +266,13 @@ at::Tensor sorted_places(const at::Tensor& self, bool descending, int64_t keep) 
 }
 
 at::Tensor order_keys(const at::Tensor& self) {
-  const at::Tensor keys = at::empty(self.sizes(), self.options().dtype(self.element_size() <= 4 ? at::kInt : at::kLong));
+  const auto dtype = self.element_size() <= 4 ? at::kInt : at::kLong;
+  const at::Tensor keys = at::empty(self.sizes(), self.options().dtype(dtype));
   MUSA_DISPATCH(self.scalar_type(), "order_keys", (MUSA_REAL, MUSA_UNSIGNED, at::kBool), {
     const scalar_t* const in = self.const_data_ptr<scalar_t>();
     auto* const out = static_cast<KeyOf<scalar_t>*>(keys.mutable_data_ptr());
-    for_each_offset(self.sizes(), [=] __device__(int64_t i, const auto& at) { out[i] = key_of(in[at[0]]); }, self.strides());
+    for_each_offset(
+        self.sizes(), [=] __device__(int64_t i, const auto& at) { out[i] = key_of(in[at[0]]); }, self.strides());
   });
   return keys;
 }
@@ -283,7 +287,8 @@ void sort_stable(
 }
 
 void topk(
-    const at::Tensor& self, int64_t k, int64_t dim, bool largest, bool, const at::Tensor& values, const at::Tensor& indices) {
+    const at::Tensor& self, int64_t k, int64_t dim, bool largest, bool, const at::Tensor& values,
+    const at::Tensor& indices) {
   if (values.numel() > 0) {
     const at::Tensor lines = along_last(self, dim);
     pick(lines, sorted_places(lines, largest, k), along_last(values, dim), along_last(indices, dim));
@@ -297,8 +302,8 @@ std::tuple<at::Tensor&, at::Tensor&> kthvalue_values(
   TORCH_CHECK(k >= 1 && k <= size, "kthvalue(): selected number k out of range for dimension ", dim);
   resize_to_one("kthvalue()", self, dim, keepdim, values, indices);
   if (self.numel() > 0) {
-    const at::Tensor places = sorted_places(along_last(self, dim), /*descending=*/false, k).narrow(-1, k - 1, 1).contiguous();
-    pick_one(self, dim, keepdim, places, values, indices);
+    const at::Tensor places = sorted_places(along_last(self, dim), /*descending=*/false, k);
+    pick_one(self, dim, keepdim, places.narrow(-1, k - 1, 1).contiguous(), values, indices);
   }
   return {values, indices};
 }

@@ -9,7 +9,8 @@ namespace musa_ops_ported {
 
 // Vectors without elements have no say in the shape.
 void cat(
-    const at::ITensorListRef& tensors, int64_t dim, int64_t, bool, bool, bool, at::MemoryFormat, const at::Tensor& out) {
+    const at::ITensorListRef& tensors, int64_t dim, int64_t, bool, bool, bool, at::MemoryFormat,
+    const at::Tensor& out) {
   if (out.numel() == 0) {
     return;
   }

@@ -98,7 +98,8 @@ struct RowsBefore {
 };
 
 template <typename Key>
-Groups groups_of_rows(const at::Tensor& keys, bool nan_keys, bool sorted, bool with_inverse, bool with_counts, at::Tensor& order) {
+Groups groups_of_rows(
+    const at::Tensor& keys, bool nan_keys, bool sorted, bool with_inverse, bool with_counts, at::Tensor& order) {
   const int64_t rows = keys.size(0);
   const int64_t columns = keys.size(1);
   const Key* const data = static_cast<const Key*>(keys.const_data_ptr());
@@ -107,7 +108,8 @@ Groups groups_of_rows(const at::Tensor& keys, bool nan_keys, bool sorted, bool w
     order = at::arange(rows, longs);
     const at::Tensor scratch = at::empty({rows}, longs);
     const int64_t* const in_order = merge_sort(
-        order.mutable_data_ptr<int64_t>(), scratch.mutable_data_ptr<int64_t>(), 1, rows, rows, RowsBefore<Key>{data, columns});
+        order.mutable_data_ptr<int64_t>(), scratch.mutable_data_ptr<int64_t>(), 1, rows, rows,
+        RowsBefore<Key>{data, columns});
     order = in_order == order.const_data_ptr<int64_t>() ? order : scratch;
   }
   const int64_t* const places = sorted ? order.const_data_ptr<int64_t>() : nullptr;

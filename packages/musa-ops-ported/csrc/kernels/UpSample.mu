@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Images resampled. Every method is separable: along each dimension an output is a weighted sum of few neighbouring inputs, its
-// taps. One kernel tabulates them, another sums over the tables of all dimensions, whatever the method. The gradient is the
-// same sum over the transposed tables, in which an input's taps are the outputs that it goes into.
+// Images resampled. Every method is separable: along each dimension an output is a weighted sum of few neighbouring
+// inputs, its taps. One kernel tabulates them, another sums over the tables of all dimensions, whatever the method. The
+// gradient is the same sum over the transposed tables, in which an input's taps are the outputs that it goes into.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 
@@ -54,7 +54,8 @@ struct Axis {
     switch (method) {
       case Method::Nearest:
       case Method::NearestExact: return nearest_taps(o, use);
-      default: return antialias ? wide_taps(o, use) : method == Method::Linear ? linear_taps(o, use) : cubic_taps(o, use);
+      case Method::Linear: return antialias ? wide_taps(o, use) : linear_taps(o, use);
+      default: return antialias ? wide_taps(o, use) : cubic_taps(o, use);
     }
   }
   template <typename Use>
@@ -234,19 +235,9 @@ struct Resampling {
   }
 };
 
-// What is computed in: halves and bytes in float.
+// What is computed in: halves and bytes in float. Bytes come for the nearest ones only, which are exact.
 template <typename T>
 using WeightOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
-
-template <typename T, typename Real>
-__device__ C10_ALWAYS_INLINE T rounded_to(Real value) {
-  if constexpr (std::is_same_v<T, uint8_t>) {
-    const Real nearest = std::nearbyint(value);
-    return static_cast<T>(nearest < 0 ? Real(0) : nearest > 255 ? Real(255) : nearest);
-  } else {
-    return static_cast<T>(value);
-  }
-}
 
 template <typename T, typename Real>
 void sum_taps(const at::Tensor& from, const Resampling<Real>& how, int spatial, const at::Tensor& out) {
@@ -274,7 +265,7 @@ void sum_taps(const at::Tensor& from, const Resampling<Real>& how, int spatial, 
       }
       sum += wz[z] * sheet;
     }
-    result[to.offset(o)] = rounded_to<T>(sum);
+    result[to.offset(o)] = static_cast<T>(sum);
   });
 }
 
@@ -304,7 +295,8 @@ void resample_gradient(How how, const at::Tensor& gradient, Scales scales, const
   const int spatial = static_cast<int>(scales.size());
   MUSA_DISPATCH(gradient.scalar_type(), "upsample_backward", (MUSA_FLOATING, at::kByte), {
     Resampling<WeightOf<scalar_t>> tables(
-        how.method, how.antialias, how.align, spatial, Volume(grad_input, spatial), Volume(gradient, spatial), scales.begin());
+        how.method, how.antialias, how.align, spatial, Volume(grad_input, spatial), Volume(gradient, spatial),
+        scales.begin());
     tables.tabulate(/*transposed=*/true, gradient.options());
     sum_taps<scalar_t>(gradient, tables, spatial, grad_input);
   });
@@ -328,17 +320,18 @@ void upsample_nearest2d(
   resample({Method::Nearest}, self, {scales_h, scales_w}, out);
 }
 void upsample_nearest2d_backward(
-    const at::Tensor& grad_output, at::IntArrayRef output_size, at::IntArrayRef input_size, Scale scales_h, Scale scales_w,
-    const at::Tensor& grad_input) {
+    const at::Tensor& grad_output, at::IntArrayRef output_size, at::IntArrayRef input_size, Scale scales_h,
+    Scale scales_w, const at::Tensor& grad_input) {
   resample_gradient({Method::Nearest}, grad_output, {scales_h, scales_w}, grad_input);
 }
 void upsample_nearest3d(
-    const at::Tensor& self, at::IntArrayRef output_size, Scale scales_d, Scale scales_h, Scale scales_w, const at::Tensor& out) {
+    const at::Tensor& self, at::IntArrayRef output_size, Scale scales_d, Scale scales_h, Scale scales_w,
+    const at::Tensor& out) {
   resample({Method::Nearest}, self, {scales_d, scales_h, scales_w}, out);
 }
 void upsample_nearest3d_backward(
-    const at::Tensor& grad_output, at::IntArrayRef output_size, at::IntArrayRef input_size, Scale scales_d, Scale scales_h, Scale scales_w,
-    const at::Tensor& grad_input) {
+    const at::Tensor& grad_output, at::IntArrayRef output_size, at::IntArrayRef input_size, Scale scales_d,
+    Scale scales_h, Scale scales_w, const at::Tensor& grad_input) {
   resample_gradient({Method::Nearest}, grad_output, {scales_d, scales_h, scales_w}, grad_input);
 }
 void _upsample_nearest_exact1d(
@@ -355,17 +348,18 @@ void _upsample_nearest_exact2d(
   resample({Method::NearestExact}, self, {scales_h, scales_w}, out);
 }
 void _upsample_nearest_exact2d_backward(
-    const at::Tensor& grad_output, at::IntArrayRef output_size, at::IntArrayRef input_size, Scale scales_h, Scale scales_w,
-    const at::Tensor& grad_input) {
+    const at::Tensor& grad_output, at::IntArrayRef output_size, at::IntArrayRef input_size, Scale scales_h,
+    Scale scales_w, const at::Tensor& grad_input) {
   resample_gradient({Method::NearestExact}, grad_output, {scales_h, scales_w}, grad_input);
 }
 void _upsample_nearest_exact3d(
-    const at::Tensor& self, at::IntArrayRef output_size, Scale scales_d, Scale scales_h, Scale scales_w, const at::Tensor& out) {
+    const at::Tensor& self, at::IntArrayRef output_size, Scale scales_d, Scale scales_h, Scale scales_w,
+    const at::Tensor& out) {
   resample({Method::NearestExact}, self, {scales_d, scales_h, scales_w}, out);
 }
 void _upsample_nearest_exact3d_backward(
-    const at::Tensor& grad_output, at::IntArrayRef output_size, at::IntArrayRef input_size, Scale scales_d, Scale scales_h, Scale scales_w,
-    const at::Tensor& grad_input) {
+    const at::Tensor& grad_output, at::IntArrayRef output_size, at::IntArrayRef input_size, Scale scales_d,
+    Scale scales_h, Scale scales_w, const at::Tensor& grad_input) {
   resample_gradient({Method::NearestExact}, grad_output, {scales_d, scales_h, scales_w}, grad_input);
 }
 void upsample_linear1d(
@@ -373,53 +367,58 @@ void upsample_linear1d(
   resample({Method::Linear, align_corners}, self, {scales}, out);
 }
 void upsample_linear1d_backward(
-    const at::Tensor& grad_output, at::IntArrayRef output_size, at::IntArrayRef input_size, bool align_corners, Scale scales,
-    const at::Tensor& grad_input) {
+    const at::Tensor& grad_output, at::IntArrayRef output_size, at::IntArrayRef input_size, bool align_corners,
+    Scale scales, const at::Tensor& grad_input) {
   resample_gradient({Method::Linear, align_corners}, grad_output, {scales}, grad_input);
 }
 void upsample_bilinear2d(
-    const at::Tensor& self, at::IntArrayRef output_size, bool align_corners, Scale scales_h, Scale scales_w, const at::Tensor& out) {
+    const at::Tensor& self, at::IntArrayRef output_size, bool align_corners, Scale scales_h, Scale scales_w,
+    const at::Tensor& out) {
   resample({Method::Linear, align_corners}, self, {scales_h, scales_w}, out);
 }
 void upsample_bilinear2d_backward(
-    const at::Tensor& grad_output, at::IntArrayRef output_size, at::IntArrayRef input_size, bool align_corners, Scale scales_h, Scale scales_w,
-    const at::Tensor& grad_input) {
+    const at::Tensor& grad_output, at::IntArrayRef output_size, at::IntArrayRef input_size, bool align_corners,
+    Scale scales_h, Scale scales_w, const at::Tensor& grad_input) {
   resample_gradient({Method::Linear, align_corners}, grad_output, {scales_h, scales_w}, grad_input);
 }
 void upsample_trilinear3d(
-    const at::Tensor& self, at::IntArrayRef output_size, bool align_corners, Scale scales_d, Scale scales_h, Scale scales_w, const at::Tensor& out) {
+    const at::Tensor& self, at::IntArrayRef output_size, bool align_corners, Scale scales_d, Scale scales_h,
+    Scale scales_w, const at::Tensor& out) {
   resample({Method::Linear, align_corners}, self, {scales_d, scales_h, scales_w}, out);
 }
 void upsample_trilinear3d_backward(
-    const at::Tensor& grad_output, at::IntArrayRef output_size, at::IntArrayRef input_size, bool align_corners, Scale scales_d, Scale scales_h, Scale scales_w,
-    const at::Tensor& grad_input) {
+    const at::Tensor& grad_output, at::IntArrayRef output_size, at::IntArrayRef input_size, bool align_corners,
+    Scale scales_d, Scale scales_h, Scale scales_w, const at::Tensor& grad_input) {
   resample_gradient({Method::Linear, align_corners}, grad_output, {scales_d, scales_h, scales_w}, grad_input);
 }
 void upsample_bicubic2d(
-    const at::Tensor& self, at::IntArrayRef output_size, bool align_corners, Scale scales_h, Scale scales_w, const at::Tensor& out) {
+    const at::Tensor& self, at::IntArrayRef output_size, bool align_corners, Scale scales_h, Scale scales_w,
+    const at::Tensor& out) {
   resample({Method::Cubic, align_corners}, self, {scales_h, scales_w}, out);
 }
 void upsample_bicubic2d_backward(
-    const at::Tensor& grad_output, at::IntArrayRef output_size, at::IntArrayRef input_size, bool align_corners, Scale scales_h, Scale scales_w,
-    const at::Tensor& grad_input) {
+    const at::Tensor& grad_output, at::IntArrayRef output_size, at::IntArrayRef input_size, bool align_corners,
+    Scale scales_h, Scale scales_w, const at::Tensor& grad_input) {
   resample_gradient({Method::Cubic, align_corners}, grad_output, {scales_h, scales_w}, grad_input);
 }
 void _upsample_bilinear2d_aa(
-    const at::Tensor& self, at::IntArrayRef output_size, bool align_corners, Scale scales_h, Scale scales_w, const at::Tensor& out) {
+    const at::Tensor& self, at::IntArrayRef output_size, bool align_corners, Scale scales_h, Scale scales_w,
+    const at::Tensor& out) {
   resample({Method::Linear, align_corners, /*antialias=*/true}, self, {scales_h, scales_w}, out);
 }
 void _upsample_bilinear2d_aa_backward(
-    const at::Tensor& grad_output, at::IntArrayRef output_size, at::IntArrayRef input_size, bool align_corners, Scale scales_h, Scale scales_w,
-    const at::Tensor& grad_input) {
+    const at::Tensor& grad_output, at::IntArrayRef output_size, at::IntArrayRef input_size, bool align_corners,
+    Scale scales_h, Scale scales_w, const at::Tensor& grad_input) {
   resample_gradient({Method::Linear, align_corners, /*antialias=*/true}, grad_output, {scales_h, scales_w}, grad_input);
 }
 void _upsample_bicubic2d_aa(
-    const at::Tensor& self, at::IntArrayRef output_size, bool align_corners, Scale scales_h, Scale scales_w, const at::Tensor& out) {
+    const at::Tensor& self, at::IntArrayRef output_size, bool align_corners, Scale scales_h, Scale scales_w,
+    const at::Tensor& out) {
   resample({Method::Cubic, align_corners, /*antialias=*/true}, self, {scales_h, scales_w}, out);
 }
 void _upsample_bicubic2d_aa_backward(
-    const at::Tensor& grad_output, at::IntArrayRef output_size, at::IntArrayRef input_size, bool align_corners, Scale scales_h, Scale scales_w,
-    const at::Tensor& grad_input) {
+    const at::Tensor& grad_output, at::IntArrayRef output_size, at::IntArrayRef input_size, bool align_corners,
+    Scale scales_h, Scale scales_w, const at::Tensor& grad_input) {
   resample_gradient({Method::Cubic, align_corners, /*antialias=*/true}, grad_output, {scales_h, scales_w}, grad_input);
 }
 

@@ -21,7 +21,8 @@ struct Windows {
   }
   // Arguments of torch: one number for all dimensions, or one for each. No stride means that of the kernel.
   void slide(
-      int spatial, at::IntArrayRef kernels, at::IntArrayRef strides, at::IntArrayRef paddings, at::IntArrayRef dilations) {
+      int spatial, at::IntArrayRef kernels, at::IntArrayRef strides, at::IntArrayRef paddings,
+      at::IntArrayRef dilations) {
     const auto set = [&](int64_t* to, at::IntArrayRef values) {
       for (int d = 0; d < spatial; ++d) {
         to[kSpatial - spatial + d] = values.size() == 1 ? values[0] : values[d];
@@ -69,8 +70,9 @@ struct Windows {
   }
 };
 
-// grad_input[i]: the sum of the gradients of those outputs that came from i, which the indices tell. Whatever the windows.
+// grad_input[i]: the sum of the gradients of those outputs that came from i, which the indices tell.
 void max_pool_gradient(
-    const at::Tensor& gradient, const at::Tensor& indices, const Windows& windows, int spatial, const at::Tensor& grad_input);
+    const at::Tensor& gradient, const at::Tensor& indices, const Windows& windows, int spatial,
+    const at::Tensor& grad_input);
 
 } // namespace musa_ops_ported

@@ -9,10 +9,12 @@
 
 namespace musa_ops_ported {
 
-// The places of the first `keep` elements of each sorted line: contiguous, of int64. Stable. self has a dimension at least.
+// The places of the first `keep` elements of each sorted line: contiguous, of int64. Stable. self has at least a
+// dimension.
 at::Tensor sorted_places(const at::Tensor& self, bool descending, int64_t keep);
 
-// Unsigned numbers in the elements' order, as bits in a contiguous tensor of int32 (elements of up to 4 bytes) or int64.
+// Unsigned numbers in the elements' order, as bits in a contiguous tensor of int32 (elements of up to 4 bytes) or
+// int64.
 // Equal elements have equal keys, and so have NaNs: the largest key, which no other floating point number has.
 at::Tensor order_keys(const at::Tensor& self);
 

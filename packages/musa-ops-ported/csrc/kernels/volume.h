@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Images and volumes with one, two or three spatial dimensions, all seen as three: what lacks has size 1 and comes first.
+// Images and volumes with one, two or three spatial dimensions, all seen as three: those that lack have size 1 and come
+// first.
 #pragma once
 
 #include <ATen/core/Tensor.h>

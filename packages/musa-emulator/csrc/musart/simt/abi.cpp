@@ -3,6 +3,8 @@
 // What compiled kernels call.
 #include "simt/abi.h"
 
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <utility>
 
@@ -53,7 +55,13 @@ void musa_simt_grid_barrier(const Site* site) {
 }
 
 void musa_simt_fail(const char* message, const char* file, unsigned line, int assertion) {
-  running_block->fail(std::string(file) + ":" + std::to_string(line) + ": " + message, assertion != 0);
+  const std::string problem =
+      std::string(file) + ":" + std::to_string(line) + ": " + (assertion != 0 ? "assertion failed: " : "") + message;
+  if (running_block == nullptr) {
+    std::fprintf(stderr, "%s\n", problem.c_str());
+    std::abort();
+  }
+  running_block->fail(problem, assertion != 0);
 }
 
 void musa_simt_register(const KernelInfo* info) {

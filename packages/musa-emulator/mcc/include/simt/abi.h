@@ -66,10 +66,14 @@ MUSA_PUBLIC void musa_simt_grid_barrier(const Site* site);
 
 MUSA_PUBLIC void musa_simt_register(const KernelInfo* kernel);
 MUSA_PUBLIC void musa_simt_unregister(const void* symbol);
-// Ends the kernel: the device is lost with musaErrorAssert or musaErrorLaunchFailure.
+// Ends the kernel: the device is lost with musaErrorAssert or musaErrorLaunchFailure. Outside of one, the process.
 [[noreturn]] MUSA_PUBLIC void musa_simt_fail(const char* message, const char* file, unsigned line, int assertion);
 
 } // extern "C"
+
+[[noreturn]] inline void assert_failed(const char* expression, const char* file, unsigned line, const char*) {
+  musa_simt_fail(expression, file, line, /*assertion=*/1);
+}
 
 } // namespace musa_simt
 
