@@ -148,7 +148,8 @@ at::Tensor& masked_scatter_(at::Tensor& self, const at::Tensor& mask, const at::
   at::assert_no_internal_overlap(self);
   TORCH_CHECK(
       self.scalar_type() == source.scalar_type(),
-      "masked_scatter_: expected self and source to have same dtypes but got ", self.scalar_type(), " and ", source.scalar_type());
+      "masked_scatter_: expected self and source to have same dtypes but got ", self.scalar_type(), " and ",
+      source.scalar_type());
   TORCH_CHECK(
       mask.scalar_type() == at::kBool, "masked_scatter_ only supports boolean masks, but got mask with dtype ",
       mask.scalar_type());

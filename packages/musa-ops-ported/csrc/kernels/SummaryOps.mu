@@ -90,8 +90,8 @@ void count_values(const at::Tensor& self, const at::Scalar& min, const at::Scala
     high = high + T(1);
   }
   TORCH_CHECK(
-      std::isfinite(static_cast<double>(low)) && std::isfinite(static_cast<double>(high)), "torch.histc: range of [", low,
-      ", ", high, "] is not finite");
+      std::isfinite(static_cast<double>(low)) && std::isfinite(static_cast<double>(high)), "torch.histc: range of [",
+      low, ", ", high, "] is not finite");
   TORCH_CHECK(low < high, "torch.histc: max must be larger than min");
   count_in_range<T>(self, low, high, counts);
 }
@@ -110,7 +110,8 @@ at::Tensor& histc_out(
     const at::Tensor& self, int64_t bins, const at::Scalar& min, const at::Scalar& max, at::Tensor& out) {
   TORCH_CHECK(
       self.scalar_type() == out.scalar_type(),
-      "torch.histc: input tensor and out should have the same dtype, but got input ", self.scalar_type(), " and out ", out.scalar_type());
+      "torch.histc: input tensor and out should have the same dtype, but got input ", self.scalar_type(), " and out ",
+      out.scalar_type());
   const at::Tensor result = musa_ops_ported::histc(self, bins, min, max);
   at::native::resize_output(out, result.sizes());
   return out.copy_(result);
