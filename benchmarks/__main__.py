@@ -12,14 +12,15 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
-from . import allocator, fragmentation, graphs, operators, report, startup, training
+from . import allocator, fragmentation, graphs, operators, ported, report, startup, training
 from .measure import Effort, Row
 
-GROUPS = ("small", "large", "allocator", "fragmentation", "training", "graphs", "import")
+GROUPS = ("small", "large", "allocator", "fragmentation", "training", "graphs", "ported", "import")
 MUSA_ONLY = {
     "allocator": "it measures musa's caching allocator",
     "fragmentation": "it measures musa's caching allocator",
     "graphs": "it measures graphs of the musa device",
+    "ported": "it measures kernels of a musa pack",
     "import": "it measures the musa packages",
 }
 
@@ -35,6 +36,8 @@ def measure(group: str, device: torch.device, baseline: torch.device, quick: boo
         return training.measure_all(device, baseline, effort, alone=not quick)
     if group == "graphs":
         return graphs.measure_all(device, Effort(2, 1e-3) if quick else Effort(9, 0.2))
+    if group == "ported":
+        return ported.measure_all(device, baseline, Effort(3, 1e-3) if quick else Effort(11, 0.05), quick)
     if group == "allocator":
         return allocator.measure_all(Effort(3, 1e-3) if quick else Effort(9, 0.02))
     if group == "fragmentation":

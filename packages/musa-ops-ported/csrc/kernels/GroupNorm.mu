@@ -2,13 +2,14 @@
 // Copyright (c) torch_musa contributors
 // Normalization of groups of channels, sample by sample.
 #include <ATen/core/Tensor.h>
-#include <ATen/native/group_norm.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "engines/optional.h"
 #include "engines/rows.muh"
+#include "kernels.h"
 
 namespace musa_ops_ported {
 namespace {
@@ -76,10 +77,7 @@ void group_norm(
 
 void forward(
     const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, int64_t samples, int64_t channels, int64_t places,
-    int64_t groups, double eps, at::Tensor& output, at::Tensor& mean, at::Tensor& rstd) {
-  if (mean.numel() == 0) {
-    return;
-  }
+    int64_t groups, double eps, const at::Tensor& output, const at::Tensor& mean, const at::Tensor& rstd) {
   const at::Tensor in = planes_of(input, samples, channels, places);
   const at::Tensor out = planes_of(output, samples, channels, places);
   const auto real = at::toOpMathType(input.scalar_type());
@@ -198,8 +196,8 @@ void parameter_gradients(const Groups& groups, const at::Tensor& sums, const at:
 
 void backward(
     const at::Tensor& grad_out, const at::Tensor& input, const at::Tensor& mean, const at::Tensor& rstd,
-    const at::Tensor& weight, int64_t samples, int64_t channels, int64_t places, int64_t groups, at::Tensor& grad_input,
-    at::Tensor& grad_weight, at::Tensor& grad_bias) {
+    const at::Tensor& weight, int64_t samples, int64_t channels, int64_t places, int64_t groups, const at::Tensor& grad_input,
+    const at::Tensor& grad_weight, const at::Tensor& grad_bias) {
   const at::Tensor g = planes_of(grad_out, samples, channels, places);
   const at::Tensor x = planes_of(input, samples, channels, places);
   const auto real = at::toOpMathType(input.scalar_type());
@@ -228,10 +226,66 @@ void backward(
   });
 }
 
-} // namespace
-} // namespace musa_ops_ported
+void check(
+    const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, int64_t samples, int64_t channels, int64_t places,
+    int64_t groups) {
+  TORCH_CHECK(groups > 0, "Expected num groups to be greater than 0, got ", groups);
+  TORCH_CHECK(
+      channels % groups == 0, "Expected number of channels in input to be divisible by num_groups, but got ", channels,
+      " channels and num_groups=", groups);
+  TORCH_CHECK(
+      input.numel() == samples * channels * places, "Expected an input of ", samples, " samples of ", channels, " channels of ",
+      places, " elements, but got input of shape ", input.sizes());
+  for (const at::Tensor& parameter : {weight, bias}) {
+    TORCH_CHECK(
+        !parameter.defined() || (parameter.dim() == 1 && parameter.numel() == channels),
+        "Expected weight and bias to be vectors of size equal to the number of channels in input, but got one of shape ",
+        parameter.sizes(), " and input of shape ", input.sizes());
+    TORCH_CHECK(
+        !parameter.defined() || parameter.scalar_type() == input.scalar_type() ||
+            parameter.scalar_type() == at::toOpMathType(input.scalar_type()),
+        "expected weight and bias to be of the input's dtype ", input.scalar_type(), " or of ",
+        at::toOpMathType(input.scalar_type()), ", got ", parameter.scalar_type());
+  }
+}
 
-namespace at::native {
-REGISTER_PRIVATEUSE1_DISPATCH(GroupNormKernel, &musa_ops_ported::forward)
-REGISTER_PRIVATEUSE1_DISPATCH(GroupNormBackwardKernel, &musa_ops_ported::backward)
-} // namespace at::native
+at::Tensor gradient_for(const at::Tensor& weight, bool wanted, const at::Tensor& input, int64_t channels) {
+  return !wanted ? at::Tensor() : at::empty({channels}, weight.defined() ? weight.options() : input.options());
+}
+
+} // namespace
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> native_group_norm(
+    const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias, int64_t N, int64_t C,
+    int64_t HxW, int64_t group, double eps) {
+  const at::Tensor scale = or_undefined(weight), shift = or_undefined(bias);
+  check(input, scale, shift, N, C, HxW, group);
+  const at::Tensor output = at::empty_like(input, input.suggest_memory_format());
+  // As on the CPU, statistics are kept in the dtype of weight and bias.
+  const auto kept = scale.defined() ? scale.scalar_type() : shift.defined() ? shift.scalar_type() : input.scalar_type();
+  const at::Tensor mean = at::empty({N, group}, input.options().dtype(kept));
+  const at::Tensor rstd = at::empty_like(mean);
+  forward(input, scale, shift, N, C, HxW, group, eps, output, mean, rstd);
+  return {output, mean, rstd};
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> native_group_norm_backward(
+    const at::Tensor& grad_out, const at::Tensor& input, const at::Tensor& mean, const at::Tensor& rstd,
+    const std::optional<at::Tensor>& weight, int64_t N, int64_t C, int64_t HxW, int64_t group, std::array<bool, 3> output_mask) {
+  const at::Tensor scale = or_undefined(weight);
+  check(input, scale, at::Tensor(), N, C, HxW, group);
+  TORCH_CHECK(
+      grad_out.scalar_type() == input.scalar_type() && grad_out.numel() == input.numel(), "expected a gradient of ",
+      input.scalar_type(), " and size ", input.sizes(), ", got ", grad_out.scalar_type(), " and ", grad_out.sizes());
+  TORCH_CHECK(
+      mean.numel() == N * group && rstd.numel() == N * group, "expected statistics of each of ", N, " x ", group,
+      " groups, got ", mean.sizes(), " and ", rstd.sizes());
+  const at::Tensor grad_input =
+      output_mask[0] ? at::empty_like(input, input.suggest_memory_format()) : at::Tensor();
+  const at::Tensor grad_weight = gradient_for(scale, output_mask[1], input, C);
+  const at::Tensor grad_bias = gradient_for(scale, output_mask[2], input, C);
+  backward(grad_out, input, mean, rstd, scale, N, C, HxW, group, grad_input, grad_weight, grad_bias);
+  return {grad_input, grad_weight, grad_bias};
+}
+
+} // namespace musa_ops_ported

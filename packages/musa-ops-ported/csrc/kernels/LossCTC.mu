@@ -152,7 +152,7 @@ void ctc_gradient(
       return;
     }
     const int64_t used = 2 * batch.target_lengths[sample] + 1;
-    for (int64_t s = 0; s < used; ++s) {
+    for (int64_t s = used - 1; s >= 0; --s) { // as the CPU goes
       const int64_t at = batch.at(sample, time, s), label = batch.label(sample, s);
       to[label] = log_sum(to[label], alpha[at] + beta[at]);
     }
