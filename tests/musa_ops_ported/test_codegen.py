@@ -62,6 +62,7 @@ def test_a_predicate_stands_before_each_form(tmp_path: Path) -> None:
         ("a: {A.mu: {kernel: [trill]}}", "no operator trill. Did you mean .*tril"),
         ("a: {A.mu: {kernel: [tril, tril_]}}", "asked for twice"),
         ("a: {A.mu: {magic: [tril]}}", "'magic' is neither of stub, kernel"),
+        ("a: {A.mu: {kernel: [tril]}}\na: {A.mu: {kernel: [triu]}}", "the family a stands there 2 times"),
         ("a: {A.mu: {stub: [abs]}}", "no CPU kernel for abs"),
     ],
 )

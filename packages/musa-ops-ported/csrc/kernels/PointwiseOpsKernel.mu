@@ -104,19 +104,6 @@ void glu_backward(at::TensorIterator& iter) {
   });
 }
 
-void log_sigmoid_backward(at::TensorIterator& iter) {
-  MUSA_DISPATCH(iter.dtype(), "log_sigmoid_backward", (MUSA_FLOATING), {
-    pointwise(iter, [] __device__(scalar_t input, scalar_t gradient) -> scalar_t {
-      using op_t = at::opmath_type<scalar_t>;
-      const op_t x = input;
-      const bool negative = x < op_t(0);
-      const op_t z = std::exp(-std::abs(x));
-      return static_cast<scalar_t>(
-          op_t(gradient) * ((negative ? op_t(1) : op_t(0)) - (negative ? op_t(1) : op_t(-1)) * (z / (op_t(1) + z))));
-    });
-  });
-}
-
 void prelu_backward(at::TensorIterator& iter) {
   MUSA_DISPATCH(iter.dtype(0), "prelu_backward", (MUSA_FLOATING), {
     pointwise_pair(iter, [] __device__(scalar_t x, scalar_t weight, scalar_t gradient) -> std::pair<scalar_t, scalar_t> {
@@ -169,7 +156,6 @@ REGISTER_PRIVATEUSE1_DISPATCH(mse_backward_stub, &musa_ops_ported::mse_backward)
 REGISTER_PRIVATEUSE1_DISPATCH(smooth_l1_backward_stub, &musa_ops_ported::smooth_l1_backward)
 REGISTER_PRIVATEUSE1_DISPATCH(huber_backward_stub, &musa_ops_ported::huber_backward)
 REGISTER_PRIVATEUSE1_DISPATCH(glu_backward_stub, &musa_ops_ported::glu_backward)
-REGISTER_PRIVATEUSE1_DISPATCH(log_sigmoid_backward_stub, &musa_ops_ported::log_sigmoid_backward)
 REGISTER_PRIVATEUSE1_DISPATCH(prelu_backward_stub, &musa_ops_ported::prelu_backward)
 REGISTER_PRIVATEUSE1_DISPATCH(frexp_stub, &musa_ops_ported::frexp)
 REGISTER_PRIVATEUSE1_DISPATCH(complex_stub, &musa_ops_ported::complex)

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import difflib
+import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,7 +71,11 @@ class Catalog:
 
     def _read(self, path: Path) -> Iterator[Operator]:
         seen: dict[str, str] = {}
-        for family, sources in yaml.safe_load(path.read_text()).items():
+        text = path.read_text()
+        for family, count in Counter(re.findall(r"^(\w+):", text, re.MULTILINE)).items():
+            if count > 1:  # YAML would keep the last one and say nothing
+                raise CatalogError(f"the family {family} stands there {count} times")
+        for family, sources in yaml.safe_load(text).items():
             for source, ways in sources.items():
                 for way, entries in ways.items():
                     if way not in WAYS:
