@@ -22,6 +22,7 @@ from tests.conformance.comparison import (
     require_same,
     require_same_outcome,
 )
+from tests.conformance.places import settled
 from tests.conformance.tolerances import DEFAULT, Tolerance, tolerance_of
 from tests.conformance.transfer import to_device
 
@@ -341,3 +342,38 @@ def test_arguments_keep_conj_and_neg_bits(device: str) -> None:
     assert moved_neg.is_neg()
     require_same(conj, moved_conj, device)
     require_same(neg, moved_neg, device)
+
+
+class _Operator:
+    def __init__(self, name):
+        self.name = name
+
+
+def test_places_among_equals_are_free():
+    x = torch.tensor([3.0, 1.0, 3.0, float("nan"), float("nan")])
+    theirs = torch.return_types.topk((torch.tensor([float("nan"), float("nan"), 3.0]), torch.tensor([3, 4, 0])))
+    ours = torch.return_types.topk((theirs.values, torch.tensor([4, 3, 2])))
+    mended = settled(_Operator("topk"), (x, (3,), {}), theirs, ours)
+    assert torch.equal(mended.indices, theirs.indices)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [3, 3, 0],  # one element twice
+        [3, 4, 1],  # of another value
+        [3, 4, 7],  # none
+    ],
+)
+def test_other_places_are_not(wrong):
+    x = torch.tensor([3.0, 1.0, 3.0, float("nan"), float("nan")])
+    theirs = torch.return_types.topk((torch.tensor([float("nan"), float("nan"), 3.0]), torch.tensor([3, 4, 0])))
+    ours = torch.return_types.topk((theirs.values, torch.tensor(wrong)))
+    assert settled(_Operator("topk"), (x, (3,), {}), theirs, ours).indices.tolist() == wrong
+
+
+def test_a_stable_sort_has_one_order():
+    x = torch.tensor([1, 1])
+    theirs = torch.sort(x, stable=True)
+    ours = torch.return_types.sort((theirs.values, torch.tensor([1, 0])))
+    assert settled(_Operator("sort"), (x, (), {"stable": True}), theirs, ours).indices.tolist() == [1, 0]

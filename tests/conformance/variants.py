@@ -20,6 +20,7 @@ from .comparison import (
     require_same,
     require_same_outcome,
 )
+from .places import settled
 from .tolerances import DEFAULT, Tolerance
 from .transfer import tensors_in, to_device
 
@@ -59,6 +60,8 @@ def forward(
             actual = outcome_of(lambda: _call(op, on_device))
     else:
         actual = outcome_of(lambda: _call(op, on_device))
+    if values and expected.error is None and actual.error is None:
+        actual.value = settled(op, on_cpu, expected.value, actual.value)
     try:
         require_same_outcome(expected, actual, device, values=values, tolerance=tolerance)
         # A kernel that runs on aliased memory could write where it must only read.

@@ -17,7 +17,8 @@ namespace {
 // A row of the weight gathers the gradients of all places that named it.
 template <typename T>
 void gather_gradients(
-    const Segments& segments, const at::Tensor& grad, int64_t width, int64_t padding, bool by_frequency, const at::Tensor& out) {
+    const Segments& segments, const at::Tensor& grad, int64_t width, int64_t padding, bool by_frequency,
+    const at::Tensor& out) {
   using Real = at::opmath_type<T>;
   const int64_t* const order = segments.order.const_data_ptr<int64_t>();
   const int64_t* const starts = segments.starts.const_data_ptr<int64_t>();
@@ -62,7 +63,7 @@ void shorten_rows(const at::Tensor& self, const at::Tensor& sorted, double max_n
   T* const data = self.mutable_data_ptr<T>();
   const Norm<Real> norm{static_cast<Real>(norm_type)};
   const Real longest = static_cast<Real>(max_norm);
-  each_row<Real>(sorted.numel(), width, [=] __device__(int64_t i, int64_t first, int64_t step, const auto& all) {
+  each_row<Real>(sorted.numel(), width, [=] __device__(int64_t i, int64_t first, int64_t step, auto all) {
     if (i > 0 && named[i] == named[i - 1]) {
       return;
     }

@@ -99,13 +99,16 @@ void maxima(const Bags& bags, const at::Tensor& weight, const at::Tensor& out, c
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
     const at::Tensor& weight, const at::Tensor& indices, const at::Tensor& offsets, int64_t mode,
     const std::optional<at::Tensor>& per_sample_weights, bool include_last_offset, int64_t padding_idx) {
-  TORCH_CHECK(indices.dim() == 1 || indices.dim() == 2, "input has to be a 1D or 2D Tensor, but got Tensor of dimension ", indices.dim());
+  TORCH_CHECK(
+      indices.dim() == 1 || indices.dim() == 2, "input has to be a 1D or 2D Tensor, but got Tensor of dimension ",
+      indices.dim());
   TORCH_CHECK(offsets.dim() == 1, "offsets has to be a 1D Tensor, but got Tensor of dimension ", offsets.dim());
   TORCH_CHECK(weight.dim() == 2, "weight has to be a 2D Tensor, but got Tensor of dimension ", weight.dim());
   const at::TensorArg indices_arg(indices, "indices", 1), offsets_arg(offsets, "offsets", 1);
   at::checkScalarTypes("embedding_bag", indices_arg, {at::kLong, at::kInt});
   at::checkScalarTypes("embedding_bag", offsets_arg, {at::kLong, at::kInt});
-  TORCH_CHECK(mode == kSum || mode == kMean || mode == kMax, "embedding_bag: mode ", mode, " is none of sum, mean and max");
+  TORCH_CHECK(
+      mode == kSum || mode == kMean || mode == kMax, "embedding_bag: mode ", mode, " is none of sum, mean and max");
   const at::Tensor factors = or_undefined(per_sample_weights);
   if (factors.defined()) {
     TORCH_CHECK(mode == kSum, "embedding_bag: per_sample_weights only supported with mode='sum'");
@@ -125,7 +128,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
   const at::Tensor begins = dense_as(offsets, at::kLong);
   const at::Tensor of_place = dense_as(factors, weight.scalar_type());
   const Bags bags{
-      rows.const_data_ptr<int64_t>(), begins.const_data_ptr<int64_t>(), rows.numel(), count, padding_idx, weight.size(0)};
+      rows.const_data_ptr<int64_t>(), begins.const_data_ptr<int64_t>(), rows.numel(), count, padding_idx,
+      weight.size(0)};
   const at::Tensor sizes = at::empty(offsets.sizes(), begins.options());
   if (include_last_offset) {
     sizes.zero_(); // there is no bag of the last offset
@@ -190,16 +194,18 @@ void gather_gradients(
 
 template <typename T>
 void factor_gradients(
-    const at::Tensor& grad, const at::Tensor& weight, const at::Tensor& indices, const at::Tensor& bags, int64_t padding,
+    const at::Tensor& grad, const at::Tensor& weight, const at::Tensor& indices, const at::Tensor& bags,
+    int64_t padding,
     const at::Tensor& out) {
   using Real = at::opmath_type<T>;
-  const int64_t width = grad.size(1), row_step = weight.stride(0), column_step = weight.stride(1), rows = weight.size(0);
+  const int64_t width = grad.size(1), rows = weight.size(0);
+  const int64_t row_step = weight.stride(0), column_step = weight.stride(1);
   const T* const g = grad.const_data_ptr<T>();
   const T* const in = weight.const_data_ptr<T>();
   const int64_t* const named = indices.const_data_ptr<int64_t>();
   const int64_t* const bag = bags.const_data_ptr<int64_t>();
   T* const to = out.mutable_data_ptr<T>();
-  each_row<Real>(out.numel(), width, [=] __device__(int64_t place, int64_t first, int64_t step, const auto& all) {
+  each_row<Real>(out.numel(), width, [=] __device__(int64_t place, int64_t first, int64_t step, auto all) {
     const int64_t row = named[place];
     CUDA_KERNEL_ASSERT(row >= 0 && row < rows && "an index is out of the embedding's range");
     Real sum = 0;
@@ -234,7 +240,8 @@ at::Tensor _embedding_bag_dense_backward(
     const at::Tensor& maximum_indices, int64_t num_weights, bool scale_grad_by_freq, int64_t mode,
     const std::optional<at::Tensor>& per_sample_weights, int64_t padding_idx) {
   TORCH_CHECK(grad.dim() == 2, "expected a gradient of 2 dimensions, got ", grad.dim());
-  TORCH_CHECK(mode == kSum || mode == kMean || mode == kMax, "embedding_bag: mode ", mode, " is none of sum, mean and max");
+  TORCH_CHECK(
+      mode == kSum || mode == kMean || mode == kMax, "embedding_bag: mode ", mode, " is none of sum, mean and max");
   TORCH_CHECK(
       mode == kSum || !or_undefined(per_sample_weights).defined(),
       "embedding_bag: per_sample_weights only supported with mode='sum'");
@@ -263,7 +270,8 @@ at::Tensor _embedding_bag_per_sample_weights_backward(
   TORCH_CHECK(mode == kSum, "embedding_bag: per_sample_weights only supported with mode='sum'");
   TORCH_CHECK(
       grad.dim() == 2 && weight.dim() == 2 && indices.dim() == 1 && weight.size(1) == grad.size(1),
-      "expected a gradient of (bags, width), a weight of (rows, width) and indices of one dimension, got ", grad.sizes(), ", ",
+      "expected a gradient of (bags, width), a weight of (rows, width) and indices of one dimension, got ",
+      grad.sizes(), ", ",
       weight.sizes(), " and ", indices.sizes());
   const at::Tensor named = dense_as(indices, at::kLong);
   const at::Tensor bags = offset2bag.numel() == named.numel()

@@ -62,19 +62,23 @@ void cachemask(
 
 // With the scale in the device's memory, and a switch.
 template <typename T>
-void round_if(at::TensorIterator& iter, const float* scale, const int32_t* zero_point, const int64_t* enabled, Range range) {
+void round_if(
+    at::TensorIterator& iter, const float* scale, const int32_t* zero_point, const int64_t* enabled, Range range) {
   pointwise_pair(iter, [=] __device__(T x) -> std::pair<T, bool> {
     return *enabled != 0 ? rounded(x, *scale, int64_t{*zero_point}, range) : std::pair<T, bool>{x, true};
   });
 }
 void cachemask_on_device(
-    at::Tensor& output, at::Tensor& mask, const at::Tensor& input, const at::Tensor& scale, const at::Tensor& zero_point,
+    at::Tensor& output, at::Tensor& mask, const at::Tensor& input, const at::Tensor& scale,
+    const at::Tensor& zero_point,
     const at::Tensor& enabled, int64_t quant_min, int64_t quant_max) {
   auto iter = with_mask(output, mask, input);
-  const at::Tensor s = dense_as(scale, at::kFloat), z = dense_as(zero_point, at::kInt), on = dense_as(enabled, at::kLong);
+  const at::Tensor s = dense_as(scale, at::kFloat), z = dense_as(zero_point, at::kInt);
+  const at::Tensor on = dense_as(enabled, at::kLong);
   MUSA_DISPATCH(input.scalar_type(), "fake_quantize", (MUSA_FLOATING), {
     round_if<scalar_t>(
-        iter, s.const_data_ptr<float>(), z.const_data_ptr<int32_t>(), on.const_data_ptr<int64_t>(), Range{quant_min, quant_max});
+        iter, s.const_data_ptr<float>(), z.const_data_ptr<int32_t>(), on.const_data_ptr<int64_t>(),
+        Range{quant_min, quant_max});
   });
 }
 
@@ -85,7 +89,8 @@ __device__ C10_ALWAYS_INLINE int64_t quantized_with(T x, float scale, ZeroPoint 
   if constexpr (std::is_integral_v<ZeroPoint>) {
     return quantized(static_cast<float>(x), scale, zero_point);
   } else {
-    return static_cast<int64_t>(std::nearbyint(static_cast<float>(x) * (1.0f / scale) + static_cast<float>(zero_point)));
+    return static_cast<int64_t>(
+        std::nearbyint(static_cast<float>(x) * (1.0f / scale) + static_cast<float>(zero_point)));
   }
 }
 
@@ -151,7 +156,8 @@ void write_gradients(at::TensorIterator& iter, Range range, float factor, const 
     const auto at = offsets.get(static_cast<uint32_t>(i));
     const auto [scale, inverse, zero_point] = parameters(data, at);
     const Gradients<T> result = gradients_at(
-        *reinterpret_cast<const T*>(data[3] + at[3]), *reinterpret_cast<const T*>(data[4] + at[4]), scale, inverse, zero_point,
+        *reinterpret_cast<const T*>(data[3] + at[3]), *reinterpret_cast<const T*>(data[4] + at[4]), scale, inverse,
+        zero_point,
         range, factor);
     *reinterpret_cast<T*>(data[0] + at[0]) = result.value;
     *reinterpret_cast<T*>(data[1] + at[1]) = result.scale;

@@ -54,7 +54,7 @@ void group_norm(
   const int64_t size = groups.width * groups.places;
   const Groups target(output, groups.groups);
   each_row<Real>(
-      groups.samples * groups.groups, size, [=] __device__(int64_t row, int64_t first, int64_t step, const auto& all) {
+      groups.samples * groups.groups, size, [=] __device__(int64_t row, int64_t first, int64_t step, auto all) {
         const auto value = [&](int64_t k) { return static_cast<Real>(in[groups.at(row, k)]); };
         const Real mean = sum_over<Real>(first, size, step, all, value) / static_cast<Real>(size);
         const Real squares = sum_over<Real>(first, size, step, all, [&](int64_t k) {
@@ -76,7 +76,8 @@ void group_norm(
 }
 
 void forward(
-    const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, int64_t samples, int64_t channels, int64_t places,
+    const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, int64_t samples, int64_t channels,
+    int64_t places,
     int64_t groups, double eps, const at::Tensor& output, const at::Tensor& mean, const at::Tensor& rstd) {
   const at::Tensor in = planes_of(input, samples, channels, places);
   const at::Tensor out = planes_of(output, samples, channels, places);
@@ -109,7 +110,7 @@ void channel_sums(
   Pair* const to = reinterpret_cast<Pair*>(sums.mutable_data_ptr<Real>());
   each_row<Pair>(
       of_input.samples * of_input.channels, of_input.places,
-      [=] __device__(int64_t i, int64_t first, int64_t step, const auto& all) {
+      [=] __device__(int64_t i, int64_t first, int64_t step, auto all) {
         const int64_t sample = i / of_input.channels, channel = i % of_input.channels;
         const int64_t row = sample * of_input.groups + channel / of_input.width;
         const T* const gradients = g + sample * of_gradient.sample_step + channel * of_gradient.channel_step;
@@ -147,7 +148,8 @@ void group_sums(const Groups& groups, const at::Tensor& sums, const at::Tensor& 
 
 template <typename T>
 void input_gradient(
-    const Groups& groups, const at::Tensor& grad_out, const at::Tensor& input, const at::Tensor& means, const at::Tensor& rstds,
+    const Groups& groups, const at::Tensor& grad_out, const at::Tensor& input, const at::Tensor& means,
+    const at::Tensor& rstds,
     const at::Tensor& weight, const at::Tensor& of_groups, const at::Tensor& grad_input) {
   using Real = at::opmath_type<T>;
   using Pair = Sums<Real, 2>;
@@ -175,7 +177,8 @@ void input_gradient(
 }
 
 template <typename Real, typename W>
-void parameter_gradients(const Groups& groups, const at::Tensor& sums, const at::Tensor& grad_weight, const at::Tensor& grad_bias) {
+void parameter_gradients(
+    const Groups& groups, const at::Tensor& sums, const at::Tensor& grad_weight, const at::Tensor& grad_bias) {
   using Pair = Sums<Real, 2>;
   const Pair* const from = reinterpret_cast<const Pair*>(sums.const_data_ptr<Real>());
   W* const to_weight = mutable_data_or_null<W>(grad_weight);
@@ -196,7 +199,8 @@ void parameter_gradients(const Groups& groups, const at::Tensor& sums, const at:
 
 void backward(
     const at::Tensor& grad_out, const at::Tensor& input, const at::Tensor& mean, const at::Tensor& rstd,
-    const at::Tensor& weight, int64_t samples, int64_t channels, int64_t places, int64_t groups, const at::Tensor& grad_input,
+    const at::Tensor& weight, int64_t samples, int64_t channels, int64_t places, int64_t groups,
+    const at::Tensor& grad_input,
     const at::Tensor& grad_weight, const at::Tensor& grad_bias) {
   const at::Tensor g = planes_of(grad_out, samples, channels, places);
   const at::Tensor x = planes_of(input, samples, channels, places);
@@ -227,19 +231,22 @@ void backward(
 }
 
 void check(
-    const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, int64_t samples, int64_t channels, int64_t places,
+    const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, int64_t samples, int64_t channels,
+    int64_t places,
     int64_t groups) {
   TORCH_CHECK(groups > 0, "Expected num groups to be greater than 0, got ", groups);
   TORCH_CHECK(
       channels % groups == 0, "Expected number of channels in input to be divisible by num_groups, but got ", channels,
       " channels and num_groups=", groups);
   TORCH_CHECK(
-      input.numel() == samples * channels * places, "Expected an input of ", samples, " samples of ", channels, " channels of ",
+      input.numel() == samples * channels * places, "Expected an input of ", samples, " samples of ", channels,
+      " channels of ",
       places, " elements, but got input of shape ", input.sizes());
   for (const at::Tensor& parameter : {weight, bias}) {
     TORCH_CHECK(
         !parameter.defined() || (parameter.dim() == 1 && parameter.numel() == channels),
-        "Expected weight and bias to be vectors of size equal to the number of channels in input, but got one of shape ",
+        "Expected weight and bias to be vectors of size equal to the number of channels in input, "
+        "but got one of shape ",
         parameter.sizes(), " and input of shape ", input.sizes());
     TORCH_CHECK(
         !parameter.defined() || parameter.scalar_type() == input.scalar_type() ||
@@ -256,10 +263,14 @@ at::Tensor gradient_for(const at::Tensor& weight, bool wanted, const at::Tensor&
 } // namespace
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> native_group_norm(
-    const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias, int64_t N, int64_t C,
-    int64_t HxW, int64_t group, double eps) {
+    const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias, int64_t N,
+    int64_t C, int64_t HxW, int64_t group, double eps) {
   const at::Tensor scale = or_undefined(weight), shift = or_undefined(bias);
   check(input, scale, shift, N, C, HxW, group);
+  TORCH_CHECK(
+      input.is_contiguous(input.suggest_memory_format()),
+      "Expected an input that is contiguous in its memory format, got strides ",
+      input.strides());
   const at::Tensor output = at::empty_like(input, input.suggest_memory_format());
   // As on the CPU, statistics are kept in the dtype of weight and bias.
   const auto kept = scale.defined() ? scale.scalar_type() : shift.defined() ? shift.scalar_type() : input.scalar_type();
@@ -271,7 +282,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> native_group_norm(
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> native_group_norm_backward(
     const at::Tensor& grad_out, const at::Tensor& input, const at::Tensor& mean, const at::Tensor& rstd,
-    const std::optional<at::Tensor>& weight, int64_t N, int64_t C, int64_t HxW, int64_t group, std::array<bool, 3> output_mask) {
+    const std::optional<at::Tensor>& weight, int64_t N, int64_t C, int64_t HxW, int64_t group,
+    std::array<bool, 3> output_mask) {
   const at::Tensor scale = or_undefined(weight);
   check(input, scale, at::Tensor(), N, C, HxW, group);
   TORCH_CHECK(

@@ -25,7 +25,8 @@ struct Rows {
 
 template <typename T, bool centered>
 void forward(
-    Rows rows, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, double eps, const at::Tensor& output,
+    Rows rows, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, double eps,
+    const at::Tensor& output,
     const at::Tensor& means, const at::Tensor& rstds) {
   using Real = at::opmath_type<T>;
   const T* const in = input.const_data_ptr<T>();
@@ -35,7 +36,7 @@ void forward(
   Real* const mean_of = mutable_data_or_null<Real>(means);
   Real* const rstd_of = rstds.mutable_data_ptr<Real>();
   const Real least = static_cast<Real>(eps);
-  each_row<Real>(rows.count, rows.size, [=] __device__(int64_t row, int64_t first, int64_t step, const auto& all) {
+  each_row<Real>(rows.count, rows.size, [=] __device__(int64_t row, int64_t first, int64_t step, auto all) {
     const T* const x = in + row * rows.size;
     Real mean = 0;
     if constexpr (centered) {
@@ -79,12 +80,13 @@ struct Elements {
 };
 
 template <typename T, bool centered>
-void input_gradient(Rows rows, const Elements<T, centered>& elements, const at::Tensor& weight, const at::Tensor& grad_input) {
+void input_gradient(
+    Rows rows, const Elements<T, centered>& elements, const at::Tensor& weight, const at::Tensor& grad_input) {
   using Real = at::opmath_type<T>;
   using Pair = Sums<Real, 2>;
   const Real* const scale = data_or_null<Real>(weight);
   T* const out = grad_input.mutable_data_ptr<T>();
-  each_row<Pair>(rows.count, rows.size, [=] __device__(int64_t row, int64_t first, int64_t step, const auto& all) {
+  each_row<Pair>(rows.count, rows.size, [=] __device__(int64_t row, int64_t first, int64_t step, auto all) {
     const Pair sum = sum_over<Pair>(first, rows.size, step, all, [&](int64_t k) {
       const Real g = elements.incoming(row, k) * (scale != nullptr ? scale[k] : Real(1));
       return Pair{{g, g * elements.normalized(row, k)}};
@@ -137,7 +139,8 @@ void parameter_gradients(
 template <bool centered>
 void backward(
     Rows rows, const at::Tensor& grad_out, const at::Tensor& input, const at::Tensor& mean, const at::Tensor& rstd,
-    const at::Tensor& weight, const at::Tensor& grad_input, const at::Tensor& grad_weight, const at::Tensor& grad_bias) {
+    const at::Tensor& weight, const at::Tensor& grad_input, const at::Tensor& grad_weight,
+    const at::Tensor& grad_bias) {
   if (!grad_input.defined() && !grad_weight.defined() && !grad_bias.defined()) {
     return;
   }
@@ -149,7 +152,8 @@ void backward(
     const at::Tensor rstds = dense_as(rstd, real);
     const at::Tensor scale = dense_as(weight, real);
     const Elements<scalar_t, centered> elements{
-        g.const_data_ptr<scalar_t>(), x.const_data_ptr<scalar_t>(), data_or_null<op_t>(means), rstds.const_data_ptr<op_t>(),
+        g.const_data_ptr<scalar_t>(), x.const_data_ptr<scalar_t>(), data_or_null<op_t>(means),
+        rstds.const_data_ptr<op_t>(),
         rows.size};
     if (grad_input.defined() && rows.count * rows.size > 0) {
       input_gradient<scalar_t, centered>(rows, elements, scale, grad_input);
@@ -223,7 +227,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> native_layer_norm_backward(
   const at::Tensor grad_input = output_mask[0] ? at::empty_like(input, at::MemoryFormat::Contiguous) : at::Tensor();
   const at::Tensor grad_weight = gradient_for(scale, output_mask[1], input, normalized_shape);
   const at::Tensor grad_bias = gradient_for(shift.defined() ? shift : scale, output_mask[2], input, normalized_shape);
-  backward</*centered=*/true>(Rows{count, size}, grad_out, input, mean, rstd, scale, grad_input, grad_weight, grad_bias);
+  backward</*centered=*/true>(
+      Rows{count, size}, grad_out, input, mean, rstd, scale, grad_input, grad_weight, grad_bias);
   return {grad_input, grad_weight, grad_bias};
 }
 

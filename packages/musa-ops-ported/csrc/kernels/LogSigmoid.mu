@@ -34,13 +34,15 @@ void log_sigmoid_gradient(at::TensorIteratorBase& iter) {
 }
 
 void gradient_into(at::TensorIteratorBase& iter) {
-  MUSA_DISPATCH(iter.common_dtype(), "log_sigmoid_backward", (MUSA_FLOATING), { log_sigmoid_gradient<scalar_t>(iter); });
+  MUSA_DISPATCH(
+      iter.common_dtype(), "log_sigmoid_backward", (MUSA_FLOATING), { log_sigmoid_gradient<scalar_t>(iter); });
 }
 
 } // namespace
 
 // The buffer is of use to the CPU alone.
-std::tuple<at::Tensor&, at::Tensor&> log_sigmoid_forward_output(const at::Tensor& self, at::Tensor& output, at::Tensor& buffer) {
+std::tuple<at::Tensor&, at::Tensor&> log_sigmoid_forward_output(
+    const at::Tensor& self, at::Tensor& output, at::Tensor& buffer) {
   auto iter = at::TensorIterator::unary_op(output, self);
   MUSA_DISPATCH(iter.common_dtype(), "log_sigmoid_forward", (MUSA_FLOATING), { log_sigmoid<scalar_t>(iter); });
   return {output, buffer};

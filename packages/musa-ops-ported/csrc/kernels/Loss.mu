@@ -41,7 +41,8 @@ void gradients(at::TensorIteratorBase& iter) {
 
 at::Tensor losses_of(const at::Tensor& self, const at::Tensor& target, const std::optional<at::Tensor>& weight) {
   TORCH_CHECK(
-      self.sizes() == target.sizes(), "Using a target size (", target.sizes(), ") that is different to the input size (",
+      self.sizes() == target.sizes(), "Using a target size (", target.sizes(),
+      ") that is different to the input size (",
       self.sizes(), ") is deprecated. Please ensure they have the same size.");
   at::Tensor loss;
   auto iter = at::TensorIteratorConfig().add_output(loss).add_const_input(self).add_const_input(target).build();
@@ -54,7 +55,8 @@ at::Tensor losses_of(const at::Tensor& self, const at::Tensor& target, const std
 }
 
 at::Tensor gradients_of(
-    const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& target, const std::optional<at::Tensor>& weight,
+    const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& target,
+    const std::optional<at::Tensor>& weight,
     int64_t reduction) {
   at::Tensor gradient;
   const at::Tensor incoming = grad_output.expand_as(self);
@@ -92,13 +94,15 @@ at::Tensor& binary_cross_entropy_out(
 }
 
 at::Tensor binary_cross_entropy_backward(
-    const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& target, const std::optional<at::Tensor>& weight,
+    const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& target,
+    const std::optional<at::Tensor>& weight,
     int64_t reduction) {
   return gradients_of(grad_output, self, target, weight, reduction);
 }
 
 at::Tensor& binary_cross_entropy_backward_grad_input(
-    const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& target, const std::optional<at::Tensor>& weight,
+    const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& target,
+    const std::optional<at::Tensor>& weight,
     int64_t reduction, at::Tensor& grad_input) {
   const at::Tensor gradient = gradients_of(grad_output, self, target, weight, reduction);
   at::native::resize_output(grad_input, gradient.sizes());

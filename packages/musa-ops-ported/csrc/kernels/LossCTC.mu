@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Connectionist temporal classification: the probability of a sequence of labels, summed over all its alignments with the
-// input, by running forward and backward through the sequence with a blank between any two labels. All in logarithms.
+// Connectionist temporal classification: the probability of a sequence of labels, summed over all its alignments with
+// the input, by running forward and backward through the sequence with a blank between any two labels. All in
+// logarithms.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -119,7 +120,8 @@ __global__ void C10_LAUNCH_BOUNDS_1(kCtcThreads) ctc_beta(const Batch<T> batch, 
         } else {
           const T* const after = beta + batch.at(sample, time + 1, s);
           sum = log_sum(
-              after[0], s + 1 < used ? after[1] : none, s + 2 < used && batch.may_skip(sample, s, s + 2) ? after[2] : none);
+              after[0], s + 1 < used ? after[1] : none,
+              s + 2 < used && batch.may_skip(sample, s, s + 2) ? after[2] : none);
         }
         beta[batch.at(sample, time, s)] =
             sum == none ? none : sum + batch.log_prob(time, sample, batch.label(sample, s));
@@ -132,7 +134,8 @@ __global__ void C10_LAUNCH_BOUNDS_1(kCtcThreads) ctc_beta(const Batch<T> batch, 
 // A thread has the classes of one time of one sample, and gathers the positions of each.
 template <typename T>
 void ctc_gradient(
-    const Batch<T>& batch, const at::Tensor& grad, const at::Tensor& losses, const at::Tensor& alphas, const at::Tensor& betas,
+    const Batch<T>& batch, const at::Tensor& grad, const at::Tensor& losses, const at::Tensor& alphas,
+    const at::Tensor& betas,
     bool zero_infinity, const at::Tensor& grad_input) {
   constexpr T none = -std::numeric_limits<T>::infinity();
   const T* const g = grad.const_data_ptr<T>();
@@ -169,13 +172,15 @@ struct Sequences {
   int64_t samples, longest = 0;
 
   Sequences(
-      const at::Tensor& log_probs, const at::Tensor& targets, at::IntArrayRef input_lengths, at::IntArrayRef target_lengths,
+      const at::Tensor& log_probs, const at::Tensor& targets, at::IntArrayRef input_lengths,
+      at::IntArrayRef target_lengths,
       int64_t blank)
       : labels(dense_as(targets, at::kLong)) {
     TORCH_CHECK(log_probs.dim() == 3, "log_probs must be 3-dimensional (time, batch, class), got ", log_probs.sizes());
     TORCH_CHECK(log_probs.numel() > 0, "log_probs tensor must not be empty");
     TORCH_CHECK(
-        targets.scalar_type() == at::kLong || targets.scalar_type() == at::kInt, "targets must be of dtype int32 or int64, got ",
+        targets.scalar_type() == at::kLong || targets.scalar_type() == at::kInt,
+        "targets must be of dtype int32 or int64, got ",
         targets.scalar_type());
     TORCH_CHECK(
         targets.device() == log_probs.device(), "expected targets on ", log_probs.device(), ", got ", targets.device());
@@ -190,7 +195,8 @@ struct Sequences {
       TORCH_CHECK(length >= 0, "Expected target_lengths to have value at least 0, but got value ", length);
       TORCH_CHECK(
           input_lengths[sample] >= 0 && input_lengths[sample] <= log_probs.size(0),
-          "Expected input_lengths to have value from 0 to ", log_probs.size(0), ", but got value ", input_lengths[sample]);
+          "Expected input_lengths to have value from 0 to ", log_probs.size(0), ", but got value ",
+          input_lengths[sample]);
       starts.push_back(targets.dim() == 1 ? total : sample * targets.size(1));
       total += length;
       longest = std::max(longest, length);
@@ -216,7 +222,8 @@ struct Sequences {
     const int64_t* const of = numbers.const_data_ptr<int64_t>();
     return {
         log_probs.const_data_ptr<T>(), log_probs.stride(0), log_probs.stride(1), log_probs.stride(2),
-        labels.const_data_ptr<int64_t>(), 1, of, of + samples, of + 2 * samples, log_probs.size(0), samples, log_probs.size(2),
+        labels.const_data_ptr<int64_t>(), 1, of, of + samples, of + 2 * samples, log_probs.size(0), samples,
+        log_probs.size(2),
         2 * longest + 1, blank};
   }
   // Of a block: a thread for each position, if there are not too many.
@@ -233,7 +240,8 @@ struct Sequences {
 } // namespace
 
 std::tuple<at::Tensor, at::Tensor> _ctc_loss(
-    const at::Tensor& log_probs, const at::Tensor& targets, at::IntArrayRef input_lengths, at::IntArrayRef target_lengths,
+    const at::Tensor& log_probs, const at::Tensor& targets, at::IntArrayRef input_lengths,
+    at::IntArrayRef target_lengths,
     int64_t blank, bool) {
   const Sequences sequences(log_probs, targets, input_lengths, target_lengths, blank);
   const at::Tensor alpha =

@@ -23,6 +23,10 @@ struct Sizes {
   int64_t rows = 0, classes = 0;
 };
 
+void check_dtype(const at::Tensor& target) {
+  TORCH_CHECK(target.scalar_type() == at::kLong, "expected scalar type Long but found ", target.scalar_type());
+}
+
 at::Tensor reduced(const at::Tensor& losses, int64_t reduction) {
   return reduction == at::Reduction::Mean ? losses.mean() : losses.sum();
 }
@@ -41,7 +45,7 @@ struct Margin {
 
 Margin margin_of(const at::Scalar& p, const at::Scalar& margin) {
   const auto power = p.toLong();
-  TORCH_CHECK(power == 1 || power == 2, "multi_margin_loss: Invalid p, expected 1 or 2 but got ", power);
+  TORCH_CHECK(power == 1 || power == 2, "only p == 1 and p == 2 supported, got p = ", power);
   return {power == 2, margin.toDouble()};
 }
 
@@ -55,7 +59,7 @@ void multi_margin_losses(
   const T* const factor = data_or_null<T>(weight);
   T* const out = losses.mutable_data_ptr<T>();
   const Real width = static_cast<Real>(margin.width);
-  each_row<Real>(sizes.rows, sizes.classes, [=] __device__(int64_t row, int64_t first, int64_t step, const auto& all) {
+  each_row<Real>(sizes.rows, sizes.classes, [=] __device__(int64_t row, int64_t first, int64_t step, auto all) {
     const T* const x = in + row * sizes.classes;
     const int64_t t = right[row];
     CUDA_KERNEL_ASSERT(t >= 0 && t < sizes.classes && "a target is not the number of a class");
@@ -76,7 +80,8 @@ void multi_margin_losses(
 
 template <typename T>
 void multi_margin_gradients(
-    Sizes sizes, const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& target, const at::Tensor& weight,
+    Sizes sizes, const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& target,
+    const at::Tensor& weight,
     Margin margin, int64_t reduction, const at::Tensor& grad_input) {
   using Real = at::opmath_type<T>;
   const T* const g = grad_output.const_data_ptr<T>();
@@ -87,7 +92,7 @@ void multi_margin_gradients(
   const Real width = static_cast<Real>(margin.width);
   const bool each = grad_output.numel() > 1;
   const Real share = Real(1) / static_cast<Real>(sizes.classes * (reduction == at::Reduction::Mean ? sizes.rows : 1));
-  each_row<Real>(sizes.rows, sizes.classes, [=] __device__(int64_t row, int64_t first, int64_t step, const auto& all) {
+  each_row<Real>(sizes.rows, sizes.classes, [=] __device__(int64_t row, int64_t first, int64_t step, auto all) {
     const T* const x = in + row * sizes.classes;
     const int64_t t = right[row];
     CUDA_KERNEL_ASSERT(t >= 0 && t < sizes.classes && "a target is not the number of a class");
@@ -111,6 +116,7 @@ void multi_margin_gradients(
 
 Sizes check_multi_margin(const at::Tensor& self, const at::Tensor& target, const std::optional<at::Tensor>& weight) {
   Sizes sizes;
+  check_dtype(target);
   at::native::multi_margin_loss_shape_check(sizes.rows, sizes.classes, self.dim(), self, target, weight);
   return sizes;
 }
@@ -133,13 +139,14 @@ void mark_targets(Sizes sizes, const at::Tensor& target, const at::Tensor& is_ta
 
 template <typename T>
 void multilabel_losses(
-    Sizes sizes, const at::Tensor& self, const at::Tensor& target, const at::Tensor& is_target, const at::Tensor& losses) {
+    Sizes sizes, const at::Tensor& self, const at::Tensor& target, const at::Tensor& is_target,
+    const at::Tensor& losses) {
   using Real = at::opmath_type<T>;
   const T* const in = self.const_data_ptr<T>();
   const int64_t* const right = target.const_data_ptr<int64_t>();
   const T* const marks = is_target.const_data_ptr<T>();
   T* const out = losses.mutable_data_ptr<T>();
-  each_row<Real>(sizes.rows, sizes.classes, [=] __device__(int64_t row, int64_t first, int64_t step, const auto& all) {
+  each_row<Real>(sizes.rows, sizes.classes, [=] __device__(int64_t row, int64_t first, int64_t step, auto all) {
     const int64_t start = row * sizes.classes;
     Real sum = 0;
     for (int64_t i = 0; i < sizes.classes && right[start + i] >= 0; ++i) {
@@ -161,7 +168,8 @@ void multilabel_losses(
 // Each element gathers its own: pairs of a right class and a wrong one that are too close.
 template <typename T>
 void multilabel_gradients(
-    Sizes sizes, const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& target, const at::Tensor& is_target,
+    Sizes sizes, const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& target,
+    const at::Tensor& is_target,
     int64_t reduction, const at::Tensor& grad_input) {
   using Real = at::opmath_type<T>;
   const T* const g = grad_output.const_data_ptr<T>();
@@ -185,9 +193,8 @@ void multilabel_gradients(
         times += right[start + k] == i - start;
       }
       for (int64_t k = 0; k < sizes.classes; ++k) {
-        pairs -= static_cast<Real>(marks[start + k]) == Real(0) && Real(1) - x + static_cast<Real>(in[start + k]) > Real(0)
-            ? times
-            : 0;
+        const bool wrong = static_cast<Real>(marks[start + k]) == Real(0);
+        pairs -= wrong && Real(1) - x + static_cast<Real>(in[start + k]) > Real(0) ? times : 0;
       }
     }
     out[i] = static_cast<T>(static_cast<Real>(pairs) * share * static_cast<Real>(g[each ? row : 0]));
@@ -196,6 +203,7 @@ void multilabel_gradients(
 
 Sizes check_multilabel(const at::Tensor& self, const at::Tensor& target) {
   Sizes sizes;
+  check_dtype(target);
   at::native::multilabel_margin_loss_shape_check(sizes.rows, sizes.classes, self.dim(), self, target);
   return sizes;
 }
@@ -209,7 +217,7 @@ at::Tensor multi_margin_loss(
   const Sizes sizes = check_multi_margin(self, target, weight);
   const at::Tensor losses = at::empty({sizes.rows}, self.options());
   const at::Tensor in = self.contiguous();
-  const at::Tensor right = dense_as(target, at::kLong);
+  const at::Tensor right = target.contiguous();
   const at::Tensor factors = dense_as(weight, self.scalar_type());
   MUSA_DISPATCH(self.scalar_type(), "multi_margin_loss", (MUSA_FLOATING), {
     multi_margin_losses<scalar_t>(sizes, in, right, factors, width, losses);
@@ -235,7 +243,7 @@ at::Tensor multi_margin_loss_backward(
   const at::Tensor grad_input = at::empty_like(self, at::MemoryFormat::Contiguous);
   const at::Tensor g = grad_output.contiguous();
   const at::Tensor in = self.contiguous();
-  const at::Tensor right = dense_as(target, at::kLong);
+  const at::Tensor right = target.contiguous();
   const at::Tensor factors = dense_as(weight, self.scalar_type());
   if (self.numel() > 0) {
     MUSA_DISPATCH(self.scalar_type(), "multi_margin_loss_backward", (MUSA_FLOATING), {
@@ -248,7 +256,8 @@ at::Tensor multi_margin_loss_backward(
 at::Tensor& multi_margin_loss_backward_grad_input(
     const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& target, const at::Scalar& p,
     const at::Scalar& margin, const std::optional<at::Tensor>& weight, int64_t reduction, at::Tensor& grad_input) {
-  give(musa_ops_ported::multi_margin_loss_backward(grad_output, self, target, p, margin, weight, reduction), grad_input);
+  give(
+      musa_ops_ported::multi_margin_loss_backward(grad_output, self, target, p, margin, weight, reduction), grad_input);
   return grad_input;
 }
 
@@ -258,7 +267,7 @@ std::tuple<at::Tensor, at::Tensor> multilabel_margin_loss_forward(
   const at::Tensor losses = at::empty({sizes.rows}, self.options());
   const at::Tensor is_target = at::empty(target.sizes(), self.options()).zero_();
   const at::Tensor in = self.contiguous();
-  const at::Tensor right = dense_as(target, at::kLong);
+  const at::Tensor right = target.contiguous();
   MUSA_DISPATCH(self.scalar_type(), "multilabel_margin_loss_forward", (MUSA_FLOATING), {
     mark_targets<scalar_t>(sizes, right, is_target);
     multilabel_losses<scalar_t>(sizes, in, right, is_target, losses);
@@ -287,7 +296,7 @@ at::Tensor multilabel_margin_loss_backward(
   const at::Tensor grad_input = at::empty_like(self, at::MemoryFormat::Contiguous);
   const at::Tensor g = grad_output.contiguous();
   const at::Tensor in = self.contiguous();
-  const at::Tensor right = dense_as(target, at::kLong);
+  const at::Tensor right = target.contiguous();
   const at::Tensor marks = is_target.contiguous();
   if (self.numel() > 0) {
     MUSA_DISPATCH(self.scalar_type(), "multilabel_margin_loss_backward", (MUSA_FLOATING), {

@@ -24,7 +24,8 @@ at::Tensor expand_mask(const at::Tensor& self, const at::Tensor& mask, std::opti
       *type >= kSquare && *type <= kFull,
       "Mask Type should be 0 (src_mask), 1 (src_key_padding_mask), or 2 (default_mask)");
   if (*type == kFull) {
-    TORCH_CHECK(mask.sizes() == self.sizes(), "Mask shape should match input. mask: ", mask.sizes(), " input: ", self.sizes());
+    TORCH_CHECK(
+        mask.sizes() == self.sizes(), "Mask shape should match input. mask: ", mask.sizes(), " input: ", self.sizes());
     return mask;
   }
   TORCH_CHECK(self.dim() == 4, "a mask of type ", *type, " is for an input of 4 dimensions, got ", self.dim());
@@ -32,7 +33,8 @@ at::Tensor expand_mask(const at::Tensor& self, const at::Tensor& mask, std::opti
   const int64_t batch = self.size(0), length = self.size(3);
   if (*type == kPadding) {
     TORCH_CHECK(
-        mask.size(0) == batch && mask.size(1) == length, "For mask_type == 1 mask shape should be (B, L), got ", mask.sizes());
+        mask.size(0) == batch && mask.size(1) == length, "For mask_type == 1 mask shape should be (B, L), got ",
+        mask.sizes());
     return mask.view({batch, 1, 1, length}).expand(self.sizes());
   }
   TORCH_CHECK(
@@ -49,7 +51,7 @@ void forward(const at::Tensor& self, const at::Tensor& mask, int64_t dim, const 
   const T* const in = self.const_data_ptr<T>();
   const bool* const hidden = mask.const_data_ptr<bool>();
   T* const to = out.mutable_data_ptr<T>();
-  each_row<Real>(lines.count, lines.size, [=] __device__(int64_t line, int64_t first, int64_t step, const auto& all) {
+  each_row<Real>(lines.count, lines.size, [=] __device__(int64_t line, int64_t first, int64_t step, auto all) {
     const int64_t start = lines.start(line);
     Real largest = -std::numeric_limits<Real>::infinity();
     for (int64_t k = first; k < lines.size; k += step) {
@@ -80,7 +82,7 @@ void backward(
   const T* const y = output.const_data_ptr<T>();
   const bool* const hidden = mask.const_data_ptr<bool>();
   T* const to = out.mutable_data_ptr<T>();
-  each_row<Real>(lines.count, lines.size, [=] __device__(int64_t line, int64_t first, int64_t step, const auto& all) {
+  each_row<Real>(lines.count, lines.size, [=] __device__(int64_t line, int64_t first, int64_t step, auto all) {
     const int64_t start = lines.start(line);
     Real sum = 0;
     for (int64_t k = first; k < lines.size; k += step) {

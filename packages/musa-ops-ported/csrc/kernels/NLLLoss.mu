@@ -41,6 +41,12 @@ at::Tensor dense_planes(const at::Tensor& input) {
   return one_step ? input : input.contiguous();
 }
 
+void check_dtype(const at::Tensor& target) {
+  TORCH_CHECK(
+      target.scalar_type() == at::kLong || target.scalar_type() == at::kByte, "expected scalar type Long but found ",
+      target.scalar_type());
+}
+
 struct Targets {
   const int64_t* of;
   int64_t ignored, classes;
@@ -60,7 +66,9 @@ struct Targets {
 };
 
 template <typename T>
-void losses(const Layout& layout, const at::Tensor& self, const Targets& target, const at::Tensor& weight, const at::Tensor& out) {
+void losses(
+    const Layout& layout, const at::Tensor& self, const Targets& target, const at::Tensor& weight,
+    const at::Tensor& out) {
   using Real = at::opmath_type<T>;
   const T* const in = self.const_data_ptr<T>();
   const T* const factor = data_or_null<T>(weight);
@@ -90,7 +98,8 @@ void total_loss(
   const at::Tensor partial =
       at::empty({parts, 2}, self.options().dtype(c10::CppTypeToScalarType<Real>::value));
   Pair* const sums = reinterpret_cast<Pair*>(partial.mutable_data_ptr<Real>());
-  each_row<Pair>(parts, (count + parts - 1) / parts, [=] __device__(int64_t part, int64_t first, int64_t step, const auto& all) {
+  const int64_t longest = (count + parts - 1) / parts;
+  each_row<Pair>(parts, longest, [=] __device__(int64_t part, int64_t first, int64_t step, auto all) {
     const int64_t begin = count * part / parts, end = count * (part + 1) / parts;
     const Pair sum = sum_over<Pair>(begin + first, end, step, all, [&](int64_t i) {
       const int64_t t = target(i);
@@ -119,10 +128,12 @@ void total_loss(
 void forward(
     const at::Tensor& self, const at::Tensor& target, const at::Tensor& weight, int64_t reduction, int64_t ignore_index,
     const at::Tensor& output, const at::Tensor& total_weight) {
+  check_dtype(target);
   const at::Tensor in = dense_planes(self);
   const at::Tensor classes = dense_as(target, at::kLong);
   const at::Tensor factors = weight.defined() ? weight.contiguous() : weight;
   const Layout layout(in);
+  TORCH_CHECK_INDEX(layout.classes > 0 || layout.count() == 0, "Target is out of bounds: there are no classes");
   const Targets targets(classes, ignore_index, layout.classes);
   const bool each = reduction == at::Reduction::None && self.dim() > 1;
   const at::Tensor out = output.is_contiguous() ? output : at::empty_like(output, at::MemoryFormat::Contiguous);
@@ -141,7 +152,8 @@ void forward(
 
 template <typename T>
 void gradient_of(
-    const Layout& layout, const at::Tensor& grad_output, const Targets& target, const at::Tensor& weight, bool each, bool mean,
+    const Layout& layout, const at::Tensor& grad_output, const Targets& target, const at::Tensor& weight, bool each,
+    bool mean,
     const at::Tensor& total_weight, const at::Tensor& grad_input) {
   using Real = at::opmath_type<T>;
   const T* const g = grad_output.const_data_ptr<T>();
@@ -162,6 +174,7 @@ void gradient_of(
 void backward(
     const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& target, const at::Tensor& weight,
     int64_t reduction, int64_t ignore_index, const at::Tensor& total_weight, const at::Tensor& grad_input) {
+  check_dtype(target);
   const at::Tensor made = dense_planes(grad_input);
   made.zero_();
   const at::Tensor g = grad_output.contiguous();
@@ -181,9 +194,11 @@ void backward(
 
 void check_planes(const at::Tensor& self, const at::Tensor& target, const at::Tensor& weight) {
   TORCH_CHECK(
-      target.dim() == 3, "only batches of spatial targets supported (3D tensors) but got targets of dimension: ", target.dim());
+      target.dim() == 3, "only batches of spatial targets supported (3D tensors) but got targets of dimension: ",
+      target.dim());
   TORCH_CHECK(
-      self.dim() == 4, "only batches of spatial inputs supported (4D tensors), but got input of dimension: ", self.dim());
+      self.dim() == 4, "only batches of spatial inputs supported (4D tensors), but got input of dimension: ",
+      self.dim());
   TORCH_CHECK(
       !weight.defined() || weight.numel() == self.size(1),
       "weight tensor should be defined either for all or no classes");
@@ -195,7 +210,8 @@ void check_planes(const at::Tensor& self, const at::Tensor& target, const at::Te
 } // namespace
 
 void nll_loss_forward(
-    const at::Tensor& self, const at::Tensor& target, at::OptionalTensorRef weight, int64_t reduction, int64_t ignore_index,
+    const at::Tensor& self, const at::Tensor& target, at::OptionalTensorRef weight, int64_t reduction,
+    int64_t ignore_index,
     const at::Tensor& output, const at::Tensor& total_weight) {
   forward(self, target, weight.has_value() ? *weight : at::Tensor(), reduction, ignore_index, output, total_weight);
 }
@@ -204,7 +220,8 @@ void nll_loss_backward(
     const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& target, at::OptionalTensorRef weight,
     int64_t reduction, int64_t ignore_index, const at::Tensor& total_weight, const at::Tensor& grad_input) {
   backward(
-      grad_output, self, target, weight.has_value() ? *weight : at::Tensor(), reduction, ignore_index, total_weight, grad_input);
+      grad_output, self, target, weight.has_value() ? *weight : at::Tensor(), reduction, ignore_index, total_weight,
+      grad_input);
 }
 
 std::tuple<at::Tensor&, at::Tensor&> nll_loss2d_forward_output(
@@ -228,20 +245,23 @@ std::tuple<at::Tensor, at::Tensor> nll_loss2d_forward(
 }
 
 at::Tensor& nll_loss2d_backward_grad_input(
-    const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& target, const std::optional<at::Tensor>& weight,
+    const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& target,
+    const std::optional<at::Tensor>& weight,
     int64_t reduction, int64_t ignore_index, const at::Tensor& total_weight, at::Tensor& grad_input) {
   const at::Tensor factors = or_undefined(weight);
   check_planes(self, target, factors);
   if (reduction == at::Reduction::None) {
     TORCH_CHECK(
-        grad_output.sizes() == target.sizes(), "expected a gradient of size ", target.sizes(), ", got ", grad_output.sizes());
+        grad_output.sizes() == target.sizes(), "expected a gradient of size ", target.sizes(), ", got ",
+        grad_output.sizes());
   } else {
     TORCH_CHECK(
         grad_output.dim() <= 1 && grad_output.numel() == 1, "expected a single element grad_output tensor, but got ",
         grad_output.sizes());
   }
   TORCH_CHECK(
-      total_weight.numel() == 1, "expected total_weight to be a single element tensor, got: ", total_weight.sizes(), " (",
+      total_weight.numel() == 1, "expected total_weight to be a single element tensor, got: ", total_weight.sizes(),
+      " (",
       total_weight.numel(), " elements)");
   at::native::resize_output(grad_input, self.sizes());
   backward(grad_output, self, target, factors, reduction, ignore_index, total_weight, grad_input);
@@ -249,7 +269,8 @@ at::Tensor& nll_loss2d_backward_grad_input(
 }
 
 at::Tensor nll_loss2d_backward(
-    const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& target, const std::optional<at::Tensor>& weight,
+    const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& target,
+    const std::optional<at::Tensor>& weight,
     int64_t reduction, int64_t ignore_index, const at::Tensor& total_weight) {
   at::Tensor grad_input = at::empty_like(self);
   musa_ops_ported::nll_loss2d_backward_grad_input(

@@ -40,7 +40,8 @@ void check_channels(const at::Tensor& input, at::ArrayRef<at::Tensor> parameters
   TORCH_CHECK(input.dim() >= 2, "expected at least 2D input (got ", input.dim(), "D input)");
   for (const at::Tensor& parameter : parameters) {
     TORCH_CHECK(
-        !parameter.defined() || input.numel() == 0 || parameter.numel() == input.size(1), "expected an element for each of ", input.size(1),
+        !parameter.defined() || input.numel() == 0 || parameter.numel() == input.size(1),
+        "expected an element for each of ", input.size(1),
         " channels, got a tensor of size ", parameter.sizes());
   }
 }
@@ -55,7 +56,7 @@ void channel_statistics(const at::Tensor& planes, const at::Tensor& means, const
   const T* const in = planes.const_data_ptr<T>();
   Real* const mean_of = means.mutable_data_ptr<Real>();
   Real* const variance_of = variances.mutable_data_ptr<Real>();
-  each_row<Real>(channels.count, channels.size, [=] __device__(int64_t channel, int64_t first, int64_t step, const auto& all) {
+  each_row<Real>(channels.count, channels.size, [=] __device__(int64_t channel, int64_t first, int64_t step, auto all) {
     const auto count = static_cast<Real>(channels.size);
     const auto value = [&](int64_t k) { return static_cast<Real>(in[channels.at(channel, k)[0]]); };
     const Real mean = sum_over<Real>(first, channels.size, step, all, value) / count;
@@ -74,7 +75,8 @@ struct Statistics {
   at::Tensor mean, variance; // biased
 
   explicit Statistics(const at::Tensor& input) : mean(per_channel(input)), variance(per_channel(input)) {
-    TORCH_CHECK(input.numel() > 0, "input tensor must have at least one element, but got input_sizes = ", input.sizes());
+    TORCH_CHECK(
+        input.numel() > 0, "input tensor must have at least one element, but got input_sizes = ", input.sizes());
     const at::Tensor planes = as_planes(input);
     MUSA_DISPATCH(input.scalar_type(), "batch_norm_stats", (MUSA_FLOATING), {
       channel_statistics<scalar_t>(planes, mean, variance);
@@ -110,7 +112,8 @@ void update_running(const at::Tensor& running, const at::Tensor& value, double m
   });
 }
 void update_running(
-    const at::Tensor& input, const Statistics& statistics, const at::Tensor& mean, const at::Tensor& variance, double momentum) {
+    const at::Tensor& input, const Statistics& statistics, const at::Tensor& mean, const at::Tensor& variance,
+    double momentum) {
   const auto count = static_cast<double>(input.numel() / input.size(1));
   update_running(mean, statistics.mean, momentum);
   update_running(variance, statistics.variance, momentum, count / (count - 1));
@@ -141,7 +144,8 @@ void normalize(
 }
 
 void normalize_into(
-    const at::Tensor& input, const at::Tensor& mean, const at::Tensor& invstd, const at::Tensor& weight, const at::Tensor& bias,
+    const at::Tensor& input, const at::Tensor& mean, const at::Tensor& invstd, const at::Tensor& weight,
+    const at::Tensor& bias,
     const at::Tensor& output) {
   const auto real = real_of(input);
   const at::Tensor planes = as_planes(input);
@@ -169,7 +173,7 @@ void channel_sums(
   const Real* const mean_of = means.const_data_ptr<Real>();
   Real* const plain = sum_dy.mutable_data_ptr<Real>();
   Real* const weighted = sum_dy_xmu.mutable_data_ptr<Real>();
-  each_row<Pair>(channels.count, channels.size, [=] __device__(int64_t channel, int64_t first, int64_t step, const auto& all) {
+  each_row<Pair>(channels.count, channels.size, [=] __device__(int64_t channel, int64_t first, int64_t step, auto all) {
     const Real mean = mean_of[channel];
     const Pair sum = sum_over<Pair>(first, channels.size, step, all, [&](int64_t k) {
       const auto at = channels.at(channel, k);
@@ -286,7 +290,8 @@ Triple batch_norm_into(
   const auto kept = dtype_to_save(input, {weight, bias, running_mean, running_var});
   if (!training) {
     TORCH_CHECK(
-        running_mean.defined() && running_var.defined(), "running_mean and running_var must be defined in evaluation mode");
+        running_mean.defined() && running_var.defined(),
+        "running_mean and running_var must be defined in evaluation mode");
     const at::Tensor invstd = inverse_deviation(running_var.to(real_of(input)), eps);
     normalize_into(input, running_mean, invstd, weight, bias, output);
     const at::Tensor none = at::empty({0}, input.options().dtype(kept));
@@ -303,8 +308,8 @@ Triple batch_norm(
     const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
     const at::Tensor& running_mean, const at::Tensor& running_var, bool training, double momentum, double eps) {
   return batch_norm_into(
-      empty_planes_like(input), input, or_undefined(weight), or_undefined(bias), running_mean, running_var, training, momentum,
-      eps);
+      empty_planes_like(input), input, or_undefined(weight), or_undefined(bias), running_mean, running_var, training,
+      momentum, eps);
 }
 
 void give(const at::Tensor& made, at::Tensor& out) {
@@ -314,7 +319,8 @@ void give(const at::Tensor& made, at::Tensor& out) {
 
 void batch_norm_to(
     const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
-    const at::Tensor& running_mean, const at::Tensor& running_var, bool training, double momentum, double eps, at::Tensor& out,
+    const at::Tensor& running_mean, const at::Tensor& running_var, bool training, double momentum, double eps,
+    at::Tensor& out,
     at::Tensor& save_mean, at::Tensor& save_invstd) {
   at::native::resize_output(out, input.sizes());
   const auto [output, mean, invstd] = batch_norm_into(
@@ -344,7 +350,8 @@ Triple backward(
     const at::Tensor none;
     const at::Tensor total = train ? at::full({}, static_cast<double>(count), mean.options()) : none;
     grad_input =
-        input_gradient_of(g, input, mean, invstd, weight, train ? sums->plain : none, train ? sums->weighted : none, total);
+        input_gradient_of(
+            g, input, mean, invstd, weight, train ? sums->plain : none, train ? sums->weighted : none, total);
   }
   const auto dtype = weight.defined() ? weight.scalar_type() : input.scalar_type();
   if (mask[1]) {
@@ -360,17 +367,21 @@ Triple backward(
 
 Triple native_batch_norm(
     const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
-    const std::optional<at::Tensor>& running_mean, const std::optional<at::Tensor>& running_var, bool training, double momentum,
+    const std::optional<at::Tensor>& running_mean, const std::optional<at::Tensor>& running_var, bool training,
+    double momentum,
     double eps) {
-  return batch_norm(input, weight, bias, or_undefined(running_mean), or_undefined(running_var), training, momentum, eps);
+  return batch_norm(
+      input, weight, bias, or_undefined(running_mean), or_undefined(running_var), training, momentum, eps);
 }
 
 std::tuple<at::Tensor&, at::Tensor&, at::Tensor&> native_batch_norm_out(
     const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
-    const std::optional<at::Tensor>& running_mean, const std::optional<at::Tensor>& running_var, bool training, double momentum,
+    const std::optional<at::Tensor>& running_mean, const std::optional<at::Tensor>& running_var, bool training,
+    double momentum,
     double eps, at::Tensor& out, at::Tensor& save_mean, at::Tensor& save_invstd) {
   batch_norm_to(
-      input, weight, bias, or_undefined(running_mean), or_undefined(running_var), training, momentum, eps, out, save_mean,
+      input, weight, bias, or_undefined(running_mean), or_undefined(running_var), training, momentum, eps, out,
+      save_mean,
       save_invstd);
   return {out, save_mean, save_invstd};
 }
@@ -391,13 +402,15 @@ std::tuple<at::Tensor&, at::Tensor&, at::Tensor&> _native_batch_norm_legit_out(
 }
 
 Triple _native_batch_norm_legit_no_stats(
-    const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias, bool training,
+    const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
+    bool training,
     double momentum, double eps) {
   return batch_norm(input, weight, bias, at::Tensor(), at::Tensor(), training, momentum, eps);
 }
 
 std::tuple<at::Tensor&, at::Tensor&, at::Tensor&> _native_batch_norm_legit_no_stats_out(
-    const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias, bool training,
+    const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
+    bool training,
     double momentum, double eps, at::Tensor& out, at::Tensor& save_mean, at::Tensor& save_invstd) {
   batch_norm_to(
       input, weight, bias, at::Tensor(), at::Tensor(), training, momentum, eps, out, save_mean, save_invstd);
@@ -414,7 +427,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> _batch_norm_with_upda
 
 std::tuple<at::Tensor&, at::Tensor&, at::Tensor&, at::Tensor&> _batch_norm_with_update_out(
     const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
-    at::Tensor& running_mean, at::Tensor& running_var, double momentum, double eps, at::Tensor& out, at::Tensor& save_mean,
+    at::Tensor& running_mean, at::Tensor& running_var, double momentum, double eps, at::Tensor& out,
+    at::Tensor& save_mean,
     at::Tensor& save_invstd, at::Tensor& reserve) {
   batch_norm_to(
       input, weight, bias, running_mean, running_var, /*training=*/true, momentum, eps, out, save_mean, save_invstd);
@@ -423,7 +437,8 @@ std::tuple<at::Tensor&, at::Tensor&, at::Tensor&, at::Tensor&> _batch_norm_with_
 }
 
 std::tuple<at::Tensor, at::Tensor> batch_norm_update_stats(
-    const at::Tensor& input, const std::optional<at::Tensor>& running_mean, const std::optional<at::Tensor>& running_var,
+    const at::Tensor& input, const std::optional<at::Tensor>& running_mean,
+    const std::optional<at::Tensor>& running_var,
     double momentum) {
   const at::Tensor mean = or_undefined(running_mean), variance = or_undefined(running_var);
   check_channels(input, {mean, variance});
@@ -439,14 +454,17 @@ Triple native_batch_norm_backward(
     const std::optional<at::Tensor>& save_mean, const std::optional<at::Tensor>& save_invstd, bool train, double eps,
     std::array<bool, 3> output_mask) {
   return backward(
-      grad_out, input, or_undefined(weight), or_undefined(running_mean), or_undefined(running_var), or_undefined(save_mean),
+      grad_out, input, or_undefined(weight), or_undefined(running_mean), or_undefined(running_var),
+      or_undefined(save_mean),
       or_undefined(save_invstd), train, eps, output_mask);
 }
 
 Triple batch_norm_backward(
-    const at::Tensor& grad_out, const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& running_mean,
+    const at::Tensor& grad_out, const at::Tensor& input, const at::Tensor& weight,
+    const std::optional<at::Tensor>& running_mean,
     const std::optional<at::Tensor>& running_var, const std::optional<at::Tensor>& save_mean,
-    const std::optional<at::Tensor>& save_var, bool update, double eps, std::array<bool, 3> output_mask, const at::Tensor&) {
+    const std::optional<at::Tensor>& save_var, bool update, double eps, std::array<bool, 3> output_mask,
+    const at::Tensor&) {
   return backward(
       grad_out, input, weight, or_undefined(running_mean), or_undefined(running_var), or_undefined(save_mean),
       or_undefined(save_var), update, eps, output_mask);
@@ -479,11 +497,13 @@ at::Tensor& batch_norm_elemt_out(
 }
 
 std::tuple<at::Tensor, at::Tensor> batch_norm_gather_stats_with_counts(
-    const at::Tensor& input, const at::Tensor& mean, const at::Tensor& invstd, const std::optional<at::Tensor>& running_mean,
+    const at::Tensor& input, const at::Tensor& mean, const at::Tensor& invstd,
+    const std::optional<at::Tensor>& running_mean,
     const std::optional<at::Tensor>& running_var, double momentum, double eps, const at::Tensor& counts) {
   TORCH_CHECK(
       mean.dim() == 2 && mean.sizes() == invstd.sizes() && counts.numel() == mean.size(0),
-      "expected statistics of (devices, channels) and a count for each device, got ", mean.sizes(), ", ", invstd.sizes(), " and ",
+      "expected statistics of (devices, channels) and a count for each device, got ", mean.sizes(), ", ",
+      invstd.sizes(), " and ",
       counts.sizes());
   const auto real = real_of(input);
   const at::Tensor means = dense_as(mean, real), invstds = dense_as(invstd, real), numbers = dense_as(counts, real);
@@ -500,7 +520,8 @@ std::tuple<at::Tensor, at::Tensor> batch_norm_gather_stats_with_counts(
 }
 
 std::tuple<at::Tensor, at::Tensor> batch_norm_gather_stats(
-    const at::Tensor& input, const at::Tensor& mean, const at::Tensor& invstd, const std::optional<at::Tensor>& running_mean,
+    const at::Tensor& input, const at::Tensor& mean, const at::Tensor& invstd,
+    const std::optional<at::Tensor>& running_mean,
     const std::optional<at::Tensor>& running_var, double momentum, double eps, int64_t count) {
   const at::Tensor counts = at::full({mean.size(0)}, count, input.options().dtype(real_of(input)));
   return musa_ops_ported::batch_norm_gather_stats_with_counts(
@@ -524,13 +545,14 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> batch_norm_backward_r
 
 at::Tensor batch_norm_backward_elemt(
     const at::Tensor& grad_out, const at::Tensor& input, const at::Tensor& mean, const at::Tensor& invstd,
-    const std::optional<at::Tensor>& weight, const at::Tensor& sum_dy, const at::Tensor& sum_dy_xmu, const at::Tensor& count) {
+    const std::optional<at::Tensor>& weight, const at::Tensor& sum_dy, const at::Tensor& sum_dy_xmu,
+    const at::Tensor& count) {
   const at::Tensor scale = or_undefined(weight);
   check_channels(input, {scale, mean, invstd, sum_dy, sum_dy_xmu});
   const auto real = real_of(input);
   return input_gradient_of(
-      grad_out.to(input.scalar_type()), input, dense_as(mean, real), dense_as(invstd, real), scale, dense_as(sum_dy, real),
-      dense_as(sum_dy_xmu, real), dense_as(count.sum(), real));
+      grad_out.to(input.scalar_type()), input, dense_as(mean, real), dense_as(invstd, real), scale,
+      dense_as(sum_dy, real), dense_as(sum_dy_xmu, real), dense_as(count.sum(), real));
 }
 
 } // namespace musa_ops_ported

@@ -59,7 +59,8 @@ struct Operands {
         input.dim() == 2 && input.sizes() == hidden.sizes(), "expected gates of (batch, gates) and one size, got ",
         input.sizes(), " and ", hidden.sizes());
     TORCH_CHECK(
-        state.dim() == 2 && state.size(0) == input.size(0) && state.size(1) * count == input.size(1), "expected ", count,
+        state.dim() == 2 && state.size(0) == input.size(0) && state.size(1) * count == input.size(1), "expected ",
+        count,
         " gates for each element of a state of ", state.sizes(), ", got ", input.sizes());
     TORCH_CHECK(input_bias.defined() == hidden_bias.defined(), "expected both biases or none");
     TORCH_CHECK(
@@ -69,7 +70,8 @@ struct Operands {
   template <typename T>
   Gates<T> gates() const {
     return {
-        input.const_data_ptr<T>(), hidden.const_data_ptr<T>(), data_or_null<T>(input_bias), data_or_null<T>(hidden_bias),
+        input.const_data_ptr<T>(), hidden.const_data_ptr<T>(), data_or_null<T>(input_bias),
+        data_or_null<T>(hidden_bias),
         state.size(1), count};
   }
 };
@@ -240,7 +242,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> _thnn_fus
   if (!has_bias) {
     return {grad_input, grad_hidden, grad_hx, at::Tensor(), at::Tensor()};
   }
-  return {grad_input, grad_hidden, grad_hx, grad_input.sum(0, /*keepdim=*/false), grad_hidden.sum(0, /*keepdim=*/false)};
+  return {
+      grad_input, grad_hidden, grad_hx, grad_input.sum(0, /*keepdim=*/false), grad_hidden.sum(0, /*keepdim=*/false)};
 }
 
 } // namespace musa_ops_ported

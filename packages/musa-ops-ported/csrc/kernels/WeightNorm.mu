@@ -26,13 +26,14 @@ struct Slices {
 };
 
 template <typename T>
-void forward(const Slices& slices, const at::Tensor& v, const at::Tensor& g, const at::Tensor& w, const at::Tensor& norms) {
+void forward(
+    const Slices& slices, const at::Tensor& v, const at::Tensor& g, const at::Tensor& w, const at::Tensor& norms) {
   using Real = at::opmath_type<T>;
   const T* const in = v.const_data_ptr<T>();
   const T* const lengths = g.const_data_ptr<T>();
   T* const out = w.mutable_data_ptr<T>();
   Real* const norm = norms.mutable_data_ptr<Real>();
-  each_row<Real>(slices.rows, slices.size, [=] __device__(int64_t row, int64_t first, int64_t step, const auto& all) {
+  each_row<Real>(slices.rows, slices.size, [=] __device__(int64_t row, int64_t first, int64_t step, auto all) {
     const int64_t start = row * slices.row_step;
     const Real length = std::sqrt(sum_over<Real>(first, slices.size, step, all, [&](int64_t k) {
       const Real x = static_cast<Real>(in[start + k * slices.step]);
@@ -61,7 +62,7 @@ void backward(
   const Real* const norm = norms.const_data_ptr<Real>();
   T* const dv = grad_v.mutable_data_ptr<T>();
   T* const dg = grad_g.mutable_data_ptr<T>();
-  each_row<Real>(slices.rows, slices.size, [=] __device__(int64_t row, int64_t first, int64_t step, const auto& all) {
+  each_row<Real>(slices.rows, slices.size, [=] __device__(int64_t row, int64_t first, int64_t step, auto all) {
     const int64_t start = row * slices.row_step;
     const Real product = sum_over<Real>(first, slices.size, step, all, [&](int64_t k) {
       const int64_t at = start + k * slices.step;
@@ -96,7 +97,8 @@ std::tuple<at::Tensor, at::Tensor> _weight_norm_interface(const at::Tensor& v, c
 }
 
 std::tuple<at::Tensor, at::Tensor> _weight_norm_interface_backward(
-    const at::Tensor& grad_w, const at::Tensor& saved_v, const at::Tensor& saved_g, const at::Tensor& saved_norms, int64_t dim) {
+    const at::Tensor& grad_w, const at::Tensor& saved_v, const at::Tensor& saved_g, const at::Tensor& saved_norms,
+    int64_t dim) {
   TORCH_CHECK(saved_v.is_contiguous(), "saved_v must be contiguous");
   TORCH_CHECK(saved_g.is_contiguous(), "saved_g must be contiguous");
   TORCH_CHECK(saved_norms.is_contiguous(), "saved_norms must be contiguous");
