@@ -43,15 +43,17 @@ def measure_operator(name, bar, run, device: torch.device, baseline: torch.devic
         served = served_by(lambda: run(*here), device)
         pair = interleaved(lambda: run(*here), device, lambda: run(*there), baseline, effort)
     return Row(
-        "ported kernels", f"{name} on {ELEMENTS:.0e} floats", pair.value * 1e3, pair.baseline * 1e3, "ms", bar,
-        ratio=pair.ratio, spread=pair.spread, served=served,
+        "ported kernels", f"{name} on {ELEMENTS:.0e} floats", pair.value * 1e3, pair.baseline * 1e3, "ms",
+        bar, ratio=pair.ratio, spread=pair.spread, served=served,
     )  # fmt: skip
 
 
 def stepper(device: torch.device, parameters: int):
     """A step of AdamW with foreach over ten tensors."""
     generator = torch.Generator().manual_seed(0)
-    tensors = [torch.randn(parameters // 10, generator=generator).to(device).requires_grad_() for _ in range(10)]
+    tensors = [
+        torch.randn(parameters // 10, generator=generator).to(device).requires_grad_() for _ in range(10)
+    ]
     for tensor in tensors:
         tensor.grad = torch.full_like(tensor, 0.01)
     optimizer = torch.optim.AdamW(tensors, lr=1e-3, foreach=True)
@@ -71,8 +73,8 @@ def measure_optimizer(device: torch.device, baseline: torch.device, effort: Effo
     there()  # as often as the other side
     pair = interleaved(here, device, there, baseline, effort)
     return Row(
-        "ported kernels", f"{name} on {parameters:.0e} parameters", pair.value * 1e3, pair.baseline * 1e3, "ms",
-        OPTIMIZER_BAR, ratio=pair.ratio, spread=pair.spread, served=served,
+        "ported kernels", f"{name} on {parameters:.0e} parameters", pair.value * 1e3, pair.baseline * 1e3,
+        "ms", OPTIMIZER_BAR, ratio=pair.ratio, spread=pair.spread, served=served,
     )  # fmt: skip
 
 

@@ -17,20 +17,22 @@ PAGE = """\
 
 Written by `python docs/adding_an_operator.py` from the tree; do not edit. All code below is what is built.
 
-An operator is a word in `packages/musa-ops-ported/src/musa_ops_ported/ops.yaml`, a kernel in `csrc/kernels`, and a line in
-`tests/musa_ops_ported/test_operators.py`. Its forms (functional, in place, `out=`), checks, outputs and registration are generated.
+An operator is a word in `packages/musa-ops-ported/src/musa_ops_ported/ops.yaml`, a kernel in
+`csrc/kernels`, and a line in `tests/musa_ops_ported/test_operators.py`. Its forms (functional, in place,
+`out=`), checks, outputs and registration are generated.
 
 ## abs: torch does all but the loop
 
-torch's own `abs.out` works out shapes and dtypes with a TensorIterator, which is the same for every device, and then calls a
-DispatchStub: the loop for the device at hand. So the operator is served by *stub*:
+torch's own `abs.out` works out shapes and dtypes with a TensorIterator, which is the same for every device,
+and then calls a DispatchStub: the loop for the device at hand. So the operator is served by *stub*:
 
 ```yaml
 {abs_yaml}
 ```
 
-The kernel is one function over the iterator. `pointwise` runs a function over the elements: dense or strided, with conversions, with
-numbers in an operand's place. `MUSA_DISPATCH` calls the block with `scalar_t` for each dtype of a set.
+The kernel is one function over the iterator. `pointwise` runs a function over the elements: dense or
+strided, with conversions, with numbers in an operand's place. `MUSA_DISPATCH` calls the block with
+`scalar_t` for each dtype of a set.
 
 ```cpp
 {abs_kernel}
@@ -50,8 +52,9 @@ torch's implementation of `tril` computes on the CPU, so ours takes its place: a
 {tril_yaml}
 ```
 
-`tril` is a structured operator: torch's meta function has checked the arguments and said what the output is like, and the generated forms have
-made it. What is left to write is a function with torch's arguments and the output; its declaration is in the generated `kernels.h`.
+`tril` is a structured operator: torch's meta function has checked the arguments and said what the output is
+like, and the generated forms have made it. What is left to write is a function with torch's arguments and
+the output; its declaration is in the generated `kernels.h`.
 
 ```cpp
 {tril_kernel}
@@ -59,8 +62,9 @@ made it. What is left to write is a function with torch's arguments and the outp
 {tril_function}
 ```
 
-`for_each_offset` gives a thread the number of an element and where it lies in each tensor, whatever the strides. The kernel moves bytes and never
-computes with them, so `by_size` makes five kernels do for all dtypes.
+`for_each_offset` gives a thread the number of an element and where it lies in each tensor, whatever the
+strides. The kernel moves bytes and never computes with them, so `by_size` makes five kernels do for all
+dtypes.
 
 ## The test
 
@@ -68,8 +72,9 @@ computes with them, so `by_size` makes five kernels do for all dtypes.
 {test}
 ```
 
-The line asks that the pack serves the operator. That it computes what the CPU computes, in every form, on strided, empty and expanded
-arguments and in all dtypes, PyTorch's own database of operators asks, without a line of ours:
+The line asks that the pack serves the operator. That it computes what the CPU computes, in every form, on
+strided, empty and expanded arguments and in all dtypes, PyTorch's own database of operators asks, without a
+line of ours:
 
 ```
 TORCH_MUSA_OPS=ported,native python -m pytest tests/conformance -k "abs or tril"
@@ -77,8 +82,8 @@ TORCH_MUSA_OPS=ported,native python -m pytest tests/conformance -k "abs or tril"
 
 ## Build
 
-`pip install --no-build-isolation --no-deps -e packages/musa-ops-ported`, or `python3 tools/dev.py setup`. `python -m torch_musa ops 'aten::tril*'` prints
-who serves.
+`pip install --no-build-isolation --no-deps -e packages/musa-ops-ported`, or `python3 tools/dev.py setup`.
+`python -m torch_musa ops 'aten::tril*'` prints who serves.
 """
 
 

@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """Indices of equal elements: torch promises no order among them, unless a stable sort is asked for.
 
-The CPU's unstable algorithms give one order, a device's another. What must hold is that the indices name elements of
-the values, and each at most once; then the CPU's indices stand for the device's.
+The CPU's unstable algorithms give one order, a device's another. What must hold is that the indices name
+elements of the values, and each at most once; then the CPU's indices stand for the device's.
 """
 
 from __future__ import annotations

@@ -351,7 +351,9 @@ class _Operator:
 
 def test_places_among_equals_are_free():
     x = torch.tensor([3.0, 1.0, 3.0, float("nan"), float("nan")])
-    theirs = torch.return_types.topk((torch.tensor([float("nan"), float("nan"), 3.0]), torch.tensor([3, 4, 0])))
+    theirs = torch.return_types.topk(
+        (torch.tensor([float("nan"), float("nan"), 3.0]), torch.tensor([3, 4, 0]))
+    )
     ours = torch.return_types.topk((theirs.values, torch.tensor([4, 3, 2])))
     mended = settled(_Operator("topk"), (x, (3,), {}), theirs, ours)
     assert torch.equal(mended.indices, theirs.indices)
@@ -367,7 +369,9 @@ def test_places_among_equals_are_free():
 )
 def test_other_places_are_not(wrong):
     x = torch.tensor([3.0, 1.0, 3.0, float("nan"), float("nan")])
-    theirs = torch.return_types.topk((torch.tensor([float("nan"), float("nan"), 3.0]), torch.tensor([3, 4, 0])))
+    theirs = torch.return_types.topk(
+        (torch.tensor([float("nan"), float("nan"), 3.0]), torch.tensor([3, 4, 0]))
+    )
     ours = torch.return_types.topk((theirs.values, torch.tensor(wrong)))
     assert settled(_Operator("topk"), (x, (3,), {}), theirs, ours).indices.tolist() == wrong
 

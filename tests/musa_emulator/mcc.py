@@ -31,7 +31,9 @@ def program(name: str, *options: str) -> Path:
     return built
 
 
-def run(built: Path, *arguments: str, timeout: float = 120, **settings: str) -> subprocess.CompletedProcess[str]:
+def run(
+    built: Path, *arguments: str, timeout: float = 120, **settings: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(built), *arguments],
         env=sdk.clean_environment(**settings),

@@ -63,8 +63,26 @@ def test_objects_link_with_the_hosts_compiler(source: Path) -> None:
 
 
 def test_flags_of_the_gpus_compiler_are_accepted(source: Path) -> None:
-    flags = ["-x", "musa", "--offload-arch=mp_22", "--cuda-gpu-arch=mp_31", "-mtgpu", "-Od3", "-fmusa-flush-denormals-to-zero"]
-    flags += ["-mllvm", "-mtgpu-if-convert=1", "-U__CUDA__", "-fsigned-char", "-MD", "-MF", "fill.d", "-O2", "-fPIC"]
+    flags = [
+        "-x",
+        "musa",
+        "--offload-arch=mp_22",
+        "--cuda-gpu-arch=mp_31",
+        "-mtgpu",
+        "-Od3",
+        "-fmusa-flush-denormals-to-zero",
+    ]
+    flags += [
+        "-mllvm",
+        "-mtgpu-if-convert=1",
+        "-U__CUDA__",
+        "-fsigned-char",
+        "-MD",
+        "-MF",
+        "fill.d",
+        "-O2",
+        "-fPIC",
+    ]
     done = mcc(*flags, "-c", source.name, "-o", "fill.o", cwd=source.parent)
     assert (done.returncode, done.stderr) == (0, "")
     assert "fill.mu" in (source.parent / "fill.d").read_text()
@@ -114,8 +132,14 @@ def test_errors_name_the_line_of_the_source(source: Path, line: str, told: str) 
 
 
 def test_the_architecture_is_a_macro(tmp_path: Path) -> None:
-    (tmp_path / "arch.mu").write_text('#include <cstdio>\nint main() { std::printf("%d\\n", __MUSA_ARCH__); }\n')
-    for flags, arch in ([], "310"), (["--offload-arch=mp_21"], "210"), (["--offload-arch=mp_22", "--offload-arch=mp_31"], "310"):
+    (tmp_path / "arch.mu").write_text(
+        '#include <cstdio>\nint main() { std::printf("%d\\n", __MUSA_ARCH__); }\n'
+    )
+    for flags, arch in (
+        ([], "310"),
+        (["--offload-arch=mp_21"], "210"),
+        (["--offload-arch=mp_22", "--offload-arch=mp_31"], "310"),
+    ):
         assert mcc(*flags, "arch.mu", "-o", "arch", cwd=tmp_path).returncode == 0
         assert run(tmp_path / "arch").stdout.strip() == arch
 
@@ -173,10 +197,21 @@ def test_a_cmake_project(tmp_path: Path) -> None:
 
     def build() -> str:
         for command in (
-            [sdk.tool("cmake"), "-S", ".", "-B", "build", "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={sdk.tool('ninja')}"],
+            [
+                sdk.tool("cmake"),
+                "-S",
+                ".",
+                "-B",
+                "build",
+                "-G",
+                "Ninja",
+                f"-DCMAKE_MAKE_PROGRAM={sdk.tool('ninja')}",
+            ],
             [sdk.tool("cmake"), "--build", "build"],
         ):
-            done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+            )
             assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

@@ -48,14 +48,21 @@ def test_in_every_mode(name: str, settings: dict[str, str]) -> None:
 MISTAKES = {
     "some-wait": (
         "musaErrorLaunchFailure",
-        r"kernel some_wait, block \(0, 0, 0\): deadlock: 7 of 64 threads wait at __syncthreads \(.*faults\.mu:\d+\), "
+        r"kernel some_wait, block \(0, 0, 0\): deadlock: "
+        r"7 of 64 threads wait at __syncthreads \(.*faults\.mu:\d+\), "
         r"25 of 64 threads wait at __syncwarp \(.*faults\.mu:\d+\)",
     ),
-    "overrun": ("musaErrorLaunchFailure", r"something was written behind the end of cells \(.*faults\.mu:\d+\)"),
+    "overrun": (
+        "musaErrorLaunchFailure",
+        r"something was written behind the end of cells \(.*faults\.mu:\d+\)",
+    ),
     "too-much": ("musaErrorLaunchFailure", r"shared memory: 1638400 bytes with cells .* a block has 196608"),
     "null": ("musaErrorIllegalAddress", r"kernel null made an illegal memory access"),
     "not-in-mask": ("musaErrorLaunchFailure", r"lane 0 calls __shfl_sync .* a mask that does not name it"),
-    "assert": ("musaErrorAssert", r"kernel asserts, block .*faults\.mu:\d+: assertion failed: .*out of bounds"),
+    "assert": (
+        "musaErrorAssert",
+        r"kernel asserts, block .*faults\.mu:\d+: assertion failed: .*out of bounds",
+    ),
     "deep": ("musaErrorLaunchFailure", r"kernel runs_deep: a thread has used up its stack"),
 }
 RIGHT = ("race", "no-race", "no-overrun", "no-assert", "not-deep")
@@ -90,7 +97,11 @@ def test_schedules_differ() -> None:
 
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [("MUSA_EMULATOR_SCHEDULE", "random"), ("MUSA_EMULATOR_SCHEDULE", "upward"), ("MUSA_EMULATOR_THREADS", "0")],
+    [
+        ("MUSA_EMULATOR_SCHEDULE", "random"),
+        ("MUSA_EMULATOR_SCHEDULE", "upward"),
+        ("MUSA_EMULATOR_THREADS", "0"),
+    ],
 )
 def test_a_setting_that_cannot_be_read_is_refused(setting: str, value: str) -> None:
     done = run(program("faults"), "no-race", **{setting: value})

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The sequence that torch's CUDA kernels draw, computed by NumPy from its documentation: Philox 4x32-10 (Salmon et al., 2011)
-with the seed as key, the thread's number as the upper half of the counter and offset / 4 as the lower; blocks of 256 threads,
-as many as the device holds at once; each thread draws four numbers at a time for elements that lie a grid apart."""
+"""The sequence that torch's CUDA kernels draw, computed by NumPy from its documentation.
+
+Philox 4x32-10 (Salmon et al., 2011) with the seed as key, the thread's number as the upper half of the
+counter and offset / 4 as the lower; blocks of 256 threads, as many as the device holds at once; each thread draws
+four numbers at a time for elements that lie a grid apart.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +38,10 @@ def philox(seed: int, subsequence: np.ndarray, block: int) -> np.ndarray:
     return np.stack(counter, axis=1).astype(np.uint32)
 
 
-def elements(seed: int, offset: int, count: int, processors: int, threads_per_processor: int, at_once: int = 4) -> np.ndarray:
-    """For each element the four numbers of the call that makes it, and which of the call's results is its: (count, 5)."""
+def elements(
+    seed: int, offset: int, count: int, processors: int, threads_per_processor: int, at_once: int = 4
+) -> np.ndarray:
+    """For each element the four numbers of the call that makes it, and which result is its: (count, 5)."""
     blocks = min(-(-count // THREADS), processors * (threads_per_processor // THREADS))
     grid = blocks * THREADS
     rows = np.zeros((count, 5), np.uint64)

@@ -33,9 +33,15 @@ def test_a_structured_operator_has_all_its_forms(tmp_path: Path) -> None:
     assert [str(form.func.name) for form in tril.forms()] == ["tril", "tril_", "tril.out"] or {
         str(form.func.name) for form in tril.forms()
     } == {"tril", "tril_", "tril.out"}
-    assert emit.declaration(tril) == "void tril(const at::Tensor & self, int64_t diagonal, const at::Tensor & out);"
+    assert (
+        emit.declaration(tril)
+        == "void tril(const at::Tensor & self, int64_t diagonal, const at::Tensor & out);"
+    )
     text = emit.registration([tril], 0)
-    assert text.count("pack.impl(") == 3 and "musa_ops_ported::tril(self, diagonal, op.maybe_get_output(0));" in text
+    assert (
+        text.count("pack.impl(") == 3
+        and "musa_ops_ported::tril(self, diagonal, op.maybe_get_output(0));" in text
+    )
 
 
 def test_host_code_of_torch_is_used_with_stubs(tmp_path: Path) -> None:
@@ -87,6 +93,8 @@ def test_every_registered_stub_is_reached(of_the_pack: Catalog) -> None:
     """A file that registers stubs is one that ops.yaml uses by stubs."""
     by_stub = {operator.source for operator in of_the_pack.operators if operator.way == "stub"}
     registering = {
-        path.name for path in (PACK / "csrc" / "kernels").glob("*.mu") if "REGISTER_PRIVATEUSE1_DISPATCH(" in path.read_text()
+        path.name
+        for path in (PACK / "csrc" / "kernels").glob("*.mu")
+        if "REGISTER_PRIVATEUSE1_DISPATCH(" in path.read_text()
     }
     assert registering == by_stub

@@ -63,7 +63,12 @@ def test_mixed_dtypes_and_unaligned_storage(musa, ported):
 def test_integers_divided_by_zero_do_not_trap(musa, ported):
     x = torch.tensor([7, -7, 0], dtype=torch.int32, device="musa")
     zero = torch.zeros(3, dtype=torch.int32, device="musa")
-    for f in (lambda a, b: torch.div(a, b, rounding_mode="trunc"), lambda a, b: a // b, torch.remainder, torch.fmod):
+    for f in (
+        lambda a, b: torch.div(a, b, rounding_mode="trunc"),
+        lambda a, b: a // b,
+        torch.remainder,
+        torch.fmod,
+    ):
         f(x, zero).cpu()
     lowest = torch.tensor([-(2**31)], dtype=torch.int32, device="musa")
     assert torch.fmod(lowest, -1).item() == 0

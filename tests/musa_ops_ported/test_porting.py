@@ -48,7 +48,7 @@ def source(tmp_path: Path) -> Path:
 
 def test_names_paths_and_launches(engine: Engine) -> None:
     ported = engine.port(CUDA).text
-    assert '#include <ATen/musa/MUSAContext.h>' in ported and '#include "kernels.muh"' in ported
+    assert "#include <ATen/musa/MUSAContext.h>" in ported and '#include "kernels.muh"' in ported
     assert "x.is_privateuseone()" in ported
     assert "c10::musa::MUSAGuard guard" in ported
     assert "musaStream_t stream = at::musa::getCurrentMUSAStream();" in ported
@@ -104,7 +104,9 @@ def test_command_dry_run(source: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "2 files" in err and not list(source.parent.glob("**/*.mu"))
 
 
-def test_command_refuses_what_it_cannot_do(tmp_path: Path, source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_refuses_what_it_cannot_do(
+    tmp_path: Path, source: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main([str(tmp_path / "nothing"), "-o", str(tmp_path / "out")]) == 2
     assert "there is nothing at" in capsys.readouterr().err
     assert main([str(source)]) == 2
@@ -126,7 +128,10 @@ def test_a_source_tree_of_pytorch(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_it_is_a_command(source: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "musa_ops_ported.porting", "--list-rules"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "musa_ops_ported.porting", "--list-rules"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert {line.split()[0] for line in done.stdout.splitlines()} >= {"cuda", "torch"}
 

@@ -47,7 +47,9 @@ def test_rand_in_double(count, geometry):
     first = philox.uniform53(numbers[:, 0], numbers[:, 1])
     second = philox.uniform53(numbers[:, 2], numbers[:, 3])
     expected = np.where(which == 0, first, second)
-    np.testing.assert_array_equal(torch.rand(count, device="musa", dtype=torch.float64).cpu().numpy(), expected)
+    np.testing.assert_array_equal(
+        torch.rand(count, device="musa", dtype=torch.float64).cpu().numpy(), expected
+    )
 
 
 @pytest.mark.parametrize("count", COUNTS)
@@ -108,7 +110,9 @@ def test_randperm(count, geometry):
     order = np.argsort(keys, kind="stable")
     assert sorted(got.tolist()) == list(range(count))
     np.testing.assert_array_equal(keys[got], keys[order])
-    unique = np.concatenate([[True], np.diff(keys[order]) != 0]) & np.concatenate([np.diff(keys[order]) != 0, [True]])
+    unique = np.concatenate([[True], np.diff(keys[order]) != 0]) & np.concatenate(
+        [np.diff(keys[order]) != 0, [True]]
+    )
     np.testing.assert_array_equal(got[unique], order[unique])
 
 

@@ -37,7 +37,8 @@ at::Tensor cubed(const at::Tensor& x) {
   const int64_t n = in.numel();
   if (n != 0) {
     apply<<<(n + 127) / 128, 128, 0, at::musa::getCurrentMUSAStream()>>>(
-        in.const_data_ptr<float>(), out.mutable_data_ptr<float>(), n, [] __device__(float v) { return v * v * v; });
+        in.const_data_ptr<float>(), out.mutable_data_ptr<float>(), n, [] __device__(float v) { return v * v
+        * v; });
   }
   return out;
 }
@@ -50,7 +51,9 @@ TORCH_LIBRARY_IMPL(extension_test, PrivateUse1, m) { m.impl("cubed", &cubed); }
 def test_a_cuda_extension_builds_unchanged(tmp_path: Path) -> None:
     shutil.copytree(EXTENSION, tmp_path / "extension")
     command = [sys.executable, "setup.py", "build_ext", "--build-lib", str(tmp_path / "lib")]
-    done = subprocess.run(command, cwd=tmp_path / "extension", capture_output=True, text=True, check=False, timeout=500)
+    done = subprocess.run(
+        command, cwd=tmp_path / "extension", capture_output=True, text=True, check=False, timeout=500
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "extension" / "dot.cu").read_text() == (EXTENSION / "dot.cu").read_text()
     run_code(
@@ -94,7 +97,7 @@ def test_what_does_not_compile_says_where(tmp_path: Path) -> None:
     (tmp_path / "wrong.mu").write_text("__global__ void k() {\n  undefined_name();\n}\n")
     with pytest.raises(RuntimeError, match=r"wrong\.mu:2:.*undefined_name"):
         cpp_extension.load("wrong", [tmp_path / "wrong.mu"], build_directory=str(tmp_path))
-    with pytest.raises(RuntimeError, match="there is no .*missing.mu"):
+    with pytest.raises(RuntimeError, match=r"there is no .*missing\.mu"):
         cpp_extension.load("missing", [tmp_path / "missing.mu"], build_directory=str(tmp_path))
 
 
@@ -102,7 +105,9 @@ def test_cuda_sources_without_the_porting_engine_say_what_to_install(tmp_path: P
     (tmp_path / "kernel.cu").write_text("__global__ void k() {}\n")
     find_spec = cpp_extension.importlib.util.find_spec
     monkeypatch.setattr(
-        cpp_extension.importlib.util, "find_spec", lambda name: None if name == "musa_ops_ported" else find_spec(name)
+        cpp_extension.importlib.util,
+        "find_spec",
+        lambda name: None if name == "musa_ops_ported" else find_spec(name),
     )
     with pytest.raises(RuntimeError, match=r"pip install torch-musa\[ported\]"):
         cpp_extension.load("kernel", [tmp_path / "kernel.cu"], build_directory=str(tmp_path))

@@ -7,6 +7,10 @@ from torch_musa.utils.cpp_extension import BuildExtension, MUSAExtension
 setup(
     name="dot-extension",
     version="1.0",
-    ext_modules=[MUSAExtension("dot_extension", ["ops.cpp", "dot.cu"], extra_compile_args={"cxx": ["-O1"], "nvcc": ["-O1"]})],
+    ext_modules=[
+        MUSAExtension(
+            "dot_extension", ["ops.cpp", "dot.cu"], extra_compile_args={"cxx": ["-O1"], "nvcc": ["-O1"]}
+        )
+    ],
     cmdclass={"build_ext": BuildExtension},
 )

@@ -22,10 +22,27 @@ SOURCE_SUFFIXES = {".c", ".cc", ".cpp", ".cxx", ".C", *KERNEL_SUFFIXES}
 DEFAULT_ARCH = 31
 
 # Options that take the next argument.
-_PAIRS = ("-o", "-x", "-D", "-U", "-I", "-isystem", "-iquote", "-include", "-L", "-l", "-MF", "-MT", "-MQ", "-mllvm", "-Xlinker")
+_PAIRS = (
+    "-o",
+    "-x",
+    "-D",
+    "-U",
+    "-I",
+    "-isystem",
+    "-iquote",
+    "-include",
+    "-L",
+    "-l",
+    "-MF",
+    "-MT",
+    "-MQ",
+    "-mllvm",
+    "-Xlinker",
+)
 # Of the GPU's compiler; here there is nothing for them to do.
 _IGNORED = re.compile(
-    r"-mtgpu|-cuda_wrapper|-mathx-.*|-fmusa-.*|--?use_fast_math|-fplugin=.*|-rdc|-dc|-Od3|--musa-path=.*|--no-offload.*"
+    r"-mtgpu|-cuda_wrapper|-mathx-.*|-fmusa-.*|--?use_fast_math|-fplugin=.*|-rdc|-dc|-Od3|--musa-path=.*"
+    r"|--no-offload.*"
 )
 _GPU_ALONE = ("-fatbin", "-ptx", "-dlink", "--cuda-device-only", "--musa-device-only")
 _ARCH = re.compile(r"--(?:offload-arch|cuda-gpu-arch)=(.*)")
@@ -79,13 +96,23 @@ def parse(arguments: list[str]) -> Command:
             subprocess.run([*compiler(), "--version"], check=True)
             sys.exit(0)
         elif paired:
-            (command.linking if argument in ("-L", "-l", "-Xlinker") else command.options).extend([argument, value])
-        elif argument.startswith(("-L", "-l", "-Wl,")) or argument in ("-shared", "-static", "-pie", "-no-pie", "-rdynamic"):
+            (command.linking if argument in ("-L", "-l", "-Xlinker") else command.options).extend(
+                [argument, value]
+            )
+        elif argument.startswith(("-L", "-l", "-Wl,")) or argument in (
+            "-shared",
+            "-static",
+            "-pie",
+            "-no-pie",
+            "-rdynamic",
+        ):
             command.linking.append(argument)
         elif argument.startswith("-") and argument != "-":
             command.options.append(argument)
         elif pathlib.Path(argument).suffix in SOURCE_SUFFIXES or language not in (None, "none"):
-            kernels = language in ("musa", "cuda") or (language is None and pathlib.Path(argument).suffix in KERNEL_SUFFIXES)
+            kernels = language in ("musa", "cuda") or (
+                language is None and pathlib.Path(argument).suffix in KERNEL_SUFFIXES
+            )
             command.sources.append((argument, kernels))
         else:
             command.linking.append(argument)
@@ -132,7 +159,17 @@ def compile_kernels(command: Command, source: str, output: str, folder: pathlib.
     preprocessed = folder / "preprocessed.ii"
     rewritten = folder / "rewritten.ii"
     status = run(
-        [*compiler(), *device_options(command), *command.options, "-x", "c++", "-E", source, "-o", str(preprocessed)],
+        [
+            *compiler(),
+            *device_options(command),
+            *command.options,
+            "-x",
+            "c++",
+            "-E",
+            source,
+            "-o",
+            str(preprocessed),
+        ],
         command.verbose,
     )
     if status != 0:
@@ -147,7 +184,8 @@ def compile_kernels(command: Command, source: str, output: str, folder: pathlib.
     standard = [] if any(option.startswith("-std=") for option in options) else ["-std=c++17"]
     return run(
         [
-            *compiler(), *options, *standard, "-fpreprocessed", "-fno-semantic-interposition", "-Wno-unknown-pragmas", "-Wno-attributes",
+            *compiler(), *options, *standard, "-fpreprocessed", "-fno-semantic-interposition",
+            "-Wno-unknown-pragmas", "-Wno-attributes",
             "-x", "c++-cpp-output", flag, str(rewritten), "-o", output,
         ],
         command.verbose,
@@ -177,7 +215,10 @@ def execute(command: Command) -> int:
             if command.stage == "link":
                 output = str(folder / f"{number}-{stem}.o")
             else:
-                output = command.output or stem + {"compile": ".o", "assemble": ".s", "preprocess": ".ii"}[command.stage]
+                output = (
+                    command.output
+                    or stem + {"compile": ".o", "assemble": ".s", "preprocess": ".ii"}[command.stage]
+                )
             if kernels:
                 own = folder / str(number)
                 own.mkdir()
@@ -196,7 +237,8 @@ def execute(command: Command) -> int:
         return run(
             [
                 *compiler(), *_without_dependencies(command.options), *objects, *command.linking,
-                f"-L{library}", "-lmusart", "-lmusa", f"-Wl,-rpath,{library}", "-o", command.output or "a.out",
+                f"-L{library}", "-lmusart", "-lmusa", f"-Wl,-rpath,{library}",
+                "-o", command.output or "a.out",
             ],
             command.verbose,
         )  # fmt: skip

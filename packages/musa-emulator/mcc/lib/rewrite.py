@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """Makes C++ of a preprocessed .mu file: launches, and variables in shared and constant memory.
 
-The macros of simt/device.h leave words that no program uses (``__musa_shared__``); here each is replaced together with
-what it stands before. Lines keep their numbers, so that messages name the source.
+The macros of simt/device.h leave words that no program uses (``__musa_shared__``); here each is replaced
+together with what it stands before. Lines keep their numbers, so that messages name the source.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ _TOKEN = re.compile(
 )
 _SKIPPED = ("raw", "string", "number", "char", "line")
 _MARKER = re.compile(r'^# (\d+) "((?:[^"\\]|\\.)*)"', re.MULTILINE)
-_TYPE_WORDS = {None, *"auto bool char double float int long short signed unsigned".split()}
+_TYPE_WORDS = {
+    None,
+    *["auto", "bool", "char", "double", "float", "int", "long", "short", "signed", "unsigned"],
+}
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -43,7 +46,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Declared:
-    """A declaration of a kernel: how many template parameters have no default, how many there are, and the others."""
+    """Of a kernel: how many template parameters have no default, how many there are, and the others."""
 
     required: int
     parameters: int
@@ -73,7 +76,7 @@ class Rewriter:
                 if self.text[self._space_back(match.start()) - 1] not in "(,":
                     self.edits.append(Edit(match.start(), match.end(), "__attribute__((noinline))"))
             elif match.group() == "__assert_fail":
-                # What assert() and torch's CUDA_KERNEL_ASSERT come to: in a kernel it ends the kernel, not the process.
+                # What assert() and torch's CUDA_KERNEL_ASSERT come to: it ends the kernel, not the process.
                 if not self.text[: match.start()].rstrip().endswith("void"):
                     self.edits.append(Edit(match.start(), match.end(), "::musa_simt::assert_failed"))
             elif match.group() == "__musa_global__":
@@ -119,7 +122,7 @@ class Rewriter:
             return position
 
     def _space_back(self, position: int) -> int:
-        """The position behind the last character before this one that is neither white space nor of a line marker."""
+        """The position behind the last character before this one that is no white space nor of a marker."""
         while True:
             while position > 0 and self.text[position - 1].isspace():
                 position -= 1
@@ -187,7 +190,7 @@ class Rewriter:
         self.edits.append(Edit(match.start(), match.end(), "__attribute__((always_inline))"))
 
     def _share_parameters(self, begin: int, end: int) -> None:
-        """`const Plan plan` as `const Plan& plan`: threads that may not change a parameter need no copy of their own."""
+        """`const Plan plan` as `const Plan& plan`: threads that may not change it need no copy."""
         for text, position in _split_at(self.text[begin:end], begin):
             found = re.fullmatch(r"\s*const\s+(?P<type>[^*&=\[\].]*?)(?P<name>\b\w+)?\s*", text, re.DOTALL)
             if found is None or "\n#" in text:
@@ -197,7 +200,7 @@ class Rewriter:
             self.edits.append(Edit(place, place, "&"))
 
     def _template_parameters(self, position: int) -> tuple[int, int]:
-        """Of the declaration that goes on here: those without a default, and all. A pack is one that has a default."""
+        """Of the declaration that goes on here: those without a default, and all. A pack has a default."""
         while True:
             end = self._space_back(position)
             word = re.search(r"\b(?:static|inline|extern|constexpr)\Z", self.text[max(0, end - 12) : end])
@@ -225,7 +228,7 @@ class Rewriter:
         base = re.search(r"(\w+)\s*\Z", named)
         declared = self.kernels.get(base.group(1), set()) if base else set()
         separator = ", " if self._space(opening + 1) != closing else ""
-        # Only what stands around the pieces is replaced: they may hold launches and shared variables of their own.
+        # Only what stands around the pieces is replaced: they may hold launches of their own.
         where = "::musa_simt::Configuration("
         if not declared:
             head = f"::musa_simt::launch_pointer({where}"
@@ -242,9 +245,9 @@ class Rewriter:
     def _launch_end(self, position: int) -> int:
         """The position of the >>> that ends a configuration."""
         depth = 0
-        for match in re.compile(_TOKEN.pattern + r"|(?P<end>>>>)|(?P<bracket>[()\[\]{}])", _TOKEN.flags).finditer(
-            self.text, position
-        ):
+        for match in re.compile(
+            _TOKEN.pattern + r"|(?P<end>>>>)|(?P<bracket>[()\[\]{}])", _TOKEN.flags
+        ).finditer(self.text, position):
             if match.lastgroup == "end" and depth == 0:
                 return match.start()
             if match.lastgroup == "bracket":
@@ -307,7 +310,7 @@ class Rewriter:
     # ---- variables
 
     def _shared(self, match: re.Match) -> None:
-        """`__shared__ T a[2], b;` becomes a local type with these members and references to the block's copy of it."""
+        """`__shared__ T a[2], b;` becomes a local type with these members, and references to a copy."""
         begin = self._declaration_begin(match.start())
         end = self._find(match.end(), ";")
         before = self.text[begin : match.start()].split()
@@ -316,7 +319,9 @@ class Rewriter:
             found = re.match(r"(?P<type>.*?)\b(?P<name>\w+)\s*\[\s*\]\s*\Z", declaration, re.DOTALL)
             if found is None:
                 raise self.error(match.start(), "extern __shared__ takes one array without a size")
-            kind = re.sub(r"^\s*__attribute__\s*\(\(aligned\(.*?\)\)\)|^\s*alignas\s*\([^()]*\)", "", found["type"]).strip()
+            kind = re.sub(
+                r"^\s*__attribute__\s*\(\(aligned\(.*?\)\)\)|^\s*alignas\s*\([^()]*\)", "", found["type"]
+            ).strip()
             if self._in_function(begin):
                 memory = f"static_cast<{kind}*>(::musa_simt::musa_simt_dynamic_shared())"
                 text = f"{kind}* const {found['name']} = {memory}"
@@ -344,7 +349,12 @@ class Rewriter:
             depth += (self.text[at] == "}") - (self.text[at] == "{")
             if depth < 0:
                 before = self.text[max(0, at - 400) : at]
-                return re.search(r"(?:\bnamespace\b|\bextern\s*\"C\"|\b(?:struct|class|union)\b)[^;{}()]*\Z", before) is None
+                return (
+                    re.search(
+                        r"(?:\bnamespace\b|\bextern\s*\"C\"|\b(?:struct|class|union)\b)[^;{}()]*\Z", before
+                    )
+                    is None
+                )
         return False
 
     def _constant(self, match: re.Match) -> None:
@@ -355,7 +365,9 @@ class Rewriter:
         """Before the words static, extern, volatile, ... that stand before this one."""
         while True:
             end = self._space_back(position)
-            word = re.search(r"\b(?:static|extern|volatile|const|inline)\Z", self.text[max(0, end - 10) : end])
+            word = re.search(
+                r"\b(?:static|extern|volatile|const|inline)\Z", self.text[max(0, end - 10) : end]
+            )
             if word is None:
                 return position
             position = end - len(word.group())

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""python -m musa_ops_ported.codegen --out DIR --shards N: writes what the build compiles, where it has changed."""
+"""python -m musa_ops_ported.codegen --out DIR --shards N: writes what the build compiles, where it has
+changed."""
 
 from __future__ import annotations
 
@@ -16,14 +17,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m musa_ops_ported.codegen", description=__doc__)
     parser.add_argument("--ops", type=Path, default=OPS, help="the list of operators")
     parser.add_argument("--out", type=Path, required=True, help="the folder that the files go to")
-    parser.add_argument("--shards", type=int, required=True, help="the number of files that register operators")
+    parser.add_argument(
+        "--shards", type=int, required=True, help="the number of files that register operators"
+    )
     options = parser.parse_args(arguments)
     try:
         operators = Catalog(options.ops).operators
     except CatalogError as error:
         print(f"{options.ops}: {error}", file=sys.stderr)
         return 1
-    files = {"kernels.h": emit.kernels_header(operators), "declare_operators.cpp": emit.pack_source(options.shards)}
+    files = {
+        "kernels.h": emit.kernels_header(operators),
+        "declare_operators.cpp": emit.pack_source(options.shards),
+    }
     # In stripes, so that families that take long to compile are spread.
     for shard in range(options.shards):
         files[f"register_{shard}.cpp"] = emit.registration(operators[shard :: options.shards], shard)

@@ -55,7 +55,9 @@ class Catalog:
     """ops.yaml, read."""
 
     def __init__(self, path: Path = OPS):
-        parsed = parse_native_yaml(str(torchgen_file("native_functions.yaml")), str(torchgen_file("tags.yaml")))
+        parsed = parse_native_yaml(
+            str(torchgen_file("native_functions.yaml")), str(torchgen_file("tags.yaml"))
+        )
         self._cpu = parsed.backend_indices[DispatchKey.CPU]
         self._by_name: dict[str, tuple[NativeFunction, NativeFunctionsGroup | None]] = {}
         for native in get_grouped_native_functions(parsed.native_functions):
@@ -85,7 +87,9 @@ class Catalog:
                         for form in operator.forms():
                             name = str(form.func.name)
                             if name in seen:
-                                raise CatalogError(f"{name} is asked for twice: as {seen[name]} and as {operator.name}")
+                                raise CatalogError(
+                                    f"{name} is asked for twice: as {seen[name]} and as {operator.name}"
+                                )
                             seen[name] = operator.name
                         yield operator
 
@@ -100,7 +104,9 @@ class Catalog:
         of_cpu = group.out if native is group else function
         kernel = self._cpu.get_kernel(of_cpu)
         if way == "stub" and kernel is None:
-            raise CatalogError(f"{family}, {source}: torch has no CPU kernel for {name}, so no host code to share")
+            raise CatalogError(
+                f"{family}, {source}: torch has no CPU kernel for {name}, so no host code to share"
+            )
         return Operator(name, family, source, way, when, native, kernel.kernel if kernel else None)
 
 

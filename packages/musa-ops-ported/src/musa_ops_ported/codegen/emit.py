@@ -51,8 +51,14 @@ def headers(operators: Iterable[Operator]) -> list[str]:
 
 def kernels_header(operators: list[Operator]) -> str:
     """The declarations that kernel files include."""
-    lines = [HEADER + "#pragma once", "", "#include <ATen/core/ATen_fwd.h>", "#include <ATen/TensorIterator.h>",
-             "#include <ATen/TensorMeta.h>", ""]
+    lines = [
+        HEADER + "#pragma once",
+        "",
+        "#include <ATen/core/ATen_fwd.h>",
+        "#include <ATen/TensorIterator.h>",
+        "#include <ATen/TensorMeta.h>",
+        "",
+    ]
     lines += headers(operator for operator in operators if operator.way == "kernel" and operator.structured)
     lines += ["", "namespace musa_ops_ported {", ""]
     lines += [declaration(operator) for operator in operators if operator.way == "kernel"]
@@ -92,7 +98,12 @@ def _predicate(operator: Operator, form: NativeFunction) -> list[str]:
         signature = _signature(form)
         arguments = ", ".join(argument.name for argument in signature.arguments())
         declared = ", ".join(argument.decl() for argument in signature.arguments())
-        return [f"bool serves_{identifier(form)}({declared}) {{", f"  return {operator.when}({arguments});", "}", ""]
+        return [
+            f"bool serves_{identifier(form)}({declared}) {{",
+            f"  return {operator.when}({arguments});",
+            "}",
+            "",
+        ]
 
 
 def _signature(function: NativeFunction) -> DispatcherSignature:
@@ -114,8 +125,14 @@ def _alone(operator: Operator) -> list[str]:
     function = operator.native
     with native_function_manager(function):
         signature = _signature(function)
-        kernel = f"at::native::{operator.cpu_kernel}" if operator.way == "stub" else f"musa_ops_ported::{kernel_name(operator)}"
-        arguments = translate(signature.arguments(), NativeSignature(function.func, symint=False).arguments(), method=False)
+        kernel = (
+            f"at::native::{operator.cpu_kernel}"
+            if operator.way == "stub"
+            else f"musa_ops_ported::{kernel_name(operator)}"
+        )
+        arguments = translate(
+            signature.arguments(), NativeSignature(function.func, symint=False).arguments(), method=False
+        )
         return [
             signature.defn(name=f"call_{identifier(function)}") + " {",
             _guard(function),
@@ -128,7 +145,11 @@ def _alone(operator: Operator) -> list[str]:
 def _structured(operator: Operator) -> list[str]:
     group = operator.native
     of_torch = operator.way == "stub"
-    base = f"at::native::structured_{operator.cpu_kernel}" if of_torch else f"at::meta::structured_{meta.name(group)}"
+    base = (
+        f"at::native::structured_{operator.cpu_kernel}"
+        if of_torch
+        else f"at::meta::structured_{meta.name(group)}"
+    )
     kind = f"Op_{identifier(group.functional)}"
     lines = [f"using {kind} = musa_runtime::Outputs<{base}, {len(group.out.func.returns)}>;", ""]
     for form in group.functions():
@@ -148,7 +169,9 @@ def _form(operator: Operator, group: NativeFunctionsGroup, form: NativeFunction,
         if outs:
             lines.append(f"  op.given = {{{', '.join('&' + out for out in outs)}}};")
         context = list(signature.arguments())
-        given = [argument.expr for argument in translate(context, structured.meta_arguments(group), method=False)]
+        given = [
+            argument.expr for argument in translate(context, structured.meta_arguments(group), method=False)
+        ]
         call = f"op.meta({', '.join(given)});"
         if group.out.precomputed:
             lines.append(f"  const auto precomputed = {call}")

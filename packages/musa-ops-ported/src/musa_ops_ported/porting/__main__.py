@@ -24,26 +24,36 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="musa-port", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("input", nargs="*", type=Path, help="folders and files; without any, torch's CUDA headers")
+    parser.add_argument(
+        "input", nargs="*", type=Path, help="folders and files; without any, torch's CUDA headers"
+    )
     parser.add_argument("-o", "--output", type=Path, help="the folder that the result goes to")
     parser.add_argument("--rules", default="torch", help="a file of rules by name or path (default: torch)")
-    parser.add_argument("--list-rules", action="store_true", help="print the rules that come with the package")
+    parser.add_argument(
+        "--list-rules", action="store_true", help="print the rules that come with the package"
+    )
     parser.add_argument("--dry-run", action="store_true", help="write nothing; print what would change")
     parser.add_argument("--colour", choices=("auto", "always", "never"), default="auto")
     parser.add_argument("--quiet", action="store_true", help="no report of what was replaced")
-    parser.add_argument("--fail-on-doubt", action="store_true", help="end with status 3 where something asks for a look")
+    parser.add_argument(
+        "--fail-on-doubt", action="store_true", help="end with status 3 where something asks for a look"
+    )
     return parser
 
 
 def _print_diff(source: files.Source, name: str, before: str, after: str, colour: bool) -> None:
-    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), str(source.path), name, lineterm="", n=1)
+    lines = difflib.unified_diff(
+        before.splitlines(), after.splitlines(), str(source.path), name, lineterm="", n=1
+    )
     for line in lines:
         print(f"{_COLOURS[line[0]]}{line}\033[0m" if colour and line[:1] in _COLOURS else line)
 
 
 def _summary(report: files.Report) -> str:
     total = sum(report.changes.values())
-    lines = [f"{report.files} files, {total} replacements of {len(report.changes)} kinds, {report.written} written"]
+    lines = [
+        f"{report.files} files, {total} replacements of {len(report.changes)} kinds, {report.written} written"
+    ]
     for (before, after), count in report.changes.most_common(10):
         lines.append(f"  {count:6}  {before} -> {after}")
     if report.doubts:
@@ -72,7 +82,9 @@ def main(arguments: list[str] | None = None) -> int:
             colour = options.colour == "always" or (options.colour == "auto" and sys.stdout.isatty())
             report = files.Report()
             for source, name, ported in files.port(sources, engine):
-                _print_diff(source, name, source.path.read_text(errors="surrogateescape"), ported.text, colour)
+                _print_diff(
+                    source, name, source.path.read_text(errors="surrogateescape"), ported.text, colour
+                )
                 files.add(report, name, ported)
         elif options.output is None:
             raise files.InputError("say with -o where the result goes, or look at it with --dry-run")

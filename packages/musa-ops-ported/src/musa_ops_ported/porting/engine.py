@@ -99,9 +99,13 @@ class Engine:
         self._doubt(result)
         return result
 
-    def _outside_of_comments(self, text: str, pattern: re.Pattern[str], replacement: str, result: Ported) -> str:
+    def _outside_of_comments(
+        self, text: str, pattern: re.Pattern[str], replacement: str, result: Ported
+    ) -> str:
         """Replace where no comment and no string is."""
-        spans = [match.span() for match in _PIECE.finditer(text) if match.lastgroup in (*_KEPT, "mark", "include")]
+        spans = [
+            match.span() for match in _PIECE.finditer(text) if match.lastgroup in (*_KEPT, "mark", "include")
+        ]
 
         def replace(match: re.Match[str]) -> str:
             if any(begin <= match.start() < end for begin, end in spans):
@@ -115,7 +119,9 @@ class Engine:
 
     def _doubt(self, result: Ported) -> None:
         code = _PIECE.sub(
-            lambda match: re.sub(r"[^\n]", " ", match.group()) if match["comment"] is not None else match.group(),
+            lambda match: (
+                re.sub(r"[^\n]", " ", match.group()) if match["comment"] is not None else match.group()
+            ),
             result.text,
         )
         for doubt in self.rules.doubts:

@@ -58,7 +58,9 @@ def wheel_sources() -> list[Source]:
     include = Path(found.origin).parent / "include"
     sources = [source for folder in WHEEL_FOLDERS for source in tree_sources(include / folder, folder)]
     if not sources:
-        raise InputError(f"torch at {include.parent} comes without CUDA headers: set PYTORCH_REPO_PATH to a source tree")
+        raise InputError(
+            f"torch at {include.parent} comes without CUDA headers: set PYTORCH_REPO_PATH to a source tree"
+        )
     return sources
 
 
@@ -68,7 +70,9 @@ def repository_sources(root: Path) -> list[Source]:
     if not present:
         raise InputError(f"{root} is no source tree of PyTorch: it has none of {', '.join(TREE_FOLDERS)}")
     return [
-        source for folder in present for source in tree_sources(root / folder, folder.removeprefix("aten/src/"))
+        source
+        for folder in present
+        for source in tree_sources(root / folder, folder.removeprefix("aten/src/"))
     ]
 
 
@@ -103,7 +107,7 @@ def write(sources: list[Source], engine: Engine, output: Path) -> Report:
     """
     report = Report()
     read = {source.path.resolve() for source in sources}
-    for source, name, ported in port(sources, engine):
+    for _, name, ported in port(sources, engine):
         target = output / name
         if target.resolve() in read:
             raise InputError(f"{target} is read and would be written. Choose another folder for the result")

@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import tomllib
 
 FOLDER = Path(__file__).parent / "rules"
 SUPPORTED = 1  # version of the format
@@ -71,20 +72,31 @@ def load(name: str | Path) -> Rules:
     except tomllib.TOMLDecodeError as error:
         raise RuleError(f"{path} is not TOML: {error}") from error
     if unknown := set(content) - _KEYS:
-        raise RuleError(f"{path}: {', '.join(sorted(unknown))} is no part of the rules: they are {sorted(_KEYS)}")
+        raise RuleError(
+            f"{path}: {', '.join(sorted(unknown))} is no part of the rules: they are {sorted(_KEYS)}"
+        )
     if content.get("version") != SUPPORTED:
-        raise RuleError(f"{path}: version {content.get('version')!r} of the rules; this porting engine reads {SUPPORTED}")
+        raise RuleError(
+            f"{path}: version {content.get('version')!r} of the rules; this porting engine reads {SUPPORTED}"
+        )
     base = content.get("extends")
-    rules = load(path.parent / f"{base}.toml" if base and (path.parent / f"{base}.toml").exists() else base) if base else Rules()
+    rules = (
+        load(path.parent / f"{base}.toml" if base and (path.parent / f"{base}.toml").exists() else base)
+        if base
+        else Rules()
+    )
     rules.about = content.get("about", "")
     rules.keep |= set(content.get("keep", ()))
     for table in _TABLES:
         getattr(rules, table).update(content.get(table, {}))
     try:
         rules.phrases += [
-            Phrase(re.compile(entry["find"]), entry["replace"], entry["why"]) for entry in content.get("phrases", ())
+            Phrase(re.compile(entry["find"]), entry["replace"], entry["why"])
+            for entry in content.get("phrases", ())
         ]
-        rules.doubts += [Doubt(re.compile(entry["find"]), entry["why"]) for entry in content.get("doubts", ())]
+        rules.doubts += [
+            Doubt(re.compile(entry["find"]), entry["why"]) for entry in content.get("doubts", ())
+        ]
     except KeyError as error:
         raise RuleError(f"{path}: a phrase or doubt without {error}") from error
     except re.error as error:

@@ -33,7 +33,9 @@ def build(folder, target, compile_cxx, compile_musa, link, sources, is_kernel, v
     """
     ninja = shutil.which("ninja")
     if ninja is None:
-        raise RuntimeError("extensions are built with ninja, which is not installed. To mend it: pip install ninja")
+        raise RuntimeError(
+            "extensions are built with ninja, which is not installed. To mend it: pip install ninja"
+        )
     head, *rest = link
     command = f"{shlex.quote(head)} $in {_joined(rest)} -o $out"
     lines = [_RULES.format(cxx=_joined(compile_cxx), musa=_joined(compile_musa), link=command)]

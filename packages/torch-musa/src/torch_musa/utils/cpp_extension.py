@@ -40,17 +40,19 @@ from . import _ninja
 
 KERNEL_SUFFIXES = (".mu",)
 CUDA_SUFFIXES = (".cu",)
-_CUDA_NAMES = re.compile(r"c10/cuda|ATen/cuda|cuda_runtime|cuda\.h|__global__|at::cuda|c10::cuda|cudaStream_t|is_cuda\(")
+_CUDA_NAMES = re.compile(
+    r"c10/cuda|ATen/cuda|cuda_runtime|cuda\.h|__global__|at::cuda|c10::cuda|cudaStream_t|is_cuda\("
+)
 
 
-def MUSAExtension(name, sources, *args, **kwargs):  # noqa: N802
-    """An extension module with kernels, for `setuptools.setup`; to be built by this module's `BuildExtension`.
+def MUSAExtension(name, sources, *args, **kwargs):
+    """An extension module with kernels, for `setuptools.setup`; built by this module's `BuildExtension`.
 
     Args:
         name (str): the module's name, with dots for packages.
         sources (list of str): .cpp, .mu and .cu files.
-        extra_compile_args (list of str, or dict): options of both compilers, or of each: `{"cxx": [...], "mcc":
-            [...]}`. `"nvcc"` is taken for `"mcc"`.
+        extra_compile_args (list of str, or dict): options of both compilers, or of each:
+            `{"cxx": [...], "mcc": [...]}`. `"nvcc"` is taken for `"mcc"`.
         kwargs: as of `setuptools.Extension`.
     """
     extension = setuptools.Extension(name, [str(source) for source in sources], *args, **kwargs)
@@ -120,13 +122,13 @@ def load(
     Args:
         name (str): of the module.
         sources (str or list of str): .cpp, .mu and .cu files.
-        extra_cflags, extra_musa_cflags, extra_ldflags (list of str): for the C++ compiler, for mcc, for linking.
+        extra_cflags, extra_musa_cflags, extra_ldflags (list of str): for the C++ compiler, mcc, linking.
         extra_include_paths (list of str): folders of headers.
         build_directory (str): default: below `TORCH_EXTENSIONS_DIR`, as torch's.
         verbose (bool): print what is run.
         with_musa (bool): accepted for likeness with torch's `with_cuda`; sources say by their suffix.
-        is_python_module (bool): return the imported module; else load the library, whose operators are then under
-            `torch.ops`, and return None.
+        is_python_module (bool): return the imported module; else load the library, whose operators are then
+            under `torch.ops`, and return None.
 
     Raises:
         RuntimeError: it does not compile. The message holds the compiler's.
@@ -178,15 +180,19 @@ def load_inline(
         cpp_sources (str or list of str): C++. `torch/types.h` is included, and `torch/extension.h` by pybind.
         musa_sources (str or list of str): kernels and the functions that launch them.
         cuda_sources (str or list of str): the same in CUDA, ported first.
-        functions (list of str, or dict of str to docstring): functions that the module is to have; each must be declared
-            in cpp_sources.
+        functions (list of str, or dict of str to docstring): what the module is to have; each must be
+            declared in cpp_sources.
         with_pytorch_error_handling (bool): errors of C++ become those of torch.
         kwargs: as of `load`.
     """
     folder = Path(build_directory) if build_directory else Path(of_torch._get_build_directory(name, verbose))
     host = ["#include <torch/extension.h>", *_strings(cpp_sources)]
     if functions is not None:
-        named = functions if isinstance(functions, dict) else {function: function for function in _strings(functions)}
+        named = (
+            functions
+            if isinstance(functions, dict)
+            else {function: function for function in _strings(functions)}
+        )
         host.append("PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {")
         for function, text in named.items():
             called = f"torch::wrap_pybind_function({function})" if with_pytorch_error_handling else function
@@ -262,7 +268,7 @@ class _Recipe:
                 "-shared",
                 *self.objects,
                 *(f"-L{path}" for path in libraries),
-                *("-lc10 -ltorch_cpu -ltorch -ltorch_python -lmusa_runtime -lmusart".split()),
+                *(["-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python", "-lmusa_runtime", "-lmusart"]),
                 *self.ldflags,
             ],
             sources=sources,
@@ -283,8 +289,9 @@ def _ported(recipe, headers):
     """The recipe's sources and folders of headers as MUSA's, in its build folder."""
     if importlib.util.find_spec("musa_ops_ported") is None:
         raise RuntimeError(
-            f"{recipe.name} has CUDA sources ({', '.join(s.name for s in recipe.sources if _is_cuda(s))}), and what ports "
-            "them is not installed.\nTo mend it: pip install torch-musa[ported], or write the sources for MUSA (.mu)"
+            f"{recipe.name} has CUDA sources ({', '.join(s.name for s in recipe.sources if _is_cuda(s))}), "
+            "and what ports them is not installed.\n"
+            "To mend it: pip install torch-musa[ported], or write the sources for MUSA (.mu)"
         )
     from musa_ops_ported import porting
 
@@ -292,7 +299,12 @@ def _ported(recipe, headers):
     of_headers = [porting.port_folder(folder, place / f"include{i}") for i, folder in enumerate(headers)]
     sources = porting.port_sources(recipe.sources, place / "sources")
     of_torch_headers = porting.port_torch_headers(place / "torch")
-    return sources, of_headers, [of_torch_headers], ["-include", str(porting.prelude()), f"-I{porting.include_dir()}"]
+    return (
+        sources,
+        of_headers,
+        [of_torch_headers],
+        ["-include", str(porting.prelude()), f"-I{porting.include_dir()}"],
+    )
 
 
 def _mcc():
@@ -301,8 +313,8 @@ def _mcc():
     found = os.environ.get("PYTORCH_MCC") or os.path.join(config.musa_home(), "bin", "mcc")
     if not os.path.exists(found):
         raise RuntimeError(
-            f"there is no compiler of MUSA at {found}.\nLikely causes: only the SDK's runtime is installed, or MUSA_HOME "
-            "names another folder.\nTo mend it: install the SDK's compiler, or set PYTORCH_MCC"
+            f"there is no compiler of MUSA at {found}.\nLikely causes: only the SDK's runtime is installed, "
+            "or MUSA_HOME names another folder.\nTo mend it: install the SDK's compiler, or set PYTORCH_MCC"
         )
     return found
 
