@@ -3,8 +3,8 @@
 """The sequence that torch's CUDA kernels draw, computed by NumPy from its documentation.
 
 Philox 4x32-10 (Salmon et al., 2011) with the seed as key, the thread's number as the upper half of the
-counter and offset / 4 as the lower; blocks of 256 threads, as many as the device holds at once; each thread draws
-four numbers at a time for elements that lie a grid apart.
+counter and offset / 4 as the lower; blocks of 256 threads, as many as the device holds at once; each
+thread draws four numbers at a time for elements that lie a grid apart.
 """
 
 from __future__ import annotations

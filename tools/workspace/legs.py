@@ -43,7 +43,8 @@ def default_legs(full: bool) -> list[Leg]:
     """All tests in the default mode; what depends on it in the others, operators there by turns.
 
     The packs serve first in the first three. Operators are judged again without them (native), and in memory
-    that the host cannot address, where packs and copies serve (discrete).
+    that the host cannot address: muDNN and copies (discrete), ported kernels and copies (ported), those with
+    wide warps whose threads run backwards.
     """
     conformance = "tests/conformance"
     strict = {"MUSA_EMULATOR_MEMORY": "strict"}
@@ -59,6 +60,16 @@ def default_legs(full: bool) -> list[Leg]:
             "discrete",
             [conformance, "-m", "not once", "--part=1/2"],
             {**strict, "MUSA_EMULATOR_MODE": "async", "TORCH_MUSA_OPS": "mudnn,cpu"},
+        ),
+        Leg(
+            "ported",
+            [conformance, "tests/musa_ops_ported", "-m", "not once", "--part=2/2"],
+            {
+                **strict,
+                "MUSA_EMULATOR_ARCH": "mp_22",
+                "MUSA_EMULATOR_SCHEDULE": "reverse",
+                "TORCH_MUSA_OPS": "ported,cpu",
+            },
         ),
     ]
 
