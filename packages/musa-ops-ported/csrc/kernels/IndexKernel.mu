@@ -121,7 +121,15 @@ void index_put(at::TensorIterator& iter, at::IntArrayRef sizes, at::IntArrayRef 
 // The same for a tensor and its indices as the caller gave them: `self` is seen with the shape of the values, where a step
 // along a dimension of the indices moves nowhere.
 void index_put_into(
-    at::Tensor& self, const c10::List<std::optional<at::Tensor>>& given, const at::Tensor& value, bool accumulate, bool) {
+    at::Tensor& self, const c10::List<std::optional<at::Tensor>>& given, const at::Tensor& value, bool accumulate,
+    bool unsafe) {
+  if (accumulate && (self.scalar_type() == at::kHalf || self.scalar_type() == at::kBFloat16)) {
+    // Sums of many are rounded once.
+    at::Tensor wide = self.to(at::kFloat);
+    index_put_into(wide, given, value.to(at::kFloat), accumulate, unsafe);
+    self.copy_(wide);
+    return;
+  }
   std::vector<at::Tensor> indices = at::expand_outplace(at::native::expandTensors(self, given));
   at::Tensor front = self;
   indices.resize(self.dim());

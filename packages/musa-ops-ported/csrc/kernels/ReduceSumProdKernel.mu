@@ -72,6 +72,9 @@ void sum(at::TensorIterator& iter) {
   }
 }
 void mean(at::TensorIterator& iter) {
+  TORCH_CHECK(
+      at::isFloatingType(iter.dtype()) || at::isComplexType(iter.dtype()), "mean: a result of dtype ", iter.dtype(),
+      " cannot hold a mean; give a floating point or complex one");
   scaled_sum(iter, static_cast<double>(iter.num_output_elements()) / static_cast<double>(iter.numel()));
 }
 

@@ -113,39 +113,38 @@ void cumprod(const at::Tensor& result, const at::Tensor& self, int64_t dim) {
   });
 }
 
+// A sum of exponentials as the largest exponent and the sum of the others' ratios to it: one logarithm at the end.
 template <typename T>
-__device__ T log_of_sum(T x, T y) {
-  if constexpr (c10::is_complex<T>::value) {
-    const bool x_nan = std::isnan(x.real()) || std::isnan(x.imag());
-    if (x_nan || std::isnan(y.real()) || std::isnan(y.imag())) {
-      return x_nan ? x : y;
-    }
-    const T low = x.real() < y.real() ? x : y;
-    const T high = x.real() < y.real() ? y : x;
-    if (!std::isfinite(low.real()) && low.real() == high.real()) {
-      return low.real() < 0 ? low : std::log(std::exp(low) + std::exp(high));
-    }
-    return high + std::log1p(std::exp(low - high));
-  } else {
-    const T low = y != y ? y : x < y ? x : y;
-    const T high = y != y ? y : x < y ? y : x;
-    return low != high || std::isfinite(low) ? std::log1p(std::exp(low - high)) + high : x;
-  }
-}
+struct Exponentials {
+  T largest, ratios;
+};
+
 template <typename T>
 struct RunningLogSum {
-  using Value = at::opmath_type<T>;
+  using Real = at::opmath_type<T>;
+  using Value = Exponentials<Real>;
   T* out;
-  __device__ Value identity() const {
-    if constexpr (c10::is_complex<Value>::value) {
-      return Value(-std::numeric_limits<typename Value::value_type>::infinity(), 0);
+
+  // The sum of nothing has no exponent; its ratios are 0.
+  __device__ Value identity() const { return {Real(0), Real(0)}; }
+  __device__ Value load(T x, int64_t) const { return {static_cast<Real>(x), Real(1)}; }
+  __device__ Value combine(Value a, Value b) const {
+    if (a.ratios == Real(0) || b.ratios == Real(0)) {
+      return a.ratios == Real(0) ? b : a;
+    }
+    if constexpr (c10::is_complex<Real>::value) {
+      const bool swap = a.largest.real() < b.largest.real();
+      return joined(swap ? b : a, swap ? a : b, std::isinf(a.largest.real()) && a.largest.real() == b.largest.real());
     } else {
-      return -std::numeric_limits<Value>::infinity();
+      const bool swap = a.largest < b.largest || b.largest != b.largest;
+      return joined(swap ? b : a, swap ? a : b, std::isinf(a.largest) && a.largest == b.largest);
     }
   }
-  __device__ Value load(T x, int64_t) const { return static_cast<Value>(x); }
-  __device__ Value combine(Value a, Value b) const { return log_of_sum(a, b); }
-  __device__ void store(int64_t at, Value x) const { out[at] = static_cast<T>(x); }
+  // Infinities of one sign have no difference: the sum is that infinity.
+  __device__ static Value joined(Value high, Value low, bool infinite) {
+    return infinite ? high : Value{high.largest, high.ratios + low.ratios * std::exp(low.largest - high.largest)};
+  }
+  __device__ void store(int64_t at, Value x) const { out[at] = static_cast<T>(x.largest + std::log(x.ratios)); }
 };
 void logcumsumexp(at::Tensor& result, const at::Tensor& self, int64_t dim) {
   at::native::resize_output(result, self.sizes());
