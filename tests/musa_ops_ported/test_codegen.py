@@ -97,4 +97,4 @@ def test_every_registered_stub_is_reached(of_the_pack: Catalog) -> None:
         for path in (PACK / "csrc" / "kernels").glob("*.mu")
         if "REGISTER_PRIVATEUSE1_DISPATCH(" in path.read_text()
     }
-    assert registering == by_stub
+    assert registering <= by_stub

@@ -7,6 +7,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tests.harness.subprocesses import run_code
+
 OPERATORS = [
     "aten::abs.out",
     "aten::add.Tensor",
@@ -24,11 +26,12 @@ def test_served_by_the_pack(musa, ported, op):
     assert torch.musa.ops.explain(op)["provider"] == "ported"
 
 
-def test_torchs_cpu_kernels_come_first_where_they_can(musa):
-    explained = torch.musa.ops.explain("aten::tril")
-    providers = [row["provider"] for row in explained["candidates"] if row["rank"] is not None]
-    if "native" in providers:
-        assert providers.index("native") < providers.index("ported")
+@pytest.mark.once
+@pytest.mark.parametrize(("memory", "first"), [("shared", "native"), ("strict", "ported")])
+def test_torchs_cpu_kernels_come_first_where_they_can(memory, first):
+    program = "import torch; print(torch.musa.ops.explain('aten::tril')['provider'])"
+    printed = run_code(program, TORCH_MUSA_OPS=None, MUSA_EMULATOR_MEMORY=memory)
+    assert printed.strip() == first
 
 
 @pytest.mark.parametrize("dim", [None, 0, 1, (0, 2)])
