@@ -35,7 +35,8 @@ OPERATORS = (
 
 def measure_operator(name, bar, run, device: torch.device, baseline: torch.device, effort: Effort) -> Row:
     generator = torch.Generator().manual_seed(0)
-    inputs = [torch.randn(1000, ELEMENTS // 1000, generator=generator) for _ in range(2)]
+    # Positive, so that sums have no cancellation and can be compared.
+    inputs = [torch.rand(1000, ELEMENTS // 1000, generator=generator) + 0.5 for _ in range(2)]
     here = [tensor.clone().to(device) for tensor in inputs]
     there = [tensor.clone().to(baseline) for tensor in inputs]
     with torch.no_grad():

@@ -360,16 +360,18 @@ def test_the_default_legs_cover_each_mode_and_strict_memory():
     assert chosen["native"].env["TORCH_MUSA_OPS"] == "native"
     assert chosen["discrete"].env["TORCH_MUSA_OPS"] == "mudnn,cpu"
     assert chosen["discrete"].env["MUSA_EMULATOR_MEMORY"] == "strict"
+    assert chosen["ported"].env["TORCH_MUSA_OPS"] == "ported,cpu"
+    assert chosen["ported"].env["MUSA_EMULATOR_MEMORY"] == "strict"
     parts = [argument for leg in chosen.values() for argument in leg.arguments if "--part" in argument]
     assert {"--part=1/2", "--part=2/2"} == set(parts), "what one mode leaves out another runs"
-    assert ["--full" in leg.arguments for leg in legs.select([], full=True)] == [True] + [False] * 5
+    assert ["--full" in leg.arguments for leg in legs.select([], full=True)] == [True] + [False] * 6
 
 
 def test_a_path_runs_once_and_options_run_in_every_leg():
     [leg] = legs.select(["tests/tools/test_dev.py::test_x", "-x"])
     assert leg.arguments == ["tests/tools/test_dev.py::test_x", "-x"] and not leg.may_be_empty
     filtered = legs.select(["-k", "stream"])
-    assert len(filtered) == 6 and all(leg.arguments[-2:] == ["-k", "stream"] for leg in filtered)
+    assert len(filtered) == 7 and all(leg.arguments[-2:] == ["-k", "stream"] for leg in filtered)
     assert [leg.name for leg in legs.select([], sanitized=True)] == ["inline"]
 
 
