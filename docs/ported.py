@@ -15,8 +15,8 @@ PAGE = """\
 Written by `python docs/ported.py` from the op registry; do not edit.
 
 {total} operators (overloads, in-place and `out=` forms) of {families} families have `ported` as their first
-provider under `TORCH_MUSA_OPS=ported,native`. On a device with memory of its own the order is `mudnn, ported, cpu`; where
-the host can address the device's memory it is `mudnn, native, ported`.
+provider under `TORCH_MUSA_OPS=ported,native`. On a device with memory of its own the order is
+`mudnn, ported, cpu`; where the host can address the device's memory it is `mudnn, native, ported`.
 
 A number behind a name says how many operators have that base name.
 

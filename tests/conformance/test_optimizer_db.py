@@ -18,7 +18,7 @@ from tests.conformance.comparison import require_same
 from tests.conformance.transfer import to_device
 
 _STEPS = 4
-# It divides by differences of gradients, which vanish: in single precision rounding grows to the size of weights.
+# It divides by differences of gradients, which vanish: in single precision rounding grows to weights' size.
 _IN_DOUBLE = frozenset(("LBFGS",))
 
 
