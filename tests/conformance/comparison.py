@@ -114,8 +114,7 @@ def require_nearer(
     expected: Any, actual: Any, precise: Any, device: str, *, tolerance: Tolerance = DEFAULT
 ) -> None:
     """Raise Mismatch unless every element that is not close to the CPU's is nearer than that to `precise`,
-    the CPU's result in double precision, or within twice the largest error that the CPU makes. Torch judges
-    between two ways of rounding so in tests of its own.
+    the CPU's result in double precision. Torch judges between two ways of rounding so in tests of its own.
     """
     require_same(expected, actual, device, values=False)
     for index, (left, right, exact) in enumerate(
@@ -128,11 +127,9 @@ def require_nearer(
         rtol, atol = tolerance.for_value(left)
         close = torch.isclose(right, left, rtol=rtol, atol=atol, equal_nan=True)
         # False where any of them is not a number.
-        ours, theirs = ((side.double() - exact.double()).abs() for side in (right, left))
-        usual = 2 * theirs[theirs.isfinite()].max() if theirs.isfinite().any() else theirs.new_zeros(())
-        nearer = (ours <= theirs) | (ours <= usual)
+        nearer = (right.double() - exact.double()).abs() <= (left.double() - exact.double()).abs()
         if not (close | nearer).all():
-            worst = ours[~(close | nearer)].max()
+            worst = (right.double() - exact.double()).abs()[~(close | nearer)].max()
             raise FarApart(
                 f"result[{index}]: {device} is up to {worst} off, the cpu is nearer to the exact value"
             )

@@ -165,7 +165,7 @@ def test_gradients_have_their_own_overrides() -> None:
 
 
 def test_the_nearer_of_two_roundings_is_right() -> None:
-    exact, rough, fine, wrong = (torch.tensor([value]) for value in (1.0, 1.3, 1.1, 0.3))
+    exact, rough, fine, wrong = (torch.tensor([value]) for value in (1.0, 1.3, 1.1, 0.6))
     require_nearer(rough.half(), fine.half(), exact.double(), "cpu")
     for farther in (wrong, torch.tensor([float("nan")])):
         with pytest.raises(Mismatch):
