@@ -5,9 +5,10 @@
 python docs/adding_an_operator.py [--out docs/adding_an_operator.md]
 """
 
-import argparse
 import pathlib
 import re
+
+import pages
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PACK = ROOT / "packages" / "musa-ops-ported"
@@ -131,12 +132,5 @@ def page():
     )
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).with_suffix(".md"))
-    options = parser.parse_args()
-    options.out.write_text(page(), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    pages.main(page, __file__, __doc__)

@@ -5,9 +5,7 @@
 python docs/mudnn.py [--out docs/mudnn.md]
 """
 
-import argparse
-import pathlib
-from collections import Counter
+import pages
 
 PAGE = """\
 # Operators served by muDNN
@@ -26,29 +24,10 @@ A number behind a name says how many operators have that base name.
 """
 
 
-def base_name(op):
-    """The operator without overload and the underscore of an in-place form; of aten without its namespace."""
-    name = op.partition(".")[0].removeprefix("aten::")
-    return name if name.endswith("__") else name.removesuffix("_")
-
-
 def render(families, first, version):
-    """The page.
-
-    Args:
-        families (dict of str to str): family of each operator that the pack declares, in order.
-        first (dict of str to str): first provider of each operator.
-        version (str): of muDNN.
-    """
-    served = [op for op in families if first.get(op) == "mudnn"]
-    bases = {}
-    for op in served:
-        bases.setdefault(families[op], Counter())[base_name(op)] += 1
-    rows = []
-    for family, counts in bases.items():
-        names = ", ".join(f"{name} ({n})" if n > 1 else name for name, n in sorted(counts.items()))
-        rows.append(f"| {family} | {sum(counts.values())} | {names} |")
-    return PAGE.format(total=len(served), families=len(bases), version=version, rows="\n".join(rows))
+    """The page: of families and first providers as `pages.by_family` takes them, and muDNN's version."""
+    total, count, rows = pages.by_family(families, first, "mudnn")
+    return PAGE.format(total=total, families=count, version=version, rows=rows)
 
 
 def page():
@@ -60,12 +39,5 @@ def page():
     return render(_library.families(), first, _library.version_text())
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).with_suffix(".md"))
-    options = parser.parse_args()
-    options.out.write_text(page(), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    pages.main(page, __file__, __doc__)

@@ -5,9 +5,7 @@
 TORCH_MUSA_OPS=ported,native python docs/ported.py [--out docs/ported.md]
 """
 
-import argparse
-import pathlib
-from collections import Counter
+import pages
 
 PAGE = """\
 # Operators with ported kernels
@@ -26,28 +24,10 @@ A number behind a name says how many operators have that base name.
 """
 
 
-def base_name(op):
-    """The operator without overload and the underscore of an in-place form; of aten without its namespace."""
-    name = op.partition(".")[0].removeprefix("aten::")
-    return name if name.endswith("__") else name.removesuffix("_")
-
-
 def render(families, first):
-    """The page.
-
-    Args:
-        families (dict of str to str): family of each operator that the pack declares, in order.
-        first (dict of str to str): first provider of each operator.
-    """
-    served = [op for op in families if first.get(op) == "ported"]
-    bases = {}
-    for op in served:
-        bases.setdefault(families[op], Counter())[base_name(op)] += 1
-    rows = []
-    for family, counts in bases.items():
-        names = ", ".join(f"{name} ({n})" if n > 1 else name for name, n in sorted(counts.items()))
-        rows.append(f"| {family} | {sum(counts.values())} | {names} |")
-    return PAGE.format(total=len(served), families=len(bases), rows="\n".join(rows))
+    """The page: of families and first providers as `pages.by_family` takes them."""
+    total, count, rows = pages.by_family(families, first, "ported")
+    return PAGE.format(total=total, families=count, rows=rows)
 
 
 def declared():
@@ -70,12 +50,5 @@ def page():
         return render(declared(), {row["op"]: row["provider"] for row in report.ops()})
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).with_suffix(".md"))
-    options = parser.parse_args()
-    options.out.write_text(page(), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    pages.main(page, __file__, __doc__)
