@@ -18,7 +18,8 @@ from tests.musa_emulator import sdk
 pytestmark = pytest.mark.once
 
 INCLUDE = sdk.HOME / "include"
-HEADERS = sorted(path.name for path in INCLUDE.glob("*.h"))
+FOR_KERNELS = "murand_kernel.h"
+HEADERS = sorted(path.name for path in INCLUDE.glob("*.h") if path.name != FOR_KERNELS)
 CXX = os.environ.get("CXX", "g++").split()
 WARNINGS = ["-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only"]
 C99 = [*CXX, "-x", "c", "-std=c99", *WARNINGS]
@@ -56,6 +57,15 @@ def declared_functions(header: str) -> list[str]:
 )
 def test_each_header_compiles_alone(header: str, dialect: str, tmp_path: Path) -> None:
     done = compile_text(DIALECTS[dialect], f"#include <{header}>\nint main(void) {{ return 0; }}\n", tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_header_for_kernels_names_its_compiler(tmp_path: Path) -> None:
+    text = f"#include <{FOR_KERNELS}>\nint main() {{ return 0; }}\n"
+    plain = compile_text(DIALECTS["c++17"], text, tmp_path)
+    assert plain.returncode != 0 and "compile this file with mcc" in plain.stderr
+    mcc = [str(sdk.HOME / "bin" / "mcc"), "-x", "musa", "-std=c++17", "-fsyntax-only"]
+    done = compile_text(mcc, text, tmp_path)
     assert done.returncode == 0, done.stderr
 
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/op_registration/adaption.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/musa/MUSAGuard.h>
 #include <musa_runtime/op_registry.h>
@@ -55,6 +56,17 @@ std::optional<c10::Device> device_of(const Tensors&... tensors) {
   const at::Tensor* found = nullptr;
   ((found == nullptr ? void(found = on_device(tensors)) : void()), ...);
   return found != nullptr ? std::optional<c10::Device>(found->device()) : std::nullopt;
+}
+
+// Operands with their names, for operators that take none of another device. Those made of a TensorIterator look themselves.
+template <typename... Operands>
+void check_same_device(const char* op, const Operands&... operands) {
+  std::optional<c10::Device> common;
+  (c10::impl::check_and_update_common_device(common, operands.second, op, operands.first), ...);
+}
+template <typename Operand>
+std::pair<const char*, const Operand&> named(const char* name, const Operand& operand) {
+  return {name, operand};
 }
 
 } // namespace musa_ops_ported

@@ -154,6 +154,10 @@ def device_options(command: Command) -> list[str]:
     ]
 
 
+# There is no errno on a GPU, and no trap: loops over functions of numbers may become loops over vectors.
+AS_A_GPU_COMPUTES = ("-fno-math-errno", "-fno-trapping-math")
+
+
 def compile_kernels(command: Command, source: str, output: str, folder: pathlib.Path, flag: str) -> int:
     """Preprocess, rewrite, compile."""
     preprocessed = folder / "preprocessed.ii"
@@ -184,7 +188,7 @@ def compile_kernels(command: Command, source: str, output: str, folder: pathlib.
     standard = [] if any(option.startswith("-std=") for option in options) else ["-std=c++17"]
     return run(
         [
-            *compiler(), *options, *standard, "-fpreprocessed", "-fno-semantic-interposition",
+            *compiler(), *AS_A_GPU_COMPUTES, *options, *standard, "-fpreprocessed", "-fno-semantic-interposition",
             "-Wno-unknown-pragmas", "-Wno-attributes",
             "-x", "c++-cpp-output", flag, str(rewritten), "-o", output,
         ],

@@ -9,6 +9,7 @@ together with what it stands before. Lines keep their numbers, so that messages 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 
 # What must not be looked into, and what is looked for.
@@ -60,6 +61,9 @@ class Rewriter:
         self.text = text
         self.edits: list[Edit] = []
         self.kernels: dict[str, set[Declared]] = {}
+        # By name: how often a kernel is declared or launched. Who names one otherwise may take its address.
+        self.uses: Counter[str] = Counter()
+        self._addressed: dict[str, bool] = {}
         self.shared = 0
         self._markers = [(m.end(), int(m.group(1)), m.group(2)) for m in _MARKER.finditer(text)]
 
@@ -85,8 +89,11 @@ class Rewriter:
                 self._shared(match)
             else:
                 self._constant(match)
-        for position in launches:
-            self._launch(position)
+        expressions = [(position, self._expression_before(position)) for position in launches]
+        for position, begin in expressions:
+            self.uses[_base_name(self.text[begin:position])] += 1
+        for position, begin in expressions:
+            self._launch(position, begin)
         return self._applied()
 
     # ---- places
@@ -184,6 +191,7 @@ class Rewriter:
         closing = self._closing(opening)
         self._share_parameters(opening + 1, closing)
         signature = "".join(self.text[opening:closing].split())
+        self.uses[name.group()] += 1
         self.kernels.setdefault(name.group(), set()).add(
             Declared(*self._template_parameters(match.start()), re.sub(r"\w+(?=[,)]|$)", "", signature))
         )
@@ -215,18 +223,26 @@ class Rewriter:
         parameters = _split(self.text[opening + 1 : end - 1])
         return sum("=" not in text and "..." not in text for text in parameters), len(parameters)
 
-    def _launch(self, position: int) -> None:
-        """`kernel<<<configuration>>>(arguments)`."""
-        begin = self._expression_before(position)
+    def _has_address(self, name: str, declared: set[Declared]) -> bool:
+        """Whether the program may name the kernel by its address: other files may too, if it is no template."""
+        if any(one.parameters == 0 for one in declared):
+            return True
+        if name not in self._addressed:
+            count = sum(1 for _ in re.finditer(rf"\b{re.escape(name)}\b", self.text))
+            self._addressed[name] = count > self.uses[name]
+        return self._addressed[name]
+
+    def _launch(self, position: int, begin: int) -> None:
+        """`kernel<<<configuration>>>(arguments)`, whose name begins there."""
         kernel = self.text[begin:position].strip()
         end = self._launch_end(position + 3)
         opening = self._space(end + 3)
         if not self.text.startswith("(", opening):
             raise self.error(position, "no arguments after the configuration of a launch")
         closing = self._closing(opening)
-        named, given = _template_arguments(kernel)
-        base = re.search(r"(\w+)\s*\Z", named)
-        declared = self.kernels.get(base.group(1), set()) if base else set()
+        _, given = _template_arguments(kernel)
+        name = _base_name(kernel)
+        declared = self.kernels.get(name, set())
         separator = ", " if self._space(opening + 1) != closing else ""
         # Only what stands around the pieces is replaced: they may hold launches of their own.
         where = "::musa_simt::Configuration("
@@ -234,7 +250,8 @@ class Rewriter:
             head = f"::musa_simt::launch_pointer({where}"
             middle = "), " + kernel + separator
         elif len(declared) == 1 and all(one.required <= given for one in declared):
-            head = f"::musa_simt::Kernel<({kernel})>::launch({where}"
+            by_address = str(self._has_address(name, declared)).lower()
+            head = f"::musa_simt::Kernel<({kernel}), {by_address}>::launch({where}"
             middle = ")" + separator
         else:  # which one is meant, the arguments say
             head = f"::musa_simt::launch_deduced([](auto... given) {{ {kernel}(given...); }}, {where}"
@@ -435,6 +452,12 @@ def _template_arguments(name: str) -> tuple[str, int]:
         if depth == 0:
             return name[:position], len(_split(name[position + 1 : -1]))
     return name, 0
+
+
+def _base_name(kernel: str) -> str:
+    """Of `place::name<arguments>`: name."""
+    base = re.search(r"(\w+)\s*\Z", _template_arguments(kernel)[0])
+    return base.group(1) if base else ""
 
 
 def _split(text: str) -> list[str]:

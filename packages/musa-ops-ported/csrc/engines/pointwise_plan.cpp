@@ -4,7 +4,7 @@
 
 namespace musa_ops_ported {
 
-bool split_pointwise(at::TensorIteratorBase& iter, const std::function<void(at::TensorIteratorBase&)>& one) {
+bool split_pointwise(at::TensorIteratorBase& iter, c10::function_ref<void(at::TensorIteratorBase&)> one) {
   if (iter.numel() == 0 || iter.can_use_32bit_indexing()) {
     return false;
   }

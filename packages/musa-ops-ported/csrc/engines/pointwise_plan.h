@@ -4,9 +4,9 @@
 #pragma once
 
 #include <ATen/native/TensorIterator.h>
+#include <c10/util/FunctionRef.h>
 
 #include <cstdint>
-#include <functional>
 
 #include "engines/vector.h"
 
@@ -31,6 +31,6 @@ struct PointwisePlan {
 // expected: the dtypes of the function's result and parameters. Out of line: nothing here depends on the function.
 PointwisePlan plan_pointwise(const at::TensorIteratorBase& iter, const at::ScalarType* expected, int operands);
 // Calls `one` with pieces small enough for 32-bit indices. True where there was something to split.
-bool split_pointwise(at::TensorIteratorBase& iter, const std::function<void(at::TensorIteratorBase&)>& one);
+bool split_pointwise(at::TensorIteratorBase& iter, c10::function_ref<void(at::TensorIteratorBase&)> one);
 
 } // namespace musa_ops_ported

@@ -7,6 +7,7 @@
 
 #include "engines/dispatch.h"
 #include "engines/pointwise.muh"
+#include "kernels/numbers.muh"
 
 namespace musa_ops_ported {
 namespace {
@@ -150,25 +151,6 @@ MUSA_BINARY(lcm, multiple(x, y), MUSA_INTEGRAL)
 
 // ---- powers
 
-template <typename T>
-__device__ T power(T base, T exponent) {
-  if constexpr (c10::is_complex<T>::value) {
-    return c10_complex_math::pow(base, exponent);
-  } else if constexpr (std::is_integral_v<T>) {
-    if (exponent < 0) {
-      return base == T(1) ? T(1) : base == T(-1) ? (exponent & 1 ? T(-1) : T(1)) : T(0);
-    }
-    T result = 1;
-    for (; exponent != 0; exponent >>= 1, base *= base) {
-      if (exponent & 1) {
-        result *= base;
-      }
-    }
-    return result;
-  } else {
-    return std::pow(base, exponent);
-  }
-}
 void pow_tensor(at::TensorIteratorBase& iter) {
   MUSA_DISPATCH(iter.common_dtype(), "pow", (MUSA_NUMBERS), {
     pointwise(iter, [] __device__(scalar_t x, scalar_t y) -> scalar_t {

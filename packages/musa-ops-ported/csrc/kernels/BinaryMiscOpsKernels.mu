@@ -10,6 +10,7 @@
 #include "engines/dispatch.h"
 #include "engines/pointwise.muh"
 #include "kernels/incomplete_gamma.muh"
+#include "kernels/numbers.muh"
 
 namespace musa_ops_ported {
 namespace {
@@ -180,14 +181,6 @@ void huber(at::TensorIterator& iter, double delta) {
 }
 
 // x is the gradient, y the result of the forward function.
-template <typename T>
-__device__ T conjugate(T x) {
-  if constexpr (c10::is_complex<T>::value) {
-    return std::conj(x);
-  } else {
-    return x;
-  }
-}
 MUSA_BINARY(sigmoid_backward, x * conjugate((op_t(1) - y) * y), MUSA_FLOATING_AND_COMPLEX)
 MUSA_BINARY(tanh_backward, x * conjugate(op_t(1) - y * y), MUSA_FLOATING_AND_COMPLEX)
 

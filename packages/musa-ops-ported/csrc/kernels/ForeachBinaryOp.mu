@@ -9,6 +9,7 @@
 #include "engines/tensor_lists.muh"
 #include "kernels.h"
 #include "kernels/foreach.h"
+#include "kernels/numbers.muh"
 
 namespace musa_ops_ported {
 namespace {
@@ -41,26 +42,7 @@ MUSA_LIST_FUNCTION(Divide, x / y)
 MUSA_LIST_FUNCTION(Larger, x != x ? x : y != y ? y : x < y ? y : x)
 MUSA_LIST_FUNCTION(Smaller, x != x ? x : y != y ? y : y < x ? y : x)
 
-template <typename T>
-__device__ T raised(T base, T exponent) {
-  if constexpr (std::is_integral_v<T>) {
-    if (exponent < 0) {
-      return base == T(1) ? T(1) : base == T(-1) ? (exponent & 1 ? T(-1) : T(1)) : T(0);
-    }
-    T result = 1;
-    for (; exponent != 0; exponent >>= 1, base *= base) {
-      if (exponent & 1) {
-        result *= base;
-      }
-    }
-    return result;
-  } else if constexpr (c10::is_complex<T>::value) {
-    return c10_complex_math::pow(base, exponent);
-  } else {
-    return std::pow(base, exponent);
-  }
-}
-MUSA_LIST_FUNCTION(Power, raised(x, y))
+MUSA_LIST_FUNCTION(Power, power(x, y))
 
 // What of a device's memory is the second operand of all.
 template <typename T, typename F>
@@ -227,7 +209,7 @@ namespace {
 struct NumberToThePower {
   template <typename T>
   __device__ C10_ALWAYS_INLINE T operator()(T exponent, T base) const {
-    return raised(base, exponent);
+    return power(base, exponent);
   }
 };
 

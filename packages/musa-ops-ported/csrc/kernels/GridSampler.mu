@@ -15,6 +15,7 @@
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "kernels.h"
+#include "kernels/cubic.h"
 #include "kernels/volume.h"
 
 namespace musa_ops_ported {
@@ -109,13 +110,9 @@ struct Sampler {
     const Real rest = at.value - floor;
     result.count = 4;
     for (int k = 0; k < 4; ++k) {
-      const Real signed_distance = rest + static_cast<Real>(1 - k);
-      const Real x = std::abs(signed_distance);
-      const Real sign = signed_distance < 0 ? Real(-1) : Real(1);
-      const bool near = k == 1 || k == 2;
-      result.weight[k] = near ? ((a + 2) * x - (a + 3)) * x * x + 1 : ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
-      const Real steep = near ? (3 * (a + 2) * x - 2 * (a + 3)) * x : (3 * a * x - 10 * a) * x + 8 * a;
-      result.slope[k] = steep * sign * at.slope;
+      const Real distance = rest + static_cast<Real>(1 - k);
+      result.weight[k] = cubic_weight(distance, a);
+      result.slope[k] = cubic_slope(distance, a) * at.slope;
       const Real place = floor + static_cast<Real>(k - 1);
       result.index[k] = place == place ? element(std::nearbyint(brought_in({place, 0}, size).value), size) : 0;
     }

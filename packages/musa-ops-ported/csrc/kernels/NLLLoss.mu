@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "engines/contiguous.h"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "engines/optional.h"
@@ -136,18 +137,16 @@ void forward(
   TORCH_CHECK_INDEX(layout.classes > 0 || layout.count() == 0, "Target is out of bounds: there are no classes");
   const Targets targets(classes, ignore_index, layout.classes);
   const bool each = reduction == at::Reduction::None && self.dim() > 1;
-  const at::Tensor out = output.is_contiguous() ? output : at::empty_like(output, at::MemoryFormat::Contiguous);
-  MUSA_DISPATCH(in.scalar_type(), "nll_loss_forward", (MUSA_FLOATING), {
-    if (each) {
-      losses<scalar_t>(layout, in, targets, factors, out);
-      total_weight.zero_();
-    } else {
-      total_loss<scalar_t>(layout, in, targets, factors, reduction == at::Reduction::Mean, out, total_weight);
-    }
+  write_contiguous(output, [&](const at::Tensor& out) {
+    MUSA_DISPATCH(in.scalar_type(), "nll_loss_forward", (MUSA_FLOATING), {
+      if (each) {
+        losses<scalar_t>(layout, in, targets, factors, out);
+        total_weight.zero_();
+      } else {
+        total_loss<scalar_t>(layout, in, targets, factors, reduction == at::Reduction::Mean, out, total_weight);
+      }
+    });
   });
-  if (!out.is_same(output)) {
-    output.copy_(out);
-  }
 }
 
 template <typename T>

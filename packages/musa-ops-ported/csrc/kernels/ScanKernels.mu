@@ -4,13 +4,13 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/native/ReduceOps.h>
 #include <ATen/native/Resize.h>
-#include <ATen/ops/empty_like.h>
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAStream.h>
 #include <c10/util/complex.h>
 
 #include <limits>
 
+#include "engines/contiguous.h"
 #include "engines/dispatch.h"
 #include "engines/lines.h"
 #include "kernels.h"
@@ -71,17 +71,6 @@ void scan(const at::Tensor& self, int64_t dim, const Op& op) {
   C10_MUSA_KERNEL_LAUNCH_CHECK();
 }
 
-// The kernels want dense tensors.
-template <typename F>
-void densely(const at::Tensor& result, const at::Tensor& self, const F& f) {
-  const at::Tensor in = self.contiguous();
-  const at::Tensor out = result.is_contiguous() ? result : at::empty_like(result, at::MemoryFormat::Contiguous);
-  f(out, in);
-  if (!out.is_same(result)) {
-    result.copy_(out);
-  }
-}
-
 template <typename T>
 struct RunningSum {
   using Value = at::opmath_type<T>;
@@ -99,14 +88,16 @@ struct RunningProduct : RunningSum<T> {
 };
 
 void cumsum(const at::Tensor& result, const at::Tensor& self, int64_t dim) {
-  densely(result, self.to(result.scalar_type()), [&](const at::Tensor& out, const at::Tensor& in) {
+  const at::Tensor in = self.to(result.scalar_type()).contiguous();
+  write_contiguous(result, [&](const at::Tensor& out) {
     MUSA_DISPATCH(in.scalar_type(), "cumsum", (MUSA_NUMBERS), {
       scan<scalar_t>(in, dim, RunningSum<scalar_t>{out.mutable_data_ptr<scalar_t>()});
     });
   });
 }
 void cumprod(const at::Tensor& result, const at::Tensor& self, int64_t dim) {
-  densely(result, self.to(result.scalar_type()), [&](const at::Tensor& out, const at::Tensor& in) {
+  const at::Tensor in = self.to(result.scalar_type()).contiguous();
+  write_contiguous(result, [&](const at::Tensor& out) {
     MUSA_DISPATCH(in.scalar_type(), "cumprod", (MUSA_NUMBERS), {
       scan<scalar_t>(in, dim, RunningProduct<scalar_t>{{out.mutable_data_ptr<scalar_t>()}});
     });
@@ -148,7 +139,8 @@ struct RunningLogSum {
 };
 void logcumsumexp(at::Tensor& result, const at::Tensor& self, int64_t dim) {
   at::native::resize_output(result, self.sizes());
-  densely(result, self, [&](const at::Tensor& out, const at::Tensor& in) {
+  const at::Tensor in = self.contiguous();
+  write_contiguous(result, [&](const at::Tensor& out) {
     MUSA_DISPATCH(in.scalar_type(), "logcumsumexp", (MUSA_FLOATING, AT_EXPAND(AT_COMPLEX_TYPES)), {
       scan<scalar_t>(in, dim, RunningLogSum<scalar_t>{out.mutable_data_ptr<scalar_t>()});
     });
@@ -183,17 +175,14 @@ struct RunningBest {
 template <bool largest>
 void running_best(const at::Tensor& self, at::Tensor& values, at::Tensor& indices, int64_t dim) {
   const at::Tensor in = self.contiguous();
-  const at::Tensor best = values.is_contiguous() ? values : at::empty_like(values, at::MemoryFormat::Contiguous);
-  const at::Tensor places = indices.is_contiguous() ? indices : at::empty_like(indices, at::MemoryFormat::Contiguous);
-  MUSA_DISPATCH(self.scalar_type(), "cummax or cummin", (MUSA_REAL, at::kBool), {
-    scan<scalar_t>(in, dim, RunningBest<scalar_t, largest>{best.mutable_data_ptr<scalar_t>(), places.mutable_data_ptr<int64_t>()});
+  write_contiguous(values, [&](const at::Tensor& best) {
+    write_contiguous(indices, [&](const at::Tensor& places) {
+      MUSA_DISPATCH(self.scalar_type(), "cummax or cummin", (MUSA_REAL, at::kBool), {
+        const RunningBest<scalar_t, largest> op{best.mutable_data_ptr<scalar_t>(), places.mutable_data_ptr<int64_t>()};
+        scan<scalar_t>(in, dim, op);
+      });
+    });
   });
-  if (!best.is_same(values)) {
-    values.copy_(best);
-  }
-  if (!places.is_same(indices)) {
-    indices.copy_(places);
-  }
 }
 
 } // namespace

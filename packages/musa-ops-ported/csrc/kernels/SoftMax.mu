@@ -1,41 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Softmax and its logarithm, with gradients: threads of a block share a line, or have one each where lines are short.
+// Softmax and its logarithm, with gradients.
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty_like.h>
-#include <c10/musa/MUSAException.h>
-#include <c10/musa/MUSAStream.h>
 
 #include <limits>
 
+#include "engines/contiguous.h"
 #include "engines/dispatch.h"
 #include "engines/lines.h"
+#include "engines/rows.muh"
 #include "kernels.h"
 
 namespace musa_ops_ported {
 namespace {
-
-constexpr int kSoftmaxThreads = 128;
-
-template <typename T, typename Combine>
-__device__ C10_ALWAYS_INLINE T over_block(T value, T* shared, const Combine& combine) {
-  constexpr int kStep = 16;
-  shared[threadIdx.x] = value;
-  __syncthreads();
-  if (threadIdx.x < kSoftmaxThreads / kStep) {
-    for (int i = 1; i < kStep; ++i) {
-      value = combine(value, shared[threadIdx.x + i * (kSoftmaxThreads / kStep)]);
-    }
-    shared[kSoftmaxThreads + threadIdx.x] = value;
-  }
-  __syncthreads();
-  value = shared[kSoftmaxThreads];
-  for (int i = 1; i < kSoftmaxThreads / kStep; ++i) {
-    value = combine(value, shared[kSoftmaxThreads + i]);
-  }
-  __syncthreads();
-  return value;
-}
 
 // One line's share of a thread: from `first` on in steps of `step`; `all` makes the threads' values one.
 template <typename In, typename Out, bool logarithm, typename All>
@@ -82,42 +59,13 @@ __device__ C10_ALWAYS_INLINE void softmax_gradient_line(
   }
 }
 
-template <typename Real, typename F>
-__global__ void C10_LAUNCH_BOUNDS_1(kSoftmaxThreads) block_per_line(const Lines lines, const F f) {
-  __shared__ Real shared[kSoftmaxThreads + 16];
-  for (int64_t line = blockIdx.x; line < lines.count; line += gridDim.x) {
-    f(lines.start(line), threadIdx.x, kSoftmaxThreads, [&](Real value, const auto& combine) {
-      return over_block(value, shared, combine);
-    });
-  }
-}
-template <typename Real, typename F>
-__global__ void C10_LAUNCH_BOUNDS_1(kSoftmaxThreads) thread_per_line(const Lines lines, const F f) {
-  for (int64_t line = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; line < lines.count;
-       line += int64_t(gridDim.x) * blockDim.x) {
-    f(lines.start(line), 0, 1, [](Real value, const auto&) { return value; });
-  }
-}
-
-template <typename Real, typename F>
-void each_line(const Lines& lines, const F& f) {
-  const auto stream = c10::musa::getCurrentMUSAStream();
-  constexpr int64_t most = 1 << 16;
-  if (lines.size > 1024 && lines.count < 4096) {
-    block_per_line<Real, F><<<std::min(lines.count, most), kSoftmaxThreads, 0, stream>>>(lines, f);
-  } else {
-    const int64_t blocks = (lines.count + kSoftmaxThreads - 1) / kSoftmaxThreads;
-    thread_per_line<Real, F><<<std::min(blocks, most), kSoftmaxThreads, 0, stream>>>(lines, f);
-  }
-  C10_MUSA_KERNEL_LAUNCH_CHECK();
-}
-
 template <typename In, typename Out, bool logarithm>
 void forward_of(const at::Tensor& in, int64_t dim, const at::Tensor& out) {
   const Lines lines(in, dim);
   const In* const from = in.const_data_ptr<In>();
   Out* const to = out.mutable_data_ptr<Out>();
-  each_line<at::opmath_type<In>>(lines, [=] __device__(int64_t start, int64_t first, int64_t step, const auto& all) {
+  each_row<at::opmath_type<In>>(lines.count, lines.size, [=] __device__(int64_t line, int64_t first, int64_t step, const auto& all) {
+    const int64_t start = lines.start(line);
     softmax_line<In, Out, logarithm>(from + start, to + start, lines.size, lines.stride, first, step, all);
   });
 }
@@ -128,18 +76,10 @@ void backward_of(const at::Tensor& gradient, const at::Tensor& output, int64_t d
   const Out* const g = gradient.const_data_ptr<Out>();
   const Out* const y = output.const_data_ptr<Out>();
   In* const to = out.mutable_data_ptr<In>();
-  each_line<at::opmath_type<Out>>(lines, [=] __device__(int64_t start, int64_t first, int64_t step, const auto& all) {
+  each_row<at::opmath_type<Out>>(lines.count, lines.size, [=] __device__(int64_t line, int64_t first, int64_t step, const auto& all) {
+    const int64_t start = lines.start(line);
     softmax_gradient_line<In, Out, logarithm>(g + start, y + start, to + start, lines.size, lines.stride, first, step, all);
   });
-}
-
-at::Tensor dense_like(const at::Tensor& out) {
-  return out.is_contiguous() ? out : at::empty_like(out, at::MemoryFormat::Contiguous);
-}
-void give(const at::Tensor& made, const at::Tensor& out) {
-  if (!made.is_same(out)) {
-    out.copy_(made);
-  }
 }
 
 template <bool logarithm>
@@ -148,15 +88,15 @@ void forward(const at::Tensor& self, int64_t dim, const at::Tensor& out) {
     return;
   }
   const at::Tensor in = self.contiguous();
-  const at::Tensor made = dense_like(out);
-  MUSA_DISPATCH(self.scalar_type(), "softmax", (MUSA_FLOATING), {
-    if (out.scalar_type() == self.scalar_type()) {
-      forward_of<scalar_t, scalar_t, logarithm>(in, dim, made);
-    } else {
-      forward_of<scalar_t, op_t, logarithm>(in, dim, made); // half types to float
-    }
+  write_contiguous(out, [&](const at::Tensor& made) {
+    MUSA_DISPATCH(self.scalar_type(), "softmax", (MUSA_FLOATING), {
+      if (out.scalar_type() == self.scalar_type()) {
+        forward_of<scalar_t, scalar_t, logarithm>(in, dim, made);
+      } else {
+        forward_of<scalar_t, op_t, logarithm>(in, dim, made); // half types to float
+      }
+    });
   });
-  give(made, out);
 }
 
 template <bool logarithm>
@@ -166,15 +106,15 @@ void backward(const at::Tensor& gradient, const at::Tensor& output, int64_t dim,
   }
   const at::Tensor g = gradient.contiguous();
   const at::Tensor y = output.contiguous();
-  const at::Tensor made = dense_like(out);
-  MUSA_DISPATCH(out.scalar_type(), "softmax_backward", (MUSA_FLOATING), {
-    if (out.scalar_type() == g.scalar_type()) {
-      backward_of<scalar_t, scalar_t, logarithm>(g, y, dim, made);
-    } else {
-      backward_of<scalar_t, op_t, logarithm>(g, y, dim, made);
-    }
+  write_contiguous(out, [&](const at::Tensor& made) {
+    MUSA_DISPATCH(out.scalar_type(), "softmax_backward", (MUSA_FLOATING), {
+      if (out.scalar_type() == g.scalar_type()) {
+        backward_of<scalar_t, scalar_t, logarithm>(g, y, dim, made);
+      } else {
+        backward_of<scalar_t, op_t, logarithm>(g, y, dim, made);
+      }
+    });
   });
-  give(made, out);
 }
 
 } // namespace

@@ -7,6 +7,7 @@
 
 #include "engines/dispatch.h"
 #include "engines/pointwise.muh"
+#include "kernels/numbers.muh"
 
 namespace musa_ops_ported {
 namespace {
@@ -51,14 +52,6 @@ void angle(at::TensorIteratorBase& iter) {
   });
 }
 
-template <typename T>
-__device__ T conjugate(T x) {
-  if constexpr (c10::is_complex<T>::value) {
-    return std::conj(x);
-  } else {
-    return x;
-  }
-}
 MUSA_UNARY(conj_physical, conjugate(x), MUSA_ALL)
 
 MUSA_UNARY(bitwise_not_integer, ~value, MUSA_INTEGRAL)

@@ -11,22 +11,13 @@
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "kernels.h"
+#include "kernels/cubic.h"
 #include "kernels/volume.h"
 
 namespace musa_ops_ported {
 namespace {
 
 enum class Method { Nearest, NearestExact, Linear, Cubic };
-
-// Cubic convolution: piecewise polynomials of degree three, with a parameter for how steep they are.
-template <typename T>
-C10_HOST_DEVICE T cubic_weight(T distance, T a) {
-  const T x = std::abs(distance);
-  if (x < 1) {
-    return ((a + 2) * x - (a + 3)) * x * x + 1;
-  }
-  return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : T(0);
-}
 
 struct Taps {
   int64_t first, count;

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "engine/kernel.h"
@@ -64,10 +66,16 @@ void musa_simt_fail(const char* message, const char* file, unsigned line, int as
   running_block->fail(problem, assertion != 0);
 }
 
+// As the source calls it.
+static std::string name_of(std::string_view signature) {
+  signature.remove_prefix(signature.find("kernel = ") + 9);
+  return std::string(signature.substr(0, signature.find_first_of(";]")));
+}
+
 void musa_simt_register(const KernelInfo* info) {
   auto kernel = std::make_shared<musa_emulator::Kernel>();
   kernel->symbol = info->symbol;
-  kernel->name = info->name;
+  kernel->name = name_of(info->signature);
   kernel->body = info->body;
   kernel->run_body = &musa_emulator::simt::run;
   kernel->argument_sizes.assign(info->argument_bytes, info->argument_bytes + info->arguments);

@@ -32,7 +32,7 @@ MUSA_SIMT_LOCAL bool in_order;
 using Body = void (*)(void** arguments);
 
 struct KernelInfo {
-  const char* name;
+  const char* signature; // "... [with auto kernel = axpy<float>; ...]"
   const void* symbol;
   Body body;
   const size_t* argument_bytes;
@@ -77,7 +77,7 @@ MUSA_PUBLIC void musa_simt_unregister(const void* symbol);
 
 } // namespace musa_simt
 
-#ifdef __SANITIZE_THREAD__
+#if defined(__SANITIZE_THREAD__) && defined(__MUSACC__)
 // Each GPU thread is a thread to the sanitizer, and its index must lie where no other looks.
 #define threadIdx (*::musa_simt::musa_simt_index())
 #endif

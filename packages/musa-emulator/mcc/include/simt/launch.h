@@ -4,9 +4,7 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
-#include <string_view>
-#include <tuple>
+#include <memory>
 #include <type_traits>
 #include <utility>
 
@@ -23,19 +21,24 @@ struct Configuration {
       : grid(blocks), block(threads), shared(shared_bytes), stream(on) {}
 };
 
-// As the source calls it.
-template <auto kernel>
-std::string name_of() {
-  std::string_view text = __PRETTY_FUNCTION__; // "... [with auto kernel = axpy<float>; ...]"
-  text.remove_prefix(text.find("kernel = ") + 9);
-  return std::string(text.substr(0, text.find_first_of(";]")));
+template <class... Values>
+musaError_t launch_with(const void* symbol, const Configuration& where, const Values&... values) {
+  void* pointers[] = {const_cast<void*>(static_cast<const void*>(std::addressof(values)))..., nullptr};
+  return musaLaunchKernel(symbol, where.grid, where.block, pointers, where.shared, where.stream);
 }
 
 template <auto kernel>
+const char* signature_of() {
+  return __PRETTY_FUNCTION__;
+}
+
+// What musaLaunchKernel knows a kernel by is its address, if the program can come by that. Where it cannot, the kernel is
+// compiled once, into `body`, and not a second time as a function to point to.
+template <auto kernel, bool by_address>
 struct Kernel;
 
-template <class... Parameters, void (*kernel)(Parameters...)>
-struct Kernel<kernel> {
+template <class... Parameters, void (*kernel)(Parameters...), bool by_address>
+struct Kernel<kernel, by_address> {
   // As the launch copies them.
   template <class Parameter>
   using Stored = std::remove_cv_t<std::remove_reference_t<Parameter>>;
@@ -72,15 +75,18 @@ struct Kernel<kernel> {
   }
 
   static const void* symbol() {
-    return reinterpret_cast<const void*>(kernel);
+    if constexpr (by_address) {
+      return reinterpret_cast<const void*>(kernel);
+    } else {
+      return reinterpret_cast<const void*>(&body);
+    }
   }
 
   // While the library is loaded, musaLaunchKernel knows the kernel.
   struct Registration {
     Registration() {
       static constexpr size_t bytes[] = {sizeof(Stored<Parameters>)..., 0};
-      const std::string called = name_of<kernel>();
-      const KernelInfo info{called.c_str(), symbol(), &body, bytes, sizeof...(Parameters), 0};
+      const KernelInfo info{signature_of<kernel>(), symbol(), &body, bytes, sizeof...(Parameters), 0};
       musa_simt_register(&info);
     }
     ~Registration() { musa_simt_unregister(symbol()); }
@@ -94,13 +100,7 @@ struct Kernel<kernel> {
         (std::is_trivially_destructible_v<Stored<Parameters>> && ...),
         "a kernel's arguments are copied byte by byte: one of them has a destructor");
     (void)&registration;
-    std::tuple<Stored<Parameters>...> values(static_cast<Parameters>(std::forward<Arguments>(given))...);
-    return std::apply(
-        [&](auto&... value) {
-          void* pointers[] = {const_cast<void*>(static_cast<const void*>(&value))..., nullptr};
-          return musaLaunchKernel(symbol(), where.grid, where.block, pointers, where.shared, where.stream);
-        },
-        values);
+    return launch_with(symbol(), where, Stored<Parameters>(static_cast<Parameters>(std::forward<Arguments>(given)))...);
   }
 };
 
@@ -116,21 +116,15 @@ struct Deduced {
 
 template <class Call, class... Arguments>
 musaError_t launch_deduced(Call, const Configuration& where, Arguments&&... given) {
-  return Kernel<&Deduced<Call, std::decay_t<Arguments>...>::kernel>::launch(where, std::forward<Arguments>(given)...);
+  return Kernel<&Deduced<Call, std::decay_t<Arguments>...>::kernel, false>::launch(where, std::forward<Arguments>(given)...);
 }
 
 // Through a pointer: some other launch, or its library, has made the kernel known.
 template <class... Parameters, class... Arguments>
 musaError_t launch_pointer(const Configuration& where, void (*kernel)(Parameters...), Arguments&&... given) {
-  std::tuple<std::remove_cv_t<std::remove_reference_t<Parameters>>...> values(
-      static_cast<Parameters>(std::forward<Arguments>(given))...);
-  return std::apply(
-      [&](auto&... value) {
-        void* pointers[] = {const_cast<void*>(static_cast<const void*>(&value))..., nullptr};
-        return musaLaunchKernel(
-            reinterpret_cast<const void*>(kernel), where.grid, where.block, pointers, where.shared, where.stream);
-      },
-      values);
+  return launch_with(
+      reinterpret_cast<const void*>(kernel), where,
+      std::remove_cv_t<std::remove_reference_t<Parameters>>(static_cast<Parameters>(std::forward<Arguments>(given)))...);
 }
 
 // A __shared__ variable, by the local type that its declaration became.

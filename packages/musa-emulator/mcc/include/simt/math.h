@@ -14,6 +14,49 @@
 #include <limits>
 #include <type_traits>
 
+// ---- many at once: glibc has these for vectors, and a loop of one thread over its elements may take them. Other C
+// libraries, and sanitizers, take one at a time.
+
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_THREAD__)
+#define MUSA_SIMT_VECTORS(name)                                      \
+  __attribute__((simd("notinbranch"))) double name(double) noexcept; \
+  __attribute__((simd("notinbranch"))) float name##f(float) noexcept;
+#define MUSA_SIMT_VECTORS_OF_TWO(name)                                       \
+  __attribute__((simd("notinbranch"))) double name(double, double) noexcept; \
+  __attribute__((simd("notinbranch"))) float name##f(float, float) noexcept;
+extern "C" {
+MUSA_SIMT_VECTORS(exp)
+MUSA_SIMT_VECTORS(log)
+MUSA_SIMT_VECTORS(sin)
+MUSA_SIMT_VECTORS(cos)
+MUSA_SIMT_VECTORS_OF_TWO(pow)
+#if __GLIBC_PREREQ(2, 35)
+MUSA_SIMT_VECTORS(acos)
+MUSA_SIMT_VECTORS(acosh)
+MUSA_SIMT_VECTORS(asin)
+MUSA_SIMT_VECTORS(asinh)
+MUSA_SIMT_VECTORS(atan)
+MUSA_SIMT_VECTORS(atanh)
+MUSA_SIMT_VECTORS(cbrt)
+MUSA_SIMT_VECTORS(cosh)
+MUSA_SIMT_VECTORS(erf)
+MUSA_SIMT_VECTORS(erfc)
+MUSA_SIMT_VECTORS(exp2)
+MUSA_SIMT_VECTORS(expm1)
+MUSA_SIMT_VECTORS(log10)
+MUSA_SIMT_VECTORS(log1p)
+MUSA_SIMT_VECTORS(log2)
+MUSA_SIMT_VECTORS(sinh)
+MUSA_SIMT_VECTORS(tan)
+MUSA_SIMT_VECTORS(tanh)
+MUSA_SIMT_VECTORS_OF_TWO(atan2)
+MUSA_SIMT_VECTORS_OF_TWO(hypot)
+#endif
+}
+#undef MUSA_SIMT_VECTORS
+#undef MUSA_SIMT_VECTORS_OF_TWO
+#endif
+
 // ---- of integers and of bits
 
 namespace musa_simt {

@@ -10,7 +10,7 @@ from torchgen.api import meta, structured
 from torchgen.api.translate import translate
 from torchgen.api.types import DispatcherSignature, NativeSignature
 from torchgen.context import native_function_manager
-from torchgen.model import NativeFunction, NativeFunctionsGroup, SchemaKind
+from torchgen.model import DeviceCheckType, NativeFunction, NativeFunctionsGroup, SchemaKind
 
 from .catalog import Operator
 
@@ -54,13 +54,13 @@ def kernels_header(operators: list[Operator]) -> str:
     lines = [
         HEADER + "#pragma once",
         "",
-        "#include <ATen/core/ATen_fwd.h>",
+        "#include <ATen/core/Reduction.h>",
+        "#include <ATen/core/Tensor.h>",
         "#include <ATen/TensorIterator.h>",
         "#include <ATen/TensorMeta.h>",
         "",
     ]
-    lines += headers(operator for operator in operators if operator.way == "kernel" and operator.structured)
-    lines += ["", "namespace musa_ops_ported {", ""]
+    lines += ["namespace musa_ops_ported {", ""]
     lines += [declaration(operator) for operator in operators if operator.way == "kernel"]
     return "\n".join([*lines, "", "} // namespace musa_ops_ported", ""])
 
@@ -110,15 +110,19 @@ def _signature(function: NativeFunction) -> DispatcherSignature:
     return DispatcherSignature.from_schema(function.func, symint=False)
 
 
-def _guard(function: NativeFunction) -> str:
-    """The device of the first tensor that is on one."""
-    tensors = [
-        argument.name for argument in function.func.arguments.flat_all if argument.type.is_tensor_like()
-    ]
-    out_first = [argument.name for argument in function.func.arguments.out]
-    if not tensors and any(argument.name == "device" for argument in function.func.arguments.flat_all):
-        return "  const DeviceGuard guard(with_index(device));"
-    return f"  const DeviceGuard guard(device_of({', '.join(dict.fromkeys([*out_first, *tensors]))}));"
+def _on_entry(function: NativeFunction) -> list[str]:
+    """Refuses operands of several devices, and makes current that of the first tensor that is on one."""
+    arguments = function.func.arguments
+    tensors = [argument.name for argument in arguments.flat_all if argument.type.is_tensor_like()]
+    if not tensors and any(argument.name == "device" for argument in arguments.flat_all):
+        return ["  const DeviceGuard guard(with_index(device));"]
+    out_first = [argument.name for argument in arguments.out]
+    ordered = list(dict.fromkeys([*out_first, *tensors]))
+    lines = []
+    if function.device_check is DeviceCheckType.ExactSame and len(ordered) > 0:
+        named = ", ".join(f'named("{name}", {name})' for name in ordered)
+        lines.append(f'  check_same_device("{function.func.name}", {named});')
+    return [*lines, f"  const DeviceGuard guard(device_of({', '.join(ordered)}));"]
 
 
 def _alone(operator: Operator) -> list[str]:
@@ -135,7 +139,7 @@ def _alone(operator: Operator) -> list[str]:
         )
         return [
             signature.defn(name=f"call_{identifier(function)}") + " {",
-            _guard(function),
+            *_on_entry(function),
             f"  return {kernel}({', '.join(argument.expr for argument in arguments)});",
             "}",
             "",
@@ -161,7 +165,7 @@ def _form(operator: Operator, group: NativeFunctionsGroup, form: NativeFunction,
     kind_of_form = form.func.kind()
     with native_function_manager(form):
         signature = _signature(form)
-        lines = [signature.defn(name=f"call_{identifier(form)}") + " {", _guard(form), f"  {kind} op;"]
+        lines = [signature.defn(name=f"call_{identifier(form)}") + " {", *_on_entry(form), f"  {kind} op;"]
         outs = [argument.name for argument in form.func.arguments.out]
         if kind_of_form is SchemaKind.inplace:
             outs = ["self"]

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Cubic convolution (R. Keys: Cubic convolution interpolation for digital image processing, 1981): piecewise polynomials of
+// degree three in the distance from a sample, 1 there and 0 at all others, with a parameter for how steep they are.
+#pragma once
+
+#include <c10/macros/Macros.h>
+
+#include <cmath>
+
+namespace musa_ops_ported {
+
+// Factored at the zeros, so that a weight near them keeps its digits.
+template <typename T>
+C10_HOST_DEVICE T cubic_weight(T distance, T a) {
+  const T x = std::abs(distance);
+  if (x < 1) {
+    return (x - 1) * (((a + 2) * x - 1) * x - 1);
+  }
+  return x < 2 ? a * (x - 1) * (x - 2) * (x - 2) : T(0);
+}
+
+// The derivative by the distance.
+template <typename T>
+C10_HOST_DEVICE T cubic_slope(T distance, T a) {
+  const T x = std::abs(distance);
+  const T slope = x < 1 ? x * (3 * (a + 2) * x - 2 * (a + 3)) : x < 2 ? a * (x - 2) * (3 * x - 4) : T(0);
+  return distance < 0 ? -slope : slope;
+}
+
+} // namespace musa_ops_ported
