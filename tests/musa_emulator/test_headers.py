@@ -64,7 +64,7 @@ def test_the_header_for_kernels_names_its_compiler(tmp_path: Path) -> None:
     text = f"#include <{FOR_KERNELS}>\nint main() {{ return 0; }}\n"
     plain = compile_text(DIALECTS["c++17"], text, tmp_path)
     assert plain.returncode != 0 and "compile this file with mcc" in plain.stderr
-    mcc = [str(sdk.HOME / "bin" / "mcc"), "-x", "musa", "-std=c++17", "-fsyntax-only"]
+    mcc = [str(sdk.HOME / "bin" / "mcc"), "-x", "musa", "-std=c++17", "-c", "-o", str(tmp_path / "use.o")]
     done = compile_text(mcc, text, tmp_path)
     assert done.returncode == 0, done.stderr
 

@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 // All ways to write a launch, and what a kernel sees of it.
 #include <functional>
+#include <string>
 #include <utility>
 
 #include "check.h"

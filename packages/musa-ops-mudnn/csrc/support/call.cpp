@@ -3,6 +3,7 @@
 #include "support/call.h"
 
 #include <c10/musa/MUSACachingAllocator.h>
+#include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAStream.h>
 
 #include <memory>
@@ -95,6 +96,8 @@ void raise(dnn::Status status, const char* call, std::initializer_list<const at:
     separator = ", ";
   }
   text << ").\n" << meaning_of(status);
+  // What failed within muDNN is told here, and not once more by the next kernel's launch.
+  C10_MUSA_CLEAR_ERROR();
   TORCH_CHECK_WITH(OutOfMemoryError, status != dnn::Status::ALLOC_FAILED, text.str());
   TORCH_CHECK(false, text.str());
 }
