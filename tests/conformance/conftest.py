@@ -11,7 +11,7 @@ import pytest
 
 from tests.conformance import expectations
 from tests.conformance.catalogue import SUITES
-from tests.conformance.results import Tally, calls_by_provider, settings
+from tests.conformance.results import Tally, calls_by_provider, provider_of, settings
 from tests.harness.device import DEVICE, unavailable_reason
 
 _TALLY = pytest.StashKey[Tally]()
@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     known = {entry.key: entry for entry in expectations.load()}
     for item in items:
         entry = known.get(_key(item))
-        if entry is not None and (config.getoption("--full") or not entry.full_only):
+        if entry is not None and entry.applies(config.getoption("--full"), provider_of):
             item.add_marker(pytest.mark.xfail(strict=True, reason=entry.cause))
 
 
@@ -109,4 +109,5 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     # A run that failed is not the one to compare later runs with.
     clean = not tally.failures()
     if config.getoption("--full") and complete and clean and DEVICE != "cpu":
-        tally.write(expectations.load(), settings(), calls_by_provider())
+        applied = [entry for entry in expectations.load() if entry.applies(True, provider_of)]
+        tally.write(applied, settings(), calls_by_provider())

@@ -8,6 +8,7 @@ A known failure that passes fails the run (mend the file), and so does one that 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,15 @@ class KnownFailure:
     cause: str
     # The failing sample is outside the sampled run, where the test passes.
     full_only: bool = False
+    # It fails where `provider` serves `operator`, and passes elsewhere.
+    operator: str = ""
+    provider: str = ""
+
+    def applies(self, full: bool, provider_of: Callable[[str], str]) -> bool:
+        """Whether the test fails in this run."""
+        if self.full_only and not full:
+            return False
+        return not self.operator or provider_of(self.operator) == self.provider
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -45,6 +55,8 @@ def parse(text: str) -> list[KnownFailure]:
             raise ValueError(
                 f"{entry.key}: the cause must say what is wrong and why it stands, not {entry.cause!r}"
             )
+        if bool(entry.operator) != bool(entry.provider):
+            raise ValueError(f"{entry.key}: operator and provider are named together or not at all")
     keys = [entry.key for entry in entries]
     repeated = sorted({key for key in keys if keys.count(key) > 1})
     if repeated:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 # Operators, and the position of `dim` among the arguments after the input.
-_DIM = {"sort": 0, "argsort": 0, "topk": 1, "kthvalue": 1}
+_DIM = {"sort": 0, "argsort": 0, "topk": 1, "kthvalue": 1, "mode": 0}
 
 
 def settled(op: Any, arguments: tuple, expected: Any, actual: Any) -> Any:

@@ -15,35 +15,49 @@ from pathlib import Path
 
 import torch
 
-from tests.harness.device import EXECUTION_MODE, MEMORY_MODE
+from tests.harness.device import DEVICE, EXECUTION_MODE, MEMORY_MODE
 
 from .expectations import KnownFailure
 
 LAST_FULL_RUN = Path(__file__).with_name("last_full_run.json")
-_DEFAULTS = ("default", "shared", "inline")
+_DEFAULTS = {
+    "operators": "default",
+    "memory": "shared",
+    "execution": "inline",
+    "architecture": "mp_31",
+    "schedule": "forward",
+}
 
 
 def settings() -> dict[str, str]:
-    """Who serves operators in this process, in what memory, and how work runs."""
-    return {
-        "operators": os.environ.get("TORCH_MUSA_OPS") or "default",
-        "memory": MEMORY_MODE or "shared",
+    """Who serves operators in this process, in what memory, how work runs, and kernels' threads."""
+    chosen = {
+        "operators": os.environ.get("TORCH_MUSA_OPS"),
+        "memory": MEMORY_MODE,
         "execution": EXECUTION_MODE,
+        "architecture": os.environ.get("MUSA_EMULATOR_ARCH"),
+        "schedule": os.environ.get("MUSA_EMULATOR_SCHEDULE"),
     }
+    return {name: chosen[name] or default for name, default in _DEFAULTS.items()}
 
 
 def record_file(settings: dict[str, str]) -> Path:
     """Where a complete run under `settings` is recorded."""
     special = [
         re.sub(r"\W+", "_", value).strip("_")
-        for value, default in zip(settings.values(), _DEFAULTS, strict=True)
-        if value != default
+        for name, value in settings.items()
+        if value != _DEFAULTS[name]
     ]
     return LAST_FULL_RUN.with_suffix(f".{'_'.join(special)}.json") if special else LAST_FULL_RUN
 
 
 def records() -> list[Path]:
     return sorted(LAST_FULL_RUN.parent.glob("last_full_run*.json"))
+
+
+def provider_of(operator: str) -> str:
+    """Who serves an operator of the device under test."""
+    return torch.musa.ops.explain(operator)["provider"] if DEVICE == "musa" else "cpu"
 
 
 def calls_by_provider() -> dict[str, int]:

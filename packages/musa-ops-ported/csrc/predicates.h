@@ -13,4 +13,10 @@ bool floating(const at::Tensor& first, const Rest&...) {
   return at::isFloatingType(first.scalar_type());
 }
 
+// The first tensor is not of a complex dtype.
+template <typename... Rest>
+bool real(const at::Tensor& first, const Rest&...) {
+  return !at::isComplexType(first.scalar_type());
+}
+
 } // namespace musa_ops_ported

@@ -26,6 +26,8 @@ function(musa_library_defaults target)
     POSITION_INDEPENDENT_CODE ON
     INSTALL_RPATH "${MUSA_INSTALL_RPATH}"
     INSTALL_RPATH_USE_LINK_PATH OFF)
+  # torch's umbrella headers then name the operators that they use, not all 3,000: seconds less for each file.
+  target_compile_definitions(${target} PRIVATE AT_PER_OPERATOR_HEADERS)
   # torch's headers are not ours to mend: SYSTEM silences warnings inside them.
   target_include_directories(${target} SYSTEM PRIVATE ${TORCH_INCLUDE_DIRS})
   # A symbol that no library defines is an error here, not a crash at the first call. The sanitizers' runtimes are loaded

@@ -20,9 +20,7 @@ void add(at::TensorIteratorBase& iter, const at::Scalar& alpha) {
   }
   MUSA_DISPATCH(iter.common_dtype(), "add", (MUSA_NUMBERS, MUSA_UNSIGNED), {
     const op_t factor = alpha.to<op_t>();
-    pointwise(iter, [factor] __device__(scalar_t x, scalar_t y) -> scalar_t {
-      return static_cast<scalar_t>(at::opmath_type<scalar_t>(x) + factor * at::opmath_type<scalar_t>(y));
-    });
+    pointwise(iter, holding<scalar_t>([factor] __device__(op_t x, op_t y) -> op_t { return x + factor * y; }));
   });
 }
 
@@ -32,13 +30,15 @@ void mul(at::TensorIteratorBase& iter) {
     return;
   }
   MUSA_DISPATCH(iter.common_dtype(), "mul", (MUSA_NUMBERS, MUSA_UNSIGNED), {
-    pointwise(iter, [] __device__(scalar_t x, scalar_t y) -> scalar_t {
-      return static_cast<scalar_t>(at::opmath_type<scalar_t>(x) * at::opmath_type<scalar_t>(y));
-    });
+    pointwise(iter, holding<scalar_t>([] __device__(op_t x, op_t y) -> op_t { return x * y; }));
   });
 }
 
-MUSA_BINARY(div_true, x / y, MUSA_FLOATING_AND_COMPLEX)
+void div_true(at::TensorIteratorBase& iter) {
+  MUSA_DISPATCH(iter.common_dtype(), "div_true", (MUSA_FLOATING_AND_COMPLEX), {
+    pointwise(iter, holding<scalar_t>([] __device__(op_t x, op_t y) -> op_t { return x / y; }));
+  });
+}
 
 // Integers divided by zero give what the device gives: no trap, as on a GPU.
 template <typename T>

@@ -17,21 +17,23 @@ namespace {
 enum Mode : int64_t { kSum = 0, kMean = 1, kMax = 2 };
 
 // The number of the bag of each place: the last one that begins there or before.
-at::Tensor bags_of_places(const at::Tensor& offsets, int64_t count, int64_t bags) {
+at::Tensor bags_of_places(const at::Tensor& offsets, int64_t count) {
   const at::Tensor result = at::empty({count}, offsets.options());
   const int64_t* const begins = offsets.const_data_ptr<int64_t>();
+  const int64_t begun = offsets.numel();
   int64_t* const to = result.mutable_data_ptr<int64_t>();
-  for_each(count, [=] __device__(int64_t i) { to[i] = first_place(begins, bags, i, /*after=*/true) - 1; });
+  for_each(count, [=] __device__(int64_t i) { to[i] = first_place(begins, begun, i, /*after=*/true) - 1; });
   return result;
 }
 
 struct Bags {
   const int64_t* indices;
   const int64_t* begins;
-  int64_t places, bags, padding, rows;
+  int64_t places, bags, offsets, padding, rows;
 
   __device__ int64_t begin(int64_t bag) const { return begins[bag]; }
-  __device__ int64_t end(int64_t bag) const { return bag + 1 < bags ? begins[bag + 1] : places; }
+  // There may be one offset more than bags: places from there on are in none.
+  __device__ int64_t end(int64_t bag) const { return bag + 1 < offsets ? begins[bag + 1] : places; }
   // f(place, row) for what is in a bag.
   template <typename F>
   __device__ void each(int64_t bag, const F& f) const {
@@ -128,8 +130,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
   const at::Tensor begins = dense_as(offsets, at::kLong);
   const at::Tensor of_place = dense_as(factors, weight.scalar_type());
   const Bags bags{
-      rows.const_data_ptr<int64_t>(), begins.const_data_ptr<int64_t>(), rows.numel(), count, padding_idx,
-      weight.size(0)};
+      rows.const_data_ptr<int64_t>(), begins.const_data_ptr<int64_t>(), rows.numel(), count, begins.numel(),
+      padding_idx, weight.size(0)};
   const at::Tensor sizes = at::empty(offsets.sizes(), begins.options());
   if (include_last_offset) {
     sizes.zero_(); // there is no bag of the last offset
@@ -145,7 +147,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
     }
   });
   return {
-      out, bags_of_places(begins, rows.numel(), count).to(index_dtype), sizes.to(index_dtype), winners.to(index_dtype)};
+      out, bags_of_places(begins, rows.numel()).to(index_dtype), sizes.to(index_dtype), winners.to(index_dtype)};
 }
 
 // What a bag's gradient is to a place in it.
@@ -157,10 +159,13 @@ struct Share {
   const int64_t* size; // of bags, or null
   const int64_t* winner; // of bags and columns, or null
   const int64_t* bag;
-  int64_t width;
+  int64_t width, bags;
 
   __device__ Real operator()(int64_t place, int64_t previous, int64_t row, int64_t column) const {
     const int64_t from = bag[place];
+    if (from >= bags) {
+      return Real(0);
+    }
     const int64_t at = from * width + column;
     if (winner != nullptr && (winner[at] != row || (previous >= 0 && bag[previous] == from))) {
       return Real(0); // a row that won is in the bag once
@@ -198,7 +203,7 @@ void factor_gradients(
     int64_t padding,
     const at::Tensor& out) {
   using Real = at::opmath_type<T>;
-  const int64_t width = grad.size(1), rows = weight.size(0);
+  const int64_t width = grad.size(1), count = grad.size(0), rows = weight.size(0);
   const int64_t row_step = weight.stride(0), column_step = weight.stride(1);
   const T* const g = grad.const_data_ptr<T>();
   const T* const in = weight.const_data_ptr<T>();
@@ -209,7 +214,7 @@ void factor_gradients(
     const int64_t row = named[place];
     CUDA_KERNEL_ASSERT(row >= 0 && row < rows && "an index is out of the embedding's range");
     Real sum = 0;
-    if (row != padding) {
+    if (row != padding && bag[place] < count) {
       for (int64_t k = first; k < width; k += step) {
         sum += static_cast<Real>(g[bag[place] * width + k]) * static_cast<Real>(in[row * row_step + k * column_step]);
       }
@@ -258,7 +263,7 @@ at::Tensor _embedding_bag_dense_backward(
   MUSA_DISPATCH(grad.scalar_type(), "embedding_bag_dense_backward", (MUSA_FLOATING), {
     const Share<scalar_t> share{
         g.const_data_ptr<scalar_t>(), data_or_null<scalar_t>(factors), data_or_null<int64_t>(sizes),
-        data_or_null<int64_t>(winners), bags.const_data_ptr<int64_t>(), grad.size(1)};
+        data_or_null<int64_t>(winners), bags.const_data_ptr<int64_t>(), grad.size(1), grad.size(0)};
     gather_gradients<scalar_t>(segments, share, padding_idx, scale_grad_by_freq && mode != kMax, out);
   });
   return out;
@@ -276,7 +281,7 @@ at::Tensor _embedding_bag_per_sample_weights_backward(
   const at::Tensor named = dense_as(indices, at::kLong);
   const at::Tensor bags = offset2bag.numel() == named.numel()
       ? dense_as(offset2bag, at::kLong)
-      : bags_of_places(dense_as(offsets, at::kLong), named.numel(), offsets.numel());
+      : bags_of_places(dense_as(offsets, at::kLong), named.numel());
   const at::Tensor g = grad.contiguous();
   const at::Tensor out = at::empty({named.numel()}, grad.options());
   MUSA_DISPATCH(grad.scalar_type(), "embedding_bag_per_sample_weights_backward", (MUSA_FLOATING), {

@@ -115,6 +115,13 @@ void index_reduce(
     const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& source, c10::string_view reduce,
     bool include_self, const at::Tensor& out) {
   const Reduction how = reduction_of(reduce);
+  if (at::isReducedFloatingType(out.scalar_type()) && (how == Reduction::Product || how == Reduction::Mean)) {
+    // Rounded once, not at each step.
+    const at::Tensor wide = at::empty(out.sizes(), out.options().dtype(at::kFloat));
+    index_reduce(self.to(at::kFloat), dim, index, source.to(at::kFloat), reduce, include_self, wide);
+    out.copy_(wide);
+    return;
+  }
   start_from(self, out);
   if (source.numel() == 0 || index.numel() == 0) {
     return;

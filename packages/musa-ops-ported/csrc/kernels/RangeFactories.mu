@@ -70,7 +70,24 @@ at::Tensor& range_out(const at::Scalar& start, const at::Scalar& end, const at::
   return out;
 }
 
-// From both ends, so that the last value is exact.
+namespace {
+
+// Between two numbers, from both ends, so that the last value is exact. Half types round at each step, as torch's do.
+template <typename T>
+struct Line {
+  T first, last, step;
+  int64_t steps;
+
+  Line(T from, T to, int64_t count)
+      : first(from), last(to), step(count > 1 ? static_cast<T>((to - from) / number(count - 1)) : T(0)), steps(count) {}
+  C10_HOST_DEVICE static T number(int64_t i) { return static_cast<T>(static_cast<double>(i)); }
+  C10_HOST_DEVICE T operator()(int64_t i) const {
+    return i < steps / 2 || steps == 1 ? first + step * number(i) : last - step * number(steps - i - 1);
+  }
+};
+
+} // namespace
+
 at::Tensor& linspace_out(const at::Scalar& start, const at::Scalar& end, int64_t steps, at::Tensor& out) {
   TORCH_CHECK(steps >= 0, "number of steps must be non-negative");
   if (out.numel() != steps) {
@@ -79,29 +96,17 @@ at::Tensor& linspace_out(const at::Scalar& start, const at::Scalar& end, int64_t
   if (steps == 0) {
     return out;
   }
-  const int64_t half = steps / 2;
   if (at::isIntegralType(out.scalar_type(), /*includeBool=*/false)) {
     MUSA_DISPATCH(out.scalar_type(), "linspace", (MUSA_INTEGRAL), {
-      const auto first = start.to<scalar_t>();
-      const auto last = end.to<scalar_t>();
-      // In single precision, as CUDA's.
-      const float step = steps > 1 ? (static_cast<float>(last) - static_cast<float>(first)) / static_cast<float>(steps - 1) : 0;
-      write_range<scalar_t>(out, [=] __device__(int64_t i) {
-        return i < half || steps == 1 ? static_cast<scalar_t>(first + step * static_cast<float>(i))
-                                      : static_cast<scalar_t>(last - step * static_cast<float>(steps - i - 1));
-      });
+      // Doubles: what should be whole is cut off to the number below where a float falls short of it.
+      const Line<double> line(static_cast<double>(start.to<scalar_t>()), static_cast<double>(end.to<scalar_t>()), steps);
+      write_range<scalar_t>(out, [=] __device__(int64_t i) { return static_cast<scalar_t>(line(i)); });
     });
     return out;
   }
   MUSA_DISPATCH(out.scalar_type(), "linspace", (MUSA_FLOATING, AT_EXPAND(AT_COMPLEX_TYPES)), {
-    const auto first = start.to<op_t>();
-    const auto last = end.to<op_t>();
-    const op_t step = steps > 1 ? (last - first) / static_cast<op_t>(static_cast<double>(steps - 1)) : op_t(0);
-    write_range<scalar_t>(out, [=] __device__(int64_t i) {
-      using op_t = at::opmath_type<scalar_t>;
-      return i < half || steps == 1 ? static_cast<scalar_t>(first + step * static_cast<op_t>(static_cast<double>(i)))
-                                    : static_cast<scalar_t>(last - step * static_cast<op_t>(static_cast<double>(steps - i - 1)));
-    });
+    const Line<scalar_t> line(start.to<scalar_t>(), end.to<scalar_t>(), steps);
+    write_range<scalar_t>(out, line);
   });
   return out;
 }
@@ -114,31 +119,18 @@ at::Tensor& logspace_out(const at::Scalar& start, const at::Scalar& end, int64_t
   if (steps == 0) {
     return out;
   }
-  const int64_t half = steps / 2;
   if (at::isIntegralType(out.scalar_type(), /*includeBool=*/false)) {
     MUSA_DISPATCH(out.scalar_type(), "logspace", (MUSA_INTEGRAL), {
-      const float ground = static_cast<float>(base);
-      const auto first = start.to<scalar_t>();
-      const auto last = end.to<scalar_t>();
-      const float step = steps > 1 ? static_cast<float>(last - first) / static_cast<float>(steps - 1) : 0;
-      write_range<scalar_t>(out, [=] __device__(int64_t i) {
-        return static_cast<scalar_t>(
-            i < half || steps == 1 ? std::pow(ground, static_cast<float>(first) + step * static_cast<float>(i))
-                                   : std::pow(ground, static_cast<float>(last) - step * static_cast<float>(steps - i - 1)));
-      });
+      const Line<double> line(static_cast<double>(start.to<scalar_t>()), static_cast<double>(end.to<scalar_t>()), steps);
+      write_range<scalar_t>(out, [=] __device__(int64_t i) { return static_cast<scalar_t>(std::pow(base, line(i))); });
     });
     return out;
   }
   MUSA_DISPATCH(out.scalar_type(), "logspace", (MUSA_FLOATING, AT_EXPAND(AT_COMPLEX_TYPES)), {
     const op_t ground = static_cast<op_t>(base);
-    const auto first = start.to<op_t>();
-    const auto last = end.to<op_t>();
-    const op_t step = steps > 1 ? (last - first) / static_cast<op_t>(static_cast<double>(steps - 1)) : op_t(0);
+    const Line<scalar_t> line(start.to<scalar_t>(), end.to<scalar_t>(), steps);
     write_range<scalar_t>(out, [=] __device__(int64_t i) {
-      using op_t = at::opmath_type<scalar_t>;
-      return static_cast<scalar_t>(
-          i < half || steps == 1 ? std::pow(ground, first + step * static_cast<op_t>(static_cast<double>(i)))
-                                 : std::pow(ground, last - step * static_cast<op_t>(static_cast<double>(steps - i - 1))));
+      return static_cast<scalar_t>(std::pow(ground, static_cast<at::opmath_type<scalar_t>>(line(i))));
     });
   });
   return out;

@@ -123,17 +123,12 @@ struct RunningLogSum {
     if (a.ratios == Real(0) || b.ratios == Real(0)) {
       return a.ratios == Real(0) ? b : a;
     }
-    if constexpr (c10::is_complex<Real>::value) {
-      const bool swap = a.largest.real() < b.largest.real();
-      return joined(swap ? b : a, swap ? a : b, std::isinf(a.largest.real()) && a.largest.real() == b.largest.real());
-    } else {
-      const bool swap = a.largest < b.largest || b.largest != b.largest;
-      return joined(swap ? b : a, swap ? a : b, std::isinf(a.largest) && a.largest == b.largest);
+    const bool swap = a.largest < b.largest || b.largest != b.largest;
+    const Value high = swap ? b : a, low = swap ? a : b;
+    if (std::isinf(high.largest) && high.largest == low.largest) {
+      return high; // infinities of one sign have no difference
     }
-  }
-  // Infinities of one sign have no difference: the sum is that infinity.
-  __device__ static Value joined(Value high, Value low, bool infinite) {
-    return infinite ? high : Value{high.largest, high.ratios + low.ratios * std::exp(low.largest - high.largest)};
+    return {high.largest, high.ratios + low.ratios * std::exp(low.largest - high.largest)};
   }
   __device__ void store(int64_t at, Value x) const { out[at] = static_cast<T>(x.largest + std::log(x.ratios)); }
 };
@@ -141,7 +136,7 @@ void logcumsumexp(at::Tensor& result, const at::Tensor& self, int64_t dim) {
   at::native::resize_output(result, self.sizes());
   const at::Tensor in = self.contiguous();
   write_contiguous(result, [&](const at::Tensor& out) {
-    MUSA_DISPATCH(in.scalar_type(), "logcumsumexp", (MUSA_FLOATING, AT_EXPAND(AT_COMPLEX_TYPES)), {
+    MUSA_DISPATCH(in.scalar_type(), "logcumsumexp", (MUSA_FLOATING), {
       scan<scalar_t>(in, dim, RunningLogSum<scalar_t>{out.mutable_data_ptr<scalar_t>()});
     });
   });

@@ -15,46 +15,39 @@
 #include <type_traits>
 
 // ---- many at once: glibc has these for vectors, and a loop of one thread over its elements may take them. Other C
-// libraries, and sanitizers, take one at a time.
+// libraries, and sanitizers, take one at a time; so does double, where those for vectors lose the last digits.
 
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_THREAD__)
-#define MUSA_SIMT_VECTORS(name)                                      \
-  __attribute__((simd("notinbranch"))) double name(double) noexcept; \
-  __attribute__((simd("notinbranch"))) float name##f(float) noexcept;
-#define MUSA_SIMT_VECTORS_OF_TWO(name)                                       \
-  __attribute__((simd("notinbranch"))) double name(double, double) noexcept; \
-  __attribute__((simd("notinbranch"))) float name##f(float, float) noexcept;
+#define MUSA_SIMT_VECTORS(...) __attribute__((simd("notinbranch"))) float __VA_ARGS__ noexcept;
 extern "C" {
-MUSA_SIMT_VECTORS(exp)
-MUSA_SIMT_VECTORS(log)
-MUSA_SIMT_VECTORS(sin)
-MUSA_SIMT_VECTORS(cos)
-MUSA_SIMT_VECTORS_OF_TWO(pow)
+MUSA_SIMT_VECTORS(expf(float))
+MUSA_SIMT_VECTORS(logf(float))
+MUSA_SIMT_VECTORS(sinf(float))
+MUSA_SIMT_VECTORS(cosf(float))
 #if __GLIBC_PREREQ(2, 35)
-MUSA_SIMT_VECTORS(acos)
-MUSA_SIMT_VECTORS(acosh)
-MUSA_SIMT_VECTORS(asin)
-MUSA_SIMT_VECTORS(asinh)
-MUSA_SIMT_VECTORS(atan)
-MUSA_SIMT_VECTORS(atanh)
-MUSA_SIMT_VECTORS(cbrt)
-MUSA_SIMT_VECTORS(cosh)
-MUSA_SIMT_VECTORS(erf)
-MUSA_SIMT_VECTORS(erfc)
-MUSA_SIMT_VECTORS(exp2)
-MUSA_SIMT_VECTORS(expm1)
-MUSA_SIMT_VECTORS(log10)
-MUSA_SIMT_VECTORS(log1p)
-MUSA_SIMT_VECTORS(log2)
-MUSA_SIMT_VECTORS(sinh)
-MUSA_SIMT_VECTORS(tan)
-MUSA_SIMT_VECTORS(tanh)
-MUSA_SIMT_VECTORS_OF_TWO(atan2)
-MUSA_SIMT_VECTORS_OF_TWO(hypot)
+MUSA_SIMT_VECTORS(acosf(float))
+MUSA_SIMT_VECTORS(acoshf(float))
+MUSA_SIMT_VECTORS(asinf(float))
+MUSA_SIMT_VECTORS(asinhf(float))
+MUSA_SIMT_VECTORS(atanf(float))
+MUSA_SIMT_VECTORS(atanhf(float))
+MUSA_SIMT_VECTORS(cbrtf(float))
+MUSA_SIMT_VECTORS(coshf(float))
+MUSA_SIMT_VECTORS(erff(float))
+MUSA_SIMT_VECTORS(erfcf(float))
+MUSA_SIMT_VECTORS(exp2f(float))
+MUSA_SIMT_VECTORS(expm1f(float))
+MUSA_SIMT_VECTORS(log10f(float))
+MUSA_SIMT_VECTORS(log1pf(float))
+MUSA_SIMT_VECTORS(log2f(float))
+MUSA_SIMT_VECTORS(sinhf(float))
+MUSA_SIMT_VECTORS(tanf(float))
+MUSA_SIMT_VECTORS(tanhf(float))
+MUSA_SIMT_VECTORS(atan2f(float, float))
+MUSA_SIMT_VECTORS(hypotf(float, float))
 #endif
 }
 #undef MUSA_SIMT_VECTORS
-#undef MUSA_SIMT_VECTORS_OF_TWO
 #endif
 
 // ---- of integers and of bits
