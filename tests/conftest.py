@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from tests.harness import skips
+from tests.harness import skips, sweeps
 
 # Cross-device tests need a second device; the emulator makes as many as it is asked for. It reads this
 # once, when the first test loads the SDK.
@@ -48,6 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--full"):
+        os.environ[sweeps.COMPLETE] = "1"
         return
     full_only = [item for item in items if item.get_closest_marker("full")]
     if full_only:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import leaks, skips
+from tests.harness import leaks, skips, sweeps
 from tests.harness.subprocesses import run_python
 
 # Nothing here depends on the execution mode of this process.
@@ -116,3 +116,11 @@ def test_memory_that_only_a_cycle_holds_is_no_leak(monkeypatch):
     monkeypatch.setattr(leaks, "allocated_bytes", lambda: next(figures))
     with leaks.no_leak():
         pass
+
+
+def test_the_modes_of_a_run_let_every_call_fail_once(monkeypatch):
+    monkeypatch.delenv(sweeps.COMPLETE, raising=False)
+    parts = [sweeps.calls_to_fail(100, mode) for mode in ("inline", "async", "lazy")]
+    assert sorted(itertools.chain(*parts)) == list(range(1, 100))
+    monkeypatch.setenv(sweeps.COMPLETE, "1")
+    assert sweeps.calls_to_fail(100, "lazy") == range(1, 100)

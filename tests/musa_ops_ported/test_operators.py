@@ -104,3 +104,48 @@ def test_fused_optimizers_equal_their_plain_form(musa, ported, fused, settings):
         return [p.detach().cpu() for p in params]
 
     torch.testing.assert_close(steps("musa", fused=True), steps("cpu", foreach=False))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_number_of_the_host_is_not_rounded_to_a_half_type(musa, ported, dtype):
+    # As on CUDA: rounded once, after the operation in single precision.
+    x = torch.linspace(-3, 3, 4098).to(dtype)
+    for number in (0.000618372812985365, 3.14159, 1e-7):
+        for f in (torch.add, torch.sub, torch.mul, torch.div):
+            for operand in (x, x.view(2049, 2).t()):
+                exact = f(operand.float(), number).to(dtype)
+                assert torch.equal(f(operand.musa(), number).cpu(), exact), (f.__name__, number)
+
+
+def test_places_from_the_last_offset_on_are_in_no_bag(musa, ported):
+    weight = torch.randn(5, 3)
+    indices, offsets = torch.tensor([0, 4, 1, 2, 3]), torch.tensor([0, 2, 4])
+
+    def bags(device):
+        rows = weight.to(device).requires_grad_()
+        factors = torch.ones(5, device=device).requires_grad_()
+        arguments = {"per_sample_weights": factors, "mode": "sum", "include_last_offset": True}
+        result = torch.nn.functional.embedding_bag(indices.to(device), rows, offsets.to(device), **arguments)
+        result.square().sum().backward()
+        return result.detach().cpu(), rows.grad.cpu(), factors.grad.cpu()
+
+    result, rows, factors = bags("musa")
+    torch.testing.assert_close(result, torch.stack([weight[[0, 4]].sum(0), weight[[1, 2]].sum(0)]))
+    assert rows[3].eq(0).all() and factors[4] == 0
+    torch.testing.assert_close(factors[1], 2 * (result[0] * weight[4]).sum())
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize(("start", "end", "steps"), [(-3, 7.5, 50), (0, 49, 50), (1, 4.3, 33), (-2, 2, 1)])
+def test_sequences_are_those_of_the_cpu(musa, ported, dtype, start, end, steps):
+    if dtype == torch.uint8:
+        start, end = abs(start), abs(end)
+    expected = torch.linspace(start, end, steps, dtype=dtype)
+    torch.testing.assert_close(torch.linspace(start, end, steps, dtype=dtype, device="musa").cpu(), expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.complex64, torch.int32])
+def test_numbers_are_scattered_to_all_dtypes(musa, ported, dtype):
+    x, index = torch.zeros(4, dtype=dtype), torch.tensor([0, 2, 2])
+    there = x.musa().scatter(0, index.musa(), 2.5, reduce="add")
+    assert torch.equal(there.cpu(), x.scatter(0, index, 2.5, reduce="add"))

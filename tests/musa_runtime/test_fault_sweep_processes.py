@@ -19,6 +19,7 @@ from tests.harness import emulator as emulator_api
 from tests.harness import peers
 from tests.harness.emulator import INVALID_VALUE, MEMORY_ALLOCATION, UNKNOWN
 from tests.harness.peers import Peer
+from tests.harness.sweeps import calls_to_fail
 
 _MOST_CALLS = 200
 _CODES = [
@@ -103,10 +104,13 @@ def _attempt(scenario: Callable) -> Exception | None:
 def _sweep(emulator, scenario, code) -> list[str]:
     """What went wrong when each call in turn failed; also run by the peer, hence no pytest here."""
     problems = []
+    made = emulator.calls()
     for _ in range(3):
         scenario()
+    if emulator.calls() == made:
+        problems.append("the scenario makes no SDK call: its sweep would prove nothing")
     before = _settled(emulator)
-    for n in range(1, _MOST_CALLS):
+    for n in calls_to_fail(_MOST_CALLS):
         emulator.fail_call(n, code)
         error = _attempt(scenario)
         reached = not emulator.fault_pending()
@@ -128,8 +132,6 @@ def _sweep(emulator, scenario, code) -> list[str]:
             before = after
     else:
         problems.append(f"more than {_MOST_CALLS} calls")
-    if n == 1:
-        problems.append("the scenario made no SDK call: the sweep proves nothing")
     return problems
 
 

@@ -11,6 +11,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from tests.harness.emulator import UNKNOWN
+from tests.harness.sweeps import calls_to_fail
 
 pytestmark = pytest.mark.emulator
 
@@ -41,7 +42,7 @@ def _with_markers():
 @pytest.mark.parametrize("scenario", [_with_activity, _with_events, _with_markers], ids=lambda f: f.__name__)
 def test_each_call_may_fail(emulator, scenario):
     scenario()
-    for n in range(1, _MOST_CALLS):
+    for n in calls_to_fail(_MOST_CALLS):
         emulator.fail_call(n, UNKNOWN)
         try:
             with warnings.catch_warnings():
