@@ -61,6 +61,10 @@ REPEATS_WHEN_EXPANDED = frozenset(("index_copy",))
 # undefined (torch.masked.median(torch.tensor([-3.0]).expand(5), 0) gives 0 on the CPU).
 UNDEFINED_WHEN_EXPANDED = frozenset(("native_group_norm", "masked.median", "median", "nanmedian"))
 
+# By operator an argument. A kernel finds that expanded counts do not add up to it, and cannot raise: it takes the
+# device with it, as on CUDA.
+CHECKED_BY_KERNELS_WHEN_EXPANDED = {"repeat_interleave": "output_size"}
+
 # These draw from the device's own generator, so their numbers are compared by property (test_random_ops.py).
 RANDOM = frozenset(
     (
@@ -189,6 +193,12 @@ def float_cases() -> list[Case]:
 def expandable_cases() -> list[Case]:
     excused = WRITES_ITS_ARGUMENTS | REPEATS_WHEN_EXPANDED | UNDEFINED_WHEN_EXPANDED
     return [case for case in float_cases() if case.name not in excused]
+
+
+def expandable_samples(case: Case, full: bool, *, by_value: bool = True) -> Iterator[Any]:
+    """Without `by_value`, not those which a kernel would refuse for the values that it finds."""
+    argument = CHECKED_BY_KERNELS_WHEN_EXPANDED.get(case.name)
+    return (sample for sample in case.samples(full) if by_value or argument not in sample.kwargs)
 
 
 def out_cases() -> list[Case]:

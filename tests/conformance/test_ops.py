@@ -71,7 +71,8 @@ def test_noncontiguous_arguments_equal_cpu(
 
 @suite("op", "expanded")
 def test_expanded_arguments_equal_cpu(case: operators.Case, device: str, full: bool, count: Callable) -> None:
-    count(_each(case.samples(full), _judge(variants.expanded, case, device)))
+    samples = operators.expandable_samples(case, full, by_value=host_can_address_device_memory())
+    count(_each(samples, _judge(variants.expanded, case, device)))
 
 
 @suite("op", "zero-size")

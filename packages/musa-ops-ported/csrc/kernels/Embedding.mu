@@ -73,9 +73,10 @@ void shorten_rows(const at::Tensor& self, const at::Tensor& sorted, double max_n
     for (int64_t k = first; k < width; k += step) {
       sum = norm(sum, norm.part(static_cast<Real>(row[k * step_of_column])));
     }
-    const Real length = norm.finish(all(sum, norm));
+    // Both are of the weight's dtype, as torch's.
+    const Real length = static_cast<T>(norm.finish(all(sum, norm)));
     if (length > longest) {
-      const Real factor = longest / (length + Real(1e-7));
+      const Real factor = static_cast<T>(longest / (length + Real(1e-7)));
       for (int64_t k = first; k < width; k += step) {
         row[k * step_of_column] = static_cast<T>(static_cast<Real>(row[k * step_of_column]) * factor);
       }

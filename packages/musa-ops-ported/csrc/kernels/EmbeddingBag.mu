@@ -32,7 +32,8 @@ struct Bags {
   int64_t places, bags, offsets, padding, rows;
 
   __device__ int64_t begin(int64_t bag) const { return begins[bag]; }
-  // There may be one offset more than bags: places from there on are in none.
+  // Where there is one offset more than bags, places from there on are in none; to a maximum, as torch's CPU kernels have
+  // it, they are of the last bag.
   __device__ int64_t end(int64_t bag) const { return bag + 1 < offsets ? begins[bag + 1] : places; }
   // f(place, row) for what is in a bag.
   template <typename F>
@@ -130,8 +131,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
   const at::Tensor begins = dense_as(offsets, at::kLong);
   const at::Tensor of_place = dense_as(factors, weight.scalar_type());
   const Bags bags{
-      rows.const_data_ptr<int64_t>(), begins.const_data_ptr<int64_t>(), rows.numel(), count, begins.numel(),
-      padding_idx, weight.size(0)};
+      rows.const_data_ptr<int64_t>(), begins.const_data_ptr<int64_t>(), rows.numel(), count,
+      mode == kMax ? count : begins.numel(), padding_idx, weight.size(0)};
   const at::Tensor sizes = at::empty(offsets.sizes(), begins.options());
   if (include_last_offset) {
     sizes.zero_(); // there is no bag of the last offset

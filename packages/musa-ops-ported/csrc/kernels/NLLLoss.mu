@@ -134,7 +134,9 @@ void forward(
   const at::Tensor classes = dense_as(target, at::kLong);
   const at::Tensor factors = weight.defined() ? weight.contiguous() : weight;
   const Layout layout(in);
-  TORCH_CHECK_INDEX(layout.classes > 0 || layout.count() == 0, "Target is out of bounds: there are no classes");
+  TORCH_CHECK_INDEX(
+      layout.classes > 0 || layout.count() == 0 || target.eq(ignore_index).all().item<bool>(),
+      "Target is out of bounds: there are no classes");
   const Targets targets(classes, ignore_index, layout.classes);
   const bool each = reduction == at::Reduction::None && self.dim() > 1;
   write_contiguous(output, [&](const at::Tensor& out) {

@@ -119,6 +119,9 @@ at::Tensor& logspace_out(const at::Scalar& start, const at::Scalar& end, int64_t
   if (steps == 0) {
     return out;
   }
+  if (steps == 1 && !start.isComplex()) {
+    return out.fill_(std::pow(base, start.to<double>())); // of the start as it was given
+  }
   if (at::isIntegralType(out.scalar_type(), /*includeBool=*/false)) {
     MUSA_DISPATCH(out.scalar_type(), "logspace", (MUSA_INTEGRAL), {
       const Line<double> line(static_cast<double>(start.to<scalar_t>()), static_cast<double>(end.to<scalar_t>()), steps);
@@ -128,10 +131,9 @@ at::Tensor& logspace_out(const at::Scalar& start, const at::Scalar& end, int64_t
   }
   MUSA_DISPATCH(out.scalar_type(), "logspace", (MUSA_FLOATING, AT_EXPAND(AT_COMPLEX_TYPES)), {
     const op_t ground = static_cast<op_t>(base);
-    const Line<scalar_t> line(start.to<scalar_t>(), end.to<scalar_t>(), steps);
-    write_range<scalar_t>(out, [=] __device__(int64_t i) {
-      return static_cast<scalar_t>(std::pow(ground, static_cast<at::opmath_type<scalar_t>>(line(i))));
-    });
+    // Exponents are not rounded to half types.
+    const Line<op_t> line(static_cast<op_t>(start.to<scalar_t>()), static_cast<op_t>(end.to<scalar_t>()), steps);
+    write_range<scalar_t>(out, [=] __device__(int64_t i) { return static_cast<scalar_t>(std::pow(ground, line(i))); });
   });
   return out;
 }
