@@ -61,8 +61,8 @@ REPEATS_WHEN_EXPANDED = frozenset(("index_copy",))
 # undefined (torch.masked.median(torch.tensor([-3.0]).expand(5), 0) gives 0 on the CPU).
 UNDEFINED_WHEN_EXPANDED = frozenset(("native_group_norm", "masked.median", "median", "nanmedian"))
 
-# By operator an argument. A kernel finds that expanded counts do not add up to it, and cannot raise: it takes the
-# device with it, as on CUDA.
+# By operator an argument. A kernel finds that expanded counts do not add up to it, and cannot raise: it takes
+# the device with it, as on CUDA.
 CHECKED_BY_KERNELS_WHEN_EXPANDED = {"repeat_interleave": "output_size"}
 
 # These draw from the device's own generator, so their numbers are compared by property (test_random_ops.py).

@@ -120,7 +120,8 @@ def test_the_last_complete_run_had_no_unexpected_failure(path: Path) -> None:
     assert outcomes <= {"passed", "known failure", "samples"}
     listed = {tuple(entry[:4]) for entry in record["known_failures"]}
     entries = expectations.load()
-    known, everywhere = {entry.key for entry in entries}, {entry.key for entry in entries if not entry.operator}
+    known = {entry.key for entry in entries}
+    everywhere = {entry.key for entry in entries if not entry.operator}
     assert everywhere <= listed <= known, "record a new run: pytest --full tests/conformance"
 
 

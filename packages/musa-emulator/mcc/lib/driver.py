@@ -188,8 +188,8 @@ def compile_kernels(command: Command, source: str, output: str, folder: pathlib.
     standard = [] if any(option.startswith("-std=") for option in options) else ["-std=c++17"]
     return run(
         [
-            *compiler(), *AS_A_GPU_COMPUTES, *options, *standard, "-fpreprocessed", "-fno-semantic-interposition",
-            "-Wno-unknown-pragmas", "-Wno-attributes",
+            *compiler(), *AS_A_GPU_COMPUTES, *options, *standard,
+            "-fpreprocessed", "-fno-semantic-interposition", "-Wno-unknown-pragmas", "-Wno-attributes",
             "-x", "c++-cpp-output", flag, str(rewritten), "-o", output,
         ],
         command.verbose,

@@ -224,7 +224,7 @@ class Rewriter:
         return sum("=" not in text and "..." not in text for text in parameters), len(parameters)
 
     def _has_address(self, name: str, declared: set[Declared]) -> bool:
-        """Whether the program may name the kernel by its address: other files may too, if it is no template."""
+        """Whether the program may name the kernel by its address: other files too, if it is no template."""
         if any(one.parameters == 0 for one in declared):
             return True
         if name not in self._addressed:
