@@ -16,7 +16,7 @@ def calls_to_fail(most: int, mode: str = EXECUTION_MODE) -> range:
     """Numbers of calls, from 1, below `most`. A sweep ends at the first that its scenario does not reach.
 
     With --full, each call. Otherwise every third, of which another in each execution mode: the legs of a test
-    run, which repeat a sweep in all modes, together take them all.
+    run that differ in the mode alone together take them all.
     """
     if os.environ.get(COMPLETE) == "1":
         return range(1, most)

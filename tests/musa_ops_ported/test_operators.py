@@ -135,6 +135,22 @@ def test_places_from_the_last_offset_on_are_in_no_bag(musa, ported):
     torch.testing.assert_close(factors[1], 2 * (result[0] * weight[4]).sum())
 
 
+def test_a_maximum_beyond_the_last_offset_has_a_gradient(musa, ported):
+    weight = torch.tensor([[1.0], [2.0], [9.0]])
+    indices, offsets = torch.tensor([0, 1, 2]), torch.tensor([0, 1, 2])
+
+    def bags(device):
+        rows = weight.to(device).requires_grad_()
+        arguments = {"mode": "max", "include_last_offset": True}
+        result = torch.nn.functional.embedding_bag(indices.to(device), rows, offsets.to(device), **arguments)
+        result.sum().backward()
+        return result.detach().cpu(), rows.grad.cpu()
+
+    result, gradient = bags("musa")
+    assert result.tolist() == [[1], [9]] and gradient.tolist() == [[1], [0], [1]]
+    assert torch.equal(result, bags("cpu")[0])
+
+
 @pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.float16, torch.bfloat16, torch.float32])
 @pytest.mark.parametrize(("start", "end", "steps"), [(-3, 7.5, 50), (0, 49, 50), (1, 4.3, 33), (-2, 2, 1)])
 def test_sequences_are_those_of_the_cpu(musa, ported, dtype, start, end, steps):

@@ -17,10 +17,9 @@ namespace {
 enum Mode : int64_t { kSum = 0, kMean = 1, kMax = 2 };
 
 // The number of the bag of each place: the last one that begins there or before.
-at::Tensor bags_of_places(const at::Tensor& offsets, int64_t count) {
+at::Tensor bags_of_places(const at::Tensor& offsets, int64_t count, int64_t begun) {
   const at::Tensor result = at::empty({count}, offsets.options());
   const int64_t* const begins = offsets.const_data_ptr<int64_t>();
-  const int64_t begun = offsets.numel();
   int64_t* const to = result.mutable_data_ptr<int64_t>();
   for_each(count, [=] __device__(int64_t i) { to[i] = first_place(begins, begun, i, /*after=*/true) - 1; });
   return result;
@@ -148,7 +147,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
     }
   });
   return {
-      out, bags_of_places(begins, rows.numel()).to(index_dtype), sizes.to(index_dtype), winners.to(index_dtype)};
+      out, bags_of_places(begins, rows.numel(), bags.offsets).to(index_dtype), sizes.to(index_dtype), winners.to(index_dtype)};
 }
 
 // What a bag's gradient is to a place in it.
@@ -282,7 +281,7 @@ at::Tensor _embedding_bag_per_sample_weights_backward(
   const at::Tensor named = dense_as(indices, at::kLong);
   const at::Tensor bags = offset2bag.numel() == named.numel()
       ? dense_as(offset2bag, at::kLong)
-      : bags_of_places(dense_as(offsets, at::kLong), named.numel());
+      : bags_of_places(dense_as(offsets, at::kLong), named.numel(), offsets.numel());
   const at::Tensor g = grad.contiguous();
   const at::Tensor out = at::empty({named.numel()}, grad.options());
   MUSA_DISPATCH(grad.scalar_type(), "embedding_bag_per_sample_weights_backward", (MUSA_FLOATING), {

@@ -86,6 +86,10 @@ struct Line {
   }
 };
 
+// Integers in double: what should be whole is cut off to the number below where a float falls short of it.
+template <typename T, typename Other>
+using OnLine = std::conditional_t<std::is_integral_v<T>, double, Other>;
+
 } // namespace
 
 at::Tensor& linspace_out(const at::Scalar& start, const at::Scalar& end, int64_t steps, at::Tensor& out) {
@@ -96,17 +100,11 @@ at::Tensor& linspace_out(const at::Scalar& start, const at::Scalar& end, int64_t
   if (steps == 0) {
     return out;
   }
-  if (at::isIntegralType(out.scalar_type(), /*includeBool=*/false)) {
-    MUSA_DISPATCH(out.scalar_type(), "linspace", (MUSA_INTEGRAL), {
-      // Doubles: what should be whole is cut off to the number below where a float falls short of it.
-      const Line<double> line(static_cast<double>(start.to<scalar_t>()), static_cast<double>(end.to<scalar_t>()), steps);
-      write_range<scalar_t>(out, [=] __device__(int64_t i) { return static_cast<scalar_t>(line(i)); });
-    });
-    return out;
-  }
-  MUSA_DISPATCH(out.scalar_type(), "linspace", (MUSA_FLOATING, AT_EXPAND(AT_COMPLEX_TYPES)), {
-    const Line<scalar_t> line(start.to<scalar_t>(), end.to<scalar_t>(), steps);
-    write_range<scalar_t>(out, line);
+  MUSA_DISPATCH(out.scalar_type(), "linspace", (MUSA_REAL, AT_EXPAND(AT_COMPLEX_TYPES)), {
+    using number_t = OnLine<scalar_t, scalar_t>;
+    const Line<number_t> line(
+        static_cast<number_t>(start.to<scalar_t>()), static_cast<number_t>(end.to<scalar_t>()), steps);
+    write_range<scalar_t>(out, [=] __device__(int64_t i) { return static_cast<scalar_t>(line(i)); });
   });
   return out;
 }
@@ -122,17 +120,11 @@ at::Tensor& logspace_out(const at::Scalar& start, const at::Scalar& end, int64_t
   if (steps == 1 && !start.isComplex()) {
     return out.fill_(std::pow(base, start.to<double>())); // of the start as it was given
   }
-  if (at::isIntegralType(out.scalar_type(), /*includeBool=*/false)) {
-    MUSA_DISPATCH(out.scalar_type(), "logspace", (MUSA_INTEGRAL), {
-      const Line<double> line(static_cast<double>(start.to<scalar_t>()), static_cast<double>(end.to<scalar_t>()), steps);
-      write_range<scalar_t>(out, [=] __device__(int64_t i) { return static_cast<scalar_t>(std::pow(base, line(i))); });
-    });
-    return out;
-  }
-  MUSA_DISPATCH(out.scalar_type(), "logspace", (MUSA_FLOATING, AT_EXPAND(AT_COMPLEX_TYPES)), {
-    const op_t ground = static_cast<op_t>(base);
-    // Exponents are not rounded to half types.
-    const Line<op_t> line(static_cast<op_t>(start.to<scalar_t>()), static_cast<op_t>(end.to<scalar_t>()), steps);
+  MUSA_DISPATCH(out.scalar_type(), "logspace", (MUSA_REAL, AT_EXPAND(AT_COMPLEX_TYPES)), {
+    using number_t = OnLine<scalar_t, op_t>; // exponents are not rounded to half types
+    const auto ground = static_cast<number_t>(base);
+    const Line<number_t> line(
+        static_cast<number_t>(start.to<scalar_t>()), static_cast<number_t>(end.to<scalar_t>()), steps);
     write_range<scalar_t>(out, [=] __device__(int64_t i) { return static_cast<scalar_t>(std::pow(ground, line(i))); });
   });
   return out;

@@ -5,6 +5,7 @@
 #include <ATen/musa/Atomic.muh>
 #include <ATen/native/ReductionType.h>
 #include <ATen/native/TensorAdvancedIndexing.h>
+#include <ATen/ops/full.h>
 #include <c10/core/WrapDimMinimal.h>
 #include <c10/util/complex.h>
 
@@ -135,28 +136,7 @@ void scatter_reduce(
 void scatter_scalar_reduce(
     const at::Tensor& self, int64_t dimension, const at::Tensor& index, const at::Scalar& value,
     const at::native::ReductionType& reduce) {
-  const int64_t dim = at::maybe_wrap_dim(dimension, self.dim());
-  const auto how = reduce;
-  if (how == at::native::ReductionType::SUM) {
-    MUSA_DISPATCH(self.scalar_type(), "scatter", (MUSA_ALL), {
-      scalar_t* const out = self.mutable_data_ptr<scalar_t>();
-      const auto source = value.to<scalar_t>();
-      through_index(index, self, dim, index.strides(), [=] __device__(int64_t to, int64_t) {
-        gpuAtomicAddNoReturn(out + to, source);
-      });
-    });
-    return;
-  }
-  if (self.scalar_type() == at::kBool) {
-    const at::Scalar byte = static_cast<uint8_t>(value.toBool());
-    scatter_scalar_reduce(self.view(at::kByte), dimension, index, byte, of_booleans(how));
-    return;
-  }
-  MUSA_DISPATCH(self.scalar_type(), "scatter", (MUSA_REAL), {
-    scalar_t* const out = self.mutable_data_ptr<scalar_t>();
-    const auto source = value.to<scalar_t>();
-    through_index(index, self, dim, index.strides(), [=] __device__(int64_t to, int64_t) { merge(how, out + to, source); });
-  });
+  scatter_reduce(self, dimension, index, at::full({}, value, self.options()).expand(index.sizes()), reduce);
 }
 
 } // namespace
