@@ -6,16 +6,17 @@ python -m benchmarks --quick --out build/bench
 """
 
 import argparse
+import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 
 import torch
 from tqdm import tqdm
 
-from . import allocator, fragmentation, graphs, operators, ported, report, startup, training
+from . import allocator, amp, fragmentation, graphs, operators, ported, report, startup, training
 from .measure import Effort, Row
 
-GROUPS = ("small", "large", "allocator", "fragmentation", "training", "graphs", "ported", "import")
+GROUPS = ("small", "large", "allocator", "fragmentation", "training", "graphs", "ported", "amp", "import")
 MUSA_ONLY = {
     "allocator": "it measures musa's caching allocator",
     "fragmentation": "it measures musa's caching allocator",
@@ -38,6 +39,8 @@ def measure(group: str, device: torch.device, baseline: torch.device, quick: boo
         return graphs.measure_all(device, Effort(2, 1e-3) if quick else Effort(9, 0.2))
     if group == "ported":
         return ported.measure_all(device, baseline, Effort(3, 1e-3) if quick else Effort(11, 0.05), quick)
+    if group == "amp":
+        return amp.measure_all(device, baseline, Effort(2, 1e-3) if quick else Effort(15, 0.1))
     if group == "allocator":
         return allocator.measure_all(Effort(3, 1e-3) if quick else Effort(9, 0.02))
     if group == "fragmentation":
@@ -68,6 +71,9 @@ def main(argv: list[str] | None = None) -> int:
         for group in arguments.only or GROUPS:
             if group in MUSA_ONLY and device.type != "musa":
                 left_out[group] = f"{MUSA_ONLY[group]}, and the device is {device}"
+                continue
+            if group == "amp" and device.type == "musa" and importlib.util.find_spec("musa_amp") is None:
+                left_out[group] = "it measures autocast, and musa-amp is not installed"
                 continue
             progress.set_description(group)
             for row in measure(group, device, baseline, arguments.quick):

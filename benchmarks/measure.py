@@ -94,6 +94,14 @@ class Pair:
     spread: tuple[float, float]
 
 
+def pair_of(values: list[float], baselines: list[float]) -> Pair:
+    """What two series of neighbouring samples come to."""
+    ratios = [a / b for a, b in zip(values, baselines)]
+    quartiles = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else [ratios[0]] * 3
+    medians = (statistics.median(samples) for samples in (values, baselines, ratios))
+    return Pair(*medians, (quartiles[0], quartiles[2]))
+
+
 def interleaved(run, device: torch.device, baseline_run, baseline: torch.device, effort: Effort) -> Pair:
     """Sample both sides in turn, the first one changing, so that drift of the machine falls on both alike."""
     sides = [(run, device), (baseline_run, baseline)]
@@ -109,10 +117,7 @@ def interleaved(run, device: torch.device, baseline_run, baseline: torch.device,
                 times[which].append(sample(*sides[which], count))
     finally:
         gc.enable()
-    ratios = [a / b for a, b in zip(*times)]
-    quartiles = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else [ratios[0]] * 3
-    medians = (statistics.median(samples) for samples in (*times, ratios))
-    return Pair(*medians, (quartiles[0], quartiles[2]))
+    return pair_of(*times)
 
 
 def in_own_process(function: Callable, *arguments):

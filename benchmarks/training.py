@@ -2,6 +2,7 @@
 # Copyright (c) torch_musa contributors
 """Whole training steps: zero_grad, forward, backward, optimizer, on data that is on the device already."""
 
+import contextlib
 import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -181,15 +182,25 @@ JOBS = tuple(
 )
 
 
-def stepper(model: nn.Module, job: Job, data: tuple[torch.Tensor, torch.Tensor], device: torch.device):
-    """A function that does one training step on ``device`` and returns its loss, still on the device."""
+def stepper(
+    model: nn.Module,
+    job: Job,
+    data: tuple[torch.Tensor, torch.Tensor],
+    device: torch.device,
+    region: Callable = contextlib.nullcontext,
+):
+    """A function that does one training step on ``device`` and returns its loss, still on the device.
+
+    The forward pass and the loss are computed within ``region()``.
+    """
     model = copy.deepcopy(model).to(device)
     optimizer = job.optimizer(model.parameters())
     inputs, targets = (tensor.to(device) for tensor in data)
 
     def step() -> torch.Tensor:
         optimizer.zero_grad()
-        loss = F.cross_entropy(model(inputs), targets)
+        with region():
+            loss = F.cross_entropy(model(inputs), targets)
         loss.backward()
         optimizer.step()
         return loss.detach()

@@ -6,6 +6,7 @@ The 1797 images (8 x 8 pixels, scans of real handwriting) come with scikit-learn
 The program leaves a plot, a checkpoint and its figures in --out.
 
 python examples/train_digits.py --device musa --epochs 15 --out digits
+python examples/train_digits.py --amp bf16    # mixed precision; fp16 scales the loss as well
 """
 
 import argparse
@@ -57,28 +58,34 @@ def load_data(seed: int) -> tuple[TensorDataset, TensorDataset]:
     return TensorDataset(images[train], labels[train]), TensorDataset(images[test], labels[test])
 
 
-def train_epoch(model, loader, optimizer, device) -> float:
-    """One pass over the training set; returns the mean loss of its samples."""
+AMP_DTYPES = {"off": None, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def train_epoch(model, loader, optimizer, scaler, device, dtype=None) -> float:
+    """One pass over the training set, under autocast to ``dtype`` if given; the mean loss of its samples."""
     model.train()
     # Summed on the device: asking for a number at every step would make the host wait for it at every step.
     total = torch.zeros((), device=device)
     for images, labels in loader:
         images, labels = images.to(device, non_blocking=True), labels.to(device, non_blocking=True)
         optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(model(images), labels)
-        loss.backward()
-        optimizer.step()
+        with torch.autocast(device.type, dtype=dtype, enabled=dtype is not None):
+            loss = nn.functional.cross_entropy(model(images), labels)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
         total += loss.detach() * len(labels)
     return total.item() / len(loader.dataset)
 
 
 @torch.no_grad()
-def evaluate(model, loader, device) -> float:
-    """Share of images whose digit is recognised."""
+def evaluate(model, loader, device, dtype=None) -> float:
+    """Share of images whose digit is recognised, under autocast to ``dtype`` if given."""
     model.eval()
     correct = torch.zeros((), dtype=torch.long, device=device)
     for images, labels in loader:
-        correct += (model(images.to(device)).argmax(1) == labels.to(device)).sum()
+        with torch.autocast(torch.device(device).type, dtype=dtype, enabled=dtype is not None):
+            correct += (model(images.to(device)).argmax(1) == labels.to(device)).sum()
     return correct.item() / len(loader.dataset)
 
 
@@ -101,6 +108,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="musa")
     parser.add_argument("--epochs", type=int, default=15)
+    parser.add_argument("--amp", choices=AMP_DTYPES, default="off", help="dtype of mixed precision")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("digits"), metavar="DIR")
     arguments = parser.parse_args(argv)
@@ -117,14 +125,17 @@ def main(argv: list[str] | None = None) -> int:
     test_loader = DataLoader(test_set, batch_size=256, **pinned)
 
     model = DigitsNet().to(device)
+    dtype = AMP_DTYPES[arguments.amp]
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    # Small gradients vanish in float16 unless the loss is scaled up before them.
+    scaler = torch.amp.GradScaler(device.type, enabled=dtype == torch.float16)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=6e-3, total_steps=arguments.epochs)
     losses, accuracies = [], []
     start = time.perf_counter()
     progress = tqdm(range(arguments.epochs), desc=f"training on {device}", unit="epoch", file=sys.stdout)
     for _ in progress:
-        losses.append(train_epoch(model, train_loader, optimizer, device))
-        accuracies.append(evaluate(model, test_loader, device))
+        losses.append(train_epoch(model, train_loader, optimizer, scaler, device, dtype))
+        accuracies.append(evaluate(model, test_loader, device, dtype))
         schedule.step()
         progress.set_postfix(loss=f"{losses[-1]:.4f}", accuracy=f"{accuracies[-1]:.2%}")
     seconds = time.perf_counter() - start
@@ -133,7 +144,7 @@ def main(argv: list[str] | None = None) -> int:
     torch.save({"model": model.state_dict(), "epochs": arguments.epochs}, checkpoint)
     reloaded = DigitsNet().to(device)
     reloaded.load_state_dict(torch.load(checkpoint, map_location=device)["model"])
-    reloaded_accuracy = evaluate(reloaded, test_loader, device)
+    reloaded_accuracy = evaluate(reloaded, test_loader, device, dtype)
     if reloaded_accuracy != accuracies[-1]:
         raise RuntimeError(
             f"the model reloaded from {checkpoint} has an accuracy of {reloaded_accuracy:.4f}, "
@@ -144,6 +155,7 @@ def main(argv: list[str] | None = None) -> int:
     plot_history(losses, accuracies, f"Handwritten digits on {device}", plot)
     figures = {
         "device": str(device),
+        "amp": arguments.amp,
         "accuracy": accuracies[-1],
         "losses": losses,
         "accuracies": accuracies,

@@ -107,10 +107,8 @@ def test(arguments: argparse.Namespace) -> int:
     set_up(arguments, prerequisites.TEST)
     options = options_of(arguments)
     env = options.run_environment()
-    results = [
-        legs.run_leg(leg, packages.PYTHON, env, ROOT / "build" / "test")
-        for leg in legs.select(arguments.rest, full=arguments.full, sanitized=bool(options.sanitizer))
-    ]
+    chosen = legs.select(arguments.rest, full=arguments.full, sanitized=bool(options.sanitizer))
+    results = legs.run_legs(chosen, packages.PYTHON, env, ROOT / "build" / "test", arguments.jobs)
     text, status = legs.summary(results)
     print(text)
     return status
@@ -197,6 +195,12 @@ def parser() -> argparse.ArgumentParser:
         if name == "test":
             verb.add_argument(
                 "--full", action="store_true", help="complete sweeps in the first leg, not a sample"
+            )
+            verb.add_argument(
+                "--jobs",
+                type=int,
+                default=os.cpu_count(),
+                help="legs at a time; 1 gives each the terminal, as --pdb needs (default: a core each)",
             )
         if name == "clean":
             verb.add_argument("--all", action="store_true", help="remove .venv too")

@@ -11,7 +11,7 @@ import torch
 from rich.console import Console
 
 from benchmarks import __main__ as cli
-from benchmarks import allocator, measure, operators, report, startup, training
+from benchmarks import allocator, amp, measure, operators, report, startup, training
 from benchmarks.measure import Effort, Row
 from tests.harness.device import DEVICE
 
@@ -201,14 +201,15 @@ def test_a_quick_run_of_the_cpu_against_itself_reports_every_group(tmp_path, cap
     try:
         # One thread: two that wait for each other on a busy machine would take the better part of a minute.
         assert cli.main(["--quick", "--device", "cpu", "--threads", "1", "--out", str(tmp_path)]) == 0
-        content = check_outputs(tmp_path, {"small operator", "large tensor", "training step"})
+        groups = {"small operator", "large tensor", "training step", "autocast over none"}
+        content = check_outputs(tmp_path, groups)
     finally:
         torch.set_num_threads(threads)
     assert set(content["not_measured"]) == {"allocator", "fragmentation", "graphs", "import", "ported"}
     assert content["operators"] is None and not any(row["served"] for row in content["rows"])
     printed = capsys.readouterr().out
     assert "allocator: not measured" in printed
-    assert f"of {len(operators.SMALL) + 1 + len(training.JOBS)} bars met" in printed
+    assert f"of {len(operators.SMALL) + 1 + len(training.JOBS) + len(amp.JOBS)} bars met" in printed
 
 
 @pytest.mark.skipif(

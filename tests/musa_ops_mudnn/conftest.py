@@ -8,19 +8,11 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.musa_runtime.conftest import (  # noqa: F401 - fixtures and hooks of this suite too
-    _host_addressable,
-    _no_leak,
-    device,
-    emulator,
-    musa,
-    pytest_runtest_makereport,
-    two_devices,
-)
+from tests.musa_runtime.conftest import *  # noqa: F403 - fixtures and hooks of this suite too
 
 
 @pytest.fixture
-def calls_of(musa) -> Callable[[str], int]:  # noqa: F811 - the fixture above
+def calls_of(musa) -> Callable[[str], int]:
     """How often muDNN has served an operator, by its full name."""
 
     def calls(op: str) -> int:

@@ -7,19 +7,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.musa_runtime.conftest import (  # noqa: F401 - fixtures and hooks of this suite too
-    _host_addressable,
-    _no_leak,
-    device,
-    emulator,
-    musa,
-    pytest_runtest_makereport,
-    two_devices,
-)
+from tests.musa_runtime.conftest import *  # noqa: F403 - fixtures and hooks of this suite too
 
 
 @pytest.fixture
-def ported(musa):  # noqa: F811 - the fixture above
+def ported(musa):
     """The pack serves first, whatever the environment says."""
     with torch.musa.ops.prefer("*", "ported", "cpu"):
         yield

@@ -11,6 +11,16 @@ import pytest
 from tests.harness import emulator as emulator_api
 from tests.harness import leaks, peers, skips
 
+__all__ = [  # what the suites of the packs take from here
+    "_host_addressable",
+    "_no_leak",
+    "device",
+    "emulator",
+    "musa",
+    "pytest_runtest_makereport",
+    "two_devices",
+]
+
 
 def _require_device() -> str:
     from tests.harness.device import DEVICE, unavailable_reason

@@ -349,6 +349,58 @@ def test_the_summary_ends_with_the_totals_alone_and_the_right_status():
     assert legs.summary([])[1] == 1
 
 
+def stand_in(tmp_path: Path, script: str) -> Path:
+    """An interpreter that runs ``script`` in pytest's place; ``$report`` is the file that it is to write."""
+    path = tmp_path / "python"
+    find_report = 'for a in "$@"; do case "$a" in --junitxml=*) report="${a#*=}";; esac; done'
+    path.write_text(f"#!/bin/bash\nset -e\n{find_report}\n{script}")
+    path.chmod(0o755)
+    return path
+
+
+PASSED = "<testsuites><testcase name='good'/></testsuites>"
+
+
+def test_legs_run_beside_each_other_and_their_output_is_told_leg_by_leg(tmp_path, capfd):
+    # Each leg ends only when the other has begun.
+    python = stand_in(
+        tmp_path,
+        f"""touch {tmp_path}/$name; echo begin $name
+        for i in $(seq 300); do [ -e {tmp_path}/$other ] && break; sleep 0.1; done
+        [ -e {tmp_path}/$other ]; echo end $name; echo "{PASSED}" > "$report" """,
+    )
+    pair = [legs.Leg(n, ["tests"], {"name": n, "other": o}) for n, o in (("one", "two"), ("two", "one"))]
+    results = legs.run_legs(pair, python, {}, tmp_path / "reports", jobs=2)
+    assert [(r.leg.name, r.passed, r.failed) for r in results] == [("one", 1, 0), ("two", 1, 0)]
+    output = capfd.readouterr().out
+    for name in ("one", "two"):
+        assert f"begin {name}\nend {name}\n" in output
+
+
+def test_one_job_runs_leg_after_leg_on_the_terminal(tmp_path, capfd):
+    python = stand_in(tmp_path, f'echo runs $name; echo "{PASSED}" > "$report"; test $name != two')
+    pair = [legs.Leg(name, ["tests"], {"name": name}) for name in ("one", "two")]
+    results = legs.run_legs(pair, python, {}, tmp_path / "reports", jobs=1)
+    assert [result.failed for result in results] == [0, 1]
+    out = capfd.readouterr().out
+    assert out.index("== one") < out.index("runs one") < out.index("== two") < out.index("runs two")
+
+
+def test_an_interrupt_ends_the_legs_under_way_and_starts_no_other(tmp_path, monkeypatch):
+    python = stand_in(tmp_path, f"echo $$ > {tmp_path}/$name; sleep 60")
+    three = [legs.Leg(name, ["tests"], {"name": name}) for name in ("one", "two", "three")]
+
+    def update(*_):
+        if all((tmp_path / name).exists() and (tmp_path / name).read_text() for name in ("one", "two")):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(progress.LiveLine, "update", update)
+    with pytest.raises(KeyboardInterrupt):
+        legs.run_legs(three, python, {}, tmp_path / "reports", jobs=2)
+    assert not any(psutil.pid_exists(int((tmp_path / name).read_text())) for name in ("one", "two"))
+    assert not (tmp_path / "three").exists()
+
+
 def test_the_default_legs_cover_each_mode_and_strict_memory():
     chosen = {leg.name: leg for leg in legs.select([])}
     assert chosen["inline"].env == {} and "not once" not in chosen["inline"].arguments

@@ -46,6 +46,11 @@ class LiveLine:
     def elapsed(self) -> float:
         return time.monotonic() - self.start
 
+    def clear(self) -> None:
+        """Make room for other output."""
+        if self.is_terminal:
+            print("\r\x1b[2K", end="", file=self.stream, flush=True)
+
     def update(self, detail: str) -> None:
         text = f"{self.title} {self.elapsed:4.0f} s  {detail}"
         if self.is_terminal:
@@ -56,8 +61,8 @@ class LiveLine:
             print(text[:160], file=self.stream, flush=True)
 
     def finish(self, outcome: str) -> None:
-        start = "\r\x1b[2K" if self.is_terminal else ""
-        print(f"{start}{self.title} {outcome} ({self.elapsed:.1f} s)", file=self.stream, flush=True)
+        self.clear()
+        print(f"{self.title} {outcome} ({self.elapsed:.1f} s)", file=self.stream, flush=True)
 
 
 @contextlib.contextmanager

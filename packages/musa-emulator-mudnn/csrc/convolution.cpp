@@ -429,6 +429,12 @@ void run_float(
   }
 }
 
+// Gradients of several types are computed in FLOAT, as the hardware's accumulators are. Those of HALF too: torch has no fast
+// kernel for them on most processors, and its slow one takes fifty times as long.
+bool is_widened(const Tensor& result, const Tensor& operand) {
+  return !same_type(result, operand) || has_type(result, {Tensor::Type::HALF});
+}
+
 void run_backward_data(const Tensor& grad_in, const Tensor& grad_out, const Tensor& weight, const Geometry& g) {
   const auto order = order_of(g.out, g.in);
   if (order && same_type(grad_in, grad_out) && worth_a_product(*order, g, 64)) {
@@ -436,7 +442,7 @@ void run_backward_data(const Tensor& grad_in, const Tensor& grad_out, const Tens
     return;
   }
   at::Tensor result = alias_channels_second(grad_in); // gives shape and order of the input too
-  const bool widened = !same_type(grad_in, grad_out);
+  const bool widened = is_widened(grad_in, grad_out);
   at::Tensor gradient = alias_channels_second(grad_out);
   at::Tensor factor = alias_channels_second(weight);
   const auto make = [&] {
@@ -454,7 +460,7 @@ void run_backward_filter(const Tensor& grad_weight, const Tensor& in, const Tens
     return;
   }
   at::Tensor result = alias_channels_second(grad_weight); // gives shape and order of the filter too
-  const bool widened = !same_type(grad_weight, in);
+  const bool widened = is_widened(grad_weight, in);
   at::Tensor gradient = alias_channels_second(grad_out);
   at::Tensor image = alias_channels_second(in);
   const auto make = [&] {

@@ -34,6 +34,7 @@ void declare_attention(OpPack& pack);
 void declare_indexing(OpPack& pack);
 void declare_shape(OpPack& pack);
 void declare_fused(OpPack& pack);
+void declare_fused_autocast(); // for operators that are declared
 
 inline constexpr std::array families = {
     std::pair{"pointwise", &declare_pointwise},

@@ -561,6 +561,7 @@ void declare_fused(OpPack& pack) {
       "(Tensor grad, Tensor input, Tensor target, Tensor? weight=None, " LOSS_OPTIONS ") -> Tensor",
       TORCH_FN(cross_entropy_backward), TORCH_FN(cross_entropy_backward_served),
       TORCH_FN(composed_cross_entropy_backward));
+  declare_fused_autocast();
 }
 
 } // namespace musa_ops_mudnn

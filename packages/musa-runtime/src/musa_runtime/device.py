@@ -254,18 +254,12 @@ def is_bf16_supported(including_emulation=True):
     return including_emulation or get_device_capability() >= (2, 2)
 
 
-def get_amp_supported_dtype():
-    """The dtypes `torch.autocast("musa")` accepts."""
-    return [torch.float16, torch.bfloat16]
-
-
 __all__ = [
     "can_device_access_peer",
     "current_device",
     "device",
     "device_count",
     "device_of",
-    "get_amp_supported_dtype",
     "get_arch_list",
     "get_device_capability",
     "get_device_name",

@@ -128,7 +128,7 @@ def hook_results(name):
 
 def _load_pack(record, entry, contract, taken):
     start = time.perf_counter()
-    if _is_disabled(entry.name):
+    if is_disabled(entry.name):
         record.status = "disabled"
     else:
         try:
@@ -145,7 +145,8 @@ def _load_pack(record, entry, contract, taken):
     record.seconds = time.perf_counter() - start
 
 
-def _is_disabled(name):
+def is_disabled(name):
+    """Whether `TORCH_MUSA_DISABLE_PACKS` names the pack."""
     disabled = {part.strip() for part in os.environ.get("TORCH_MUSA_DISABLE_PACKS", "").split(",")}
     return name in disabled or "all" in disabled
 

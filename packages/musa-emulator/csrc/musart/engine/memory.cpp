@@ -10,9 +10,11 @@
 #include <bit>
 #include <cstdio>
 #include <cstring>
+#include <span>
 
 #include "engine/device.h"
 #include "engine/memory_state.h"
+#include "engine/sanitizer.h"
 #include "engine/segfault.h"
 
 namespace musa_emulator {
@@ -72,17 +74,14 @@ void reserve_memory(Engine& state) {
   const size_t slots = state.devices.size() + 2;
   // Generous, so that fragmentation of addresses never matters; less where the process may not map as much. Callers of
   // virtual memory management reserve more addresses than there is memory, again and again; as the last resort, none.
-#if defined(__SANITIZE_THREAD__)
-  const size_t generous = std::bit_ceil(state.config.memory_limit * 2);
-  constexpr size_t kVirtualSlots[] = {4, 1, 0};
-#else
-  const size_t generous = std::bit_ceil(std::max(state.config.memory_limit * 4, size_t{64} << 30));
+  // The thread sanitizer spends a minute a TiB of them.
+  const size_t limit = state.config.memory_limit;
+  const size_t generous = std::bit_ceil(under_tsan() ? limit * 2 : std::max(limit * 4, size_t{64} << 30));
   constexpr size_t kVirtualSlots[] = {32, 4, 1, 0};
-#endif
   size_t slot = 0;
   size_t virtual_slots = 0;
   void* region = MAP_FAILED;
-  for (const size_t candidate : kVirtualSlots) {
+  for (const size_t candidate : std::span(kVirtualSlots).subspan(under_tsan() ? 1 : 0)) {
     virtual_slots = candidate;
     for (slot = generous; slot >= state.config.memory_limit && slot > 0; slot /= 2) {
       m.size = (slots + virtual_slots) * slot;

@@ -560,8 +560,10 @@ void Block::reset(const LaunchShape& shape, uint3 index, Body body, void** argum
       free_fibers_.push_back(i);
     }
   }
-  if (under_tsan()) { // a new thread to the sanitizer for each of ours, on a stack of its own
-    std::for_each(fibers_.begin(), fibers_.end(), end);
+  if (under_tsan()) { // a thread to the sanitizer for each of ours, on a stack of its own; blocks before this one had them
+    if (failed_) {
+      std::for_each(fibers_.begin(), fibers_.end(), end);
+    }
     fibers_.resize(std::max<size_t>(fibers_.size(), count_));
     std::for_each_n(fibers_.begin(), count_, announce);
     free_fibers_.clear();

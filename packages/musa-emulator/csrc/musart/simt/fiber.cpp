@@ -191,7 +191,7 @@ Context current_context() {
 }
 
 void announce(Context& context) {
-  if (under_tsan()) {
+  if (under_tsan() && context.tsan == nullptr) {
     context.tsan = __tsan_create_fiber(0);
   }
 }

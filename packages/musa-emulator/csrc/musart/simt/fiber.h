@@ -5,8 +5,8 @@
 
 #include <cstddef>
 
-// Of the sanitizer that the process runs under, if any: kernels may be compiled with one while this library is not.
-extern "C" __attribute__((weak)) void __tsan_switch_to_fiber(void* fiber, unsigned flags);
+#include "engine/sanitizer.h"
+
 #if !defined(__x86_64__)
 // In assembly: keeps what a call must keep on the stack, and exchanges stack pointers.
 extern "C" void musa_simt_switch(void** save, void* load);
@@ -14,16 +14,12 @@ extern "C" void musa_simt_switch(void** save, void* load);
 
 namespace musa_emulator::simt {
 
-// A flow of control that is not running: where its registers lie. Sanitizers keep books of their own about each.
+// A flow of control that is not running: where its registers lie, and what the thread sanitizer, to which each GPU thread is a
+// thread, knows it by.
 struct Context {
   void* stack_pointer = nullptr;
   void* tsan = nullptr;
 };
-
-// Each GPU thread is one to the sanitizer that the process runs under.
-inline bool under_tsan() {
-  return &__tsan_switch_to_fiber != nullptr;
-}
 
 #if defined(__x86_64__)
 // In place, not a function: processors guess where a `ret` goes from the calls before it, and here those were made on

@@ -18,7 +18,6 @@ from musa_runtime.device import (
     device,
     device_count,
     device_of,
-    get_amp_supported_dtype,
     get_arch_list,
     get_device_capability,
     get_device_name,
@@ -116,6 +115,7 @@ from musa_runtime.streams import (
 from musa_runtime.streams import (
     _set_stream_by_id as _set_stream_by_id,
 )
+from torch_musa.autocast import get_amp_supported_dtype
 
 OutOfMemoryError = torch.OutOfMemoryError
 AcceleratorError = torch.AcceleratorError
@@ -144,7 +144,7 @@ _initialization.set_pack_loader(_load_packs)
 
 # What few programs use is imported at the first look, so that `import torch` does not pay for it. Submodules
 # have files of their name beside this one, for `import torch.musa.comm`.
-_SUBMODULES = ("comm", "parallel", "sparse")
+_SUBMODULES = ("amp", "comm", "parallel", "sparse")
 _TELEMETRY = (
     "clock_rate",
     "device_memory_used",
@@ -166,7 +166,10 @@ _LEGACY_TYPES = (
 
 def __getattr__(name):
     if name in _SUBMODULES:
-        return importlib.import_module(f"torch.musa.{name}")
+        try:
+            return importlib.import_module(f"torch.musa.{name}")
+        except ModuleNotFoundError as error:  # of a pack that is not installed
+            raise AttributeError(str(error)) from error
     home = "telemetry" if name in _TELEMETRY else "legacy_types" if name in _LEGACY_TYPES else None
     if home is None:
         raise AttributeError(f"module 'torch.musa' has no attribute {name!r}")

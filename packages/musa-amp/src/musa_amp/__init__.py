@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""`torch.musa.amp`: what `torch.amp` offers, with the device filled in.
+
+The rules of `torch.autocast("musa")` and the operators of `torch.amp.GradScaler("musa")` are in the library
+of this pack; importing this module loads nothing of it.
+"""
+
+import functools
+
+import torch
+
+
+class autocast(torch.amp.autocast):
+    """`torch.autocast("musa")`: a context manager, and a decorator, for mixed precision.
+
+    Args:
+        enabled (bool): False switches autocast off within an enabled region.
+        dtype (torch.dtype, optional): `torch.float16` or `torch.bfloat16`; None asks
+            `torch.get_autocast_dtype("musa")`, float16 unless it was set.
+        cache_enabled (bool): keep the casts of weights until the outermost region ends.
+
+    Raises:
+        RuntimeError: bfloat16 on a device that has no units for it.
+    """
+
+    def __init__(self, enabled=True, dtype=None, cache_enabled=True):
+        super().__init__("musa", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
+
+
+class GradScaler(torch.amp.GradScaler):
+    """`torch.amp.GradScaler("musa")`: scales losses so that float16 gradients neither vanish nor overflow.
+
+    Args:
+        init_scale (float): the first scale.
+        growth_factor (float): factor of the scale after `growth_interval` steps with finite gradients.
+        backoff_factor (float): factor of the scale after a step with an infinite or undefined gradient.
+        growth_interval (int): steps between two growths.
+        enabled (bool): False makes every method pass on what it gets.
+    """
+
+    def __init__(
+        self,
+        init_scale=2.0**16,
+        growth_factor=2.0,
+        backoff_factor=0.5,
+        growth_interval=2000,
+        enabled=True,
+    ):
+        super().__init__(
+            "musa",
+            init_scale=init_scale,
+            growth_factor=growth_factor,
+            backoff_factor=backoff_factor,
+            growth_interval=growth_interval,
+            enabled=enabled,
+        )
+
+
+custom_fwd = functools.partial(torch.amp.custom_fwd, device_type="musa")
+custom_bwd = functools.partial(torch.amp.custom_bwd, device_type="musa")
+for _function in (custom_fwd, custom_bwd):
+    _function.__doc__ = f'`torch.amp.{_function.func.__name__}` with `device_type="musa"`.'
+
+
+def amp_definitely_not_available():
+    """Whether there is no device to use mixed precision on."""
+    return not torch.musa.is_available()
+
+
+__all__ = ["GradScaler", "amp_definitely_not_available", "autocast", "custom_bwd", "custom_fwd"]

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The hooks of the pack: what the loader of `torch_musa` asks for."""
+
+import importlib.resources
+
+from musa_runtime.hookspecs import hookimpl
+
+
+@hookimpl
+def musa_pack_info():
+    return {"summary": "autocast rules, and the operators of GradScaler"}
+
+
+@hookimpl
+def musa_libraries():
+    # Through importlib.resources, which also finds the library of an editable install.
+    return [str(importlib.resources.files(__package__) / "lib" / "libmusa_amp.so")]

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""What `torch.autocast("musa")` asks of the device module before it is switched on.
+
+Its rules are in the pack `amp` (wheel musa-amp). torch asks for the dtypes even where autocast is switched
+off, as checkpoints do, and looks whether its own is one of them only where it is switched on: so that look is
+where a missing pack is told.
+"""
+
+import collections.abc
+
+import torch
+
+from musa_runtime import device
+from musa_runtime.errors import PackError
+
+NO_PACK = (
+    "torch.autocast(\"musa\") and torch.musa.amp need the pack 'amp', which is not installed.\n"
+    "To mend it: pip install torch-musa[amp]"
+)
+
+
+class _SupportedDtypes(collections.abc.Sequence):
+    """The dtypes of autocast. Looked up when they are read: to make an autocast object touches no device."""
+
+    def _dtypes(self):
+        return [torch.float16, torch.bfloat16] if _has_bfloat16() else [torch.float16]
+
+    def __getitem__(self, index):
+        return self._dtypes()[index]
+
+    def __len__(self):
+        return len(self._dtypes())
+
+    def __eq__(self, other):
+        if not isinstance(other, collections.abc.Sequence):
+            return NotImplemented
+        return self._dtypes() == list(other)
+
+    __hash__ = None
+
+    def __repr__(self):
+        return repr(self._dtypes())
+
+    def __contains__(self, dtype):
+        _check_pack()
+        if dtype == torch.bfloat16 and not _has_bfloat16():
+            raise RuntimeError(
+                f"{device.get_device_name()} has no units for bfloat16, which autocast was asked for.\n"
+                'To mend it: torch.autocast("musa", dtype=torch.float16), with a GradScaler.'
+            )
+        return dtype in (torch.float16, torch.bfloat16)
+
+
+def _has_bfloat16():
+    # Without a device no operator runs; the answer is what most devices would give.
+    return not device.is_available() or device.is_bf16_supported(including_emulation=False)
+
+
+_dtypes = _SupportedDtypes()
+_pack_found = False
+
+
+def get_amp_supported_dtype():
+    """The dtypes that `torch.autocast("musa")` accepts: a sequence of torch.dtype.
+
+    float16, and bfloat16 on devices with units for it (compute capability 2.2 and later).
+    """
+    return _dtypes
+
+
+def _check_pack():
+    """Raise unless the pack is loaded or will be with the first use of the device.
+
+    Raises:
+        PackError: it is not installed, disabled, or could not be loaded.
+    """
+    global _pack_found
+    if _pack_found:
+        return
+    from . import plugins
+
+    loaded = plugins.records()
+    record = next((record for record in loaded or plugins.found() if record.name == "amp"), None)
+    if record is None:
+        raise PackError(NO_PACK)
+    if record.error is not None:
+        raise record.error
+    if plugins.is_disabled("amp"):
+        raise PackError(
+            "torch.autocast(\"musa\") needs the pack 'amp', which TORCH_MUSA_DISABLE_PACKS switches off.\n"
+            "To mend it: take it out of that variable"
+        )
+    _pack_found = bool(loaded)
