@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch.utils.checkpoint import checkpoint
 
+from tests.harness.device import host_can_address_device_memory
 from tests.musa_amp.test_rules import Witness
 
 
@@ -172,8 +173,9 @@ def test_transforms_see_the_casts(matrix):
     assert out.dtype == product.dtype == torch.float16
 
 
-@pytest.mark.host_addressable  # elsewhere casts go through the host, which a capture forbids
 def test_a_graph_replays_casts(musa, matrix):
+    if not host_can_address_device_memory() and not hasattr(torch.ops.torch_musa, "cross_entropy"):
+        pytest.skip("the pack mudnn, which computes in memory that the host cannot address, is not loaded")
     model = make_model()
     with torch.no_grad(), torch.autocast("musa", cache_enabled=False):
         expected = model(matrix)

@@ -120,6 +120,7 @@ SCENARIOS: dict[str, Callable[[], object]] = {
     "NLLLoss::RunBwd": lambda: _gradient(functional.nll_loss(_leaf(3, 4), _indices(0, 2, 1))),
     "Nonzero::Run": lambda: torch.nonzero(_x(5) > 0),
     "Pad::Run": lambda: functional.pad(_x(1, 2, 4, 4), (1, 1, 1, 1), mode="reflect"),
+    "Permute::Run": lambda: _x(4, 3).t().contiguous(),
     "Pooling::Run": lambda: functional.max_pool2d(_x(1, 2, 4, 4), 2),
     "Pooling::RunBwd": lambda: _gradient(functional.max_pool2d(_leaf(1, 2, 4, 4), 2)),
     "RMSNorm::Run": lambda: _layer(lambda: _NN.RMSNorm(4), 3, 4),

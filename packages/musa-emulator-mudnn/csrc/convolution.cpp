@@ -10,6 +10,7 @@
 #include <ATen/ops/clamp_min_cpu_dispatch.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/copy_native.h>
 #include <ATen/ops/elu_cpu_dispatch.h>
 #include <ATen/ops/hardswish_cpu_dispatch.h>
@@ -435,20 +436,26 @@ bool is_widened(const Tensor& result, const Tensor& operand) {
   return !same_type(result, operand) || has_type(result, {Tensor::Type::HALF});
 }
 
+// What a gradient is to be like: its shape, order and the type in which it is computed.
+at::Tensor like(const at::Tensor& result, bool widened) {
+  return widened ? at::empty_like(result, result.options().dtype(at::kFloat)) : result;
+}
+
 void run_backward_data(const Tensor& grad_in, const Tensor& grad_out, const Tensor& weight, const Geometry& g) {
   const auto order = order_of(g.out, g.in);
   if (order && same_type(grad_in, grad_out) && worth_a_product(*order, g, 64)) {
     multiply_gradient(grad_in, grad_out, weight, g, *order);
     return;
   }
-  at::Tensor result = alias_channels_second(grad_in); // gives shape and order of the input too
+  at::Tensor result = alias_channels_second(grad_in);
   const bool widened = is_widened(grad_in, grad_out);
   at::Tensor gradient = alias_channels_second(grad_out);
   at::Tensor factor = alias_channels_second(weight);
   const auto make = [&] {
     return std::get<0>(at::convolution_backward(
-        widened ? gradient.to(at::kFloat) : gradient, result, widened ? factor.to(at::kFloat) : factor, std::nullopt,
-        g.stride, g.pad, g.dilation, /*transposed=*/false, output_padding(g), g.groups, {true, false, false}));
+        widened ? gradient.to(at::kFloat) : gradient, like(result, widened), widened ? factor.to(at::kFloat) : factor,
+        std::nullopt, g.stride, g.pad, g.dilation, /*transposed=*/false, output_padding(g), g.groups,
+        {true, false, false}));
   };
   store(result, widened ? make() : make_in(result, key_of(g, Direction::BackwardData, result, false), make));
 }
@@ -459,14 +466,15 @@ void run_backward_filter(const Tensor& grad_weight, const Tensor& in, const Tens
     multiply_filter_gradient(grad_weight, in, grad_out, g, *order);
     return;
   }
-  at::Tensor result = alias_channels_second(grad_weight); // gives shape and order of the filter too
+  at::Tensor result = alias_channels_second(grad_weight);
   const bool widened = is_widened(grad_weight, in);
   at::Tensor gradient = alias_channels_second(grad_out);
   at::Tensor image = alias_channels_second(in);
   const auto make = [&] {
     return std::get<1>(at::convolution_backward(
-        widened ? gradient.to(at::kFloat) : gradient, widened ? image.to(at::kFloat) : image, result, std::nullopt,
-        g.stride, g.pad, g.dilation, /*transposed=*/false, output_padding(g), g.groups, {false, true, false}));
+        widened ? gradient.to(at::kFloat) : gradient, widened ? image.to(at::kFloat) : image,
+        like(result, widened), std::nullopt, g.stride, g.pad, g.dilation, /*transposed=*/false, output_padding(g),
+        g.groups, {false, true, false}));
   };
   store(result, widened ? make() : make_in(result, key_of(g, Direction::BackwardFilter, result, false), make));
 }

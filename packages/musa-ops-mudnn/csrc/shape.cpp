@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Concatenation, padding, rotation: operators that move elements from place to place.
+// Copies, concatenation, padding, rotation: operators that move elements from place to place.
 #include <ATen/native/Resize.h>
 #include <ATen/ops/cat_meta.h>
 #include <ATen/ops/empty.h>
@@ -246,10 +246,29 @@ at::Tensor roll(const at::Tensor& self, c10::SymIntArrayRef sym_shifts, at::IntA
   return flat ? out.view(self.sizes()) : out;
 }
 
+// ---- copies -------------------------------------------------------------------------------------------------------
+
+// The runtime's operator under copy_: converts or rearranges. Both at once muDNN's CAST does, since it takes any strides.
+bool copy_on_device_served(const at::Tensor& self, const at::Tensor& src) {
+  return serves<all_types>(self, src);
+}
+
+void copy_on_device(const at::Tensor& self, const at::Tensor& src) {
+  if (self.scalar_type() != src.scalar_type()) {
+    convert(self, src);
+    return;
+  }
+  const dnn::Permute op;
+  const OnDevice on(self);
+  dnn::Tensor result = describe(self);
+  check(op.Run(on.handle(), result, describe(src)), "Permute::Run", {&self, &src});
+}
+
 } // namespace
 
 void declare_shape(OpPack& pack) {
   using namespace at::meta;
+  pack.impl("torch_musa::_copy_on_device", TORCH_FN(copy_on_device), TORCH_FN(copy_on_device_served));
   structured<structured_cat, cat, cat_served>(pack, {"aten::cat", "aten::cat.out"});
   structured<structured_reflection_pad1d, pad<PadMode::REFLECT>, pad_served<PadMode::REFLECT, 1>>(
       pack, {"aten::reflection_pad1d", "aten::reflection_pad1d.out"});

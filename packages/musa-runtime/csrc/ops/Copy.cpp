@@ -20,6 +20,7 @@
 #include <c10/musa/MUSAGuard.h>
 #include <musa_runtime/captured_call.h>
 #include <musa_runtime/host_scope.h>
+#include <musa_runtime/op_registry.h>
 #include <torch/library.h>
 
 namespace at::musa {
@@ -99,35 +100,96 @@ Tensor read_span(const Tensor& tensor) {
   return host;
 }
 
-// Bytes must be converted or rearranged: torch's own copy kernel, on aliases or on host copies of the spans.
-void convert_and_copy(const Tensor& dst, const Tensor& src) {
+// A host form of what a copy is going to overwrite: with its present bytes only where some of them stay.
+Tensor host_form_of_target(const Tensor& dst) {
+  if (!dst.is_non_overlapping_and_dense()) {
+    return read_span(dst);
+  }
+  Tensor host =
+      at::empty_strided(dst.sizes(), dst.strides(), dst.options().device(kCPU).pinned_memory(std::nullopt));
+  host._set_conj(dst.is_conj());
+  host._set_neg(dst.is_neg());
+  return host;
+}
+
+// Where one side is the host, whose kernel of torch converts or rearranges: on aliases or on host copies of the spans.
+void copy_with_host(const Tensor& dst, const Tensor& src) {
+  if (C10_UNLIKELY(musa_runtime::capturing())) {
+    musa_runtime::refuse_to_capture(
+        "aten::copy_", "it converts or rearranges data between the host and the device, which needs the host to wait");
+  }
   HostScope scope;
   scope.allow_cpu();
   if (scope.mode() == HostScope::Mode::Alias) {
-    if (C10_UNLIKELY(musa_runtime::capturing())) {
-      if (!is_musa(dst) || !is_musa(src)) {
-        musa_runtime::refuse_to_capture(
-            "aten::copy_", "it converts or rearranges data between the host and the device, which needs the host to wait");
-      }
-      static const c10::OperatorHandle op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", "");
-      torch::jit::Stack stack{dst, src, false};
-      musa_runtime::record_call(op, &stack);
-      return;
-    }
     const Tensor host_dst = scope.host(dst);
     const Tensor host_src = scope.host(src);
     scope.enter();
     host_dst.copy_(host_src);
+  } else if (is_musa(src)) {
+    dst.copy_(read_span(src));
+  } else {
+    const Tensor host_dst = host_form_of_target(dst);
+    host_dst.copy_(src);
+    write_span(dst, host_dst);
+  }
+}
+
+// ---- torch_musa::_copy_on_device(self, src): within a device, of one shape. An operator, so that packs may serve it.
+
+void copy_on_aliases(const Tensor& self, const Tensor& src) {
+  if (C10_UNLIKELY(musa_runtime::capturing())) {
+    static const c10::OperatorHandle op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", "");
+    torch::jit::Stack stack{self, src, false};
+    musa_runtime::record_call(op, &stack);
     return;
   }
-  const Tensor host_src = is_musa(src) ? read_span(src) : src;
-  if (!is_musa(dst)) {
-    dst.copy_(host_src);
-    return;
+  HostScope scope;
+  scope.set_name("aten::copy_");
+  const Tensor host_self = scope.host(self);
+  const Tensor host_src = scope.host(src);
+  scope.enter();
+  host_self.copy_(host_src);
+}
+
+void copy_through_host(const Tensor& self, const Tensor& src) {
+  if (C10_UNLIKELY(musa_runtime::capturing())) {
+    musa_runtime::refuse_to_capture(
+        "aten::copy_", "it converts or rearranges data through the host, since no pack serves these operands");
   }
-  const Tensor host_dst = read_span(dst);
-  host_dst.copy_(host_src);
-  write_span(dst, host_dst);
+  c10::musa::check_sync("a copy that converts or rearranges through the host, since no pack serves its operands");
+  const Tensor host_self = host_form_of_target(self);
+  host_self.copy_(read_span(src));
+  write_span(self, host_self);
+}
+
+TORCH_LIBRARY_FRAGMENT(torch_musa, m) {
+  m.def("_copy_on_device(Tensor(a!) self, Tensor src) -> ()");
+  // What the provider of copies calls with host tensors.
+  m.impl("_copy_on_device", c10::DispatchKey::CPU, [](const Tensor& self, const Tensor& src) { self.copy_(src); });
+}
+
+[[maybe_unused]] const bool offered = [] {
+  musa_runtime::OpPack("native", /*needs_host_addressable=*/true)
+      .impl("torch_musa::_copy_on_device", TORCH_FN(copy_on_aliases));
+  musa_runtime::OpPack("runtime").impl("torch_musa::_copy_on_device", TORCH_FN(copy_through_host));
+  return true;
+}();
+
+// Past the dispatcher's other keys: the lazy bits of conjugation and negation are for the kernel to resolve.
+void copy_on_device(const Tensor& self, const Tensor& src) {
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("torch_musa::_copy_on_device", "")
+                             .typed<void(const Tensor&, const Tensor&)>();
+  const MUSAGuard guard(self.device());
+  op.redispatch(c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), self, src);
+}
+
+void convert_and_copy(const Tensor& dst, const Tensor& src) {
+  if (is_musa(dst) && is_musa(src)) {
+    copy_on_device(dst, src);
+  } else {
+    copy_with_host(dst, src);
+  }
 }
 
 void copy_between_devices(const Tensor& dst, const Tensor& src) {
