@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Copies that convert or rearrange within a device: each provider that offers them gives what the CPU gives, and only
-the one that goes through the host waits."""
+"""Copies that convert or rearrange within a device: each provider that offers them gives what the CPU gives,
+and only the one that goes through the host waits."""
 
 import warnings
 
@@ -53,13 +53,15 @@ def test_each_provider_converts_as_the_cpu(provider, source, arrange):
         for target in DTYPES:
             expected = arrange(host).to(target, copy=True)
             converted = torch.empty(expected.shape, dtype=target, device="musa").copy_(arrange(x))
-            assert torch.equal(converted.cpu().view(torch.uint8), expected.contiguous().view(torch.uint8)), target
+            bits = expected.contiguous().view(torch.uint8)
+            assert torch.equal(converted.cpu().view(torch.uint8), bits), target
 
 
 def test_fractions_and_negative_numbers_convert_as_on_the_cpu(provider):
     host = torch.tensor([-2.75, -1.0, -0.5, 0.0, 0.5, 1.25, 3.999, 1000.1], dtype=torch.float64)
-    for source in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
-        for target in (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int16, torch.bool):
+    floating = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+    for source in floating:
+        for target in (*floating, torch.int64, torch.int16, torch.bool):
             x = host.to(source)
             assert torch.equal(x.to("musa").to(target).cpu(), x.to(target)), (source, target)
 
@@ -76,8 +78,8 @@ def test_targets_with_gaps_keep_what_lies_between(provider):
 def test_lazy_bits_of_either_side_are_resolved(provider, dtype):
     z = torch.complex(torch.arange(8.0), torch.arange(8.0) - 3).to(torch.complex64)
     x = z.to("musa")
-    for source in (lambda t: t, torch.conj, lambda t: torch._neg_view(t), lambda t: torch._neg_view(t.conj())):
-        for target in (lambda t: t, torch.conj, lambda t: torch._neg_view(t)):
+    for source in (lambda t: t, torch.conj, torch._neg_view, lambda t: torch._neg_view(t.conj())):
+        for target in (lambda t: t, torch.conj, torch._neg_view):
             expected, actual = torch.empty(8, dtype=dtype), torch.empty(8, dtype=dtype, device="musa")
             target(expected).copy_(source(z))
             target(actual).copy_(source(x))

@@ -284,8 +284,9 @@ def _left_behind(temporary, pids):
     marks = ("musa", "torch")
     files = [path for path in temporary.iterdir() if any(mark in path.name for mark in marks)]
     # Other tests use this folder at the same time. Python's own semaphores there carry no process's number.
-    shared = [path for path in pathlib.Path("/dev/shm").iterdir() if any(str(pid) in path.name for pid in pids)]
-    return {path.name for path in files + shared}
+    shared = pathlib.Path("/dev/shm").iterdir()
+    left = files + [path for path in shared if any(str(pid) in path.name for pid in pids)]
+    return {path.name for path in left}
 
 
 def _kill_sharers(tmp_path, victims, extra=""):

@@ -55,12 +55,13 @@ def default_legs(full: bool) -> list[Leg]:
     strict = {"MUSA_EMULATOR_MEMORY": "strict"}
     lazy = {"MUSA_EMULATOR_MODE": "lazy"}
     by_mode = ["tests", "-m", "not once"]
+    devices = ["tests/musa_runtime", "tests/musa_ops_mudnn", "tests/musa_amp"]
     return [
         Leg("inline", ["tests", *(["--full"] if full else [])]),
         Leg("async", [*by_mode, "--part=1/2"], {"MUSA_EMULATOR_MODE": "async"}),
         Leg("lazy", [*by_mode, f"--ignore={conformance}"], lazy),
         Leg("native", [conformance, "-m", "not once", "--part=2/2"], {**lazy, "TORCH_MUSA_OPS": "native"}),
-        Leg("strict", ["tests/musa_runtime", "tests/musa_ops_mudnn", "tests/musa_amp", "-m", "not once"], strict),
+        Leg("strict", [*devices, "-m", "not once"], strict),
         Leg(
             "discrete",
             [conformance, "-m", "not once", "--part=1/2"],
