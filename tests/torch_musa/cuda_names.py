@@ -140,9 +140,14 @@ def excuses() -> dict[str, str]:
     return {
         name: group["reason"]
         for group in groups
-        if "unless_installed" not in group or importlib.util.find_spec(group["unless_installed"]) is None
+        if "unless_installed" not in group or not _installed(group["unless_installed"])
         for name in group["names"]
     }
+
+
+def _installed(package: str) -> bool:
+    spec = importlib.util.find_spec(package)
+    return spec is not None and spec.origin is not None  # a folder that pip left behind has none
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ FAMILY = (
     "musa-runtime",
     "musa-emulator",
     "musa-emulator-mudnn",
+    "musa-emulator-mccl",
     "musa-ops-mudnn",
     "musa-ops-ported",
     "musa-amp",
@@ -29,7 +30,7 @@ FAMILY = (
 NEIGHBOURS = ("numpy", "pluggy", "mthreads-ml-py", "torchvision", "torchaudio", "triton", "transformers")
 COMPILERS = ("c++", "cmake", "ninja")
 # Beginnings of the names of environment variables.
-SETTINGS = ("MUSA_", "MUDNN_", "TORCH_", "PYTORCH_", "OMP_", "KMP_", "MKL_", "LD_LIBRARY_PATH", "LD_PRELOAD")
+SETTINGS = ("MUSA_", "MUDNN_", "MCCL_", "TORCH_", "PYTORCH_", "OMP_", "KMP_", "MKL_", "LD_LIBRARY_PATH", "LD_PRELOAD")
 
 
 def packs():

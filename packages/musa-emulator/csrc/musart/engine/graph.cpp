@@ -316,6 +316,8 @@ musaError_t launch_graph(musaGraphExec_t exec, Stream& stream) {
       run->records.push_back(begin_record(*record->event, stream));
     } else if (const auto* wait = std::get_if<WaitOperation>(&node.operation)) {
       after.push_back(wait->event->fence); // waited for before the graph begins: earlier than needed, never later
+    } else if (const auto* kernel = std::get_if<KernelOperation>(&node.operation)) {
+      run->waits_for_others |= kernel->launch->waits_for_others();
     }
   }
   submit_locked(stream, GraphOperation{std::move(run)}, std::move(after), lock);

@@ -41,6 +41,7 @@ struct GraphRun {
   std::vector<RecordOperation> records; // of the plan's event record nodes, in order
   const Stream* stream = nullptr;       // that it was launched into
   uint32_t correlation = 0;             // of the launch
+  bool waits_for_others = false;        // some launch in the plan does
 };
 
 } // namespace musa_emulator

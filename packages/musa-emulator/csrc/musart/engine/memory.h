@@ -54,7 +54,7 @@ musaError_t map_shared(int device, int descriptor, size_t bytes, void** pointer)
 musaError_t unmap_shared(void* pointer);
 
 // Makes device memory accessible to the calling code while in scope. Does nothing unless memory is strict.
-class MemoryAccess {
+class MUSA_ENGINE MemoryAccess {
  public:
   struct Everything {};
   explicit MemoryAccess(Everything);

@@ -137,6 +137,9 @@ musaError_t execute(const Operation& operation) {
     fill_box(*fill);
   } else if (const auto* kernel = std::get_if<KernelOperation>(&operation)) {
     const KernelScope scope;
+    if (kernel->launch->waits_for_others()) {
+      return run_guarded(*kernel->launch);
+    }
     const MemoryAccess access{MemoryAccess::Everything{}};
     return run_guarded(*kernel->launch);
   } else if (const auto* host = std::get_if<HostOperation>(&operation)) {

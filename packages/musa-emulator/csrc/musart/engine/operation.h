@@ -81,6 +81,8 @@ class MUSA_ENGINE Launch {
   virtual ~Launch() = default;
   virtual musaError_t run() = 0;
   virtual const char* name() const = 0;
+  // Ends only when other processes or devices do their part. Such a launch opens the memory that it needs itself.
+  virtual bool waits_for_others() const { return false; }
 };
 
 struct KernelOperation {

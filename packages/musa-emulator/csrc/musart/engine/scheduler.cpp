@@ -32,9 +32,16 @@ bool ready(const Task& task) {
   return std::all_of(task.after.begin(), task.after.end(), [](const Fence& fence) { return fence.reached(); });
 }
 
-bool waits_for_another_process(const Operation& operation) {
-  const auto* wait = std::get_if<InterprocessWaitOperation>(&operation);
-  return wait != nullptr && !interprocess_reached(*wait->shared, wait->target);
+// Work that may last until others do theirs: no thread that they may need waits in it.
+bool waits_for_others(const Operation& operation) {
+  if (const auto* wait = std::get_if<InterprocessWaitOperation>(&operation)) {
+    return !interprocess_reached(*wait->shared, wait->target);
+  }
+  if (const auto* kernel = std::get_if<KernelOperation>(&operation)) {
+    return kernel->launch->waits_for_others();
+  }
+  const auto* graph = std::get_if<GraphOperation>(&operation);
+  return graph != nullptr && graph->run->waits_for_others;
 }
 
 void wake_blocked_workers(Engine& state) {
@@ -116,16 +123,26 @@ void run_first(Stream& stream, Lock& lock) {
   run(stream, std::move(task.operation), task.correlation, lock);
 }
 
+void drain_others(Lock& lock);
+
 void worker(Stream& stream) {
   Engine& state = engine();
   Lock lock(state.mutex);
   while (!state.stopping) {
-    if (can_start(stream)) {
+    if ((stream.handed_to_worker || state.config.mode == Mode::Async) && can_start(stream)) {
       run_first(stream, lock);
+      if (state.config.mode == Mode::Inline) {
+        drain_others(lock); // nobody else may come by
+      }
       continue;
     }
-    if (state.config.mode != Mode::Async && stream.queue.empty()) {
-      break; // it was started for one wait only
+    if (stream.handed_to_worker && stream.queue.empty()) {
+      // It was woken for one wait. It stays, since a stream that waited once will again, and a thread takes long to start.
+      stream.handed_to_worker = false;
+      if (stream.magic.load() == Stream::kDead && stream.idle()) {
+        recycle_stream(stream);
+      }
+      state.progress.notify_all();
     }
     stream.worker_blocked = !stream.queue.empty();
     state.blocked_workers += stream.worker_blocked;
@@ -134,12 +151,6 @@ void worker(Stream& stream) {
     stream.worker_blocked = false;
   }
   stream.worker_alive = false;
-  if (stream.handed_to_worker) {
-    stream.handed_to_worker = false;
-    if (stream.magic.load() == Stream::kDead && stream.idle()) {
-      recycle_stream(stream);
-    }
-  }
   state.progress.notify_all();
 }
 
@@ -152,13 +163,17 @@ void wake_worker(Stream& stream) {
   stream.worker_alive = true;
 }
 
+// Inline mode: the stream's work is the worker's until there is none.
+void hand_to_worker(Stream& stream) {
+  stream.handed_to_worker = true;
+  wake_worker(stream);
+}
+
 // Inline mode: runs what can be run of this stream.
 void drain(Stream& stream, Lock& lock) {
   while (!stream.handed_to_worker && can_start(stream)) {
-    if (waits_for_another_process(stream.queue.front().operation)) {
-      // Blocking the caller could block what the other process waits for.
-      wake_worker(stream);
-      stream.handed_to_worker = true;
+    if (waits_for_others(stream.queue.front().operation)) {
+      hand_to_worker(stream); // blocking the caller could block what the others wait for
       return;
     }
     run_first(stream, lock);
@@ -198,8 +213,14 @@ bool help(const Fence& fence, bool may_block, Lock& lock) {
     }
     stream = unreached->stream;
   }
-  if (!may_block && waits_for_another_process(stream->queue.front().operation)) {
-    return false;
+  if (waits_for_others(stream->queue.front().operation)) {
+    if (may_block && engine().config.mode == Mode::Inline) {
+      hand_to_worker(*stream); // another stream of this thread may be what it waits for
+      return false;
+    }
+    if (!may_block) {
+      return false;
+    }
   }
   run_first(*stream, lock);
   return true;
@@ -241,13 +262,16 @@ void submit_locked(Stream& stream, Operation operation, std::vector<Fence> after
     stream.device->pending_blocking.fetch_add(1, std::memory_order_relaxed);
   }
   const Mode mode = state.config.mode;
-  if (mode == Mode::Inline && was_idle && after.empty() && !waits_for_another_process(operation)) {
+  if (mode == Mode::Inline && was_idle && after.empty() && !waits_for_others(operation)) {
     run(stream, std::move(operation), current_correlation(), lock);
   } else {
     stream.queue.push_back({std::move(operation), std::move(after), current_correlation()});
     state.queued.fetch_add(1, std::memory_order_relaxed);
     if (mode == Mode::Async) {
       wake_worker(stream);
+    } else if (mode == Mode::Lazy && waits_for_others(stream.queue.back().operation)) {
+      // The others may wait for this before anybody here does.
+      drive({&stream, stream.submitted.load(std::memory_order_relaxed)});
     }
   }
   if (mode == Mode::Inline && state.queued.load(std::memory_order_relaxed) != 0) {
@@ -271,7 +295,7 @@ musaError_t submit(Stream& stream, Operation operation, std::vector<Fence> after
     return lost;
   }
   const bool wait = state.config.launch_blocking && std::holds_alternative<KernelOperation>(operation) &&
-      thread_state().running == ThreadState::Running::Nothing;
+      !waits_for_others(operation) && thread_state().running == ThreadState::Running::Nothing;
   submit_locked(stream, std::move(operation), std::move(after), lock);
   const uint64_t submitted = stream.submitted.load(std::memory_order_relaxed);
   if (wait) {

@@ -46,7 +46,7 @@ MUSA_ENGINE bool launch_now(Stream& stream, Launch& launch);
 // Where the stream stands now, with what the default stream waits for.
 std::vector<Fence> fences_of(Stream& stream);
 // Returns the error of the lost device that the fence's stream belongs to, if any.
-musaError_t wait_for(const Fence& fence, Lock& lock);
+MUSA_ENGINE musaError_t wait_for(const Fence& fence, Lock& lock);
 MUSA_ENGINE musaError_t synchronize_stream(Stream& stream);
 MUSA_ENGINE musaError_t query_stream(Stream& stream);
 // In lazy mode runs one operation towards the fence, so that loops that poll end.

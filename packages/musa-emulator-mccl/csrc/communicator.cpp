@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include "communicator.h"
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include <stdexcept>
+
+#include "engine/api.h"
+#include "engine/stream.h"
+#include "log.h"
+#include "meeting.h"
+
+namespace musa_emulator::mccl {
+namespace {
+
+std::vector<uint8_t> to_bytes(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+
+std::string to_text(const std::vector<uint8_t>& bytes) {
+  return {bytes.begin(), bytes.end()};
+}
+
+// What each rank says of itself. All ranks read all and come to the same conclusion.
+void introduce(c10d::Store& store, int ranks, int rank, const Device& device) {
+  const std::string seat = host_identity() + " device " + std::to_string(device.physical);
+  store.set("rank" + std::to_string(rank), to_bytes(std::to_string(ranks) + '\n' + seat));
+  std::map<std::string, int> seats;
+  for (int other = 0; other < ranks; ++other) {
+    const std::string text = to_text(store.get("rank" + std::to_string(other)));
+    const size_t line = text.find('\n');
+    if (text.substr(0, line) != std::to_string(ranks)) {
+      throw std::invalid_argument(
+          "rank " + std::to_string(other) + " was told of " + text.substr(0, line) + " ranks, and rank " +
+          std::to_string(rank) + " of " + std::to_string(ranks));
+    }
+    const auto [taken, fresh] = seats.emplace(text.substr(line + 1), other);
+    if (!fresh) {
+      throw std::invalid_argument(
+          "ranks " + std::to_string(taken->second) + " and " + std::to_string(other) +
+          " are on one device. Each rank needs a device of its own: musaSetDevice before mcclCommInitRank; "
+          "MUSA_EMULATOR_DEVICES says how many the emulator has");
+    }
+  }
+}
+
+} // namespace
+
+Communicator::Communicator(const mcclUniqueId& id, int count, int own, const Device& on)
+    : ranks(count), rank(own), device(on.ordinal), sent_(static_cast<size_t>(count)), received_(static_cast<size_t>(count)) {
+  Meeting meeting(id);
+  if (ranks > 1) {
+    const auto store = c10::make_intrusive<c10d::PrefixStore>("mccl", meeting.store());
+    introduce(*store, ranks, rank, on);
+    transport_ = std::make_unique<Transport>(c10::make_intrusive<c10d::PrefixStore>("gloo", store), rank, ranks);
+    if (rank == 0) {
+      store->set("ledger", to_bytes(ledger_.create(ranks)));
+    } else if (!ledger_.open(to_text(store->get("ledger")), ranks)) {
+      info(name() + " shares no memory with rank 0: calls that do not fit together are not recognized");
+    }
+    transport_->barrier(); // rank 0's ledger has been opened by all
+  }
+  meeting.leave(ranks);
+}
+
+Communicator::~Communicator() {
+  if ((gate.load() & kGateUnloading) != 0) {
+    (void)transport_.release(); // a graph kept it to the end of the process, and torch's library may have ended before
+  }
+}
+
+std::string Communicator::name() const {
+  return "rank " + std::to_string(rank) + " of " + std::to_string(ranks) + " on device " + std::to_string(device);
+}
+
+musaError_t Communicator::issue(Stream& stream, std::shared_ptr<Launch> launch) {
+  const std::lock_guard lock(mutex_);
+  std::vector<Fence> after;
+  if (last_.stream != &stream && !last_.reached()) {
+    after.push_back(last_);
+  }
+  const musaError_t status = submit(stream, KernelOperation{std::move(launch)}, std::move(after));
+  if (status == musaSuccess && stream.capture.load() == nullptr) {
+    last_ = {&stream, stream.submitted.load()};
+  }
+  return status;
+}
+
+musaError_t Communicator::drain() {
+  Fence last;
+  {
+    const std::lock_guard lock(mutex_);
+    last = last_;
+  }
+  if (last.reached()) {
+    return musaSuccess;
+  }
+  Lock lock(engine().mutex);
+  return wait_for(last, lock);
+}
+
+mcclRedOp_t Communicator::add_multiplier(PreMultiplier multiplier) {
+  const std::lock_guard lock(mutex_);
+  multipliers_[next_multiplier_] = std::make_shared<const PreMultiplier>(multiplier);
+  return static_cast<mcclRedOp_t>(next_multiplier_++);
+}
+
+bool Communicator::remove_multiplier(mcclRedOp_t op) {
+  const std::lock_guard lock(mutex_);
+  return multipliers_.erase(op) != 0;
+}
+
+std::optional<Reduction> Communicator::reduction(mcclRedOp_t op) const {
+  if (op >= mcclSum && op <= mcclAvg) {
+    return Reduction{op, nullptr};
+  }
+  const std::lock_guard lock(mutex_);
+  const auto found = multipliers_.find(op);
+  return found != multipliers_.end() ? std::optional(Reduction{mcclSum, found->second}) : std::nullopt;
+}
+
+bool Communicator::begin() {
+  const std::lock_guard lock(mutex_);
+  running_ += !aborted_;
+  return !aborted_;
+}
+
+void Communicator::end() {
+  const std::lock_guard lock(mutex_);
+  --running_;
+  changed_.notify_all();
+}
+
+void Communicator::wait_for_abort() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return aborted_; });
+  throw Aborted();
+}
+
+void Communicator::hang(const std::string& why) {
+  warn(why + "; the call does not end before mcclCommAbort");
+  wait_for_abort();
+}
+
+void Communicator::fail(mcclResult_t result, const std::string& why) {
+  std::unique_lock lock(mutex_);
+  if (aborted_) {
+    return;
+  }
+  error_.store(result);
+  lock.unlock();
+  warn(name() + " cannot go on: " + mcclGetErrorString(result) + ": " + why.substr(0, why.find('\n')));
+  lock.lock();
+  changed_.wait(lock, [this] { return aborted_; });
+}
+
+void Communicator::abort() {
+  std::unique_lock lock(mutex_);
+  aborted_ = true;
+  changed_.notify_all();
+  lock.unlock();
+  if (transport_ != nullptr) {
+    transport_->abort("the communicator was aborted by rank " + std::to_string(rank));
+  }
+  lock.lock();
+  changed_.wait(lock, [this] { return running_ == 0; });
+}
+
+} // namespace musa_emulator::mccl
