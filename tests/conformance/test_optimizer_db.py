@@ -18,7 +18,8 @@ from tests.conformance.comparison import require_same
 from tests.conformance.transfer import to_device
 
 _STEPS = 4
-# A step of it takes twenty, and in each step rounding grows a hundredfold: from 1e-13 to 1e-7 in four, on any device.
+# A step of it takes twenty, and in each step rounding grows a hundredfold: from 1e-13 to 1e-7 in four, on any
+# device.
 _FEWER_STEPS = {"LBFGS": 2}
 # It divides by differences of gradients, which vanish: in single precision rounding grows to weights' size.
 _IN_DOUBLE = frozenset(("LBFGS",))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""MCCL through ctypes, as a C program calls it: device memory, streams, communicators. Calls check nothing."""
+"""MCCL through ctypes, as a C program calls it: device memory, streams, communicators."""
 
 from __future__ import annotations
 

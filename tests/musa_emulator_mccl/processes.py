@@ -24,7 +24,7 @@ class Ended:
 def run_ranks(
     code: str, folder: Path, ranks: int = 2, settings: dict[int, dict[str, str]] | None = None, **shared: str
 ) -> list[Ended]:
-    """Run the code, which has all names of binding.py, in a process per rank; ``settings`` are a rank's own."""
+    """Run the code, which has all names of binding.py, in a process per rank; ``settings``: a rank's own."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("MUSA_", "MCCL_"))}
     mode = os.environ.get("MUSA_EMULATOR_MODE")
     common = {

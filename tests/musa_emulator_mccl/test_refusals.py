@@ -13,11 +13,12 @@ comm = ctypes.c_void_p()
 fine(mccl.mcclCommInitRank(ctypes.byref(comm), 1, unique_id(), 0))
 stream, x = make_stream(), Buffer(torch.ones(8))
 host = torch.ones(8)
+on_host = ctypes.c_void_p(host.data_ptr())
 """
 
 BAD_CALLS = {
     "mcclAllReduce(x.pointer, x.pointer, size(9), 7, SUM, comm, stream)": "not 36 bytes of memory",
-    "mcclAllReduce(ctypes.c_void_p(host.data_ptr()), x.pointer, size(8), 7, SUM, comm, stream)": "to send from",
+    "mcclAllReduce(on_host, x.pointer, size(8), 7, SUM, comm, stream)": "to send from",
     "mcclAllReduce(x.pointer, None, size(8), 7, SUM, comm, stream)": "to receive in",
     "mcclAllReduce(x.pointer, x.pointer, size(8), 12, SUM, comm, stream)": "no data type 12",
     "mcclAllReduce(x.pointer, x.pointer, size(8), 7, 5, comm, stream)": "no reduction 5",

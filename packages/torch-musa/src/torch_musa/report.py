@@ -30,7 +30,9 @@ FAMILY = (
 NEIGHBOURS = ("numpy", "pluggy", "mthreads-ml-py", "torchvision", "torchaudio", "triton", "transformers")
 COMPILERS = ("c++", "cmake", "ninja")
 # Beginnings of the names of environment variables.
-SETTINGS = ("MUSA_", "MUDNN_", "MCCL_", "TORCH_", "PYTORCH_", "OMP_", "KMP_", "MKL_", "LD_LIBRARY_PATH", "LD_PRELOAD")
+SETTINGS = (
+    "MUSA_", "MUDNN_", "MCCL_", "TORCH_", "PYTORCH_", "OMP_", "KMP_", "MKL_", "LD_LIBRARY_PATH", "LD_PRELOAD",
+)  # fmt: skip
 
 
 def packs():
