@@ -107,6 +107,29 @@ void finish(const at::Tensor& values, mcclRedOp_t op, int ranks) {
   }
 }
 
+// Before the exchange: each rank's own values, in place.
+void prepare(const at::Tensor& values, const Reduction& reduction) {
+  if (reduction.multiplier == nullptr) {
+    return;
+  }
+  const PreMultiplier& by = *reduction.multiplier;
+  const void* factor = by.on_device != nullptr ? by.on_device : by.value.data();
+  if (gloo_reduces(values.scalar_type())) {
+    at::Tensor result = values;
+    at::cpu::mul_(result, view(factor, 1, by.datatype).select(0, 0));
+    return;
+  }
+  with_type_of(values, [&](auto type) {
+    using T = decltype(type);
+    using Wide = typename ComputesIn<T>::type;
+    T* elements = static_cast<T*>(values.mutable_data_ptr());
+    const auto scale = static_cast<Wide>(*static_cast<const T*>(factor));
+    for (int64_t i = 0; i < values.numel(); ++i) {
+      elements[i] = static_cast<T>(static_cast<Wide>(elements[i]) * scale);
+    }
+  });
+}
+
 } // namespace
 
 c10::ScalarType scalar_type(mcclDataType_t datatype) {
@@ -134,28 +157,6 @@ at::Tensor view(const void* memory, size_t count, mcclDataType_t datatype) {
 at::Tensor bytes_of(const void* memory, size_t count, mcclDataType_t datatype) {
   const size_t bytes = count * c10::elementSize(scalar_type(datatype));
   return at::from_blob(const_cast<void*>(memory), {static_cast<int64_t>(bytes)}, at::kByte);
-}
-
-void prepare(const at::Tensor& values, const Reduction& reduction) {
-  if (reduction.multiplier == nullptr) {
-    return;
-  }
-  const PreMultiplier& by = *reduction.multiplier;
-  const void* factor = by.on_device != nullptr ? by.on_device : by.value.data();
-  if (gloo_reduces(values.scalar_type())) {
-    at::Tensor result = values;
-    at::cpu::mul_(result, view(factor, 1, by.datatype).select(0, 0));
-    return;
-  }
-  with_type_of(values, [&](auto type) {
-    using T = decltype(type);
-    using Wide = typename ComputesIn<T>::type;
-    T* elements = static_cast<T*>(values.mutable_data_ptr());
-    const auto scale = static_cast<Wide>(*static_cast<const T*>(factor));
-    for (int64_t i = 0; i < values.numel(); ++i) {
-      elements[i] = static_cast<T>(static_cast<Wide>(elements[i]) * scale);
-    }
-  });
 }
 
 void all_reduce(const at::Tensor& values, const Reduction& reduction, Transport* transport, int ranks) {

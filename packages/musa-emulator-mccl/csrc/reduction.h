@@ -32,9 +32,7 @@ c10::ScalarType scalar_type(mcclDataType_t datatype);
 at::Tensor view(const void* memory, size_t count, mcclDataType_t datatype);
 at::Tensor bytes_of(const void* memory, size_t count, mcclDataType_t datatype);
 
-// Before the exchange: each rank's own values, in place.
-void prepare(const at::Tensor& values, const Reduction& reduction);
-// Of what all ranks have prepared, in place. Without a transport there is one rank.
+// In place. Without a transport there is one rank.
 void all_reduce(const at::Tensor& values, const Reduction& reduction, Transport* transport, int ranks);
 void reduce(const at::Tensor& values, const Reduction& reduction, int root, Transport* transport, int ranks);
 

@@ -214,11 +214,11 @@ bool help(const Fence& fence, bool may_block, Lock& lock) {
     stream = unreached->stream;
   }
   if (waits_for_others(stream->queue.front().operation)) {
-    if (may_block && engine().config.mode == Mode::Inline) {
-      hand_to_worker(*stream); // another stream of this thread may be what it waits for
+    if (!may_block) {
       return false;
     }
-    if (!may_block) {
+    if (engine().config.mode == Mode::Inline) {
+      hand_to_worker(*stream); // another stream of this thread may be what it waits for
       return false;
     }
   }

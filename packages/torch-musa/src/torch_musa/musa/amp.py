@@ -9,8 +9,9 @@ import sys
 
 try:
     import musa_amp
+    import musa_amp.plugin  # a folder that pip left behind imports too, and has none
 except ModuleNotFoundError as error:
-    if error.name != "musa_amp":
+    if error.name not in ("musa_amp", "musa_amp.plugin"):
         raise
     from torch_musa.autocast import NO_PACK
 
