@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,13 +28,14 @@ def run_ranks(
     """Run the code, which has all names of binding.py, in a process per rank; ``settings``: a rank's own."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("MUSA_", "MCCL_"))}
     mode = os.environ.get("MUSA_EMULATOR_MODE")
+    meeting = tempfile.mkdtemp(dir=folder)  # a run must not find the id that one before it left
     common = {
         **kept,
         **({"MUSA_EMULATOR_MODE": mode} if mode else {}),
         "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
         "OMP_NUM_THREADS": "1",
         "MUSA_EMULATOR_DEVICES": str(ranks),
-        "MCCL_TEST_FOLDER": str(folder),
+        "MCCL_TEST_FOLDER": meeting,
         "WORLD_SIZE": str(ranks),
         "PYTHONPATH": str(ROOT),
         **shared,
