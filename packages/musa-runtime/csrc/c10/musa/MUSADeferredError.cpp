@@ -12,7 +12,7 @@ namespace {
 
 struct Deferred {
   std::mutex mutex; // guards first and more
-  std::string first;
+  std::exception_ptr first;
   size_t more = 0;
 };
 
@@ -25,28 +25,53 @@ Deferred& deferred() {
 
 std::atomic<bool> deferred_error_pending{false};
 
-void defer_error(std::string message) {
+void defer_error(std::exception_ptr error) {
   Deferred& errors = deferred();
   std::lock_guard<std::mutex> lock(errors.mutex);
-  if (errors.first.empty()) {
-    errors.first = std::move(message);
+  if (errors.first == nullptr) {
+    errors.first = std::move(error);
   } else {
     ++errors.more; // what follows the first is mostly its consequence
   }
   deferred_error_pending.store(true, std::memory_order_release);
 }
 
+void defer_error(std::string message) {
+  defer_error(std::make_exception_ptr(
+      c10::Error({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, std::move(message))));
+}
+
+void forget_deferred_error(const std::exception_ptr& error) {
+  Deferred& errors = deferred();
+  std::lock_guard<std::mutex> lock(errors.mutex);
+  if (errors.first == error) {
+    errors.first = nullptr;
+    errors.more = 0;
+    deferred_error_pending.store(false, std::memory_order_release);
+  }
+}
+
 void raise_deferred_error() {
   Deferred& errors = deferred();
-  std::string text;
+  std::exception_ptr first;
   size_t more = 0;
   {
     std::lock_guard<std::mutex> lock(errors.mutex);
-    text = std::exchange(errors.first, {});
+    first = std::exchange(errors.first, nullptr);
     more = std::exchange(errors.more, 0);
     deferred_error_pending.store(false, std::memory_order_release);
   }
-  TORCH_CHECK(text.empty(), text, more == 0 ? "" : c10::str("\n(", more, " more such errors since.)"));
+  if (first == nullptr) {
+    return; // another thread has raised it
+  }
+  try {
+    std::rethrow_exception(first);
+  } catch (c10::Error& error) {
+    if (more != 0) {
+      error.add_context(c10::str(more, " more such errors since."));
+    }
+    throw;
+  }
 }
 
 } // namespace c10::musa

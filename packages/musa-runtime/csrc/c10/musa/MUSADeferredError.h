@@ -5,16 +5,20 @@
 #include <c10/musa/MUSAMacros.h>
 
 #include <atomic>
+#include <exception>
 #include <string>
 
-// Errors of work that the host runs for a stream, where nobody is there to catch: a recorded call in a replayed graph. They
-// are kept and raised where the host next waits for the device, as an error of a kernel would be.
+// Errors of work that runs for a stream, where nobody is there to catch: a recorded call in a replayed graph, a collective whose
+// other ranks are gone. They are kept and raised where the host next waits for the device, as an error of a kernel would be.
 namespace c10::musa {
 
 C10_MUSA_API extern std::atomic<bool> deferred_error_pending;
 
 // Callable from host functions: makes no SDK call.
 C10_MUSA_API void defer_error(std::string message);
+C10_MUSA_API void defer_error(std::exception_ptr error);
+// The program has met this very error elsewhere.
+C10_MUSA_API void forget_deferred_error(const std::exception_ptr& error);
 C10_MUSA_API void raise_deferred_error();
 
 inline void check_deferred_error() {

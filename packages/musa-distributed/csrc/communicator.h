@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// This rank's side of a communicator of MCCL, and how ranks meet to make one.
+#pragma once
+
+#include <c10/musa/MUSAEvent.h>
+#include <mccl.h>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace c10d::mccl {
+
+// Waits in the store until all ranks have come, and gives the id that rank 0 made. `check` is called every second and may
+// raise. Raises DistBackendError after the timeout, naming the ranks that did not come.
+mcclUniqueId meet(
+    Store& store, const std::string& key, int rank, int ranks, std::chrono::milliseconds timeout,
+    const std::function<void()>& check);
+
+// Calls on it are made by one thread at a time, under lock(). abort() may be called by any.
+class Communicator {
+ public:
+  // Blocks until all ranks have called it.
+  Communicator(const mcclUniqueId& id, int rank, int ranks, c10::Device device, bool high_priority);
+  // Waits for what was issued, unless it was aborted.
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  const int rank, ranks;
+  const c10::Device device;
+  const c10::musa::MUSAStream stream; // of its asynchronous calls
+
+  using Lock = std::unique_lock<std::timed_mutex>;
+  Lock lock() {
+    return Lock(mutex_);
+  }
+  // Raises once it was aborted. Under lock().
+  mcclComm_t handle() const;
+  // Lets the stream wait for the calls before, if they were made on another one. MCCL wants its calls in one order. Under lock().
+  void join(const c10::musa::MUSAStream& stream);
+  // What was issued on the stream last. Under lock().
+  void issued_on(const c10::musa::MUSAStream& stream);
+
+  // What went wrong behind the program's back.
+  std::optional<std::string> async_error() const;
+  // Ends what waits for other ranks. Those of the others notice and fail.
+  void abort();
+  bool aborted() const {
+    return aborted_.load();
+  }
+
+ private:
+  std::timed_mutex mutex_;
+  std::atomic<mcclComm_t> handle_{nullptr};
+  std::atomic<bool> aborted_{false};
+  std::optional<c10::musa::MUSAStream> last_stream_;
+  c10::musa::MUSAEvent last_;
+};
+
+} // namespace c10d::mccl

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include "elements.h"
+
+#include <c10/core/ScalarType.h>
+
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include "errors.h"
+
+namespace c10d::mccl {
+namespace {
+
+std::optional<mcclDataType_t> type_of(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kBool: // as bytes
+    case at::kByte: return mcclUint8;
+    case at::kChar: return mcclInt8;
+    case at::kInt: return mcclInt32;
+    case at::kUInt32: return mcclUint32;
+    case at::kLong: return mcclInt64;
+    case at::kUInt64: return mcclUint64;
+    case at::kHalf: return mcclFloat16;
+    case at::kFloat: return mcclFloat32;
+    case at::kDouble: return mcclFloat64;
+    case at::kBFloat16: return mcclBfloat16;
+    case at::kFloat8_e4m3fn: return mcclFp8E4M3;
+    case at::kFloat8_e5m2: return mcclFp8E5M2;
+    default: return std::nullopt;
+  }
+}
+
+// The scalar as an element of the dtype, in the host's memory.
+std::array<char, 8> scalar_bytes(double value, at::ScalarType dtype) {
+  std::array<char, 8> bytes{};
+  const auto put = [&](auto element) { std::memcpy(bytes.data(), &element, sizeof element); };
+  switch (dtype) {
+    case at::kHalf: put(static_cast<at::Half>(value)); break;
+    case at::kBFloat16: put(static_cast<at::BFloat16>(value)); break;
+    case at::kFloat: put(static_cast<float>(value)); break;
+    case at::kDouble: put(value); break;
+    default:
+      C10_THROW_ERROR(
+          TypeError, c10::str("ReduceOp.PREMUL_SUM is for float16, bfloat16, float32 and float64, not for ", dtype, "."));
+  }
+  return bytes;
+}
+
+} // namespace
+
+Elements elements_to_reduce(const at::Tensor& tensor) {
+  const auto type = type_of(tensor.scalar_type());
+  TORCH_CHECK_TYPE(
+      type.has_value(), "MCCL cannot reduce tensors of ", tensor.scalar_type(),
+      ".\nTo mend it: reduce them in a wider dtype, tensor.to(torch.int32) for small integers.");
+  return {*type, static_cast<size_t>(tensor.numel())};
+}
+
+Elements elements_to_move(at::ScalarType dtype, int64_t numel) {
+  const auto count = static_cast<size_t>(numel);
+  const auto type = type_of(dtype);
+  // 8-bit floats exist on newer architectures only, and nothing is computed here.
+  if (type.has_value() && *type != mcclFp8E4M3 && *type != mcclFp8E5M2) {
+    return {*type, count};
+  }
+  return {mcclUint8, count * c10::elementSize(dtype)};
+}
+
+Reduction::Reduction(const ReduceOp& op, at::ScalarType dtype, mcclComm_t comm) {
+  switch (op) {
+    case ReduceOp::SUM:
+      // 1 + 1 is 2 to MCCL, which sees bytes.
+      op_ = dtype == at::kBool ? mcclMax : mcclSum;
+      return;
+    case ReduceOp::PRODUCT: op_ = mcclProd; return;
+    case ReduceOp::MIN: op_ = mcclMin; return;
+    case ReduceOp::MAX: op_ = mcclMax; return;
+    case ReduceOp::AVG:
+      TORCH_CHECK_TYPE(dtype != at::kBool, "ReduceOp.AVG is not for tensors of bool.");
+      op_ = mcclAvg;
+      return;
+    case ReduceOp::PREMUL_SUM: {
+      const auto* supplement = dynamic_cast<const PreMulSumSupplement*>(op.supplement_.get());
+      TORCH_CHECK_VALUE(
+          supplement != nullptr,
+          "ReduceOp.PREMUL_SUM comes without its factor; torch.distributed._make_nccl_premul_sum makes one with it.");
+      if (supplement->tensor_factor.defined() && !supplement->tensor_factor.is_cpu()) {
+        TORCH_CHECK_TYPE(
+            supplement->tensor_factor.scalar_type() == dtype, "The factor of ReduceOp.PREMUL_SUM is of ",
+            supplement->tensor_factor.scalar_type(), " and the tensor of ", dtype, ".");
+        MCCL_CHECK(mcclRedOpCreatePreMulSum(
+            &op_, supplement->tensor_factor.data_ptr(), *type_of(dtype), mcclScalarDevice, comm));
+      } else {
+        const double factor =
+            supplement->tensor_factor.defined() ? supplement->tensor_factor.item().toDouble() : supplement->double_factor;
+        auto scalar = scalar_bytes(factor, dtype);
+        MCCL_CHECK(mcclRedOpCreatePreMulSum(&op_, scalar.data(), *type_of(dtype), mcclScalarHostImmediate, comm));
+      }
+      owner_ = comm;
+      return;
+    }
+    case ReduceOp::BAND:
+    case ReduceOp::BOR:
+    case ReduceOp::BXOR:
+      TORCH_CHECK_VALUE(
+          false, "MCCL has no bitwise reductions (BAND, BOR, BXOR).\nTo mend it: reduce a CPU tensor with backend "
+                 "\"cpu:gloo,musa:mccl\", or gather and combine.");
+    default: TORCH_CHECK_VALUE(false, "Unknown reduction ", static_cast<int>(op.op_), ".");
+  }
+}
+
+Reduction::~Reduction() {
+  if (owner_ != nullptr) {
+    (void)mcclRedOpDestroy(op_, owner_); // what is queued keeps it; there is nobody to tell
+  }
+}
+
+} // namespace c10d::mccl

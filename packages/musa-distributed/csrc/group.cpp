@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include "group.h"
+
+#include <c10/musa/MUSADeferredError.h>
+#include <c10/util/StringUtil.h>
+#include <torch/csrc/distributed/c10d/TraceUtils.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <thread>
+
+namespace c10d::mccl {
+namespace {
+
+constexpr std::chrono::milliseconds kBusyInterval{50};
+constexpr const char* kFailed = "mccl/failed";
+
+std::atomic<size_t> groups{0};
+
+std::string status_key(int rank) {
+  return c10::str("mccl/status/", rank);
+}
+
+std::vector<uint8_t> to_bytes(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+
+void mark(Launched& launched, WorkResult result) {
+  if (launched.result && !launched.result->completed()) {
+    launched.result->markCompleted(c10::IValue(static_cast<int64_t>(result)));
+  }
+}
+
+} // namespace
+
+Group::Group(c10::intrusive_ptr<Store> store, int rank, int size, const Settings& settings)
+    : store_(std::move(store)), rank_(rank), size_(size), settings_(settings), number_(groups.fetch_add(1)) {}
+
+void Group::set_name(const GroupName& name, const std::vector<uint64_t>& global_ranks) {
+  const std::lock_guard lock(mutex_);
+  name_ = name;
+  global_ranks_ = global_ranks;
+  if (global_ranks_.empty()) {
+    for (int rank = 0; rank < size_; ++rank) {
+      global_ranks_.push_back(static_cast<uint64_t>(rank));
+    }
+  }
+  Recorder::instance().name_group(name_, global_ranks_);
+}
+
+GroupName Group::name() const {
+  const std::lock_guard lock(mutex_);
+  return name_;
+}
+
+int Group::global_rank() const {
+  const std::lock_guard lock(mutex_);
+  const auto own = static_cast<size_t>(rank_);
+  return own < global_ranks_.size() ? static_cast<int>(global_ranks_[own]) : rank_;
+}
+
+std::string Group::who() const {
+  const GroupName seen = name();
+  const std::string& group = seen.description.empty() || seen.description == "undefined" ? seen.name : seen.description;
+  return c10::str("[rank ", rank_, " of ", size_, ", group ", group, "]");
+}
+
+// ---- calls under way
+
+void Group::add(const std::shared_ptr<Launched>& launched) {
+  Recorder::Status progress;
+  {
+    const std::lock_guard lock(mutex_);
+    under_way_.push_back(launched);
+    last_enqueued_ = launched->description;
+    if (!launched->p2p) {
+      progress_.enqueued = static_cast<int64_t>(launched->seq);
+    }
+    progress = progress_;
+  }
+  Recorder::instance().set_status(number_, progress);
+}
+
+void Group::add(const std::shared_ptr<Communicator>& comm) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(communicators_, [](const auto& other) { return other.expired(); });
+  communicators_.push_back(comm);
+}
+
+std::vector<std::shared_ptr<Communicator>> Group::communicators() const {
+  std::vector<std::shared_ptr<Communicator>> alive;
+  const std::lock_guard lock(mutex_);
+  for (const auto& weak : communicators_) {
+    if (auto comm = weak.lock()) {
+      alive.push_back(std::move(comm));
+    }
+  }
+  return alive;
+}
+
+void Group::drain(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  const auto done = [this] { return under_way_.empty() || failure_ != nullptr; };
+  if (!changed_.wait_for(lock, timeout, done)) {
+    const size_t left = under_way_.size();
+    lock.unlock();
+    C10_THROW_ERROR(
+        DistBackendError, c10::str(who(), ": ", left, " calls have not finished within ", timeout.count(), " ms."));
+  }
+  if (failure_ != nullptr) {
+    std::rethrow_exception(failure_);
+  }
+}
+
+void Group::free_operands() {
+  if (!left_behind_.empty()) {
+    left_behind_.clear();
+  }
+}
+
+void Group::set_on_completion(std::function<void(const Launched&)> hook) {
+  const std::lock_guard lock(mutex_);
+  on_completion_ = std::move(hook);
+}
+
+// ---- failure
+
+std::exception_ptr Group::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void Group::check() const {
+  if (const auto seen = failure()) {
+    c10::musa::forget_deferred_error(seen);
+    std::rethrow_exception(seen);
+  }
+}
+
+std::string Group::status() const {
+  const std::lock_guard lock(mutex_);
+  if (last_enqueued_.empty()) {
+    return "has called nothing";
+  }
+  const size_t open = under_way_.size();
+  return c10::str(
+      "last called ", last_enqueued_, open == 0 ? "; all calls have finished" : c10::str("; ", open, " not finished"),
+      last_completed_.empty() ? "; none has finished" : c10::str("; last finished ", last_completed_));
+}
+
+void Group::publish_status() {
+  store_->set(status_key(rank_), to_bytes(status()));
+}
+
+// What the others are doing, who find the note in the store and answer there.
+std::string Group::reports(const std::string& reason) {
+  std::string text = "\nWhat the ranks of the group were doing:";
+  try {
+    publish_status();
+    if (!store_->check({kFailed})) {
+      store_->set(kFailed, to_bytes(reason));
+    }
+    const auto deadline = std::chrono::steady_clock::now() + 2 * settings_.coordination + std::chrono::milliseconds(500);
+    std::vector<std::string> keys;
+    for (int rank = 0; rank < size_; ++rank) {
+      keys.push_back(status_key(rank));
+    }
+    while (!store_->check(keys) && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    for (int rank = 0; rank < size_; ++rank) {
+      const bool answers = store_->check({keys[static_cast<size_t>(rank)]});
+      text += c10::str(
+          "\n  rank ", rank, ": ",
+          answers ? store_->get_to_str(keys[static_cast<size_t>(rank)]) : "does not answer; it has ended, or is stopped");
+    }
+    if (settings_.desync_debug) {
+      auto store = store_;
+      text += "\n" + retrieveDesyncReport(store, "MCCL", rank_, size_);
+    }
+  } catch (const std::exception& error) {
+    // The store is a rank's too, and may have ended with it.
+    const std::string what = error.what();
+    text += c10::str(" the store cannot be asked any more: ", what.substr(0, what.find('\n')));
+  }
+  return text;
+}
+
+std::string Group::write_record() const {
+  if (!settings_.dump_on_failure || !Recorder::instance().enabled()) {
+    return "";
+  }
+  try {
+    return "\nThe flight record of this rank: " + write_dump(global_rank(), settings_.dump_patience);
+  } catch (const std::exception& error) {
+    return c10::str("\nThe flight record could not be written: ", error.what());
+  }
+}
+
+void Group::fail(ErrorType kind, const std::shared_ptr<Launched>& launched, const std::string& what) {
+  if (failing_.exchange(true)) {
+    std::unique_lock lock(mutex_); // another thread is at it
+    changed_.wait(lock, [this] { return failure_ != nullptr; });
+    if (launched != nullptr) {
+      launched->fail(failure_);
+    }
+    return;
+  }
+  error_.store(kind);
+  const std::string reason = c10::str(who(), " ", launched != nullptr ? launched->description + " " : "", what);
+  if (settings_.on_error == Settings::OnError::EndAtOnce) {
+    end_process(reason + write_record());
+    return;
+  }
+  const std::string others = reports(reason);
+  const std::string text = c10::str(
+      reason, ".", others, write_record(),
+      "\nLikely causes: 1. a rank has ended or is stuck elsewhere: the one that does not answer or is behind, see its own "
+      "output; 2. the ranks called different things: python -m torch.distributed.flight_recorder.fr_trace compares the records; "
+      "3. the call needs longer: timeout= of init_process_group.\n"
+      "To go on: start again from the last checkpoint (torchrun --max-restarts), or destroy_process_group() and "
+      "init_process_group().");
+  give_up(std::make_exception_ptr(
+      c10::DistBackendError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, text)));
+  if (settings_.on_error == Settings::OnError::TearDown) {
+    end_process(text);
+  }
+}
+
+void Group::give_up(const std::exception_ptr& failure) {
+  {
+    const std::lock_guard lock(mutex_);
+    failure_ = failure;
+    for (const auto& launched : under_way_) {
+      launched->fail(failure);
+    }
+  }
+  // Before the abort, which lets the program's waits return: what they return with is no result.
+  c10::musa::defer_error(failure);
+  changed_.notify_all();
+  for (const auto& comm : communicators()) {
+    comm->abort();
+  }
+}
+
+void Group::abort(const std::string& reason) {
+  if (failing_.exchange(true)) {
+    return;
+  }
+  error_.store(ErrorType::COMM_ERROR);
+  const auto failure = std::make_exception_ptr(c10::DistBackendError(
+      {__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, c10::str(who(), " ", reason)));
+  give_up(failure);
+  c10::musa::forget_deferred_error(failure); // the program asked for it
+}
+
+void Group::end_process(const std::string& reason) {
+  std::cerr << reason << "\nThe process ends, as TORCH_MCCL_ASYNC_ERROR_HANDLING says." << std::endl;
+  std::abort();
+}
+
+// ---- the watchdog's view
+
+bool Group::look_at_calls() {
+  std::vector<std::shared_ptr<Launched>> calls;
+  std::function<void(const Launched&)> hook;
+  {
+    const std::lock_guard lock(mutex_);
+    calls.assign(under_way_.begin(), under_way_.end());
+    hook = on_completion_;
+  }
+  std::vector<std::shared_ptr<Launched>> ended;
+  std::shared_ptr<Launched> late, broken;
+  std::string reason;
+  for (const auto& launched : calls) {
+    bool finished = false;
+    try {
+      finished = launched->finished();
+    } catch (const c10::Error& error) {
+      broken = broken ? broken : launched;
+      reason = c10::str("failed on the device: ", error.what_without_backtrace());
+      continue;
+    }
+    if (settings_.desync_debug && !launched->start_told && launched->started()) {
+      launched->start_told = true;
+      update_desync_trace(*launched, false);
+    }
+    if (finished || launched->failure() != nullptr) {
+      ended.push_back(launched);
+    } else if (!launched->comm->aborted()) {
+      if (const auto error = async_error(*launched->comm); error.has_value() && broken == nullptr) {
+        broken = launched;
+        reason = "cannot finish: " + *error;
+      } else if (launched->age() > launched->timeout && late == nullptr) {
+        late = launched;
+      }
+    }
+  }
+  for (const auto& launched : ended) {
+    const bool good = launched->failure() == nullptr;
+    for (const auto& record : launched->records) {
+      Recorder::instance().finish(record, good, good ? launched->milliseconds() : std::nullopt);
+    }
+    mark(*launched, good ? WorkResult::SUCCESS : WorkResult::COMM_ERROR);
+    if (settings_.desync_debug && good) {
+      update_desync_trace(*launched, true);
+    }
+    left_behind_.take(launched->shelf);
+    if (hook && good) {
+      try {
+        hook(*launched);
+      } catch (const std::exception& error) {
+        broken = launched;
+        reason = c10::str("has finished, and its completion hook raised: ", error.what());
+      }
+    }
+  }
+  if (!ended.empty()) {
+    Recorder::Status progress;
+    {
+      const std::lock_guard lock(mutex_);
+      for (const auto& launched : ended) {
+        under_way_.remove(launched);
+        last_completed_ = launched->description;
+        if (!launched->p2p) {
+          progress_.started = progress_.completed = std::max(progress_.completed, static_cast<int64_t>(launched->seq));
+        }
+      }
+      progress = progress_;
+    }
+    changed_.notify_all();
+    Recorder::instance().set_status(number_, progress);
+  }
+  if (settings_.on_error != Settings::OnError::Ignore) {
+    if (broken != nullptr) {
+      fail(ErrorType::COMM_ERROR, broken, reason);
+    } else if (late != nullptr) {
+      fail(ErrorType::TIMEOUT, late, c10::str("did not finish within ", late->timeout.count(), " ms"));
+    }
+  }
+  return calls.size() > ended.size();
+}
+
+void Group::look_at_others() {
+  const auto now = std::chrono::steady_clock::now();
+  if (size_ == 1 || published_ || now < next_coordination_) {
+    return;
+  }
+  next_coordination_ = now + settings_.coordination;
+  std::string reason;
+  try {
+    if (!store_->check({kFailed})) {
+      return;
+    }
+    published_ = true;
+    publish_status();
+    reason = store_->get_to_str(kFailed);
+  } catch (const std::exception&) {
+    return; // the store has ended with the rank that held it; calls under way will tell
+  }
+  if (settings_.propagate_error && settings_.on_error != Settings::OnError::Ignore) {
+    std::shared_ptr<Launched> current;
+    {
+      const std::lock_guard lock(mutex_);
+      current = under_way_.empty() ? nullptr : under_way_.front();
+    }
+    fail(ErrorType::REMOTE_ERROR, current, "cannot go on, since another rank has failed: " + reason);
+  } else {
+    (void)write_record();
+  }
+}
+
+std::chrono::milliseconds Group::look() {
+  const bool busy = look_at_calls();
+  if (!failing_.load()) {
+    look_at_others();
+  }
+  return busy ? kBusyInterval : settings_.coordination;
+}
+
+void Group::update_desync_trace(const Launched& launched, bool ended) const {
+  auto store = store_;
+  const std::string key = ended ? getTraceEndKey("MCCL", rank_) : getTraceStartKey("MCCL", rank_);
+  traceUpdate(store, key, launched.seq, launched.name);
+}
+
+} // namespace c10d::mccl

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// The private extension behind musa_distributed's Python modules.
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/utils/pybind.h>
+
+#include <pybind11/chrono.h>
+
+#include "errors.h"
+#include "process_group.h"
+#include "recorder.h"
+
+namespace py = pybind11;
+using c10d::ProcessGroupMCCL;
+using c10d::mccl::Recorder;
+
+PYBIND11_MODULE(_C, m) {
+  py::module_::import("torch._C._distributed_c10d"); // has the base classes
+
+  // The watchdog may be within a hook of the program's, which the destructor waits for.
+  py::class_<ProcessGroupMCCL, c10d::Backend, c10::intrusive_ptr<ProcessGroupMCCL>> group(
+      m, "ProcessGroupMCCL", py::release_gil_before_calling_cpp_dtor());
+
+  py::class_<ProcessGroupMCCL::Options, c10d::Backend::Options, c10::intrusive_ptr<ProcessGroupMCCL::Options>> options(
+      group, "Options",
+      R"(What a process group may be asked for: `init_process_group(..., pg_options=Options(...))`.
+
+Attributes:
+    is_high_priority_stream (bool): its communicators run on streams of high priority.)");
+  options.def(py::init(&ProcessGroupMCCL::Options::create), py::arg("is_high_priority_stream") = false)
+      .def_readwrite("is_high_priority_stream", &ProcessGroupMCCL::Options::is_high_priority_stream);
+  const auto copy = [](const ProcessGroupMCCL::Options& self) { return c10::make_intrusive<ProcessGroupMCCL::Options>(self); };
+  options.def("__copy__", copy).def("__deepcopy__", [copy](const ProcessGroupMCCL::Options& self, const py::dict&) {
+    return copy(self);
+  });
+
+  group
+      .def(
+          py::init<c10::intrusive_ptr<c10d::Store>, int, int, c10::intrusive_ptr<ProcessGroupMCCL::Options>>(),
+          py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("options"), py::call_guard<py::gil_scoped_release>())
+      .def_property_readonly("options", &ProcessGroupMCCL::getBackendOptions)
+      .def_property_readonly("uid", &ProcessGroupMCCL::getGroupUid)
+      .def(
+          "comm_split_count", &ProcessGroupMCCL::communicators_made,
+          "How many communicators the group has made.");
+
+  m.def("version", [] {
+    int version = 0;
+    MCCL_CHECK(mcclGetVersion(&version));
+    return py::make_tuple(version / 10000, version / 100 % 100, version % 100);
+  });
+  m.def(
+      "dump_flight_record",
+      [](bool collectives, bool stacks, bool only_active) {
+        std::string text;
+        {
+          const py::gil_scoped_release no_gil;
+          text = Recorder::instance().dump(collectives, stacks, only_active);
+        }
+        return py::bytes(text);
+      },
+      py::arg("collectives"), py::arg("stacks"), py::arg("only_active"));
+  m.def("reset_flight_record", [] { Recorder::instance().reset(); }, py::call_guard<py::gil_scoped_release>());
+}

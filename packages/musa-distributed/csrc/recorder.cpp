@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include "recorder.h"
+
+#include <ATen/core/Dict.h>
+#include <ATen/core/List.h>
+#include <c10/util/StringUtil.h>
+#include <c10/util/thread_name.h>
+#include <torch/csrc/distributed/c10d/FlightRecorder.hpp>
+#include <torch/csrc/distributed/c10d/Utils.hpp>
+
+#include <future>
+#include <sstream>
+#include <thread>
+
+namespace c10d::mccl {
+namespace {
+
+constexpr const char* kFormat = "2.10"; // of the dumps that torch 2.13 writes and reads
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+using Record = c10::Dict<c10::IValue, c10::IValue>;
+
+Record new_record() {
+  return Record(c10::AnyType::get(), c10::AnyType::get());
+}
+
+c10::List<c10::IValue> list_of_sizes(const std::vector<std::vector<int64_t>>& all) {
+  c10::List<c10::IValue> list(c10::AnyType::get());
+  for (const auto& sizes : all) {
+    list.push_back(c10::List<int64_t>(c10::IntArrayRef(sizes)));
+  }
+  return list;
+}
+
+c10::List<c10::IValue> list_of_texts(const std::vector<std::string>& all) {
+  c10::List<c10::IValue> list(c10::AnyType::get());
+  for (const auto& text : all) {
+    list.push_back(text);
+  }
+  return list;
+}
+
+template <class T>
+c10::IValue value_or_none(const std::optional<T>& value) {
+  return value.has_value() ? c10::IValue(*value) : c10::IValue();
+}
+
+} // namespace
+
+Recorder& Recorder::instance() {
+  static Recorder& instance = *new Recorder(static_cast<size_t>(
+      std::max(0, getCvarInt({"TORCH_FR_BUFFER_SIZE", "TORCH_MCCL_TRACE_BUFFER_SIZE"}, 2000))));
+  return instance;
+}
+
+Recorder::Recorder(size_t entries)
+    : capacity_(entries), cpp_stacks_(getCvarBool({"TORCH_FR_CPP_STACK", "TORCH_MCCL_TRACE_CPP_STACK"}, false)) {
+  ring_.reserve(std::min<size_t>(entries, 4096));
+}
+
+Recorder::Tensors Recorder::describe(const std::vector<at::Tensor>& tensors) {
+  Tensors seen;
+  for (const at::Tensor& tensor : tensors) {
+    seen.sizes.push_back(tensor.sizes().vec());
+    seen.dtypes.emplace_back(c10::toString(tensor.scalar_type()));
+  }
+  return seen;
+}
+
+std::optional<size_t> Recorder::record(const Call& call, std::weak_ptr<const Progress> progress) {
+  if (!enabled()) {
+    return std::nullopt;
+  }
+  Entry entry{
+      0,
+      call.group,
+      call.group_name,
+      call.name,
+      call.collective_seq,
+      call.p2p_seq,
+      call.op,
+      call.p2p,
+      now_ns(),
+      call.timeout.count(),
+      std::nullopt,
+      std::nullopt,
+      std::nullopt,
+      describe(call.inputs),
+      describe(call.outputs),
+      (std::ostringstream() << std::this_thread::get_id()).str(),
+      c10::getThreadName(),
+      false,
+      torch::CapturedTraceback::gather(/*python=*/true, /*script=*/true, cpp_stacks_),
+      std::move(progress)};
+  Entry replaced; // freed without the lock: its frames may need the GIL
+  {
+    const std::lock_guard lock(mutex_);
+    entry.id = next_id_++;
+    const size_t id = entry.id;
+    if (ring_.size() < capacity_) {
+      ring_.push_back(std::move(entry));
+    } else {
+      replaced = std::exchange(ring_[id % capacity_], std::move(entry));
+    }
+    return id;
+  }
+}
+
+void Recorder::look_at(Entry& entry) {
+  if (const auto progress = entry.progress.lock()) {
+    if (!entry.started.has_value() && progress->started()) {
+      entry.started = now_ns();
+    }
+    if (!entry.completed.has_value() && progress->finished()) {
+      entry.completed = now_ns();
+    }
+  }
+}
+
+void Recorder::finish(std::optional<size_t> id, bool completed, std::optional<float> milliseconds) {
+  if (!id.has_value()) {
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  Entry* entry = capacity_ != 0 && *id % capacity_ < ring_.size() ? &ring_[*id % capacity_] : nullptr;
+  if (entry == nullptr || entry->id != *id) {
+    return; // overwritten since
+  }
+  entry->retired = true;
+  entry->duration = milliseconds;
+  if (completed) {
+    const int64_t now = now_ns();
+    entry->started = entry->started.value_or(now);
+    entry->completed = entry->completed.value_or(now);
+  }
+  entry->progress.reset();
+}
+
+void Recorder::name_group(const GroupName& group, const std::vector<uint64_t>& ranks) {
+  const std::lock_guard lock(mutex_);
+  groups_[group.name] = {group.description, c10::str("[", c10::Join(", ", ranks), "]")};
+}
+
+void Recorder::set_status(size_t group, const Status& status) {
+  const std::lock_guard lock(mutex_);
+  status_[group] = status;
+}
+
+void Recorder::set_library_version(std::string version) {
+  const std::lock_guard lock(mutex_);
+  library_version_ = std::move(version);
+}
+
+std::vector<Recorder::Entry> Recorder::snapshot() {
+  std::vector<Entry> entries;
+  {
+    const std::lock_guard lock(mutex_);
+    entries = ring_;
+  }
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.id < b.id; });
+  for (Entry& entry : entries) {
+    look_at(entry);
+  }
+  return entries;
+}
+
+std::string Recorder::dump(bool collectives, bool stacks, bool only_active) {
+  Record all = new_record();
+  all.insert("version", kFormat);
+  Record config = new_record();
+  Record status = new_record();
+  {
+    const std::lock_guard lock(mutex_);
+    all.insert("comm_lib_version", library_version_);
+    for (const auto& [name, group] : groups_) {
+      Record record = new_record();
+      record.insert("name", name);
+      record.insert("desc", group.first);
+      record.insert("ranks", group.second);
+      config.insert(name, record);
+    }
+    for (const auto& [group, seen] : status_) {
+      Record record = new_record();
+      record.insert("last_enqueued_collective", seen.enqueued);
+      record.insert("last_started_collective", seen.started);
+      record.insert("last_completed_collective", seen.completed);
+      status.insert(std::to_string(group), record);
+    }
+  }
+  all.insert("pg_config", config);
+  all.insert("pg_status", status);
+  if (!collectives) {
+    return pickle_str(all);
+  }
+
+  std::vector<Entry> entries = snapshot();
+  torch::SymbolizedTracebacks symbols;
+  if (stacks) {
+    std::vector<torch::CapturedTraceback*> tracebacks;
+    for (const Entry& entry : entries) {
+      tracebacks.push_back(entry.stack.get());
+    }
+    symbols = torch::symbolize(tracebacks);
+  }
+  std::vector<c10::IValue> frames;
+  for (const auto& frame : symbols.all_frames) {
+    Record record = new_record();
+    record.insert("name", frame.funcname);
+    record.insert("filename", frame.filename);
+    record.insert("line", static_cast<int64_t>(frame.lineno));
+    frames.emplace_back(record);
+  }
+
+  c10::List<c10::IValue> list(c10::AnyType::get());
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const Entry& entry = entries[i];
+    if (only_active && entry.completed.has_value()) {
+      continue;
+    }
+    Record record = new_record();
+    c10::List<c10::IValue> stack(c10::AnyType::get());
+    if (stacks) {
+      for (const uint64_t frame : symbols.tracebacks.at(i)) {
+        stack.push_back(frames.at(frame));
+      }
+    }
+    record.insert("frames", stack);
+    record.insert("record_id", static_cast<int64_t>(entry.id));
+    record.insert("pg_id", static_cast<int64_t>(entry.group));
+    record.insert("process_group", std::make_tuple(entry.group_name.name, entry.group_name.description));
+    record.insert("collective_seq_id", static_cast<int64_t>(entry.collective_seq));
+    record.insert("p2p_seq_id", static_cast<int64_t>(entry.p2p_seq));
+    record.insert("op_id", static_cast<int64_t>(entry.op));
+    record.insert("profiling_name", entry.name);
+    record.insert("time_created_ns", entry.created);
+    if (entry.duration.has_value()) {
+      record.insert("duration_ms", static_cast<double>(*entry.duration));
+    }
+    record.insert("input_sizes", list_of_sizes(entry.inputs.sizes));
+    record.insert("input_dtypes", list_of_texts(entry.inputs.dtypes));
+    record.insert("output_sizes", list_of_sizes(entry.outputs.sizes));
+    record.insert("output_dtypes", list_of_texts(entry.outputs.dtypes));
+    record.insert("state", entry.completed ? "completed" : entry.started ? "started" : "scheduled");
+    record.insert("time_discovered_started_ns", value_or_none(entry.started));
+    record.insert("time_discovered_completed_ns", value_or_none(entry.completed));
+    record.insert("retired", entry.retired);
+    record.insert("timeout_ms", entry.timeout);
+    record.insert("is_p2p", entry.p2p);
+    record.insert("thread_id", entry.thread_id);
+    record.insert("thread_name", entry.thread_name);
+    list.push_back(record);
+  }
+  all.insert("entries", list);
+  return pickle_str(all);
+}
+
+void Recorder::reset() {
+  std::vector<Entry> forgotten; // freed without the lock
+  const std::lock_guard lock(mutex_);
+  forgotten.swap(ring_);
+  next_id_ = 0;
+}
+
+std::string write_dump(int global_rank, std::chrono::milliseconds patience) {
+  const bool only_active = getCvarBool(TORCH_INCLUDE_ONLY_ACTIVE, false);
+  const bool stacks = getCvarBool(TORCH_INCLUDE_STACK_TRACE, true);
+  std::string text;
+  bool done = false;
+  if (stacks) {
+    // Stacks need the GIL, which a thread may hold that will never give it back. So another thread tries, and is left behind if
+    // it gets none.
+    auto promise = std::make_shared<std::promise<std::string>>();
+    std::future<std::string> future = promise->get_future();
+    std::thread([promise, only_active] {
+      c10::setThreadName("mccl_dump");
+      try {
+        promise->set_value(Recorder::instance().dump(true, true, only_active));
+      } catch (...) {
+        promise->set_exception(std::current_exception());
+      }
+    }).detach();
+    if (future.wait_for(patience) == std::future_status::ready) {
+      text = future.get();
+      done = true;
+    }
+  }
+  if (!done) {
+    text = Recorder::instance().dump(true, false, only_active);
+  }
+  DebugInfoWriter& writer = DebugInfoWriter::getWriter(global_rank);
+  writer.write(text);
+  return writer.getWriterTarget();
+}
+
+} // namespace c10d::mccl

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// The flight recorder: the last calls of all process groups of this process, in the format that
+// torch.distributed.flight_recorder reads.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/profiler/combined_traceback.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace c10d::mccl {
+
+// What a recorded call can still be asked. Neither may wait for the device.
+class Progress {
+ public:
+  virtual ~Progress() = default;
+  virtual bool started() const = 0;
+  virtual bool finished() const = 0;
+};
+
+struct GroupName {
+  std::string name, description;
+};
+
+class Recorder {
+ public:
+  // Of the process. Never destroyed: it holds frames of Python.
+  static Recorder& instance();
+
+  // 0 entries record nothing.
+  explicit Recorder(size_t entries);
+
+  struct Call {
+    size_t group;    // number within this process
+    GroupName group_name;
+    std::string name; // "mccl:all_reduce", "mccl:send 0->1"
+    uint64_t collective_seq, p2p_seq, op;
+    bool p2p;
+    std::chrono::milliseconds timeout;
+    const std::vector<at::Tensor>& inputs;
+    const std::vector<at::Tensor>& outputs;
+  };
+  // A number for finish(); nothing where nothing is recorded. progress may be null, and may end before finish().
+  std::optional<size_t> record(const Call& call, std::weak_ptr<const Progress> progress);
+  // The call is no longer watched: it ended, or it was given up.
+  void finish(std::optional<size_t> id, bool completed, std::optional<float> milliseconds);
+
+  void name_group(const GroupName& group, const std::vector<uint64_t>& ranks);
+  struct Status {
+    int64_t enqueued = -1, started = -1, completed = -1; // sequence numbers of collectives
+  };
+  void set_status(size_t group, const Status& status);
+  void set_library_version(std::string version);
+
+  // A pickle. With stacks it takes the GIL.
+  std::string dump(bool collectives, bool stacks, bool only_active);
+  // Forgets the calls.
+  void reset();
+  bool enabled() const {
+    return capacity_ > 0;
+  }
+
+ private:
+  struct Tensors {
+    std::vector<std::vector<int64_t>> sizes;
+    std::vector<std::string> dtypes;
+  };
+  struct Entry {
+    size_t id, group;
+    GroupName group_name;
+    std::string name;
+    uint64_t collective_seq, p2p_seq, op;
+    bool p2p;
+    int64_t created, timeout;
+    std::optional<int64_t> started, completed;
+    std::optional<float> duration;
+    Tensors inputs, outputs;
+    std::string thread_id, thread_name;
+    bool retired = false;
+    std::shared_ptr<torch::CapturedTraceback> stack;
+    std::weak_ptr<const Progress> progress;
+  };
+  static Tensors describe(const std::vector<at::Tensor>& tensors);
+  static void look_at(Entry& entry);
+  std::vector<Entry> snapshot();
+
+  const size_t capacity_;
+  const bool cpp_stacks_;
+  std::mutex mutex_; // guards what follows; nothing that waits is called under it
+  std::vector<Entry> ring_;
+  size_t next_id_ = 0;
+  std::map<std::string, std::pair<std::string, std::string>> groups_; // name: (description, ranks)
+  std::map<size_t, Status> status_;
+  std::string library_version_;
+};
+
+// Writes what the recorder holds where torch's DebugInfoWriter of the rank puts it: TORCH_FR_DUMP_TEMP_FILE names the files.
+// Without stacks if they cannot be had in time. Returns the target.
+std::string write_dump(int global_rank, std::chrono::milliseconds patience);
+
+} // namespace c10d::mccl

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include "work.h"
+
+#include <c10/musa/MUSADeferredError.h>
+
+#include <thread>
+
+#include "capture.h"
+#include "group.h"
+
+namespace c10d::mccl {
+
+void Shelf::put(const std::vector<at::Tensor>& tensors) {
+  const std::lock_guard lock(mutex_);
+  tensors_.insert(tensors_.end(), tensors.begin(), tensors.end());
+}
+
+void Shelf::take(Shelf& other) {
+  std::vector<at::Tensor> taken;
+  {
+    const std::lock_guard lock(other.mutex_);
+    taken.swap(other.tensors_);
+  }
+  put(taken);
+}
+
+void Shelf::clear() {
+  std::vector<at::Tensor> freed; // without the lock: freeing a tensor may take the GIL
+  const std::lock_guard lock(mutex_);
+  freed.swap(tensors_);
+}
+
+bool Shelf::empty() const {
+  const std::lock_guard lock(mutex_);
+  return tensors_.empty();
+}
+
+Launched::Launched(bool timing, c10::musa::MUSAStream on)
+    : stream(on), end(timing ? musaEventDefault : musaEventDisableTiming) {
+  if (timing) {
+    start.emplace(musaEventDefault);
+  }
+}
+
+bool Launched::started() const {
+  return on_stream.load() && (captured || (start.has_value() && start->query()) || end.query());
+}
+
+bool Launched::finished() const {
+  return on_stream.load() && (captured || end.query());
+}
+
+std::chrono::milliseconds Launched::age() const {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - issued);
+}
+
+std::optional<float> Launched::milliseconds() const {
+  return start.has_value() && !captured && finished() ? std::optional(start->elapsed_time(end)) : std::nullopt;
+}
+
+void Launched::fail(std::exception_ptr failure) {
+  const std::lock_guard lock(mutex_);
+  if (failure_ == nullptr) {
+    failure_ = std::move(failure);
+  }
+}
+
+std::exception_ptr Launched::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+WorkMCCL::WorkMCCL(
+    std::shared_ptr<Group> group, std::shared_ptr<Launched> launched, std::vector<at::Tensor> outputs,
+    const char* profiling_title, const std::optional<std::vector<at::Tensor>>& inputs)
+    : Work(group->rank(), launched->type, profiling_title, inputs),
+      group_(std::move(group)),
+      launched_(std::move(launched)),
+      outputs_(std::move(outputs)) {
+  // The profiler's range is the host's part of the call; the device's is in the trace of the device.
+  if (recordFunctionEndCallback_) {
+    recordFunctionEndCallback_();
+    recordFunctionEndCallback_ = nullptr;
+  }
+  const auto device = launched_->comm->device;
+  future_ = c10::make_intrusive<c10::ivalue::Future>(
+      c10::ListType::create(c10::TensorType::get()), std::vector<c10::Device>{device});
+  const c10::musa::MUSAStreamGuard guard(launched_->stream);
+  future_->markCompleted(c10::IValue(outputs_));
+}
+
+WorkMCCL::~WorkMCCL() = default;
+
+bool WorkMCCL::isCompleted() {
+  return launched_->failure() != nullptr || launched_->finished();
+}
+
+bool WorkMCCL::isSuccess() const {
+  return launched_->failure() == nullptr && launched_->finished();
+}
+
+std::exception_ptr WorkMCCL::exception() const {
+  return launched_->failure();
+}
+
+std::vector<at::Tensor> WorkMCCL::result() {
+  return outputs_;
+}
+
+void WorkMCCL::raise_failure() {
+  if (const auto failure = launched_->failure()) {
+    c10::musa::forget_deferred_error(failure);
+    std::rethrow_exception(failure);
+  }
+}
+
+void WorkMCCL::synchronize() {
+  raise_failure();
+  const auto current = c10::musa::getCurrentMUSAStream(launched_->comm->device.index());
+  if (current != launched_->stream) {
+    launched_->end.block(current);
+  }
+  // The allocator hands freed memory out in the order of the current stream, which is behind the call from here on.
+  launched_->shelf.clear();
+}
+
+void WorkMCCL::wait_on_host(std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  std::chrono::microseconds pause{20};
+  while (!launched_->finished() || launched_->failure() != nullptr) {
+    raise_failure();
+    if (timeout != kNoTimeout && std::chrono::steady_clock::now() >= deadline) {
+      group_->fail(
+          ErrorType::TIMEOUT, launched_, c10::str("did not finish within ", timeout.count(), " ms, for which wait() was asked to wait"));
+      raise_failure();
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, std::chrono::microseconds(1000));
+  }
+}
+
+bool WorkMCCL::wait(std::chrono::milliseconds timeout) {
+  synchronize();
+  const bool blocks = launched_->type == OpType::BARRIER || timeout != kNoTimeout || group_->settings().blocking_wait;
+  if (blocks && !launched_->captured) {
+    wait_on_host(timeout != kNoTimeout ? timeout : group_->settings().blocking_wait ? launched_->timeout : kNoTimeout);
+  }
+  return true;
+}
+
+void WorkMCCL::abort() {
+  launched_->comm->abort();
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> WorkMCCL::getFuture() {
+  return future_;
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> WorkMCCL::getFutureResult() {
+  return launched_->result;
+}
+
+float WorkMCCL::getDuration() const {
+  const auto duration = launched_->milliseconds();
+  TORCH_CHECK(
+      duration.has_value(),
+      "The duration of a call is known once it has finished, and where it is measured.\nTo mend it: wait for it, and set "
+      "TORCH_MCCL_ENABLE_TIMING=1 or call _enable_collectives_timing() of the process group.");
+  return *duration;
+}
+
+uint64_t WorkMCCL::getSequencenumber() const {
+  return launched_->seq;
+}
+
+} // namespace c10d::mccl

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// A call that was put on a stream: Launched is what the group's threads look after, WorkMCCL what the caller has of it.
+#pragma once
+
+#include <ATen/core/ivalue.h>
+#include <c10/musa/MUSAEvent.h>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "communicator.h"
+#include "recorder.h"
+
+namespace c10d::mccl {
+
+class Group;
+
+// Keeps tensors from being freed while a stream uses them that the allocator does not know of.
+class Shelf {
+ public:
+  void put(const std::vector<at::Tensor>& tensors);
+  // Takes all from the other.
+  void take(Shelf& other);
+  void clear();
+  bool empty() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<at::Tensor> tensors_;
+};
+
+struct Launched : Progress {
+  Launched(bool timing, c10::musa::MUSAStream stream);
+
+  OpType type = OpType::UNKNOWN;
+  bool p2p = false;
+  uint64_t seq = 0;        // of the collective, or of the call between two
+  std::string name;        // "mccl:all_reduce"
+  std::string description; // with sequence number, sizes and dtypes, for messages
+  std::shared_ptr<Communicator> comm;
+  const c10::musa::MUSAStream stream;
+  std::optional<c10::musa::MUSAEvent> start; // only with timing
+  c10::musa::MUSAEvent end;
+  bool captured = false; // into a graph: there is nothing to ask the events
+  std::atomic<bool> on_stream{false}; // the events have been recorded
+  std::chrono::steady_clock::time_point issued = std::chrono::steady_clock::now();
+  std::chrono::milliseconds timeout{};
+  std::vector<std::optional<size_t>> records; // in the flight recorder
+  bool start_told = false;                    // to the store, by the watchdog
+  Shelf shelf;
+  c10::intrusive_ptr<c10::ivalue::Future> result; // of WorkResult, as an integer
+
+  bool started() const override;
+  bool finished() const override;
+  std::chrono::milliseconds age() const;
+  std::optional<float> milliseconds() const;
+
+  // The first failure stands; one of a call that has finished before is none.
+  void fail(std::exception_ptr failure);
+  std::exception_ptr failure() const;
+
+ private:
+  mutable std::mutex mutex_; // guards failure_
+  std::exception_ptr failure_;
+};
+
+class WorkMCCL : public Work {
+ public:
+  WorkMCCL(
+      std::shared_ptr<Group> group, std::shared_ptr<Launched> launched, std::vector<at::Tensor> outputs,
+      const char* profiling_title, const std::optional<std::vector<at::Tensor>>& inputs);
+  // The caller's thread may free the operands now.
+  ~WorkMCCL() override;
+
+  bool isCompleted() override;
+  bool isSuccess() const override;
+  std::exception_ptr exception() const override;
+  std::vector<at::Tensor> result() override;
+  // Lets the current stream wait for the call. The host waits too for a barrier, with a timeout, or with
+  // TORCH_MCCL_BLOCKING_WAIT=1, and then gets the call's failure. Raises DistBackendError.
+  bool wait(std::chrono::milliseconds timeout) override;
+  void synchronize() override;
+  void blockCurrentStream() override {
+    synchronize();
+  }
+  // Aborts the call's communicator, and so all its calls.
+  void abort() override;
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+  c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override;
+  // Milliseconds; needs timing.
+  float getDuration() const override;
+  uint64_t getSequencenumber() const override;
+
+ private:
+  void wait_on_host(std::chrono::milliseconds timeout);
+  void raise_failure();
+
+  const std::shared_ptr<Group> group_;
+  const std::shared_ptr<Launched> launched_;
+  const std::vector<at::Tensor> outputs_;
+  c10::intrusive_ptr<c10::ivalue::Future> future_;
+};
+
+} // namespace c10d::mccl

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""`torch.distributed` on musa: the backend "mccl". Nothing to import by hand: `init_process_group("mccl")`.
+
+`ProcessGroupMCCL` is the class of its process groups, and `ProcessGroupMCCL.Options` what `pg_options` takes.
+"""
+
+from .registration import register
+
+register()  # where torch's autoload is switched off
+
+
+def __getattr__(name):
+    if name == "ProcessGroupMCCL":
+        from . import _library
+
+        return _library.load().ProcessGroupMCCL
+    raise AttributeError(f"module 'musa_distributed' has no attribute {name!r}")
+
+
+__all__ = ["ProcessGroupMCCL"]

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The hooks of the pack: what the loader of `torch_musa` asks for."""
+
+from musa_runtime.hookspecs import hookimpl
+
+
+@hookimpl
+def musa_pack_info():
+    return {"summary": "torch.distributed: the backend \"mccl\""}
+
+
+@hookimpl
+def musa_register():
+    from . import registration
+
+    registration.register()  # where torch's autoload is switched off
+
+
+@hookimpl
+def musa_doctor_checks():
+    return [("MCCL", _check_mccl)]
+
+
+@hookimpl
+def musa_env_report():
+    from . import mccl
+
+    return {"MCCL": ".".join(map(str, mccl.version()))}
+
+
+def _check_mccl():
+    from . import _library, mccl
+
+    return f"{'.'.join(map(str, mccl.version()))}, {_library.mccl_path()}"

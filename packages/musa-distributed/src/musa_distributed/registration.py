@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The name "mccl" among the backends of `torch.distributed`."""
+
+import torch.distributed
+
+
+def register():
+    """Make "mccl" the backend for musa, once."""
+    if not torch.distributed.is_available():
+        return  # a torch built without it has no backends to add to
+    backends = torch.distributed.Backend
+    if not hasattr(backends, "MCCL"):
+        backends.register_backend("mccl", _create, extended_api=True, devices=["musa"])
+
+
+def _create(group, options):
+    """What `init_process_group` and `new_group` call.
+
+    Args:
+        group (torch.distributed.distributed_c10d._DistributedBackendOptions): store, rank, size and timeout.
+        options (ProcessGroupMCCL.Options, optional): the caller's `pg_options`.
+    """
+    from . import _library
+
+    wanted = _library.load().ProcessGroupMCCL.Options
+    if options is None:
+        options = wanted()
+    elif not isinstance(options, wanted):
+        raise TypeError(
+            f"pg_options of backend 'mccl' must be musa_distributed.ProcessGroupMCCL.Options, not "
+            f"{type(options).__name__}"
+        )
+    options._timeout = group.timeout
+    options.group_name = group.group_id
+    options.global_ranks_in_group = group.global_ranks_in_group
+    return _library.load().ProcessGroupMCCL(group.store, group.group_rank, group.group_size, options)
+
+
+def _autoload():
+    """The entry point of group `torch.backends`. An exception here would end `import torch`."""
+    register()
