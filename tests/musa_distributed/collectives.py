@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""What a rank does in test_collectives.py: each collective on musa tensors against Gloo's on CPU tensors."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+import torch.distributed as dist
+from torch.distributed import ReduceOp
+
+INTEGERS = (torch.uint8, torch.int8, torch.int32, torch.int64, torch.bool)
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+COMPLEX = (torch.complex64,)
+# What no reduction of MCCL knows, and every transfer takes.
+MOVED_ONLY = (torch.int16, torch.float8_e4m3fn, torch.float8_e5m2, torch.complex128, torch.uint32)
+LAYOUTS = ("contiguous", "strided", "offset", "empty")
+
+
+def operand(shape: tuple[int, ...], dtype: torch.dtype, layout: str, seed: int, device: str) -> torch.Tensor:
+    """Small numbers, whose sums and products every dtype holds. The same for a seed on every device."""
+    if layout == "empty":
+        shape = (shape[0], 0, *shape[1:])
+    generator = torch.Generator().manual_seed(seed)
+    numbers = torch.randint(0, 2 if dtype is torch.bool else 4, shape, generator=generator)
+    values = torch.complex(numbers.double(), numbers.flip(0).double()) if dtype.is_complex else numbers
+    values = values.to(dtype).to(device)
+    if layout == "strided":
+        wide = torch.zeros(*shape[:-1], shape[-1] * 2, dtype=torch.int32).to(device).to(dtype)
+        wide[..., ::2] = values
+        return wide[..., ::2]
+    if layout == "offset":
+        return torch.cat([values.new_zeros(1, *shape[1:]), values])[1:]
+    return values
+
+
+def like(tensor: torch.Tensor) -> torch.Tensor:
+    """Of the same layout, with other values."""
+    if tensor.is_contiguous():
+        return tensor.clone().zero_()
+    wide = torch.zeros(*tensor.shape[:-1], tensor.shape[-1] * 2, dtype=tensor.dtype, device=tensor.device)
+    return wide[..., ::2]
+
+
+def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """For what only moves, on the CPU."""
+    return tensor.cpu().contiguous().reshape(-1).view(torch.uint8)
+
+
+# Gloo computes with these in place of those.
+_WIDER = {torch.bool: torch.uint8, torch.bfloat16: torch.float32, torch.float16: torch.float32}
+
+
+def as_numbers(tensor: torch.Tensor) -> torch.Tensor:
+    """For what computes, on the CPU."""
+    host = tensor.cpu().contiguous()
+    return host.to(_WIDER.get(host.dtype, host.dtype))
+
+
+def check_bytes(ours: torch.Tensor, expected: torch.Tensor, note: str) -> None:
+    assert torch.equal(as_bytes(ours), expected), f"{note}: {ours} is not what Gloo moved: {expected}"
+
+
+def check_numbers(ours: torch.Tensor, expected: torch.Tensor, note: str) -> None:
+    """Bitwise for integers; for floating point as far as another order of additions changes it."""
+    host = ours.cpu()
+    expected = expected.reshape(host.shape).to(host.dtype)
+    exact = not (host.is_floating_point() or host.is_complex())
+    tolerances = {"rtol": 0, "atol": 0} if exact else {}
+    torch.testing.assert_close(host, expected, msg=lambda text: f"{note}: {text}", **tolerances)
+
+
+def finish(work: dist.Work | None, wait: bool) -> None:
+    assert (work is None) != wait
+    if wait:
+        work.wait()
+
+
+REDUCTIONS = {
+    "sum": ReduceOp.SUM,
+    "product": ReduceOp.PRODUCT,
+    "min": ReduceOp.MIN,
+    "max": ReduceOp.MAX,
+}
+
+
+def all_reduce(x, group, reference, note, wait):
+    for name, op in REDUCTIONS.items():
+        if x.dtype.is_complex and name != "sum":
+            continue
+        expected = as_numbers(x)
+        dist.all_reduce(expected, op, group=reference)
+        got = like(x).copy_(x)
+        finish(dist.all_reduce(got, op, group=group, async_op=wait), wait)
+        check_numbers(got, expected, f"{note}, {name}")
+
+
+def reduce(x, group, reference, note, wait):
+    for root in range(dist.get_world_size(group)):
+        expected = as_numbers(x)
+        dist.reduce(expected, group_dst=root, group=reference)
+        got = like(x).copy_(x)
+        finish(dist.reduce(got, group_dst=root, group=group, async_op=wait), wait)
+        check_numbers(got, expected if dist.get_rank(group) == root else as_numbers(x), f"{note}, root {root}")
+
+
+def broadcast(x, group, reference, note, wait):
+    for root in range(dist.get_world_size(group)):
+        expected = as_bytes(x)
+        dist.broadcast(expected, group_src=root, group=reference)
+        got = like(x).copy_(x)
+        finish(dist.broadcast(got, group_src=root, group=group, async_op=wait), wait)
+        check_bytes(got, expected, f"{note}, root {root}")
+
+
+def gathered_by_gloo(x, reference):
+    own = as_bytes(x)
+    parts = [torch.empty_like(own) for _ in range(dist.get_world_size(reference))]
+    dist.all_gather(parts, own, group=reference)
+    return parts
+
+
+def all_gather(x, group, reference, note, wait):
+    got = [like(x) for _ in range(dist.get_world_size(group))]
+    finish(dist.all_gather(got, x, group=group, async_op=wait), wait)
+    for part, expected in zip(got, gathered_by_gloo(x, reference), strict=True):
+        check_bytes(part, expected, note)
+
+
+def all_gather_uneven(x, group, reference, note, wait):
+    rank, size = dist.get_rank(group), dist.get_world_size(group)
+    got = [like(x[: min(other, len(x))]) for other in range(size)]
+    finish(dist.all_gather(got, x[: min(rank, len(x))], group=group, async_op=wait), wait)
+    for other, expected in enumerate(gathered_by_gloo(x, reference)):
+        row = x[0].numel() * x.element_size()
+        check_bytes(got[other], expected[: min(other, len(x)) * row], f"{note}, of rank {other}")
+
+
+def repeated_like(x, times):
+    """Room for as many tensors one behind the other, in the layout of x."""
+    if x.is_contiguous():
+        return x.new_empty((times * len(x), *x.shape[1:]))
+    return torch.empty(times * len(x), *x.shape[1:-1], x.shape[-1] * 2, dtype=x.dtype, device=x.device)[..., ::2]
+
+
+def all_gather_into_tensor(x, group, reference, note, wait):
+    size = dist.get_world_size(group)
+    got = repeated_like(x, size)
+    finish(dist.all_gather_single(got, x, group=group, async_op=wait), wait)
+    for part, expected in zip(got.chunk(size), gathered_by_gloo(x, reference), strict=True):
+        check_bytes(part, expected, note)
+
+
+def _summed_by_gloo(parts, reference):
+    expected = [as_numbers(part) for part in parts]
+    for part in expected:
+        dist.all_reduce(part, group=reference)
+    return expected[dist.get_rank(reference)]
+
+
+def reduce_scatter(x, group, reference, note, wait):
+    parts = [like(x).copy_(x).add_(peer) if x.dtype is not torch.bool else x for peer in range(dist.get_world_size(group))]
+    got = like(x)
+    finish(dist.reduce_scatter(got, parts, group=group, async_op=wait), wait)
+    check_numbers(got, _summed_by_gloo(parts, reference), note)
+
+
+def reduce_scatter_uneven(x, group, reference, note, wait):
+    parts = [x[: min(peer, len(x))] for peer in range(dist.get_world_size(group))]
+    got = like(parts[dist.get_rank(group)])
+    finish(dist.reduce_scatter(got, parts, group=group, async_op=wait), wait)
+    check_numbers(got, _summed_by_gloo(parts, reference), note)
+
+
+def reduce_scatter_tensor(x, group, reference, note, wait):
+    size = dist.get_world_size(group)
+    whole = torch.cat([x] * size)
+    got = like(x)
+    finish(dist.reduce_scatter_single(got, whole, group=group, async_op=wait), wait)
+    check_numbers(got, _summed_by_gloo(whole.chunk(size), reference), note)
+
+
+def gather(x, group, reference, note, wait):
+    expected = gathered_by_gloo(x, reference)
+    for root in range(dist.get_world_size(group)):
+        mine = dist.get_rank(group) == root
+        got = [like(x) for _ in expected] if mine else None
+        finish(dist.gather(x, got, group_dst=root, group=group, async_op=wait), wait)
+        for part, whole in zip(got or [], expected, strict=False):
+            check_bytes(part, whole, f"{note}, root {root}")
+
+
+def scatter(x, group, reference, note, wait):
+    expected = gathered_by_gloo(x, reference)
+    for root in range(dist.get_world_size(group)):
+        mine = dist.get_rank(group) == root
+        parts = [like(x).copy_(x) for _ in expected] if mine else None
+        got = like(x)
+        finish(dist.scatter(got, parts, group_src=root, group=group, async_op=wait), wait)
+        check_bytes(got, expected[root], f"{note}, root {root}")
+
+
+def all_to_all(x, group, reference, note, wait):
+    size = dist.get_world_size(group)
+    to = [like(x).copy_(x) for _ in range(size)]
+    got = [like(x) for _ in range(size)]
+    finish(dist.all_to_all(got, to, group=group, async_op=wait), wait)
+    for part, expected in zip(got, gathered_by_gloo(x, reference), strict=True):
+        check_bytes(part, expected, note)
+
+
+def all_to_all_single(x, group, reference, note, wait):
+    """Rank i sends j rows to rank j, and gets i rows from each."""
+    rank, size = dist.get_rank(group), dist.get_world_size(group)
+    rows = torch.cat([x] * size)[: size * (size - 1) // 2]
+    got = like(torch.cat([x] * size)[: rank * size])
+    splits = {"output_split_sizes": [rank] * size, "input_split_sizes": list(range(size))}
+    finish(dist.all_to_all_single(got, rows, group=group, async_op=wait, **splits), wait)
+    # Gloo takes rows of any element; as bytes they are (rows, bytes).
+    host = rows.cpu().contiguous()
+    bytes_of = as_bytes(host).reshape(len(host), -1) if host.numel() else torch.empty(len(host), 0, dtype=torch.uint8)
+    expected = bytes_of.new_empty(len(got), bytes_of.shape[1])
+    dist.all_to_all_single(expected, bytes_of, group=reference, **splits)
+    check_bytes(got, expected.reshape(-1), note)
+
+
+def send_and_recv(x, group, reference, note, wait):
+    rank, size = dist.get_rank(group), dist.get_world_size(group)
+    after, before = (rank + 1) % size, (rank - 1) % size
+    expected = gathered_by_gloo(x, reference)[before]
+    got = like(x)
+    transfers = [
+        dist.P2POp(dist.isend, x, group=group, group_peer=after),
+        dist.P2POp(dist.irecv, got, group=group, group_peer=before),
+    ]
+    for work in dist.batch_isend_irecv(transfers):
+        work.wait()
+    check_bytes(got, expected, f"{note}, batch")
+    got = like(x)
+    if rank % 2 == 0:
+        dist.send(x, group=group, group_dst=after)
+        finish(dist.irecv(got, group=group, group_src=before), True)
+    else:
+        finish(dist.irecv(got, group=group, group_src=before), True)
+        dist.send(x, group=group, group_dst=after)
+    check_bytes(got, expected, note)
+
+
+def coalesced(x, group, reference, note, wait):
+    size = dist.get_world_size(group)
+    if x.dtype is torch.bool:
+        return
+    tensors = [like(x).copy_(x), like(x).copy_(x).add_(1)]
+    expected = [as_numbers(tensor) for tensor in tensors]
+    for tensor in expected:
+        dist.all_reduce(tensor, group=reference)
+    with dist._coalescing_manager(group, async_ops=wait) as manager:
+        for tensor in tensors:
+            dist.all_reduce(tensor, group=group)
+    if wait:
+        manager.wait()
+    for tensor, gloo in zip(tensors, expected, strict=True):
+        check_numbers(tensor, gloo, f"{note}, all_reduce")
+
+    wholes = [torch.cat([x] * size), torch.cat([x] * size)]
+    parts = [like(x), like(x)]
+    with dist._coalescing_manager(group, async_ops=wait) as manager:
+        for whole, part in zip(wholes, parts, strict=True):
+            dist.reduce_scatter_single(part, whole, group=group)
+    if wait:
+        manager.wait()
+    for part in parts:
+        check_numbers(part, expected[0], f"{note}, reduce_scatter")
+
+    with dist._coalescing_manager(group, async_ops=wait) as manager:
+        for whole, part in zip(wholes, parts, strict=True):
+            dist.all_gather_single(whole, part, group=group)
+    if wait:
+        manager.wait()
+    for whole in wholes:
+        for piece in whole.chunk(size):
+            check_numbers(piece, expected[0], f"{note}, all_gather")
+
+
+MOVES = (broadcast, all_gather, all_gather_uneven, all_gather_into_tensor, gather, scatter, all_to_all,
+         all_to_all_single, send_and_recv)  # fmt: skip
+REDUCES = (all_reduce, reduce, reduce_scatter, reduce_scatter_uneven, reduce_scatter_tensor, coalesced)
+COLLECTIVES = {function.__name__: function for function in (*MOVES, *REDUCES)}
+
+
+@functools.cache
+def groups() -> list[tuple[str, dist.ProcessGroup, dist.ProcessGroup]]:
+    """The default group, and for four ranks the one of the outer two; each with a Gloo group beside it."""
+    size, rank = dist.get_world_size(), dist.get_rank()
+    made = [("the default group", dist.group.WORLD, dist.new_group(backend="gloo"))]
+    if size > 2:
+        outer = [0, size - 1]
+        ours, gloo = dist.new_group(outer, backend="mccl"), dist.new_group(outer, backend="gloo")
+        if rank in outer:
+            made.append(("a subgroup", ours, gloo))
+    return made
+
+
+def run(name: str, wait: bool) -> int:
+    """One collective with every dtype and layout in every group; how many comparisons it came to."""
+    collective = COLLECTIVES[name]
+    dtypes = INTEGERS + FLOATS + COMPLEX + (MOVED_ONLY if collective in MOVES else ())
+    done = 0
+    for where, group, reference in groups():
+        for dtype in dtypes:
+            for layout in LAYOUTS:
+                seed = dist.get_rank(group)
+                x = operand((4, 3), dtype, layout, seed, "musa")
+                note = f"{name} of {dtype}, {layout}, in {where}"
+                try:
+                    collective(x, group, reference, note, wait)
+                except Exception as error:
+                    raise AssertionError(note) from error
+                done += 1
+    return done
