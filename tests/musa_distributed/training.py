@@ -99,8 +99,8 @@ def ddp_accumulates() -> None:
 def ddp_comm_hooks() -> None:
     from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 
-    for hook, tolerance in ((default_hooks.allreduce_hook, 1e-5), (default_hooks.fp16_compress_hook, 2e-3),
-                            (default_hooks.bf16_compress_hook, 2e-2)):  # fmt: skip
+    # bf16_compress_hook is for CUDA and XPU: torch looks at the backend's name.
+    for hook, tolerance in ((default_hooks.allreduce_hook, 1e-5), (default_hooks.fp16_compress_hook, 2e-3)):
         net = DistributedDataParallel(model().to("musa"))
         net.register_comm_hook(None, hook)
         train(net, torch.optim.SGD(net.parameters(), lr=0.1), mine)

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "capture.h"
@@ -14,7 +15,7 @@
 namespace c10d::mccl {
 namespace {
 
-constexpr std::chrono::milliseconds kSlice{1000};
+constexpr std::chrono::milliseconds kBetweenChecks{1000}, kLongestPause{50};
 // How long an abort waits for a thread that is within a call. That thread may be waiting for the very communicator.
 constexpr std::chrono::seconds kPatienceToAbort{1};
 
@@ -42,24 +43,27 @@ mcclUniqueId meet(
   if (store.add(key + "/arrived", 1) == ranks) {
     store.set(key + "/all", std::vector<uint8_t>{1});
   }
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
-  while (true) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    try {
-      store.wait({key + "/all"}, std::clamp(left, std::chrono::milliseconds(1), kSlice));
-      break;
-    } catch (const c10::DistStoreError&) {
+  // Asked again and again, not Store::wait: of stores with timeouts, each has its own idea of how short one may be.
+  const auto begin = std::chrono::steady_clock::now();
+  auto next_check = begin + kBetweenChecks;
+  std::chrono::milliseconds pause{1};
+  while (!store.check({key + "/all"})) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= next_check) {
       check();
-      if (std::chrono::steady_clock::now() >= deadline) {
-        C10_THROW_ERROR(
-            DistBackendError,
-            c10::str(
-                "A communicator of ", ranks, " ranks could not be made: rank ", rank, " waited ", timeout.count(),
-                " ms, and there did not come: ", missing_ranks(store, key, ranks),
-                ".\nLikely causes: 1. that rank has ended, or is in another call; 2. it needs longer to start: timeout= of "
-                "init_process_group."));
-      }
+      next_check = now + kBetweenChecks;
     }
+    if (now - begin >= timeout) {
+      C10_THROW_ERROR(
+          DistBackendError,
+          c10::str(
+              "A communicator of ", ranks, " ranks could not be made: rank ", rank, " waited ", timeout.count(),
+              " ms, and there did not come: ", missing_ranks(store, key, ranks),
+              ".\nLikely causes: 1. that rank has ended, or is in another call; 2. it needs longer to start: timeout= of "
+              "init_process_group."));
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, kLongestPause);
   }
   const std::vector<uint8_t> bytes = store.get(key + "/id");
   TORCH_CHECK(bytes.size() == sizeof id.internal, "The store gave ", bytes.size(), " bytes for the id of a communicator.");

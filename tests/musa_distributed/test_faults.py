@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Ranks that end, stall, or call something else: the others raise in time and say what happened."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.harness.rank_processes import Ended, run_ranks
+
+TIMEOUT = 3  # seconds a call may take
+# Until the last rank has told of it: the others are asked, and records are written.
+PATIENCE = 20
+
+JOIN = f"""
+import datetime, os, signal, time
+import torch
+import torch.distributed as dist
+rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+torch.musa.set_device(rank)
+dist.init_process_group("mccl", init_method="file://" + os.environ["MEETING"], rank=rank, world_size=size,
+                        timeout=datetime.timedelta(seconds={TIMEOUT}))
+x = torch.ones(100, device="musa")
+dist.all_reduce(x)
+x.cpu()
+start = time.monotonic()
+"""
+REPORT = """
+except dist.DistBackendError as error:
+    print(error)
+    print("after", time.monotonic() - start)
+"""
+
+
+def run(code: str, folder: Path, ranks: int = 2, settings=None, **shared: str) -> list[Ended]:
+    return run_ranks(
+        JOIN + code,
+        ranks,
+        settings,
+        kept=("MUSA_EMULATOR_MODE",),
+        MEETING=str(folder / "meeting"),
+        TORCH_FR_DUMP_TEMP_FILE=str(folder / "record" / "rank"),
+        **shared,
+    )
+
+
+def step(what: str) -> str:
+    return f"try:\n    {what}\n    x.cpu()\n    print('went on')" + REPORT
+
+
+def told(ended: Ended) -> str:
+    """The text of the error that a survivor raised, in time."""
+    assert ended.status == 0, f"{ended.status}\n{ended.out}\n{ended.err}"
+    assert "went on" not in ended.out, ended.out
+    found = re.search(r"^after (.*)$", ended.out, re.MULTILINE)
+    assert found and float(found[1]) < PATIENCE, ended.out
+    return ended.out
+
+
+def records(folder: Path, ranks: list[int]) -> dict[int, list[dict]]:
+    """The flight records of those ranks, as they were left; fr_trace reads them too."""
+    found = {}
+    for rank in ranks:
+        record = pickle.loads((folder / "record" / f"rank{rank}").read_bytes())
+        assert record["pg_config"]["0"]["desc"] == "default_pg"
+        found[rank] = record["entries"]
+    return found
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "record").mkdir()
+    return tmp_path
+
+
+def trace(folder: Path) -> str:
+    """What torch's own analyzer says."""
+    command = [sys.executable, "-m", "torch.distributed.flight_recorder.fr_trace", "--prefix", "rank", str(folder / "record")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+def test_a_rank_that_is_killed(folder):
+    ended = run("if rank == 1:\n    os.kill(os.getpid(), signal.SIGKILL)\n" + step("dist.all_reduce(x)"), folder, 3)
+    assert ended[1].status == -signal.SIGKILL
+    for rank in (0, 2):
+        text = told(ended[rank])
+        assert f"[rank {rank} of 3, group default_pg] mccl:all_reduce #2 (in: Float[100]; out: Float[100])" in text
+        assert "rank 1: does not answer" in text
+    entries = records(folder, [0, 2])
+    for calls in entries.values():
+        assert [(call["profiling_name"], call["state"]) for call in calls][0] == ("mccl:all_reduce", "completed")
+        assert calls[1]["state"] != "completed" and calls[1]["input_sizes"] == [[100]]
+        assert any("<string>" in frame["filename"] for frame in calls[1]["frames"])
+
+
+def test_a_rank_that_stalls(folder):
+    ended = run(
+        f"if rank == 1:\n    time.sleep({PATIENCE})\n    os._exit(7)\n" + step("dist.all_reduce(x)"), folder, 3
+    )
+    assert ended[1].status == 7
+    for rank in (0, 2):
+        text = told(ended[rank])
+        assert "mccl:all_reduce #2" in text
+        assert "rank 1: last called mccl:all_reduce #1 (in: Float[100]; out: Float[100]); all calls have finished" in text
+    assert any(f"did not finish within {TIMEOUT}000 ms" in ended[rank].out for rank in (0, 2))
+    entries = records(folder, [0, 1, 2])  # the watchdog of the one that stalls is awake
+    assert [len(calls) for calls in entries.values()] == [2, 1, 2]
+    assert "rank" in trace(folder).lower()
+
+
+MISMATCHES = {
+    "shape": ("dist.all_reduce(torch.ones(100 + rank, device='musa'))", r"Float\[101\]"),
+    "dtype": ("dist.all_reduce(torch.ones(100, device='musa', dtype=(torch.float, torch.int)[rank]))", r"Int\[100\]"),
+    "collective": ("dist.broadcast(x, 0) if rank else dist.all_reduce(x)", r"mccl:broadcast #2"),
+    "order": (
+        "[dist.all_reduce(t) for t in (x, torch.ones(7, device='musa'))[::1 - 2 * rank]]",
+        r"Float\[7\]",
+    ),
+}
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("mismatch", MISMATCHES)
+def test_ranks_that_call_different_things(folder, mismatch):
+    call, other = MISMATCHES[mismatch]
+    for ended in run(step(call), folder):
+        text = told(ended)
+        assert re.search(other, text), text
+        assert re.search(r"rank 0: last called .*\n  rank 1: last called ", text), text
+    entries = records(folder, [0, 1])
+    first, second = (
+        (call["profiling_name"], call["input_sizes"], call["input_dtypes"])
+        for call in (entries[0][1], entries[1][1])
+    )
+    assert first != second
+    trace(folder)
+
+
+@pytest.mark.once
+def test_a_rank_that_never_comes(folder):
+    """Known before anything hangs: communicators are made when all ranks have come."""
+    code = "if rank == 2:\n    time.sleep(8)\n    os._exit(7)\n" + step(f"g = dist.new_group(timeout=datetime.timedelta(seconds={TIMEOUT})); dist.all_reduce(x, group=g)")
+    for ended in run(code, folder, 3)[:2]:
+        assert re.search(r"rank [01] waited 3000 ms, and there did not come: rank 2", told(ended))
+
+
+@pytest.mark.once
+def test_waiting_for_the_call_raises_too(folder):
+    call = "work = dist.all_reduce(x, async_op=True); work.wait()"
+    code = "if rank == 1:\n    time.sleep(12)\n    os._exit(7)\n" + step(call)
+    text = told(run(code, folder, TORCH_MCCL_BLOCKING_WAIT="1")[0])
+    assert "mccl:all_reduce #2" in text and "did not finish within 3000 ms" in text
+
+
+@pytest.mark.once
+def test_a_timeout_of_one_wait(folder):
+    call = "work = dist.all_reduce(x, async_op=True); work.wait(datetime.timedelta(milliseconds=500))"
+    code = "if rank == 1:\n    time.sleep(8)\n    os._exit(7)\n" + step(call)
+    assert "did not finish within 500 ms, for which wait() was asked to wait" in told(run(code, folder)[0])
+
+
+def test_the_error_meets_the_program_where_it_waits_next_and_only_once(folder):
+    code = "if rank == 1:\n    time.sleep(14)\n    os._exit(7)\n" + """
+work = dist.all_reduce(x, async_op=True)
+try:
+    torch.musa.synchronize()
+except dist.DistBackendError as error:
+    print("synchronize raised")
+torch.musa.synchronize()
+assert not work.is_success() and work.is_completed()
+for attempt in (work.wait, lambda: dist.all_reduce(x)):
+    try:
+        attempt()
+    except dist.DistBackendError as error:
+        print("again:", "mccl:all_reduce #2" in str(error))
+print((torch.ones(3, device="musa") + 1).tolist())
+dist.destroy_process_group()
+"""
+    ended = run(code, folder)[0]
+    assert ended.out.splitlines() == ["synchronize raised", "again: True", "again: True", "[2.0, 2.0, 2.0]"], ended.err
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("handling", ["1", "3"])
+def test_the_process_can_be_ended_instead(folder, handling):
+    code = "if rank == 1:\n    time.sleep(12)\n    os._exit(7)\n" + step("dist.all_reduce(x); time.sleep(30)")
+    ended = run(code, folder, TORCH_MCCL_ASYNC_ERROR_HANDLING=handling)[0]
+    assert ended.status == -signal.SIGABRT
+    assert "mccl:all_reduce #2" in ended.err and "TORCH_MCCL_ASYNC_ERROR_HANDLING" in ended.err
+
+
+@pytest.mark.once
+def test_a_new_group_after_a_failure(folder):
+    """In the same processes: the failed group is destroyed and another one made."""
+    code = """
+try:
+    dist.all_reduce(torch.ones(100 + rank, device="musa"))
+    torch.musa.synchronize()
+except dist.DistBackendError:
+    print("failed")
+dist.destroy_process_group()
+dist.init_process_group("mccl", init_method="file://" + os.environ["MEETING"] + "2", rank=rank, world_size=size)
+x = torch.ones(3, device="musa")
+dist.all_reduce(x)
+print(x.tolist())
+dist.destroy_process_group()
+"""
+    for ended in run(code, folder):
+        assert ended.out.splitlines() == ["failed", "[2.0, 2.0, 2.0]"], ended.err
+
+
+@pytest.mark.once
+def test_what_is_not_a_number_is_found_before_it_spreads(folder):
+    code = """
+try:
+    dist.all_reduce(torch.tensor([1.0, float("nan") if rank else 2.0], device="musa"))
+except ValueError as error:
+    print(error)
+    os._exit(0)
+os._exit(5)
+"""
+    ended = run(code, folder, TORCH_MCCL_NAN_CHECK="1")
+    assert ended[0].status == 5
+    assert "[rank 1 of 2, group default_pg] mccl:all_reduce: a tensor of [2] that is to be sent holds NaN" in ended[1].out
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("name, value", [("ASYNC_ERROR_HANDLING", "4"), ("BLOCKING_WAIT", "perhaps"), ("HEARTBEAT_TIMEOUT_SEC", "0")])
+def test_settings_that_mean_nothing_are_refused(folder, name, value):
+    for ended in run("", folder, **{f"TORCH_MCCL_{name}": value}):
+        assert ended.status == 1 and f"TORCH_MCCL_{name}" in ended.err
