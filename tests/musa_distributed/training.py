@@ -148,6 +148,41 @@ def zero_redundancy() -> None:
     close(net.module.state_dict(), reference(), rtol=1e-4, atol=1e-5)
 
 
+def digits() -> None:
+    """The network of the digits example, on the same batches; dropout aside, which draws per rank."""
+    import importlib.util
+    from pathlib import Path
+
+    path = Path(__file__).parents[2] / "examples" / "train_digits.py"
+    spec = importlib.util.spec_from_file_location("train_digits", path)
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    data, _ = example.load_data(0)
+
+    def learn(net: nn.Module, part) -> list[float]:
+        for layer in net.modules():
+            if isinstance(layer, nn.Dropout):
+                layer.p = 0.0
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
+        losses = []
+        for begin in range(0, 512, 64):
+            images, labels = (tensor[begin : begin + 64].to("musa") for tensor in data[:])
+            optimizer.zero_grad()
+            loss = F.cross_entropy(net(part(images)), part(labels))
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        return losses
+
+    torch.manual_seed(0)
+    alone = example.DigitsNet().to("musa")
+    together = DistributedDataParallel(nn.SyncBatchNorm.convert_sync_batchnorm(copy.deepcopy(alone)))
+    learn(together, mine)
+    losses = learn(alone, whole)
+    assert losses[-1] < losses[0]
+    close(together.module.state_dict(), alone.state_dict(), rtol=1e-3, atol=1e-4)
+
+
 # ---- sharded
 
 

@@ -144,7 +144,7 @@ _initialization.set_pack_loader(_load_packs)
 
 # What few programs use is imported at the first look, so that `import torch` does not pay for it. Submodules
 # have files of their name beside this one, for `import torch.musa.comm`.
-_SUBMODULES = ("amp", "comm", "parallel", "sparse")
+_SUBMODULES = ("amp", "comm", "mccl", "parallel", "sparse")
 _TELEMETRY = (
     "clock_rate",
     "device_memory_used",

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Groups, works and what is refused: see groups.py."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from tests.musa_distributed import collectives, groups
+
+CASES = [
+    function
+    for name, function in vars(groups).items()
+    if inspect.isfunction(function) and function.__module__ == groups.__name__ and name not in ("world", "backend")
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_in_ranks(ranks, case):
+    ranks.run(case)
+
+
+def test_a_wrong_result_would_be_noticed():
+    import torch
+
+    ours, theirs = torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.5])
+    with pytest.raises(AssertionError, match="all_reduce"):
+        collectives.check_numbers(ours, theirs, "all_reduce")
+    with pytest.raises(AssertionError, match="broadcast"):
+        collectives.check_bytes(ours, collectives.as_bytes(theirs), "broadcast")
+
+
+def test_what_a_rank_raises_fails_the_test(two_ranks):
+    with pytest.raises(AssertionError, match=r"rank 1:\n(.|\n)*ZeroDivisionError"):
+        two_ranks.run(fails_on_the_second)
+
+
+def fails_on_the_second() -> None:
+    rank, _, _ = groups.world()
+    if rank == 1:
+        1 / 0  # noqa: B018

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The pack by itself: beside the runtime alone, without MCCL, at the end of a process, and under torchrun."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.harness.rank_processes import ROOT, run_ranks
+from tests.harness.subprocesses import run_code, run_python
+from tests.musa_distributed import training
+
+JOIN = """
+import os
+import torch
+import torch.distributed as dist
+rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+device = torch.device("musa", rank)
+"""
+
+
+def run(code: str, folder: Path, ranks: int = 2, **shared: str) -> list[str]:
+    ended = run_ranks(
+        JOIN + code, ranks, kept=("MUSA_EMULATOR_MODE", "MUSA_EMULATOR_MEMORY"), MEETING=f"file://{folder / 'meeting'}", **shared
+    )
+    assert [one.status for one in ended] == [0] * ranks, "\n".join(one.err for one in ended)
+    return [one.err for one in ended]
+
+
+def start(extra: str = "") -> str:
+    return (
+        "torch.musa.set_device(rank)\n"
+        f'dist.init_process_group("mccl", init_method=os.environ["MEETING"], rank=rank, world_size=size{extra})\n'
+        "x = torch.ones(10, device=device)\n"
+    )
+
+
+USE = "dist.all_reduce(x)\nassert (x == size).all()\n"
+
+
+@pytest.mark.once
+def test_the_version():
+    assert torch.musa.mccl.version() == (2, 11, 4)
+    import torch.musa.mccl as by_name
+
+    assert by_name is torch.musa.mccl
+
+
+@pytest.mark.once
+def test_what_is_said_without_the_pack():
+    code = "import sys; sys.modules['musa_distributed'] = None\nimport torch\n"
+    text = "need the pack 'distributed', which is not installed.\nTo mend it: pip install torch-musa[distributed]"
+    done = run_code(code + "import torch.musa.mccl", check=False)
+    assert done.returncode == 1 and text in done.stderr
+    assert "mccl" in run_python(code + "print(hasattr(torch.musa, 'mccl'), torch.ones(2, device='musa').sum().item(), 'mccl')")
+
+
+@pytest.fixture
+def sdk_without_mccl(tmp_path: Path) -> Path:
+    import musa_emulator
+
+    home = tmp_path / "sdk"
+    (home / "lib").mkdir(parents=True)
+    original = Path(musa_emulator.home())
+    for entry in original.iterdir():
+        if entry.name != "lib":
+            (home / entry.name).symlink_to(entry)
+    for library in (original / "lib").iterdir():
+        if "mccl" not in library.name:
+            (home / "lib" / library.name).symlink_to(library)
+    return home
+
+
+@pytest.mark.once
+def test_without_mccl_all_else_works_and_the_group_says_what_is_missing(sdk_without_mccl, tmp_path):
+    code = f"""
+import torch, torch.distributed as dist
+print(torch.ones(3, device="musa").sum().item(), dist.get_default_backend_for_device("musa"))
+try:
+    dist.init_process_group("mccl", init_method="file://{tmp_path}/meeting", rank=0, world_size=1)
+except RuntimeError as error:
+    print(error)
+"""
+    out = run_python(code, MUSA_HOME=str(sdk_without_mccl))
+    assert out.startswith("3.0 mccl\n")
+    assert f"the MUSA SDK at {sdk_without_mccl} has no lib/libmccl.so" in out
+    assert "pip install musa-emulator-mccl" in out
+    packs = subprocess.run(
+        [sys.executable, "-m", "torch_musa", "doctor"], env={**os.environ, "MUSA_HOME": str(sdk_without_mccl)},
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert re.search(r"MCCL.*has no lib/libmccl.so", packs.stdout), packs.stdout
+
+
+@pytest.mark.once
+def test_import_of_torch_loads_nothing_of_it():
+    code = "import sys, torch; print([name for name in sys.modules if name.startswith('musa_distributed')])"
+    assert run_python(code).strip() == "['musa_distributed', 'musa_distributed.registration']"
+
+
+# ---- how processes end
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["dist.destroy_process_group()", "", "x.sum().item()", "dist.all_reduce(x, async_op=True)", "del x\nimport gc; gc.collect()"],
+    ids=["destroyed", "not destroyed", "not destroyed, idle", "call under way", "collected"],
+)
+def test_processes_end_quietly(tmp_path, end):
+    for err in run(start() + USE + end, tmp_path):
+        lines = [line for line in err.splitlines() if "destroy_process_group() was not called" not in line]
+        assert lines == [], err
+
+
+def test_groups_are_made_and_destroyed_again_and_again(tmp_path):
+    code = """
+for turn in range(5):
+    torch.musa.set_device(rank)
+    dist.init_process_group("mccl", init_method=os.environ["MEETING"] + str(turn), rank=rank, world_size=size)
+    x = torch.ones(10, device=device)
+    dist.all_reduce(x)
+    assert (x == size).all()
+    dist.destroy_process_group()
+import threading
+names = [open(f"/proc/self/task/{task}/comm").read().strip() for task in os.listdir("/proc/self/task")]
+assert not [name for name in names if name.startswith("mccl_watch")], names
+"""
+    run(code, tmp_path)
+
+
+# ---- device_id: communicators at once
+
+
+def test_groups_that_are_bound_to_a_device(tmp_path):
+    code = start(", device_id=device") + """
+world = dist.group.WORLD._get_backend(device)
+assert world.comm_split_count() == 1  # before any call
+if rank < 2:  # two of four, on the group's communicator
+    other = 1 - rank
+    dist.send(x, other) if rank == 0 else dist.recv(x, other)
+assert world.comm_split_count() == 1
+half = dist.split_group(split_ranks=[[0, 1], [2, 3]], group_desc="half")
+assert half.size() == 2 and half.group_desc == "half"
+y = torch.full((3,), float(rank), device=device)
+dist.all_reduce(y, group=half)
+assert (y == (1 if rank < 2 else 5)).all()
+if rank != 3:
+    smaller = dist.shrink_group([3])
+    z = torch.ones(3, device=device)
+    dist.all_reduce(z, group=smaller)
+    assert (z == 3).all() and smaller.size() == 3
+"""
+    run(code, tmp_path, 4)
+
+
+def test_torchs_own_debug_wrapper_recognizes_mismatches(tmp_path):
+    code = start() + USE + """
+try:
+    dist.all_reduce(torch.ones(10 + rank, device=device))
+except RuntimeError as error:
+    assert "Detected mismatch between collectives on ranks" in str(error), error
+else:
+    raise SystemExit("no mismatch was seen")
+"""
+    run(code, tmp_path, TORCH_DISTRIBUTED_DEBUG="DETAIL")
+
+
+def test_streams_of_operands_can_be_recorded_instead(tmp_path):
+    run(start() + USE + "y = x.t()\n" + USE.replace("size", "size * size"), tmp_path, TORCH_MCCL_AVOID_RECORD_STREAMS="0")
+
+
+def test_desync_debugging(tmp_path):
+    run(start() + USE, tmp_path, TORCH_MCCL_DESYNC_DEBUG="1")
+
+
+# ---- the example
+
+
+def torchrun(ranks: int, *arguments: str, **variables: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=musa", "--standalone", *arguments]
+    environment = {**os.environ, "MUSA_EMULATOR_DEVICES": str(ranks), "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **variables}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500, cwd=ROOT)
+
+
+@pytest.mark.once
+@pytest.mark.slow
+def test_the_example_under_torchrun(tmp_path):
+    done = torchrun(2, "examples/train_digits_ddp.py", "--epochs", "6", "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    figures = json.loads((tmp_path / "train_digits_ddp.json").read_text())
+    assert figures["ranks"] == 2 and figures["accuracy"] > 0.96
+    assert f"test accuracy on 2 ranks: {figures['accuracy']:.2%}" in done.stdout
+    more = torchrun(2, "examples/train_digits_ddp.py", "--epochs", "7", "--out", str(tmp_path))
+    assert "going on after epoch 6" in more.stdout and "epoch 7:" in more.stdout and "epoch 6:" not in more.stdout
+
+
+@pytest.mark.once
+def test_the_example_says_how_it_is_started():
+    done = subprocess.run([sys.executable, ROOT / "examples" / "train_digits_ddp.py"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2 and "start it with torchrun" in done.stderr
+
+
+def test_the_digits_network_learns_as_in_one_process(two_ranks):
+    two_ranks.run(training.digits)
+
+
+# ---- restarts
+
+
+@pytest.mark.once
+@pytest.mark.slow
+def test_restarts_lose_no_completed_step(tmp_path, request):
+    """Ranks are killed at random; torchrun starts all again, from the last checkpoint."""
+    rounds = 20 if request.config.getoption("--full") else 3
+    program = ROOT / "tests" / "musa_distributed" / "resume.py"
+    done = torchrun(2, f"--max-restarts={rounds}", str(program), str(tmp_path), str(rounds), TORCH_FR_DUMP_TEMP_FILE=f"{tmp_path}/record")
+    assert done.returncode == 0, done.stderr
+    log = [line.split() for line in (tmp_path / "steps").read_text().splitlines()]
+    steps = [int(step) for step, _ in log]
+    assert steps == list(range(len(steps))), "a completed step was lost or done twice"
+    assert len({start for _, start in log}) == rounds + 1
+    assert "the weights are those of a run without a fault" in done.stdout
+    left = subprocess.run(["pgrep", "-f", str(tmp_path)], capture_output=True, text=True)
+    assert left.stdout == "", "a process was left behind"
+    assert importlib.util.find_spec("torch.distributed.run") is not None
