@@ -57,7 +57,7 @@ def refusals() -> None:
         (ValueError, "has no tags", lambda: dist.send(x, (rank + 1) % size, tag=3)),
         (ValueError, "is not .* times one of", lambda: dist.all_gather_single(x, x)),
         (ValueError, "cannot be split evenly", lambda: dist.all_to_all_single(torch.ones(size + 1, device=device), torch.ones(size + 1, device=device))),
-        (TypeError, "of one dtype", lambda: dist.all_gather([torch.ones(4, device=device, dtype=torch.int) for _ in range(size)], x)),
+        (TypeError, "of one dtype", lambda: backend().allgather([[x.int()] * size], [x])),
     ]  # fmt: skip
     for kind, text, call in cases:
         with pytest.raises((kind, RuntimeError), match=text):

@@ -35,12 +35,19 @@ def loss_of(model, step, rank, ranks):
     return nn.functional.mse_loss(model(x), y)
 
 
+def append(path, number):
+    with path.open("a") as log:
+        log.write(f"{number}\n")
+
+
 def main():
     folder, faults = Path(sys.argv[1]), int(sys.argv[2])
     start = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
     torch.musa.set_device(int(os.environ["LOCAL_RANK"]))
     dist.init_process_group("mccl")
     rank, ranks = dist.get_rank(), dist.get_world_size()
+    if rank == 0:
+        append(folder / "starts", start)
     model, optimizer = make()
     checkpoint, first = folder / "checkpoint.pt", 0
     if checkpoint.exists():
@@ -72,8 +79,7 @@ def main():
             part = checkpoint.with_suffix(".part")
             torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "steps": step + 1}, part)
             part.replace(checkpoint)
-            with (folder / "steps").open("a") as log:
-                log.write(f"{step} {start}\n")
+            append(folder / "steps", step)
         dist.barrier()
     if rank == 0:
         alone, optimizer = make()

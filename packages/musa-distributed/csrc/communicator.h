@@ -14,8 +14,9 @@
 
 namespace c10d::mccl {
 
-// Waits in the store until all ranks have come, and gives the id that rank 0 made. `check` is called every second and may
-// raise. Raises DistBackendError after the timeout, naming the ranks that did not come.
+// Waits in the store until all ranks have come, and gives the id that rank 0 made. What ranks of an earlier start left there
+// under the same key is not taken for theirs. `check` is called every second and may raise. Raises DistBackendError after the
+// timeout, naming the ranks that did not come.
 mcclUniqueId meet(
     Store& store, const std::string& key, int rank, int ranks, std::chrono::milliseconds timeout,
     const std::function<void()>& check);

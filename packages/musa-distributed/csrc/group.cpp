@@ -14,12 +14,12 @@ namespace c10d::mccl {
 namespace {
 
 constexpr std::chrono::milliseconds kBusyInterval{50};
-constexpr const char* kFailed = "mccl/failed";
+constexpr const char* kFailed = "failed";
 
 std::atomic<size_t> groups{0};
 
 std::string status_key(int rank) {
-  return c10::str("mccl/status/", rank);
+  return c10::str("status/", rank);
 }
 
 std::vector<uint8_t> to_bytes(const std::string& text) {

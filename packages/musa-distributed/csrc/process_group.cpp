@@ -41,6 +41,16 @@ std::string library_version() {
   return c10::str(version / 10000, ".", version / 100 % 100, ".", version % 100);
 }
 
+// Where the group's threads write in the store: apart from those of a group of this name that was there before, in this process
+// or before torchrun started it again.
+c10::intrusive_ptr<Store> store_of_threads(const c10::intrusive_ptr<Store>& store, const std::string& group) {
+  static std::mutex mutex;
+  static auto& made = *new std::map<std::string, int>();
+  const char* const start = std::getenv("TORCHELASTIC_RESTART_COUNT");
+  const std::lock_guard lock(mutex);
+  return c10::make_intrusive<PrefixStore>(c10::str("mccl/", start != nullptr ? start : "0", "/", made[group]++), store->clone());
+}
+
 std::string describe_tensors(const std::vector<at::Tensor>& tensors) {
   constexpr size_t kShown = 4;
   std::string text;
@@ -62,7 +72,7 @@ ProcessGroupMCCL::ProcessGroupMCCL(
       options_(c10::make_intrusive<Options>(*options)),
       settings_(Settings::from_environment()),
       timing_(settings_.timing),
-      group_(std::make_shared<Group>(store_->clone(), rank, size, settings_)) {
+      group_(std::make_shared<Group>(store_of_threads(store_, options_->group_name), rank, size, settings_)) {
   init();
   name_group();
   Recorder::instance().set_library_version(library_version());
