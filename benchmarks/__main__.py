@@ -13,17 +13,19 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
-from . import allocator, amp, fragmentation, graphs, operators, ported, report, startup, training
+from . import allocator, amp, distributed, fragmentation, graphs, operators, ported, report, startup, training
 from .measure import Effort, Row
 
-GROUPS = ("small", "large", "allocator", "fragmentation", "training", "graphs", "ported", "amp", "import")
+GROUPS = ("small", "large", "allocator", "fragmentation", "training", "graphs", "ported", "amp", "distributed", "import")
 MUSA_ONLY = {
     "allocator": "it measures musa's caching allocator",
     "fragmentation": "it measures musa's caching allocator",
     "graphs": "it measures graphs of the musa device",
     "ported": "it measures kernels of a musa pack",
+    "distributed": "it measures mccl",
     "import": "it measures the musa packages",
 }
+PACKS = {"amp": "musa_amp", "distributed": "musa_distributed"}
 
 
 def measure(group: str, device: torch.device, baseline: torch.device, quick: bool) -> Iterator[Row]:
@@ -41,6 +43,8 @@ def measure(group: str, device: torch.device, baseline: torch.device, quick: boo
         return ported.measure_all(device, baseline, Effort(3, 1e-3) if quick else Effort(11, 0.05), quick)
     if group == "amp":
         return amp.measure_all(device, baseline, Effort(2, 1e-3) if quick else Effort(15, 0.1))
+    if group == "distributed":
+        return distributed.measure_all(Effort(3, 1e-3) if quick else Effort(15, 0.1))
     if group == "allocator":
         return allocator.measure_all(Effort(3, 1e-3) if quick else Effort(9, 0.02))
     if group == "fragmentation":
@@ -72,8 +76,9 @@ def main(argv: list[str] | None = None) -> int:
             if group in MUSA_ONLY and device.type != "musa":
                 left_out[group] = f"{MUSA_ONLY[group]}, and the device is {device}"
                 continue
-            if group == "amp" and device.type == "musa" and importlib.util.find_spec("musa_amp") is None:
-                left_out[group] = "it measures autocast, and musa-amp is not installed"
+            pack = PACKS.get(group)
+            if pack is not None and device.type == "musa" and importlib.util.find_spec(pack) is None:
+                left_out[group] = f"it measures the pack {pack}, which is not installed"
                 continue
             progress.set_description(group)
             for row in measure(group, device, baseline, arguments.quick):

@@ -35,8 +35,8 @@ def run_ranks(
 
     Args:
         settings: variables of single ranks.
-        kept: variables of this process that the ranks get, among those that start with MUSA_ or an engine's prefix;
-            a rank starts without the rest.
+        kept: variables of this process that the ranks get, of those that start with MUSA_, MCCL_, TORCH_MCCL_
+            or TORCH_FR_; they start without the rest.
         shared: variables of all ranks.
     """
     prefixes = ("MUSA_", "MCCL_", "TORCH_MCCL_", "TORCH_FR_")

@@ -102,7 +102,9 @@ def reduce(x, group, reference, note, wait):
         dist.reduce(expected, group_dst=root, group=reference)
         got = like(x).copy_(x)
         finish(dist.reduce(got, group_dst=root, group=group, async_op=wait), wait)
-        check_numbers(got, expected if dist.get_rank(group) == root else as_numbers(x), f"{note}, root {root}")
+        check_numbers(
+            got, expected if dist.get_rank(group) == root else as_numbers(x), f"{note}, root {root}"
+        )
 
 
 def broadcast(x, group, reference, note, wait):
@@ -141,7 +143,9 @@ def repeated_like(x, times):
     """Room for as many tensors one behind the other, in the layout of x."""
     if x.is_contiguous():
         return x.new_empty((times * len(x), *x.shape[1:]))
-    return torch.empty(times * len(x), *x.shape[1:-1], x.shape[-1] * 2, dtype=x.dtype, device=x.device)[..., ::2]
+    return torch.empty(times * len(x), *x.shape[1:-1], x.shape[-1] * 2, dtype=x.dtype, device=x.device)[
+        ..., ::2
+    ]
 
 
 def all_gather_into_tensor(x, group, reference, note, wait):
@@ -160,7 +164,10 @@ def _summed_by_gloo(parts, reference):
 
 
 def reduce_scatter(x, group, reference, note, wait):
-    parts = [like(x).copy_(x).add_(peer) if x.dtype is not torch.bool else x for peer in range(dist.get_world_size(group))]
+    parts = [
+        like(x).copy_(x).add_(peer) if x.dtype is not torch.bool else x
+        for peer in range(dist.get_world_size(group))
+    ]
     got = like(x)
     finish(dist.reduce_scatter(got, parts, group=group, async_op=wait), wait)
     check_numbers(got, _summed_by_gloo(parts, reference), note)
@@ -219,7 +226,11 @@ def all_to_all_single(x, group, reference, note, wait):
     finish(dist.all_to_all_single(got, rows, group=group, async_op=wait, **splits), wait)
     # Gloo takes rows of any element; as bytes they are (rows, bytes).
     host = rows.cpu().contiguous()
-    bytes_of = as_bytes(host).reshape(len(host), -1) if host.numel() else torch.empty(len(host), 0, dtype=torch.uint8)
+    bytes_of = (
+        as_bytes(host).reshape(len(host), -1)
+        if host.numel()
+        else torch.empty(len(host), 0, dtype=torch.uint8)
+    )
     expected = bytes_of.new_empty(len(got), bytes_of.shape[1])
     dist.all_to_all_single(expected, bytes_of, group=reference, **splits)
     check_bytes(got, expected.reshape(-1), note)

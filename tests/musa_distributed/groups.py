@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What a rank does in test_groups.py: reductions, refusals, groups made of groups, graphs, and what is kept of calls."""
+"""What a rank does in test_groups.py: reductions, refusals, groups, works, graphs, the flight record."""
 
 from __future__ import annotations
 
@@ -49,16 +49,21 @@ def refusals() -> None:
     """Each before anything is sent, so that the group goes on."""
     rank, size, device = world()
     x = torch.ones(4, device=device)
+    pairs, odd = x[:1].to(torch.complex64), torch.ones(size + 1, device=device)
     cases = [
         (ValueError, "no bitwise reductions", lambda: dist.all_reduce(x.int(), dist.ReduceOp.BXOR)),
         (TypeError, "cannot reduce tensors of Short", lambda: dist.all_reduce(x.short())),
-        (TypeError, "summed and averaged", lambda: dist.reduce_scatter_single(x[:1].to(torch.complex64), x[:1].to(torch.complex64).repeat(size), dist.ReduceOp.MAX)),
+        (
+            TypeError,
+            "summed and averaged",
+            lambda: dist.reduce_scatter_single(pairs, pairs.repeat(size), dist.ReduceOp.MAX),
+        ),
         (TypeError, "AVG is not for tensors of bool", lambda: dist.all_reduce(x.bool(), dist.ReduceOp.AVG)),
         (ValueError, "has no tags", lambda: dist.send(x, (rank + 1) % size, tag=3)),
         (ValueError, "is not .* times one of", lambda: dist.all_gather_single(x, x)),
-        (ValueError, "cannot be split evenly", lambda: dist.all_to_all_single(torch.ones(size + 1, device=device), torch.ones(size + 1, device=device))),
+        (ValueError, "cannot be split evenly", lambda: dist.all_to_all_single(odd.clone(), odd)),
         (TypeError, "of one dtype", lambda: backend().allgather([[x.int()] * size], [x])),
-    ]  # fmt: skip
+    ]
     for kind, text, call in cases:
         with pytest.raises((kind, RuntimeError), match=text):
             call()
@@ -92,7 +97,7 @@ def high_priority() -> None:
     x = torch.ones(2, device=device)
     dist.all_reduce(x, group=group, async_op=True).wait()
     assert (x == size).all()
-    with pytest.raises(TypeError, match="ProcessGroupMCCL.Options"):
+    with pytest.raises(TypeError, match=r"ProcessGroupMCCL\.Options"):
         dist.new_group(pg_options=dist.ProcessGroupGloo._Options())
 
 

@@ -106,4 +106,3 @@ def _environment(**values: str):
     finally:
         os.environ.clear()
         os.environ.update(before)
-

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""A program for torchrun: trains, and in each start but the last a rank kills itself at a random place of a random step.
+"""A program for torchrun: it trains, and in each start but the last a rank kills itself in a random step.
 
 Arguments: folder, number of starts that end so. A step is complete once its checkpoint is there.
 """
@@ -77,7 +77,9 @@ def main():
         die("after", step)
         if rank == 0:
             part = checkpoint.with_suffix(".part")
-            torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "steps": step + 1}, part)
+            torch.save(
+                {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "steps": step + 1}, part
+            )
             part.replace(checkpoint)
             append(folder / "steps", step)
         dist.barrier()

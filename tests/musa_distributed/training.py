@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What a rank does in test_training.py: torch's engines, unmodified, against one process with the whole batch."""
+"""What a rank does in test_training.py: torch's engines against one process with the whole batch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ STEPS, ROWS = 4, 16  # rows: of the whole batch
 
 def model(width: int = 32) -> nn.Module:
     torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(16, width), nn.GELU(), nn.Linear(width, width), nn.LayerNorm(width), nn.Linear(width, 4))
+    return nn.Sequential(
+        nn.Linear(16, width), nn.GELU(), nn.Linear(width, width), nn.LayerNorm(width), nn.Linear(width, 4)
+    )
 
 
 def batch(step: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -33,7 +35,9 @@ def mine(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.chunk(dist.get_world_size())[dist.get_rank()]
 
 
-def train(net: nn.Module, optimizer: torch.optim.Optimizer, part, steps=range(STEPS), around=contextlib.nullcontext) -> list[float]:
+def train(
+    net: nn.Module, optimizer: torch.optim.Optimizer, part, steps=range(STEPS), around=contextlib.nullcontext
+) -> list[float]:
     losses = []
     for step in steps:
         x, y = batch(step)
@@ -60,7 +64,9 @@ def reference(make_optimizer=lambda p: torch.optim.AdamW(p, lr=1e-2)) -> dict[st
 def close(ours: dict[str, torch.Tensor], expected: dict[str, torch.Tensor], **tolerances) -> None:
     assert ours.keys() == expected.keys()
     for name, value in expected.items():
-        torch.testing.assert_close(ours[name], value, msg=lambda text, name=name: f"{name}: {text}", **tolerances)
+        torch.testing.assert_close(
+            ours[name], value, msg=lambda text, name=name: f"{name}: {text}", **tolerances
+        )
 
 
 # ---- data parallel
@@ -107,7 +113,9 @@ def ddp_comm_hooks() -> None:
         expected = reference(lambda p: torch.optim.SGD(p, lr=0.1))
         close(net.module.state_dict(), expected, rtol=10 * tolerance, atol=tolerance)
     net = DistributedDataParallel(model().to("musa"))
-    state = powerSGD_hook.PowerSGDState(process_group=None, matrix_approximation_rank=2, start_powerSGD_iter=2)
+    state = powerSGD_hook.PowerSGDState(
+        process_group=None, matrix_approximation_rank=2, start_powerSGD_iter=2
+    )
     net.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
     losses = train(net, torch.optim.SGD(net.parameters(), lr=0.1), mine, steps=[0] * 12)
     assert losses[-1] < losses[0]
@@ -135,7 +143,9 @@ def sync_batch_norm() -> None:
     plain(x).square().mean().backward()
     net(mine(x)).square().mean().backward()
     for (name, ours), expected in zip(net.module.named_parameters(), plain.parameters(), strict=True):
-        torch.testing.assert_close(ours.grad, expected.grad, rtol=1e-3, atol=1e-5, msg=lambda t, n=name: f"{n}: {t}")
+        torch.testing.assert_close(
+            ours.grad, expected.grad, rtol=1e-3, atol=1e-5, msg=lambda t, n=name: f"{n}: {t}"
+        )
     torch.testing.assert_close(net.module[1].running_var, plain[1].running_var)
 
 
@@ -187,7 +197,10 @@ def digits() -> None:
 
 
 def full_state(net: nn.Module) -> dict[str, torch.Tensor]:
-    return {name: value.full_tensor() if hasattr(value, "full_tensor") else value for name, value in net.state_dict().items()}
+    return {
+        name: value.full_tensor() if hasattr(value, "full_tensor") else value
+        for name, value in net.state_dict().items()
+    }
 
 
 def fsdp2() -> None:
@@ -211,7 +224,9 @@ def fsdp2_mixed_precision() -> None:
     losses = train(net, torch.optim.SGD(net.parameters(), lr=0.1), mine)
     # The same computation in one process: weights in float32, products in bfloat16.
     alone = model().to("musa")
-    single = init_device_mesh("musa", (dist.get_world_size(), 1), mesh_dim_names=("copies", "shards"))["shards"]
+    single = init_device_mesh("musa", (dist.get_world_size(), 1), mesh_dim_names=("copies", "shards"))[
+        "shards"
+    ]
     fully_shard(alone, mesh=single, mp_policy=policy)
     train(alone, torch.optim.SGD(alone.parameters(), lr=0.1), whole)
     close(full_state(net), full_state(alone), rtol=2e-2, atol=2e-3)
@@ -222,7 +237,9 @@ def fsdp2_offloads() -> None:
     from torch.distributed.fsdp import CPUOffloadPolicy, fully_shard
 
     net = model()
-    fully_shard(net, mesh=init_device_mesh("musa", (dist.get_world_size(),)), offload_policy=CPUOffloadPolicy())
+    fully_shard(
+        net, mesh=init_device_mesh("musa", (dist.get_world_size(),)), offload_policy=CPUOffloadPolicy()
+    )
     train(net, torch.optim.AdamW(net.parameters(), lr=1e-2), mine)
     ours = {name: value.to("musa").full_tensor() for name, value in net.state_dict().items()}
     close(ours, reference(), rtol=1e-4, atol=1e-5)
@@ -232,10 +249,14 @@ def fsdp1() -> None:
     from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecision, ShardingStrategy
 
     for strategy in (ShardingStrategy.FULL_SHARD, ShardingStrategy.SHARD_GRAD_OP, ShardingStrategy.NO_SHARD):
-        net = FullyShardedDataParallel(model(), device_id=torch.musa.current_device(), sharding_strategy=strategy)
+        net = FullyShardedDataParallel(
+            model(), device_id=torch.musa.current_device(), sharding_strategy=strategy
+        )
         train(net, torch.optim.AdamW(net.parameters(), lr=1e-2), mine)
         with FullyShardedDataParallel.summon_full_params(net):
-            state = {name.removeprefix("_fsdp_wrapped_module."): value for name, value in net.state_dict().items()}
+            state = {
+                name.removeprefix("_fsdp_wrapped_module."): value for name, value in net.state_dict().items()
+            }
             close(state, reference(), rtol=1e-4, atol=1e-5)
     half = MixedPrecision(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
     net = FullyShardedDataParallel(model(), device_id=torch.musa.current_device(), mixed_precision=half)
@@ -290,8 +311,12 @@ def dtensor() -> None:
     mesh = init_device_mesh("musa", (dist.get_world_size(),))
     x, _ = batch(0)
     sharded = distribute_tensor(x, mesh, [Shard(0)])
-    torch.testing.assert_close((sharded @ sharded.redistribute(mesh, [Replicate()]).T).full_tensor(), x @ x.T, rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(sharded.redistribute(mesh, [Shard(1)]).to_local(), x.chunk(dist.get_world_size(), 1)[dist.get_rank()])
+    torch.testing.assert_close(
+        (sharded @ sharded.redistribute(mesh, [Replicate()]).T).full_tensor(), x @ x.T, rtol=1e-4, atol=1e-4
+    )
+    torch.testing.assert_close(
+        sharded.redistribute(mesh, [Shard(1)]).to_local(), x.chunk(dist.get_world_size(), 1)[dist.get_rank()]
+    )
     total = sharded.sum(0)
     assert isinstance(total.placements[0], Partial)
     torch.testing.assert_close(total.full_tensor(), x.sum(0), rtol=1e-4, atol=1e-4)
@@ -309,7 +334,9 @@ def two_dimensional() -> None:
     mesh = init_device_mesh("musa", (2, 2), mesh_dim_names=("data", "tensor"))
     torch.manual_seed(0)
     plain = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4)).to("musa")
-    net = parallelize_module(copy.deepcopy(plain), mesh["tensor"], {"0": ColwiseParallel(), "2": RowwiseParallel()})
+    net = parallelize_module(
+        copy.deepcopy(plain), mesh["tensor"], {"0": ColwiseParallel(), "2": RowwiseParallel()}
+    )
     fully_shard(net, mesh=mesh["data"])
 
     def part(tensor: torch.Tensor) -> torch.Tensor:
@@ -408,7 +435,9 @@ def functional_collectives() -> None:
     torch.stack(dist_nn.all_gather(x)).square().sum().backward()
     assert (x.grad == 2 * size * x).all()
 
-    compiled = torch.compile(lambda t: funcol.all_reduce(t, "sum", dist.group.WORLD) + 1, backend="aot_eager", fullgraph=True)
+    compiled = torch.compile(
+        lambda t: funcol.all_reduce(t, "sum", dist.group.WORLD) + 1, backend="aot_eager", fullgraph=True
+    )
     assert (compiled(x.detach()) == total + 1).all()
 
 

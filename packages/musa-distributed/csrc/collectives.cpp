@@ -128,7 +128,8 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::reduce(std::vector<at::Tensor>& tenso
   const at::Tensor tensor = to_reduce(single("reduce", tensors), options.reduceOp);
   check_root("reduce", options.rootRank, size_);
   Request request = request_for(OpType::REDUCE, "reduce", options, tensors, tensors);
-  const at::Tensor memory = options.rootRank == rank_ ? memory_to_read_and_write(request, tensor) : memory_to_read(request, tensor);
+  const at::Tensor memory =
+      options.rootRank == rank_ ? memory_to_read_and_write(request, tensor) : memory_to_read(request, tensor);
   request.call = [memory, op = options.reduceOp, root = static_cast<int>(options.rootRank)](
                      mcclComm_t comm, musaStream_t stream, int) {
     const Elements elements = elements_to_reduce(memory);
@@ -188,7 +189,8 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::allgather_coalesced(
     std::vector<std::vector<at::Tensor>> outputs(1);
     for (const auto& list : output_lists) {
       TORCH_CHECK_VALUE(
-          list.size() == inputs.size(), "mccl:all_gather_coalesced has ", inputs.size(), " inputs and lists of ", list.size(), ".");
+          list.size() == inputs.size(), "mccl:all_gather_coalesced has ", inputs.size(), " inputs and lists of ",
+          list.size(), ".");
       outputs.front().push_back(list[i]);
     }
     std::vector<at::Tensor> input{inputs[i]};
@@ -218,7 +220,8 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::allgather_into_tensor_coalesced(
 }
 
 c10::intrusive_ptr<Work> ProcessGroupMCCL::reduce_scatter(
-    std::vector<at::Tensor>& outputs, std::vector<std::vector<at::Tensor>>& input_lists, const ReduceScatterOptions& options) {
+    std::vector<at::Tensor>& outputs, std::vector<std::vector<at::Tensor>>& input_lists,
+    const ReduceScatterOptions& options) {
   const at::Tensor& output = single("reduce_scatter", outputs);
   TORCH_CHECK_VALUE(input_lists.size() == 1, "mccl:reduce_scatter takes one list of inputs, not ", input_lists.size(), ".");
   const std::vector<at::Tensor>& inputs = input_lists.front();

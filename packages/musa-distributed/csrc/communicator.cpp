@@ -210,7 +210,12 @@ std::optional<std::string> Communicator::async_error() const {
 
 void Communicator::abort() {
   aborted_.store(true);
-  Lock lock(mutex_, kPatienceToAbort);
+  // Not a mutex with timeouts, which thread sanitizers misunderstand.
+  Lock lock(mutex_, std::defer_lock);
+  const auto deadline = std::chrono::steady_clock::now() + kPatienceToAbort;
+  while (!lock.try_lock() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   if (mcclComm_t handle = handle_.exchange(nullptr)) {
     const c10::musa::MUSAGuard guard(device);
     const mcclResult_t result = mcclCommAbort(handle);

@@ -35,13 +35,14 @@ class Communicator {
   const c10::Device device;
   const c10::musa::MUSAStream stream; // of its asynchronous calls
 
-  using Lock = std::unique_lock<std::timed_mutex>;
+  using Lock = std::unique_lock<std::mutex>;
   Lock lock() {
     return Lock(mutex_);
   }
   // Raises once it was aborted. Under lock().
   mcclComm_t handle() const;
-  // Lets the stream wait for the calls before, if they were made on another one. MCCL wants its calls in one order. Under lock().
+  // Lets the stream wait for the calls before, if they were made on another one: MCCL wants its calls in one order. Under
+  // lock().
   void join(const c10::musa::MUSAStream& stream);
   // What was issued on the stream last. Under lock().
   void issued_on(const c10::musa::MUSAStream& stream);
@@ -55,7 +56,7 @@ class Communicator {
   }
 
  private:
-  std::timed_mutex mutex_;
+  std::mutex mutex_;
   std::atomic<mcclComm_t> handle_{nullptr};
   std::atomic<bool> aborted_{false};
   std::optional<c10::musa::MUSAStream> last_stream_;

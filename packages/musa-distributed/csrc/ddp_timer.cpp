@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// When DistributedDataParallel's steps happen on the device: how long it computes and communicates, and how much of both at once.
+// When steps of DistributedDataParallel happen on the device: how long it computes and communicates, and how much of both at
+// once.
 #include <c10/musa/MUSAEvent.h>
 #include <torch/csrc/distributed/c10d/reducer_timer.hpp>
 

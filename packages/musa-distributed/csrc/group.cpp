@@ -217,8 +217,8 @@ void Group::fail(ErrorType kind, const std::shared_ptr<Launched>& launched, cons
   const std::string text = c10::str(
       reason, ".", others, write_record(),
       "\nLikely causes: 1. a rank has ended or is stuck elsewhere: the one that does not answer or is behind, see its own "
-      "output; 2. the ranks called different things: python -m torch.distributed.flight_recorder.fr_trace compares the records; "
-      "3. the call needs longer: timeout= of init_process_group.\n"
+      "output; 2. the ranks called different things: python -m torch.distributed.flight_recorder.fr_trace compares the "
+      "records; 3. the call needs longer: timeout= of init_process_group.\n"
       "To go on: start again from the last checkpoint (torchrun --max-restarts), or destroy_process_group() and "
       "init_process_group().");
   give_up(std::make_exception_ptr(

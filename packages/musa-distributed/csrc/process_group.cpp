@@ -48,7 +48,8 @@ c10::intrusive_ptr<Store> store_of_threads(const c10::intrusive_ptr<Store>& stor
   static auto& made = *new std::map<std::string, int>();
   const char* const start = std::getenv("TORCHELASTIC_RESTART_COUNT");
   const std::lock_guard lock(mutex);
-  return c10::make_intrusive<PrefixStore>(c10::str("mccl/", start != nullptr ? start : "0", "/", made[group]++), store->clone());
+  const std::string prefix = c10::str("mccl/", start != nullptr ? start : "0", "/", made[group]++);
+  return c10::make_intrusive<PrefixStore>(prefix, store->clone());
 }
 
 std::string describe_tensors(const std::vector<at::Tensor>& tensors) {
@@ -57,7 +58,8 @@ std::string describe_tensors(const std::vector<at::Tensor>& tensors) {
   for (size_t i = 0; i < std::min(tensors.size(), kShown); ++i) {
     text += c10::str(i == 0 ? "" : ", ", tensors[i].scalar_type(), tensors[i].sizes());
   }
-  return tensors.empty() ? "nothing" : tensors.size() > kShown ? c10::str(text, " and ", tensors.size() - kShown, " more") : text;
+  const size_t more = tensors.size() > kShown ? tensors.size() - kShown : 0;
+  return tensors.empty() ? "nothing" : more == 0 ? text : c10::str(text, " and ", more, " more");
 }
 
 } // namespace

@@ -2,9 +2,9 @@
 // Copyright (c) torch_musa contributors
 // The process group of backend "mccl", for tensors on musa.
 //
-// A call is put on a stream and returns. With async_op that is the communicator's own stream, which waits for the caller's first
-// and for which the caller's waits in Work::wait(); otherwise it is the caller's stream. All ranks of the group must make the
-// same calls in the same order. Methods are called by one thread at a time; the watchdog is the group's own.
+// A call is put on a stream and returns. With async_op that is the communicator's own stream, which waits for the caller's
+// first and for which the caller's waits in Work::wait(); otherwise it is the caller's stream. All ranks of the group must make
+// the same calls in the same order. Methods are called by one thread at a time; the watchdog is the group's own.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>

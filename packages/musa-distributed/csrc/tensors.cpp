@@ -21,7 +21,7 @@ at::Tensor contiguous_scratch(Request& request, const at::Tensor& like) {
 bool lie_together(const std::vector<at::Tensor>& tensors) {
   const char* next = static_cast<const char*>(tensors.front().const_data_ptr());
   for (const at::Tensor& tensor : tensors) {
-    if (!tensor.is_contiguous() || tensor.storage().unsafeGetStorageImpl() != tensors.front().storage().unsafeGetStorageImpl() ||
+    if (!tensor.is_contiguous() || !tensor.storage().is_alias_of(tensors.front().storage()) ||
         tensor.const_data_ptr() != next) {
       return false;
     }

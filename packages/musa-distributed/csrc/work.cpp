@@ -133,7 +133,8 @@ void WorkMCCL::wait_on_host(std::chrono::milliseconds timeout) {
     raise_failure();
     if (timeout != kNoTimeout && std::chrono::steady_clock::now() >= deadline) {
       group_->fail(
-          ErrorType::TIMEOUT, launched_, c10::str("did not finish within ", timeout.count(), " ms, for which wait() was asked to wait"));
+          ErrorType::TIMEOUT, launched_,
+          c10::str("did not finish within ", timeout.count(), " ms, for which wait() was asked to wait"));
       raise_failure();
     }
     std::this_thread::sleep_for(pause);

@@ -7,7 +7,7 @@ from musa_runtime.hookspecs import hookimpl
 
 @hookimpl
 def musa_pack_info():
-    return {"summary": "torch.distributed: the backend \"mccl\""}
+    return {"summary": 'torch.distributed: the backend "mccl"'}
 
 
 @hookimpl

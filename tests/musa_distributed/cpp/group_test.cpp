@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Two ranks of a group as threads of one process; what happens on a stream is a function of the host that waits.
+#include "group.h"
+
+#include <c10/musa/MUSADeferredError.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+
+#include <condition_variable>
+#include <thread>
+
+#include "watchdog.h"
+
+namespace c10d::mccl {
+namespace {
+
+using std::chrono::milliseconds;
+
+class Gate {
+ public:
+  void open() {
+    {
+      const std::lock_guard lock(mutex_);
+      open_ = true;
+    }
+    changed_.notify_all();
+  }
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return open_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool open_ = false;
+};
+
+struct TestGroup : Group {
+  using Group::Group;
+  std::optional<std::string> async_error(const Communicator&) const override {
+    return broken ? std::optional<std::string>("the network is gone") : std::nullopt;
+  }
+  void end_process(const std::string&) override {
+    ++ends;
+  }
+  std::atomic<bool> broken{false};
+  std::atomic<int> ends{0};
+};
+
+Settings quick() {
+  Settings settings;
+  settings.coordination = milliseconds(10);
+  settings.dump_on_failure = false;
+  return settings;
+}
+
+// A rank, its watchdog, and calls that end when their gate is opened.
+struct Rank {
+  Rank(const c10::intrusive_ptr<Store>& store, int rank, const Settings& settings)
+      : group(std::make_shared<TestGroup>(store, rank, 2, settings)),
+        comm(std::make_shared<Communicator>(
+            mcclUniqueId{}, rank, 2, c10::Device(c10::kPrivateUse1, static_cast<c10::DeviceIndex>(rank)), false)) {
+    group->set_name({"0", "tested"}, {0, 1});
+    group->add(comm);
+    watchdog = std::make_unique<Watchdog>(
+        "watch", [this] { return group->look(); }, [](const std::exception_ptr&) { FAIL(); });
+  }
+  ~Rank() {
+    gate.open(); // what is on the stream uses it
+    C10_MUSA_IGNORE_ERROR(musaStreamSynchronize(comm->stream.stream()));
+    watchdog.reset();
+  }
+
+  std::shared_ptr<Launched> call(uint64_t seq, milliseconds timeout, bool waits) {
+    const c10::musa::MUSAGuard guard(comm->device);
+    auto launched = std::make_shared<Launched>(false, comm->stream);
+    launched->type = OpType::ALLREDUCE;
+    launched->seq = seq;
+    launched->name = "mccl:all_reduce";
+    launched->description = "mccl:all_reduce #" + std::to_string(seq);
+    launched->comm = comm;
+    launched->timeout = timeout;
+    if (waits) {
+      C10_MUSA_CHECK(musaLaunchHostFunc(
+          comm->stream.stream(), [](void* data) { static_cast<Gate*>(data)->wait(); }, &gate));
+    }
+    launched->end.record(comm->stream);
+    launched->on_stream.store(true);
+    group->add(launched);
+    watchdog->kick();
+    return launched;
+  }
+
+  Gate gate;
+  std::shared_ptr<TestGroup> group;
+  std::shared_ptr<Communicator> comm;
+  std::unique_ptr<Watchdog> watchdog;
+};
+
+std::string failure_of(const Group& group) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (group.failure() == nullptr && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  try {
+    group.check();
+  } catch (const c10::DistBackendError& error) {
+    return error.what_without_backtrace();
+  }
+  return "none";
+}
+
+class GroupTest : public testing::Test {
+ protected:
+  c10::intrusive_ptr<Store> store = c10::make_intrusive<HashStore>();
+};
+
+TEST_F(GroupTest, CallsThatEndAreForgotten) {
+  Rank rank(store, 0, quick());
+  for (uint64_t seq = 1; seq <= 20; ++seq) {
+    rank.call(seq, std::chrono::minutes(1), false);
+  }
+  rank.group->drain(std::chrono::minutes(1));
+  EXPECT_EQ(rank.group->failure(), nullptr);
+}
+
+TEST_F(GroupTest, ACallThatTakesTooLongFailsTheGroupOnEveryRank) {
+  Rank first(store, 0, quick()), second(store, 1, quick());
+  second.call(1, std::chrono::minutes(1), false);
+  const auto launched = first.call(2, milliseconds(20), true);
+  const std::string text = failure_of(*first.group);
+  EXPECT_NE(text.find("[rank 0 of 2, group tested] mccl:all_reduce #2 did not finish within 20 ms"), std::string::npos) << text;
+  EXPECT_NE(text.find("rank 1: last called mccl:all_reduce #1"), std::string::npos) << text;
+  EXPECT_NE(failure_of(*second.group).find("another rank has failed: [rank 0 of 2"), std::string::npos);
+  EXPECT_NE(launched->failure(), nullptr);
+  EXPECT_TRUE(first.comm->aborted() && second.comm->aborted());
+  EXPECT_EQ(first.group->error(), ErrorType::TIMEOUT);
+  EXPECT_EQ(second.group->error(), ErrorType::REMOTE_ERROR);
+  EXPECT_EQ(first.group->ends, 0);
+}
+
+TEST_F(GroupTest, AnAsynchronousErrorFailsTheGroup) {
+  Rank rank(store, 0, quick());
+  rank.group->broken = true;
+  rank.call(1, std::chrono::minutes(1), true);
+  const std::string text = failure_of(*rank.group);
+  EXPECT_NE(text.find("cannot finish: the network is gone"), std::string::npos) << text;
+  EXPECT_NE(text.find("rank 1: does not answer"), std::string::npos) << text;
+}
+
+TEST_F(GroupTest, TheProcessEndsWhereThatIsWanted) {
+  for (const auto handling : {Settings::OnError::TearDown, Settings::OnError::EndAtOnce}) {
+    Settings settings = quick();
+    settings.on_error = handling;
+    const auto own = c10::make_intrusive<HashStore>();
+    Rank rank(own, 0, settings);
+    rank.call(1, milliseconds(10), true);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (rank.group->ends == 0 && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+    EXPECT_EQ(rank.group->ends, 1);
+    EXPECT_EQ(rank.comm->aborted(), handling == Settings::OnError::TearDown);
+    if (const auto failure = rank.group->failure()) {
+      c10::musa::forget_deferred_error(failure);
+    }
+  }
+}
+
+TEST_F(GroupTest, AnErrorIsRaisedWhereTheProgramWaits) {
+  Rank rank(store, 0, quick());
+  rank.call(1, milliseconds(20), true);
+  while (rank.group->failure() == nullptr) {
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  EXPECT_THROW(c10::musa::check_deferred_error(), c10::DistBackendError);
+  EXPECT_NO_THROW(c10::musa::check_deferred_error());
+}
+
+TEST_F(GroupTest, ThreadsCallWhileOthersAskAndAbort) {
+  Rank rank(store, 0, quick());
+  std::atomic<bool> stop{false};
+  std::thread asking([&] {
+    while (!stop) {
+      (void)rank.group->failure();
+      (void)rank.group->who();
+      rank.group->free_operands();
+      (void)rank.group->communicators();
+    }
+  });
+  for (uint64_t seq = 1; seq <= 100; ++seq) {
+    rank.call(seq, std::chrono::minutes(1), false);
+  }
+  rank.call(101, std::chrono::minutes(1), true);
+  rank.group->abort("was aborted by the test");
+  EXPECT_NE(failure_of(*rank.group).find("was aborted by the test"), std::string::npos);
+  stop = true;
+  asking.join();
+}
+
+TEST_F(GroupTest, RanksMeetOnAStoreWithOldKeys) {
+  for (int turn = 0; turn < 3; ++turn) {
+    std::vector<mcclUniqueId> ids(3);
+    std::vector<std::thread> ranks;
+    for (int rank = 0; rank < 3; ++rank) {
+      ranks.emplace_back([&, rank] {
+        ids[static_cast<size_t>(rank)] = meet(*store, "key", rank, 3, std::chrono::minutes(1), [] {});
+      });
+    }
+    for (auto& rank : ranks) {
+      rank.join();
+    }
+    EXPECT_EQ(ids[0].internal[0], ids[1].internal[0]);
+    EXPECT_EQ(ids[0].internal[0], ids[2].internal[0]);
+  }
+}
+
+TEST_F(GroupTest, WhoDoesNotComeIsNamed) {
+  std::thread third([&] { EXPECT_THROW(meet(*store, "key", 2, 3, milliseconds(50), [] {}), c10::DistBackendError); });
+  try {
+    meet(*store, "key", 0, 3, milliseconds(100), [] {});
+    FAIL();
+  } catch (const c10::DistBackendError& error) {
+    EXPECT_NE(std::string(error.what()).find("there did not come: rank 1"), std::string::npos) << error.what();
+  }
+  third.join();
+}
+
+} // namespace
+} // namespace c10d::mccl

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The C++ tests in cpp/: watchdog, recorder and what a group's threads share, under the sanitizers."""
+
+from __future__ import annotations
+
+import subprocess
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.musa_emulator import sdk, test_cpp_suite
+from tests.musa_emulator.sdk import tool
+
+pytestmark = [pytest.mark.once, pytest.mark.slow]
+
+SOURCE = Path(__file__).parent / "cpp"
+KINDS = ("address", "thread")
+
+
+@cache
+def program(kind: str) -> Path:
+    """The tests of one kind, up to date. Outputs of a failed step are in the assertion."""
+    folder = sdk.ROOT / "build" / "distributed-tests" / kind
+    libraries = test_cpp_suite.build(kind, "musart", "musa") / "emulator"
+    # Found without importing torch, which would bring the device up in this process.
+    torch = Path(find_spec("torch").origin).parent
+    runtime = torch.parent / "musa_runtime" / "lib" / "libmusa_runtime.so"
+    configure = [tool("cmake"), "-S", str(SOURCE), "-B", str(folder), "-G", "Ninja"]
+    configure += [f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}", f"-DSANITIZE={test_cpp_suite.BUILDS[kind]}"]
+    configure += [f"-DSDK_LIBRARIES={libraries}", f"-DRUNTIME_LIBRARY={runtime}"]
+    configure += [f"-DCMAKE_PREFIX_PATH={torch / 'share' / 'cmake'}"]
+    for command in (configure, [tool("cmake"), "--build", str(folder)]):
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-8000:]}\n{done.stderr[-4000:]}"
+    return folder / "distributed_tests"
+
+
+def run(kind: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    # async: in lazy mode who asks an event runs what the tests let wait.
+    environment = sdk.clean_environment(
+        MUSA_EMULATOR_MODE="async", MUSA_EMULATOR_DEVICES="2", TORCH_SHOW_CPP_STACKTRACES="0"
+    )
+    command = [str(program(kind)), *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_suite_passes(kind: str) -> None:
+    done = run(kind, "--gtest_brief=1")
+    assert done.returncode == 0, f"{done.stdout[-8000:]}\n{done.stderr[-8000:]}"
+    assert "PASSED" in done.stdout
+
+
+def test_a_race_is_reported() -> None:
+    done = run("thread", "known-bad")
+    assert done.returncode != 0 and "data race" in done.stderr
