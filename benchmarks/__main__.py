@@ -16,7 +16,18 @@ from tqdm import tqdm
 from . import allocator, amp, distributed, fragmentation, graphs, operators, ported, report, startup, training
 from .measure import Effort, Row
 
-GROUPS = ("small", "large", "allocator", "fragmentation", "training", "graphs", "ported", "amp", "distributed", "import")
+GROUPS = (
+    "small",
+    "large",
+    "allocator",
+    "fragmentation",
+    "training",
+    "graphs",
+    "ported",
+    "amp",
+    "distributed",
+    "import",
+)
 MUSA_ONLY = {
     "allocator": "it measures musa's caching allocator",
     "fragmentation": "it measures musa's caching allocator",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""On two ranks: all-reduce over mccl beside Gloo on CPU tensors; what of DDP's communication is not hidden."""
+"""On two ranks: all-reduce over mccl beside Gloo on CPU tensors; what of DDP's communication is hidden."""
 
 import os
 import tempfile

@@ -205,7 +205,14 @@ def test_a_quick_run_of_the_cpu_against_itself_reports_every_group(tmp_path, cap
         content = check_outputs(tmp_path, groups)
     finally:
         torch.set_num_threads(threads)
-    assert set(content["not_measured"]) == {"allocator", "fragmentation", "graphs", "import", "ported"}
+    assert set(content["not_measured"]) == {
+        "allocator",
+        "distributed",
+        "fragmentation",
+        "graphs",
+        "import",
+        "ported",
+    }
     assert content["operators"] is None and not any(row["served"] for row in content["rows"])
     printed = capsys.readouterr().out
     assert "allocator: not measured" in printed
