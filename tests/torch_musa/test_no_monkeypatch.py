@@ -39,6 +39,8 @@ ADDITIONS = (
     # torch.library, which looks the operators of packs up in torch.ops
     r"torch\.jit\._builtins:_builtin_table\[\d+\] = str",
     r"torch\.ops:_dir\[\d+\] = str",
+    # torch.distributed.Backend.register_backend
+    r"torch\.distributed\.distributed_c10d:Backend\.MCCL = str",
 )
 
 
