@@ -16,20 +16,6 @@ using namespace mccl;
 
 namespace {
 
-template <class Options>
-Request request_for(
-    OpType type, const char* name, const Options& options, std::vector<at::Tensor> inputs, std::vector<at::Tensor> outputs) {
-  Request request{type, name};
-  std::vector<at::Tensor> all = inputs;
-  all.insert(all.end(), outputs.begin(), outputs.end());
-  request.device = check_tensors(name, all);
-  request.inputs = std::move(inputs);
-  request.outputs = std::move(outputs);
-  request.timeout = options.timeout;
-  request.async = options.asyncOp;
-  return request;
-}
-
 // Complex numbers are reduced as pairs; raises for reductions that this would be wrong for.
 at::Tensor to_reduce(const at::Tensor& tensor, const ReduceOp& op) {
   TORCH_CHECK_TYPE(

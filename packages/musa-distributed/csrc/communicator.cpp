@@ -12,7 +12,6 @@
 #include <thread>
 #include <vector>
 
-#include "capture.h"
 #include "errors.h"
 
 namespace c10d::mccl {
@@ -187,16 +186,14 @@ mcclComm_t Communicator::handle() const {
 }
 
 void Communicator::join(const c10::musa::MUSAStream& now) {
-  if (last_stream_.has_value() && *last_stream_ != now && !captures(now)) {
-    last_.block(now);
+  if (last_stream_.has_value() && *last_stream_ != now) {
+    last_end_->block(now);
   }
 }
 
-void Communicator::issued_on(const c10::musa::MUSAStream& now) {
-  if (!captures(now)) {
-    last_stream_ = now;
-    last_.record(now);
-  }
+void Communicator::issued_on(const c10::musa::MUSAStream& now, std::shared_ptr<c10::musa::MUSAEvent> end) {
+  last_stream_ = now;
+  last_end_ = std::move(end);
 }
 
 std::optional<std::string> Communicator::async_error() const {

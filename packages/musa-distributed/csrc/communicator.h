@@ -7,7 +7,9 @@
 #include <mccl.h>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include <atomic>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -43,9 +45,10 @@ class Communicator {
   mcclComm_t handle() const;
   // Lets the stream wait for the calls before, if they were made on another one: MCCL wants its calls in one order. Under
   // lock().
+  // Not for calls that a graph captures, whose order is the graph's.
   void join(const c10::musa::MUSAStream& stream);
-  // What was issued on the stream last. Under lock().
-  void issued_on(const c10::musa::MUSAStream& stream);
+  // A call was issued, at whose end the event is. Under lock(), and not for captured calls.
+  void issued_on(const c10::musa::MUSAStream& stream, std::shared_ptr<c10::musa::MUSAEvent> end);
 
   // What went wrong behind the program's back.
   std::optional<std::string> async_error() const;
@@ -60,7 +63,7 @@ class Communicator {
   std::atomic<mcclComm_t> handle_{nullptr};
   std::atomic<bool> aborted_{false};
   std::optional<c10::musa::MUSAStream> last_stream_;
-  c10::musa::MUSAEvent last_;
+  std::shared_ptr<c10::musa::MUSAEvent> last_end_;
 };
 
 } // namespace c10d::mccl

@@ -40,29 +40,39 @@ void exchange(Request& request, const std::vector<at::Tensor>& to, const std::ve
   };
 }
 
+// As request_for, of operands whose elements are taken as they are.
 template <class Options>
-void prepare(Request& request, const Options& options, std::vector<at::Tensor> inputs, std::vector<at::Tensor> outputs) {
-  std::vector<at::Tensor> all = inputs;
-  all.insert(all.end(), outputs.begin(), outputs.end());
-  request.device = check_tensors(request.name, all);
-  for (const at::Tensor& tensor : all) {
-    check_same_dtype(request.name, tensor, all.front());
+Request exchange_request(
+    OpType type, const char* name, const Options& options, const std::vector<at::Tensor>& inputs,
+    const std::vector<at::Tensor>& outputs) {
+  Request request = request_for(type, name, options, inputs, outputs);
+  for (const auto* tensors : {&inputs, &outputs}) {
+    for (const at::Tensor& tensor : *tensors) {
+      check_same_dtype(name, tensor, inputs.empty() ? outputs.front() : inputs.front());
+    }
   }
-  request.inputs = std::move(inputs);
-  request.outputs = std::move(outputs);
-  request.timeout = options.timeout;
-  request.async = options.asyncOp;
+  return request;
 }
 
-void check_list(const char* call, const std::vector<at::Tensor>& list, const at::Tensor& like, int size) {
+// The root's list of a tensor for each rank, shaped like its own one; others have none.
+std::vector<at::Tensor> list_of_root(
+    const char* call, const std::vector<std::vector<at::Tensor>>& lists, bool is_root, int rank, const at::Tensor& like,
+    int size) {
   TORCH_CHECK_VALUE(
-      list.size() == static_cast<size_t>(size), "mccl:", call, " takes a tensor for each of the ", size, " ranks, not ",
-      list.size(), ".");
-  for (const at::Tensor& tensor : list) {
+      lists.size() == (is_root ? 1 : 0), "mccl:", call, " takes one list on the root, and none on others; rank ", rank, " has ",
+      lists.size(), ".");
+  if (!is_root) {
+    return {};
+  }
+  TORCH_CHECK_VALUE(
+      lists.front().size() == static_cast<size_t>(size), "mccl:", call, " takes a tensor for each of the ", size,
+      " ranks, not ", lists.front().size(), ".");
+  for (const at::Tensor& tensor : lists.front()) {
     TORCH_CHECK_VALUE(
         tensor.numel() == like.numel(), "mccl:", call, ": the list has a tensor of ", tensor.sizes(), ", and the tensor is of ",
         like.sizes(), ".");
   }
+  return lists.front();
 }
 
 // Where each rank's rows are; an empty list of sizes means equal parts.
@@ -89,22 +99,21 @@ std::vector<at::Tensor> split_rows(
   return views;
 }
 
+void check_transfer(const char* call, int peer, int tag, int size) {
+  check_root(call, peer, size);
+  TORCH_CHECK_VALUE(
+      tag == 0, "mccl:", call, " has no tags: messages between two ranks arrive in the order in which they were sent; tag is ",
+      tag, ".");
+}
+
 } // namespace
 
 c10::intrusive_ptr<Work> ProcessGroupMCCL::gather(
     std::vector<std::vector<at::Tensor>>& output_lists, std::vector<at::Tensor>& inputs, const GatherOptions& options) {
   const at::Tensor& input = single("gather", inputs);
   check_root("gather", options.rootRank, size_);
-  const bool receives = options.rootRank == rank_;
-  TORCH_CHECK_VALUE(
-      output_lists.size() == (receives ? 1 : 0), "mccl:gather takes one list of outputs on the rank that gathers, and none on "
-      "others; rank ", rank_, " has ", output_lists.size(), ".");
-  std::vector<at::Tensor> outputs = receives ? output_lists.front() : std::vector<at::Tensor>();
-  if (receives) {
-    check_list("gather", outputs, input, size_);
-  }
-  Request request{OpType::GATHER, "gather"};
-  prepare(request, options, inputs, outputs);
+  const auto outputs = list_of_root("gather", output_lists, options.rootRank == rank_, rank_, input, size_);
+  Request request = exchange_request(OpType::GATHER, "gather", options, inputs, outputs);
   const at::Tensor own = memory_to_read(request, input);
   std::vector<at::Tensor> parts;
   for (const at::Tensor& output : outputs) {
@@ -123,16 +132,8 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::scatter(
     std::vector<at::Tensor>& outputs, std::vector<std::vector<at::Tensor>>& input_lists, const ScatterOptions& options) {
   const at::Tensor& output = single("scatter", outputs);
   check_root("scatter", options.rootRank, size_);
-  const bool sends = options.rootRank == rank_;
-  TORCH_CHECK_VALUE(
-      input_lists.size() == (sends ? 1 : 0), "mccl:scatter takes one list of inputs on the rank that scatters, and none on "
-      "others; rank ", rank_, " has ", input_lists.size(), ".");
-  std::vector<at::Tensor> inputs = sends ? input_lists.front() : std::vector<at::Tensor>();
-  if (sends) {
-    check_list("scatter", inputs, output, size_);
-  }
-  Request request{OpType::SCATTER, "scatter"};
-  prepare(request, options, inputs, outputs);
+  const auto inputs = list_of_root("scatter", input_lists, options.rootRank == rank_, rank_, output, size_);
+  Request request = exchange_request(OpType::SCATTER, "scatter", options, inputs, outputs);
   const at::Tensor own = memory_to_write(request, output);
   std::vector<at::Tensor> parts;
   for (const at::Tensor& input : inputs) {
@@ -150,8 +151,7 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::scatter(
 c10::intrusive_ptr<Work> ProcessGroupMCCL::alltoall_base(
     at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_splits, std::vector<int64_t>& input_splits,
     const AllToAllOptions& options) {
-  Request request{OpType::ALLTOALL_BASE, "all_to_all"};
-  prepare(request, options, {input}, {output});
+  Request request = exchange_request(OpType::ALLTOALL_BASE, "all_to_all", options, {input}, {output});
   const at::Tensor to = memory_to_read(request, input), from = memory_to_write(request, output);
   exchange(request, split_rows(to, input, input_splits, size_), split_rows(from, output, output_splits, size_));
   return run(std::move(request));
@@ -163,8 +163,7 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::alltoall(
       outputs.size() == static_cast<size_t>(size_) && inputs.size() == outputs.size(),
       "mccl:all_to_all takes a tensor for each of the ", size_, " ranks; there are ", inputs.size(), " inputs and ",
       outputs.size(), " outputs.");
-  Request request{OpType::ALLTOALL, "all_to_all"};
-  prepare(request, options, inputs, outputs);
+  Request request = exchange_request(OpType::ALLTOALL, "all_to_all", options, inputs, outputs);
   std::vector<at::Tensor> to, from;
   for (const at::Tensor& input : inputs) {
     to.push_back(memory_to_read(request, input));
@@ -175,17 +174,6 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::alltoall(
   exchange(request, to, from);
   return run(std::move(request));
 }
-
-namespace {
-
-void check_transfer(const char* call, int peer, int tag, int size) {
-  check_root(call, peer, size);
-  TORCH_CHECK_VALUE(
-      tag == 0, "mccl:", call, " has no tags: messages between two ranks arrive in the order in which they were sent; tag is ",
-      tag, ".");
-}
-
-} // namespace
 
 c10::intrusive_ptr<Work> ProcessGroupMCCL::send(std::vector<at::Tensor>& tensors, int peer, int tag) {
   const at::Tensor& tensor = single("send", tensors);

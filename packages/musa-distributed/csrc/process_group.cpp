@@ -13,7 +13,6 @@
 #include <iostream>
 #include <numeric>
 
-#include "capture.h"
 #include "errors.h"
 
 namespace c10d {
@@ -22,6 +21,13 @@ using namespace mccl;
 using c10::musa::MUSAStream;
 
 namespace {
+
+// Whether a graph is being made of what is put on the stream.
+bool captures(const MUSAStream& stream) {
+  musaStreamCaptureStatus status = musaStreamCaptureStatusNone;
+  C10_MUSA_CHECK(musaStreamIsCapturing(stream.stream(), &status));
+  return status != musaStreamCaptureStatusNone;
+}
 
 // Of the process: ends it once a group's watchdog hangs, as it does when the device's driver does not return.
 HeartbeatMonitor& heartbeat() {
@@ -237,7 +243,6 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::issue(const std::vector<Request>& req
     record(all, *launched, launched);
   }
   put_on_stream(requests, *launched, handle, peer, current);
-  comm->issued_on(launched->stream);
 
   std::vector<at::Tensor> inputs, outputs;
   for (const Request& request : requests) {
@@ -249,6 +254,7 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::issue(const std::vector<Request>& req
   }
   auto work = c10::make_intrusive<WorkMCCL>(group_, launched, outputs, launched->name.c_str(), inputs);
   if (!capturing) {
+    comm->issued_on(launched->stream, launched->end);
     group_->add(launched);
     watchdog_->kick();
   }
@@ -278,7 +284,9 @@ void ProcessGroupMCCL::put_on_stream(
     ready.record(current);
     ready.block(stream);
   }
-  launched.comm->join(stream);
+  if (!launched.captured) {
+    launched.comm->join(stream);
+  }
   const c10::musa::MUSAStreamGuard guard(stream);
   for (const Request& request : requests) {
     if (request.before) {
@@ -304,7 +312,7 @@ void ProcessGroupMCCL::put_on_stream(
       request.after();
     }
   }
-  launched.end.record(stream);
+  launched.end->record(stream);
   launched.on_stream.store(true);
 }
 

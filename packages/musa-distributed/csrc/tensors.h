@@ -18,6 +18,21 @@ const at::Tensor& single(const char* call, const std::vector<at::Tensor>& tensor
 void check_same_dtype(const char* call, const at::Tensor& one, const at::Tensor& other);
 void check_root(const char* call, int64_t root, int size);
 
+// A request for these operands, with what all options of torch have in common.
+template <class Options>
+Request request_for(
+    OpType type, const char* name, const Options& options, std::vector<at::Tensor> inputs, std::vector<at::Tensor> outputs) {
+  Request request{type, name};
+  std::vector<at::Tensor> all = inputs;
+  all.insert(all.end(), outputs.begin(), outputs.end());
+  request.device = check_tensors(name, all);
+  request.inputs = std::move(inputs);
+  request.outputs = std::move(outputs);
+  request.timeout = options.timeout;
+  request.async = options.asyncOp;
+  return request;
+}
+
 // Complex numbers as pairs of real ones.
 at::Tensor as_real(const at::Tensor& tensor);
 

@@ -30,9 +30,7 @@ void Watchdog::stop() {
   std::unique_lock lock(mutex_);
   stopped_ = true;
   changed_.notify_all();
-  if (thread_.get_id() != std::this_thread::get_id()) {
-    changed_.wait(lock, [this] { return !busy_since_.has_value(); });
-  }
+  changed_.wait(lock, [this] { return !busy_since_.has_value(); });
 }
 
 std::optional<std::chrono::steady_clock::time_point> Watchdog::busy_since() const {

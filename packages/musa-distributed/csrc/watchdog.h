@@ -23,14 +23,14 @@ class Watchdog {
   // Calls `look` every interval, from a thread of its own, until it is stopped; `look` answers when it wants to be called next.
   // An exception of `look` ends the calls and goes to `on_error`.
   Watchdog(std::string name, std::function<Interval()> look, std::function<void(std::exception_ptr)> on_error);
-  // Stops. Not from `look`.
+  // Stops.
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
   // There is something to look at: the next call is now.
   void kick();
-  // Returns when no call is under way, and none comes any more. May be called from `look`, which is then the last call.
+  // Returns when no call is under way, and none comes any more. Not from `look`.
   void stop();
 
   const std::string& name() const {

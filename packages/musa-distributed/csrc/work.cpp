@@ -6,7 +6,6 @@
 
 #include <thread>
 
-#include "capture.h"
 #include "group.h"
 
 namespace c10d::mccl {
@@ -37,18 +36,18 @@ bool Shelf::empty() const {
 }
 
 Launched::Launched(bool timing, c10::musa::MUSAStream on)
-    : stream(on), end(timing ? musaEventDefault : musaEventDisableTiming) {
+    : stream(on), end(std::make_shared<c10::musa::MUSAEvent>(timing ? musaEventDefault : musaEventDisableTiming)) {
   if (timing) {
     start.emplace(musaEventDefault);
   }
 }
 
 bool Launched::started() const {
-  return on_stream.load() && (captured || (start.has_value() && start->query()) || end.query());
+  return on_stream.load() && (captured || (start.has_value() && start->query()) || end->query());
 }
 
 bool Launched::finished() const {
-  return on_stream.load() && (captured || end.query());
+  return on_stream.load() && (captured || end->query());
 }
 
 std::chrono::milliseconds Launched::age() const {
@@ -56,7 +55,7 @@ std::chrono::milliseconds Launched::age() const {
 }
 
 std::optional<float> Launched::milliseconds() const {
-  return start.has_value() && !captured && finished() ? std::optional(start->elapsed_time(end)) : std::nullopt;
+  return start.has_value() && !captured && finished() ? std::optional(start->elapsed_time(*end)) : std::nullopt;
 }
 
 void Launched::fail(std::exception_ptr failure) {
@@ -90,8 +89,6 @@ WorkMCCL::WorkMCCL(
   future_->markCompleted(c10::IValue(outputs_));
 }
 
-WorkMCCL::~WorkMCCL() = default;
-
 bool WorkMCCL::isCompleted() {
   return launched_->failure() != nullptr || launched_->finished();
 }
@@ -119,7 +116,7 @@ void WorkMCCL::synchronize() {
   raise_failure();
   const auto current = c10::musa::getCurrentMUSAStream(launched_->comm->device.index());
   if (current != launched_->stream) {
-    launched_->end.block(current);
+    launched_->end->block(current);
   }
   // The allocator hands freed memory out in the order of the current stream, which is behind the call from here on.
   launched_->shelf.clear();

@@ -46,7 +46,7 @@ struct Launched : Progress {
   std::shared_ptr<Communicator> comm;
   const c10::musa::MUSAStream stream;
   std::optional<c10::musa::MUSAEvent> start; // only with timing
-  c10::musa::MUSAEvent end;
+  const std::shared_ptr<c10::musa::MUSAEvent> end;
   bool captured = false; // into a graph: there is nothing to ask the events
   std::atomic<bool> on_stream{false}; // the events have been recorded
   std::chrono::steady_clock::time_point issued = std::chrono::steady_clock::now();
@@ -75,8 +75,6 @@ class WorkMCCL : public Work {
   WorkMCCL(
       std::shared_ptr<Group> group, std::shared_ptr<Launched> launched, std::vector<at::Tensor> outputs,
       const char* profiling_title, const std::optional<std::vector<at::Tensor>>& inputs);
-  // The caller's thread may free the operands now.
-  ~WorkMCCL() override;
 
   bool isCompleted() override;
   bool isSuccess() const override;

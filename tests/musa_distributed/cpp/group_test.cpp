@@ -86,7 +86,7 @@ struct Rank {
       C10_MUSA_CHECK(musaLaunchHostFunc(
           comm->stream.stream(), [](void* data) { static_cast<Gate*>(data)->wait(); }, &gate));
     }
-    launched->end.record(comm->stream);
+    launched->end->record(comm->stream);
     launched->on_stream.store(true);
     group->add(launched);
     watchdog->kick();
