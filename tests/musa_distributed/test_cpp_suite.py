@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness import cpp_suites
 from tests.musa_emulator import sdk, test_cpp_suite
-from tests.musa_emulator.sdk import tool
 
 pytestmark = [pytest.mark.once, pytest.mark.slow]
 
@@ -22,19 +22,18 @@ KINDS = ("address", "thread")
 
 @cache
 def program(kind: str) -> Path:
-    """The tests of one kind, up to date. Outputs of a failed step are in the assertion."""
-    folder = sdk.ROOT / "build" / "distributed-tests" / kind
+    """The tests of one kind, up to date."""
     libraries = test_cpp_suite.build(kind, "musart", "musa") / "emulator"
     # Found without importing torch, which would bring the device up in this process.
     torch = Path(find_spec("torch").origin).parent
-    runtime = torch.parent / "musa_runtime" / "lib" / "libmusa_runtime.so"
-    configure = [tool("cmake"), "-S", str(SOURCE), "-B", str(folder), "-G", "Ninja"]
-    configure += [f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}", f"-DSANITIZE={test_cpp_suite.BUILDS[kind]}"]
-    configure += [f"-DSDK_LIBRARIES={libraries}", f"-DRUNTIME_LIBRARY={runtime}"]
-    configure += [f"-DCMAKE_PREFIX_PATH={torch / 'share' / 'cmake'}"]
-    for command in (configure, [tool("cmake"), "--build", str(folder)]):
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-8000:]}\n{done.stderr[-4000:]}"
+    folder = cpp_suites.build(
+        SOURCE,
+        f"distributed-tests/{kind}",
+        SANITIZE=test_cpp_suite.BUILDS[kind],
+        SDK_LIBRARIES=libraries,
+        RUNTIME_LIBRARY=torch.parent / "musa_runtime" / "lib" / "libmusa_runtime.so",
+        CMAKE_PREFIX_PATH=torch / "share" / "cmake",
+    )
     return folder / "distributed_tests"
 
 

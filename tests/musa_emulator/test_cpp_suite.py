@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness import cpp_suites
 from tests.musa_emulator import sdk
 from tests.musa_emulator.sdk import tool
 
@@ -22,17 +23,14 @@ MODES = ("inline", "async", "lazy")
 
 @cache
 def build(kind: str, *targets: str) -> Path:
-    """The build folder of one kind, up to date in all or some of its targets. Outputs of a failed step are in
-    the assertion."""
-    folder = sdk.ROOT / "build" / "emulator-tests" / kind
-    configure = [tool("cmake"), "-S", str(SOURCE), "-B", str(folder), "-G", "Ninja"]
-    configure += [f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}", f"-DSANITIZE={BUILDS[kind]}"]
-    configure += [f"-DMUSA_HOME={'' if BUILDS[kind] else sdk.HOME}"]
-    chosen = ["--target", *targets] if targets else []
-    for command in (configure, [tool("cmake"), "--build", str(folder), *chosen]):
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-8000:]}\n{done.stderr[-4000:]}"
-    return folder
+    """The build folder of one kind, up to date in all or some of its targets."""
+    return cpp_suites.build(
+        SOURCE,
+        f"emulator-tests/{kind}",
+        *targets,
+        SANITIZE=BUILDS[kind],
+        MUSA_HOME="" if BUILDS[kind] else sdk.HOME,
+    )
 
 
 def run(program: Path, *arguments: str, mode: str) -> subprocess.CompletedProcess[str]:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness import cpp_suites
 from tests.musa_emulator import sdk, test_cpp_suite
-from tests.musa_emulator.sdk import tool
 
 pytestmark = [pytest.mark.once, pytest.mark.slow]
 
@@ -24,20 +24,19 @@ MODES = ("inline", "async")
 
 @cache
 def build(kind: str) -> Path:
-    """The build folder of one kind, up to date. Outputs of a failed step are in the assertion."""
+    """The build folder of one kind, up to date."""
     libraries = sdk.HOME / "lib"
     if BUILDS[kind]:
         libraries = test_cpp_suite.build(kind, "musart", "musa") / "emulator"
-    folder = sdk.ROOT / "build" / "runtime-tests" / kind
     # Found without importing torch, which would bring the device up in this process.
     torch = Path(find_spec("torch").origin).parent / "share" / "cmake"
-    configure = [tool("cmake"), "-S", str(SOURCE), "-B", str(folder), "-G", "Ninja"]
-    configure += [f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}", f"-DSANITIZE={BUILDS[kind]}"]
-    configure += [f"-DSDK_LIBRARIES={libraries}", f"-DCMAKE_PREFIX_PATH={torch}"]
-    for command in (configure, [tool("cmake"), "--build", str(folder)]):
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-8000:]}\n{done.stderr[-4000:]}"
-    return folder
+    return cpp_suites.build(
+        SOURCE,
+        f"runtime-tests/{kind}",
+        SANITIZE=BUILDS[kind],
+        SDK_LIBRARIES=libraries,
+        CMAKE_PREFIX_PATH=torch,
+    )
 
 
 def run(program: Path, *arguments: str, mode: str = "inline") -> subprocess.CompletedProcess[str]:

@@ -89,7 +89,6 @@ struct Call {
   Signature signature;
   const void* send;
   void* recv;
-  size_t sent, received; // elements
 };
 
 mcclResult_t issue(const Call& call, mcclComm_t handle, musaStream_t stream_handle) {
@@ -125,16 +124,17 @@ mcclResult_t issue(const Call& call, mcclComm_t handle, musaStream_t stream_hand
   if (stream == nullptr || stream->device->ordinal != comm->device) {
     return refuse(mcclInvalidArgument, name, "the stream is not one of the device of " + comm->name());
   }
-  if (call.sent == 0 && call.received == 0) {
+  const auto [sent, received] = s.amounts(comm->rank, comm->ranks);
+  if (sent == 0 && received == 0) {
     return mcclSuccess; // on every rank
   }
-  if (call.sent != 0) {
-    if (const auto bad = check_buffer(*comm, name, "the memory to send from", call.send, call.sent * element); bad != mcclSuccess) {
+  if (sent != 0) {
+    if (const auto bad = check_buffer(*comm, name, "the memory to send from", call.send, sent * element); bad != mcclSuccess) {
       return bad;
     }
   }
-  if (call.received != 0) {
-    if (const auto bad = check_buffer(*comm, name, "the memory to receive in", call.recv, call.received * element); bad != mcclSuccess) {
+  if (received != 0) {
+    if (const auto bad = check_buffer(*comm, name, "the memory to receive in", call.recv, received * element); bad != mcclSuccess) {
       return bad;
     }
   }
@@ -349,29 +349,22 @@ MCCL_PUBLIC mcclResult_t mcclRedOpDestroy(mcclRedOp_t op, mcclComm_t comm) {
 MCCL_PUBLIC mcclResult_t mcclAllReduce(
     const void* sendbuff, void* recvbuff, size_t count, mcclDataType_t datatype, mcclRedOp_t op, mcclComm_t comm,
     musaStream_t stream) {
-  return entry<"mcclAllReduce">([&] {
-    return issue({{Kind::AllReduce, datatype, op, 0, count}, sendbuff, recvbuff, count, count}, comm, stream);
-  });
+  return entry<"mcclAllReduce">(
+      [&] { return issue({{Kind::AllReduce, datatype, op, 0, count}, sendbuff, recvbuff}, comm, stream); });
 }
 
 MCCL_PUBLIC mcclResult_t mcclReduce(
     const void* sendbuff, void* recvbuff, size_t count, mcclDataType_t datatype, mcclRedOp_t op, int root,
     mcclComm_t comm, musaStream_t stream) {
-  return entry<"mcclReduce">([&] {
-    const auto alive = communicator_of(comm, "mcclReduce");
-    const size_t received = alive != nullptr && alive->rank == root ? count : 0; // recvbuff is the root's
-    return issue({{Kind::Reduce, datatype, op, root, count}, sendbuff, recvbuff, count, received}, comm, stream);
-  });
+  return entry<"mcclReduce">(
+      [&] { return issue({{Kind::Reduce, datatype, op, root, count}, sendbuff, recvbuff}, comm, stream); });
 }
 
 MCCL_PUBLIC mcclResult_t mcclBroadcast(
     const void* sendbuff, void* recvbuff, size_t count, mcclDataType_t datatype, int root, mcclComm_t comm,
     musaStream_t stream) {
-  return entry<"mcclBroadcast">([&] {
-    const auto alive = communicator_of(comm, "mcclBroadcast");
-    const size_t sent = alive != nullptr && alive->rank == root ? count : 0; // sendbuff is the root's
-    return issue({{Kind::Broadcast, datatype, mcclSum, root, count}, sendbuff, recvbuff, sent, count}, comm, stream);
-  });
+  return entry<"mcclBroadcast">(
+      [&] { return issue({{Kind::Broadcast, datatype, mcclSum, root, count}, sendbuff, recvbuff}, comm, stream); });
 }
 
 MCCL_PUBLIC mcclResult_t mcclBcast(
@@ -382,39 +375,27 @@ MCCL_PUBLIC mcclResult_t mcclBcast(
 MCCL_PUBLIC mcclResult_t mcclAllGather(
     const void* sendbuff, void* recvbuff, size_t sendcount, mcclDataType_t datatype, mcclComm_t comm,
     musaStream_t stream) {
-  return entry<"mcclAllGather">([&] {
-    const auto alive = communicator_of(comm, "mcclAllGather");
-    const size_t ranks = alive != nullptr ? static_cast<size_t>(alive->ranks) : 1;
-    return issue(
-        {{Kind::AllGather, datatype, mcclSum, 0, sendcount}, sendbuff, recvbuff, sendcount, ranks * sendcount}, comm,
-        stream);
-  });
+  return entry<"mcclAllGather">(
+      [&] { return issue({{Kind::AllGather, datatype, mcclSum, 0, sendcount}, sendbuff, recvbuff}, comm, stream); });
 }
 
 MCCL_PUBLIC mcclResult_t mcclReduceScatter(
     const void* sendbuff, void* recvbuff, size_t recvcount, mcclDataType_t datatype, mcclRedOp_t op, mcclComm_t comm,
     musaStream_t stream) {
-  return entry<"mcclReduceScatter">([&] {
-    const auto alive = communicator_of(comm, "mcclReduceScatter");
-    const size_t ranks = alive != nullptr ? static_cast<size_t>(alive->ranks) : 1;
-    return issue(
-        {{Kind::ReduceScatter, datatype, op, 0, recvcount}, sendbuff, recvbuff, ranks * recvcount, recvcount}, comm,
-        stream);
-  });
+  return entry<"mcclReduceScatter">(
+      [&] { return issue({{Kind::ReduceScatter, datatype, op, 0, recvcount}, sendbuff, recvbuff}, comm, stream); });
 }
 
 MCCL_PUBLIC mcclResult_t mcclSend(
     const void* sendbuff, size_t count, mcclDataType_t datatype, int peer, mcclComm_t comm, musaStream_t stream) {
-  return entry<"mcclSend">([&] {
-    return issue({{Kind::Send, datatype, mcclSum, peer, count}, sendbuff, nullptr, count, 0}, comm, stream);
-  });
+  return entry<"mcclSend">(
+      [&] { return issue({{Kind::Send, datatype, mcclSum, peer, count}, sendbuff, nullptr}, comm, stream); });
 }
 
 MCCL_PUBLIC mcclResult_t mcclRecv(
     void* recvbuff, size_t count, mcclDataType_t datatype, int peer, mcclComm_t comm, musaStream_t stream) {
-  return entry<"mcclRecv">([&] {
-    return issue({{Kind::Recv, datatype, mcclSum, peer, count}, nullptr, recvbuff, 0, count}, comm, stream);
-  });
+  return entry<"mcclRecv">(
+      [&] { return issue({{Kind::Recv, datatype, mcclSum, peer, count}, nullptr, recvbuff}, comm, stream); });
 }
 
 MCCL_PUBLIC mcclResult_t mcclGroupStart(void) {

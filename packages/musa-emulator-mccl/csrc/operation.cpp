@@ -62,7 +62,9 @@ class Collective final : public Launch {
         comm_->hang(*objection);
       }
       const PlainTorch plain;
-      const MemoryAccess access(send_, sent_bytes(), recv_, received_bytes());
+      const auto [sent, received] = signature_.amounts(comm_->rank, comm_->ranks);
+      const size_t element = size_of(signature_.datatype);
+      const MemoryAccess access(send_, sent * element, recv_, received * element);
       const void* factor = reduction_.multiplier != nullptr ? reduction_.multiplier->on_device : nullptr;
       const MemoryAccess factor_access(factor, factor != nullptr ? 8 : 0, nullptr, 0);
       compute();
@@ -72,9 +74,6 @@ class Collective final : public Launch {
 
  private:
   size_t part() const { return signature_.count * size_of(signature_.datatype); }
-  size_t whole() const { return part() * static_cast<size_t>(comm_->ranks); }
-  size_t sent_bytes() const { return signature_.kind == Kind::ReduceScatter ? whole() : part(); }
-  size_t received_bytes() const { return signature_.kind == Kind::AllGather ? whole() : part(); }
 
   void compute() {
     const Signature& s = signature_;

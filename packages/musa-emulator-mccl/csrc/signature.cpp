@@ -33,6 +33,21 @@ size_t size_of(mcclDataType_t datatype) {
   return type != nullptr ? type->size : 0;
 }
 
+Signature::Amounts Signature::amounts(int rank, int ranks) const {
+  const size_t of_all = count * static_cast<size_t>(ranks);
+  const size_t of_root = rank == root ? count : 0;
+  switch (kind) {
+    case Kind::AllReduce: return {count, count};
+    case Kind::Reduce: return {count, of_root};
+    case Kind::Broadcast: return {of_root, count};
+    case Kind::AllGather: return {count, of_all};
+    case Kind::ReduceScatter: return {of_all, count};
+    case Kind::Send: return {count, 0};
+    case Kind::Recv: return {0, count};
+  }
+  return {0, 0};
+}
+
 const char* Signature::call() const {
   switch (kind) {
     case Kind::AllReduce: return "mcclAllReduce";

@@ -19,6 +19,12 @@ struct Signature {
   int root = 0;             // or the peer
   size_t count = 0;         // as the caller gave it
 
+  // Elements that a rank's memory to send from and to receive in must have; a root's buffer is no matter on other ranks.
+  struct Amounts {
+    size_t sent, received;
+  };
+  Amounts amounts(int rank, int ranks) const;
+
   // The entry point, as in "mcclAllReduce".
   const char* call() const;
   // "mcclAllReduce of 1024 float32, op 0"

@@ -5,7 +5,6 @@
 import ctypes
 import functools
 import importlib
-import os
 
 from musa_runtime import sdk
 
@@ -16,19 +15,13 @@ def mccl_path():
     Raises:
         RuntimeError: there is no SDK, or it has no MCCL.
     """
-    found = sdk.resolve()
-    if found.home is None:
-        raise RuntimeError(found.reason)
-    path = os.path.join(found.home, "lib", "libmccl.so")
-    if not os.path.exists(path):
-        raise RuntimeError(
-            f"the MUSA SDK at {found.home} has no lib/libmccl.so, which the backend 'mccl' runs on.\n"
-            "Likely causes: MCCL is a package of its own and not installed (there is none for MTT S80 and "
-            "S3000); or this is the emulator without its MCCL.\n"
-            "To mend it: install MCCL into the SDK, or for the emulator: pip install musa-emulator-mccl.\n"
-            "Without MCCL: init_process_group('gloo') for tensors on the CPU"
-        )
-    return path
+    return sdk.library(
+        "libmccl.so",
+        causes="MCCL is a package of its own and not installed (there is none for MTT S80 and S3000); "
+        "or this is the emulator without its MCCL.",
+        cure="install MCCL into the SDK, or for the emulator: pip install musa-emulator-mccl.\n"
+        "Without MCCL: init_process_group('gloo') for tensors on the CPU",
+    )
 
 
 @functools.cache

@@ -5,7 +5,6 @@
 import ctypes
 import functools
 import importlib.resources
-import os
 
 from musa_runtime import sdk
 
@@ -16,16 +15,11 @@ def paths():
     Raises:
         RuntimeError: there is no SDK, or it has no muDNN.
     """
-    found = sdk.resolve()
-    if found.home is None:
-        raise RuntimeError(found.reason)
-    mudnn = os.path.join(found.home, "lib", "libmudnn.so")
-    if not os.path.exists(mudnn):
-        raise RuntimeError(
-            f"the MUSA SDK at {found.home} has no lib/libmudnn.so.\n"
-            "Likely causes: only the SDK's runtime is installed; or this is the emulator without its muDNN.\n"
-            "To mend it: install muDNN into the SDK, or for the emulator: pip install musa-emulator-mudnn"
-        )
+    mudnn = sdk.library(
+        "libmudnn.so",
+        causes="only the SDK's runtime is installed; or this is the emulator without its muDNN.",
+        cure="install muDNN into the SDK, or for the emulator: pip install musa-emulator-mudnn",
+    )
     # Through importlib.resources, which also finds the library of an editable install.
     return [mudnn, str(importlib.resources.files(__package__) / "lib" / "libmusa_ops_mudnn.so")]
 

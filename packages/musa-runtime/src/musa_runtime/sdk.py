@@ -102,6 +102,28 @@ def resolve(environ=None):
     return Sdk(None, None, attempts)
 
 
+def library(name, causes, cure):
+    """The path of a library of the SDK.
+
+    Args:
+        name (str): of the file, as `"libmudnn.so"`.
+        causes (str): why it may be missing, for the error.
+        cure (str): what to do then.
+
+    Raises:
+        RuntimeError: there is no SDK, or it has no such library.
+    """
+    found = resolve()
+    if found.home is None:
+        raise RuntimeError(found.reason)
+    path = os.path.join(found.home, "lib", name)
+    if not os.path.exists(path):
+        raise RuntimeError(
+            f"the MUSA SDK at {found.home} has no lib/{name}.\nLikely causes: {causes}\nTo mend it: {cure}"
+        )
+    return path
+
+
 def _examine(home):
     if not os.path.isdir(home):
         return "no such directory"

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+#
+# For the emulator's other libraries, which are packages of their own since they need torch. Installed beside the headers of the
+# engine; included with musa_home set.
+include_guard(GLOBAL)
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+find_package(Torch REQUIRED)
+
+# musa_emulator_library(<name> SOURCES <file>...): lib<name>.so and the headers in csrc/include, into the emulator's MUSA_HOME,
+# where programs look for them. It may use torch and the engine.
+function(musa_emulator_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 library "" "" "SOURCES")
+  add_library(${name} SHARED ${library_SOURCES})
+  # The engine's headers are for the emulator's own libraries: beside the SDK, not in it.
+  target_include_directories(${name} PRIVATE csrc csrc/include "${musa_home}/../engine_headers" "${musa_home}/include")
+  target_include_directories(${name} SYSTEM PRIVATE ${TORCH_INCLUDE_DIRS})
+  target_compile_options(${name} PRIVATE -Wall -Wextra -Wno-missing-field-initializers)
+  target_link_libraries(${name} PRIVATE torch_cpu c10 "${musa_home}/lib/libmusart.so" "${musa_home}/lib/libmusa.so")
+  set_target_properties(${name} PROPERTIES
+    INSTALL_RPATH "$ORIGIN;$ORIGIN/../../../torch/lib" INSTALL_RPATH_USE_LINK_PATH OFF)
+  # Threads of streams, and what torch was given of it, may be in it until the process ends.
+  target_link_options(${name} PRIVATE LINKER:-z,nodelete)
+  if(NOT "${CMAKE_SHARED_LINKER_FLAGS} ${CMAKE_CXX_FLAGS}" MATCHES "-fsanitize")
+    target_link_options(${name} PRIVATE LINKER:--no-undefined)
+  endif()
+  install(TARGETS ${name} LIBRARY DESTINATION sdk/lib)
+  install(DIRECTORY csrc/include/ DESTINATION sdk/include FILES_MATCHING PATTERN "*.h")
+endfunction()
