@@ -104,20 +104,18 @@ std::optional<size_t> Recorder::record(const Call& call, std::weak_ptr<const Pro
     if (ring_.size() < capacity_) {
       ring_.push_back(std::move(entry));
     } else {
-      replaced = std::exchange(ring_[id % capacity_], std::move(entry));
+      replaced = std::exchange(ring_[place(id)], std::move(entry));
     }
     return id;
   }
 }
 
-void Recorder::look_at(Entry& entry) {
-  if (const auto progress = entry.progress.lock()) {
-    if (!entry.started.has_value() && progress->started()) {
-      entry.started = now_ns();
-    }
-    if (!entry.completed.has_value() && progress->finished()) {
-      entry.completed = now_ns();
-    }
+void Recorder::look_at(Entry& entry, const Progress& progress) {
+  if (!entry.started.has_value() && progress.started()) {
+    entry.started = now_ns();
+  }
+  if (!entry.completed.has_value() && progress.finished()) {
+    entry.completed = now_ns();
   }
 }
 
@@ -126,9 +124,9 @@ void Recorder::finish(std::optional<size_t> id, bool completed, std::optional<fl
     return;
   }
   const std::lock_guard lock(mutex_);
-  Entry* entry = capacity_ != 0 && *id % capacity_ < ring_.size() ? &ring_[*id % capacity_] : nullptr;
+  Entry* const entry = *id >= first_id_ && place(*id) < ring_.size() ? &ring_[place(*id)] : nullptr;
   if (entry == nullptr || entry->id != *id) {
-    return; // overwritten since
+    return; // overwritten or forgotten since
   }
   entry->retired = true;
   entry->duration = milliseconds;
@@ -157,14 +155,20 @@ void Recorder::set_library_version(std::string version) {
 
 std::vector<Recorder::Entry> Recorder::snapshot() {
   std::vector<Entry> entries;
+  std::vector<std::shared_ptr<const Progress>> progress; // taken with the entries, as a call may end meanwhile
   {
     const std::lock_guard lock(mutex_);
     entries = ring_;
+    for (const Entry& entry : entries) {
+      progress.push_back(entry.progress.lock());
+    }
+  }
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (progress[i] != nullptr) {
+      look_at(entries[i], *progress[i]);
+    }
   }
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.id < b.id; });
-  for (Entry& entry : entries) {
-    look_at(entry);
-  }
   return entries;
 }
 
@@ -262,7 +266,7 @@ void Recorder::reset() {
   std::vector<Entry> forgotten; // freed without the lock
   const std::lock_guard lock(mutex_);
   forgotten.swap(ring_);
-  next_id_ = 0;
+  first_id_ = next_id_; // and not from 0 again: calls under way still have their numbers
 }
 
 std::string write_dump(int global_rank, std::chrono::milliseconds patience) {

@@ -88,14 +88,17 @@ class Recorder {
     std::weak_ptr<const Progress> progress;
   };
   static Tensors describe(const std::vector<at::Tensor>& tensors);
-  static void look_at(Entry& entry);
+  static void look_at(Entry& entry, const Progress& progress);
+  size_t place(size_t id) const {
+    return (id - first_id_) % capacity_;
+  }
   std::vector<Entry> snapshot();
 
   const size_t capacity_;
   const bool cpp_stacks_;
   std::mutex mutex_; // guards what follows; nothing that waits is called under it
   std::vector<Entry> ring_;
-  size_t next_id_ = 0;
+  size_t next_id_ = 0, first_id_ = 0; // the number of the next call, and of the first since reset()
   std::map<std::string, std::pair<std::string, std::string>> groups_; // name: (description, ranks)
   std::map<size_t, Status> status_;
   std::string library_version_;

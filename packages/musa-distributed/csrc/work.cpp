@@ -4,6 +4,7 @@
 
 #include <c10/musa/MUSADeferredError.h>
 
+#include <iterator>
 #include <thread>
 
 #include "group.h"
@@ -16,12 +17,10 @@ void Shelf::put(const std::vector<at::Tensor>& tensors) {
 }
 
 void Shelf::take(Shelf& other) {
-  std::vector<at::Tensor> taken;
-  {
-    const std::lock_guard lock(other.mutex_);
-    taken.swap(other.tensors_);
-  }
-  put(taken);
+  const std::scoped_lock lock(mutex_, other.mutex_); // at no time are the tensors on neither
+  tensors_.insert(
+      tensors_.end(), std::make_move_iterator(other.tensors_.begin()), std::make_move_iterator(other.tensors_.end()));
+  other.tensors_.clear();
 }
 
 void Shelf::clear() {

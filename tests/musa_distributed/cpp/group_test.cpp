@@ -117,6 +117,21 @@ class GroupTest : public testing::Test {
   c10::intrusive_ptr<Store> store = c10::make_intrusive<HashStore>();
 };
 
+TEST(Shelf, WhatIsTakenIsOnOneShelfOrTheOtherAtAnyTime) {
+  c10::Storage storage(c10::Storage::use_byte_size_t(), 0, at::DataPtr(nullptr, c10::kCPU), nullptr, false);
+  const std::vector<at::Tensor> tensors{at::Tensor(c10::make_intrusive<c10::TensorImpl>(
+      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), caffe2::TypeMeta::Make<float>()))};
+  for (int turn = 0; turn < 3000; ++turn) {
+    Shelf of_the_call, left_behind;
+    of_the_call.put(tensors);
+    std::thread watchdog([&] { left_behind.take(of_the_call); });
+    of_the_call.clear();
+    left_behind.clear();
+    EXPECT_EQ(tensors.front().use_count(), 1) << "turn " << turn;
+    watchdog.join();
+  }
+}
+
 TEST_F(GroupTest, CallsThatEndAreForgotten) {
   Rank rank(store, 0, quick());
   for (uint64_t seq = 1; seq <= 20; ++seq) {

@@ -28,9 +28,22 @@ TEST(Recorder, KeepsTheNewest) {
   recorder.finish(ids.front(), true, std::nullopt); // is gone, which harms nobody
   const std::string dump = recorder.dump(true, false, false);
   EXPECT_NE(dump.find("mccl:all_reduce"), std::string::npos);
+}
+
+TEST(Recorder, CallsFromBeforeAResetDoNotCountAsThoseAfterIt) {
+  Recorder recorder(3);
+  const std::vector<at::Tensor> none;
+  const auto before = recorder.record(call(1, none), {});
   recorder.reset();
   EXPECT_EQ(recorder.dump(true, false, false).find("mccl:all_reduce"), std::string::npos);
-  EXPECT_EQ(recorder.record(call(1, none), {}), std::optional<size_t>(0));
+  for (uint64_t seq = 2; seq <= 5; ++seq) {
+    const auto after = recorder.record(call(seq, none), {});
+    EXPECT_NE(after, before);
+    recorder.finish(before, true, std::nullopt);
+    EXPECT_NE(recorder.dump(true, false, /*only_active=*/true).find("mccl:all_reduce"), std::string::npos);
+    recorder.finish(after, true, std::nullopt);
+    EXPECT_EQ(recorder.dump(true, false, /*only_active=*/true).find("mccl:all_reduce"), std::string::npos);
+  }
 }
 
 TEST(Recorder, WithoutRoomRecordsNothing) {
@@ -65,7 +78,8 @@ TEST(Recorder, ThreadsRecordWhileOthersRead) {
   }
   threads.emplace_back([&] {
     for (int turn = 0; turn < 20; ++turn) {
-      EXPECT_FALSE(recorder.dump(true, false, turn % 2 == 0).empty());
+      // All have finished, whether the recorder was told so yet or must ask.
+      EXPECT_EQ(recorder.dump(true, false, /*only_active=*/true).find("mccl:all_reduce"), std::string::npos);
       recorder.name_group({"0", "default_pg"}, {0, 1});
     }
   });
