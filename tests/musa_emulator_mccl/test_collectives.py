@@ -97,6 +97,55 @@ def test_all_calls_in_memory_that_the_host_cannot_touch(tmp_path, mode):
     assert outputs_of(ALL_CALLS, tmp_path, 2, **settings) == ["done"] * 2
 
 
+def test_all_reduces_of_much_memory(tmp_path):
+    """Which go another way than those of little."""
+    code = """
+        comm, stream = join(), make_stream()
+        for dtype in DTYPES:
+            count = 2**21 // dtype.itemsize + 5
+            x = Buffer(values_of(RANK, dtype, count))
+            fine(mccl.mcclAllReduce(x.pointer, x.pointer, x.count, x.dtype, SUM, comm, stream))
+            sum_of_all = sum(values_of(rank, dtype, count).double() for rank in range(RANKS))
+            assert torch.equal(x.get().double(), sum_of_all.to(dtype).double()), dtype
+        print("done")
+    """
+    assert outputs_of(code, tmp_path, 3) == ["done"] * 3
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_more_calls_than_a_stream_holds(tmp_path, mode):
+    """Rank 1 comes when rank 0's stream is full."""
+    code = """
+        comm, stream = join(), make_stream()
+        if RANK == 1:
+            time.sleep(0.5)
+        x = Buffer(torch.zeros(3))
+        for _ in range(1500):
+            fine(mccl.mcclAllReduce(x.pointer, x.pointer, x.count, x.dtype, MAX, comm, stream))
+        ok(rt.musaStreamSynchronize(stream))
+        print(x.get().tolist())
+    """
+    assert outputs_of(code, tmp_path, MUSA_EMULATOR_MODE=mode) == ["[0.0, 0.0, 0.0]"] * 2
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_abort_makes_room_in_a_full_stream(tmp_path, mode):
+    code = """
+        comm, stream = join(), make_stream()
+        x = Buffer(torch.zeros(3))
+        if RANK == 0:
+            import threading
+            threading.Timer(0.5, lambda: mccl.mcclCommAbort(comm)).start()
+            results = [
+                mccl.mcclAllReduce(x.pointer, x.pointer, x.count, x.dtype, MAX, comm, stream) for _ in range(1500)
+            ]
+            assert results.count(0) >= 1024 and set(results) <= {0, INVALID_ARGUMENT}
+            ok(rt.musaStreamSynchronize(stream))
+        print("done")
+    """
+    assert outputs_of(code, tmp_path, MUSA_EMULATOR_MODE=mode) == ["done"] * 2
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_a_call_returns_before_its_peers_come(tmp_path, mode):
     """Rank 1 makes its call only after rank 0, whose call is waiting, has told it to."""

@@ -68,10 +68,12 @@ std::string Group::who() const {
 
 // ---- calls under way
 
-void Group::add(const std::shared_ptr<Launched>& launched) {
+bool Group::add(const std::shared_ptr<Launched>& launched) {
   Recorder::Status progress;
+  bool only;
   {
     const std::lock_guard lock(mutex_);
+    only = under_way_.empty();
     under_way_.push_back(launched);
     last_enqueued_ = launched->description;
     if (!launched->p2p) {
@@ -80,6 +82,7 @@ void Group::add(const std::shared_ptr<Launched>& launched) {
     progress = progress_;
   }
   Recorder::instance().set_status(number_, progress);
+  return only;
 }
 
 void Group::add(const std::shared_ptr<Communicator>& comm) {
@@ -339,7 +342,8 @@ bool Group::look_at_calls() {
       fail(ErrorType::TIMEOUT, late, c10::str("did not finish within ", late->timeout.count(), " ms"));
     }
   }
-  return calls.size() > ended.size();
+  const std::lock_guard lock(mutex_);
+  return !under_way_.empty();
 }
 
 void Group::look_at_others() {

@@ -45,7 +45,8 @@ class Group {
 
   // ---- calls under way
 
-  void add(const std::shared_ptr<Launched>& launched);
+  // Whether it is the only one: the watchdog may sleep long, and is to be woken.
+  bool add(const std::shared_ptr<Launched>& launched);
   void add(const std::shared_ptr<Communicator>& comm);
   std::vector<std::shared_ptr<Communicator>> communicators() const;
   // Waits until nothing is under way. Raises what failed.

@@ -255,8 +255,9 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::issue(const std::vector<Request>& req
   auto work = c10::make_intrusive<WorkMCCL>(group_, launched, outputs, launched->name.c_str(), inputs);
   if (!capturing) {
     comm->issued_on(launched->stream, launched->end);
-    group_->add(launched);
-    watchdog_->kick();
+    if (group_->add(launched)) {
+      watchdog_->kick();
+    }
   }
   return work;
 }

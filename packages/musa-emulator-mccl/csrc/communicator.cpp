@@ -75,7 +75,7 @@ std::string Communicator::name() const {
 }
 
 musaError_t Communicator::issue(Stream& stream, std::shared_ptr<Launch> launch) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(issue_mutex_);
   std::vector<Fence> after;
   if (last_.stream != &stream && !last_.reached()) {
     after.push_back(last_);
@@ -90,7 +90,7 @@ musaError_t Communicator::issue(Stream& stream, std::shared_ptr<Launch> launch) 
 musaError_t Communicator::drain() {
   Fence last;
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(issue_mutex_);
     last = last_;
   }
   if (last.reached()) {

@@ -84,11 +84,14 @@ class Communicator {
   std::unique_ptr<Transport> transport_;
   Ledger ledger_;
 
+  // Held while a call waits for room in its stream. Calls make room by ending, so that what they need is under the other.
+  std::mutex issue_mutex_;
+  Fence last_; // under issue_mutex_
+
   mutable std::mutex mutex_; // guards what follows
   std::condition_variable changed_;
   bool aborted_ = false;
   int running_ = 0;
-  Fence last_;
   std::map<int, std::shared_ptr<const PreMultiplier>> multipliers_;
   int next_multiplier_ = mcclAvg + 1;
 

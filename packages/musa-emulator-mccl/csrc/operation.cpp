@@ -104,18 +104,16 @@ class Collective final : public Launch {
         if (transport == nullptr) {
           move(recv_, send_, part());
         } else {
-          transport->all_gather(
-              bytes_of(recv_, s.count * static_cast<size_t>(comm_->ranks), s.datatype),
-              bytes_of(send_, s.count, s.datatype));
+          transport->exchange(
+              bytes_of(send_, s.count, s.datatype).unsqueeze(0),
+              bytes_of(recv_, s.count * static_cast<size_t>(comm_->ranks), s.datatype).view({comm_->ranks, -1}));
         }
         return;
-      case Kind::ReduceScatter: {
-        const at::Tensor scratch = view(send_, s.count * static_cast<size_t>(comm_->ranks), s.datatype).clone();
-        all_reduce(scratch, reduction_, transport, comm_->ranks);
-        const auto* own = static_cast<const char*>(scratch.const_data_ptr()) + static_cast<size_t>(comm_->rank) * part();
-        move(recv_, own, part());
+      case Kind::ReduceScatter:
+        reduce_scatter(
+            view(send_, s.count * static_cast<size_t>(comm_->ranks), s.datatype), view(recv_, s.count, s.datatype),
+            reduction_, transport, comm_->ranks);
         return;
-      }
       case Kind::Send:
       case Kind::Recv: break; // transfers
     }
@@ -160,7 +158,7 @@ class Transfers final : public Launch {
           continue; // the others of the group may still be right
         }
         const at::Tensor values = bytes_of(transfer.memory, transfer.signature.count, shown.datatype);
-        const int tag = static_cast<int>(number & 0x7fffffff);
+        const int tag = static_cast<int>(number % Transport::kTags);
         works.push_back(sends ? comm_->transport()->send(values, peer, tag) : comm_->transport()->recv(values, peer, tag));
       }
       to_itself();

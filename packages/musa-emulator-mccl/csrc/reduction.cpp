@@ -2,9 +2,12 @@
 // Copyright (c) torch_musa contributors
 #include "reduction.h"
 
+#include <ATen/ops/add_cpu_dispatch.h>
 #include <ATen/ops/div_cpu_dispatch.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/maximum_cpu_dispatch.h>
+#include <ATen/ops/minimum_cpu_dispatch.h>
 #include <ATen/ops/mul_cpu_dispatch.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <c10/util/Float8_e4m3fn.h>
@@ -17,6 +20,9 @@ namespace musa_emulator::mccl {
 namespace {
 
 using c10d::ReduceOp;
+
+// Bytes to receive up to which an all-reduce gathers: it sends more than Gloo's algorithm, in fewer messages.
+constexpr size_t kSmall = 1 << 21;
 
 bool gloo_reduces(c10::ScalarType type) {
   switch (type) {
@@ -65,9 +71,9 @@ void with_type_of(const at::Tensor& values, Function&& function) {
   }
 }
 
-// result = op over the rows, in the order of the ranks.
+// result = op over the rows, in their order.
 template <class T>
-void reduce_rows(const T* rows, T* result, int ranks, size_t count, mcclRedOp_t op) {
+void reduce_elements(const T* rows, T* result, int ranks, size_t count, mcclRedOp_t op) {
   using Wide = typename ComputesIn<T>::type;
   for (size_t i = 0; i < count; ++i) {
     Wide total = static_cast<Wide>(rows[i]);
@@ -82,17 +88,13 @@ void reduce_rows(const T* rows, T* result, int ranks, size_t count, mcclRedOp_t 
   }
 }
 
-void gather_and_reduce(const at::Tensor& values, mcclRedOp_t op, Transport& transport, int ranks) {
-  const int64_t bytes = values.numel() * static_cast<int64_t>(values.element_size());
-  const at::Tensor own = at::from_blob(values.mutable_data_ptr(), {bytes}, at::kByte);
-  const at::Tensor all = at::empty({ranks * bytes}, at::kByte);
-  transport.all_gather(all, own);
-  with_type_of(values, [&](auto type) {
-    using T = decltype(type);
-    reduce_rows(
-        static_cast<const T*>(all.const_data_ptr()), static_cast<T*>(values.mutable_data_ptr()), ranks,
-        static_cast<size_t>(values.numel()), op);
-  });
+void combine(const at::Tensor& one, const at::Tensor& other, at::Tensor result, mcclRedOp_t op) {
+  switch (op) {
+    case mcclProd: at::cpu::mul_outf(one, other, result); break;
+    case mcclMax: at::cpu::maximum_outf(one, other, result); break;
+    case mcclMin: at::cpu::minimum_outf(one, other, result); break;
+    default: at::cpu::add_outf(one, other, 1, result); break; // of an average, the first step
+  }
 }
 
 void finish(const at::Tensor& values, mcclRedOp_t op, int ranks) {
@@ -105,6 +107,37 @@ void finish(const at::Tensor& values, mcclRedOp_t op, int ranks) {
   } else {
     at::cpu::div_(result, at::scalar_tensor(ranks, values.options()), "trunc");
   }
+}
+
+// result = op over `rows`, (ranks, elements), in the order of the ranks, so that all ranks come to the same bits.
+void reduce_rows(const at::Tensor& rows, const at::Tensor& result, mcclRedOp_t op, int ranks) {
+  if (gloo_reduces(result.scalar_type())) {
+    combine(rows.select(0, 0), rows.select(0, 1), result, op);
+    for (int rank = 2; rank < ranks; ++rank) {
+      combine(result, rows.select(0, rank), result, op);
+    }
+    finish(result, op, ranks);
+    return;
+  }
+  with_type_of(result, [&](auto type) {
+    using T = decltype(type);
+    reduce_elements(
+        static_cast<const T*>(rows.const_data_ptr()), static_cast<T*>(result.mutable_data_ptr()), ranks,
+        static_cast<size_t>(result.numel()), op);
+  });
+}
+
+// As `rows` rows of bytes.
+at::Tensor rows_of_bytes(const at::Tensor& values, int64_t rows) {
+  const auto bytes = values.numel() * static_cast<int64_t>(values.element_size());
+  return at::from_blob(values.mutable_data_ptr(), {rows, bytes / rows}, at::kByte);
+}
+
+// Every rank gets everybody's values and reduces them itself.
+void gather_and_reduce(const at::Tensor& values, mcclRedOp_t op, Transport& transport, int ranks) {
+  const at::Tensor rows = at::empty({ranks, values.numel()}, values.options());
+  transport.exchange(rows_of_bytes(values, 1), rows_of_bytes(rows, ranks));
+  reduce_rows(rows, values, op, ranks);
 }
 
 // Before the exchange: each rank's own values, in place.
@@ -164,12 +197,31 @@ void all_reduce(const at::Tensor& values, const Reduction& reduction, Transport*
   if (transport == nullptr) {
     return;
   }
-  if (gloo_reduces(values.scalar_type())) {
+  const bool small = values.nbytes() * static_cast<size_t>(ranks - 1) <= kSmall;
+  if (gloo_reduces(values.scalar_type()) && !small) {
     transport->all_reduce(values, gloo_op(reduction.op));
     finish(values, reduction.op, ranks);
   } else {
     gather_and_reduce(values, reduction.op, *transport, ranks);
   }
+}
+
+void reduce_scatter(
+    const at::Tensor& whole, const at::Tensor& part, const Reduction& reduction, Transport* transport, int ranks) {
+  at::Tensor values = whole;
+  if (reduction.multiplier != nullptr) {
+    values = whole.clone(); // the caller's are not to be changed
+    prepare(values, reduction);
+  }
+  if (transport == nullptr) {
+    if (part.const_data_ptr() != values.const_data_ptr()) {
+      std::memcpy(part.mutable_data_ptr(), values.const_data_ptr(), part.nbytes());
+    }
+    return;
+  }
+  const at::Tensor rows = at::empty({ranks, part.numel()}, part.options());
+  transport->exchange(rows_of_bytes(values, ranks), rows_of_bytes(rows, ranks));
+  reduce_rows(rows, part, reduction.op, ranks);
 }
 
 void reduce(const at::Tensor& values, const Reduction& reduction, int root, Transport* transport, int ranks) {

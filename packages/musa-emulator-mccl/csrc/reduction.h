@@ -34,6 +34,9 @@ at::Tensor bytes_of(const void* memory, size_t count, mcclDataType_t datatype);
 
 // In place. Without a transport there is one rank.
 void all_reduce(const at::Tensor& values, const Reduction& reduction, Transport* transport, int ranks);
+// Of `whole`, as many elements as in `part` for each rank; `part` may be within it.
+void reduce_scatter(
+    const at::Tensor& whole, const at::Tensor& part, const Reduction& reduction, Transport* transport, int ranks);
 void reduce(const at::Tensor& values, const Reduction& reduction, int root, Transport* transport, int ranks);
 
 } // namespace musa_emulator::mccl

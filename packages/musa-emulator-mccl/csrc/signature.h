@@ -19,6 +19,8 @@ struct Signature {
   int root = 0;             // or the peer
   size_t count = 0;         // as the caller gave it
 
+  bool operator==(const Signature&) const = default;
+
   // Elements that a rank's memory to send from and to receive in must have; a root's buffer is no matter on other ranks.
   struct Amounts {
     size_t sent, received;

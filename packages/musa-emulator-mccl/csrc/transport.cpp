@@ -6,6 +6,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include <chrono>
+#include <cstring>
 
 #include "meeting.h"
 
@@ -25,7 +26,7 @@ std::shared_ptr<gloo::transport::Device> network() {
 c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> options() {
   auto options = c10d::ProcessGroupGloo::Options::create(kPatienceToConnect);
   options->devices.push_back(network());
-  options->threads = 1; // calls of a communicator run one after the other
+  options->threads = 0; // calls run on the thread that makes them: see Group::finish
   return options;
 }
 
@@ -35,6 +36,24 @@ class Transport::Group : public c10d::ProcessGroupGloo {
  public:
   using ProcessGroupGloo::contexts_;
   using ProcessGroupGloo::ProcessGroupGloo;
+
+  // Runs the collective that was put in the group's queue. A worker of the group's own would cost two switches of threads for
+  // each call, and this thread has nothing to do but to wait for it.
+  void finish(const c10::intrusive_ptr<c10d::Work>& work) {
+    while (true) {
+      c10::intrusive_ptr<AsyncWork> next;
+      {
+        const std::lock_guard lock(workMutex_);
+        if (workQueue_.empty()) {
+          break;
+        }
+        next = std::move(workQueue_.front());
+        workQueue_.pop_front();
+      }
+      AsyncWork::execute(next);
+    }
+    work->wait(); // raises what went wrong
+  }
 };
 
 Transport::Transport(const c10::intrusive_ptr<c10d::Store>& store, int rank, int ranks)
@@ -48,7 +67,7 @@ void Transport::all_reduce(const at::Tensor& values, c10d::ReduceOp::RedOpType o
   std::vector<at::Tensor> tensors{values};
   c10d::AllreduceOptions options;
   options.reduceOp = op;
-  group_->allreduce(tensors, options)->wait();
+  group_->finish(group_->allreduce(tensors, options));
 }
 
 void Transport::reduce(const at::Tensor& values, c10d::ReduceOp::RedOpType op, int root) {
@@ -56,19 +75,33 @@ void Transport::reduce(const at::Tensor& values, c10d::ReduceOp::RedOpType op, i
   c10d::ReduceOptions options;
   options.reduceOp = op;
   options.rootRank = root;
-  group_->reduce(tensors, options)->wait();
+  group_->finish(group_->reduce(tensors, options));
 }
 
 void Transport::broadcast(const at::Tensor& values, int root) {
   std::vector<at::Tensor> tensors{values};
   c10d::BroadcastOptions options;
   options.rootRank = root;
-  group_->broadcast(tensors, options)->wait();
+  group_->finish(group_->broadcast(tensors, options));
 }
 
-void Transport::all_gather(const at::Tensor& all, const at::Tensor& own) {
-  at::Tensor output = all, input = own;
-  group_->_allgather_base(output, input)->wait();
+// One message each way between any two ranks, where Gloo's algorithms send many: on one machine, threads that wake each other
+// cost more than bytes.
+void Transport::exchange(const at::Tensor& sent, const at::Tensor& received) {
+  const int tag = static_cast<int>(kTags | (++exchanges_ % kTags)); // none of the others'
+  const auto row_for = [&](int peer) { return sent.select(0, sent.size(0) == 1 ? 0 : peer); };
+  std::vector<c10::intrusive_ptr<c10d::Work>> works;
+  for (int peer = 0; peer < ranks_; ++peer) {
+    if (peer != rank_) {
+      works.push_back(recv(received.select(0, peer), peer, tag));
+      works.push_back(send(row_for(peer), peer, tag));
+    }
+  }
+  const at::Tensor from = row_for(rank_), to = received.select(0, rank_);
+  std::memmove(to.mutable_data_ptr(), from.const_data_ptr(), to.nbytes());
+  for (const auto& work : works) {
+    work->wait();
+  }
 }
 
 c10::intrusive_ptr<c10d::Work> Transport::send(const at::Tensor& values, int peer, int tag) {
@@ -82,7 +115,7 @@ c10::intrusive_ptr<c10d::Work> Transport::recv(const at::Tensor& values, int pee
 }
 
 void Transport::barrier() {
-  group_->barrier()->wait();
+  group_->finish(group_->barrier());
 }
 
 void Transport::abort(const std::string& reason) {

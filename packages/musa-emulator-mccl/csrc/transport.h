@@ -22,7 +22,11 @@ class Transport {
   void all_reduce(const at::Tensor& values, c10d::ReduceOp::RedOpType op);
   void reduce(const at::Tensor& values, c10d::ReduceOp::RedOpType op, int root);
   void broadcast(const at::Tensor& values, int root);
-  void all_gather(const at::Tensor& all, const at::Tensor& own);
+  // Each rank's message to each: row i of `sent` goes to rank i, or all of `sent` to everybody where it is one row; row i of
+  // `received`, (ranks, bytes), comes from rank i. The own row is copied, unless it lies there already.
+  void exchange(const at::Tensor& sent, const at::Tensor& received);
+  // The tag counts messages from one rank to another; kTags of them can be under way.
+  static constexpr uint32_t kTags = 1U << 30;
   c10::intrusive_ptr<c10d::Work> send(const at::Tensor& values, int peer, int tag);
   c10::intrusive_ptr<c10d::Work> recv(const at::Tensor& values, int peer, int tag);
   void barrier();
@@ -33,6 +37,7 @@ class Transport {
  private:
   class Group;
   const int rank_, ranks_;
+  uint32_t exchanges_ = 0;
   c10::intrusive_ptr<Group> group_;
 };
 

@@ -360,14 +360,20 @@ void nudge(const Fence& fence, Lock& lock) {
 }
 
 void drive(const Fence& fence) {
-  if (fence.reached()) {
+  Stream& stream = *fence.stream;
+  stream.driven_to = std::max(stream.driven_to, fence.sequence);
+  if (fence.reached() || stream.driven) {
     return;
   }
+  stream.driven = true;
   ++engine().drivers;
-  std::thread([fence] {
+  std::thread([&stream] {
     Engine& state = engine();
     Lock lock(state.mutex);
-    wait_for(fence, lock);
+    for (Fence next{&stream, stream.driven_to}; !next.reached() && !state.stopping; next.sequence = stream.driven_to) {
+      wait_for(next, lock);
+    }
+    stream.driven = false;
     --state.drivers;
     state.progress.notify_all();
   }).detach();

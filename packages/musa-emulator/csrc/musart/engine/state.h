@@ -68,6 +68,9 @@ struct MUstream_st {
   bool worker_alive = false;
   bool worker_blocked = false; // its first task waits for a fence
   bool handed_to_worker = false;
+  // Lazy mode: a thread sees to it that all up to this is run.
+  uint64_t driven_to = 0;
+  bool driven = false;
 
   std::atomic<musa_emulator::Capture*> capture{nullptr}; // (atomic)
   std::vector<musaGraphNode_t> capture_frontier;
