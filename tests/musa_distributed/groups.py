@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import pickle
+import time
 import weakref
 
 import pytest
@@ -197,7 +198,9 @@ def captured() -> None:
     dist.all_reduce(torch.ones(1, device=device))  # communicators are made outside
     torch.musa.synchronize()
     graph = torch.musa.MUSAGraph()
+    before = dist.all_reduce(torch.ones(1, device=device), async_op=True)
     with torch.musa.graph(graph):
+        time.sleep(0.2)  # the watchdog, which has not looked at the call before, must not do so now
         doubled = x * 2
         dist.all_reduce(doubled)
         work = dist.all_gather_single(y, doubled, async_op=True)
@@ -208,6 +211,7 @@ def captured() -> None:
         graph.replay()
         torch.musa.synchronize()
         assert (result == 2 * value * size + 1).all()
+    before.wait()
     dist.all_reduce(x)
     assert (x == 3 * size).all()
 

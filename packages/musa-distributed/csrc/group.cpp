@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 #include "group.h"
 
+#include <c10/musa/MUSACaptures.h>
 #include <c10/musa/MUSADeferredError.h>
 #include <c10/util/StringUtil.h>
 #include <torch/csrc/distributed/c10d/TraceUtils.h>
@@ -122,7 +123,7 @@ void Group::free_operands() {
   }
 }
 
-void Group::set_on_completion(std::function<void(const Launched&)> hook) {
+void Group::set_on_completion(CompletionHook hook) {
   const std::lock_guard lock(mutex_);
   on_completion_ = std::move(hook);
 }
@@ -265,45 +266,60 @@ void Group::end_process(const std::string& reason) {
 
 // ---- the watchdog's view
 
+// What the device and MCCL say of the calls; nothing while a graph is being captured.
+Group::Seen Group::ask(const std::vector<std::shared_ptr<Launched>>& calls) const {
+  Seen seen;
+  const c10::musa::BetweenCaptures between;
+  if (!between) {
+    return seen;
+  }
+  for (const auto& launched : calls) {
+    bool finished = false;
+    std::optional<float> milliseconds;
+    try {
+      finished = launched->finished();
+      milliseconds = finished ? launched->milliseconds() : std::nullopt;
+    } catch (const c10::Error& error) {
+      if (seen.broken == nullptr) {
+        seen.broken = launched;
+        seen.reason = c10::str("failed on the device: ", error.what_without_backtrace());
+      }
+      continue;
+    }
+    if (settings_.desync_debug && !launched->start_told && launched->started()) {
+      launched->start_told = true;
+      seen.started.push_back(launched);
+    }
+    if (finished || launched->failure() != nullptr) {
+      seen.ended.push_back({launched, milliseconds});
+    } else if (!launched->comm->aborted()) {
+      if (const auto error = async_error(*launched->comm); error.has_value() && seen.broken == nullptr) {
+        seen.broken = launched;
+        seen.reason = "cannot finish: " + *error;
+      } else if (launched->age() > launched->timeout && seen.late == nullptr) {
+        seen.late = launched;
+      }
+    }
+  }
+  return seen;
+}
+
 bool Group::look_at_calls() {
   std::vector<std::shared_ptr<Launched>> calls;
-  std::function<void(const Launched&)> hook;
+  CompletionHook hook;
   {
     const std::lock_guard lock(mutex_);
     calls.assign(under_way_.begin(), under_way_.end());
     hook = on_completion_;
   }
-  std::vector<std::shared_ptr<Launched>> ended;
-  std::shared_ptr<Launched> late, broken;
-  std::string reason;
-  for (const auto& launched : calls) {
-    bool finished = false;
-    try {
-      finished = launched->finished();
-    } catch (const c10::Error& error) {
-      broken = broken ? broken : launched;
-      reason = c10::str("failed on the device: ", error.what_without_backtrace());
-      continue;
-    }
-    if (settings_.desync_debug && !launched->start_told && launched->started()) {
-      launched->start_told = true;
-      update_desync_trace(*launched, false);
-    }
-    if (finished || launched->failure() != nullptr) {
-      ended.push_back(launched);
-    } else if (!launched->comm->aborted()) {
-      if (const auto error = async_error(*launched->comm); error.has_value() && broken == nullptr) {
-        broken = launched;
-        reason = "cannot finish: " + *error;
-      } else if (launched->age() > launched->timeout && late == nullptr) {
-        late = launched;
-      }
-    }
+  auto [ended, started, late, broken, reason] = ask(calls);
+  for (const auto& launched : started) {
+    update_desync_trace(*launched, false);
   }
-  for (const auto& launched : ended) {
+  for (const auto& [launched, milliseconds] : ended) {
     const bool good = launched->failure() == nullptr;
     for (const auto& record : launched->records) {
-      Recorder::instance().finish(record, good, good ? launched->milliseconds() : std::nullopt);
+      Recorder::instance().finish(record, good, good ? milliseconds : std::nullopt);
     }
     mark(*launched, good ? WorkResult::SUCCESS : WorkResult::COMM_ERROR);
     if (settings_.desync_debug && good) {
@@ -312,7 +328,7 @@ bool Group::look_at_calls() {
     left_behind_.take(launched->shelf);
     if (hook && good) {
       try {
-        hook(*launched);
+        hook(*launched, milliseconds);
       } catch (const std::exception& error) {
         broken = launched;
         reason = c10::str("has finished, and its completion hook raised: ", error.what());
@@ -323,7 +339,7 @@ bool Group::look_at_calls() {
     Recorder::Status progress;
     {
       const std::lock_guard lock(mutex_);
-      for (const auto& launched : ended) {
+      for (const auto& [launched, milliseconds] : ended) {
         under_way_.remove(launched);
         last_completed_ = launched->description;
         if (!launched->p2p) {

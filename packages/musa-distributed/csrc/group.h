@@ -53,8 +53,9 @@ class Group {
   void drain(std::chrono::milliseconds timeout);
   // Operands of calls that nobody waited for. On the program's thread.
   void free_operands();
-  // Called for each call that has ended, on the watchdog's thread.
-  void set_on_completion(std::function<void(const Launched&)> hook);
+  // Called for each call that has ended, on the watchdog's thread; with milliseconds where timing is on.
+  using CompletionHook = std::function<void(const Launched&, std::optional<float>)>;
+  void set_on_completion(CompletionHook hook);
 
   // ---- failure
 
@@ -81,6 +82,17 @@ class Group {
 
  private:
   void give_up(const std::exception_ptr& failure);
+  struct Ended {
+    std::shared_ptr<Launched> call;
+    std::optional<float> milliseconds;
+  };
+  struct Seen {
+    std::vector<Ended> ended;
+    std::vector<std::shared_ptr<Launched>> started; // with desync debugging: since the last look
+    std::shared_ptr<Launched> late, broken;
+    std::string reason; // of what is broken
+  };
+  Seen ask(const std::vector<std::shared_ptr<Launched>>& calls) const;
   bool look_at_calls();
   void look_at_others();
   void publish_status();
@@ -102,7 +114,7 @@ class Group {
   Recorder::Status progress_;
   std::string last_enqueued_, last_completed_;
   std::exception_ptr failure_;
-  std::function<void(const Launched&)> on_completion_;
+  CompletionHook on_completion_;
   std::condition_variable changed_;
 
   Shelf left_behind_;

@@ -422,11 +422,11 @@ void ProcessGroupMCCL::registerOnCompletionHook(std::function<void(std::shared_p
   TORCH_CHECK(onCompletionHook_ == nullptr, group_->who(), " has a completion hook already.");
   onCompletionHook_ = std::move(hook);
   enableCollectivesTiming();
-  group_->set_on_completion([this](const Launched& launched) {
+  group_->set_on_completion([this](const Launched& launched, std::optional<float> milliseconds) {
     const auto now = std::chrono::steady_clock::now();
     onCompletionHook_(std::make_shared<WorkInfo>(
         launched.type, launched.seq, now - launched.age(), now,
-        std::chrono::duration<float, std::milli>(launched.milliseconds().value_or(0))));
+        std::chrono::duration<float, std::milli>(milliseconds.value_or(0))));
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <ATen/core/Dict.h>
 #include <ATen/core/List.h>
+#include <c10/musa/MUSACaptures.h>
 #include <c10/util/StringUtil.h>
 #include <c10/util/thread_name.h>
 #include <torch/csrc/distributed/c10d/FlightRecorder.hpp>
@@ -163,7 +164,8 @@ std::vector<Recorder::Entry> Recorder::snapshot() {
       progress.push_back(entry.progress.lock());
     }
   }
-  for (size_t i = 0; i < entries.size(); ++i) {
+  const c10::musa::BetweenCaptures between;
+  for (size_t i = 0; between && i < entries.size(); ++i) {
     if (progress[i] != nullptr) {
       look_at(entries[i], *progress[i]);
     }

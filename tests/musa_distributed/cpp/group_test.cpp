@@ -3,6 +3,7 @@
 // Two ranks of a group as threads of one process; what happens on a stream is a function of the host that waits.
 #include "group.h"
 
+#include <c10/musa/MUSACaptures.h>
 #include <c10/musa/MUSADeferredError.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
@@ -139,6 +140,39 @@ TEST_F(GroupTest, CallsThatEndAreForgotten) {
   }
   rank.group->drain(std::chrono::minutes(1));
   EXPECT_EQ(rank.group->failure(), nullptr);
+}
+
+TEST_F(GroupTest, CallsAreNotAskedWhileAGraphIsCaptured) {
+  Rank rank(store, 0, quick());
+  c10::musa::note_capture_begin();
+  rank.call(1, milliseconds(1), true); // late, as a look would notice
+  std::this_thread::sleep_for(milliseconds(200));
+  EXPECT_EQ(rank.group->failure(), nullptr);
+  rank.gate.open();
+  C10_MUSA_CHECK(musaStreamSynchronize(rank.comm->stream.stream()));
+  EXPECT_TRUE(c10::musa::note_capture_end());
+  rank.group->drain(std::chrono::minutes(1));
+  EXPECT_EQ(rank.group->failure(), nullptr);
+}
+
+TEST(BetweenCaptures, ACaptureWaitsForWhoIsBetween) {
+  std::atomic<bool> captures{false};
+  std::thread capture;
+  {
+    const c10::musa::BetweenCaptures between;
+    ASSERT_TRUE(between);
+    capture = std::thread([&] {
+      c10::musa::note_capture_begin();
+      captures.store(true);
+    });
+    std::this_thread::sleep_for(milliseconds(50));
+    EXPECT_FALSE(captures.load());
+  }
+  capture.join();
+  EXPECT_TRUE(captures.load());
+  EXPECT_FALSE(c10::musa::BetweenCaptures());
+  EXPECT_TRUE(c10::musa::note_capture_end());
+  EXPECT_TRUE(c10::musa::BetweenCaptures());
 }
 
 TEST_F(GroupTest, ACallThatTakesTooLongFailsTheGroupOnEveryRank) {

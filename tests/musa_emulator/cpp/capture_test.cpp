@@ -174,6 +174,22 @@ TEST_F(CaptureTest, SynchronousCopiesAreUnsafeUnlessRelaxed) {
   end(stream, musaSuccess);
 }
 
+TEST_F(CaptureTest, AskingAnyEventIsUnsafeUnlessRelaxed) {
+  const Stream stream;
+  const Event event;
+  EXPECT_OK(musaEventRecord(event, musaStreamLegacy));
+  EXPECT_OK(musaEventSynchronize(event));
+  EXPECT_OK(musaStreamBeginCapture(stream, musaStreamCaptureModeGlobal));
+  std::thread([&] { EXPECT_STATUS(musaErrorStreamCaptureUnsupported, musaEventQuery(event)); }).join();
+  end(stream, musaErrorStreamCaptureInvalidated);
+  EXPECT_OK(musaStreamBeginCapture(stream, musaStreamCaptureModeThreadLocal));
+  std::thread([&] { EXPECT_OK(musaEventQuery(event)); }).join();
+  end(stream, musaSuccess);
+  EXPECT_OK(musaStreamBeginCapture(stream, musaStreamCaptureModeRelaxed));
+  EXPECT_OK(musaEventQuery(event));
+  end(stream, musaSuccess);
+}
+
 TEST_F(CaptureTest, AllocatingDuringCaptureIsAllowed) {
   const Stream stream;
   EXPECT_OK(musaStreamBeginCapture(stream, musaStreamCaptureModeGlobal));

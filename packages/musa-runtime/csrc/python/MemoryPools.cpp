@@ -68,7 +68,7 @@ void bind_memory_pools(py::module_& m) {
   m.def("pool_use_count", &allocator::getPoolUseCount);
   m.def("empty_pool", &allocator::emptyCache, py::call_guard<py::gil_scoped_release>());
   // For who captures by calling the SDK itself.
-  m.def("mark_capture_begin", &allocator::markCaptureBegin);
+  m.def("mark_capture_begin", &allocator::markCaptureBegin, py::call_guard<py::gil_scoped_release>());
   m.def("mark_capture_end", &allocator::markCaptureEnd);
 }
 

@@ -274,11 +274,15 @@ musaError_t forbid_while_capturing() {
 }
 
 musaError_t forbid_unsafe_call() {
-  Engine& state = engine();
-  if (state.active_captures.load(std::memory_order_acquire) == 0) {
+  if (engine().active_captures.load(std::memory_order_acquire) == 0) {
     return musaSuccess;
   }
-  Lock lock(state.mutex);
+  Lock lock(engine().mutex);
+  return forbid_unsafe_call(lock);
+}
+
+musaError_t forbid_unsafe_call(Lock& /*held*/) {
+  Engine& state = engine();
   musaError_t status = musaSuccess;
   for (auto& [id, capture] : state.captures) {
     const bool mine = capture->owner == std::this_thread::get_id();

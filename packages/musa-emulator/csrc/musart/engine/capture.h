@@ -43,6 +43,7 @@ musaError_t forbid_implicit_dependency(const Stream& stream);
 musaError_t forbid_on_capturing(Stream& stream);
 musaError_t forbid_while_capturing();
 MUSA_ENGINE musaError_t forbid_unsafe_call();
+MUSA_ENGINE musaError_t forbid_unsafe_call(Lock& held);
 
 void end_all_captures();
 

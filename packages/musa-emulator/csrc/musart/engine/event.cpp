@@ -186,6 +186,9 @@ musaError_t query_event(Event& event) {
   if (event.capture_id != 0) {
     return forbid_captured_event(event);
   }
+  if (const musaError_t status = forbid_unsafe_call(lock); status != musaSuccess) {
+    return status;
+  }
   if (event.shared) {
     if (!interprocess_reached(*event.shared, interprocess_recorded(*event.shared))) {
       if (event.fence.stream != nullptr) {

@@ -5,6 +5,7 @@
 #include <c10/musa/MUSAAdaptiveMutex.h>
 #include <c10/musa/MUSAAllocatorTrace.h>
 #include <c10/musa/MUSABlockPool.h>
+#include <c10/musa/MUSACaptures.h>
 #include <c10/musa/MUSAExpandableSegment.h>
 #include <c10/musa/MUSAThreadCache.h>
 #include <c10/util/flat_hash_map.h>
@@ -17,11 +18,6 @@
 #include <unordered_map>
 
 namespace c10::musa::MUSACachingAllocator {
-
-// Whether a stream of this process captures. The end answers whether it was the last one's.
-bool capture_in_progress() noexcept;
-void note_capture_begin() noexcept;
-bool note_capture_end();
 
 using c10::CachingDeviceAllocator::DeviceStats;
 

@@ -6,38 +6,17 @@
 #include <c10/musa/MUSAException.h>
 
 #include <algorithm>
-#include <atomic>
 #include <exception>
 
-// Pools beside the default one: who fills them, who holds them, and what a capture forbids meanwhile.
+// Pools beside the default one: who fills them and who holds them.
 namespace c10::musa::MUSACachingAllocator {
 namespace {
-
-// Of all devices: a capture in global mode forbids unsafe calls to every thread, whatever device it works on.
-std::atomic<int> captures{0};
 
 std::string text_of(MempoolId_t id) {
   return c10::str("(", id.first, ", ", id.second, ")");
 }
 
 } // namespace
-
-bool capture_in_progress() noexcept {
-  return captures.load(std::memory_order_relaxed) != 0;
-}
-
-void note_capture_begin() noexcept {
-  captures.fetch_add(1);
-}
-
-bool note_capture_end() {
-  const int before = captures.fetch_sub(1);
-  if (before <= 0) {
-    captures.fetch_add(1);
-    TORCH_CHECK(false, "markCaptureEnd without markCaptureBegin: no capture is in progress.");
-  }
-  return before == 1;
-}
 
 MemoryPool& DeviceCachingAllocator::private_pool(MempoolId_t id) {
   const auto found = pools_.find(id);

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include <c10/musa/MUSACaptures.h>
+
+#include <c10/util/Exception.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+
+namespace c10::musa {
+namespace {
+
+// Of all devices, as what a capture forbids is. Changed under the mutex.
+std::atomic<int> captures{0};
+
+struct Gate {
+  std::mutex mutex; // guards held
+  std::condition_variable left;
+  int held = 0;
+};
+
+Gate& gate() {
+  static Gate& instance = *new Gate();
+  return instance;
+}
+
+} // namespace
+
+bool capture_in_progress() noexcept {
+  return captures.load(std::memory_order_relaxed) != 0;
+}
+
+void note_capture_begin() {
+  Gate& g = gate();
+  std::unique_lock lock(g.mutex);
+  captures.fetch_add(1); // first, so that none enters any more
+  g.left.wait(lock, [&g] { return g.held == 0; });
+}
+
+bool note_capture_end() {
+  const std::lock_guard lock(gate().mutex);
+  TORCH_CHECK(captures.load() > 0, "markCaptureEnd without markCaptureBegin: no capture is in progress.");
+  return captures.fetch_sub(1) == 1;
+}
+
+BetweenCaptures::BetweenCaptures() {
+  Gate& g = gate();
+  const std::lock_guard lock(g.mutex);
+  held_ = captures.load() == 0;
+  g.held += held_;
+}
+
+BetweenCaptures::~BetweenCaptures() {
+  Gate& g = gate();
+  const std::lock_guard lock(g.mutex);
+  g.held -= held_;
+  g.left.notify_all();
+}
+
+} // namespace c10::musa
