@@ -8,6 +8,7 @@ import copy
 import gc
 import re
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -364,6 +365,25 @@ def test_other_threads_streams_run_as_usual_during_a_capture(musa):
 
 
 # ---- streams
+
+
+def test_other_threads_copy_from_pinned_memory_during_a_capture(musa):
+    """As a DataLoader's thread does; the events of the memory that it frees are not asked meanwhile."""
+    static, other = torch.zeros(1000, device="musa"), torch.zeros(1000, device="musa")
+    musa.synchronize()
+
+    def copy_batches():
+        with musa.stream(musa.Stream()):
+            for value in range(6):
+                other.copy_(torch.full((1000,), float(value), pin_memory=True), non_blocking=True)
+
+    graph = musa.MUSAGraph()
+    with ThreadPoolExecutor(1) as pool, musa.graph(graph):
+        pool.submit(copy_batches).result()
+        result = static + 1
+    graph.replay()
+    assert (result == 1).all()
+    assert (other == 5).all()
 
 
 def test_side_streams_join_the_capture(musa):

@@ -4,6 +4,7 @@
 
 #include <ATen/musa/MUSAEvent.h>
 #include <c10/core/DeviceType.h>
+#include <c10/musa/MUSACaptures.h>
 
 #include <chrono>
 #include <cstring>
@@ -81,8 +82,10 @@ struct PinnedMemoryAllocatorImpl final : at::CachingHostAllocatorImpl<MUSAStream
     events->push_back(std::move(event));
   }
 
+  // By any thread: that of a DataLoader pins memory while the program captures.
   bool query_event(MUSAEvent& event) override {
-    return event.query();
+    const c10::musa::BetweenCaptures between;
+    return between && event.query();
   }
 
   MUSAStream get_current_stream() const override {

@@ -508,7 +508,8 @@ bool DeviceCachingAllocator::record_stream(void* ptr, MUSAStream stream) {
 // Returns blocks whose events have finished. Events of one stream finish in order, so the first that has not ends the
 // look at that stream.
 void DeviceCachingAllocator::process_events(Wait wait, Lock& lock) {
-  if (capture_in_progress()) {
+  const BetweenCaptures between;
+  if (!between) {
     return;
   }
   std::vector<MUSAStream> streams;
