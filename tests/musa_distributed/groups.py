@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import json
 import pickle
+import tempfile
 import time
 import weakref
+from pathlib import Path
 
 import pytest
 import torch
@@ -64,6 +67,8 @@ def refusals() -> None:
         (ValueError, "is not .* times one of", lambda: dist.all_gather_single(x, x)),
         (ValueError, "cannot be split evenly", lambda: dist.all_to_all_single(odd.clone(), odd)),
         (TypeError, "of one dtype", lambda: backend().allgather([[x.int()] * size], [x])),
+        (ValueError, "takes dense tensors", lambda: dist.all_reduce(x.to_sparse())),
+        (ValueError, "takes dense tensors", lambda: dist.broadcast(x.to_sparse(), 0)),
     ]
     for kind, text, call in cases:
         with pytest.raises((kind, RuntimeError), match=text):
@@ -146,6 +151,31 @@ def durations() -> None:
     work.wait()
     torch.musa.synchronize()
     assert 0 < work._get_duration() < 10_000
+
+
+def profiled() -> None:
+    """What tools for traces ask: which group calls what, with how much."""
+    _, size, device = world()
+    group = dist.new_group(group_desc="profiled")
+    x = torch.ones(6, dtype=torch.float16, device=device)
+    torch.musa.synchronize()
+    with torch.profiler.profile(record_shapes=True) as profiler:
+        dist.all_reduce(x, group=group)
+        work = dist.all_gather_single(torch.empty(6 * size, dtype=x.dtype, device=device), x, group=group, async_op=True)
+        work.wait()
+        torch.musa.synchronize()
+    with tempfile.TemporaryDirectory() as folder:
+        profiler.export_chrome_trace(f"{folder}/trace.json")
+        events = json.loads(Path(folder, "trace.json").read_text())["traceEvents"]
+    calls = [event["args"] for event in events if event["name"] == "record_param_comms"]
+    seen = [(call["Collective name"], call["In msg nelems"], call["Out msg nelems"], call["dtype"]) for call in calls]
+    assert seen == [("allreduce", 6, 6, "Half"), ("_allgather_base", 6, 6 * size, "Half")]
+    for number, call in enumerate(calls, start=1):
+        assert call["Process Group Name"] == group.group_name
+        assert call["Process Group Description"] == "profiled"
+        assert call["Group size"] == size
+        assert json.loads(call["Process Group Ranks"]) == list(range(size))
+        assert call["Seq"] == number
 
 
 def hooks() -> None:

@@ -55,6 +55,11 @@ GroupName Group::name() const {
   return name_;
 }
 
+std::vector<uint64_t> Group::global_ranks() const {
+  const std::lock_guard lock(mutex_);
+  return global_ranks_;
+}
+
 int Group::global_rank() const {
   const std::lock_guard lock(mutex_);
   const auto own = static_cast<size_t>(rank_);

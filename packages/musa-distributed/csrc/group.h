@@ -39,6 +39,7 @@ class Group {
   }
   void set_name(const GroupName& name, const std::vector<uint64_t>& global_ranks);
   GroupName name() const;
+  std::vector<uint64_t> global_ranks() const;
   int global_rank() const;
   // "[rank 1 of 4, group default_pg]"
   std::string who() const;

@@ -13,6 +13,7 @@
 #include <iostream>
 #include <numeric>
 
+#include "call_range.h"
 #include "errors.h"
 
 namespace c10d {
@@ -242,7 +243,10 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::issue(const std::vector<Request>& req
     Request all{OpType::COALESCED, "coalesced"};
     record(all, *launched, launched);
   }
-  put_on_stream(requests, *launched, handle, peer, current);
+  {
+    const CallRange range(*group_, size_, requests, *launched);
+    put_on_stream(requests, *launched, handle, peer, current);
+  }
 
   std::vector<at::Tensor> inputs, outputs;
   for (const Request& request : requests) {

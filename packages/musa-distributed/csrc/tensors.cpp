@@ -5,6 +5,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/view_as_real.h>
+#include <torch/library.h>
 
 namespace c10d::mccl {
 namespace {
@@ -57,6 +58,22 @@ void for_parts(const at::Tensor& whole, const std::vector<at::Tensor>& tensors, 
   }
 }
 
+// Of torch.distributed's operators on sparse tensors, which never come to a process group.
+void refuse_sparse(const c10::OperatorHandle& op, torch::jit::Stack* /*stack*/) {
+  TORCH_CHECK_VALUE(
+      false, "mccl takes dense tensors, and ", op.schema().name(),
+      " was called with a sparse one.\nTo mend it: tensor.to_dense(); for gradients of an embedding: "
+      "torch.nn.Embedding(..., sparse=False).");
+}
+
+TORCH_LIBRARY_IMPL(c10d, SparsePrivateUse1, library) {
+  for (const char* name :
+       {"allreduce_", "allreduce_coalesced_", "broadcast_", "reduce_", "allgather_", "_allgather_base_", "reduce_scatter_",
+        "_reduce_scatter_base_", "gather_", "scatter_", "alltoall_", "alltoall_base_", "send", "recv_"}) {
+    library.impl(name, torch::CppFunction::makeFromBoxedFunction<&refuse_sparse>());
+  }
+}
+
 } // namespace
 
 c10::Device check_tensors(const char* call, const std::vector<at::Tensor>& tensors) {
@@ -69,9 +86,6 @@ c10::Device check_tensors(const char* call, const std::vector<at::Tensor>& tenso
     TORCH_CHECK_VALUE(
         tensor.device() == device, "mccl:", call, " takes tensors of one device, and there are ", device, " and ",
         tensor.device(), ".");
-    TORCH_CHECK_VALUE(
-        tensor.layout() == at::kStrided, "mccl:", call, " takes dense tensors, and one is ", tensor.layout(),
-        ".\nTo mend it: tensor.to_dense().");
   }
   return device;
 }

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include "call_range.h"
+
+#include <torch/csrc/distributed/c10d/ParamCommsUtils.hpp>
+
+#include <tuple>
+
+namespace c10d::mccl {
+namespace {
+
+// As tools for traces know them, which is not as the flight recorder does.
+const char* name_in_traces(OpType type, const char* otherwise) {
+  switch (type) {
+    case OpType::ALLREDUCE: return "allreduce";
+    case OpType::_ALLGATHER_BASE: return "_allgather_base";
+    default: return otherwise;
+  }
+}
+
+int64_t numel_of(const std::vector<at::Tensor>& tensors) {
+  int64_t total = 0;
+  for (const at::Tensor& tensor : tensors) {
+    total += tensor.numel();
+  }
+  return total;
+}
+
+// The distance between neighbours, where it is the same for all; else -1.
+int stride_of(const std::vector<uint64_t>& ranks) {
+  if (ranks.size() < 2) {
+    return 1;
+  }
+  const auto stride = static_cast<int64_t>(ranks[1]) - static_cast<int64_t>(ranks[0]);
+  for (size_t i = 2; i < ranks.size(); ++i) {
+    if (static_cast<int64_t>(ranks[i]) - static_cast<int64_t>(ranks[i - 1]) != stride) {
+      return -1;
+    }
+  }
+  return static_cast<int>(stride);
+}
+
+} // namespace
+
+CallRange::CallRange(const Group& group, int size, const std::vector<Request>& requests, const Launched& launched) {
+  if (range_.isActive()) {
+    begin(group, size, requests, launched);
+  }
+}
+
+void CallRange::begin(
+    const Group& group, int size, const std::vector<Request>& requests, const Launched& launched) {
+  std::vector<at::Tensor> inputs, outputs;
+  for (const Request& request : requests) {
+    inputs.insert(inputs.end(), request.inputs.begin(), request.inputs.end());
+    outputs.insert(outputs.end(), request.outputs.begin(), request.outputs.end());
+  }
+  const GroupName seen = group.name();
+  const auto name = std::make_tuple(seen.name, seen.description);
+  const auto sequence = std::make_tuple(static_cast<int64_t>(launched.seq), launched.p2p);
+  const std::vector<uint64_t> ranks = group.global_ranks();
+  const int start = ranks.empty() ? 0 : static_cast<int>(ranks.front()), stride = stride_of(ranks);
+  const int rank = requests.front().peer >= 0 ? requests.front().peer : group.rank(); // of a transfer, the other one
+  const std::string call = name_in_traces(launched.type, launched.type == OpType::COALESCED ? "coalesced" : requests.front().name);
+  const at::ScalarType dtype = !inputs.empty() ? inputs.front().scalar_type()
+      : !outputs.empty()                       ? outputs.front().scalar_type()
+                                               : at::kByte;
+  const std::vector<int64_t> splits; // of one size
+
+  auto parameters = std::make_shared<torch::ParamCommsDebugInfo>(
+      name, rank, std::string(call), numel_of(inputs), numel_of(outputs), dtype, splits, splits, start, stride, size,
+      requests.front().async);
+  torch::maybeSetSequenceInfo(parameters, sequence);
+  parameters_ = std::make_unique<c10::DebugInfoGuard>(c10::DebugInfoKind::PARAM_COMMS_INFO, parameters);
+  if (range_.needsInputs()) {
+    const std::vector<c10::IValue> values{
+        c10::IValue(inputs), sequence, name, rank, call, c10::IValue(splits), c10::IValue(splits), start, stride, size,
+        requests.front().async};
+    range_.before(at::kParamCommsCallName, c10::ArrayRef<const c10::IValue>(values.data(), values.size()));
+  } else {
+    range_.before(at::kParamCommsCallName);
+  }
+  if (range_.needsOutputs()) {
+    range_.setOutputs(std::vector<c10::IValue>(1, c10::IValue(outputs)));
+  }
+}
+
+} // namespace c10d::mccl

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// What profilers and execution traces learn of a call, as torch's other backends tell it: a range "record_param_comms" around
+// the host's part, with the group, the sequence number, and what is sent.
+#pragma once
+
+#include <ATen/record_function.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "process_group.h"
+
+namespace c10d::mccl {
+
+class CallRange {
+ public:
+  // Costs next to nothing where nobody listens.
+  CallRange(const Group& group, int size, const std::vector<Request>& requests, const Launched& launched);
+
+ private:
+  void begin(const Group& group, int size, const std::vector<Request>& requests, const Launched& launched);
+
+  std::unique_ptr<c10::DebugInfoGuard> parameters_;
+  at::RecordFunction range_{at::RecordScope::FUNCTION};
+};
+
+} // namespace c10d::mccl
