@@ -24,7 +24,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Ranks]:
         ranks.stop()
 
 
-@pytest.fixture(params=[2, 4], ids=["2 ranks", "4 ranks"])
+@pytest.fixture(params=[2, 4], ids=["2-ranks", "4-ranks"])
 def ranks(request: pytest.FixtureRequest, pool: Callable[[int], Ranks]) -> Ranks:
     return pool(request.param)
 

@@ -161,14 +161,15 @@ def profiled() -> None:
     torch.musa.synchronize()
     with torch.profiler.profile(record_shapes=True) as profiler:
         dist.all_reduce(x, group=group)
-        work = dist.all_gather_single(torch.empty(6 * size, dtype=x.dtype, device=device), x, group=group, async_op=True)
-        work.wait()
+        whole = torch.empty(6 * size, dtype=x.dtype, device=device)
+        dist.all_gather_single(whole, x, group=group, async_op=True).wait()
         torch.musa.synchronize()
     with tempfile.TemporaryDirectory() as folder:
         profiler.export_chrome_trace(f"{folder}/trace.json")
         events = json.loads(Path(folder, "trace.json").read_text())["traceEvents"]
     calls = [event["args"] for event in events if event["name"] == "record_param_comms"]
-    seen = [(call["Collective name"], call["In msg nelems"], call["Out msg nelems"], call["dtype"]) for call in calls]
+    told = ("Collective name", "In msg nelems", "Out msg nelems", "dtype")
+    seen = [tuple(call[key] for key in told) for call in calls]
     assert seen == [("allreduce", 6, 6, "Half"), ("_allgather_base", 6, 6 * size, "Half")]
     for number, call in enumerate(calls, start=1):
         assert call["Process Group Name"] == group.group_name

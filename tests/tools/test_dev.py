@@ -303,7 +303,8 @@ def test_a_full_disk_is_not_left_to_apt(monkeypatch):
 
 REPORT = """<testsuites><testsuite>
 <testcase name="good"/>
-<testcase name="bad"><failure message="x"/></testcase>
+<testcase classname="tests.some" name="bad"><failure message="x">first line
+E   the last line</failure></testcase>
 <testcase name="broken"><error message="fixture"/></testcase>
 <testcase name="known"><skipped type="pytest.xfail"/></testcase>
 </testsuite></testsuites>"""
@@ -320,6 +321,13 @@ def report(tmp_path, text=REPORT):
 def test_failures_and_errors_both_count_as_failed(tmp_path):
     result = legs.tally(LEG, report(tmp_path), 1)
     assert (result.passed, result.failed, result.skipped) == (1, 2, 1)
+
+
+def test_the_summary_tells_of_each_failure_which_test_and_what_it_said(tmp_path):
+    text, _ = legs.summary([legs.tally(LEG, report(tmp_path), 1)])
+    assert "Leg leg, failed: tests.some::bad\n    first line\n    E   the last line\n" in text
+    assert "::broken" in text
+    assert "good" not in text and "known" not in text
 
 
 def test_a_crash_without_a_report_is_a_failure(tmp_path):

@@ -18,6 +18,7 @@ from .progress import LiveLine, process_group, tail
 
 LEG_LIMIT_S = 60 * 60
 POLL_S = 0.25
+SHOWN_LINES = 25  # of a failure, in the summary
 NO_TEST_RAN = 5  # pytest's exit status
 # OpenMP's threads spin while they wait, which can take twenty times as long beside stream workers.
 WAIT_POLICY = {"OMP_WAIT_POLICY": "passive"}
@@ -38,6 +39,7 @@ class Result:
     failed: int = 0
     skipped: int = 0
     note: str = ""
+    failures: tuple[str, ...] = ()  # a test's name and the end of what it said
 
     def line(self) -> str:
         text = f"{self.leg.name:8}  {self.passed} passed, {self.failed} failed, {self.skipped} skipped"
@@ -100,20 +102,27 @@ def tally(leg: Leg, report: Path, status: int) -> Result:
         return Result(
             leg, failed=1, note=f"pytest ended with status {status} and no report: it crashed or was stopped"
         )
-    passed = failed = skipped = 0
+    passed = skipped = 0
+    failures = []
     for case in ET.parse(report).getroot().iter("testcase"):
-        outcomes = {child.tag for child in case}
-        if outcomes & {"failure", "error"}:
-            failed += 1
-        elif "skipped" in outcomes:
+        problems = [child.text or "" for child in case if child.tag in ("failure", "error")]
+        if problems:
+            failures.append(failure_of(case, problems[0]))
+        elif case.find("skipped") is not None:
             skipped += 1
         else:
             passed += 1
+    failed = len(failures)
     if status == NO_TEST_RAN or passed + failed + skipped == 0:
         return Result(leg, failed=int(not leg.may_be_empty), note="no test ran")
     if status != 0 and failed == 0:
         return Result(leg, passed, 1, skipped, f"pytest exit status {status} without a failed test")
-    return Result(leg, passed, failed, skipped)
+    return Result(leg, passed, failed, skipped, failures=tuple(failures))
+
+
+def failure_of(case: ET.Element, text: str) -> str:
+    last = text.strip().splitlines()[-SHOWN_LINES:]
+    return "\n".join([f"{case.get('classname')}::{case.get('name')}", *(f"    {line}" for line in last)])
 
 
 def title(leg: Leg) -> str:
@@ -129,7 +138,8 @@ def run_leg(
     report = reports / f"{leg.name}.xml"
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
-    command = [str(python), "-m", "pytest", f"--junitxml={report}", *leg.arguments]
+    # Warnings of operators that no pack serves in this leg would bury the failures.
+    command = [str(python), "-m", "pytest", "--disable-warnings", f"--junitxml={report}", *leg.arguments]
     env = {**WAIT_POLICY, **os.environ, **env, **leg.env}
     deadline = time.monotonic() + LEG_LIMIT_S
     try:
@@ -199,8 +209,11 @@ def run_legs(
 
 
 def summary(results: Sequence[Result]) -> tuple[str, int]:
-    """The closing text, its last line ``N passed, N failed`` over all legs, and the exit status."""
+    """The closing text (what failed, the legs, last ``N passed, N failed`` over all) and the exit status."""
     passed = sum(result.passed for result in results)
     failed = sum(result.failed for result in results)
-    lines = [result.line() for result in results]
+    lines = [
+        *(f"Leg {result.leg.name}, failed: {failure}" for result in results for failure in result.failures),
+        *(result.line() for result in results),
+    ]
     return "\n".join(["", *lines, "", f"{passed} passed, {failed} failed"]), int(failed > 0 or passed == 0)
