@@ -42,26 +42,24 @@ int stride_of(const std::vector<uint64_t>& ranks) {
 
 } // namespace
 
-CallRange::CallRange(const Group& group, int size, const std::vector<Request>& requests, const Launched& launched) {
+CallRange::CallRange(
+    const Group& group, int size, const Launched& launched, const Request& first, const std::vector<at::Tensor>& inputs,
+    const std::vector<at::Tensor>& outputs) {
   if (range_.isActive()) {
-    begin(group, size, requests, launched);
+    begin(group, size, launched, first, inputs, outputs);
   }
 }
 
 void CallRange::begin(
-    const Group& group, int size, const std::vector<Request>& requests, const Launched& launched) {
-  std::vector<at::Tensor> inputs, outputs;
-  for (const Request& request : requests) {
-    inputs.insert(inputs.end(), request.inputs.begin(), request.inputs.end());
-    outputs.insert(outputs.end(), request.outputs.begin(), request.outputs.end());
-  }
+    const Group& group, int size, const Launched& launched, const Request& first, const std::vector<at::Tensor>& inputs,
+    const std::vector<at::Tensor>& outputs) {
   const GroupName seen = group.name();
   const auto name = std::make_tuple(seen.name, seen.description);
   const auto sequence = std::make_tuple(static_cast<int64_t>(launched.seq), launched.p2p);
   const std::vector<uint64_t> ranks = group.global_ranks();
   const int start = ranks.empty() ? 0 : static_cast<int>(ranks.front()), stride = stride_of(ranks);
-  const int rank = requests.front().peer >= 0 ? requests.front().peer : group.rank(); // of a transfer, the other one
-  const std::string call = name_in_traces(launched.type, launched.type == OpType::COALESCED ? "coalesced" : requests.front().name);
+  const int rank = first.peer >= 0 ? first.peer : group.rank(); // of a transfer, the other one
+  const std::string call = name_in_traces(launched.type, launched.type == OpType::COALESCED ? "coalesced" : first.name);
   const at::ScalarType dtype = !inputs.empty() ? inputs.front().scalar_type()
       : !outputs.empty()                       ? outputs.front().scalar_type()
                                                : at::kByte;
@@ -69,13 +67,13 @@ void CallRange::begin(
 
   auto parameters = std::make_shared<torch::ParamCommsDebugInfo>(
       name, rank, std::string(call), numel_of(inputs), numel_of(outputs), dtype, splits, splits, start, stride, size,
-      requests.front().async);
+      first.async);
   torch::maybeSetSequenceInfo(parameters, sequence);
   parameters_ = std::make_unique<c10::DebugInfoGuard>(c10::DebugInfoKind::PARAM_COMMS_INFO, parameters);
   if (range_.needsInputs()) {
     const std::vector<c10::IValue> values{
         c10::IValue(inputs), sequence, name, rank, call, c10::IValue(splits), c10::IValue(splits), start, stride, size,
-        requests.front().async};
+        first.async};
     range_.before(at::kParamCommsCallName, c10::ArrayRef<const c10::IValue>(values.data(), values.size()));
   } else {
     range_.before(at::kParamCommsCallName);

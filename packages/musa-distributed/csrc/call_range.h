@@ -17,11 +17,16 @@ namespace c10d::mccl {
 
 class CallRange {
  public:
-  // Costs next to nothing where nobody listens.
-  CallRange(const Group& group, int size, const std::vector<Request>& requests, const Launched& launched);
+  // Of one request or of several, of which `first` is one; the tensors are those of all. Costs next to nothing where nobody
+  // listens.
+  CallRange(
+      const Group& group, int size, const Launched& launched, const Request& first, const std::vector<at::Tensor>& inputs,
+      const std::vector<at::Tensor>& outputs);
 
  private:
-  void begin(const Group& group, int size, const std::vector<Request>& requests, const Launched& launched);
+  void begin(
+      const Group& group, int size, const Launched& launched, const Request& first, const std::vector<at::Tensor>& inputs,
+      const std::vector<at::Tensor>& outputs);
 
   std::unique_ptr<c10::DebugInfoGuard> parameters_;
   at::RecordFunction range_{at::RecordScope::FUNCTION};

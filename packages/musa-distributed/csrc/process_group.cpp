@@ -243,16 +243,17 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::issue(const std::vector<Request>& req
     Request all{OpType::COALESCED, "coalesced"};
     record(all, *launched, launched);
   }
-  {
-    const CallRange range(*group_, size_, requests, *launched);
-    put_on_stream(requests, *launched, handle, peer, current);
-  }
-
   std::vector<at::Tensor> inputs, outputs;
   for (const Request& request : requests) {
     inputs.insert(inputs.end(), request.inputs.begin(), request.inputs.end());
     outputs.insert(outputs.end(), request.outputs.begin(), request.outputs.end());
-    if (launched->stream != current) {
+  }
+  {
+    const CallRange range(*group_, size_, *launched, first, inputs, outputs);
+    put_on_stream(requests, *launched, handle, peer, current);
+  }
+  if (launched->stream != current) {
+    for (const Request& request : requests) {
       keep_operands(request, *launched);
     }
   }
