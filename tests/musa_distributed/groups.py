@@ -67,7 +67,6 @@ def refusals() -> None:
         (ValueError, "is not .* times one of", lambda: dist.all_gather_single(x, x)),
         (ValueError, "cannot be split evenly", lambda: dist.all_to_all_single(odd.clone(), odd)),
         (TypeError, "of one dtype", lambda: backend().allgather([[x.int()] * size], [x])),
-        (ValueError, "takes dense tensors", lambda: dist.all_reduce(x.to_sparse())),
         (ValueError, "takes dense tensors", lambda: dist.broadcast(x.to_sparse(), 0)),
     ]
     for kind, text, call in cases:

@@ -382,6 +382,7 @@ def test_other_threads_copy_from_pinned_memory_during_a_capture(musa):
         pool.submit(copy_batches).result()
         result = static + 1
     graph.replay()
+    musa.synchronize()
     assert (result == 1).all()
     assert (other == 5).all()
 

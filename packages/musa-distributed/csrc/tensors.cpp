@@ -58,7 +58,8 @@ void for_parts(const at::Tensor& whole, const std::vector<at::Tensor>& tensors, 
   }
 }
 
-// Of torch.distributed's operators on sparse tensors, which never come to a process group.
+// Of torch.distributed's operators on sparse tensors, which never come to a process group. Not of all_reduce: torch has a
+// kernel of its own for it.
 void refuse_sparse(const c10::OperatorHandle& op, torch::jit::Stack* /*stack*/) {
   TORCH_CHECK_VALUE(
       false, "mccl takes dense tensors, and ", op.schema().name(),
@@ -68,7 +69,7 @@ void refuse_sparse(const c10::OperatorHandle& op, torch::jit::Stack* /*stack*/) 
 
 TORCH_LIBRARY_IMPL(c10d, SparsePrivateUse1, library) {
   for (const char* name :
-       {"allreduce_", "allreduce_coalesced_", "broadcast_", "reduce_", "allgather_", "_allgather_base_", "reduce_scatter_",
+       {"allreduce_coalesced_", "broadcast_", "reduce_", "allgather_", "_allgather_base_", "reduce_scatter_",
         "_reduce_scatter_base_", "gather_", "scatter_", "alltoall_", "alltoall_base_", "send", "recv_"}) {
     library.impl(name, torch::CppFunction::makeFromBoxedFunction<&refuse_sparse>());
   }
