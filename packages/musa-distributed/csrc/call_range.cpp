@@ -6,6 +6,8 @@
 
 #include <tuple>
 
+#include "tensors.h"
+
 namespace c10d::mccl {
 namespace {
 
@@ -16,14 +18,6 @@ const char* name_in_traces(OpType type, const char* otherwise) {
     case OpType::_ALLGATHER_BASE: return "_allgather_base";
     default: return otherwise;
   }
-}
-
-int64_t numel_of(const std::vector<at::Tensor>& tensors) {
-  int64_t total = 0;
-  for (const at::Tensor& tensor : tensors) {
-    total += tensor.numel();
-  }
-  return total;
 }
 
 // The distance between neighbours, where it is the same for all; else -1.
@@ -43,21 +37,21 @@ int stride_of(const std::vector<uint64_t>& ranks) {
 } // namespace
 
 CallRange::CallRange(
-    const Group& group, int size, const Launched& launched, const Request& first, const std::vector<at::Tensor>& inputs,
+    const Group& group, const Launched& launched, const Request& first, const std::vector<at::Tensor>& inputs,
     const std::vector<at::Tensor>& outputs) {
   if (range_.isActive()) {
-    begin(group, size, launched, first, inputs, outputs);
+    begin(group, launched, first, inputs, outputs);
   }
 }
 
 void CallRange::begin(
-    const Group& group, int size, const Launched& launched, const Request& first, const std::vector<at::Tensor>& inputs,
+    const Group& group, const Launched& launched, const Request& first, const std::vector<at::Tensor>& inputs,
     const std::vector<at::Tensor>& outputs) {
   const GroupName seen = group.name();
   const auto name = std::make_tuple(seen.name, seen.description);
   const auto sequence = std::make_tuple(static_cast<int64_t>(launched.seq), launched.p2p);
   const std::vector<uint64_t> ranks = group.global_ranks();
-  const int start = ranks.empty() ? 0 : static_cast<int>(ranks.front()), stride = stride_of(ranks);
+  const int start = static_cast<int>(ranks.front()), stride = stride_of(ranks);
   const int rank = first.peer >= 0 ? first.peer : group.rank(); // of a transfer, the other one
   const std::string call = name_in_traces(launched.type, launched.type == OpType::COALESCED ? "coalesced" : first.name);
   const at::ScalarType dtype = !inputs.empty() ? inputs.front().scalar_type()
@@ -66,14 +60,14 @@ void CallRange::begin(
   const std::vector<int64_t> splits; // of one size
 
   auto parameters = std::make_shared<torch::ParamCommsDebugInfo>(
-      name, rank, std::string(call), numel_of(inputs), numel_of(outputs), dtype, splits, splits, start, stride, size,
+      name, rank, std::string(call), numel_of(inputs), numel_of(outputs), dtype, splits, splits, start, stride, group.size(),
       first.async);
   torch::maybeSetSequenceInfo(parameters, sequence);
   parameters_ = std::make_unique<c10::DebugInfoGuard>(c10::DebugInfoKind::PARAM_COMMS_INFO, parameters);
   if (range_.needsInputs()) {
     const std::vector<c10::IValue> values{
-        c10::IValue(inputs), sequence, name, rank, call, c10::IValue(splits), c10::IValue(splits), start, stride, size,
-        first.async};
+        c10::IValue(inputs), sequence, name, rank, call, c10::IValue(splits), c10::IValue(splits), start, stride,
+        group.size(), first.async};
     range_.before(at::kParamCommsCallName, c10::ArrayRef<const c10::IValue>(values.data(), values.size()));
   } else {
     range_.before(at::kParamCommsCallName);

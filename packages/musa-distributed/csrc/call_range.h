@@ -8,7 +8,6 @@
 #include <c10/util/ThreadLocalDebugInfo.h>
 
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "process_group.h"
@@ -20,12 +19,12 @@ class CallRange {
   // Of one request or of several, of which `first` is one; the tensors are those of all. Costs next to nothing where nobody
   // listens.
   CallRange(
-      const Group& group, int size, const Launched& launched, const Request& first, const std::vector<at::Tensor>& inputs,
+      const Group& group, const Launched& launched, const Request& first, const std::vector<at::Tensor>& inputs,
       const std::vector<at::Tensor>& outputs);
 
  private:
   void begin(
-      const Group& group, int size, const Launched& launched, const Request& first, const std::vector<at::Tensor>& inputs,
+      const Group& group, const Launched& launched, const Request& first, const std::vector<at::Tensor>& inputs,
       const std::vector<at::Tensor>& outputs);
 
   std::unique_ptr<c10::DebugInfoGuard> parameters_;

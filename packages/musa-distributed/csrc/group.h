@@ -30,6 +30,9 @@ class Group {
   int rank() const {
     return rank_;
   }
+  int size() const {
+    return size_;
+  }
   const Settings& settings() const {
     return settings_;
   }

@@ -249,7 +249,7 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::issue(const std::vector<Request>& req
     outputs.insert(outputs.end(), request.outputs.begin(), request.outputs.end());
   }
   {
-    const CallRange range(*group_, size_, *launched, first, inputs, outputs);
+    const CallRange range(*group_, *launched, first, inputs, outputs);
     put_on_stream(requests, *launched, handle, peer, current);
   }
   if (launched->stream != current) {

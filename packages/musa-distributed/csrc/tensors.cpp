@@ -32,19 +32,11 @@ bool lie_together(const std::vector<at::Tensor>& tensors) {
 }
 
 at::Tensor joined_view(const std::vector<at::Tensor>& tensors) {
-  int64_t total = 0;
-  for (const at::Tensor& tensor : tensors) {
-    total += tensor.numel();
-  }
-  return tensors.front().as_strided({total}, {1}, tensors.front().storage_offset());
+  return tensors.front().as_strided({numel_of(tensors)}, {1}, tensors.front().storage_offset());
 }
 
 at::Tensor joined_scratch(Request& request, const std::vector<at::Tensor>& tensors) {
-  int64_t total = 0;
-  for (const at::Tensor& tensor : tensors) {
-    total += tensor.numel();
-  }
-  request.scratch.push_back(at::empty({total}, tensors.front().options()));
+  request.scratch.push_back(at::empty({numel_of(tensors)}, tensors.front().options()));
   return request.scratch.back();
 }
 
@@ -104,6 +96,14 @@ void check_same_dtype(const char* call, const at::Tensor& one, const at::Tensor&
 
 void check_root(const char* call, int64_t root, int size) {
   TORCH_CHECK_VALUE(root >= 0 && root < size, "mccl:", call, ": there is no rank ", root, " in a group of ", size, ".");
+}
+
+int64_t numel_of(const std::vector<at::Tensor>& tensors) {
+  int64_t total = 0;
+  for (const at::Tensor& tensor : tensors) {
+    total += tensor.numel();
+  }
+  return total;
 }
 
 at::Tensor as_real(const at::Tensor& tensor) {

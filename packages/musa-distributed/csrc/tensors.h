@@ -33,6 +33,8 @@ Request request_for(
   return request;
 }
 
+int64_t numel_of(const std::vector<at::Tensor>& tensors);
+
 // Complex numbers as pairs of real ones.
 at::Tensor as_real(const at::Tensor& tensor);
 

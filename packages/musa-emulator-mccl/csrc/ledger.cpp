@@ -108,7 +108,7 @@ std::optional<std::string> Ledger::collective(int rank, uint64_t number, const S
   write(slot(rank, number), number, signature);
   for (int other = 0; other < ranks_; ++other) {
     const auto theirs = read(slot(other, number), number);
-    if (theirs.has_value() && *theirs != signature && theirs->describe() != signature.describe()) {
+    if (theirs.has_value() && *theirs != signature) {
       return "call " + std::to_string(number) + " of rank " + std::to_string(rank) + " is " + signature.describe() +
           ", and of rank " + std::to_string(other) + " " + theirs->describe();
     }

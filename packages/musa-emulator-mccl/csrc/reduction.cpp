@@ -127,16 +127,10 @@ void reduce_rows(const at::Tensor& rows, const at::Tensor& result, mcclRedOp_t o
   });
 }
 
-// As `rows` rows of bytes.
-at::Tensor rows_of_bytes(const at::Tensor& values, int64_t rows) {
-  const auto bytes = values.numel() * static_cast<int64_t>(values.element_size());
-  return at::from_blob(values.mutable_data_ptr(), {rows, bytes / rows}, at::kByte);
-}
-
 // Every rank gets everybody's values and reduces them itself.
 void gather_and_reduce(const at::Tensor& values, mcclRedOp_t op, Transport& transport, int ranks) {
   const at::Tensor rows = at::empty({ranks, values.numel()}, values.options());
-  transport.exchange(rows_of_bytes(values, 1), rows_of_bytes(rows, ranks));
+  transport.exchange(values.unsqueeze(0), rows);
   reduce_rows(rows, values, op, ranks);
 }
 
@@ -220,7 +214,7 @@ void reduce_scatter(
     return;
   }
   const at::Tensor rows = at::empty({ranks, part.numel()}, part.options());
-  transport->exchange(rows_of_bytes(values, ranks), rows_of_bytes(rows, ranks));
+  transport->exchange(values.view({ranks, -1}), rows);
   reduce_rows(rows, part, reduction.op, ranks);
 }
 

@@ -19,6 +19,7 @@ struct Signature {
   int root = 0;             // or the peer
   size_t count = 0;         // as the caller gave it
 
+  // What a kind of call does not have is as above.
   bool operator==(const Signature&) const = default;
 
   // Elements that a rank's memory to send from and to receive in must have; a root's buffer is no matter on other ranks.

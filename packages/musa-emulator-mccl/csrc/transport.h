@@ -23,7 +23,7 @@ class Transport {
   void reduce(const at::Tensor& values, c10d::ReduceOp::RedOpType op, int root);
   void broadcast(const at::Tensor& values, int root);
   // Each rank's message to each: row i of `sent` goes to rank i, or all of `sent` to everybody where it is one row; row i of
-  // `received`, (ranks, bytes), comes from rank i. The own row is copied, unless it lies there already.
+  // `received`, (ranks, elements), comes from rank i. The own row is copied, unless it lies there already.
   void exchange(const at::Tensor& sent, const at::Tensor& received);
   // The tag counts messages from one rank to another; kTags of them can be under way.
   static constexpr uint32_t kTags = 1U << 30;

@@ -5,15 +5,7 @@
 # engine; included with musa_home set.
 include_guard(GLOBAL)
 
-set(CMAKE_CXX_STANDARD 20)
-set(CMAKE_CXX_STANDARD_REQUIRED ON)
-set(CMAKE_CXX_EXTENSIONS OFF)
-set(CMAKE_CXX_VISIBILITY_PRESET hidden)
-set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
-set(CMAKE_POSITION_INDEPENDENT_CODE ON)
-if(NOT CMAKE_BUILD_TYPE)
-  set(CMAKE_BUILD_TYPE Release)
-endif()
+include("${CMAKE_CURRENT_LIST_DIR}/EmulatorSettings.cmake")
 find_package(Torch REQUIRED)
 
 # musa_emulator_library(<name> SOURCES <file>...): lib<name>.so and the headers in csrc/include, into the emulator's MUSA_HOME,

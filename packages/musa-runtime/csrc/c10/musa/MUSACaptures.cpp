@@ -52,9 +52,12 @@ BetweenCaptures::BetweenCaptures() {
 }
 
 BetweenCaptures::~BetweenCaptures() {
+  if (!held_) {
+    return;
+  }
   Gate& g = gate();
   const std::lock_guard lock(g.mutex);
-  g.held -= held_;
+  --g.held;
   g.left.notify_all();
 }
 
