@@ -17,8 +17,8 @@ from tests.harness.rank_processes import Ended, run_ranks
 
 # Seconds a call may take once all ranks have met; starting takes as long as it takes.
 TIMEOUT = 3
-# Until the last rank has told of it: the others are asked, and records are written.
-PATIENCE = 20
+# Until the last rank has told of it: the others are asked, and records are written, for which torch imports much.
+PATIENCE = 90
 
 JOIN = f"""
 import datetime, os, signal, time
@@ -32,13 +32,21 @@ dist.all_reduce(x)
 x.cpu()
 dist.group.WORLD.set_timeout(datetime.timedelta(seconds={TIMEOUT}))
 start = time.monotonic()
+told = [os.environ["MEETING"] + str(one) for one in range(size)]
+def tell():
+    open(told[rank], "w").write("told")
+def stall(*until):  # when the others have told of it, and what else is waited for is written
+    for path in (*told[:rank], *told[rank + 1:], *until):
+        while not (os.path.exists(path) and os.path.getsize(path)):
+            time.sleep(0.05)
+    os._exit(7)
 """
 REPORT = """
 except dist.DistBackendError as error:
     print(error)
     print("after", time.monotonic() - start)
+tell()
 """
-
 
 def run(code: str, folder: Path, ranks: int = 2, settings=None, **shared: str) -> list[Ended]:
     return run_ranks(
@@ -48,7 +56,8 @@ def run(code: str, folder: Path, ranks: int = 2, settings=None, **shared: str) -
         kept=("MUSA_EMULATOR_MODE",),
         MEETING=str(folder / "meeting"),
         TORCH_FR_DUMP_TEMP_FILE=str(folder / "record" / "rank"),
-        **shared,
+        **{"TORCH_MCCL_WAIT_TIMEOUT_DUMP_MILSEC": str(1000 * PATIENCE), **shared},
+        timeout=3 * PATIENCE,
     )
 
 
@@ -117,7 +126,8 @@ def test_a_rank_that_is_killed(folder):
 
 def test_a_rank_that_stalls(folder):
     ended = run(
-        f"if rank == 1:\n    time.sleep({PATIENCE})\n    os._exit(7)\n" + step("dist.all_reduce(x)"),
+        # The watchdog of the one that stalls is awake, and writes a record.
+        "if rank == 1: stall(os.environ['TORCH_FR_DUMP_TEMP_FILE'] + '1')\n" + step("dist.all_reduce(x)"),
         folder,
         3,
     )
@@ -127,7 +137,7 @@ def test_a_rank_that_stalls(folder):
         assert "mccl:all_reduce #2" in text
         assert re.search(r"rank 1: last called mccl:all_reduce #1 .*; all calls have finished", text)
     assert any(f"did not finish within {TIMEOUT}000 ms" in ended[rank].out for rank in (0, 2))
-    entries = records(folder, [0, 1, 2])  # the watchdog of the one that stalls is awake
+    entries = records(folder, [0, 1, 2])
     assert [len(calls) for calls in entries.values()] == [2, 1, 2]
     assert "rank" in trace(folder).lower()
 
@@ -166,7 +176,7 @@ def test_ranks_that_call_different_things(folder, mismatch):
 @pytest.mark.once
 def test_a_rank_that_never_comes(folder):
     """Known before anything hangs: communicators are made when all ranks have come."""
-    code = "if rank == 2:\n    time.sleep(8)\n    os._exit(7)\n" + step(
+    code = "if rank == 2: stall()\n" + step(
         f"g = dist.new_group(timeout=datetime.timedelta(seconds={TIMEOUT})); dist.all_reduce(x, group=g)"
     )
     for ended in run(code, folder, 3)[:2]:
@@ -176,7 +186,7 @@ def test_a_rank_that_never_comes(folder):
 @pytest.mark.once
 def test_waiting_for_the_call_raises_too(folder):
     call = "work = dist.all_reduce(x, async_op=True); work.wait()"
-    code = "if rank == 1:\n    time.sleep(12)\n    os._exit(7)\n" + step(call)
+    code = "if rank == 1: stall()\n" + step(call)
     text = told(run(code, folder, TORCH_MCCL_BLOCKING_WAIT="1")[0])
     assert "mccl:all_reduce #2" in text and "did not finish within 3000 ms" in text
 
@@ -184,13 +194,13 @@ def test_waiting_for_the_call_raises_too(folder):
 @pytest.mark.once
 def test_a_timeout_of_one_wait(folder):
     call = "work = dist.all_reduce(x, async_op=True); work.wait(datetime.timedelta(milliseconds=500))"
-    code = "if rank == 1:\n    time.sleep(8)\n    os._exit(7)\n" + step(call)
+    code = "if rank == 1: stall()\n" + step(call)
     assert "did not finish within 500 ms, for which wait() was asked to wait" in told(run(code, folder)[0])
 
 
 def test_the_error_meets_the_program_where_it_waits_next_and_only_once(folder):
     code = (
-        "if rank == 1:\n    time.sleep(14)\n    os._exit(7)\n"
+        "if rank == 1: stall()\n"
         + """
 work = dist.all_reduce(x, async_op=True)
 try:
@@ -205,6 +215,7 @@ for attempt in (work.wait, lambda: dist.all_reduce(x)):
     except dist.DistBackendError as error:
         print("again:", "mccl:all_reduce #2" in str(error))
 print((torch.ones(3, device="musa") + 1).tolist())
+tell()
 dist.destroy_process_group()
 """
     )
@@ -220,10 +231,35 @@ dist.destroy_process_group()
 @pytest.mark.once
 @pytest.mark.parametrize("handling", ["1", "3"])
 def test_the_process_can_be_ended_instead(folder, handling):
-    code = "if rank == 1:\n    time.sleep(12)\n    os._exit(7)\n" + step("dist.all_reduce(x); time.sleep(30)")
+    code = f"if rank == 1: time.sleep({PATIENCE})\n" + step(f"dist.all_reduce(x); time.sleep({PATIENCE})")
     ended = run(code, folder, TORCH_MCCL_ASYNC_ERROR_HANDLING=handling)[0]
     assert ended.status == -signal.SIGABRT
     assert "mccl:all_reduce #2" in ended.err and "TORCH_MCCL_ASYNC_ERROR_HANDLING" in ended.err
+
+
+@pytest.mark.once
+def test_a_program_that_ends_while_records_are_written_ends_as_it_wants(folder):
+    """Nobody waits for the stacks of a record, for which torch imports its compiler: seconds of Python."""
+    code = "if rank == 1: stall()\n" + step("dist.all_reduce(x)")
+    ended = run(code, folder, TORCH_MCCL_WAIT_TIMEOUT_DUMP_MILSEC="0")[0]
+    assert "mccl:all_reduce #2" in told(ended) and "FATAL" not in ended.err
+
+
+@pytest.mark.once
+def test_a_program_that_ends_within_a_hook_waits_for_it(folder):
+    code = """
+def hook(info):
+    print("hook")
+    tell()
+    time.sleep(1)
+    print("ended", flush=True)
+dist.group.WORLD._register_on_completion_hook(hook)
+dist.all_reduce(x)
+while not os.path.exists(told[rank]):
+    time.sleep(0.01)
+"""
+    for ended in run(code, folder):
+        assert (ended.status, ended.out.split()) == (0, ["hook", "ended"]), ended.err
 
 
 @pytest.mark.once

@@ -11,6 +11,8 @@
 #include <iostream>
 #include <thread>
 
+#include "python_use.h"
+
 namespace c10d::mccl {
 namespace {
 
@@ -28,7 +30,8 @@ std::vector<uint8_t> to_bytes(const std::string& text) {
 }
 
 void mark(Launched& launched, WorkResult result) {
-  if (launched.result && !launched.result->completed()) {
+  const PythonUse callbacks;
+  if (callbacks && launched.result && !launched.result->completed()) {
     launched.result->markCompleted(c10::IValue(static_cast<int64_t>(result)));
   }
 }
@@ -331,7 +334,8 @@ bool Group::look_at_calls() {
       update_desync_trace(*launched, true);
     }
     left_behind_.take(launched->shelf);
-    if (hook && good) {
+    const PythonUse python;
+    if (hook && good && python) {
       try {
         hook(*launched, milliseconds);
       } catch (const std::exception& error) {

@@ -8,6 +8,7 @@
 
 #include "errors.h"
 #include "process_group.h"
+#include "python_use.h"
 #include "recorder.h"
 
 namespace py = pybind11;
@@ -61,4 +62,5 @@ Attributes:
       },
       py::arg("collectives"), py::arg("stacks"), py::arg("only_active"));
   m.def("reset_flight_record", [] { Recorder::instance().reset(); }, py::call_guard<py::gil_scoped_release>());
+  m.def("end_python_use", &c10d::mccl::end_python_use, py::call_guard<py::gil_scoped_release>());
 }

@@ -11,8 +11,11 @@
 #include <torch/csrc/distributed/c10d/Utils.hpp>
 
 #include <future>
+#include <iostream>
 #include <sstream>
 #include <thread>
+
+#include "python_use.h"
 
 namespace c10d::mccl {
 namespace {
@@ -283,15 +286,21 @@ std::string write_dump(int global_rank, std::chrono::milliseconds patience) {
     std::future<std::string> future = promise->get_future();
     std::thread([promise, only_active] {
       c10::setThreadName("mccl_dump");
+      // The first stack takes seconds: for it torch imports its compiler.
+      const PythonUse python;
       try {
-        promise->set_value(Recorder::instance().dump(true, true, only_active));
+        promise->set_value(Recorder::instance().dump(true, static_cast<bool>(python), only_active));
       } catch (...) {
         promise->set_exception(std::current_exception());
       }
     }).detach();
     if (future.wait_for(patience) == std::future_status::ready) {
-      text = future.get();
-      done = true;
+      try {
+        text = future.get();
+        done = true;
+      } catch (const std::exception& error) {
+        std::cerr << "The flight record is written without stacks: " << error.what() << std::endl;
+      }
     }
   }
   if (!done) {

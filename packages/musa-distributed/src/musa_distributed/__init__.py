@@ -5,9 +5,19 @@
 `ProcessGroupMCCL` is the class of its process groups, and `ProcessGroupMCCL.Options` what `pg_options` takes.
 """
 
+import atexit
+import sys
+
 from .registration import register
 
 register()  # where torch's autoload is switched off
+
+
+@atexit.register  # when torch is imported, so called after what the program registers
+def _leave_python():
+    """Wait for the library's threads that run Python: they must not outlive it."""
+    if extension := sys.modules.get("musa_distributed._C"):
+        extension.end_python_use()
 
 
 def __getattr__(name):

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include "python_use.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <latch>
+#include <thread>
+#include <vector>
+
+namespace c10d::mccl {
+namespace {
+
+// In a process of its own: an interpreter ends once.
+int end_beside_users() {
+  constexpr int kUsers = 4;
+  std::atomic<int> within{0};
+  std::latch begun{kUsers}, counted{1};
+  std::vector<std::thread> users;
+  for (int i = 0; i < kUsers; ++i) {
+    users.emplace_back([&] {
+      const PythonUse use;
+      within += use ? 1 : 0;
+      begun.count_down();
+      counted.wait();
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      within -= use ? 1 : 0;
+    });
+  }
+  begun.wait();
+  const bool all_could = within == kUsers;
+  counted.count_down();
+  const pid_t child = fork();
+  if (child == 0) {
+    end_python_use(); // must not wait for threads of its parent
+    _exit(0);
+  }
+  int status = 1;
+  waitpid(child, &status, 0);
+  end_python_use();
+  const bool none_left = within == 0;
+  const bool none_again = !PythonUse();
+  end_python_use();
+  for (auto& user : users) {
+    user.join();
+  }
+  return all_could && status == 0 && none_left && none_again ? 0 : 1;
+}
+
+TEST(PythonUse, TheEndWaitsForItAndThenThereIsNone) {
+  EXPECT_TRUE(PythonUse());
+  const pid_t child = fork();
+  if (child == 0) {
+    _exit(end_beside_users());
+  }
+  int status = 1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+} // namespace
+} // namespace c10d::mccl
