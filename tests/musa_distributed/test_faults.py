@@ -17,7 +17,7 @@ from tests.harness.rank_processes import Ended, run_ranks
 
 # Seconds a call may take once all ranks have met; starting takes as long as it takes.
 TIMEOUT = 3
-# Until the last rank has told of it: the others are asked, and records are written, for which torch imports much.
+# Until the last rank has told of it: the others are asked, and records written, for which torch imports much.
 PATIENCE = 90
 
 JOIN = f"""
@@ -47,6 +47,7 @@ except dist.DistBackendError as error:
     print("after", time.monotonic() - start)
 tell()
 """
+
 
 def run(code: str, folder: Path, ranks: int = 2, settings=None, **shared: str) -> list[Ended]:
     return run_ranks(
@@ -231,7 +232,10 @@ dist.destroy_process_group()
 @pytest.mark.once
 @pytest.mark.parametrize("handling", ["1", "3"])
 def test_the_process_can_be_ended_instead(folder, handling):
-    code = f"if rank == 1: time.sleep({PATIENCE})\n" + step(f"dist.all_reduce(x); time.sleep({PATIENCE})")
+    # Who is ended tells nobody, but leaves a record.
+    code = "if rank == 1: stall(os.environ['TORCH_FR_DUMP_TEMP_FILE'] + '0')\n" + step(
+        f"tell(); dist.all_reduce(x); time.sleep({PATIENCE})"
+    )
     ended = run(code, folder, TORCH_MCCL_ASYNC_ERROR_HANDLING=handling)[0]
     assert ended.status == -signal.SIGABRT
     assert "mccl:all_reduce #2" in ended.err and "TORCH_MCCL_ASYNC_ERROR_HANDLING" in ended.err
