@@ -53,6 +53,12 @@ def test_suite_passes(kind: str) -> None:
     assert "PASSED" in done.stdout
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_end_of_python_waits_for_threads_that_run_it(kind: str) -> None:
+    done = run(kind, "python-use")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_a_race_is_reported() -> None:
     done = run("thread", "known-bad")
     assert done.returncode != 0 and "data race" in done.stderr

@@ -27,7 +27,12 @@ int count_carelessly() {
 
 } // namespace
 
+int end_beside_users();
+
 int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "python-use") == 0) {
+    return end_beside_users();
+  }
   if (argc > 1 && std::strcmp(argv[1], "known-bad") == 0) {
     return count_carelessly();
   }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-#include "python_use.h"
-
-#include <gtest/gtest.h>
+// What happens when an interpreter ends. A program's own test, since it does so once.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,10 +10,11 @@
 #include <thread>
 #include <vector>
 
-namespace c10d::mccl {
-namespace {
+#include "python_use.h"
 
-// In a process of its own: an interpreter ends once.
+using c10d::mccl::end_python_use;
+using c10d::mccl::PythonUse;
+
 int end_beside_users() {
   constexpr int kUsers = 4;
   std::atomic<int> within{0};
@@ -50,17 +49,3 @@ int end_beside_users() {
   }
   return all_could && status == 0 && none_left && none_again ? 0 : 1;
 }
-
-TEST(PythonUse, TheEndWaitsForItAndThenThereIsNone) {
-  EXPECT_TRUE(PythonUse());
-  const pid_t child = fork();
-  if (child == 0) {
-    _exit(end_beside_users());
-  }
-  int status = 1;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
-}
-
-} // namespace
-} // namespace c10d::mccl
