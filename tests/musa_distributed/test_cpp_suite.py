@@ -32,7 +32,7 @@ def program(kind: str) -> Path:
         SANITIZE=test_cpp_suite.BUILDS[kind],
         SDK_LIBRARIES=libraries,
         RUNTIME_LIBRARY=torch.parent / "musa_runtime" / "lib" / "libmusa_runtime.so",
-        CMAKE_PREFIX_PATH=torch / "share" / "cmake",
+        MUSA_TORCH_HOME=torch,
     )
     return folder / "distributed_tests"
 

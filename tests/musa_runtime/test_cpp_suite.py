@@ -29,13 +29,13 @@ def build(kind: str) -> Path:
     if BUILDS[kind]:
         libraries = test_cpp_suite.build(kind, "musart", "musa") / "emulator"
     # Found without importing torch, which would bring the device up in this process.
-    torch = Path(find_spec("torch").origin).parent / "share" / "cmake"
+    torch = Path(find_spec("torch").origin).parent
     return cpp_suites.build(
         SOURCE,
         f"runtime-tests/{kind}",
         SANITIZE=BUILDS[kind],
         SDK_LIBRARIES=libraries,
-        CMAKE_PREFIX_PATH=torch,
+        MUSA_TORCH_HOME=torch,
     )
 
 

@@ -28,8 +28,6 @@ function(musa_library_defaults target)
     INSTALL_RPATH_USE_LINK_PATH OFF)
   # torch's umbrella headers then name the operators that they use, not all 3,000: seconds less for each file.
   target_compile_definitions(${target} PRIVATE AT_PER_OPERATOR_HEADERS)
-  # torch's headers are not ours to mend: SYSTEM silences warnings inside them.
-  target_include_directories(${target} SYSTEM PRIVATE ${TORCH_INCLUDE_DIRS})
   # A symbol that no library defines is an error here, not a crash at the first call. The sanitizers' runtimes are loaded
   # with the process, so with them symbols stay open.
   if(NOT "${CMAKE_SHARED_LINKER_FLAGS} ${CMAKE_CXX_FLAGS}" MATCHES "-fsanitize")
@@ -58,6 +56,6 @@ function(musa_add_op_pack name)
   add_library(${name} SHARED ${pack_SOURCES})
   musa_library_defaults(${name})
   musa_warnings(${name})
-  target_link_libraries(${name} PRIVATE musa::musa_runtime torch_cpu c10 ${pack_LIBRARIES})
+  target_link_libraries(${name} PRIVATE musa::musa_runtime ${pack_LIBRARIES})
   install(TARGETS ${name} LIBRARY DESTINATION ${pack_DESTINATION})
 endfunction()

@@ -2,11 +2,11 @@
 # Copyright (c) torch_musa contributors
 #
 # For the emulator's other libraries, which are packages of their own since they need torch. Installed beside the headers of the
-# engine; included with musa_home set.
+# engine; included with musa_home and MUSA_TORCH_HOME set.
 include_guard(GLOBAL)
 
 include("${CMAKE_CURRENT_LIST_DIR}/EmulatorSettings.cmake")
-find_package(Torch REQUIRED)
+include("${CMAKE_CURRENT_LIST_DIR}/TorchWheel.cmake")
 
 # musa_emulator_library(<name> SOURCES <file>...): lib<name>.so and the headers in csrc/include, into the emulator's MUSA_HOME,
 # where programs look for them. It may use torch and the engine.
@@ -15,9 +15,8 @@ function(musa_emulator_library name)
   add_library(${name} SHARED ${library_SOURCES})
   # The engine's headers are for the emulator's own libraries: beside the SDK, not in it.
   target_include_directories(${name} PRIVATE csrc csrc/include "${musa_home}/../engine_headers" "${musa_home}/include")
-  target_include_directories(${name} SYSTEM PRIVATE ${TORCH_INCLUDE_DIRS})
   target_compile_options(${name} PRIVATE -Wall -Wextra -Wno-missing-field-initializers)
-  target_link_libraries(${name} PRIVATE torch_cpu c10 "${musa_home}/lib/libmusart.so" "${musa_home}/lib/libmusa.so")
+  target_link_libraries(${name} PRIVATE musa::torch "${musa_home}/lib/libmusart.so" "${musa_home}/lib/libmusa.so")
   set_target_properties(${name} PROPERTIES
     INSTALL_RPATH "$ORIGIN;$ORIGIN/../../../torch/lib" INSTALL_RPATH_USE_LINK_PATH OFF)
   # Threads of streams, and what torch was given of it, may be in it until the process ends.
