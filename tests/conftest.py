@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from tests.harness import skips, sweeps
+from tests.harness import recorded, skips, sweeps
 
 # Cross-device tests need a second device; the emulator makes as many as it is asked for. It reads this
 # once, when the first test loads the SDK.
@@ -37,6 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "host_addressable: needs device memory that the host can address; skipped where it cannot",
         "emulator: steers the SDK through the emulator's C API; skipped on any other SDK",
         "full: part of the complete sweep only (--full)",
+        "recorded(*paths): skipped while its last pass, recorded in tests/data, is of these very files",
     ):
         config.addinivalue_line("markers", marker)
     if not config.getini("xfail_strict"):
@@ -54,6 +55,35 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if full_only:
         config.hook.pytest_deselected(items=full_only)
         items[:] = [item for item in items if not item.get_closest_marker("full")]
+
+
+_RECORDED = pytest.StashKey[dict[str, str]]()
+_FAILED = pytest.StashKey[set[str]]()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    marker = item.get_closest_marker("recorded")
+    if marker is None or item.config.getoption("--full"):
+        return
+    if recorded.read().get(item.nodeid) == recorded.digest(marker.args):
+        skips.skip_permanently("recorded", f"tests/data/{recorded.RECORDS.name}; --full runs it")
+
+
+def _note_result(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Remembers what recorded tests gave, for the end of a complete run."""
+    marker = item.get_closest_marker("recorded")
+    if marker is None or not item.config.getoption("--full"):
+        return
+    if report.failed:
+        item.config.stash.setdefault(_FAILED, set()).add(item.nodeid)
+    elif report.when == "call" and report.passed:
+        item.config.stash.setdefault(_RECORDED, {})[item.nodeid] = recorded.digest(marker.args)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    passed, failed = session.config.stash.get(_RECORDED, {}), session.config.stash.get(_FAILED, set())
+    if passed or failed:
+        recorded.write({name: digest for name, digest in passed.items() if name not in failed}, failed)
 
 
 def pytest_collection_finish() -> None:
@@ -77,6 +107,7 @@ def _refuse_unexplained_skip(report: pytest.TestReport | pytest.CollectReport) -
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> pytest.TestReport:
     report = yield
     _refuse_unexplained_skip(report)
+    _note_result(item, report)
     return report
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import leaks, skips, sweeps
+from tests.harness import leaks, recorded, skips, sweeps
 from tests.harness.subprocesses import run_python
 
 # Nothing here depends on the execution mode of this process.
@@ -97,6 +97,46 @@ def test_complete_sweeps_run_on_demand_only(run):
         """
     assert "1 passed, 1 deselected" in run(code)
     assert "2 passed" in run(code, "--full")
+
+
+_RECORDED = """
+@pytest.mark.recorded("tests/harness/skips.py")
+@pytest.mark.parametrize("holds", [True, {breaks}])
+def test_long(holds): assert holds
+"""
+
+
+def test_a_recorded_pass_stands_until_its_files_change_or_the_complete_run_asks(run, tmp_path):
+    records = tmp_path / "records.json"
+    settings = {"MUSA_TESTS_RECORDS": str(records), "MUSA_TESTS_NO_SKIP": "1"}
+    assert "2 passed" in run(_RECORDED.format(breaks=1), **settings), "nothing is recorded yet"
+    assert not records.exists(), "an ordinary run recorded a pass"
+    assert "2 passed" in run(_RECORDED.format(breaks=1), "--full", **settings)
+    assert "2 skipped" in run(_RECORDED.format(breaks=1), **settings)
+    assert "2 passed" in run(_RECORDED.format(breaks=1), "--full", **settings)
+    digest = recorded.digest(["tests/harness/skips.py"])
+    records.write_text(records.read_text().replace(digest, "of other files"))
+    assert "2 passed" in run(_RECORDED.format(breaks=1), **settings)
+
+
+def test_a_recorded_test_that_fails_loses_its_record(run, tmp_path):
+    settings = {"MUSA_TESTS_RECORDS": str(tmp_path / "records.json")}
+    assert "1 failed, 1 passed" in run(_RECORDED.format(breaks=0), "--full", **settings)
+    assert "1 failed, 1 skipped" in run(_RECORDED.format(breaks=0), **settings)
+
+
+def test_the_digest_of_a_recorded_test_knows_names_and_contents(tmp_path):
+    for name in recorded.ALWAYS:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(FileNotFoundError, match="folder"):
+        recorded.digest(["folder"], tmp_path)
+    digests = set()
+    for name, content in (("one", "x"), ("one", "y"), ("two", "y")):
+        (tmp_path / "folder" / name).write_text(content)
+        digests.add(recorded.digest(["folder"], tmp_path))
+    assert len(digests) == 3
 
 
 def test_an_unknown_permanent_reason_is_an_error():

@@ -14,7 +14,15 @@ import pytest
 from tests.harness import cpp_suites
 from tests.musa_emulator import sdk, test_cpp_suite
 
-pytestmark = [pytest.mark.once, pytest.mark.slow]
+SOURCES = (
+    *test_cpp_suite.SOURCES,
+    "packages/musa-runtime/csrc",
+    "packages/musa-distributed/csrc",
+    "packages/musa-emulator-mccl/csrc/include",
+    "tests/musa_distributed/cpp",
+)
+
+pytestmark = [pytest.mark.once, pytest.mark.slow, pytest.mark.recorded(*SOURCES)]
 
 SOURCE = Path(__file__).parent / "cpp"
 KINDS = ("address", "thread")

@@ -20,6 +20,11 @@ pytestmark = [pytest.mark.once, pytest.mark.slow]
 SOURCE = Path(__file__).parent / "cpp"
 BUILDS = test_cpp_suite.BUILDS
 MODES = ("inline", "async")
+# What the sanitized programs are built from.
+SOURCES = (*test_cpp_suite.SOURCES, "packages/musa-runtime/csrc", "tests/musa_runtime/cpp")
+KINDS = [
+    pytest.param(kind, marks=pytest.mark.recorded(*SOURCES) if BUILDS[kind] else ()) for kind in BUILDS
+]
 
 
 @cache
@@ -52,7 +57,7 @@ def run(program: Path, *arguments: str, mode: str = "inline") -> subprocess.Comp
     )
 
 
-@pytest.mark.parametrize("kind", BUILDS)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("mode", MODES)
 def test_suite_passes(kind: str, mode: str) -> None:
     done = run(build(kind) / "runtime_tests", "--gtest_brief=1", mode=mode)
@@ -60,6 +65,7 @@ def test_suite_passes(kind: str, mode: str) -> None:
     assert "PASSED" in done.stdout
 
 
+@pytest.mark.recorded(*SOURCES)
 @pytest.mark.parametrize(
     ("kind", "right", "wrong", "report"),
     [
