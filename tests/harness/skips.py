@@ -17,6 +17,7 @@ PERMANENT_REASONS = {
     "host-addressable": "this memory mode keeps the host out of device memory",
     "emulator": "steers the SDK through the emulator's C API; the loaded SDK is not the emulator",
     "recorded": "passed with these very files, as recorded",
+    "python3.10": "this machine has no Python 3.10 beside the one that runs the tests",
     "glibc-tools": "needs a tool of this operating system's developer package",
 }
 

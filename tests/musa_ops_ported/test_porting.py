@@ -85,6 +85,34 @@ def test_the_input_is_never_written(engine: Engine, source: Path) -> None:
     assert (source / "fill.cu").read_text() == CUDA
 
 
+def test_two_inputs_with_one_output_are_refused_before_anything_is_written(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("first.h", "cuda/a.cu", "musa/a.mu", "cuda/b.cuh", "musa/b.muh"):
+        (source / name).parent.mkdir(exist_ok=True)
+        (source / name).write_text("int x;\n")
+    output = tmp_path / "result"
+    assert main([str(source), "-o", str(output)]) == 2
+    told = capsys.readouterr().err
+    assert f"musa/a.mu: {source / 'cuda/a.cu'}, {source / 'musa/a.mu'}" in told
+    assert f"musa/b.muh: {source / 'cuda/b.cuh'}, {source / 'musa/b.muh'}" in told
+    assert "2 results would each be written by more than one input" in told and "Fix:" in told
+    assert not output.exists()
+    assert main([str(source), "--dry-run"]) == 2, "a dry run reports what a run would"
+    with pytest.raises(files.InputError, match="more than one input"):
+        porting.port_folder(source, output)
+    assert not output.exists()
+
+
+def test_files_of_one_name_given_by_hand_are_refused_too(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "x.cu").write_text(CUDA)
+    inputs = [str(tmp_path / "one" / "x.cu"), str(tmp_path / "two" / "x.cu")]
+    assert main([*inputs, "-o", str(tmp_path / "result")]) == 2
+    assert main([inputs[0], inputs[0], "-o", str(tmp_path / "result"), "--quiet"]) == 0, "one file, twice"
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

@@ -6,14 +6,13 @@ import io
 import json
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import psutil
 import pytest
 
 import dev
-from workspace import WorkspaceError, legs, packages, prerequisites, progress, tree_lint, wheel_check
+from workspace import WorkspaceError, legs, packages, prerequisites, progress, tree_lint
 
 pytestmark = pytest.mark.once
 
@@ -533,37 +532,6 @@ def test_clean_removes_what_was_built_and_nothing_else(tmp_path, monkeypatch):
     assert sorted(packages.source_files(package)) == sources
     assert dev.main(["clean", "--all"]) == 0
     assert not (tmp_path / ".venv").exists()
-
-
-# -- wheels
-
-
-def make_wheel(folder: Path, wheel: str, library: str, *flags: str) -> Path:
-    built = folder / "lib.so"
-    subprocess.run(["g++", "-shared", "-x", "c++", "/dev/null", "-o", built, *flags], check=True)
-    with zipfile.ZipFile(folder / wheel, "w") as archive:
-        archive.write(built, library)
-        archive.writestr("package/module.py", "")
-    return folder / wheel
-
-
-def test_a_wheel_that_searches_beside_itself_is_good(tmp_path):
-    paths = "-Wl,-rpath,$ORIGIN:$ORIGIN/../../torch/lib"
-    one = make_wheel(tmp_path, "one.whl", "one/lib/libone.so", paths)
-    two = make_wheel(tmp_path, "two.whl", "two/lib/libtwo.so")
-    assert wheel_check.search_paths(tmp_path / "lib.so") == []
-    assert wheel_check.check_wheels([one, two]) == []
-
-
-def test_bad_wheels_are_refused(tmp_path):
-    paths = "-Wl,-rpath,$ORIGIN:/opt/build/lib"
-    absolute = make_wheel(tmp_path, "absolute.whl", "a/lib/libabsolute.so", paths)
-    assert "'/opt/build/lib'" in wheel_check.check_wheels([absolute])[0]
-    grafted = make_wheel(tmp_path, "grafted.whl", "a.libs/libtorch_cpu.so")
-    assert "torch's wheel" in wheel_check.check_wheels([grafted])[0]
-    first = make_wheel(tmp_path, "first.whl", "a/lib/libmusa_runtime.so")
-    second = make_wheel(tmp_path, "second.whl", "b/lib/libmusa_runtime.so")
-    assert "first.whl too" in wheel_check.check_wheels([first, second])[0]
 
 
 # -- the rules of the tree

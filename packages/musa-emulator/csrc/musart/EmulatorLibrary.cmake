@@ -9,7 +9,7 @@ include("${CMAKE_CURRENT_LIST_DIR}/EmulatorSettings.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/TorchWheel.cmake")
 
 # musa_emulator_library(<name> SOURCES <file>...): lib<name>.so and the headers in csrc/include, into the emulator's MUSA_HOME,
-# where programs look for them. It may use torch and the engine.
+# where programs look for them. It may use torch and the engine, and exports the names in csrc/exports.map.
 function(musa_emulator_library name)
   cmake_parse_arguments(PARSE_ARGV 1 library "" "" "SOURCES")
   add_library(${name} SHARED ${library_SOURCES})
@@ -17,6 +17,7 @@ function(musa_emulator_library name)
   target_include_directories(${name} PRIVATE csrc csrc/include "${musa_home}/../engine_headers" "${musa_home}/include")
   target_compile_options(${name} PRIVATE -Wall -Wextra -Wno-missing-field-initializers)
   target_link_libraries(${name} PRIVATE musa::torch "${musa_home}/lib/libmusart.so" "${musa_home}/lib/libmusa.so")
+  musa_emulator_exports(${name} "${CMAKE_CURRENT_SOURCE_DIR}/csrc/exports.map")
   set_target_properties(${name} PROPERTIES
     INSTALL_RPATH "$ORIGIN;$ORIGIN/../../../torch/lib" INSTALL_RPATH_USE_LINK_PATH OFF)
   # Threads of streams, and what torch was given of it, may be in it until the process ends.

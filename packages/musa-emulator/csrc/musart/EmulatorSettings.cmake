@@ -11,3 +11,11 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
+
+# musa_emulator_exports(<target> <map>): the library exports the names of a version script that are visible in its sources.
+# Symbols of static libraries stay inside too: a toolchain may link parts of the C++ runtime statically, and a library built
+# against the emulator would bind to them and then fail to load with another SDK.
+function(musa_emulator_exports target map)
+  target_link_options(${target} PRIVATE "LINKER:--version-script=${map}" LINKER:--exclude-libs,ALL)
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${map}")
+endfunction()

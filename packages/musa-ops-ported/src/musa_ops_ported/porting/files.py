@@ -29,7 +29,7 @@ TREE_FOLDERS = (
 
 
 class InputError(ValueError):
-    """What is to be ported is not there, or must not be written to."""
+    """The input is missing, or its result would overwrite the input or another result."""
 
 
 @dataclass(frozen=True)
@@ -93,24 +93,45 @@ def tree_sources(root: Path, prefix: str = "") -> list[Source]:
 
 
 def port(sources: list[Source], engine: Engine) -> Iterator[tuple[Source, str, Ported]]:
-    """Each source with its name in the result and what became of it."""
+    """Each source with its name in the result and what became of it.
+
+    Raises:
+        InputError: two sources have one name in the result, such as `cuda/a.cu` and `musa/a.mu`.
+    """
+    _refuse_clashes(sources, engine)
     for source in sources:
         text = source.path.read_text(encoding="utf-8", errors="surrogateescape")
         yield source, engine.path(source.name), engine.port(text)
+
+
+def _refuse_clashes(sources: list[Source], engine: Engine) -> None:
+    inputs: dict[str, list[Path]] = {}
+    for source in sources:
+        paths = inputs.setdefault(engine.path(source.name), [])
+        if source.path.resolve() not in [path.resolve() for path in paths]:
+            paths.append(source.path)
+    clashes = {name: paths for name, paths in inputs.items() if len(paths) > 1}
+    if clashes:
+        shown = [f"  {name}: {', '.join(map(str, paths))}" for name, paths in list(clashes.items())[:20]]
+        more = [f"  and {len(clashes) - 20} more"] if len(clashes) > 20 else []
+        lines = [f"{len(clashes)} results would each be written by more than one input:", *shown, *more]
+        lines.append("Likely cause: the input holds both CUDA sources and a port of them to MUSA.")
+        raise InputError("\n".join([*lines, "Fix: port them with separate commands into separate folders"]))
 
 
 def write(sources: list[Source], engine: Engine, output: Path) -> Report:
     """Port into a folder. A file that would not change is left alone, so that nothing is built in vain.
 
     Raises:
-        InputError: a result would overwrite what is read.
+        InputError: a result would overwrite the input or another result. Nothing is written then.
     """
     report = Report()
     read = {source.path.resolve() for source in sources}
-    for _, name, ported in port(sources, engine):
-        target = output / name
+    for target in (output / engine.path(source.name) for source in sources):
         if target.resolve() in read:
             raise InputError(f"{target} is read and would be written. Choose another folder for the result")
+    for _, name, ported in port(sources, engine):
+        target = output / name
         add(report, name, ported)
         if target.is_file() and target.read_text(encoding="utf-8", errors="surrogateescape") == ported.text:
             continue
