@@ -101,9 +101,25 @@ def test_pinned_memory_is_the_accelerators(musa):
     assert torch.ones(3).pin_memory().is_pinned()
 
 
-def test_capability_lists_the_dtypes(musa):
+def every_dtype():
+    return {value for value in vars(torch).values() if isinstance(value, torch.dtype)}
+
+
+def computes(dtype):
+    """Whether tensors of a dtype can be filled and added on the device."""
+    try:
+        x = torch.empty(3, dtype=dtype, device="musa").fill_(1)
+        return bool((x + x).cpu().eq(torch.ones(3, dtype=dtype) + torch.ones(3, dtype=dtype)).all())
+    except (RuntimeError, NotImplementedError):
+        return False
+
+
+@pytest.mark.filterwarnings("ignore:ComplexHalf", "ignore:torch.quantize_per_tensor")
+def test_capability_lists_the_dtypes_that_compute_and_no_other(musa):
     capability = torch.accelerator.get_device_capability()
+    assert set(capability["supported_dtypes"]) == {dtype for dtype in every_dtype() if computes(dtype)}
     assert {torch.float32, torch.float16, torch.int64, torch.bool} <= set(capability["supported_dtypes"])
+    assert not computes(torch.uint16) and not computes(torch.quint8), "the judge tells dtypes apart"
 
 
 def test_a_generator_of_the_accelerator(musa):

@@ -174,6 +174,29 @@ def test_out_of_memory_names_the_figures_and_the_next_operation_works(empty):
     assert empty.mem_get_info()[1] == total
 
 
+def _asks_for_a_smaller_batch(error):
+    """How accelerate's find_executable_batch_size recognises that memory ran out."""
+    return isinstance(error, RuntimeError) and len(error.args) == 1 and " out of memory." in error.args[0]
+
+
+@pytest.mark.parametrize("size", [1 << 45, 1 << 48, 1 << 60, (1 << 63) - 1])
+def test_a_size_beyond_the_device_is_recognised_as_out_of_memory(empty, size):
+    with pytest.raises(torch.OutOfMemoryError) as caught:
+        _block(size)
+    assert _asks_for_a_smaller_batch(caught.value)
+    assert not _asks_for_a_smaller_batch(torch.OutOfMemoryError("MUSA out of memory: 3 bytes")), "a known bad text"
+
+
+def test_a_limit_of_the_process_is_recognised_as_out_of_memory(empty):
+    empty.set_per_process_memory_fraction(min(1.0, 96 * MIB / empty.mem_get_info()[1]))
+    try:
+        with pytest.raises(torch.OutOfMemoryError) as caught:
+            _block(120 * MIB)
+    finally:
+        empty.set_per_process_memory_fraction(1.0)
+    assert _asks_for_a_smaller_batch(caught.value)
+
+
 def test_the_cache_is_given_back_before_memory_runs_out(empty):
     _free, _ = empty.mem_get_info()
     empty.set_per_process_memory_fraction(min(1.0, 96 * MIB / empty.mem_get_info()[1]))

@@ -10,6 +10,7 @@ import re
 import pytest
 import torch
 
+from musa_runtime import memory
 from tests.harness.emulator import MEMORY_ALLOCATION
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -286,11 +287,24 @@ def test_the_nested_form_of_pinned_figures(pinned):
 def test_the_summary_shows_the_figures(clean):
     tensor = allocate(5 * MIB)
     stats, text = clean.memory_stats(), clean.memory_summary()
-    (line,) = [line for line in text.splitlines() if line.startswith("Allocations")]
-    assert line.split()[1:] == [str(stats[f"allocation.all.{metric}"]) for metric in METRICS]
-    (line,) = [line for line in text.splitlines() if line.startswith("Oversize segments")]
-    assert line.split()[2:] == [str(stats[f"oversize_segments.{metric}"]) for metric in METRICS]
-    assert f"{stats['num_device_alloc']} allocations, {stats['num_device_free']} frees" in text
+    (line,) = [line for line in text.splitlines() if line.startswith("| Allocations")]
+    figures = [figure for figure in line.split() if figure != "|"]
+    assert figures[1:] == [str(stats[f"allocation.all.{metric}"]) for metric in METRICS]
+    (line,) = [line for line in text.splitlines() if line.startswith("| Oversize GPU segments")]
+    figures = [figure for figure in line.split() if figure != "|"]
+    assert figures[3:] == [str(stats[f"oversize_segments.{metric}"]) for metric in METRICS]
     assert len(clean.memory_summary(abbreviated=True)) < len(text)
-    assert max(map(len, text.splitlines())) <= 80
+    del tensor
+
+
+@pytest.mark.parametrize("abbreviated", [False, True])
+def test_the_summary_is_the_table_of_torch_cuda(clean, monkeypatch, abbreviated):
+    tensor = allocate(5 * MIB)
+    scales = itertools.cycle([1, 700, 800_000, 3 * 10**6, 5 * 10**9, 10**13])
+    stats = {key: value * next(scales) for key, value in clean.memory_stats().items()}
+    monkeypatch.setattr(memory, "memory_stats", lambda device=None: stats)
+    monkeypatch.setattr(torch.cuda.memory, "memory_stats", lambda device=None: stats)
+    expected = torch.cuda.memory_summary(0, abbreviated=abbreviated)
+    expected = expected.replace("CUDA", "MUSA").replace("cudaMalloc", "musaMalloc")
+    assert clean.memory_summary(0, abbreviated=abbreviated) == expected
     del tensor

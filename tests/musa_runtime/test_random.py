@@ -200,3 +200,36 @@ def test_large_draws_are_reproducible_across_shapes_of_the_same_size(generator):
     x = torch.rand(300, 400, device="musa", generator=generator)
     generator.manual_seed(1234)
     assert torch.equal(x.view(-1), torch.rand(120_000, device="musa", generator=generator))
+
+
+# Every call that draws from a generator, on tensors or sizes of a device.
+DRAWS = {
+    "rand": lambda device, g: torch.rand(5, generator=g, device=device),
+    "randn": lambda device, g: torch.randn(5, generator=g, device=device),
+    "randint": lambda device, g: torch.randint(5, (3,), generator=g, device=device),
+    "randperm": lambda device, g: torch.randperm(5, generator=g, device=device),
+    "normal": lambda device, g: torch.normal(torch.ones(3, device=device), 1.0, generator=g),
+    "bernoulli": lambda device, g: torch.bernoulli(torch.ones(3, device=device), generator=g),
+    "multinomial": lambda device, g: torch.multinomial(torch.ones(3, device=device), 1, generator=g),
+    "poisson": lambda device, g: torch.poisson(torch.ones(3, device=device), generator=g),
+    "gamma": lambda device, g: torch._standard_gamma(torch.ones(3, device=device), generator=g),
+    "dirichlet": lambda device, g: torch._sample_dirichlet(torch.ones(3, device=device), generator=g),
+    "binomial": lambda device, g: torch.binomial(*torch.ones(2, 3, device=device), generator=g),
+    "normal_": lambda device, g: torch.empty(3, device=device).normal_(generator=g),
+    "uniform_": lambda device, g: torch.empty(3, device=device).uniform_(generator=g),
+    "random_": lambda device, g: torch.empty(3, device=device).random_(generator=g),
+    "exponential_": lambda device, g: torch.empty(3, device=device).exponential_(generator=g),
+    "geometric_": lambda device, g: torch.empty(3, device=device).geometric_(0.5, generator=g),
+    "log_normal_": lambda device, g: torch.empty(3, device=device).log_normal_(generator=g),
+    "cauchy_": lambda device, g: torch.empty(3, device=device).cauchy_(generator=g),
+}
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+@pytest.mark.parametrize(("device", "other"), [("cpu", "musa"), ("musa", "cpu")])
+def test_a_generator_of_another_device_is_refused_by_name(musa, draw, device, other):
+    # The second form is that of torch's own randperm.
+    expected = f"Expected a '{device}' (device type for generator|generator device) but found '{other}"
+    with pytest.raises(RuntimeError, match=expected):
+        DRAWS[draw](device, torch.Generator(other))
+    DRAWS[draw](device, torch.Generator(device))

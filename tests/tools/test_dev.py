@@ -546,6 +546,8 @@ HEAD = "# SPDX-License-Identifier: BSD-3-Clause\n# Copyright (c) torch_musa cont
         ("a.cpp", "#include <x>\n" * 5 + HEAD, "SPDX"),
         ("a.py", HEAD + "x = 1\n" * 800, "802 lines"),
         ("a.md", "see " + "/" + "home/someone/x\n", "a.md:1: a path"),
+        ("a/CMakeLists.txt", "project(a)\nfind_package(Torch REQUIRED)\n", "CMakeLists.txt:2: find_package("),
+        ("aConfig.cmake.in", "  find_dependency( Torch HINTS x)\n", "find_package(Torch) fails"),
         ("a.py", HEAD + "open('" + "/" + "tmp/x')\n", "a.py:3: a path"),
     ],
 )
@@ -561,6 +563,7 @@ def test_the_tree_lint_finds_what_it_is_for(name, text, complaint):
         ("a.py", ""),
         ("a.json", "{}\n" * 2000),
         ("a.py", HEAD + "x = 'a/tmp/b', '/usr/local/musa'\n"),
+        ("a.cmake", "# Not find_package(Torch)\nfind_package(TorchVision)\n"),
     ],
 )
 def test_the_tree_lint_leaves_good_files_alone(name, text):

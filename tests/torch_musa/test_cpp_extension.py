@@ -48,6 +48,20 @@ TORCH_LIBRARY_IMPL(extension_test, PrivateUse1, m) { m.impl("cubed", &cubed); }
 """
 
 
+# A module without torch's headers, which take ten seconds to compile.
+PLAIN_MODULE = """
+#ifndef ADDED
+#define ADDED 0
+#endif
+#define PASTE(a, b) a##b
+#define INIT(name) PASTE(PyInit_, name)
+static PyObject* number(PyObject*, PyObject*) { return PyLong_FromLong(NUMBER + ADDED); }
+static PyMethodDef methods[] = {{"number", number, METH_NOARGS, ""}, {nullptr, nullptr, 0, nullptr}};
+static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "ours", "", -1, methods};
+PyMODINIT_FUNC INIT(TORCH_EXTENSION_NAME)() { return PyModule_Create(&definition); }
+"""
+
+
 def test_a_cuda_extension_builds_unchanged(tmp_path: Path) -> None:
     shutil.copytree(EXTENSION, tmp_path / "extension")
     command = [sys.executable, "setup.py", "build_ext", "--build-lib", str(tmp_path / "lib")]
@@ -91,6 +105,32 @@ def test_operators_of_a_mu_file(musa, tmp_path: Path) -> None:
     recipe = ["cubed", [tmp_path / "cubed.mu"]]
     cpp_extension._Recipe(*recipe, build, build / "cubed.so", [], [], [], [], []).build(verbose=False)
     assert (build / "cubed.so").stat().st_mtime_ns == before
+
+
+def test_a_changed_source_or_header_gives_a_new_module(musa, tmp_path: Path) -> None:
+    (tmp_path / "number.h").write_text("#define NUMBER 1\n")
+    (tmp_path / "ours.cpp").write_text('#include "number.h"\n#include <Python.h>\n' + PLAIN_MODULE)
+
+    def load(**options):
+        return cpp_extension.load("ours", tmp_path / "ours.cpp", build_directory=str(tmp_path), **options)
+
+    first = load()
+    assert first.number() == 1
+    (tmp_path / "number.h").write_text("#define NUMBER 22\n")
+    second = load()
+    assert (first.number(), second.number(), sys.modules["ours"].number()) == (1, 22, 22)
+    third = load(extra_cflags=["-DADDED=300"])
+    assert (second.number(), third.number()) == (22, 322)
+    assert load(extra_cflags=["-DADDED=300"]).number() == 322, "nothing has changed"
+    assert len(list(tmp_path.glob("ours_v*.so"))) == 2
+
+
+def test_a_changed_inline_source_gives_a_new_module(musa, tmp_path: Path) -> None:
+    def load(number):
+        text = f"int64_t number() {{ return {number}; }}"
+        return cpp_extension.load_inline("inlined", text, functions="number", build_directory=str(tmp_path))
+
+    assert [load(number).number() for number in (1, 2, 1)] == [1, 2, 1]
 
 
 def test_what_does_not_compile_says_where(tmp_path: Path) -> None:

@@ -81,8 +81,8 @@ def test_mem_get_info(clean):
 def test_the_summary_names_every_quantity(clean):
     tensor = torch.ones(MEGABYTE, device="musa")
     text = clean.memory_summary()
-    assert "Allocated memory" in text and "of large pool" in text and "MiB" in text
-    assert "of large pool" not in clean.memory_summary(abbreviated=True)
+    assert "Allocated memory" in text and "from large pool" in text and "KiB" in text
+    assert "from large pool" not in clean.memory_summary(abbreviated=True)
     assert max(map(len, text.splitlines())) <= 80
     del tensor
 

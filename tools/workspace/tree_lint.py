@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""House rules that ruff does not know: SPDX lines, file length, no path of one machine."""
+"""Rules of this tree that ruff lacks: SPDX lines, file length, torch in CMake, no path of one machine."""
 
 import re
 import subprocess
@@ -9,6 +9,9 @@ from pathlib import Path
 MAX_LINES = 800
 SOURCE_SUFFIXES = {".py", ".cpp", ".cc", ".c", ".h", ".hpp", ".mu", ".muh"}
 SPDX = ("SPDX-License-Identifier: BSD-3-Clause", "Copyright (c) torch_musa contributors")
+CMAKE_SUFFIXES = {".cmake", ".in"}
+# It fails beside a CUDA build of torch without a CUDA toolkit; TorchWheel.cmake takes its place.
+TORCH_CONFIG = re.compile(r"^[^#]*\bfind_(package|dependency)\s*\(\s*(Torch|Caffe2)\b", re.IGNORECASE)
 MACHINE_PATH = re.compile(r"(?<![\w.$}])/(?:work|tmp|root|home|Users)/\w")
 
 
@@ -35,6 +38,12 @@ def check_text(name: str, text: str) -> list[str]:
             found.append(f"{name}:1: the two SPDX lines are missing from the top: {' / '.join(SPDX)}")
         if len(lines) > MAX_LINES:
             found.append(f"{name}:{MAX_LINES}: {len(lines)} lines; split it, the limit is {MAX_LINES}")
+    if Path(name).name == "CMakeLists.txt" or suffix in CMAKE_SUFFIXES:
+        found += [
+            f"{name}:{number}: find_package(Torch) fails beside CUDA builds of torch; link musa::torch"
+            for number, line in enumerate(lines, 1)
+            if TORCH_CONFIG.search(line)
+        ]
     found += [
         f"{name}:{number}: a path that exists on one machine only: {match.group(0)}..."
         for number, line in enumerate(lines, 1)

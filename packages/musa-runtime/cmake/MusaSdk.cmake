@@ -35,7 +35,7 @@ if(NOT TARGET musa::sdk)
     message(FATAL_ERROR
       "The MUSA SDK at ${MUSA_HOME} has no include/musa_runtime.h.\n"
       "Likely cause: only its libraries are installed.\n"
-      "Cure: install the SDK's development files, or set MUSA_HOME to a complete SDK.")
+      "Fix: install the SDK's development files, or set MUSA_HOME to a complete SDK.")
   endif()
   message(STATUS "MUSA SDK: ${MUSA_HOME}")
 

@@ -2,7 +2,7 @@
 # Copyright (c) torch_musa contributors
 #
 # For the emulator's other libraries, which are packages of their own since they need torch. Installed beside the headers of the
-# engine; included with musa_home and MUSA_TORCH_HOME set.
+# engine; included with musa_home set.
 include_guard(GLOBAL)
 
 include("${CMAKE_CURRENT_LIST_DIR}/EmulatorSettings.cmake")

@@ -206,68 +206,69 @@ def list_gpu_processes(device=None):
     return telemetry.list_gpu_processes(device)
 
 
+# torch.cuda's rows: label, quantity, whether it is in bytes, whether each pool has a row.
 _SUMMARY_ROWS = [
-    ("Allocated memory", "allocated_bytes", True),
-    ("Active memory", "active_bytes", True),
-    ("Requested memory", "requested_bytes", True),
-    ("Reserved memory", "reserved_bytes", True),
-    ("Non-releasable memory", "inactive_split_bytes", True),
-    ("Allocations", "allocation", False),
-    ("Active allocations", "active", False),
-    ("Reserved segments", "segment", False),
-    ("Non-releasable blocks", "inactive_split", False),
+    ("Allocated memory", "allocated_bytes", True, True),
+    ("Active memory", "active_bytes", True, True),
+    ("Requested memory", "requested_bytes", True, True),
+    ("GPU reserved memory", "reserved_bytes", True, True),
+    ("Non-releasable memory", "inactive_split_bytes", True, True),
+    ("Allocations", "allocation", False, True),
+    ("Active allocs", "active", False, True),
+    ("GPU reserved segments", "segment", False, True),
+    ("Non-releasable allocs", "inactive_split", False, True),
+    ("Oversize allocations", "oversize_allocations", False, False),
+    ("Oversize GPU segments", "oversize_segments", False, False),
 ]
-_OVERSIZE_ROWS = [
-    ("Oversize allocations", "oversize_allocations"),
-    ("Oversize segments", "oversize_segments"),
-]
+_SUMMARY_METRICS = ("current", "peak", "allocated", "freed")
+_SUMMARY_COLUMNS = ("Cur Usage", "Peak Usage", "Tot Alloc", "Tot Freed")
+_SUMMARY_WIDTH = 75
 
 
 def memory_summary(device=None, abbreviated=False):
-    """A table of :func:`memory_stats` to print.
+    """A table of :func:`memory_stats` to print, laid out as that of `torch.cuda.memory_summary`.
 
     Args:
         abbreviated (bool): only totals, without a row for each pool.
     """
     index = _device.device_index(device)
     stats = memory_stats(index)
-    width = 78
-    counters = (
-        f"out of memory: {stats.get('num_ooms', 0)}   retries: {stats.get('num_alloc_retries', 0)}   "
-        f"driver: {stats.get('num_device_alloc', 0)} allocations, {stats.get('num_device_free', 0)} frees"
-    )
+    heavy, light = "=" * _SUMMARY_WIDTH, "-" * _SUMMARY_WIDTH
+    ooms, retries = stats.get("num_ooms", 0), stats.get("num_alloc_retries", 0)
     lines = [
-        "=" * width,
-        f"torch.musa memory of device {index}: {get_allocator_backend()} allocator".center(width).rstrip(),
-        counters.center(width).rstrip(),
-        "=" * width,
-        f"{'':<24}{'now':>12}{'peak':>12}{'allocated':>14}{'freed':>14}",
+        heavy,
+        f"{'PyTorch MUSA memory summary, device ID':>56} {index:<18d}",
+        light,
+        f"{'MUSA OOMs:':>22} {ooms:<13d}|{'musaMalloc retries:':>27} {retries:<10d}",
+        heavy,
+        "|".join([f" {'Metric':^21} ", *(f" {column:^10} " for column in _SUMMARY_COLUMNS)]),
     ]
-
-    def add_row(label, key, in_bytes):
-        values = [stats.get(f"{key}.{metric}", 0) for metric in ("current", "peak", "allocated", "freed")]
-        texts = [_readable(value) if in_bytes else str(value) for value in values]
-        lines.append(f"{label:<24}{texts[0]:>12}{texts[1]:>12}{texts[2]:>14}{texts[3]:>14}")
-
-    for title, quantity, in_bytes in _SUMMARY_ROWS:
-        lines.append("-" * width)
-        add_row(title, f"{quantity}.all", in_bytes)
-        if not abbreviated:
-            add_row("  of large pool", f"{quantity}.large_pool", in_bytes)
-            add_row("  of small pool", f"{quantity}.small_pool", in_bytes)
-    lines.append("-" * width)
-    for title, key in _OVERSIZE_ROWS:
-        add_row(title, key, False)
-    lines.append("=" * width)
-    return "\n".join(lines)
+    for label, quantity, in_bytes, pooled in _SUMMARY_ROWS:
+        lines.append(light)
+        pools = [(label, "all")]
+        if pooled and not abbreviated:
+            pools += [("      from large pool", "large_pool"), ("      from small pool", "small_pool")]
+        totals = None
+        for name, pool in pools:
+            prefix = f"{quantity}.{pool}" if pooled else quantity
+            values = [stats.get(f"{prefix}.{metric}", 0) for metric in _SUMMARY_METRICS]
+            totals = totals or values  # the pools of a row are in the units of their total
+            cells = [_cell(value, total, in_bytes) for value, total in zip(values, totals)]
+            lines.append("|".join([f" {name:<21} ", *(f" {cell} " for cell in cells)]))
+    lines.append(heavy)
+    return "".join(f"|{line}|\n" for line in lines)
 
 
-def _readable(size):
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(size) < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TiB"
+def _cell(value, total, in_bytes):
+    """A number in ten columns, in the unit in which `total` has at most six digits."""
+    base, most, units = (1024, 768 * 1024, "B KiB MiB GiB TiB PiB") if in_bytes else (1000, 750_000, " K M")
+    units = units.split(" ")
+    exponent = 0
+    while total >= most and exponent + 1 < len(units):
+        total /= base
+        value //= base
+        exponent += 1
+    return f"{value:6d} {units[exponent]:<3}" if in_bytes else f"{value:7d} {units[exponent]:<2}"
 
 
 __all__ = [

@@ -43,7 +43,8 @@ MUSAGeneratorImpl::MUSAGeneratorImpl(DeviceIndex device)
     : MUSAGeneratorImpl(device, c10::make_intrusive<MUSAGeneratorState>()) {}
 
 MUSAGeneratorImpl::MUSAGeneratorImpl(DeviceIndex device, c10::intrusive_ptr<MUSAGeneratorState> state)
-    : c10::GeneratorImpl(musa_device(device), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)),
+    // Without a dispatch key: an operator goes where its tensors are, and host kernels name a generator of another device.
+    : c10::GeneratorImpl(musa_device(device), c10::DispatchKeySet()),
       state_(std::move(state)) {
   no_reset_rnn_state_.clear();
 }

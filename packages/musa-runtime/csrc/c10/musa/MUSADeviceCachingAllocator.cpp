@@ -135,7 +135,7 @@ void* DeviceCachingAllocator::malloc(size_t nbytes, musaStream_t stream) {
   TORCH_CHECK_WITH(
       OutOfMemoryError,
       nbytes < (size_t{1} << 48),
-      "MUSA out of memory: ", nbytes, " bytes were asked for, more than a device can address.\n",
+      "MUSA out of memory. Tried to allocate ", nbytes, " bytes, more than a device can address.\n",
       "Likely cause: a size that was computed from a negative or overflowing number.");
   const size_t size = isEnabled() ? round_size(nbytes) : nbytes;
 

@@ -93,7 +93,7 @@ DataPtr MUSAPluggableAllocator::allocate(size_t nbytes) {
   if (ptr == nullptr && nbytes != 0) {
     const auto stats = getDeviceStats(device);
     TORCH_CHECK_WITH(
-        OutOfMemoryError, false, "MUSA out of memory: the pluggable allocator gave no memory for ", nbytes,
+        OutOfMemoryError, false, "MUSA out of memory. The pluggable allocator returned no memory for ", nbytes,
         " bytes on musa:", static_cast<int>(device), "; ", stats.allocated_bytes[kAll].current,
         " bytes are allocated.\nLikely causes: the device is full; the allocation function failed.");
   }

@@ -34,7 +34,7 @@ def build(folder, target, compile_cxx, compile_musa, link, sources, is_kernel, v
     ninja = shutil.which("ninja")
     if ninja is None:
         raise RuntimeError(
-            "extensions are built with ninja, which is not installed. To mend it: pip install ninja"
+            "extensions are built with ninja, which is not installed. Fix: pip install ninja"
         )
     head, *rest = link
     command = f"{shlex.quote(head)} $in {_joined(rest)} -o $out"

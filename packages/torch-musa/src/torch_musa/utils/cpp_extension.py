@@ -27,6 +27,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -117,7 +118,10 @@ def load(
     with_musa=None,
     is_python_module=True,
 ):
-    """Builds an extension, if its sources or options have changed, and loads it.
+    """Builds an extension, if its sources, their headers or options have changed, and loads it.
+
+    Called again after a change, it returns a module of the new build; modules of earlier builds stay usable.
+    Operators of `TORCH_LIBRARY` and classes of pybind11 cannot be registered again in one process.
 
     Args:
         name (str): of the module.
@@ -136,7 +140,7 @@ def load(
     files = [Path(source).resolve() for source in ([sources] if isinstance(sources, str | Path) else sources)]
     folder = Path(build_directory) if build_directory else Path(of_torch._get_build_directory(name, verbose))
     if not folder.is_dir():
-        raise RuntimeError(f"build_directory {folder} does not exist. To mend it: create it, or leave it out")
+        raise RuntimeError(f"build_directory {folder} does not exist. Fix: create it, or leave it out")
     recipe = _Recipe(
         name=name,
         sources=files,
@@ -157,10 +161,11 @@ def load(
             baton.release()
     else:
         baton.wait()
+    library = _loadable(recipe.target)
     if not is_python_module:
-        torch.ops.load_library(recipe.target)
+        torch.ops.load_library(library)
         return None
-    return _imported(name, recipe.target)
+    return _imported(name, library)
 
 
 def load_inline(
@@ -291,7 +296,7 @@ def _ported(recipe, headers):
         raise RuntimeError(
             f"{recipe.name} has CUDA sources ({', '.join(s.name for s in recipe.sources if _is_cuda(s))}), "
             "and what ports them is not installed.\n"
-            "To mend it: pip install torch-musa[ported], or write the sources for MUSA (.mu)"
+            "Fix: pip install torch-musa[ported], or write the sources for MUSA (.mu)"
         )
     from musa_ops_ported import porting
 
@@ -314,7 +319,7 @@ def _mcc():
     if not os.path.exists(found):
         raise RuntimeError(
             f"there is no compiler of MUSA at {found}.\nLikely causes: only the SDK's runtime is installed, "
-            "or MUSA_HOME names another folder.\nTo mend it: install the SDK's compiler, or set PYTORCH_MCC"
+            "or MUSA_HOME names another folder.\nFix: install the SDK's compiler, or set PYTORCH_MCC"
         )
     return found
 
@@ -334,6 +339,32 @@ def _written(path, text):
     if not path.is_file() or path.read_text() != text:
         path.write_text(text)
     return path
+
+
+_builds = {}  # target -> identities of the builds of it that this process has loaded, in their order
+
+
+def _loadable(target):
+    """The path to load a build from: the target itself, later builds from a copy named `<name>_v<number>.so`.
+
+    The dynamic loader and Python return the library that they have for a path, though the file has changed.
+    """
+    stat = target.stat()
+    identity = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+    builds = _builds.setdefault(target, [])
+    known = identity in builds
+    if not known:
+        builds.append(identity)
+    version = builds.index(identity)
+    if version == 0:
+        return target
+    copy = target.with_name(f"{target.stem}_v{version}.so")
+    if not known:
+        # Replaced as a whole: another process may run an earlier file of this name.
+        temporary = copy.with_name(f"{copy.name}.{os.getpid()}")
+        shutil.copyfile(target, temporary)
+        os.replace(temporary, copy)
+    return copy
 
 
 def _imported(name, path):
