@@ -17,10 +17,10 @@ def mccl_path():
     """
     return sdk.library(
         "libmccl.so",
-        causes="MCCL is a package of its own and not installed (there is none for MTT S80 and S3000); "
-        "or this is the emulator without its MCCL.",
-        cure="install MCCL into the SDK, or for the emulator: pip install musa-emulator-mccl.\n"
-        "Without MCCL: init_process_group('gloo') for tensors on the CPU",
+        component="MCCL",
+        causes="MCCL is a package of its own and is not installed (there is none for MTT S80 and S3000); "
+        "or this is the emulator without its MCCL. Tensors on the CPU can use init_process_group('gloo').",
+        wheel="musa-emulator-mccl",
     )
 
 

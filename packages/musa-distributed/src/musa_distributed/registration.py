@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The name "mccl" among the backends of `torch.distributed`."""
+"""The name "mccl" among the backends of `torch.distributed`.
 
-import torch.distributed
+Imports torch in functions only. When a program imports this package before torch, torch imports this module from
+the end of its own import and needs `_autoload` to be defined.
+"""
 
 
 def register():
     """Make "mccl" the backend for musa, once."""
+    import torch.distributed
+
     if not torch.distributed.is_available():
         return  # a torch built without it has no backends to add to
     backends = torch.distributed.Backend

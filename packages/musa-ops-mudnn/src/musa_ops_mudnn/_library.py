@@ -17,8 +17,9 @@ def paths():
     """
     mudnn = sdk.library(
         "libmudnn.so",
+        component="muDNN",
         causes="only the SDK's runtime is installed; or this is the emulator without its muDNN.",
-        cure="install muDNN into the SDK, or for the emulator: pip install musa-emulator-mudnn",
+        wheel="musa-emulator-mudnn",
     )
     # Through importlib.resources, which also finds the library of an editable install.
     return [mudnn, str(importlib.resources.files(__package__) / "lib" / "libmusa_ops_mudnn.so")]

@@ -12,7 +12,14 @@ import ctypes
 import os
 import sys
 
-import torch.backends
+
+def _autoload():
+    """The entry point of group `torch.backends`. Importing this module has registered `torch.backends.mudnn`."""
+
+
+# After `_autoload`: where a program imports this module before torch, torch looks `_autoload` up in this
+# half-initialised module.
+import torch.backends  # noqa: E402
 
 _NAMES = ("enabled", "deterministic", "allow_tf32")
 
@@ -134,6 +141,4 @@ def register():
         torch.backends.mudnn = module
 
 
-def _autoload():
-    """The entry point of group `torch.backends`. An exception here would end `import torch`."""
-    register()
+register()

@@ -26,9 +26,6 @@ from .errors import (
 
 RUNTIME = "lib/libmusa_runtime.so"
 UNAVAILABLE = "lib/libmusa_unavailable.so"
-REINSTALL = (
-    "pip install --force-reinstall --no-deps musa-runtime   (in a source tree: python3 tools/dev.py setup)"
-)
 
 
 class LoadResult:
@@ -93,6 +90,13 @@ def load():
     return _result
 
 
+def reinstall_command():
+    """Returns the command that installs this package anew."""
+    from .installation import command  # on errors only: it imports importlib.metadata
+
+    return command("musa-runtime", reinstall=True)
+
+
 def extension():
     """The `_C` module.
 
@@ -145,7 +149,7 @@ def _load_runtime(result, torch):
     result.sdk = sdk.resolve()
     if result.sdk.home is None:
         result.attempts.append(("MUSA SDK", "not found"))
-        raise SdkNotFoundError(result.sdk.reason)
+        raise SdkNotFoundError(result.sdk.reason, result.sdk.command)
     result.attempts.append((f"MUSA SDK {result.sdk.home} (from {result.sdk.source})", "ok"))
 
     _open(result, result.sdk.runtime_library)
@@ -157,9 +161,7 @@ def _load_runtime(result, torch):
         from . import _C
     except ImportError as error:
         result.attempts.append(("musa_runtime._C", str(error)))
-        raise LibraryLoadError(
-            _explain(result, "the extension module musa_runtime._C cannot be imported")
-        ) from error
+        raise _load_error(result, "the extension module musa_runtime._C cannot be imported") from error
     result.attempts.append(("musa_runtime._C", "ok"))
     result.extension = _C
 
@@ -167,11 +169,17 @@ def _load_runtime(result, torch):
 def _check_torch(version):
     have = ".".join(version.split("+")[0].split(".")[:2])
     if have != TORCH_MINOR:
+        from .installation import pip
+
+        command = f"{pip()} install 'torch=={TORCH_MINOR}.*'"
         raise TorchVersionError(
             "musa_runtime was compiled for another minor of torch, whose C++ ABI differs.\n"
             f"  have: torch {version}\n"
             f"  need: torch {TORCH_MINOR}.*\n"
-            f"To mend it: pip install 'torch=={TORCH_MINOR}.*'   (or a torch-musa made for torch {have})"
+            f"Likely causes: torch was upgraded alone, or musa_runtime was built against another torch.\n"
+            f"Fix: {command}\n"
+            f"Or install a torch_musa that was built for torch {have}.",
+            command,
         )
 
 
@@ -180,9 +188,9 @@ def _check_slot(torch):
     owner = torch._C._get_privateuse1_backend_name()
     if owner not in ("privateuseone", "musa"):
         raise BackendConflictError(
-            f"the backend {owner!r} has taken PrivateUse1, which torch lends to one backend a process.\n"
-            "To mend it: uninstall one of the two, or set TORCH_DEVICE_BACKEND_AUTOLOAD=0 and "
-            "import the one that is wanted"
+            f"the backend {owner!r} has taken PrivateUse1, which torch grants to one backend per process.\n"
+            "Likely causes: two device backends are installed, and torch loads both.\n"
+            "Fix: uninstall one of the two, or set TORCH_DEVICE_BACKEND_AUTOLOAD=0 and import the one to use"
         )
 
 
@@ -192,11 +200,14 @@ def _check_abi(library):
     except AttributeError:
         have = "none"
     if have != ABI:
+        command = reinstall_command()
         raise AbiMismatchError(
             "libmusa_runtime.so and the Python files of musa_runtime come from different builds.\n"
             f"  have: ABI {have} in {library._name}\n"
             f"  need: ABI {ABI}\n"
-            f"To mend it: {REINSTALL}"
+            "Likely causes: an interrupted installation; another copy of the Python files earlier on PYTHONPATH.\n"
+            f"Fix: {command}",
+            command,
         )
 
 
@@ -207,24 +218,25 @@ def _open(result, path):
         library = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
     except OSError as error:
         result.attempts.append((path, str(error)))
-        raise LibraryLoadError(_explain(result, f"{os.path.basename(path)} cannot be loaded")) from error
+        raise _load_error(result, f"{os.path.basename(path)} cannot be loaded") from error
     result.attempts.append((path, "ok"))
     return library
 
 
-def _explain(result, headline):
-    lines = [f"{headline}. What was tried, in order:"]
+def _load_error(result, headline):
+    command = reinstall_command()
+    lines = [f"{headline}. Steps, in order:"]
     lines += [f"  {step}: {outcome}" for step, outcome in result.attempts]
     lines += [
         "Likely causes: an incomplete installation; another build of torch than the one compiled against;",
         "an SDK whose libraries need a newer system or driver.",
-        f"To mend it: {REINSTALL}",
+        f"Fix: {command}",
     ]
-    return "\n".join(lines)
+    return LibraryLoadError("\n".join(lines), command)
 
 
 def _load_substitute(result):
-    """Give torch hooks that say why there is no device, wherever it is safe to load a library at all."""
+    """Registers hooks that say why there is no device, unless loading a library is unsafe."""
     if isinstance(result.error, (TorchVersionError, BackendConflictError)):
         return
     if any(step.endswith(os.path.basename(RUNTIME)) and outcome == "ok" for step, outcome in result.attempts):
@@ -234,10 +246,11 @@ def _load_substitute(result):
     path = package_file(UNAVAILABLE) or UNAVAILABLE
     try:
         library = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
-        tell = library.musa_runtime_set_unavailable_reason
-        tell.argtypes = [ctypes.c_char_p]
-        tell.restype = None
-        tell(str(result.error).encode())
+        set_reason = library.musa_runtime_set_unavailable_reason
+        set_reason.argtypes = [ctypes.c_char_p]
+        set_reason.restype = None
+        # Paths may hold bytes that are no text; torch decodes the reason as UTF-8 when it raises it.
+        set_reason(str(result.error).encode("utf-8", "backslashreplace"))
     except (OSError, AttributeError) as error:
         result.attempts.append((path, str(error)))
         return

@@ -10,7 +10,7 @@ import os
 import sys
 
 from . import ABI, __version__, sdk
-from ._load import REINSTALL, package_file
+from ._load import package_file, reinstall_command
 from .errors import LibraryLoadError, SdkNotFoundError
 
 
@@ -38,15 +38,18 @@ def musa_home():
     """
     found = sdk.resolve()
     if found.home is None:
-        raise SdkNotFoundError(found.reason)
+        raise SdkNotFoundError(found.reason, found.command)
     return found.home
 
 
 def _installed(relative):
     path = package_file(relative)
     if path is None:
+        command = reinstall_command()
         raise LibraryLoadError(
-            f"this installation of musa_runtime holds no {relative}.\nTo mend it: {REINSTALL}"
+            f"this installation of musa_runtime has no {relative}.\n"
+            f"Likely cause: an incomplete installation.\nFix: {command}",
+            command,
         )
     return path
 
@@ -71,6 +74,8 @@ def main(arguments=None):
     if not answers:
         parser.print_help(sys.stderr)
         return 2
+    sys.stdout.reconfigure(errors="surrogateescape")  # a path may hold bytes that are no text
+    sys.stderr.reconfigure(errors="backslashreplace")
     try:
         for answer in answers:
             print(answer())

@@ -5,11 +5,20 @@
 
 
 class MusaError(RuntimeError):
-    """Base of the named errors of torch_musa."""
+    """Base of the named errors of torch_musa.
+
+    Attributes:
+        command (str or None): the shell command that repairs the cause, where there is a single one. The text names
+            it after `Fix:`, and the doctor prints it.
+    """
+
+    def __init__(self, text, command=None):
+        super().__init__(text)
+        self.command = command
 
 
 class SdkNotFoundError(MusaError):
-    """No MUSA SDK at any of the places that were looked at."""
+    """None of the places that are searched holds a MUSA SDK."""
 
 
 class TorchVersionError(MusaError):

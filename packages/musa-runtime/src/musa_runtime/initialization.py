@@ -59,7 +59,7 @@ def lazy_init():
     if is_in_bad_fork():
         raise ForkError(
             "the musa device cannot be used in a process forked after the device was initialised.\n"
-            "To mend it: use the 'spawn' start method (multiprocessing.set_start_method('spawn'), or "
+            "Fix: use the 'spawn' start method (multiprocessing.set_start_method('spawn'), or "
             "DataLoader(multiprocessing_context='spawn')), or fork before the first use of the device"
         )
     if not _initialized:
@@ -125,9 +125,9 @@ def _no_device(visible):
         lines.append(f"  MUSA_VISIBLE_DEVICES={visible!r}: {fault}; expected are indices such as '0,1'")
     lines += [
         "  the kernel driver is not loaded, or a container was started without the devices",
-        "To mend it: "
+        "Fix: "
         + ("unset MUSA_VISIBLE_DEVICES, or name devices that exist; " if visible is not None else "")
-        + "see what the driver shows: mthreads-gmi",
+        + "list the devices of the driver with mthreads-gmi",
     ]
     return "\n".join(lines)
 

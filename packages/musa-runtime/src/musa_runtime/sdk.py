@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """Where the MUSA SDK is: one answer, used at build time and at load time.
 
-`$MUSA_HOME` wins, and is final: a wrong `$MUSA_HOME` is an error, never a reason to look on silently. Then
-the default place of the vendor's installer, then the `musa_emulator` package.
+`$MUSA_HOME` wins, and is final: a wrong `$MUSA_HOME` is an error, and no other place is searched. Then the
+default place of the vendor's installer, then the `musa_emulator` package.
 
 Also a script, for CMake, which runs before this package is installed: `python sdk.py` prints the home, or
 exits with 1. Hence standard library only, and no relative import.
@@ -14,6 +14,7 @@ import sys
 
 DEFAULT_HOME = "/usr/local/musa"
 RUNTIME_LIBRARY = os.path.join("lib", "libmusart.so")
+EMULATOR = ("musa-emulator", "musa-emulator-mudnn", "musa-emulator-mccl")
 
 
 class Sdk:
@@ -53,21 +54,37 @@ class Sdk:
 
     @property
     def reason(self):
-        """Why there is no SDK: every attempt, then the cures. None when there is one."""
+        """Why there is no SDK: every attempt, the likely causes, then the fixes. None when there is one."""
         if self.home is not None:
             return None
-        lines = ["no MUSA SDK was found. Looked at:"]
+        lines = ["no MUSA SDK was found. Places searched:"]
         lines += [f"  {place}: {finding}" for place, finding in self.attempts]
         lines += [
-            "To mend it, do one of these:",
-            "  export MUSA_HOME=<directory of the MUSA SDK>    (a machine with a Moore Threads GPU)",
-            "  pip install torch-musa[emulator]                (any machine: the emulator runs on the CPU)",
+            f"Likely causes: {self.causes}.",
+            f"Fix: {self.command}",
+            "Or, on a machine with a Moore Threads GPU: export MUSA_HOME=<directory of the MUSA SDK>",
         ]
-        if self.attempts and self.attempts[0][0].startswith("$MUSA_HOME="):
-            lines.insert(
-                -2, "  unset MUSA_HOME                                 (to look at the other places)"
-            )
         return "\n".join(lines)
+
+    @property
+    def causes(self):
+        """Likely causes of a search without result."""
+        if self.source == "MUSA_HOME":
+            return "MUSA_HOME names another directory than the SDK's, or the SDK is incomplete"
+        return "neither the MUSA SDK nor the emulator is installed"
+
+    @property
+    def command(self):
+        """The shell command that makes an SDK available, None when there is one.
+
+        Without $MUSA_HOME, when one of the other places has an SDK; else the installation of the emulator.
+        """
+        if self.home is not None:
+            return None
+        if self.source == "MUSA_HOME" and resolve({}).home is not None:
+            return "unset MUSA_HOME"
+        unset = "unset MUSA_HOME && " if self.source == "MUSA_HOME" else ""
+        return unset + _install_command(*EMULATOR)
 
 
 def resolve(environ=None):
@@ -91,9 +108,14 @@ def resolve(environ=None):
     if finding == "found":
         return Sdk(DEFAULT_HOME, DEFAULT_HOME, attempts)
 
-    homes = [os.path.join(directory, "sdk") for directory in _package_directories("musa_emulator")]
-    if not homes:
-        attempts.append(("package musa_emulator", "not installed"))
+    # pip leaves folders of compiled Python files behind when it uninstalls; they hold nothing of an SDK.
+    directories = _package_directories("musa_emulator")
+    homes = [os.path.join(directory, "sdk") for directory in directories]
+    homes = [home for home in homes if not os.path.isdir(home) or _has_sdk_files(home)]
+    if not any(map(os.path.isdir, homes)):
+        leftovers = f" ({directories[0]} holds no SDK)" if directories else ""
+        attempts.append(("package musa_emulator", f"not installed{leftovers}"))
+        return Sdk(None, None, attempts)
     for home in homes:
         finding = _examine(home)
         attempts.append((home, finding))
@@ -102,26 +124,37 @@ def resolve(environ=None):
     return Sdk(None, None, attempts)
 
 
-def library(name, causes, cure):
+def library(name, component, causes, wheel):
     """The path of a library of the SDK.
 
     Args:
         name (str): of the file, as `"libmudnn.so"`.
+        component (str): of the SDK, as `"muDNN"`.
         causes (str): why it may be missing, for the error.
-        cure (str): what to do then.
+        wheel (str): the wheel that brings the library to the emulator.
 
     Raises:
-        RuntimeError: there is no SDK, or it has no such library.
+        SdkNotFoundError: there is no SDK.
+        LibraryLoadError: the SDK has no such library.
     """
+    from .errors import LibraryLoadError, SdkNotFoundError
+
     found = resolve()
     if found.home is None:
-        raise RuntimeError(found.reason)
+        raise SdkNotFoundError(found.reason, found.command)
     path = os.path.join(found.home, "lib", name)
-    if not os.path.exists(path):
-        raise RuntimeError(
-            f"the MUSA SDK at {found.home} has no lib/{name}.\nLikely causes: {causes}\nTo mend it: {cure}"
-        )
-    return path
+    if os.path.exists(path):
+        return path
+    command = _install_command(wheel, reinstall=True)
+    into_sdk = f"install {component} of the MUSA SDK into {found.home}"
+    if found.source == "musa_emulator":
+        fixes = f"Fix: {command}"
+    else:
+        fixes = f"Fix: {into_sdk}\nOr, for the emulator: {command}"
+        command = None
+    raise LibraryLoadError(
+        f"the MUSA SDK at {found.home} has no lib/{name}.\nLikely causes: {causes}\n{fixes}", command
+    )
 
 
 def _examine(home):
@@ -130,6 +163,18 @@ def _examine(home):
     if not os.path.exists(os.path.join(home, RUNTIME_LIBRARY)):
         return f"has no {RUNTIME_LIBRARY}"
     return "found"
+
+
+def _has_sdk_files(home):
+    return any(os.path.exists(os.path.join(home, name)) for name in ("version.json", "include", RUNTIME_LIBRARY))
+
+
+def _install_command(*wheels, reinstall=False):
+    if not __package__:  # a script that CMake runs, most often in a checkout
+        return "python3 tools/dev.py setup"
+    from .installation import command
+
+    return command(*wheels, reinstall=reinstall)
 
 
 def _package_directories(name):
@@ -156,6 +201,7 @@ def _see_neighbours(script):
 
 def _main():
     _see_neighbours(__file__)
+    sys.stdout.reconfigure(errors="surrogateescape")  # a path may hold bytes that are no text
     sdk = resolve()
     if sdk.home is None:
         print(f"musa_runtime: {sdk.reason}", file=sys.stderr)

@@ -12,7 +12,7 @@ try:
 except ImportError as error:
     sys.exit(
         f"torch_musa: musa-runtime is missing or broken: {error}\n"
-        "To mend it: pip install --force-reinstall torch-musa"
+        "Fix: install the wheel musa-runtime from the folder or index that torch-musa was installed from"
     )
 
 
@@ -31,6 +31,8 @@ def main(arguments=None):
         command.add_argument("--json", action="store_true", help="print JSON")
 
     options = parser.parse_args(arguments)
+    # Paths may hold bytes that are no text, and a terminal's encoding may lack the letters of others.
+    sys.stdout.reconfigure(errors="backslashreplace")
     try:
         # Standard output is for the answer alone: packs that print while they load must not spoil the JSON.
         with contextlib.redirect_stdout(sys.stderr):

@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """Activation, once, on import: load the runtime, rename PrivateUse1, register `torch.musa`. Never raises.
 
-What went wrong is kept in `failure`, and in `musa_runtime.load().error`, for the first use of the device and
-for the doctor.
+An error is kept in `failure`, or in `musa_runtime.load().error`, for the first use of the device and for the
+doctor. An installation that torch cannot use at all is also reported by one warning.
 """
 
 import sys
@@ -16,13 +16,12 @@ failure = None
 
 
 def _activate():
+    _drop_unfinished_modules()
     import musa_runtime
 
     result = musa_runtime.load()
     if result.status == "absent":
-        # Without hooks, a renamed PrivateUse1 would be an accelerator that cannot answer, and pinned memory
-        # would break.
-        _expose(register=False)
+        _explain_absence(result.error)
         return
     from musa_runtime import _compat
 
@@ -32,9 +31,47 @@ def _activate():
     processes.register()
     _expose(register=True)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
-    from . import engine_threads
+    from . import backends, engine_threads
 
+    backends.register()
     engine_threads.register()
+
+
+def _drop_unfinished_modules():
+    """Removes modules of musa_runtime from `sys.modules` whose import has led here.
+
+    A program that imports such a module before torch gets here from the `import torch` inside it, while the module
+    has no names yet, so that `torch.musa` could not import any. Removed, the module is imported again by `torch.musa`,
+    completely, and Python returns the module that is in `sys.modules` from the import that waits.
+    """
+    for name, module in list(sys.modules.items()):
+        if name.startswith("musa_runtime.") and getattr(module.__spec__, "_initializing", False):
+            del sys.modules[name]
+
+
+def _explain_absence(error):
+    """Makes uses of the device raise `error` as far as torch allows without hooks of ours, and warns once."""
+    from musa_runtime.errors import TorchVersionError
+
+    # The name alone lets torch parse device="musa" and reach torch.musa, which raises the recorded error. But torch
+    # then takes musa for its accelerator, so a GPU that it does drive would lose pinned memory; and a slot that another
+    # backend has taken cannot be renamed.
+    rename = isinstance(error, TorchVersionError) and not _has_accelerator()
+    if rename:
+        from musa_runtime import _compat
+
+        _compat.rename_privateuse1()
+    _expose(register=rename)
+    if rename:
+        torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+    warnings.warn(f"the musa device cannot be used: {error}", stacklevel=1)
+
+
+def _has_accelerator():
+    try:
+        return torch.accelerator.is_available()
+    except (AttributeError, RuntimeError):  # another torch than the one known here: leave its devices alone
+        return True
 
 
 def _expose(register):
@@ -57,6 +94,6 @@ try:
 except Exception as error:  # noqa: BLE001 - nothing may break `import torch`
     failure = error
     warnings.warn(
-        f"torch_musa could not be activated: {error!r}. To see more: python -m torch_musa doctor",
+        f"torch_musa could not be activated: {error!r}.\nFix: python -m torch_musa doctor, which names the cause",
         stacklevel=1,
     )

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What `torch.autocast("musa")` asks of the device module before it is switched on.
+"""The dtypes of `torch.autocast("musa")`, which torch reads from the device module.
 
-Its rules are in the pack `amp` (wheel musa-amp). torch asks for the dtypes even where autocast is switched
-off, as checkpoints do, and looks whether its own is one of them only where it is switched on: so that look is
-where a missing pack is told.
+The rules of autocast are in the pack `amp` (wheel musa-amp). torch reads the dtypes even where autocast is
+switched off, as in checkpoints, and tests its own for membership only where it is switched on; a missing pack is
+therefore reported by that test.
 """
 
 import collections.abc
@@ -14,10 +14,12 @@ import torch
 from musa_runtime import device
 from musa_runtime.errors import PackError
 
-NO_PACK = (
-    "torch.autocast(\"musa\") and torch.musa.amp need the pack 'amp', which is not installed.\n"
-    "To mend it: pip install torch-musa[amp]"
-)
+from . import pack_modules
+
+
+def absence():
+    """The message for a missing pack `amp`."""
+    return pack_modules.absence('torch.autocast("musa") and torch.musa.amp', "amp", "musa-amp")
 
 
 class _SupportedDtypes(collections.abc.Sequence):
@@ -47,7 +49,7 @@ class _SupportedDtypes(collections.abc.Sequence):
         if dtype == torch.bfloat16 and not _has_bfloat16():
             raise RuntimeError(
                 f"{device.get_device_name()} has no units for bfloat16, which autocast was asked for.\n"
-                'To mend it: torch.autocast("musa", dtype=torch.float16), with a GradScaler.'
+                'Fix: torch.autocast("musa", dtype=torch.float16), with a GradScaler.'
             )
         return dtype in (torch.float16, torch.bfloat16)
 
@@ -83,12 +85,12 @@ def _check_pack():
     loaded = plugins.records()
     record = next((record for record in loaded or plugins.found() if record.name == "amp"), None)
     if record is None:
-        raise PackError(NO_PACK)
+        raise PackError(absence())
     if record.error is not None:
         raise record.error
     if plugins.is_disabled("amp"):
         raise PackError(
             "torch.autocast(\"musa\") needs the pack 'amp', which TORCH_MUSA_DISABLE_PACKS switches off.\n"
-            "To mend it: take it out of that variable"
+            "Fix: remove it from that variable"
         )
     _pack_found = bool(loaded)

@@ -1,46 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Checks of an installation, from torch to a computed result. A check that fails says: have, need, command.
+"""Checks of an installation, from torch to a computed result, with the command that repairs each problem.
 
-Every check is isolated; one that rests on a failed one is skipped, so that the first failure shown is the
+Every check is isolated. A check that depends on a failed one is skipped, so that the first failure shown is the
 cause.
 """
 
 import os
-from dataclasses import dataclass
+import site
 from importlib import metadata
 
 import torch
 
 import musa_runtime
+from musa_runtime import installation
 
-from . import _impl, plugins
+from . import _impl, plugins, toolchain
+from .checks import Outcome, Problem, Warn, render, run
 
-
-class CheckFailed(Exception):
-    """A check's verdict: what is there, what is needed, and the command that mends it."""
-
-    def __init__(self, have, need, command):
-        super().__init__(have)
-        self.have, self.need, self.command = have, need, command
-
-
-@dataclass
-class Outcome:
-    """One check's result. `status` is `"ok"`, `"fail"` or `"skip"`."""
-
-    title: str
-    status: str
-    detail: str = ""
-    need: str = ""
-    command: str = ""
-
-    def as_dict(self):
-        return dict(self.__dict__)
+__all__ = ["examine", "render"]
 
 
 def examine():
-    """Run every check in order, the packs' own last.
+    """Runs every check in order, those of the packs last.
 
     Returns:
         list of Outcome
@@ -49,72 +31,74 @@ def examine():
     failed = set()
     for title, check, needs in CHECKS:
         blocked = [need for need in needs if need in failed]
-        outcome = Outcome(title, "skip", f"rests on: {blocked[0]}") if blocked else _run(title, check)
-        if outcome.status != "ok":
+        outcome = Outcome(title, "skip", f"depends on: {blocked[0]}") if blocked else run(title, check)
+        if outcome.status in ("fail", "skip"):
             failed.add(title)
         outcomes.append(outcome)
     return outcomes + _pack_checks()
 
 
-def render(outcomes):
-    """The outcomes as text."""
-    marks = {"ok": "[ ok ]", "fail": "[FAIL]", "skip": "[skip]"}
-    width = max(len(outcome.title) for outcome in outcomes)
-    lines = []
-    for outcome in outcomes:
-        indent = "\n" + " " * (width + 9)
-        if outcome.status != "fail":
-            lines.append(
-                f"{marks[outcome.status]} {outcome.title:<{width}}  {outcome.detail}".replace("\n", indent)
-            )
-            continue
-        lines.append(f"{marks['fail']} {outcome.title}")
-        for label, text in (("have", outcome.detail), ("need", outcome.need), ("command", outcome.command)):
-            if text:
-                lines.append(f"       {label + ':':<9}{text}".replace("\n", "\n" + " " * 16))
-    failures = sum(outcome.status == "fail" for outcome in outcomes)
-    lines.append("")
-    lines.append("all is well" if not failures else f"{failures} check(s) failed; begin with the first")
-    return "\n".join(lines)
-
-
-def _run(title, check):
-    try:
-        return Outcome(title, "ok", str(check() or ""))
-    except CheckFailed as verdict:
-        return Outcome(title, "fail", verdict.have, verdict.need, verdict.command)
-    except Exception as error:  # noqa: BLE001 - it must not hide the remaining checks
-        # torch's dispatcher explains itself in a hundred lines; the first ones say it.
-        text = "\n".join(str(error).splitlines()[:8])
-        return Outcome(
-            title, "fail", f"{type(error).__name__}: {text}", "no exception", "python -m torch_musa env"
-        )
-
-
 def _torch():
     have, need = torch.__version__, f"{musa_runtime.TORCH_MINOR}.*"
     if not have.startswith(musa_runtime.TORCH_MINOR + "."):
-        raise CheckFailed(f"torch {have}", f"torch {need}", f"pip install 'torch=={need}'")
+        raise Problem(
+            f"torch {have}",
+            f"torch {need}, which musa_runtime was compiled for",
+            f"{installation.pip()} install 'torch=={need}'",
+            "torch was upgraded alone, or musa_runtime was built against another torch",
+        )
     return f"{have} (need {need})"
 
 
-def _versions():
-    have = {}
+def _is_family(name):
+    return name == "torch-musa" or name.startswith("musa-")
+
+
+def _installed():
+    """The family's distributions by name, each with every folder that holds one, the one in use first."""
+    found = {}
     for dist in metadata.distributions():
         name = (dist.name or "").lower().replace("_", "-")
-        if name == "torch-musa" or name.startswith("musa-"):
-            have.setdefault(name, dist)
+        folder = os.path.realpath(dist.locate_file(""))
+        if _is_family(name) and folder not in (other for other, _ in found.setdefault(name, [])):
+            found[name].append((folder, dist))
+    return found
+
+
+def _versions():
+    found = _installed()
+    have = {name: places[0][1] for name, places in found.items()}
     for name, dist in have.items():
         for requirement in dist.requires or ():
             _check_pin(name, requirement, have)
+    for name, places in found.items():
+        if len(places) > 1:
+            raise Warn(
+                "\n".join(f"{name} {dist.version} in {folder}" for folder, dist in places),
+                f"{name} once; the first of these is in use",
+                _hide_all_but_one(name, [folder for folder, _ in places]),
+                "PYTHONPATH names a folder with another installation; one for the user and one for the system",
+            )
     return (
         ", ".join(f"{name} {dist.version}" for name, dist in sorted(have.items()))
         or "not installed as distributions"
     )
 
 
+def _hide_all_but_one(name, folders):
+    if any(folder in _python_path() for folder in folders):
+        return "unset PYTHONPATH"
+    if os.path.realpath(site.getusersitepackages()) in folders:
+        return "export PYTHONNOUSERSITE=1"
+    return f"{installation.pip()} uninstall --yes {name}"
+
+
+def _python_path():
+    return [os.path.realpath(part) for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
+
+
 def _check_pin(name, requirement, have):
-    # Only pins of the form "musa-runtime==0.1.*", which are all this family uses; pip checked the rest at
+    # Only pins of the form "musa-runtime==0.1.*", the only form in this family; pip checked the rest at
     # installation.
     pinned, equals, version = requirement.partition(";")[0].partition("==")
     other = have.get(pinned.strip().lower().replace("_", "-"))
@@ -123,17 +107,46 @@ def _check_pin(name, requirement, have):
     prefix = version.strip().removesuffix("*")
     matches = other.version.startswith(prefix) if prefix != version.strip() else other.version == prefix
     if not matches:
-        raise CheckFailed(
+        raise Problem(
             f"{other.name} {other.version}",
-            f"{requirement.strip()} (asked for by {name})",
-            f"pip install --upgrade {name} {other.name}",
+            f"{requirement.strip()} (required by {name})",
+            installation.command(name, other.name, reinstall=True),
+            "one of the two was upgraded or installed alone",
         )
 
 
+def _import_path():
+    """The family is imported from where it is installed."""
+    for folder in _python_path():
+        if any(folder == place for places in _installed().values() for place, _ in places):
+            continue  # a whole installation; "versions" compares it with the others
+        hidden = [name for name in ("torch_musa", "musa_runtime") if os.path.isdir(os.path.join(folder, name))]
+        if hidden:
+            kind = Problem if musa_runtime.load().error or _impl.failure else Warn
+            raise kind(
+                f"{folder}, which PYTHONPATH names, has folders {' and '.join(hidden)}",
+                "no folder that hides the installed packages",
+                "unset PYTHONPATH",
+                "PYTHONPATH names the sources of a checkout, which have no compiled libraries",
+            )
+    return os.path.dirname(musa_runtime.__file__)
+
+
 def _activation():
-    if _impl.failure is not None:
-        raise CheckFailed(
-            f"{type(_impl.failure).__name__}: {_impl.failure}", "activation without error", "pip check"
+    error = _impl.failure
+    if error is not None:
+        command = installation.command("torch-musa", "musa-runtime", reinstall=True)
+        causes = "an incomplete installation; files of different versions"
+        raise Problem(f"{type(error).__name__}: {error}", "activation without error", command, causes)
+    result = musa_runtime.load()
+    if result.status == "absent":
+        raise result.error.with_traceback(None)
+    if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") != "1":
+        raise Warn(
+            "TORCH_DEVICE_BACKEND_AUTOLOAD switches torch's loading of backends off",
+            'nothing, if programs import torch_musa; else "musa" is no device for them',
+            "unset TORCH_DEVICE_BACKEND_AUTOLOAD",
+            "the variable was set for another backend",
         )
     return "torch.musa is registered"
 
@@ -143,24 +156,14 @@ def _sdk():
     sdk = result.sdk or musa_runtime.sdk.resolve()
     if sdk.home is None:
         tried = "\n".join(f"{place}: {finding}" for place, finding in sdk.attempts)
-        command = (
-            "unset MUSA_HOME, or set it to the directory of the MUSA SDK"
-            if sdk.source
-            else "pip install torch-musa[emulator]"
-        )
-        raise CheckFailed(tried, "a directory with lib/libmusart.so", command)
+        raise Problem(tried, "a directory with lib/libmusart.so", sdk.command, sdk.causes)
     return f"{sdk.home} (from {sdk.source}, version {sdk.version or 'unknown'})"
 
 
 def _libraries():
     result = musa_runtime.load()
     if result.error is not None:
-        tried = "\n".join(f"{step}: {outcome}" for step, outcome in result.attempts)
-        raise CheckFailed(
-            f"{type(result.error).__name__}\n{tried}",
-            "every library loaded",
-            "pip install --force-reinstall --no-deps musa-runtime",
-        )
+        raise result.error.with_traceback(None)
     return f"loaded in {result.seconds * 1e3:.1f} ms, ABI {musa_runtime.ABI}"
 
 
@@ -172,8 +175,11 @@ def _allocator_settings():
         _load.extension().load_allocator_environment()
     except ValueError as error:
         wrong = [name for name in variables if str(error).startswith(name)] or ["PYTORCH_CUDA_ALLOC_CONF"]
-        raise CheckFailed(
-            str(error).splitlines()[0], "settings that the allocator knows", f"unset {wrong[0]}"
+        raise Problem(
+            str(error).splitlines()[0],
+            "settings of the musa allocator",
+            f"unset {wrong[0]}",
+            "a misspelled key or value",
         ) from error
     return ", ".join(f"{name}={os.environ[name]}" for name in variables) or "as built"
 
@@ -182,13 +188,13 @@ def _devices():
     count = torch.musa.device_count()
     if count == 0:
         visible = os.environ.get("MUSA_VISIBLE_DEVICES")
-        have = f"0 devices (MUSA_VISIBLE_DEVICES={visible!r})" if visible is not None else "0 devices"
-        command = (
-            "unset MUSA_VISIBLE_DEVICES"
-            if visible is not None
-            else "mthreads-gmi   (does the driver see a GPU?)"
-        )
-        raise CheckFailed(have, "at least one visible device", command)
+        if visible is not None:
+            have, command = f"0 devices (MUSA_VISIBLE_DEVICES={visible!r})", "unset MUSA_VISIBLE_DEVICES"
+            causes = "the variable hides every device, or names one that does not exist"
+        else:
+            have, command = "0 devices", "mthreads-gmi   (lists the devices that the driver finds)"
+            causes = "the kernel driver is not loaded, or a container was started without the devices"
+        raise Problem(have, "at least one visible device", command, causes)
     names = [torch.musa.get_device_name(index) for index in range(count)]
     return f"{count}: {', '.join(names)}"
 
@@ -197,11 +203,7 @@ def _allocation():
     tensor = torch.full((1024,), 3, dtype=torch.int32, device="musa")
     returned = tensor.cpu()
     if not bool((returned == 3).all()):
-        raise CheckFailed(
-            f"wrote 3, read {returned[:4].tolist()} ...",
-            "the values that were written",
-            "python -m torch_musa env",
-        )
+        raise Problem(f"wrote 3, read {returned[:4].tolist()} ...", "the values that were written")
     del tensor
     free, total = torch.musa.mem_get_info()
     return f"{free / 2**30:.1f} of {total / 2**30:.1f} GiB free"
@@ -212,37 +214,70 @@ def _operator():
     have = (left.to("musa") @ left.T.to("musa")).cpu()
     need = left @ left.T
     if not torch.allclose(have, need):
-        raise CheckFailed(
-            f"a 3x4 matmul gave {have.tolist()}", f"{need.tolist()}", "python -m torch_musa ops aten::mm"
+        raise Problem(
+            f"a 3x4 matmul gave {have.tolist()}",
+            f"{need.tolist()}",
+            "export TORCH_MUSA_OPS=aten::mm=native",
+            "a fault of the library that serves aten::mm: python -m torch_musa ops aten::mm",
         )
     return f"aten::mm served by {torch.musa.ops.explain('aten::mm')['provider']}"
+
+
+def _provider_order():
+    """TORCH_MUSA_OPS names providers that exist."""
+    from musa_runtime import ops
+    from musa_runtime.errors import UnknownOpError, UnknownProviderError
+
+    plugins.load_packs(strict=False)
+    value = os.environ.get("TORCH_MUSA_OPS")
+    try:
+        ops.check_environment()
+    except (UnknownOpError, UnknownProviderError, ValueError) as error:
+        causes = "a misspelled name, or a pack that is not installed or failed to load"
+        have = f"TORCH_MUSA_OPS={value!r}: {str(error).splitlines()[0]}"
+        raise Problem(have, "providers of loaded packs", "unset TORCH_MUSA_OPS", causes) from error
+    return value or "as built"
 
 
 def _packs():
     records = plugins.load_packs(strict=False)
     failures = [record for record in records if record.error is not None]
     if failures:
-        raise CheckFailed(
-            "\n".join(str(record.error) for record in failures),
-            "every installed pack loaded, or disabled on purpose",
-            f"export TORCH_MUSA_DISABLE_PACKS={','.join(record.name for record in failures)}",
+        texts = "\n".join(str(record.error) for record in failures)
+        happened = [line for line in texts.splitlines() if not line.startswith(("Likely cause", "Fix:", "Or, "))]
+        commands = [record.error.command for record in failures if record.error.command]
+        causes = [line.partition(": ")[2] for line in texts.splitlines() if line.startswith("Likely cause")]
+        raise Problem(
+            "\n".join(happened),
+            "every installed pack loaded",
+            " && ".join(dict.fromkeys(commands)),
+            " ".join(dict.fromkeys(causes)),
         )
-    return (
-        ", ".join(f"{record.name} {record.version} {record.status}" for record in records) or "none installed"
-    )
+    told = ", ".join(f"{record.name} {record.version} {record.status}" for record in records)
+    if any(record.status == "disabled" for record in records):
+        raise Warn(
+            f"{told} (TORCH_MUSA_DISABLE_PACKS={os.environ['TORCH_MUSA_DISABLE_PACKS']!r})",
+            "nothing, if that is intended: the next provider serves the operators of a disabled pack",
+            "unset TORCH_MUSA_DISABLE_PACKS",
+            "the variable was set on purpose, or for another program",
+        )
+    return told or "none installed"
 
 
 CHECKS = [
     ("torch", _torch, ()),
     ("versions", _versions, ()),
-    ("activation", _activation, ()),
+    ("import path", _import_path, ()),
+    ("activation", _activation, ("torch", "import path")),
     ("MUSA SDK", _sdk, ()),
-    ("libraries", _libraries, ("torch", "MUSA SDK")),
+    ("libraries", _libraries, ("torch", "import path", "activation", "MUSA SDK")),
     ("allocator settings", _allocator_settings, ("libraries",)),
-    ("devices", _devices, ("libraries",)),
     ("packs", _packs, ("libraries",)),
-    ("allocation", _allocation, ("libraries", "allocator settings", "devices")),
+    ("provider order", _provider_order, ("libraries",)),
+    ("devices", _devices, ("libraries",)),
+    ("allocation", _allocation, ("libraries", "allocator settings", "devices", "provider order")),
     ("operator", _operator, ("libraries", "devices", "allocation")),
+    *toolchain.CHECKS,
 ]
 
 
@@ -250,15 +285,8 @@ def _pack_checks():
     outcomes = []
     for record, checks, error in plugins.hook_results("musa_doctor_checks"):
         if error is not None:
-            outcomes.append(
-                Outcome(
-                    f"{record.name}: checks",
-                    "fail",
-                    f"musa_doctor_checks raised {error!r}",
-                    "no exception",
-                    "",
-                )
-            )
+            text = f"musa_doctor_checks raised {error!r}"
+            outcomes.append(Outcome(f"{record.name}: checks", "fail", text, causes="a defect of the pack"))
         for title, check in checks or ():
-            outcomes.append(_run(f"{record.name}: {title}", check))
+            outcomes.append(run(f"{record.name}: {title}", check))
     return outcomes

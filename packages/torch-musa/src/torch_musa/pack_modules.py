@@ -5,17 +5,17 @@
 import importlib
 
 
-def load(name, package, module, explanation):
+def load(name, package, module, absence):
     """Import a pack's module to stand for one of `torch.musa`.
 
     Args:
-        name (str): what the program imports, as `torch.musa.amp`.
+        name (str): the module that the program imports, as `torch.musa.amp`.
         package (str): the pack's package.
         module (str): its module.
-        explanation (str): what to say where the pack is not installed.
+        absence (callable): returns the message for a pack that is not installed.
 
     Raises:
-        ModuleNotFoundError: it is not installed.
+        ModuleNotFoundError: the pack is not installed.
     """
     try:
         importlib.import_module(f"{package}.plugin")  # a folder that pip left behind imports, and has none
@@ -23,4 +23,17 @@ def load(name, package, module, explanation):
     except ModuleNotFoundError as error:
         if error.name not in (package, f"{package}.plugin"):
             raise
-        raise ModuleNotFoundError(explanation, name=name) from None
+        raise ModuleNotFoundError(absence(), name=name) from None
+
+
+def absence(features, pack, wheel):
+    """The message for a pack that is not installed.
+
+    Args:
+        features (str): what needs the pack, followed by "need".
+        pack (str): its name.
+        wheel (str): the distribution that holds it.
+    """
+    from musa_runtime.installation import command  # on errors only: it imports importlib.metadata
+
+    return f"{features} need the pack {pack!r}, which is not installed.\nFix: {command(wheel)}"

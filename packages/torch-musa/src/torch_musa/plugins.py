@@ -18,7 +18,7 @@ from importlib import metadata
 
 import pluggy
 
-from musa_runtime import hookspecs, ops
+from musa_runtime import hookspecs, installation, ops
 from musa_runtime.errors import ContractVersionError, PackError
 
 
@@ -83,7 +83,7 @@ def load_packs(strict=None):
     """
     global _records
     if _records is None:
-        # Assigned at the end: an interrupted load starts anew, instead of passing for complete.
+        # Assigned last, so an interrupted load is retried instead of being taken for complete.
         loaded = []
         for record, entry, contract in _discover():
             taken = next((other for other in loaded if other.name == record.name), None)
@@ -160,11 +160,14 @@ def _check_contract(record, declared):
         if declared
         else f"no entry point {record.name!r} in group {hookspecs.CONTRACT_GROUP!r}"
     )
+    command = installation.command(record.dist, reinstall=True)
     raise ContractVersionError(
         f"{_title(record)} was written for another version of the plugin contract.\n"
         f"  have: {have}\n"
         f"  need: contract {need}\n"
-        f"To mend it: pip install --upgrade {record.dist}   (or, until then: {_disable(record)})"
+        f"Fix: install a version of it for contract {need}: {command}\n"
+        f"To run without it: {_disable(record)}",
+        command,
     )
 
 
@@ -214,12 +217,18 @@ def _forget(record):
 def _describe(record, error):
     # A library cannot be unloaded: what it registered before the failure stays a candidate.
     remains = f"; {record.ops} of its kernels stay registered" if record.ops else ""
-    described = PackError(
-        f"{_title(record)} could not be loaded: {_causes(error)}\n"
-        f"The other packs are not affected{remains}.\n"
-        f"To mend it: pip install --force-reinstall --no-deps {record.dist}   "
-        f"(or, until then: {_disable(record)})"
-    )
+    lines = [
+        f"{_title(record)} could not be loaded: {_causes(error)}",
+        f"The other packs are not affected{remains}.",
+    ]
+    command = getattr(error, "command", None)
+    if command is None and "\nFix: " not in str(error):  # an error that has a fix names it in its text
+        command = installation.command(record.dist, reinstall=True)
+        lines += [
+            "Likely causes: an incomplete installation; a build for another torch or musa-runtime.",
+            f"Fix: {command}",
+        ]
+    described = PackError("\n".join([*lines, f"To run without it: {_disable(record)}"]), command)
     described.__cause__ = error
     return described
 

@@ -11,6 +11,7 @@ from importlib import metadata
 import torch
 
 import musa_runtime
+from musa_runtime import installation
 from musa_runtime import ops as registry
 
 from . import plugins
@@ -63,9 +64,10 @@ def packs():
 
 def render_packs(rows):
     if not rows:
+        command = installation.command("musa-ops-mudnn", "musa-ops-ported", "musa-amp", "musa-distributed")
         return (
             "no op packs are installed; torch's own CPU kernels serve every operator.\n"
-            "To add some: pip install torch-musa[all]"
+            f"To add some: {command}"
         )
     table = [("pack", "version", "status", "ops", "time", "summary")]
     table += [
@@ -168,7 +170,9 @@ def _first_line(program):
     if path is None:
         return "not found"
     try:
-        done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10, check=True)
+        done = subprocess.run(
+            [path, "--version"], capture_output=True, text=True, errors="replace", timeout=10, check=True
+        )
     except (OSError, subprocess.SubprocessError) as error:
         return f"does not answer: {error}"
     return (done.stdout.splitlines() or ["says nothing"])[0]

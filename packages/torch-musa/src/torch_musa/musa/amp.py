@@ -2,12 +2,11 @@
 # Copyright (c) torch_musa contributors
 """`torch.musa.amp`: mixed precision, with the device filled in.
 
-The module is the pack musa_amp's, loaded when it is first asked for.
+The module is the pack musa_amp's, imported on first access.
 """
 
 import sys
 
-from torch_musa import pack_modules
-from torch_musa.autocast import NO_PACK
+from torch_musa import autocast, pack_modules
 
-sys.modules[__name__] = pack_modules.load(__name__, "musa_amp", "musa_amp", NO_PACK)
+sys.modules[__name__] = pack_modules.load(__name__, "musa_amp", "musa_amp", autocast.absence)

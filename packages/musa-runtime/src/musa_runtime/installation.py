@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The command that installs or repairs a package of this family, from the place its packages came from.
+
+These packages are on no package index, so a plain `pip install <name>` would run whatever somebody else registers
+under that name. Every message that tells a user to install one of them takes the command from `command()`, and a
+test refuses any other. Imported on errors only; standard library only.
+"""
+
+import json
+import os
+import re
+import shlex
+import sys
+from importlib import metadata
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+# Installed wherever an error of this family is raised, so the origin of the others is looked up here.
+_REFERENCES = ("torch-musa", "musa-runtime")
+_UNKNOWN = "<the folder or index that torch-musa was installed from>"
+
+
+def pip():
+    """Returns the command of pip for the running interpreter, which need not be the one that PATH finds."""
+    return f"{shlex.quote(sys.executable or 'python')} -m pip"
+
+
+def command(*names, reinstall=False):
+    """Returns the shell command that installs distributions.
+
+    The source is the one pip recorded (PEP 610): the checkout, repository or folder of wheels that `names`, or else
+    torch-musa itself, were installed from. pip records none for wheels that it took by name from a folder or an
+    index; the command then has a placeholder to fill in.
+
+    Args:
+        names (str): distributions, such as "musa-runtime".
+        reinstall (bool): replace the files of a distribution that is installed already.
+    """
+    for reference in (*names, *_REFERENCES):
+        built = _from_record(_direct_url(reference), names, reinstall)
+        if built:
+            return built
+    return _from_folder(_UNKNOWN, names, reinstall)
+
+
+def _direct_url(name):
+    """Returns the record of where pip took a distribution from, as in PEP 610, or None."""
+    try:
+        return json.loads(metadata.distribution(name).read_text("direct_url.json") or "null")
+    except (metadata.PackageNotFoundError, ValueError):
+        return None
+
+
+def _from_record(record, names, reinstall):
+    if not isinstance(record, dict) or not isinstance(record.get("url"), str):
+        return None
+    url = record["url"]
+    if "dir_info" in record:
+        return _from_checkout(os.path.dirname(_local_path(url)), names, record["dir_info"].get("editable"))
+    if "vcs_info" in record:
+        folder = os.path.dirname(record.get("subdirectory", ""))
+        source = f"{record['vcs_info'].get('vcs', 'git')}+{url}@{record['vcs_info'].get('commit_id', '')}"
+        return _in_order(
+            f"--force-reinstall {shlex.quote(f'{source}#subdirectory={folder}/{name}')}" for name in names
+        )
+    if not url.startswith("file:"):
+        return _from_folder(shlex.quote(url.rpartition("/")[0] + "/"), names, reinstall)
+    folder = os.path.dirname(_local_path(url))
+    if all(_has_wheel(folder, name) for name in names):
+        return _from_folder(shlex.quote(folder), names, reinstall)
+    return None
+
+
+def _from_checkout(packages, names, editable):
+    folders = [os.path.join(packages, name) for name in names]
+    if not all(os.path.isfile(os.path.join(folder, "pyproject.toml")) for folder in folders):
+        return None
+    option = "-e " if editable else ""
+    return _in_order(f"{option}{shlex.quote(folder)}" for folder in folders)
+
+
+def _in_order(sources):
+    # One pip run each: a package is compiled against those before it, and pip builds all of a run before it installs.
+    return " && ".join(f"{pip()} install --no-build-isolation --no-deps {source}" for source in sources)
+
+
+def _from_folder(folder, names, reinstall):
+    # --no-index: with an index, pip prefers a higher version of the same name from there.
+    options = "--force-reinstall --no-deps " if reinstall else ""
+    return f"{pip()} install {options}--no-index --find-links {folder} {' '.join(names)}"
+
+
+def _has_wheel(folder, name):
+    prefix = re.sub(r"[-_.]+", "_", name).lower() + "-"
+    try:
+        return any(file.lower().startswith(prefix) and file.endswith(".whl") for file in os.listdir(folder))
+    except OSError:
+        return False
+
+
+def _local_path(url):
+    return url2pathname(urlsplit(url).path)
