@@ -2,12 +2,13 @@
 # Copyright (c) torch_musa contributors
 """Classify images with ResNet-50 on a MUSA device and measure the throughput.
 
-Needs torchvision, which downloads the weights (98 MB).
+Needs torchvision, which downloads the weights (98 MB), and pillow.
 
 python examples/resnet50_inference.py --device musa cat.jpg dog.jpg
 """
 
 import argparse
+import sys
 import time
 from pathlib import Path
 
@@ -16,7 +17,13 @@ import torch
 
 def resnet50():
     """The model, its preprocessing (PIL image to (3, 224, 224) float32) and the names of its classes."""
-    from torchvision.models import ResNet50_Weights, resnet50  # here, so that the module imports without it
+    try:
+        from torchvision.models import ResNet50_Weights, resnet50  # here, so that the module imports without it
+    except ModuleNotFoundError as error:
+        raise SystemExit(
+            f"{Path(__file__).name} needs torchvision and pillow: {error}.\n"
+            f"Fix: {sys.executable} -m pip install torchvision pillow"
+        ) from None
 
     weights = ResNet50_Weights.DEFAULT
     return resnet50(weights=weights), weights.transforms(), weights.meta["categories"]

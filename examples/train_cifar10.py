@@ -2,12 +2,14 @@
 # Copyright (c) torch_musa contributors
 """Train a convolutional network on CIFAR-10 on a MUSA device, then test the model that was saved.
 
-Needs torchvision, which downloads the images (170 MB) into --data.
+Needs torchvision, which downloads the images (170 MB) into --data. That, and the file --out of the trained weights,
+are below examples/out by default.
 
 python examples/train_cifar10.py --device musa --epochs 2
 """
 
 import argparse
+import sys
 from pathlib import Path
 
 import torch
@@ -15,6 +17,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
+OUT = Path(__file__).resolve().parent / "out"
 CLASSES = ("plane", "car", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
 
@@ -38,7 +41,13 @@ class Net(nn.Module):
 
 def cifar10(folder: Path) -> tuple[Dataset, Dataset]:
     """CIFAR-10's training and test set, pixels scaled to [-1, 1]."""
-    from torchvision import datasets, transforms  # here, so that the module imports without torchvision
+    try:
+        from torchvision import datasets, transforms  # here, so that the module imports without torchvision
+    except ModuleNotFoundError as error:
+        raise SystemExit(
+            f"{Path(__file__).name} needs torchvision: {error}.\n"
+            f"Fix: {sys.executable} -m pip install torchvision"
+        ) from None
 
     scale = transforms.Compose([transforms.ToTensor(), transforms.Normalize((0.5,) * 3, (0.5,) * 3)])
     return tuple(
@@ -88,8 +97,8 @@ def main(argv: list[str] | None = None, build_datasets=cifar10) -> int:
     parser.add_argument("--batch-size", type=int, default=4)
     parser.add_argument("--lr", type=float, default=1e-3)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--data", type=Path, default=Path("data"), metavar="DIR")
-    parser.add_argument("--out", type=Path, default=Path("cifar_net.pth"), metavar="FILE")
+    parser.add_argument("--data", type=Path, default=OUT / "data", metavar="DIR")
+    parser.add_argument("--out", type=Path, default=OUT / "cifar_net.pth", metavar="FILE")
     arguments = parser.parse_args(argv)
 
     device = torch.device(arguments.device)
@@ -99,6 +108,7 @@ def main(argv: list[str] | None = None, build_datasets=cifar10) -> int:
 
     model = Net().to(device)
     train(model, DataLoader(train_set, shuffle=True, **loaders), device, arguments.epochs, arguments.lr)
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
     torch.save(model.state_dict(), arguments.out)
     print(f"saved {arguments.out}")
 

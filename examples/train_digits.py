@@ -3,9 +3,10 @@
 """Train a small convolutional network on handwritten digits on a MUSA device.
 
 The 1797 images (8 x 8 pixels, scans of real handwriting) come with scikit-learn, so nothing is downloaded.
-The program leaves a plot, a checkpoint and its figures in --out.
+The program leaves a plot, a checkpoint and its figures in --out, which is examples/out/digits by default.
+It needs matplotlib, scikit-learn and tqdm.
 
-python examples/train_digits.py --device musa --epochs 15 --out digits
+python examples/train_digits.py --device musa --epochs 15
 python examples/train_digits.py --amp bf16    # mixed precision; fp16 scales the loss as well
 """
 
@@ -15,16 +16,25 @@ import sys
 import time
 from pathlib import Path
 
-import matplotlib
 import torch
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
-from tqdm import tqdm
+
+try:
+    import matplotlib
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+    from tqdm import tqdm
+except ModuleNotFoundError as error:
+    raise SystemExit(
+        f"{Path(__file__).name} needs matplotlib, scikit-learn and tqdm: {error}.\n"
+        f"Fix: {sys.executable} -m pip install matplotlib scikit-learn tqdm"
+    ) from None
 
 matplotlib.use("Agg")  # before pyplot is imported: a machine without a display draws into the file only
 import matplotlib.pyplot as plt
+
+OUT = Path(__file__).resolve().parent / "out"
 
 
 class DigitsNet(nn.Module):
@@ -110,7 +120,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--epochs", type=int, default=15)
     parser.add_argument("--amp", choices=AMP_DTYPES, default="off", help="dtype of mixed precision")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=Path("digits"), metavar="DIR")
+    parser.add_argument("--out", type=Path, default=OUT / "digits", metavar="DIR")
     arguments = parser.parse_args(argv)
     if arguments.epochs < 1:
         parser.error("--epochs must be at least 1")

@@ -2,9 +2,10 @@
 # Copyright (c) torch_musa contributors
 """Train the network of train_digits.py on several MUSA devices, each with its share of every batch.
 
-torchrun starts a process per device, and starts them again, from the last checkpoint, when one ends:
+It needs what train_digits.py needs. torchrun starts a process per device, and starts them again, from the last
+checkpoint in --out, which is examples/out/digits_ddp by default, when one ends:
 
-torchrun --nproc-per-node=musa --max-restarts=3 examples/train_digits_ddp.py --epochs 15 --out digits_ddp
+torchrun --nproc-per-node=musa --max-restarts=3 examples/train_digits_ddp.py --epochs 15
 MUSA_EMULATOR_DEVICES=2 torchrun --nproc-per-node=musa examples/train_digits_ddp.py    # on the emulator
 """
 
@@ -18,7 +19,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler
-from train_digits import DigitsNet, load_data
+from train_digits import OUT, DigitsNet, load_data
 
 GLOBAL_BATCH = 64  # images of all ranks together
 
@@ -61,7 +62,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=15)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=Path("digits_ddp"), metavar="DIR")
+    parser.add_argument("--out", type=Path, default=OUT / "digits_ddp", metavar="DIR")
     arguments = parser.parse_args(argv)
     if "LOCAL_RANK" not in os.environ:
         parser.error("start it with torchrun: torchrun --nproc-per-node=musa examples/train_digits_ddp.py")

@@ -255,4 +255,16 @@ def main(arguments: list[str]) -> int:
         print(f"mcc: error: {error}", file=sys.stderr)
     except rewrite.SourceError as error:
         print(error, file=sys.stderr)
+    except FileNotFoundError as error:
+        if error.filename != compiler()[0]:
+            raise
+        print(
+            f"mcc: error: the C++ compiler {error.filename} was not found. Likely causes: none is installed, or CXX "
+            "or MUSA_HOST_CXX names another.\nFix: apt-get install --yes g++",
+            file=sys.stderr,
+        )
     return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

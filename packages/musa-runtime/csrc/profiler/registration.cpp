@@ -66,7 +66,7 @@ struct Library {
       problem = "The musa device's activity cannot be profiled: libmusa_profiler.so cannot be loaded.\nTried:" +
           tried.str() +
           "\nLikely causes: musa-runtime was compiled against an SDK without MUPTI; its files come from different builds."
-          "\nCure: pip install --force-reinstall --no-deps musa-runtime";
+          "\nFix: install the wheel musa-runtime again, from the folder or index that it came from";
     }
   }
 };

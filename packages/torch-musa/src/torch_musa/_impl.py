@@ -6,6 +6,7 @@ An error is kept in `failure`, or in `musa_runtime.load().error`, for the first 
 doctor. An installation that torch cannot use at all is also reported by one warning.
 """
 
+import contextlib
 import sys
 import types
 import warnings
@@ -16,7 +17,6 @@ failure = None
 
 
 def _activate():
-    _drop_unfinished_modules()
     import musa_runtime
 
     result = musa_runtime.load()
@@ -37,16 +37,27 @@ def _activate():
     engine_threads.register()
 
 
-def _drop_unfinished_modules():
+@contextlib.contextmanager
+def _unfinished_modules_hidden():
     """Removes modules of musa_runtime from `sys.modules` whose import has led here.
 
     A program that imports such a module before torch gets here from the `import torch` inside it, while the module
     has no names yet, so that `torch.musa` could not import any. Removed, the module is imported again by `torch.musa`,
-    completely, and Python returns the module that is in `sys.modules` from the import that waits.
+    completely, and Python returns the module that is in `sys.modules` from the import that waits. Modules that
+    activation does not import come back, and go on.
     """
-    for name, module in list(sys.modules.items()):
-        if name.startswith("musa_runtime.") and getattr(module.__spec__, "_initializing", False):
-            del sys.modules[name]
+    hidden = {
+        name: module
+        for name, module in sys.modules.items()
+        if name.startswith("musa_runtime.") and getattr(module.__spec__, "_initializing", False)
+    }
+    for name in hidden:
+        del sys.modules[name]
+    try:
+        yield
+    finally:
+        for name, module in hidden.items():
+            sys.modules.setdefault(name, module)
 
 
 def _explain_absence(error):
@@ -90,7 +101,8 @@ def _expose(register):
 
 
 try:
-    _activate()
+    with _unfinished_modules_hidden():
+        _activate()
 except Exception as error:  # noqa: BLE001 - nothing may break `import torch`
     failure = error
     warnings.warn(

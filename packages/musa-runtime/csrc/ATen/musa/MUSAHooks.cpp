@@ -34,7 +34,7 @@ void load_native_ops() {
       dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr,
       "Cannot load ", path, ": ", dlerror(),
       "\nLikely causes: the musa-runtime package was built against another torch, or is incomplete."
-      "\nCure: reinstall it: pip install --force-reinstall --no-deps musa-runtime");
+      "\nFix: python -m torch_musa doctor, which prints the command that reinstalls it");
 }
 
 } // namespace

@@ -10,6 +10,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from musa_runtime import installation
+
 _RULES = """ninja_required_version = 1.3
 
 rule cxx
@@ -34,7 +36,8 @@ def build(folder, target, compile_cxx, compile_musa, link, sources, is_kernel, v
     ninja = shutil.which("ninja")
     if ninja is None:
         raise RuntimeError(
-            "extensions are built with ninja, which is not installed. Fix: pip install ninja"
+            "extensions are built with ninja, which is not on PATH. Likely causes: it is not installed, or the "
+            f"environment's folder of programs is not on PATH.\nFix: {installation.pip()} install ninja"
         )
     head, *rest = link
     command = f"{shlex.quote(head)} $in {_joined(rest)} -o $out"

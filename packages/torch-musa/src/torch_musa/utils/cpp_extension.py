@@ -37,6 +37,8 @@ from setuptools.command.build_ext import build_ext
 from torch.utils import cpp_extension as of_torch
 from torch.utils.file_baton import FileBaton
 
+from musa_runtime import installation
+
 from . import _ninja
 
 KERNEL_SUFFIXES = (".mu",)
@@ -138,7 +140,7 @@ def load(
         RuntimeError: it does not compile. The message holds the compiler's.
     """
     files = [Path(source).resolve() for source in ([sources] if isinstance(sources, str | Path) else sources)]
-    folder = Path(build_directory) if build_directory else Path(of_torch._get_build_directory(name, verbose))
+    folder = Path(build_directory) if build_directory else _default_folder(name, verbose)
     if not folder.is_dir():
         raise RuntimeError(f"build_directory {folder} does not exist. Fix: create it, or leave it out")
     recipe = _Recipe(
@@ -190,7 +192,7 @@ def load_inline(
         with_pytorch_error_handling (bool): errors of C++ become those of torch.
         kwargs: as of `load`.
     """
-    folder = Path(build_directory) if build_directory else Path(of_torch._get_build_directory(name, verbose))
+    folder = Path(build_directory) if build_directory else _default_folder(name, verbose)
     host = ["#include <torch/extension.h>", *_strings(cpp_sources)]
     if functions is not None:
         named = (
@@ -212,6 +214,17 @@ def load_inline(
             begin = f"#include <torch/types.h>\n#include <{head}>\n"
             sources.append(_written(folder / f"kernels.{suffix}", begin + "\n".join(_strings(texts))))
     return load(name, sources, build_directory=str(folder), verbose=verbose, **kwargs)
+
+
+def _default_folder(name, verbose):
+    try:
+        return Path(of_torch._get_build_directory(name, verbose))
+    except OSError as error:
+        raise RuntimeError(
+            f"the folder to build {name} in cannot be created: {error}\n"
+            "Likely causes: the home folder is read-only or belongs to another user, or TORCH_EXTENSIONS_DIR names a "
+            'wrong folder.\nFix: export TORCH_EXTENSIONS_DIR="$(mktemp -d)", or pass build_directory'
+        ) from error
 
 
 def include_paths():
@@ -296,7 +309,7 @@ def _ported(recipe, headers):
         raise RuntimeError(
             f"{recipe.name} has CUDA sources ({', '.join(s.name for s in recipe.sources if _is_cuda(s))}), "
             "and what ports them is not installed.\n"
-            "Fix: pip install torch-musa[ported], or write the sources for MUSA (.mu)"
+            f"Fix: {installation.command('musa-ops-ported')}\nOr write the sources for MUSA (.mu)."
         )
     from musa_ops_ported import porting
 
