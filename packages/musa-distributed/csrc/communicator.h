@@ -1,27 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// This rank's side of a communicator of MCCL, and how ranks meet to make one.
+// This rank's side of a communicator of MCCL.
 #pragma once
 
 #include <c10/musa/MUSAEvent.h>
 #include <mccl.h>
-#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 
 namespace c10d::mccl {
-
-// Waits in the store until all ranks have come, and gives the id that rank 0 made. What ranks of an earlier start left there
-// under the same key is not taken for theirs. `check` is called every second and may raise. Raises DistBackendError after the
-// timeout, naming the ranks that did not come.
-mcclUniqueId meet(
-    Store& store, const std::string& key, int rank, int ranks, std::chrono::milliseconds timeout,
-    const std::function<void()>& check);
 
 // Calls on it are made by one thread at a time, under lock(). abort() may be called by any.
 class Communicator {

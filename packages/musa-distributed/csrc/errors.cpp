@@ -27,13 +27,15 @@ const char* causes_of(mcclResult_t result) {
 
 } // namespace
 
-void throw_mccl_error(mcclResult_t result, const char* call) {
+std::string explain(mcclResult_t result, const char* call) {
   const std::string text(call);
-  C10_THROW_ERROR(
-      DistBackendError,
-      c10::str(
-          text.substr(0, text.find('(')), " failed: ", mcclGetErrorString(result), " (", static_cast<int>(result),
-          ").\nLikely causes: ", causes_of(result), "\nTo learn more: run with MCCL_DEBUG=INFO."));
+  return c10::str(
+      text.substr(0, text.find('(')), " failed: ", mcclGetErrorString(result), " (", static_cast<int>(result),
+      ").\nLikely causes: ", causes_of(result), "\nTo learn more: run with MCCL_DEBUG=INFO.");
+}
+
+void throw_mccl_error(mcclResult_t result, const char* call) {
+  C10_THROW_ERROR(DistBackendError, explain(result, call));
 }
 
 } // namespace c10d::mccl

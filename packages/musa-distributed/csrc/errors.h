@@ -9,6 +9,9 @@
 
 namespace c10d::mccl {
 
+// "mcclCommInitRank failed: ...", with the likely causes in order and the fix.
+std::string explain(mcclResult_t result, const char* call);
+
 // torch.distributed.DistBackendError: the call, MCCL's reason, the likely causes in order and the cure.
 [[noreturn]] void throw_mccl_error(mcclResult_t result, const char* call);
 

@@ -17,6 +17,9 @@ namespace c10d::mccl {
 namespace {
 
 constexpr std::chrono::milliseconds kBusyInterval{50};
+// Beyond what an access to the store takes by itself.
+constexpr std::chrono::milliseconds kPatienceWithStore{1000};
+constexpr std::chrono::milliseconds kPatienceToLook{1000};
 constexpr const char* kFailed = "failed";
 
 std::atomic<size_t> groups{0};
@@ -39,7 +42,7 @@ void mark(Launched& launched, WorkResult result) {
 } // namespace
 
 Group::Group(c10::intrusive_ptr<Store> store, int rank, int size, const Settings& settings)
-    : store_(std::move(store)), rank_(rank), size_(size), settings_(settings), number_(groups.fetch_add(1)) {}
+    : store_(store), store_name_(describe(store)), rank_(rank), size_(size), settings_(settings), number_(groups.fetch_add(1)) {}
 
 void Group::set_name(const GroupName& name, const std::vector<uint64_t>& global_ranks) {
   const std::lock_guard lock(mutex_);
@@ -73,6 +76,19 @@ std::string Group::who() const {
   const GroupName seen = name();
   const std::string& group = seen.description.empty() || seen.description == "undefined" ? seen.name : seen.description;
   return c10::str("[rank ", rank_, " of ", size_, ", group ", group, "]");
+}
+
+void Group::add_places(const Places& places) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [rank, place] : places) {
+    places_.insert_or_assign(rank, place);
+  }
+}
+
+std::string Group::place_of(int rank) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = places_.find(rank);
+  return found != places_.end() ? " [on " + found->second + "]" : "";
 }
 
 // ---- calls under way
@@ -161,42 +177,61 @@ std::string Group::status() const {
       last_completed_.empty() ? "; none has finished" : c10::str("; last finished ", last_completed_));
 }
 
-void Group::publish_status() {
-  store_->set(status_key(rank_), to_bytes(status()));
-}
-
-// What the others are doing, who find the note in the store and answer there.
+// What the other ranks are doing: they find the note in the store and answer there.
 std::string Group::reports(const std::string& reason) {
-  std::string text = "\nWhat the ranks of the group were doing:";
-  try {
-    publish_status();
-    if (!store_->check({kFailed})) {
-      store_->set(kFailed, to_bytes(reason));
+  const auto patience = 2 * settings_.coordination + std::chrono::milliseconds(500);
+  std::vector<std::string> keys;
+  for (int rank = 0; rank < size_; ++rank) {
+    keys.push_back(status_key(rank));
+  }
+  const auto ask = [keys, patience, reason, own = keys[static_cast<size_t>(rank_)], status = status()](Store& store) {
+    store.set(own, to_bytes(status));
+    if (!store.check({kFailed})) {
+      store.set(kFailed, to_bytes(reason));
     }
-    const auto deadline = std::chrono::steady_clock::now() + 2 * settings_.coordination + std::chrono::milliseconds(500);
-    std::vector<std::string> keys;
-    for (int rank = 0; rank < size_; ++rank) {
-      keys.push_back(status_key(rank));
-    }
-    while (!store_->check(keys) && std::chrono::steady_clock::now() < deadline) {
+    const auto deadline = std::chrono::steady_clock::now() + patience;
+    while (!store.check(keys) && std::chrono::steady_clock::now() < deadline) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
-    for (int rank = 0; rank < size_; ++rank) {
-      const bool answers = store_->check({keys[static_cast<size_t>(rank)]});
-      text += c10::str(
-          "\n  rank ", rank, ": ",
-          answers ? store_->get_to_str(keys[static_cast<size_t>(rank)]) : "does not answer; it has ended, or is stopped");
+    std::vector<std::optional<std::string>> answers;
+    for (const std::string& key : keys) {
+      answers.push_back(store.check({key}) ? std::optional(store.get_to_str(key)) : std::nullopt);
     }
-    if (settings_.desync_debug) {
-      auto store = store_;
-      text += "\n" + retrieveDesyncReport(store, "MCCL", rank_, size_);
+    return answers;
+  };
+  std::string text = "\nWhat the ranks of the group were doing:";
+  std::string problem, desync;
+  std::optional<std::vector<std::optional<std::string>>> answers;
+  try {
+    answers = store_.within(patience + kPatienceWithStore, ask);
+    problem = answers.has_value() ? "" : "does not answer";
+    if (answers.has_value() && settings_.desync_debug) {
+      const auto report = store_.within(patience + kPatienceWithStore, [rank = rank_, size = size_](Store& store) {
+        auto shared = c10::intrusive_ptr<Store>::reclaim_copy(&store);
+        return retrieveDesyncReport(shared, "MCCL", rank, size);
+      });
+      desync = "\n" + report.value_or("The store no longer answers, so the calls of the ranks are not compared.");
     }
   } catch (const std::exception& error) {
-    // The store is a rank's too, and may have ended with it.
     const std::string what = error.what();
-    text += c10::str(" the store cannot be asked any more: ", what.substr(0, what.find('\n')));
+    problem = c10::str("cannot be asked any more: ", what.substr(0, what.find('\n')));
   }
-  return text;
+  if (!answers.has_value()) {
+    // The store is a rank's too, and may have ended with it.
+    Places places;
+    {
+      const std::lock_guard lock(mutex_);
+      places = places_;
+    }
+    return c10::str(text, " ", store_name_, " ", problem, ".\nThe ranks run on:", describe(places));
+  }
+  for (int rank = 0; rank < size_; ++rank) {
+    const auto& answer = (*answers)[static_cast<size_t>(rank)];
+    text += c10::str(
+        "\n  rank ", rank, ": ", answer.value_or("does not answer; it has ended, is stopped, or cannot reach the store"),
+        place_of(rank));
+  }
+  return text + desync;
 }
 
 std::string Group::write_record() const {
@@ -377,17 +412,27 @@ void Group::look_at_others() {
     return;
   }
   next_coordination_ = now + settings_.coordination;
-  std::string reason;
+  if (store_.busy()) {
+    return; // it blocks, so the calls under way are left to their timeout
+  }
+  std::optional<std::optional<std::string>> found;
   try {
-    if (!store_->check({kFailed})) {
-      return;
-    }
-    published_ = true;
-    publish_status();
-    reason = store_->get_to_str(kFailed);
+    found = store_.within(kPatienceToLook, [own = status_key(rank_), status = status()](Store& store) {
+      if (!store.check({kFailed})) {
+        return std::optional<std::string>();
+      }
+      store.set(own, to_bytes(status));
+      return std::optional(store.get_to_str(kFailed));
+    });
   } catch (const std::exception&) {
     return; // the store has ended with the rank that held it; calls under way will tell
   }
+  const std::optional<std::string> reported = found.value_or(std::nullopt);
+  if (!reported.has_value()) {
+    return;
+  }
+  published_ = true;
+  const std::string& reason = *reported;
   if (settings_.propagate_error && settings_.on_error != Settings::OnError::Ignore) {
     std::shared_ptr<Launched> current;
     {
@@ -408,10 +453,12 @@ std::chrono::milliseconds Group::look() {
   return busy ? kBusyInterval : settings_.coordination;
 }
 
-void Group::update_desync_trace(const Launched& launched, bool ended) const {
-  auto store = store_;
+void Group::update_desync_trace(const Launched& launched, bool ended) {
   const std::string key = ended ? getTraceEndKey("MCCL", rank_) : getTraceStartKey("MCCL", rank_);
-  traceUpdate(store, key, launched.seq, launched.name);
+  store_.post([key, seq = launched.seq, name = launched.name](Store& store) {
+    auto shared = c10::intrusive_ptr<Store>::reclaim_copy(&store);
+    traceUpdate(shared, key, seq, name);
+  });
 }
 
 } // namespace c10d::mccl

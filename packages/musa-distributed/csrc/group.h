@@ -14,8 +14,10 @@
 #include <string>
 #include <vector>
 
+#include "places.h"
 #include "recorder.h"
 #include "settings.h"
+#include "store_thread.h"
 #include "work.h"
 
 namespace c10d::mccl {
@@ -23,7 +25,7 @@ namespace c10d::mccl {
 // Tests derive from it.
 class Group {
  public:
-  // The store is used by the group's own threads alone; see Store::clone.
+  // The store is accessed by a thread of the group alone; see Store::clone.
   Group(c10::intrusive_ptr<Store> store, int rank, int size, const Settings& settings);
   virtual ~Group() = default;
 
@@ -46,6 +48,8 @@ class Group {
   int global_rank() const;
   // "[rank 1 of 4, group default_pg]"
   std::string who() const;
+  // Where ranks run, for messages. Adds to what is known.
+  void add_places(const Places& places);
 
   // ---- calls under way
 
@@ -99,13 +103,14 @@ class Group {
   Seen ask(const std::vector<std::shared_ptr<Launched>>& calls) const;
   bool look_at_calls();
   void look_at_others();
-  void publish_status();
+  std::string place_of(int rank) const;
   std::string status() const;
   std::string reports(const std::string& reason);
   std::string write_record() const;
-  void update_desync_trace(const Launched& launched, bool ended) const;
+  void update_desync_trace(const Launched& launched, bool ended);
 
-  const c10::intrusive_ptr<Store> store_;
+  StoreThread store_;
+  const std::string store_name_;
   const int rank_, size_;
   const Settings settings_;
   const size_t number_;
@@ -117,6 +122,7 @@ class Group {
   std::vector<std::weak_ptr<Communicator>> communicators_;
   Recorder::Status progress_;
   std::string last_enqueued_, last_completed_;
+  Places places_;
   std::exception_ptr failure_;
   CompletionHook on_completion_;
   std::condition_variable changed_;

@@ -15,6 +15,7 @@
 
 #include "call_range.h"
 #include "errors.h"
+#include "rendezvous.h"
 
 namespace c10d {
 
@@ -111,10 +112,11 @@ ProcessGroupMCCL::~ProcessGroupMCCL() {
 // ---- communicators
 
 std::shared_ptr<Communicator> ProcessGroupMCCL::make_communicator(
-    const std::string& key, const std::string& where, const c10::Device& device, int rank, int ranks) {
-  const mcclUniqueId id = meet(*store_, where, rank, ranks, options_->timeout, [this] { group_->check(); });
-  auto made = std::make_shared<Communicator>(
-      id, rank, ranks, device, settings_.high_priority || options_->is_high_priority_stream);
+    const std::string& key, const std::string& where, const c10::Device& device, int rank, std::vector<int> members) {
+  auto [made, places] = start_communicator(
+      {store_, where, group_->who(), static_cast<size_t>(rank), std::move(members), options_->timeout, device,
+       settings_.high_priority || options_->is_high_priority_stream, [group = group_] { group->check(); }});
+  group_->add_places(places);
   group_->add(made);
   communicators_[key] = made;
   ++communicators_made_;
@@ -127,7 +129,9 @@ std::shared_ptr<Communicator> ProcessGroupMCCL::communicator(const c10::Device& 
   if (found != communicators_.end()) {
     return found->second;
   }
-  return make_communicator(key, c10::str("mccl/comm/", communicators_made_), device, rank_, size_);
+  std::vector<int> all(static_cast<size_t>(size_));
+  std::iota(all.begin(), all.end(), 0);
+  return make_communicator(key, c10::str("mccl/comm/", communicators_made_), device, rank_, std::move(all));
 }
 
 // The communicator for the request, and the peer's rank in it.
@@ -143,7 +147,7 @@ std::shared_ptr<Communicator> ProcessGroupMCCL::communicator_for(const Request& 
   const std::string key = c10::str(low, ":", high);
   const auto found = communicators_.find(key);
   return found != communicators_.end() ? found->second
-                                       : make_communicator(key, "mccl/pair/" + key, request.device, own, 2);
+                                       : make_communicator(key, "mccl/pair/" + key, request.device, own, {low, high});
 }
 
 void ProcessGroupMCCL::eagerConnectSingleDevice(at::Device device) {

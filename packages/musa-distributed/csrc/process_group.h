@@ -170,7 +170,7 @@ class ProcessGroupMCCL : public Backend {
   std::shared_ptr<mccl::Communicator> communicator(const c10::Device& device);
   std::shared_ptr<mccl::Communicator> communicator_for(const mccl::Request& request, int* peer);
   std::shared_ptr<mccl::Communicator> make_communicator(
-      const std::string& key, const std::string& where, const c10::Device& device, int rank, int ranks);
+      const std::string& key, const std::string& where, const c10::Device& device, int rank, std::vector<int> members);
 
   c10::Device device_of_barrier(const BarrierOptions& options) const;
   c10::intrusive_ptr<ProcessGroupMCCL> child(

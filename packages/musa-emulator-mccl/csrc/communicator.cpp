@@ -4,10 +4,13 @@
 
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
+#include <set>
+#include <sstream>
 #include <stdexcept>
 
 #include "engine/api.h"
 #include "engine/stream.h"
+#include "host.h"
 #include "log.h"
 #include "meeting.h"
 
@@ -22,26 +25,68 @@ std::string to_text(const std::vector<uint8_t>& bytes) {
   return {bytes.begin(), bytes.end()};
 }
 
-// What each rank says of itself. All ranks read all and come to the same conclusion.
+// What a rank publishes of itself. Every rank reads those of all ranks and comes to the same conclusion.
+struct Introduction {
+  std::string ranks; // how many there are
+  std::string host, name;
+  std::string interface, address;
+  std::string device;
+
+  static Introduction own(int ranks, const Device& device) {
+    const Interface interface = own_interface();
+    return {std::to_string(ranks), host_identity(), host_name(), interface.name, interface.address,
+            std::to_string(device.physical)};
+  }
+
+  static Introduction read(const std::string& text) {
+    Introduction read;
+    std::istringstream lines(text);
+    for (std::string* field :
+         {&read.ranks, &read.host, &read.name, &read.interface, &read.address, &read.device}) {
+      std::getline(lines, *field);
+    }
+    return read;
+  }
+
+  std::string text() const {
+    return ranks + '\n' + host + '\n' + name + '\n' + interface + '\n' + address + '\n' + device;
+  }
+  std::string where() const {
+    return "host '" + name + "' (" + interface + ' ' + address + ')';
+  }
+};
+
 void introduce(c10d::Store& store, int ranks, int rank, const Device& device) {
-  const std::string seat = host_identity() + " device " + std::to_string(device.physical);
-  store.set("rank" + std::to_string(rank), to_bytes(std::to_string(ranks) + '\n' + seat));
+  store.set("rank" + std::to_string(rank), to_bytes(Introduction::own(ranks, device).text()));
+  std::vector<Introduction> all;
+  std::set<std::string> hosts;
   std::map<std::string, int> seats;
   for (int other = 0; other < ranks; ++other) {
-    const std::string text = to_text(store.get("rank" + std::to_string(other)));
-    const size_t line = text.find('\n');
-    if (text.substr(0, line) != std::to_string(ranks)) {
+    const Introduction& its = all.emplace_back(Introduction::read(to_text(store.get("rank" + std::to_string(other)))));
+    if (its.ranks != std::to_string(ranks)) {
       throw std::invalid_argument(
-          "rank " + std::to_string(other) + " was told of " + text.substr(0, line) + " ranks, and rank " +
-          std::to_string(rank) + " of " + std::to_string(ranks));
+          "rank " + std::to_string(other) + " was told of " + its.ranks + " ranks, and rank " + std::to_string(rank) + " of " +
+          std::to_string(ranks) + "; rank " + std::to_string(other) + " is on " + its.where());
     }
-    const auto [taken, fresh] = seats.emplace(text.substr(line + 1), other);
+    const auto [taken, fresh] = seats.emplace(its.host + '\n' + its.device, other);
     if (!fresh) {
       throw std::invalid_argument(
-          "ranks " + std::to_string(taken->second) + " and " + std::to_string(other) +
-          " are on one device. Each rank needs a device of its own: musaSetDevice before mcclCommInitRank; "
-          "MUSA_EMULATOR_DEVICES says how many the emulator has");
+          "ranks " + std::to_string(taken->second) + " and " + std::to_string(other) + " are on one device of " + its.where() +
+          ". Each rank needs a device of its own: musaSetDevice before mcclCommInitRank; MUSA_EMULATOR_DEVICES says how many "
+          "the emulator has");
     }
+    hosts.insert(its.host);
+  }
+  for (int other = 0; other < ranks; ++other) {
+    const Introduction& its = all[static_cast<size_t>(other)];
+    if (hosts.size() > 1 && is_loopback(its.address)) {
+      throw std::runtime_error(
+          "rank " + std::to_string(other) + " on " + its.where() +
+          " has a loopback address, which the ranks of other hosts cannot reach. Likely causes: MCCL_SOCKET_IFNAME names the "
+          "loopback interface there; that host has no other one that is up. Fix: set MCCL_SOCKET_IFNAME there to the interface "
+          "that connects the hosts");
+    }
+    info("rank " + std::to_string(rank) + " connects to rank " + std::to_string(other) + " on " + its.where());
   }
 }
 
@@ -56,8 +101,8 @@ Communicator::Communicator(const mcclUniqueId& id, int count, int own, const Dev
     transport_ = std::make_unique<Transport>(c10::make_intrusive<c10d::PrefixStore>("gloo", store), rank, ranks);
     if (rank == 0) {
       store->set("ledger", to_bytes(ledger_.create(ranks)));
-    } else if (!ledger_.open(to_text(store->get("ledger")), ranks)) {
-      info(name() + " shares no memory with rank 0: calls that do not fit together are not recognized");
+    } else if (const auto problem = ledger_.open(to_text(store->get("ledger")), ranks)) {
+      info(name() + " shares no page with rank 0, so calls that do not fit together are not recognized: " + *problem);
     }
     transport_->barrier(); // rank 0's ledger has been opened by all
   }

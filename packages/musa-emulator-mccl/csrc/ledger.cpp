@@ -4,11 +4,14 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
+#include <sstream>
 
-#include "meeting.h"
+#include "host.h"
 
 namespace musa_emulator::mccl {
 namespace {
@@ -16,6 +19,27 @@ namespace {
 // Calls by which ranks may be apart and still compared: a root may run ahead of who listens to it.
 constexpr uint64_t kDepth = 64;
 constexpr uint64_t kTransferDepth = 16;
+
+constexpr char kName[] = "musa-emulator-mccl";
+
+std::string link_of(const std::string& path) {
+  std::array<char, 256> text{};
+  const ssize_t length = readlink(path.c_str(), text.data(), text.size());
+  return length > 0 ? std::string(text.data(), static_cast<size_t>(length)) : "";
+}
+
+// Closes the descriptor at the end.
+struct Descriptor {
+  explicit Descriptor(int descriptor) : number(descriptor) {}
+  ~Descriptor() {
+    if (number >= 0) {
+      close(number);
+    }
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  const int number;
+};
 
 } // namespace
 
@@ -60,25 +84,52 @@ bool Ledger::map(int descriptor, int ranks) {
   return true;
 }
 
-std::string Ledger::create(int ranks) {
-  descriptor_ = memfd_create("musa-emulator-mccl", MFD_CLOEXEC);
-  if (descriptor_ < 0 || ftruncate(descriptor_, static_cast<off_t>(bytes(ranks))) != 0 || !map(descriptor_, ranks)) {
-    return "";
-  }
-  return host_identity() + "\n/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(descriptor_);
+bool Ledger::create_page(int ranks) {
+  descriptor_ = memfd_create(kName, MFD_CLOEXEC);
+  return descriptor_ >= 0 && ftruncate(descriptor_, static_cast<off_t>(bytes(ranks))) == 0 && map(descriptor_, ranks);
 }
 
-bool Ledger::open(const std::string& where, int ranks) {
-  const size_t line = where.find('\n');
-  if (line == std::string::npos || where.substr(0, line) != host_identity()) {
-    return false;
+std::string Ledger::create(int ranks) {
+  struct stat page = {};
+  if (!create_page(ranks) || fstat(descriptor_, &page) != 0) {
+    return "";
   }
-  const int descriptor = ::open(where.c_str() + line + 1, O_RDWR | O_CLOEXEC);
-  const bool mapped = descriptor >= 0 && map(descriptor, ranks);
-  if (descriptor >= 0) {
-    close(descriptor);
+  return host_identity() + '\n' + pid_space() + '\n' + std::to_string(getpid()) + ' ' + std::to_string(descriptor_) + ' ' +
+      std::to_string(page.st_ino);
+}
+
+std::optional<std::string> Ledger::open(const std::string& where, int ranks) {
+  std::istringstream text(where);
+  std::string host, space;
+  std::getline(text, host);
+  std::getline(text, space);
+  if (host != host_identity() || space != pid_space()) {
+    return "rank 0 is on another host, or in another pid namespace";
   }
-  return mapped;
+  uint32_t process = 0, number = 0;
+  uint64_t inode = 0;
+  if (!(text >> process >> number >> inode) || text.peek() != std::istringstream::traits_type::eof()) {
+    return "rank 0 did not send a process, a descriptor and an inode";
+  }
+  // O_PATH opens nothing for reading or writing, so a wrong file is recognized before it is touched.
+  const std::string path = "/proc/" + std::to_string(process) + "/fd/" + std::to_string(number);
+  const Descriptor found(::open(path.c_str(), O_PATH | O_CLOEXEC)), own(memfd_create(kName, MFD_CLOEXEC));
+  const std::string reopened = "/proc/self/fd/" + std::to_string(found.number);
+  struct stat theirs = {}, ours = {};
+  if (found.number < 0 || own.number < 0 || fstat(found.number, &theirs) != 0 || fstat(own.number, &ours) != 0) {
+    return path + " of rank 0 cannot be opened";
+  }
+  if (theirs.st_dev != ours.st_dev || theirs.st_ino != inode || link_of(reopened) != std::string("/memfd:") + kName + " (deleted)") {
+    return path + " of rank 0 is not the page of a ledger";
+  }
+  if (theirs.st_size != static_cast<off_t>(bytes(ranks))) {
+    return path + " of rank 0 has " + std::to_string(theirs.st_size) + " bytes, and " + std::to_string(bytes(ranks)) + " are needed";
+  }
+  const Descriptor writable(::open(reopened.c_str(), O_RDWR | O_CLOEXEC));
+  if (writable.number < 0 || !map(writable.number, ranks)) {
+    return path + " of rank 0 cannot be mapped";
+  }
+  return std::nullopt;
 }
 
 void Ledger::write(Entry& entry, uint64_t number, const Signature& signature) {

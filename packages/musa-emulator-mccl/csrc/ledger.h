@@ -21,10 +21,11 @@ class Ledger {
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
 
-  // By rank 0. Returns text with which the others find it; empty where it could not be made.
+  // By rank 0. Returns the text by which the others open it; empty if it could not be made.
   std::string create(int ranks);
-  // True where the text was understood here.
-  bool open(const std::string& where, int ranks);
+  // Opens rank 0's page. Returns why it was not opened: the ranks share no processes, or the text, which comes from the network,
+  // names anything but the page of such a ledger.
+  std::optional<std::string> open(const std::string& where, int ranks);
 
   // Writes the entry, then looks at those of the others under this number. What differs, told of the first that does.
   std::optional<std::string> collective(int rank, uint64_t number, const Signature& signature);
@@ -39,6 +40,7 @@ class Ledger {
   static void write(Entry& entry, uint64_t number, const Signature& signature);
   static std::optional<Signature> read(const Entry& entry, uint64_t number);
   bool map(int descriptor, int ranks);
+  bool create_page(int ranks);
 
   Entry* entries_ = nullptr;
   int ranks_ = 0;

@@ -2,37 +2,49 @@
 // Copyright (c) torch_musa contributors
 #include "meeting.h"
 
-#include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <sys/stat.h>
+#include <netdb.h>
+#include <sys/socket.h>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <thread>
+
+#include "host.h"
+#include "log.h"
 
 namespace musa_emulator::mccl {
 namespace {
 
 constexpr std::chrono::minutes kPatience{10};
-constexpr char kMagic[] = "musa-emulator mccl 1";
+constexpr char kMagic[] = "musa-emulator mccl 2";
 
 struct Content {
   char magic[sizeof kMagic];
   char address[46]; // of IPv4 or IPv6, as text
   uint16_t port;
   uint64_t nonce;
+  uint64_t host;      // hash of its identity
+  char host_name[40]; // for messages, possibly cut off
 };
 static_assert(sizeof(Content) <= MCCL_UNIQUE_ID_BYTES);
+
+uint64_t hash_of(const std::string& identity) {
+  uint64_t hash = 14695981039346656037U; // FNV-1a: std::hash may differ between two builds
+  for (const char c : identity) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
+  }
+  return hash;
+}
 
 struct Started {
   std::mutex mutex;
@@ -51,59 +63,58 @@ std::string key_of(const Content& content) {
   return text;
 }
 
-c10::intrusive_ptr<c10d::TCPStore> open_store(const std::string& address, uint16_t port, bool server) {
+c10::intrusive_ptr<c10d::TCPStore> open_store(const Content& content, std::optional<int> listening = std::nullopt) {
   c10d::TCPStoreOptions options;
-  options.port = port;
-  options.isServer = server;
+  options.port = content.port;
+  options.isServer = listening.has_value();
+  options.masterListenFd = listening;
   options.waitWorkers = false;
   options.timeout = kPatience;
-  return c10::make_intrusive<c10d::TCPStore>(address, options);
+  return c10::make_intrusive<c10d::TCPStore>(content.address, options);
+}
+
+// A socket bound to a free port of this address alone: by itself a TCPStore, which has no authentication, listens on all
+// interfaces. The store that gets the socket closes it.
+int bind_to(const std::string& address, uint16_t* port) {
+  addrinfo hints = {}, *found = nullptr;
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST;
+  if (getaddrinfo(address.c_str(), "0", &hints, &found) != 0) {
+    throw std::runtime_error(address + " is no network address");
+  }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
+  const int bound = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_storage taken = {};
+  socklen_t length = sizeof taken;
+  if (bound < 0 || bind(bound, found->ai_addr, found->ai_addrlen) != 0 ||
+      getsockname(bound, reinterpret_cast<sockaddr*>(&taken), &length) != 0) {
+    const int reason = errno;
+    if (bound >= 0) {
+      close(bound);
+    }
+    throw std::runtime_error("no port of " + address + " can be bound: " + std::strerror(reason));
+  }
+  // The port is at the same place in the addresses of both families.
+  *port = ntohs(reinterpret_cast<const sockaddr_in*>(&taken)->sin_port);
+  return bound;
 }
 
 } // namespace
 
-std::string own_address() {
-  const char* wanted = std::getenv("MCCL_SOCKET_IFNAME");
-  if (wanted == nullptr || *wanted == '\0') {
-    return "127.0.0.1";
-  }
-  ifaddrs* first = nullptr;
-  if (getifaddrs(&first) != 0) {
-    throw std::runtime_error("the network interfaces of this machine cannot be listed");
-  }
-  std::string found;
-  for (const ifaddrs* i = first; i != nullptr && found.empty(); i = i->ifa_next) {
-    if (i->ifa_addr != nullptr && i->ifa_addr->sa_family == AF_INET && std::strcmp(i->ifa_name, wanted) == 0) {
-      char text[INET_ADDRSTRLEN];
-      inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(i->ifa_addr)->sin_addr, text, sizeof text);
-      found = text;
-    }
-  }
-  freeifaddrs(first);
-  if (found.empty()) {
-    throw std::runtime_error(std::string("MCCL_SOCKET_IFNAME is '") + wanted + "', and no such interface has an IPv4 address");
-  }
-  return found;
-}
-
-std::string host_identity() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string boot;
-  std::getline(file, boot);
-  struct stat pids = {};
-  stat("/proc/self/ns/pid", &pids);
-  return boot + '/' + std::to_string(pids.st_ino);
-}
-
 void make_id(mcclUniqueId* id) {
   Content content = {};
   std::memcpy(content.magic, kMagic, sizeof kMagic);
-  const std::string address = own_address();
-  std::snprintf(content.address, sizeof content.address, "%s", address.c_str());
+  const Interface own = own_interface();
+  std::snprintf(content.address, sizeof content.address, "%s", own.address.c_str());
   std::random_device random;
   content.nonce = (uint64_t{random()} << 32) | random();
-  auto store = open_store(address, 0, /*server=*/true);
-  content.port = store->getPort();
+  content.host = hash_of(host_identity());
+  std::snprintf(content.host_name, sizeof content.host_name, "%s", host_name().c_str());
+  const int listening = bind_to(own.address, &content.port);
+  auto store = open_store(content, listening);
+  info("mcclGetUniqueId: host '" + host_name() + "', interface " + own.name + ", address " + own.address + " port " +
+       std::to_string(content.port));
   const std::lock_guard lock(started().mutex);
   started().stores[key_of(content)] = std::move(store);
   std::memset(id->internal, 0, sizeof id->internal);
@@ -116,8 +127,24 @@ Meeting::Meeting(const mcclUniqueId& id) {
   if (std::memcmp(content.magic, kMagic, sizeof kMagic) != 0) {
     throw std::invalid_argument("the bytes are no id that mcclGetUniqueId of this library made");
   }
+  content.address[sizeof content.address - 1] = content.host_name[sizeof content.host_name - 1] = '\0';
   key_ = key_of(content);
-  store_ = open_store(content.address, content.port, /*server=*/false);
+  const std::string from = "host '" + host_name() + "'";
+  const std::string where =
+      std::string(content.address) + " port " + std::to_string(content.port) + " of host '" + content.host_name + "'";
+  if (is_loopback(content.address) && content.host != hash_of(host_identity())) {
+    throw std::runtime_error(
+        "the unique id names " + where + ", a loopback address, which " + from +
+        " cannot reach. Likely causes: MCCL_SOCKET_IFNAME names the loopback interface there; that host has no other one "
+        "that is up. Fix: set MCCL_SOCKET_IFNAME to the interface that connects the hosts");
+  }
+  info("mcclCommInitRank: " + from + " connects to " + where);
+  try {
+    store_ = open_store(content);
+  } catch (const c10::Error& error) {
+    throw std::runtime_error(
+        from + " cannot connect to " + where + ", where the unique id was made: " + error.what_without_backtrace());
+  }
 }
 
 void Meeting::leave(int ranks) {

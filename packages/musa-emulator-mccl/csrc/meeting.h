@@ -10,12 +10,14 @@
 
 namespace musa_emulator::mccl {
 
-// Starts a store and writes where it listens. Throws std::exception.
+// Starts a store and writes the address at which it listens, that of own_interface(). Throws std::exception.
 void make_id(mcclUniqueId* id);
 
-// The store behind an id; throws where the id is none or nobody listens.
+// The store behind an id.
 class Meeting {
  public:
+  // Throws std::invalid_argument if the bytes are no id, and std::runtime_error, with both hosts and the address, if the store
+  // cannot be reached.
   explicit Meeting(const mcclUniqueId& id);
   // The last thing that a rank does with the store; the process that started it waits for all and ends it.
   void leave(int ranks);
@@ -26,11 +28,5 @@ class Meeting {
   std::string key_;
   c10::intrusive_ptr<c10d::Store> store_;
 };
-
-// Text that is the same for processes that can see each other's files and numbers.
-std::string host_identity();
-
-// Of this machine, as other ranks reach it: of the interface MCCL_SOCKET_IFNAME, else the loopback's.
-std::string own_address();
 
 } // namespace musa_emulator::mccl

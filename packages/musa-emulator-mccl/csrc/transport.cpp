@@ -8,7 +8,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "meeting.h"
+#include "host.h"
 
 namespace musa_emulator::mccl {
 namespace {
@@ -19,7 +19,7 @@ constexpr std::chrono::hours kForever{24 * 365}; // who waits is ended by abort(
 // One listening socket and one thread for all communicators of the process.
 std::shared_ptr<gloo::transport::Device> network() {
   static auto& device = *new std::shared_ptr<gloo::transport::Device>(
-      c10d::ProcessGroupGloo::createDeviceForHostname(own_address()));
+      c10d::ProcessGroupGloo::createDeviceForHostname(own_interface().address));
   return device;
 }
 

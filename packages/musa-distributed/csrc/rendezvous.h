@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// How ranks meet in the store and start a communicator together, within the group's timeout.
+#pragma once
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "communicator.h"
+#include "places.h"
+
+namespace c10d::mccl {
+
+struct Start {
+  c10::intrusive_ptr<Store> store;
+  std::string key;  // of the communicator in the store
+  std::string who;  // "[rank 1 of 4, group default_pg]", for messages
+  size_t rank;      // of this process in the communicator
+  std::vector<int> members; // the group's number of each rank of the communicator
+  std::chrono::milliseconds timeout; // of each of the two steps
+  c10::Device device;
+  bool high_priority;
+  std::function<void()> check; // called every second, on any thread; may raise
+
+  int ranks() const {
+    return static_cast<int>(members.size());
+  }
+};
+
+struct Met {
+  mcclUniqueId id;
+  Places places; // of the group's ranks
+};
+
+// The first step. Waits in the store until all ranks have come, and returns the id that rank 0 made. Keys that ranks of an earlier
+// start left in the store are ignored. Raises DistBackendError after the timeout, naming the ranks that did not come, or if rank 0
+// could not make an id.
+Met meet(Store& store, const Start& start);
+
+struct Started {
+  std::shared_ptr<Communicator> comm;
+  Places places;
+};
+
+// Both steps: meet(), and mcclCommInitRank. Raises DistBackendError with the hosts and addresses of the ranks if the store or
+// mcclCommInitRank does not return within the timeout, or if either step fails on another rank. MCCL has no call that ends
+// mcclCommInitRank, so its thread is left behind then, and aborts the communicator if it is made after all.
+Started start_communicator(const Start& start);
+
+} // namespace c10d::mccl
