@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Several hosts on one machine: each has its own network, pids, host name and /proc, and they are joined by switches.
+"""Several hosts on one machine, joined by switches: each has its own network, pids, host name and /proc.
 
-A host is a process in new namespaces, pid 1 of its own. It has imported torch and forks the ranks that run on it, so that a rank
-costs no start of an interpreter. Nothing has a name on the machine, and everything ends with the processes.
+A host is a process in new namespaces, and their pid 1. It has imported torch and forks the ranks that run on
+the host, so that a rank costs no start of an interpreter. The namespaces have no names on the machine, and
+end with the processes.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ def why_not() -> str | None:
     if missing:
         return f"{', '.join(missing)} not installed"
     # What the hosts need of the kernel: namespaces with a /proc, and pairs of interfaces on a bridge.
-    probe = "ip link add switch0 type bridge && ip link add port0 type veth peer name eth0 && ip link set port0 master switch0"
+    probe = "ip link add switch0 type bridge && ip link add port0 type veth peer name eth0"
+    probe += " && ip link set port0 master switch0"
     done = subprocess.run(["unshare", *NAMESPACES, "sh", "-c", probe], capture_output=True, text=True)
     return None if done.returncode == 0 else f"namespaces are not permitted here: {done.stderr.strip()}"
 
@@ -52,7 +54,7 @@ class Ended:
 
 
 class Host:
-    """One host. Its interfaces are eth0, eth1, ... on the switches of the network, with address 10.77.<switch>.<number>."""
+    """One host. Its interfaces are eth0, eth1, ... on the switches, with address 10.77.<switch>.<number>."""
 
     def __init__(self, number: int, folder: Path) -> None:
         self.number = number
@@ -61,7 +63,9 @@ class Host:
         self._files = 0
         environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIXES)}
         environment |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
-        command = ["unshare", *NAMESPACES, sys.executable, "-m", "tests.harness.hosts", self.name]
+        names = folder / f"{self.name}.names"
+        names.write_text(f"127.0.0.1 localhost\n{self.address()} {self.name}\n")
+        command = ["unshare", *NAMESPACES, sys.executable, "-m", "tests.harness.hosts", self.name, str(names)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, cwd=ROOT
         )
@@ -164,7 +168,10 @@ class Network:
     def _run(self, *command: str, host: Host | None = None) -> str:
         pid = self._center.pid if host is None else host.pid
         done = subprocess.run(
-            ["nsenter", f"--net=/proc/{pid}/ns/net", *command], capture_output=True, text=True, timeout=PATIENCE
+            ["nsenter", f"--net=/proc/{pid}/ns/net", *command],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
         )
         assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
         return done.stdout
@@ -197,7 +204,7 @@ class Network:
         for switch in range(self.switches):
             for host in self.hosts:
                 self.plug(host, switch)
-                self._run("ip", "link", "set", self._port(host, switch), "type", "bridge_slave", "isolated", "off")
+                self._isolate(host, switch, "off")
 
     def drop(self, switch: int) -> None:
         """The switch silently drops all that one host sends another, as a firewall does."""
@@ -205,9 +212,13 @@ class Network:
             for other in self.hosts:
                 if other is not host:
                     # The other's address stays known, so packets are sent and lost instead of refused.
-                    command = ("ip", "neighbour", "replace", other.address(switch), "lladdr", self._mac(other, switch))
-                    self._run(*command, "dev", f"eth{switch}", "nud", "permanent", host=host)
-            self._run("ip", "link", "set", self._port(host, switch), "type", "bridge_slave", "isolated", "on")
+                    what = f"{other.address(switch)} lladdr {self._mac(other, switch)} dev eth{switch}"
+                    self._run("ip", "neighbour", "replace", *what.split(), "nud", "permanent", host=host)
+            self._isolate(host, switch, "on")
+
+    def _isolate(self, host: Host, switch: int, state: str) -> None:
+        """Isolated ports of a bridge exchange nothing with each other."""
+        self._run("ip", "link", "set", self._port(host, switch), "type", "bridge_slave", "isolated", state)
 
     def _mac(self, host: Host, switch: int) -> str:
         return json.loads(self._run("ip", "-j", "link", "show", f"eth{switch}", host=host))[0]["address"]
@@ -239,10 +250,9 @@ def _run_code(order: dict) -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     for ours, stream in ((nothing, 0), (out, 1), (err, 2)):
         os.dup2(ours, stream)
-    sys.stdin, sys.stdout, sys.stderr = (
-        open(0),
-        io.TextIOWrapper(os.fdopen(1, "wb", 0), write_through=True),
-        io.TextIOWrapper(os.fdopen(2, "wb", 0), write_through=True),
+    sys.stdin = os.fdopen(0)
+    sys.stdout, sys.stderr = (
+        io.TextIOWrapper(os.fdopen(stream, "wb", 0), write_through=True) for stream in (1, 2)
     )
     os.environ.update(order["environment"])
     sys.argv = ["program", *order["arguments"]]
@@ -252,11 +262,13 @@ def _run_code(order: dict) -> None:
 
 def _serve() -> None:
     """What the first process of a host does: one order a line, one answer a line."""
-    socket.sethostname(sys.argv[1])
+    name, names = sys.argv[1:]
+    socket.sethostname(name)
+    # Over the machine's own, for this host alone: a host finds its own name, and asks no name server.
+    subprocess.run(["mount", "--bind", names, "/etc/hosts"], check=True)
     import torch
-    import torch.distributed.fsdp  # noqa: F401 - what ranks would import each for itself
+    import torch.distributed.fsdp
     import torch.distributed.run
-    from torch.nn.parallel import DistributedDataParallel  # noqa: F401
 
     assert torch.device("musa").type == "musa"  # the ranks set their device up, not this process
     answers = os.fdopen(os.dup(1), "w", buffering=1)

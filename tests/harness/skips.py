@@ -18,7 +18,7 @@ PERMANENT_REASONS = {
     "emulator": "steers the SDK through the emulator's C API; the loaded SDK is not the emulator",
     "recorded": "passed with these very files, as recorded",
     "python3.10": "this machine has no Python 3.10 beside the one that runs the tests",
-    "several-hosts": "makes hosts of network and pid namespaces, which needs root and a kernel that permits them",
+    "several-hosts": "makes hosts of namespaces, which needs root and a kernel that permits them",
     "glibc-tools": "needs a tool of this operating system's developer package",
 }
 

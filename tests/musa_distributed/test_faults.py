@@ -181,7 +181,8 @@ def test_a_rank_that_never_comes(folder):
         f"g = dist.new_group(timeout=datetime.timedelta(seconds={TIMEOUT})); dist.all_reduce(x, group=g)"
     )
     for ended in run(code, folder, 3)[:2]:
-        assert re.search(r"rank [01] on .* waited 3000 ms in .*, and there did not come: rank 2\.", told(ended))
+        text = told(ended)
+        assert re.search(r"rank [01] on .* waited 3000 ms in .*, and there did not come: rank 2\.", text)
 
 
 @pytest.mark.once

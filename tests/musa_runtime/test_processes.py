@@ -4,6 +4,7 @@
 
 import gc
 import io
+import os
 import pickle
 import time
 import warnings
@@ -459,6 +460,46 @@ def test_a_message_is_received_once(musa, peer):
     peer.send_raw(to_peer)
     with pytest.raises(PeerError, match=r"SharingError: [\s\S]*second time"):
         peer.answer()
+
+
+def _share(tensor):
+    return extension().ipc_share(tensor.to("musa").untyped_storage())
+
+
+def _addresses_of_files(folder):
+    """Descriptors of this process that are no counters: process, descriptor, inode, file system."""
+    short = os.memfd_create("torch_musa-shared")
+    os.truncate(short, 4096)
+    foreign = os.memfd_create("something else")
+    os.truncate(foreign, 4 << 20)
+    os.mkfifo(folder / "pipe")
+    descriptors = {
+        "short": short,
+        "foreign": foreign,
+        "file": os.open(folder / "file", os.O_RDWR | os.O_CREAT),
+        "pipe": os.open(folder / "pipe", os.O_RDWR),
+        "folder": os.open(folder, os.O_RDONLY),
+    }
+    os.write(descriptors["file"], b"precious" * (1 << 19))
+    addresses = {}
+    for name, descriptor in descriptors.items():
+        status = os.fstat(descriptor)
+        addresses[name] = (os.getpid(), descriptor, status.st_ino, status.st_dev)
+    return addresses
+
+
+def test_a_message_that_names_another_file_is_refused_and_the_file_is_untouched(peer, tmp_path):
+    (process, descriptor, inode, file_system, slot), *rest = peer.call(_share, torch.ones(2))
+    for name, address in peer.call(_addresses_of_files, tmp_path).items():
+        with pytest.raises(SharingError, match=r"instead of the 4194304 bytes of counters"):
+            extension().ipc_open((*address, slot), *rest)
+        assert name != "file" or (tmp_path / "file").read_bytes() == b"precious" * (1 << 19)
+    for wrong in ((inode + 1, file_system), (inode, file_system + 1)):
+        with pytest.raises(ProducerExitedError):
+            extension().ipc_open((process, descriptor, *wrong, slot), *rest)
+    own = extension().ipc_share(torch.ones(2, device="musa").untyped_storage())
+    with pytest.raises(SharingError, match="second time"):
+        extension().ipc_open((*own[0][:4], own[0][4] + 1000), *own[1:])
 
 
 # ---- what cannot be shared -------------------------------------------------------------------------------

@@ -72,6 +72,10 @@ def googletest() -> str | None:
     return None if compiles("#include <gtest/gtest.h>") else "the GoogleTest headers are missing"
 
 
+def ip_tool(which=shutil.which) -> str | None:
+    return None if which("ip") else "the program ip, which tests of several hosts set networks up with, is missing"
+
+
 def disk_space(needed: int | None = None, folder: Path = ROOT) -> str | None:
     if needed is None:
         needed = BUILD_BYTES if (ROOT / ".venv").exists() else SETUP_BYTES
@@ -89,7 +93,11 @@ BUILD = (
     Prerequisite("C++ compiler", cxx_compiler, ["g++"]),
     DISK,
 )
-TEST = (*BUILD, Prerequisite("GoogleTest", googletest, ["libgtest-dev"]))
+TEST = (
+    *BUILD,
+    Prerequisite("GoogleTest", googletest, ["libgtest-dev"]),
+    Prerequisite("iproute2", ip_tool, ["iproute2"]),
+)
 
 
 def problems(required: Sequence[Prerequisite]) -> list[tuple[Prerequisite, str]]:

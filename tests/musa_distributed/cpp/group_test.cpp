@@ -6,11 +6,11 @@
 #include <c10/musa/MUSACaptures.h>
 #include <c10/musa/MUSADeferredError.h>
 #include <gtest/gtest.h>
-#include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include <condition_variable>
 #include <thread>
 
+#include "blocking_store.h"
 #include "watchdog.h"
 
 namespace c10d::mccl {
@@ -251,37 +251,17 @@ TEST_F(GroupTest, ThreadsCallWhileOthersAskAndAbort) {
   asking.join();
 }
 
-TEST_F(GroupTest, RanksMeetOnAStoreWithOldKeys) {
-  for (int turn = 0; turn < 3; ++turn) {
-    std::vector<mcclUniqueId> ids(3);
-    std::vector<std::thread> ranks;
-    for (int rank = 0; rank < 3; ++rank) {
-      ranks.emplace_back([&, rank] {
-        ids[static_cast<size_t>(rank)] = meet(*store, "key", rank, 3, std::chrono::minutes(1), [] {});
-      });
-    }
-    for (auto& rank : ranks) {
-      rank.join();
-    }
-    EXPECT_EQ(ids[0].internal[0], ids[1].internal[0]);
-    EXPECT_EQ(ids[0].internal[0], ids[2].internal[0]);
-  }
-}
-
-TEST_F(GroupTest, WhoDoesNotComeIsNamed) {
-  std::atomic<bool> stop{false};
-  std::thread third([&] {
-    const auto leave_at_last = [&] { TORCH_CHECK(!stop, "enough"); };
-    EXPECT_THROW(meet(*store, "key", 2, 3, std::chrono::minutes(1), leave_at_last), c10::Error);
-  });
-  try {
-    meet(*store, "key", 0, 3, std::chrono::seconds(1), [] {});
-    ADD_FAILURE();
-  } catch (const c10::DistBackendError& error) {
-    EXPECT_NE(std::string(error.what()).find("there did not come: rank 1."), std::string::npos) << error.what();
-  }
-  stop = true;
-  third.join();
+TEST_F(GroupTest, ACallThatIsLateFailsThoughTheStoreBlocks) {
+  const auto blocking = c10::make_intrusive<BlockingStore>();
+  Rank rank(blocking, 0, quick());
+  rank.group->add_places({{0, "host-a (eth0 10.0.0.1)"}, {1, "host-b (eth0 10.0.0.2)"}});
+  blocking->block();
+  rank.call(1, milliseconds(20), true);
+  const std::string text = failure_of(*rank.group);
+  EXPECT_NE(text.find("did not finish within 20 ms"), std::string::npos) << text;
+  EXPECT_NE(text.find("the store does not answer"), std::string::npos) << text;
+  EXPECT_NE(text.find("host-b (eth0 10.0.0.2): rank 1"), std::string::npos) << text;
+  blocking->release();
 }
 
 } // namespace

@@ -39,20 +39,21 @@ Handle as_handle(const py::bytes& bytes) {
 py::tuple pack(const ipc::Message& message) {
   return py::make_tuple(
       py::make_tuple(
-          message.counter.process, message.counter.descriptor, message.counter.inode, message.counter.slot),
+          message.counter.process, message.counter.descriptor, message.counter.inode, message.counter.file_system,
+          message.counter.slot),
       py::make_tuple(message.device, message.pci[0], message.pci[1], message.pci[2]), as_bytes(message.segment),
       message.offset, message.nbytes, message.event.has_value() ? py::object(as_bytes(*message.event)) : py::none());
 }
 
 ipc::Message unpack(
-    const std::tuple<int32_t, int32_t, uint64_t, uint32_t>& counter,
+    const std::tuple<int32_t, int32_t, uint64_t, uint64_t, uint32_t>& counter,
     const std::array<int, 4>& device,
     const py::bytes& segment,
     size_t offset,
     size_t nbytes,
     const std::optional<py::bytes>& event) {
   ipc::Message message;
-  message.counter = {std::get<0>(counter), std::get<1>(counter), std::get<2>(counter), std::get<3>(counter)};
+  message.counter = std::apply([](auto... part) { return ipc::CounterAddress{part...}; }, counter);
   message.device = device[0];
   message.pci = {device[1], device[2], device[3]};
   message.segment = as_handle<musaIpcMemHandle_t>(segment);
@@ -118,7 +119,7 @@ void bind_processes(py::module_& m) {
   });
   m.def(
       "ipc_open",
-      [](const std::tuple<int32_t, int32_t, uint64_t, uint32_t>& counter, const std::array<int, 4>& device,
+      [](const std::tuple<int32_t, int32_t, uint64_t, uint64_t, uint32_t>& counter, const std::array<int, 4>& device,
          const py::bytes& segment, size_t offset, size_t nbytes, const std::optional<py::bytes>& event) {
         const ipc::Message message = unpack(counter, device, segment, offset, nbytes, event);
         c10::Storage storage;

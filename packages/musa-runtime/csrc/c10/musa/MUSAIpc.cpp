@@ -341,7 +341,8 @@ c10::Storage open_own(const Message& message) {
     std::unique_lock lock(all.mutex);
     const auto known = all.by_slot.find(slot);
     if (known == all.by_slot.end()) {
-      SentCounters::get().receive_own(slot); // says that it was received before
+      SentCounters::get().receive_own(slot); // raises: it was received before, or never sent
+      TORCH_INTERNAL_ASSERT(false, "Slot ", slot, " is marked as sent, and there is no message for it.");
     }
     Sent* sent = known->second;
     auto storage = sent->storage.lock();

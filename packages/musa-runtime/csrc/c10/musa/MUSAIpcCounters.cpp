@@ -18,6 +18,7 @@ namespace {
 constexpr uint32_t kSlots = 1u << 20;
 constexpr size_t kBytes = kSlots * sizeof(CounterWord); // sparse: pages that are not used cost nothing
 constexpr off_t kSenderByte = kSlots;
+constexpr char kName[] = "torch_musa-shared";
 
 enum State : uint32_t { kFree, kSent, kHeld, kReleased };
 
@@ -55,6 +56,65 @@ std::string sender_gone(int32_t process) {
       "get()), or send a copy on the CPU: tensor.cpu().");
 }
 
+// The file behind a descriptor, as the kernel names it.
+std::string file_of(int descriptor) {
+  char path[64], text[256];
+  std::snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+  const ssize_t length = readlink(path, text, sizeof text);
+  return std::string(text, length > 0 ? static_cast<size_t>(length) : 0);
+}
+
+// Opens the file that the address names. The address came in a message, so what it names is checked first, on a descriptor that
+// can neither read nor write: a wrong file is never opened for writing, and one that is too short is never mapped.
+int open_counters(const CounterAddress& address) {
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%d/fd/%d", address.process, address.descriptor);
+  const int found = ::open(path, O_PATH | O_CLOEXEC);
+  if (found < 0 && errno != ENOENT) {
+    refuse(
+        SharingError::Kind::Refused,
+        c10::str(
+            "what process ", address.process, " shares cannot be opened: ", path, ": ", std::strerror(errno),
+            ".\nLikely causes: it runs as another user; too many open files here.\n"
+            "Fix: run both processes as one user, and raise the limit with: ulimit -n 65536"));
+  }
+  struct stat status = {};
+  if (found < 0 || fstat(found, &status) != 0 || status.st_ino != address.inode || status.st_dev != address.file_system) {
+    if (found >= 0) {
+      close(found);
+    }
+    refuse(
+        SharingError::Kind::SenderGone,
+        sender_gone(address.process) +
+            "\nAlso possible: sender and receiver are in different PID namespaces; containers must share one "
+            "(docker run --pid=host --ipc=host).");
+  }
+  const std::string file = file_of(found);
+  if (file != c10::str("/memfd:", kName, " (deleted)") || status.st_size != static_cast<off_t>(kBytes)) {
+    close(found);
+    refuse(
+        SharingError::Kind::Refused,
+        c10::str(
+            "a message with a shared musa tensor names ", path, ", which is ", file, " with ", status.st_size,
+            " bytes, instead of the ", kBytes, " bytes of counters of a process that shares tensors.\n"
+            "Likely causes: the message was not made by torch_musa; the two processes run different versions of it.\n"
+            "Fix: receive tensors only from processes that you trust, with one version of torch_musa."));
+  }
+  std::snprintf(path, sizeof path, "/proc/self/fd/%d", found);
+  const int descriptor = ::open(path, O_RDWR | O_CLOEXEC);
+  const int reason = errno;
+  close(found);
+  if (descriptor < 0) {
+    refuse(
+        SharingError::Kind::Refused,
+        c10::str(
+            "what process ", address.process, " shares cannot be opened for writing: ", std::strerror(reason),
+            ".\nLikely causes: it runs as another user; too many open files here.\n"
+            "Fix: run both processes as one user, and raise the limit with: ulimit -n 65536"));
+  }
+  return descriptor;
+}
+
 // Peers by sender. Entries are kept as long as the sender lives, even when nothing of it is held: closing any descriptor of
 // a file drops all locks of the process on it, so the file must be opened once only.
 struct Peers {
@@ -84,7 +144,7 @@ SentCounters& SentCounters::get() {
 }
 
 SentCounters::SentCounters() {
-  descriptor_ = memfd_create("torch_musa-shared", MFD_CLOEXEC);
+  descriptor_ = memfd_create(kName, MFD_CLOEXEC);
   struct stat status = {};
   struct flock alive = byte_lock(kSenderByte, F_WRLCK);
   if (descriptor_ < 0 || ftruncate(descriptor_, kBytes) != 0 || fstat(descriptor_, &status) != 0 ||
@@ -100,6 +160,7 @@ SentCounters::SentCounters() {
             ".\nLikely causes: too many open files; no memory left.\nCure: raise the limit with: ulimit -n 65536"));
   }
   inode_ = status.st_ino;
+  file_system_ = status.st_dev;
 }
 
 CounterAddress SentCounters::take() {
@@ -118,7 +179,7 @@ CounterAddress SentCounters::take() {
             "Cure: let the receivers drop what they received, or send fewer, larger tensors."));
   }
   words_[slot].store(kSent, std::memory_order_release);
-  return {getpid(), descriptor_, inode_, slot};
+  return {getpid(), descriptor_, inode_, file_system_, slot};
 }
 
 void SentCounters::give_back(uint32_t slot) {
@@ -158,29 +219,7 @@ std::shared_ptr<PeerCounters> PeerCounters::open(const CounterAddress& address) 
     return peer.use_count() == 1 && !peer->sender_alive();
   });
   if (found == nullptr) {
-    char path[64];
-    std::snprintf(path, sizeof path, "/proc/%d/fd/%d", address.process, address.descriptor);
-    const int descriptor = ::open(path, O_RDWR | O_CLOEXEC);
-    const int reason = errno;
-    struct stat status = {};
-    if (descriptor < 0 && reason != ENOENT) {
-      refuse(
-          SharingError::Kind::Refused,
-          c10::str(
-              "what process ", address.process, " shares cannot be opened: ", path, ": ", std::strerror(reason),
-              ".\nLikely causes: it runs as another user; too many open files here.\n"
-              "Cure: run both processes as one user, and raise the limit with: ulimit -n 65536"));
-    }
-    if (descriptor < 0 || fstat(descriptor, &status) != 0 || status.st_ino != address.inode) {
-      if (descriptor >= 0) {
-        close(descriptor);
-      }
-      refuse(
-          SharingError::Kind::SenderGone,
-          sender_gone(address.process) +
-              "\nAlso possible: sender and receiver are in different PID namespaces; containers must share one "
-              "(docker run --pid=host --ipc=host).");
-    }
+    const int descriptor = open_counters(address);
     found.reset(new PeerCounters);
     found->descriptor_ = descriptor;
     found->inode_ = address.inode;

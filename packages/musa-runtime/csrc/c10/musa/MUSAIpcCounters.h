@@ -37,7 +37,8 @@ class C10_MUSA_API SharingError : public std::runtime_error {
 struct CounterAddress {
   int32_t process = 0;
   int32_t descriptor = 0;
-  uint64_t inode = 0; // tells a descriptor, or a process id, that has been reused
+  uint64_t inode = 0; // with the file system's number: tells a descriptor, or a process id, that has been reused
+  uint64_t file_system = 0;
   uint32_t slot = 0;
 };
 
@@ -65,7 +66,7 @@ class SentCounters {
   SentCounters();
 
   int descriptor_ = -1;
-  uint64_t inode_ = 0;
+  uint64_t inode_ = 0, file_system_ = 0;
   CounterWord* words_ = nullptr;
   std::mutex mutex_; // guards what follows
   std::vector<uint32_t> free_;
@@ -75,7 +76,8 @@ class SentCounters {
 // The slots of one other process. Thread-safe.
 class PeerCounters {
  public:
-  // Raises SharingError when the sender has ended or cannot be reached.
+  // Raises SharingError if the sender has ended or cannot be reached, or if the address names another file than the counters of
+  // a process.
   static std::shared_ptr<PeerCounters> open(const CounterAddress& address);
   ~PeerCounters();
   PeerCounters(const PeerCounters&) = delete;

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The interface and address of a host; and the page that ranks of one host share: no other file is opened."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.harness import hosts, skips
+from tests.harness.rank_processes import ROOT
+from tests.musa_emulator import sdk
+from tests.musa_emulator_mccl.processes import run_ranks
+
+pytestmark = pytest.mark.once
+
+# MCCL_SOCKET_IFNAME, and the interface that it gives; None: refused.
+INTERFACES = {
+    "": "net0",
+    "net": "net0",
+    "net1": "net1",
+    "=net": None,
+    "=net1": "net1",
+    "ib,net1": "net1",
+    "^net": "docker0",
+    "^net,lo": "docker0",
+    "^=net0": "net1",
+    "docker": "docker0",
+    "lo": "lo",
+    "down0": None,
+    "ib7": None,
+    "^net,docker,lo": None,
+}
+
+CHOOSE = f"""
+import ctypes, os, subprocess, sys
+from tests.musa_emulator_mccl.binding import *
+def choose(name, wanted):
+    os.environ["MCCL_SOCKET_IFNAME"] = wanted
+    print("#", name, file=sys.stderr, flush=True)
+    print(mccl.mcclGetUniqueId(ctypes.byref(UniqueId())), file=sys.stderr, flush=True)
+for wanted in {list(INTERFACES)}:
+    choose(wanted, wanted)
+def ip(*arguments):
+    subprocess.run(["ip", *arguments], check=True)
+for name in ("net0", "net1"):
+    ip("address", "flush", "dev", name)
+ip("address", "add", "fd77::1/64", "dev", "net1", "nodad")
+choose("six", "net")
+ip("link", "del", "net0")
+ip("link", "del", "docker0")
+choose("only loopback", "")
+ip("link", "set", "lo", "down")
+choose("nothing", "")
+"""
+
+
+@pytest.fixture(scope="module")
+def chosen() -> dict[str, tuple[int, str]]:
+    """Result and log of mcclGetUniqueId by the name of a case, on a host with its own interfaces."""
+    if reason := hosts.why_not():
+        skips.skip_permanently("several-hosts", reason)
+    setup = "ip link set lo up; ip link add docker0 up type veth peer name d0; ip link set d0 up;"
+    setup += "ip link add net0 up type veth peer name net1; ip link set net1 up;"
+    setup += "ip link add down0 type veth peer name n;"
+    for number, name in enumerate(("docker0", "net0", "net1", "down0")):
+        setup += f"ip address add 10.78.{number}.1/24 dev {name};"
+    done = subprocess.run(
+        ["unshare", "--net", "sh", "-c", setup + 'exec "$0" -c "$1"', sys.executable, CHOOSE],
+        env=sdk.clean_environment(MCCL_DEBUG="INFO", TORCH_DEVICE_BACKEND_AUTOLOAD="0", PYTHONPATH=str(ROOT)),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    cases = re.findall(r"^# (.*)\n([\s\S]*?)^(\d+)$", done.stderr, re.MULTILINE)
+    return {name: (int(result), log) for name, log, result in cases}
+
+
+@pytest.mark.parametrize("wanted", INTERFACES)
+def test_the_interface_is_the_one_that_the_variable_permits(chosen, wanted):
+    result, log = chosen[wanted]
+    if INTERFACES[wanted] is None:
+        assert result == 2 and f"MCCL_SOCKET_IFNAME is '{wanted}', and no such interface" in log
+        assert "net0 10.78.1.1" in log and "down0" not in log.partition("Its interfaces")[2], log
+    else:
+        assert result == 0 and f"interface {INTERFACES[wanted]}, address" in log, log
+
+
+def test_other_addresses_are_taken_where_there_is_no_better_one(chosen):
+    assert "interface net1, address fd77::1 port" in chosen["six"][1]
+    assert "interface lo, address 127.0.0.1 port" in chosen["only loopback"][1]
+    result, log = chosen["nothing"]
+    assert result == 2 and "no network interface that is up" in log
+
+
+# Rank 0 is a program that knows the store and Gloo, and writes any text where rank 0 names its page.
+HOSTILE = """
+import datetime
+import torch.distributed as dist
+folder = Path(os.environ["MCCL_TEST_FOLDER"])
+def memfd(name, bytes):
+    descriptor = os.memfd_create(name)
+    os.truncate(descriptor, bytes)
+    return descriptor
+def place(descriptor, more=0):
+    return f"{os.getpid()} {descriptor} {os.fstat(descriptor).st_ino + more}"
+def places():
+    (folder / "file").write_bytes(b"precious" * 4096)
+    os.mkfifo(folder / "pipe")
+    file, pipe = (os.open(folder / name, os.O_RDWR) for name in ("file", "pipe"))
+    PAGE = "musa-emulator-mccl"
+    return {
+        "path": f"{folder}/file",
+        "no number": f"{os.getpid()} ../../..{folder}/file 1",
+        "more": place(memfd(PAGE, 1 << 20)) + " /../file",
+        "file": place(file),
+        "pipe": place(pipe),
+        "folder": place(os.open(folder, os.O_RDONLY)),
+        "foreign": place(memfd("another", 1 << 20)),
+        "inode": place(memfd(PAGE, 1 << 20), more=1),
+        "short": place(memfd(PAGE, 64)),
+        "gone": f"{os.getpid()} 999 1",
+        "nobody": "0 0 0",
+        "empty": "",
+    }
+ok(rt.musaSetDevice(RANK))
+for name in CASES:
+    unique = unique_id(name.replace(" ", "_"))
+    print("#", name, file=sys.stderr, flush=True)
+    if RANK == 1:
+        comm = ctypes.c_void_p()
+        print(mccl.mcclCommInitRank(ctypes.byref(comm), 2, unique, 1), file=sys.stderr, flush=True)
+        continue
+    raw = bytes(unique)
+    address, port = raw[21:67].split(b"\\0")[0].decode(), int.from_bytes(raw[68:70], sys.byteorder)
+    bare = dist.TCPStore(address, port, None, False, wait_for_workers=False)
+    store = dist.PrefixStore("mccl", bare)
+    ranks, host, *where, device = store.get("rank1").decode().split("\\n")
+    store.set("rank0", "\\n".join([ranks, host, *where, "0"]))
+    gloo = dist.ProcessGroupGloo(dist.PrefixStore("gloo", store), 0, 2, datetime.timedelta(seconds=60))
+    if name == CASES[0]:
+        texts = places()
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    space = f"{boot}/{os.stat('/proc/self/ns/pid').st_ino}"
+    store.set("ledger", f"{host}\\n{space}\\n{texts[name]}")
+    gloo.barrier().wait()
+    assert (folder / "file").read_bytes() == b"precious" * 4096
+    wait_until(lambda: bare.add(f"{int.from_bytes(raw[72:80], sys.byteorder):016x}/left", 0) == 1)
+"""
+
+REASONS = {
+    "path": "did not send a process, a descriptor and an inode",
+    "no number": "did not send a process, a descriptor and an inode",
+    "more": "did not send a process, a descriptor and an inode",
+    "file": "is not the page of a ledger",
+    "pipe": "is not the page of a ledger",
+    "folder": "is not the page of a ledger",
+    "foreign": "is not the page of a ledger",
+    "inode": "is not the page of a ledger",
+    "short": "has 64 bytes, and",
+    "gone": "cannot be opened",
+    "nobody": "cannot be opened",
+    "empty": "did not send a process, a descriptor and an inode",
+}
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory) -> dict[str, tuple[int, str]]:
+    code = f"import sys\nCASES = {list(REASONS)}\n" + HOSTILE
+    ended = run_ranks(code, tmp_path_factory.mktemp("hostile"), MCCL_DEBUG="INFO")
+    assert [one.status for one in ended] == [0, 0], "\n".join(one.err for one in ended)
+    cases = re.findall(r"^# (.*)\n([\s\S]*?)^(\d+)$", ended[1].err, re.MULTILINE)
+    return {name: (int(result), log) for name, log, result in cases}
+
+
+@pytest.mark.parametrize("case", REASONS)
+def test_a_page_that_is_no_ledger_is_not_opened(hostile, case):
+    result, log = hostile[case]
+    assert result == 0 and "shares no page with rank 0" in log and REASONS[case] in log, log
+
+
+def test_ranks_of_one_host_share_a_page(tmp_path):
+    for ended in run_ranks("join()", tmp_path, MCCL_DEBUG="INFO"):
+        assert ended.status == 0 and "is ready" in ended.err and "shares no page" not in ended.err, ended.err
