@@ -1,50 +1,138 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Scaled dot product attention: RunFlash where the card has it for heads of that dimension, RunMath else.
+// Scaled dot product attention: RunFlash where the card has it for heads of that size, RunMath otherwise.
 //
-// Dropout's mask is not kept for the backward pass, which draws it again from the seed and offset it is given.
+// Dropout's mask is not kept for the backward pass, which draws it again from the seed and offset that it receives.
+#include "attention.h"
+
 #include <ATen/Context.h>
 #include <ATen/SDPBackend.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/ones.h>
 #include <c10/musa/MUSAFunctions.h>
+#include <musa_runtime/attention.h>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
 
 #include "dropout.h"
-#include "families.h"
 #include "support/elementwise.h"
-#include "support/predicates.h"
-#include "support/tensor.h"
 
 namespace musa_ops_mudnn {
-namespace {
 
 using at::Tensor;
-using Optional = std::optional<Tensor>;
-using Attention = dnn::ScaledDotProductAttention;
 
-// ---- What is served ------------------------------------------------------------------------------------------------
+// ---- Shared with packed sequences ----------------------------------------------------------------------------------
 
 bool has_flash(const Tensor& query, const Tensor& value) {
   const musaDeviceProp& card = c10::musa::device_properties(query.device().index());
   const int architecture = card.major * 10 + card.minor;
-  const int64_t of_key = query.size(3);
-  const int64_t of_value = value.size(3);
+  const int64_t of_key = query.size(-1);
+  const int64_t of_value = value.size(-1);
   const int64_t larger = std::max(of_key, of_value);
   return architecture >= 31 ? larger <= 160 || (of_key == 192 && of_value == 128)
                             : architecture >= 22 && larger <= 128;
 }
 
+Attention configured(
+    const AttentionSizes& sizes, at::ScalarType dtype, double dropout_p, bool is_causal, std::optional<double> scale) {
+  Attention op;
+  check(op.SetComputeMode(compute_mode(dtype)), "ScaledDotProductAttention::SetComputeMode");
+  check(
+      op.SetEmbedDim(static_cast<int>(sizes.heads * sizes.value_size)), "ScaledDotProductAttention::SetEmbedDim");
+  check(op.SetHeadsNum(static_cast<int>(sizes.heads)), "ScaledDotProductAttention::SetHeadsNum");
+  check(op.SetBatchSize(static_cast<int>(sizes.batch)), "ScaledDotProductAttention::SetBatchSize");
+  check(op.SetMaxSeqlenQ(static_cast<int>(sizes.longest_q)), "ScaledDotProductAttention::SetMaxSeqlenQ");
+  check(op.SetMaxSeqlenK(static_cast<int>(sizes.longest_k)), "ScaledDotProductAttention::SetMaxSeqlenK");
+  check(op.SetCausal(is_causal), "ScaledDotProductAttention::SetCausal");
+  check(op.SetDropoutP(dropout_p), "ScaledDotProductAttention::SetDropoutP");
+  check(op.SetTraining(true), "ScaledDotProductAttention::SetTraining");
+  check(
+      op.SetIsDeterministic(settings().deterministic || at::globalContext().deterministicAlgorithms()),
+      "ScaledDotProductAttention::SetIsDeterministic");
+  if (scale.has_value()) {
+    check(op.SetScale(*scale), "ScaledDotProductAttention::SetScale");
+  }
+  return op;
+}
+
+Tensor with_rows(const Tensor& tensor) {
+  bool good = tensor.size(-1) == 1 || tensor.stride(-1) == 1;
+  for (int64_t i = 0; i < tensor.dim() - 1; ++i) {
+    good = good && (tensor.size(i) == 1 || tensor.stride(i) != 0);
+  }
+  return good ? tensor : tensor.contiguous();
+}
+
+namespace {
+
+// target = *source + increment, on the device.
+void copy_number(const Tensor& target, int64_t* source, uint64_t increment) {
+  dnn::Unary op;
+  check(op.SetMode(UnaryMode::ADD), "Unary::SetMode");
+  check(op.SetAlpha(static_cast<int64_t>(increment)), "Unary::SetAlpha");
+  dnn::Tensor in;
+  check(in.SetAddr(source), "Tensor::SetAddr");
+  check(in.SetType(dnn::Tensor::Type::INT64), "Tensor::SetType");
+  check(in.SetNdInfo(0, target.sizes().data(), target.strides().data()), "Tensor::SetNdInfo");
+  const OnDevice on(target);
+  dnn::Tensor out = describe(target);
+  check(op.Run(on.handle(), out, in), "Unary::Run", {&target});
+}
+
+} // namespace
+
+Seeds::Seeds() : seed(at::empty({}, at::kLong)), offset(at::empty({}, at::kLong)) {
+  *seed.mutable_data_ptr<int64_t>() = 0;
+  *offset.mutable_data_ptr<int64_t>() = 0;
+}
+
+Seeds Seeds::drawn(const Tensor& like, int64_t count) {
+  const at::PhiloxMusaState numbers = draw_numbers(like, count);
+  if (!numbers.captured_) {
+    Seeds seeds;
+    *seeds.seed.mutable_data_ptr<int64_t>() = static_cast<int64_t>(numbers.seed_.val);
+    *seeds.offset.mutable_data_ptr<int64_t>() = static_cast<int64_t>(numbers.offset_.val);
+    return seeds;
+  }
+  const auto options = like.options().dtype(at::kLong);
+  Seeds seeds(at::empty({}, options), at::empty({}, options));
+  copy_number(seeds.seed, numbers.seed_.ptr, 0);
+  copy_number(seeds.offset, numbers.offset_.ptr, numbers.offset_intragraph_);
+  return seeds;
+}
+
+void Seeds::give_to(Attention& op) const {
+  // The third argument selects between values and pointers.
+  if (seed.is_cpu()) {
+    check(
+        op.SetSeed(
+            static_cast<uint64_t>(*seed.const_data_ptr<int64_t>()),
+            static_cast<uint64_t>(*offset.const_data_ptr<int64_t>()), 0, nullptr, nullptr, 0),
+        "ScaledDotProductAttention::SetSeed");
+  } else {
+    check(
+        op.SetSeed(
+            0, 0, 1, reinterpret_cast<const uint64_t*>(seed.const_data_ptr()),
+            reinterpret_cast<const uint64_t*>(offset.const_data_ptr()), 0),
+        "ScaledDotProductAttention::SetSeed");
+  }
+}
+
+namespace {
+
+using Optional = std::optional<Tensor>;
+
+// ---- Predicates ----------------------------------------------------------------------------------------------------
+
 bool fits_mask(const Tensor& mask, const Tensor& query, const Tensor& key) {
   if (!serves_tensor(mask, bool_type | one(at::kFloat) | one(query.scalar_type())) ||
-      mask.device() != query.device() || mask.dim() < 2 || mask.dim() > 4) {
+      mask.device() != query.device() || mask.dim() < 2 || mask.dim() > query.dim()) {
     return false;
   }
-  const std::array<int64_t, 4> scores{query.size(0), query.size(1), query.size(2), key.size(2)};
+  const std::array<int64_t, 4> scores{
+      query.dim() == 4 ? query.size(0) : 1, query.size(-3), query.size(-2), key.size(-2)};
   for (int64_t i = 1; i <= mask.dim(); ++i) {
     const int64_t size = mask.size(-i);
     if (size != 1 && size != scores[static_cast<size_t>(4 - i)]) {
@@ -54,25 +142,27 @@ bool fits_mask(const Tensor& mask, const Tensor& query, const Tensor& key) {
   return true;
 }
 
+// [N, heads, L, E] or [heads, L, E].
 bool served(
     const Tensor& query, const Tensor& key, const Tensor& value, const Optional& mask, double dropout_p,
     bool is_causal, std::optional<double> scale) {
-  if (!serves<matrix_types>(query, key, value) || query.dim() != 4 || key.dim() != 4 || value.dim() != 4 ||
-      key.scalar_type() != query.scalar_type() || value.scalar_type() != query.scalar_type()) {
+  if (!serves<matrix_types>(query, key, value) || (query.dim() != 4 && query.dim() != 3) ||
+      key.dim() != query.dim() || value.dim() != query.dim() || key.scalar_type() != query.scalar_type() ||
+      value.scalar_type() != query.scalar_type()) {
     return false;
   }
   const bool masked = given(mask);
-  return key.size(0) == query.size(0) && value.size(0) == query.size(0) && value.size(1) == key.size(1) &&
-      query.size(1) % key.size(1) == 0 && key.size(2) == value.size(2) && key.size(3) == query.size(3) &&
-      query.size(1) * value.size(3) <= std::numeric_limits<int>::max() && dropout_p >= 0 && dropout_p < 1 &&
-      // A scale of 0 is muDNN's word for the usual one.
-      (!scale.has_value() || (std::isfinite(*scale) && *scale != 0)) &&
-      // Where queries and keys differ in number, muDNN does not say which corner the diagonal starts in.
-      (!is_causal || (!masked && query.size(2) == key.size(2))) && (!masked || fits_mask(*mask, query, key));
+  return (query.dim() == 3 || (key.size(0) == query.size(0) && value.size(0) == query.size(0))) &&
+      value.size(-3) == key.size(-3) && query.size(-3) % key.size(-3) == 0 && key.size(-2) == value.size(-2) &&
+      key.size(-1) == query.size(-1) &&
+      // torch's fake kernel has no rule for three dimensions and unequal head sizes.
+      (query.dim() == 4 || query.size(-1) == value.size(-1)) &&
+      query.size(-3) * value.size(-1) <= std::numeric_limits<int>::max() && dropout_p >= 0 && dropout_p < 1 &&
+      serves_scale(scale) && !(is_causal && masked) && (!masked || fits_mask(*mask, query, key));
 }
 
-// Tensors whose sizes cannot be asked for, and those of torch.func's transforms, which have no storage of their own and
-// rules for torch's own forms of attention only.
+// Tensors without concrete sizes, and those of torch.func's transforms, which have no storage and rules for torch's own
+// forms of attention only.
 bool is_special(const Tensor& tensor) {
   return tensor.is_nested() || tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides() || !tensor.has_storage();
 }
@@ -83,41 +173,46 @@ int64_t fused_sdp_choice(
   return static_cast<int64_t>(at::SDPBackend::overrideable);
 }
 
-// Declined: torch's own choice stands.
+// Where this declines, the runtime chooses.
 bool fused_sdp_choice_served(
     const Tensor& query, const Tensor& key, const Tensor& value, const Optional& attn_mask, double dropout_p,
     bool is_causal, std::optional<double> scale, bool enable_gqa) {
   const bool masked = given(attn_mask);
-  return at::globalContext().userEnabledOverrideableSDP() && !is_special(query) && !is_special(key) &&
-      !is_special(value) && (!masked || (!is_special(*attn_mask) && !attn_mask->requires_grad())) &&
+  return musa_runtime::allows_fused_attention() && !is_special(query) && !is_special(key) && !is_special(value) &&
+      (!masked || (!is_special(*attn_mask) && !attn_mask->requires_grad())) &&
       served(query, key, value, attn_mask, dropout_p, is_causal, scale) &&
-      (enable_gqa || query.size(1) == key.size(1));
+      (enable_gqa || query.size(-3) == key.size(-3));
 }
 
 // ---- Operands ------------------------------------------------------------------------------------------------------
 
-// Rows without gaps between their elements, none of them standing for several.
-Tensor with_rows(const Tensor& tensor) {
-  bool good = tensor.size(3) == 1 || tensor.stride(3) == 1;
-  for (int64_t i = 0; i < 3; ++i) {
-    good = good && (tensor.size(i) == 1 || tensor.stride(i) != 0);
-  }
-  return good ? tensor : tensor.contiguous();
+// [N, heads, L, E], N being 1 for three dimensions, in rows that muDNN takes.
+Tensor batched(const Tensor& tensor) {
+  return with_rows(tensor.dim() == 3 ? tensor.unsqueeze(0) : tensor);
 }
 
-// The mask in the smallest of the forms that muDNN knows.
+// The mask in the smallest of the forms that muDNN takes.
 struct Mask {
   dnn::Tensor described;
+  Tensor made;             // keeps a mask made here alive until the call is enqueued
   bool is_padding = false; // [N, S]: a row for each sequence
+  bool is_causal = false;  // left to muDNN
 
-  Mask(const Optional& mask, const Tensor& query, const Tensor& key) {
-    if (!mask.has_value() || !mask->defined()) {
-      return;
-    }
+  Mask(const Optional& mask, const Tensor& query, const Tensor& key, bool causal) {
     const int64_t n = query.size(0);
     const int64_t heads = query.size(1);
     const int64_t l = query.size(2);
     const int64_t s = key.size(2);
+    if (causal && l != s) {
+      // muDNN does not document where the diagonal starts then. In torch, query i sees the keys up to i.
+      made = at::ones({l, s}, query.options().dtype(at::kBool)).tril_();
+      described = describe(made);
+      return;
+    }
+    is_causal = causal;
+    if (!given(mask)) {
+      return;
+    }
     Tensor whole = *mask;
     while (whole.dim() < 4) {
       whole = whole.unsqueeze(0);
@@ -138,109 +233,29 @@ struct Mask {
 };
 
 Attention attention_of(
-    const Tensor& query, const Tensor& key, const Tensor& value, const Mask& mask, double dropout_p, bool is_causal,
+    const Tensor& query, const Tensor& key, const Tensor& value, const Mask& mask, double dropout_p,
     std::optional<double> scale) {
-  Attention op;
-  check(op.SetComputeMode(compute_mode(query.scalar_type())), "ScaledDotProductAttention::SetComputeMode");
-  check(
-      op.SetEmbedDim(static_cast<int>(query.size(1) * value.size(3))), "ScaledDotProductAttention::SetEmbedDim");
-  check(op.SetHeadsNum(static_cast<int>(query.size(1))), "ScaledDotProductAttention::SetHeadsNum");
-  check(op.SetBatchSize(static_cast<int>(query.size(0))), "ScaledDotProductAttention::SetBatchSize");
-  check(op.SetMaxSeqlenQ(static_cast<int>(query.size(2))), "ScaledDotProductAttention::SetMaxSeqlenQ");
-  check(op.SetMaxSeqlenK(static_cast<int>(key.size(2))), "ScaledDotProductAttention::SetMaxSeqlenK");
+  Attention op = configured(
+      {query.size(0), query.size(1), query.size(2), key.size(2), value.size(3)}, query.scalar_type(), dropout_p,
+      mask.is_causal, scale);
   check(op.SetMaskMode(mask.is_padding), "ScaledDotProductAttention::SetMaskMode");
-  check(op.SetCausal(is_causal), "ScaledDotProductAttention::SetCausal");
-  check(op.SetDropoutP(dropout_p), "ScaledDotProductAttention::SetDropoutP");
-  check(op.SetTraining(true), "ScaledDotProductAttention::SetTraining");
-  check(
-      op.SetIsDeterministic(settings().deterministic || at::globalContext().deterministicAlgorithms()),
-      "ScaledDotProductAttention::SetIsDeterministic");
-  if (scale.has_value()) {
-    check(op.SetScale(*scale), "ScaledDotProductAttention::SetScale");
-  }
   return op;
 }
-
-// ---- Dropout -------------------------------------------------------------------------------------------------------
-
-// Where the numbers stand in the generator's sequence, as tensors that autograd keeps. On the CPU, but on the device
-// while a graph is captured: there each replay has its own.
-struct Seeds {
-  Tensor seed, offset;
-
-  // For no dropout.
-  Seeds() : seed(at::empty({}, at::kLong)), offset(at::empty({}, at::kLong)) {
-    *seed.mutable_data_ptr<int64_t>() = 0;
-    *offset.mutable_data_ptr<int64_t>() = 0;
-  }
-  Seeds(Tensor seed, Tensor offset) : seed(std::move(seed)), offset(std::move(offset)) {}
-
-  static Seeds drawn(const Tensor& like, int64_t count) {
-    const at::PhiloxMusaState numbers = draw_numbers(like, count);
-    if (!numbers.captured_) {
-      Seeds seeds;
-      *seeds.seed.mutable_data_ptr<int64_t>() = static_cast<int64_t>(numbers.seed_.val);
-      *seeds.offset.mutable_data_ptr<int64_t>() = static_cast<int64_t>(numbers.offset_.val);
-      return seeds;
-    }
-    const auto options = like.options().dtype(at::kLong);
-    Seeds seeds(at::empty({}, options), at::empty({}, options));
-    copy_number(seeds.seed, numbers.seed_.ptr, 0);
-    copy_number(seeds.offset, numbers.offset_.ptr, numbers.offset_intragraph_);
-    return seeds;
-  }
-
-  void give_to(Attention& op) const {
-    // The third argument tells numbers from addresses.
-    if (seed.is_cpu()) {
-      check(
-          op.SetSeed(
-              static_cast<uint64_t>(*seed.const_data_ptr<int64_t>()),
-              static_cast<uint64_t>(*offset.const_data_ptr<int64_t>()), 0, nullptr, nullptr, 0),
-          "ScaledDotProductAttention::SetSeed");
-    } else {
-      check(
-          op.SetSeed(
-              0, 0, 1, reinterpret_cast<const uint64_t*>(seed.const_data_ptr()),
-              reinterpret_cast<const uint64_t*>(offset.const_data_ptr()), 0),
-          "ScaledDotProductAttention::SetSeed");
-    }
-  }
-
- private:
-  // target = *source + increment, on the device.
-  static void copy_number(const Tensor& target, int64_t* source, uint64_t increment) {
-    dnn::Unary op;
-    check(op.SetMode(UnaryMode::ADD), "Unary::SetMode");
-    check(op.SetAlpha(static_cast<int64_t>(increment)), "Unary::SetAlpha");
-    dnn::Tensor in;
-    check(in.SetAddr(source), "Tensor::SetAddr");
-    check(in.SetType(dnn::Tensor::Type::INT64), "Tensor::SetType");
-    check(in.SetNdInfo(0, target.sizes().data(), target.strides().data()), "Tensor::SetNdInfo");
-    const OnDevice on(target);
-    dnn::Tensor out = describe(target);
-    check(op.Run(on.handle(), out, in), "Unary::Run", {&target});
-  }
-};
 
 Tensor empty_scores(const Tensor& query, const Tensor& key, at::ScalarType dtype) {
   return at::empty({query.size(0), query.size(1), query.size(2), key.size(2)}, query.options().dtype(dtype));
 }
 
-// As the query lies, with the dimension of the value.
+// Of the query's shape, with the size of the value's heads.
 Tensor empty_result(const Tensor& query, const Tensor& value) {
-  if (query.size(3) == value.size(3)) {
-    return at::empty_like(query);
-  }
-  const bool heads_inside = query.stride(1) < query.stride(2);
-  return heads_inside
-      ? at::empty({query.size(0), query.size(2), query.size(1), value.size(3)}, query.options()).transpose(1, 2)
-      : at::empty({query.size(0), query.size(1), query.size(2), value.size(3)}, query.options());
+  std::vector<int64_t> sizes = query.sizes().vec();
+  sizes.back() = value.size(-1);
+  return musa_runtime::empty_attention_output(query, sizes);
 }
 
 // ---- The operators -------------------------------------------------------------------------------------------------
 
-// What a forward pass writes. keep and weights may be undefined.
+// The results of a forward pass. keep and weights may be undefined.
 struct Forward {
   Tensor out, logsumexp, keep, weights;
 };
@@ -274,13 +289,14 @@ using Results = std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::Sym
 Results attention(
     const Tensor& query, const Tensor& key, const Tensor& value, const Optional& attn_bias, double dropout_p,
     bool is_causal, bool /*return_debug_mask*/, std::optional<double> scale) {
-  const Tensor q = with_rows(query);
-  const Tensor k = with_rows(key);
-  const Tensor v = with_rows(value);
-  const Mask mask(attn_bias, q, k);
-  Attention op = attention_of(q, k, v, mask, dropout_p, is_causal, scale);
+  const Tensor q = batched(query);
+  const Tensor k = batched(key);
+  const Tensor v = batched(value);
+  const Mask mask(attn_bias, q, k, is_causal);
+  Attention op = attention_of(q, k, v, mask, dropout_p, scale);
+  Tensor out = empty_result(query, value);
   Forward to;
-  to.out = empty_result(q, v);
+  to.out = query.dim() == 3 ? out.unsqueeze(0) : out;
   to.logsumexp = at::empty({q.size(0), q.size(1), q.size(2)}, q.options().dtype(at::kFloat));
   Seeds seeds;
   if (dropout_p > 0) {
@@ -293,11 +309,11 @@ Results attention(
   } else {
     to.weights = empty_scores(q, k, q.scalar_type());
     run_math(op, to, q, k, v, mask);
-    // RunMath does not tell; the backward pass does without.
+    // RunMath does not return it, and the backward pass does not need it.
     run_fill(to.logsumexp, std::numeric_limits<double>::quiet_NaN());
   }
   return {
-      to.out, to.logsumexp, Tensor(), Tensor(), c10::SymInt(q.size(2)), c10::SymInt(k.size(2)), seeds.seed,
+      out, to.logsumexp, Tensor(), Tensor(), c10::SymInt(q.size(2)), c10::SymInt(k.size(2)), seeds.seed,
       seeds.offset, Tensor()};
 }
 
@@ -312,12 +328,13 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> attention_backward(
     std::array<bool, 4> /*grad_input_mask*/, const Tensor& out, const Tensor& logsumexp, const Tensor& /*cum_seq_q*/,
     const Tensor& /*cum_seq_k*/, c10::SymInt /*max_q*/, c10::SymInt /*max_k*/, double dropout_p, bool is_causal,
     const Tensor& philox_seed, const Tensor& philox_offset, std::optional<double> scale) {
-  const Tensor q = with_rows(query);
-  const Tensor k = with_rows(key);
-  const Tensor v = with_rows(value);
-  const Tensor gradient = with_rows(grad_out);
-  const Mask mask(attn_bias, q, k);
-  Attention op = attention_of(q, k, v, mask, dropout_p, is_causal, scale);
+  const Tensor q = batched(query);
+  const Tensor k = batched(key);
+  const Tensor v = batched(value);
+  const Tensor gradient = batched(grad_out);
+  const Tensor result = batched(out);
+  const Mask mask(attn_bias, q, k, is_causal);
+  Attention op = attention_of(q, k, v, mask, dropout_p, scale);
   const bool flash = has_flash(q, v);
   Forward again;
   if (dropout_p > 0) {
@@ -325,7 +342,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> attention_backward(
     again.keep = empty_scores(q, k, at::kBool);
   }
   if (dropout_p > 0 || !flash) {
-    again.out = at::empty_like(out);
+    again.out = at::empty_like(result);
     if (flash) {
       again.logsumexp = at::empty_like(logsumexp);
       run_flash(op, again, q, k, v, mask);
@@ -334,19 +351,22 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> attention_backward(
       run_math(op, again, q, k, v, mask);
     }
   }
-  Tensor grad_q = at::empty_like(q);
-  Tensor grad_k = at::empty_like(k);
-  Tensor grad_v = at::empty_like(v);
+  Tensor grad_query = at::empty_like(query);
+  Tensor grad_key = at::empty_like(key);
+  Tensor grad_value = at::empty_like(value);
+  const auto whole = [](const Tensor& tensor) {
+    return tensor.dim() == 3 ? tensor.unsqueeze(0) : tensor;
+  };
   const OnDevice on(q);
-  dnn::Tensor dq = describe(grad_q);
-  dnn::Tensor dk = describe(grad_k);
-  dnn::Tensor dv = describe(grad_v);
+  dnn::Tensor dq = describe(whole(grad_query));
+  dnn::Tensor dk = describe(whole(grad_key));
+  dnn::Tensor dv = describe(whole(grad_value));
   const dnn::Tensor keep = describe(again.keep);
   if (flash) {
     check(
         op.RunFlashBwd(
             on.handle(), dq, dk, dv, describe(gradient), describe(q), describe(k), describe(v), mask.described,
-            describe(out), describe(logsumexp), keep, on.workspace()),
+            describe(result), describe(logsumexp), keep, on.workspace()),
         "ScaledDotProductAttention::RunFlashBwd", {&gradient, &q, &k, &v});
   } else {
     const Tensor grad_weights = at::empty_like(again.weights);
@@ -357,10 +377,10 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> attention_backward(
             describe(again.weights), keep, on.workspace()),
         "ScaledDotProductAttention::RunMathBwd", {&gradient, &q, &k, &v});
   }
-  return {std::move(grad_q), std::move(grad_k), std::move(grad_v), Tensor()};
+  return {std::move(grad_query), std::move(grad_key), std::move(grad_value), Tensor()};
 }
 
-// The gradient of a mask is not muDNN's to give; the choice above leaves such masks to torch.
+// muDNN computes no gradient of a mask; fused_sdp_choice_served declines masks that require one.
 bool attention_backward_served(
     const Tensor& grad_out, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_bias,
     std::array<bool, 4> grad_input_mask, const Tensor& out, const Tensor& logsumexp, const Tensor& /*cum_seq_q*/,
@@ -369,23 +389,25 @@ bool attention_backward_served(
   return !grad_input_mask[3] && served(query, key, value, attn_bias, dropout_p, is_causal, scale) &&
       serves<matrix_types>(query, grad_out, out, logsumexp) && grad_out.sizes() == out.sizes() &&
       grad_out.scalar_type() == query.scalar_type() && out.scalar_type() == query.scalar_type() &&
-      out.dim() == 4 && out.size(0) == query.size(0) && out.size(1) == query.size(1) &&
-      out.size(2) == query.size(2) && out.size(3) == value.size(3) && logsumexp.scalar_type() == at::kFloat &&
-      logsumexp.sizes() == query.sizes().slice(0, 3) &&
-      (dropout_p == 0 || (philox_seed.defined() && philox_offset.defined()));
+      out.sizes().slice(0, out.dim() - 1) == query.sizes().slice(0, query.dim() - 1) &&
+      out.size(-1) == value.size(-1) && logsumexp.scalar_type() == at::kFloat && logsumexp.dim() == 3 &&
+      logsumexp.numel() == query.numel() / query.size(-1) &&
+      // Seeds; the runtime's composed attention returns a mask in their place.
+      (dropout_p == 0 || (philox_seed.defined() && philox_offset.defined() && philox_seed.dim() == 0));
 }
 
 } // namespace
 
 void declare_attention(OpPack& pack) {
-  // scaled_dot_product_attention asks the runtime, and the runtime this operator, so that a policy without muDNN (or
-  // with torch's CPU kernels first) settles the choice too.
+  // The runtime redispatches scaled_dot_product_attention's choice to this operator, so that a policy without muDNN, or
+  // with torch's CPU kernels first, decides attention too.
   pack.impl("aten::_fused_sdp_choice", TORCH_FN(fused_sdp_choice), TORCH_FN(fused_sdp_choice_served));
   pack.impl(
       "aten::_scaled_dot_product_fused_attention_overrideable", TORCH_FN(attention), TORCH_FN(attention_served));
   pack.impl(
       "aten::_scaled_dot_product_fused_attention_overrideable_backward", TORCH_FN(attention_backward),
       TORCH_FN(attention_backward_served));
+  declare_packed_attention(pack);
 }
 
 } // namespace musa_ops_mudnn

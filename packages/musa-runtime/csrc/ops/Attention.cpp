@@ -3,14 +3,14 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/native/transformers/attention.h>
 #include <ATen/native/transformers/sdp_utils_cpp.h>
-#include <ATen/ops/_fused_sdp_choice_cpu_dispatch.h>
 #include <ATen/ops/_fused_sdp_choice_ops.h>
-#include <musa_runtime/host_scope.h>
+#include <c10/musa/MUSAFunctions.h>
+#include <musa_runtime/attention.h>
 #include <musa_runtime/op_registry.h>
 
-// scaled_dot_product_attention asks a stub, not an operator, which implementation a device wants, and a stub has room
-// for one answer. Here it passes the question on to the operator _fused_sdp_choice: a pack that serves attention
-// registers that too and answers "overrideable", and the policy that ranks providers decides whether it is asked.
+// The implementation of scaled_dot_product_attention. torch queries a stub for it, not an operator, and a stub has one
+// function per device. This one redispatches to the operator _fused_sdp_choice: a pack that serves attention is a candidate
+// for that operator, so the policy that ranks providers ranks attention too.
 
 namespace musa_runtime {
 namespace {
@@ -18,29 +18,57 @@ namespace {
 using at::Tensor;
 using sdp::SDPBackend;
 
-// torch's choice for the CPU, made on the shapes and dtypes alone. flash_attention on a device that is not CUDA makes
-// torch call _scaled_dot_product_flash_attention_for_cpu, which the native provider serves.
-int64_t choose_for_cpu(
-    const Tensor& query, const Tensor& key, const Tensor& value, const std::optional<Tensor>& mask, double dropout_p,
-    bool is_causal, std::optional<double> scale, bool enable_gqa) {
-  // Aliasing is right on any device here: nothing is read.
-  HostScope scope(HostScope::Mode::Alias);
-  return at::cpu::_fused_sdp_choice(
-      scope.host(query), scope.host(key), scope.host(value), scope.host(mask), dropout_p, is_causal, scale, enable_gqa);
+// Strided nested tensors, and the wrappers of torch.func's transforms (vmap, grad, jvp), which have no storage. torch
+// defines both for the composed form only.
+bool needs_math(const Tensor& tensor) {
+  return tensor.is_nested() || !tensor.has_storage();
 }
 
-// Nested tensors, and those of torch.func's transforms (vmap, grad, jvp), which wrap others and have no storage of their
-// own: torch has rules for what its composition is made of.
-bool is_composed(const Tensor& tensor) {
-  return tensor.is_nested() || !tensor.has_storage();
+// Whether torch's CPU kernel of flash attention takes the operands. It works on device memory in place.
+bool suits_host_flash(const sdp::sdp_params& params) {
+  const c10::ScalarType dtype = params.query.scalar_type();
+  return c10::musa::host_addressable() &&
+      (dtype == at::kFloat || dtype == at::kDouble || dtype == at::kHalf || dtype == at::kBFloat16) &&
+      params.key.scalar_type() == dtype && params.value.scalar_type() == dtype &&
+      sdp::check_for_dropout(params, false) && sdp::check_tensor_shapes(params, false) &&
+      sdp::check_batch_size_and_num_heads_dense</*supports_gqa=*/true>(params, false) &&
+      sdp::check_attn_mask_shape(params, false) && params.query.sym_size(-1) == params.key.sym_size(-1) &&
+      params.query.sym_size(-1) == params.value.sym_size(-1) &&
+      sdp::check_nonzero_sequence_lengths_dense(params, false) &&
+      sdp::check_last_dim_stride_equals_1_dense</*ignore_singleton_dim=*/false>(params, false);
+}
+
+// No provider multiplies matrices of doubles in memory of the device's own; the runtime's composed attention does, for
+// torch's math form too. Tracers get torch's form, which they can decompose.
+SDPBackend composed_form(const Tensor& query, const Tensor& key, const Tensor& value) {
+  const auto is_double = [](const Tensor& tensor) {
+    return tensor.scalar_type() == at::kDouble && !is_traced(tensor);
+  };
+  const bool own = !c10::musa::host_addressable() && is_double(query) && is_double(key) && is_double(value);
+  return own ? SDPBackend::overrideable : SDPBackend::math;
+}
+
+// The runtime's candidate, ranked after the packs'. flash_attention makes torch call
+// _scaled_dot_product_flash_attention_for_cpu on every device but CUDA; the native provider serves that.
+int64_t choose_without_packs(
+    const Tensor& query, const Tensor& key, const Tensor& value, const std::optional<Tensor>& mask, double dropout_p,
+    bool is_causal, std::optional<double> /*scale*/, bool enable_gqa) {
+  const bool masked = mask.has_value() && mask->defined();
+  const sdp::sdp_params params{
+      query, key, value, masked ? mask : std::optional<Tensor>(), dropout_p, is_causal, enable_gqa};
+  return static_cast<int64_t>(
+      allows_fused_attention() && suits_host_flash(params) ? SDPBackend::flash_attention
+                                                           : composed_form(query, key, value));
 }
 
 int64_t choose(
     const Tensor& query, const Tensor& key, const Tensor& value, const std::optional<Tensor>& mask, double dropout_p,
     bool is_causal, std::optional<double> scale, bool enable_gqa) {
   const bool masked = mask.has_value() && mask->defined();
-  if (is_composed(query) || is_composed(key) || is_composed(value) ||
-      (masked && (is_composed(*mask) || mask->requires_grad()))) {
+  if (!allows_fused_attention() && !at::globalContext().userEnabledMathSDP()) {
+    return static_cast<int64_t>(SDPBackend::error); // every backend is disabled; torch raises
+  }
+  if (needs_math(query) || needs_math(key) || needs_math(value) || (masked && needs_math(*mask))) {
     return static_cast<int64_t>(SDPBackend::math);
   }
   return at::_ops::_fused_sdp_choice::redispatch(
@@ -49,7 +77,7 @@ int64_t choose(
 }
 
 const bool registered = [] {
-  OpPack("runtime").impl("aten::_fused_sdp_choice", TORCH_FN(choose_for_cpu));
+  OpPack("runtime").impl("aten::_fused_sdp_choice", TORCH_FN(choose_without_packs));
   return true;
 }();
 
