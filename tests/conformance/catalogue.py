@@ -45,6 +45,9 @@ SUITES: dict[tuple[str, str], Callable[[], Sequence[ConformanceCase]]] = {
     ("optimizer", "steps"): optimizers.cases,
 }
 
+# CUDA's dtypes in place of the CPU's (cuda_dtypes.py), with a record of its own.
+DTYPE_SUITE = ("dtype", "forward and gradient")
+
 
 def suite(database: str, variant: str) -> Callable:
     """Decorate a test that takes `case`: one test per case of the suite."""

@@ -9,9 +9,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.conformance import expectations
-from tests.conformance.catalogue import SUITES
-from tests.conformance.results import Tally, calls_by_provider, provider_of, settings
+from tests.conformance import cuda_dtypes, expectations
+from tests.conformance.catalogue import DTYPE_SUITE, SUITES
+from tests.conformance.results import (
+    LAST_DTYPE_RUN,
+    LAST_FULL_RUN,
+    Tally,
+    calls_by_provider,
+    provider_of,
+    record_file,
+    settings,
+)
 from tests.harness.device import DEVICE, unavailable_reason
 
 _TALLY = pytest.StashKey[Tally]()
@@ -105,9 +113,17 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             samples = sum(value[1] for name, value in report.user_properties if name == "conformance")
             outcome = "known failure" if hasattr(report, "wasxfail") and report.skipped else report.outcome
             tally.add(database, variant, kind, outcome, samples)
-    complete = tally.tests() == sum(len(cases()) for cases in SUITES.values())
-    # A run that failed is not the one to compare later runs with.
-    clean = not tally.failures()
-    if config.getoption("--full") and complete and clean and DEVICE != "cpu":
-        applied = [entry for entry in expectations.load() if entry.applies(True, provider_of)]
-        tally.write(applied, settings(), calls_by_provider())
+    if not config.getoption("--full") or DEVICE == "cpu":
+        return
+    applied = [
+        (*entry.key, entry.cause) for entry in expectations.load() if entry.applies(True, provider_of)
+    ]
+    gaps = [(*key, reason) for key, reason in cuda_dtypes.gaps().items()]
+    for databases, cases, failures, base in (
+        ({database for database, _ in SUITES}, sum(len(make()) for make in SUITES.values()), applied, LAST_FULL_RUN),
+        ({DTYPE_SUITE[0]}, len(cuda_dtypes.pairs()), gaps, LAST_DTYPE_RUN),
+    ):
+        part = tally.of(databases)
+        # A run that failed is not the one to compare later runs with.
+        if part.tests() == cases and not part.failures():
+            part.write(failures, settings(), calls_by_provider(), record_file(settings(), base))

@@ -17,9 +17,8 @@ import torch
 
 from tests.harness.device import DEVICE, EXECUTION_MODE, MEMORY_MODE
 
-from .expectations import KnownFailure
-
 LAST_FULL_RUN = Path(__file__).with_name("last_full_run.json")
+LAST_DTYPE_RUN = Path(__file__).with_name("last_dtype_run.json")
 _DEFAULTS = {
     "operators": "default",
     "memory": "shared",
@@ -41,14 +40,14 @@ def settings() -> dict[str, str]:
     return {name: chosen[name] or default for name, default in _DEFAULTS.items()}
 
 
-def record_file(settings: dict[str, str]) -> Path:
+def record_file(settings: dict[str, str], base: Path = LAST_FULL_RUN) -> Path:
     """Where a complete run under `settings` is recorded."""
     special = [
         re.sub(r"\W+", "_", value).strip("_")
         for name, value in settings.items()
         if value != _DEFAULTS[name]
     ]
-    return LAST_FULL_RUN.with_suffix(f".{'_'.join(special)}.json") if special else LAST_FULL_RUN
+    return base.with_suffix(f".{'_'.join(special)}.json") if special else base
 
 
 def records() -> list[Path]:
@@ -82,6 +81,13 @@ class Tally:
         counts[outcome] += 1
         counts["samples"] += samples
 
+    def of(self, databases: set[str]) -> Tally:
+        """The part of the tally that is about these databases."""
+        part = Tally()
+        for database in databases & set(self._counts):
+            part._counts[database] = self._counts[database]
+        return part
+
     def tests(self) -> int:
         return sum(count for outcome, count in self._outcomes() if outcome != "samples")
 
@@ -99,7 +105,7 @@ class Tally:
 
     def write(
         self,
-        known_failures: list[KnownFailure],
+        known_failures: list[tuple[str, ...]],
         settings: dict[str, str],
         calls: dict[str, int],
         path: Path | None = None,
@@ -112,7 +118,7 @@ class Tally:
             "torch": torch.__version__,
             "settings": settings,
             "calls": calls,
-            "known_failures": [list(entry.key) + [entry.cause] for entry in known_failures],
+            "known_failures": [list(entry) for entry in known_failures],
             "results": {
                 database: {
                     variant: {kind: dict(sorted(counts.items())) for kind, counts in sorted(kinds.items())}

@@ -54,6 +54,9 @@ TAKES_HOST_TENSORS = set(re.findall(r'^"aten::(\w+)",$', HOST_TENSOR_OPERATORS.r
 COMPOSITE_BY_DEVICE_NAME = {"mode.values"}
 # Copies between devices are each tensor's own matter.
 LEFT_TO_COMPOSITE = {"_foreach_copy_", "_foreach_copy"}
+# Their CPU kernels refuse dtypes that other candidates take, and not by NotImplementedError, so the call could not go on
+# (complex numbers, nansum). Without a wrapper the packs serve them, and the boxed kernel where no pack does.
+REFUSES_DTYPES_OTHERWISE = {"nansum", "nansum.out"}
 # torch's own marks of operators that must know the data before they know their result's shape or value.
 WAITS_FOR_DATA = {"dynamic_output_shape", "data_dependent_output"}
 # The same without the mark: they begin with nonzero.
@@ -121,6 +124,8 @@ def selected(native_yaml: pathlib.Path, tags_yaml: pathlib.Path) -> list[Wrapper
         base = function.func.name.name.base
         if name in HAND_WRITTEN or name in CPU_ONLY or "mkldnn" in name or name in LEFT_TO_COMPOSITE:
             continue
+        if name in REFUSES_DTYPES_OTHERWISE:
+            continue
         if function.func.has_symint() and not has_plain_form(function):
             continue
         delegate = function.structured_delegate
@@ -171,9 +176,9 @@ def render_in_context(wrapper: Wrapper, index: int) -> str:
     parameters = ", ".join(f"{binding.type} {binding.name}" for binding in bindings)
     lines = [f"{wrapper.signature.returns_type().cpp_type()} {identifier}({parameters}) {{"]
     if function.func.name.name.base.startswith("_foreach_"):
-        # torch's rule for lists over several devices: one tensor at a time.
+        # torch's rule for lists over several devices or dtypes: one tensor at a time.
         originals = ", ".join(binding.name for binding in bindings)
-        lines.append(f"  if (spans_devices({{{', '.join(lists)}}})) {{")
+        lines.append(f"  if (is_mixed({{{', '.join(lists)}}})) {{")
         lines.append(f"    return {callee}({originals});")
         lines.append("  }")
     base = wrapper.name.split(".")[0]

@@ -136,7 +136,7 @@ __device__ T sum_of_exponentials(T x, T y) {
     return high + std::log1p(std::exp(-std::abs(x - y)));
   }
 }
-MUSA_BINARY(logaddexp, sum_of_exponentials(x, y), MUSA_FLOATING, AT_EXPAND(AT_COMPLEX_TYPES))
+MUSA_BINARY(logaddexp, sum_of_exponentials(x, y), MUSA_FLOATING_AND_COMPLEX)
 
 template <typename T>
 __device__ T sum_of_powers_of_two(T x, T y) {

@@ -8,7 +8,10 @@
 #include <ATen/native/IndexingUtils.h>
 #include <ATen/native/TensorAdvancedIndexing.h>
 #include <ATen/native/TensorIterator.h>
+#include <ATen/ops/empty.h>
 #include <c10/util/complex.h>
+
+#include <algorithm>
 
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
@@ -20,34 +23,38 @@ namespace {
 
 // ---- x[indices], and its assignment
 
-// Where an iterator over (indexed or assigned, values, indices...) finds its operands.
+// Where an iterator over (indexed or assigned, values, indices...) finds its operands. Holds as many indices as the arguments
+// of a kernel have room for, starting with number `from`; `earlier` has the offset by those before it, for each element.
 struct IndexPlan {
-  static constexpr int kDims = 12;
+  static constexpr int kDims = kMaxDims;
   static constexpr int kIndices = 10;
   int dims, indices;
+  const int64_t* earlier;
   int64_t sizes[kDims];
   int64_t first[kDims], second[kDims], index[kIndices][kDims]; // strides in bytes
   const char* index_data[kIndices];
   int64_t indexed_sizes[kIndices], indexed_strides[kIndices];
 
-  IndexPlan(const at::TensorIteratorBase& iter, at::IntArrayRef sizes_of, at::IntArrayRef strides_of)
-      : dims(iter.ndim()), indices(static_cast<int>(sizes_of.size())) {
-    TORCH_CHECK(
-        dims <= kDims && indices <= kIndices, "at most ", kDims, " dimensions and ", kIndices,
-        " index tensors are served; got ", dims, " and ", indices);
-    TORCH_INTERNAL_ASSERT(iter.ntensors() == indices + 2);
+  IndexPlan(
+      const at::TensorIteratorBase& iter, at::IntArrayRef sizes_of, at::IntArrayRef strides_of, int from,
+      const at::Tensor& offsets)
+      : dims(iter.ndim()),
+        indices(std::min(kIndices, static_cast<int>(sizes_of.size()) - from)),
+        earlier(offsets.defined() ? offsets.const_data_ptr<int64_t>() : nullptr) {
+    TORCH_CHECK(dims <= kDims, "indexing is not supported for tensors of more than ", kDims, " dimensions, got ", dims);
+    TORCH_INTERNAL_ASSERT(iter.ntensors() == static_cast<int>(sizes_of.size()) + 2);
     for (int d = 0; d < dims; ++d) {
       sizes[d] = iter.shape()[d];
       first[d] = iter.strides(0)[d];
       second[d] = iter.strides(1)[d];
       for (int k = 0; k < indices; ++k) {
-        index[k][d] = iter.strides(k + 2)[d];
+        index[k][d] = iter.strides(from + k + 2)[d];
       }
     }
     for (int k = 0; k < indices; ++k) {
-      index_data[k] = static_cast<const char*>(iter.data_ptr(k + 2));
-      indexed_sizes[k] = sizes_of[k];
-      indexed_strides[k] = strides_of[k];
+      index_data[k] = static_cast<const char*>(iter.data_ptr(from + k + 2));
+      indexed_sizes[k] = sizes_of[from + k];
+      indexed_strides[k] = strides_of[from + k];
     }
   }
 
@@ -55,7 +62,7 @@ struct IndexPlan {
     int64_t first, second, indexed;
   };
   __device__ Place at(int64_t element) const {
-    Place place{0, 0, 0};
+    Place place{0, 0, earlier != nullptr ? earlier[element] : 0};
     int64_t index_offset[kIndices] = {};
     for (int d = 0; d < dims; ++d) {
       const int64_t coordinate = element % sizes[d];
@@ -75,11 +82,24 @@ struct IndexPlan {
   }
 };
 
+// The plan of the last indices; all others are in the offsets that it starts from.
+IndexPlan plan_indices(const at::TensorIteratorBase& iter, at::IntArrayRef sizes, at::IntArrayRef strides) {
+  at::Tensor offsets;
+  int from = 0;
+  for (; static_cast<int>(sizes.size()) - from > IndexPlan::kIndices; from += IndexPlan::kIndices) {
+    const IndexPlan plan(iter, sizes, strides, from, offsets);
+    offsets = at::empty({iter.numel()}, iter.tensor_base(2).options().dtype(at::kLong));
+    int64_t* const to = offsets.mutable_data_ptr<int64_t>();
+    for_each(iter.numel(), [=] __device__(int64_t i) { to[i] = plan.at(i).indexed; });
+  }
+  return IndexPlan(iter, sizes, strides, from, offsets);
+}
+
 void index(at::TensorIteratorBase& iter, at::IntArrayRef sizes, at::IntArrayRef strides) {
   if (iter.numel() == 0) {
     return;
   }
-  const IndexPlan plan(iter, sizes, strides);
+  const IndexPlan plan = plan_indices(iter, sizes, strides);
   char* const out = static_cast<char*>(iter.data_ptr(0));
   const char* const in = static_cast<const char*>(iter.data_ptr(1));
   by_size(iter.element_size(0), [&](auto bytes) {
@@ -95,7 +115,7 @@ void index_put(at::TensorIterator& iter, at::IntArrayRef sizes, at::IntArrayRef 
   if (iter.numel() == 0) {
     return;
   }
-  const IndexPlan plan(iter, sizes, strides);
+  const IndexPlan plan = plan_indices(iter, sizes, strides);
   char* const out = static_cast<char*>(iter.data_ptr(0));
   const char* const in = static_cast<const char*>(iter.data_ptr(1));
   if (accumulate) {

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 
+#include "engines/grid.h"
 #include "engines/prefix_sum.muh"
 #include "engines/vector.h"
 #include "kernels.h"
@@ -29,7 +30,7 @@ auto sums_of(const at::Tensor& mask) {
 }
 
 struct Coordinates {
-  static constexpr int kDims = 16;
+  static constexpr int kDims = kMaxDims;
   int dims;
   int64_t sizes[kDims];
 

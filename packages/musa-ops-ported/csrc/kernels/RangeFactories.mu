@@ -134,7 +134,7 @@ at::Tensor& eye_m_out(int64_t n, int64_t m, at::Tensor& out) {
   TORCH_CHECK(n >= 0, "n must be greater or equal to 0, got ", n);
   TORCH_CHECK(m >= 0, "m must be greater or equal to 0, got ", m);
   out.resize_({n, m});
-  MUSA_DISPATCH(out.scalar_type(), "eye", (MUSA_ALL), {
+  MUSA_DISPATCH(out.scalar_type(), "eye", (MUSA_ALL, AT_EXPAND(AT_FLOAT8_TYPES)), {
     scalar_t* const to = out.mutable_data_ptr<scalar_t>();
     for_each_offset(out.sizes(), [=] __device__(int64_t i, const auto& at) {
       to[at[0]] = static_cast<scalar_t>(static_cast<float>(i / m == i % m));

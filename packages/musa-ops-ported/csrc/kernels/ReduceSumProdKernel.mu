@@ -79,7 +79,7 @@ void mean(at::TensorIterator& iter) {
 }
 
 void nansum(at::TensorIterator& iter) {
-  MUSA_DISPATCH(iter.dtype(), "nansum", (MUSA_FLOATING, AT_EXPAND(AT_COMPLEX_TYPES)), {
+  MUSA_DISPATCH(iter.dtype(), "nansum", (MUSA_FLOATING_AND_COMPLEX), {
     reduce(iter, SumOfNumbers<scalar_t>());
   });
 }

@@ -171,6 +171,8 @@ void isin_Tensor_Scalar(
 void isin_Scalar_Tensor(
     const at::Scalar& element, const at::Tensor& test_elements, bool assume_unique, bool invert,
     const at::Tensor& out) {
+  // The meta function leaves the shape to the kernel.
+  at::native::resize_output(out, at::IntArrayRef());
   isin_Tensor_Tensor(scalar_on(test_elements, element), test_elements, assume_unique, invert, out);
 }
 

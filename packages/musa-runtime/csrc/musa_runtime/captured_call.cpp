@@ -7,6 +7,7 @@
 #include <ATen/core/enum_tag.h>
 #include <ATen/core/stack.h>
 #include <ATen/musa/MUSAGeneratorImpl.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/impl/COW.h>
 #include <c10/musa/MUSACachingAllocator.h>
 #include <c10/musa/MUSAGuard.h>
@@ -15,6 +16,8 @@
 #include <ops/Copy.h>
 
 #include <algorithm>
+#include <mutex>
+#include <set>
 
 namespace musa_runtime {
 namespace {
@@ -308,6 +311,57 @@ class Results {
   size_t new_ = 0;
 };
 
+// Calls torch's CPU kernel once on zeros of the host, so that a dtype that it refuses is refused while the graph is captured
+// and the call can go on to another provider; in a replay it would be too late. Every CPU kernel takes float32 and float64
+// where any device's does, so calls with those alone are not tried.
+void try_dtypes(const OperatorHandle& op, const std::string& name, const std::vector<IValue>& arguments) {
+  std::string key = name;
+  bool unusual = false;
+  for (const IValue& argument : arguments) {
+    (void)converted(argument, [&](const at::Tensor& each) {
+      if (each.defined()) {
+        key += c10::str(' ', each.scalar_type());
+        unusual = unusual || (each.scalar_type() != at::kFloat && each.scalar_type() != at::kDouble);
+      }
+      return each;
+    });
+  }
+  static std::mutex& mutex = *new std::mutex(); // guards taken; nothing is called under it
+  static std::set<std::string>& taken = *new std::set<std::string>();
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (!unusual || taken.count(key) != 0) {
+      return;
+    }
+  }
+  Stack stack;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const c10::Argument& argument = op.schema().arguments()[i];
+    if (is_of_kind(argument, c10::TypeKind::GeneratorType)) {
+      stack.emplace_back(at::make_generator<at::CPUGeneratorImpl>());
+    } else if (is_of_kind(argument, c10::TypeKind::DeviceObjType)) {
+      stack.emplace_back(c10::Device(DeviceType::CPU));
+    } else {
+      stack.push_back(converted(arguments[i], [](const at::Tensor& each) {
+        if (!each.defined() || !is_plain(each)) {
+          return each;
+        }
+        return each.is_cpu() ? each.clone() : at::zeros(each.sizes(), each.options().device(at::kCPU));
+      }));
+    }
+  }
+  try {
+    const c10::impl::ExcludeDispatchKeyGuard below(kAboveBackends);
+    op.callBoxed(&stack);
+  } catch (const c10::NotImplementedError&) {
+    throw;
+  } catch (const c10::Error&) {
+    return; // zeros are no valid values for it (a singular matrix), which says nothing about its dtypes
+  }
+  const std::lock_guard<std::mutex> lock(mutex);
+  taken.insert(std::move(key));
+}
+
 RecordedCall::Draw draw_from(const std::optional<at::Generator>& given, c10::DeviceIndex device) {
   at::Generator source =
       given.has_value() && given->defined() ? *given : at::musa::detail::getDefaultMUSAGenerator(device);
@@ -337,6 +391,11 @@ const c10::KernelFunction& recording_kernel() {
   return kernel;
 }
 
+bool capture_failed() {
+  const CallRecorder* recorder = CallRecorder::current();
+  return recorder != nullptr && !recorder->failure().empty();
+}
+
 void refuse_to_capture(const std::string& op, const std::string& reason) {
   const std::string text = c10::str(
       op, " cannot be captured into a musa graph: ", reason, ".\nCure: move the call out of the capture, or use an operator "
@@ -361,6 +420,8 @@ void record_call(const OperatorHandle& op, Stack* stack) {
   TORCH_INTERNAL_ASSERT(recorder != nullptr);
   const size_t count = schema.arguments().size();
   const std::vector<IValue> arguments(stack->end() - static_cast<std::ptrdiff_t>(count), stack->end());
+
+  try_dtypes(op, name, arguments);
 
   const c10::musa::MUSAGuard guard(recorder->device());
   Forms forms(name, recorder->device(), takes_host_tensors(schema.name()));

@@ -32,8 +32,12 @@ inline bool capturing() {
 // A boxed kernel that records the operator it is called for.
 C10_MUSA_API const c10::KernelFunction& recording_kernel();
 
-// Records a call with the arguments on the stack, and replaces them by its results.
+// Records a call with the arguments on the stack, and replaces them by its results. Raises NotImplementedError, and records
+// nothing, if torch's CPU kernel does not take the dtypes of the operands.
 void record_call(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+
+// Whether the current capture is already marked as failed.
+C10_MUSA_API bool capture_failed();
 
 // Raises the error for an operator that has no place in a graph, and marks the current capture as failed.
 [[noreturn]] C10_MUSA_API void refuse_to_capture(const std::string& op, const std::string& reason);

@@ -45,6 +45,10 @@ bool matches(const std::string& pattern, const std::string& text) {
   return p == pattern.size();
 }
 
+void call_composed(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  op.callBoxedForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd, *stack);
+}
+
 struct Installed {
   std::vector<Candidate*> chain; // in rank order; the first is what the dispatcher calls
   std::string reason;
@@ -105,7 +109,11 @@ void OpRegistry::State::install_op(const std::string& op) {
 
   Installed next;
   next.reason = ranking.reason;
-  c10::KernelFunction last = fallback_kernel(ranking.last_resort);
+  // torch's composed kernel calls one operator per tensor of a list, and each stays on the device.
+  const bool composes = !ranking.pinned && op.rfind("aten::_foreach_", 0) == 0 &&
+      handle->hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
+  c10::KernelFunction last = composes ? c10::KernelFunction::makeFromBoxedFunction<&call_composed>()
+                                      : fallback_kernel(ranking.last_resort);
   bool ends_unconditionally = false;
   for (const int index : ranking.order) {
     next.chain.push_back(offers[index]);
@@ -117,7 +125,8 @@ void OpRegistry::State::install_op(const std::string& op) {
   // Unregister before registering: the dispatcher warns when a kernel is overwritten.
   installed.erase(op);
   // Where a candidate was declared but none may serve, the boxed kernel must stand in its place: torch's composed form would
-  // reach the fallback in several steps, each with copies of its own. Lists of tensors (foreach) go one by one either way.
+  // reach the fallback in several steps, each with copies of its own. Lists of tensors (foreach) are left to torch's composed
+  // kernel.
   const bool stands_in = found != candidates.end() && op.rfind("aten::_foreach_", 0) != 0;
   if (next.chain.empty() && !ranking.pinned && !stands_in) {
     return; // the backend fallback, or a composite kernel of torch, serves it
@@ -126,9 +135,10 @@ void OpRegistry::State::install_op(const std::string& op) {
   for (auto it = next.chain.rbegin(); it != next.chain.rend(); ++it) {
     Candidate& candidate = **it;
     candidate.handle = std::make_unique<c10::OperatorHandle>(*handle);
-    if (it != next.chain.rbegin() || !ends_unconditionally) {
-      candidate.next = kernel;
-    }
+    const bool is_last = it == next.chain.rbegin();
+    // Behind a native kernel the boxed one would call the same kernel of torch again.
+    const bool same = candidate.needs_host_addressable && ranking.last_resort == "native" && !composes;
+    candidate.next = is_last && (ends_unconditionally || same) ? c10::KernelFunction() : kernel;
     kernel = candidate.make(candidate);
   }
   next.registration.emplace(c10::Dispatcher::singleton().registerImpl(

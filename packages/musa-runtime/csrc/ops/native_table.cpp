@@ -8,7 +8,7 @@ bool register_native_ops(const NativeOp* table, std::atomic<uint64_t>* calls, si
   OpPack pack("native", /*needs_host_addressable=*/true);
   for (size_t i = 0; i < count; ++i) {
     const NativeOp& op = table[i];
-    pack.add(op.name, /*conditional=*/false, [op, counter = &calls[i]](Candidate& candidate) {
+    pack.add(op.name, /*conditional=*/true, [op, counter = &calls[i]](Candidate& candidate) {
       candidate.calls = counter;
       return op.make(op.kernel, candidate);
     });
@@ -28,21 +28,30 @@ void check_sync_of_masks(const c10::List<std::optional<at::Tensor>>& indices) {
   }
 }
 
-bool spans_devices(std::initializer_list<at::TensorList> lists) {
-  std::optional<at::Device> first;
+bool is_mixed(std::initializer_list<at::TensorList> lists) {
+  std::optional<at::Device> device;
   for (const at::TensorList& list : lists) {
     for (const at::Tensor& tensor : list) {
       if (!tensor.defined() || (tensor.is_cpu() && tensor.dim() == 0)) {
         continue;
       }
-      if (!first.has_value()) {
-        first = tensor.device();
-      } else if (*first != tensor.device()) {
+      if (tensor.scalar_type() != list[0].scalar_type() || (device.has_value() && *device != tensor.device())) {
         return true;
       }
+      device = tensor.device();
     }
   }
   return false;
+}
+
+bool goes_on(Candidate& candidate, bool recorded) {
+  if (!candidate.next.isValid() || (recorded && capture_failed())) {
+    return false;
+  }
+  if (!recorded) {
+    candidate.calls->fetch_sub(1, std::memory_order_relaxed);
+  }
+  return true;
 }
 
 } // namespace musa_runtime

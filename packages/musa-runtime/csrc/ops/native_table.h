@@ -13,32 +13,50 @@
 
 namespace musa_runtime {
 
+// Whether a call that torch's CPU kernel refused goes on to the next candidate: there is one, and the refusal did not spoil a
+// capture. The call no longer counts as served.
+bool goes_on(Candidate& candidate, bool recorded);
+
 // A generated kernel as the dispatcher calls it: while a graph is captured, the call is recorded instead of made.
+//
+// torch's CPU kernels choose their loop by dtype before they write, and raise NotImplementedError for a dtype that they have no
+// loop for. Such a call goes on to the next candidate with its arguments unchanged. The handler costs nothing until an
+// exception is thrown. tests/conformance/test_declined_calls.py checks that a refused call writes nothing.
 template <typename Signature>
 struct NativeKernel;
 template <typename Return, typename... Args>
 struct NativeKernel<Return(Args...)> final : c10::OperatorKernel {
   using Function = Return (*)(Args...);
 
-  NativeKernel(Function kernel_, const Candidate& candidate_) : kernel(kernel_), candidate(candidate_) {}
+  NativeKernel(Function kernel_, Candidate& candidate_) : kernel(kernel_), candidate(candidate_) {}
 
   Return operator()(Args... args) {
-    if (C10_UNLIKELY(capturing())) {
-      return recording_kernel().call<Return, Args...>(
-          *candidate.handle, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), std::forward<Args>(args)...);
+    const bool recorded = capturing();
+    try {
+      // By value arguments are copied, because the next candidate may still need them.
+      return C10_UNLIKELY(recorded) ? call(recording_kernel(), args...) : kernel(args...);
+    } catch (const c10::NotImplementedError&) {
+      if (!goes_on(candidate, recorded)) {
+        throw;
+      }
     }
-    return kernel(std::forward<Args>(args)...);
+    return call(candidate.next, args...);
+  }
+
+  Return call(const c10::KernelFunction& function, Args... args) {
+    return function.call<Return, Args...>(
+        *candidate.handle, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), std::forward<Args>(args)...);
   }
 
   Function kernel;
-  const Candidate& candidate;
+  Candidate& candidate;
 };
 
 // A row of a generated table. The kernel is kept as a plain pointer with the function that knows its type, so that the
 // templates around it are instantiated once per signature and not once per operator: that is most of the build time.
 struct NativeOp {
   const char* name;
-  c10::KernelFunction (*make)(void (*)(), const Candidate&);
+  c10::KernelFunction (*make)(void (*)(), Candidate&);
   void (*kernel)();
 };
 
@@ -46,7 +64,7 @@ template <typename Signature>
 NativeOp native_op(const char* name, Signature* kernel) {
   return {
       name,
-      [](void (*erased)(), const Candidate& candidate) {
+      [](void (*erased)(), Candidate& candidate) {
         return c10::KernelFunction::makeFromUnboxedFunctor<false, NativeKernel<Signature>>(
             std::make_unique<NativeKernel<Signature>>(reinterpret_cast<Signature*>(erased), candidate));
       },
@@ -59,7 +77,8 @@ bool register_native_ops(const NativeOp* table, std::atomic<uint64_t>* calls, si
 // Indexing waits for the device where a mask must be turned into indices, and not otherwise.
 void check_sync_of_masks(const c10::List<std::optional<at::Tensor>>& indices);
 
-// Whether the tensors of the lists lie on more than one device.
-bool spans_devices(std::initializer_list<at::TensorList> lists);
+// Whether the tensors of a list are on several devices or of several dtypes. torch's composed kernel then runs on the musa
+// tensors themselves: each one is dispatched alone, so a dtype that is refused half way through leaves no list half done.
+bool is_mixed(std::initializer_list<at::TensorList> lists);
 
 } // namespace musa_runtime
