@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Arguments for overloads that torch's operator database does not call.
+
+Most are derived: the database's calls on the CPU are recorded below autograd, and an out= or in-place form gets the arguments
+of the recorded functional form. OWN has arguments for the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
+
+from .operators import OPS
+from .transfer import tensors_in
+
+# Operators of the database whose calls below autograd have the forms that are derived.
+_RECORDED = ("nn.functional.", "eq", "ne", "ge", "gt", "le", "lt", "clamp_max", "clamp_min", "index_put", "norm", "softmax")
+_KEPT = 3
+
+
+def _tensor(*shape: int, dtype: torch.dtype = torch.float32, low: float = -2.0, high: float = 2.0) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(sum(shape) + len(shape))
+    return (torch.rand(shape, generator=generator) * (high - low) + low).to(dtype)
+
+
+def _quantization() -> dict[str, Any]:
+    return {"quant_min": 0, "quant_max": 255}
+
+
+def _optimizer(states: int, **settings: Any) -> tuple[tuple, dict]:
+    """Lists of parameters, gradients and states for a fused optimizer."""
+    lists = [[_tensor(3, 4), _tensor(5)] for _ in range(2)]
+    lists += [[_tensor(3, 4, low=0.1), _tensor(5, low=0.1)] for _ in range(states)]
+    return tuple(lists), settings
+
+
+_ADAM = {"beta1": 0.9, "beta2": 0.99, "weight_decay": 0.1, "eps": 1e-8, "amsgrad": True, "maximize": False}
+_SGD = {"weight_decay": 0.1, "momentum": 0.9, "dampening": 0.1, "nesterov": False, "maximize": False}
+_ADAGRAD = {"lr_decay": 0.1, "weight_decay": 0.1, "eps": 1e-8, "maximize": False}
+
+
+def _steps() -> list[torch.Tensor]:
+    return [torch.tensor(2.0), torch.tensor(2.0)]
+
+
+def _adam(lr: Any) -> tuple[tuple, dict]:
+    lists, _ = _optimizer(3)
+    return (*lists, _steps()), {"lr": lr, **_ADAM}
+
+
+def _sgd(lr: Any) -> tuple[tuple, dict]:
+    lists, _ = _optimizer(1)
+    return lists, {"lr": lr, "is_first_step": False, **_SGD}
+
+
+def _adagrad(lr: Any) -> tuple[tuple, dict]:
+    lists, _ = _optimizer(1)
+    return (*lists, _steps()), {"lr": lr, **_ADAGRAD}
+
+
+def _isin(*arguments: Any) -> Callable[[], tuple[tuple, dict]]:
+    return lambda: (arguments, {"assume_unique": False, "invert": False})
+
+
+_FIVE = torch.tensor([1, 5, 7])
+_ZERO_POINTS = torch.tensor([0, 3, 1])
+_SCALES = torch.tensor([0.1, 0.2, 0.05])
+
+# Overload -> its arguments without out=, as (args, kwargs); several calls in a list.
+OWN: dict[str, list[Callable[[], tuple[tuple, dict]]]] = {
+    "isin.Scalar_Tensor": [_isin(5, _FIVE), _isin(2.5, _tensor(3)), lambda: ((5, _FIVE), {"invert": True})],
+    "isin.Tensor_Scalar": [_isin(_FIVE, 5), _isin(torch.tensor(5), 5), lambda: ((_FIVE, 7), {"invert": True})],
+    "bucketize.Scalar": [lambda: ((3, _FIVE), {}), lambda: ((6.5, _FIVE.float()), {"out_int32": True, "right": True})],
+    "remainder.Scalar_Tensor": [lambda: ((7, _FIVE), {}), lambda: ((-2.5, _tensor(3, 2)), {})],
+    "pow.Scalar": [lambda: ((2, _FIVE), {}), lambda: ((1.5, _tensor(3, 2)), {}), lambda: ((1, _tensor(4)), {})],
+    "prod.dim_int": [lambda: ((_tensor(3, 4), 1), {}), lambda: ((_FIVE, 0), {"keepdim": True})],
+    "norm.ScalarOpt_dim_dtype": [lambda: ((_tensor(3, 4), 2, [1], False), {"dtype": torch.float64})],
+    "norm.ScalarOpt_dim": [lambda: ((_tensor(3, 4), 1, [0], True), {})],
+    "index.Tensor": [lambda: ((_tensor(3, 4), [torch.tensor([0, 2]), None]), {})],
+    "unique_dim_consecutive": [
+        lambda: ((torch.tensor([[1, 2], [1, 2], [3, 4]]), 0), {"return_inverse": True, "return_counts": True})
+    ],
+    "embedding_renorm_": [lambda: ((_tensor(5, 3), torch.tensor([0, 2, 2]), 1.0, 2.0), {})],
+    "_foreach_pow.ScalarAndTensor": [lambda: ((2.0, [_tensor(3), _tensor(2, 2)]), {})],
+    "range": [lambda: ((1, 7), {}), lambda: ((0.5, 3, 0.25), {})],
+    "_fused_adam_": [lambda: _adam(0.1)],
+    "_fused_adam_.tensor_lr": [lambda: _adam(torch.tensor(0.1))],
+    "_fused_adamw_": [lambda: _adam(0.1)],
+    "_fused_adamw_.tensor_lr": [lambda: _adam(torch.tensor(0.1))],
+    "_fused_sgd_": [lambda: _sgd(0.1)],
+    "_fused_sgd_.tensor_lr": [lambda: _sgd(torch.tensor(0.1))],
+    "_fused_adagrad_": [lambda: _adagrad(0.1)],
+    "_fused_adagrad_.tensor_lr": [lambda: _adagrad(torch.tensor(0.1))],
+    "_addmm_activation": [
+        lambda: ((_tensor(4), _tensor(3, 5), _tensor(5, 4)), {}),
+        lambda: ((_tensor(4), _tensor(3, 5), _tensor(5, 4)), {"use_gelu": True, "beta": 0.5, "alpha": 2}),
+    ],
+    "_native_batch_norm_legit_no_training": [
+        lambda: ((_tensor(2, 3, 4), _tensor(3), _tensor(3), _tensor(3), _tensor(3, low=0.5), 0.1, 1e-5), {})
+    ],
+    "_embedding_bag_forward_only": [
+        lambda: ((_tensor(5, 3), torch.tensor([0, 4, 1, 2]), torch.tensor([0, 2])), {"mode": 1})
+    ],
+    "_weight_norm_interface": [lambda: ((_tensor(3, 4), _tensor(3, 1), 0), {})],
+    "glu_jvp": [lambda: ((_tensor(3, 2), _tensor(3, 4), _tensor(3, 4), 1), {})],
+    "_masked_softmax": [
+        lambda: ((_tensor(2, 2, 3, 3), torch.tensor([[[[False, True, False]]]]).expand(2, 2, 3, 3), 3, 2), {})
+    ],
+    "_masked_softmax_backward": [
+        lambda: ((_tensor(2, 3), _tensor(2, 3).softmax(1), torch.tensor([[False, True, False]] * 2), 1), {})
+    ],
+    "_upsample_bicubic2d_aa": [lambda: ((_tensor(1, 2, 8, 8), [4, 5], False), {})],
+    "_upsample_bicubic2d_aa_backward": [lambda: ((_tensor(1, 2, 4, 5), [4, 5], [1, 2, 8, 8], False), {})],
+    "_upsample_bilinear2d_aa": [lambda: ((_tensor(1, 2, 8, 8), [4, 5], False), {})],
+    "_upsample_bilinear2d_aa_backward": [lambda: ((_tensor(1, 2, 4, 5), [4, 5], [1, 2, 8, 8], False), {})],
+    "_upsample_nearest_exact1d": [lambda: ((_tensor(1, 2, 8), [5]), {})],
+    "_upsample_nearest_exact1d_backward": [lambda: ((_tensor(1, 2, 5), [5], [1, 2, 8]), {})],
+    "_upsample_nearest_exact2d": [lambda: ((_tensor(1, 2, 8, 8), [5, 3]), {})],
+    "_upsample_nearest_exact2d_backward": [lambda: ((_tensor(1, 2, 5, 3), [5, 3], [1, 2, 8, 8]), {})],
+    "_upsample_nearest_exact3d": [lambda: ((_tensor(1, 2, 4, 4, 4), [3, 5, 2]), {})],
+    "_upsample_nearest_exact3d_backward": [lambda: ((_tensor(1, 2, 3, 5, 2), [3, 5, 2], [1, 2, 4, 4, 4]), {})],
+    "fake_quantize_per_tensor_affine_cachemask": [lambda: ((_tensor(3, 4), 0.1, 3), _quantization())],
+    "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams": [
+        lambda: (
+            (_tensor(3, 4), torch.tensor(0.1), torch.tensor(3, dtype=torch.int32), torch.tensor(1)),
+            _quantization(),
+        )
+    ],
+    "fake_quantize_per_channel_affine_cachemask": [
+        lambda: ((_tensor(3, 4), _SCALES, _ZERO_POINTS.int(), 0), _quantization())
+    ],
+    "_fake_quantize_learnable_per_tensor_affine": [
+        lambda: ((_tensor(3, 4), torch.tensor([0.1]), torch.tensor([3.0])), _quantization())
+    ],
+    "_fake_quantize_learnable_per_tensor_affine_backward": [
+        lambda: ((_tensor(3, 4), _tensor(3, 4, low=-9), torch.tensor([0.1]), torch.tensor([3.0])), _quantization())
+    ],
+    "_fake_quantize_learnable_per_channel_affine": [
+        lambda: ((_tensor(3, 4), _SCALES, _ZERO_POINTS.float(), 0), _quantization())
+    ],
+    "_fake_quantize_learnable_per_channel_affine_backward": [
+        lambda: ((_tensor(3, 4), _tensor(3, 4, low=-9), _SCALES, _ZERO_POINTS.float(), 0), _quantization())
+    ],
+    "_assert_async": [lambda: ((torch.tensor(True),), {})],
+    "_assert_async.msg": [lambda: ((torch.tensor(True), "holds"), {})],
+    "_functional_assert_async.msg": [lambda: ((torch.tensor(True), "holds", torch.tensor(0.0)), {})],
+    # Of these the numbers are the generator's own: shapes, dtypes and ranges are compared.
+    "random_": [lambda: ((torch.zeros(50, dtype=torch.int64),), {})],
+    "random_.to": [lambda: ((torch.zeros(50, dtype=torch.int64), 9), {})],
+    "normal.float_Tensor": [lambda: ((0.5, _tensor(50, low=0.1)), {})],
+    "randperm.generator": [lambda: ((20,), {"generator": None})],
+}
+# The CPU has no kernel for these.
+REFERENCES: dict[str, Callable] = {
+    "mm.dtype": lambda a, b, dtype: torch.mm(a.to(dtype), b.to(dtype)),
+    "bmm.dtype": lambda a, b, dtype: torch.bmm(a.to(dtype), b.to(dtype)),
+    "addmm.dtype": lambda x, a, b, dtype: torch.addmm(x.to(dtype), a.to(dtype), b.to(dtype)),
+    "baddbmm.dtype": lambda x, a, b, dtype: torch.baddbmm(x.to(dtype), a.to(dtype), b.to(dtype)),
+}
+
+
+def _half(*shape: int) -> torch.Tensor:
+    return _tensor(*shape, dtype=torch.bfloat16)
+
+
+OWN |= {
+    "mm.dtype": [lambda: ((_half(3, 4), _half(4, 5), torch.float32), {})],
+    "bmm.dtype": [lambda: ((_half(2, 3, 4), _half(2, 4, 5), torch.float32), {})],
+    "addmm.dtype": [lambda: ((_half(3, 5), _half(3, 4), _half(4, 5), torch.float32), {})],
+    "baddbmm.dtype": [lambda: ((_half(2, 3, 5), _half(2, 3, 4), _half(2, 4, 5), torch.float32), {})],
+}
+RANDOM = frozenset(("random_", "random_.to", "normal.float_Tensor", "randperm.generator"))
+
+
+class _Recorder(TorchDispatchMode):
+    """Keeps the arguments of the first calls of each overload, as they were before the call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: dict[str, list[tuple[tuple, dict]]] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        kwargs = kwargs or {}
+        kept = self.calls.setdefault(name_of(func), [])
+        if len(kept) < _KEPT:
+            kept.append(tree_map(_copy, (tuple(args), kwargs)))
+        return func(*args, **kwargs)
+
+
+def _copy(value: Any) -> Any:
+    return value.detach().clone() if isinstance(value, torch.Tensor) else value
+
+
+def name_of(func: Any) -> str:
+    """aten.add.Tensor -> add.Tensor, aten.relu.default -> relu."""
+    return func._schema.name.removeprefix("aten::") + (f".{func._overloadname}" if func._overloadname != "default" else "")
+
+
+def recorded_calls() -> dict[str, list[tuple[tuple, dict]]]:
+    """Calls below autograd of the database's samples in float32, forward and backward, on the CPU."""
+    recorder = _Recorder()
+    for op in OPS:
+        if not op.name.startswith(_RECORDED) or not op.supports_dtype(torch.float32, "cpu"):
+            continue
+        torch.manual_seed(0)
+        samples: Iterator[Any] = iter(op.sample_inputs_func(op, "cpu", torch.float32, op.supports_autograd))
+        for sample, _ in zip(samples, range(2)):
+            with recorder:
+                result = op(sample.input, *sample.args, **sample.kwargs)
+                outputs = [tensor for tensor in tensors_in(result) if tensor.requires_grad]
+                if outputs:
+                    torch.autograd.backward(outputs, [torch.ones_like(out) for out in outputs])
+    return recorder.calls

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Operands of any rank give on the device what they give on the CPU: the result, or the class of the error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import torch
+
+from tests.conformance import operators, variants
+from tests.conformance.comparison import Mismatch, outcome_of, require_same_outcome
+from tests.conformance.tolerances import tolerance_of
+from tests.conformance.transfer import tensors_in, to_device
+from tests.harness.device import host_can_address_device_memory
+
+# Beyond the limits of the vendor's library (8), of index kernels (10 indices) and of the emulator's old limits (16).
+_RANKS = (0, 9, 11, 16, 20)
+_SAMPLED_EVERY = 6
+# A wrong index or count takes the device with it where the host cannot check values.
+_CHECKED_BY_KERNELS = frozenset(("repeat_interleave", "bincount"))
+
+
+@contextmanager
+def _order(provider: str) -> Iterator[None]:
+    last = "native" if host_can_address_device_memory() else "cpu"
+    with torch.musa.ops.prefer("*", provider, *(("ported",) if provider == "mudnn" else ()), last):
+        yield
+
+
+def _of_rank(rank: int, permuted: bool) -> Any:
+    def convert(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or value.layout is not torch.strided or value.dim() == 0:
+            return value
+        value = value.detach()
+        if rank == 0:
+            return value.reshape(-1)[0] if value.numel() else value
+        if value.dim() > rank:
+            return value
+        if not permuted:
+            return value.reshape((1,) * (rank - value.dim()) + tuple(value.shape))
+        # No two dimensions can be merged into one, and the operand is broadcast along none.
+        shape = (2,) * min(rank, 11) + (1,) * (rank - min(rank, 11))
+        flat = value.reshape(-1)
+        if not flat.numel():
+            return value
+        filled = flat[torch.arange(2 ** min(rank, 11)) % flat.numel()].reshape(shape)
+        return filled.permute(*range(1, rank, 2), *range(0, rank, 2))
+
+    return convert
+
+
+def _is_index(tensor: torch.Tensor) -> bool:
+    return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool)
+
+
+def _judge(op: Any, sample: Any, device: str) -> None:
+    moved = to_device(device, sample.input, sample.args, sample.kwargs)
+    expected = outcome_of(lambda: op(sample.input, *sample.args, **sample.kwargs))
+    if expected.error is not None and any(_is_index(each) for each in tensors_in((sample.args, sample.kwargs))):
+        # It may be an index out of range, which a kernel cannot raise for: it takes the device with it.
+        return
+    with torch.device(device):
+        actual = outcome_of(lambda: op(moved[0], *moved[1], **moved[2]))
+    values = op.full_name not in operators.RANDOM | operators.UNINITIALISED
+    if values and expected.error is None and actual.error is None:
+        actual.value = variants.settled(op, (sample.input, sample.args, sample.kwargs), expected.value, actual.value)
+    require_same_outcome(expected, actual, device, values=values, tolerance=tolerance_of(op, torch.float32))
+
+
+@pytest.mark.parametrize("permuted", [False, True], ids=["ones", "permuted"])
+@pytest.mark.parametrize("rank", _RANKS)
+@pytest.mark.parametrize("provider", ["mudnn", "ported"])
+def test_operands_of_any_rank(provider: str, rank: int, permuted: bool, device: str, full: bool) -> None:
+    failures, judged = [], 0
+    cases = [case for case in operators.float_cases() if case.name not in _CHECKED_BY_KERNELS]
+    start = (_RANKS.index(rank) * 2 + permuted) % _SAMPLED_EVERY
+    with _order(provider):
+        for case in cases if full else cases[start::_SAMPLED_EVERY]:
+            sample = next(iter(case.samples(full)), None)
+            if sample is None:
+                continue
+            judged += 1
+            try:
+                _judge(case.op, sample.transform(_of_rank(rank, permuted)), device)
+            except Mismatch as error:
+                failures.append(f"{case.name}: {str(error)[:300]}")
+    assert not failures, "\n".join(failures)
+    assert judged > 50
+
+
+@pytest.mark.parametrize("rank", [9, 11, 20])
+def test_indexing_with_a_tensor_for_each_of_many_dimensions(rank: int, device: str) -> None:
+    shape = (2, 3) + (1,) * (rank - 4) + (2, 2)
+    x = torch.arange(24).reshape(shape)
+    index = tuple(torch.arange(5) % size for size in shape)
+    there = tuple(each.to(device) for each in index)
+    with _order("ported"):
+        assert torch.equal(x.to(device)[there].cpu(), x[index])
+        values = torch.arange(5)
+        put = x.to(device).index_put(there, values.to(device), accumulate=True)
+        assert torch.equal(put.cpu(), x.index_put(index, values, accumulate=True))
+        y = x.to(device)
+        y[there] = 7
+        expected = x.clone()
+        expected[index] = 7
+        assert torch.equal(y.cpu(), expected)

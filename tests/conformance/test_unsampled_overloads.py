@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Every overload that a pack serves is compared with the CPU: by torch's operator database, by a sample of our own, or by a
+test that sampled_elsewhere.toml names.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.conformance import own_samples, reach
+from tests.conformance.comparison import Mismatch, outcome_of, require_same, require_same_outcome
+from tests.conformance.transfer import tensors_in, to_device
+from tests.harness.device import DEVICE, host_can_address_device_memory
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:  # pytest itself depends on tomli there
+    import tomli as tomllib
+
+_ELSEWHERE = Path(__file__).with_name("sampled_elsewhere.toml")
+_TESTS = Path(__file__).parents[1]
+
+
+@cache
+def _elsewhere() -> dict[str, list[str]]:
+    """A test file -> the overloads that it compares."""
+    return tomllib.loads(_ELSEWHERE.read_text(encoding="utf-8"))["tests"]
+
+
+@cache
+def _recorded() -> dict[str, list[tuple[tuple, dict]]]:
+    return own_samples.recorded_calls()
+
+
+def _overload(name: str) -> Any:
+    packet, _, overload = name.partition(".")
+    return getattr(getattr(torch.ops.aten, packet), overload or "default")
+
+
+def _outs(schema: Any) -> list[str]:
+    return [argument.name for argument in schema.arguments if argument.is_out]
+
+
+def _related(name: str) -> list[str]:
+    """The overloads whose arguments a form takes too: itself first, then the functional forms of its packet."""
+    packet = name.partition(".")[0]
+    plain = packet.removesuffix("_")
+    names = [name]
+    for base in dict.fromkeys((packet, plain)):
+        for overload in getattr(torch.ops.aten, base, _Nothing).overloads():
+            names.append(base if overload == "default" else f"{base}.{overload}")
+    return list(dict.fromkeys(names))
+
+
+class _Nothing:
+    @staticmethod
+    def overloads() -> list[str]:
+        return []
+
+
+def _samples(name: str) -> list[tuple[str, list, dict]]:
+    """Calls of `name` without its out= arguments, and the related overload that they were found for."""
+    wanted = [argument.name for argument in _overload(name)._schema.arguments if not argument.is_out]
+    types = {argument.name: str(argument.type) for argument in _overload(name)._schema.arguments}
+    for other in _related(name):
+        schema = _overload(other)._schema
+        theirs = {argument.name: str(argument.type) for argument in schema.arguments if not argument.is_out}
+        if list(theirs) != wanted or any(theirs[each] != types[each] for each in wanted):
+            continue
+        calls = [make() for make in own_samples.OWN.get(other, [])] or _recorded().get(other, [])
+        if calls:
+            return [(other, list(args), dict(kwargs)) for args, kwargs in calls]
+    return []
+
+
+def unsampled() -> list[str]:
+    """The overloads of aten that packs serve and that the database does not reach, nor a test elsewhere."""
+    elsewhere = {name for names in _elsewhere().values() for name in names}
+    left = reach.served() - reach.reached() - elsewhere
+    return sorted(name.removeprefix("aten::") for name in left)
+
+
+def _judge(name: str, other: str, args: list, kwargs: dict, device: str) -> None:
+    form = _overload(name)
+    reference = own_samples.REFERENCES.get(other)
+    values = name not in own_samples.RANDOM and other not in own_samples.RANDOM
+    here, there = to_device("cpu", args, kwargs), to_device(device, args, kwargs)
+    outs = _outs(form._schema)
+    if reference is not None:
+        expected = outcome_of(lambda: reference(*here[0], **here[1]))
+    elif outs:
+        # The functional form gives the dtypes; out= is compared with it.
+        expected = outcome_of(lambda: _overload(other)(*here[0], **here[1]))
+    else:
+        expected = outcome_of(lambda: form(*here[0], **here[1]))
+    assert expected.error is None, f"{name}: the CPU refused the sample: {expected.error!r}"
+    if outs:
+        results = [each for each in tensors_in([expected.value])]
+        given = dict(zip(outs, (result.new_empty(0, device=device) for result in results), strict=True))
+        actual = outcome_of(lambda: form(*there[0], **there[1], **given))
+        if actual.error is not None:
+            raise actual.error
+        require_same(results, list(given.values()), device, values=values, path="out")
+    else:
+        with torch.device(device):
+            actual = outcome_of(lambda: form(*there[0], **there[1]))
+        require_same_outcome(expected, actual, device, values=values)
+        # In-place forms and statistics.
+        require_same(tensors_in(here), tensors_in(there), device, values=values, path="arguments")
+
+
+@pytest.mark.parametrize("provider", ["mudnn", "ported"])
+def test_overloads_that_the_database_does_not_call_equal_the_cpu(provider: str, device: str) -> None:
+    last = "native" if host_can_address_device_memory() else "cpu"
+    wrong, judged = [], 0
+    with torch.musa.ops.prefer("*", provider, "runtime", last):
+        for name in unsampled():
+            for other, args, kwargs in _samples(name):
+                judged += 1
+                try:
+                    _judge(name, other, args, kwargs, device)
+                except (Mismatch, RuntimeError, NotImplementedError) as error:
+                    wrong.append(f"{name}, as {other}: {type(error).__name__}: {str(error)[:250]}")
+    assert not wrong, "\n".join(wrong)
+    assert judged > 100
+
+
+def test_every_served_overload_has_a_sample(device: str) -> None:
+    assert DEVICE == "musa"
+    missing = [name for name in unsampled() if "::" in name or not _samples(name)]
+    assert not missing, (
+        f"Packs serve overloads that nothing compares with the CPU: {', '.join(missing)}.\nFix: give each arguments in "
+        "tests/conformance/own_samples.py, or name the test that compares it in tests/conformance/sampled_elsewhere.toml."
+    )
+
+
+def test_a_new_overload_without_a_sample_is_refused(
+    device: str, monkeypatch: pytest.MonkeyPatch, without: Callable = test_every_served_overload_has_a_sample
+) -> None:
+    served = reach.served()
+    monkeypatch.setattr(reach, "served", lambda: served | {"aten::_cudnn_rnn_flatten_weight"})
+    with pytest.raises(AssertionError, match="_cudnn_rnn_flatten_weight"):
+        without(device)
+
+
+@pytest.mark.once
+def test_tests_elsewhere_exist_and_name_their_operators(device: str) -> None:
+    served = reach.served()
+    for path, names in _elsewhere().items():
+        text = (_TESTS / path).read_text(encoding="utf-8")
+        for name in names:
+            assert name in served, f"{name} is served by no pack: remove it from {_ELSEWHERE.name}"
+            base = name.partition("::")[2].partition(".")[0]
+            assert base.removesuffix("_") in text, f"{path} does not mention {base}"
+
+
+@pytest.mark.parametrize(
+    ("element", "tests"), [(5, [1, 5]), (2, [1, 5]), (5, []), (5.5, [5.5])], ids=["in", "not in", "empty", "float"]
+)
+def test_a_number_is_found_among_the_elements_of_a_tensor(element, tests, device: str) -> None:
+    expected = torch.isin(element, torch.tensor(tests))
+    last = "native" if host_can_address_device_memory() else "cpu"
+    for provider in ("mudnn", "ported"):
+        with torch.musa.ops.prefer("*", provider, last):
+            found = torch.isin(element, torch.tensor(tests, device=device))
+            assert found.shape == () and torch.equal(found.cpu(), expected)
+            out = torch.zeros(3, dtype=torch.bool, device=device)[:0]
+            torch.isin(element, torch.tensor(tests, device=device), out=out)
+            assert torch.equal(out.cpu(), expected)

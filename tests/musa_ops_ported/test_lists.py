@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Lists of tensors that one kernel cannot take together are computed one by one, on the device."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.harness.subprocesses import run_code
+
+pytestmark = pytest.mark.once
+
+# As on a GPU: the host cannot address device memory, and copies to the host are an error.
+_ON_A_DEVICE = {"MUSA_EMULATOR_MEMORY": "strict", "TORCH_MUSA_FALLBACK": "error", "TORCH_MUSA_OPS": None}
+
+
+def test_every_foreach_operator_stays_on_the_device_whatever_its_lists_look_like(full: bool) -> None:
+    printed = run_code(
+        f"""
+        import itertools, torch
+        from tests.conformance.operators import FOREACH_OPS, Case
+        from tests.conformance.comparison import outcome_of, require_same_outcome
+        from tests.conformance.transfer import to_device
+
+        def transposed(value):
+            return value.t().contiguous().t() if isinstance(value, torch.Tensor) and value.dim() == 2 else value
+
+        def judge(form, sample):
+            here = to_device("cpu", sample.input, sample.args, sample.kwargs)
+            there = to_device("musa", sample.input, sample.args, sample.kwargs)
+            expected = outcome_of(lambda: form(here[0], *here[1], **here[2]))
+            actual = outcome_of(lambda: form(there[0], *there[1], **there[2]))
+            if expected.error is None:
+                require_same_outcome(expected, actual, "musa")
+            return expected.error is None
+
+        compared = 0
+        for op in FOREACH_OPS:
+            for sample in itertools.islice(Case(op, torch.float32).samples(True), None if {full} else 4):
+                # The first list is strided as no other is, and one of its tensors has another dtype.
+                mixed = [transposed(each) for each in sample.input]
+                mixed[-1] = mixed[-1].double()
+                for first in ([transposed(each) for each in sample.input], mixed):
+                    sample.input = first
+                    for form in (op, op.get_inplace()):
+                        compared += form is not None and judge(form, sample)
+        print(compared)
+        """,
+        **_ON_A_DEVICE,
+    )
+    assert int(printed.split()[-1]) > 200
+
+
+def test_a_captured_step_of_capturable_adamw_equals_the_eager_step_in_discrete_memory() -> None:
+    run_code(
+        """
+        import torch
+
+        def train(captured):
+            torch.manual_seed(0)
+            model = torch.nn.Linear(6, 3).to("musa")
+            optimizer = torch.optim.AdamW(model.parameters(), lr=0.1, capturable=True, foreach=True)
+            x = torch.randn(5, 6).to("musa")
+
+            def step():
+                optimizer.zero_grad(set_to_none=False)
+                model(x).square().sum().backward()
+                optimizer.step()
+
+            for _ in range(3):
+                step()
+            if captured:
+                graph = torch.musa.MUSAGraph()
+                with torch.musa.graph(graph):
+                    step()
+                graph.replay()
+                graph.replay()
+            else:
+                step()
+                step()
+            torch.musa.synchronize()
+            return [p.detach().cpu() for p in model.parameters()]
+
+        for eager, replayed in zip(train(False), train(True)):
+            assert torch.equal(eager, replayed)
+        """,
+        **_ON_A_DEVICE,
+    )
