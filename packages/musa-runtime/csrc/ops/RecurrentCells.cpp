@@ -8,6 +8,7 @@
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/zeros_like.h>
 #include <musa_runtime/op_registry.h>
+#include <ops/RecurrentCells.h>
 
 // The gated cells of nn.LSTM and nn.GRU. torch uses these operators for every device but the CPU and has no composed form
 // of them; here they are composed from operators that each find their own provider. Gates of a batch of B with H
@@ -37,7 +38,8 @@ Tensor tanh_gradient(const Tensor& gradient, const Tensor& output) {
   return gradient * (1 - output * output);
 }
 
-// Returns (hy, cy, workspace); the workspace (B, 4H) keeps the activated gates for the backward pass.
+} // namespace
+
 std::tuple<Tensor, Tensor, Tensor> lstm_cell(
     const Tensor& input_gates,
     const Tensor& hidden_gates,
@@ -55,7 +57,6 @@ std::tuple<Tensor, Tensor, Tensor> lstm_cell(
   return {std::move(hy), std::move(cy), at::cat({input, forget, cell, output}, 1)};
 }
 
-// Returns gradients of (gates, cx, bias); the last is undefined without bias.
 std::tuple<Tensor, Tensor, Tensor> lstm_cell_backward(
     const OptionalTensor& grad_hy,
     const OptionalTensor& grad_cy,
@@ -84,8 +85,6 @@ std::tuple<Tensor, Tensor, Tensor> lstm_cell_backward(
   return {std::move(grad_gates), grad_cell_state * forget, std::move(grad_bias)};
 }
 
-// Returns (hy, workspace); the workspace (B, 5H) keeps reset, update, new, the previous hidden state and the hidden product
-// of the new gate.
 std::tuple<Tensor, Tensor> gru_cell(
     const Tensor& input_gates,
     const Tensor& hidden_gates,
@@ -101,7 +100,6 @@ std::tuple<Tensor, Tensor> gru_cell(
   return {std::move(hy), at::cat({reset, update, fresh, hx, from_hidden[2]}, 1)};
 }
 
-// Returns gradients of (input gates, hidden gates, hx, input bias, hidden bias).
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> gru_cell_backward(
     const Tensor& grad_hy,
     const Tensor& workspace,
@@ -126,6 +124,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> gru_cell_backward(
       std::move(grad_input_bias),
       std::move(grad_hidden_bias)};
 }
+
+namespace {
 
 const bool registered = [] {
   OpPack("runtime")

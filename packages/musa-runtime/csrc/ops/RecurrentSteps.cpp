@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include <ops/RecurrentSteps.h>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/_thnn_fused_gru_cell.h>
+#include <ATen/ops/_thnn_fused_gru_cell_backward.h>
+#include <ATen/ops/_thnn_fused_lstm_cell.h>
+#include <ATen/ops/_thnn_fused_lstm_cell_backward_impl.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/tanh.h>
+#include <ATen/ops/tanh_backward.h>
+#include <ATen/ops/threshold_backward.h>
+#include <ATen/ops/zeros_like.h>
+#include <ops/RecurrentCells.h>
+
+namespace musa_runtime {
+namespace {
+
+using at::Tensor;
+using Tensors = std::vector<Tensor>;
+
+constexpr size_t kKeptByLstm = 4; // gates, h and c before each step, c after it; with a projection also h before that
+constexpr size_t kKeptByGru = 2; // the cell's workspace, h before each step
+constexpr size_t kKeptByRnn = 2; // h after each step, h before it
+
+bool is_projected(const RecurrentLayer& layer) {
+  return layer.weights.size() > (layer.has_biases ? 4U : 2U);
+}
+
+Tensor product(const Tensor& addend, const Tensor& a, const Tensor& b) {
+  return addend.defined() ? at::addmm(addend, a, b) : at::mm(a, b);
+}
+
+// Rows of all steps as one tensor, and back. Step t has batch_sizes[t] rows.
+Tensor joined(const Tensors& steps) {
+  return at::cat(steps, 0);
+}
+Tensors split(const Tensor& rows, const RecurrentLayer& layer) {
+  return rows.split_with_sizes(layer.batch_sizes, 0);
+}
+Tensor as_rows(const Tensor& tensor) {
+  return tensor.dim() == 3 ? tensor.flatten(0, 1) : tensor;
+}
+Tensor shaped_as_input(const Tensor& rows, const RecurrentLayer& layer) {
+  return layer.input.dim() == 3 ? rows.view({layer.input.size(0), layer.input.size(1), rows.size(1)}) : rows;
+}
+
+// The rows of sequences that take part in a step, and the state after it: the other sequences have ended, or, in reverse,
+// have not begun, and keep their rows.
+Tensor active(const Tensor& state, int64_t count) {
+  return count == state.size(0) ? state : state.narrow(0, 0, count);
+}
+Tensor updated(Tensor rows, const Tensor& state) {
+  const int64_t count = rows.size(0);
+  return count == state.size(0) ? std::move(rows)
+                                : at::cat({std::move(rows), state.narrow(0, count, state.size(0) - count)}, 0);
+}
+
+size_t step_at(const RecurrentLayer& layer, size_t index) {
+  return layer.reverse ? layer.batch_sizes.size() - 1 - index : index;
+}
+
+std::tuple<Tensor, Tensor, Tensor> lstm_step(
+    RecurrentCell cell, const Tensor& from_input, const Tensor& from_hidden, const Tensor& cx) {
+  return cell == RecurrentCell::Composed ? lstm_cell(from_input, from_hidden, cx, {}, {})
+                                         : at::_thnn_fused_lstm_cell(from_input, from_hidden, cx);
+}
+
+std::tuple<Tensor, Tensor> gru_step(
+    RecurrentCell cell, const Tensor& from_input, const Tensor& from_hidden, const Tensor& hx) {
+  return cell == RecurrentCell::Composed ? gru_cell(from_input, from_hidden, hx, {}, {})
+                                         : at::_thnn_fused_gru_cell(from_input, from_hidden, hx);
+}
+
+} // namespace
+
+bool is_kept_by_steps(const RecurrentLayer& layer, const Tensors& kept) {
+  const size_t expected = layer.mode == RecurrentMode::Lstm ? kKeptByLstm + (is_projected(layer) ? 1 : 0)
+      : layer.mode == RecurrentMode::Gru                    ? kKeptByGru
+                                                            : kKeptByRnn;
+  return kept.size() == expected && kept[0].scalar_type() == layer.input.scalar_type();
+}
+
+RecurrentResult recurrent_steps(const RecurrentLayer& layer, RecurrentCell cell, bool keep) {
+  const size_t steps = layer.batch_sizes.size();
+  const bool gated = layer.mode == RecurrentMode::Lstm || layer.mode == RecurrentMode::Gru;
+  const bool projected = is_projected(layer);
+  const Tensor input_bias = layer.has_biases ? layer.weights[2] : Tensor();
+  const Tensor hidden_bias = layer.has_biases ? layer.weights[3] : Tensor();
+  const Tensor hidden_weight = layer.weights[1].t();
+  const Tensor projection = projected ? layer.weights.back().t() : Tensor();
+  // The ungated cell only adds the two products, so both biases go into the first.
+  const Tensor bias = !gated && layer.has_biases ? input_bias + hidden_bias : input_bias;
+  const Tensors from_input = split(product(bias, as_rows(layer.input), layer.weights[0].t()), layer);
+
+  Tensors outputs(steps), workspaces(steps), before(steps), cells_before(steps), cells(steps), unprojected(steps);
+  Tensor hidden = layer.state[0];
+  Tensor cell_state = layer.mode == RecurrentMode::Lstm ? layer.state[1] : Tensor();
+  for (size_t index = 0; index < steps; ++index) {
+    const size_t t = step_at(layer, index);
+    const int64_t count = layer.batch_sizes[t];
+    before[t] = active(hidden, count);
+    if (layer.mode == RecurrentMode::Lstm) {
+      cells_before[t] = active(cell_state, count);
+      std::tie(outputs[t], cells[t], workspaces[t]) =
+          lstm_step(cell, from_input[t], product(hidden_bias, before[t], hidden_weight), cells_before[t]);
+      cell_state = updated(cells[t], cell_state);
+      if (projected) {
+        unprojected[t] = std::move(outputs[t]);
+        outputs[t] = at::mm(unprojected[t], projection);
+      }
+    } else if (layer.mode == RecurrentMode::Gru) {
+      std::tie(outputs[t], workspaces[t]) =
+          gru_step(cell, from_input[t], product(hidden_bias, before[t], hidden_weight), before[t]);
+    } else {
+      const Tensor sum = at::addmm(from_input[t], before[t], hidden_weight);
+      outputs[t] = layer.mode == RecurrentMode::Tanh ? at::tanh(sum) : at::relu(sum);
+    }
+    hidden = updated(outputs[t], hidden);
+  }
+
+  RecurrentResult result;
+  result.output = shaped_as_input(joined(outputs), layer);
+  result.state.push_back(std::move(hidden));
+  if (cell_state.defined()) {
+    result.state.push_back(std::move(cell_state));
+  }
+  if (keep) {
+    result.kept.push_back(joined(gated ? workspaces : outputs));
+    result.kept.push_back(joined(before));
+    if (layer.mode == RecurrentMode::Lstm) {
+      result.kept.push_back(joined(cells_before));
+      result.kept.push_back(joined(cells));
+      if (projected) {
+        result.kept.push_back(joined(unprojected));
+      }
+    }
+  }
+  return result;
+}
+
+RecurrentInputGradients recurrent_steps_backward(
+    const RecurrentLayer& layer, const Tensors& kept, const RecurrentGradients& gradients, RecurrentCell cell,
+    std::array<bool, 3> wanted) {
+  const size_t steps = layer.batch_sizes.size();
+  const bool lstm = layer.mode == RecurrentMode::Lstm;
+  const bool gru = layer.mode == RecurrentMode::Gru;
+  const bool projected = is_projected(layer);
+  const Tensor& hidden_weight = layer.weights[1];
+  const Tensor& before = kept[1];
+
+  const Tensors of_outputs = gradients.output.defined() ? split(as_rows(gradients.output), layer) : Tensors(steps);
+  const Tensors workspaces = split(kept[0], layer); // of the ungated cell its output
+  const Tensors cells_before = lstm ? split(kept[2], layer) : Tensors();
+  const Tensors cells = lstm ? split(kept[3], layer) : Tensors();
+
+  const auto or_zeros = [](const Tensor& gradient, const Tensor& like) {
+    return gradient.defined() ? gradient : at::zeros_like(like);
+  };
+  Tensor of_hidden = or_zeros(gradients.state[0], layer.state[0]);
+  Tensor of_cell = lstm ? or_zeros(gradients.state[1], layer.state[1]) : Tensor();
+  Tensors of_input_gates(steps), of_hidden_gates(steps), of_projected(steps);
+  // Where every step has the whole batch, the product that gives the state's gradient adds the earlier output's.
+  const bool uniform = layer.batch_sizes.front() == layer.batch_sizes.back();
+  const bool added_by_product = uniform && gradients.output.defined();
+
+  for (size_t index = steps; index-- > 0;) {
+    const size_t t = step_at(layer, index);
+    const int64_t count = layer.batch_sizes[t];
+    Tensor of_output = active(of_hidden, count);
+    if (of_outputs[t].defined() && (!added_by_product || index + 1 == steps)) {
+      of_output = of_output + of_outputs[t];
+    }
+    Tensor direct; // the gradient of the state before the step that does not pass the gates
+    if (lstm) {
+      if (projected) {
+        of_projected[t] = of_output;
+        of_output = at::mm(of_output, layer.weights.back());
+      }
+      const Tensor of_cell_after = active(of_cell, count);
+      auto [of_gates, of_cell_before, of_bias] = cell == RecurrentCell::Composed
+          ? lstm_cell_backward(of_output, of_cell_after, cells_before[t], cells[t], workspaces[t], false)
+          : at::_thnn_fused_lstm_cell_backward_impl(
+                of_output, of_cell_after, cells_before[t], cells[t], workspaces[t], false);
+      of_cell = updated(std::move(of_cell_before), of_cell);
+      of_input_gates[t] = std::move(of_gates);
+    } else if (gru) {
+      auto of_cell_inputs = cell == RecurrentCell::Composed
+          ? gru_cell_backward(of_output, workspaces[t], false)
+          : at::_thnn_fused_gru_cell_backward(of_output, workspaces[t], false);
+      of_input_gates[t] = std::get<0>(of_cell_inputs);
+      of_hidden_gates[t] = std::get<1>(of_cell_inputs);
+      direct = std::get<2>(of_cell_inputs);
+    } else {
+      of_input_gates[t] = layer.mode == RecurrentMode::Tanh ? at::tanh_backward(of_output, workspaces[t])
+                                                            : at::threshold_backward(of_output, workspaces[t], 0);
+    }
+    const Tensor& of_gates = gru ? of_hidden_gates[t] : of_input_gates[t];
+    if (added_by_product && index > 0) {
+      const Tensor& earlier = of_outputs[step_at(layer, index - 1)];
+      direct = direct.defined() ? direct.add_(earlier) : earlier;
+    }
+    of_hidden = updated(product(direct, of_gates, hidden_weight), of_hidden);
+  }
+
+  RecurrentInputGradients of;
+  of.state.resize(layer.state.size());
+  of.weights.resize(layer.weights.size());
+  const Tensor of_gates = joined(of_input_gates);
+  if (wanted[0]) {
+    of.input = shaped_as_input(at::mm(of_gates, layer.weights[0]), layer);
+  }
+  if (wanted[1]) {
+    of.state[0] = std::move(of_hidden);
+    if (lstm) {
+      of.state[1] = std::move(of_cell);
+    }
+  }
+  if (wanted[2]) {
+    const Tensor of_products = gru ? joined(of_hidden_gates) : of_gates;
+    of.weights[0] = at::mm(of_gates.t(), as_rows(layer.input));
+    of.weights[1] = at::mm(of_products.t(), before);
+    if (layer.has_biases) {
+      of.weights[2] = of_gates.sum(0);
+      of.weights[3] = gru ? of_products.sum(0) : of.weights[2].clone();
+    }
+    if (projected) {
+      of.weights.back() = at::mm(joined(of_projected).t(), kept[kKeptByLstm]);
+    }
+  }
+  return of;
+}
+
+} // namespace musa_runtime
