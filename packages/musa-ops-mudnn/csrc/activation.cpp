@@ -161,7 +161,7 @@ void glu(at::TensorIteratorBase& iter, const at::Tensor& self, int64_t dim, cons
     check(op.SetAxis(static_cast<int>(at::maybe_wrap_dim(dim, self.dim()))), "Glu::SetAxis", {&self});
     const OnDevice on(target);
     dnn::Tensor result = describe(target);
-    check(op.Run(on.handle(), result, describe(self)), "Glu::Run", {&target, &self});
+    check(op.Run(on.handle(), result, operand(self)), "Glu::Run", {&target, &self});
   });
 }
 

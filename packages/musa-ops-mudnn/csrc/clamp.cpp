@@ -105,24 +105,16 @@ bool clamp_tensors_served(
   return serves<all_types>(self, min, max) && self.scalar_type() != at::kBool;
 }
 
-// Either side may be a number.
 template <bool lower>
 void clamp_tensor(Common common, const at::Tensor& self, const at::Tensor& bound, const at::Tensor& out) {
   const at::ScalarType dtype = common.dtype;
-  const bool self_is_number = is_cpu_number(self);
   write_as(dtype, out, [&](const at::Tensor& result) {
-    if (self_is_number || is_cpu_number(bound)) {
-      const at::Scalar number = number_in((self_is_number ? self : bound).to(dtype));
-      const at::Tensor in = in_dtype(self_is_number ? bound : self, dtype);
-      clip(result, in, lower ? Bound(number) : std::nullopt, lower ? std::nullopt : Bound(number));
-    } else {
-      run_binary(lower ? BinaryMode::MAX : BinaryMode::MIN, result, in_dtype(self, dtype), in_dtype(bound, dtype));
-    }
+    run_binary(lower ? BinaryMode::MAX : BinaryMode::MIN, result, in_dtype(self, dtype), in_dtype(bound, dtype));
   });
 }
 
 bool clamp_tensor_served(const at::Tensor& self, const at::Tensor& bound) {
-  return serves_with_numbers<all_types>(self, bound) && self.scalar_type() != at::kBool;
+  return serves<all_types>(self, bound) && self.scalar_type() != at::kBool;
 }
 
 at::Tensor hardtanh(const at::Tensor& self, const at::Scalar& min, const at::Scalar& max) {

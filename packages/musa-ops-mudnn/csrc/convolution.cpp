@@ -136,8 +136,8 @@ void run_forward(
   const Conv op = describe_operation(windows, in.scalar_type());
   const OnDevice on(out);
   dnn::Tensor result = describe_channels(out, format);
-  const dnn::Tensor image = describe_channels(in, format);
-  const dnn::Tensor filter = describe_channels(weight, format);
+  const dnn::Tensor image = describe_channels(in, format, kRead);
+  const dnn::Tensor filter = describe_channels(weight, format, kRead);
   auto algorithm = Conv::Algorithm::IMPLICIT_GEMM;
   check(
       op.GetRecommendForwardAlgorithm(on.handle(), algorithm, result, image, filter),
@@ -146,7 +146,7 @@ void run_forward(
     const Conv::FusedActivationDesc none;
     check(
         op.RunFusion(
-            on.handle(), result, image, filter, describe(bias), dnn::Tensor(), none, algorithm, on.workspace()),
+            on.handle(), result, image, filter, operand(bias), dnn::Tensor(), none, algorithm, on.workspace()),
         "Convolution::RunFusion", {&out, &in, &weight, &bias});
     return;
   }
@@ -164,15 +164,15 @@ void run_backward_data(
   const Conv op = describe_operation(windows, dtype);
   const OnDevice on(grad_in);
   dnn::Tensor result = describe_channels(grad_in, format);
-  const dnn::Tensor gradient = describe_channels(grad_out, format);
+  const dnn::Tensor gradient = describe_channels(grad_out, format, kRead);
   at::Tensor weights = weight;
   dnn::Tensor filter;
   if (format == at::MemoryFormat::ChannelsLast3d) { // this direction asks for its filter as DHWCN
     weights = weight.permute({2, 3, 4, 1, 0}).contiguous();
-    filter = describe(weights);
+    filter = operand(weights);
     check(filter.SetFormat(dnn::Tensor::Format::DHWCN), "Tensor::SetFormat");
   } else {
-    filter = describe_channels(weights, format);
+    filter = describe_channels(weights, format, kRead);
   }
   auto algorithm = Conv::AlgorithmBwdData::IMPLICIT_GEMM;
   check(
@@ -189,8 +189,8 @@ void run_backward_filter(
   const Conv op = describe_operation(windows, in.scalar_type());
   const OnDevice on(grad_weight);
   dnn::Tensor result = describe_channels(grad_weight, format);
-  const dnn::Tensor image = describe_channels(in, format);
-  const dnn::Tensor gradient = describe_channels(grad_out, format);
+  const dnn::Tensor image = describe_channels(in, format, kRead);
+  const dnn::Tensor gradient = describe_channels(grad_out, format, kRead);
   auto algorithm = Conv::AlgorithmBwdFilter::IMPLICIT_GEMM;
   check(
       op.GetRecommendBackwardFilterAlgorithm(on.handle(), algorithm, result, image, gradient),
@@ -290,7 +290,7 @@ bool convolution_backward_served(
     c10::SymInt groups, std::array<bool, 3> output_mask) {
   // Nothing says in which order the gradient of a filter is summed over images.
   if (!serves<matrix_types>(grad_output, input, weight) || !one_dtype(grad_output, input) ||
-      !one_dtype(input, weight) || (output_mask[1] && settings().deterministic)) {
+      !one_dtype(input, weight) || (output_mask[1] && must_repeat())) {
     return false;
   }
   const auto windows = windows_of(input, weight, {stride, padding, dilation, output_padding}, transposed, groups);

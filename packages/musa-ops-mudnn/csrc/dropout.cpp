@@ -49,7 +49,7 @@ std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, doubl
   const OnDevice on(out);
   dnn::Tensor result = describe(out);
   dnn::Tensor kept = describe(mask);
-  check(op.RunDropout(on.handle(), result, describe(input), kept), "Dropout::RunDropout", {&out, &input});
+  check(op.RunDropout(on.handle(), result, operand(input), kept), "Dropout::RunDropout", {&out, &input});
   return results;
 }
 
@@ -65,7 +65,7 @@ at::Tensor native_dropout_backward(const at::Tensor& grad_output, const at::Tens
   const OnDevice on(grad_input);
   dnn::Tensor result = describe(grad_input);
   check(
-      op.RunDropoutBwd(on.handle(), result, describe(grad_output), describe(mask)), "Dropout::RunDropoutBwd",
+      op.RunDropoutBwd(on.handle(), result, operand(grad_output), operand(mask)), "Dropout::RunDropoutBwd",
       {&grad_output, &mask});
   return grad_input;
 }

@@ -92,7 +92,7 @@ Tensor swiglu(const Tensor& input) {
   const Tensor source = input.contiguous();
   const OnDevice on(out);
   dnn::Tensor result = describe(out);
-  check(dnn::SwiGlu().Run(on.handle(), result, describe(source)), "SwiGlu::Run", {&out, &source});
+  check(dnn::SwiGlu().Run(on.handle(), result, operand(source)), "SwiGlu::Run", {&out, &source});
   return out;
 }
 
@@ -107,7 +107,7 @@ Tensor swiglu_backward(const Tensor& grad, const Tensor& input) {
   const OnDevice on(out);
   dnn::Tensor result = describe(out);
   check(
-      dnn::SwiGlu().RunBwd(on.handle(), result, describe(source), describe(outer)), "SwiGlu::RunBwd",
+      dnn::SwiGlu().RunBwd(on.handle(), result, operand(source), operand(outer)), "SwiGlu::RunBwd",
       {&out, &source, &outer});
   return out;
 }
@@ -237,7 +237,7 @@ Tensor rope(const Tensor& input, const Tensor& freqs, bool interleaved, bool bat
   const Tensor table = freqs.contiguous();
   const OnDevice on(out);
   dnn::Tensor result = describe(out);
-  check(op.Run(on.handle(), result, describe(source), describe(table)), "Rope::Run", {&out, &source, &table});
+  check(op.Run(on.handle(), result, operand(source), operand(table)), "Rope::Run", {&out, &source, &table});
   return out;
 }
 
@@ -254,7 +254,7 @@ Tensor rope_backward(const Tensor& grad, const Tensor& freqs, bool interleaved, 
   const Tensor table = freqs.contiguous();
   const OnDevice on(out);
   dnn::Tensor result = describe(out);
-  check(op.RunBwd(on.handle(), result, describe(outer), describe(table)), "Rope::RunBwd", {&out, &outer, &table});
+  check(op.RunBwd(on.handle(), result, operand(outer), operand(table)), "Rope::RunBwd", {&out, &outer, &table});
   return out;
 }
 
@@ -369,16 +369,16 @@ Tensor conv2d_bias_act(
 
   const OnDevice on(out);
   dnn::Tensor result = describe_channels(out, format);
-  const dnn::Tensor image_ = describe_channels(image, format);
-  const dnn::Tensor filter_ = describe_channels(filter, format);
+  const dnn::Tensor image_ = describe_channels(image, format, kRead);
+  const dnn::Tensor filter_ = describe_channels(filter, format, kRead);
   dnn::Convolution::Algorithm algorithm{};
   check(
       op.GetRecommendForwardAlgorithm(on.handle(), algorithm, result, image_, filter_),
       "Convolution::GetRecommendForwardAlgorithm", {&out, &image, &filter});
   check(
       op.RunFusion(
-          on.handle(), result, image_, filter_, describe(offset),
-          addend.defined() ? describe_channels(addend, format) : dnn::Tensor(), desc, algorithm, on.workspace()),
+          on.handle(), result, image_, filter_, operand(offset),
+          addend.defined() ? describe_channels(addend, format, kRead) : dnn::Tensor(), desc, algorithm, on.workspace()),
       "Convolution::RunFusion", {&out, &image, &filter, &offset, &addend});
   return out;
 }
@@ -487,7 +487,7 @@ Tensor cross_entropy(
   const OnDevice on(out);
   dnn::Tensor result = describe(out);
   check(
-      op.Run(on.handle(), result, describe(scores), describe(labels), describe(weights), on.workspace()),
+      op.Run(on.handle(), result, operand(scores), operand(labels), operand(weights), on.workspace()),
       "CrossEntropyLoss::Run", {&out, &scores, &labels, &weights});
   return out;
 }
@@ -516,7 +516,7 @@ Tensor cross_entropy_backward(
   dnn::Tensor result = describe(out);
   check(
       op.RunBwd(
-          on.handle(), result, describe(scores), describe(outer), describe(labels), describe(weights), on.workspace()),
+          on.handle(), result, operand(scores), operand(outer), operand(labels), operand(weights), on.workspace()),
       "CrossEntropyLoss::RunBwd", {&out, &scores, &outer, &labels, &weights});
   return out;
 }

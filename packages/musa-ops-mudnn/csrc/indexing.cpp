@@ -46,10 +46,6 @@ bool serves_indexed(const at::Tensor& self, const at::Tensor& index, const Other
   return serves<types>(self, others...) && serves<index_types>(index) && same_device(self, index);
 }
 
-bool may_sum_in_any_order() {
-  return !settings().deterministic && !at::globalContext().deterministicAlgorithms();
-}
-
 // The dimension that `dim` names, or -1.
 int64_t axis_of(const at::Tensor& tensor, int64_t dim) {
   return dim >= -tensor.dim() && dim < tensor.dim() ? (dim < 0 ? dim + tensor.dim() : dim) : -1;
@@ -134,7 +130,8 @@ void scatter_into(
 }
 
 bool scatter_src_served(const at::Tensor& self, int64_t /*dim*/, const at::Tensor& index, const at::Tensor& src) {
-  return serves_indexed<all_types>(self, index, src) && src.scalar_type() == self.scalar_type();
+  // Which of several values for one element is kept, is undefined.
+  return serves_indexed<all_types>(self, index, src) && src.scalar_type() == self.scalar_type() && !must_repeat();
 }
 
 void scatter_src(
@@ -154,7 +151,7 @@ void scatter_value(
 
 bool scatter_add_served(const at::Tensor& self, int64_t /*dim*/, const at::Tensor& index, const at::Tensor& src) {
   return serves_indexed<number_types>(self, index, src) && src.scalar_type() == self.scalar_type() &&
-      may_sum_in_any_order();
+      !must_repeat();
 }
 
 void scatter_add(
@@ -185,7 +182,7 @@ bool scatter_value_reduce_served(
     const at::Tensor& self, int64_t /*dim*/, const at::Tensor& index, const at::Scalar& value,
     c10::string_view reduce) {
   return serves_indexed<number_types>(self, index) && holds(self.scalar_type(), value) && has_mode(reduce) &&
-      may_sum_in_any_order();
+      !must_repeat();
 }
 
 void scatter_value_reduce(
@@ -240,7 +237,7 @@ bool slices_fit(const at::Tensor& self, int64_t dim, const at::Tensor& index, co
 }
 
 bool index_copy_served(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& source) {
-  return serves_indexed<all_types>(self, index, source) && slices_fit(self, dim, index, source);
+  return serves_indexed<all_types>(self, index, source) && slices_fit(self, dim, index, source) && !must_repeat();
 }
 
 void index_copy(
@@ -262,7 +259,7 @@ bool adds(at::ScalarType dtype, const at::Scalar& alpha) {
 bool index_add_served(
     const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& source, const at::Scalar& alpha) {
   return serves_indexed<number_types>(self, index, source) && slices_fit(self, dim, index, source) &&
-      adds(self.scalar_type(), alpha) && may_sum_in_any_order();
+      adds(self.scalar_type(), alpha) && !must_repeat();
 }
 
 void index_add(
@@ -346,7 +343,7 @@ bool embedding_dense_backward_served(
     const c10::SymInt& /*padding_idx*/, bool scale_grad_by_freq) {
   return serves_indexed<float_types>(grad_output, indices) && !scale_grad_by_freq && num_weights > 0 &&
       grad_output.dim() == indices.dim() + 1 &&
-      grad_output.sizes().slice(0, static_cast<size_t>(indices.dim())) == indices.sizes() && may_sum_in_any_order();
+      grad_output.sizes().slice(0, static_cast<size_t>(indices.dim())) == indices.sizes() && !must_repeat();
 }
 
 at::Tensor embedding_dense_backward(
@@ -402,9 +399,9 @@ at::Tensor& take_out(const at::Tensor& self, const at::Tensor& index, at::Tensor
 }
 
 bool put_served(at::Tensor& self, const at::Tensor& index, const at::Tensor& source, bool accumulate) {
-  return (accumulate ? serves_indexed<number_types>(self, index, source) && may_sum_in_any_order()
+  return (accumulate ? serves_indexed<number_types>(self, index, source)
                      : serves_indexed<all_types>(self, index, source)) &&
-      index.scalar_type() == at::kLong && source.scalar_type() == self.scalar_type() &&
+      !must_repeat() && index.scalar_type() == at::kLong && source.scalar_type() == self.scalar_type() &&
       source.numel() == index.numel() && !overlaps_itself(self);
 }
 
@@ -590,9 +587,9 @@ at::Tensor to_front(const at::Tensor& tensor, int64_t first, int64_t count) {
 
 bool index_put_served(
     at::Tensor& self, const IndexList& indices, const at::Tensor& values, bool accumulate, bool /*unsafe*/) {
-  const bool types = accumulate ? serves_with_numbers<number_types>(self, values) && may_sum_in_any_order()
+  const bool types = accumulate ? serves_with_numbers<number_types>(self, values)
                                 : serves_with_numbers<all_types>(self, values);
-  if (!types || !self.is_privateuseone() || values.scalar_type() != self.scalar_type() || overlaps_itself(self)) {
+  if (!types || must_repeat() || !self.is_privateuseone() || values.scalar_type() != self.scalar_type() || overlaps_itself(self)) {
     return false;
   }
   const std::optional<Named> named = named_by(self, indices);
@@ -653,7 +650,7 @@ at::Tensor select_masked(const at::Tensor& self, const at::Tensor& mask) {
   const OnDevice on(self);
   dnn::Tensor result = describe(found);
   check(
-      op.Run(on.handle(), result, describe(from), describe(at_least_1d(mask)), on.workspace()), "MaskedSelect::Run",
+      op.Run(on.handle(), result, operand(from), operand(at_least_1d(mask)), on.workspace()), "MaskedSelect::Run",
       {&found, &self, &mask});
   std::vector<int64_t> dims;
   check(result.GetNdInfo(dims), "Tensor::GetNdInfo");
@@ -711,7 +708,7 @@ at::Tensor& masked_scatter_(at::Tensor& self, const at::Tensor& mask, const at::
     const OnDevice on(target);
     dnn::Tensor inout = describe(target);
     check(
-        op.Run(on.handle(), inout, describe(mask.expand(target.sizes())), describe(at_least_1d(given)), on.workspace()),
+        op.Run(on.handle(), inout, operand(mask.expand(target.sizes())), operand(at_least_1d(given)), on.workspace()),
         "MaskedScatter::Run", {&self, &mask, &source});
   });
   return self;

@@ -22,8 +22,8 @@ namespace musa_ops_mudnn {
 namespace {
 
 // A number is described as one element of a vector: not all operations know tensors of no dimension.
-dnn::Tensor describe_values(const at::Tensor& tensor) {
-  return tensor.dim() == 0 ? describe_as(tensor, {1}, {1}) : describe(tensor);
+dnn::Tensor describe_values(const at::Tensor& tensor, Access access = Access::Write) {
+  return tensor.dim() == 0 ? describe_as(tensor, {1}, {1}, access) : describe(tensor, access);
 }
 
 bool takes_out(const at::Tensor& out, const at::Tensor& like) {
@@ -48,8 +48,9 @@ dnn::NLLLoss nll_operation(const at::Tensor& self, int64_t reduction, int64_t ig
   return op;
 }
 
-dnn::Tensor describe_samples(const at::Tensor& tensor) {
-  return tensor.dim() == 1 ? describe_as(tensor, {1, tensor.size(0)}, {tensor.size(0), 1}) : describe(tensor);
+dnn::Tensor describe_samples(const at::Tensor& tensor, Access access = Access::Write) {
+  return tensor.dim() == 1 ? describe_as(tensor, {1, tensor.size(0)}, {tensor.size(0), 1}, access)
+                           : describe(tensor, access);
 }
 
 at::Tensor contiguous_or_none(const at::Tensor* tensor) {
@@ -70,7 +71,7 @@ void run_nll(
     dnn::Tensor total = describe_values(total_weight);
     check(
         op.Run(
-            on.handle(), result, total, describe_samples(in), describe_values(labels), describe(weights),
+            on.handle(), result, total, describe_samples(in, kRead), describe_values(labels, kRead), operand(weights),
             on.workspace()),
         "NLLLoss::Run", {&loss, &in, &labels, &weights});
   });
@@ -88,8 +89,8 @@ void run_nll_backward(
     dnn::Tensor result = describe_samples(grad_input);
     check(
         op.RunBwd(
-            on.handle(), result, describe_values(gradient), describe_values(labels), describe(weights),
-            describe_values(total_weight), on.workspace()),
+            on.handle(), result, describe_values(gradient, kRead), describe_values(labels, kRead), operand(weights),
+            describe_values(total_weight, kRead), on.workspace()),
         "NLLLoss::RunBwd", {&grad_input, &gradient, &labels, &weights});
   });
 }
@@ -158,7 +159,7 @@ const at::Tensor* pointer_to(const std::optional<at::Tensor>& tensor) {
 bool nll_loss2d_forward_served(
     const at::Tensor& self, const at::Tensor& target, const std::optional<at::Tensor>& weight, int64_t reduction,
     int64_t ignore_index) {
-  return self.dim() == 4 && !settings().deterministic &&
+  return self.dim() == 4 && !must_repeat() &&
       nll_operands_served(self, target, weight, reduction, ignore_index);
 }
 
@@ -278,8 +279,8 @@ std::tuple<at::Tensor, at::Tensor> run_ctc(
   dnn::Tensor alpha = describe(log_alpha);
   check(
       op.Run(
-          on.handle(), result, alpha, describe(in), describe(labels), describe(lengths.input),
-          describe(lengths.target)),
+          on.handle(), result, alpha, operand(in), operand(labels), operand(lengths.input),
+          operand(lengths.target)),
       "CTCLoss::Run", {&loss, &log_alpha, &in, &labels});
   return {std::move(loss), std::move(log_alpha)};
 }
@@ -298,8 +299,8 @@ at::Tensor run_ctc_backward(
   dnn::Tensor result = describe(out);
   check(
       op.RunBwd(
-          on.handle(), result, describe(gradient), describe(in), describe(labels), describe(lengths.input),
-          describe(lengths.target), describe(losses), describe(alphas), on.workspace()),
+          on.handle(), result, operand(gradient), operand(in), operand(labels), operand(lengths.input),
+          operand(lengths.target), operand(losses), operand(alphas), on.workspace()),
       "CTCLoss::RunBwd", {&out, &gradient, &in, &labels, &losses, &alphas});
   return out;
 }
@@ -315,7 +316,7 @@ bool ctc_gradients_served(
     int64_t longest_target) {
   const at::ScalarType dtype = log_probs.scalar_type();
   const int64_t batch = log_probs.size(1);
-  return !settings().deterministic && serves<ctc_types>(log_probs, grad, loss, log_alpha) &&
+  return !must_repeat() && serves<ctc_types>(log_probs, grad, loss, log_alpha) &&
       grad.scalar_type() == dtype && loss.scalar_type() == dtype && log_alpha.scalar_type() == dtype &&
       grad.dim() == 1 && grad.size(0) == batch && loss.dim() == 1 && loss.size(0) == batch && log_alpha.dim() == 3 &&
       log_alpha.size(0) == batch && log_alpha.size(1) == log_probs.size(0) &&
@@ -431,7 +432,7 @@ void reduce_all(int64_t reduction, const at::Tensor& out, const at::Tensor& term
   const OnDevice on(out);
   dnn::Tensor result = describe_as(out, {1}, {1});
   check(
-      op.Run(on.handle(), result, describe_as(terms, {terms.numel()}, {1}), on.workspace()), "Reduce::Run",
+      op.Run(on.handle(), result, describe_as(terms, {terms.numel()}, {1}, kRead), on.workspace()), "Reduce::Run",
       {&out, &terms});
 }
 

@@ -43,19 +43,20 @@ Order order_of(const at::Tensor& tensor) {
 }
 
 // As it lies in memory: a matrix in columns is its transposed in rows.
-dnn::Tensor describe_stored(const at::Tensor& tensor, Order order) {
+dnn::Tensor describe_stored(const at::Tensor& tensor, Order order, Access access = Access::Write) {
   if (tensor.dim() == 1) {
-    return describe_as(tensor, tensor.sizes(), {tensor.size(0) == 1 ? 1 : tensor.stride(0)});
+    return describe_as(tensor, tensor.sizes(), {tensor.size(0) == 1 ? 1 : tensor.stride(0)}, access);
   }
   const int64_t outer = order == Order::Rows ? -2 : -1;
   const int64_t rows = tensor.size(outer);
   const int64_t columns = tensor.size(-3 - outer);
   const int64_t leading = rows == 1 ? columns : tensor.stride(outer);
   if (tensor.dim() == 2) {
-    return describe_as(tensor, {rows, columns}, {leading, 1});
+    return describe_as(tensor, {rows, columns}, {leading, 1}, access);
   }
   const int64_t batch = tensor.size(0);
-  return describe_as(tensor, {batch, rows, columns}, {batch == 1 ? rows * leading : tensor.stride(0), leading, 1});
+  return describe_as(
+      tensor, {batch, rows, columns}, {batch == 1 ? rows * leading : tensor.stride(0), leading, 1}, access);
 }
 
 // What is multiplied. Copied only where neither its rows nor its columns can be stepped through.
@@ -66,7 +67,7 @@ class Factor {
       tensor_ = tensor.contiguous();
       order_ = Order::Rows;
     }
-    described_ = describe_stored(tensor_, order_);
+    described_ = describe_stored(tensor_, order_, kRead);
   }
   bool transposed() const { return order_ == Order::Columns; }
   operator const dnn::Tensor&() const { return described_; }
@@ -133,7 +134,7 @@ void multiply_into(
   check(op.SetTranspose(left.transposed(), right.transposed()), "SetTranspose");
   check(op.SetAlpha(alpha), "SetAlpha");
   if constexpr (std::is_same_v<Operation, dnn::BatchMatMul>) {
-    check(op.SetDeterministic(settings().deterministic), "SetDeterministic");
+    check(op.SetDeterministic(must_repeat()), "SetDeterministic");
   }
 
   const OnDevice on(out);
@@ -150,7 +151,7 @@ void multiply_into(
     check(op.SetBeta(addend.beta), "SetBeta");
     check(
         op.RunWithBiasAdd(
-            on.handle(), result, left, right, describe_stored(self, Order::Rows), dnn::Tensor(), on.workspace()),
+            on.handle(), result, left, right, describe_stored(self, Order::Rows, kRead), dnn::Tensor(), on.workspace()),
         Label::add, {&out, &a, &b, &self});
   } else if (!full && addend.is_row_of(out)) {
     const int64_t size = out.size(-1);
@@ -159,7 +160,7 @@ void multiply_into(
     check(op.SetGamma(addend.beta), "SetGamma");
     check(
         op.RunWithBiasAdd(
-            on.handle(), result, left, right, dnn::Tensor(), describe_as(row, {size}, {1}), on.workspace()),
+            on.handle(), result, left, right, dnn::Tensor(), describe_as(row, {size}, {1}, kRead), on.workspace()),
         Label::add, {&out, &a, &b, &self});
   } else {
     if (!is_same_view(self, out)) {
@@ -444,7 +445,7 @@ bool is_scale(const at::Tensor& scale, int64_t count) {
 }
 
 dnn::Tensor describe_scale(const at::Tensor& scale) {
-  return describe_as(scale, {scale.numel()}, {1});
+  return describe_as(scale, {scale.numel()}, {1}, kRead);
 }
 
 bool has_fp8(c10::DeviceIndex device) {
@@ -495,8 +496,8 @@ at::Tensor& scaled_mm_out(
   dnn::Tensor result = describe_stored(out, Order::Rows);
   check(
       op.RunLt(
-          on.handle(), result, describe_stored(self, Order::Rows), describe_stored(other, Order::Columns),
-          dnn::Tensor(), describe(row), param, on.workspace()),
+          on.handle(), result, describe_stored(self, Order::Rows, kRead), describe_stored(other, Order::Columns, kRead),
+          dnn::Tensor(), operand(row), param, on.workspace()),
       "BatchMatMul::RunLt", {&out, &self, &other, &scale_a, &scale_b, &row});
   return out;
 }

@@ -101,9 +101,9 @@ Tensor empty_in(const Tensor& like, IntArrayRef sizes, at::ScalarType dtype) {
 }
 
 // (N, C, space...), where the memory lies in the order of `format`. Ranks that have no format of their own become NCHW.
-dnn::Tensor describe_batch(const Tensor& tensor, at::MemoryFormat format) {
+dnn::Tensor describe_batch(const Tensor& tensor, at::MemoryFormat format, Access access = Access::Write) {
   if (tensor.dim() >= 3 && tensor.dim() <= 5) {
-    return describe_channels(tensor, format);
+    return describe_channels(tensor, format, access);
   }
   const int64_t channels = tensor.size(1);
   const int64_t space = tensor.numel() / (tensor.size(0) * channels);
@@ -139,8 +139,8 @@ void run_batch_norm(
     const Tensor variance = dense_in(running_var, dtype);
     check(
         op.RunPure(
-            on.handle(), result, describe_batch(in, format), describe(mean), describe(variance), describe(scale),
-            describe(shift)),
+            on.handle(), result, describe_batch(in, format, kRead), operand(mean), operand(variance), operand(scale),
+            operand(shift)),
         "BatchNorm::RunPure", {&out, &input});
     return;
   }
@@ -154,8 +154,8 @@ void run_batch_norm(
   dnn::Tensor averaged_variances = averaged_variance.described();
   check(
       op.RunComposite(
-          on.handle(), result, describe_batch(in, format), averaged_means, averaged_variances, means, invstds,
-          describe(scale), describe(shift), momentum, on.workspace()),
+          on.handle(), result, describe_batch(in, format, kRead), averaged_means, averaged_variances, means, invstds,
+          operand(scale), operand(shift), momentum, on.workspace()),
       "BatchNorm::RunComposite", {&out, &input});
   for (const Written* written : {&mean, &invstd, &averaged_mean, &averaged_variance}) {
     written->finish();
@@ -350,8 +350,8 @@ Three batch_norm_backward(
   const OnDevice on(input);
   check(
       op.RunBwd(
-          on.handle(), result, of_mean, of_variance, of_weight, of_bias, describe_batch(in, format),
-          describe_batch(gradient, format), describe(mean), describe(deviation), describe(scale), on.workspace()),
+          on.handle(), result, of_mean, of_variance, of_weight, of_bias, describe_batch(in, format, kRead),
+          describe_batch(gradient, format, kRead), operand(mean), operand(deviation), operand(scale), on.workspace()),
       "BatchNorm::RunBwd", {&input, &grad_out});
   scales.finish();
   shifts.finish();
@@ -441,7 +441,7 @@ Three layer_norm(
   dnn::Tensor described_rstd = deviations.described();
   check(
       op.Run(
-          on.handle(), result, described_mean, described_rstd, describe(in), describe(scale), describe(shift),
+          on.handle(), result, described_mean, described_rstd, operand(in), operand(scale), operand(shift),
           on.workspace()),
       "LayerNorm::Run", {&out, &input});
   means.finish();
@@ -485,8 +485,8 @@ Three layer_norm_backward(
   dnn::Tensor of_bias = describe(grad_bias);
   check(
       op.RunBwd(
-          on.handle(), of_input, of_weight, of_bias, describe(gradient), describe(in), describe(center),
-          describe(deviation), describe(scale), on.workspace()),
+          on.handle(), of_input, of_weight, of_bias, operand(gradient), operand(in), operand(center),
+          operand(deviation), operand(scale), on.workspace()),
       "LayerNorm::RunBwd", {&grad_out, &input});
   return results;
 }
@@ -523,7 +523,7 @@ Two rms_norm(
   dnn::Tensor result = describe(out);
   dnn::Tensor deviation = describe(rstd);
   check(
-      op.Run(on.handle(), result, deviation, describe(in), describe(scale)), "RMSNorm::Run", {&out, &input});
+      op.Run(on.handle(), result, deviation, operand(in), operand(scale)), "RMSNorm::Run", {&out, &input});
   return results;
 }
 
@@ -559,7 +559,7 @@ Two rms_norm_backward(
   dnn::Tensor of_weight = describe(grad_weight);
   check(
       op.RunBwd(
-          on.handle(), of_input, of_weight, describe(gradient), describe(in), describe(deviation), describe(scale),
+          on.handle(), of_input, of_weight, operand(gradient), operand(in), operand(deviation), operand(scale),
           on.workspace()),
       "RMSNorm::RunBwd", {&grad_out, &input});
   return results;
@@ -651,8 +651,8 @@ Three group_norm(
   dnn::Tensor described_rstd = deviations.described();
   check(
       op.Run(
-          on.handle(), result, described_mean, described_rstd, describe_batch(in, format), describe(scale),
-          describe(shift)),
+          on.handle(), result, described_mean, described_rstd, describe_batch(in, format, kRead), operand(scale),
+          operand(shift)),
       "GroupNorm::Run", {&out, &input});
   means.finish();
   deviations.finish();

@@ -69,7 +69,8 @@ void run(
   dnn::Tensor result = describe_channels(target.tensor(), format);
   dnn::Tensor places = positions ? describe_channels(positions->tensor(), format) : dnn::Tensor();
   check(
-      op.Run(on.handle(), result, describe_channels(image, format), places), "Pooling::Run", {&out, &self, &indices});
+      op.Run(on.handle(), result, describe_channels(image, format, kRead), places), "Pooling::Run",
+      {&out, &self, &indices});
   target.finish();
   if (positions) {
     positions->finish();
@@ -87,8 +88,8 @@ void run_backward(
   dnn::Tensor result = describe_channels(target.tensor(), format);
   check(
       op.RunBwd(
-          on.handle(), result, describe_channels(gradient, format),
-          places.defined() ? describe_channels(places, format) : dnn::Tensor()),
+          on.handle(), result, describe_channels(gradient, format, kRead),
+          places.defined() ? describe_channels(places, format, kRead) : dnn::Tensor()),
       "Pooling::RunBwd", {&grad_in, &grad_out, &indices});
   target.finish();
 }
@@ -173,7 +174,7 @@ bool takes_indices(const at::Tensor& indices, const at::Tensor& pooled) {
 
 // Windows that overlap add to one element in an order of which nothing is said.
 bool takes_gradient(const at::Tensor& grad, const at::Tensor& self) {
-  return serves<float_types>(grad, self) && same_kind(grad, self) && !settings().deterministic;
+  return serves<float_types>(grad, self) && same_kind(grad, self) && !must_repeat();
 }
 
 // ---- means

@@ -22,8 +22,8 @@ namespace {
 
 using at::Tensor;
 
-dnn::Tensor describe_quantized(const Tensor& tensor, double scale) {
-  dnn::Tensor result = describe(tensor);
+dnn::Tensor describe_quantized(const Tensor& tensor, double scale, Access access = Access::Write) {
+  dnn::Tensor result = describe(tensor, access);
   check(result.SetType(dnn::Tensor::Type::QINT8), "Tensor::SetType");
   check(result.SetQuantizationInfo(static_cast<float>(scale)), "Tensor::SetQuantizationInfo");
   return result;
@@ -41,12 +41,12 @@ Tensor weight_int8pack_mm(const Tensor& self, const Tensor& weight, const Tensor
   check(op.SetTranspose(false, true), "BatchMatMul::SetTranspose");
   dnn::MatMulLtParam param;
   check(
-      param.SetScale(dnn::Tensor(), describe(row_scales), dnn::Tensor(), dnn::Tensor()), "MatMulLtParam::SetScale");
+      param.SetScale(dnn::Tensor(), operand(row_scales), dnn::Tensor(), dnn::Tensor()), "MatMulLtParam::SetScale");
   const OnDevice on(out);
   dnn::Tensor result = describe(out);
   check(
       op.RunLt(
-          on.handle(), result, describe(input), describe_quantized(rows, 1), dnn::Tensor(), dnn::Tensor(), param,
+          on.handle(), result, operand(input), describe_quantized(rows, 1, kRead), dnn::Tensor(), dnn::Tensor(), param,
           on.workspace()),
       "BatchMatMul::RunLt", {&out, &input, &rows, &row_scales});
   return out;
@@ -113,8 +113,8 @@ Tensor quantized_linear(
   dnn::Tensor result = describe_quantized(flat, output_scale);
   check(
       op.RunWithBiasAdd(
-          on.handle(), result, describe_quantized(rows, input_scale), describe_quantized(factor, weight_scale),
-          dnn::Tensor(), describe(row), on.workspace()),
+          on.handle(), result, describe_quantized(rows, input_scale, kRead),
+          describe_quantized(factor, weight_scale, kRead), dnn::Tensor(), operand(row), on.workspace()),
       "MatMul::RunWithBiasAdd", {&out, &rows, &factor, &row});
   return out;
 }

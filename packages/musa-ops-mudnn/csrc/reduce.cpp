@@ -119,7 +119,7 @@ dnn::Tensor describe_in(const at::Tensor& in, const Axes& axes) {
   for (const Axis& axis : axes) {
     strides.push_back(axis.stride);
   }
-  return describe_as(in, sizes_of(axes), strides);
+  return describe_as(in, sizes_of(axes), strides, kRead);
 }
 
 // Without the reduced dimensions.

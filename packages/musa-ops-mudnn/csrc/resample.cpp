@@ -125,7 +125,7 @@ void run(Mode mode, bool antialias, const at::Tensor& out, const at::Tensor& in,
   const at::Tensor target = direct ? out : at::empty(out.sizes(), out.options());
   const OnDevice on(target);
   dnn::Tensor result = describe_channels(target, at::MemoryFormat::Contiguous);
-  const dnn::Tensor values = describe_channels(source, at::MemoryFormat::Contiguous);
+  const dnn::Tensor values = describe_channels(source, at::MemoryFormat::Contiguous, kRead);
   if constexpr (forward) {
     check(op.Run(on.handle(), result, values), "Interpolate::Run", {&target, &source});
   } else {
@@ -166,7 +166,7 @@ template <Mode mode>
 inline constexpr auto resample_backward_served =
     [](const at::Tensor& grad, at::IntArrayRef size, at::IntArrayRef input_size, const auto&... args) -> bool {
   const Rest rest(args...);
-  return serves<types_of(mode)>(grad) && !settings().deterministic && grad.dim() == rest.count + 2 &&
+  return serves<types_of(mode)>(grad) && !must_repeat() && grad.dim() == rest.count + 2 &&
       input_size.size() == static_cast<size_t>(grad.dim()) && grad.sizes().slice(2) == size &&
       grad.sizes().slice(0, 2) == input_size.slice(0, 2) &&
       fits(mode, input_size.slice(2), size, rest, /*forward=*/false);

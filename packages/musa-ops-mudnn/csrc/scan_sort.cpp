@@ -52,12 +52,13 @@ void cumulate(
   check(op.SetDim(wrapped(self, dim)), "Cum::SetDim");
   const OnDevice on(out);
   dnn::Tensor result = describe(out);
-  check(op.Run(on.handle(), result, describe(in), on.workspace()), "Cum::Run", {&out, &self});
+  check(op.Run(on.handle(), result, operand(in), on.workspace()), "Cum::Run", {&out, &self});
 }
 
 // torch has none of booleans.
 bool cumulate_served(const at::Tensor& self, int64_t /*dim*/, std::optional<at::ScalarType> dtype) {
-  return serves<all_types>(self) && contains(number_types, dtype.value_or(at::kLong));
+  const bool rounds = at::isFloatingType(dtype.value_or(self.scalar_type()));
+  return serves<all_types>(self) && contains(number_types, dtype.value_or(at::kLong)) && !(rounds && must_repeat());
 }
 
 bool cumulate_out_served(const at::Tensor& self, int64_t dim, std::optional<at::ScalarType> dtype, at::Tensor& out) {
@@ -91,7 +92,7 @@ void sort(
   dnn::Tensor sorted = describe(values);
   dnn::Tensor places = describe(indices);
   check(
-      op.Run(on.handle(), sorted, places, describe(self), on.workspace()), "Sort::Run", {&values, &indices, &self});
+      op.Run(on.handle(), sorted, places, operand(self), on.workspace()), "Sort::Run", {&values, &indices, &self});
 }
 
 void topk(
@@ -112,7 +113,7 @@ void topk(
   const OnDevice on(values);
   dnn::Tensor top = describe(values);
   dnn::Tensor places = describe(indices);
-  check(op.Run(on.handle(), top, places, describe(self), on.workspace()), "TopK::Run", {&values, &indices, &self});
+  check(op.Run(on.handle(), top, places, operand(self), on.workspace()), "TopK::Run", {&values, &indices, &self});
 }
 
 // muDNN takes k as an int. torch sorts booleans but finds no extremes among them.
@@ -138,7 +139,7 @@ at::Tensor find_nonzero(const at::Tensor& self) {
   const OnDevice on(self);
   dnn::Tensor places = describe(room);
   const dnn::Nonzero op;
-  check(op.Run(on.handle(), places, describe(self), on.workspace()), "Nonzero::Run", {&room, &self});
+  check(op.Run(on.handle(), places, operand(self), on.workspace()), "Nonzero::Run", {&room, &self});
   return front(room, found_in(places));
 }
 
@@ -192,7 +193,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> unique2(
     dnn::Tensor inverse = describe(places);
     dnn::Tensor times = describe(counts);
     check(
-        op.Run(on.handle(), values, inverse, times, describe_as(in, {count}, {1}), on.workspace()), "Unique::Run",
+        op.Run(on.handle(), values, inverse, times, describe_as(in, {count}, {1}, kRead), on.workspace()),
+        "Unique::Run",
         {&room, &self});
     found = found_in(times);
   }

@@ -53,7 +53,7 @@ void cat(const at::ITensorListRef& tensors, int64_t dim, const at::Tensor& out) 
   for (const at::Tensor& tensor : tensors) {
     if (tensor.numel() > 0) {
       converted.push_back(in_dtype(tensor, out.scalar_type()));
-      inputs.push_back(describe(converted.back()));
+      inputs.push_back(operand(converted.back()));
     }
   }
   if (inputs.empty()) {
@@ -78,7 +78,7 @@ void run_pad(PadMode mode, const at::Tensor& out, const at::Tensor& in, at::IntA
   check(op.SetPaddingInfo(static_cast<int>(pads.size()), pads.data()), "Pad::SetPaddingInfo");
   const OnDevice on(out);
   dnn::Tensor result = describe(out);
-  check(op.Run(on.handle(), result, describe(in)), "Pad::Run", {&out, &in});
+  check(op.Run(on.handle(), result, operand(in)), "Pad::Run", {&out, &in});
 }
 
 // The dimension that padding[2 * i] and padding[2 * i + 1] are for.
@@ -261,7 +261,7 @@ void copy_on_device(const at::Tensor& self, const at::Tensor& src) {
   const dnn::Permute op;
   const OnDevice on(self);
   dnn::Tensor result = describe(self);
-  check(op.Run(on.handle(), result, describe(src)), "Permute::Run", {&self, &src});
+  check(op.Run(on.handle(), result, operand(src)), "Permute::Run", {&self, &src});
 }
 
 } // namespace

@@ -28,8 +28,8 @@ dnn::Softmax operation(Mode mode, int64_t dim, const at::Tensor& like) {
 }
 
 // A number is a row of one.
-dnn::Tensor describe_row(const at::Tensor& tensor) {
-  return tensor.dim() == 0 ? describe_as(tensor, {1}, {1}) : describe(tensor);
+dnn::Tensor describe_row(const at::Tensor& tensor, Access access = Access::Write) {
+  return tensor.dim() == 0 ? describe_as(tensor, {1}, {1}, access) : describe(tensor, access);
 }
 
 // Calls write(result) with a contiguous tensor of `dtype` that ends in out: muDNN rejects all other layouts.
@@ -53,7 +53,7 @@ void softmax(const at::Tensor& self, int64_t dim, bool half_to_float, const at::
   write_contiguous(dtype, out, [&](const at::Tensor& result) {
     const OnDevice on(result);
     dnn::Tensor described = describe_row(result);
-    check(op.Run(on.handle(), described, describe_row(in), on.workspace()), "Softmax::Run", {&result, &in});
+    check(op.Run(on.handle(), described, describe_row(in, kRead), on.workspace()), "Softmax::Run", {&result, &in});
   });
 }
 
@@ -68,7 +68,7 @@ void softmax_backward(
     const OnDevice on(result);
     dnn::Tensor described = describe_row(result);
     check(
-        op.RunBwd(on.handle(), described, describe_row(forward), describe_row(gradient), on.workspace()),
+        op.RunBwd(on.handle(), described, describe_row(forward, kRead), describe_row(gradient, kRead), on.workspace()),
         "Softmax::RunBwd", {&result, &forward, &gradient});
   });
 }

@@ -3,6 +3,7 @@
 // What ops.yaml may ask before an operator is served: functions over its arguments.
 #pragma once
 
+#include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
 
 namespace musa_ops_ported {
@@ -17,6 +18,12 @@ bool floating(const at::Tensor& first, const Rest&...) {
 template <typename... Rest>
 bool real(const at::Tensor& first, const Rest&...) {
   return !at::isComplexType(first.scalar_type());
+}
+
+// Threads may add or write to one element in any order: torch.use_deterministic_algorithms forbids it.
+template <typename... Args>
+bool unordered(const Args&...) {
+  return !at::globalContext().deterministicAlgorithms();
 }
 
 } // namespace musa_ops_ported

@@ -17,7 +17,7 @@ import re
 from dataclasses import dataclass
 
 import torchgen
-from torchgen.api.types import CppSignatureGroup, NativeSignature
+from torchgen.api.types import Binding, CppSignatureGroup, NativeSignature
 from torchgen.context import native_function_manager
 from torchgen.gen import parse_native_yaml
 from torchgen.model import DispatchKey, NativeFunction, SchemaKind
@@ -47,16 +47,35 @@ HAND_WRITTEN = {
 }
 # Their CPU kernels make or take objects that exist on the CPU only.
 CPU_ONLY = {"from_file", "to_mkldnn", "_to_mkldnn", "is_pinned", "_pin_memory", "record_stream"}
-# Operators that accept host tensors beside musa ones, as their torch.cuda form does: indices and lengths.
-HOST_TENSOR_OPERATORS = pathlib.Path(__file__).parents[1] / "csrc/musa_runtime/host_tensor_operators.inc"
-TAKES_HOST_TENSORS = set(re.findall(r'^"aten::(\w+)",$', HOST_TENSOR_OPERATORS.read_text(), re.MULTILINE))
+# Arguments that accept host tensors beside musa ones, as on torch.cuda: (operator, argument) -> rule.
+HOST_ARGUMENTS = pathlib.Path(__file__).parents[1] / "csrc/musa_runtime/host_arguments.inc"
+HOST_RULES = {
+    (op, argument): rule
+    for op, arguments, rule in re.findall(
+        r'^\{"(\w+)", "([\w ]+)", (HostTensor::\w+)\},$', HOST_ARGUMENTS.read_text(), re.MULTILINE
+    )
+    for argument in arguments.split()
+}
+# The running statistics that these update without an annotation in their schema.
+UNANNOTATED_WRITES = {
+    "batch_norm_update_stats": ("running_mean", "running_var"),
+    "native_batch_norm": ("running_mean", "running_var"),
+}
 # Composed operators that refuse every device but those they name.
 COMPOSITE_BY_DEVICE_NAME = {"mode.values"}
-# Copies between devices are each tensor's own matter.
-LEFT_TO_COMPOSITE = {"_foreach_copy_", "_foreach_copy"}
 # Their CPU kernels refuse dtypes that other candidates take, and not by NotImplementedError, so the call could not go on
 # (complex numbers, nansum). Without a wrapper the packs serve them, and the boxed kernel where no pack does.
 REFUSES_DTYPES_OTHERWISE = {"nansum", "nansum.out"}
+# Each tensor of a list is copied between its own devices. A tensor of scalars must be in host memory, which
+# torch's kernel checks.
+LEFT_TO_COMPOSITE = {
+    "_foreach_addcdiv.Tensor",
+    "_foreach_addcdiv_.Tensor",
+    "_foreach_addcmul.Tensor",
+    "_foreach_addcmul_.Tensor",
+    "_foreach_copy",
+    "_foreach_copy_",
+}
 # torch's own marks of operators that must know the data before they know their result's shape or value.
 WAITS_FOR_DATA = {"dynamic_output_shape", "data_dependent_output"}
 # The same without the mark: they begin with nonzero.
@@ -159,6 +178,17 @@ def mutated_names(function: NativeFunction) -> list[str]:
     ]
 
 
+def host_form(function: NativeFunction, binding: Binding, written: bool) -> str:
+    """The call of HostScope that converts an argument."""
+    name = str(function.func.name.name)
+    base = name if name.endswith("__") else name.removesuffix("_")
+    rule = HOST_RULES.get((base, binding.name))
+    # No written argument may be a number in host memory; one that is indexed has an error of its own.
+    if rule is None or (written and rule != "HostTensor::Indexed"):
+        return f"host{'_written' if written else ''}({binding.name})"
+    return f"host{'_written' if written else ''}({binding.name}, {rule})"
+
+
 def render(wrapper: Wrapper, index: int) -> str:
     # torchgen's spelling of mutable arguments depends on the function at hand.
     with native_function_manager(wrapper.function):
@@ -172,13 +202,14 @@ def render_in_context(wrapper: Wrapper, index: int) -> str:
     group = CppSignatureGroup.from_native_function(function, method=False, fallback_binding=False)
     callee = f"{wrapper.namespace}::{group.most_faithful_signature().name()}"
     lists = [binding.name for binding in bindings if binding.type == "at::TensorList"]
+    tensors = [binding.name for binding in bindings if binding.type == "const at::Tensor &"]
 
     parameters = ", ".join(f"{binding.type} {binding.name}" for binding in bindings)
     lines = [f"{wrapper.signature.returns_type().cpp_type()} {identifier}({parameters}) {{"]
     if function.func.name.name.base.startswith("_foreach_"):
         # torch's rule for lists over several devices or dtypes: one tensor at a time.
         originals = ", ".join(binding.name for binding in bindings)
-        lines.append(f"  if (is_mixed({{{', '.join(lists)}}})) {{")
+        lines.append(f"  if (is_mixed({{{', '.join(lists)}}}, {{{', '.join(tensors)}}})) {{")
         lines.append(f"    return {callee}({originals});")
         lines.append("  }")
     base = wrapper.name.split(".")[0]
@@ -190,19 +221,22 @@ def render_in_context(wrapper: Wrapper, index: int) -> str:
         unless = "if (!output_size.has_value()) " if told else ""
         lines.append(f'  {unless}c10::musa::check_sync("an operator whose result depends on data");')
     lines.append(f"  HostScope scope(calls[{index}]);")
-    if base in TAKES_HOST_TENSORS:
-        lines.append("  scope.allow_cpu();")
-    # Generators come last: which default generator serves is known only once the tensors have been seen.
-    ordered = sorted(bindings, key=lambda binding: "at::Generator" in binding.type)
+    mutated = mutated_names(function)
+    written = {*mutated, *UNANNOTATED_WRITES.get(base, ())}
+    # Written arguments first: a lazy clone among them gets its own memory before its storage is aliased.
+    # Generators last: which default generator serves is known only once the tensors have been seen.
+    ordered = sorted(
+        bindings, key=lambda binding: (binding.name not in written, "at::Generator" in binding.type)
+    )
     for binding in ordered:
         if converted(binding.type):
-            lines.append(f"  auto {binding.name}_host = scope.host({binding.name});")
+            conversion = host_form(function, binding, binding.name in written)
+            lines.append(f"  auto {binding.name}_host = scope.{conversion};")
     lines.append("  scope.enter();")
     arguments = ", ".join(
         f"{binding.name}_host" if converted(binding.type) else binding.name for binding in bindings
     )
     call = f"{callee}({arguments})"
-    mutated = mutated_names(function)
     returns = function.func.returns
     aliased_return = bool(returns) and all(
         ret.annotation is not None and ret.annotation.is_write for ret in returns

@@ -6,7 +6,7 @@
 //   check(op.SetDim(1), "Softmax::SetDim");
 //   const OnDevice on(out);
 //   dnn::Tensor result = describe(out);
-//   check(op.Run(on.handle(), result, describe(self), on.workspace()), "Softmax::Run", {&out, &self});
+//   check(op.Run(on.handle(), result, operand(self), on.workspace()), "Softmax::Run", {&out, &self});
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -37,6 +37,7 @@ struct DenseOperands {
   const at::Tensor* out = nullptr;
   bool fits = true;
   bool numbers = false;
+  bool cpu_number = false;
 
   // Beside a number the iterator chooses strides of its own for dimensions of size 1.
   const at::Tensor* found() const {
@@ -47,8 +48,10 @@ struct DenseOperands {
 
   void look_at(const at::Tensor& tensor) {
     if (is_cpu_number(tensor)) {
-      // It bends to the dtype of tensors with dimensions. Which operators take booleans, the meta functions say.
-      fits = fits && contains(number_types, tensor.scalar_type());
+      // It bends to the dtype of tensors with dimensions. Which operators take booleans, the meta functions say. The
+      // iterator raises for a second number in host memory.
+      fits = fits && contains(number_types, tensor.scalar_type()) && !cpu_number;
+      cpu_number = true;
       numbers = true;
     } else if (!fits) {
       return;

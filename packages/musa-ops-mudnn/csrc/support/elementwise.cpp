@@ -29,19 +29,19 @@ void set_alpha(Operation& op, const at::Scalar& alpha, const at::Tensor& in) {
 void run(const dnn::Unary& op, const at::Tensor& out, const at::Tensor& in) {
   const OnDevice on(out);
   dnn::Tensor result = describe(out);
-  check(op.Run(on.handle(), result, describe(in)), "Unary::Run", {&out, &in});
+  check(op.Run(on.handle(), result, operand(in)), "Unary::Run", {&out, &in});
 }
 
 void run(const dnn::Binary& op, const at::Tensor& out, const at::Tensor& left, const at::Tensor& right) {
   const OnDevice on(out);
   dnn::Tensor result = describe(out);
-  check(op.Run(on.handle(), result, describe(left), describe(right)), "Binary::Run", {&out, &left, &right});
+  check(op.Run(on.handle(), result, operand(left), operand(right)), "Binary::Run", {&out, &left, &right});
 }
 
 void run(const dnn::Ternary& op, const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const at::Tensor& c) {
   const OnDevice on(out);
   dnn::Tensor result = describe(out);
-  check(op.Run(on.handle(), result, describe(a), describe(b), describe(c)), "Ternary::Run", {&out, &a, &b, &c});
+  check(op.Run(on.handle(), result, operand(a), operand(b), operand(c)), "Ternary::Run", {&out, &a, &b, &c});
 }
 
 dnn::Fill fill_with(const at::Scalar& value, const at::Tensor& out) {
@@ -119,7 +119,7 @@ void run_masked_fill(const at::Tensor& out, const at::Tensor& mask, const at::Sc
   const dnn::Fill op = fill_with(value, out);
   const OnDevice on(out);
   dnn::Tensor result = describe(out);
-  check(op.Run(on.handle(), result, describe(mask)), "Fill::Run", {&out, &mask});
+  check(op.Run(on.handle(), result, operand(mask)), "Fill::Run", {&out, &mask});
 }
 
 void convert(const at::Tensor& out, const at::Tensor& in) {

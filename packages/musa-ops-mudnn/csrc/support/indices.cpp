@@ -35,8 +35,9 @@ bool may_be_negative(const at::Tensor& index, int64_t low, int64_t high, Raise&&
   return *least < 0;
 }
 
-dnn::Tensor describe_matrix(const at::Tensor& contiguous, int64_t rows, int64_t columns) {
-  return describe_as(contiguous, {rows, columns}, {columns, 1});
+dnn::Tensor describe_matrix(
+    const at::Tensor& contiguous, int64_t rows, int64_t columns, Access access = Access::Write) {
+  return describe_as(contiguous, {rows, columns}, {columns, 1}, access);
 }
 
 } // namespace
@@ -114,8 +115,8 @@ void pick_slices(
   dnn::Tensor result = describe_as(out, {outer, picks, inner}, {picks * inner, inner, 1});
   check(
       op.Run(
-          on.handle(), result, describe_as(index, {picks}, {1}),
-          describe_as(params, {outer, size, inner}, {size * inner, inner, 1})),
+          on.handle(), result, describe_as(index, {picks}, {1}, kRead),
+          describe_as(params, {outer, size, inner}, {size * inner, inner, 1}, kRead)),
       "GatherX::Run", {&out, &index, &params});
 }
 
@@ -129,8 +130,8 @@ void pick_elements(const at::Tensor& out, const at::Tensor& index, const at::Ten
   dnn::Tensor result = describe_matrix(out, rows, picks);
   check(
       op.Run(
-          on.handle(), result, describe_matrix(index, rows, picks),
-          describe_matrix(params, rows, params.numel() / rows)),
+          on.handle(), result, describe_matrix(index, rows, picks, kRead),
+          describe_matrix(params, rows, params.numel() / rows, kRead)),
       "GatherX::Run", {&out, &index, &params});
 }
 
@@ -141,7 +142,7 @@ void run_scatter(
   const OnDevice on(inout);
   dnn::Tensor result = describe(inout);
   check(
-      op.Run(on.handle(), result, describe(index), describe(source), static_cast<int>(dim), on.workspace()),
+      op.Run(on.handle(), result, operand(index), operand(source), static_cast<int>(dim), on.workspace()),
       "Scatter::Run", {&inout, &index, &source});
 }
 
@@ -154,8 +155,8 @@ void run_scatter_rows(
   dnn::Tensor result = describe_matrix(inout, size, inner);
   check(
       op.Run(
-          on.handle(), result, describe_matrix(index, index.numel(), 1),
-          describe_matrix(source, index.numel(), inner), on.workspace()),
+          on.handle(), result, describe_matrix(index, index.numel(), 1, kRead),
+          describe_matrix(source, index.numel(), inner, kRead), on.workspace()),
       "ScatterND::Run", {&inout, &index, &source});
 }
 

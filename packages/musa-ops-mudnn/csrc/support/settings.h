@@ -5,6 +5,7 @@
 
 #include <mudnn.h>
 
+#include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
 
 namespace musa_ops_mudnn {
@@ -12,11 +13,17 @@ namespace musa_ops_mudnn {
 struct Settings {
   bool enabled = true; // else every predicate declines
   bool allow_tf32 = false; // FLOAT products and convolutions may round their operands to TF32
-  bool deterministic = false; // decline what may sum in any order
+  bool deterministic = false; // decline operations that may sum in any order
 };
 
 // Read by kernels without a lock, as torch's own settings are.
 Settings& settings();
+
+// Whether results must repeat: by torch.backends.mudnn.deterministic or torch.use_deterministic_algorithms. muDNN does not
+// document the order in which its operations sum or overwrite.
+inline bool must_repeat() {
+  return settings().deterministic || at::globalContext().deterministicAlgorithms();
+}
 
 inline ::musa::dnn::ImplBase::ComputeMode compute_mode(at::ScalarType dtype) {
   using Mode = ::musa::dnn::ImplBase::ComputeMode;

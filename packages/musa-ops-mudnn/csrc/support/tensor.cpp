@@ -25,6 +25,11 @@ Format format_of(int64_t dims, bool channels_last) {
   }
 }
 
+// muDNN's descriptors hold plain pointers, of operands that it only reads too.
+void* address_of(const at::Tensor& tensor, Access access) {
+  return access == Access::Read ? const_cast<void*>(tensor.const_data_ptr()) : tensor.mutable_data_ptr();
+}
+
 } // namespace
 
 dnn::Tensor::Type type_of(at::ScalarType dtype) {
@@ -46,29 +51,33 @@ dnn::Tensor::Type type_of(at::ScalarType dtype) {
   }
 }
 
-dnn::Tensor describe(const at::Tensor& tensor) {
+dnn::Tensor describe(const at::Tensor& tensor, Access access) {
   dnn::Tensor result;
   if (tensor.defined()) {
-    require(result.SetAddr(tensor.data_ptr()));
+    require(result.SetAddr(address_of(tensor, access)));
     require(result.SetType(type_of(tensor.scalar_type())));
     require(result.SetNdInfo(tensor.dim(), tensor.sizes().data(), tensor.strides().data()));
   }
   return result;
 }
 
-dnn::Tensor describe(const std::optional<at::Tensor>& tensor) {
-  return tensor.has_value() ? describe(*tensor) : dnn::Tensor();
+dnn::Tensor operand(const at::Tensor& tensor) {
+  return describe(tensor, kRead);
 }
 
-dnn::Tensor describe_as(const at::Tensor& tensor, at::IntArrayRef sizes, at::IntArrayRef strides) {
+dnn::Tensor operand(const std::optional<at::Tensor>& tensor) {
+  return tensor.has_value() ? operand(*tensor) : dnn::Tensor();
+}
+
+dnn::Tensor describe_as(const at::Tensor& tensor, at::IntArrayRef sizes, at::IntArrayRef strides, Access access) {
   dnn::Tensor result;
-  require(result.SetAddr(tensor.data_ptr()));
+  require(result.SetAddr(address_of(tensor, access)));
   require(result.SetType(type_of(tensor.scalar_type())));
   require(result.SetNdInfo(static_cast<int64_t>(sizes.size()), sizes.data(), strides.data()));
   return result;
 }
 
-dnn::Tensor describe_channels(const at::Tensor& tensor, at::MemoryFormat format) {
+dnn::Tensor describe_channels(const at::Tensor& tensor, at::MemoryFormat format, Access access) {
   const int64_t dims = tensor.dim();
   const bool channels_last =
       format == at::MemoryFormat::ChannelsLast || format == at::MemoryFormat::ChannelsLast3d;
@@ -80,8 +89,8 @@ dnn::Tensor describe_channels(const at::Tensor& tensor, at::MemoryFormat format)
     sizes[i] = tensor.size(from);
     strides[i] = tensor.stride(from);
   }
-  dnn::Tensor result =
-      describe_as(tensor, {sizes.data(), static_cast<size_t>(dims)}, {strides.data(), static_cast<size_t>(dims)});
+  dnn::Tensor result = describe_as(
+      tensor, {sizes.data(), static_cast<size_t>(dims)}, {strides.data(), static_cast<size_t>(dims)}, access);
   require(result.SetFormat(format_of(dims, channels_last)));
   return result;
 }

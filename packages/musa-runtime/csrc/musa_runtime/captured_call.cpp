@@ -12,7 +12,7 @@
 #include <c10/musa/MUSACachingAllocator.h>
 #include <c10/musa/MUSAGuard.h>
 #include <musa_runtime/call_recorder.h>
-#include <musa_runtime/fallback.h>
+#include <musa_runtime/host_arguments.h>
 #include <ops/Copy.h>
 
 #include <algorithm>
@@ -58,10 +58,9 @@ bool is_plain(const at::Tensor& tensor) {
 // one tensor: kernels look at both.
 class Forms {
  public:
-  Forms(const std::string& op, c10::DeviceIndex device, bool takes_host_tensors)
-      : op_(op), device_(device), takes_host_tensors_(takes_host_tensors) {}
+  Forms(const std::string& op, c10::DeviceIndex device) : op_(op), device_(device) {}
 
-  at::Tensor meta(const at::Tensor& tensor) {
+  at::Tensor meta(const at::Tensor& tensor, HostTensor rule = HostTensor::Refused) {
     if (!tensor.defined()) {
       return tensor;
     }
@@ -70,7 +69,7 @@ class Forms {
         return form.meta;
       }
     }
-    check(tensor);
+    check(tensor, rule);
     if (tensor.is_cpu() && tensor.dim() == 0) {
       // Beside meta tensors, as beside those of a device, a value of the host may stay where it is; a number from Python must.
       return forms_.emplace_back(Form{tensor, tensor, {}}).meta;
@@ -125,15 +124,12 @@ class Forms {
     at::Tensor host;
   };
 
-  void check(const at::Tensor& tensor) const {
+  void check(const at::Tensor& tensor, HostTensor rule) {
     if (!is_plain(tensor)) {
       refuse_to_capture(op_, "one of its operands has a sparse, quantized or nested layout");
     }
     if (tensor.is_cpu()) {
-      TORCH_CHECK(
-          takes_host_tensors_ || tensor.dim() == 0,
-          "Expected all tensors to be on the same device, but found at least two devices, musa:",
-          static_cast<int>(device_), " and cpu!");
+      host_tensors_.admit(tensor, rule, c10::Device(DeviceType::PrivateUse1, device_));
       return;
     }
     if (tensor.device() != c10::Device(DeviceType::PrivateUse1, device_)) {
@@ -169,7 +165,7 @@ class Forms {
 
   const std::string& op_;
   c10::DeviceIndex device_;
-  bool takes_host_tensors_;
+  HostTensorCheck host_tensors_;
   std::vector<Form> forms_;
 };
 
@@ -220,7 +216,8 @@ std::optional<Stack> shapes_of_results(
     } else if (is_of_kind(schema.arguments()[i], c10::TypeKind::DeviceObjType)) {
       stack.emplace_back(c10::Device(DeviceType::Meta));
     } else {
-      stack.push_back(converted(arguments[i], [&](const at::Tensor& each) { return forms.meta(each); }));
+      const HostTensor rule = host_tensor_rule(schema.name(), schema.arguments()[i].name());
+      stack.push_back(converted(arguments[i], [&](const at::Tensor& each) { return forms.meta(each, rule); }));
     }
   }
   try {
@@ -424,7 +421,7 @@ void record_call(const OperatorHandle& op, Stack* stack) {
   try_dtypes(op, name, arguments);
 
   const c10::musa::MUSAGuard guard(recorder->device());
-  Forms forms(name, recorder->device(), takes_host_tensors(schema.name()));
+  Forms forms(name, recorder->device());
   const std::optional<Stack> shapes = shapes_of_results(op, name, arguments, forms);
 
   bool writes = false;

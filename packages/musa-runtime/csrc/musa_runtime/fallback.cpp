@@ -2,12 +2,16 @@
 // Copyright (c) torch_musa contributors
 #include <musa_runtime/fallback.h>
 
-#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/SparseCsrTensorUtils.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
+#include <ATen/ops/empty.h>
 #include <c10/musa/MUSASyncDebugMode.h>
 #include <musa_runtime/captured_call.h>
+#include <musa_runtime/host_arguments.h>
 #include <musa_runtime/host_scope.h>
+#include <ops/Copy.h>
 
 #include <algorithm>
 #include <atomic>
@@ -57,18 +61,20 @@ Statistics& statistics() {
   return instance;
 }
 
-// The running statistics that batch norm updates without its schema saying so.
+// The running statistics that batch norm updates without an annotation in its schema.
 bool writes_unannotated(const std::string& name, const std::string& argument) {
-  return name == "aten::native_batch_norm" && (argument == "running_mean" || argument == "running_var");
+  return (name == "aten::native_batch_norm" || name == "aten::batch_norm_update_stats") &&
+      (argument == "running_mean" || argument == "running_var");
+}
+
+bool is_written(const c10::FunctionSchema& schema, const c10::Argument& argument) {
+  return (argument.alias_info() != nullptr && argument.alias_info()->isWrite()) ||
+      writes_unannotated(schema.name(), argument.name());
 }
 
 // Kernels that compute what the backward pass will need only if an operand requires a gradient.
 bool looks_at_requires_grad(const std::string& name) {
   return name == "aten::_sparse_mm_reduce_impl";
-}
-
-bool has_host_metadata(const at::Tensor& tensor) {
-  return tensor.defined() && (tensor.is_nested() || tensor.is_sparse() || tensor.is_quantized());
 }
 
 // Whether the result shares its operand's memory and the kernel reads none of it. Sparse tensors: only the accessors of their
@@ -89,16 +95,97 @@ bool is_metadata_view(const c10::FunctionSchema& schema, const std::vector<IValu
   });
 }
 
-IValue host_form(HostScope& scope, const IValue& value) {
+// Whether a list of tensors, or the value beside it, has a tensor in host memory.
+bool has_host_tensor(const Stack& arguments) {
+  const auto is_on_host = [](const at::Tensor& tensor) { return tensor.defined() && tensor.is_cpu(); };
+  return std::any_of(arguments.begin(), arguments.end(), [&](const IValue& value) {
+    if (value.isTensorList()) {
+      const std::vector<at::Tensor> tensors = value.toTensorVector();
+      return std::any_of(tensors.begin(), tensors.end(), is_on_host);
+    }
+    return value.isTensor() && is_on_host(value.toTensor());
+  });
+}
+
+// Copies of tensors that overlap one which the operator writes. They are views of one host copy of their storage, so that
+// torch's kernels see the overlap, and refuse it or not.
+class OverlappingCopies {
+ public:
+  OverlappingCopies(const c10::FunctionSchema& schema, const std::vector<IValue>& arguments) {
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const bool written = is_written(schema, schema.arguments()[i]);
+      if (arguments[i].isTensor()) {
+        add(arguments[i].toTensor(), written);
+      }
+    }
+    for (const Argument& target : arguments_) {
+      for (const Argument& other : arguments_) {
+        if (target.written && !target.tensor.is_same(other.tensor) && target.tensor.is_alias_of(other.tensor) &&
+            may_overlap(target.tensor, other.tensor)) {
+          copy(target.tensor);
+          copy(other.tensor);
+        }
+      }
+    }
+  }
+
+  // Undefined if the tensor overlaps no written one.
+  at::Tensor find(const at::Tensor& tensor) const {
+    const auto found = copies_.find(tensor.unsafeGetTensorImpl());
+    return found == copies_.end() ? at::Tensor() : found->second;
+  }
+
+ private:
+  struct Argument {
+    at::Tensor tensor;
+    bool written;
+  };
+
+  void add(const at::Tensor& tensor, bool written) {
+    if (tensor.defined() && tensor.is_privateuseone() && tensor.layout() == at::kStrided && !tensor.is_nested() &&
+        !tensor.is_quantized()) {
+      arguments_.push_back({tensor, written});
+    }
+  }
+
+  static bool may_overlap(const at::Tensor& a, const at::Tensor& b) {
+    const at::MemOverlapStatus status = at::get_overlap_status(a, b);
+    return status == at::MemOverlapStatus::Partial || status == at::MemOverlapStatus::TooHard;
+  }
+
+  void copy(const at::Tensor& tensor) {
+    at::Tensor& made = copies_[tensor.unsafeGetTensorImpl()];
+    if (made.defined()) {
+      return;
+    }
+    const c10::Storage& storage = tensor.storage();
+    at::Tensor& bytes = storages_[storage.unsafeGetStorageImpl()];
+    if (!bytes.defined()) {
+      const auto size = static_cast<int64_t>(storage.nbytes());
+      bytes = at::musa::to_cpu(at::empty({0}, tensor.options().dtype(at::kByte)).set_(storage, 0, {size}, {1}));
+    }
+    made = at::empty({0}, tensor.options().device(at::kCPU))
+               .set_(bytes.storage(), tensor.storage_offset(), tensor.sizes(), tensor.strides());
+    made._set_conj(tensor.is_conj());
+    made._set_neg(tensor.is_neg());
+  }
+
+  std::vector<Argument> arguments_;
+  std::unordered_map<const c10::StorageImpl*, at::Tensor> storages_;
+  std::unordered_map<const c10::TensorImpl*, at::Tensor> copies_;
+};
+
+IValue host_form(HostScope& scope, const IValue& value, HostTensor rule, bool written) {
   if (value.isTensor()) {
-    return scope.host(value.toTensor());
+    return written ? scope.host_written(value.toTensor(), rule) : scope.host(value.toTensor(), rule);
   }
   if (value.isTensorList()) {
     const std::vector<at::Tensor> tensors = value.toTensorVector();
-    return IValue(scope.host(at::TensorList(tensors)));
+    return IValue(
+        written ? scope.host_written(at::TensorList(tensors), rule) : scope.host(at::TensorList(tensors), rule));
   }
   if (value.isOptionalTensorList()) {
-    return IValue(scope.host(value.toOptionalTensorList()));
+    return IValue(scope.host(value.toOptionalTensorList(), rule));
   }
   if (value.isDevice()) {
     return IValue(scope.host(value.toDevice()));
@@ -147,6 +234,12 @@ void call_on_host(const OperatorHandle& op, Stack* stack, Mode mode) {
   const size_t begin = stack->size() - count;
 
   std::vector<IValue> originals(stack->begin() + static_cast<std::ptrdiff_t>(begin), stack->end());
+  if (C10_UNLIKELY(name.rfind("aten::_foreach_", 0) == 0) && has_host_tensor(originals) &&
+      op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd)) {
+    // Lists over several devices: one tensor at a time, each with the rule of its own operator.
+    op.callBoxedForDispatchKey(DispatchKey::CompositeExplicitAutograd, *stack);
+    return;
+  }
   if (mode == Mode::Copy) {
     if (is_metadata_view(schema, originals)) {
       mode = Mode::Alias; // a view moves no data, and a copy would not be a view
@@ -163,22 +256,35 @@ void call_on_host(const OperatorHandle& op, Stack* stack, Mode mode) {
   }
   HostScope scope(mode);
   scope.set_name(name.c_str());
-  const bool host_metadata = std::any_of(originals.begin(), originals.end(), [](const IValue& value) {
-    return value.isTensor() && has_host_metadata(value.toTensor());
-  });
-  if (takes_host_tensors(schema.name()) || host_metadata) {
-    scope.allow_cpu();
+  std::optional<OverlappingCopies> overlapping;
+  if (mode == Mode::Copy && schema.is_mutable()) {
+    overlapping.emplace(schema, originals);
   }
-  bool to_host = false;
-  for (size_t i = 0; i < count; ++i) {
-    const c10::Argument& argument = schema.arguments()[i];
-    IValue& value = (*stack)[begin + i];
-    if (is_device(argument)) {
-      // An explicit host device (copying a nested tensor to the CPU): results are the host's.
-      to_host = to_host || (value.isDevice() && value.toDevice().is_cpu());
-      value = IValue(scope.host(value.toOptional<at::Device>()));
-    } else if (!is_generator(argument)) {
-      value = host_form(scope, value);
+  bool to_host = returns_host_tensors(schema.name());
+  for (const bool written : {true, false}) {
+    for (size_t i = 0; i < count; ++i) {
+      const c10::Argument& argument = schema.arguments()[i];
+      IValue& value = (*stack)[begin + i];
+      if (is_generator(argument) || is_written(schema, argument) != written) {
+        continue;
+      }
+      if (is_device(argument)) {
+        // An explicit host device (copying a nested tensor to the CPU): the results are in host memory.
+        to_host = to_host || (value.isDevice() && value.toDevice().is_cpu());
+        value = IValue(scope.host(value.toOptional<at::Device>()));
+        continue;
+      }
+      if (overlapping.has_value() && value.isTensor()) {
+        if (at::Tensor copy = overlapping->find(value.toTensor()); copy.defined()) {
+          (void)scope.host(value.toTensor().device());
+          value = IValue(std::move(copy));
+          continue;
+        }
+      }
+      const HostTensor rule = host_tensor_rule(schema.name(), argument.name());
+      // An operator never writes to a number of the host beside musa tensors; copies alone write there.
+      const bool refused = written && (rule == HostTensor::Number || rule == HostTensor::Value);
+      value = host_form(scope, value, refused ? HostTensor::Refused : rule, written);
     }
   }
   if (looks_at_requires_grad(schema.name())) {
@@ -211,9 +317,7 @@ void call_on_host(const OperatorHandle& op, Stack* stack, Mode mode) {
   op.callBoxed(stack);
 
   for (size_t i = 0; i < count; ++i) {
-    const c10::AliasInfo* alias = schema.arguments()[i].alias_info();
-    const bool annotated = alias != nullptr && alias->isWrite();
-    if (!annotated && !writes_unannotated(schema.name(), schema.arguments()[i].name())) {
+    if (!is_written(schema, schema.arguments()[i])) {
       continue;
     }
     if (originals[i].isTensor()) {
@@ -309,13 +413,6 @@ void default_boxed(const OperatorHandle& op, Stack* stack) {
 }
 
 } // namespace
-
-bool takes_host_tensors(const std::string& op) {
-  static const std::vector<std::string> names{
-#include <musa_runtime/host_tensor_operators.inc>
-  };
-  return std::find(names.begin(), names.end(), op) != names.end();
-}
 
 c10::KernelFunction fallback_kernel(const std::string& which) {
   return which == "native" ? c10::KernelFunction::makeFromBoxedFunction<&native_boxed>()

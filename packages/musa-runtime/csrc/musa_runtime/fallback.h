@@ -21,9 +21,6 @@ void install_fallbacks();
 // What the backend fallback does for operators without an installed kernel.
 void set_default_fallback(const std::string& which);
 
-// Operators whose musa form takes some operands from the host, as on torch.cuda: indices, lengths.
-bool takes_host_tensors(const std::string& op);
-
 struct FallbackStatistics {
   uint64_t native_calls = 0;
   uint64_t cpu_calls = 0;

@@ -110,9 +110,6 @@ void release_original(void* original) {
 // A storage of its own, labelled CPU, over the same memory. (Sharing the StorageImpl itself does not do: torch takes the
 // device of every view from its storage, so views that a CPU kernel makes would claim to be musa tensors.)
 c10::Storage alias_storage(c10::StorageImpl* original) {
-  if (C10_UNLIKELY(c10::impl::cow::is_cow_data_ptr(original->data_ptr()))) {
-    (void)original->mutable_data(); // a lazy clone gets its own memory before a kernel may write to it
-  }
   c10::raw::intrusive_ptr::incref(original);
   return c10::Storage(c10::make_intrusive<c10::StorageImpl>(
       c10::StorageImpl::use_byte_size_t(),
@@ -251,15 +248,12 @@ void HostScope::note_device(at::Device device) {
   }
 }
 
-void HostScope::raise_mixed_devices(const at::Tensor& tensor) const {
-  TORCH_CHECK(
-      false, "Expected all tensors to be on the same device, but found at least two devices, ", target(), " and ",
-      tensor.device(), "! Cure: move the tensor with .to('", target(), "').");
-}
-
-at::Tensor HostScope::alias_dense(const at::Tensor& tensor) {
+at::Tensor HostScope::alias_dense(const at::Tensor& tensor, Access access) {
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   c10::StorageImpl* original = impl->unsafe_storage().unsafeGetStorageImpl();
+  if (access == Access::Write && C10_UNLIKELY(c10::impl::cow::is_cow_data_ptr(original->data_ptr()))) {
+    (void)original->mutable_data(); // a lazy clone gets its own memory before a kernel may write to it
+  }
   for (size_t i = 0; i < seen_count_; ++i) {
     c10::StorageImpl* storage = seen_[i].host->unsafe_storage().unsafeGetStorageImpl();
     if (original_of(storage) == original) {
@@ -290,7 +284,7 @@ at::Tensor HostScope::copy_dense(const at::Tensor& tensor) {
   return remember(tensor, at::musa::to_cpu(tensor));
 }
 
-at::Tensor HostScope::host(const at::Tensor& tensor) {
+at::Tensor HostScope::converted(const at::Tensor& tensor, HostTensor rule, Access access) {
   if (C10_UNLIKELY(!tensor.defined())) {
     return tensor;
   }
@@ -302,55 +296,53 @@ at::Tensor HostScope::host(const at::Tensor& tensor) {
         return at::Tensor(c10::intrusive_ptr<c10::TensorImpl>::reclaim_copy(seen_[i].host));
       }
     }
-    return mode_ == Mode::Alias ? alias_dense(tensor) : copy_dense(tensor);
+    return mode_ == Mode::Alias ? alias_dense(tensor, access) : copy_dense(tensor);
   }
-  return host_slow(tensor);
+  return converted_slow(tensor, rule, access);
 }
 
-at::Tensor HostScope::host_slow(const at::Tensor& tensor) {
-  if (tensor.device().is_cpu()) {
-    if (!allow_cpu_ && tensor.layout() == at::kStrided && !tensor.is_nested() && tensor.dim() > 0) {
-      raise_mixed_devices(tensor);
-    }
+at::Tensor HostScope::converted_slow(const at::Tensor& tensor, HostTensor rule, Access access) {
+  if (tensor.device().type() != DeviceType::PrivateUse1) {
+    host_tensors_.admit(tensor, rule, target());
     return tensor;
   }
-  if (tensor.device().type() != DeviceType::PrivateUse1) {
-    raise_mixed_devices(tensor);
-  }
   note_device(tensor.device());
-  return LayoutMaterializer::host(*this, tensor);
+  return LayoutMaterializer::host(*this, tensor, access == Access::Write);
 }
 
-std::optional<at::Tensor> HostScope::host(const std::optional<at::Tensor>& tensor) {
-  if (!tensor.has_value()) {
-    return std::nullopt;
-  }
-  return host(*tensor);
-}
-
-std::vector<at::Tensor> HostScope::host(at::TensorList tensors) {
+std::vector<at::Tensor> HostScope::host(at::TensorList tensors, HostTensor rule) {
   std::vector<at::Tensor> result;
   result.reserve(tensors.size());
   for (const at::Tensor& tensor : tensors) {
-    result.push_back(host(tensor));
+    result.push_back(host(tensor, rule));
   }
   return result;
 }
 
-std::vector<at::Tensor> HostScope::host(const at::ITensorListRef& tensors) {
+std::vector<at::Tensor> HostScope::host(const at::ITensorListRef& tensors, HostTensor rule) {
   std::vector<at::Tensor> result;
   result.reserve(tensors.size());
   for (const at::Tensor& tensor : tensors) {
-    result.push_back(host(tensor));
+    result.push_back(host(tensor, rule));
   }
   return result;
 }
 
-c10::List<std::optional<at::Tensor>> HostScope::host(const c10::List<std::optional<at::Tensor>>& tensors) {
+c10::List<std::optional<at::Tensor>> HostScope::host(
+    const c10::List<std::optional<at::Tensor>>& tensors, HostTensor rule) {
   c10::List<std::optional<at::Tensor>> result;
   result.reserve(tensors.size());
   for (const std::optional<at::Tensor>& tensor : tensors) {
-    result.push_back(host(tensor));
+    result.push_back(host(tensor, rule));
+  }
+  return result;
+}
+
+std::vector<at::Tensor> HostScope::host_written(at::TensorList tensors, HostTensor rule) {
+  std::vector<at::Tensor> result;
+  result.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) {
+    result.push_back(host_written(tensor, rule));
   }
   return result;
 }

@@ -9,6 +9,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/musa/MUSAMacros.h>
 #include <c10/util/SmallVector.h>
+#include <musa_runtime/host_arguments.h>
 
 #include <array>
 #include <atomic>
@@ -41,16 +42,28 @@ class C10_MUSA_API HostScope {
   HostScope(const HostScope&) = delete;
   HostScope& operator=(const HostScope&) = delete;
 
-  // Arguments. Raises when tensors lie on different devices; a CPU tensor of no dimension may stand beside musa tensors
-  // (torch's rule for scalars), others only where allow_cpu() was called, for the operators that take host-side indices.
-  void allow_cpu() {
-    allow_cpu_ = true;
+  // Arguments that the kernel only reads. Raises if tensors are on different devices, unless the rule accepts a CPU
+  // tensor. A lazy clone stays lazy.
+  at::Tensor host(const at::Tensor& tensor, HostTensor rule = HostTensor::Refused) {
+    return converted(tensor, rule, Access::Read);
   }
-  at::Tensor host(const at::Tensor& tensor);
-  std::optional<at::Tensor> host(const std::optional<at::Tensor>& tensor);
-  std::vector<at::Tensor> host(at::TensorList tensors);
-  std::vector<at::Tensor> host(const at::ITensorListRef& tensors);
-  c10::List<std::optional<at::Tensor>> host(const c10::List<std::optional<at::Tensor>>& tensors);
+  std::optional<at::Tensor> host(
+      const std::optional<at::Tensor>& tensor, HostTensor rule = HostTensor::Refused) {
+    return tensor.has_value() ? std::make_optional(host(*tensor, rule)) : std::nullopt;
+  }
+  std::vector<at::Tensor> host(at::TensorList tensors, HostTensor rule = HostTensor::Refused);
+  std::vector<at::Tensor> host(const at::ITensorListRef& tensors, HostTensor rule = HostTensor::Refused);
+  c10::List<std::optional<at::Tensor>> host(
+      const c10::List<std::optional<at::Tensor>>& tensors, HostTensor rule = HostTensor::Refused);
+  // Arguments that the kernel writes, to be converted before those that it reads: a lazy clone gets memory of its own,
+  // and later aliases of its storage must show that memory.
+  at::Tensor host_written(const at::Tensor& tensor, HostTensor rule = HostTensor::Refused) {
+    return converted(tensor, rule, Access::Write);
+  }
+  std::optional<at::Tensor> host_written(const std::optional<at::Tensor>& tensor) {
+    return tensor.has_value() ? std::make_optional(host_written(*tensor)) : std::nullopt;
+  }
+  std::vector<at::Tensor> host_written(at::TensorList tensors, HostTensor rule = HostTensor::Refused);
   // A factory's device argument; becomes the CPU.
   std::optional<at::Device> host(std::optional<at::Device> device);
   at::Device host(at::Device device);
@@ -126,11 +139,12 @@ class C10_MUSA_API HostScope {
     return impl->key_set().has_any(c10::DispatchKeySet(c10::DispatchKey::Dense));
   }
   static bool shows_memory_of(const c10::TensorImpl* host, const c10::TensorImpl* original);
+  enum class Access : uint8_t { Read, Write };
   void note_device(at::Device device);
-  [[noreturn]] void raise_mixed_devices(const at::Tensor& tensor) const;
-  at::Tensor alias_dense(const at::Tensor& tensor);
+  at::Tensor converted(const at::Tensor& tensor, HostTensor rule, Access access);
+  at::Tensor alias_dense(const at::Tensor& tensor, Access access);
   at::Tensor copy_dense(const at::Tensor& tensor);
-  at::Tensor host_slow(const at::Tensor& tensor);
+  at::Tensor converted_slow(const at::Tensor& tensor, HostTensor rule, Access access);
   at::Tensor device_slow(at::Tensor result);
   void write_back_slow(const at::Tensor& original, const at::Tensor& host);
 
@@ -151,7 +165,7 @@ class C10_MUSA_API HostScope {
   size_t seen_count_ = 0;
   bool remembers_ = true; // off for the parts of sparse and quantized arguments, which nobody holds
   Mode mode_;
-  bool allow_cpu_ = false;
+  HostTensorCheck host_tensors_;
   bool entered_ = false;
   bool redirects_ = true;
   bool redirected_before_ = false;

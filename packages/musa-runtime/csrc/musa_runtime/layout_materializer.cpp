@@ -102,11 +102,12 @@ Kind kind_of(const at::Tensor& tensor) {
 
 } // namespace
 
-at::Tensor LayoutMaterializer::host(HostScope& scope, const at::Tensor& tensor) {
-  const bool allowed = scope.allow_cpu_;
-  scope.allow_cpu_ = true; // quantizer parameters may lie on the host
+at::Tensor LayoutMaterializer::host(HostScope& scope, const at::Tensor& tensor, bool written) {
   scope.remembers_ = false;
-  const Part part = [&](const at::Tensor& each) { return scope.host(each); };
+  // Quantizer parameters may be in host memory.
+  const Part part = [&](const at::Tensor& each) {
+    return written ? scope.host_written(each, HostTensor::Any) : scope.host(each, HostTensor::Any);
+  };
   at::Tensor result;
   switch (kind_of(tensor)) {
     case Kind::Sparse:
@@ -122,7 +123,6 @@ at::Tensor LayoutMaterializer::host(HostScope& scope, const at::Tensor& tensor) 
       result = rebuild_nested(tensor, part);
       break;
   }
-  scope.allow_cpu_ = allowed;
   scope.remembers_ = true;
   return result;
 }

@@ -29,6 +29,7 @@ namespace {
 using c10::musa::MUSAGuard;
 using c10::musa::MUSAStream;
 using musa_runtime::HostScope;
+using musa_runtime::HostTensor;
 
 bool is_musa(const Tensor& tensor) {
   return tensor.device().type() == c10::DeviceType::PrivateUse1;
@@ -119,10 +120,9 @@ void copy_with_host(const Tensor& dst, const Tensor& src) {
         "aten::copy_", "it converts or rearranges data between the host and the device, which needs the host to wait");
   }
   HostScope scope;
-  scope.allow_cpu();
   if (scope.mode() == HostScope::Mode::Alias) {
-    const Tensor host_dst = scope.host(dst);
-    const Tensor host_src = scope.host(src);
+    const Tensor host_dst = scope.host_written(dst, HostTensor::Any);
+    const Tensor host_src = scope.host(src, HostTensor::Any);
     scope.enter();
     host_dst.copy_(host_src);
   } else if (is_musa(src)) {
@@ -145,7 +145,7 @@ void copy_on_aliases(const Tensor& self, const Tensor& src) {
   }
   HostScope scope;
   scope.set_name("aten::copy_");
-  const Tensor host_self = scope.host(self);
+  const Tensor host_self = scope.host_written(self);
   const Tensor host_src = scope.host(src);
   scope.enter();
   host_self.copy_(host_src);
@@ -221,6 +221,13 @@ void copy_between_devices(const Tensor& dst, const Tensor& src) {
   }
 }
 
+// The same elements in the same order, so that there is nothing to copy.
+bool is_same_view(const Tensor& self, const Tensor& src) {
+  return self.is_alias_of(src) && self.storage_offset() == src.storage_offset() && self.sizes() == src.sizes() &&
+      self.strides() == src.strides() && self.scalar_type() == src.scalar_type() && self.is_conj() == src.is_conj() &&
+      self.is_neg() == src.is_neg();
+}
+
 Tensor& copy_(Tensor& self, const Tensor& src, bool non_blocking) {
   TORCH_CHECK(self.defined() && src.defined(), "copy_: both tensors must be defined");
   if (self.is_same(src)) {
@@ -231,7 +238,11 @@ Tensor& copy_(Tensor& self, const Tensor& src, bool non_blocking) {
     // Device-independent cases and errors of torch's own copy.
     return at::native::copy_(self, src, non_blocking);
   }
+  if (is_same_view(self, src)) {
+    return self;
+  }
   at::assert_no_internal_overlap(self);
+  at::assert_no_partial_overlap(self, src);
   if (is_musa(self) != is_musa(src) && self.numel() != 0 && !(non_blocking && is_memcpy(self, src))) {
     c10::musa::check_sync("a copy between device and host");
   }
@@ -270,9 +281,8 @@ Scalar _local_scalar_dense(const Tensor& self) {
 // Between quantized tensors, or into one from floats: the host forms know their quantizers.
 Tensor& copy_quantized_(Tensor& self, const Tensor& src, bool non_blocking) {
   HostScope scope;
-  scope.allow_cpu();
-  const Tensor host_self = scope.host(self);
-  const Tensor host_src = scope.host(src);
+  const Tensor host_self = scope.host_written(self, HostTensor::Any);
+  const Tensor host_src = scope.host(src, HostTensor::Any);
   if (self.is_cpu()) {
     scope.keep_host_allocations();
   }

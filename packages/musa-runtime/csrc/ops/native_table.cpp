@@ -40,20 +40,22 @@ void check_sync_of_masks(const c10::List<std::optional<at::Tensor>>& indices) {
   }
 }
 
-bool is_mixed(std::initializer_list<at::TensorList> lists) {
-  std::optional<at::Device> device;
-  for (const at::TensorList& list : lists) {
-    for (const at::Tensor& tensor : list) {
-      if (!tensor.defined() || (tensor.is_cpu() && tensor.dim() == 0)) {
-        continue;
-      }
-      if (tensor.scalar_type() != list[0].scalar_type() || (device.has_value() && *device != tensor.device())) {
-        return true;
-      }
-      device = tensor.device();
+bool is_mixed(std::initializer_list<at::TensorList> lists, std::initializer_list<at::Tensor> tensors) {
+  std::optional<at::Device> first;
+  const auto on_another = [&first](const at::Tensor& tensor) {
+    if (!tensor.defined()) {
+      return false;
     }
-  }
-  return false;
+    if (!first.has_value()) {
+      first = tensor.device();
+    }
+    return *first != tensor.device();
+  };
+  return std::any_of(lists.begin(), lists.end(), [&](const at::TensorList& list) {
+    return std::any_of(list.begin(), list.end(), [&](const at::Tensor& tensor) {
+      return on_another(tensor) || (tensor.defined() && tensor.scalar_type() != list[0].scalar_type());
+    });
+  }) || std::any_of(tensors.begin(), tensors.end(), on_another);
 }
 
 bool goes_on(Candidate& candidate, bool recorded) {

@@ -77,8 +77,9 @@ bool register_native_ops(const NativeOp* table, std::atomic<uint64_t>* calls, si
 // Indexing waits for the device where a mask must be turned into indices, and not otherwise.
 void check_sync_of_masks(const c10::List<std::optional<at::Tensor>>& indices);
 
-// Whether the tensors of a list are on several devices or of several dtypes. torch's composed kernel then runs on the musa
-// tensors themselves: each one is dispatched alone, so a dtype that is refused half way through leaves no list half done.
-bool is_mixed(std::initializer_list<at::TensorList> lists);
+// Whether the tensors are on several devices, the host included, or those of a list of several dtypes. torch's composed kernel
+// then runs on the tensors themselves: each one is dispatched alone, so a dtype that is refused half way through leaves no list
+// half done.
+bool is_mixed(std::initializer_list<at::TensorList> lists, std::initializer_list<at::Tensor> tensors);
 
 } // namespace musa_runtime

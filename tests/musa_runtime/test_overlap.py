@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Writes to overlapping memory are refused wherever torch's CPU operators refuse them."""
+
+from __future__ import annotations
+
+import functools
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+
+from tests.conformance.operators import OPS
+from tests.harness.policies import POLICIES, policy, sampled
+
+pytestmark = pytest.mark.once
+
+SAMPLE_STEP = 4
+REFUSED = re.compile(r"refers? to a single memory location|overlap", re.IGNORECASE)
+
+
+def refusal(function: Callable[[], Any]) -> str | None:
+    """What the call says of overlapping memory, None if it succeeds; other errors are raised."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            function()
+        except RuntimeError as error:
+            if REFUSED.search(str(error)):
+                return str(error)
+            raise
+    return None
+
+
+def sample_of(op: OpInfo) -> SampleInput | None:
+    """A sample whose input has several elements."""
+    supported = op.supported_dtypes("cpu")
+    dtype = next((d for d in (torch.float32, torch.int64, torch.bool) if d in supported), None)
+    if dtype is None:
+        return None
+    for sample in op.sample_inputs("cpu", dtype, requires_grad=False):
+        tensor = sample.input
+        if isinstance(tensor, torch.Tensor) and tensor.layout == torch.strided and tensor.numel() > 1:
+            return sample
+    return None
+
+
+def on(device: str, sample: SampleInput) -> SampleInput:
+    return sample.transform(lambda leaf: leaf.clone().to(device) if isinstance(leaf, torch.Tensor) else leaf)
+
+
+def shifted(tensor: torch.Tensor, device: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """A copy of the tensor, and a tensor of its shape that begins one element later in the same memory."""
+    base = torch.zeros(tensor.numel() + 1, dtype=tensor.dtype, device=device)
+    first, second = (base[start : start + tensor.numel()].view(tensor.shape) for start in (0, 1))
+    first.copy_(tensor)
+    return first, second
+
+
+def expanded_in_place(op: OpInfo, sample: SampleInput) -> None:
+    """The in-place form on a tensor whose rows are one row."""
+    tensor = sample.input
+    op.inplace_variant(tensor[:1].expand(tensor.shape), *sample.args, **sample.kwargs)
+
+
+def expanded_out(op: OpInfo, sample: SampleInput) -> None:
+    """out= of the right shape, all in one element."""
+    result = op(sample.input, *sample.args, **sample.kwargs)
+    op(sample.input, *sample.args, **sample.kwargs, out=result.reshape(-1)[:1].clone().expand(result.shape))
+
+
+def shifted_out(op: OpInfo, sample: SampleInput) -> None:
+    """out= that shares all but one element with the input."""
+    first, second = shifted(sample.input, sample.input.device.type)
+    op(first, *sample.args, **sample.kwargs, out=second)
+
+
+def applies(form: Callable, op: OpInfo, sample: SampleInput) -> bool:
+    if form is expanded_in_place:
+        return op.inplace_variant is not None and sample.input.dim() > 0 and sample.input.size(0) > 1
+    if not op.supports_out:
+        return False
+    result = op(sample.input, *sample.args, **sample.kwargs)
+    if not isinstance(result, torch.Tensor) or result.numel() < 2:
+        return False
+    return form is expanded_out or (result.shape == sample.input.shape and result.dtype == sample.input.dtype)
+
+
+@pytest.fixture(scope="module")
+def samples(request) -> list[tuple[OpInfo, SampleInput]]:
+    ops = sampled(OPS, SAMPLE_STEP, request.config.getoption("--full"))
+    found = [(op, sample_of(op)) for op in ops]
+    return [(op, sample) for op, sample in found if sample is not None]
+
+
+@pytest.mark.parametrize("form", [expanded_in_place, expanded_out, shifted_out])
+def test_overlapping_memory_is_refused_where_the_cpu_refuses_it(musa, samples, form):
+    counts: Counter[str] = Counter()
+    refused = []
+    for op, sample in samples:
+        try:
+            if not applies(form, op, on("cpu", sample)):
+                continue
+            expected = refusal(functools.partial(form, op, on("cpu", sample)))
+        except RuntimeError:
+            counts["no such call on the CPU"] += 1
+            continue
+        counts["refused on the CPU" if expected else "accepted on the CPU"] += 1
+        if expected:
+            refused.append((op, sample))
+    print(f"\n{form.__name__}: {dict(counts)}")
+    assert counts["refused on the CPU"] > 5
+
+    accepted = []
+    for name in POLICIES:
+        with policy(name):
+            for op, sample in refused:
+                try:
+                    if refusal(functools.partial(form, op, on("musa", sample))) is None:
+                        accepted.append(f"{name}: {op.formatted_name}")
+                except RuntimeError as error:
+                    accepted.append(f"{name}: {op.formatted_name}: {str(error)[:120]}")
+    assert not accepted, f"{len(accepted)}: " + "\n".join(accepted)
+
+
+@pytest.mark.parametrize("shape", [(8,), (4, 8)])
+@pytest.mark.parametrize("name", POLICIES)
+def test_copies_between_overlapping_slices_are_refused(musa, shape, name):
+    x = torch.arange(float(torch.Size(shape).numel()), device="musa").reshape(shape)
+    before = x.clone()
+    with policy(name):
+        for target, source in (
+            (x[..., 1:], x[..., :-1]),
+            (x.view(-1)[1:], x.view(-1)[:-1]),
+            (x.view(-1)[:-2], x.view(-1)[2:]),
+        ):
+            if target.is_contiguous():  # else whether they overlap is too hard to tell, on the CPU too
+                with pytest.raises(RuntimeError, match="single memory location"):
+                    target.copy_(source)
+        with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+            x.view(-1)[:1].expand(4).copy_(torch.ones(4, device="musa"))
+    assert x.equal(before)
+
+
+def test_copying_a_view_onto_itself_does_nothing(musa):
+    x = torch.arange(6.0, device="musa")
+    assert x[1:3].copy_(x[1:3]).tolist() == [1, 2]
+    assert x[:1].expand(3).copy_(x[:1].expand(3)).tolist() == [0, 0, 0]
+    assert x.view(2, 3).copy_(x.view(2, 3)).tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_disjoint_and_interleaved_slices_are_copied(musa):
+    x = torch.arange(8.0, device="musa")
+    x[4:].copy_(x[:4])
+    assert x.tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
+    x[1::2].copy_(x[::2])
+    assert x.tolist() == [0, 0, 2, 2, 0, 0, 2, 2]
