@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import sys
 import time
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 _PATIENCE = 1.0  # seconds
-# What the driver may take for itself meanwhile, for a stream or an event; a segment is at least 2 MiB.
+# Memory that a driver may allocate for a stream or an event. A segment is at least 2 MiB.
 _DRIVERS_OWN = 1 << 20
 
 
@@ -32,16 +33,44 @@ def allocated_bytes() -> dict[int, int]:
     return {index: module.memory_allocated(index) for index in range(module.device_count())}
 
 
+def _sdk_counters() -> ctypes.CDLL | None:
+    """The loaded SDK if it counts the resources of this process, as the emulator does (musa_emulator.h)."""
+    from .emulator import loaded_sdk
+
+    sdk = loaded_sdk()
+    if not hasattr(sdk, "musaEmulatorLiveBytes"):
+        return None
+    for name in ("LiveBytes", "LiveGraphs"):
+        getattr(sdk, f"musaEmulator{name}").restype = ctypes.c_size_t
+    return sdk
+
+
+def _bytes_in_use(index: int) -> int:
+    """Bytes of a device that this process has allocated through the SDK.
+
+    An SDK without such counters only tells the free memory of the device, which other processes change too.
+    """
+    counters = _sdk_counters()
+    if counters is not None:
+        return counters.musaEmulatorLiveBytes(index)
+    free, total = _initialized_module().mem_get_info(index)
+    return total - free
+
+
 def bytes_beside_the_cache() -> dict[int, int]:
-    """Bytes that the driver has given away and the caching allocator does not hold, by device."""
+    """Bytes of device memory that are allocated and that the caching allocator does not hold, by device."""
     module = _initialized_module()
     if module is None:
         return {}
-    result = {}
-    for index in range(module.device_count()):
-        free, total = module.mem_get_info(index)
-        result[index] = total - free - module.memory_reserved(index)
-    return result
+    return {
+        index: _bytes_in_use(index) - module.memory_reserved(index) for index in range(module.device_count())
+    }
+
+
+def live_graphs() -> int:
+    """Graphs and executable graphs of this process, 0 if the SDK does not count them."""
+    counters = _sdk_counters() if _initialized_module() is not None else None
+    return counters.musaEmulatorLiveGraphs() if counters is not None else 0
 
 
 def _grown(before: dict[int, int], now: dict[int, int], by: int = 0) -> dict[int, int]:
@@ -50,29 +79,32 @@ def _grown(before: dict[int, int], now: dict[int, int], by: int = 0) -> dict[int
     }
 
 
-def _leaks(allocated: dict[int, int], beside: dict[int, int]) -> list[str]:
+def _leaks(allocated: dict[int, int], beside: dict[int, int], graphs: int) -> list[str]:
     found = []
     if grown := _grown(allocated, allocated_bytes()):
         found.append(f"bytes still allocated, by device: {grown}")
     # A device that the test was the first to use has no figure from before.
     now = {index: size for index, size in bytes_beside_the_cache().items() if index in beside}
-    if grown := _grown(beside, now, _DRIVERS_OWN):
-        found.append(f"bytes still taken of the driver beside the caching allocator, by device: {grown}")
+    slack = 0 if now and _sdk_counters() is not None else _DRIVERS_OWN
+    if grown := _grown(beside, now, slack):
+        found.append(f"bytes still allocated beside the caching allocator, by device: {grown}")
+    if (grown := live_graphs() - graphs) > 0:
+        found.append(f"graphs that were not destroyed: {grown}")
     return found
 
 
 @contextmanager
 def no_leak(unless: Callable[[], bool] = lambda: False) -> Iterator[None]:
     """Raise Leak when device memory allocated inside is not released at the end, unless told otherwise."""
-    allocated, beside = allocated_bytes(), bytes_beside_the_cache()
+    before = allocated_bytes(), bytes_beside_the_cache(), live_graphs()
     yield
-    if unless() or not _leaks(allocated, beside):
+    if unless() or not _leaks(*before):
         return
     # Cycles, such as the one between an exception and its traceback, are garbage and no leak. And autograd's
     # threads drop their last references a moment after backward() has returned.
     gc.collect()
     deadline = time.monotonic() + _PATIENCE
-    while found := _leaks(allocated, beside):
+    while found := _leaks(*before):
         if time.monotonic() > deadline:
             raise Leak("; ".join(found))
         time.sleep(0.01)
