@@ -7,6 +7,8 @@ import torch
 from torch.func import functional_call, grad, hessian, jacrev, jvp, vjp, vmap
 from torch.utils.checkpoint import checkpoint
 
+from tests.harness.subprocesses import run_code
+
 
 def _block(x, weight):
     return torch.nn.functional.dropout(torch.tanh(x @ weight), 0.5)
@@ -179,3 +181,33 @@ def test_forward_mode_with_dual_tensors(device):
         dual = forward_ad.make_dual(x, torch.ones_like(x))
         tangent = forward_ad.unpack_dual(torch.tanh(dual)).tangent
     torch.testing.assert_close(tangent, 1 - torch.tanh(x) ** 2)
+
+
+THREADS = """
+import threading, torch
+
+def enabled():
+    return torch._C._is_multithreading_enabled()
+
+def backward_thread(device):
+    found = []
+    x = torch.ones(3, device=device, requires_grad=True)
+    x.register_hook(lambda gradient: found.append(threading.get_native_id()))
+    (x * 2).sum().backward()
+    return "caller" if found == [threading.get_native_id()] else "engine"
+
+print("before use:", enabled(), backward_thread("cpu"))
+torch.musa.init()
+print("after use:", backward_thread("musa"), backward_thread("cpu"))
+other = threading.Thread(target=lambda: print("other thread:", enabled(), backward_thread("cpu")))
+other.start()
+other.join()
+"""
+
+
+@pytest.mark.parametrize("setting", [None, "1"])
+@pytest.mark.parametrize("memory", [None, "strict"])
+def test_the_thread_of_backward_is_torchs_own_unless_the_host_addresses_the_memory(musa, setting, memory):
+    lines = run_code(THREADS, TORCH_MUSA_BACKWARD_THREADS=setting, MUSA_EMULATOR_MEMORY=memory).splitlines()
+    own = "engine" if setting == "1" or memory == "strict" else "caller"
+    assert lines == ["before use: True caller", f"after use: {own} caller", "other thread: True caller"]

@@ -98,7 +98,8 @@ def _initialize():
                 raise NoDeviceError(_no_device(os.environ.get("MUSA_VISIBLE_DEVICES")))
             native.init()
             _trace_recurrent_networks_by_their_composition()
-            if native.get_device_properties(0).is_integrated:
+            keep_threads = os.environ.get("TORCH_MUSA_BACKWARD_THREADS") == "1"
+            if native.get_device_properties(0).is_integrated and not keep_threads:
                 _run_backward_on_the_calling_thread()
             _run_queued()
         finally:
@@ -123,9 +124,9 @@ def _trace_recurrent_networks_by_their_composition():
 
 def _run_backward_on_the_calling_thread():
     # Where kernels run on the thread that calls them, the engine's own thread adds no parallelism, only a
-    # second OpenMP pool that competes with the caller's for the same cores: small training steps take up to
-    # a third longer. torch's own switch; it holds for the thread that first uses the device, and a program
-    # may turn it back with torch.autograd.set_multithreading_enabled(True).
+    # switch of threads for each backward pass and a second OpenMP pool that competes with the caller's for
+    # the same cores: small training steps take 1.2 to 3 times as long. It is torch's own switch, and holds for
+    # the thread that first uses the device; CPU tensors' backward passes run on the calling thread anyway.
     import torch
 
     torch.autograd.set_multithreading_enabled(False)
