@@ -125,8 +125,8 @@ def _trace_recurrent_networks_by_their_composition():
 def _run_backward_on_the_calling_thread():
     # Where kernels run on the thread that calls them, the engine's own thread adds no parallelism, only a
     # switch of threads for each backward pass and a second OpenMP pool that competes with the caller's for
-    # the same cores: small training steps take 1.2 to 3 times as long. It is torch's own switch, and holds for
-    # the thread that first uses the device; CPU tensors' backward passes run on the calling thread anyway.
+    # the same cores: small training steps take 1.2 to 3 times as long. It is torch's own switch, for the
+    # thread that first uses the device; backward passes of CPU tensors run on the calling thread anyway.
     import torch
 
     torch.autograd.set_multithreading_enabled(False)
