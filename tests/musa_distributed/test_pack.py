@@ -66,7 +66,7 @@ def test_what_is_said_without_the_pack():
     code = "import sys, torch\ndel sys.modules['musa_distributed.registration']\n"
     code += "sys.modules['musa_distributed'] = None\n"
     text = "need the pack 'distributed', which is not installed.\n"
-    text += "To mend it: pip install torch-musa[distributed]"
+    text += "Fix: "
     done = run_python("-c", code + "import torch.musa.mccl")
     assert done.returncode == 1 and text in done.stderr
     assert (
@@ -104,9 +104,9 @@ except RuntimeError as error:
     out = run_code(code, MUSA_HOME=str(sdk_without_mccl))
     assert out.startswith("3.0 mccl\n")
     assert f"the MUSA SDK at {sdk_without_mccl} has no lib/libmccl.so" in out
-    assert "pip install musa-emulator-mccl" in out
+    assert re.search("pip install .*musa-emulator-mccl", out)
     doctor = run_python("-m", "torch_musa", "doctor", MUSA_HOME=str(sdk_without_mccl))
-    assert re.search(r"MCCL\n.*has no lib/libmccl.so", doctor.stdout), doctor.stdout
+    assert re.search(r"MCCL\n +have: .*has no lib/libmccl.so", doctor.stdout), doctor.stdout
 
 
 @pytest.mark.once

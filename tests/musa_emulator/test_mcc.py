@@ -4,13 +4,15 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.musa_emulator import sdk
-from tests.musa_emulator.mcc import mcc, run
+from tests.musa_emulator.mcc import MCC, mcc, run
 
 pytestmark = pytest.mark.once
 
@@ -221,3 +223,66 @@ def test_a_cmake_project(tmp_path: Path) -> None:
     (tmp_path / "headers" / "value.h").write_text("#pragma once\nconstexpr int kValue = 2000;\n")
     assert "Compiling kernels.mu for MUSA" in build()
     assert run(tmp_path / "build" / "program").stdout == "12042 7\n"
+
+
+# ---- the Python that runs it
+
+
+def bare(tmp_path: Path, *tools: str) -> dict[str, str]:
+    """An environment whose PATH has some tools, and no python3."""
+    folder = tmp_path / "tools"
+    folder.mkdir()
+    for tool in tools:
+        (folder / tool).symlink_to(shutil.which(tool, path="/usr/bin:/bin"))
+    return {"PATH": str(folder)}
+
+
+def test_it_runs_where_path_has_no_python(source: Path, tmp_path: Path) -> None:
+    environment = bare(tmp_path, "c++", "as", "ld")
+    done = subprocess.run(
+        [str(MCC), str(source), "-o", str(tmp_path / "fill")], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert run(tmp_path / "fill").stdout == "42 42\n"
+
+
+def test_a_link_to_it_runs(tmp_path: Path) -> None:
+    link = tmp_path / "mcc"
+    link.symlink_to(MCC)
+    done = subprocess.run([str(link), "--version"], capture_output=True, text=True)
+    assert done.returncode == 0 and "compiler of musa-emulator" in done.stdout, done.stderr
+
+
+def moved(tmp_path: Path) -> Path:
+    """mcc in a copy of the SDK, which has no environment around it; with the system's Python out of its sight."""
+    home = tmp_path / "a moved sdk"
+    for part in ("bin", "lib/mcc"):
+        shutil.copytree(sdk.HOME / part, home / part)
+    launcher = home / "bin" / "mcc"
+    system = " /usr/bin/python3 /usr/local/bin/python3"
+    text = launcher.read_text()
+    assert text.count(system) == 1
+    launcher.write_text(text.replace(system, ""))
+    return launcher
+
+
+def test_in_a_moved_sdk_it_takes_the_python_of_path(tmp_path: Path) -> None:
+    environment = {**bare(tmp_path, "c++"), "PYTHONDONTWRITEBYTECODE": "1"}
+    (tmp_path / "tools" / "python3").symlink_to(sys.executable)
+    done = subprocess.run([str(moved(tmp_path)), "--version"], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and "compiler of musa-emulator" in done.stdout, done.stderr
+
+
+def test_without_any_python_it_says_so(tmp_path: Path) -> None:
+    done = subprocess.run([str(moved(tmp_path))], env=bare(tmp_path), capture_output=True, text=True)
+    assert done.returncode == 127
+    assert "no Python interpreter was found" in done.stderr and "\nFix: export PATH=" in done.stderr
+
+
+def test_without_a_compiler_it_says_so(source: Path, tmp_path: Path) -> None:
+    for arguments in (["--version"], ["-c", str(source)]):
+        done = subprocess.run(
+            [str(MCC), *arguments], env={"PATH": str(tmp_path)}, capture_output=True, text=True
+        )
+        assert done.returncode == 1 and "Traceback" not in done.stderr
+        assert "the C++ compiler c++ was not found" in done.stderr and "\nFix: " in done.stderr

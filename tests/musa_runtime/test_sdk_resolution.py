@@ -6,6 +6,7 @@ import importlib.machinery
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -95,6 +96,27 @@ def test_a_directory_without_the_runtime_library_is_no_sdk(machine, tmp_path):
     assert "libmusart.so" in found.reason
 
 
+def test_what_pip_leaves_behind_of_the_emulator_is_no_installation(machine):
+    (machine.package / "sdk" / "lib" / "mcc" / "__pycache__").mkdir(parents=True)
+    machine.install_package()
+    found = sdk.resolve({})
+    assert found.attempts[-1] == ("package musa_emulator", f"not installed ({machine.package} holds no SDK)")
+
+
+def test_an_emulator_that_lost_its_library_is_named_as_such(machine):
+    machine.install(machine.package / "sdk", "4.3.1")
+    (machine.package / "sdk" / "lib" / "libmusart.so").unlink()
+    machine.install_package()
+    assert sdk.resolve({}).attempts[-1] == (str(machine.package / "sdk"), "has no lib/libmusart.so")
+
+
+def test_a_wrong_musa_home_is_unset_only_where_that_helps(machine, tmp_path):
+    nowhere = {"MUSA_HOME": str(tmp_path / "nowhere")}
+    assert sdk.resolve(nowhere).command.startswith("unset MUSA_HOME && ")
+    machine.install(machine.default)
+    assert sdk.resolve(nowhere).command == "unset MUSA_HOME"
+
+
 def test_an_incomplete_default_place_is_passed_over_and_reported(machine):
     machine.default.mkdir()
     home = machine.install(machine.package / "sdk")
@@ -109,7 +131,7 @@ def test_with_no_sdk_every_attempt_and_a_cure_are_named(machine):
     assert "$MUSA_HOME: not set" in reason
     assert str(machine.default) in reason
     assert "musa_emulator: not installed" in reason
-    assert "pip install torch-musa[emulator]" in reason
+    assert re.search("^Fix: .* -m pip install .*musa-emulator-mccl$", reason, re.MULTILINE)
     assert "unset MUSA_HOME" not in reason
 
 

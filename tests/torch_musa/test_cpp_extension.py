@@ -149,5 +149,11 @@ def test_cuda_sources_without_the_porting_engine_say_what_to_install(tmp_path: P
         "find_spec",
         lambda name: None if name == "musa_ops_ported" else find_spec(name),
     )
-    with pytest.raises(RuntimeError, match=r"pip install torch-musa\[ported\]"):
+    with pytest.raises(RuntimeError, match="Fix: .* -m pip install .*musa-ops-ported"):
         cpp_extension.load("kernel", [tmp_path / "kernel.cu"], build_directory=str(tmp_path))
+
+
+def test_a_home_that_cannot_be_written_names_the_variable_for_another(monkeypatch) -> None:
+    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", "/proc/extensions")
+    with pytest.raises(RuntimeError, match=r"(?s)/proc/extensions.*\nFix: export TORCH_EXTENSIONS_DIR="):
+        cpp_extension.load_inline("unwritable", "int one() { return 1; }", functions="one")

@@ -181,7 +181,7 @@ def test_without_sdk_musa_is_unavailable_and_says_why_at_first_use():
             use()
         except SdkNotFoundError as error:
             assert "/nonexistent/musa: no such directory" in str(error), error
-            assert "pip install torch-musa[emulator]" in str(error)
+            assert "\\nFix: " in str(error)
         else:
             raise AssertionError(f"use {number} did not raise")
     assert torch.ones(2).sum() == 2
@@ -222,14 +222,21 @@ def test_a_failure_to_activate_never_breaks_import_torch():
     assert run_code(code) == "ZeroDivisionError('a broken installation')\n"
 
 
-def test_another_torch_minor_leaves_privateuse1_alone():
+def test_another_torch_minor_loads_no_library_and_is_told_at_each_use():
     code = """
+    import warnings
     import musa_runtime
     musa_runtime.TORCH_MINOR = "2.12"
-    import torch
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        import torch
+    assert sum("need: torch 2.12.*" in str(warning.message) for warning in told) == 1, told
     from musa_runtime.errors import TorchVersionError
-    assert torch._C._get_privateuse1_backend_name() == "privateuseone"
     assert torch.musa.is_available() is False and torch.musa.device_count() == 0
+    try:
+        torch.ones(2, device="musa")
+    except RuntimeError as error:
+        assert "need: torch 2.12.*" in str(error), error
     try:
         torch.musa.synchronize()
     except TorchVersionError as error:
@@ -237,6 +244,22 @@ def test_another_torch_minor_leaves_privateuse1_alone():
     assert "libmusa" not in open("/proc/self/maps").read()
     """
     assert run_code(code) == "True\n"
+
+
+def test_another_torch_minor_leaves_an_accelerator_of_torch_alone():
+    code = """
+    import os, warnings
+    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+    import torch
+    import musa_runtime
+    musa_runtime.TORCH_MINOR = "2.12"
+    torch.accelerator.is_available = lambda: True  # a GPU that this torch drives
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        import torch_musa
+    print(torch._C._get_privateuse1_backend_name(), len(told), torch.musa.is_available())
+    """
+    assert run_code(code) == "privateuseone 1 False\n"
 
 
 def test_use_after_fork_is_refused_with_the_cure():

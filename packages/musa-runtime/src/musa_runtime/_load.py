@@ -152,8 +152,8 @@ def _load_runtime(result, torch):
         raise SdkNotFoundError(result.sdk.reason, result.sdk.command)
     result.attempts.append((f"MUSA SDK {result.sdk.home} (from {result.sdk.source})", "ok"))
 
-    _open(result, result.sdk.runtime_library)
-    library = _open(result, package_file(RUNTIME) or RUNTIME)
+    _open(result, result.sdk.runtime_library, result.sdk.reinstall_command)
+    library = _open(result, package_file(RUNTIME) or RUNTIME, reinstall_command)
     _check_abi(library)
     result.attempts.append((f"ABI {ABI}", "ok"))
 
@@ -161,7 +161,8 @@ def _load_runtime(result, torch):
         from . import _C
     except ImportError as error:
         result.attempts.append(("musa_runtime._C", str(error)))
-        raise _load_error(result, "the extension module musa_runtime._C cannot be imported") from error
+        headline = "the extension module musa_runtime._C cannot be imported"
+        raise _load_error(result, headline, reinstall_command()) from error
     result.attempts.append(("musa_runtime._C", "ok"))
     result.extension = _C
 
@@ -211,26 +212,25 @@ def _check_abi(library):
         )
 
 
-def _open(result, path):
+def _open(result, path, fix):
     try:
         # RTLD_GLOBAL: packs and the extension are linked against these libraries by name and must meet this
         # copy.
         library = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
     except OSError as error:
         result.attempts.append((path, str(error)))
-        raise _load_error(result, f"{os.path.basename(path)} cannot be loaded") from error
+        raise _load_error(result, f"{os.path.basename(path)} cannot be loaded", fix()) from error
     result.attempts.append((path, "ok"))
     return library
 
 
-def _load_error(result, headline):
-    command = reinstall_command()
+def _load_error(result, headline, command):
     lines = [f"{headline}. Steps, in order:"]
     lines += [f"  {step}: {outcome}" for step, outcome in result.attempts]
     lines += [
         "Likely causes: an incomplete installation; another build of torch than the one compiled against;",
         "an SDK whose libraries need a newer system or driver.",
-        f"Fix: {command}",
+        f"Fix: {command or f'install the MUSA SDK at {result.sdk.home} again, and the driver that it needs'}",
     ]
     return LibraryLoadError("\n".join(lines), command)
 

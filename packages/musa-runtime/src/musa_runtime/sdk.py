@@ -86,6 +86,10 @@ class Sdk:
         unset = "unset MUSA_HOME && " if self.source == "MUSA_HOME" else ""
         return unset + _install_command(*EMULATOR)
 
+    def reinstall_command(self):
+        """Returns the shell command that installs this SDK anew, None for the vendor's."""
+        return _install_command("musa-emulator", reinstall=True) if self.source == "musa_emulator" else None
+
 
 def resolve(environ=None):
     """Find the SDK. Never raises.

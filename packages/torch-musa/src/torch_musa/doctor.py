@@ -246,6 +246,8 @@ def _packs():
         texts = "\n".join(str(record.error) for record in failures)
         happened = [line for line in texts.splitlines() if not line.startswith(("Likely cause", "Fix:", "Or, "))]
         commands = [record.error.command for record in failures if record.error.command]
+        # Fixes in words, of errors without a command.
+        commands = commands or [line[5:] for line in texts.splitlines() if line.startswith("Fix: ")]
         causes = [line.partition(": ")[2] for line in texts.splitlines() if line.startswith("Likely cause")]
         raise Problem(
             "\n".join(happened),
