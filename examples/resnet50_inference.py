@@ -18,7 +18,8 @@ import torch
 def resnet50():
     """The model, its preprocessing (PIL image to (3, 224, 224) float32) and the names of its classes."""
     try:
-        from torchvision.models import ResNet50_Weights, resnet50  # here, so that the module imports without it
+        # Imported here, so that the module imports without it.
+        from torchvision.models import ResNet50_Weights, resnet50
     except ModuleNotFoundError as error:
         raise SystemExit(
             f"{Path(__file__).name} needs torchvision and pillow: {error}.\n"

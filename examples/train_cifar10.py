@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """Train a convolutional network on CIFAR-10 on a MUSA device, then test the model that was saved.
 
-Needs torchvision, which downloads the images (170 MB) into --data. That, and the file --out of the trained weights,
-are below examples/out by default.
+Needs torchvision, which downloads the images (170 MB) into --data. That, and the file --out of the trained
+weights, are below examples/out by default.
 
 python examples/train_cifar10.py --device musa --epochs 2
 """

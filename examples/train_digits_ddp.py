@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """Train the network of train_digits.py on several MUSA devices, each with its share of every batch.
 
-It needs what train_digits.py needs. torchrun starts a process per device, and starts them again, from the last
-checkpoint in --out, which is examples/out/digits_ddp by default, when one ends:
+It needs what train_digits.py needs. torchrun starts a process per device, and starts them again, from the
+last checkpoint in --out, which is examples/out/digits_ddp by default, when one ends:
 
 torchrun --nproc-per-node=musa --max-restarts=3 examples/train_digits_ddp.py --epochs 15
 MUSA_EMULATOR_DEVICES=2 torchrun --nproc-per-node=musa examples/train_digits_ddp.py    # on the emulator

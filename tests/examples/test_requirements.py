@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The examples name the packages that they need, and leave nothing in the folder that they are started from."""
+"""The examples name the packages that they need, and leave nothing in the folder that they are started
+from."""
 
 from __future__ import annotations
 

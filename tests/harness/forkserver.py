@@ -2,9 +2,9 @@
 # Copyright (c) torch_musa contributors
 """Code run in children of one process that has imported torch, each a fork with its own environment.
 
-An interpreter that imports torch costs two seconds of CPU, a fork of one some milliseconds. torch is imported without
-its autoload; a child makes `import torch` count as its first with `hide_torch()`, so that the autoload, and nothing
-else of the import, runs at the place where the code has it.
+An interpreter that imports torch costs two seconds of CPU, a fork of one some milliseconds. torch is imported
+without its autoload; a child makes `import torch` count as its first with `hide_torch()`, so that the
+autoload, and nothing else of the import, runs at the place where the code has it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def child(request):
         os.chdir(request["cwd"])
         status = 0
         try:
-            exec(compile(request["code"], "<child>", "exec"), {"__name__": "__main__", "hide_torch": hide_torch})
+            code = compile(request["code"], "<child>", "exec")
+            exec(code, {"__name__": "__main__", "hide_torch": hide_torch})
         except SystemExit as end:
             status = end.code if isinstance(end.code, int) else int(end.code is not None)
             if isinstance(end.code, str):

@@ -2,9 +2,10 @@
 # Copyright (c) torch_musa contributors
 """Installations of the packages to break: environments of symbolic links, made in a fraction of a second.
 
-An installation is a virtual environment whose `site-packages` holds the packages as an installer of wheels would leave
-them, each file a link, so that pip may remove and replace them without harm to the environment of the tests. All else,
-torch among it, comes from one folder of links that every installation shares. The path has a space in it.
+An installation is a virtual environment whose `site-packages` holds the packages as an installer of wheels
+would leave them, each file a link, so that pip may remove and replace them without harm to the environment of
+the tests. All else, torch among it, comes from one folder of links that every installation shares. The path
+has a space in it.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ FAMILY = (
 )
 SITE = Path(sysconfig.get_path("purelib"))
 PACKAGES = Path(__file__).resolve().parents[2] / "packages"
+WHEEL = b"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 # Removed from the environment of every child, so that a state is what the test makes it.
 SETTINGS = re.compile(r"(MUSA|MCCL|MUDNN|TORCH|PYTORCH|PYTHON|PIP|XDG)_?|CXX$|VIRTUAL_ENV$")
 
@@ -47,12 +49,16 @@ def underscored(name: str) -> str:
 
 
 def shared_links(folder: Path) -> Path:
-    """A folder with links to all that is installed here but for the family."""
+    """A folder with links to all that is installed here but for the family.
+
+    pip must not see torch and ninja there: states install other versions of them.
+    """
     folder.mkdir()
     own = {underscored(name) for name in FAMILY}
     for entry in SITE.iterdir():
         name = entry.name.partition("-")[0]
-        if name in own or entry.suffix == ".pth" or entry.name.startswith("_editable_"):
+        replaced = name in ("torch", "ninja") and entry.suffix == ".dist-info"
+        if replaced or name in own or entry.suffix == ".pth" or entry.name.startswith("_editable_"):
             continue
         (folder / entry.name).symlink_to(entry)
     return folder
@@ -95,13 +101,15 @@ def wheel_path(folder: Path, name: str) -> Path:
     return folder / f"{underscored(name)}-{metadata.version(name)}-py3-none-any.whl"
 
 
-def write_wheel(folder: Path, name: str, version: str, files: dict[str, bytes | Path], entry_points: str = "") -> Path:
+def write_wheel(
+    folder: Path, name: str, version: str, files: dict[str, bytes | Path], entry_points: str = ""
+) -> Path:
     """Write a wheel of any content."""
     stem = f"{underscored(name)}-{version}"
     files = {
         **files,
         f"{stem}.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n".encode(),
-        f"{stem}.dist-info/WHEEL": b"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{stem}.dist-info/WHEEL": WHEEL,
         **({f"{stem}.dist-info/entry_points.txt": entry_points.encode()} if entry_points else {}),
     }
     path = folder / f"{stem}-py3-none-any.whl"
@@ -150,7 +158,9 @@ class Installation:
     def __init__(self, folder: Path, shared: Path, wheels: Path, without: tuple[str, ...] = ()) -> None:
         self.prefix = folder / "an environment"
         self.python = self.prefix / "bin" / "python"
-        self.site = self.prefix / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
+        self.site = (
+            self.prefix / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
+        )
         self.wheels = wheels
         self.shared = shared
         self.site.mkdir(parents=True)

@@ -67,11 +67,11 @@ def not_installed(monkeypatch):
 
 
 def test_a_wheel_that_is_missing_is_named(musa, not_installed):
-    with pytest.raises(PackError, match="Fix: .* -m pip install .*musa-amp"):
+    with pytest.raises(PackError, match=r"Fix: .* -m pip install .*musa-amp"):
         torch.autocast("musa")
-    with pytest.raises(AttributeError, match="Fix: .* -m pip install .*musa-amp"):
+    with pytest.raises(AttributeError, match=r"Fix: .* -m pip install .*musa-amp"):
         _ = musa.amp
-    with pytest.raises(ImportError, match="Fix: .* -m pip install .*musa-amp"):
+    with pytest.raises(ImportError, match=r"Fix: .* -m pip install .*musa-amp"):
         importlib.import_module("torch.musa.amp")
 
 

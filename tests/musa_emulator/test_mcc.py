@@ -254,8 +254,8 @@ def test_a_link_to_it_runs(tmp_path: Path) -> None:
 
 
 def moved(tmp_path: Path) -> Path:
-    """mcc in a copy of the SDK, which has no environment around it; with the system's Python out of its sight."""
-    home = tmp_path / "a moved sdk"
+    """mcc in a copy of the SDK, which has no environment around it; with the system's Python out of its
+    sight.""" home = tmp_path / "a moved sdk"
     for part in ("bin", "lib/mcc"):
         shutil.copytree(sdk.HOME / part, home / part)
     launcher = home / "bin" / "mcc"
@@ -269,7 +269,9 @@ def moved(tmp_path: Path) -> Path:
 def test_in_a_moved_sdk_it_takes_the_python_of_path(tmp_path: Path) -> None:
     environment = {**bare(tmp_path, "c++"), "PYTHONDONTWRITEBYTECODE": "1"}
     (tmp_path / "tools" / "python3").symlink_to(sys.executable)
-    done = subprocess.run([str(moved(tmp_path)), "--version"], env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        [str(moved(tmp_path)), "--version"], env=environment, capture_output=True, text=True
+    )
     assert done.returncode == 0 and "compiler of musa-emulator" in done.stdout, done.stderr
 
 

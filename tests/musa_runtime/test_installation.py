@@ -47,7 +47,9 @@ def test_wheels_of_a_folder_are_taken_from_it_and_from_nowhere_else(came_from, t
     came_from(torch_musa={"url": (folder / "torch_musa-0.1.whl").as_uri(), "archive_info": {}})
     command = installation.command("musa-emulator-mudnn")
     assert command == f"{PIP} --no-index --find-links '{folder}' musa-emulator-mudnn"
-    assert "--force-reinstall --no-deps --no-index" in installation.command("musa-emulator-mudnn", reinstall=True)
+    assert "--force-reinstall --no-deps --no-index" in installation.command(
+        "musa-emulator-mudnn", reinstall=True
+    )
     wheel.unlink()
     assert installation._UNKNOWN in installation.command("musa-emulator-mudnn")
 
@@ -76,13 +78,19 @@ def test_a_repository_is_named_with_its_commit(came_from):
             "subdirectory": "packages/torch-musa",
         }
     )
-    assert "'git+https://example/torch_musa.git@abc#subdirectory=packages/musa-amp'" in installation.command("musa-amp")
+    assert "'git+https://example/torch_musa.git@abc#subdirectory=packages/musa-amp'" in installation.command(
+        "musa-amp"
+    )
 
 
-@pytest.mark.parametrize("record", [None, [], {}, {"url": 7}, {"url": "file:///gone/x.whl", "archive_info": {}}])
+@pytest.mark.parametrize(
+    "record", [None, [], {}, {"url": 7}, {"url": "file:///gone/x.whl", "archive_info": {}}]
+)
 def test_an_unknown_origin_leaves_a_place_to_fill_in_and_never_an_index(came_from, record):
     came_from(torch_musa=record, musa_runtime=record)
-    assert installation.command("musa-amp") == f"{PIP} --no-index --find-links {installation._UNKNOWN} musa-amp"
+    assert (
+        installation.command("musa-amp") == f"{PIP} --no-index --find-links {installation._UNKNOWN} musa-amp"
+    )
 
 
 def test_a_pack_of_others_is_taken_from_its_own_origin_first(came_from, tmp_path):

@@ -149,7 +149,7 @@ def test_cuda_sources_without_the_porting_engine_say_what_to_install(tmp_path: P
         "find_spec",
         lambda name: None if name == "musa_ops_ported" else find_spec(name),
     )
-    with pytest.raises(RuntimeError, match="Fix: .* -m pip install .*musa-ops-ported"):
+    with pytest.raises(RuntimeError, match=r"Fix: .* -m pip install .*musa-ops-ported"):
         cpp_extension.load("kernel", [tmp_path / "kernel.cu"], build_directory=str(tmp_path))
 
 

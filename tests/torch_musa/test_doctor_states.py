@@ -2,8 +2,9 @@
 # Copyright (c) torch_musa contributors
 """Broken installations: the doctor names each, and the command that it prints repairs it.
 
-Every state is made in an installation of its own. The doctor runs, its command runs in a shell, as printed, and the
-doctor runs again. A command that needs a package index gets a folder in place of it, by pip's own variables.
+Every state is made in an installation of its own. The doctor runs, its command runs in a shell, as printed,
+and the doctor runs again. A command that needs a package index gets a folder in place of it, by pip's own
+variables.
 """
 
 from __future__ import annotations
@@ -96,10 +97,14 @@ def torch_upgraded_alone(installation, work):
     info = installation.site / "torch-2.99.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.99.0\n")
-    (info / "RECORD").write_text("torch/version.py,,\ntorch-2.99.0.dist-info/METADATA,,\ntorch-2.99.0.dist-info/RECORD,,\n")
+    (info / "RECORD").write_text(
+        "torch/version.py,,\ntorch-2.99.0.dist-info/METADATA,,\ntorch-2.99.0.dist-info/RECORD,,\n"
+    )
     index = work / "index"
     index.mkdir()
-    write_wheel(index, "torch", torch.__version__.partition("+")[0], {"torch/version.py": real / "version.py"})
+    write_wheel(
+        index, "torch", torch.__version__.partition("+")[0], {"torch/version.py": real / "version.py"}
+    )
     return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index)}
 
 
@@ -148,7 +153,9 @@ def two_runtimes(installation, work):
 
 
 def shadowed_by_sources(installation, work):
-    shutil.copytree(Path(__file__).parents[2] / "packages/musa-runtime/src/musa_runtime", work / "src/musa_runtime")
+    shutil.copytree(
+        Path(__file__).parents[2] / "packages/musa-runtime/src/musa_runtime", work / "src/musa_runtime"
+    )
     # A checkout of other files than the installed ones.
     with (work / "src/musa_runtime/__init__.py").open("a") as file:
         file.write("\nABI = 99\n")
@@ -211,7 +218,11 @@ STATES = {
         variables(HOME="/proc"), "build folder", "/proc", "export TORCH_EXTENSIONS_DIR", status="warn"
     ),
     "TORCH_EXTENSIONS_DIR cannot be written": State(
-        variables(TORCH_EXTENSIONS_DIR="/proc/x"), "build folder", "/proc/x", "TORCH_EXTENSIONS_DIR", status="warn"
+        variables(TORCH_EXTENSIONS_DIR="/proc/x"),
+        "build folder",
+        "/proc/x",
+        "TORCH_EXTENSIONS_DIR",
+        status="warn",
     ),
     "a locale without UTF-8": State(
         variables(LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0"),
@@ -231,7 +242,10 @@ STATES = {
         home_without_libraries, "MUSA SDK", "has no lib/libmusart.so", "unset MUSA_HOME"
     ),
     "the SDK's library is damaged": State(
-        replace("musa_emulator/sdk/lib/libmusart.so", "no library"), "libraries", "libmusart.so", "musa-emulator"
+        replace("musa_emulator/sdk/lib/libmusart.so", "no library"),
+        "libraries",
+        "libmusart.so",
+        "musa-emulator",
     ),
     "the emulator's muDNN is not installed": State(
         lambda installation, work: None,
@@ -247,7 +261,9 @@ STATES = {
         "musa-emulator-mccl",
         without=("musa-emulator-mccl",),
     ),
-    "two runtimes": State(two_runtimes, "versions", "musa-runtime 0.1.0 in", "unset PYTHONPATH", status="warn"),
+    "two runtimes": State(
+        two_runtimes, "versions", "musa-runtime 0.1.0 in", "unset PYTHONPATH", status="warn"
+    ),
     "PYTHONPATH hides the installed runtime": State(
         shadowed_by_sources, "import path", "PYTHONPATH", "unset PYTHONPATH"
     ),
@@ -270,8 +286,11 @@ STATES = {
         status="warn",
     ),
     "Python files of another build": State(
-        replace("musa_runtime/__init__.py", "__version__='0'\nTORCH_MINOR='2.13'\nABI=99\n"
-                "def load():\n    from ._load import load\n    return load()\n"),
+        replace(
+            "musa_runtime/__init__.py",
+            "__version__='0'\nTORCH_MINOR='2.13'\nABI=99\n"
+            "def load():\n    from ._load import load\n    return load()\n",
+        ),
         "libraries",
         "need: ABI 99",
         "musa-runtime",
@@ -289,10 +308,13 @@ STATES = {
         variables(TORCH_MUSA_OPS="aten::mm=portd"), "provider order", "portd", "unset TORCH_MUSA_OPS"
     ),
     "an unknown setting of the allocator": State(
-        variables(PYTORCH_MUSA_ALLOC_CONF="foo:1"), "allocator settings", "foo", "unset PYTORCH_MUSA_ALLOC_CONF"
+        variables(PYTORCH_MUSA_ALLOC_CONF="foo:1"),
+        "allocator settings",
+        "foo",
+        "unset PYTORCH_MUSA_ALLOC_CONF",
     ),
     "versions that do not fit": State(wrong_pin, "versions", "musa-runtime 0.1.0", "musa-amp musa-runtime"),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
@@ -401,7 +423,9 @@ print(json.dumps([outcome.as_dict() for outcome in doctor.examine()]))
     mended = installation.shell(found["build folder"]["command"], environment)
     folder = mended["TORCH_EXTENSIONS_DIR"]
     os.chown(folder, NOBODY if os.getuid() == 0 else -1, -1)  # mktemp ran as the user of the tests
-    code = installation.code(environment, examine.format(user=NOBODY, changes={"TORCH_EXTENSIONS_DIR": folder}))
+    code = installation.code(
+        environment, examine.format(user=NOBODY, changes={"TORCH_EXTENSIONS_DIR": folder})
+    )
     assert outcomes(server.run(code, environment))["build folder"]["status"] == "ok"
 
 
@@ -457,7 +481,10 @@ else:
 print("done")
 """
     done = subprocess.run(
-        [str(installation.python), "-W", "ignore", "-c", code], env=environment, capture_output=True, text=True
+        [str(installation.python), "-W", "ignore", "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     assert done.stdout == "done\n", done.stderr
 

@@ -100,7 +100,9 @@ def code_of(module: str, order: str, sdk: str) -> str:
     return CASE.format(
         hide="hide_torch()",
         first=f"import {module}" if order == "before torch" else "import torch",
-        second="" if order == "before torch" else f"""
+        second=""
+        if order == "before torch"
+        else f"""
 try:
     import {module}
 except {"ImportError" if allowed else "()"} as error:

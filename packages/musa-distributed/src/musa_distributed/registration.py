@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """The name "mccl" among the backends of `torch.distributed`.
 
-Imports torch in functions only. When a program imports this package before torch, torch imports this module from
-the end of its own import and needs `_autoload` to be defined.
+Imports torch in functions only. When a program imports this package before torch, torch imports this module
+from the end of its own import and needs `_autoload` to be defined.
 """
 
 

@@ -259,8 +259,9 @@ def main(arguments: list[str]) -> int:
         if error.filename != compiler()[0]:
             raise
         print(
-            f"mcc: error: the C++ compiler {error.filename} was not found. Likely causes: none is installed, or CXX "
-            "or MUSA_HOST_CXX names another.\nFix: apt-get install --yes g++",
+            f"mcc: error: the C++ compiler {error.filename} was not found.\n"
+            "Likely causes: none is installed, or CXX or MUSA_HOST_CXX names another.\n"
+            "Fix: apt-get install --yes g++",
             file=sys.stderr,
         )
     return 1

@@ -14,7 +14,8 @@ import sys
 
 
 def _autoload():
-    """The entry point of group `torch.backends`. Importing this module has registered `torch.backends.mudnn`."""
+    """The entry point of group `torch.backends`. Importing this module has registered
+    `torch.backends.mudnn`."""
 
 
 # After `_autoload`: where a program imports this module before torch, torch looks `_autoload` up in this

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Differences between torch minors, 2.11 to 2.15, as seen from Python. No other module compares torch versions,
-except the check before loading."""
+"""Differences between torch minors, 2.11 to 2.15, as seen from Python. No other module compares torch
+versions, except the check before loading."""
 
 import torch
 

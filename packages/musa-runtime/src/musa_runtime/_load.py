@@ -206,7 +206,7 @@ def _check_abi(library):
             "libmusa_runtime.so and the Python files of musa_runtime come from different builds.\n"
             f"  have: ABI {have} in {library._name}\n"
             f"  need: ABI {ABI}\n"
-            "Likely causes: an interrupted installation; another copy of the Python files earlier on PYTHONPATH.\n"
+            "Likely causes: an interrupted installation; another copy of the Python files on PYTHONPATH.\n"
             f"Fix: {command}",
             command,
         )

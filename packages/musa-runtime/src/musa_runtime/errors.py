@@ -8,8 +8,8 @@ class MusaError(RuntimeError):
     """Base of the named errors of torch_musa.
 
     Attributes:
-        command (str or None): the shell command that repairs the cause, where there is a single one. The text names
-            it after `Fix:`, and the doctor prints it.
+        command (str or None): the shell command that repairs the cause, if there is a single one. The text
+            names it after `Fix:`, and the doctor prints it.
     """
 
     def __init__(self, text, command=None):

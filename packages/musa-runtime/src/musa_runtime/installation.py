@@ -2,9 +2,9 @@
 # Copyright (c) torch_musa contributors
 """The command that installs or repairs a package of this family, from the place its packages came from.
 
-These packages are on no package index, so a plain `pip install <name>` would run whatever somebody else registers
-under that name. Every message that tells a user to install one of them takes the command from `command()`, and a
-test refuses any other. Imported on errors only; standard library only.
+These packages are on no package index, so a plain `pip install <name>` would run whatever somebody else
+registers under that name. Every message that tells a user to install one of them takes the command from
+`command()`, and a test refuses any other. Imported on errors only; standard library only.
 """
 
 import json
@@ -29,9 +29,9 @@ def pip():
 def command(*names, reinstall=False):
     """Returns the shell command that installs distributions.
 
-    The source is the one pip recorded (PEP 610): the checkout, repository or folder of wheels that `names`, or else
-    torch-musa itself, were installed from. pip records none for wheels that it took by name from a folder or an
-    index; the command then has a placeholder to fill in.
+    The source is the one pip recorded (PEP 610): the checkout, repository or folder of wheels that `names`,
+    or else torch-musa itself, were installed from. pip records none for wheels that it took by name from a
+    folder or an index; the command then has a placeholder to fill in.
 
     Args:
         names (str): distributions, such as "musa-runtime".
@@ -81,7 +81,8 @@ def _from_checkout(packages, names, editable):
 
 
 def _in_order(sources):
-    # One pip run each: a package is compiled against those before it, and pip builds all of a run before it installs.
+    # One pip run each: a package is compiled against those before it, and pip builds all of a run before it
+    # installs.
     return " && ".join(f"{pip()} install --no-build-isolation --no-deps {source}" for source in sources)
 
 

@@ -170,7 +170,9 @@ def _examine(home):
 
 
 def _has_sdk_files(home):
-    return any(os.path.exists(os.path.join(home, name)) for name in ("version.json", "include", RUNTIME_LIBRARY))
+    return any(
+        os.path.exists(os.path.join(home, name)) for name in ("version.json", "include", RUNTIME_LIBRARY)
+    )
 
 
 def _install_command(*wheels, reinstall=False):

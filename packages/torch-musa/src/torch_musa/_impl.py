@@ -41,10 +41,10 @@ def _activate():
 def _unfinished_modules_hidden():
     """Removes modules of musa_runtime from `sys.modules` whose import has led here.
 
-    A program that imports such a module before torch gets here from the `import torch` inside it, while the module
-    has no names yet, so that `torch.musa` could not import any. Removed, the module is imported again by `torch.musa`,
-    completely, and Python returns the module that is in `sys.modules` from the import that waits. Modules that
-    activation does not import come back, and go on.
+    A program that imports such a module before torch gets here from the `import torch` inside it, while the
+    module has no names yet, so that `torch.musa` could not import any. Removed, the module is imported again
+    by `torch.musa`, completely, and Python returns the module that is in `sys.modules` from the import that
+    waits. Modules that activation does not import come back, and go on.
     """
     hidden = {
         name: module
@@ -64,9 +64,9 @@ def _explain_absence(error):
     """Makes uses of the device raise `error` as far as torch allows without hooks of ours, and warns once."""
     from musa_runtime.errors import TorchVersionError
 
-    # The name alone lets torch parse device="musa" and reach torch.musa, which raises the recorded error. But torch
-    # then takes musa for its accelerator, so a GPU that it does drive would lose pinned memory; and a slot that another
-    # backend has taken cannot be renamed.
+    # The name alone lets torch parse device="musa" and reach torch.musa, which raises the recorded error. But
+    # torch then takes musa for its accelerator, so a GPU that it does drive would lose pinned memory; and a
+    # slot that another backend has taken cannot be renamed.
     rename = isinstance(error, TorchVersionError) and not _has_accelerator()
     if rename:
         from musa_runtime import _compat
@@ -106,6 +106,7 @@ try:
 except Exception as error:  # noqa: BLE001 - nothing may break `import torch`
     failure = error
     warnings.warn(
-        f"torch_musa could not be activated: {error!r}.\nFix: python -m torch_musa doctor, which names the cause",
+        f"torch_musa could not be activated: {error!r}.\n"
+        "Fix: python -m torch_musa doctor, which names the cause and the command that repairs it",
         stacklevel=1,
     )

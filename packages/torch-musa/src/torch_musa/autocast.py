@@ -3,8 +3,8 @@
 """The dtypes of `torch.autocast("musa")`, which torch reads from the device module.
 
 The rules of autocast are in the pack `amp` (wheel musa-amp). torch reads the dtypes even where autocast is
-switched off, as in checkpoints, and tests its own for membership only where it is switched on; a missing pack is
-therefore reported by that test.
+switched off, as in checkpoints, and tests its own for membership only where it is switched on; a missing pack
+is therefore reported by that test.
 """
 
 import collections.abc

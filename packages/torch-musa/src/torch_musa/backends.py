@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`torch.backends.mudnn` where the wheel musa-ops-mudnn is not installed, so that programs may set it everywhere."""
+"""`torch.backends.mudnn` where the wheel musa-ops-mudnn is not installed, so that programs may set it
+everywhere."""
 
 import contextlib
 import importlib.util

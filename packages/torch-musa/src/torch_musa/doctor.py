@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """Checks of an installation, from torch to a computed result, with the command that repairs each problem.
 
-Every check is isolated. A check that depends on a failed one is skipped, so that the first failure shown is the
-cause.
+Every check is isolated. A check that depends on a failed one is skipped, so that the first failure shown is
+the cause.
 """
 
 import os
@@ -77,7 +77,7 @@ def _versions():
                 "\n".join(f"{name} {dist.version} in {folder}" for folder, dist in places),
                 f"{name} once; the first of these is in use",
                 _hide_all_but_one(name, [folder for folder, _ in places]),
-                "PYTHONPATH names a folder with another installation; one for the user and one for the system",
+                "PYTHONPATH names another installation; one is the user's and one the system's",
             )
     return (
         ", ".join(f"{name} {dist.version}" for name, dist in sorted(have.items()))
@@ -120,7 +120,9 @@ def _import_path():
     for folder in _python_path():
         if any(folder == place for places in _installed().values() for place, _ in places):
             continue  # a whole installation; "versions" compares it with the others
-        hidden = [name for name in ("torch_musa", "musa_runtime") if os.path.isdir(os.path.join(folder, name))]
+        hidden = [
+            name for name in ("torch_musa", "musa_runtime") if os.path.isdir(os.path.join(folder, name))
+        ]
         if hidden:
             kind = Problem if musa_runtime.load().error or _impl.failure else Warn
             raise kind(
@@ -244,7 +246,9 @@ def _packs():
     failures = [record for record in records if record.error is not None]
     if failures:
         texts = "\n".join(str(record.error) for record in failures)
-        happened = [line for line in texts.splitlines() if not line.startswith(("Likely cause", "Fix:", "Or, "))]
+        happened = [
+            line for line in texts.splitlines() if not line.startswith(("Likely cause", "Fix:", "Or, "))
+        ]
         commands = [record.error.command for record in failures if record.error.command]
         # Fixes in words, of errors without a command.
         commands = commands or [line[5:] for line in texts.splitlines() if line.startswith("Fix: ")]

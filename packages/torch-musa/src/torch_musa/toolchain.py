@@ -38,7 +38,9 @@ def compiler():
             if found := shutil.which(other, path=_SYSTEM_PATH):
                 raise Warn(have, need, _extend_path(found), f"PATH lacks {os.path.dirname(found)}")
         raise Warn(have, need, _INSTALL_COMPILER, "no C++ compiler is installed")
-    done = _run([*named, "-std=c++20", "-x", "c++", "-fsyntax-only", "-"], "#include <version>\nint main() {}\n")
+    done = _run(
+        [*named, "-std=c++20", "-x", "c++", "-fsyntax-only", "-"], "#include <version>\nint main() {}\n"
+    )
     if done.returncode != 0:
         have = f"{shlex.join(named)} cannot compile C++20: {_first_lines(done)}"
         causes = "an old compiler; a compiler without its standard library"
@@ -49,9 +51,19 @@ def compiler():
 def ninja():
     """ninja is on PATH, where builds of extensions look for it."""
     path = shutil.which("ninja")
+    need = "ninja, to build extensions"
     if path is not None:
-        return f"{path}: {_first_lines(_run([path, '--version']), 1)}"
-    have, need = "ninja: not found on PATH", "ninja, to build extensions"
+        done = _run([path, "--version"])
+        if done.returncode == 0:
+            return f"{path}: {_first_lines(done, 1)}"
+        fix = f"{installation.pip()} install --force-reinstall ninja"
+        raise Warn(
+            f"{path} does not run: {_first_lines(done)}",
+            need,
+            fix,
+            "it belongs to an environment that is gone",
+        )
+    have = "ninja: not found on PATH"
     beside = os.path.join(os.path.dirname(sys.executable), "ninja")
     if os.path.exists(beside):
         causes = "the environment's Python was called by its path, so that PATH lacks the environment"
@@ -66,11 +78,18 @@ def mcc():
     need = "the compiler of the MUSA SDK, to build extensions with .mu or .cu sources"
     if not os.path.exists(path):
         if os.environ.get("PYTORCH_MCC"):
-            raise Warn(f"PYTORCH_MCC={path}: no such file", need, "unset PYTORCH_MCC", "a mistyped PYTORCH_MCC")
+            raise Warn(
+                f"PYTORCH_MCC={path}: no such file", need, "unset PYTORCH_MCC", "a mistyped PYTORCH_MCC"
+            )
         fix = f"install the compiler of the MUSA SDK into {found.home}"
         if found.source == "musa_emulator":
             fix = installation.command("musa-emulator", reinstall=True)
-        raise Warn(f"{path}: no such file", need, fix, "only the SDK's runtime is installed, or the SDK is incomplete")
+        raise Warn(
+            f"{path}: no such file",
+            need,
+            fix,
+            "only the SDK's runtime is installed, or the SDK is incomplete",
+        )
     done = _run([path, "--version"])
     if done.returncode == 0:
         return f"{path}: {_first_lines(done, 1)}"
@@ -86,7 +105,8 @@ def build_folder():
     folder = os.environ.get("TORCH_EXTENSIONS_DIR")
     if not folder:
         cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-        folder = os.path.join(cache, "torch_extensions")  # as torch.utils.cpp_extension, which is slow to import
+        # As in torch.utils.cpp_extension, which is slow to import.
+        folder = os.path.join(cache, "torch_extensions")
     existing = os.path.abspath(folder)
     while not os.path.lexists(existing):
         existing = os.path.dirname(existing)

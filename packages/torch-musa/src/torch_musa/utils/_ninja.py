@@ -36,8 +36,9 @@ def build(folder, target, compile_cxx, compile_musa, link, sources, is_kernel, v
     ninja = shutil.which("ninja")
     if ninja is None:
         raise RuntimeError(
-            "extensions are built with ninja, which is not on PATH. Likely causes: it is not installed, or the "
-            f"environment's folder of programs is not on PATH.\nFix: {installation.pip()} install ninja"
+            "extensions are built with ninja, which is not on PATH.\n"
+            "Likely causes: it is not installed, or the environment's folder of programs is not on PATH.\n"
+            f"Fix: {installation.pip()} install ninja"
         )
     head, *rest = link
     command = f"{shlex.quote(head)} $in {_joined(rest)} -o $out"

@@ -222,8 +222,8 @@ def _default_folder(name, verbose):
     except OSError as error:
         raise RuntimeError(
             f"the folder to build {name} in cannot be created: {error}\n"
-            "Likely causes: the home folder is read-only or belongs to another user, or TORCH_EXTENSIONS_DIR names a "
-            'wrong folder.\nFix: export TORCH_EXTENSIONS_DIR="$(mktemp -d)", or pass build_directory'
+            "Likely causes: the home folder is read-only or belongs to another user; a wrong "
+            'TORCH_EXTENSIONS_DIR.\nFix: export TORCH_EXTENSIONS_DIR="$(mktemp -d)", or pass build_directory'
         ) from error
 
 
