@@ -254,8 +254,8 @@ def test_a_link_to_it_runs(tmp_path: Path) -> None:
 
 
 def moved(tmp_path: Path) -> Path:
-    """mcc in a copy of the SDK, which has no environment around it; with the system's Python out of its
-    sight.""" home = tmp_path / "a moved sdk"
+    """mcc in a copy of the SDK outside its environment, without the paths of the system's Python."""
+    home = tmp_path / "a moved sdk"
     for part in ("bin", "lib/mcc"):
         shutil.copytree(sdk.HOME / part, home / part)
     launcher = home / "bin" / "mcc"
