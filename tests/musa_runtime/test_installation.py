@@ -19,6 +19,7 @@ pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).resolve().parents[2]
 PIP = f"{sys.executable} -m pip install"
+UNKNOWN = "<the folder or index that torch-musa was installed from>"
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def test_wheels_of_a_folder_are_taken_from_it_and_from_nowhere_else(came_from, t
         "musa-emulator-mudnn", reinstall=True
     )
     wheel.unlink()
-    assert installation._UNKNOWN in installation.command("musa-emulator-mudnn")
+    assert UNKNOWN in installation.command("musa-emulator-mudnn")
 
 
 def test_wheels_of_a_web_page_are_taken_from_it(came_from):
@@ -88,9 +89,7 @@ def test_a_repository_is_named_with_its_commit(came_from):
 )
 def test_an_unknown_origin_leaves_a_place_to_fill_in_and_never_an_index(came_from, record):
     came_from(torch_musa=record, musa_runtime=record)
-    assert (
-        installation.command("musa-amp") == f"{PIP} --no-index --find-links {installation._UNKNOWN} musa-amp"
-    )
+    assert installation.command("musa-amp") == f"{PIP} --no-index --find-links {UNKNOWN} musa-amp"
 
 
 def test_a_pack_of_others_is_taken_from_its_own_origin_first(came_from, tmp_path):
@@ -100,6 +99,8 @@ def test_a_pack_of_others_is_taken_from_its_own_origin_first(came_from, tmp_path
         torch_musa={"url": "https://wheels.example/torch_musa-0.1.whl", "archive_info": {}},
     )
     assert installation.command("demo-pack").endswith(f"--find-links {tmp_path} demo-pack")
+    place = "<the folder or index that other-pack was installed from>"
+    assert installation.command("other-pack").endswith(f"--find-links {place} other-pack")
 
 
 def test_the_command_of_a_checkout_installs(came_from, tmp_path):
@@ -126,7 +127,7 @@ def test_pips_own_record_is_read():
 
 # ---- no message and no page sends anybody to an index for a name of ours
 
-INSTALL = re.compile(r"pip3? (?:install|download|wheel)\b([^\n`\"#|&;]*)")
+INSTALL = re.compile(r"pip3?(?:\(\)\})? (?:install|download|wheel)\b([^\n`\"#|&;]*)")
 OURS = re.compile(r"(?:torch|musa)[-_]musa|musa[-_][a-z]+(?:[-_][a-z]+)*")
 
 
@@ -150,6 +151,7 @@ def refused(text: str) -> list[str]:
         "or for the emulator: pip install musa-emulator-mudnn.",
         "pip install torch==2.13.0 musa_runtime==0.1.*",
         "pip install --find-links dist torch-musa",
+        "{installation.pip()} install musa-amp",
     ],
 )
 def test_a_command_that_asks_an_index_for_our_names_is_found(text):

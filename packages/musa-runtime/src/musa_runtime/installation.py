@@ -18,7 +18,6 @@ from urllib.request import url2pathname
 
 # Installed wherever an error of this family is raised, so the origin of the others is looked up here.
 _REFERENCES = ("torch-musa", "musa-runtime")
-_UNKNOWN = "<the folder or index that torch-musa was installed from>"
 
 
 def pip():
@@ -37,11 +36,14 @@ def command(*names, reinstall=False):
         names (str): distributions, such as "musa-runtime".
         reinstall (bool): replace the files of a distribution that is installed already.
     """
-    for reference in (*names, *_REFERENCES):
+    # A pack of somebody else comes from a place of its own.
+    own = all(name == "torch-musa" or name.startswith("musa-") for name in names)
+    for reference in (*names, *_REFERENCES) if own else names:
         built = _from_record(_direct_url(reference), names, reinstall)
         if built:
             return built
-    return _from_folder(_UNKNOWN, names, reinstall)
+    place = f"<the folder or index that {'torch-musa' if own else names[0]} was installed from>"
+    return _from_folder(place, names, reinstall)
 
 
 def _direct_url(name):
