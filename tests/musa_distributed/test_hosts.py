@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
 """Ranks on several hosts: training is right, and whatever happens to a network or a host ends in time, with
-the ranks, hosts and addresses in the error. The hosts are namespaces of this machine: see tests/harness/hosts.py.
+the ranks, hosts and addresses in the error. The hosts are namespaces of this machine: tests/harness/hosts.py.
 
 --full runs every case and records it in last_hosts_run.json.
 """
@@ -169,12 +169,8 @@ def three(available: None, tmp_path: Path) -> Iterator[Ranks]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def record(request: pytest.FixtureRequest) -> Iterator[None]:
-    failed = request.session.testsfailed
-    yield
-    if request.config.getoption("--full") and request.session.testsfailed == failed:
-        names = {item.originalname for item in request.session.items if item.module is request.module}
-        RECORD.write_text(json.dumps({"passed": sorted(names)}, indent=1) + "\n")
+def failures_before(request: pytest.FixtureRequest) -> int:
+    return request.session.testsfailed
 
 
 # ---- what works
@@ -212,7 +208,7 @@ def test_two_ranks_on_one_device_are_found_on_their_host(ranks):
     assert any(where in one.err for one in every)
 
 
-@pytest.mark.parametrize("host", [0, 1], ids=["host-1", "host-2"])
+@pytest.mark.parametrize("host", [pytest.param(0, marks=pytest.mark.full), 1], ids=["host-1", "host-2"])
 def test_an_interface_that_is_not_there(ranks, host):
     settings = {host: {"MCCL_SOCKET_IFNAME": "ib7"}}
     name = f"host-{host + 1}"
@@ -225,7 +221,7 @@ def test_an_interface_that_is_not_there(ranks, host):
             assert f"eth1 10.77.1.{host + 1}" in ended.err, ended.err
 
 
-@pytest.mark.parametrize("host", [0, 1], ids=["host-1", "host-2"])
+@pytest.mark.parametrize("host", [0, pytest.param(1, marks=pytest.mark.full)], ids=["host-1", "host-2"])
 def test_a_loopback_address_is_refused_between_hosts(ranks, host):
     name = f"host-{host + 1}"
     every = ranks.run(START, {host: {"MCCL_SOCKET_IFNAME": "lo"}}, **ALL)
@@ -386,7 +382,10 @@ def test_torchrun_with_interpreters_of_their_own(ranks, tmp_path):
 # ---- the checks themselves
 
 
-def test_the_last_complete_run_has_every_case(request):
-    """A case is added together with a complete run: pytest tests/musa_distributed/test_hosts.py --full"""
+def test_the_last_complete_run_has_every_case(request, full, failures_before):
+    """A new case comes with a complete run: python -m pytest tests/musa_distributed/test_hosts.py --full"""
     cases = {name for name in vars(request.module) if name.startswith("test_")}
+    run = {item.originalname for item in request.session.items if item.module is request.module}
+    if full and run == cases and request.session.testsfailed == failures_before:
+        RECORD.write_text(json.dumps({"passed": sorted(run)}, indent=1) + "\n")
     assert set(json.loads(RECORD.read_text())["passed"]) == cases

@@ -62,7 +62,7 @@ def chosen() -> dict[str, tuple[int, str]]:
     if reason := hosts.why_not():
         skips.skip_permanently("several-hosts", reason)
     setup = "ip link set lo up; ip link add docker0 up type veth peer name d0; ip link set d0 up;"
-    setup += "ip link add net0 up type veth peer name net1; ip link set net1 up;"
+    setup += "ip link add net1 up type veth peer name net0; ip link set net0 up;"
     setup += "ip link add down0 type veth peer name n;"
     for number, name in enumerate(("docker0", "net0", "net1", "down0")):
         setup += f"ip address add 10.78.{number}.1/24 dev {name};"

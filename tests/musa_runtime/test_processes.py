@@ -6,6 +6,7 @@ import gc
 import io
 import os
 import pickle
+import struct
 import time
 import warnings
 from multiprocessing.reduction import ForkingPickler
@@ -468,13 +469,15 @@ def _share(tensor):
 
 def _addresses_of_files(folder):
     """Descriptors of this process that are no counters: process, descriptor, inode, file system."""
-    short = os.memfd_create("torch_musa-shared")
-    os.truncate(short, 4096)
+    short, memory = (os.memfd_create(name) for name in ("torch_musa-shared", "musa-emulator"))
+    for descriptor in (short, memory):
+        os.truncate(descriptor, 4096)
     foreign = os.memfd_create("something else")
     os.truncate(foreign, 4 << 20)
     os.mkfifo(folder / "pipe")
     descriptors = {
         "short": short,
+        "memory": memory,
         "foreign": foreign,
         "file": os.open(folder / "file", os.O_RDWR | os.O_CREAT),
         "pipe": os.open(folder / "pipe", os.O_RDWR),
@@ -500,6 +503,18 @@ def test_a_message_that_names_another_file_is_refused_and_the_file_is_untouched(
     own = extension().ipc_share(torch.ones(2, device="musa").untyped_storage())
     with pytest.raises(SharingError, match="second time"):
         extension().ipc_open((*own[0][:4], own[0][4] + 1000), *own[1:])
+    assert extension().ipc_open(*own).nbytes() == 8
+
+
+def test_a_handle_that_names_another_file_is_refused_and_the_file_is_untouched(peer, tmp_path, emulator):
+    """A handle is the SDK's; this is the emulator's form of it."""
+    for name, address in peer.call(_addresses_of_files, tmp_path).items():
+        counters, device, segment, *place = peer.call(_share, torch.ones(2))
+        magic, _, _, ordinal, size = struct.unpack_from("=IiiiQ", segment)
+        wrong = struct.pack("=IiiiQQQ", magic, *address[:2], ordinal, size, *address[2:])
+        with pytest.raises(RuntimeError, match="invalid resource handle"):
+            extension().ipc_open(counters, device, wrong.ljust(len(segment), b"\0"), *place)
+        assert name != "file" or (tmp_path / "file").read_bytes() == b"precious" * (1 << 19)
 
 
 # ---- what cannot be shared -------------------------------------------------------------------------------

@@ -247,6 +247,7 @@ def test_each_probe_reports_what_is_missing(tmp_path, monkeypatch):
     assert "Python.h" in prerequisites.python_headers(str(tmp_path))
     assert "ensurepip" in prerequisites.venv_module(lambda name: None)
     assert "GB needed" in prerequisites.disk_space(10**18)
+    assert "ip is missing" in prerequisites.ip_tool(lambda name: None)
     monkeypatch.setenv("CXX", "no-such-compiler")
     assert "no-such-compiler is not on PATH" in prerequisites.cxx_compiler()
     assert "GoogleTest" in prerequisites.googletest()

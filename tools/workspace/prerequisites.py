@@ -73,7 +73,7 @@ def googletest() -> str | None:
 
 
 def ip_tool(which=shutil.which) -> str | None:
-    return None if which("ip") else "the program ip, which tests of several hosts set networks up with, is missing"
+    return None if which("ip") else "the program ip is missing, which tests of several hosts use"
 
 
 def disk_space(needed: int | None = None, folder: Path = ROOT) -> str | None:

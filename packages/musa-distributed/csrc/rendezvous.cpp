@@ -28,7 +28,7 @@ constexpr milliseconds kPatienceWithStore{2000};
 constexpr milliseconds kPatienceWithNote{500};
 
 constexpr const char* kCausesOfNetwork =
-    "\nLikely causes: 1. a firewall or a missing route between these addresses; 2. MCCL uses an interface that the other hosts "
+    "\nLikely causes: 1. a firewall or a missing route between the addresses of the ranks; 2. MCCL uses an interface that the other hosts "
     "cannot reach; 3. a rank or its host has ended meanwhile; 4. the ranks need longer to start: timeout= of "
     "init_process_group.\nFix: on every host, export MCCL_SOCKET_IFNAME=<the interface that connects the hosts>; "
     "MCCL_DEBUG=INFO logs the address that MCCL uses.";
@@ -260,14 +260,14 @@ class Connection {
         start_.check();
       }
       if (const auto note = note_of_others()) {
-        fail(start_, c10::str(*note, ranks(), kCausesOfNetwork));
+        fail(start_, *note + ranks());
       }
       if (Clock::now() >= deadline) {
         const std::string what = c10::str(
             own_rank(start_), " met the others in ", describe(start_.store), ", but mcclCommInitRank did not return within ",
-            start_.timeout.count(), " ms");
+            start_.timeout.count(), " ms.", kCausesOfNetwork);
         note(what);
-        fail(start_, c10::str(what, ".", ranks(), kCausesOfNetwork));
+        fail(start_, what + ranks());
       }
     }
     try {

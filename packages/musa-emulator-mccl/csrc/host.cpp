@@ -100,7 +100,7 @@ class Wanted {
   std::vector<std::string> names_;
 };
 
-// The lower, the earlier an interface is taken without MCCL_SOCKET_IFNAME.
+// Of the interfaces that are permitted, the one with the lowest is taken.
 int rank_of(const Interface& interface) {
   return is_loopback(interface.address) ? 2 : interface.name.starts_with("docker") ? 1 : 0;
 }
@@ -126,12 +126,13 @@ bool is_loopback(const std::string& address) {
 
 Interface own_interface() {
   std::vector<Interface> all = interfaces();
+  std::stable_sort(
+      all.begin(), all.end(), [](const Interface& one, const Interface& other) { return rank_of(one) < rank_of(other); });
   const char* const variable = std::getenv("MCCL_SOCKET_IFNAME");
   if (variable == nullptr || *variable == '\0') {
-    std::stable_sort(
-        all.begin(), all.end(), [](const Interface& one, const Interface& other) { return rank_of(one) < rank_of(other); });
     if (all.empty()) {
-      throw std::runtime_error("host '" + host_name() + "' has no network interface that is up and has an address. Fix: ip link set lo up");
+      throw std::runtime_error(
+          "host '" + host_name() + "' has no network interface that is up with an address. Fix: ip link set lo up");
     }
     return all.front();
   }

@@ -21,8 +21,7 @@ struct Interface {
   std::string address; // of IPv4, or of IPv6 if the interface has no other
 };
 
-// The first interface that is up and that MCCL_SOCKET_IFNAME permits; without the variable, "docker*" and the loopback
-// interface come last. MCCL_SOCKET_IFNAME is a list of prefixes with NCCL's syntax: "eth,ib", "=eth0" for whole names, "^docker"
+// The first interface that is up and that MCCL_SOCKET_IFNAME permits; "docker*" and the loopback interface come last. MCCL_SOCKET_IFNAME is a list of prefixes with NCCL's syntax: "eth,ib", "=eth0" for whole names, "^docker"
 // for all but these, "^=docker0". Throws std::runtime_error, which names the interfaces of this host, if none fits.
 Interface own_interface();
 

@@ -37,13 +37,23 @@ struct HandleContent {
   int32_t descriptor;
   int32_t device;
   uint64_t bytes;
-  uint64_t inode; // tells a descriptor number that has been reused
+  uint64_t inode, file_system; // tell a descriptor number that has been reused
 };
 static_assert(sizeof(HandleContent) <= MUSA_IPC_HANDLE_SIZE);
 
 constexpr uint32_t kMemoryMagic = 0x4d454d31;
 constexpr uint32_t kEventMagic = 0x45565431;
 constexpr size_t kPage = 4096;
+constexpr char kMemoryName[] = "musa-emulator";
+constexpr char kEventName[] = "musa-emulator-event";
+
+// Whether the descriptor is of an anonymous file of this name.
+bool is_memfd(int descriptor, const char* name) {
+  char path[64], expected[64], found[sizeof expected];
+  std::snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+  const int length = std::snprintf(expected, sizeof expected, "/memfd:%s (deleted)", name);
+  return readlink(path, found, sizeof found) == length && std::memcmp(found, expected, static_cast<size_t>(length)) == 0;
+}
 
 template <class Handle>
 musaError_t write_handle(uint32_t magic, int descriptor, int device, size_t bytes, Handle* handle) {
@@ -51,7 +61,7 @@ musaError_t write_handle(uint32_t magic, int descriptor, int device, size_t byte
   if (fstat(descriptor, &status) != 0) {
     return musaErrorOperatingSystem;
   }
-  const HandleContent content{magic, getpid(), descriptor, device, bytes, status.st_ino};
+  const HandleContent content{magic, getpid(), descriptor, device, bytes, status.st_ino, status.st_dev};
   std::memset(handle, 0, sizeof *handle);
   std::memcpy(handle, &content, sizeof content);
   return musaSuccess;
@@ -68,8 +78,9 @@ musaError_t open_handle(uint32_t magic, const Handle& handle, HandleContent* con
   }
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/fd/%d", content->process, content->descriptor);
-  const int opened = open(path, O_RDWR | O_CLOEXEC);
-  if (opened < 0) {
+  // O_PATH first: a handle is bytes of another process, and what it names is checked before it is opened for writing.
+  const int found = open(path, O_PATH | O_CLOEXEC);
+  if (found < 0) {
     const int reason = errno;
     std::fprintf(
         stderr,
@@ -80,12 +91,16 @@ musaError_t open_handle(uint32_t magic, const Handle& handle, HandleContent* con
     return reason == ENOENT ? musaErrorInvalidResourceHandle : musaErrorOperatingSystem;
   }
   struct stat status;
-  if (fstat(opened, &status) != 0 || status.st_ino != content->inode) {
-    close(opened);
+  const char* const name = magic == kMemoryMagic ? kMemoryName : kEventName;
+  const bool valid = fstat(found, &status) == 0 && status.st_ino == content->inode && status.st_dev == content->file_system &&
+      is_memfd(found, name) && static_cast<uint64_t>(status.st_size) >= content->bytes && content->bytes != 0;
+  std::snprintf(path, sizeof path, "/proc/self/fd/%d", found);
+  *descriptor = valid ? open(path, O_RDWR | O_CLOEXEC) : -1;
+  close(found);
+  if (!valid) {
     return musaErrorInvalidResourceHandle; // the memory was freed and its descriptor reused
   }
-  *descriptor = opened;
-  return musaSuccess;
+  return *descriptor >= 0 ? musaSuccess : musaErrorOperatingSystem;
 }
 
 } // namespace
@@ -112,7 +127,7 @@ struct InterprocessEvent {
 
 musaError_t create_interprocess(std::shared_ptr<InterprocessEvent>* shared) {
   auto created = std::make_shared<InterprocessEvent>();
-  created->descriptor = memfd_create("musa-emulator-event", MFD_CLOEXEC);
+  created->descriptor = memfd_create(kEventName, MFD_CLOEXEC);
   if (created->descriptor < 0 || ftruncate(created->descriptor, kPage) != 0 || !created->map()) {
     return musaErrorOperatingSystem;
   }
@@ -198,6 +213,9 @@ musaError_t import_event(Device& device, const musaIpcEventHandle_t& handle, Eve
   if (const musaError_t status = open_handle(kEventMagic, handle, &content, &shared->descriptor);
       status != musaSuccess) {
     return status;
+  }
+  if (content.bytes != kPage) {
+    return musaErrorInvalidValue;
   }
   if (!shared->map()) {
     return musaErrorOperatingSystem;
