@@ -142,8 +142,8 @@ class Network:
     def __init__(self, hosts: int, folder: Path, switches: int = 2) -> None:
         self._folder = folder
         self._made = 0
-        # The switches are bridges in a network of their own.
-        self._center = subprocess.Popen(["unshare", "--net", "sleep", "infinity"])
+        # The switches are bridges in a network of their own, which ends when this process does.
+        self._center = subprocess.Popen(["unshare", "--net", "cat"], stdin=subprocess.PIPE)
         self.switches = switches
         self.hosts: list[Host] = []
         try:
@@ -237,8 +237,7 @@ class Network:
     def close(self) -> None:
         for host in self.hosts:
             host.close()
-        self._center.kill()
-        self._center.wait()
+        self._center.communicate()
 
 
 # ---- the process of a host

@@ -66,6 +66,7 @@ TRAINING = (
     JOIN
     + """
 from tests.musa_distributed import training
+training.ROWS = 8 * size  # so that all ranks have as many
 training.ddp()
 training.fsdp2()
 print("equal")

@@ -127,7 +127,7 @@ def places():
     }
 ok(rt.musaSetDevice(RANK))
 for name in CASES:
-    unique = unique_id(name.replace(" ", "_"))
+    unique = unique_id("id_" + name.replace(" ", "_"))
     print("#", name, file=sys.stderr, flush=True)
     if RANK == 1:
         comm = ctypes.c_void_p()
