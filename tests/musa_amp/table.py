@@ -146,9 +146,6 @@ REFUSED = ("binary_cross_entropy",)
 # Of cuDNN, which is not on this device.
 WITHOUT_COUNTERPART = ("cudnn_convolution", "cudnn_convolution_transpose")
 
-# The rule is there, the operator is not: attention goes through scaled_dot_product_attention.
-WITHOUT_KERNEL = ("_scaled_dot_product_flash_attention",)
-
 ALL = (
     *LOWER_PRECISION,
     *FLOAT32,

@@ -73,20 +73,11 @@ def test_the_table_is_that_of_the_installed_torch(musa):
 
 
 @pytest.mark.parametrize("low", LOW, ids=str)
-@pytest.mark.parametrize("name", [name for name in table.LOWER_PRECISION if name not in table.WITHOUT_KERNEL])
+@pytest.mark.parametrize("name", table.LOWER_PRECISION)
 def test_operands_of_float32_are_cast_down(musa, name, low):
     dtype, computed = run(name, table.LOWER_PRECISION[name](maker(torch.float32), zeros), low)
     assert dtype == low
     assert_all_in(computed, low)
-
-
-@pytest.mark.parametrize("low", LOW, ids=str)
-@pytest.mark.parametrize("name", table.WITHOUT_KERNEL)
-def test_operands_are_cast_for_an_operator_that_is_not_there(musa, name, low):
-    operands = table.LOWER_PRECISION[name](maker(torch.float32), zeros)
-    with torch.autocast("musa", dtype=low), Witness() as witness, pytest.raises(NotImplementedError):
-        overload(name)(*operands)
-    assert_all_in(witness.computed, low)
 
 
 @pytest.mark.parametrize("low", LOW, ids=str)
@@ -131,7 +122,7 @@ FLOAT64 = {
 }
 
 
-@pytest.mark.parametrize("name", [name for name in FLOAT64 if name not in table.WITHOUT_KERNEL])
+@pytest.mark.parametrize("name", FLOAT64)
 def test_float64_is_left_alone(musa, name):
     dtype, computed = run(name, FLOAT64[name](maker(torch.float64), zeros), torch.float16)
     assert dtype == torch.float64

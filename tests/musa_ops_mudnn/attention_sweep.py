@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Scaled dot product attention in every combination of backend, shape, mask, dropout and dtype, against its definition
-in float64. ``python -m tests.musa_ops_mudnn.attention_sweep COUNT`` runs a sample in another setting of the process.
+"""Scaled dot product attention in every combination of backend, shape, mask, dropout and dtype, compared
+with its definition in float64. ``python -m tests.musa_ops_mudnn.attention_sweep COUNT`` runs a sample, for
+settings that hold for a whole process.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ DROPOUTS = (0.0, 0.3)
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 LAYOUTS = ("contiguous", "heads inside", "gaps")
 
-# Largest error, relative to the largest value of the reference: some units of the last place of the dtype, for operands
-# and weights that are rounded to it.
+# Largest error, relative to the largest value of the reference: some units in the last place, because
+# operands and weights are rounded to the dtype.
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 6e-2}
 
 
@@ -85,7 +86,9 @@ def _mask(case: Case) -> torch.Tensor | None:
     if case.mask == "broadcast":
         return (torch.rand(*(1,) * len(leading), length, keys) > 0.3).index_fill_(-1, torch.tensor([0]), True)
     if case.mask == "padding":
-        visible = torch.arange(keys) < torch.randint(1, keys + 1, leading[:1] or (1,)).view(-1, *(1,) * (len(full) - 1))
+        visible = torch.arange(keys) < torch.randint(1, keys + 1, leading[:1] or (1,)).view(
+            -1, *(1,) * (len(full) - 1)
+        )
         return visible if case.rank > 2 else visible.view(1, keys)
     mask = (torch.rand(full) > 0.3).index_fill_(-1, torch.tensor([0]), True)
     if case.mask == "blind":
@@ -113,11 +116,15 @@ def reference(case: Case, query, key, value, mask, keep):
     return weights @ value
 
 
-def _error(actual: torch.Tensor, expected: torch.Tensor) -> float:
+def error_of(actual: torch.Tensor, expected: torch.Tensor) -> float:
     actual = actual.detach().cpu().double()
     if not actual.numel():
         return 0.0
-    return ((actual - expected).abs().max() / expected.abs().max().clamp(min=1e-3)).nan_to_num(float("inf")).item()
+    return (
+        ((actual - expected).abs().max() / expected.abs().max().clamp(min=1e-3))
+        .nan_to_num(float("inf"))
+        .item()
+    )
 
 
 def check(case: Case) -> str | None:
@@ -150,16 +157,21 @@ def check(case: Case) -> str | None:
     keep = None
     if case.dropout:
         # With unit vectors for values the output is the weights, so that the zeros are those of dropout.
-        units = torch.eye(keys, dtype=case.dtype, device="musa").expand(*leaves[2].shape[:-1], keys).contiguous()
+        units = (
+            torch.eye(keys, dtype=case.dtype, device="musa").expand(*leaves[2].shape[:-1], keys).contiguous()
+        )
         keep = (attend(leaves[0].detach(), leaves[1].detach(), units) != 0).cpu().double()
     wide = [tensor.double().requires_grad_() for tensor in host]
     wide_mask = mask.double() if case.mask == "float" else mask
     expected = reference(case, *wide, wide_mask, keep)
-    errors = {"out": _error(out, expected)}
+    errors = {"out": error_of(out, expected)}
     for name, actual, wanted in zip(
-        ("query", "key", "value"), gradients, torch.autograd.grad(expected, wide, grad_out.double()), strict=True
+        ("query", "key", "value"),
+        gradients,
+        torch.autograd.grad(expected, wide, grad_out.double()),
+        strict=True,
     ):
-        errors["gradient of " + name] = _error(actual, wanted)
+        errors["gradient of " + name] = error_of(actual, wanted)
     wrong = {name: error for name, error in errors.items() if not error <= TOLERANCE[case.dtype]}
     return f"relative errors {wrong}" if wrong else None
 

@@ -52,6 +52,12 @@ def _attention(size: int) -> torch.Tensor:
     return torch.ops.aten._scaled_dot_product_fused_attention_overrideable(q, k, v)[0]
 
 
+def _packed_attention() -> torch.Tensor:
+    offsets = torch.tensor([0, 1, 4], dtype=torch.int32, device="musa")
+    q, k, v = (_leaf(4, 2, 16) for _ in range(3))
+    return torch.ops.aten._flash_attention_forward(q, k, v, offsets, offsets, 3, 3, 0.0, False, False)[0]
+
+
 def _scaled_mm() -> torch.Tensor:
     a, b = (_x(16, 16).to(torch.float8_e4m3fn) for _ in range(2))
     one = torch.ones((), device="musa")
@@ -132,6 +138,8 @@ SCENARIOS: dict[str, Callable[[], object]] = {
     "Rope::RunBwd": lambda: _gradient(_OPS.rope(_leaf(1, 4, 2, 8), _x(4, 8))),
     "ScaledDotProductAttention::RunFlash": lambda: _attention(16),
     "ScaledDotProductAttention::RunFlashBwd": lambda: _gradient(_attention(16)),
+    "ScaledDotProductAttention::RunFlashVarlen": lambda: _packed_attention(),
+    "ScaledDotProductAttention::RunFlashVarlenBwd": lambda: _gradient(_packed_attention()),
     "ScaledDotProductAttention::RunMath": lambda: _attention(256),
     "ScaledDotProductAttention::RunMathBwd": lambda: _gradient(_attention(256)),
     "Scatter::Run": lambda: _scattered("add"),

@@ -17,7 +17,8 @@ namespace {
 // sequence of torch's CUDA kernel, for which element has which number.
 template <typename T, int neighbours>
 __global__ void C10_LAUNCH_BOUNDS_2(kRandomThreads, 4) dropout_kernel(
-    const int64_t count, const at::PhiloxMusaState philox, const float keep, const T* const in, T* const out, bool* const mask) {
+    const int64_t count, const at::PhiloxMusaState philox, const at::opmath_type<T> keep, const T* const in, T* const out,
+    bool* const mask) {
   using op_t = at::opmath_type<T>;
   const int64_t thread = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   const int64_t threads = int64_t(blockDim.x) * gridDim.x;
@@ -56,7 +57,7 @@ std::tuple<at::Tensor, at::Tensor> dropped(const at::Tensor& input, double keep,
     const auto* const from = in.const_data_ptr<scalar_t>();
     auto* const to = out.mutable_data_ptr<scalar_t>();
     bool* const kept = mask.mutable_data_ptr<bool>();
-    const float probability = static_cast<float>(keep);
+    const auto probability = static_cast<at::opmath_type<scalar_t>>(keep);
     if (aligned<scalar_t>(in, out, mask)) {
       dropout_kernel<scalar_t, 4>
           <<<plan.blocks, kRandomThreads, 0, stream>>>(in.numel(), plan.state, probability, from, to, kept);

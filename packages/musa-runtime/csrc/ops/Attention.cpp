@@ -4,6 +4,7 @@
 #include <ATen/native/transformers/attention.h>
 #include <ATen/native/transformers/sdp_utils_cpp.h>
 #include <ATen/ops/_fused_sdp_choice_ops.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <c10/musa/MUSAFunctions.h>
 #include <musa_runtime/attention.h>
 #include <musa_runtime/op_registry.h>
@@ -22,6 +23,26 @@ using sdp::SDPBackend;
 // defines both for the composed form only.
 bool needs_math(const Tensor& tensor) {
   return tensor.is_nested() || !tensor.has_storage();
+}
+
+// A subclass that implements operators in Python, such as DTensor, outside of a tracer. Its rules are those for CUDA's
+// operators, so it gets _scaled_dot_product_efficient_attention.
+bool is_subclass(const Tensor& tensor) {
+  using c10::impl::TorchDispatchModeKey;
+  const auto tracing = [](TorchDispatchModeKey key) {
+    return c10::impl::TorchDispatchModeTLS::get_mode(key).has_value();
+  };
+  return tensor.unsafeGetTensorImpl()->is_python_dispatch() && !tensor.storage().device().is_meta() &&
+      !tracing(TorchDispatchModeKey::FAKE) && !tracing(TorchDispatchModeKey::PROXY) &&
+      !tracing(TorchDispatchModeKey::FUNCTIONAL);
+}
+
+bool suits_efficient(const sdp::sdp_params& params) {
+  return sdp::check_tensor_shapes(params, false) &&
+      sdp::check_batch_size_and_num_heads_dense</*supports_gqa=*/true>(params, false) &&
+      (!params.attn_mask.has_value() || !params.attn_mask->requires_grad()) &&
+      // The runtime's composed attention returns dropout's mask, and the rules of subclasses expect a seed.
+      (params.dropout == 0 || params.query.scalar_type() != at::kDouble);
 }
 
 // Whether torch's CPU kernel of flash attention takes the operands. It works on device memory in place.
@@ -70,6 +91,12 @@ int64_t choose(
   }
   if (needs_math(query) || needs_math(key) || needs_math(value) || (masked && needs_math(*mask))) {
     return static_cast<int64_t>(SDPBackend::math);
+  }
+  if (is_subclass(query) || is_subclass(key) || is_subclass(value)) {
+    const sdp::sdp_params params{
+        query, key, value, masked ? mask : std::optional<Tensor>(), dropout_p, is_causal, enable_gqa};
+    return static_cast<int64_t>(
+        allows_fused_attention() && suits_efficient(params) ? SDPBackend::efficient_attention : SDPBackend::math);
   }
   return at::_ops::_fused_sdp_choice::redispatch(
       c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), query, key, value, mask, dropout_p, is_causal, scale,

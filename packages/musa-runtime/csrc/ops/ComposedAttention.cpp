@@ -220,8 +220,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> attention_backward(
   TORCH_CHECK(
       dropout_p == 0 || philox_seed.dim() >= 2,
       "The gradient of attention with dropout needs the mask that this implementation's forward pass returned, and was "
-      "given seeds of another one. Likely cause: the policy of operators changed between the two. Fix: keep "
-      "TORCH_MUSA_OPS and torch.musa.ops.prefer() as they are from forward to backward");
+      "given seeds of another one. Likely causes: the mask requires a gradient; the policy of operators changed "
+      "between the two passes. Fix: call scaled_dot_product_attention with sdpa_kernel(SDPBackend.MATH)");
   const WithoutAutocast guard;
   const Problem problem = dense_problem(query, key, value, attn_bias, dropout_p, is_causal, scale);
   Gradients gradients = attend_backward(problem, widened(grad_out), philox_seed);
