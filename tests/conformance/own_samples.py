@@ -87,7 +87,6 @@ OWN: dict[str, list[Callable[[], tuple[tuple, dict]]]] = {
     ],
     "embedding_renorm_": [lambda: ((_tensor(5, 3), torch.tensor([0, 2, 2]), 1.0, 2.0), {})],
     "_foreach_pow.ScalarAndTensor": [lambda: ((2.0, [_tensor(3), _tensor(2, 2)]), {})],
-    "range": [lambda: ((1, 7), {}), lambda: ((0.5, 3, 0.25), {})],
     "_fused_adam_": [lambda: _adam(0.1)],
     "_fused_adam_.tensor_lr": [lambda: _adam(torch.tensor(0.1))],
     "_fused_adamw_": [lambda: _adam(0.1)],
@@ -153,7 +152,6 @@ OWN: dict[str, list[Callable[[], tuple[tuple, dict]]]] = {
     "random_": [lambda: ((torch.zeros(50, dtype=torch.int64),), {})],
     "random_.to": [lambda: ((torch.zeros(50, dtype=torch.int64), 9), {})],
     "normal.float_Tensor": [lambda: ((0.5, _tensor(50, low=0.1)), {})],
-    "randperm.generator": [lambda: ((20,), {"generator": None})],
 }
 # The CPU has no kernel for these.
 REFERENCES: dict[str, Callable] = {
@@ -163,9 +161,37 @@ REFERENCES: dict[str, Callable] = {
     "baddbmm.dtype": lambda x, a, b, dtype: torch.baddbmm(x.to(dtype), a.to(dtype), b.to(dtype)),
 }
 
+def _gathered(x: torch.Tensor, means: torch.Tensor, inverses: torch.Tensor, *settings: Any) -> tuple:
+    """The mean and the inverse deviation of parts of one size, from those of each part."""
+    eps = settings[3]
+    mean = means.mean(0)
+    variance = (inverses.pow(-2) - eps + means.square()).mean(0) - mean.square()
+    return mean, (variance + eps).rsqrt()
+
+
+REFERENCES |= {
+    "batch_norm_gather_stats": _gathered,
+    "batch_norm_elemt": lambda x, weight, bias, mean, inverse, eps: torch.addcmul(
+        bias[:, None], (x - mean[:, None]) * inverse[:, None], weight[:, None]
+    ),
+    # Their functional forms take the arguments of a factory.
+    "range.out": lambda *arguments: torch.range(*arguments),
+    "randperm.generator_out": lambda n, generator: torch.randperm(n),
+}
+# The first result is compared; no kernel writes all of the others.
+FIRST_RESULT = frozenset(("_ctc_loss.Tensor",))
+
 
 def _half(*shape: int) -> torch.Tensor:
     return _tensor(*shape, dtype=torch.bfloat16)
+
+
+def _eighths(*shape: int) -> torch.Tensor:
+    return _tensor(*shape, dtype=torch.float8_e4m3fn)
+
+
+def _target() -> torch.Tensor:
+    return torch.arange(32).remainder(3).reshape(2, 4, 4)
 
 
 OWN |= {
@@ -174,7 +200,49 @@ OWN |= {
     "addmm.dtype": [lambda: ((_half(3, 5), _half(3, 4), _half(4, 5), torch.float32), {})],
     "baddbmm.dtype": [lambda: ((_half(2, 3, 5), _half(2, 3, 4), _half(2, 4, 5), torch.float32), {})],
 }
-RANDOM = frozenset(("random_", "random_.to", "normal.float_Tensor", "randperm.generator"))
+_STATISTICS = (_tensor(3), _tensor(3), _tensor(3), _tensor(3, low=0.5))
+OWN |= {
+    "batch_norm_elemt": [lambda: ((_tensor(2, 3, 4), *_STATISTICS, 1e-5), {})],
+    "batch_norm_gather_stats": [
+        lambda: ((_tensor(2, 3, 4), _tensor(2, 3), _tensor(2, 3, low=0.5), None, None, 0.1, 1e-5, 8), {})
+    ],
+    "batch_norm_update_stats": [lambda: ((_tensor(2, 3, 4), _tensor(3), _tensor(3, low=0.5), 0.1), {})],
+    "_batch_norm_with_update": [lambda: ((_tensor(2, 3, 4), *_STATISTICS, 0.1, 1e-5), {})],
+    "_weight_norm_interface_backward": [
+        lambda: ((_tensor(3, 4), _tensor(3, 4), _tensor(3, 1), _tensor(3, 4).norm(dim=1, keepdim=True), 0), {})
+    ],
+    "adaptive_avg_pool2d": [lambda: ((_tensor(2, 3, 7, 5), [2, 3]), {}), lambda: ((_tensor(3, 4, 4), [4, 1]), {})],
+    "adaptive_avg_pool3d": [lambda: ((_tensor(2, 3, 4, 7, 5), [2, 2, 3]), {})],
+    "_adaptive_avg_pool3d_backward": [lambda: ((_tensor(2, 3, 2, 2, 3), _tensor(2, 3, 4, 7, 5)), {})],
+    "clamp_max": [lambda: ((_tensor(3, 4), 0.5), {})],
+    "gt.Scalar": [lambda: ((_tensor(3, 4), 0.5), {}), lambda: ((_FIVE, 3), {})],
+    "logit_backward": [lambda: ((_tensor(3, 4), _tensor(3, 4, low=-0.5, high=1.5), 0.1), {})],
+    "sigmoid_backward": [lambda: ((_tensor(3, 4), _tensor(3, 4).sigmoid()), {})],
+    "nonzero_static": [lambda: ((_tensor(3, 4).gt(0),), {"size": 4})],
+    "nll_loss2d_forward": [lambda: ((_tensor(2, 3, 4, 4), _target(), None, 1, -100), {})],
+    "nll_loss2d_backward": [
+        lambda: ((torch.tensor(1.5), _tensor(2, 3, 4, 4), _target(), None, 1, -100, torch.tensor(32.0)), {})
+    ],
+    "reflection_pad2d": [lambda: ((_tensor(2, 3, 4, 5), [1, 2, 3, 0]), {})],
+    "reflection_pad2d_backward": [lambda: ((_tensor(2, 3, 7, 8), _tensor(2, 3, 4, 5), [1, 2, 3, 0]), {})],
+    "reflection_pad3d": [lambda: ((_tensor(2, 3, 4, 5, 3), [1, 2, 3, 0, 1, 1]), {})],
+    "reflection_pad3d_backward": [lambda: ((_tensor(2, 3, 6, 8, 6), _tensor(2, 3, 4, 5, 3), [1, 2, 3, 0, 1, 1]), {})],
+    "replication_pad3d": [lambda: ((_tensor(2, 3, 4, 5, 3), [1, 2, 3, 0, 1, 1]), {})],
+    "replication_pad3d_backward": [lambda: ((_tensor(2, 3, 6, 8, 6), _tensor(2, 3, 4, 5, 3), [1, 2, 3, 0, 1, 1]), {})],
+    "upsample_nearest2d": [lambda: ((_tensor(1, 2, 8, 8), [5, 3]), {})],
+    "upsample_nearest2d_backward": [lambda: ((_tensor(1, 2, 5, 3), [5, 3], [1, 2, 8, 8]), {})],
+    "upsample_nearest3d": [lambda: ((_tensor(1, 2, 4, 4, 4), [3, 5, 2]), {})],
+    "upsample_nearest3d_backward": [lambda: ((_tensor(1, 2, 3, 5, 2), [3, 5, 2], [1, 2, 4, 4, 4]), {})],
+    "range.out": [lambda: ((1, 7, 1), {}), lambda: ((0.5, 3, 0.25), {})],
+    "randperm.generator_out": [lambda: ((20, None), {})],
+    "_scaled_mm": [
+        lambda: (
+            (_eighths(16, 32), _eighths(16, 32).t(), torch.tensor(0.5), torch.tensor(2.0)),
+            {"out_dtype": torch.bfloat16},
+        )
+    ],
+}
+RANDOM = frozenset(("random_", "random_.to", "normal.float_Tensor", "randperm.generator_out"))
 
 
 class _Recorder(TorchDispatchMode):
