@@ -120,7 +120,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     ]
     gaps = [(*key, reason) for key, reason in cuda_dtypes.gaps().items()]
     for databases, cases, failures, base in (
-        ({database for database, _ in SUITES}, sum(len(make()) for make in SUITES.values()), applied, LAST_FULL_RUN),
+        ({each for each, _ in SUITES}, sum(len(make()) for make in SUITES.values()), applied, LAST_FULL_RUN),
         ({DTYPE_SUITE[0]}, len(cuda_dtypes.pairs()), gaps, LAST_DTYPE_RUN),
     ):
         part = tally.of(databases)

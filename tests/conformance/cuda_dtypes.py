@@ -2,7 +2,8 @@
 # Copyright (c) torch_musa contributors
 """The dtypes that CUDA takes, by torch's operator database: the yardstick is CUDA's list, not the CPU's.
 
-Where the CPU has no kernel for a dtype, the reference is the CPU's result in a wider one, rounded to the dtype.
+Where the CPU has no kernel for a dtype, the reference is the CPU's result in a wider one, rounded to the
+dtype.
 """
 
 from __future__ import annotations
@@ -121,7 +122,9 @@ class Pair:
         reference = self._reference(cpu)
         op = _COMPOSED.get(self.name, self.op) if self.dtype not in cpu else self.op
         on_device = run(self.op, _moved(sample, device), device)
-        expected = outcome_of(lambda: run(op, _moved(_converted(sample, self.dtype, reference), "cpu"), "cpu"))
+        expected = outcome_of(
+            lambda: run(op, _moved(_converted(sample, self.dtype, reference), "cpu"), "cpu")
+        )
         if expected.error is not None:
             raise AssertionError(f"the reference in {reference} raised") from expected.error
         narrowed = _rounded(expected.value, on_device, reference, self.dtype)
@@ -160,7 +163,9 @@ class Pair:
         if not outputs:
             return ()
         torch.manual_seed(1)
-        gradients = torch.autograd.grad(outputs, inputs, [_cotangent(out) for out in outputs], allow_unused=True)
+        gradients = torch.autograd.grad(
+            outputs, inputs, [_cotangent(out) for out in outputs], allow_unused=True
+        )
         return tuple(gradient for gradient in gradients if gradient is not None)
 
 
@@ -210,15 +215,15 @@ def _of_rounded_steps(expected: tuple, dtype: torch.dtype, least: Tolerance) -> 
     """
     largest = max((float(each.abs().max()) for each in expected if each.numel()), default=0.0)
     epsilon = torch.finfo(dtype).eps
-    return Tolerance(rtol=max(least.rtol, 8 * epsilon), atol=max(least.atol, 8 * epsilon * min(max(largest, 0.1), 1e4)))
+    return Tolerance(
+        rtol=max(least.rtol, 8 * epsilon), atol=max(least.atol, 8 * epsilon * min(max(largest, 0.1), 1e4))
+    )
 
 
 @cache
 def pairs() -> tuple[Pair, ...]:
     """Every operator of the database in every dtype that it has on CUDA."""
-    return tuple(
-        Pair(op, dtype) for op in OPS for dtype in sorted(op.supported_dtypes("cuda"), key=str)
-    )
+    return tuple(Pair(op, dtype) for op in OPS for dtype in sorted(op.supported_dtypes("cuda"), key=str))
 
 
 def parse(text: str) -> dict[tuple[str, str], str]:
@@ -229,7 +234,9 @@ def parse(text: str) -> dict[tuple[str, str], str]:
         if key in gaps:
             raise ValueError(f"listed twice: {key}")
         if len(entry["reason"].split()) < 5:
-            raise ValueError(f"{key}: the reason must say why the dtype is not taken, not {entry['reason']!r}")
+            raise ValueError(
+                f"{key}: the reason must say why the dtype is not taken, not {entry['reason']!r}"
+            )
         gaps[key] = entry["reason"]
     if len(gaps) > LIMIT:
         raise ValueError(f"{len(gaps)} gaps are listed; at most {LIMIT} are allowed")

@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """Arguments for overloads that torch's operator database does not call.
 
-Most are derived: the database's calls on the CPU are recorded below autograd, and an out= or in-place form gets the arguments
-of the recorded functional form. OWN has arguments for the rest.
+Most are derived: the database's calls on the CPU are recorded below autograd, and an out= or in-place form
+gets the arguments of the recorded functional form. OWN has arguments for the rest.
 """
 
 from __future__ import annotations
@@ -19,11 +19,26 @@ from .operators import OPS
 from .transfer import tensors_in
 
 # Operators of the database whose calls below autograd have the forms that are derived.
-_RECORDED = ("nn.functional.", "eq", "ne", "ge", "gt", "le", "lt", "clamp_max", "clamp_min", "index_put", "norm", "softmax")
+_RECORDED = (
+    "nn.functional.",
+    "eq",
+    "ne",
+    "ge",
+    "gt",
+    "le",
+    "lt",
+    "clamp_max",
+    "clamp_min",
+    "index_put",
+    "norm",
+    "softmax",
+)
 _KEPT = 3
 
 
-def _tensor(*shape: int, dtype: torch.dtype = torch.float32, low: float = -2.0, high: float = 2.0) -> torch.Tensor:
+def _tensor(
+    *shape: int, dtype: torch.dtype = torch.float32, low: float = -2.0, high: float = 2.0
+) -> torch.Tensor:
     generator = torch.Generator().manual_seed(sum(shape) + len(shape))
     return (torch.rand(shape, generator=generator) * (high - low) + low).to(dtype)
 
@@ -74,10 +89,21 @@ _SCALES = torch.tensor([0.1, 0.2, 0.05])
 # Overload -> its arguments without out=, as (args, kwargs); several calls in a list.
 OWN: dict[str, list[Callable[[], tuple[tuple, dict]]]] = {
     "isin.Scalar_Tensor": [_isin(5, _FIVE), _isin(2.5, _tensor(3)), lambda: ((5, _FIVE), {"invert": True})],
-    "isin.Tensor_Scalar": [_isin(_FIVE, 5), _isin(torch.tensor(5), 5), lambda: ((_FIVE, 7), {"invert": True})],
-    "bucketize.Scalar": [lambda: ((3, _FIVE), {}), lambda: ((6.5, _FIVE.float()), {"out_int32": True, "right": True})],
+    "isin.Tensor_Scalar": [
+        _isin(_FIVE, 5),
+        _isin(torch.tensor(5), 5),
+        lambda: ((_FIVE, 7), {"invert": True}),
+    ],
+    "bucketize.Scalar": [
+        lambda: ((3, _FIVE), {}),
+        lambda: ((6.5, _FIVE.float()), {"out_int32": True, "right": True}),
+    ],
     "remainder.Scalar_Tensor": [lambda: ((7, _FIVE), {}), lambda: ((-2.5, _tensor(3, 2)), {})],
-    "pow.Scalar": [lambda: ((2, _FIVE), {}), lambda: ((1.5, _tensor(3, 2)), {}), lambda: ((1, _tensor(4)), {})],
+    "pow.Scalar": [
+        lambda: ((2, _FIVE), {}),
+        lambda: ((1.5, _tensor(3, 2)), {}),
+        lambda: ((1, _tensor(4)), {}),
+    ],
     "prod.dim_int": [lambda: ((_tensor(3, 4), 1), {}), lambda: ((_FIVE, 0), {"keepdim": True})],
     "norm.ScalarOpt_dim_dtype": [lambda: ((_tensor(3, 4), 2, [1], False), {"dtype": torch.float64})],
     "norm.ScalarOpt_dim": [lambda: ((_tensor(3, 4), 1, [0], True), {})],
@@ -122,7 +148,9 @@ OWN: dict[str, list[Callable[[], tuple[tuple, dict]]]] = {
     "_upsample_nearest_exact2d": [lambda: ((_tensor(1, 2, 8, 8), [5, 3]), {})],
     "_upsample_nearest_exact2d_backward": [lambda: ((_tensor(1, 2, 5, 3), [5, 3], [1, 2, 8, 8]), {})],
     "_upsample_nearest_exact3d": [lambda: ((_tensor(1, 2, 4, 4, 4), [3, 5, 2]), {})],
-    "_upsample_nearest_exact3d_backward": [lambda: ((_tensor(1, 2, 3, 5, 2), [3, 5, 2], [1, 2, 4, 4, 4]), {})],
+    "_upsample_nearest_exact3d_backward": [
+        lambda: ((_tensor(1, 2, 3, 5, 2), [3, 5, 2], [1, 2, 4, 4, 4]), {})
+    ],
     "fake_quantize_per_tensor_affine_cachemask": [lambda: ((_tensor(3, 4), 0.1, 3), _quantization())],
     "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams": [
         lambda: (
@@ -137,7 +165,10 @@ OWN: dict[str, list[Callable[[], tuple[tuple, dict]]]] = {
         lambda: ((_tensor(3, 4), torch.tensor([0.1]), torch.tensor([3.0])), _quantization())
     ],
     "_fake_quantize_learnable_per_tensor_affine_backward": [
-        lambda: ((_tensor(3, 4), _tensor(3, 4, low=-9), torch.tensor([0.1]), torch.tensor([3.0])), _quantization())
+        lambda: (
+            (_tensor(3, 4), _tensor(3, 4, low=-9), torch.tensor([0.1]), torch.tensor([3.0])),
+            _quantization(),
+        )
     ],
     "_fake_quantize_learnable_per_channel_affine": [
         lambda: ((_tensor(3, 4), _SCALES, _ZERO_POINTS.float(), 0), _quantization())
@@ -160,6 +191,7 @@ REFERENCES: dict[str, Callable] = {
     "addmm.dtype": lambda x, a, b, dtype: torch.addmm(x.to(dtype), a.to(dtype), b.to(dtype)),
     "baddbmm.dtype": lambda x, a, b, dtype: torch.baddbmm(x.to(dtype), a.to(dtype), b.to(dtype)),
 }
+
 
 def _gathered(x: torch.Tensor, means: torch.Tensor, inverses: torch.Tensor, *settings: Any) -> tuple:
     """The mean and the inverse deviation of parts of one size, from those of each part."""
@@ -209,9 +241,15 @@ OWN |= {
     "batch_norm_update_stats": [lambda: ((_tensor(2, 3, 4), _tensor(3), _tensor(3, low=0.5), 0.1), {})],
     "_batch_norm_with_update": [lambda: ((_tensor(2, 3, 4), *_STATISTICS, 0.1, 1e-5), {})],
     "_weight_norm_interface_backward": [
-        lambda: ((_tensor(3, 4), _tensor(3, 4), _tensor(3, 1), _tensor(3, 4).norm(dim=1, keepdim=True), 0), {})
+        lambda: (
+            (_tensor(3, 4), _tensor(3, 4), _tensor(3, 1), _tensor(3, 4).norm(dim=1, keepdim=True), 0),
+            {},
+        )
     ],
-    "adaptive_avg_pool2d": [lambda: ((_tensor(2, 3, 7, 5), [2, 3]), {}), lambda: ((_tensor(3, 4, 4), [4, 1]), {})],
+    "adaptive_avg_pool2d": [
+        lambda: ((_tensor(2, 3, 7, 5), [2, 3]), {}),
+        lambda: ((_tensor(3, 4, 4), [4, 1]), {}),
+    ],
     "adaptive_avg_pool3d": [lambda: ((_tensor(2, 3, 4, 7, 5), [2, 2, 3]), {})],
     "_adaptive_avg_pool3d_backward": [lambda: ((_tensor(2, 3, 2, 2, 3), _tensor(2, 3, 4, 7, 5)), {})],
     "clamp_max": [lambda: ((_tensor(3, 4), 0.5), {})],
@@ -226,9 +264,13 @@ OWN |= {
     "reflection_pad2d": [lambda: ((_tensor(2, 3, 4, 5), [1, 2, 3, 0]), {})],
     "reflection_pad2d_backward": [lambda: ((_tensor(2, 3, 7, 8), _tensor(2, 3, 4, 5), [1, 2, 3, 0]), {})],
     "reflection_pad3d": [lambda: ((_tensor(2, 3, 4, 5, 3), [1, 2, 3, 0, 1, 1]), {})],
-    "reflection_pad3d_backward": [lambda: ((_tensor(2, 3, 6, 8, 6), _tensor(2, 3, 4, 5, 3), [1, 2, 3, 0, 1, 1]), {})],
+    "reflection_pad3d_backward": [
+        lambda: ((_tensor(2, 3, 6, 8, 6), _tensor(2, 3, 4, 5, 3), [1, 2, 3, 0, 1, 1]), {})
+    ],
     "replication_pad3d": [lambda: ((_tensor(2, 3, 4, 5, 3), [1, 2, 3, 0, 1, 1]), {})],
-    "replication_pad3d_backward": [lambda: ((_tensor(2, 3, 6, 8, 6), _tensor(2, 3, 4, 5, 3), [1, 2, 3, 0, 1, 1]), {})],
+    "replication_pad3d_backward": [
+        lambda: ((_tensor(2, 3, 6, 8, 6), _tensor(2, 3, 4, 5, 3), [1, 2, 3, 0, 1, 1]), {})
+    ],
     "upsample_nearest2d": [lambda: ((_tensor(1, 2, 8, 8), [5, 3]), {})],
     "upsample_nearest2d_backward": [lambda: ((_tensor(1, 2, 5, 3), [5, 3], [1, 2, 8, 8]), {})],
     "upsample_nearest3d": [lambda: ((_tensor(1, 2, 4, 4, 4), [3, 5, 2]), {})],
@@ -266,7 +308,9 @@ def _copy(value: Any) -> Any:
 
 def name_of(func: Any) -> str:
     """aten.add.Tensor -> add.Tensor, aten.relu.default -> relu."""
-    return func._schema.name.removeprefix("aten::") + (f".{func._overloadname}" if func._overloadname != "default" else "")
+    return func._schema.name.removeprefix("aten::") + (
+        f".{func._overloadname}" if func._overloadname != "default" else ""
+    )
 
 
 def recorded_calls() -> dict[str, list[tuple[tuple, dict]]]:

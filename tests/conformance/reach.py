@@ -2,13 +2,15 @@
 # Copyright (c) torch_musa contributors
 """Which overloads of the packs the samples of torch's operator database reach.
 
-`python -m tests.conformance.reach` calls every operator of the database on musa (plain, gradient, in place, out=) in the
-current order of providers, and adds the overloads that were called to `reached_overloads.json`. Record both orders:
+`python -m tests.conformance.reach` calls every operator of the database on musa (plain, gradient, in place,
+out=) in the current order of providers, and adds the overloads that were called to `reached_overloads.json`.
+Record both orders:
 
     python -m tests.conformance.reach
     TORCH_MUSA_OPS=ported,native python -m tests.conformance.reach
 
-test_unsampled_overloads.py needs a sample of its own for each overload that a pack serves and that is not in the file.
+test_unsampled_overloads.py needs a sample of its own for each overload that a pack serves and that is not in
+the file.
 """
 
 from __future__ import annotations
@@ -64,7 +66,9 @@ def _forms(op: Any, sample: Any, device: str) -> list[Callable[[], Any]]:
         result = sample.output_process_fn_grad(op(first, *args, **kwargs))
         outputs = [tensor for tensor in tensors_in(result) if tensor.requires_grad]
         inputs = [tensor for tensor in tensors_in((first, args, kwargs)) if tensor.requires_grad]
-        return torch.autograd.grad(outputs, inputs, [torch.ones_like(out) for out in outputs], allow_unused=True)
+        return torch.autograd.grad(
+            outputs, inputs, [torch.ones_like(out) for out in outputs], allow_unused=True
+        )
 
     def in_place() -> Any:
         first, args, kwargs = arguments()
@@ -76,7 +80,9 @@ def _forms(op: Any, sample: Any, device: str) -> list[Callable[[], Any]]:
         first, args, kwargs = arguments()
         with torch.no_grad():
             outs = [torch.empty_like(tensor) for tensor in tensors_in(result)]
-            return op(first, *args, **kwargs, out=tuple(outs) if isinstance(result, (tuple, list)) else outs[0])
+            return op(
+                first, *args, **kwargs, out=tuple(outs) if isinstance(result, (tuple, list)) else outs[0]
+            )
 
     forms = [plain]
     if any(tensor.requires_grad for tensor in tensors_in((sample.input, sample.args, sample.kwargs))):
@@ -106,7 +112,9 @@ def main() -> None:
     now = before | record()
     REACHED_FILE.write_text(json.dumps(sorted(now), indent=0) + "\n", encoding="utf-8")
     left = served() - now
-    print(f"{len(now)} overloads are reached, {len(now - before)} of them for the first time; {len(left)} are not")
+    print(
+        f"{len(now)} overloads are reached, {len(now - before)} for the first time; {len(left)} are not"
+    )
 
 
 if __name__ == "__main__":

@@ -26,7 +26,9 @@ _MORE_DTYPES = (torch.bfloat16, torch.complex64, torch.int64, torch.uint8, torch
 
 _NATIVE_TABLE = Path(__file__).parents[2] / "packages/musa-runtime/csrc/ops/native_table.cpp"
 # Composed of several operators; the one that wrote is not the one that refuses.
-_SEVERAL_OPERATORS = frozenset(("nn.functional.dropout", "nn.functional.dropout2d", "nn.functional.dropout3d"))
+_SEVERAL_OPERATORS = frozenset(
+    ("nn.functional.dropout", "nn.functional.dropout2d", "nn.functional.dropout3d")
+)
 
 
 def _known_to_write_first() -> set[str]:

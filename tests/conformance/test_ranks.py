@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Operands of any rank give on the device what they give on the CPU: the result, or the class of the error."""
+"""Operands of any rank give on the device what they give on the CPU: the result, or the error's class."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.conformance.tolerances import tolerance_of
 from tests.conformance.transfer import tensors_in, to_device
 from tests.harness.device import host_can_address_device_memory
 
-# Beyond the limits of the vendor's library (8), of index kernels (10 indices) and of the emulator's old limits (16).
+# Beyond the limits of the vendor's library (8 dimensions), of one index kernel (10 indices), and 16.
 _RANKS = (0, 9, 11, 16, 20)
 _SAMPLED_EVERY = 6
 # A wrong index or count takes the device with it where the host cannot check values.
@@ -60,14 +60,18 @@ def _is_index(tensor: torch.Tensor) -> bool:
 def _judge(op: Any, sample: Any, device: str) -> None:
     moved = to_device(device, sample.input, sample.args, sample.kwargs)
     expected = outcome_of(lambda: op(sample.input, *sample.args, **sample.kwargs))
-    if expected.error is not None and any(_is_index(each) for each in tensors_in((sample.args, sample.kwargs))):
+    if expected.error is not None and any(
+        _is_index(each) for each in tensors_in((sample.args, sample.kwargs))
+    ):
         # It may be an index out of range, which a kernel cannot raise for: it takes the device with it.
         return
     with torch.device(device):
         actual = outcome_of(lambda: op(moved[0], *moved[1], **moved[2]))
     values = op.full_name not in operators.RANDOM | operators.UNINITIALISED
     if values and expected.error is None and actual.error is None:
-        actual.value = variants.settled(op, (sample.input, sample.args, sample.kwargs), expected.value, actual.value)
+        actual.value = variants.settled(
+            op, (sample.input, sample.args, sample.kwargs), expected.value, actual.value
+        )
     require_same_outcome(expected, actual, device, values=values, tolerance=tolerance_of(op, torch.float32))
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Every overload that a pack serves is compared with the CPU: by torch's operator database, by a sample of our own, or by a
-test that sampled_elsewhere.toml names.
+"""Every overload that a pack serves is compared with the CPU: by torch's operator database, by a sample of
+our own, or by a test that sampled_elsewhere.toml names.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _outs(schema: Any) -> list[str]:
 
 
 def _related(name: str) -> list[str]:
-    """The overloads whose arguments a form takes too: itself first, then the functional forms of its packet."""
+    """The overloads whose arguments a form may take: itself, then the other forms of its packet."""
     packet = name.partition(".")[0]
     plain = packet.removesuffix("_")
     names = [name]
@@ -103,7 +103,7 @@ def _judge(name: str, other: str, args: list, kwargs: dict, device: str) -> None
         expected = outcome_of(lambda: form(*here[0], **here[1]))
     assert expected.error is None, f"{name}: the CPU refused the sample: {expected.error!r}"
     if outs:
-        results = [each for each in tensors_in([expected.value])]
+        results = tensors_in([expected.value])
         given = dict(zip(outs, (result.new_empty(0, device=device) for result in results), strict=True))
         actual = outcome_of(lambda: form(*there[0], **there[1], **given))
         if actual.error is not None:
@@ -139,8 +139,9 @@ def test_every_served_overload_has_a_sample(device: str) -> None:
     assert DEVICE == "musa"
     missing = [name for name in unsampled() if "::" in name or not _samples(name)]
     assert not missing, (
-        f"Packs serve overloads that nothing compares with the CPU: {', '.join(missing)}.\nFix: give each arguments in "
-        "tests/conformance/own_samples.py, or name the test that compares it in tests/conformance/sampled_elsewhere.toml."
+        f"Packs serve overloads that nothing compares with the CPU: {', '.join(missing)}.\n"
+        "Fix: give each arguments in tests/conformance/own_samples.py, or name the test that compares it in "
+        "tests/conformance/sampled_elsewhere.toml."
     )
 
 
@@ -164,7 +165,9 @@ def test_tests_elsewhere_exist_and_name_their_operators(device: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("element", "tests"), [(5, [1, 5]), (2, [1, 5]), (5, []), (5.5, [5.5])], ids=["in", "not in", "empty", "float"]
+    ("element", "tests"),
+    [(5, [1, 5]), (2, [1, 5]), (5, []), (5.5, [5.5])],
+    ids=["in", "not in", "empty", "float"],
 )
 def test_a_number_is_found_among_the_elements_of_a_tensor(element, tests, device: str) -> None:
     expected = torch.isin(element, torch.tensor(tests))

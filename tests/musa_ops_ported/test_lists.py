@@ -23,7 +23,8 @@ def test_every_foreach_operator_stays_on_the_device_whatever_its_lists_look_like
         from tests.conformance.transfer import to_device
 
         def transposed(value):
-            return value.t().contiguous().t() if isinstance(value, torch.Tensor) and value.dim() == 2 else value
+            matrix = isinstance(value, torch.Tensor) and value.dim() == 2
+            return value.t().contiguous().t() if matrix else value
 
         def judge(form, sample):
             here = to_device("cpu", sample.input, sample.args, sample.kwargs)

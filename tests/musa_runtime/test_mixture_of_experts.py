@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Mixtures of experts train on the device as on the CPU: the router's counts of integers, gathers and sums."""
+"""Mixtures of experts train on the device as on the CPU: counts of integers, gathers and sums."""
 
 from __future__ import annotations
 
