@@ -13,7 +13,19 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
-from . import allocator, amp, distributed, fragmentation, graphs, operators, ported, report, startup, training
+from . import (
+    allocator,
+    amp,
+    distributed,
+    fragmentation,
+    graphs,
+    operators,
+    ported,
+    programs,
+    report,
+    startup,
+    training,
+)
 from .measure import Effort, Row
 
 GROUPS = (
@@ -22,6 +34,7 @@ GROUPS = (
     "allocator",
     "fragmentation",
     "training",
+    "programs",
     "graphs",
     "ported",
     "amp",
@@ -48,6 +61,8 @@ def measure(group: str, device: torch.device, baseline: torch.device, quick: boo
     if group == "training":
         effort = Effort(2, 1e-3) if quick else Effort(15, 0.2)
         return training.measure_all(device, baseline, effort, alone=not quick)
+    if group == "programs":
+        return programs.measure_all(device, baseline, Effort(2, 1e-3) if quick else Effort(15, 0.1))
     if group == "graphs":
         return graphs.measure_all(device, Effort(2, 1e-3) if quick else Effort(9, 0.2))
     if group == "ported":

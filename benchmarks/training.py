@@ -15,10 +15,13 @@ from .measure import Effort, Row, in_own_process, interleaved
 from .providers import served_by
 
 BAR = 1.0
+RECURRENT_BAR = 1.3
 BATCH = 16
 CLASSES = 10
 VOCABULARY = 256
 CONTEXT = 64
+FEATURES = 64
+STEPS = 35
 
 
 def small_cnn() -> nn.Module:
@@ -146,6 +149,29 @@ class SmallGPT(nn.Module):
         return self.head(self.norm(x)).flatten(0, 1)
 
 
+class Recurrent(nn.Module):
+    """Sequences (N, T, features) to logits (N, 10) from the last step of a recurrent layer."""
+
+    def __init__(self, kind: Callable[..., nn.Module]):
+        super().__init__()
+        self.layer, self.head = kind(FEATURES, 128, batch_first=True), nn.Linear(128, CLASSES)
+
+    def forward(self, x):
+        return self.head(self.layer(x)[0][:, -1])
+
+
+def lstm() -> nn.Module:
+    return Recurrent(nn.LSTM)
+
+
+def gru() -> nn.Module:
+    return Recurrent(nn.GRU)
+
+
+def sequences() -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.randn(BATCH, STEPS, FEATURES), torch.randint(CLASSES, (BATCH,))
+
+
 def images() -> tuple[torch.Tensor, torch.Tensor]:
     return torch.randn(BATCH, 3, 32, 32), torch.randint(CLASSES, (BATCH,))
 
@@ -169,6 +195,7 @@ class Job:
     model: Callable[[], nn.Module]
     data: Callable[[], tuple[torch.Tensor, torch.Tensor]]
     optimizer: Callable
+    bar: float = BAR
 
 
 JOBS = tuple(
@@ -179,6 +206,9 @@ JOBS = tuple(
         ("GPT block", SmallGPT, text),
     )
     for optimizer_name, optimizer in (("SGD", sgd), ("AdamW", adamw))
+) + tuple(
+    Job(f"{name}, AdamW", model, sequences, adamw, RECURRENT_BAR)
+    for name, model in (("LSTM", lstm), ("GRU", gru))
 )
 
 
@@ -222,7 +252,7 @@ def measure(job: Job, device: torch.device, baseline: torch.device, effort: Effo
     pair = interleaved(here, device, there, baseline, effort)
     times = (pair.value * 1e3, pair.baseline * 1e3)
     return Row(
-        "training step", job.name, *times, "ms", BAR, ratio=pair.ratio, spread=pair.spread, served=served
+        "training step", job.name, *times, "ms", job.bar, ratio=pair.ratio, spread=pair.spread, served=served
     )
 
 

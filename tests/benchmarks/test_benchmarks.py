@@ -11,7 +11,7 @@ import torch
 from rich.console import Console
 
 from benchmarks import __main__ as cli
-from benchmarks import allocator, amp, measure, operators, report, startup, training
+from benchmarks import allocator, amp, measure, operators, programs, report, startup, training
 from benchmarks.measure import Effort, Row
 from tests.harness.device import DEVICE
 
@@ -116,6 +116,22 @@ def test_training_that_goes_elsewhere_is_not_timed():
         training.measure(job, CPU, CPU, QUICK)
 
 
+def test_a_program_that_computes_something_else_is_not_timed():
+    results = iter([torch.zeros(3), torch.ones(3)])
+    wrong = programs.Program("wrong", lambda device: lambda: next(results))
+    with pytest.raises(AssertionError, match="wrong: the two devices disagree"):
+        programs.measure(wrong, CPU, CPU, QUICK)
+
+
+def test_decoding_with_a_cache_gives_the_tokens_of_the_whole_model():
+    torch.manual_seed(0)
+    model, prompt = training.SmallGPT(), torch.arange(3)[None]
+    tokens = programs.generate(model, prompt, 5)
+    logits = model(tokens[:, :-1]).view(1, 7, -1)
+    assert tokens.shape == (1, 8) and torch.equal(tokens[:, :3], prompt)
+    assert torch.equal(tokens[:, 3:], logits[:, 2:].argmax(-1))
+
+
 def test_a_training_job_is_measured_in_a_process_of_its_own():
     alone = training.measure_alone(training.JOBS[0], CPU, CPU, QUICK)
     assert (alone.name, alone.group) == ("small CNN, SGD", "training step")
@@ -201,7 +217,7 @@ def test_a_quick_run_of_the_cpu_against_itself_reports_every_group(tmp_path, cap
     try:
         # One thread: two that wait for each other on a busy machine would take the better part of a minute.
         assert cli.main(["--quick", "--device", "cpu", "--threads", "1", "--out", str(tmp_path)]) == 0
-        groups = {"small operator", "large tensor", "training step", "autocast over none"}
+        groups = {"small operator", "large tensor", "training step", "program", "autocast over none"}
         content = check_outputs(tmp_path, groups)
     finally:
         torch.set_num_threads(threads)
@@ -216,7 +232,8 @@ def test_a_quick_run_of_the_cpu_against_itself_reports_every_group(tmp_path, cap
     assert content["operators"] is None and not any(row["served"] for row in content["rows"])
     printed = capsys.readouterr().out
     assert "allocator: not measured" in printed
-    assert f"of {len(operators.SMALL) + 1 + len(training.JOBS) + len(amp.JOBS)} bars met" in printed
+    bars = len(operators.SMALL) + 1 + len(training.JOBS) + len(programs.PROGRAMS) + len(amp.JOBS)
+    assert f"of {bars} bars met" in printed
 
 
 @pytest.mark.skipif(

@@ -10,8 +10,6 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tests.harness.device import host_can_address_device_memory
-
 FORWARD, BACKWARD = "torch_musa::_recurrent_layer", "torch_musa::_recurrent_layer_backward"
 KINDS = {"lstm": nn.LSTM, "gru": nn.GRU, "tanh": nn.RNN, "relu": nn.RNN}
 SETTINGS = {
@@ -117,18 +115,12 @@ def preferred(*providers):
         yield
 
 
-def providers():
-    return ("native", "runtime") if host_can_address_device_memory() else ("runtime",)
-
-
 def calls(op):
     return torch.musa.ops.explain(op)["calls"]
 
 
-@pytest.mark.parametrize("provider", ["native", "runtime"])
+@pytest.mark.parametrize("provider", [pytest.param("native", marks=pytest.mark.host_addressable), "runtime"])
 def test_every_variant_has_the_results_and_gradients_of_the_cpu(musa, provider, full):
-    if provider not in providers():
-        pytest.skip("the native provider needs memory that the host can address")
     wrong = []
     with preferred(provider):
         for kind, dtype, settings, packed, with_state in variants(full):
@@ -255,10 +247,9 @@ def test_inference_mode_runs_the_same_operator(musa, kind):
     torch.testing.assert_close(actual.cpu(), expected)
 
 
+@pytest.mark.host_addressable
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_backward_pass_may_be_served_by_another_provider(musa, kind):
-    if len(providers()) == 1:
-        pytest.skip("the native provider needs memory that the host can address")
     module = module_of(kind)
     inputs, _ = operands(kind, module, False, False)
     expected = run(module, inputs, None, "cpu")[-1]

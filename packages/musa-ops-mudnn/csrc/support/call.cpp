@@ -7,6 +7,7 @@
 #include <c10/musa/MUSAStream.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "support/settings.h"
@@ -14,23 +15,36 @@
 namespace musa_ops_mudnn {
 namespace {
 
+// A handle and the values last set on it, so that muDNN is called only for a change. Only this file sets them.
+struct KnownHandle {
+  explicit KnownHandle(c10::DeviceIndex device) : handle(device), stream(handle.GetStream()) {}
+
+  dnn::Handle handle;
+  musaStream_t stream;
+  std::optional<bool> allow_tf32; // empty: never set
+};
+
 // A thread's handles, one a device, made when first used. They end with the thread.
 dnn::Handle& handle_of(c10::DeviceIndex device) {
-  thread_local std::vector<std::unique_ptr<dnn::Handle>> handles;
+  thread_local std::vector<std::unique_ptr<KnownHandle>> handles;
   const auto index = static_cast<size_t>(device);
   if (index >= handles.size()) [[unlikely]] {
     handles.resize(index + 1);
   }
   if (handles[index] == nullptr) [[unlikely]] {
-    handles[index] = std::make_unique<dnn::Handle>(device);
+    handles[index] = std::make_unique<KnownHandle>(device);
   }
-  dnn::Handle& handle = *handles[index];
+  KnownHandle& known = *handles[index];
   const musaStream_t stream = c10::musa::getCurrentMUSAStream(device).stream();
-  if (handle.GetStream() != stream) {
-    check(handle.SetStream(stream), "Handle::SetStream");
+  if (known.stream != stream) {
+    check(known.handle.SetStream(stream), "Handle::SetStream");
+    known.stream = stream;
   }
-  check(handle.SetAllowTF32(settings().allow_tf32), "Handle::SetAllowTF32");
-  return handle;
+  if (known.allow_tf32 != settings().allow_tf32) [[unlikely]] {
+    check(known.handle.SetAllowTF32(settings().allow_tf32), "Handle::SetAllowTF32");
+    known.allow_tf32 = settings().allow_tf32;
+  }
+  return known.handle;
 }
 
 const char* name_of(dnn::Status status) {
