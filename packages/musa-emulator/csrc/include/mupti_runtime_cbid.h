@@ -159,6 +159,7 @@ typedef enum {
   MUPTI_RUNTIME_TRACE_CBID_musaStreamSetAttribute = 151,
   MUPTI_RUNTIME_TRACE_CBID_musaStreamSynchronize = 152,
   MUPTI_RUNTIME_TRACE_CBID_musaStreamWaitEvent = 153,
+  MUPTI_RUNTIME_TRACE_CBID_musaThreadExchangeStreamCaptureMode = 154,
   MUPTI_RUNTIME_TRACE_CBID_SIZE,
   MUPTI_RUNTIME_TRACE_CBID_FORCE_INT = 0x7fffffff
 } MUpti_runtime_api_trace_cbid;

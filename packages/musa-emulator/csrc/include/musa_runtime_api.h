@@ -4,8 +4,9 @@
 //
 // Every function returns an error code and stores a failure as the calling thread's last error, unless noted.
 // Not declared here on purpose: the stream-ordered allocator (musaMallocAsync, musaFreeAsync, musaMemPool*), the
-// capture-mode exchange and the three-argument musaStreamGetCaptureInfo. SDK 4.x does not publish them, and callers
-// define functions of these names in their own namespaces; a global declaration would make those calls ambiguous.
+// capture-mode exchange (exported as musaThreadExchangeStreamCaptureMode) and the three-argument
+// musaStreamGetCaptureInfo. SDK 4.x does not publish them, and callers define functions of these names in their own
+// namespaces; a global declaration would make those calls ambiguous.
 #ifndef MUSA_RUNTIME_API_H
 #define MUSA_RUNTIME_API_H
 
@@ -53,7 +54,8 @@ MUSA_PUBLIC musaError_t musaRuntimeGetVersion(int* version);
 
 // ---- errors ---------------------------------------------------------------------------------------------------
 
-// Returns the calling thread's last error and clears it. An error that lost the device is not cleared.
+// Returns the calling thread's last error and clears it. After an error that lost the device, the next call returns it
+// again.
 MUSA_PUBLIC musaError_t musaGetLastError(void);
 MUSA_PUBLIC musaError_t musaPeekAtLastError(void);
 MUSA_PUBLIC const char* musaGetErrorString(musaError_t error);

@@ -19,7 +19,7 @@ musaError_t musaGetDeviceCount(int* count) {
 }
 
 musaError_t musaGetDevice(int* device) {
-  return api<"musaGetDevice", kInHostFunction>([&] {
+  return api<"musaGetDevice", kSurvivesLoss>([&] {
     if (device == nullptr) {
       return musaErrorInvalidValue;
     }
@@ -82,7 +82,7 @@ musaError_t musaChooseDevice(int* device, const musaDeviceProp* properties) {
 }
 
 musaError_t musaGetDeviceProperties(musaDeviceProp* properties, int device) {
-  return api<"musaGetDeviceProperties">([&] {
+  return api<"musaGetDeviceProperties", kSurvivesLoss>([&] {
     const Device* found = find_device(device);
     if (properties == nullptr) {
       return musaErrorInvalidValue;
@@ -96,7 +96,7 @@ musaError_t musaGetDeviceProperties(musaDeviceProp* properties, int device) {
 }
 
 musaError_t musaDeviceGetAttribute(int* value, musaDeviceAttr attribute, int device) {
-  return api<"musaDeviceGetAttribute">([&] {
+  return api<"musaDeviceGetAttribute", kSurvivesLoss>([&] {
     const Device* found = find_device(device);
     if (value == nullptr) {
       return musaErrorInvalidValue;
@@ -117,7 +117,7 @@ musaError_t musaDeviceReset(void) {
 }
 
 musaError_t musaDeviceSetLimit(musaLimit limit, size_t value) {
-  return api<"musaDeviceSetLimit">([&] {
+  return api<"musaDeviceSetLimit", kUnsafeInCapture>([&] {
     Lock lock(engine().mutex);
     const auto found = current_device()->limits.find(limit);
     if (found == current_device()->limits.end()) {
@@ -287,7 +287,7 @@ musaError_t musaDeviceGetP2PAttribute(int* value, musaDeviceP2PAttr attribute, i
 }
 
 musaError_t musaDriverGetVersion(int* version) {
-  return api<"musaDriverGetVersion", kNeedsNoDevice | kInHostFunction>([&] {
+  return api<"musaDriverGetVersion", kNeedsNoDevice>([&] {
     if (version == nullptr) {
       return musaErrorInvalidValue;
     }
@@ -297,7 +297,7 @@ musaError_t musaDriverGetVersion(int* version) {
 }
 
 musaError_t musaRuntimeGetVersion(int* version) {
-  return api<"musaRuntimeGetVersion", kNeedsNoDevice | kInHostFunction>([&] {
+  return api<"musaRuntimeGetVersion", kNeedsNoDevice>([&] {
     if (version == nullptr) {
       return musaErrorInvalidValue;
     }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
+#include <utility>
+
 #include "api_support.h"
 #include "engine/error.h"
 
@@ -8,13 +10,7 @@ using namespace musa_emulator;
 // Errors stay readable in every state, so these do not go through api().
 
 musaError_t musaGetLastError(void) {
-  ThreadState& thread = thread_state();
-  const musaError_t last = thread.last_error;
-  const Device* device = find_device(thread.device);
-  if (device == nullptr || device->lost.load() != last) {
-    thread.last_error = musaSuccess;
-  }
-  return last;
+  return std::exchange(thread_state().last_error, musaSuccess);
 }
 
 musaError_t musaPeekAtLastError(void) {

@@ -46,11 +46,11 @@ musaError_t musaEventRecordWithFlags(musaEvent_t event, musaStream_t stream, uns
 }
 
 musaError_t musaEventQuery(musaEvent_t event) {
-  return api<"musaEventQuery">([&] { return with_event(event, query_event); });
+  return api<"musaEventQuery", kUnsafeInCapture>([&] { return with_event(event, query_event); });
 }
 
 musaError_t musaEventSynchronize(musaEvent_t event) {
-  return api<"musaEventSynchronize">([&] { return with_event(event, synchronize_event); });
+  return api<"musaEventSynchronize", kUnsafeInCapture>([&] { return with_event(event, synchronize_event); });
 }
 
 musaError_t musaEventElapsedTime(float* milliseconds, musaEvent_t start, musaEvent_t end) {

@@ -578,7 +578,7 @@ musaError_t musaGraphDebugDotPrint(musaGraph_t graph, const char* path, unsigned
 
 musaError_t musaGraphInstantiate(
     musaGraphExec_t* exec, musaGraph_t graph, musaGraphNode_t* error_node, char* log, size_t log_bytes) {
-  return api<"musaGraphInstantiate">([&] {
+  return api<"musaGraphInstantiate", kUnsafeInCapture>([&] {
     musaGraphNode_t culprit = nullptr;
     const musaError_t status = make_executable(exec, graph, 0, &culprit);
     if (error_node != nullptr) {
@@ -592,7 +592,7 @@ musaError_t musaGraphInstantiate(
 }
 
 musaError_t musaGraphInstantiateWithFlags(musaGraphExec_t* exec, musaGraph_t graph, unsigned long long flags) {
-  return api<"musaGraphInstantiateWithFlags">([&] {
+  return api<"musaGraphInstantiateWithFlags", kUnsafeInCapture>([&] {
     musaGraphNode_t culprit = nullptr;
     return make_executable(exec, graph, flags, &culprit);
   });
@@ -600,7 +600,7 @@ musaError_t musaGraphInstantiateWithFlags(musaGraphExec_t* exec, musaGraph_t gra
 
 musaError_t musaGraphInstantiateWithParams(
     musaGraphExec_t* exec, musaGraph_t graph, musaGraphInstantiateParams* parameters) {
-  return api<"musaGraphInstantiateWithParams">([&] {
+  return api<"musaGraphInstantiateWithParams", kUnsafeInCapture>([&] {
     if (parameters == nullptr) {
       return musaErrorInvalidValue;
     }
@@ -614,7 +614,7 @@ musaError_t musaGraphInstantiateWithParams(
 }
 
 musaError_t musaGraphExecDestroy(musaGraphExec_t exec) {
-  return api<"musaGraphExecDestroy", kReleases>([&] {
+  return api<"musaGraphExecDestroy", kReleases | kUnsafeInCapture>([&] {
     OwnedExecutable destroyed; // outlives the lock
     Lock lock(engine().mutex);
     if (!is_executable(exec)) {

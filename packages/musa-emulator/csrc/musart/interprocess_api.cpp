@@ -15,7 +15,7 @@ musaError_t musaIpcGetMemHandle(musaIpcMemHandle_t* handle, void* pointer) {
       return musaErrorInvalidValue;
     }
     // The first export moves the contents to shared pages, which work in flight must not see.
-    if (const musaError_t status = synchronize_device(*find_device(info.device)); status != musaSuccess) {
+    if (const musaError_t status = wait_for_device(*find_device(info.device)); status != musaSuccess) {
       return status;
     }
     return export_memory(pointer, handle);
@@ -34,7 +34,7 @@ musaError_t musaIpcOpenMemHandle(void** pointer, musaIpcMemHandle_t handle, unsi
 musaError_t musaIpcCloseMemHandle(void* pointer) {
   return api<"musaIpcCloseMemHandle", kReleases>([&] {
     if (Device* device = find_device(classify(pointer).device)) {
-      synchronize_device(*device);
+      wait_for_device(*device);
     }
     return close_memory(pointer);
   });

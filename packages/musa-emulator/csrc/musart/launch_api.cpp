@@ -15,6 +15,9 @@ musaError_t launch(
     const void* function, dim3 grid, dim3 block, void** arguments, size_t shared_bytes, musaStream_t stream,
     bool cooperative = false) {
   return with_stream(stream, [&](Stream& found) {
+    if (found.device->ordinal != thread_state().device) {
+      return musaErrorInvalidResourceHandle; // a kernel runs on the current device, so its stream must be of that device
+    }
     std::shared_ptr<Launch> made;
     const musaError_t status = make_launch(*found.device, function, grid, block, arguments, shared_bytes, cooperative, &made);
     return status == musaSuccess ? submit(found, KernelOperation{std::move(made)}) : status;

@@ -14,8 +14,8 @@ constexpr size_t kPitchAlignment = 512;
 // Memory goes away only after all work that may use it: freeing waits, as on the hardware. A kernel that frees
 // cannot wait for itself; it runs in the order of its stream.
 void drain(Device& device) {
-  if (may_wait() == musaSuccess && engine().active_captures.load() == 0) {
-    synchronize_device(device); // a lost device is no obstacle to freeing
+  if (may_wait() == musaSuccess) {
+    wait_for_device(device); // a lost device is no obstacle to freeing
   }
 }
 
@@ -28,13 +28,13 @@ void drain_all() {
 } // namespace
 
 musaError_t musaMalloc(void** pointer, size_t bytes) {
-  return api<"musaMalloc">([&] {
+  return api<"musaMalloc", kUnsafeInCapture>([&] {
     return pointer != nullptr ? allocate_device(current_device()->ordinal, bytes, pointer) : musaErrorInvalidValue;
   });
 }
 
 musaError_t musaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height) {
-  return api<"musaMallocPitch">([&] {
+  return api<"musaMallocPitch", kUnsafeInCapture>([&] {
     if (pointer == nullptr || pitch == nullptr || width > SIZE_MAX / 2) {
       return musaErrorInvalidValue;
     }
@@ -48,7 +48,7 @@ musaError_t musaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t 
 }
 
 musaError_t musaMalloc3D(musaPitchedPtr* pitched, musaExtent extent) {
-  return api<"musaMalloc3D">([&] {
+  return api<"musaMalloc3D", kUnsafeInCapture>([&] {
     if (pitched == nullptr || extent.width > SIZE_MAX / 2) {
       return musaErrorInvalidValue;
     }
@@ -63,7 +63,7 @@ musaError_t musaMalloc3D(musaPitchedPtr* pitched, musaExtent extent) {
 }
 
 musaError_t musaFree(void* pointer) {
-  return api<"musaFree", kReleases>([&] {
+  return api<"musaFree", kReleases | kUnsafeInCapture>([&] {
     if (pointer == nullptr) {
       return musaSuccess;
     }
@@ -79,14 +79,14 @@ musaError_t musaFree(void* pointer) {
 }
 
 musaError_t musaMallocHost(void** pointer, size_t bytes) {
-  return api<"musaMallocHost">([&] {
+  return api<"musaMallocHost", kUnsafeInCapture>([&] {
     current_device();
     return pointer != nullptr ? allocate_host(bytes, musaHostAllocDefault, pointer) : musaErrorInvalidValue;
   });
 }
 
 musaError_t musaHostAlloc(void** pointer, size_t bytes, unsigned int flags) {
-  return api<"musaHostAlloc">([&] {
+  return api<"musaHostAlloc", kUnsafeInCapture>([&] {
     constexpr unsigned known = musaHostAllocPortable | musaHostAllocMapped | musaHostAllocWriteCombined;
     if (pointer == nullptr || (flags & ~known) != 0) {
       return musaErrorInvalidValue;
@@ -97,7 +97,7 @@ musaError_t musaHostAlloc(void** pointer, size_t bytes, unsigned int flags) {
 }
 
 musaError_t musaFreeHost(void* pointer) {
-  return api<"musaFreeHost", kReleases>([&] {
+  return api<"musaFreeHost", kReleases | kUnsafeInCapture>([&] {
     if (pointer == nullptr) {
       return musaSuccess;
     }
@@ -107,7 +107,7 @@ musaError_t musaFreeHost(void* pointer) {
 }
 
 musaError_t musaHostRegister(void* pointer, size_t bytes, unsigned int flags) {
-  return api<"musaHostRegister">([&] {
+  return api<"musaHostRegister", kUnsafeInCapture>([&] {
     constexpr unsigned known =
         musaHostRegisterPortable | musaHostRegisterMapped | musaHostRegisterIoMemory | musaHostRegisterReadOnly;
     if (pointer == nullptr || bytes == 0 || (flags & ~known) != 0) {
@@ -119,7 +119,7 @@ musaError_t musaHostRegister(void* pointer, size_t bytes, unsigned int flags) {
 }
 
 musaError_t musaHostUnregister(void* pointer) {
-  return api<"musaHostUnregister", kReleases>([&] {
+  return api<"musaHostUnregister", kReleases | kUnsafeInCapture>([&] {
     if (pointer == nullptr) {
       return musaErrorInvalidValue;
     }
@@ -144,7 +144,7 @@ musaError_t musaHostGetFlags(unsigned int* flags, void* host) {
 }
 
 musaError_t musaMallocManaged(void** pointer, size_t bytes, unsigned int flags) {
-  return api<"musaMallocManaged">([&] {
+  return api<"musaMallocManaged", kUnsafeInCapture>([&] {
     if (pointer == nullptr || (flags != musaMemAttachGlobal && flags != musaMemAttachHost)) {
       return musaErrorInvalidValue;
     }
@@ -204,7 +204,7 @@ musaError_t musaMemGetInfo(size_t* free, size_t* total) {
 }
 
 musaError_t musaPointerGetAttributes(musaPointerAttributes* attributes, const void* pointer) {
-  return api<"musaPointerGetAttributes">([&] {
+  return api<"musaPointerGetAttributes", kSurvivesLoss>([&] {
     if (attributes == nullptr || pointer == nullptr) {
       return musaErrorInvalidValue;
     }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
+#include <utility>
+
 #include "api_support.h"
 #include "engine/capture.h"
 #include "engine/event.h"
@@ -31,11 +33,11 @@ musaError_t musaStreamDestroy(musaStream_t stream) {
 }
 
 musaError_t musaStreamSynchronize(musaStream_t stream) {
-  return api<"musaStreamSynchronize">([&] { return with_stream(stream, synchronize_stream); });
+  return api<"musaStreamSynchronize", kUnsafeInCapture>([&] { return with_stream(stream, synchronize_stream); });
 }
 
 musaError_t musaStreamQuery(musaStream_t stream) {
-  return api<"musaStreamQuery">([&] { return with_stream(stream, query_stream); });
+  return api<"musaStreamQuery", kUnsafeInCapture>([&] { return with_stream(stream, query_stream); });
 }
 
 musaError_t musaStreamGetPriority(musaStream_t stream, int* priority) {
@@ -160,6 +162,21 @@ musaError_t musaStreamGetAttribute(musaStream_t stream, musaStreamAttrID attribu
 musaError_t musaStreamBeginCapture(musaStream_t stream, musaStreamCaptureMode mode) {
   return api<"musaStreamBeginCapture">(
       [&] { return with_stream(stream, [&](Stream& found) { return begin_capture(found, mode); }); });
+}
+
+// Exported, though musa_runtime_api.h does not declare it: its comment says why.
+MUSA_EXTERN_C_BEGIN
+MUSA_PUBLIC musaError_t musaThreadExchangeStreamCaptureMode(enum musaStreamCaptureMode* mode);
+MUSA_EXTERN_C_END
+
+musaError_t musaThreadExchangeStreamCaptureMode(enum musaStreamCaptureMode* mode) {
+  return api<"musaThreadExchangeStreamCaptureMode", kSurvivesLoss>([&] {
+    if (mode == nullptr || *mode < musaStreamCaptureModeGlobal || *mode > musaStreamCaptureModeRelaxed) {
+      return musaErrorInvalidValue;
+    }
+    std::swap(thread_state().capture_mode, *mode);
+    return musaSuccess;
+  });
 }
 
 musaError_t musaStreamEndCapture(musaStream_t stream, musaGraph_t* graph) {

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "engine/capture.h"
 #include "engine/device.h"
 #include "engine/fault.h"
 #include "engine/lifecycle.h"
@@ -107,7 +108,7 @@ musaError_t pass_gate(ApiEntry& entry, unsigned traits, musaError_t* report) {
     return musaErrorMusartUnloading;
   }
   ThreadState& thread = thread_state();
-  if (thread.running == ThreadState::Running::HostFunction && (traits & kInHostFunction) == 0) {
+  if (thread.running == ThreadState::Running::HostFunction) {
     return musaErrorNotPermitted;
   }
   if (reasons & kGateFaults) {
@@ -127,7 +128,7 @@ musaError_t pass_gate(ApiEntry& entry, unsigned traits, musaError_t* report) {
     if (engine().config.error != musaSuccess) {
       return engine().config.error;
     }
-    if (reasons & kGateDeviceLost) {
+    if ((reasons & kGateDeviceLost) && (traits & kSurvivesLoss) == 0) {
       if (const Device* device = find_device(thread.device)) {
         if (const musaError_t lost = device->lost.load(std::memory_order_relaxed); lost != musaSuccess) {
           if ((traits & kReleases) == 0) {
@@ -137,6 +138,9 @@ musaError_t pass_gate(ApiEntry& entry, unsigned traits, musaError_t* report) {
         }
       }
     }
+  }
+  if ((reasons & kGateCapturing) && (traits & kUnsafeInCapture) != 0) {
+    return forbid_unsafe_call(); // also for a call that releases: it does nothing
   }
   return musaSuccess;
 }

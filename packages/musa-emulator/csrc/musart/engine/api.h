@@ -51,7 +51,8 @@ enum ApiTraits : unsigned {
   kOrdinary = 0,
   kReleases = 1,      // frees a resource: does so even when it is made to fail
   kNeedsNoDevice = 2, // works with no device and with a lost one
-  kInHostFunction = 4 // may be called from a host function
+  kSurvivesLoss = 4,  // works with a lost device
+  kUnsafeInCapture = 8, // refused during a capture, by the interaction mode of the calling thread; capture.h
 };
 
 // Zero while calls may go straight to their body. The low bits are reasons to look closer; above them is the
@@ -64,6 +65,7 @@ enum GateReason : uint32_t {
   kGateDeviceLost = 16,
   kGateNoDevice = 32, // none there, or the configuration was refused
   kGateTraced = 64,   // a profiler is told of every call
+  kGateCapturing = 128, // a stream of some thread is capturing
   kGateHostFunction = 256,
 };
 MUSA_ENGINE extern std::atomic<uint32_t> gate;

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "engine/api.h"
 #include "engine/graph.h"
+#include "engine/thread_state.h"
 
 namespace musa_emulator {
 namespace {
@@ -30,7 +32,9 @@ void close_capture(Capture& capture) {
     stream->capture.store(nullptr);
     stream->capture_frontier.clear();
   }
-  state.active_captures.fetch_sub(1);
+  if (state.active_captures.fetch_sub(1) == 1) {
+    gate.fetch_and(~uint32_t{kGateCapturing});
+  }
   state.captures.erase(capture.id);
 }
 
@@ -45,14 +49,30 @@ bool all_joined(const Capture& capture) {
       stack.insert(stack.end(), node->dependencies.begin(), node->dependencies.end());
     }
   }
-  for (const Stream* stream : capture.streams) {
-    for (musaGraphNode_t node : stream->capture_frontier) {
-      if (!reached.contains(node)) {
-        return false;
-      }
+  const auto joined = [&reached](musaGraphNode_t node) { return reached.contains(node); };
+  return std::all_of(capture.abandoned.begin(), capture.abandoned.end(), joined) &&
+      std::all_of(capture.streams.begin(), capture.streams.end(), [&joined](const Stream* stream) {
+           return std::all_of(stream->capture_frontier.begin(), stream->capture_frontier.end(), joined);
+         });
+}
+
+// Calls `body` for the capturing streams that work on this default stream would wait for.
+template <class Body>
+void for_each_implicit_dependency(const Stream& stream, Body&& body) {
+  if (!stream.legacy || engine().active_captures.load(std::memory_order_relaxed) == 0) {
+    return;
+  }
+  for (Stream* other : stream.device->streams) {
+    if (other->blocking() && other->capture.load() != nullptr) {
+      body(*other);
     }
   }
-  return true;
+}
+
+bool depends_on_capture(const Stream& stream) {
+  bool found = false;
+  for_each_implicit_dependency(stream, [&found](Stream&) { found = true; });
+  return found;
 }
 
 } // namespace
@@ -79,7 +99,9 @@ musaError_t begin_capture(Stream& stream, musaStreamCaptureMode mode) {
   stream.capture.store(capture.get());
   stream.capture_frontier.clear();
   state.captures.emplace(capture->id, std::move(capture));
-  state.active_captures.fetch_add(1);
+  if (state.active_captures.fetch_add(1) == 0) {
+    gate.fetch_or(kGateCapturing);
+  }
   return musaSuccess;
 }
 
@@ -91,16 +113,15 @@ musaError_t end_capture(Stream& stream, musaGraph_t* graph) {
   if (capture == nullptr) {
     return musaErrorIllegalState;
   }
-  if (capture->mode != musaStreamCaptureModeRelaxed && capture->owner != std::this_thread::get_id()) {
-    return musaErrorStreamCaptureWrongThread;
-  }
   if (capture->origin != &stream) {
     capture->invalid = true;
     return musaErrorStreamCaptureUnmatched;
   }
   musaGraph_t captured = capture->graph;
   musaError_t status = musaSuccess;
-  if (capture->invalid) {
+  if (capture->mode != musaStreamCaptureModeRelaxed && capture->owner != std::this_thread::get_id()) {
+    status = musaErrorStreamCaptureWrongThread; // the capture ends nevertheless
+  } else if (capture->invalid) {
     status = musaErrorStreamCaptureInvalidated;
   } else if (!all_joined(*capture)) {
     status = musaErrorStreamCaptureUnjoined;
@@ -121,7 +142,7 @@ musaError_t capture_info(
   const Capture* capture = stream.capture.load();
   if (capture == nullptr) {
     *status = musaStreamCaptureStatusNone;
-    return forbid_implicit_dependency(stream);
+    return depends_on_capture(stream) ? musaErrorStreamCaptureImplicit : musaSuccess; // a query invalidates nothing
   }
   *status = capture->invalid ? musaStreamCaptureStatusInvalidated : musaStreamCaptureStatusActive;
   if (id != nullptr) {
@@ -188,7 +209,7 @@ musaError_t capture_wait(Stream& stream, Event& event, unsigned flags, bool* cap
     if (mine != nullptr) {
       mine->invalid = true;
     }
-    return musaErrorCapturedEvent; // recorded in a capture that has ended
+    return musaErrorInvalidValue; // recorded in a capture that has ended
   }
   if (theirs->invalid) {
     return musaErrorStreamCaptureInvalidated;
@@ -218,6 +239,7 @@ void invalidate_capture(Stream& stream) {
 OwnedGraph leave_capture(Stream& stream) {
   Capture& capture = *stream.capture.load();
   std::erase(capture.streams, &stream);
+  merge_frontier(capture.abandoned, stream.capture_frontier);
   stream.capture.store(nullptr);
   stream.capture_frontier.clear();
   if (capture.streams.empty() || capture.origin == &stream) {
@@ -229,23 +251,20 @@ OwnedGraph leave_capture(Stream& stream) {
 }
 
 musaError_t forbid_captured_event(Event& event) {
-  if (Capture* capture = find_capture(event.capture_id)) {
-    capture->invalid = true;
+  Capture* capture = find_capture(event.capture_id);
+  if (capture == nullptr) {
+    return musaErrorInvalidValue; // the capture has ended, so the event has no record to query
   }
+  capture->invalid = true;
   return musaErrorCapturedEvent;
 }
 
 musaError_t forbid_implicit_dependency(const Stream& stream) {
-  if (!stream.legacy || engine().active_captures.load(std::memory_order_relaxed) == 0) {
-    return musaSuccess;
-  }
   musaError_t status = musaSuccess;
-  for (Stream* other : stream.device->streams) {
-    if (other->blocking() && other->capture.load() != nullptr) {
-      invalidate_capture(*other);
-      status = musaErrorStreamCaptureImplicit;
-    }
-  }
+  for_each_implicit_dependency(stream, [&status](Stream& other) {
+    invalidate_capture(other);
+    status = musaErrorStreamCaptureImplicit;
+  });
   return status;
 }
 
@@ -274,19 +293,17 @@ musaError_t forbid_while_capturing() {
 }
 
 musaError_t forbid_unsafe_call() {
-  if (engine().active_captures.load(std::memory_order_acquire) == 0) {
+  const musaStreamCaptureMode interaction = thread_state().capture_mode;
+  if (interaction == musaStreamCaptureModeRelaxed) {
     return musaSuccess;
   }
-  Lock lock(engine().mutex);
-  return forbid_unsafe_call(lock);
-}
-
-musaError_t forbid_unsafe_call(Lock& /*held*/) {
   Engine& state = engine();
+  Lock lock(state.mutex);
   musaError_t status = musaSuccess;
   for (auto& [id, capture] : state.captures) {
     const bool mine = capture->owner == std::this_thread::get_id();
-    if (capture->mode == musaStreamCaptureModeGlobal || (capture->mode == musaStreamCaptureModeThreadLocal && mine)) {
+    const bool global = capture->mode == musaStreamCaptureModeGlobal && interaction == musaStreamCaptureModeGlobal;
+    if (capture->mode != musaStreamCaptureModeRelaxed && (mine || global)) {
       capture->invalid = true;
       status = musaErrorStreamCaptureUnsupported;
     }

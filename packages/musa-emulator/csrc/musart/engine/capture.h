@@ -4,6 +4,8 @@
 //
 // Everything here is guarded by the engine lock. A capture that meets an error is invalidated: it records nothing
 // more, and only ending it makes its streams usable again.
+//
+// Which calls are refused, and with which codes, was measured on a CUDA 13.0 driver: docs/design/strictness.md.
 #pragma once
 
 #include "engine/graph.h"
@@ -17,6 +19,7 @@ struct Capture {
   std::thread::id owner;
   Stream* origin = nullptr;
   std::vector<Stream*> streams; // the origin and those joined through events
+  std::vector<musaGraphNode_t> abandoned; // last nodes of joined streams that were destroyed
   musaGraph_t graph = nullptr;  // owned until the capture ends
   bool invalid = false;
 };
@@ -39,11 +42,11 @@ musaError_t forbid_captured_event(Event& event);
 // Work on the default stream would wait for blocking streams, which is impossible while they capture.
 musaError_t forbid_implicit_dependency(const Stream& stream);
 
-// Without the lock. Calls that cannot be made during capture fail and invalidate it.
+// Without the lock. A refused call invalidates the captures that forbid it.
 musaError_t forbid_on_capturing(Stream& stream);
 musaError_t forbid_while_capturing();
+// Refuses a potentially unsafe call of this thread, unless its interaction mode or the modes of all captures permit it.
 MUSA_ENGINE musaError_t forbid_unsafe_call();
-MUSA_ENGINE musaError_t forbid_unsafe_call(Lock& held);
 
 void end_all_captures();
 

@@ -228,6 +228,10 @@ musaError_t synchronize_device(Device& device) {
   if (const musaError_t status = forbid_while_capturing(); status != musaSuccess) {
     return status;
   }
+  return wait_for_device(device);
+}
+
+musaError_t wait_for_device(Device& device) {
   const SynchronizationScope scope(SynchronizationType::Device, device, nullptr);
   Lock lock(engine().mutex);
   // Collected first: the list changes while the lock is released for waiting.

@@ -17,6 +17,8 @@ MUSA_ENGINE Device* current_device();
 MUSA_ENGINE musaError_t device_attribute(const Device& device, musaDeviceAttr attribute, int* value);
 MUSA_ENGINE void lose_device(Device& device, musaError_t error);
 MUSA_ENGINE musaError_t synchronize_device(Device& device);
+// The same in every state of captures, for calls that wait without being a synchronization.
+MUSA_ENGINE musaError_t wait_for_device(Device& device);
 // Releases what the device holds and forgives a lost device.
 MUSA_ENGINE musaError_t reset_device(Device& device);
 

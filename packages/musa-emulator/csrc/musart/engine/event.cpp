@@ -127,6 +127,9 @@ musaError_t record_event(Event& event, Stream& stream, unsigned flags) {
   }
   Engine& state = engine();
   Lock lock(state.mutex);
+  if ((flags & musaEventRecordExternal) != 0 && stream.capture.load(std::memory_order_relaxed) == nullptr) {
+    return musaErrorIllegalState;
+  }
   if (state.active_captures.load(std::memory_order_relaxed) != 0) {
     if (stream.capture.load(std::memory_order_relaxed) != nullptr) {
       // An external record becomes a node; a plain one only marks a point in the captured work.
@@ -153,6 +156,9 @@ musaError_t wait_event(Stream& stream, Event& event, unsigned flags) {
   }
   Engine& state = engine();
   Lock lock(state.mutex);
+  if ((flags & musaEventWaitExternal) != 0 && stream.capture.load(std::memory_order_relaxed) == nullptr) {
+    return musaErrorIllegalState;
+  }
   if (state.active_captures.load(std::memory_order_relaxed) != 0 || event.capture_id != 0) {
     bool captured = false;
     const musaError_t status = capture_wait(stream, event, flags, &captured);
@@ -185,9 +191,6 @@ musaError_t query_event(Event& event) {
   Lock lock(engine().mutex);
   if (event.capture_id != 0) {
     return forbid_captured_event(event);
-  }
-  if (const musaError_t status = forbid_unsafe_call(lock); status != musaSuccess) {
-    return status;
   }
   if (event.shared) {
     if (!interprocess_reached(*event.shared, interprocess_recorded(*event.shared))) {
@@ -228,9 +231,12 @@ musaError_t synchronize_event(Event& event) {
 
 musaError_t elapsed_time(Event& start, Event& end, float* milliseconds) {
   Lock lock(engine().mutex);
+  if (start.device != end.device) {
+    return musaErrorInvalidResourceHandle;
+  }
   for (Event* event : {&start, &end}) {
     if (event->capture_id != 0) {
-      return forbid_captured_event(*event);
+      return musaErrorCapturedEvent; // invalidates nothing
     }
     if ((event->flags & musaEventDisableTiming) != 0 || !event->recorded) {
       return musaErrorInvalidResourceHandle;

@@ -81,7 +81,6 @@ musaError_t destroy_stream(musaStream_t handle) {
   }
   Stream& stream = *handle;
   if (stream.capture.load() != nullptr) {
-    invalidate_capture(stream);
     discarded = leave_capture(stream);
   }
   stream.magic.store(Stream::kDead);

@@ -24,6 +24,8 @@ struct ThreadState {
   int device = 0;
   musaError_t last_error = musaSuccess;
   Running running = Running::Nothing;
+  // How captures restrict this thread's calls; musaThreadExchangeStreamCaptureMode.
+  musaStreamCaptureMode capture_mode = musaStreamCaptureModeGlobal;
   uint32_t correlation = 0; // of the call that is under way; activity.h
 
   // The last pointers looked up. Valid while the memory generation is unchanged.

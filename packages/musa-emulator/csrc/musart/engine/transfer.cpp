@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "engine/activity.h"
-#include "engine/capture.h"
 #include "engine/memory.h"
 #include "engine/stream.h"
 
@@ -119,11 +118,6 @@ musaError_t check_copy(const CopyOperation& copy) {
 }
 
 musaError_t submit_copy(Stream& stream, CopyOperation&& copy, Host host) {
-  if (host == Host::Waits) {
-    if (const musaError_t status = forbid_unsafe_call(); status != musaSuccess) {
-      return status;
-    }
-  }
   if (const musaError_t status = check_copy(copy); status != musaSuccess) {
     return status;
   }
@@ -169,11 +163,6 @@ musaError_t check_fill(const FillOperation& fill) {
 }
 
 musaError_t submit_fill(Stream& stream, const FillOperation& fill, Host host) {
-  if (host == Host::Waits) {
-    if (const musaError_t status = forbid_unsafe_call(); status != musaSuccess) {
-      return status;
-    }
-  }
   if (const musaError_t status = check_fill(fill); status != musaSuccess) {
     return status;
   }
