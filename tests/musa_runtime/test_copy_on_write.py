@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Operators keep lazy clones (`torch._lazy_clone`) lazy if they only read them, and never write to shared memory.
+"""Operators keep lazy clones (`torch._lazy_clone`) lazy if they only read them, and never write to memory
+that is shared.
 
 torch's operator database lists the inputs that its own kernels materialize; `MATERIALIZED` lists ours.
 """
