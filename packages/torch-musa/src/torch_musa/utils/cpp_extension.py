@@ -358,7 +358,7 @@ _builds = {}  # target -> identities of the builds of it that this process has l
 
 
 def _loadable(target):
-    """The path to load a build from: the target itself, later builds from a copy named `<name>_v<number>.so`.
+    """The path to load a build from: the target itself, for later builds a copy named `<name>_v<number>.so`.
 
     The dynamic loader and Python return the library that they have for a path, though the file has changed.
     """
@@ -382,7 +382,9 @@ def _loadable(target):
 
 def _imported(name, path):
     torch.musa.init()  # the extension's libraries find the runtime's in the process
-    spec = importlib.util.spec_from_file_location(name, path)
+    # pybind11 returns the module that it has for a full name. The last part must be that of the init function.
+    full_name = name if path.stem == name else f"{path.stem}.{name}"
+    spec = importlib.util.spec_from_file_location(full_name, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     sys.modules[name] = module
