@@ -56,14 +56,13 @@ def cuda_torch(tmp_path_factory) -> Path:
     """The folder of a torch package as a CUDA build installs it."""
     installed = Path(importlib.util.find_spec("torch").origin).parent
     made = tmp_path_factory.mktemp("site-packages") / "torch"
-    for folder in (made, made / "lib"):
-        folder.mkdir()
-        for path in (installed / folder.relative_to(made)).iterdir():
-            (folder / path.name).symlink_to(path)
+    (made / "lib").mkdir(parents=True)
+    for path in [*installed.iterdir(), *(installed / "lib").iterdir()]:
+        if path not in (installed / "lib", installed / "share"):
+            (made / path.relative_to(installed)).symlink_to(path)
     for name in ("libtorch_cuda.so", "libc10_cuda.so", "libtorch_cuda_linalg.so", "libcaffe2_nvrtc.so"):
         (made / "lib" / name).unlink(missing_ok=True)
         (made / "lib" / name).write_bytes(b"for another machine")
-    (made / "share").unlink()
     shutil.copytree(installed / "share" / "cmake", made / "share" / "cmake")
     settings = made / "share" / "cmake" / "Caffe2" / "Caffe2Config.cmake"
     settings.write_text(f'{settings.read_text()}\nmessage(FATAL_ERROR "{NO_TOOLKIT}.")\n')

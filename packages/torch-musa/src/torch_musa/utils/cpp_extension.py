@@ -382,7 +382,7 @@ def _loadable(target):
 
 def _imported(name, path):
     torch.musa.init()  # the extension's libraries find the runtime's in the process
-    # pybind11 returns the module that it has for a full name. Its last part must be that of the init function.
+    # pybind11 returns the module that it has for a full name. Its last part is that of the init function.
     full_name = name if path.stem == name else f"{path.stem}.{name}"
     spec = importlib.util.spec_from_file_location(full_name, path)
     module = importlib.util.module_from_spec(spec)
