@@ -49,7 +49,8 @@ def _unfinished_modules_hidden():
     hidden = {
         name: module
         for name, module in sys.modules.items()
-        if name.startswith("musa_runtime.") and getattr(module.__spec__, "_initializing", False)
+        if name.startswith("musa_runtime.")
+        and getattr(getattr(module, "__spec__", None), "_initializing", False)
     }
     for name in hidden:
         del sys.modules[name]
