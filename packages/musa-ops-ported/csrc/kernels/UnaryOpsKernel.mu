@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 #include <ATen/native/UnaryOps.h>
-#include <ATen/ops/abs_native.h>
 #include <c10/util/complex.h>
 
 #include <limits>
 
 #include "engines/dispatch.h"
 #include "engines/pointwise.muh"
-#include "kernels.h"
 #include "kernels/numbers.muh"
 
 namespace musa_ops_ported {
@@ -202,15 +200,6 @@ void nan_to_num(
 }
 
 } // namespace
-
-// torch composes these two of abs.out. Other packs offer them for some dtypes, and what they decline comes here.
-at::Tensor abs(const at::Tensor& self) {
-  return at::native::abs(self);
-}
-at::Tensor& abs_(at::Tensor& self) {
-  return at::native::abs_(self);
-}
-
 } // namespace musa_ops_ported
 
 namespace at::native {
