@@ -279,8 +279,8 @@ def others_on_device(call: Call, place: tuple[str, int | None]) -> bool:
 
 
 @pytest.fixture(scope="module")
-def calls() -> list[Call]:
-    return record(OPS)
+def calls(request) -> list[Call]:
+    return record(sampled(OPS, SAMPLE_STEP, request.config.getoption("--full")))
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -323,7 +323,7 @@ def empty_as(tensor: torch.Tensor, device: str = "cuda") -> torch.Tensor:
     return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device=device)
 
 
-def test_the_rule_agrees_with_fake_tensors(calls):
+def test_the_rule_agrees_with_fake_tensors(calls, full):
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     counts: Counter[str] = Counter()
@@ -357,7 +357,7 @@ def test_the_rule_agrees_with_fake_tensors(calls):
                 verb = "refuse" if refuses else "accept"
                 problems.append(f"{call.func} {place[0]}: fake tensors {verb} {str(error)[:80]}")
     print(f"\n{dict(counts)}")
-    assert counts["agree"] > 500
+    assert counts["agree"] > (500 if full else 100)
     assert not problems, "\n".join(sorted(set(problems)))
 
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Operators keep lazy clones (`torch._lazy_clone`) lazy if they only read them, and never write to memory
-that is shared.
+"""Operators that only read lazy clones (`torch._lazy_clone`) keep them lazy; none writes to shared memory.
 
 torch's operator database lists the inputs that its own kernels materialize; `MATERIALIZED` lists ours.
 """
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections import Counter
 from typing import Any
@@ -22,8 +22,8 @@ from tests.harness.policies import POLICIES, policy, sampled
 
 pytestmark = pytest.mark.once
 
-SAMPLE_STEP = 4
-SAMPLES_PER_OPERATOR = 2
+SAMPLE_STEP = 10
+SAMPLES_PER_OPERATOR = 2  # with --full
 
 # By policy: the operators whose kernels take a mutable pointer to an input that they only read.
 MATERIALIZED: dict[str, dict[str, str]] = {name: {} for name in POLICIES}
@@ -91,9 +91,8 @@ def test_inputs_that_are_only_read_stay_lazy(musa, full, name):
             if not op.supports_cow_input_no_materialize_forward or not floats:
                 counts["excused by torch, or not of float32"] += 1
                 continue
-            for index, sample in enumerate(op.sample_inputs("musa", torch.float32, requires_grad=False)):
-                if index == SAMPLES_PER_OPERATOR:
-                    break
+            samples = op.sample_inputs("musa", torch.float32, requires_grad=False)
+            for sample in itertools.islice(samples, SAMPLES_PER_OPERATOR if full else 1):
                 torch.manual_seed(0)
                 places = materialized_by(op, sample)
                 counts["samples"] += 1
@@ -102,7 +101,7 @@ def test_inputs_that_are_only_read_stay_lazy(musa, full, name):
     excused = MATERIALIZED[name]
     counts["materialized with a reason"] = len([op for op in lost if op in excused])
     print(f"\n{name}: {dict(counts)}")
-    assert counts["samples"] > 100
+    assert counts["samples"] > 40
     unknown = {op: sorted(set(places)) for op, places in lost.items() if op not in excused}
     assert not unknown, f"{len(unknown)}: " + "\n".join(f"{op}: {places}" for op, places in unknown.items())
     if full:

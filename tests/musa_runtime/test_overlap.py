@@ -20,7 +20,7 @@ from tests.harness.policies import POLICIES, policy, sampled
 
 pytestmark = pytest.mark.once
 
-SAMPLE_STEP = 4
+SAMPLE_STEP = 8
 REFUSED = re.compile(r"refers? to a single memory location|overlap", re.IGNORECASE)
 
 
