@@ -15,8 +15,6 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-pytestmark = pytest.mark.host_addressable
-
 
 def capture(musa, work, **options):
     graph = musa.MUSAGraph()
@@ -272,7 +270,8 @@ def test_an_error_that_the_body_swallows_comes_up_at_the_end(musa):
             x.nonzero()
         x.add_(1)
 
-    with pytest.raises(RuntimeError, match="aten::nonzero"):
+    # Where nonzero is a device kernel, reading the number of its results is what is refused.
+    with pytest.raises(RuntimeError, match=r"aten::nonzero|item"):
         capture(musa, work)
     assert x.cpu().eq(1).all()
 
@@ -323,6 +322,7 @@ def test_operands_on_two_devices_are_refused(two_devices):
         capture(two_devices, lambda: x.add_(y))
 
 
+@pytest.mark.host_addressable  # in other memory torch's own kernel runs on copies, which no capture takes
 def test_an_error_in_a_replay_is_raised_at_the_next_wait_and_the_graph_goes_on(musa):
     table = torch.arange(5.0, device="musa")
     index = torch.tensor([1], device="musa")

@@ -9,6 +9,8 @@
 #include <c10/core/GradMode.h>
 #include <c10/core/impl/COW.h>
 #include <c10/musa/MUSACachingAllocator.h>
+#include <c10/musa/MUSACaptures.h>
+#include <c10/musa/MUSAGraphsC10Utils.h>
 #include <c10/musa/MUSAGuard.h>
 #include <musa_runtime/kernel_trace.h>
 #include <musa_runtime/layout_materializer.h>
@@ -16,6 +18,7 @@
 #include <ops/Copy.h>
 
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -391,6 +394,11 @@ void HostScope::enter() {
   redirected_before_ = cpu_allocations == Routing::Device;
   entered_ = true;
   const musaStream_t stream = c10::musa::getCurrentMUSAStream(index_).stream();
+  // Another thread's capture must not see this query: a kernel on a device is launched without one.
+  std::optional<c10::musa::MUSAStreamCaptureModeGuard> relaxed;
+  if (C10_UNLIKELY(c10::musa::capture_in_progress())) {
+    relaxed.emplace();
+  }
   const musaError_t error = musaStreamQuery(stream);
   if (C10_UNLIKELY(error != musaSuccess)) {
     (void)musaGetLastError();

@@ -18,7 +18,7 @@ bool is_noise(const std::string& call) {
   static const std::set<std::string> names{
       "musaEventQuery",          "musaGetDevice",        "musaGetLastError", "musaPeekAtLastError",
       "musaPointerGetAttributes", "musaSetDevice",       "musaStreamGetId",  "musaStreamIsCapturing",
-      "musaStreamQuery"};
+      "musaStreamQuery",         "musaThreadExchangeStreamCaptureMode"};
   return names.count(call) != 0;
 }
 

@@ -42,8 +42,8 @@ class InterprocessEvent:
         this returns.
 
         Raises:
-            SharingError: the handle was made by this very process.
-            torch.AcceleratorError: the other process, or its event, is gone.
+            torch.AcceleratorError: the handle was made by this process, or the other process or its event is
+                gone.
         """
         lazy_init()
         return cls(_opened=extension()._InterprocessEvent.from_handle(_device.device_index(device), handle))

@@ -8,6 +8,7 @@
 #include <ATen/core/GraphImplInterface.h>
 #include <ATen/musa/MUSAGeneratorImpl.h>
 #include <c10/musa/MUSACachingAllocator.h>
+#include <c10/musa/MUSAGraphsC10Utils.h>
 #include <c10/musa/MUSAGuard.h>
 #include <c10/musa/MUSAMemPool.h>
 #include <musa_runtime/call_recorder.h>
@@ -20,6 +21,7 @@ namespace {
 
 namespace allocator = c10::musa::MUSACachingAllocator;
 using c10::musa::MUSAGuard;
+using c10::musa::MUSAStreamCaptureModeGuard;
 using musa_runtime::CallRecorder;
 
 at::MUSAGeneratorImpl* impl_of(const at::Generator& generator) {
@@ -226,6 +228,7 @@ void MUSAGraph::instantiate() {
       "There is no captured graph to instantiate. Cure: capture one, with keep_graph=True if it is to be instantiated again.");
   const MUSAGuard guard(capture_dev_);
   destroy_exec();
+  const MUSAStreamCaptureModeGuard relaxed; // another thread may be capturing
   C10_MUSA_CHECK(musaGraphInstantiate(&graph_exec_, graph_, nullptr, nullptr, 0));
   if (!keep_graph_ && !debug_) {
     destroy_graph();
@@ -286,6 +289,7 @@ void MUSAGraph::destroy_graph() {
 
 void MUSAGraph::destroy_exec() {
   if (graph_exec_ != nullptr) {
+    const MUSAStreamCaptureModeGuard relaxed;
     C10_MUSA_IGNORE_ERROR(musaGraphExecDestroy(std::exchange(graph_exec_, nullptr)));
   }
 }

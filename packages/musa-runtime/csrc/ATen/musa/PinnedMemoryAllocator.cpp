@@ -5,6 +5,7 @@
 #include <ATen/musa/MUSAEvent.h>
 #include <c10/core/DeviceType.h>
 #include <c10/musa/MUSACaptures.h>
+#include <c10/musa/MUSAGraphsC10Utils.h>
 
 #include <chrono>
 #include <cstring>
@@ -13,6 +14,7 @@ namespace at::musa {
 namespace {
 
 using c10::musa::MUSAStream;
+using c10::musa::MUSAStreamCaptureModeGuard;
 
 struct PinnedMemoryAllocatorImpl final : at::CachingHostAllocatorImpl<MUSAStream, MUSAEvent> {
   void copy_data(void* dest, const void* src, std::size_t count) const override {
@@ -38,6 +40,7 @@ struct PinnedMemoryAllocatorImpl final : at::CachingHostAllocatorImpl<MUSAStream
 
   void allocate_host_memory(size_t size, void** ptr) override {
     const Stopwatch watch;
+    const MUSAStreamCaptureModeGuard relaxed;
     // Portable: page-locked for every device, whichever is current.
     musaError_t error = musaHostAlloc(ptr, size, musaHostAllocPortable);
     if (error == musaErrorMemoryAllocation) {
@@ -59,6 +62,7 @@ struct PinnedMemoryAllocatorImpl final : at::CachingHostAllocatorImpl<MUSAStream
   // Called with torch's locks held and its books half done: must not throw.
   void free_block(at::HostBlock<MUSAStream>* block) override {
     const Stopwatch watch;
+    const MUSAStreamCaptureModeGuard relaxed;
     const musaError_t error = musaFreeHost(block->ptr_);
     if (error == musaErrorMusartUnloading) {
       C10_MUSA_CLEAR_ERROR(); // process exit: the SDK has released it
@@ -75,6 +79,7 @@ struct PinnedMemoryAllocatorImpl final : at::CachingHostAllocatorImpl<MUSAStream
     try {
       event.record(stream);
     } catch (const c10::Error& error) {
+      const MUSAStreamCaptureModeGuard relaxed;
       C10_MUSA_IGNORE_ERROR(musaStreamSynchronize(stream.stream()));
       event = MUSAEvent(); // never recorded, so it counts as finished
       TORCH_WARN("Waited for ", stream.unwrap(), " to free page-locked memory: ", error.what());
@@ -85,6 +90,7 @@ struct PinnedMemoryAllocatorImpl final : at::CachingHostAllocatorImpl<MUSAStream
   // By any thread: that of a DataLoader pins memory while the program captures.
   bool query_event(MUSAEvent& event) override {
     const c10::musa::BetweenCaptures between;
+    const MUSAStreamCaptureModeGuard relaxed;
     return between && event.query();
   }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <c10/musa/MUSAException.h>
+#include <c10/musa/MUSAGraphsC10Utils.h>
 #include <c10/musa/MUSAStream.h>
 
 #include <array>
@@ -40,6 +41,13 @@ class CurrentDevice {
   int before_ = 0;
   bool switched_ = false;
 };
+
+// Makes a call that captures forbid to threads whose interaction mode is not relaxed.
+template <class Call>
+musaError_t relaxed(Call&& call) {
+  const MUSAStreamCaptureModeGuard guard;
+  return call();
+}
 
 // Events are created once and reused. mutex guards idle, is a leaf, and is not held over SDK calls.
 struct EventPool {

@@ -4,8 +4,9 @@
 
 #include <c10/musa/MUSAMacros.h>
 
-// Stream captures of this process. One in mode "global" forbids unsafe calls, such as asking an event, to every thread: the call
-// fails, and so does the capture. The SDK has no call that exempts a thread.
+// Stream captures of this process. One in mode "global" forbids unsafe calls, such as querying an event, to every thread: the
+// call fails and invalidates the capture. MUSAStreamCaptureModeGuard exempts a thread where the SDK can; BetweenCaptures is for
+// SDKs that cannot, and for musaDeviceSynchronize, from which no thread is exempt.
 namespace c10::musa {
 
 C10_MUSA_API bool capture_in_progress() noexcept;

@@ -267,7 +267,7 @@ Block* DeviceCachingAllocator::new_segment(StreamPool& home, size_t size, Lock& 
     return nullptr;
   }
   Block* block = store_.take();
-  const musaError_t error = ptr != nullptr ? musaSuccess : musaMalloc(&ptr, size);
+  const musaError_t error = ptr != nullptr ? musaSuccess : relaxed([&] { return musaMalloc(&ptr, size); });
   if (error != musaSuccess) {
     store_.give(block);
     if (error == musaErrorMemoryAllocation) {
@@ -468,7 +468,7 @@ void DeviceCachingAllocator::free_after_events(Block* block, Lock& lock) {
     if (record_event(uses[i], &events[i]) != musaSuccess) {
       C10_MUSA_CLEAR_ERROR();
       // Without an event the stream itself tells. When not even that works the device is lost and nothing runs on it.
-      C10_MUSA_IGNORE_ERROR(musaStreamSynchronize(uses[i].stream()));
+      C10_MUSA_IGNORE_ERROR(relaxed([&] { return musaStreamSynchronize(uses[i].stream()); }));
     }
   }
   lock.lock();
@@ -529,8 +529,8 @@ void DeviceCachingAllocator::process_events(Wait wait, Lock& lock) {
         events_.erase(queue);
       }
       lock.unlock();
-      const musaError_t error =
-          wait == Wait::Yes ? musaEventSynchronize(pending.event) : musaEventQuery(pending.event);
+      const musaError_t error = relaxed(
+          [&] { return wait == Wait::Yes ? musaEventSynchronize(pending.event) : musaEventQuery(pending.event); });
       lock.lock();
       if (error != musaSuccess && !is_unloading(error)) {
         events_[stream].push_front(pending);
@@ -601,7 +601,8 @@ void DeviceCachingAllocator::release(std::vector<Block*> segments, Lock& lock) {
   lock.unlock();
   musaError_t error = musaSuccess;
   const char* call = "musaSetDevice(device)";
-  {
+  // No interaction mode permits musaDeviceSynchronize during a capture: the segments stay until a later call.
+  if (const BetweenCaptures between; between) {
     const CurrentDevice current(device_);
     error = current.error();
     if (error == musaSuccess) {

@@ -119,6 +119,9 @@ class MUSAEvent {
     TORCH_CHECK_VALUE(
         recorded_ && other.recorded_, "Both events must be recorded before the time between them can be asked for.");
     TORCH_CHECK(
+        device_index_ == other.device_index_, "Both events must be of one device, but they are of musa:",
+        static_cast<int>(device_index_), " and musa:", static_cast<int>(other.device_index_), ".");
+    TORCH_CHECK(
         query() && other.query(), "Both events must have finished.\nCure: call synchronize() on the later one first.");
     MUSAGuard guard(device_index_);
     float milliseconds = 0.0f;

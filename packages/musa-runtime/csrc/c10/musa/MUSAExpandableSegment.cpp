@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 #include <c10/musa/MUSAExpandableSegment.h>
 
+#include <c10/musa/MUSAAllocatorEvents.h>
 #include <c10/musa/MUSACachingAllocator.h>
 #include <c10/musa/MUSADeviceCachingAllocator.h>
 #include <c10/musa/MUSAException.h>
@@ -391,7 +392,7 @@ musaError_t DeviceCachingAllocator::free_segment(const Block& block, const char*
     return musaSuccess;
   }
   *call = "musaFree(segment)";
-  return musaFree(block.ptr);
+  return relaxed([&] { return musaFree(block.ptr); });
 }
 
 void DeviceCachingAllocator::restore_pages(Block* block) {

@@ -6,6 +6,7 @@
 #include <c10/musa/MUSACachingAllocator.h>
 #include <c10/musa/MUSAEvent.h>
 #include <c10/musa/MUSAFunctions.h>
+#include <c10/musa/MUSAGraphsC10Utils.h>
 #include <c10/musa/MUSAGuard.h>
 
 #include <poll.h>
@@ -63,6 +64,7 @@ struct OpenedSegment {
   char* base;
   ~OpenedSegment() {
     // Possibly after the SDK has shut down: there is nobody to report a failure to.
+    const MUSAStreamCaptureModeGuard relaxed;
     C10_MUSA_IGNORE_ERROR(musaIpcCloseMemHandle(base));
   }
 };
@@ -132,6 +134,7 @@ void finish_work(const Received& received) {
   if (before != device) {
     C10_MUSA_IGNORE_ERROR(musaSetDevice(device));
   }
+  const MUSAStreamCaptureModeGuard relaxed; // a deleter, which may run during a capture
   C10_MUSA_IGNORE_ERROR(musaStreamSynchronize(getCurrentMUSAStream(device).stream()));
   for (const MUSAStream& stream : received.streams) {
     C10_MUSA_IGNORE_ERROR(musaStreamSynchronize(stream.stream()));
@@ -385,6 +388,7 @@ std::shared_ptr<OpenedSegment> open_segment(DeviceIndex device, const Message& m
     }
   }
   void* base = nullptr;
+  const MUSAStreamCaptureModeGuard relaxed;
   C10_MUSA_CHECK(musaIpcOpenMemHandle(&base, message.segment, musaIpcMemLazyEnablePeerAccess));
   auto fresh = std::make_shared<OpenedSegment>(device, static_cast<char*>(base));
   const std::lock_guard lock(all.mutex);

@@ -4,6 +4,7 @@
 
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAFunctions.h>
+#include <c10/musa/MUSAGraphsC10Utils.h>
 #include <c10/musa/MUSAGuard.h>
 
 #include <algorithm>
@@ -52,6 +53,7 @@ void* MUSAPluggableAllocator::raw_alloc_with_stream(size_t nbytes, musaStream_t 
     return nullptr;
   }
   const DeviceIndex device = current_device();
+  const MUSAStreamCaptureModeGuard relaxed;
   void* ptr = alloc_(static_cast<ssize_t>(nbytes), device, stream);
   if (ptr == nullptr) {
     return nullptr;
@@ -81,6 +83,7 @@ void MUSAPluggableAllocator::raw_delete(void* ptr) {
     ++stats.num_device_free;
   }
   const MUSAGuard guard(allocation.device);
+  const MUSAStreamCaptureModeGuard relaxed;
   for (const MUSAStream& use : allocation.uses) {
     C10_MUSA_CHECK_WARN(musaStreamSynchronize(use.stream()));
   }

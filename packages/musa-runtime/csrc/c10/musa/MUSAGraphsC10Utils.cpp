@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include <c10/musa/MUSAGraphsC10Utils.h>
+
+// Declared here, since the SDK's headers need not: weak, so that the library loads beside an SDK without it, and under a name of
+// our own, so that an SDK that declares it does not make the call ambiguous.
+extern "C" [[gnu::weak]] musaError_t musa_runtime_exchange_capture_mode(musaStreamCaptureMode* mode)
+    __asm__("musaThreadExchangeStreamCaptureMode");
+
+namespace c10::musa {
+
+void exchange_stream_capture_mode(musaStreamCaptureMode* mode) noexcept {
+  if (musa_runtime_exchange_capture_mode != nullptr) {
+    // Fails in host functions, where every later call fails too and is reported.
+    C10_MUSA_IGNORE_ERROR(musa_runtime_exchange_capture_mode(mode));
+  }
+}
+
+} // namespace c10::musa

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#pragma once
+
+#include <c10/musa/MUSAException.h>
+#include <c10/musa/MUSAStream.h>
+
+#include <ostream>
+
+namespace c10::musa {
+
+// Swaps the capture interaction mode of the calling thread with *mode. Does nothing on an SDK without
+// musaThreadExchangeStreamCaptureMode (SDK 4.x does not publish it).
+C10_MUSA_API void exchange_stream_capture_mode(musaStreamCaptureMode* mode) noexcept;
+
+// While it lives, the calling thread has this interaction mode. A thread in the mode "global", the default, may not allocate,
+// free or query an event while any stream is captured in that mode: the call fails and invalidates the capture. The runtime
+// makes such calls for its own purposes, where the program only asked for a tensor, so it makes them as "relaxed".
+struct MUSAStreamCaptureModeGuard {
+  explicit MUSAStreamCaptureModeGuard(musaStreamCaptureMode desired = musaStreamCaptureModeRelaxed) noexcept
+      : mode_(desired) {
+    exchange_stream_capture_mode(&mode_);
+  }
+  ~MUSAStreamCaptureModeGuard() {
+    exchange_stream_capture_mode(&mode_);
+  }
+  MUSAStreamCaptureModeGuard(const MUSAStreamCaptureModeGuard&) = delete;
+  MUSAStreamCaptureModeGuard& operator=(const MUSAStreamCaptureModeGuard&) = delete;
+
+ private:
+  musaStreamCaptureMode mode_;
+};
+
+enum class CaptureStatus : int {
+  None = musaStreamCaptureStatusNone,
+  Active = musaStreamCaptureStatusActive,
+  Invalidated = musaStreamCaptureStatusInvalidated
+};
+
+inline std::ostream& operator<<(std::ostream& os, CaptureStatus status) {
+  switch (status) {
+    case CaptureStatus::None:
+      return os << "musaStreamCaptureStatusNone";
+    case CaptureStatus::Active:
+      return os << "musaStreamCaptureStatusActive";
+    case CaptureStatus::Invalidated:
+      return os << "musaStreamCaptureStatusInvalidated";
+  }
+  return os << "unknown musaStreamCaptureStatus " << static_cast<int>(status);
+}
+
+// Of the current stream. Creates the device's context unless there is one.
+inline CaptureStatus currentStreamCaptureStatusMayInitCtx() {
+  musaStreamCaptureStatus status = musaStreamCaptureStatusNone;
+  C10_MUSA_CHECK(musaStreamIsCapturing(getCurrentMUSAStream().stream(), &status));
+  return static_cast<CaptureStatus>(status);
+}
+
+} // namespace c10::musa
