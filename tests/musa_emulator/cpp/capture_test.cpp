@@ -181,7 +181,7 @@ TEST_F(CaptureTest, AskingAnyEventIsUnsafeUnlessRelaxed) {
 TEST_F(CaptureTest, CapturedEventsCannotBeQueried) {
   const Stream stream;
   const Event event;
-  EXPECT_OK(musaStreamBeginCapture(stream, musaStreamCaptureModeGlobal));
+  EXPECT_OK(musaStreamBeginCapture(stream, musaStreamCaptureModeRelaxed));
   EXPECT_OK(musaEventRecord(event, stream));
   EXPECT_STATUS(musaErrorCapturedEvent, musaEventQuery(event));
   end(stream, musaErrorStreamCaptureInvalidated);
