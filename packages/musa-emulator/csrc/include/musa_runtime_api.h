@@ -4,9 +4,8 @@
 //
 // Every function returns an error code and stores a failure as the calling thread's last error, unless noted.
 // Not declared here on purpose: the stream-ordered allocator (musaMallocAsync, musaFreeAsync, musaMemPool*), the
-// capture-mode exchange (exported as musaThreadExchangeStreamCaptureMode) and the three-argument
-// musaStreamGetCaptureInfo. SDK 4.x does not publish them, and callers define functions of these names in their own
-// namespaces; a global declaration would make those calls ambiguous.
+// capture-mode exchange and the three-argument musaStreamGetCaptureInfo. SDK 4.x does not publish them, and callers
+// define functions of these names in their own namespaces; a global declaration would make those calls ambiguous.
 #ifndef MUSA_RUNTIME_API_H
 #define MUSA_RUNTIME_API_H
 
@@ -54,8 +53,7 @@ MUSA_PUBLIC musaError_t musaRuntimeGetVersion(int* version);
 
 // ---- errors ---------------------------------------------------------------------------------------------------
 
-// Returns the calling thread's last error and clears it. After an error that lost the device, the next call returns it
-// again.
+// Returns the calling thread's last error and clears it. On a lost device the next call returns the error again.
 MUSA_PUBLIC musaError_t musaGetLastError(void);
 MUSA_PUBLIC musaError_t musaPeekAtLastError(void);
 MUSA_PUBLIC const char* musaGetErrorString(musaError_t error);
