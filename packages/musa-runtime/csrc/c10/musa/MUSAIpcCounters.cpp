@@ -212,7 +212,7 @@ std::shared_ptr<PeerCounters> PeerCounters::open(const CounterAddress& address) 
   const std::lock_guard lock(all.mutex);
   std::shared_ptr<PeerCounters> found;
   std::erase_if(all.known, [&](const std::shared_ptr<PeerCounters>& peer) {
-    if (peer->process_ == address.process && peer->inode_ == address.inode) {
+    if (peer->process_ == address.process && peer->inode_ == address.inode && peer->file_system_ == address.file_system) {
       found = peer;
       return false;
     }
@@ -223,6 +223,7 @@ std::shared_ptr<PeerCounters> PeerCounters::open(const CounterAddress& address) 
     found.reset(new PeerCounters);
     found->descriptor_ = descriptor;
     found->inode_ = address.inode;
+    found->file_system_ = address.file_system;
     found->process_ = address.process;
     found->words_ = map_words(descriptor);
     TORCH_CHECK(found->words_ != nullptr, "Cannot map the counters of process ", address.process, ": ", std::strerror(errno));

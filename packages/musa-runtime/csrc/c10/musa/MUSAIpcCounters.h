@@ -104,7 +104,7 @@ class PeerCounters {
   PeerCounters() = default;
 
   int descriptor_ = -1;
-  uint64_t inode_ = 0;
+  uint64_t inode_ = 0, file_system_ = 0;
   int32_t process_ = 0;
   CounterWord* words_ = nullptr;
   std::atomic<bool> reported_{false};
