@@ -64,7 +64,7 @@ UNANNOTATED_WRITES = {
 # Composed operators that refuse every device but those they name.
 COMPOSITE_BY_DEVICE_NAME = {"mode.values"}
 # Their CPU kernels refuse dtypes that other candidates take (nansum: complex numbers), but not by
-# NotImplementedError, so the call could not go on. Without a wrapper the packs or the boxed kernel serve them.
+# NotImplementedError, so the call could not go on. Without a wrapper a pack or the boxed kernel serves them.
 REFUSES_DTYPES_OTHERWISE = {"nansum", "nansum.out"}
 # Each tensor of a list is copied between its own devices. A tensor of scalars must be in host memory, which
 # torch's kernel checks.
