@@ -118,7 +118,7 @@ def write_wheel(
         for relative, content in files.items():
             data = content if isinstance(content, bytes) else content.read_bytes()
             entry = zipfile.ZipInfo(relative)
-            mode = 0o644 if isinstance(content, bytes) else stat.S_IMODE(content.stat().st_mode)
+            mode = 0o755 if isinstance(content, bytes) else stat.S_IMODE(content.stat().st_mode)
             entry.external_attr = (stat.S_IFREG | mode) << 16
             archive.writestr(entry, data)
             digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
