@@ -33,7 +33,7 @@ class Experts(torch.nn.Module):
         counts = torch.histc(countable, bins=self.experts, min=0, max=self.experts - 1)
         assert torch.equal(counts.long(), torch.bincount(expert_of, minlength=self.experts))
         rows = order // self.chosen
-        parts = tokens[rows].split(counts.tolist())
+        parts = tokens[rows].split(counts.long().tolist())
         groups = [torch.nn.functional.silu(part @ self.up[e]) @ self.down[e] for e, part in enumerate(parts)]
         scaled = torch.cat(groups) * weights.view(-1)[order].unsqueeze(-1)
         return torch.zeros_like(tokens).index_add(0, rows, scaled)
