@@ -62,6 +62,26 @@ HOST_ARGUMENTS = {
     ("is_set_to", "tensor"),
     ("_pack_padded_sequence", "lengths"),
 }
+# TensorIterator operators without allow_cpu_scalars: torch's own host code, which the ported pack runs, raises.
+NO_NUMBERS = {"addcdiv", "clamp", "mse_loss"}
+# Differences from the rule, by operator and argument.
+DIFFERENCES = {
+    ("clamp_max", "self"): "CUDA accepts a number for the out= form alone; here it depends on the provider",
+    ("clamp_max", "max"): "as above",
+    ("clamp_min", "self"): "as above",
+    ("clamp_min", "min"): "as above",
+    ("pow", "self"): "pow.Tensor_Scalar_out has the row of pow.Tensor_Tensor",
+    ("batch_norm_backward", "reserve"): "kept for cuDNN alone; no kernel here reads it",
+    ("batch_norm_backward", "running_mean"): "not read while training",
+    ("batch_norm_backward", "running_var"): "not read while training",
+    ("native_batch_norm_backward", "running_mean"): "not read while training",
+    ("native_batch_norm_backward", "running_var"): "not read while training",
+    ("convolution_backward", "input"): "not read where the gradient of the filter is not wanted",
+    ("log_sigmoid_backward", "buffer"): "only torch's CPU kernel reads it",
+    ("log_sigmoid_forward", "buffer"): "only torch's CPU kernel writes it",
+}
+# Composed operators that read their operands on the host and then run where `out` is, on CUDA too.
+OUT_DECIDES = {"linspace", "logspace"}
 # Where fake tensors differ from torch's CUDA kernels.
 FAKE_TENSORS_REFUSE = {
     ("bernoulli", "p"): "the CUDA kernel moves the probabilities to the device",
@@ -208,7 +228,7 @@ def accepts(call: Call, argument: str, tensor: torch.Tensor) -> bool | None:
         return False
     operands = [name for name, _ in call.tensors if name not in written or name == "self"]
     iterates = structured.structured_inherits is not None and len(operands) > 1
-    return key in VALUES or (iterates and key[0] != "index")
+    return key in VALUES or (iterates and key[0] not in {*NO_NUMBERS, "index"})
 
 
 def schema_name(func) -> str:
@@ -245,7 +265,7 @@ def error_of(function, args: tuple, kwargs: dict) -> Exception | None:
         warnings.simplefilter("ignore")
         try:
             function(*args, **kwargs)
-        except (RuntimeError, IndexError, ValueError, TypeError) as error:
+        except (RuntimeError, IndexError, ValueError, TypeError, AssertionError) as error:
             return error
     return None
 
@@ -300,6 +320,9 @@ def test_host_tensors_are_accepted_where_cuda_accepts_them_and_refused_elsewhere
                         continue
                     verdict = accepts(call, place[0], host)
                     shape = "0-dim" if host.dim() == 0 else "dimensioned"
+                    if (call.func._schema.name.removeprefix("aten::").rstrip("_"), place[0]) in DIFFERENCES:
+                        counts["difference with a reason"] += 1
+                        continue
                     if verdict is None:
                         counts["judged by the operators that it is composed of"] += 1
                         continue
@@ -366,7 +389,8 @@ def test_out_is_never_in_host_memory(musa, full, name):
     counts: Counter[str] = Counter()
     problems = []
     with policy(name):
-        for op in sampled([op for op in OPS if op.supports_out], SAMPLE_STEP, full):
+        cases = [op for op in OPS if op.supports_out and op.name not in OUT_DECIDES]
+        for op in sampled(cases, SAMPLE_STEP, full):
             dtype = next((d for d in (torch.float32, torch.int64) if d in op.supported_dtypes("cpu")), None)
             sample = dtype and next(iter(op.sample_inputs("cpu", dtype, requires_grad=False)), None)
             if not sample:
@@ -447,8 +471,8 @@ def test_nested_tensors_keep_their_sizes_in_host_memory(musa, name):
         nested = torch.nested.as_nested_tensor(parts)
         assert nested.device.type == "musa"
         assert nested._nested_tensor_size().device.type == "cpu"
-        again = torch.nested.as_nested_tensor(nested)
-        assert [each.shape for each in again.unbind()] == [(2, 3), (1, 3)]
+        batch = torch.nested.as_nested_tensor(torch.ones(2, 3, 4, device="musa"))
+        assert [each.shape for each in batch.unbind()] == [(3, 4), (3, 4)]
         padded = torch.nested.to_padded_tensor(nested * 3, 0.0)
         padded.sum().backward()
     assert parts[1].grad.tolist() == [[3, 3, 3]]

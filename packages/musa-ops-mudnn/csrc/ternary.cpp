@@ -80,13 +80,20 @@ void add_combined(
 }
 
 // BOOL alone, and integers with a floating factor, are torch's to judge.
-bool add_combined_served(
+bool addcmul_served(
     const at::Tensor& self, const at::Tensor& tensor1, const at::Tensor& tensor2, const at::Scalar& value) {
   if (!serves_with_numbers<all_types>(self, tensor1, tensor2) || value.isComplex()) {
     return false;
   }
   const Dtypes types = one(self.scalar_type()) | one(tensor1.scalar_type()) | one(tensor2.scalar_type());
   return types != bool_type && ((types & float_types) != 0 || value.isIntegral(/*includeBool=*/true));
+}
+
+// torch's iterator of addcdiv takes no numbers in host memory.
+bool addcdiv_served(
+    const at::Tensor& self, const at::Tensor& tensor1, const at::Tensor& tensor2, const at::Scalar& value) {
+  return !is_cpu_number(self) && !is_cpu_number(tensor1) && !is_cpu_number(tensor2) &&
+      addcmul_served(self, tensor1, tensor2, value);
 }
 
 // lerp: from the nearer end, as torch does, so that the weights 0 and 1 give the ends themselves. HALF and BFLOAT16 are
@@ -119,10 +126,10 @@ void declare_ternary(OpPack& pack) {
   pack.impl("aten::where.self_out", TORCH_FN(where_out), TORCH_FN(where_out_served));
   structured<
       at::meta::structured_addcmul, add_combined<TernaryMode::ADDCMUL, TernaryMode::ADDCMUL_ALPHA>,
-      add_combined_served>(pack, {"aten::addcmul", "aten::addcmul.out", "aten::addcmul_"});
+      addcmul_served>(pack, {"aten::addcmul", "aten::addcmul.out", "aten::addcmul_"});
   structured<
       at::meta::structured_addcdiv, add_combined<TernaryMode::ADDCDIV, TernaryMode::ADDCDIV_ALPHA>,
-      add_combined_served>(pack, {"aten::addcdiv", "aten::addcdiv.out", "aten::addcdiv_"});
+      addcdiv_served>(pack, {"aten::addcdiv", "aten::addcdiv.out", "aten::addcdiv_"});
   structured<at::meta::structured_lerp_Scalar, lerp, lerp_served>(
       pack, {"aten::lerp.Scalar", "aten::lerp.Scalar_out", "aten::lerp_.Scalar"});
 }

@@ -26,4 +26,17 @@ bool unordered(const Args&...) {
   return !at::globalContext().deterministicAlgorithms();
 }
 
+// All tensors are on the device. For operators whose host code of torch does not check what it writes.
+inline bool is_on_device(const at::Tensor& tensor) {
+  return tensor.is_privateuseone();
+}
+template <typename T>
+bool is_on_device(const T& /*no tensor*/) {
+  return true;
+}
+template <typename... Args>
+bool on_device_alone(const Args&... args) {
+  return (is_on_device(args) && ...);
+}
+
 } // namespace musa_ops_ported
