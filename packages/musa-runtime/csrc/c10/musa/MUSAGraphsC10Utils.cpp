@@ -9,11 +9,16 @@ extern "C" [[gnu::weak]] musaError_t musa_runtime_exchange_capture_mode(musaStre
 
 namespace c10::musa {
 
-void exchange_stream_capture_mode(musaStreamCaptureMode* mode) noexcept {
-  if (musa_runtime_exchange_capture_mode != nullptr) {
-    // Fails in host functions, where every later call fails too and is reported.
-    C10_MUSA_IGNORE_ERROR(musa_runtime_exchange_capture_mode(mode));
+bool exchange_stream_capture_mode(musaStreamCaptureMode* mode) noexcept {
+  if (musa_runtime_exchange_capture_mode == nullptr) {
+    return false;
   }
+  // Not reported: it fails where the guarded calls fail too, such as in host functions.
+  const bool exchanged = musa_runtime_exchange_capture_mode(mode) == musaSuccess;
+  if (!exchanged) {
+    C10_MUSA_CLEAR_ERROR();
+  }
+  return exchanged;
 }
 
 } // namespace c10::musa

@@ -9,26 +9,27 @@
 
 namespace c10::musa {
 
-// Swaps the capture interaction mode of the calling thread with *mode. Does nothing on an SDK without
-// musaThreadExchangeStreamCaptureMode (SDK 4.x does not publish it).
-C10_MUSA_API void exchange_stream_capture_mode(musaStreamCaptureMode* mode) noexcept;
+// Swaps the capture interaction mode of the calling thread with *mode. Returns false, and swaps nothing, on an SDK without
+// musaThreadExchangeStreamCaptureMode (SDK 4.x does not publish it), and where the call fails.
+C10_MUSA_API bool exchange_stream_capture_mode(musaStreamCaptureMode* mode) noexcept;
 
 // While it lives, the calling thread has this interaction mode. A thread in the mode "global", the default, may not allocate,
 // free or query an event while any stream is captured in that mode: the call fails and invalidates the capture. The runtime
 // makes such calls for its own purposes, where the program only asked for a tensor, so it makes them as "relaxed".
 struct MUSAStreamCaptureModeGuard {
   explicit MUSAStreamCaptureModeGuard(musaStreamCaptureMode desired = musaStreamCaptureModeRelaxed) noexcept
-      : mode_(desired) {
-    exchange_stream_capture_mode(&mode_);
-  }
+      : mode_(desired), exchanged_(exchange_stream_capture_mode(&mode_)) {}
   ~MUSAStreamCaptureModeGuard() {
-    exchange_stream_capture_mode(&mode_);
+    if (exchanged_) {
+      exchange_stream_capture_mode(&mode_);
+    }
   }
   MUSAStreamCaptureModeGuard(const MUSAStreamCaptureModeGuard&) = delete;
   MUSAStreamCaptureModeGuard& operator=(const MUSAStreamCaptureModeGuard&) = delete;
 
  private:
   musaStreamCaptureMode mode_;
+  bool exchanged_;
 };
 
 enum class CaptureStatus : int {
