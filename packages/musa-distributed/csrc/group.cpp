@@ -215,6 +215,7 @@ std::string Group::reports(const std::string& reason) {
   } catch (const std::exception& error) {
     const std::string what = error.what();
     problem = c10::str("cannot be asked any more: ", what.substr(0, what.find('\n')));
+    desync = c10::str("\nThe calls of the ranks are not compared: ", store_name_, " ", problem);
   }
   if (!answers.has_value()) {
     // The store is a rank's too, and may have ended with it.
@@ -223,7 +224,8 @@ std::string Group::reports(const std::string& reason) {
       const std::lock_guard lock(mutex_);
       places = places_;
     }
-    return c10::str(text, " ", store_name_, " ", problem, ".\nThe ranks run on:", describe(places));
+    return c10::str(
+        text, " ", store_name_, " ", problem, ".", places.empty() ? "" : "\nThe ranks run on:", describe(places));
   }
   for (int rank = 0; rank < size_; ++rank) {
     const auto& answer = (*answers)[static_cast<size_t>(rank)];
