@@ -62,7 +62,7 @@ HOST_ARGUMENTS = {
     ("is_set_to", "tensor"),
     ("_pack_padded_sequence", "lengths"),
 }
-# TensorIterator operators without allow_cpu_scalars: torch's own host code, which the ported pack runs, raises.
+# TensorIterator operators without allow_cpu_scalars: the host code of torch, run by the ported pack, raises.
 NO_NUMBERS = {"addcdiv", "clamp", "mse_loss"}
 # Differences from the rule, by operator and argument.
 DIFFERENCES = {
