@@ -276,7 +276,7 @@ OWN |= {
     "upsample_nearest3d": [lambda: ((_tensor(1, 2, 4, 4, 4), [3, 5, 2]), {})],
     "upsample_nearest3d_backward": [lambda: ((_tensor(1, 2, 3, 5, 2), [3, 5, 2], [1, 2, 4, 4, 4]), {})],
     "range.out": [lambda: ((1, 7, 1), {}), lambda: ((0.5, 3, 0.25), {})],
-    "randperm.generator_out": [lambda: ((20, None), {})],
+    "randperm.generator_out": [lambda: ((20,), {"generator": None})],
     "_scaled_mm": [
         lambda: (
             (_eighths(16, 32), _eighths(16, 32).t(), torch.tensor(0.5), torch.tensor(2.0)),
@@ -284,7 +284,19 @@ OWN |= {
         )
     ],
 }
-RANDOM = frozenset(("random_", "random_.to", "normal.float_Tensor", "randperm.generator_out"))
+RANDOM = frozenset(
+    (
+        "random_",
+        "random_.to",
+        "normal.float_Tensor",
+        "randperm.generator_out",
+        "rrelu_with_noise",
+        "rrelu_with_noise_",
+        "rrelu_with_noise.out",
+    )
+)
+# torch's CPU kernels of these leave an out= argument without elements as it is.
+CPU_DOES_NOT_RESIZE = frozenset(("binary_cross_entropy.out", "binary_cross_entropy_backward.grad_input"))
 
 
 class _Recorder(TorchDispatchMode):

@@ -87,6 +87,17 @@ def unsampled() -> list[str]:
     return sorted(name.removeprefix("aten::") for name in left)
 
 
+def _offered(provider: str) -> list[str]:
+    """The unsampled overloads that a provider has a kernel for: torch's own kernels are not judged here."""
+    offered = []
+    for name in unsampled():
+        candidates = torch.musa.ops.explain(f"aten::{name}")["candidates"]
+        on_cpu = provider != "ported" and name in own_samples.CPU_DOES_NOT_RESIZE
+        if any(each["provider"] == provider for each in candidates) and not on_cpu:
+            offered.append(name)
+    return offered
+
+
 def _judge(name: str, other: str, args: list, kwargs: dict, device: str) -> None:
     form = _overload(name)
     reference = own_samples.REFERENCES.get(other)
@@ -124,7 +135,7 @@ def test_overloads_that_the_database_does_not_call_equal_the_cpu(provider: str, 
     last = "native" if host_can_address_device_memory() else "cpu"
     wrong, judged = [], 0
     with torch.musa.ops.prefer("*", provider, "runtime", last):
-        for name in unsampled():
+        for name in _offered(provider):
             for other, args, kwargs in _samples(name):
                 judged += 1
                 try:
@@ -132,7 +143,7 @@ def test_overloads_that_the_database_does_not_call_equal_the_cpu(provider: str, 
                 except (Mismatch, RuntimeError, NotImplementedError) as error:
                     wrong.append(f"{name}, as {other}: {type(error).__name__}: {str(error)[:250]}")
     assert not wrong, "\n".join(wrong)
-    assert judged > 100
+    assert judged > 20
 
 
 def test_every_served_overload_has_a_sample(device: str) -> None:
