@@ -56,7 +56,7 @@ _COMPOSED = {"nansum": _sum_of_numbers, "nanmean": _mean_of_numbers}
 
 
 # A step of the gradient's formula is too large for the dtype though the gradient is not, as on CUDA.
-_OVERFLOWS = frozenset(("pow", "polygamma"))
+_OVERFLOWS = frozenset(("logaddexp", "pow", "polygamma"))
 
 
 @dataclass(frozen=True)
