@@ -21,8 +21,8 @@ from tests.harness.policies import POLICIES, policy, sampled
 pytestmark = pytest.mark.once
 
 SAMPLE_STEP = 8
-# Operators whose ported kernels make no check, unlike torch's CPU kernels; what is written then is undefined.
-UNCHECKED = {"isin", "logcumsumexp"}
+# Operators whose muDNN (addmm) or ported kernels make no check, unlike torch's CPU kernels.
+UNCHECKED = {"addmm", "isin", "logcumsumexp"}
 REFUSED = re.compile(r"refers? to a single memory location|overlap", re.IGNORECASE)
 
 

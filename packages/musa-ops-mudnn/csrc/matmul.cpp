@@ -146,7 +146,6 @@ void multiply_into(
   }
 
   const at::Tensor& self = *addend.tensor;
-  at::assert_no_partial_overlap(out, self);
   const bool full = self.sizes() == out.sizes();
   if (full && !is_same_view(self, out) && order_of(self) == Order::Rows) {
     check(op.SetBeta(addend.beta), "SetBeta");
