@@ -20,6 +20,8 @@ def policy(name: str) -> Iterator[None]:
     import torch
 
     providers = POLICIES[name]
+    if not torch.musa.get_device_properties(0).is_integrated:  # the host cannot address the device's memory
+        providers = tuple(provider.replace("native", "cpu") for provider in providers)
     if not providers:
         yield
         return
