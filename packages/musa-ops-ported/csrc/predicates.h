@@ -26,6 +26,12 @@ bool unordered(const Args&...) {
   return !at::globalContext().deterministicAlgorithms();
 }
 
+// The same for an operator that writes to its first tensor, which may be the host's: torch's host code does not refuse it.
+template <typename... Rest>
+bool unordered_on_device(const at::Tensor& first, const Rest&... rest) {
+  return first.is_privateuseone() && unordered(first, rest...);
+}
+
 // All tensors are on the device. For operators whose host code of torch does not check what it writes.
 inline bool is_on_device(const at::Tensor& tensor) {
   return tensor.is_privateuseone();
