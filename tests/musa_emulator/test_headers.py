@@ -154,12 +154,16 @@ def test_declarations_are_recognised() -> None:
     assert len(functions) > 140
 
 
-def test_unpublished_functions_are_neither_declared_nor_exported() -> None:
+# Drivers export it though no header of theirs declares it, so the runtime binds it weakly.
+EXPORTED_UNDECLARED = {"musaThreadExchangeStreamCaptureMode"}
+
+
+def test_unpublished_functions_are_not_declared_and_one_alone_is_exported() -> None:
     library = ctypes.CDLL(str(sdk.HOME / "lib" / "libmusart.so"))
     text = "".join(re.sub(r"//.*", "", (INCLUDE / header).read_text()) for header in HEADERS)
     for name in UNPUBLISHED:
         assert not re.search(rf"\b{name}\b", text), name
-        assert not hasattr(library, name), name
+        assert hasattr(library, name) == (name in EXPORTED_UNDECLARED), name
 
 
 def test_versions_agree() -> None:
