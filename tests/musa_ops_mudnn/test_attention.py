@@ -577,3 +577,18 @@ def test_nested_tensors_with_a_ragged_batch(musa):
         return out.values().detach().cpu(), [leaf.grad.cpu() for leaf in leaves]
 
     torch.testing.assert_close(run("musa"), run("cpu"))
+
+
+def test_nested_tensors_of_sequences(musa):
+    """Jagged tensors of sequences with several heads, as modules make them."""
+    parts = [torch.randn(n, 32) for n in (3, 5)]
+
+    def run(device):
+        leaves = [part.to(device).requires_grad_() for part in parts]
+        nested = torch.nested.as_nested_tensor(leaves, layout=torch.jagged)
+        heads = nested.unflatten(-1, [4, 8]).transpose(1, 2)
+        out = scaled_dot_product_attention(heads, heads, heads)
+        out.values().square().sum().backward()
+        return out.values().detach().cpu(), [leaf.grad.cpu() for leaf in leaves]
+
+    torch.testing.assert_close(run("musa"), run("cpu"))
