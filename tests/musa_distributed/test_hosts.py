@@ -368,6 +368,7 @@ def torchrun(ranks: Ranks, folder: Path, nodes: str, restarts: int, *options: st
 FORKS = ("--run-path", "--start-method=fork")
 
 
+@pytest.mark.full  # half a minute
 def test_torchrun_starts_again_on_both_hosts(ranks, tmp_path):
     torchrun(ranks, tmp_path, "2", 1, *FORKS)
     out = "".join(succeeded(ranks.end()))

@@ -80,13 +80,14 @@ def test_another_thread_drops_a_graph_during_a_capture(musa):
 
 def test_another_threads_wait_is_refused_during_a_capture_unless_that_is_thread_local(musa):
     x = torch.ones(1000, device="musa")
-    side = musa.Stream()
+    # Taken one after the other, so that the pool of streams gives two.
+    side, captured = musa.Stream(), musa.Stream()
     with ThreadPoolExecutor(1) as pool:
         graph = musa.MUSAGraph()
-        with musa.graph(graph, capture_error_mode="thread_local"):
+        with musa.graph(graph, stream=captured, capture_error_mode="thread_local"):
             pool.submit(side.synchronize).result()
             y = x + 1
-        with pytest.raises(RuntimeError, match="captur"), musa.graph(musa.MUSAGraph()):
+        with pytest.raises(RuntimeError, match="captur"), musa.graph(musa.MUSAGraph(), stream=captured):
             pool.submit(side.synchronize).result()
     graph.replay()
     assert y.cpu().eq(2).all()

@@ -97,7 +97,6 @@ def _initialize():
             if native.device_count() == 0:
                 raise NoDeviceError(_no_device(os.environ.get("MUSA_VISIBLE_DEVICES")))
             native.init()
-            _trace_recurrent_networks_by_their_composition()
             keep_threads = os.environ.get("TORCH_MUSA_BACKWARD_THREADS") == "1"
             if native.get_device_properties(0).is_integrated and not keep_threads:
                 _run_backward_on_the_calling_thread()
@@ -107,19 +106,6 @@ def _initialize():
         _initialized = True
         os.register_at_fork(after_in_child=_forget_in_child)
         _notify()
-
-
-def _trace_recurrent_networks_by_their_composition():
-    # The runtime's kernels of these operators would hide torch's Python decompositions from the Python
-    # dispatcher, which torch.compile and torch.export trace with.
-    import torch
-
-    aten = torch.ops.aten
-    for packet in (aten.lstm, aten.gru, aten.rnn_tanh, aten.rnn_relu):
-        for overload in (packet.input, packet.data):
-            for key in (torch._C.DispatchKey.AutogradPrivateUse1, torch._C.DispatchKey.PrivateUse1):
-                if key not in overload.py_kernels:  # an initialisation that failed may be repeated
-                    overload.py_impl(key)(overload.decompose)
 
 
 def _run_backward_on_the_calling_thread():

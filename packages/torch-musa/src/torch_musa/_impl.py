@@ -26,9 +26,10 @@ def _activate():
     from musa_runtime import _compat
 
     _compat.rename_privateuse1()
-    from musa_runtime import processes
+    from musa_runtime import processes, recurrent_networks
 
     processes.register()
+    recurrent_networks.register()
     _expose(register=True)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     from . import backends, engine_threads
