@@ -25,18 +25,9 @@ from importlib import metadata
 from pathlib import Path
 
 from tests.harness.forkserver import ForkServer
+from workspace.packages import package_names
 
-FAMILY = (
-    "torch-musa",
-    "musa-runtime",
-    "musa-emulator",
-    "musa-emulator-mudnn",
-    "musa-emulator-mccl",
-    "musa-ops-mudnn",
-    "musa-ops-ported",
-    "musa-amp",
-    "musa-distributed",
-)
+FAMILY = tuple(package_names())
 SITE = Path(sysconfig.get_path("purelib"))
 PACKAGES = Path(__file__).resolve().parents[2] / "packages"
 WHEEL = b"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"

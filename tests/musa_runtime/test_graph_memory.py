@@ -80,7 +80,7 @@ def test_another_thread_drops_a_graph_during_a_capture(musa):
 
 def test_another_threads_wait_is_refused_during_a_capture_unless_that_is_thread_local(musa):
     x = torch.ones(1000, device="musa")
-    # Taken one after the other, so that the pool of streams gives two.
+    # Consecutive streams of the pool are different ones.
     side, captured = musa.Stream(), musa.Stream()
     with ThreadPoolExecutor(1) as pool:
         graph = musa.MUSAGraph()
