@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from .measure import Effort, Row, interleaved
 from .providers import served_by
 
-SMALL_BAR = 1.5
+SMALL_BAR = 1.2
 LARGE_BAR = 0.7
 LARGE_ELEMENTS = 16_000_000
 

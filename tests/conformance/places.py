@@ -14,6 +14,8 @@ import torch
 
 # Operators, and the position of `dim` among the arguments after the input.
 _DIM = {"sort": 0, "argsort": 0, "topk": 1, "kthvalue": 1, "mode": 0}
+# These return values alone; their gradient goes to the elements' places.
+_VALUES_ONLY = ("msort",)
 
 
 def settled(op: Any, arguments: tuple, expected: Any, actual: Any) -> Any:
@@ -36,6 +38,15 @@ def settled(op: Any, arguments: tuple, expected: Any, actual: Any) -> Any:
     mended = torch.where(same, left, right)
     mended = (mended.squeeze(dim) if reduced else mended).to(ours.device)
     return mended if isinstance(actual, torch.Tensor) else type(actual)((actual[0], mended))
+
+
+def has_equal_elements(op: Any, arguments: tuple) -> bool:
+    """Whether the operator selects among equal elements of its input, in no promised order."""
+    name = getattr(op, "name", None)
+    x, _, kwargs = arguments
+    if name not in (*_DIM, *_VALUES_ONLY) or kwargs.get("stable"):
+        return False
+    return x.unique().numel() < x.numel()
 
 
 def _repeats(index: torch.Tensor, dim: int) -> bool:

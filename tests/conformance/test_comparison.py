@@ -22,7 +22,7 @@ from tests.conformance.comparison import (
     require_same,
     require_same_outcome,
 )
-from tests.conformance.places import settled
+from tests.conformance.places import has_equal_elements, settled
 from tests.conformance.tolerances import DEFAULT, Tolerance, tolerance_of
 from tests.conformance.transfer import to_device
 
@@ -381,3 +381,17 @@ def test_a_stable_sort_has_one_order():
     theirs = torch.sort(x, stable=True)
     ours = torch.return_types.sort((theirs.values, torch.tensor([1, 0])))
     assert settled(_Operator("sort"), (x, (), {"stable": True}), theirs, ours).indices.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "kwargs", "expected"),
+    [
+        ("topk", [3.0, 1.0, 3.0], {}, True),
+        ("msort", [3.0, 1.0, 3.0], {}, True),
+        ("topk", [3.0, 1.0, 2.0], {}, False),
+        ("sort", [3.0, 1.0, 3.0], {"stable": True}, False),
+        ("sum", [3.0, 1.0, 3.0], {}, False),
+    ],
+)
+def test_gradients_are_compared_unless_equal_elements_share_them(name, values, kwargs, expected):
+    assert has_equal_elements(_Operator(name), (torch.tensor(values), (), kwargs)) is expected

@@ -181,13 +181,18 @@ def zero_size(
     forward(op, emptied, device, values=values, may_raise=True, tolerance=tolerance)
 
 
+def arguments_on(op: Callable, sample: Any, device: str) -> tuple:
+    """The sample's input, args and kwargs on `device`, except arguments that must be on the CPU."""
+    if getattr(op, "name", None) in _WITH_HOST_ARGUMENTS:
+        (moved,) = to_device(device, sample.input)
+        return (moved, *to_device("cpu", sample.args, sample.kwargs))
+    return to_device(device, sample.input, sample.args, sample.kwargs)
+
+
 def _twin_arguments(op: Callable, sample: Any, device: str) -> tuple[tuple, tuple]:
     # The CPU run gets copies too: some operators write to their inputs, and samples are used more than once.
     on_cpu = to_device("cpu", sample.input, sample.args, sample.kwargs)
-    if getattr(op, "name", None) in _WITH_HOST_ARGUMENTS:
-        (moved,) = to_device(device, sample.input)
-        return on_cpu, (moved, *to_device("cpu", sample.args, sample.kwargs))
-    return on_cpu, to_device(device, sample.input, sample.args, sample.kwargs)
+    return on_cpu, arguments_on(op, sample, device)
 
 
 def _require_same_arguments(on_cpu: tuple, on_device: tuple, tolerance: Tolerance) -> None:

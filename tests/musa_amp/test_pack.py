@@ -13,7 +13,7 @@ from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
 
 from musa_runtime.errors import PackError
 from tests.harness.subprocesses import run_code, run_python
-from torch_musa import autocast, plugins
+from torch_musa import autocast, extras, pack_modules, plugins
 
 TRAIN = """
 import torch
@@ -59,9 +59,8 @@ def test_a_pack_that_is_switched_off_is_named():
 @pytest.fixture
 def not_installed(monkeypatch):
     monkeypatch.setattr(autocast, "_pack_found", False)
-    monkeypatch.setattr(plugins, "records", list)
-    monkeypatch.setattr(plugins, "found", list)
-    monkeypatch.setitem(sys.modules, "musa_amp", None)  # Python's way to say that there is none
+    monkeypatch.setattr(pack_modules, "offered", dict)
+    monkeypatch.setattr(extras, "version", lambda dist: None)
     monkeypatch.delitem(sys.modules, "torch.musa.amp", raising=False)
     monkeypatch.delattr(torch.musa, "amp", raising=False)  # an import has left it there
 

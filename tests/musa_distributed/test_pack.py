@@ -63,9 +63,9 @@ def test_the_version():
 
 @pytest.mark.once
 def test_what_is_said_without_the_pack():
-    code = "import sys, torch\ndel sys.modules['musa_distributed.registration']\n"
-    code += "sys.modules['musa_distributed'] = None\n"
-    text = "need the pack 'distributed', which is not installed.\n"
+    code = "import torch\nfrom torch_musa import extras, pack_modules\npack_modules.offered().clear()\n"
+    code += "extras.version = lambda dist: None\n"
+    text = "torch.musa.mccl needs musa-distributed (the extra torch-musa[mccl]), which is not installed.\n"
     text += "Fix: "
     done = run_python("-c", code + "import torch.musa.mccl")
     assert done.returncode == 1 and text in done.stderr

@@ -10,22 +10,22 @@ import pluggy
 import pytest
 
 from musa_runtime import hookspecs
+from torch_musa import entry_points
 
 pytestmark = pytest.mark.once
 
 
 README = Path(__file__).parents[2] / "packages" / "musa-runtime" / "README.md"
 
-# Version 1 of the contract. A hook that changes its arguments or goes away needs a new CONTRACT_VERSION.
-CONTRACT = {
-    1: {
-        "musa_pack_info": (),
-        "musa_libraries": (),
-        "musa_register": ("musa",),
-        "musa_doctor_checks": (),
-        "musa_env_report": (),
-    }
+# The hooks of each version. A hook that changes its arguments or goes away needs a new CONTRACT_VERSION.
+VERSION_1 = {
+    "musa_pack_info": (),
+    "musa_libraries": (),
+    "musa_register": ("musa",),
+    "musa_doctor_checks": (),
+    "musa_env_report": (),
 }
+CONTRACT = {1: VERSION_1, 2: {**VERSION_1, "musa_rank": ()}}
 
 
 def hooks():
@@ -65,8 +65,12 @@ def test_drift_is_noticed():
 
     changed = {**hooks(), "musa_register": musa_register, "musa_new": lambda: None}
     del changed["musa_libraries"]
-    names = [complaint.partition(":")[0] for complaint in drift(changed, CONTRACT[1])]
+    names = [complaint.partition(":")[0] for complaint in drift(changed, CONTRACT[2])]
     assert names == ["musa_libraries", "musa_new", "musa_register"]
+
+
+def test_packs_of_version_1_find_their_hooks():
+    assert [line for line in drift(hooks(), VERSION_1) if not line.startswith("musa_rank:")] == []
 
 
 @pytest.mark.parametrize("name", sorted(hooks()))
@@ -78,6 +82,13 @@ def test_each_hook_has_the_prefix_and_one_line_of_documentation(name):
 
 def test_the_readme_explains_each_hook():
     assert undocumented(hooks(), README.read_text()) == []
+
+
+@pytest.mark.parametrize("group", [entry_points.PACKS, entry_points.IMPORT_HOOKS, entry_points.MODULES])
+def test_the_specifications_and_the_readme_show_each_group_of_entry_points(group):
+    line = f'[project.entry-points."{group}"]'
+    assert line in hookspecs.__doc__ and line in README.read_text()
+    assert group.endswith(f".v{hookspecs.CONTRACT_VERSION}")
 
 
 def test_an_unexplained_hook_is_noticed():

@@ -183,7 +183,7 @@ def test_the_recorded_cause_is_raised_at_each_use(stub):
 
 def test_config_answers_each_question(stub):
     stub.write("musa_runtime/share/cmake/musa_runtime/musa_runtimeConfig.cmake", "")
-    stub.write("musa_runtime/include/musa_runtime/op_registry.h", "")
+    stub.write("musa_runtime/include/musa_runtime/op_pack.h", "")
     done = stub.run(
         """
         from musa_runtime import config

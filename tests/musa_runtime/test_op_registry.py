@@ -3,6 +3,8 @@
 """The registry serves every operator through somebody, counts who did, and obeys the policy at run time."""
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -203,6 +205,50 @@ def test_nothing_is_copied_where_the_host_can_address_device_memory(musa):
     out = run_code(_FALLBACK, TORCH_MUSA_FALLBACK="error")
     assert "raised" not in out
     assert "counted 0" in out
+
+
+def test_the_policy_may_change_while_other_threads_call_operators(ops):
+    x = torch.randn(4, 4, device="musa")
+    # The last has no candidate of a pack and none of the runtime's compositions.
+    calls = {
+        "aten::mm": lambda: torch.mm(x, x),
+        "aten::add.Tensor": lambda: x + x,
+        "aten::_fft_r2c": lambda: torch.fft.rfft(x),
+    }
+    expected = {op: call().cpu() for op, call in calls.items()}
+    own = _own_provider()
+    refused = {"native"} - {own}  # listed as a candidate, but not for discrete memory
+    names = {op: [c["provider"] for c in ops.explain(op)["candidates"]] for op in calls}
+    names = {op: [name for name in providers if name not in refused] for op, providers in names.items()}
+
+    def counted():
+        return {op: sum(c["calls"] for c in ops.explain(op)["candidates"]) for op in calls}
+
+    before, made, stop = counted(), threading.Barrier(3), threading.Event()
+
+    def work():
+        count = 0
+        made.wait()
+        while not stop.is_set() or count < 20:
+            for op, call in calls.items():
+                torch.testing.assert_close(call().cpu(), expected[op])
+            count += 1
+        return count
+
+    with ThreadPoolExecutor(2) as pool:
+        running = [pool.submit(work) for _ in range(2)]
+        made.wait()
+        try:
+            for round in range(60):
+                for op, providers in names.items():
+                    ops.prefer(op, providers[round % len(providers)])
+                if round % 10 == 9:
+                    ops.set_policy(f"{own},runtime" if round % 20 == 9 else "")
+        finally:
+            stop.set()
+    total = sum(each.result() for each in running)
+    assert total >= 40
+    assert {op: count - before[op] for op, count in counted().items()} == dict.fromkeys(calls, total)
 
 
 def test_an_operator_that_nobody_serves_says_what_to_do(musa):

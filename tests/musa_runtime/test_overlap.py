@@ -21,8 +21,6 @@ from tests.harness.policies import POLICIES, policy, sampled
 pytestmark = pytest.mark.once
 
 SAMPLE_STEP = 8
-# Operators whose muDNN (addmm) or ported kernels make no check, unlike torch's CPU kernels.
-UNCHECKED = {"addmm", "isin", "logcumsumexp"}
 REFUSED = re.compile(r"refers? to a single memory location|overlap", re.IGNORECASE)
 
 
@@ -73,7 +71,9 @@ def expanded_in_place(op: OpInfo, sample: SampleInput) -> None:
 def expanded_out(op: OpInfo, sample: SampleInput) -> None:
     """out= of the right shape, all in one element."""
     result = op(sample.input, *sample.args, **sample.kwargs)
-    op(sample.input, *sample.args, **sample.kwargs, out=result.reshape(-1)[:1].clone().expand(result.shape))
+    # Unchecked kernels of torch's CPU write as many elements as there are, such as narrow_copy's.
+    room = result.new_zeros(result.numel())
+    op(sample.input, *sample.args, **sample.kwargs, out=room[:1].expand(result.shape))
 
 
 def shifted_out(op: OpInfo, sample: SampleInput) -> None:
@@ -124,11 +124,40 @@ def test_overlapping_memory_is_refused_where_the_cpu_refuses_it(musa, samples, f
             for op, sample in refused:
                 try:
                     said = refusal(functools.partial(form, op, on("musa", sample)))
-                    if said is None and op.name not in UNCHECKED:
+                    if said is None:
                         accepted.append(f"{name}: {op.formatted_name}")
                 except RuntimeError as error:
                     accepted.append(f"{name}: {op.formatted_name}: {str(error)[:120]}")
     assert not accepted, f"{len(accepted)}: " + "\n".join(accepted)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(functools.partial(scan, dim=0) for scan in (torch.cumsum, torch.cumprod, torch.logcumsumexp)),
+        lambda x, out: torch.addmm(x.view(2, 4), x.new_ones(2, 3), x.new_ones(3, 4), out=out.view(2, 4)),
+        lambda x, out: torch.addmv(x, x.new_ones(8, 3), x.new_ones(3), out=out),
+        lambda x, out: torch.baddbmm(
+            x.view(2, 2, 2), x.new_ones(2, 2, 3), x.new_ones(2, 3, 2), out=out.view(2, 2, 2)
+        ),
+    ],
+    ids=["cumsum", "cumprod", "logcumsumexp", "addmm", "addmv", "baddbmm"],
+)
+@pytest.mark.parametrize("name", POLICIES)
+def test_results_shifted_against_their_operand_are_refused(musa, function, name):
+    first, second = shifted(torch.arange(8.0), "musa")
+    before = first.clone()
+    with policy(name), pytest.raises(RuntimeError, match="single memory location"):
+        function(first, out=second)
+    assert first.equal(before)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_isin_refuses_a_result_in_one_element(musa, name):
+    elements, among = torch.arange(6, device="musa"), torch.arange(3, device="musa")
+    out = torch.zeros(1, dtype=torch.bool, device="musa").expand(6)
+    with policy(name), pytest.raises(RuntimeError, match="single memory location"):
+        torch.isin(elements, among, out=out)
 
 
 @pytest.mark.parametrize("shape", [(8,), (4, 8)])

@@ -77,20 +77,25 @@ BAD = {
         "must return a list of paths, but returned the path '/some/library.so'",
     ),
     "j_no_such_object": ("x = 1", "failed", "has no attribute 'plugin'"),
-    "k_future": (TRACE, "incompatible", "have: contract v2"),
+    "i_rank": (
+        HOOKIMPL + "@hookimpl\ndef musa_rank(): return 'first'",
+        "failed",
+        "musa_rank must return an int, but returned 'first'",
+    ),
+    "k_future": (TRACE, "incompatible", "have: contract v3"),
     "l_undeclared": (TRACE, "incompatible", "torch_musa.contract"),
 }
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """Two good packs with every kind of bad one between them."""
+    """Two good packs, one of each contract, with every kind of bad one between them."""
     site = tmp_path_factory.mktemp("packs")
     (site / "libbad.so").write_bytes(b"no library")
     write_pack(site, "a_first", GOOD)
-    write_pack(site, "z_last", GOOD)
+    write_pack(site, "z_last", GOOD, "v1")
     for name, (code, _, _) in BAD.items():
-        contract = {"k_future": "v2", "l_undeclared": None}.get(name, "v1")
+        contract = {"k_future": "v3", "l_undeclared": None}.get(name, "v2")
         write_pack(site, name, code, contract, "pack_j_no_such_object:plugin" if name[0] == "j" else None)
     return site
 
@@ -241,3 +246,29 @@ def test_without_sdk_packs_are_listed_but_not_loaded(environment):
     )
     rows = ours(json.loads(done.stdout))
     assert {row["status"] for row in rows} == {"found"} and len(rows) == len(BAD) + 2
+
+
+def test_an_order_of_providers_may_name_packs_that_are_not_in_use(environment):
+    code = """
+    import torch
+    print(torch.ones(3, device="musa").sum().item())
+    print(torch.musa.ops.explain("aten::sum.dim_IntList")["provider"])
+    """
+    settings = {
+        "TORCH_MUSA_OPS": "mudnn,b_raises,native",
+        "TORCH_MUSA_DISABLE_PACKS": "mudnn, a_first, z_last",
+    }
+    assert run_code(code, **settings, **environment) == "3.0\nnative\n"
+
+
+def test_an_order_of_providers_that_names_no_installed_pack_is_refused(environment):
+    code = """
+    import torch
+    from musa_runtime.errors import UnknownProviderError
+    try:
+        torch.ones(3, device="musa")
+    except UnknownProviderError as error:
+        print("there is no provider 'cudnn'" in str(error))
+    """
+    settings = {"TORCH_MUSA_OPS": "cudnn,native", "TORCH_MUSA_DISABLE_PACKS": "a_first, z_last"}
+    assert run_code(code, **settings, **environment) == "True\n"

@@ -22,6 +22,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.subprocesses import run_python
+from tests.plugins.packs import write_pack
 
 SOURCES = Path(__file__).with_name("third_party_pack")
 
@@ -118,6 +119,56 @@ assert after["demo"] == 2 and sum(after.values()) == sum(calls.values()) + 1, af
 print(torch.ops.musa_demo.scale_shift(torch.ones(2, device="musa"), 2.0, 1.0).tolist())
 """
     assert environment.run("-c", code) == "[3.0, 3.0]\n"
+
+
+def test_it_runs_at_import_and_offers_a_module_of_torch_musa(environment):
+    code = """
+import sys
+import torch
+lazy = ("musa_demo_pack.plugin", "musa_demo_pack.functions", "pluggy")
+print(torch.musa.has_demo, [name for name in lazy if name in sys.modules], torch.musa.is_initialized())
+from torch.musa.demo import scale_shift
+print(scale_shift(torch.ones(2, device="musa"), shift=3.0).tolist())
+assert scale_shift is torch.musa.demo.scale_shift
+"""
+    assert environment.run("-c", code) == "True [] False\n[4.0, 4.0]\n"
+    code = "import torch; print(hasattr(torch.musa, 'has_demo'), hasattr(torch.musa, 'demo'))"
+    assert environment.run("-c", code, TORCH_MUSA_DISABLE_PACKS="demo") == "False False\n"
+
+
+RANKS = """
+import torch
+candidates = torch.musa.ops.explain("aten::relu")["candidates"]
+print(*[c["provider"] for c in sorted(candidates, key=lambda c: (c["rank"] is None, c["rank"]))][:2])
+"""
+
+
+def test_its_rank_puts_it_before_mudnn(environment):
+    assert environment.run("-c", RANKS) == "demo mudnn\n"
+
+
+@pytest.mark.parametrize(
+    ("contract", "hook", "order"),
+    [
+        ("v1", "", "demo mudnn"),  # as version 1 put it
+        ("v2", "", "mudnn demo"),
+        ("v2", "@hookimpl\ndef musa_rank(): return 99\n", "demo mudnn"),
+        ("v2", "@hookimpl\ndef musa_rank(): return 101\n", "mudnn demo"),
+    ],
+)
+def test_packs_of_either_contract_load_by_absolute_paths_and_take_their_place(
+    environment, tmp_path, contract, hook, order
+):
+    found = "import musa_demo_pack as p; print(next(iter(p.__path__)))"
+    library = environment.run("-c", found).strip() + "/lib/libmusa_demo_pack.so"
+    code = "from musa_runtime.hookspecs import hookimpl\n@hookimpl\n"
+    code += f"def musa_libraries(): return [{library!r}]\n{hook}"
+    write_pack(tmp_path, "old", code, contract)
+    variables = {"PYTHONPATH": str(tmp_path), "TORCH_MUSA_DISABLE_PACKS": "demo"}
+    rows = json.loads(environment.run("-m", "torch_musa", "packs", "--json", **variables))
+    (row,) = [row for row in rows if row["name"] == "old"]
+    assert (row["status"], row["error"], row["providers"]) == ("loaded", None, ["demo"])
+    assert environment.run("-c", RANKS, **variables) == order + "\n"
 
 
 def test_the_command_line_says_who_serves_what(environment):

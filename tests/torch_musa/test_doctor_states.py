@@ -511,8 +511,8 @@ def test_torch_backends_mudnn_can_be_set_without_its_wheel(left, make, server):
     program = """
 import torch
 import torch.backends.mudnn as by_name
-from torch_musa.backends import AbsentMudnn
-assert by_name is torch.backends.mudnn and isinstance(by_name, AbsentMudnn)
+from torch_musa.backends import AbsentBackend
+assert by_name is torch.backends.mudnn and isinstance(by_name, AbsentBackend)
 mudnn = torch.backends.mudnn
 assert mudnn.enabled is True and torch.backends.cudnn.enabled is True  # cuDNN is not there either
 mudnn.enabled = False
@@ -529,10 +529,10 @@ print(torch.ones(2, device="musa").sum().item())
 def test_what_stands_in_for_torch_backends_mudnn_has_its_names_and_gives_way_to_it():
     from musa_ops_mudnn import backend
 
-    from torch_musa import backends
+    from torch_musa import backends, import_hooks
 
     for name in ("version", "is_available", "set_flags", "flags", *backend._NAMES):
-        assert hasattr(backends.AbsentMudnn("torch.backends.mudnn"), name), name
+        assert hasattr(backends.AbsentBackend("torch.backends.mudnn"), name), name
     before = torch.backends.mudnn
-    backends.register()
-    assert torch.backends.mudnn is before and not isinstance(before, backends.AbsentMudnn)
+    import_hooks.add_placeholders()
+    assert torch.backends.mudnn is before and not isinstance(before, backends.AbsentBackend)

@@ -6,7 +6,7 @@
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAGuard.h>
 #include <c10/musa/MUSAStream.h>
-#include <musa_runtime/op_registry.h>
+#include <musa_runtime/op_pack.h>
 #include <torch/library.h>
 
 #include <algorithm>

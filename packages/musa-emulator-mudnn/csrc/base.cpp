@@ -58,20 +58,30 @@ Status Tensor::SetFormat(Format format) {
   return Status::SUCCESS;
 }
 
-Status Tensor::SetNdInfo(int64_t ndim, const int64_t* dims) {
+namespace {
+
+Status accept_dims(int64_t ndim, const int64_t* dims) {
   if (ndim < 0 || (ndim > 0 && dims == nullptr)) {
     return Status::INVALID_PARAMETER;
   }
-  if (ndim > kMaxDims) {
+  if (ndim > Tensor::kMaxDims) {
     return Status::NOT_SUPPORTED;
   }
-  if (std::any_of(dims, dims + ndim, [](int64_t dim) { return dim < 0; })) {
-    return Status::INVALID_PARAMETER;
+  const bool negative = std::any_of(dims, dims + ndim, [](int64_t dim) { return dim < 0; });
+  return negative ? Status::INVALID_PARAMETER : Status::SUCCESS;
+}
+
+} // namespace
+
+Status Tensor::SetNdInfo(int64_t ndim, const int64_t* dims) {
+  const Status status = accept_dims(ndim, dims);
+  if (status != Status::SUCCESS) {
+    return status;
   }
   ndim_ = static_cast<int>(ndim);
-  std::copy_n(dims, ndim, dims_);
   int64_t stride = 1;
-  for (int64_t i = ndim - 1; i >= 0; --i) {
+  for (int i = ndim_ - 1; i >= 0; --i) {
+    dims_[i] = dims[i];
     strides_[i] = stride;
     stride *= std::max<int64_t>(dims[i], 1);
   }
@@ -79,14 +89,16 @@ Status Tensor::SetNdInfo(int64_t ndim, const int64_t* dims) {
 }
 
 Status Tensor::SetNdInfo(int64_t ndim, const int64_t* dims, const int64_t* strides) {
-  if (ndim > 0 && strides == nullptr) {
-    return Status::INVALID_PARAMETER;
+  const Status status = ndim > 0 && strides == nullptr ? Status::INVALID_PARAMETER : accept_dims(ndim, dims);
+  if (status != Status::SUCCESS) {
+    return status;
   }
-  const Status status = SetNdInfo(ndim, dims);
-  if (status == Status::SUCCESS) {
-    std::copy_n(strides, ndim, strides_);
+  ndim_ = static_cast<int>(ndim);
+  for (int i = 0; i < ndim_; ++i) {
+    dims_[i] = dims[i];
+    strides_[i] = strides[i];
   }
-  return status;
+  return Status::SUCCESS;
 }
 
 Status Tensor::SetNdInfo(std::initializer_list<int64_t> dims) {

@@ -78,13 +78,24 @@ int64_t stride(const Tensor& tensor, int from_end) {
   return Access::strides(tensor)[Access::ndim(tensor) - from_end];
 }
 
-Tensor transposed(const Tensor& tensor) {
-  if (Access::ndim(tensor) == 2) {
-    return view(tensor, {dim(tensor, 1), dim(tensor, 2)}, {stride(tensor, 1), stride(tensor, 2)});
+void set_transposed(Tensor& to, const Tensor& from, bool transpose) {
+  to = from;
+  if (!transpose) {
+    return;
   }
-  return view(
-      tensor, {dim(tensor, 3), dim(tensor, 1), dim(tensor, 2)},
-      {stride(tensor, 3), stride(tensor, 1), stride(tensor, 2)});
+  if (Access::ndim(from) == 2) {
+    to.SetNdInfo({dim(from, 1), dim(from, 2)}, {stride(from, 1), stride(from, 2)});
+  } else {
+    to.SetNdInfo(
+        {dim(from, 3), dim(from, 1), dim(from, 2)}, {stride(from, 3), stride(from, 1), stride(from, 2)});
+  }
+}
+
+void set_vector(Tensor& to, const Tensor& from) {
+  to = from;
+  if (Access::ndim(from) == 0) {
+    to.SetNdInfo({1});
+  }
 }
 
 // Without the first dimension: a batch of one as its matrix.
@@ -183,9 +194,13 @@ bool prepare(
   p.alpha = options.alpha;
   p.beta = options.beta;
   p.gamma = options.gamma;
-  p.d = as_vector(d);
-  p.c = Access::present(c) && p.beta != 0 ? as_vector(c) : Tensor();
-  p.bias = Access::present(bias) && p.gamma != 0 ? as_vector(bias) : Tensor();
+  set_vector(p.d, d);
+  if (Access::present(c) && p.beta != 0) {
+    set_vector(p.c, c);
+  }
+  if (Access::present(bias) && p.gamma != 0) {
+    set_vector(p.bias, bias);
+  }
   if (!call.require(
           !Access::present(p.c) || same_shape(p.d, p.c), Status::INVALID_PARAMETER,
           "c has another shape than the output") ||
@@ -206,13 +221,14 @@ bool prepare(
 
   const int rank_a = Access::ndim(a);
   const int rank_b = Access::ndim(b);
-  p.a = rank_a > 1 && options.transpose_a ? transposed(a) : a;
-  p.b = rank_b > 1 && options.transpose_b ? transposed(b) : b;
+  set_transposed(p.a, a, rank_a > 1 && options.transpose_a);
+  set_transposed(p.b, b, rank_b > 1 && options.transpose_b);
   p.batch = std::max(batch_of(a), batch_of(b));
   if (rank_a == 1 || rank_b == 1) {
     if (rank_b > 1) { // a row times a matrix: the transposed matrix times the row
       std::swap(p.a, p.b);
-      p.a = transposed(p.a);
+      const Tensor matrix = p.a;
+      set_transposed(p.a, matrix, true);
     } else if (rank_a == 1) {
       p.a = view(a, {1, dim(a, 1)}, {dim(a, 1) * std::max<int64_t>(stride(a, 1), 1), stride(a, 1)});
     }
@@ -238,7 +254,9 @@ bool prepare(
   }
   if (p.batch == 1) {
     for (Tensor* tensor : {&p.a, &p.b, &p.d, &p.c, &p.bias}) {
-      *tensor = Access::ndim(*tensor) == 3 ? first_of(*tensor) : *tensor;
+      if (Access::ndim(*tensor) == 3) {
+        *tensor = first_of(*tensor);
+      }
     }
   }
   return true;
@@ -465,12 +483,12 @@ void run_scaled(const Product& p, const MatMulLtParam& param) {
   store(p.d, value);
 }
 
+void run(const Product& p) {
+  is_plain(p) ? run_plain(p, Epilogue::MATMULLT_EPILOGUE_DEFAULT) : run_scaled(p, MatMulLtParam());
+}
+
 void run(const Product& p, const MatMulLtParam& param) {
-  if (is_plain(p) && is_plain(param)) {
-    run_plain(p, Lt::epilogue(param));
-  } else {
-    run_scaled(p, param);
-  }
+  is_plain(p) && is_plain(param) ? run_plain(p, Lt::epilogue(param)) : run_scaled(p, param);
 }
 
 // Partial sums, where k is so long that it is split among workers. Small: the frame writes and reads all of it.
@@ -494,7 +512,7 @@ Status launch(
     if (!prepare(call, p, options, ranks, d, a, b, c, bias, /*weight_only=*/false)) {
       return call.status();
     }
-    return call.enqueue(workspace, workspace_of(p), [p] { run(p, MatMulLtParam()); }, /*optional=*/true);
+    return call.enqueue(workspace, workspace_of(p), [p] { run(p); }, /*optional=*/true);
   });
 }
 

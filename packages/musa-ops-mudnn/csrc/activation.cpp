@@ -70,8 +70,11 @@ at::Tensor mask_of(UnaryMode comparison, const at::Tensor& in, double alpha) {
 }
 
 // Views of the results' shape: the modes of gradients are not known to broadcast.
-at::Tensor shaped(const at::Tensor& tensor, const at::Tensor& like) {
-  return tensor.sizes() == like.sizes() ? tensor : tensor.expand(like.sizes());
+Operand shaped(const at::Tensor& tensor, const at::Tensor& like) {
+  return tensor.sizes() == like.sizes() ? Operand::borrowed(tensor) : Operand(tensor.expand(like.sizes()));
+}
+Operand shaped(Operand&& tensor, const at::Tensor& like) {
+  return tensor->sizes() == like.sizes() ? std::move(tensor) : Operand(tensor->expand(like.sizes()));
 }
 
 // ---- One call each.
@@ -376,7 +379,7 @@ void elu_backward(
     const at::Tensor negative = mask_of(UnaryMode::LE, saved, 0);
     run_ternary(
         TernaryMode::SELECT, result, negative, slope,
-        scale.toDouble() == 1 ? grad : made(UnaryMode::MUL, grad, scale.toDouble()));
+        scale.toDouble() == 1 ? *grad : made(UnaryMode::MUL, grad, scale.toDouble()));
   });
 }
 
@@ -401,7 +404,7 @@ void hardshrink(const at::Tensor& self, const at::Scalar& lambda, const at::Tens
 
 void softshrink(const at::Tensor& self, const at::Scalar& lambda, const at::Tensor& out) {
   const at::ScalarType wide = at::toOpMathType(self.scalar_type());
-  const at::Tensor in = in_dtype(self, wide);
+  const Operand in = in_dtype(self, wide);
   const at::Tensor clipped = empty_as(in, wide);
   run_unary(UnaryMode::CLIP, clipped, in, -lambda.toDouble(), lambda.toDouble());
   write_as(wide, out, [&](const at::Tensor& result) { run_binary(BinaryMode::SUB, result, in, clipped); });
@@ -440,8 +443,8 @@ bool prelu_backward_served(const at::Tensor& grad, const at::Tensor& self, const
 void run_glu_backward(const at::Tensor& grad_input, const at::Tensor& grad, const at::Tensor& self, int64_t dim) {
   const at::ScalarType wide = at::toOpMathType(self.scalar_type());
   const int64_t half = self.size(dim) / 2;
-  const at::Tensor outer = in_dtype(grad, wide);
-  const at::Tensor gate = in_dtype(made(UnaryMode::SIGMOID, self.narrow(dim, half, half)), wide);
+  const Operand outer = in_dtype(grad, wide);
+  const Operand gate = in_dtype(made(UnaryMode::SIGMOID, self.narrow(dim, half, half)), wide);
   const at::Tensor grad_gate = product(outer, in_dtype(self.narrow(dim, 0, half), wide));
   write_as(wide, grad_input, [&](const at::Tensor& result) {
     run_binary(BinaryMode::MUL, result.narrow(dim, 0, half), outer, gate);
@@ -486,7 +489,7 @@ bool glu_backward_out_served(const at::Tensor& grad, const at::Tensor& self, int
 // min(x, 0) - log1p(b), and b = exp(-|x|), which torch's own gradient on CPU asks for.
 void run_log_sigmoid(const at::Tensor& out, const at::Tensor& buffer, const at::Tensor& self) {
   const at::ScalarType wide = at::toOpMathType(self.scalar_type());
-  const at::Tensor in = in_dtype(self, wide);
+  const Operand in = in_dtype(self, wide);
   const at::Tensor small = made(UnaryMode::ABS, in);
   run_unary(UnaryMode::MUL, small, small, -1.0);
   run_unary(UnaryMode::EXP, small, small);

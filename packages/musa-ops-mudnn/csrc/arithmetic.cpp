@@ -246,8 +246,8 @@ void select_extreme(Common common, const at::Tensor& self, const at::Tensor& oth
     return;
   }
   write_as(dtype, out, [&](const at::Tensor& result) {
-    const at::Tensor left = on_device(self, result, dtype);
-    const at::Tensor right = on_device(other, result, dtype);
+    const Operand left = on_device(self, result, dtype);
+    const Operand right = on_device(other, result, dtype);
     const at::Tensor& asked = ignores_nan ? right : left;
     const at::Tensor take_left = empty_as(result, at::kBool);
     const at::Tensor is_nan = empty_as(asked, at::kBool);

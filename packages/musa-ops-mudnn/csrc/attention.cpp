@@ -220,14 +220,14 @@ struct Mask {
     const bool of_batch = whole.size(0) != 1;
     const bool of_heads = whole.size(1) != 1;
     if (!of_batch && !of_heads) {
-      described = describe(whole.select(0, 0).select(0, 0).expand({l, s}));
+      described = operand(whole.select(0, 0).select(0, 0).expand({l, s}));
     } else if (!of_heads && whole.size(2) == 1) {
       is_padding = true;
-      described = describe(whole.select(2, 0).select(1, 0).expand({n, s}));
+      described = operand(whole.select(2, 0).select(1, 0).expand({n, s}));
     } else if (!of_batch) {
-      described = describe(whole.select(0, 0).expand({heads, l, s}));
+      described = operand(whole.select(0, 0).expand({heads, l, s}));
     } else {
-      described = describe(whole.expand({n, heads, l, s}));
+      described = operand(whole.expand({n, heads, l, s}));
     }
   }
 };
@@ -268,7 +268,7 @@ void run_flash(
   dnn::Tensor keep = describe(to.keep);
   check(
       op.RunFlash(
-          on.handle(), out, logsumexp, describe(q), describe(k), describe(v), mask.described, keep, on.workspace()),
+          on.handle(), out, logsumexp, operand(q), operand(k), operand(v), mask.described, keep, on.workspace()),
       "ScaledDotProductAttention::RunFlash", {&q, &k, &v});
 }
 
@@ -280,7 +280,7 @@ void run_math(
   dnn::Tensor keep = describe(to.keep);
   check(
       op.RunMath(
-          on.handle(), out, weights, describe(q), describe(k), describe(v), mask.described, keep, on.workspace()),
+          on.handle(), out, weights, operand(q), operand(k), operand(v), mask.described, keep, on.workspace()),
       "ScaledDotProductAttention::RunMath", {&q, &k, &v});
 }
 
@@ -361,20 +361,20 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> attention_backward(
   dnn::Tensor dq = describe(whole(grad_query));
   dnn::Tensor dk = describe(whole(grad_key));
   dnn::Tensor dv = describe(whole(grad_value));
-  const dnn::Tensor keep = describe(again.keep);
+  const dnn::Tensor keep = operand(again.keep);
   if (flash) {
     check(
         op.RunFlashBwd(
-            on.handle(), dq, dk, dv, describe(gradient), describe(q), describe(k), describe(v), mask.described,
-            describe(result), describe(logsumexp), keep, on.workspace()),
+            on.handle(), dq, dk, dv, operand(gradient), operand(q), operand(k), operand(v), mask.described,
+            operand(result), operand(logsumexp), keep, on.workspace()),
         "ScaledDotProductAttention::RunFlashBwd", {&gradient, &q, &k, &v});
   } else {
     const Tensor grad_weights = at::empty_like(again.weights);
     dnn::Tensor of_weights = describe(grad_weights);
     check(
         op.RunMathBwd(
-            on.handle(), dq, dk, dv, of_weights, describe(gradient), describe(q), describe(k), describe(v),
-            describe(again.weights), keep, on.workspace()),
+            on.handle(), dq, dk, dv, of_weights, operand(gradient), operand(q), operand(k), operand(v),
+            operand(again.weights), keep, on.workspace()),
         "ScaledDotProductAttention::RunMathBwd", {&gradient, &q, &k, &v});
   }
   return {std::move(grad_query), std::move(grad_key), std::move(grad_value), Tensor()};

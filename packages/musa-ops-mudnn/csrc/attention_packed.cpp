@@ -75,8 +75,8 @@ struct Run {
     dnn::Tensor kept = describe(keep);
     check(
         op.RunFlashVarlen(
-            on.handle(), result, sums, describe(q), describe(k), describe(v), dnn::Tensor(), kept, describe(offsets_q),
-            describe(offsets_k), on.workspace()),
+            on.handle(), result, sums, operand(q), operand(k), operand(v), dnn::Tensor(), kept, operand(offsets_q),
+            operand(offsets_k), on.workspace()),
         "ScaledDotProductAttention::RunFlashVarlen", {&q, &k, &v});
   }
 };
@@ -153,8 +153,8 @@ std::tuple<Tensor, Tensor, Tensor> flash_attention_backward(
   dnn::Tensor dv = describe(std::get<2>(gradients));
   check(
       op.RunFlashVarlenBwd(
-          on.handle(), dq, dk, dv, describe(gradient), describe(q), describe(k), describe(v), dnn::Tensor(),
-          describe(result), describe(sums), describe(keep), describe(cum_seq_q), describe(cum_seq_k), on.workspace()),
+          on.handle(), dq, dk, dv, operand(gradient), operand(q), operand(k), operand(v), dnn::Tensor(),
+          operand(result), operand(sums), operand(keep), operand(cum_seq_q), operand(cum_seq_k), on.workspace()),
       "ScaledDotProductAttention::RunFlashVarlenBwd", {&gradient, &q, &k, &v});
   return gradients;
 }

@@ -89,7 +89,7 @@ void clamp_tensors(
     Common common, const at::Tensor& self, at::OptionalTensorRef min, at::OptionalTensorRef max, const at::Tensor& out) {
   const at::ScalarType dtype = common.dtype;
   write_as(dtype, out, [&](const at::Tensor& result) {
-    const at::Tensor in = in_dtype(self, dtype);
+    const Operand in = in_dtype(self, dtype);
     if (min.has_value() && max.has_value()) {
       run_ternary(TernaryMode::CLAMP, result, in, in_dtype(*min, dtype), in_dtype(*max, dtype));
     } else if (min.has_value()) {

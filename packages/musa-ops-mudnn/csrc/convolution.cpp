@@ -209,16 +209,16 @@ at::Tensor convolution(
   const auto windows = windows_of(input, weight, {stride, padding, dilation, output_padding}, transposed, groups);
   TORCH_INTERNAL_ASSERT(windows.has_value());
   const at::MemoryFormat format = common_format(input, weight);
-  const at::Tensor image = input.contiguous(format);
-  const at::Tensor filter = weight.contiguous(format);
+  const Operand image = contiguous(input, format);
+  const Operand filter = contiguous(weight, format);
   at::Tensor out = empty_image(windows->out, input, format);
-  const at::Tensor addend = contiguous_or_none(bias);
+  const Operand addend = contiguous_or_none(bias);
   if (!transposed) {
     run_forward(*windows, out, image, filter, addend, format);
     return out;
   }
   const at::ScalarType dtype = input.scalar_type();
-  if (!addend.defined()) {
+  if (!addend->defined()) {
     run_backward_data(*windows, out, image, filter, format, dtype);
     return out;
   }
@@ -261,7 +261,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
       output_mask[0] || output_mask[1] ? grad_output.contiguous(format) : grad_output;
   if (output_mask[0]) {
     grad_input = empty_image(input.sizes(), input, format);
-    const at::Tensor filter = weight.contiguous(format);
+    const Operand filter = contiguous(weight, format);
     if (transposed) {
       run_forward(*windows, grad_input, gradient, filter, /*bias=*/at::Tensor(), format);
     } else {
@@ -270,7 +270,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
   }
   if (output_mask[1]) {
     grad_weight = empty_image(weight.sizes(), weight, format);
-    const at::Tensor image = input.contiguous(format);
+    const Operand image = contiguous(input, format);
     if (transposed) {
       run_backward_filter(*windows, grad_weight, gradient, image, format);
     } else {

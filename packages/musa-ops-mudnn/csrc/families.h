@@ -3,7 +3,7 @@
 // The families of operators, a file each.
 #pragma once
 
-#include <musa_runtime/op_registry.h>
+#include <musa_runtime/op_pack.h>
 
 #include <array>
 #include <utility>

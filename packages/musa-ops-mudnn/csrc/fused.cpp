@@ -89,10 +89,10 @@ Tensor composed_swiglu_backward(const Tensor& grad, const Tensor& input) {
 
 Tensor swiglu(const Tensor& input) {
   const Tensor out = at::empty(half_sizes(input), input.options());
-  const Tensor source = input.contiguous();
+  const Operand source = contiguous(input);
   const OnDevice on(out);
   dnn::Tensor result = describe(out);
-  check(dnn::SwiGlu().Run(on.handle(), result, operand(source)), "SwiGlu::Run", {&out, &source});
+  check(dnn::SwiGlu().Run(on.handle(), result, operand(source)), "SwiGlu::Run", {&out, &*source});
   return out;
 }
 
@@ -102,13 +102,13 @@ bool swiglu_served(const Tensor& input) {
 
 Tensor swiglu_backward(const Tensor& grad, const Tensor& input) {
   const Tensor out = at::empty(input.sizes(), input.options());
-  const Tensor outer = grad.contiguous();
-  const Tensor source = input.contiguous();
+  const Operand outer = contiguous(grad);
+  const Operand source = contiguous(input);
   const OnDevice on(out);
   dnn::Tensor result = describe(out);
   check(
       dnn::SwiGlu().RunBwd(on.handle(), result, operand(source), operand(outer)), "SwiGlu::RunBwd",
-      {&out, &source, &outer});
+      {&out, &*source, &*outer});
   return out;
 }
 
@@ -233,11 +233,11 @@ dnn::Rope rope_of(bool interleaved, bool batch_first, bool latent) {
 Tensor rope(const Tensor& input, const Tensor& freqs, bool interleaved, bool batch_first, bool latent) {
   const dnn::Rope op = rope_of(interleaved, batch_first, latent);
   const Tensor out = at::empty(input.sizes(), input.options());
-  const Tensor source = input.contiguous();
-  const Tensor table = freqs.contiguous();
+  const Operand source = contiguous(input);
+  const Operand table = contiguous(freqs);
   const OnDevice on(out);
   dnn::Tensor result = describe(out);
-  check(op.Run(on.handle(), result, operand(source), operand(table)), "Rope::Run", {&out, &source, &table});
+  check(op.Run(on.handle(), result, operand(source), operand(table)), "Rope::Run", {&out, &*source, &*table});
   return out;
 }
 
@@ -250,11 +250,11 @@ bool rope_served(const Tensor& input, const Tensor& freqs, bool interleaved, boo
 Tensor rope_backward(const Tensor& grad, const Tensor& freqs, bool interleaved, bool batch_first, bool latent) {
   const dnn::Rope op = rope_of(interleaved, batch_first, latent);
   const Tensor out = at::empty(grad.sizes(), grad.options());
-  const Tensor outer = grad.contiguous();
-  const Tensor table = freqs.contiguous();
+  const Operand outer = contiguous(grad);
+  const Operand table = contiguous(freqs);
   const OnDevice on(out);
   dnn::Tensor result = describe(out);
-  check(op.RunBwd(on.handle(), result, operand(outer), operand(table)), "Rope::RunBwd", {&out, &outer, &table});
+  check(op.RunBwd(on.handle(), result, operand(outer), operand(table)), "Rope::RunBwd", {&out, &*outer, &*table});
   return out;
 }
 
@@ -362,9 +362,9 @@ Tensor conv2d_bias_act(
   const at::MemoryFormat format = result_format(input, weight);
   const auto sizes = *Window{stride, padding, dilation, groups}.sizes(input, weight);
   const Tensor out = at::empty(sizes, input.options().memory_format(format));
-  const Tensor image = input.contiguous(format);
-  const Tensor filter = weight.contiguous(format);
-  const Tensor offset = contiguous_or_none(bias);
+  const Operand image = contiguous(input, format);
+  const Operand filter = contiguous(weight, format);
+  const Operand offset = contiguous_or_none(bias);
   const Tensor addend = given(add) ? add->contiguous(format) : Tensor();
 
   const OnDevice on(out);
@@ -374,12 +374,12 @@ Tensor conv2d_bias_act(
   dnn::Convolution::Algorithm algorithm{};
   check(
       op.GetRecommendForwardAlgorithm(on.handle(), algorithm, result, image_, filter_),
-      "Convolution::GetRecommendForwardAlgorithm", {&out, &image, &filter});
+      "Convolution::GetRecommendForwardAlgorithm", {&out, &*image, &*filter});
   check(
       op.RunFusion(
           on.handle(), result, image_, filter_, operand(offset),
           addend.defined() ? describe_channels(addend, format, kRead) : dnn::Tensor(), desc, algorithm, on.workspace()),
-      "Convolution::RunFusion", {&out, &image, &filter, &offset, &addend});
+      "Convolution::RunFusion", {&out, &*image, &*filter, &*offset, &addend});
   return out;
 }
 
@@ -480,15 +480,15 @@ Tensor cross_entropy(
   const dnn::CrossEntropyLoss op = cross_entropy_of(reduction, ignore_index, smoothing);
   const Tensor out =
       at::empty(reduction == at::Reduction::None ? target.sizes() : at::IntArrayRef(), input.options());
-  const Tensor scores = input.contiguous();
-  const Tensor labels = target.contiguous();
-  const Tensor weights = contiguous_or_none(weight);
+  const Operand scores = contiguous(input);
+  const Operand labels = contiguous(target);
+  const Operand weights = contiguous_or_none(weight);
   require_labels(labels, ignore_index, input.size(1));
   const OnDevice on(out);
   dnn::Tensor result = describe(out);
   check(
       op.Run(on.handle(), result, operand(scores), operand(labels), operand(weights), on.workspace()),
-      "CrossEntropyLoss::Run", {&out, &scores, &labels, &weights});
+      "CrossEntropyLoss::Run", {&out, &*scores, &*labels, &*weights});
   return out;
 }
 
@@ -508,16 +508,16 @@ Tensor cross_entropy_backward(
     int64_t ignore_index, double smoothing) {
   const dnn::CrossEntropyLoss op = cross_entropy_of(reduction, ignore_index, smoothing);
   const Tensor out = at::empty(input.sizes(), input.options());
-  const Tensor outer = grad.contiguous();
-  const Tensor scores = input.contiguous();
-  const Tensor labels = target.contiguous();
-  const Tensor weights = contiguous_or_none(weight);
+  const Operand outer = contiguous(grad);
+  const Operand scores = contiguous(input);
+  const Operand labels = contiguous(target);
+  const Operand weights = contiguous_or_none(weight);
   const OnDevice on(out);
   dnn::Tensor result = describe(out);
   check(
       op.RunBwd(
           on.handle(), result, operand(scores), operand(outer), operand(labels), operand(weights), on.workspace()),
-      "CrossEntropyLoss::RunBwd", {&out, &scores, &outer, &labels, &weights});
+      "CrossEntropyLoss::RunBwd", {&out, &*scores, &*outer, &*labels, &*weights});
   return out;
 }
 

@@ -102,7 +102,8 @@ void gather(
       params = params.narrow(i, 0, places.size(i));
     }
   }
-  const at::Tensor picks = contiguous_index(places.transpose(axis, -1));
+  const at::Tensor turned = places.transpose(axis, -1);
+  const Operand picks = contiguous_index(turned);
   require_below(picks, axis, size);
   write_contiguous(at_least_1d(out).transpose(axis, -1), [&](const at::Tensor& result) {
     pick_elements(result, picks, params.transpose(axis, -1).contiguous(), params.numel() / size);
@@ -209,17 +210,17 @@ void scatter_reduce_two(
 // The slices of inout that a vector of indices names across `axis` are written with those of source, in their order.
 void write_slices(
     RowMode mode, const at::Tensor& inout, int64_t axis, const at::Tensor& index, const at::Tensor& source) {
-  const at::Tensor given = source.contiguous();
+  const Operand given = contiguous(source);
   if (axis == 0) {
     run_scatter_rows(mode, inout, inout.size(0), index, given);
     return;
   }
-  at::DimVector sizes(static_cast<size_t>(given.dim()), 1);
+  at::DimVector sizes(static_cast<size_t>(given->dim()), 1);
   sizes[static_cast<size_t>(axis)] = index.numel();
   const ScatterMode by_element = mode == RowMode::ADD ? ScatterMode::ADD
       : mode == RowMode::SUB                          ? ScatterMode::SUB
                                                       : ScatterMode::UPDATE_ONLY;
-  run_scatter(by_element, inout, axis, index.view(sizes).expand(given.sizes()).contiguous(), given);
+  run_scatter(by_element, inout, axis, index.view(sizes).expand(given->sizes()).contiguous(), given);
 }
 
 // index is a vector, and source is shaped as self, but for the dimension that the vector names slices of.
@@ -243,7 +244,7 @@ bool index_copy_served(const at::Tensor& self, int64_t dim, const at::Tensor& in
 void index_copy(
     const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& source, const at::Tensor& out) {
   const int64_t axis = axis_of(self, dim);
-  const at::Tensor places = contiguous_index(index);
+  const Operand places = contiguous_index(index);
   require_index_below(places, axis, self.size(axis));
   update(self, out, [&](const at::Tensor& result) {
     write_slices(RowMode::UPDATE_ONLY, result, axis, places, source);
@@ -266,7 +267,7 @@ void index_add(
     const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& source, const at::Scalar& alpha,
     const at::Tensor& out) {
   const int64_t axis = axis_of(self, dim);
-  const at::Tensor places = contiguous_index(index);
+  const Operand places = contiguous_index(index);
   require_index_below(places, axis, self.size(axis));
   at::Tensor summands = source;
   if (alpha.toDouble() != 1.0 && alpha.toDouble() != -1.0) {
@@ -311,13 +312,13 @@ at::DimVector selected_sizes(const at::Tensor& self, int64_t axis, const at::Ten
 }
 
 void select_into(const at::Tensor& self, int64_t axis, const at::Tensor& index, const at::Tensor& out) {
-  const at::Tensor places = contiguous_index(index);
+  const Operand places = contiguous_index(index);
   const int64_t size = self.size(axis);
   require_index_below(places, axis, size);
   const auto before = self.sizes().slice(0, static_cast<size_t>(axis));
   const int64_t outer = c10::multiply_integers(before);
   write_contiguous(out, [&](const at::Tensor& result) {
-    pick_slices(result, places, self.contiguous(), outer, size, self.numel() / outer / size);
+    pick_slices(result, places, contiguous(self), outer, size, self.numel() / outer / size);
   });
 }
 
@@ -339,8 +340,8 @@ at::Tensor& index_select_out(const at::Tensor& self, int64_t dim, const at::Tens
 }
 
 bool embedding_dense_backward_served(
-    const at::Tensor& grad_output, const at::Tensor& indices, const c10::SymInt& num_weights,
-    const c10::SymInt& /*padding_idx*/, bool scale_grad_by_freq) {
+    const at::Tensor& grad_output, const at::Tensor& indices, c10::SymInt num_weights,
+    c10::SymInt /*padding_idx*/, bool scale_grad_by_freq) {
   return serves_indexed<float_types>(grad_output, indices) && !scale_grad_by_freq && num_weights > 0 &&
       grad_output.dim() == indices.dim() + 1 &&
       grad_output.sizes().slice(0, static_cast<size_t>(indices.dim())) == indices.sizes() && !must_repeat();
@@ -351,7 +352,7 @@ at::Tensor embedding_dense_backward(
     bool /*scale_grad_by_freq*/) {
   const int64_t rows = num_weights.guard_int(__FILE__, __LINE__);
   const int64_t padding = padding_idx.guard_int(__FILE__, __LINE__);
-  const at::Tensor places = contiguous_index(indices);
+  const Operand places = contiguous_index(indices);
   require_index_below(places, 0, rows);
   at::Tensor result = filled({rows, grad_output.size(-1)}, grad_output, 0);
   run_scatter_rows(RowMode::ADD, result, rows, places, grad_output.contiguous());
@@ -549,7 +550,7 @@ void index_into(IndexOutputs& op, const at::Tensor& self, const IndexList& indic
   const int64_t outer = c10::multiply_integers(before);
   const int64_t size = c10::multiply_integers(inside);
   write_contiguous(out, [&](const at::Tensor& result) {
-    pick_slices(result, joined(self, named, places), self.contiguous(), outer, size, self.numel() / outer / size);
+    pick_slices(result, joined(self, named, places), contiguous(self), outer, size, self.numel() / outer / size);
   });
 }
 
@@ -701,7 +702,7 @@ at::Tensor& masked_scatter_(at::Tensor& self, const at::Tensor& mask, const at::
         wanted <= source.numel(), "masked_scatter_: the mask chooses ", wanted, " elements, but source has only ",
         source.numel(), ": Number of elements of source < number of ones in mask");
   }
-  const at::Tensor given = source.contiguous();
+  const Operand given = contiguous(source);
   update(self, self, [&](const at::Tensor& result) {
     const at::Tensor target = at_least_1d(result);
     const dnn::MaskedScatter op;

@@ -61,9 +61,9 @@ void run_nll(
     const at::Tensor& self, const at::Tensor& target, const at::Tensor* weight, int64_t reduction,
     int64_t ignore_index, const at::Tensor& out, const at::Tensor& total_weight) {
   const dnn::NLLLoss op = nll_operation(self, reduction, ignore_index);
-  const at::Tensor in = self.contiguous();
-  const at::Tensor labels = target.contiguous();
-  const at::Tensor weights = contiguous_or_none(weight);
+  const Operand in = contiguous(self);
+  const Operand labels = contiguous(target);
+  const Operand weights = contiguous_or_none(weight);
   require_labels(labels, ignore_index, self.size(self.dim() == 1 ? 0 : 1));
   write_contiguous(out, [&](const at::Tensor& loss) {
     const OnDevice on(loss);
@@ -73,7 +73,7 @@ void run_nll(
         op.Run(
             on.handle(), result, total, describe_samples(in, kRead), describe_values(labels, kRead), operand(weights),
             on.workspace()),
-        "NLLLoss::Run", {&loss, &in, &labels, &weights});
+        "NLLLoss::Run", {&loss, &*in, &*labels, &*weights});
   });
 }
 
@@ -81,9 +81,9 @@ void run_nll_backward(
     const at::Tensor& grad_output, const at::Tensor& target, const at::Tensor* weight, int64_t reduction,
     int64_t ignore_index, const at::Tensor& total_weight, const at::Tensor& out) {
   const dnn::NLLLoss op = nll_operation(out, reduction, ignore_index);
-  const at::Tensor gradient = grad_output.contiguous();
-  const at::Tensor labels = target.contiguous();
-  const at::Tensor weights = contiguous_or_none(weight);
+  const Operand gradient = contiguous(grad_output);
+  const Operand labels = contiguous(target);
+  const Operand weights = contiguous_or_none(weight);
   write_contiguous(out, [&](const at::Tensor& grad_input) {
     const OnDevice on(grad_input);
     dnn::Tensor result = describe_samples(grad_input);
@@ -91,7 +91,7 @@ void run_nll_backward(
         op.RunBwd(
             on.handle(), result, describe_values(gradient, kRead), describe_values(labels, kRead), operand(weights),
             describe_values(total_weight, kRead), on.workspace()),
-        "NLLLoss::RunBwd", {&grad_input, &gradient, &labels, &weights});
+        "NLLLoss::RunBwd", {&grad_input, &*gradient, &*labels, &*weights});
   });
 }
 
@@ -256,7 +256,7 @@ Lengths lengths_of(
     const at::Tensor& log_probs, const at::Tensor& targets, const at::Tensor& input, const at::Tensor& target) {
   return input.is_cpu()
       ? lengths_of(log_probs, values(input), values(target))
-      : Lengths{in_dtype(input, at::kLong).contiguous(), in_dtype(target, at::kLong).contiguous(), targets.size(1)};
+      : Lengths{*contiguous(in_dtype(input, at::kLong)), *contiguous(in_dtype(target, at::kLong)), targets.size(1)};
 }
 
 dnn::CTCLoss ctc_operation(const Lengths& lengths, int64_t blank, bool zero_infinity) {
@@ -270,10 +270,10 @@ dnn::CTCLoss ctc_operation(const Lengths& lengths, int64_t blank, bool zero_infi
 std::tuple<at::Tensor, at::Tensor> run_ctc(
     const at::Tensor& log_probs, const at::Tensor& targets, const Lengths& lengths, int64_t blank, bool zero_infinity) {
   const dnn::CTCLoss op = ctc_operation(lengths, blank, zero_infinity);
-  const at::Tensor in = log_probs.contiguous();
-  const at::Tensor labels = targets.contiguous();
-  at::Tensor loss = at::empty({in.size(1)}, in.options());
-  at::Tensor log_alpha = at::empty({in.size(1), in.size(0), 2 * lengths.longest_target + 1}, in.options());
+  const Operand in = contiguous(log_probs);
+  const Operand labels = contiguous(targets);
+  at::Tensor loss = at::empty({in->size(1)}, in->options());
+  at::Tensor log_alpha = at::empty({in->size(1), in->size(0), 2 * lengths.longest_target + 1}, in->options());
   const OnDevice on(loss);
   dnn::Tensor result = describe(loss);
   dnn::Tensor alpha = describe(log_alpha);
@@ -281,7 +281,7 @@ std::tuple<at::Tensor, at::Tensor> run_ctc(
       op.Run(
           on.handle(), result, alpha, operand(in), operand(labels), operand(lengths.input),
           operand(lengths.target)),
-      "CTCLoss::Run", {&loss, &log_alpha, &in, &labels});
+      "CTCLoss::Run", {&loss, &log_alpha, &*in, &*labels});
   return {std::move(loss), std::move(log_alpha)};
 }
 
@@ -289,19 +289,19 @@ at::Tensor run_ctc_backward(
     const at::Tensor& grad, const at::Tensor& log_probs, const at::Tensor& targets, const Lengths& lengths,
     const at::Tensor& loss, const at::Tensor& log_alpha, int64_t blank, bool zero_infinity) {
   const dnn::CTCLoss op = ctc_operation(lengths, blank, zero_infinity);
-  const at::Tensor in = log_probs.contiguous();
-  const at::Tensor labels = targets.contiguous();
-  const at::Tensor gradient = grad.contiguous();
-  const at::Tensor losses = loss.contiguous();
-  const at::Tensor alphas = log_alpha.contiguous();
-  at::Tensor out = at::empty(in.sizes(), in.options());
+  const Operand in = contiguous(log_probs);
+  const Operand labels = contiguous(targets);
+  const Operand gradient = contiguous(grad);
+  const Operand losses = contiguous(loss);
+  const Operand alphas = contiguous(log_alpha);
+  at::Tensor out = at::empty(in->sizes(), in->options());
   const OnDevice on(out);
   dnn::Tensor result = describe(out);
   check(
       op.RunBwd(
           on.handle(), result, operand(gradient), operand(in), operand(labels), operand(lengths.input),
           operand(lengths.target), operand(losses), operand(alphas), on.workspace()),
-      "CTCLoss::RunBwd", {&out, &gradient, &in, &labels, &losses, &alphas});
+      "CTCLoss::RunBwd", {&out, &*gradient, &*in, &*labels, &*losses, &*alphas});
   return out;
 }
 

@@ -32,50 +32,53 @@ enum class Order { Rows, Columns, Neither };
 
 // Of a vector, a matrix, or a batch of matrices.
 Order order_of(const at::Tensor& tensor) {
-  if (tensor.dim() == 1) {
-    return tensor.size(0) == 1 || tensor.stride(0) >= 1 ? Order::Rows : Order::Neither;
+  const at::IntArrayRef sizes = tensor.sizes();
+  const at::IntArrayRef strides = tensor.strides();
+  const size_t dims = sizes.size();
+  if (dims == 1) {
+    return sizes[0] == 1 || strides[0] >= 1 ? Order::Rows : Order::Neither;
   }
-  const int64_t rows = tensor.size(-2);
-  const int64_t columns = tensor.size(-1);
-  return lies_in_rows(rows, columns, tensor.stride(-2), tensor.stride(-1)) ? Order::Rows
-      : lies_in_rows(columns, rows, tensor.stride(-1), tensor.stride(-2))  ? Order::Columns
+  const int64_t rows = sizes[dims - 2];
+  const int64_t columns = sizes[dims - 1];
+  return lies_in_rows(rows, columns, strides[dims - 2], strides[dims - 1]) ? Order::Rows
+      : lies_in_rows(columns, rows, strides[dims - 1], strides[dims - 2])  ? Order::Columns
                                                                            : Order::Neither;
 }
 
 // As it lies in memory: a matrix in columns is its transposed in rows.
 dnn::Tensor describe_stored(const at::Tensor& tensor, Order order, Access access = Access::Write) {
-  if (tensor.dim() == 1) {
-    return describe_as(tensor, tensor.sizes(), {tensor.size(0) == 1 ? 1 : tensor.stride(0)}, access);
+  const at::IntArrayRef sizes = tensor.sizes();
+  const at::IntArrayRef strides = tensor.strides();
+  const size_t dims = sizes.size();
+  if (dims == 1) {
+    return describe_as(tensor, sizes, {sizes[0] == 1 ? 1 : strides[0]}, access);
   }
-  const int64_t outer = order == Order::Rows ? -2 : -1;
-  const int64_t rows = tensor.size(outer);
-  const int64_t columns = tensor.size(-3 - outer);
-  const int64_t leading = rows == 1 ? columns : tensor.stride(outer);
-  if (tensor.dim() == 2) {
+  const size_t outer = order == Order::Rows ? dims - 2 : dims - 1;
+  const size_t inner = order == Order::Rows ? dims - 1 : dims - 2;
+  const int64_t rows = sizes[outer];
+  const int64_t columns = sizes[inner];
+  const int64_t leading = rows == 1 ? columns : strides[outer];
+  if (dims == 2) {
     return describe_as(tensor, {rows, columns}, {leading, 1}, access);
   }
-  const int64_t batch = tensor.size(0);
-  return describe_as(
-      tensor, {batch, rows, columns}, {batch == 1 ? rows * leading : tensor.stride(0), leading, 1}, access);
+  const int64_t batch = sizes[0];
+  return describe_as(tensor, {batch, rows, columns}, {batch == 1 ? rows * leading : strides[0], leading, 1}, access);
 }
 
 // What is multiplied. Copied only where neither its rows nor its columns can be stepped through.
 class Factor {
  public:
-  explicit Factor(const at::Tensor& tensor) : tensor_(tensor), order_(order_of(tensor)) {
-    if (order_ == Order::Neither) {
-      tensor_ = tensor.contiguous();
-      order_ = Order::Rows;
-    }
-    described_ = describe_stored(tensor_, order_, kRead);
-  }
+  explicit Factor(const at::Tensor& tensor)
+      : order_(order_of(tensor)),
+        tensor_(order_ == Order::Neither ? Operand(tensor.contiguous()) : Operand::borrowed(tensor)),
+        described_(describe_stored(tensor_, order_ == Order::Columns ? order_ : Order::Rows, kRead)) {}
   bool transposed() const { return order_ == Order::Columns; }
   operator const dnn::Tensor&() const { return described_; }
 
  private:
-  at::Tensor tensor_;
-  Order order_;
-  dnn::Tensor described_;
+  const Order order_; // of the tensor given
+  const Operand tensor_;
+  const dnn::Tensor described_;
 };
 
 bool takes_result(const at::Tensor& out) {
@@ -155,7 +158,7 @@ void multiply_into(
         Label::add, {&out, &a, &b, &self});
   } else if (!full && addend.is_row_of(out)) {
     const int64_t size = out.size(-1);
-    const at::Tensor row = size == 1 || self.stride(-1) == 1 ? self : self.contiguous();
+    const Operand row = size == 1 ? Operand::borrowed(self) : contiguous(self);
     check(op.SetBeta(0.0), "SetBeta");
     check(op.SetGamma(addend.beta), "SetGamma");
     check(
@@ -178,6 +181,10 @@ void multiply(
       addend.tensor != nullptr && !is_same_view(*addend.tensor, out) && overlap(out, *addend.tensor);
   if (!takes_result(out) || overlap(out, a) || overlap(out, b) || addend_in_the_way) [[unlikely]] {
     at::assert_no_internal_overlap(out);
+    if (addend_in_the_way) {
+      // torch's kernels copy the addend to the result, which refuses this.
+      at::assert_no_partial_overlap(out, addend.tensor->expand(out.sizes()));
+    }
     const at::Tensor result = at::empty(out.sizes(), out.options());
     multiply(result, a, b, addend, alpha);
     convert(out, result);
@@ -376,7 +383,7 @@ void multiply_wide(
     const at::Tensor& out, const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
     const at::Scalar& alpha) {
   const at::ScalarType dtype = out.scalar_type();
-  const at::Tensor wide = in_dtype(self, dtype);
+  const Operand wide = in_dtype(self, dtype);
   multiply(out, in_dtype(a, dtype), in_dtype(b, dtype), Addend(wide, beta), alpha.toDouble());
 }
 
@@ -491,14 +498,14 @@ at::Tensor& scaled_mm_out(
   check(
       param.SetScale(describe_scale(scale_a), describe_scale(scale_b), dnn::Tensor(), dnn::Tensor()),
       "MatMulLtParam::SetScale");
-  const at::Tensor row = contiguous_or_none(bias);
+  const Operand row = contiguous_or_none(bias);
   const OnDevice on(out);
   dnn::Tensor result = describe_stored(out, Order::Rows);
   check(
       op.RunLt(
           on.handle(), result, describe_stored(self, Order::Rows, kRead), describe_stored(other, Order::Columns, kRead),
           dnn::Tensor(), operand(row), param, on.workspace()),
-      "BatchMatMul::RunLt", {&out, &self, &other, &scale_a, &scale_b, &row});
+      "BatchMatMul::RunLt", {&out, &self, &other, &scale_a, &scale_b, &*row});
   return out;
 }
 

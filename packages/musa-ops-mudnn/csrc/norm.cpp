@@ -29,8 +29,8 @@ using Four = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 using ThreeGiven = std::tuple<Tensor&, Tensor&, Tensor&>;
 using FourGiven = std::tuple<Tensor&, Tensor&, Tensor&, Tensor&>;
 
-Tensor dense_in(const Optional& tensor, at::ScalarType dtype) {
-  return given(tensor) ? in_dtype(tensor->contiguous(), dtype) : Tensor();
+Operand dense_in(const Optional& tensor, at::ScalarType dtype) {
+  return given(tensor) ? contiguous(in_dtype(*tensor, dtype)) : Operand(Tensor());
 }
 
 // muDNN keeps the statistics of narrow inputs in FLOAT.
@@ -70,30 +70,33 @@ bool all_of_size(int64_t count, std::initializer_list<const Optional*> tensors) 
   return true;
 }
 
-// Memory for numbers that muDNN writes, contiguous and in its dtype, which finish() brings to where they belong.
+// Memory for numbers that muDNN writes, contiguous and in its dtype, which finish() brings to where they belong: the
+// target, which outlives this.
 class Written {
  public:
   // `read`: muDNN reads the numbers too.
-  Written(const Tensor& target, at::ScalarType dtype, bool read = false) : target_(target), tensor_(target) {
-    if (target.defined() && (target.scalar_type() != dtype || !target.is_contiguous())) {
-      tensor_ = at::empty(target.sizes(), target.options().dtype(dtype));
-      if (read) {
-        convert(tensor_, target);
-      }
+  Written(const Tensor& target, at::ScalarType dtype, bool read = false)
+      : target_(target),
+        tensor_(
+            !target.defined() || (target.scalar_type() == dtype && target.is_contiguous())
+                ? Operand::borrowed(target)
+                : Operand(at::empty(target.sizes(), target.options().dtype(dtype)))) {
+    if (read && !tensor_->is_same(target)) {
+      convert(tensor_, target);
     }
   }
   dnn::Tensor described() const {
     return describe(tensor_);
   }
   void finish() const {
-    if (!tensor_.is_same(target_)) {
+    if (!tensor_->is_same(target_)) {
       convert(target_, tensor_);
     }
   }
 
  private:
-  Tensor target_;
-  Tensor tensor_;
+  const Tensor& target_;
+  const Operand tensor_;
 };
 
 Tensor empty_in(const Tensor& like, IntArrayRef sizes, at::ScalarType dtype) {
@@ -128,15 +131,15 @@ void run_batch_norm(
     const Optional& bias, const Optional& running_mean, const Optional& running_var, bool training, double momentum,
     double eps, at::MemoryFormat format) {
   const at::ScalarType dtype = statistics_dtype(input);
-  const Tensor in = input.contiguous(format);
-  const Tensor scale = dense_in(weight, dtype);
-  const Tensor shift = dense_in(bias, dtype);
+  const Operand in = contiguous(input, format);
+  const Operand scale = dense_in(weight, dtype);
+  const Operand shift = dense_in(bias, dtype);
   const dnn::BatchNorm op = batch_norm_of(eps, training);
   const OnDevice on(out);
   dnn::Tensor result = describe_batch(out, format);
   if (!training) {
-    const Tensor mean = dense_in(running_mean, dtype);
-    const Tensor variance = dense_in(running_var, dtype);
+    const Operand mean = dense_in(running_mean, dtype);
+    const Operand variance = dense_in(running_var, dtype);
     check(
         op.RunPure(
             on.handle(), result, describe_batch(in, format, kRead), operand(mean), operand(variance), operand(scale),
@@ -146,8 +149,9 @@ void run_batch_norm(
   }
   const Written mean(save_mean, dtype);
   const Written invstd(save_invstd, dtype);
-  const Written averaged_mean(given(running_mean) ? *running_mean : Tensor(), dtype, /*read=*/true);
-  const Written averaged_variance(given(running_var) ? *running_var : Tensor(), dtype, /*read=*/true);
+  const Tensor none;
+  const Written averaged_mean(given(running_mean) ? *running_mean : none, dtype, /*read=*/true);
+  const Written averaged_variance(given(running_var) ? *running_var : none, dtype, /*read=*/true);
   dnn::Tensor means = mean.described();
   dnn::Tensor invstds = invstd.described();
   dnn::Tensor averaged_means = averaged_mean.described();
@@ -325,11 +329,11 @@ Three batch_norm_backward(
   const at::MemoryFormat format = channels_format(input);
   const at::ScalarType outer = parameter_dtype(input, {&weight, &center, &spread});
   const at::ScalarType dtype = statistics_dtype(input);
-  const Tensor in = input.contiguous(format);
-  const Tensor gradient = grad_out.contiguous(format);
-  const Tensor mean = dense_in(center, dtype);
-  const Tensor deviation = dense_in(spread, dtype);
-  const Tensor scale = dense_in(weight, dtype);
+  const Operand in = contiguous(input, format);
+  const Operand gradient = contiguous(grad_out, format);
+  const Operand mean = dense_in(center, dtype);
+  const Operand deviation = dense_in(spread, dtype);
+  const Operand scale = dense_in(weight, dtype);
   if (output_mask[0]) {
     grad_input = at::empty_like(input, format);
   }
@@ -422,9 +426,9 @@ void set_axes(Operation& op, const Tensor& input, IntArrayRef shape) {
 
 Three layer_norm(
     const Tensor& input, IntArrayRef normalized_shape, const Optional& weight, const Optional& bias, double eps) {
-  const Tensor in = input.contiguous();
-  const Tensor scale = contiguous_or_none(weight);
-  const Tensor shift = contiguous_or_none(bias);
+  const Operand in = contiguous(input);
+  const Operand scale = contiguous_or_none(weight);
+  const Operand shift = contiguous_or_none(bias);
   const at::ScalarType saved = parameter_dtype(input, {&weight, &bias});
   const std::vector<int64_t> rows = shape_of_rows(input, normalized_shape);
   Three results{
@@ -463,11 +467,11 @@ Three layer_norm_backward(
   if (!output_mask[0] && !output_mask[1] && !output_mask[2]) {
     return results;
   }
-  const Tensor gradient = grad_out.contiguous();
-  const Tensor in = input.contiguous();
-  const Tensor center = dense_in(mean, statistics_dtype(input));
-  const Tensor deviation = dense_in(rstd, statistics_dtype(input));
-  const Tensor scale = contiguous_or_none(weight);
+  const Operand gradient = contiguous(grad_out);
+  const Operand in = contiguous(input);
+  const Operand center = dense_in(mean, statistics_dtype(input));
+  const Operand deviation = dense_in(rstd, statistics_dtype(input));
+  const Operand scale = contiguous_or_none(weight);
   if (output_mask[0]) {
     grad_input = at::empty_like(in, at::MemoryFormat::Contiguous);
   }
@@ -510,8 +514,8 @@ double rms_epsilon(const Tensor& input, std::optional<double> eps) {
 
 Two rms_norm(
     const Tensor& input, IntArrayRef normalized_shape, const Optional& weight, std::optional<double> eps) {
-  const Tensor in = input.contiguous();
-  const Tensor scale = contiguous_or_none(weight);
+  const Operand in = contiguous(input);
+  const Operand scale = contiguous_or_none(weight);
   Two results{
       at::empty_like(in, at::MemoryFormat::Contiguous),
       empty_in(input, shape_of_rows(input, normalized_shape), statistics_dtype(input))};
@@ -542,10 +546,10 @@ Two rms_norm_backward(
   if (!output_mask[0] && !of_weight_too) {
     return results;
   }
-  const Tensor gradient = grad_out.contiguous();
-  const Tensor in = input.contiguous();
-  const Tensor deviation = dense_in(rstd, statistics_dtype(input));
-  const Tensor scale = contiguous_or_none(weight);
+  const Operand gradient = contiguous(grad_out);
+  const Operand in = contiguous(input);
+  const Operand deviation = dense_in(rstd, statistics_dtype(input));
+  const Operand scale = contiguous_or_none(weight);
   if (output_mask[0]) {
     grad_input = at::empty_like(in, at::MemoryFormat::Contiguous);
   }
@@ -631,9 +635,9 @@ Three group_norm(
     const Tensor& input, const Optional& weight, const Optional& bias, int64_t n, int64_t /*c*/, int64_t /*hxw*/,
     int64_t group, double eps) {
   const at::MemoryFormat format = channels_format(input);
-  const Tensor in = input.contiguous(format);
-  const Tensor scale = contiguous_or_none(weight);
-  const Tensor shift = contiguous_or_none(bias);
+  const Operand in = contiguous(input, format);
+  const Operand scale = contiguous_or_none(weight);
+  const Operand shift = contiguous_or_none(bias);
   const at::ScalarType saved = parameter_dtype(input, {&weight, &bias});
   Three results{
       at::empty_like(input, format), empty_in(input, {n, group}, saved), empty_in(input, {n, group}, saved)};
@@ -701,7 +705,7 @@ void declare_norm(OpPack& pack) {
 
   pack.impl("aten::_fused_rms_norm", TORCH_FN(rms_norm), TORCH_FN(rms_norm_served));
   pack.impl("aten::_fused_rms_norm_backward", TORCH_FN(rms_norm_backward), TORCH_FN(rms_norm_backward_served));
-  OpPack composed("runtime");
+  OpPack& composed = pack.of_provider("runtime");
   composed.impl("aten::_fused_rms_norm", TORCH_FN(rms_norm_composed));
   composed.impl("aten::_fused_rms_norm_backward", TORCH_FN(rms_norm_backward_composed));
 }

@@ -33,8 +33,8 @@ dnn::Tensor describe_quantized(const Tensor& tensor, double scale, Access access
 
 Tensor weight_int8pack_mm(const Tensor& self, const Tensor& weight, const Tensor& scales) {
   const Tensor out = at::empty({self.size(0), weight.size(0)}, self.options());
-  const Tensor input = self.contiguous();
-  const Tensor rows = weight.contiguous();
+  const Operand input = contiguous(self);
+  const Operand rows = contiguous(weight);
   const Tensor row_scales = scales.to(at::kFloat).contiguous();
   dnn::BatchMatMul op;
   check(op.SetComputeMode(dnn::BatchMatMul::ComputeMode::TENSOR), "BatchMatMul::SetComputeMode");
@@ -48,7 +48,7 @@ Tensor weight_int8pack_mm(const Tensor& self, const Tensor& weight, const Tensor
       op.RunLt(
           on.handle(), result, operand(input), describe_quantized(rows, 1, kRead), dnn::Tensor(), dnn::Tensor(), param,
           on.workspace()),
-      "BatchMatMul::RunLt", {&out, &input, &rows, &row_scales});
+      "BatchMatMul::RunLt", {&out, &*input, &*rows, &row_scales});
   return out;
 }
 
@@ -103,8 +103,8 @@ Tensor quantized_linear(
     double weight_scale, double output_scale) {
   const Tensor out = at::empty(linear_sizes(input, weight), input.options());
   const Tensor rows = input.reshape({-1, input.size(-1)}).contiguous();
-  const Tensor factor = weight.contiguous();
-  const Tensor row = contiguous_or_none(bias);
+  const Operand factor = contiguous(weight);
+  const Operand row = contiguous_or_none(bias);
   const Tensor flat = out.view({-1, weight.size(0)});
   dnn::MatMul op;
   check(op.SetComputeMode(dnn::MatMul::ComputeMode::TENSOR), "MatMul::SetComputeMode");
@@ -115,7 +115,7 @@ Tensor quantized_linear(
       op.RunWithBiasAdd(
           on.handle(), result, describe_quantized(rows, input_scale, kRead),
           describe_quantized(factor, weight_scale, kRead), dnn::Tensor(), operand(row), on.workspace()),
-      "MatMul::RunWithBiasAdd", {&out, &rows, &factor, &row});
+      "MatMul::RunWithBiasAdd", {&out, &rows, &*factor, &*row});
   return out;
 }
 

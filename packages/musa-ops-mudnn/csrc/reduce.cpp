@@ -231,11 +231,11 @@ void reduce(Mode mode, const at::Tensor& self, Mask mask, const at::Tensor& out,
 }
 
 // The input of a sum or product of this dtype. Integers are widened on the way, booleans are not, and not multiplied.
-at::Tensor operand_of(const at::Tensor& self, at::ScalarType dtype) {
+Operand operand_of(const at::Tensor& self, at::ScalarType dtype) {
   if (dtype != at::kLong || !contains(integer_types | bool_type, self.scalar_type())) {
     return in_dtype(self, dtype);
   }
-  return self.scalar_type() == at::kBool ? in_dtype(self, at::kByte) : self;
+  return self.scalar_type() == at::kBool ? in_dtype(self, at::kByte) : Operand::borrowed(self);
 }
 
 // Where out is BOOL, a sum says whether any element is true and a product whether all are.
@@ -432,9 +432,9 @@ bool count_nonzero_served(const at::Tensor& self, at::IntArrayRef /*dim*/) {
 
 // Norms. The limits are extremes of the absolute values, and order 0 counts what is not zero.
 void norm_of(const at::Tensor& self, double order, Mask mask, const at::Tensor& out) {
-  const at::Tensor in = in_dtype(self, out.scalar_type());
+  const Operand in = in_dtype(self, out.scalar_type());
   if (std::isinf(order)) {
-    const at::Tensor sizes = empty_as(in, in.scalar_type());
+    const at::Tensor sizes = empty_as(in, in->scalar_type());
     run_unary(UnaryMode::ABS, sizes, in);
     reduce(order > 0 ? Mode::MAX : Mode::MIN, sizes, mask, out);
   } else if (order == 0) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // Running sums and products, sorting, and what is found by its value: Cum, Sort, TopK, Nonzero, Unique.
+#include <ATen/MemoryOverlap.h>
 #include <ATen/WrapDimUtils.h>
 #include <ATen/ops/cumprod_meta.h>
 #include <ATen/ops/cumsum_meta.h>
@@ -40,7 +41,8 @@ void cumulate(
   if (out.numel() == 0) {
     return;
   }
-  const at::Tensor in = in_dtype(self, out.scalar_type());
+  at::assert_no_partial_overlap(out, self);
+  const Operand in = in_dtype(self, out.scalar_type());
   if (self.dim() == 0) {
     if (!out.is_alias_of(in)) {
       convert(out, in);
@@ -84,6 +86,7 @@ void sort(
     take_scalar(self, values, indices);
     return;
   }
+  at::assert_no_partial_overlap(values, self);
   dnn::Sort op;
   check(op.SetDim(wrapped(self, dim)), "Sort::SetDim");
   check(op.SetDescending(descending), "Sort::SetDescending");

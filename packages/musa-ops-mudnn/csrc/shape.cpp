@@ -48,7 +48,7 @@ bool cat_served(const at::ITensorListRef& tensors, int64_t /*dim*/) {
 }
 
 void cat(const at::ITensorListRef& tensors, int64_t dim, const at::Tensor& out) {
-  c10::SmallVector<at::Tensor, 4> converted; // lives as long as the descriptions
+  c10::SmallVector<Operand, 4> converted; // lives as long as the descriptions
   c10::SmallVector<dnn::Tensor, 4> inputs;
   for (const at::Tensor& tensor : tensors) {
     if (tensor.numel() > 0) {
@@ -65,7 +65,7 @@ void cat(const at::ITensorListRef& tensors, int64_t dim, const at::Tensor& out) 
   dnn::Tensor result = describe(out);
   check(
       op.Run(on.handle(), result, static_cast<int>(inputs.size()), inputs.data()), "Concat::Run",
-      {&out, &converted.front(), &converted.back()});
+      {&out, &*converted.front(), &*converted.back()});
 }
 
 // ---- padding ------------------------------------------------------------------------------------------------------

@@ -48,12 +48,12 @@ void write_contiguous(at::ScalarType dtype, const at::Tensor& out, Write&& write
 template <Mode mode>
 void softmax(const at::Tensor& self, int64_t dim, bool half_to_float, const at::Tensor& out) {
   const at::ScalarType dtype = half_to_float ? at::kFloat : self.scalar_type();
-  const at::Tensor in = in_dtype(self, dtype).contiguous();
+  const Operand in = contiguous(in_dtype(self, dtype));
   const dnn::Softmax op = operation(mode, dim, self);
   write_contiguous(dtype, out, [&](const at::Tensor& result) {
     const OnDevice on(result);
     dnn::Tensor described = describe_row(result);
-    check(op.Run(on.handle(), described, describe_row(in, kRead), on.workspace()), "Softmax::Run", {&result, &in});
+    check(op.Run(on.handle(), described, describe_row(in, kRead), on.workspace()), "Softmax::Run", {&result, &*in});
   });
 }
 
@@ -61,15 +61,15 @@ template <Mode mode>
 void softmax_backward(
     const at::Tensor& grad_output, const at::Tensor& output, int64_t dim, at::ScalarType /*input_dtype: out's*/,
     const at::Tensor& out) {
-  const at::Tensor gradient = grad_output.contiguous();
-  const at::Tensor forward = output.contiguous();
+  const Operand gradient = contiguous(grad_output);
+  const Operand forward = contiguous(output);
   const dnn::Softmax op = operation(mode, dim, output);
   write_contiguous(output.scalar_type(), out, [&](const at::Tensor& result) {
     const OnDevice on(result);
     dnn::Tensor described = describe_row(result);
     check(
         op.RunBwd(on.handle(), described, describe_row(forward, kRead), describe_row(gradient, kRead), on.workspace()),
-        "Softmax::RunBwd", {&result, &forward, &gradient});
+        "Softmax::RunBwd", {&result, &*forward, &*gradient});
   });
 }
 

@@ -21,8 +21,8 @@ namespace {
 void select_into(
     at::TensorIteratorConfig config, at::ScalarType dtype, const at::Tensor& condition, const at::Tensor& self,
     const at::Tensor& other, at::Tensor& out) {
-  const at::Tensor x = on_device(self, condition, dtype);
-  const at::Tensor y = on_device(other, condition, dtype);
+  const Operand x = on_device(self, condition, dtype);
+  const Operand y = on_device(other, condition, dtype);
   // Broadcasts, lays out and resizes the output, with torch's errors.
   const at::TensorIterator iter = config.add_owned_const_input(condition)
                                       .add_owned_const_input(x)
@@ -68,9 +68,9 @@ void add_combined(
   const at::ScalarType dtype = common.dtype;
   const at::Scalar factor = fitting(value, dtype);
   write_as(dtype, out, [&](const at::Tensor& result) {
-    const at::Tensor a = on_device(self, result, dtype);
-    const at::Tensor b = on_device(tensor1, result, dtype);
-    const at::Tensor c = on_device(tensor2, result, dtype);
+    const Operand a = on_device(self, result, dtype);
+    const Operand b = on_device(tensor1, result, dtype);
+    const Operand c = on_device(tensor2, result, dtype);
     if (factor.equal(1)) {
       run_ternary(plain, result, a, b, c);
     } else {
@@ -103,8 +103,8 @@ void lerp(
   const at::ScalarType dtype = contains(reduced_types, self.scalar_type()) ? at::kFloat : self.scalar_type();
   const double w = fitting(weight, dtype).toDouble();
   write_as(dtype, out, [&](const at::Tensor& result) {
-    const at::Tensor from = in_dtype(self, dtype);
-    const at::Tensor to = in_dtype(end, dtype);
+    const Operand from = in_dtype(self, dtype);
+    const Operand to = in_dtype(end, dtype);
     const at::Tensor difference = empty_as(result, dtype);
     run_binary(BinaryMode::SUB, difference, to, from);
     if (std::abs(w) < 0.5) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-#include <musa_runtime/op_registry.h>
+#include <musa_runtime/op_pack.h>
 
 #include "kernels/Copy.h"
 

@@ -7,7 +7,7 @@
 #include <ATen/core/op_registration/adaption.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/musa/MUSAGuard.h>
-#include <musa_runtime/op_registry.h>
+#include <musa_runtime/op_pack.h>
 #include <musa_runtime/structured_outputs.h>
 
 #include "kernels.h"

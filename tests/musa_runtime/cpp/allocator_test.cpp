@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // The caching allocator: from many threads and streams, across devices, when memory runs out and when the SDK fails.
-#include <c10/musa/MUSAAdaptiveMutex.h>
 #include <c10/musa/MUSAAllocatorEvents.h>
+#include <c10/musa/MUSADeviceCachingAllocator.h>
+
+#include <algorithm>
 
 #include "runtime_test.h"
 
@@ -309,32 +311,104 @@ TEST_F(AllocatorTest, EverySdkCallMayFail) {
   }
 }
 
-// Short sections, which waiters sit out awake, and long ones, in which they fall asleep and must be woken.
-TEST(AdaptiveMutex, OneThreadAtATimeAndNobodySleepsForever) {
-  c10::musa::AdaptiveMutex mutex;
-  long sections = 0;
-  const auto run = [&](unsigned seed) {
-    std::minstd_rand random(seed);
-    for (int i = 0; i < 2000; ++i) {
-      const std::lock_guard<c10::musa::AdaptiveMutex> lock(mutex);
-      const long before = sections;
-      if (random() % 100 == 0) {
-        std::this_thread::sleep_for(std::chrono::microseconds(200));
-      }
-      sections = before + 1;
+TEST_F(AllocatorTest, MemoryIsOfTheAllocatorsDeviceWhateverDeviceIsCurrent) {
+  allocator::DeviceCachingAllocator device(1);
+  const musaStream_t stream = c10::musa::getDefaultMUSAStream(1).stream();
+  ASSERT_EQ(0, c10::musa::current_device());
+  void* const small = device.malloc(4096, stream);
+  void* const large = device.malloc(40 << 20, stream);
+  for (void* const memory : {small, large}) {
+    musaPointerAttributes attributes{};
+    EXPECT_OK(musaPointerGetAttributes(&attributes, memory));
+    EXPECT_EQ(1, attributes.device);
+  }
+  EXPECT_EQ(0, c10::musa::current_device());
+  EXPECT_THROW(device.malloc(size_t{1} << 40, stream), c10::OutOfMemoryError);
+  EXPECT_EQ(0, c10::musa::current_device());
+  EXPECT_EQ(0u, musaEmulatorLiveAllocations(0));
+  EXPECT_TRUE(device.free(small));
+  EXPECT_TRUE(device.free(large));
+  device.empty_cache({0, 0});
+  EXPECT_EQ(0, c10::musa::current_device());
+}
+
+TEST_F(AllocatorTest, AnAllocationFromTheCacheMakesNoSdkCall) {
+  allocator::DeviceCachingAllocator device(1);
+  const musaStream_t stream = c10::musa::getDefaultMUSAStream(1).stream();
+  constexpr std::array<size_t, 4> kSizes{1, 4096, 1 << 20, 30 << 20};
+  for (const size_t size : kSizes) {
+    device.free(device.malloc(size, stream)); // takes the segment
+  }
+  const auto calls = musaEmulatorCallCount();
+  for (const size_t size : kSizes) {
+    void* const memory = device.malloc(size, stream);
+    EXPECT_EQ(calls, musaEmulatorCallCount()) << size;
+    EXPECT_TRUE(device.free(memory));
+    EXPECT_EQ(calls, musaEmulatorCallCount()) << size;
+  }
+  device.empty_cache({0, 0});
+  EXPECT_LT(calls, musaEmulatorCallCount());
+}
+
+TEST_F(AllocatorTest, EveryAllocationIsCounted) {
+  const DeviceStats before = allocator::getDeviceStats(0);
+  constexpr int kPairs = 1000;
+  on_threads([](int t) {
+    for (int i = 0; i < kPairs; ++i) {
+      allocator::raw_delete(allocator::raw_alloc(100 * (static_cast<size_t>(t) + 1))); // 512 bytes each
+    }
+  });
+  const DeviceStats after = allocator::getDeviceStats(0);
+  const auto check = [](const auto& now, const auto& then, int64_t expected) {
+    for (const size_t type : {0, 1}) { // all, small pool
+      EXPECT_EQ(now[type].allocated - then[type].allocated, expected);
+      EXPECT_EQ(now[type].freed - then[type].freed, expected);
+      EXPECT_EQ(now[type].current, then[type].current);
     }
   };
-  std::vector<std::thread> threads;
-  for (unsigned seed = 1; seed <= 8; ++seed) {
-    threads.emplace_back(run, seed);
+  check(after.allocation, before.allocation, kThreads * kPairs);
+  check(after.active, before.active, kThreads * kPairs);
+  check(after.allocated_bytes, before.allocated_bytes, kThreads * kPairs * 512);
+  check(after.active_bytes, before.active_bytes, kThreads * kPairs * 512);
+  check(after.requested_bytes, before.requested_bytes, kPairs * 100 * (1 + 2 + 3 + 4));
+}
+
+// What a Figure derives is compared with c10's own statistic, which stores it.
+TEST(AllocatorStatistics, AFigureReadsAsAStatArrayThatSawTheSameEvents) {
+  using c10::CachingAllocator::StatType;
+  allocator::Figure figure;
+  c10::CachingAllocator::StatArray expected{};
+  std::minstd_rand random(3);
+  for (int step = 0; step < 2000; ++step) {
+    const StatType pool = random() % 2 == 0 ? StatType::SMALL_POOL : StatType::LARGE_POOL;
+    const size_t amount = random() % 1000;
+    const unsigned action = random() % 32;
+    auto& part = expected[static_cast<size_t>(pool)];
+    if (action == 0) {
+      figure.reset_peak();
+      std::for_each(expected.begin(), expected.end(), [](auto& stat) { stat.reset_peak(); });
+    } else if (action == 1) {
+      figure.reset_accumulated();
+      std::for_each(expected.begin(), expected.end(), [](auto& stat) { stat.reset_accumulated(); });
+    } else if (action % 2 == 0) {
+      figure.change(pool, static_cast<int64_t>(amount));
+      part.increase(amount);
+      expected[0].increase(amount);
+    } else {
+      const size_t taken = std::min(amount, static_cast<size_t>(part.current));
+      figure.change(pool, -static_cast<int64_t>(taken));
+      part.decrease(taken);
+      expected[0].decrease(taken);
+    }
+    const auto read = figure.read();
+    for (size_t i = 0; i < expected.size(); ++i) {
+      ASSERT_EQ(expected[i].current, read[i].current) << step;
+      ASSERT_EQ(expected[i].peak, read[i].peak) << step;
+      ASSERT_EQ(expected[i].allocated, read[i].allocated) << step;
+      ASSERT_EQ(expected[i].freed, read[i].freed) << step;
+    }
+    ASSERT_EQ(expected[0].current, figure.current());
   }
-  for (std::thread& thread : threads) {
-    thread.join();
-  }
-  EXPECT_EQ(sections, 8 * 2000);
-  EXPECT_TRUE(mutex.try_lock());
-  EXPECT_FALSE(mutex.try_lock());
-  mutex.unlock();
 }
 
 TEST_F(AllocatorTest, PointersThatAreNoAllocationAreRefused) {

@@ -2,8 +2,6 @@
 # Copyright (c) torch_musa contributors
 """The hooks of the pack: what the loader of `torch_musa` asks for."""
 
-import importlib.resources
-
 from musa_runtime.hookspecs import hookimpl
 
 
@@ -14,5 +12,4 @@ def musa_pack_info():
 
 @hookimpl
 def musa_libraries():
-    # Through importlib.resources, which also finds the library of an editable install.
-    return [str(importlib.resources.files(__package__) / "lib" / "libmusa_amp.so")]
+    return ["lib/libmusa_amp.so"]

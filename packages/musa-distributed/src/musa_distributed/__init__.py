@@ -8,10 +8,6 @@
 import atexit
 import sys
 
-from .registration import register
-
-register()  # where torch's autoload is switched off
-
 
 @atexit.register  # when torch is imported, so called after what the program registers
 def _leave_python():

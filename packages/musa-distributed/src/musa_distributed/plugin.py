@@ -2,19 +2,14 @@
 # Copyright (c) torch_musa contributors
 """The hooks of the pack: what the loader of `torch_musa` asks for."""
 
+import os
+
 from musa_runtime.hookspecs import hookimpl
 
 
 @hookimpl
 def musa_pack_info():
     return {"summary": 'torch.distributed: the backend "mccl"'}
-
-
-@hookimpl
-def musa_register():
-    from . import registration
-
-    registration.register()  # where torch's autoload is switched off
 
 
 @hookimpl
@@ -26,7 +21,8 @@ def musa_doctor_checks():
 def musa_env_report():
     from . import mccl
 
-    return {"MCCL": ".".join(map(str, mccl.version()))}
+    settings = {f"${name}": value for name, value in sorted(os.environ.items()) if name.startswith("MCCL_")}
+    return {"MCCL": ".".join(map(str, mccl.version())), **settings}
 
 
 def _check_mccl():

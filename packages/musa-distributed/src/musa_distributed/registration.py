@@ -2,8 +2,7 @@
 # Copyright (c) torch_musa contributors
 """The name "mccl" among the backends of `torch.distributed`.
 
-Imports torch in functions only. When a program imports this package before torch, torch imports this module
-from the end of its own import and needs `_autoload` to be defined.
+This module holds the import hook of the pack, so it imports torch in functions only.
 """
 
 
@@ -41,6 +40,6 @@ def _create(group, options):
     return _library.load().ProcessGroupMCCL(group.store, group.group_rank, group.group_size, options)
 
 
-def _autoload():
-    """The entry point of group `torch.backends`. An exception here would end `import torch`."""
+def musa_import(musa):
+    """The import hook of the pack."""
     register()

@@ -9,46 +9,84 @@
 #include <array>
 #include <span>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 namespace musa_emulator::dnn {
 
-// A thread's tensors that no task uses, by dtype, and those that tasks use now.
+// A thread's tensors that no task uses, in sets by dtype and shape, and those that tasks use now. A tensor whose shape
+// need not be set again is the cheapest: torch derives a dozen properties from it.
 class AliasScope::Stock {
  public:
-  at::Tensor take(c10::ScalarType type) {
-    std::vector<at::Tensor>& kept = kept_[static_cast<size_t>(type)];
-    if (kept.empty()) {
-      return {};
+  static bool has_shape(const at::Tensor& tensor, c10::IntArrayRef sizes, c10::IntArrayRef strides) {
+    const c10::IntArrayRef own_sizes = tensor.sizes();
+    const c10::IntArrayRef own_strides = tensor.strides();
+    bool same = own_sizes.size() == sizes.size();
+    for (size_t i = 0; same && i < sizes.size(); ++i) {
+      same = own_sizes[i] == sizes[i] && own_strides[i] == strides[i];
     }
-    at::Tensor tensor = std::move(kept.back());
-    kept.pop_back();
-    return tensor;
+    return same;
   }
-  void lend(const at::Tensor& tensor) {
+
+  struct Set {
+    std::array<at::Tensor, 4> kept;
+    size_t count = 0;
+
+    // One of the shape, or else one of the dtype; undefined without either.
+    at::Tensor take(c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayRef strides) {
+      size_t best = count;
+      for (size_t i = count; i-- > 0;) {
+        if (kept[i].scalar_type() == type) {
+          best = i;
+          if (has_shape(kept[i], sizes, strides)) {
+            break;
+          }
+        }
+      }
+      if (best == count) {
+        return {};
+      }
+      at::Tensor tensor = std::move(kept[best]);
+      if (best != --count) {
+        kept[best] = std::move(kept[count]);
+      }
+      return tensor;
+    }
+  };
+
+  Set& set_of(c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayRef strides) {
+    constexpr uint64_t kSpread = 0x9E3779B97F4A7C15; // 2^64 / golden ratio: its upper bits depend on all bits
+    uint64_t hash = static_cast<uint64_t>(type);
+    for (const c10::IntArrayRef part : {sizes, strides}) {
+      for (const int64_t value : part) {
+        hash = (hash ^ static_cast<uint64_t>(value)) * kSpread;
+      }
+    }
+    return sets_[hash * kSpread >> (64 - kBits)];
+  }
+  void lend(const at::Tensor& tensor, Set& home) {
     if (scopes != 0) {
-      lent_.push_back(tensor);
+      lent_.emplace_back(tensor, &home);
     }
   }
   size_t lent() const { return lent_.size(); }
   void take_back(size_t down_to) {
     while (lent_.size() > down_to) {
-      at::Tensor tensor = std::move(lent_.back());
-      lent_.pop_back();
-      std::vector<at::Tensor>& kept = kept_[static_cast<size_t>(tensor.scalar_type())];
+      auto& [tensor, home] = lent_.back();
       // A task may have handed it, or a view of it, to something that lives longer.
-      if (kept.size() < kMost && tensor.use_count() == 1 && tensor.storage().use_count() == 1) {
-        kept.push_back(std::move(tensor));
+      if (home->count < home->kept.size() && tensor.use_count() == 1 && tensor.storage().use_count() == 1) {
+        home->kept[home->count++] = std::move(tensor);
       }
+      lent_.pop_back();
     }
   }
 
   int scopes = 0;
 
  private:
-  static constexpr size_t kMost = 16;
-  std::array<std::vector<at::Tensor>, static_cast<size_t>(c10::ScalarType::NumOptions)> kept_;
-  std::vector<at::Tensor> lent_;
+  static constexpr unsigned kBits = 6;
+  std::array<Set, size_t{1} << kBits> sets_;
+  std::vector<std::pair<at::Tensor, Set*>> lent_;
 };
 
 AliasScope::Stock& AliasScope::stock() {
@@ -101,8 +139,11 @@ at::Tensor make(const Tensor& tensor, std::span<const int> order) {
     last += dims[i] > 0 ? static_cast<size_t>((dims[i] - 1) * strides[i]) : 0;
   }
   const c10::ScalarType type = scalar_type(TensorAccess::type(tensor));
+  const c10::IntArrayRef sizes(dims.data(), ndim);
+  const c10::IntArrayRef steps(strides.data(), ndim);
   AliasScope::Stock& here = AliasScope::stock();
-  at::Tensor result = here.take(type);
+  AliasScope::Stock::Set& home = here.set_of(type, sizes, steps);
+  at::Tensor result = home.take(type, sizes, steps);
   const size_t bytes = (last + 1) * c10::elementSize(type);
   c10::DataPtr memory(TensorAccess::address(tensor), c10::Device(c10::kCPU));
   if (result.defined()) {
@@ -116,8 +157,10 @@ at::Tensor make(const Tensor& tensor, std::span<const int> order) {
     result = at::detail::make_tensor<c10::TensorImpl>(
         std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), c10::scalarTypeToTypeMeta(type));
   }
-  result.unsafeGetTensorImpl()->set_sizes_and_strides({dims.data(), ndim}, {strides.data(), ndim});
-  here.lend(result);
+  if (!AliasScope::Stock::has_shape(result, sizes, steps)) {
+    result.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, steps);
+  }
+  here.lend(result, home);
   return result;
 }
 

@@ -68,8 +68,9 @@ class Call {
     if (stream == nullptr) {
       return status_;
     }
-    Of launch(name_, std::forward<Task>(task));
-    return launch_now(*stream, launch) ? Status::SUCCESS : submit(*stream, std::make_shared<Of>(std::move(launch)));
+    TaskOf<std::decay_t<Task>&> launch(name_, task); // in place; what has to wait gets a copy of its own
+    return launch_now(*stream, launch) ? Status::SUCCESS
+                                       : submit(*stream, std::make_shared<Of>(name_, std::forward<Task>(task)));
   }
   // The same, and waits for the stream.
   template <class Task>
@@ -114,10 +115,11 @@ class Call {
   template <class Task>
   class TaskOf final : public Launch {
    public:
-    TaskOf(const char* name, Task&& task) : name_(name), task_(std::move(task)) {}
-    TaskOf(const char* name, const Task& task) : name_(name), task_(task) {}
+    template <class From>
+    TaskOf(const char* name, From&& task) : name_(name), task_(std::forward<From>(task)) {}
     musaError_t run() override {
-      return guarded(name_, threads_, [](void* task) { (*static_cast<Task*>(task))(); }, &task_);
+      return guarded(
+          name_, threads_, [](void* task) { (*static_cast<std::remove_reference_t<Task>*>(task))(); }, &task_);
     }
     const char* name() const override { return name_; }
 

@@ -6,6 +6,7 @@
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAStream.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -28,10 +29,8 @@ struct KnownHandle {
 dnn::Handle& handle_of(c10::DeviceIndex device) {
   thread_local std::vector<std::unique_ptr<KnownHandle>> handles;
   const auto index = static_cast<size_t>(device);
-  if (index >= handles.size()) [[unlikely]] {
-    handles.resize(index + 1);
-  }
-  if (handles[index] == nullptr) [[unlikely]] {
+  if (index >= handles.size() || handles[index] == nullptr) [[unlikely]] {
+    handles.resize(std::max(index + 1, handles.size()));
     handles[index] = std::make_unique<KnownHandle>(device);
   }
   KnownHandle& known = *handles[index];

@@ -32,7 +32,7 @@ class OnDevice {
   static dnn::MemoryMaintainer workspace();
 
  private:
-  c10::musa::MUSAGuard guard_;
+  c10::musa::MUSAKernelGuard guard_;
   dnn::Handle& handle_;
 };
 

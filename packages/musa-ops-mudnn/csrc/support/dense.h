@@ -5,8 +5,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/empty_strided.h>
+#include <ATen/musa/EmptyTensor.h>
 
 #include <algorithm>
 #include <string_view>
@@ -111,12 +110,12 @@ const at::Tensor* dense_operand_for(const at::Tensor& out, const Args&... args) 
 
 // A tensor of another dtype with the shape and the order of a dense one.
 inline at::Tensor empty_dense(const at::Tensor& like, at::ScalarType dtype) {
-  const at::TensorOptions options = at::TensorOptions(dtype).device(like.device());
+  const c10::DeviceIndex device = like.device().index();
   // The iterator's order of choices: strides of dimensions of size 1 are kept by the last one only.
-  return like.is_contiguous() ? at::empty(like.sizes(), options)
+  return like.is_contiguous() ? at::detail::empty_musa(like.sizes(), dtype, device)
       : like.is_contiguous(at::MemoryFormat::ChannelsLast)
-      ? at::empty(like.sizes(), options, at::MemoryFormat::ChannelsLast)
-      : at::empty_strided(like.sizes(), like.strides(), options);
+      ? at::detail::empty_musa(like.sizes(), dtype, device, at::MemoryFormat::ChannelsLast)
+      : at::detail::empty_strided_musa(like.sizes(), like.strides(), dtype, device);
 }
 
 } // namespace musa_ops_mudnn

@@ -130,13 +130,22 @@ at::Tensor empty_as(const at::Tensor& like, at::ScalarType dtype) {
   return at::empty_like(like, like.options().dtype(dtype));
 }
 
-at::Tensor in_dtype(const at::Tensor& tensor, at::ScalarType dtype) {
-  if (tensor.scalar_type() == dtype) {
-    return tensor;
-  }
+namespace {
+
+at::Tensor converted(const at::Tensor& tensor, at::ScalarType dtype) {
   at::Tensor result = empty_as(tensor, dtype);
   convert(result, tensor);
   return result;
+}
+
+} // namespace
+
+Operand in_dtype(const at::Tensor& tensor, at::ScalarType dtype) {
+  return tensor.scalar_type() == dtype ? Operand::borrowed(tensor) : Operand(converted(tensor, dtype));
+}
+
+Operand in_dtype(at::Tensor&& tensor, at::ScalarType dtype) {
+  return tensor.scalar_type() == dtype ? Operand(std::move(tensor)) : Operand(converted(tensor, dtype));
 }
 
 at::Tensor number_on_device(const at::Scalar& value, const at::Tensor& like, at::ScalarType dtype) {

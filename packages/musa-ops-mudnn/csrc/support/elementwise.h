@@ -8,6 +8,7 @@
 #include <mudnn_math.h>
 
 #include "support/call.h"
+#include "support/operand.h"
 
 namespace musa_ops_mudnn {
 
@@ -39,7 +40,8 @@ void run_masked_fill(const at::Tensor& out, const at::Tensor& mask, const at::Sc
 // Converts through CAST. For tensors that predicates took.
 void convert(const at::Tensor& out, const at::Tensor& in);
 // The tensor itself where it is of that dtype.
-at::Tensor in_dtype(const at::Tensor& tensor, at::ScalarType dtype);
+Operand in_dtype(const at::Tensor& tensor, at::ScalarType dtype);
+Operand in_dtype(at::Tensor&& tensor, at::ScalarType dtype);
 // The number in a tensor on the device, so that it can stand beside tensors.
 at::Tensor number_on_device(const at::Scalar& value, const at::Tensor& like, at::ScalarType dtype);
 

@@ -75,8 +75,8 @@ void require_labels(const at::Tensor& labels, int64_t ignored, int64_t classes) 
   }
 }
 
-at::Tensor contiguous_index(const at::Tensor& index) {
-  return in_dtype(index, at::kLong).contiguous();
+Operand contiguous_index(const at::Tensor& index) {
+  return contiguous(in_dtype(index, at::kLong));
 }
 
 at::Tensor from_start(const at::Tensor& index, int64_t size) {
@@ -91,11 +91,11 @@ at::Tensor from_start(const at::Tensor& index, int64_t size) {
 
 at::Tensor wrapped_index(const at::Tensor& index, const at::Tensor& self, int64_t dim, int64_t size) {
   // A CPU tensor converts through torch, and its values are there to be looked at.
-  const at::Tensor longs = index.is_cpu() ? index.to(at::kLong).contiguous() : contiguous_index(index);
+  const Operand longs = index.is_cpu() ? contiguous(index.to(at::kLong)) : contiguous_index(index);
   const bool negative = may_be_negative(longs, -size, size, [&](int64_t value) {
     TORCH_CHECK_INDEX(false, "index ", value, " is out of bounds for dimension ", dim, " with size ", size);
   });
-  const at::Tensor there = index.is_cpu() ? longs.to(self.device()) : longs;
+  const at::Tensor there = index.is_cpu() ? longs->to(self.device()) : *longs;
   return negative ? from_start(there, size) : there;
 }
 

@@ -8,6 +8,7 @@
 // (MUSA_LAUNCH_BLOCKING=1). TORCH_MUSA_CHECK_INDICES=0 or 1 decides otherwise. Nothing is looked at during a capture.
 #pragma once
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <c10/musa/MUSAException.h>
@@ -46,7 +47,7 @@ void require_index_below(const at::Tensor& index, int64_t dim, int64_t size);
 // For contiguous labels of LONG, each one of `classes` or the one to ignore. Raises IndexError, as torch's losses do.
 void require_labels(const at::Tensor& labels, int64_t ignored, int64_t classes);
 
-at::Tensor contiguous_index(const at::Tensor& index);
+Operand contiguous_index(const at::Tensor& index);
 // Indices that may count from the end become indices that do not.
 at::Tensor from_start(const at::Tensor& index, int64_t size);
 // The same after a look at them: contiguous, of LONG, on self's device. IndexError for one out of range.
@@ -83,6 +84,7 @@ void write_contiguous(const at::Tensor& out, Write&& write) {
 // The same, where result has the elements of self at first.
 template <class Write>
 void update(const at::Tensor& self, const at::Tensor& out, Write&& write) {
+  at::assert_no_partial_overlap(out, self);
   write_contiguous(out, [&](const at::Tensor& result) {
     if (!result.is_same(self)) {
       convert(result, self);

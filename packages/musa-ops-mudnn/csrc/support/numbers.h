@@ -60,8 +60,8 @@ inline at::Scalar number_as(const at::Scalar& value, at::ScalarType dtype) {
 }
 
 // An operand that is a tensor, where no mode takes a number in its place.
-inline at::Tensor on_device(const at::Tensor& operand, const at::Tensor& like, at::ScalarType dtype) {
-  return is_cpu_number(operand) ? number_on_device(rounded(number_in(operand), dtype), like, dtype)
+inline Operand on_device(const at::Tensor& operand, const at::Tensor& like, at::ScalarType dtype) {
+  return is_cpu_number(operand) ? Operand(number_on_device(rounded(number_in(operand), dtype), like, dtype))
                                 : in_dtype(operand, dtype);
 }
 

@@ -5,7 +5,7 @@
 // registered in src/musa_ops_mudnn/fused.py.
 #pragma once
 
-#include <musa_runtime/op_registry.h>
+#include <musa_runtime/op_pack.h>
 #include <torch/library.h>
 
 #include <string>
@@ -28,7 +28,7 @@ void define(
   const std::string qualified = std::string("torch_musa::") + name;
   pack.impl(qualified.c_str(), kernel, served);
   // The registry's name for compositions: reached where muDNN declines, on memory of any kind.
-  musa_runtime::OpPack("runtime").impl(qualified.c_str(), composed);
+  pack.of_provider("runtime").impl(qualified.c_str(), composed);
 }
 
 } // namespace musa_ops_mudnn

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <c10/core/DeviceGuard.h>
-#include <musa_runtime/op_registry.h>
+#include <musa_runtime/op_pack.h>
 #include <musa_runtime/structured_outputs.h>
 
 #include "support/dense.h"

@@ -8,6 +8,8 @@
 
 #include <optional>
 
+#include "support/operand.h"
+
 namespace musa_ops_mudnn {
 
 namespace dnn = ::musa::dnn;
@@ -25,13 +27,16 @@ dnn::Tensor describe(const at::Tensor& tensor, Access access = Access::Write);
 // The same for an operand that muDNN only reads.
 dnn::Tensor operand(const at::Tensor& tensor);
 dnn::Tensor operand(const std::optional<at::Tensor>& tensor);
+inline dnn::Tensor operand(const Operand& tensor) {
+  return operand(*tensor);
+}
 // Whether an optional argument is there. torch passes an undefined tensor for one that is not, too.
 inline bool given(const std::optional<at::Tensor>& tensor) {
   return tensor.has_value() && tensor->defined();
 }
 // Contiguous where it is there, undefined where it is not.
-inline at::Tensor contiguous_or_none(const std::optional<at::Tensor>& tensor) {
-  return given(tensor) ? tensor->contiguous() : at::Tensor();
+inline Operand contiguous_or_none(const std::optional<at::Tensor>& tensor) {
+  return given(tensor) ? contiguous(*tensor) : Operand(at::Tensor());
 }
 // The same memory under another shape.
 dnn::Tensor describe_as(

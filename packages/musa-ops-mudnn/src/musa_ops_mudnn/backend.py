@@ -3,8 +3,7 @@
 """`torch.backends.mudnn`: muDNN's version and settings, with the names of `torch.backends.cudnn`.
 
 A setting made before the first use of the device is kept here until the pack's library is loaded, and holds
-from then on. Nothing here loads it: torch imports this module at the end of `import torch`, through the entry
-point of group `torch.backends`.
+from then on. Nothing here loads it: this module holds the import hook of the pack.
 """
 
 import contextlib
@@ -13,13 +12,12 @@ import os
 import sys
 
 
-def _autoload():
-    """The entry point of group `torch.backends`. Importing this module has registered
-    `torch.backends.mudnn`."""
+def musa_import(musa):
+    """The import hook of the pack. Importing this module has registered `torch.backends.mudnn`."""
 
 
-# After `_autoload`: where a program imports this module before torch, torch looks `_autoload` up in this
-# half-initialised module.
+# After `musa_import`: if a program imports this module before torch, the hook is looked up in this partially
+# initialized module.
 import torch.backends  # noqa: E402
 
 _NAMES = ("enabled", "deterministic", "allow_tf32")

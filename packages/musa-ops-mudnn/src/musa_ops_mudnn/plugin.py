@@ -2,6 +2,8 @@
 # Copyright (c) torch_musa contributors
 """The hooks of the pack: what the loader of `torch_musa` asks for."""
 
+import os
+
 from musa_runtime.hookspecs import hookimpl
 
 from . import _library
@@ -13,6 +15,11 @@ def musa_pack_info():
 
 
 @hookimpl
+def musa_rank():
+    return 100
+
+
+@hookimpl
 def musa_libraries():
     return _library.paths()
 
@@ -21,11 +28,11 @@ def musa_libraries():
 def musa_register():
     from . import backend, fused
 
-    backend.register()  # where torch's autoload is switched off
     backend.attach()
     fused.register()
 
 
 @hookimpl
 def musa_env_report():
-    return {"muDNN": _library.version_text()}
+    settings = {f"${name}": value for name, value in sorted(os.environ.items()) if name.startswith("MUDNN_")}
+    return {"muDNN": _library.version_text(), **settings}

@@ -9,6 +9,7 @@
 namespace musa_ops_ported {
 
 inline constexpr int kBlock = 256;
+// Dimensions that a kernel receives sizes and strides of, after merging: the limit of torch's CUDA kernels.
 inline constexpr int kMaxDims = 25;
 
 // Blocks of `threads` for so many elements. A kernel of these strides on, so the largest grid is enough for all.

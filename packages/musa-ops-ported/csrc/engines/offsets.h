@@ -16,7 +16,7 @@ namespace musa_ops_ported {
 // Innermost dimension first.
 template <int operands>
 struct Offsets {
-  static constexpr int kDims = 16;
+  static constexpr int kDims = kMaxDims;
   int dims = 0;
   int64_t sizes[kDims] = {};
   int64_t strides[operands][kDims] = {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // Averages over windows, sliding or adaptive. The gradient gathers: each input asks the windows that it lies in.
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
@@ -29,6 +30,7 @@ struct AverageWindows : Windows {
 };
 
 void average(const at::Tensor& self, const AverageWindows& windows, int spatial, const at::Tensor& out) {
+  at::assert_no_internal_overlap(out);
   const Volume in(self, spatial), to(out, spatial);
   MUSA_DISPATCH(self.scalar_type(), "avg_pool", (MUSA_FLOATING, at::kLong), {
     const scalar_t* const from = self.const_data_ptr<scalar_t>();

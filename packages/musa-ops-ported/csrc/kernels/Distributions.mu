@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 #include <ATen/Generator.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/TransformationHelper.h>
 #include <ATen/native/TensorIterator.h>
@@ -91,6 +92,7 @@ void bernoulli_scalar(const at::TensorBase& self, double p, MaybeGenerator gener
 void bernoulli_tensor(const at::TensorBase& self, const at::TensorBase& p, MaybeGenerator generator) {
   TORCH_CHECK(
       p.sizes() == self.sizes(), "bernoulli_: probabilities of shape ", p.sizes(), " for a tensor of ", self.sizes());
+  at::assert_no_partial_overlap(self, p);
   const auto offsets = offsets_of<2>(self.sizes(), {self.strides(), p.strides()});
   MUSA_DISPATCH(self.scalar_type(), "bernoulli_", (MUSA_REAL, at::kBool), {
     scalar_t* const out = self.mutable_data_ptr<scalar_t>();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // Running results along a dimension: a block per line, its threads in chunks, the chunks' results scanned in shared memory.
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/ReduceOps.h>
 #include <ATen/native/Resize.h>
@@ -87,7 +88,14 @@ struct RunningProduct : RunningSum<T> {
   __device__ Value combine(Value a, Value b) const { return a * b; }
 };
 
+// A thread reads what others have written where the result is a shifted view of the input.
+void check_overlap(const at::Tensor& result, const at::Tensor& self) {
+  at::assert_no_internal_overlap(result);
+  at::assert_no_partial_overlap(result, self);
+}
+
 void cumsum(const at::Tensor& result, const at::Tensor& self, int64_t dim) {
+  check_overlap(result, self);
   const at::Tensor in = self.to(result.scalar_type()).contiguous();
   write_contiguous(result, [&](const at::Tensor& out) {
     MUSA_DISPATCH(in.scalar_type(), "cumsum", (MUSA_NUMBERS), {
@@ -96,6 +104,7 @@ void cumsum(const at::Tensor& result, const at::Tensor& self, int64_t dim) {
   });
 }
 void cumprod(const at::Tensor& result, const at::Tensor& self, int64_t dim) {
+  check_overlap(result, self);
   const at::Tensor in = self.to(result.scalar_type()).contiguous();
   write_contiguous(result, [&](const at::Tensor& out) {
     MUSA_DISPATCH(in.scalar_type(), "cumprod", (MUSA_NUMBERS), {
@@ -134,6 +143,7 @@ struct RunningLogSum {
 };
 void logcumsumexp(at::Tensor& result, const at::Tensor& self, int64_t dim) {
   at::native::resize_output(result, self.sizes());
+  check_overlap(result, self);
   const at::Tensor in = self.contiguous();
   write_contiguous(result, [&](const at::Tensor& out) {
     MUSA_DISPATCH(in.scalar_type(), "logcumsumexp", (MUSA_FLOATING), {

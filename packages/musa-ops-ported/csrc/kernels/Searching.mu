@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // Places of values in sorted sequences, by bisection.
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/BucketizationUtils.h>
 #include <ATen/native/Resize.h>
@@ -64,6 +65,7 @@ at::Tensor& search_sorted(
   if (self.numel() == 0) {
     return out;
   }
+  at::assert_no_internal_overlap(out);
   const auto dtype = at::result_type(sorted_sequence, self);
   const at::Tensor boundaries = sorted_sequence.to(dtype).contiguous();
   const at::Tensor order = sorter.defined() ? sorter.contiguous() : sorter;
@@ -130,6 +132,8 @@ at::Tensor bucketize_Scalar(const at::Scalar& self, const at::Tensor& boundaries
 
 void isin_Tensor_Tensor(
     const at::Tensor& elements, const at::Tensor& test_elements, bool, bool invert, const at::Tensor& out) {
+  at::assert_no_internal_overlap(out);
+  at::assert_no_partial_overlap(out, elements);
   const auto dtype = at::result_type(elements, test_elements);
   const at::Tensor values = elements.to(dtype);
   const at::Tensor tests = test_elements.to(dtype).reshape({-1});

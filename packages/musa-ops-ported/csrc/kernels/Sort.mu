@@ -281,6 +281,8 @@ void sort_stable(
     const at::Tensor& self, std::optional<bool>, int64_t dim, bool descending, const at::Tensor& values,
     const at::Tensor& indices) {
   if (self.numel() > 0) {
+    at::assert_no_internal_overlap(values);
+    at::assert_no_partial_overlap(values, self);
     const at::Tensor lines = along_last(self, dim);
     pick(lines, sorted_places(lines, descending, lines.size(-1)), along_last(values, dim), along_last(indices, dim));
   }

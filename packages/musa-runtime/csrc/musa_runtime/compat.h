@@ -10,6 +10,6 @@
 #error "musa-runtime needs the headers of torch 2.12 or later. Cure: pip install torch==2.13.0"
 #endif
 
-// The integer that a pack compares with musa_runtime_abi() before it registers anything. Raise it with every change of
-// a public header that breaks a pack built before.
-#define MUSA_RUNTIME_ABI 1
+// The number that the runtime compares with that of a pack or a program before it runs any of its code. Raise it with every
+// change of a public header that breaks a pack built before.
+#define MUSA_RUNTIME_ABI 2

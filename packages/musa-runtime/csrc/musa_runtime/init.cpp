@@ -5,8 +5,6 @@
 #include <c10/core/DeviceType.h>
 #include <c10/musa/MUSAFunctions.h>
 
-#include <dlfcn.h>
-
 #include <mutex>
 
 namespace musa_runtime {
@@ -49,19 +47,6 @@ void init(int abi) {
 
 bool is_available() noexcept {
   return c10::musa::device_count() > 0;
-}
-
-void load_pack(const std::string& path) {
-  // Never closed: the registry and torch's dispatcher keep pointers into it.
-  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const char* const reason = dlerror();
-    TORCH_CHECK(
-        false, "The op pack ", path, " cannot be loaded: ", reason != nullptr ? reason : "the loader gives no reason",
-        "\nLikely causes: the path is wrong; the pack was built against another torch or musa-runtime; it needs a library "
-        "that is not on its search path.\nCure: check the path with ls, its libraries with: ldd ", path,
-        "; then build the pack anew.");
-  }
 }
 
 } // namespace musa_runtime

@@ -38,7 +38,9 @@ inline void init() {
 C10_MUSA_API bool is_available() noexcept;
 
 // Loads the library of an op pack, whose kernels the op registry then weighs against the others. A policy in TORCH_MUSA_OPS
-// that names the pack needs it loaded before the first tensor on the device. Raises c10::Error with the loader's reason.
-C10_MUSA_API void load_pack(const std::string& path);
+// that names the pack needs it loaded before the first tensor on the device, and so does its rank, which is its place in the
+// default order of providers: lower ranks come first (musa_runtime/hookspecs.py lists them). Raises c10::Error with the
+// loader's reason, or with the reason why the registry refuses the pack's kernels.
+C10_MUSA_API void load_pack(const std::string& path, int rank = 150);
 
 } // namespace musa_runtime

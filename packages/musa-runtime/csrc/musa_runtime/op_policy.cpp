@@ -6,6 +6,8 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <mutex>
+#include <numeric>
 
 namespace musa_runtime {
 namespace {
@@ -32,15 +34,40 @@ std::string join(const std::vector<std::string>& parts) {
   return text;
 }
 
-// A copy of every operand costs more than any device kernel, but on memory that the host can address torch's own
-// kernels run in place and beat anything emulated; hence two default orders.
-const std::vector<std::string>& default_order() {
-  static const std::vector<std::string> addressable{"mudnn", "native", "ported", "runtime"};
-  static const std::vector<std::string> discrete{"mudnn", "ported", "runtime", "cpu"};
-  return c10::musa::host_addressable() ? addressable : discrete;
+struct Ranks {
+  std::mutex mutex; // guards `of`; no other lock is taken while it is held
+  // A copy of every operand costs more than any device kernel, hence the last rank. Torch's own kernels in place beat
+  // anything emulated; they are candidates only on memory that the host can address.
+  std::map<std::string, int> of{{"native", 200}, {"runtime", 400}, {"cpu", 500}};
+};
+
+Ranks& ranks() {
+  static Ranks& instance = *new Ranks(); // packs declare themselves from static initialisers
+  return instance;
+}
+
+// Indices of `offers`, the lowest rank first; equal ranks in order of names.
+std::vector<int> default_order(const std::vector<std::string>& offers) {
+  std::vector<std::pair<int, std::string>> keys;
+  {
+    std::lock_guard<std::mutex> lock(ranks().mutex);
+    for (const std::string& offer : offers) {
+      const auto found = ranks().of.find(offer);
+      keys.emplace_back(found == ranks().of.end() ? kDefaultRank : found->second, offer);
+    }
+  }
+  std::vector<int> order(offers.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int a, int b) { return keys[a] < keys[b]; });
+  return order;
 }
 
 } // namespace
+
+void set_provider_rank(const std::string& provider, int rank) {
+  std::lock_guard<std::mutex> lock(ranks().mutex);
+  ranks().of[provider] = rank;
+}
 
 OpPolicy OpPolicy::parse(const std::string& spec, const std::string& source) {
   OpPolicy policy;
@@ -55,7 +82,7 @@ OpPolicy OpPolicy::parse(const std::string& spec, const std::string& source) {
         providers.begin(), providers.end(), [](const std::string& name) { return name.empty(); });
     TORCH_CHECK_VALUE(
         complete && equals != 0,
-        source, ": cannot read '", item, "'. Expected providers in order, like 'mudnn,native', or an operator and its "
+        source, ": cannot read '", item, "'. Expected providers in order, like 'runtime,native', or an operator and its "
         "providers, like 'aten::mm=native'; items are separated by ';'.");
     if (equals == std::string::npos) {
       TORCH_CHECK_VALUE(
@@ -119,20 +146,19 @@ OpPolicy::Ranking OpPolicy::rank(const std::string& op, const std::vector<std::s
   Ranking ranking;
   const auto pin = pins_.find(op);
   ranking.pinned = pin != pins_.end();
-  const std::vector<std::string>& order = ranking.pinned ? pin->second : order_.empty() ? default_order() : order_;
-  const bool is_default = !ranking.pinned && order_.empty();
-
-  if (is_default) {
-    // A pack that this page has never heard of was installed on purpose: it comes first.
-    for (size_t i = 0; i < offers.size(); ++i) {
-      if (std::find(order.begin(), order.end(), offers[i]) == order.end()) {
-        ranking.order.push_back(static_cast<int>(i));
-      }
-    }
-    std::sort(ranking.order.begin(), ranking.order.end(), [&](int a, int b) { return offers[a] < offers[b]; });
-  }
   const bool addressable = c10::musa::host_addressable();
   ranking.last_resort = addressable ? "native" : "cpu";
+  if (!ranking.pinned && order_.empty()) {
+    ranking.order = default_order(offers);
+    std::vector<std::string> names;
+    for (const int index : ranking.order) {
+      names.push_back(offers[index]);
+    }
+    ranking.reason = std::string("default order for ") +
+        (addressable ? "memory that the host can address" : "discrete memory") + ": " + join(names);
+    return ranking;
+  }
+  const std::vector<std::string>& order = ranking.pinned ? pin->second : order_;
   for (const std::string& provider : order) {
     const auto at = std::find(offers.begin(), offers.end(), provider);
     if (at != offers.end()) {
@@ -152,10 +178,7 @@ OpPolicy::Ranking OpPolicy::rank(const std::string& op, const std::vector<std::s
       ranking.order.push_back(index);
     }
   }
-  ranking.reason = ranking.pinned ? "pinned: " + join(order)
-      : is_default                ? std::string("default order for ") +
-          (addressable ? "memory that the host can address" : "discrete memory") + ": " + join(order)
-                                  : "order set by the user: " + join(order);
+  ranking.reason = (ranking.pinned ? "pinned: " : "order set by the user: ") + join(order);
   return ranking;
 }
 

@@ -2,6 +2,8 @@
 // Copyright (c) torch_musa contributors
 #pragma once
 
+#include <c10/musa/MUSAMacros.h>
+
 #include <functional>
 #include <map>
 #include <string>
@@ -9,6 +11,13 @@
 #include <vector>
 
 namespace musa_runtime {
+
+// The rank of a provider that has none.
+constexpr int kDefaultRank = 150;
+
+// Ranks give the default order of providers, the lowest first. The runtime's own are 200 (native), 400 (runtime) and
+// 500 (cpu). A rank holds for the operators that are installed after it is set.
+C10_MUSA_API void set_provider_rank(const std::string& provider, int rank);
 
 // Who serves an operator: an order of providers for all ops, and orders pinned for single ops.
 class OpPolicy {

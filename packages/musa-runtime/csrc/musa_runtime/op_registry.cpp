@@ -5,12 +5,14 @@
 #include <c10/musa/MUSAFunctions.h>
 #include <musa_runtime/fallback.h>
 #include <musa_runtime/op_policy.h>
+#include <musa_runtime/op_route.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <mutex>
 #include <set>
+#include <utility>
 
 namespace musa_runtime {
 namespace {
@@ -45,15 +47,57 @@ bool matches(const std::string& pattern, const std::string& text) {
   return p == pattern.size();
 }
 
+template <c10::DispatchKey key>
 void call_composed(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
-  op.callBoxedForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd, *stack);
+  op.callBoxedForDispatchKey(key, *stack);
+}
+
+// torch's kernel that composes the operator from others and stays on the device; not valid if there is none.
+c10::KernelFunction composed_kernel(const c10::OperatorHandle& op) {
+  using Key = c10::DispatchKey;
+  return op.hasKernelForDispatchKey(Key::CompositeExplicitAutograd)
+      ? c10::KernelFunction::makeFromBoxedFunction<&call_composed<Key::CompositeExplicitAutograd>>()
+      : op.hasKernelForDispatchKey(Key::CompositeExplicitAutogradNonFunctional)
+      ? c10::KernelFunction::makeFromBoxedFunction<&call_composed<Key::CompositeExplicitAutogradNonFunctional>>()
+      : op.hasKernelForDispatchKey(Key::CompositeImplicitAutograd)
+      ? c10::KernelFunction::makeFromBoxedFunction<&call_composed<Key::CompositeImplicitAutograd>>()
+      : c10::KernelFunction();
 }
 
 struct Installed {
+  Installed(const c10::OperatorHandle& op, const detail::KernelType* type) : route(op, type) {}
+
+  OpRoute route;
   std::vector<Candidate*> chain; // in rank order; the first is what the dispatcher calls
   std::string reason;
-  std::optional<c10::RegistrationHandleRAII> registration;
+  // The route calls what torch would call without a registration: an earlier pin made it.
+  bool unchosen = false;
 };
+
+// Why a kernel does not fit its operator; empty if it does.
+std::string misfit(const Candidate& candidate, const c10::OperatorHandle& op) {
+  const detail::KernelType& type = *candidate.type;
+  if (type.schema == nullptr) {
+    return ""; // generated from the operators of this torch
+  }
+  std::optional<std::string> difference =
+      c10::findSchemaDifferences(type.schema().cloneWithRealTypes(), op.schema().cloneWithRealTypes(type.symbolic));
+  if (!difference.has_value()) {
+    try {
+      type.check_signature(op);
+      return "";
+    } catch (const c10::Error&) {
+      difference = "The types differ from those of torch's own kernels for it.";
+    }
+  }
+  return c10::str(
+      "the pack '", candidate.provider, "' declares a kernel for ", candidate.op,
+      " whose C++ signature is not the operator's. ", *difference, "\n  have: ", type.signature().name(), "\n  need: ",
+      op.schema(),
+      "\nLikely causes: the kernel was written for another torch; a parameter is missing or has another type.\n"
+      "Fix: give the kernel the operator's parameters (torch/include/ATen/ops has their C++ types), and build the pack "
+      "again: pip install --no-build-isolation --no-deps --force-reinstall <the pack's sources>");
+}
 
 } // namespace
 
@@ -61,10 +105,13 @@ struct OpRegistry::State {
   // Guards everything below. Lock order: GIL, then this, then the dispatcher's own lock. Kernels never take it.
   mutable std::mutex mutex;
   std::map<std::string, std::vector<std::unique_ptr<Candidate>>> candidates;
-  std::set<std::string> known_providers{"native", "runtime", "cpu", "mudnn", "ported"};
+  std::set<std::string> known_providers{"native", "runtime", "cpu"};
   std::map<std::string, Installed> installed;
+  std::vector<PackFailure> late_failures;
   OpPolicy policy;
   bool active = false;
+
+  bool fits(Candidate& candidate, const c10::OperatorHandle& op);
 
   void install_op(const std::string& op);
   void install_all();
@@ -86,12 +133,27 @@ OpRegistry& OpRegistry::get() {
   return instance;
 }
 
+bool OpRegistry::State::fits(Candidate& candidate, const c10::OperatorHandle& op) {
+  if (candidate.fit == Candidate::Fit::Unknown) {
+    const std::string reason = misfit(candidate, op);
+    candidate.fit = reason.empty() ? Candidate::Fit::Yes : Candidate::Fit::No;
+    if (!reason.empty()) {
+      late_failures.push_back({candidate.provider, candidate.op, reason});
+    }
+  }
+  return candidate.fit == Candidate::Fit::Yes;
+}
+
 void OpRegistry::State::install_op(const std::string& op) {
+  const auto handle = c10::Dispatcher::singleton().findSchema(parse_name(op));
+  if (!handle.has_value()) {
+    return; // declared for an operator that this torch does not have
+  }
   const auto found = candidates.find(op);
   std::vector<Candidate*> offers;
   if (found != candidates.end()) {
     for (const auto& candidate : found->second) {
-      if (!candidate->needs_host_addressable || c10::musa::host_addressable()) {
+      if (fits(*candidate, *handle) && (!candidate->needs_host_addressable || c10::musa::host_addressable())) {
         offers.push_back(candidate.get());
       }
     }
@@ -102,53 +164,53 @@ void OpRegistry::State::install_op(const std::string& op) {
   }
   const OpPolicy::Ranking ranking = policy.rank(op, names);
 
-  const auto handle = c10::Dispatcher::singleton().findSchema(parse_name(op));
-  if (!handle.has_value()) {
-    return; // declared for an operator that this torch does not have; `doctor` lists it
-  }
-
-  Installed next;
-  next.reason = ranking.reason;
-  // torch's composed kernel calls one operator per tensor of a list, and each stays on the device.
-  const bool composes = !ranking.pinned && op.rfind("aten::_foreach_", 0) == 0 &&
-      handle->hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
-  c10::KernelFunction last = composes ? c10::KernelFunction::makeFromBoxedFunction<&call_composed>()
-                                      : fallback_kernel(ranking.last_resort);
+  std::vector<Candidate*> order;
   bool ends_unconditionally = false;
   for (const int index : ranking.order) {
-    next.chain.push_back(offers[index]);
+    order.push_back(offers[index]);
     if (!offers[index]->conditional) {
       ends_unconditionally = true;
       break;
     }
   }
-  // Unregister before registering: the dispatcher warns when a kernel is overwritten.
-  installed.erase(op);
-  // Where a candidate was declared but none may serve, the boxed kernel must stand in its place: torch's composed form would
-  // reach the fallback in several steps, each with copies of its own. Lists of tensors (foreach) are left to torch's composed
-  // kernel.
-  const bool stands_in = found != candidates.end() && op.rfind("aten::_foreach_", 0) != 0;
-  if (next.chain.empty() && !ranking.pinned && !stands_in) {
+  // Where a candidate was declared but none may serve, the boxed kernel must stand in its place: torch's composed form
+  // would reach the fallback in several steps, each with copies of its own. Lists of tensors (foreach) are left to
+  // torch's composed kernel, which calls one operator per tensor of a list, and each stays on the device.
+  const bool is_foreach = op.rfind("aten::_foreach_", 0) == 0;
+  const bool unchosen = order.empty() && !ranking.pinned && (found == candidates.end() || is_foreach);
+  auto at = installed.find(op);
+  if (unchosen && at == installed.end()) {
     return; // the backend fallback, or a composite kernel of torch, serves it
   }
-  c10::KernelFunction kernel = last;
-  for (auto it = next.chain.rbegin(); it != next.chain.rend(); ++it) {
-    Candidate& candidate = **it;
-    candidate.handle = std::make_unique<c10::OperatorHandle>(*handle);
-    const bool is_last = it == next.chain.rbegin();
-    // Behind a native kernel the boxed one would call the same kernel of torch again.
-    const bool same = candidate.needs_host_addressable && ranking.last_resort == "native" && !composes;
-    candidate.next = is_last && (ends_unconditionally || same) ? c10::KernelFunction() : kernel;
-    kernel = candidate.make(candidate);
+
+  Chain chain;
+  chain.last_name = ranking.last_resort;
+  if (unchosen || (is_foreach && !ranking.pinned)) {
+    chain.last = composed_kernel(*handle);
+    chain.last_name = chain.last.isValid() ? "composed" : ranking.last_resort;
   }
-  next.registration.emplace(c10::Dispatcher::singleton().registerImpl(
-      handle->operator_name(),
-      c10::DispatchKey::PrivateUse1,
-      std::move(kernel),
-      std::nullopt,
-      nullptr,
-      "torch_musa op registry"));
-  installed.emplace(op, std::move(next));
+  // Behind a native kernel the boxed one would call the same kernel of torch again.
+  const bool same = !order.empty() && order.back()->needs_host_addressable && chain.last_name == "native";
+  if (ends_unconditionally || same) {
+    chain.last = c10::KernelFunction();
+    chain.last_name.clear();
+  } else if (!chain.last.isValid()) {
+    chain.last = fallback_kernel(ranking.last_resort);
+  }
+  for (const Candidate* candidate : order) {
+    chain.members.push_back(
+        {candidate->type, candidate->kernel, candidate->served, candidate->calls, candidate->provider.c_str()});
+  }
+
+  if (at == installed.end()) {
+    const Candidate* first = !order.empty() ? order.front() : !offers.empty() ? offers.front() : nullptr;
+    at = installed.try_emplace(op, *handle, first == nullptr ? nullptr : first->type).first;
+  }
+  Installed& now = at->second;
+  now.route.set(chain);
+  now.chain = std::move(order);
+  now.reason = ranking.reason;
+  now.unchosen = unchosen;
 }
 
 void OpRegistry::State::install_all() {
@@ -232,24 +294,58 @@ void OpRegistry::State::check_providers(const OpPolicy& wanted) const {
   }
 }
 
-void OpRegistry::add_provider(const std::string& provider) {
+void OpRegistry::add(const std::string& provider, std::vector<std::unique_ptr<Candidate>> added) {
   std::lock_guard<std::mutex> lock(state_.mutex);
+  std::set<std::pair<std::string, std::string>> seen;
+  for (const auto& candidate : added) {
+    const std::string& op = candidate->op;
+    if (!seen.emplace(candidate->provider, op).second) {
+      throw PackError(op, c10::str(
+          "the pack '", provider, "' declares ", op, " twice for the provider '", candidate->provider,
+          "'.\nFix: remove one of its two pack.impl(\"", op, "\", ...) and build the pack again."));
+    }
+    const auto offers = state_.candidates.find(op);
+    if (offers != state_.candidates.end()) {
+      for (const auto& offer : offers->second) {
+        if (offer->provider == candidate->provider) {
+          throw PackError(op, c10::str(
+              "the pack '", provider, "' declares ", op, ", and a library that was loaded before declares it for the "
+              "same provider, '", candidate->provider,
+              "'.\nLikely causes: two packs have one name; two copies of a pack are loaded.\nFix: remove one of them, or give one another name in MUSA_OP_PACK and build it again."));
+        }
+      }
+    }
+    if (const auto handle = c10::Dispatcher::singleton().findSchema(parse_name(op))) {
+      const std::string reason = misfit(*candidate, *handle);
+      if (!reason.empty()) {
+        throw PackError(op, reason);
+      }
+      candidate->fit = Candidate::Fit::Yes;
+    }
+  }
   state_.known_providers.insert(provider);
+  for (auto& candidate : added) {
+    state_.known_providers.insert(candidate->provider);
+    const std::string op = candidate->op;
+    state_.candidates[op].push_back(std::move(candidate));
+    if (state_.active) {
+      state_.install_op(op);
+    }
+  }
 }
 
-void OpRegistry::add(std::unique_ptr<Candidate> candidate) {
+std::vector<PackFailure> OpRegistry::check_late_operators() {
   std::lock_guard<std::mutex> lock(state_.mutex);
-  const std::string op = candidate->op;
-  state_.known_providers.insert(candidate->provider);
-  auto& offers = state_.candidates[op];
-  for (const auto& offer : offers) {
-    TORCH_CHECK(
-        offer->provider != candidate->provider, "Pack '", candidate->provider, "' declares ", op, " twice.");
+  for (const auto& [op, offers] : state_.candidates) {
+    for (const auto& candidate : offers) {
+      if (candidate->fit == Candidate::Fit::Unknown) {
+        if (const auto handle = c10::Dispatcher::singleton().findSchema(parse_name(op))) {
+          state_.fits(*candidate, *handle);
+        }
+      }
+    }
   }
-  offers.push_back(std::move(candidate));
-  if (state_.active) {
-    state_.install_op(op);
-  }
+  return std::exchange(state_.late_failures, {});
 }
 
 void OpRegistry::install() {
@@ -341,10 +437,10 @@ OpInfo OpRegistry::State::describe(const c10::OperatorHandle& handle) const {
   info.candidates.push_back({"cpu", false, boxed.cpu_calls, -1});
   info.calls += boxed.cpu_calls + boxed.native_calls;
 
-  if (now != installed.end()) {
+  if (now != installed.end() && !now->second.unchosen) {
     info.provider = now->second.chain.empty() ? policy.rank(info.op, {}).last_resort : now->second.chain[0]->provider;
     info.reason = now->second.reason;
-  } else if (handle.hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1)) {
+  } else if (now == installed.end() && handle.hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1)) {
     info.provider = "runtime";
     info.reason = "part of the runtime: allocation, views, copies";
   } else if (
@@ -393,26 +489,6 @@ std::unordered_map<const std::atomic<uint64_t>*, std::string> OpRegistry::names_
     }
   }
   return names;
-}
-
-OpPack::OpPack(std::string provider, bool needs_host_addressable)
-    : provider_(std::move(provider)), needs_host_addressable_(needs_host_addressable) {
-  OpRegistry::get().add_provider(provider_);
-}
-
-OpPack& OpPack::add(
-    const char* op,
-    bool conditional,
-    std::function<c10::KernelFunction(Candidate&)> make) {
-  auto candidate = std::make_unique<Candidate>();
-  candidate->op = op;
-  candidate->provider = provider_;
-  candidate->conditional = conditional;
-  candidate->needs_host_addressable = needs_host_addressable_;
-  candidate->make = std::move(make);
-  OpRegistry::get().add(std::move(candidate));
-  declared_.emplace_back(op);
-  return *this;
 }
 
 } // namespace musa_runtime

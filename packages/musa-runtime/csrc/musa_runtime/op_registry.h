@@ -2,51 +2,46 @@
 // Copyright (c) torch_musa contributors
 #pragma once
 
-#include <ATen/core/dispatch/Dispatcher.h>
-#include <c10/musa/MUSAMacros.h>
+#include <musa_runtime/op_pack.h>
 
 #include <atomic>
-#include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
-#include <type_traits>
 #include <unordered_map>
 #include <vector>
 
-// Packs declare candidates for operators; the registry decides which one serves each operator and installs it. A pack:
-//
-//   MUSA_OP_PACK(demo, pack) {
-//     pack.impl("aten::relu", TORCH_FN(relu_kernel), TORCH_FN(relu_served));
-//   }
-//
-// relu_served takes relu's arguments and returns whether this pack can serve them; when it declines, the call goes on to
-// the next candidate in rank. Kernels are called with the current device set by the caller's tensors.
+// The candidates of every operator, and who serves it. Packs see op_pack.h only.
 
 namespace musa_runtime {
 
-class OpRegistry;
+// One provider's kernel for one operator. Address-stable: chains point to its counter and its name.
+struct Candidate {
+  Candidate(
+      std::string op_, std::string provider_, const detail::KernelType* type_, void (*kernel_)(), void (*served_)(),
+      bool conditional_, bool needs_host_addressable_)
+      : op(std::move(op_)),
+        provider(std::move(provider_)),
+        type(type_),
+        kernel(kernel_),
+        served(served_),
+        conditional(conditional_),
+        needs_host_addressable(needs_host_addressable_) {}
 
-// One provider's offer for one operator. Address-stable: installed kernels keep a pointer to it.
-struct C10_MUSA_API Candidate {
   std::string op; // "aten::add.Tensor"
   std::string provider;
-  bool conditional = false;
+  const detail::KernelType* type;
+  void (*kernel)();
+  void (*served)(); // nullptr for kernels without a predicate
+  // May decline a call: by its predicate, or by NotImplementedError (native kernels).
+  bool conditional;
   // Serves device memory that the host cannot address (false for kernels that dereference it on the host).
-  bool needs_host_addressable = false;
-  std::function<c10::KernelFunction(Candidate&)> make;
-
-  // Counted by the installed kernel. Points into the candidate, or into the static table of generated kernels.
+  bool needs_host_addressable;
+  // Counted by the installed kernel: this candidate's own counter, or one in the static table of generated kernels.
   std::atomic<uint64_t> own_calls{0};
   std::atomic<uint64_t>* calls = &own_calls;
-
-  // Set when the registry installs this candidate: where a declined call goes. Read without a lock by kernels; changed
-  // only while the op is being re-installed, under the registry's lock.
-  c10::KernelFunction next;
-  std::unique_ptr<c10::OperatorHandle> handle;
-
-  void count() {
-    calls->fetch_add(1, std::memory_order_relaxed);
-  }
+  // Against the operator's schema: unknown until the operator is defined.
+  enum class Fit { Unknown, Yes, No } fit = Fit::Unknown;
 };
 
 // What explain() and the command line print.
@@ -68,13 +63,20 @@ class C10_MUSA_API OpRegistry {
  public:
   static OpRegistry& get();
 
-  void add(std::unique_ptr<Candidate> candidate);
-  // Registers a pack's name even before it declares an op, so that a policy may name it.
-  void add_provider(const std::string& provider);
+  // Adds all candidates, or throws PackError and adds none. `provider` becomes known even without an operator, so that
+  // a policy may name it.
+  void add(const std::string& provider, std::vector<std::unique_ptr<Candidate>> candidates);
+  // Checks candidates whose operator was not defined yet when they were added, and returns those that do not fit: they
+  // are never installed.
+  std::vector<PackFailure> check_late_operators();
 
   // Reads TORCH_MUSA_OPS and TORCH_MUSA_FALLBACK and installs everything declared so far; later additions install
   // themselves. Called once, when the device is first used.
   void install();
+
+  // The policy may change while other threads call operators: each call follows the old order or the new one to its
+  // end. Only the first pin of an operator that has no candidate changes the dispatcher's own table, which torch does
+  // not guard.
 
   // "mudnn,native" orders all ops; "aten::mm=native;aten::relu=cpu" pins some. Raises ValueError for an unknown
   // provider or op, and leaves the policy as it was.
@@ -97,96 +99,20 @@ class C10_MUSA_API OpRegistry {
   State& state_;
 };
 
-// The declaration side, used through MUSA_OP_PACK.
-class C10_MUSA_API OpPack {
- public:
-  explicit OpPack(std::string provider, bool needs_host_addressable = false);
+// A pack's error, with the operator that it is about.
+struct PackError : std::runtime_error {
+  PackError(std::string op_, const std::string& message) : std::runtime_error(message), op(std::move(op_)) {}
+  std::string op;
+};
 
-  // kernel: TORCH_FN(function) with the operator's C++ signature.
-  template <typename Signature, Signature* kernel>
-  OpPack& impl(const char* op, c10::CompileTimeFunctionPointer<Signature, kernel> /*fn*/) {
-    return add(op, false, [](Candidate& candidate) {
-      return Unconditional<Signature>::make(candidate, kernel);
-    });
-  }
-
-  // served: TORCH_FN(function) with the same parameters, returning bool. Must look at metadata only.
-  template <typename Signature, Signature* kernel, typename Predicate, Predicate* served>
-  OpPack& impl(
-      const char* op,
-      c10::CompileTimeFunctionPointer<Signature, kernel> /*fn*/,
-      c10::CompileTimeFunctionPointer<Predicate, served> /*predicate*/) {
-    return add(op, true, [](Candidate& candidate) {
-      return Conditional<Signature, Predicate>::make(candidate, kernel, served);
-    });
-  }
-
-  OpPack& impl_boxed(const char* op, c10::KernelFunction (*make)(Candidate&)) {
-    return add(op, false, make);
-  }
-
-  OpPack& add(const char* op, bool conditional, std::function<c10::KernelFunction(Candidate&)> make);
-
-  // The operators declared so far, in order.
-  const std::vector<std::string>& declared() const {
-    return declared_;
-  }
-
- private:
-  // An error that leaves a kernel says whose it was.
-  template <typename Return, typename... Args>
-  static Return run(Candidate& candidate, Return (*kernel)(Args...), std::type_identity_t<Args>... args) {
-    try {
-      return kernel(std::forward<Args>(args)...);
-    } catch (c10::Error& error) {
-      error.add_context("in " + candidate.op + ", served by " + candidate.provider);
-      throw;
-    }
-  }
-
-  template <typename Signature>
-  struct Unconditional;
-  template <typename Return, typename... Args>
-  struct Unconditional<Return(Args...)> {
-    static c10::KernelFunction make(Candidate& candidate, Return (*kernel)(Args...)) {
-      return c10::KernelFunction::makeFromUnboxedLambda([&candidate, kernel](Args... args) -> Return {
-        candidate.count();
-        return run(candidate, kernel, std::forward<Args>(args)...);
-      });
-    }
-  };
-
-  template <typename Signature, typename Predicate>
-  struct Conditional;
-  template <typename Return, typename... Args, typename Predicate>
-  struct Conditional<Return(Args...), Predicate> {
-    static c10::KernelFunction make(Candidate& candidate, Return (*kernel)(Args...), Predicate* served) {
-      return c10::KernelFunction::makeFromUnboxedLambda([&candidate, kernel, served](Args... args) -> Return {
-        if (!served(args...)) {
-          return candidate.next.call<Return, Args...>(
-              *candidate.handle,
-              c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
-              std::forward<Args>(args)...);
-        }
-        candidate.count();
-        return run(candidate, kernel, std::forward<Args>(args)...);
-      });
-    }
-  };
-
-  std::string provider_;
-  bool needs_host_addressable_;
-  std::vector<std::string> declared_;
+// What the declaration that runs has added so far for one provider.
+struct OpPack::State {
+  std::string provider;
+  std::vector<std::unique_ptr<Candidate>>* candidates; // of the whole library
+  std::vector<std::unique_ptr<OpPack::State>>* providers; // the other providers of the library
+  bool needs_host_addressable = false;
+  std::vector<std::string> declared;
+  OpPack pack{*this};
 };
 
 } // namespace musa_runtime
-
-// Runs when the pack's library is loaded. PROVIDER is the pack's short name, as users write it in TORCH_MUSA_OPS.
-#define MUSA_OP_PACK(PROVIDER, PACK)                                      \
-  static void musa_op_pack_##PROVIDER(::musa_runtime::OpPack& PACK);      \
-  static const bool musa_op_pack_registered_##PROVIDER = [] {             \
-    ::musa_runtime::OpPack pack(#PROVIDER);                               \
-    musa_op_pack_##PROVIDER(pack);                                        \
-    return true;                                                          \
-  }();                                                                    \
-  static void musa_op_pack_##PROVIDER(::musa_runtime::OpPack& PACK)

@@ -4,8 +4,7 @@
 
 #include <ATen/TensorIterator.h>
 #include <ATen/native/Resize.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/empty_strided.h>
+#include <ATen/musa/EmptyTensor.h>
 
 #include <array>
 #include <cstddef>
@@ -62,18 +61,25 @@ struct Outputs final : Meta {
       bool exact_strides) {
     const auto at = static_cast<size_t>(i);
     if (given[at] == nullptr) {
-      made[at] = strides.empty() ? at::empty(sizes, options) : at::empty_strided(sizes, strides, options);
+      made[at] = empty(sizes, strides, options);
     } else if (in_place) {
       check_in_place(*given[at], sizes, options);
     } else {
       resize_out(*given[at], sizes, strides, options);
     }
     if (given[at] != nullptr && exact_strides && !strides.empty() && given[at]->strides() != strides) {
-      made[at] = at::empty_strided(sizes, strides, options);
+      made[at] = empty(sizes, strides, options);
     }
     if constexpr (iterates) {
       at::TensorIteratorBase::set_output_raw_strided(i, sizes, strides, options);
     }
+  }
+
+  static at::Tensor empty(at::IntArrayRef sizes, at::IntArrayRef strides, const at::TensorOptions& options) {
+    const auto dtype = c10::typeMetaToScalarType(options.dtype());
+    const c10::DeviceIndex device = options.device().index();
+    return strides.empty() ? at::detail::empty_musa(sizes, dtype, device, options.memory_format_opt())
+                           : at::detail::empty_strided_musa(sizes, strides, dtype, device);
   }
 
   static void check_in_place(const at::Tensor& self, at::IntArrayRef sizes, const at::TensorOptions& options) {

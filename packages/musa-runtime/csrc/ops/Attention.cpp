@@ -7,7 +7,7 @@
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <c10/musa/MUSAFunctions.h>
 #include <musa_runtime/attention.h>
-#include <musa_runtime/op_registry.h>
+#include <musa_runtime/op_pack.h>
 
 // The implementation of scaled_dot_product_attention. torch queries a stub for it, not an operator, and a stub has one
 // function per device. This one redispatches to the operator _fused_sdp_choice: a pack that serves attention is a candidate
@@ -103,10 +103,9 @@ int64_t choose(
       enable_gqa);
 }
 
-const bool registered = [] {
-  OpPack("runtime").impl("aten::_fused_sdp_choice", TORCH_FN(choose_without_packs));
-  return true;
-}();
+MUSA_OP_PACK(runtime, pack) {
+  pack.impl("aten::_fused_sdp_choice", TORCH_FN(choose_without_packs));
+}
 
 } // namespace
 } // namespace musa_runtime

@@ -5,7 +5,7 @@
 #include <ATen/ops/_scaled_dot_product_fused_attention_overrideable_ops.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
-#include <musa_runtime/op_registry.h>
+#include <musa_runtime/op_pack.h>
 
 // CUDA's dense attention operators, in terms of _scaled_dot_product_fused_attention_overrideable. Programs and torch's
 // Python code name them: DTensor has sharding rules for them, and ring attention calls them.
@@ -128,16 +128,14 @@ std::tuple<Tensor, Tensor, Tensor> cudnn_backward(
   return {q, k, v};
 }
 
-const bool registered = [] {
-  OpPack pack("runtime");
+MUSA_OP_PACK(runtime, pack) {
   pack.impl("aten::_scaled_dot_product_flash_attention", TORCH_FN(flash));
   pack.impl("aten::_scaled_dot_product_flash_attention_backward", TORCH_FN(flash_backward));
   pack.impl("aten::_scaled_dot_product_efficient_attention", TORCH_FN(efficient));
   pack.impl("aten::_scaled_dot_product_efficient_attention_backward", TORCH_FN(efficient_backward));
   pack.impl("aten::_scaled_dot_product_cudnn_attention", TORCH_FN(cudnn));
   pack.impl("aten::_scaled_dot_product_cudnn_attention_backward", TORCH_FN(cudnn_backward));
-  return true;
-}();
+}
 
 } // namespace
 } // namespace musa_runtime

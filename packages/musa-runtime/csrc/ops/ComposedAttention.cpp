@@ -17,7 +17,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/musa/MUSAFunctions.h>
 #include <musa_runtime/attention.h>
-#include <musa_runtime/op_registry.h>
+#include <musa_runtime/op_pack.h>
 
 #include <cmath>
 #include <limits>
@@ -404,8 +404,7 @@ Tensor flash_attention_into(
 }
 #endif
 
-const bool registered = [] {
-  OpPack pack("runtime");
+MUSA_OP_PACK(runtime, pack) {
   pack.impl("aten::_scaled_dot_product_fused_attention_overrideable", TORCH_FN(attention));
   pack.impl("aten::_scaled_dot_product_fused_attention_overrideable_backward", TORCH_FN(attention_backward));
   pack.impl("aten::_flash_attention_forward", TORCH_FN(flash_attention));
@@ -413,8 +412,7 @@ const bool registered = [] {
 #if __has_include(<ATen/ops/_flash_attention_forward_no_dropout_inplace_ops.h>)
   pack.impl("aten::_flash_attention_forward_no_dropout_inplace", TORCH_FN(flash_attention_into));
 #endif
-  return true;
-}();
+}
 
 } // namespace
 } // namespace musa_runtime

@@ -5,7 +5,7 @@
 #include <ATen/ops/convolution_backward.h>
 #include <musa_runtime/captured_call.h>
 #include <musa_runtime/host_scope.h>
-#include <musa_runtime/op_registry.h>
+#include <musa_runtime/op_pack.h>
 
 // torch sends a renamed backend's convolutions here, and nowhere else: there is no CPU kernel of this name to fall back
 // on. These run torch's CPU convolution on the host form of the operands, on any kind of device memory.
@@ -87,12 +87,10 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward_overrideable
       output_mask));
 }
 
-const bool registered = [] {
-  OpPack("runtime")
-      .impl("aten::convolution_overrideable", TORCH_FN(convolution_overrideable))
+MUSA_OP_PACK(runtime, pack) {
+  pack.impl("aten::convolution_overrideable", TORCH_FN(convolution_overrideable))
       .impl("aten::convolution_backward_overrideable", TORCH_FN(convolution_backward_overrideable));
-  return true;
-}();
+}
 
 } // namespace
 } // namespace musa_runtime

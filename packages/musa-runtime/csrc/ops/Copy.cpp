@@ -20,7 +20,7 @@
 #include <c10/musa/MUSAGuard.h>
 #include <musa_runtime/captured_call.h>
 #include <musa_runtime/host_scope.h>
-#include <musa_runtime/op_registry.h>
+#include <musa_runtime/op_pack.h>
 #include <torch/library.h>
 
 namespace at::musa {
@@ -47,17 +47,17 @@ size_t span_bytes(const Tensor& tensor) {
   return at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.itemsize());
 }
 
-void memcpy_on_current_stream(void* dst, const void* src, size_t nbytes, musaMemcpyKind kind, Device device) {
-  MUSAGuard guard(device);
-  C10_MUSA_CHECK(
-      musaMemcpyAsync(dst, src, nbytes, kind, c10::musa::getCurrentMUSAStream(device.index()).stream()));
-}
+enum class Then : uint8_t { Return, Wait };
 
-// Without check_sync, which has been made before the copy was queued.
-void synchronize_current_stream(Device device) {
-  MUSAGuard guard(device);
-  C10_MUSA_CHECK(musaStreamSynchronize(c10::musa::getCurrentMUSAStream(device.index()).stream()));
-  c10::musa::check_deferred_error();
+// On the device's current stream. Waits without check_sync, which has been made before the copy was queued.
+void memcpy_on_stream(void* dst, const void* src, size_t nbytes, musaMemcpyKind kind, Device device, Then then) {
+  const c10::musa::MUSAKernelGuard guard(device.index());
+  const musaStream_t stream = c10::musa::getCurrentMUSAStream(device.index()).stream();
+  C10_MUSA_CHECK(musaMemcpyAsync(dst, src, nbytes, kind, stream));
+  if (then == Then::Wait) {
+    C10_MUSA_CHECK(musaStreamSynchronize(stream));
+    c10::musa::check_deferred_error();
+  }
 }
 
 void memcpy_tensor(const Tensor& dst, const Tensor& src, bool non_blocking) {
@@ -65,15 +65,15 @@ void memcpy_tensor(const Tensor& dst, const Tensor& src, bool non_blocking) {
   const musaMemcpyKind kind = !is_musa(src) ? musaMemcpyHostToDevice
       : !is_musa(dst)                       ? musaMemcpyDeviceToHost
                                             : musaMemcpyDeviceToDevice;
-  memcpy_on_current_stream(
-      dst.mutable_data_ptr(), src.const_data_ptr(), dst.numel() * dst.itemsize(), kind, device);
-  if (kind == musaMemcpyDeviceToDevice) {
+  const bool wait = !non_blocking && kind != musaMemcpyDeviceToDevice;
+  memcpy_on_stream(
+      dst.mutable_data_ptr(), src.const_data_ptr(), dst.numel() * dst.itemsize(), kind, device,
+      wait ? Then::Wait : Then::Return);
+  if (wait || kind == musaMemcpyDeviceToDevice) {
     return;
   }
   const Tensor& host = is_musa(dst) ? src : dst;
-  if (!non_blocking) {
-    synchronize_current_stream(device);
-  } else if (isPinnedPtr(host.const_data_ptr())) {
+  if (isPinnedPtr(host.const_data_ptr())) {
     // Keeps the pinned block from being handed out again while the copy is under way. Pageable memory needs no such
     // care: the SDK has read or written it by the time the call returns.
     at::getHostAllocator(at::kPrivateUse1)
@@ -92,9 +92,9 @@ Tensor read_span(const Tensor& tensor) {
   }
   Tensor host = at::empty_strided(tensor.sizes(), tensor.strides(), options);
   if (tensor.numel() != 0) {
-    memcpy_on_current_stream(
-        host.mutable_data_ptr(), tensor.const_data_ptr(), span_bytes(tensor), musaMemcpyDeviceToHost, tensor.device());
-    synchronize_current_stream(tensor.device());
+    memcpy_on_stream(
+        host.mutable_data_ptr(), tensor.const_data_ptr(), span_bytes(tensor), musaMemcpyDeviceToHost, tensor.device(),
+        Then::Wait);
   }
   host._set_conj(tensor.is_conj());
   host._set_neg(tensor.is_neg());
@@ -168,12 +168,10 @@ TORCH_LIBRARY_FRAGMENT(torch_musa, m) {
   m.impl("_copy_on_device", c10::DispatchKey::CPU, [](const Tensor& self, const Tensor& src) { self.copy_(src); });
 }
 
-[[maybe_unused]] const bool offered = [] {
-  musa_runtime::OpPack("native", /*needs_host_addressable=*/true)
-      .impl("torch_musa::_copy_on_device", TORCH_FN(copy_on_aliases));
-  musa_runtime::OpPack("runtime").impl("torch_musa::_copy_on_device", TORCH_FN(copy_through_host));
-  return true;
-}();
+MUSA_OP_PACK(runtime, pack) {
+  pack.impl("torch_musa::_copy_on_device", TORCH_FN(copy_through_host));
+  pack.of_provider("native").needs_host_addressable().impl("torch_musa::_copy_on_device", TORCH_FN(copy_on_aliases));
+}
 
 // Past the dispatcher's other keys: the lazy bits of conjugation and negation are for the kernel to resolve.
 void copy_on_device(const Tensor& self, const Tensor& src) {
@@ -272,10 +270,21 @@ Scalar _local_scalar_dense(const Tensor& self) {
         "it reads a value on the host, which the device has yet to compute");
   }
   c10::musa::check_sync("reading a tensor's value");
-  HostScope scope;
-  const Tensor host = scope.host(self);
-  scope.enter();
-  return at::cpu::_local_scalar_dense(host);
+  const auto read = [&self]<typename T>(T value) -> Scalar {
+    memcpy_on_stream(&value, self.const_data_ptr(), sizeof(T), musaMemcpyDeviceToHost, self.device(), Then::Wait);
+    return Scalar(value);
+  };
+  if (!self._is_zerotensor()) {
+    switch (self.scalar_type()) {
+      case kFloat: return read(float{});
+      case kDouble: return read(double{});
+      case kLong: return read(int64_t{});
+      case kInt: return read(int32_t{});
+      case kBool: return read(bool{});
+      default: break;
+    }
+  }
+  return at::cpu::_local_scalar_dense(read_span(self));
 }
 
 // Between quantized tensors, or into one from floats: the host forms know their quantizers.
@@ -307,9 +316,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 
 void write_span(const Tensor& tensor, const Tensor& host) {
   if (tensor.numel() != 0) {
-    memcpy_on_current_stream(
-        tensor.mutable_data_ptr(), host.const_data_ptr(), span_bytes(tensor), musaMemcpyHostToDevice, tensor.device());
-    synchronize_current_stream(tensor.device());
+    memcpy_on_stream(
+        tensor.mutable_data_ptr(), host.const_data_ptr(), span_bytes(tensor), musaMemcpyHostToDevice, tensor.device(),
+        Then::Wait);
   }
 }
 

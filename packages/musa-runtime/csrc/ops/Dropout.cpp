@@ -5,7 +5,7 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros_like.h>
-#include <musa_runtime/op_registry.h>
+#include <musa_runtime/op_pack.h>
 
 // torch's CPU kernel of native_dropout draws from the CPU's default generator, which no argument can change. Composed from
 // bernoulli_, the mask comes from the musa generator.
@@ -30,10 +30,9 @@ std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, doubl
   return {std::move(output), std::move(mask)};
 }
 
-const bool registered = [] {
-  OpPack("runtime").impl("aten::native_dropout", TORCH_FN(native_dropout));
-  return true;
-}();
+MUSA_OP_PACK(runtime, pack) {
+  pack.impl("aten::native_dropout", TORCH_FN(native_dropout));
+}
 
 } // namespace
 } // namespace musa_runtime

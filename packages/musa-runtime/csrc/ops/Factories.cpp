@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-#include <ATen/Context.h>
-#include <ATen/EmptyTensor.h>
-#include <ATen/native/TensorFactories.h>
+#include <ATen/musa/EmptyTensor.h>
 #include <ATen/ops/as_strided_native.h>
-#include <ATen/ops/fill.h>
 #include <ATen/ops/unfold_native.h>
 #include <ATen/ops/view_as_complex_native.h>
 #include <ATen/ops/view_as_real_native.h>
 #include <ATen/ops/view_native.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <c10/musa/MUSACachingAllocator.h>
-#include <c10/musa/MUSAGuard.h>
 #include <torch/library.h>
 
 // Allocation and metadata: the operators through which every other one reaches memory.
@@ -19,30 +15,14 @@
 namespace at::musa {
 namespace {
 
-// Every musa tensor begins here, also in C++ programs that never pass through torch.musa's Python initialisation.
-c10::musa::MUSAGuard prepare(
-    std::optional<Layout> layout,
-    std::optional<Device> device,
-    std::optional<bool> pin_memory) {
+// The device that the options name; raises for options that no musa tensor has.
+DeviceIndex requested(std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
   TORCH_CHECK(layout_or_default(layout) == kStrided, "musa tensors of layout ", *layout, " are not made by empty()");
   TORCH_CHECK(!pinned_memory_or_default(pin_memory), "Only dense CPU tensors can be pinned");
-  at::globalContext().lazyInitDevice(c10::DeviceType::PrivateUse1);
   const Device target = device_or_default(device);
   TORCH_INTERNAL_ASSERT(target.type() == c10::DeviceType::PrivateUse1);
-  const DeviceIndex index = c10::musa::resolve_device_index(target.index());
-  c10::musa::check_device_index(index);
-  return c10::musa::MUSAGuard(index);
+  return target.index();
 }
-
-Tensor filled_if_deterministic(Tensor tensor) {
-  if (C10_UNLIKELY(
-          at::globalContext().deterministicAlgorithms() && at::globalContext().deterministicFillUninitializedMemory())) {
-    at::native::fill_empty_deterministic_(tensor);
-  }
-  return tensor;
-}
-
-constexpr c10::DispatchKeySet kMusa(c10::DispatchKey::PrivateUse1);
 
 Tensor empty_memory_format(
     IntArrayRef size,
@@ -51,9 +31,7 @@ Tensor empty_memory_format(
     std::optional<Device> device,
     std::optional<bool> pin_memory,
     std::optional<MemoryFormat> format) {
-  const auto guard = prepare(layout, device, pin_memory);
-  return filled_if_deterministic(at::detail::empty_generic(
-      size, c10::musa::MUSACachingAllocator::get(), kMusa, dtype_or_default(dtype), format));
+  return at::detail::empty_musa(size, dtype_or_default(dtype), requested(layout, device, pin_memory), format);
 }
 
 Tensor empty_strided(
@@ -63,9 +41,7 @@ Tensor empty_strided(
     std::optional<Layout> layout,
     std::optional<Device> device,
     std::optional<bool> pin_memory) {
-  const auto guard = prepare(layout, device, pin_memory);
-  return filled_if_deterministic(at::detail::empty_strided_generic(
-      size, stride, c10::musa::MUSACachingAllocator::get(), kMusa, dtype_or_default(dtype)));
+  return at::detail::empty_strided_musa(size, stride, dtype_or_default(dtype), requested(layout, device, pin_memory));
 }
 
 // Module.to() keeps its Parameters, and `p.data = musa_tensor` works, only when strided CPU and musa tensors may take each

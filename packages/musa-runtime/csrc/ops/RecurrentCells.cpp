@@ -7,7 +7,7 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/zeros_like.h>
-#include <musa_runtime/op_registry.h>
+#include <musa_runtime/op_pack.h>
 #include <ops/RecurrentCells.h>
 
 // The gated cells of nn.LSTM and nn.GRU. torch uses these operators for every device but the CPU and has no composed form
@@ -127,14 +127,12 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> gru_cell_backward(
 
 namespace {
 
-const bool registered = [] {
-  OpPack("runtime")
-      .impl("aten::_thnn_fused_lstm_cell", TORCH_FN(lstm_cell))
+MUSA_OP_PACK(runtime, pack) {
+  pack.impl("aten::_thnn_fused_lstm_cell", TORCH_FN(lstm_cell))
       .impl("aten::_thnn_fused_lstm_cell_backward_impl", TORCH_FN(lstm_cell_backward))
       .impl("aten::_thnn_fused_gru_cell", TORCH_FN(gru_cell))
       .impl("aten::_thnn_fused_gru_cell_backward", TORCH_FN(gru_cell_backward));
-  return true;
-}();
+}
 
 } // namespace
 } // namespace musa_runtime

@@ -17,7 +17,7 @@
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <musa_runtime/captured_call.h>
 #include <musa_runtime/host_scope.h>
-#include <musa_runtime/op_registry.h>
+#include <musa_runtime/op_pack.h>
 #include <ops/RecurrentSteps.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -215,15 +215,14 @@ std::tuple<Tensor, Tensors, Tensors> backward_on_host(
   return scope.device(as_tuple(std::move(of)));
 }
 
-const bool registered = [] {
-  OpPack("native", /*needs_host_addressable=*/true)
+MUSA_OP_PACK(runtime, pack) {
+  pack.impl("torch_musa::_recurrent_layer", TORCH_FN(forward_on_device))
+      .impl("torch_musa::_recurrent_layer_backward", TORCH_FN(backward_on_device));
+  pack.of_provider("native")
+      .needs_host_addressable()
       .impl("torch_musa::_recurrent_layer", TORCH_FN(forward_on_host), TORCH_FN(is_served_on_host))
       .impl("torch_musa::_recurrent_layer_backward", TORCH_FN(backward_on_host), TORCH_FN(backward_is_served_on_host));
-  OpPack("runtime")
-      .impl("torch_musa::_recurrent_layer", TORCH_FN(forward_on_device))
-      .impl("torch_musa::_recurrent_layer_backward", TORCH_FN(backward_on_device));
-  return true;
-}();
+}
 
 template <typename Signature>
 c10::TypedOperatorHandle<Signature> find(const char* op) {

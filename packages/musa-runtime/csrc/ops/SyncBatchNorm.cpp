@@ -5,7 +5,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/var_mean.h>
-#include <musa_runtime/op_registry.h>
+#include <musa_runtime/op_pack.h>
 
 #include <numeric>
 
@@ -148,16 +148,14 @@ Tensor batch_norm_backward_elemt(
   return result.to(input.scalar_type());
 }
 
-const bool registered = [] {
-  OpPack("runtime")
-      .impl("aten::batch_norm_stats", TORCH_FN(batch_norm_stats))
+MUSA_OP_PACK(runtime, pack) {
+  pack.impl("aten::batch_norm_stats", TORCH_FN(batch_norm_stats))
       .impl("aten::batch_norm_elemt", TORCH_FN(batch_norm_elemt))
       .impl("aten::batch_norm_gather_stats", TORCH_FN(batch_norm_gather_stats))
       .impl("aten::batch_norm_gather_stats_with_counts", TORCH_FN(join_statistics))
       .impl("aten::batch_norm_backward_reduce", TORCH_FN(batch_norm_backward_reduce))
       .impl("aten::batch_norm_backward_elemt", TORCH_FN(batch_norm_backward_elemt));
-  return true;
-}();
+}
 
 } // namespace
 } // namespace musa_runtime

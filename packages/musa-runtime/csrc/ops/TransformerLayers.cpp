@@ -11,7 +11,7 @@
 #include <ATen/ops/relu.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/softmax.h>
-#include <musa_runtime/op_registry.h>
+#include <musa_runtime/op_pack.h>
 
 #include <cmath>
 
@@ -127,13 +127,11 @@ bool encoder_layer_served(
   return !src.is_nested();
 }
 
-const bool registered = [] {
-  OpPack pack("runtime");
+MUSA_OP_PACK(runtime, pack) {
   pack.impl(
       "aten::_native_multi_head_attention", TORCH_FN(multi_head_attention), TORCH_FN(multi_head_attention_served));
   pack.impl("aten::_transformer_encoder_layer_fwd", TORCH_FN(encoder_layer), TORCH_FN(encoder_layer_served));
-  return true;
-}();
+}
 
 } // namespace
 } // namespace musa_runtime

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
+#include <musa_runtime/op_registry.h>
 #include <ops/native_table.h>
 
 #include <algorithm>
@@ -15,16 +16,18 @@ constexpr std::string_view kWriteFirst[] = {"aten::addbmm_", "aten::index_reduce
 } // namespace
 
 bool register_native_ops(const NativeOp* table, std::atomic<uint64_t>* calls, size_t count) {
-  OpPack pack("native", /*needs_host_addressable=*/true);
+  std::vector<std::unique_ptr<Candidate>> candidates;
   for (size_t i = 0; i < count; ++i) {
     const NativeOp& op = table[i];
     const bool writes_first = std::find(std::begin(kWriteFirst), std::end(kWriteFirst), std::string_view(op.name)) !=
         std::end(kWriteFirst);
-    pack.add(op.name, /*conditional=*/!writes_first, [op, counter = &calls[i]](Candidate& candidate) {
-      candidate.calls = counter;
-      return op.make(op.kernel, candidate);
-    });
+    auto candidate = std::make_unique<Candidate>(
+        op.name, "native", op.type, op.kernel, /*served=*/nullptr, /*conditional=*/!writes_first,
+        /*needs_host_addressable=*/true);
+    candidate->calls = &calls[i];
+    candidates.push_back(std::move(candidate));
   }
+  OpRegistry::get().add("native", std::move(candidates));
   return true;
 }
 
@@ -58,12 +61,12 @@ bool is_mixed(std::initializer_list<at::TensorList> lists, std::initializer_list
   }) || std::any_of(tensors.begin(), tensors.end(), on_another);
 }
 
-bool goes_on(Candidate& candidate, bool recorded) {
-  if (!candidate.conditional || !candidate.next.isValid() || (recorded && capture_failed())) {
+bool goes_on(const detail::ChainLink& link, bool recorded) {
+  if (!link.next.isValid() || (recorded && capture_failed())) {
     return false;
   }
   if (!recorded) {
-    candidate.calls->fetch_sub(1, std::memory_order_relaxed);
+    link.calls->fetch_sub(1, std::memory_order_relaxed);
   }
   return true;
 }

@@ -6,7 +6,7 @@
 #include <c10/musa/MUSASyncDebugMode.h>
 #include <musa_runtime/captured_call.h>
 #include <musa_runtime/host_scope.h>
-#include <musa_runtime/op_registry.h>
+#include <musa_runtime/op_pack.h>
 
 #include <atomic>
 #include <initializer_list>
@@ -15,7 +15,7 @@ namespace musa_runtime {
 
 // Whether a call that torch's CPU kernel refused goes on to the next candidate: there is one, and the refusal did not spoil a
 // capture. The call no longer counts as served.
-bool goes_on(Candidate& candidate, bool recorded);
+bool goes_on(const detail::ChainLink& link, bool recorded);
 
 // A generated kernel as the dispatcher calls it: while a graph is captured, the call is recorded instead of made.
 //
@@ -28,47 +28,56 @@ template <typename Return, typename... Args>
 struct NativeKernel<Return(Args...)> final : c10::OperatorKernel {
   using Function = Return (*)(Args...);
 
-  NativeKernel(Function kernel_, Candidate& candidate_) : kernel(kernel_), candidate(candidate_) {}
+  explicit NativeKernel(const detail::ChainLink& link) : current(&link) {}
+
+  static detail::ChainEntry make(const detail::ChainLink& link) {
+    auto functor = std::make_unique<NativeKernel>(link);
+    std::atomic<const detail::ChainLink*>* const at = &functor->current;
+    return {c10::KernelFunction::makeFromUnboxedFunctor<false, NativeKernel>(std::move(functor)), at};
+  }
 
   Return operator()(Args... args) {
+    const detail::ChainLink& link = *current.load(std::memory_order_acquire);
+    const auto kernel = reinterpret_cast<Function>(link.kernel);
+    if (C10_UNLIKELY(kernel == nullptr)) {
+      return call(link, link.next, std::forward<Args>(args)...);
+    }
     const bool recorded = capturing();
     try {
       // By value arguments are copied, because the next candidate may still need them.
-      return C10_UNLIKELY(recorded) ? call(recording_kernel(), args...) : kernel(args...);
+      return C10_UNLIKELY(recorded) ? call(link, recording_kernel(), args...) : kernel(args...);
     } catch (const c10::NotImplementedError&) {
-      if (!goes_on(candidate, recorded)) {
+      if (!goes_on(link, recorded)) {
         throw;
       }
     }
-    return call(candidate.next, args...);
+    return call(link, link.next, args...);
   }
 
-  Return call(const c10::KernelFunction& function, Args... args) {
+  static Return call(const detail::ChainLink& link, const c10::KernelFunction& function, Args... args) {
     return function.call<Return, Args...>(
-        *candidate.handle, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), std::forward<Args>(args)...);
+        link.op, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), std::forward<Args>(args)...);
   }
 
-  Function kernel;
-  Candidate& candidate;
+  std::atomic<const detail::ChainLink*> current;
 };
 
 // A row of a generated table. The kernel is kept as a plain pointer with the function that knows its type, so that the
 // templates around it are instantiated once per signature and not once per operator: that is most of the build time.
 struct NativeOp {
   const char* name;
-  c10::KernelFunction (*make)(void (*)(), Candidate&);
+  const detail::KernelType* type;
   void (*kernel)();
 };
 
+// Without signature and schema: the kernels are generated from the operators of the torch that they are compiled with.
+template <typename Signature>
+inline constexpr detail::KernelType native_type{
+    &NativeKernel<Signature>::make, nullptr, false, nullptr, nullptr, nullptr};
+
 template <typename Signature>
 NativeOp native_op(const char* name, Signature* kernel) {
-  return {
-      name,
-      [](void (*erased)(), Candidate& candidate) {
-        return c10::KernelFunction::makeFromUnboxedFunctor<false, NativeKernel<Signature>>(
-            std::make_unique<NativeKernel<Signature>>(reinterpret_cast<Signature*>(erased), candidate));
-      },
-      reinterpret_cast<void (*)()>(kernel)};
+  return {name, &native_type<Signature>, reinterpret_cast<void (*)()>(kernel)};
 }
 
 // Declares a table's kernels as candidates of the provider "native"; calls[i] counts table[i].

@@ -43,9 +43,6 @@ void bind_memory(py::module_& m) {
     void* base = allocator::getBaseAllocation(reinterpret_cast<void*>(address), &size);
     return std::make_pair(reinterpret_cast<uintptr_t>(base), size);
   });
-  m.def(
-      "bench_allocator_threads", &allocator::benchThreads, py::call_guard<py::gil_scoped_release>(),
-      "Nanoseconds per pair and thread, for (nbytes, iterations, threads, own_streams).");
   m.def("bench_allocator", &allocator::bench, "Nanoseconds per pair of allocate and free of a cached block.");
 }
 

@@ -8,6 +8,7 @@
 #include <c10/musa/MUSAGuard.h>
 #include <musa_runtime/compat.h>
 #include <musa_runtime/fallback.h>
+#include <musa_runtime/op_policy.h>
 #include <musa_runtime/op_registry.h>
 #include <python/bindings.h>
 
@@ -186,7 +187,22 @@ void bind_registry(py::module_& m) {
   });
   m.def("ops_set_policy", [](const std::string& spec) { OpRegistry::get().set_policy(spec); });
   m.def("ops_reset_policy", [] { OpRegistry::get().reset_policy(); });
+  m.def("ops_add_provider", [](const std::string& name, int rank) {
+    OpRegistry::get().add(name, {});
+    musa_runtime::set_provider_rank(name, rank);
+  });
   m.def("ops_providers", [] { return OpRegistry::get().providers(); });
+  m.def("take_pack_failures", [] {
+    py::list failures;
+    for (const musa_runtime::PackFailure& failure : musa_runtime::take_pack_failures()) {
+      py::dict row;
+      row["provider"] = failure.provider;
+      row["op"] = failure.op;
+      row["message"] = failure.message;
+      failures.append(row);
+    }
+    return failures;
+  });
   m.def("ops_has", [](const std::string& op) { return OpRegistry::get().has(op); });
   m.def("set_fallback_mode", &musa_runtime::set_fallback_mode);
   m.def("fallback_report", [] {

@@ -13,7 +13,7 @@ TORCH_MINOR = "2.13"
 
 # Must equal `musa_runtime_abi()` of libmusa_runtime.so. Raised whenever Python and C++ stop understanding
 # each other.
-ABI = 1
+ABI = 2
 
 
 def load():

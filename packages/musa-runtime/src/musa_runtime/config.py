@@ -22,7 +22,7 @@ def cmake_dir():
 def include_dir():
     """Directory to put on the include path; headers are `<c10/musa/...>`, `<ATen/musa/...>`,
     `<musa_runtime/...>`."""
-    return os.path.dirname(os.path.dirname(_installed("include/musa_runtime/op_registry.h")))
+    return os.path.dirname(os.path.dirname(_installed("include/musa_runtime/op_pack.h")))
 
 
 def library_dir():

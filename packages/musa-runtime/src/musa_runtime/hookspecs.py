@@ -1,27 +1,37 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The plugin contract: everything an op pack can tell the loader.
+"""The plugin contract, version 2: everything that an op pack can declare to the loader.
 
-A pack is named by an entry point of group `torch_musa.plugins`, whose value is a module or object that has
-some of these hooks, marked with `@hookimpl`. Another entry point of the same name, in group
-`torch_musa.contract`, says which version of this contract the pack was written for, as `"v1"`; so it is known
-before any code of the pack runs::
+A pack is an entry point of group `torch_musa.plugins.v2`, whose value is a module or object that has some of
+the hooks below, marked with `@hookimpl`. The group names the version of the contract, so that it is read
+before any code of the pack runs. Hooks are called at the first use of the device. Two more groups serve what
+must exist before::
 
-    [project.entry-points."torch_musa.plugins"]
-    demo = "demo_pack.plugin"
-    [project.entry-points."torch_musa.contract"]
-    demo = "v1"
+    [project.entry-points."torch_musa.plugins.v2"]
+    demo = "demo_pack.plugin"                # hooks
+    [project.entry-points."torch_musa.import.v2"]
+    demo = "demo_pack.startup:musa_import"   # called as musa_import(torch.musa) by `import torch`
+    [project.entry-points."torch_musa.modules.v2"]
+    foo = "demo_pack.foo"                    # the module torch.musa.foo, imported on first access
 
-A hook may take fewer arguments than its specification names. Imported on first use only, since it brings
-pluggy.
+An import hook has the name of its pack. It must be defined before its module imports torch, and must neither
+use the device nor import anything slow. If it raises, the pack fails to load, and `import torch` goes on.
+
+A hook may take fewer arguments than its specification names. Packs of version 1 load too: they are in group
+`torch_musa.plugins`, with a second entry point of the same name and the value `v1` in group
+`torch_musa.contract`. This module is imported on first use only, since it imports pluggy.
 """
 
 import pluggy
 
 PROJECT = "torch_musa"
-PLUGIN_GROUP = "torch_musa.plugins"
-CONTRACT_GROUP = "torch_musa.contract"
-CONTRACT_VERSION = 1
+CONTRACT_VERSION = 2
+
+# Position of a pack that has no `musa_rank`: behind the vendor's library (100), before torch's CPU kernels on
+# memory that the host can address (200), the runtime's compositions (400) and copies to the host (500).
+DEFAULT_RANK = 150
+# Version 1 had no ranks, and put other packs than this project's first.
+RANK_V1 = 50
 
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
@@ -34,7 +44,12 @@ def musa_pack_info():
 
 @hookspec
 def musa_libraries():
-    """Paths of shared libraries to load, in order; loading them registers the pack's candidates."""
+    """Shared libraries to load, in order: absolute, or relative to the pack's package (`lib/libdemo.so`)."""
+
+
+@hookspec
+def musa_rank():
+    """Rank of the pack's kernels in the default order of providers: an int; lower ranks come first."""
 
 
 @hookspec

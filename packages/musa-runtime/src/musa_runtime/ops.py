@@ -79,6 +79,25 @@ def offers():
     return counts
 
 
+def take_pack_failures():
+    """The packs' libraries whose kernels were refused since the last call, which also forgets them.
+
+    Returns:
+        list of dict: `provider`, `op` (empty where the failure is not that of one operator) and `message`,
+            which ends with the command that fixes it.
+    """
+    return extension().take_pack_failures()
+
+
+def add_provider(name, rank):
+    """Makes a provider known, so that an order may name it, with its rank in the default order.
+
+    Takes effect for operators that are installed later: packs call it, through the loader, before the device
+    is initialised.
+    """
+    extension().ops_add_provider(name, rank)
+
+
 def explain(op):
     """Who serves an operator and why.
 
@@ -103,6 +122,9 @@ def providers():
 
 def prefer(pattern, *providers):
     """Serve operators by these providers first, in this order, from now on.
+
+    Other threads may call operators meanwhile: each call follows the old order or the new one to its end.
+    An operator without a candidate is to be preferred before other threads call it.
 
     Args:
         pattern (str or operator): an operator, or a shell-style pattern such as `"aten::*norm*"`, or `"*"`.

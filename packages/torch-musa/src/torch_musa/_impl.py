@@ -32,10 +32,11 @@ def _activate():
     recurrent_networks.register()
     _expose(register=True)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
-    from . import backends, engine_threads
+    from . import engine_threads, import_hooks
 
-    backends.register()
     engine_threads.register()
+    import_hooks.run(torch.musa)
+    import_hooks.add_placeholders()  # last, because a hook may add the module itself
 
 
 @contextlib.contextmanager
@@ -88,8 +89,9 @@ def _has_accelerator():
 
 
 def _expose(register):
-    from . import musa
+    from . import musa, pack_modules
 
+    pack_modules.install_finder()
     if register:
         torch._register_device_module("musa", musa)
     else:  # torch's function insists on a device that torch can parse

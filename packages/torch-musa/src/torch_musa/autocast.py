@@ -2,9 +2,9 @@
 # Copyright (c) torch_musa contributors
 """The dtypes of `torch.autocast("musa")`, which torch reads from the device module.
 
-The rules of autocast are in the pack `amp` (wheel musa-amp). torch reads the dtypes even where autocast is
-switched off, as in checkpoints, and tests its own for membership only where it is switched on; a missing pack
-is therefore reported by that test.
+The rules of autocast are in the pack that offers `torch.musa.amp`. torch reads the dtypes even where autocast
+is switched off, as in checkpoints, and tests its own for membership only where it is switched on; a missing
+pack is therefore reported by that test.
 """
 
 import collections.abc
@@ -12,14 +12,8 @@ import collections.abc
 import torch
 
 from musa_runtime import device
-from musa_runtime.errors import PackError
 
 from . import pack_modules
-
-
-def absence():
-    """The message for a missing pack `amp`."""
-    return pack_modules.absence('torch.autocast("musa") and torch.musa.amp', "amp", "musa-amp")
 
 
 class _SupportedDtypes(collections.abc.Sequence):
@@ -78,19 +72,4 @@ def _check_pack():
         PackError: it is not installed, disabled, or could not be loaded.
     """
     global _pack_found
-    if _pack_found:
-        return
-    from . import plugins
-
-    loaded = plugins.records()
-    record = next((record for record in loaded or plugins.found() if record.name == "amp"), None)
-    if record is None:
-        raise PackError(absence())
-    if record.error is not None:
-        raise record.error
-    if plugins.is_disabled("amp"):
-        raise PackError(
-            "torch.autocast(\"musa\") needs the pack 'amp', which TORCH_MUSA_DISABLE_PACKS switches off.\n"
-            "Fix: remove it from that variable"
-        )
-    _pack_found = bool(loaded)
+    _pack_found = _pack_found or pack_modules.check_pack_of("amp")

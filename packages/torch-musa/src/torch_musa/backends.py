@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`torch.backends.mudnn` where the wheel musa-ops-mudnn is not installed, so that programs may set it
-everywhere."""
+"""Placeholders in `torch.backends` for libraries whose pack is not there, so that programs may make their
+settings everywhere.
+
+torch-musa declares them by entry points of group `torch_musa.backend_placeholders`. The name of one is that
+of the pack and of the library in `torch.backends`; the value is the class. `import_hooks.py` adds them.
+"""
 
 import contextlib
-import importlib.util
-import sys
 import types
 
-import torch.backends
 
-
-class AbsentMudnn(types.ModuleType):
+class AbsentBackend(types.ModuleType):
     """Settings without effect, like those of `torch.backends.cudnn` in a torch without cuDNN.
 
     Attributes:
@@ -19,15 +19,15 @@ class AbsentMudnn(types.ModuleType):
     """
 
     def __init__(self, name):
-        super().__init__(name, "muDNN is not used: the wheel musa-ops-mudnn is not installed.")
+        super().__init__(name, "The settings have no effect: the pack of this library is not there.")
         self.enabled, self.deterministic, self.allow_tf32 = True, False, False
 
     def version(self):
-        """None: there is no muDNN."""
+        """None: the library is not there."""
         return None
 
     def is_available(self):
-        """False: there is no muDNN."""
+        """False: the library is not there."""
         return False
 
     def set_flags(self, _enabled=None, _deterministic=None, _allow_tf32=None):
@@ -47,13 +47,3 @@ class AbsentMudnn(types.ModuleType):
             yield
         finally:
             self.set_flags(*before)
-
-
-def register():
-    """Adds `torch.backends.mudnn` unless it exists or the wheel that brings it is installed."""
-    if hasattr(torch.backends, "mudnn"):
-        return
-    spec = importlib.util.find_spec("musa_ops_mudnn")
-    if spec is None or spec.origin is None:  # a folder that pip left behind has no origin
-        name = "torch.backends.mudnn"
-        sys.modules[name] = torch.backends.mudnn = AbsentMudnn(name)

@@ -15,7 +15,7 @@ import torch
 import musa_runtime
 from musa_runtime import installation
 
-from . import _impl, plugins, toolchain
+from . import _impl, extras, plugins, toolchain
 from .checks import Outcome, Problem, Warn, render, run
 
 __all__ = ["examine", "render"]
@@ -50,17 +50,13 @@ def _torch():
     return f"{have} (need {need})"
 
 
-def _is_family(name):
-    return name == "torch-musa" or name.startswith("musa-")
-
-
 def _installed():
     """The family's distributions by name, each with every folder that holds one, the one in use first."""
     found = {}
     for dist in metadata.distributions():
         name = (dist.name or "").lower().replace("_", "-")
         folder = os.path.realpath(dist.locate_file(""))
-        if _is_family(name) and folder not in (other for other, _ in found.setdefault(name, [])):
+        if extras.is_family(name) and folder not in (other for other, _ in found.setdefault(name, [])):
             found[name].append((folder, dist))
     return found
 

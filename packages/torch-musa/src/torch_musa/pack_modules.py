@@ -1,39 +1,121 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Modules of `torch.musa` that a pack brings, such as `torch.musa.amp`."""
+"""Modules of `torch.musa` that packs offer, such as `torch.musa.amp`, imported on first access.
 
+A pack names them by entry points of group `torch_musa.modules.v2`; a finder at the end of `sys.meta_path`
+makes them importable below `torch.musa`. Where two distributions offer one name, the first in the order of
+distribution names is taken, unless its pack is disabled, and the pack of the other is reported.
+"""
+
+import functools
 import importlib
+import sys
+from importlib.machinery import ModuleSpec
+
+from . import entry_points
+
+_PREFIX = "torch.musa."
 
 
-def load(name, package, module, absence):
-    """Import a pack's module to stand for one of `torch.musa`.
+@functools.cache
+def offered():
+    """Entry points by the name of the module: `{"amp": EntryPoint(...)}`."""
+    found = {}
+    for entry in sorted(entry_points.select(entry_points.MODULES), key=_is_disabled):
+        if entry_points.packs_beside(entry):  # a module without a pack is reported when packs load
+            found.setdefault(entry.name, entry)
+    return found
 
-    Args:
-        name (str): the module that the program imports, as `torch.musa.amp`.
-        package (str): the pack's package.
-        module (str): its module.
-        absence (callable): returns the message for a pack that is not installed.
+
+def names():
+    """Names of the modules of enabled packs."""
+    return [name for name, entry in offered().items() if not _is_disabled(entry)]
+
+
+def why_missing(name):
+    """Why there is no module `torch.musa.<name>`, with the fix; None if it exists or no pack has it."""
+    entry = offered().get(name)
+    if entry is not None:
+        return _disabled(name, entry) if _is_disabled(entry) else None
+    from . import extras  # on failures only: it parses the metadata of torch-musa
+
+    missing = extras.missing(name)
+    if not missing:
+        return None
+    from musa_runtime.installation import command
+
+    wheels = f"{' and '.join(missing)} (the extra torch-musa[{name}])"
+    return f"torch.musa.{name} needs {wheels}, which is not installed.\nFix: {command(*missing)}"
+
+
+def check_pack_of(name):
+    """Checks that the pack that offers `torch.musa.<name>` is loaded or will be with the device's first use.
+
+    Returns:
+        bool: whether it is loaded.
 
     Raises:
-        ModuleNotFoundError: the pack is not installed.
+        PackError: it is not installed, disabled, or failed to load.
     """
-    try:
-        importlib.import_module(f"{package}.plugin")  # a folder that pip left behind imports, and has none
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name not in (package, f"{package}.plugin"):
-            raise
-        raise ModuleNotFoundError(absence(), name=name) from None
+    from musa_runtime.errors import PackError
+
+    from . import plugins
+
+    reason = why_missing(name)
+    if reason is None and name not in offered():
+        reason = f"torch.musa.{name}: no installed pack offers it.\nFix: python -m torch_musa doctor"
+    if reason is not None:
+        raise PackError(reason)
+    dist = offered()[name].dist.name
+    loaded = plugins.records()
+    for record in loaded:
+        if record.dist == dist and record.error is not None:
+            raise record.error
+    return bool(loaded)
 
 
-def absence(features, pack, wheel):
-    """The message for a pack that is not installed.
+def install_finder():
+    """Makes the modules importable by `import torch.musa.<name>`."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.append(_Finder())
 
-    Args:
-        features (str): what needs the pack, followed by "need".
-        pack (str): its name.
-        wheel (str): the distribution that holds it.
-    """
-    from musa_runtime.installation import command  # on errors only: it imports importlib.metadata
 
-    return f"{features} need the pack {pack!r}, which is not installed.\nFix: {command(wheel)}"
+def _is_disabled(entry):
+    return all(map(entry_points.is_disabled, entry_points.packs_beside(entry)))
+
+
+def _disabled(name, entry):
+    packs = " and ".join(map(repr, entry_points.packs_beside(entry)))
+    return (
+        f"torch.musa.{name} belongs to the pack {packs}, which TORCH_MUSA_DISABLE_PACKS switches off.\n"
+        "Fix: remove it from that variable"
+    )
+
+
+class _Finder:
+    """Finds `torch.musa.<name>`, also where the pack is missing, so that the import names the fix."""
+
+    def find_spec(self, fullname, path=None, target=None):
+        name = fullname.removeprefix(_PREFIX)
+        if name == fullname or "." in name:
+            return None
+        reason = why_missing(name)
+        if reason is None and name not in offered():
+            return None
+        return ModuleSpec(fullname, _Loader(name, reason))
+
+
+class _Loader:
+    """Puts the pack's module into `sys.modules` under a name of `torch.musa`."""
+
+    def __init__(self, name, reason):
+        self.name, self.reason = name, reason
+
+    def create_module(self, spec):
+        return None  # Python's default; exec_module replaces it
+
+    def exec_module(self, module):
+        if self.reason is not None:
+            raise ModuleNotFoundError(self.reason, name=module.__name__)
+        # The import system returns the module that it finds in sys.modules after this call.
+        sys.modules[module.__name__] = importlib.import_module(offered()[self.name].module)

@@ -4,22 +4,29 @@
 
 pluggy's own entry-point loader has neither order nor isolation: the first pack that raises would take the
 others with it. Here each pack ends as a :class:`PackRecord`, loaded or with the cause why not. Packs load at
-the first use of the device.
+the first use of the device; `import_hooks.py` and `pack_modules.py` hold what runs before. The contract is
+described in `musa_runtime/hookspecs.py`.
 
 Environment: `TORCH_MUSA_DISABLE_PACKS` (names, comma-separated, or `all`), `TORCH_MUSA_STRICT=1` (the first
 failure is raised), `TORCH_MUSA_TRACE_PACKS=1` (every hook call on stderr).
 """
 
+import functools
+import importlib.resources
+import operator
 import os
+import re
 import sys
 import time
 from dataclasses import dataclass, field
-from importlib import metadata
+from pathlib import Path, PurePath
 
 import pluggy
 
 from musa_runtime import hookspecs, installation, ops
 from musa_runtime.errors import ContractVersionError, PackError
+
+from . import entry_points, import_hooks, pack_modules
 
 
 @dataclass
@@ -34,6 +41,8 @@ class PackRecord:
         error (PackError or None): the cause, chained to the exception of the pack.
         seconds (float): time spent on it.
         providers (list of str), ops (int): what its libraries added to the op registry.
+        contract (str or None): the version that it declares, as `"v2"`; None if contract v1's second entry
+            point is missing.
     """
 
     name: str
@@ -45,7 +54,10 @@ class PackRecord:
     providers: list[str] = field(default_factory=list)
     ops: int = 0
     plugin: object = None
+    contract: str | None = None
 
+
+_CONTRACTS = tuple(f"v{version}" for version in range(1, hookspecs.CONTRACT_VERSION + 1))
 
 _manager = None
 _records = None
@@ -69,7 +81,7 @@ def records():
 
 def found():
     """The installed packs as records with status `"found"`, from metadata alone: no code of a pack runs."""
-    return [record for record, _, _ in _discover()]
+    return [record for record, _ in _discover()]
 
 
 def load_packs(strict=None):
@@ -85,9 +97,9 @@ def load_packs(strict=None):
     if _records is None:
         # Assigned last, so an interrupted load is retried instead of being taken for complete.
         loaded = []
-        for record, entry, contract in _discover():
+        for record, entry in _discover():
             taken = next((other for other in loaded if other.name == record.name), None)
-            _load_pack(record, entry, contract, taken)
+            _load_pack(record, entry, taken)
             loaded.append(record)
         _records = loaded
     if os.environ.get("TORCH_MUSA_STRICT") == "1" if strict is None else strict:
@@ -98,15 +110,51 @@ def load_packs(strict=None):
 
 
 def _discover():
-    """(record, entry point, declared contract) of each pack, in order of names."""
-    entries = metadata.entry_points()
-    contracts = {(e.dist.name, e.name): e.value for e in entries.select(group=hookspecs.CONTRACT_GROUP)}
-    packs = sorted(
-        entries.select(group=hookspecs.PLUGIN_GROUP), key=lambda entry: (entry.name, entry.dist.name)
-    )
-    for entry in packs:
+    """(record, entry point) of each pack, in order of names; mistakes in the metadata are recorded."""
+    contracts = {
+        (entry.dist.name, entry.name): entry.value for entry in entry_points.select(entry_points.CONTRACTS_V1)
+    }
+    found = {}
+    for group in sorted(entry_points.installed().groups, key=_version_of, reverse=True):
+        version = _version_of(group)
+        for entry in entry_points.select(group) if version else ():
+            key = entry.name, entry.dist.name
+            contract = f"v{version}" if version > 1 else contracts.get((entry.dist.name, entry.name))
+            # A pack may declare several versions, for loaders of several ages: the newest known one counts.
+            if key not in found or found[key][0].contract not in _CONTRACTS:
+                found[key] = PackRecord(*key, entry.dist.version, contract=contract), entry
+    for record, _ in found.values():
+        if not entry_points.is_disabled(record.name):
+            _check_before_loading(record)
+    for entry in entry_points.without_pack():
         record = PackRecord(entry.name, entry.dist.name, entry.dist.version)
-        yield record, entry, contracts.get((entry.dist.name, entry.name))
+        needed = f"pack named {entry.name!r}" if entry.group == entry_points.IMPORT_HOOKS else "pack"
+        _fail(record, PackError(f"{entry.group} = {entry.value}: {entry.dist.name} declares no {needed}"))
+        found.setdefault((entry.name, entry.dist.name), (record, entry))
+    return [found[key] for key in sorted(found)]
+
+
+def _version_of(group):
+    """The contract that a group of entry points belongs to; 0 for other groups."""
+    match = re.fullmatch(re.escape(entry_points.PACKS_V1) + r"(?:\.v(\d+))?", group)
+    return int(match.group(1) or 1) if match else 0
+
+
+def _check_before_loading(record):
+    """Records an import hook that failed, or a module name that another distribution has taken."""
+    error = import_hooks.failures.get((record.dist, record.name))
+    if error is not None:
+        _fail(record, error)
+        return
+    for entry in entry_points.select(entry_points.MODULES):
+        if entry.dist.name != record.dist:
+            continue
+        offered = pack_modules.offered().get(entry.name)
+        if entry.name in sys.modules["torch_musa.musa"].__all__:
+            _fail(record, PackError(f"torch.musa.{entry.name} is taken by torch.musa itself"))
+        elif offered is not None and offered.dist.name != record.dist:
+            owner = f"{offered.dist.name} {offered.dist.version}"
+            _fail(record, PackError(f"torch.musa.{entry.name} is taken by {owner}"))
 
 
 def hook_results(name):
@@ -126,13 +174,13 @@ def hook_results(name):
     return results
 
 
-def _load_pack(record, entry, contract, taken):
+def _load_pack(record, entry, taken):
     start = time.perf_counter()
-    if is_disabled(entry.name):
+    if entry_points.is_disabled(entry.name):
         record.status = "disabled"
-    else:
+    elif record.error is None:
         try:
-            _check_contract(record, contract)
+            _check_contract(record)
             if taken is not None:
                 raise PackError(f"the name is taken by {taken.dist} {taken.version}")
             _import_and_register(record, entry)
@@ -141,31 +189,32 @@ def _load_pack(record, entry, contract, taken):
             record.status, record.error = "incompatible", error
         except (Exception, SystemExit) as error:  # noqa: BLE001 - kept in the record; a pack may even exit
             _forget(record)
-            record.status, record.error = "failed", _describe(record, error)
+            _fail(record, error)
+    if record.status != "loaded" and taken is None and record.name not in record.providers:
+        # An order of providers may name a pack that is installed but not in use: the next in it serves.
+        ops.add_provider(record.name, hookspecs.DEFAULT_RANK)
     record.seconds = time.perf_counter() - start
 
 
-def is_disabled(name):
-    """Whether `TORCH_MUSA_DISABLE_PACKS` names the pack."""
-    disabled = {part.strip() for part in os.environ.get("TORCH_MUSA_DISABLE_PACKS", "").split(",")}
-    return name in disabled or "all" in disabled
+def _fail(record, error):
+    record.status, record.error = "failed", _describe(record, error)
 
 
-def _check_contract(record, declared):
-    need = f"v{hookspecs.CONTRACT_VERSION}"
-    if declared == need:
+def _check_contract(record):
+    if record.contract in _CONTRACTS:
         return
     have = (
-        f"contract {declared}"
-        if declared
-        else f"no entry point {record.name!r} in group {hookspecs.CONTRACT_GROUP!r}"
+        f"contract {record.contract}"
+        if record.contract
+        else f"no entry point {record.name!r} in group {entry_points.CONTRACTS_V1!r}"
     )
+    need = " or ".join(f"contract {contract}" for contract in _CONTRACTS)
     command = installation.command(record.dist, reinstall=True)
     raise ContractVersionError(
         f"{_title(record)} was written for another version of the plugin contract.\n"
         f"  have: {have}\n"
-        f"  need: contract {need}\n"
-        f"Fix: install a version of it for contract {need}: {command}\n"
+        f"  need: {need}\n"
+        f"Fix: install a version of it for contract {_CONTRACTS[-1]}: {command}\n"
         f"To run without it: {_disable(record)}",
         command,
     )
@@ -181,6 +230,7 @@ def _import_and_register(record, entry):
             f"{entry.value} has no hook. Is each function marked with @musa_runtime.hookspecs.hookimpl?"
         )
 
+    rank = _rank(record)
     libraries = _call(plugin, "musa_libraries")
     if isinstance(libraries, (str, os.PathLike)):
         raise PackError(
@@ -192,12 +242,37 @@ def _import_and_register(record, entry):
         before = ops.offers()
         try:
             for path in libraries:
-                torch.ops.load_library(os.fspath(path))
+                torch.ops.load_library(os.fspath(_resolve(path, entry)))
+                # A library whose kernels are refused loads nevertheless: nothing is thrown through dlopen.
+                if failures := ops.take_pack_failures():
+                    raise PackError("\n".join(failure["message"] for failure in failures))
         finally:
             added = {name: count - before.get(name, 0) for name, count in ops.offers().items()}
             record.providers = sorted(name for name, count in added.items() if count)
             record.ops = sum(added.values())
+            for provider in record.providers:
+                ops.add_provider(provider, rank)
     _call(plugin, "musa_register", musa=sys.modules["torch_musa.musa"])
+
+
+def _rank(record):
+    """The rank of the pack's providers: its own, or the default of its contract."""
+    rank = _call(record.plugin, "musa_rank")
+    if rank is None:
+        return hookspecs.RANK_V1 if record.contract == "v1" else hookspecs.DEFAULT_RANK
+    if not isinstance(rank, int) or isinstance(rank, bool):
+        raise PackError(f"musa_rank must return an int, but returned {rank!r}")
+    return rank
+
+
+def _resolve(path, entry):
+    """The path of a library; a relative one begins at the package of the entry point's module."""
+    if os.path.isabs(path):
+        return path
+    spec = sys.modules[entry.module].__spec__
+    # Through importlib.resources, which also finds the library of an editable install.
+    folder = importlib.resources.files(spec.parent) if spec.parent else Path(spec.origin).parent
+    return functools.reduce(operator.truediv, PurePath(path).parts, folder)
 
 
 def _call(plugin, name, **arguments):

@@ -6,7 +6,6 @@ import os
 import platform
 import shutil
 import subprocess
-from importlib import metadata
 
 import torch
 
@@ -14,25 +13,14 @@ import musa_runtime
 from musa_runtime import installation
 from musa_runtime import ops as registry
 
-from . import plugins
+from . import extras, plugins
 
-FAMILY = (
-    "torch-musa",
-    "musa-runtime",
-    "musa-emulator",
-    "musa-emulator-mudnn",
-    "musa-emulator-mccl",
-    "musa-ops-mudnn",
-    "musa-ops-ported",
-    "musa-amp",
-    "musa-distributed",
-)
 # Packages whose version often explains a report.
 NEIGHBOURS = ("numpy", "pluggy", "mthreads-ml-py", "torchvision", "torchaudio", "triton", "transformers")
 COMPILERS = ("c++", "cmake", "ninja")
 # Beginnings of the names of environment variables.
 SETTINGS = (
-    "MUSA_", "MUDNN_", "MCCL_", "TORCH_", "PYTORCH_", "OMP_", "KMP_", "MKL_", "LD_LIBRARY_PATH", "LD_PRELOAD",
+    "MUSA_", "TORCH_", "PYTORCH_", "OMP_", "KMP_", "MKL_", "LD_LIBRARY_PATH", "LD_PRELOAD",
 )  # fmt: skip
 
 
@@ -64,7 +52,7 @@ def packs():
 
 def render_packs(rows):
     if not rows:
-        command = installation.command("musa-ops-mudnn", "musa-ops-ported", "musa-amp", "musa-distributed")
+        command = installation.command(*extras.installs().get("all", ("torch-musa",)))
         return (
             "no op packs are installed; torch's own CPU kernels serve every operator.\n"
             f"To add some: {command}"
@@ -119,9 +107,9 @@ def environment():
         "torch": f"{torch.__version__} (git {torch.version.git_version[:10]}, debug {torch.version.debug})",
         "threads": f"{torch.get_num_threads()} within an operator, {torch.get_num_interop_threads()} between",
     }
-    for dist in FAMILY:
-        facts[dist] = _version(dist) or "not installed"
-    facts.update({dist: version for dist in NEIGHBOURS if (version := _version(dist))})
+    for dist in extras.family():
+        facts[dist] = extras.version(dist) or "not installed"
+    facts.update({dist: version for dist in NEIGHBOURS if (version := extras.version(dist))})
     for compiler in COMPILERS:
         facts[compiler] = _first_line(compiler)
     sdk = result.sdk
@@ -145,13 +133,6 @@ def environment():
         for key, value in (lines or {}).items():
             facts[f"{record.name}: {key}"] = str(value)
     return facts
-
-
-def _version(dist):
-    try:
-        return metadata.version(dist)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _processor():

@@ -4,7 +4,7 @@
 // A pack's whole C++ side: a schema of its own, kernels, predicates, and their declaration.
 
 #include <ATen/ATen.h>
-#include <musa_runtime/op_registry.h>
+#include <musa_runtime/op_pack.h>
 #include <torch/library.h>
 
 namespace {

@@ -71,10 +71,7 @@ unsigned ThreadState::number_thread() noexcept {
   return number = own.value;
 }
 
-ThreadState& thread_state() {
-  thread_local ThreadState state;
-  return state;
-}
+constinit thread_local ThreadState current_thread_state;
 
 bool loses_device(musaError_t error) {
   switch (error) {

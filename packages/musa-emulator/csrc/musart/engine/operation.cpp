@@ -124,6 +124,15 @@ bool is_brief(const Operation& operation) {
   }
 }
 
+musaError_t execute(Launch& launch) {
+  const KernelScope scope;
+  if (launch.waits_for_others()) {
+    return run_guarded(launch);
+  }
+  const MemoryAccess access{MemoryAccess::Everything{}};
+  return run_guarded(launch);
+}
+
 musaError_t execute(const Operation& operation) {
   if (const auto* copy = std::get_if<CopyOperation>(&operation)) {
     if (!may_run(*copy)) {
@@ -136,12 +145,7 @@ musaError_t execute(const Operation& operation) {
     }
     fill_box(*fill);
   } else if (const auto* kernel = std::get_if<KernelOperation>(&operation)) {
-    const KernelScope scope;
-    if (kernel->launch->waits_for_others()) {
-      return run_guarded(*kernel->launch);
-    }
-    const MemoryAccess access{MemoryAccess::Everything{}};
-    return run_guarded(*kernel->launch);
+    return execute(*kernel->launch);
   } else if (const auto* host = std::get_if<HostOperation>(&operation)) {
     const HostFunctionScope scope;
     host->function(host->data);

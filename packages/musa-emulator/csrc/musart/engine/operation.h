@@ -105,6 +105,7 @@ using Operation = std::variant<
 
 // Runs everything but records, which the scheduler does under its lock. A failure loses the device.
 musaError_t execute(const Operation& operation);
+musaError_t execute(Launch& launch);
 // Short enough to run while the engine lock is held, sparing a second locking round.
 inline constexpr size_t kBriefBytes = 8 << 10;
 bool is_brief(const Operation& operation);

@@ -57,6 +57,12 @@ void wake_blocked_workers(Engine& state) {
   }
 }
 
+// Written with the lock held alone, so it needs no atomic addition.
+void count_blocking(Device& device, int change) {
+  const uint64_t pending = device.pending_blocking.load(std::memory_order_relaxed);
+  device.pending_blocking.store(pending + static_cast<uint64_t>(change), std::memory_order_release);
+}
+
 // Accounts for the operation that has just ended on `stream`.
 void finish(Stream& stream, musaError_t status) {
   Engine& state = engine();
@@ -65,7 +71,7 @@ void finish(Stream& stream, musaError_t status) {
   }
   stream.running = false;
   if (stream.blocking()) {
-    stream.device->pending_blocking.fetch_sub(1, std::memory_order_release);
+    count_blocking(*stream.device, -1);
   }
   stream.completed.store(stream.completed.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   if (state.waiting != 0) {
@@ -259,7 +265,7 @@ void submit_locked(Stream& stream, Operation operation, std::vector<Fence> after
   const bool was_idle = stream.idle();
   stream.submitted.store(stream.submitted.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (stream.blocking()) {
-    stream.device->pending_blocking.fetch_add(1, std::memory_order_relaxed);
+    count_blocking(*stream.device, 1);
   }
   const Mode mode = state.config.mode;
   if (mode == Mode::Inline && was_idle && after.empty() && !waits_for_others(operation)) {
@@ -313,14 +319,30 @@ bool launch_now(Stream& stream, Launch& launch) {
     return false;
   }
   Lock lock(state.mutex);
-  const Device& device = *stream.device;
+  Device& device = *stream.device;
   if (!stream.idle() || state.active_captures.load(std::memory_order_relaxed) != 0 ||
       device.lost.load(std::memory_order_relaxed) != musaSuccess ||
       (stream.blocking() && device.pending_blocking.load(std::memory_order_acquire) != 0)) {
     return false;
   }
-  // Shares no ownership: the operation is gone when this returns.
-  submit_locked(stream, KernelOperation{std::shared_ptr<Launch>(std::shared_ptr<void>(), &launch)}, {}, lock);
+  if (tracing() || launch.waits_for_others()) [[unlikely]] {
+    // Shares no ownership: the operation is gone when this returns.
+    submit_locked(stream, KernelOperation{std::shared_ptr<Launch>(std::shared_ptr<void>(), &launch)}, {}, lock);
+    return true;
+  }
+  stream.submitted.store(stream.submitted.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (stream.blocking()) {
+    count_blocking(device, 1);
+  }
+  stream.running = true;
+  lock.unlock();
+  const musaError_t status = execute(launch);
+  lock.lock();
+  finish(stream, status);
+  if (state.queued.load(std::memory_order_relaxed) != 0) {
+    drain(stream, lock);
+    drain_others(lock);
+  }
   return true;
 }
 

@@ -147,11 +147,10 @@ WritersHeldOff::~WritersHeldOff() {
   holding_off.store(false);
 }
 
-musaError_t run_guarded(Launch& launch) {
-  return run_guarded(launch.name(), [&] { return launch.run(); });
-}
+namespace {
 
-musaError_t run_guarded(const char* kernel, const std::function<musaError_t()>& part) {
+template <class Part>
+musaError_t guard(const char* kernel, Part&& part) {
   install_fault_handler();
   sigjmp_buf here;
   sigjmp_buf* const outer = recovery;
@@ -175,6 +174,16 @@ musaError_t run_guarded(const char* kernel, const std::function<musaError_t()>& 
   recovery = outer;
   running_kernel = outer_kernel;
   return status;
+}
+
+} // namespace
+
+musaError_t run_guarded(Launch& launch) {
+  return guard(launch.name(), [&launch] { return launch.run(); });
+}
+
+musaError_t run_guarded(const char* kernel, const std::function<musaError_t()>& part) {
+  return guard(kernel, part);
 }
 
 } // namespace musa_emulator

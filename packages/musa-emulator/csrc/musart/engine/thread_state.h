@@ -40,6 +40,12 @@ struct ThreadState {
   MUSA_ENGINE unsigned number_thread() noexcept;
 };
 
-MUSA_ENGINE ThreadState& thread_state();
+// Every entry point reads it, so it is addressed without a call: initial-exec, in the memory that the loader reserves for
+// libraries that are loaded while a program runs. It is small for that reason.
+extern MUSA_ENGINE constinit thread_local ThreadState current_thread_state [[gnu::tls_model("initial-exec")]];
+
+inline ThreadState& thread_state() noexcept {
+  return current_thread_state;
+}
 
 } // namespace musa_emulator

@@ -43,6 +43,10 @@ void MUSAHooks::init() const {
   c10::musa::device_count_ensure_non_zero();
   c10::musa::MUSACachingAllocator::MUSAAllocatorConfig::load_environment();
   load_native_ops();
+  // Those of packs that were loaded through a loader are taken already.
+  for (const musa_runtime::PackFailure& failure : musa_runtime::take_pack_failures()) {
+    TORCH_WARN("Kernels are not used: ", failure.message);
+  }
   if (c10::musa::host_addressable()) {
     static const bool installed = (musa_runtime::install_scoped_cpu_allocator(), true);
     (void)installed;

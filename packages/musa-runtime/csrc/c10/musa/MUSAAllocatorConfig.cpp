@@ -242,7 +242,6 @@ void take_from_torch(const std::string& text) {
     Config::instance().parseArgs(text); // the environment came on top of what the program asked for
   }
   take_own(settings);
-  forgetThreadCaches(); // their blocks were rounded by the settings before
 }
 
 [[maybe_unused]] const bool registered = [] {

@@ -1,214 +1,131 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-#include <c10/musa/MUSADeviceCachingAllocator.h>
+#include <c10/musa/MUSAAllocatorStatistics.h>
 
-#include <algorithm>
-
-// What the cache of one device answers about itself.
 namespace c10::musa::MUSACachingAllocator {
+namespace {
 
-using Config = c10::CachingAllocator::AcceleratorAllocatorConfig;
+void change(c10::CachingAllocator::Stat& stat, int sign) {
+  if (sign > 0) {
+    stat.increase(1);
+  } else {
+    stat.decrease(1);
+  }
+}
 
-DeviceStats DeviceCachingAllocator::stats() {
-  const Lock lock(mutex_);
-  settle();
-  DeviceStats result = stats_;
-  result.max_split_size = static_cast<int64_t>(std::min<size_t>(Config::max_split_size(), INT64_MAX));
+} // namespace
+
+void Figure::reset_peak() {
+  peak_ = current_;
+  peak_[kBoth] = current();
+}
+
+void Figure::reset_accumulated() {
+  at_reset_ = current_;
+  increases_ = {};
+}
+
+StatArray Figure::read() const {
+  StatArray result;
+  for (const size_t i : {kSmall, kLarge}) {
+    result[i].current = current_[i];
+    result[i].peak = peak_[i];
+    result[i].allocated = increases_[i];
+    result[i].freed = at_reset_[i] + increases_[i] - current_[i];
+  }
+  auto& both = result[kBoth];
+  both.current = current();
+  both.peak = peak_[kBoth];
+  both.allocated = result[kSmall].allocated + result[kLarge].allocated;
+  both.freed = result[kSmall].freed + result[kLarge].freed;
   return result;
 }
 
-// Whether one more such block would make a count higher than it ever was, if the counts were exact: resting blocks are in
-// them too.
-bool DeviceCachingAllocator::reaches_peak(StatType type, size_t size, size_t nbytes) const {
-  const auto reaches = [type](const StatArray& stat, size_t amount) {
-    const auto& all = stat[static_cast<size_t>(StatType::AGGREGATE)];
-    const auto& part = stat[static_cast<size_t>(type)];
-    return all.current + static_cast<int64_t>(amount) > all.peak || part.current + static_cast<int64_t>(amount) > part.peak;
-  };
-  return reaches(stats_.allocated_bytes, size) || reaches(stats_.allocation, 1) || reaches(stats_.requested_bytes, nbytes) ||
-      reaches(stats_.active_bytes, size) || reaches(stats_.active, 1);
-}
-
-void DeviceCachingAllocator::reset_peak_stats() {
-  const Lock lock(mutex_);
-  settle();
-  for (StatArray* stat :
-       {&stats_.allocation, &stats_.segment, &stats_.active, &stats_.inactive_split, &stats_.allocated_bytes,
-        &stats_.reserved_bytes, &stats_.active_bytes, &stats_.inactive_split_bytes, &stats_.requested_bytes}) {
-    for (auto& part : *stat) {
-      part.reset_peak();
-    }
+void AllocatorStatistics::on_reserve(StatType pool, MempoolId_t id, size_t bytes, int64_t segments) {
+  ++num_device_alloc_;
+  segment_.change(pool, segments);
+  reserved_bytes_.increase(pool, bytes);
+  if (id != MempoolId_t{0, 0}) {
+    by_private_pool_[id].increase(pool, bytes);
   }
-  for (auto& pool : stats_.reserved_bytes_by_private_pools) {
-    for (auto& part : pool.second) {
-      part.reset_peak();
-    }
+}
+
+void AllocatorStatistics::on_release(StatType pool, MempoolId_t id, size_t bytes, int64_t segments) {
+  ++num_device_free_;
+  segment_.change(pool, segments);
+  reserved_bytes_.decrease(pool, bytes);
+  if (id != MempoolId_t{0, 0}) {
+    by_private_pool_[id].decrease(pool, bytes);
   }
-  stats_.oversize_allocations.reset_peak();
-  stats_.oversize_segments.reset_peak();
 }
 
-void DeviceCachingAllocator::reset_accumulated_stats() {
-  const Lock lock(mutex_);
-  settle();
-  for (StatArray* stat :
-       {&stats_.allocation, &stats_.segment, &stats_.active, &stats_.inactive_split, &stats_.allocated_bytes,
-        &stats_.reserved_bytes, &stats_.active_bytes, &stats_.inactive_split_bytes, &stats_.requested_bytes}) {
-    for (auto& part : *stat) {
-      part.reset_accumulated();
-    }
+void AllocatorStatistics::on_oversize_allocation(int sign) {
+  change(oversize_allocations_, sign);
+}
+
+void AllocatorStatistics::on_oversize_segment(int sign) {
+  change(oversize_segments_, sign);
+}
+
+size_t AllocatorStatistics::reserved_by_private_pools() const {
+  int64_t bytes = 0;
+  for (const auto& pool : by_private_pool_) {
+    bytes += pool.second.current();
   }
-  for (auto pool = stats_.reserved_bytes_by_private_pools.begin();
-       pool != stats_.reserved_bytes_by_private_pools.end();) {
-    for (auto& part : pool->second) {
-      part.reset_accumulated();
-    }
-    pool = pools_.count(pool->first) != 0 ? std::next(pool) : stats_.reserved_bytes_by_private_pools.erase(pool);
+  return static_cast<size_t>(bytes);
+}
+
+DeviceStats AllocatorStatistics::read() const {
+  DeviceStats stats;
+  stats.allocation = allocation_.read();
+  stats.segment = segment_.read();
+  stats.active = active_.read();
+  stats.inactive_split = inactive_split_.read();
+  stats.allocated_bytes = allocated_bytes_.read();
+  stats.reserved_bytes = reserved_bytes_.read();
+  for (const auto& pool : by_private_pool_) {
+    stats.reserved_bytes_by_private_pools[pool.first] = pool.second.read();
   }
-  stats_.oversize_allocations.reset_accumulated();
-  stats_.oversize_segments.reset_accumulated();
-  stats_.num_alloc_retries = 0;
-  stats_.num_ooms = 0;
-  stats_.num_sync_all_streams = 0;
-  stats_.num_device_alloc = 0;
-  stats_.num_device_free = 0;
+  stats.active_bytes = active_bytes_.read();
+  stats.inactive_split_bytes = inactive_split_bytes_.read();
+  stats.requested_bytes = requested_bytes_.read();
+  stats.num_alloc_retries = num_alloc_retries_;
+  stats.num_ooms = num_ooms_;
+  stats.oversize_allocations = oversize_allocations_;
+  stats.oversize_segments = oversize_segments_;
+  stats.num_sync_all_streams = num_sync_all_streams_;
+  stats.num_device_alloc = num_device_alloc_;
+  stats.num_device_free = num_device_free_;
+  return stats;
 }
 
-bool DeviceCachingAllocator::untouched() {
-  const Lock lock(mutex_);
-  return blocks_.empty() && stats_.reserved_bytes[static_cast<size_t>(StatType::AGGREGATE)].allocated == 0;
-}
-
-void DeviceCachingAllocator::set_memory_fraction(double fraction) {
-  const Lock lock(mutex_);
-  fraction_ = fraction;
-}
-
-double DeviceCachingAllocator::memory_fraction() {
-  const Lock lock(mutex_);
-  return fraction_;
-}
-
-size_t DeviceCachingAllocator::largest_cached() const {
-  size_t largest = 0;
-  for (const auto& pool : pools_) {
-    for (const BlockPool* part : {&pool.second->small, &pool.second->large}) {
-      for (const auto& home : part->streams) {
-        largest = std::max(largest, home->free.largest());
-      }
-    }
+template <typename Visit>
+void AllocatorStatistics::for_each_figure(Visit visit) {
+  for (Figure* figure :
+       {&allocation_, &allocated_bytes_, &active_, &active_bytes_, &requested_bytes_, &inactive_split_,
+        &inactive_split_bytes_, &segment_, &reserved_bytes_}) {
+    visit(*figure);
   }
-  return largest;
-}
-
-std::pair<size_t, size_t> DeviceCachingAllocator::cache_info() {
-  const Lock lock(mutex_);
-  settle();
-  constexpr auto all = static_cast<size_t>(StatType::AGGREGATE);
-  return {
-      static_cast<size_t>(stats_.reserved_bytes[all].current - stats_.active_bytes[all].current), largest_cached()};
-}
-
-bool DeviceCachingAllocator::owns(const void* ptr) {
-  const Lock lock(mutex_);
-  settle();
-  const auto found = blocks_.find(ptr);
-  return found != blocks_.end() && found->second->allocated;
-}
-
-void* DeviceCachingAllocator::base_allocation(void* ptr, size_t* size) {
-  const Lock lock(mutex_);
-  settle();
-  const auto found = blocks_.find(ptr);
-  if (found == blocks_.end() || !found->second->allocated) {
-    return nullptr;
+  for (auto& pool : by_private_pool_) {
+    visit(pool.second);
   }
-  TORCH_CHECK(
-      found->second->expandable == nullptr,
-      "Device memory at ", ptr, " on musa:", static_cast<int>(device_),
-      " lies in an expandable segment, which cannot be shared with another process.\n",
-      "Cure: set expandable_segments:False (PYTORCH_ALLOC_CONF, or torch.musa.memory._set_allocator_settings) before the "
-      "tensors to be shared are made; or turn it off now and send tensor.clone(), after torch.musa.empty_cache().");
-  const Block* first = found->second;
-  while (first->prev != nullptr) {
-    first = first->prev;
-  }
-  if (size != nullptr) {
-    *size = 0;
-    for (const Block* block = first; block != nullptr; block = block->next) {
-      *size += block->size;
-    }
-  }
-  return first->ptr;
 }
 
-void DeviceCachingAllocator::record_history(const HistoryOptions& options) {
-  const Lock lock(mutex_);
-  trace_.configure(options);
-  close_thread_caches(Closed::kHistory, trace_.on());
+void AllocatorStatistics::reset_peaks() {
+  for_each_figure([](Figure& figure) { figure.reset_peak(); });
+  oversize_allocations_.reset_peak();
+  oversize_segments_.reset_peak();
 }
 
-bool DeviceCachingAllocator::recording_history() {
-  const Lock lock(mutex_);
-  return trace_.recording();
-}
-
-void DeviceCachingAllocator::attach_trace_tracker(AllocatorTraceTracker tracker) {
-  const Lock lock(mutex_);
-  trace_.attach(std::move(tracker));
-  close_thread_caches(Closed::kHistory, trace_.on());
-}
-
-std::shared_ptr<GatheredContext> DeviceCachingAllocator::context_of(const void* ptr) {
-  const Lock lock(mutex_);
-  return trace_.context_of(ptr);
-}
-
-std::pair<std::vector<SegmentInfo>, std::vector<TraceEntry>> DeviceCachingAllocator::snapshot(
-    MempoolId_t id, bool include_trace) {
-  const Lock lock(mutex_);
-  settle();
-  const bool every = id == MempoolId_t{0, 0};
-  std::vector<SegmentInfo> segments;
-  for (const auto& entry : blocks_) {
-    const Block* first = entry.second;
-    if (first->prev != nullptr || (!every && first->home->pool.id != id)) {
-      continue;
-    }
-    SegmentInfo& segment = segments.emplace_back();
-    segment.device = device_;
-    segment.address = reinterpret_cast<size_t>(first->ptr);
-    segment.stream = first->home->stream;
-    segment.is_large = !first->home->pool.is_small;
-    segment.is_expandable = first->expandable != nullptr;
-    segment.owner_private_pool_id = first->home->pool.id;
-    segment.context_when_allocated = trace_.segment_context_of(first->ptr);
-    for (const Block* block = first; block != nullptr; block = block->next) {
-      auto& info = segment.blocks.emplace_back();
-      info.size = block->size;
-      info.requested_size = block->requested;
-      info.allocated = block->allocated;
-      info.active = !block->available();
-      if (info.active) {
-        info.context_when_allocated = trace_.context_of(block->ptr);
-      }
-      segment.total_size += block->size;
-      segment.allocated_size += info.allocated ? block->size : 0;
-      segment.active_size += info.active ? block->size : 0;
-      segment.requested_size += info.active ? block->requested : 0;
-    }
-  }
-  std::sort(segments.begin(), segments.end(), [](const SegmentInfo& a, const SegmentInfo& b) {
-    return a.address < b.address;
-  });
-  std::vector<TraceEntry> trace;
-  if (include_trace) {
-    // Marks where in the history this picture was taken.
-    const auto active = static_cast<size_t>(stats_.active_bytes[static_cast<size_t>(StatType::AGGREGATE)].current);
-    trace_.record(TraceEntry::SNAPSHOT, nullptr, active, nullptr, id);
-    trace = trace_.entries();
-  }
-  return {std::move(segments), std::move(trace)};
+void AllocatorStatistics::reset_sums() {
+  for_each_figure([](Figure& figure) { figure.reset_accumulated(); });
+  oversize_allocations_.reset_accumulated();
+  oversize_segments_.reset_accumulated();
+  num_alloc_retries_ = 0;
+  num_ooms_ = 0;
+  num_sync_all_streams_ = 0;
+  num_device_alloc_ = 0;
+  num_device_free_ = 0;
 }
 
 } // namespace c10::musa::MUSACachingAllocator

@@ -84,26 +84,25 @@ ApproximateClockToUnixTimeConverter& clock() {
 // ---- scopes
 
 void TraceScope::enter(const AllocatorTrace& trace, RecordContext needed) {
+  Entered& entered = entered_.emplace(innermost_scope, nullptr);
   const CreateContextFn recorder = trace.recorder_.load(std::memory_order_acquire);
   if (recorder != nullptr && trace.when_.load(std::memory_order_relaxed) >= needed) {
     try {
-      context_ = recorder();
+      entered.context = recorder();
     } catch (const std::exception& error) {
       // The memory matters more than its history: the operation goes on without a stack.
       TORCH_WARN_ONCE("The stack of an allocation could not be recorded: ", error.what());
     }
   }
-  outer_ = innermost_scope;
   innermost_scope = this;
-  entered_ = true;
 }
 
 void TraceScope::leave() {
-  innermost_scope = outer_;
+  innermost_scope = entered_->outer;
 }
 
 std::shared_ptr<GatheredContext> TraceScope::context() {
-  return innermost_scope == nullptr ? nullptr : innermost_scope->context_;
+  return innermost_scope == nullptr ? nullptr : innermost_scope->entered_->context;
 }
 
 // ---- the history of one device

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -118,7 +119,7 @@ class TraceScope {
     }
   }
   ~TraceScope() {
-    if (C10_UNLIKELY(entered_)) {
+    if (C10_UNLIKELY(entered_.has_value())) {
       leave();
     }
   }
@@ -132,9 +133,11 @@ class TraceScope {
   void enter(const AllocatorTrace& trace, RecordContext needed);
   void leave();
 
-  bool entered_ = false;
-  TraceScope* outer_ = nullptr;
-  std::shared_ptr<GatheredContext> context_;
+  struct Entered {
+    TraceScope* outer;
+    std::shared_ptr<GatheredContext> context;
+  };
+  std::optional<Entered> entered_;
 };
 
 // What belongs to the process or to a thread and not to a device.

@@ -17,17 +17,15 @@
 namespace c10::musa::MUSACachingAllocator {
 
 using c10::CachingAllocator::kMinBlockSize;
-using c10::CachingAllocator::StatArray;
 using c10::CachingAllocator::StatType;
 
 struct StreamPool;
 class ExpandableSegment;
 class MUSAAllocator;
-class ThreadCache;
 
 // A piece of a segment, the unit that is handed out. A segment (one musaMalloc) starts as one block; blocks of a segment
-// form a list in address order. Aligned to lines of memory: threads work on neighbours at the same time (MUSAThreadCache.h).
-struct alignas(128) Block {
+// form a list in address order.
+struct Block {
   char* ptr = nullptr;
   size_t size = 0;
   size_t requested = 0; // what the caller asked for, before rounding
@@ -37,12 +35,11 @@ struct alignas(128) Block {
   Block* next = nullptr;
   Block* free_prev = nullptr; // neighbours in the bin of the home pool
   Block* free_next = nullptr;
-  uint64_t freed_at = 0; // when the block became free, by clock(): its age for garbage collection
+  uint64_t freed_at = 0; // the number of allocations before the block became free: its age for garbage collection
   std::vector<MUSAStream> stream_uses; // other streams that use the block, by record_stream
   size_t pending_events = 0; // after the free: events of those streams that have not finished yet
-  ThreadCache* held_by = nullptr; // the cache of a thread that may give the block out again (MUSAThreadCache.h)
-  bool resting = false; // freed, and kept by that cache; to the cache of the device it is allocated
   bool allocated = false;
+  bool registered = false; // the allocator finds it by its address
   bool oversize = false; // counted in oversize_allocations
   bool oversize_segment = false; // a part of a segment counted in oversize_segments; the whole of it has the mark
 
@@ -263,6 +260,7 @@ class BlockStore {
     block->requested = 0;
     block->pending_events = 0;
     block->allocated = false;
+    block->registered = false;
     block->oversize = false;
     block->oversize_segment = false;
     block->free_next = spare_;

@@ -13,31 +13,24 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <thread>
 
 namespace c10::musa::MUSACachingAllocator {
 namespace {
 
-// Caches by device index. Leaked: tensors are freed until the very end of the process, after static destructors.
-class DeviceCaches {
- public:
-  DeviceCaches() {
-    for (int i = 0; i < C10_COMPILE_TIME_MAX_MUSA_DEVICES; ++i) {
-      caches_[i] = new DeviceCachingAllocator(static_cast<DeviceIndex>(i));
-    }
+using DeviceCaches = std::array<DeviceCachingAllocator*, C10_COMPILE_TIME_MAX_MUSA_DEVICES>;
+
+C10_NOINLINE const DeviceCaches& make_caches() {
+  auto& caches = *new DeviceCaches();
+  for (size_t i = 0; i < caches.size(); ++i) {
+    caches[i] = new DeviceCachingAllocator(static_cast<DeviceIndex>(i));
   }
+  return caches;
+}
 
-  DeviceCachingAllocator& operator[](DeviceIndex device) {
-    return *caches_[device];
-  }
-
- private:
-  std::array<DeviceCachingAllocator*, C10_COMPILE_TIME_MAX_MUSA_DEVICES> caches_{};
-};
-
+// Leaked: tensors are freed until the very end of the process, after static destructors.
 DeviceCachingAllocator& cache(DeviceIndex device) {
-  static auto& caches = *new DeviceCaches();
-  return caches[device];
+  static const DeviceCaches& caches = make_caches();
+  return *caches[device];
 }
 
 DeviceCachingAllocator& checked_cache(DeviceIndex device) {
@@ -202,6 +195,45 @@ std::pair<size_t, size_t> MUSAAllocator::getMemoryInfo(DeviceIndex device) {
   return {free_bytes, total_bytes};
 }
 
+namespace {
+
+class OnDevice final : public c10::Allocator {
+ public:
+  explicit OnDevice(DeviceIndex device) : device_(DeviceType::PrivateUse1, device) {}
+
+  DataPtr allocate(size_t nbytes) override {
+    if (C10_LIKELY(in_its_place.load(std::memory_order_acquire) == nullptr)) {
+      return instance().make(device_.index(), nbytes, device_);
+    }
+    const MUSAGuard guard(device_);
+    return get()->allocate(nbytes);
+  }
+  DeleterFnPtr raw_deleter() const override {
+    return get()->raw_deleter();
+  }
+  void copy_data(void* dest, const void* src, std::size_t count) const override {
+    const MUSAGuard guard(device_);
+    get()->copy_data(dest, src, count);
+  }
+
+ private:
+  const Device device_;
+};
+
+} // namespace
+
+c10::Allocator* on(DeviceIndex device) {
+  // Leaked: storages point to them until the very end of the process.
+  static auto& allocators = *[] {
+    auto* made = new std::array<OnDevice*, C10_COMPILE_TIME_MAX_MUSA_DEVICES>;
+    for (int i = 0; i < C10_COMPILE_TIME_MAX_MUSA_DEVICES; ++i) {
+      (*made)[i] = new OnDevice(static_cast<DeviceIndex>(i));
+    }
+    return made;
+  }();
+  return allocators[device];
+}
+
 MUSAAllocator* get() {
   MUSAAllocator* other = in_its_place.load(std::memory_order_acquire);
   return C10_LIKELY(other == nullptr) ? &instance() : other;
@@ -322,12 +354,6 @@ void setMemoryFraction(double fraction, DeviceIndex device) {
 void setMemoryFractionOfAllDevices(double fraction) {
   for (int device = 0; device < C10_COMPILE_TIME_MAX_MUSA_DEVICES; ++device) {
     cache(static_cast<DeviceIndex>(device)).set_memory_fraction(fraction);
-  }
-}
-
-void forgetThreadCaches() {
-  for (int device = 0; device < C10_COMPILE_TIME_MAX_MUSA_DEVICES; ++device) {
-    cache(static_cast<DeviceIndex>(device)).forget_thread_caches();
   }
 }
 
@@ -466,37 +492,6 @@ double bench(size_t nbytes, int iterations) {
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < iterations; ++i) {
     raw_delete(raw_alloc(nbytes));
-  }
-  const std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - start;
-  return elapsed.count() / iterations;
-}
-
-double benchThreads(size_t nbytes, int iterations, int threads, bool own_streams) {
-  TORCH_CHECK_VALUE(threads > 0, "benchThreads needs a number of threads above 0.");
-  const DeviceIndex device = current_device();
-  std::atomic<int> waiting{threads};
-  // By value: what a thread reads in its loop must not lie beside what another writes in its own.
-  const auto run = [nbytes, iterations, own_streams, device, &waiting] {
-    const MUSAGuard guard(device);
-    const musaStream_t stream =
-        (own_streams ? getStreamFromPool(false, device) : getDefaultMUSAStream(device)).stream();
-    raw_delete(raw_alloc_with_stream(nbytes, stream)); // pays for the segment
-    --waiting;
-    while (waiting.load() > 0) {
-      std::this_thread::yield();
-    }
-    for (int i = 0; i < iterations; ++i) {
-      raw_delete(raw_alloc_with_stream(nbytes, stream));
-    }
-  };
-  std::vector<std::thread> others;
-  for (int i = 1; i < threads; ++i) {
-    others.emplace_back(run);
-  }
-  const auto start = std::chrono::steady_clock::now();
-  run();
-  for (std::thread& other : others) {
-    other.join();
   }
   const std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - start;
   return elapsed.count() / iterations;

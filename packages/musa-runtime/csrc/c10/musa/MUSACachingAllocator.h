@@ -40,6 +40,8 @@ class C10_MUSA_API MUSAAllocator : public c10::DeviceAllocator {
 
 // Where musa tensors get their memory: the caching allocator ("native"), unless another was put in its place.
 C10_MUSA_API MUSAAllocator* get();
+// The same for memory of one device, which need not be the current one, on the device's current stream.
+C10_MUSA_API c10::Allocator* on(DeviceIndex device);
 // For good. Only before the caching allocator has taken memory; raises afterwards, for memory must go back to where it
 // came from.
 C10_MUSA_API void changeCurrentAllocator(std::shared_ptr<MUSAAllocator> allocator);
@@ -104,8 +106,6 @@ C10_MUSA_API void resetAccumulatedStats(DeviceIndex device);
 // Limits the memory reserved by this process to a fraction, in [0, 1], of the device's total.
 C10_MUSA_API void setMemoryFraction(double fraction, DeviceIndex device);
 C10_MUSA_API void setMemoryFractionOfAllDevices(double fraction);
-// Takes back the blocks that threads keep for themselves, on every device.
-void forgetThreadCaches();
 C10_MUSA_API double getMemoryFraction(DeviceIndex device);
 
 // (bytes in free blocks of the cache, bytes of the largest one)
@@ -154,8 +154,5 @@ C10_MUSA_API void enable(bool value);
 
 // Nanoseconds per allocate-and-free pair on the current device, for benchmarks.
 C10_MUSA_API double bench(size_t nbytes, int iterations);
-// The same for several threads at a time, each on a stream of its own or all on the default stream: the time until all
-// have finished, divided by the pairs of one.
-C10_MUSA_API double benchThreads(size_t nbytes, int iterations, int threads, bool own_streams);
 
 } // namespace c10::musa::MUSACachingAllocator

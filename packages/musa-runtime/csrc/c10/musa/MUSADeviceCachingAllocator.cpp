@@ -5,7 +5,7 @@
 #include <c10/musa/MUSAAllocatorEvents.h>
 #include <c10/musa/MUSACachingAllocator.h>
 #include <c10/musa/MUSAException.h>
-#include <c10/musa/MUSAFunctions.h>
+#include <c10/musa/MUSAGuard.h>
 
 #include <algorithm>
 #include <array>
@@ -19,26 +19,19 @@ using c10::CachingAllocator::kRoundLarge;
 using c10::CachingAllocator::kSmallBuffer;
 using c10::CachingAllocator::kSmallSize;
 
-void increase(StatArray& stat, StatType type, size_t amount) {
-  stat[static_cast<size_t>(StatType::AGGREGATE)].increase(amount);
-  stat[static_cast<size_t>(type)].increase(amount);
+constexpr size_t kAddressSpace = size_t{1} << 48;
+
+[[noreturn]] C10_NOINLINE void fail_beyond_addresses(size_t nbytes) {
+  TORCH_CHECK_WITH(
+      OutOfMemoryError, false,
+      "MUSA out of memory. Tried to allocate ", nbytes, " bytes, more than a device can address.\n",
+      "Likely cause: a size that was computed from a negative or overflowing number.");
 }
 
-void decrease(StatArray& stat, StatType type, size_t amount) {
-  stat[static_cast<size_t>(StatType::AGGREGATE)].decrease(amount);
-  stat[static_cast<size_t>(type)].decrease(amount);
-}
-
-void change(StatArray& stat, StatType type, int64_t amount) {
-  if (amount > 0) {
-    increase(stat, type, static_cast<size_t>(amount));
-  } else if (amount < 0) {
-    decrease(stat, type, static_cast<size_t>(-amount));
-  }
-}
-
-int64_t total(const StatArray& stat) {
-  return stat[static_cast<size_t>(StatType::AGGREGATE)].current;
+[[noreturn]] C10_NOINLINE void fail_freed_twice(const void* ptr, DeviceIndex device) {
+  TORCH_CHECK(
+      false, "Device memory at ", ptr, " on musa:", static_cast<int>(device), " was freed twice.\n",
+      "Likely cause: two owners call the deleter for one pointer.");
 }
 
 size_t round_up(size_t size, size_t multiple) {
@@ -125,18 +118,10 @@ BlockPool& DeviceCachingAllocator::pool_for(size_t size, musaStream_t stream) {
 
 void* DeviceCachingAllocator::malloc(size_t nbytes, musaStream_t stream) {
   const bool reporting = memoryProfilingEnabled();
-  if (nbytes <= kSmallSize && C10_LIKELY(isEnabled() && !reporting)) {
-    ThreadCache* own = thread_cache();
-    if (void* ptr = C10_LIKELY(own != nullptr) ? own->take(nbytes, stream) : nullptr) {
-      return ptr;
-    }
-  }
   const TraceScope scope(trace_, RecordContext::STATE);
-  TORCH_CHECK_WITH(
-      OutOfMemoryError,
-      nbytes < (size_t{1} << 48),
-      "MUSA out of memory. Tried to allocate ", nbytes, " bytes, more than a device can address.\n",
-      "Likely cause: a size that was computed from a negative or overflowing number.");
+  if (C10_UNLIKELY(nbytes >= kAddressSpace)) {
+    fail_beyond_addresses(nbytes);
+  }
   const size_t size = isEnabled() ? round_size(nbytes) : nbytes;
 
   Lock lock(mutex_);
@@ -145,22 +130,20 @@ void* DeviceCachingAllocator::malloc(size_t nbytes, musaStream_t stream) {
   }
   StreamPool& home = pool_for(size, stream).on(stream);
   Block* block = find_cached(home, size);
-  if (C10_UNLIKELY(block == nullptr)) {
+  size_t split_bytes = 0;
+  if (C10_LIKELY(block != nullptr)) {
+    split_bytes = block->whole_segment() ? 0 : block->size;
+  } else {
     block = grow(home, size, nbytes, lock);
   }
-  hand_out(block, size, nbytes);
+  hand_out(block, size, nbytes, split_bytes);
   void* ptr = block->ptr;
   if (C10_UNLIKELY(trace_.on())) {
     trace_.allocated(ptr, nbytes, stream, block->home->pool.id);
   }
-  if (block->home->pool.is_small && common_.closed == 0 && isEnabled() &&
-      !block->home->pool.owner.is_private()) {
-    hold(block);
-  }
   if (C10_UNLIKELY(reporting)) {
-    settle();
-    const auto allocated = total(stats_.allocated_bytes);
-    const auto reserved = total(stats_.reserved_bytes);
+    const size_t allocated = stats_.allocated_bytes();
+    const size_t reserved = stats_.reserved_bytes();
     const auto block_size = static_cast<int64_t>(block->size);
     lock.unlock();
     report(ptr, block_size, allocated, reserved);
@@ -168,7 +151,7 @@ void* DeviceCachingAllocator::malloc(size_t nbytes, musaStream_t stream) {
   return ptr;
 }
 
-// Takes the best fit out of its bin.
+// Takes the best fit out of its bin. The statistics still count it among the split blocks where it is a part of its segment.
 Block* DeviceCachingAllocator::find_cached(StreamPool& home, size_t size) {
   if (C10_UNLIKELY(!isEnabled())) {
     return nullptr;
@@ -187,30 +170,27 @@ Block* DeviceCachingAllocator::find_cached(StreamPool& home, size_t size) {
     }
   }
   home.free.remove(block);
-  if (!block->whole_segment()) {
-    const StatType type = home.pool.stat_type();
-    decrease(stats_.inactive_split, type, 1);
-    decrease(stats_.inactive_split_bytes, type, block->size);
-  }
   return block;
 }
 
+// Makes room for a request that no cached block serves. The block counts among the split blocks no longer.
 Block* DeviceCachingAllocator::grow(StreamPool& home, size_t size, size_t nbytes, Lock& lock) {
-  if (settle()) {
-    if (Block* block = find_cached(home, size)) {
-      return block;
-    }
-  }
+  const MUSAGuard guard(device_);
   const Growing growing(home.pool.owner);
   const MemoryPool& owner = home.pool.owner;
   // Pages of an expandable segment are rounding enough.
   const bool exact = owner.no_split || (expands() && owner.source == nullptr);
   const size_t segment = exact ? size : segment_size(size);
+  const auto cached = [&] {
+    Block* block = find_cached(home, size);
+    count_split(block, -1);
+    return block;
+  };
   lock.unlock();
   const bool reclaimed = reclaim();
   lock.lock();
   if (reclaimed) {
-    if (Block* block = find_cached(home, size)) {
+    if (Block* block = cached()) {
       return block;
     }
   }
@@ -219,15 +199,15 @@ Block* DeviceCachingAllocator::grow(StreamPool& home, size_t size, size_t nbytes
     return block;
   }
   if (!capture_in_progress()) {
-    ++stats_.num_alloc_retries;
+    stats_.on_retry();
     release_to_fit(segment, lock);
     if (Block* block = new_segment(home, segment, lock)) {
       return block;
     }
-    ++stats_.num_sync_all_streams;
+    stats_.on_synchronize();
     process_events(Wait::Yes, lock);
     // The lock was open: memory that other threads freed, or that the events gave back, may serve now.
-    if (Block* block = find_cached(home, size)) {
+    if (Block* block = cached()) {
       return block;
     }
     release(detach_segments([](const Block&) { return true; }), lock);
@@ -241,13 +221,16 @@ Block* DeviceCachingAllocator::grow(StreamPool& home, size_t size, size_t nbytes
   out_of_memory(home, nbytes, segment, lock);
 }
 
-void DeviceCachingAllocator::count_reserved(const StreamPool& home, int64_t bytes) {
-  const StatType type = home.pool.stat_type();
-  change(stats_.reserved_bytes, type, bytes);
-  home.pool.owner.reserved += static_cast<size_t>(bytes);
-  if (home.pool.owner.is_private()) {
-    change(stats_.reserved_bytes_by_private_pools[home.pool.id], type, bytes);
-  }
+void DeviceCachingAllocator::count_reserved(const Block& block, int64_t segments) {
+  const BlockPool& pool = block.home->pool;
+  stats_.on_reserve(pool.stat_type(), pool.id, block.size, segments);
+  pool.owner.reserved += block.size;
+}
+
+void DeviceCachingAllocator::count_released(const Block& block, int64_t segments) {
+  const BlockPool& pool = block.home->pool;
+  stats_.on_release(pool.stat_type(), pool.id, block.size, segments);
+  pool.owner.reserved -= block.size;
 }
 
 // Null when the device, or the limit, has no room.
@@ -259,7 +242,7 @@ Block* DeviceCachingAllocator::new_segment(StreamPool& home, size_t size, Lock& 
     }
     size = segment_size(size);
   }
-  if (fraction_ < 1.0 && static_cast<size_t>(total(stats_.reserved_bytes)) + size > limit()) {
+  if (fraction_ < 1.0 && stats_.reserved_bytes() + size > limit()) {
     return nullptr;
   }
   void* ptr = nullptr;
@@ -279,23 +262,22 @@ Block* DeviceCachingAllocator::new_segment(StreamPool& home, size_t size, Lock& 
   block->ptr = static_cast<char*>(ptr);
   block->size = size;
   block->home = &home;
-  blocks_[ptr] = block;
-  const StatType type = home.pool.stat_type();
-  increase(stats_.segment, type, 1);
-  count_reserved(home, static_cast<int64_t>(size));
-  ++stats_.num_device_alloc;
+  register_block(block);
+  count_reserved(*block, 1);
   if (size >= Config::max_split_size()) {
     block->oversize_segment = true;
-    stats_.oversize_segments.increase(1);
+    stats_.on_oversize_segment(1);
   }
   trace_.segment_came(TraceEntry::SEGMENT_ALLOC, ptr, size, home.stream, home.pool.id);
   return block;
 }
 
 // Cuts a block that is in no bin to size and marks it allocated.
-void DeviceCachingAllocator::hand_out(Block* block, size_t size, size_t nbytes) {
+void DeviceCachingAllocator::hand_out(Block* block, size_t size, size_t nbytes, size_t split_bytes) {
   StreamPool& home = *block->home;
   const StatType type = home.pool.stat_type();
+  int64_t new_splits = split_bytes != 0 ? -1 : 0;
+  int64_t new_split_bytes = -static_cast<int64_t>(split_bytes);
   const size_t remaining = block->size - size;
   // A remainder of a large block that only small requests could use is not worth splitting off: those have their pool.
   // In an expandable segment it joins the pages that come to lie behind it.
@@ -303,38 +285,21 @@ void DeviceCachingAllocator::hand_out(Block* block, size_t size, size_t nbytes) 
       ? remaining >= kMinBlockSize
       : remaining > kSmallSize && size < Config::max_split_size();
   if (split && isEnabled() && !home.pool.owner.no_split) {
-    Block* rest = store_.take();
-    rest->ptr = block->ptr + size;
-    rest->size = remaining;
-    rest->home = &home;
-    rest->expandable = block->expandable;
-    rest->prev = block;
-    rest->next = block->next;
-    rest->freed_at = clock(home.pool);
-    if (rest->next != nullptr) {
-      rest->next->prev = rest;
-    }
-    block->next = rest;
-    block->size = size;
-    blocks_[rest->ptr] = rest;
+    Block* rest = cut(block, size);
+    rest->freed_at = allocations_;
     home.free.insert(rest);
-    increase(stats_.inactive_split, type, 1);
-    increase(stats_.inactive_split_bytes, type, remaining);
+    ++new_splits;
+    new_split_bytes += static_cast<int64_t>(remaining);
   }
+  register_block(block);
   block->allocated = true;
   block->requested = nbytes;
-  if (common_.unsettled.load(std::memory_order_relaxed) && reaches_peak(type, block->size, nbytes)) {
-    settle();
-  }
   ++allocations_;
-  increase(stats_.allocation, type, 1);
-  increase(stats_.allocated_bytes, type, block->size);
-  increase(stats_.active, type, 1);
-  increase(stats_.active_bytes, type, block->size);
-  increase(stats_.requested_bytes, type, nbytes);
+  stats_.on_split_change(type, new_splits, new_split_bytes);
+  stats_.on_allocate(type, block->size, nbytes);
   if (!home.pool.is_small && block->size >= Config::max_split_size()) {
     block->oversize = true;
-    stats_.oversize_allocations.increase(1);
+    stats_.on_oversize_allocation(1);
   }
 }
 
@@ -342,12 +307,6 @@ void DeviceCachingAllocator::hand_out(Block* block, size_t size, size_t nbytes) 
 
 bool DeviceCachingAllocator::free(void* ptr) {
   const bool reporting = memoryProfilingEnabled();
-  if (C10_LIKELY(isEnabled() && !reporting)) {
-    ThreadCache* own = thread_cache();
-    if (own != nullptr && own->put(ptr)) {
-      return true;
-    }
-  }
   const TraceScope scope(trace_, RecordContext::ALL);
   Lock lock(mutex_);
   const auto found = blocks_.find(ptr);
@@ -355,20 +314,26 @@ bool DeviceCachingAllocator::free(void* ptr) {
     return false;
   }
   Block* block = found->second;
-  TORCH_CHECK(
-      block->allocated && let_go(block), "Device memory at ", ptr, " on musa:", static_cast<int>(device_), " was freed twice.\n",
-      "Likely cause: two owners call the deleter for one pointer.");
-  if (C10_UNLIKELY(reporting || !isEnabled())) {
-    settle();
+  if (C10_UNLIKELY(!block->allocated)) {
+    fail_freed_twice(ptr, device_);
   }
-  const auto size = static_cast<int64_t>(block->size);
+  const size_t size = block->size;
   if (C10_UNLIKELY(trace_.on())) {
     trace_.record(
         TraceEntry::FREE_REQUESTED, ptr, block->requested, block->home->stream, block->home->pool.id);
   }
-  count_free(block);
-  const auto allocated = total(stats_.allocated_bytes);
-  const auto reserved = total(stats_.reserved_bytes);
+  block->allocated = false;
+  stats_.on_free(block->home->pool.stat_type(), size);
+  if (C10_UNLIKELY(block->oversize)) {
+    block->oversize = false;
+    stats_.on_oversize_allocation(-1);
+  }
+  size_t allocated = 0;
+  size_t reserved = 0;
+  if (C10_UNLIKELY(reporting)) {
+    allocated = stats_.allocated_bytes();
+    reserved = stats_.reserved_bytes();
+  }
   if (C10_LIKELY(block->stream_uses.empty())) {
     return_to_pool(block);
   } else {
@@ -379,49 +344,68 @@ bool DeviceCachingAllocator::free(void* ptr) {
   }
   lock.unlock();
   if (C10_UNLIKELY(reporting)) {
-    report(ptr, -size, allocated, reserved);
+    report(ptr, -static_cast<int64_t>(size), allocated, reserved);
   }
   return true;
 }
 
-void DeviceCachingAllocator::count_free(Block* block) {
-  const StatType type = block->home->pool.stat_type();
-  block->allocated = false;
-  decrease(stats_.allocation, type, 1);
-  decrease(stats_.allocated_bytes, type, block->size);
-  if (block->oversize) {
-    block->oversize = false;
-    stats_.oversize_allocations.decrease(1);
+void DeviceCachingAllocator::register_block(Block* block) {
+  if (!block->registered) {
+    blocks_[block->ptr] = block;
+    block->registered = true;
   }
 }
 
-// Joins a free neighbour to the block, returns its size; 0 when it is in use.
-size_t DeviceCachingAllocator::merge(Block* block, Block* neighbour) {
-  if (neighbour == nullptr || !neighbour->available()) {
-    return 0;
-  }
-  block->home->free.remove(neighbour);
-  const size_t size = neighbour->size;
-  if (block->prev == neighbour) {
-    // The entry of the merged block is that of the lower address.
+void DeviceCachingAllocator::unregister_block(Block* block) {
+  if (block->registered) {
     blocks_.erase(block->ptr);
-    block->ptr = neighbour->ptr;
-    block->prev = neighbour->prev;
-    if (block->prev != nullptr) {
-      block->prev->next = block;
-    }
-    blocks_[block->ptr] = block;
-  } else {
-    blocks_.erase(neighbour->ptr);
-    block->next = neighbour->next;
-    if (block->next != nullptr) {
-      block->next->prev = block;
-    }
+    block->registered = false;
   }
-  block->size += size;
-  block->oversize_segment |= neighbour->oversize_segment;
-  store_.give(neighbour);
-  return size;
+}
+
+// The block keeps the first `size` bytes; returns one for the others.
+Block* DeviceCachingAllocator::cut(Block* block, size_t size) {
+  Block* rest = store_.take();
+  rest->ptr = block->ptr + size;
+  rest->size = block->size - size;
+  rest->home = block->home;
+  rest->expandable = block->expandable;
+  rest->freed_at = block->freed_at;
+  rest->prev = block;
+  rest->next = block->next;
+  if (rest->next != nullptr) {
+    rest->next->prev = rest;
+  }
+  block->next = rest;
+  block->size = size;
+  return rest;
+}
+
+// Joins the next block, which is in no bin.
+void DeviceCachingAllocator::absorb_next(Block* block) {
+  Block* next = block->next;
+  block->size += next->size;
+  block->oversize_segment |= next->oversize_segment;
+  block->next = next->next;
+  if (block->next != nullptr) {
+    block->next->prev = block;
+  }
+  unregister_block(next);
+  store_.give(next);
+}
+
+// Joins a free block, which is in no bin, with the neighbours that are free; returns the whole, which is in no bin.
+Block* DeviceCachingAllocator::merge(Block* block) {
+  if (Block* next = block->next; next != nullptr && next->available()) {
+    block->home->free.remove(next);
+    absorb_next(block);
+  }
+  if (Block* prev = block->prev; prev != nullptr && prev->available()) {
+    block->home->free.remove(prev);
+    absorb_next(prev);
+    return prev;
+  }
+  return block;
 }
 
 void DeviceCachingAllocator::return_to_pool(Block* block) {
@@ -430,26 +414,18 @@ void DeviceCachingAllocator::return_to_pool(Block* block) {
   if (C10_UNLIKELY(trace_.on())) {
     trace_.free_completed(block->ptr, block->requested, home.stream, home.pool.id);
   }
-  decrease(stats_.active, type, 1);
-  decrease(stats_.active_bytes, type, block->size);
-  decrease(stats_.requested_bytes, type, block->requested);
+  stats_.on_inactive(type, block->size, block->requested);
   block->requested = 0;
 
-  int64_t splits = 0;
-  int64_t split_bytes = 0;
-  for (Block* neighbour : {block->prev, block->next}) {
-    if (const size_t merged = merge(block, neighbour)) {
-      --splits;
-      split_bytes -= static_cast<int64_t>(merged);
-    }
-  }
-  if (!block->whole_segment()) {
-    ++splits;
-    split_bytes += static_cast<int64_t>(block->size);
-  }
-  change(stats_.inactive_split, type, splits);
-  change(stats_.inactive_split_bytes, type, split_bytes);
-  block->freed_at = clock(home.pool);
+  const size_t size = block->size;
+  const bool joins_next = block->next != nullptr && block->next->available();
+  const bool joins_prev = block->prev != nullptr && block->prev->available();
+  block = merge(block);
+  const bool part = !block->whole_segment();
+  stats_.on_split_change(
+      type, int64_t{part} - joins_next - joins_prev,
+      static_cast<int64_t>(part ? block->size : 0) - static_cast<int64_t>(block->size - size));
+  block->freed_at = allocations_;
   home.free.insert(block);
 }
 
@@ -482,7 +458,6 @@ void DeviceCachingAllocator::free_after_events(Block* block, Lock& lock) {
   if (block->pending_events == 0) {
     return_to_pool(block);
   }
-  close_thread_caches(Closed::kEvents, !events_.empty());
 }
 
 bool DeviceCachingAllocator::record_stream(void* ptr, MUSAStream stream) {
@@ -495,9 +470,6 @@ bool DeviceCachingAllocator::record_stream(void* ptr, MUSAStream stream) {
   Block* block = found->second;
   if (stream.device_index() == device_ && handle == block->home->stream) {
     return true; // stream order protects it already
-  }
-  if (!let_go(block)) {
-    return false;
   }
   if (std::find(block->stream_uses.begin(), block->stream_uses.end(), stream) == block->stream_uses.end()) {
     block->stream_uses.push_back(stream);
@@ -548,7 +520,6 @@ void DeviceCachingAllocator::process_events(Wait wait, Lock& lock) {
       }
     }
   }
-  close_thread_caches(Closed::kEvents, !events_.empty());
 }
 
 // ---- giving segments back
@@ -557,7 +528,7 @@ void DeviceCachingAllocator::process_events(Wait wait, Lock& lock) {
 // out again by the SDK.
 void DeviceCachingAllocator::detach(Block* block) {
   block->home->free.remove(block);
-  blocks_.erase(block->ptr);
+  unregister_block(block);
 }
 
 template <typename Select>
@@ -638,12 +609,9 @@ void DeviceCachingAllocator::release(std::vector<Block*> segments, Lock& lock) {
       }
       continue;
     }
-    const StatType type = block->home->pool.stat_type();
-    decrease(stats_.segment, type, 1);
-    count_reserved(*block->home, -static_cast<int64_t>(block->size));
-    ++stats_.num_device_free;
+    count_released(*block, -1);
     if (block->oversize_segment) {
-      stats_.oversize_segments.decrease(1);
+      stats_.on_oversize_segment(-1);
     }
     store_.give(block);
   }
@@ -685,13 +653,13 @@ void DeviceCachingAllocator::collect_garbage(size_t size, Lock& lock) {
     return;
   }
   const auto target = static_cast<size_t>(threshold * static_cast<double>(limit()));
-  const size_t reserved = static_cast<size_t>(total(stats_.reserved_bytes)) + size;
+  const size_t reserved = stats_.reserved_bytes() + size;
   if (reserved <= target) {
     return;
   }
   std::vector<std::pair<uint64_t, size_t>> idle; // (freed at, bytes), the oldest first
   uint64_t age_sum = 0;
-  const uint64_t now = clock(default_pool_->large);
+  const uint64_t now = allocations_;
   for (const auto& home : default_pool_->large.streams) {
     home->free.for_each([&](const Block* block) {
       if (is_releasable(*block)) {
@@ -725,16 +693,13 @@ void DeviceCachingAllocator::empty_cache(MempoolId_t id) {
     return;
   }
   process_events(Wait::Yes, lock);
-  settle();
   const bool every = id == MempoolId_t{0, 0};
   release(detach_segments([&](const Block& block) { return every || block.home->pool.id == id; }), lock);
 }
 
-// Bytes that this process may reserve.
+// Bytes that this process may reserve. The device is the current one.
 size_t DeviceCachingAllocator::limit() {
   if (total_memory_ == 0) {
-    const CurrentDevice current(device_);
-    C10_MUSA_CHECK(current.error());
     size_t free_bytes = 0;
     C10_MUSA_CHECK(musaMemGetInfo(&free_bytes, &total_memory_));
   }
@@ -743,16 +708,12 @@ size_t DeviceCachingAllocator::limit() {
 
 void DeviceCachingAllocator::out_of_memory(
     const StreamPool& home, size_t nbytes, size_t segment, Lock& lock) {
-  settle();
-  ++stats_.num_ooms;
-  const auto allocated = static_cast<size_t>(total(stats_.allocated_bytes));
-  const auto reserved = static_cast<size_t>(total(stats_.reserved_bytes));
+  stats_.on_out_of_memory();
+  const size_t allocated = stats_.allocated_bytes();
+  const size_t reserved = stats_.reserved_bytes();
   const size_t largest = largest_cached();
   const double fraction = fraction_;
-  int64_t in_private_pools = 0;
-  for (const auto& pool : stats_.reserved_bytes_by_private_pools) {
-    in_private_pools += total(pool.second);
-  }
+  const size_t in_private_pools = stats_.reserved_by_private_pools();
   lock.unlock();
 
   size_t free_bytes = 0;
@@ -768,7 +729,7 @@ void DeviceCachingAllocator::out_of_memory(
             format_size(static_cast<size_t>(fraction * static_cast<double>(total_bytes))), ".")
       : std::string();
   const std::string pools_text = in_private_pools > 0
-      ? c10::str(" (", format_size(static_cast<size_t>(in_private_pools)), " of it for graphs and MemPools)")
+      ? c10::str(" (", format_size(in_private_pools), " of it for graphs and MemPools)")
       : std::string();
   const char* capture_text =
       capture_in_progress() ? "\nA graph is being captured: until that ends, the cache cannot give memory back." : "";
@@ -790,10 +751,9 @@ void DeviceCachingAllocator::out_of_memory(
       "set PYTORCH_ALLOC_CONF=expandable_segments:True.");
 }
 
-void DeviceCachingAllocator::report(void* ptr, int64_t size, int64_t allocated, int64_t reserved) const {
+void DeviceCachingAllocator::report(void* ptr, int64_t size, size_t allocated, size_t reserved) const {
   reportMemoryUsageToProfiler(
-      ptr, size, static_cast<size_t>(allocated), static_cast<size_t>(reserved),
-      Device(DeviceType::PrivateUse1, device_));
+      ptr, size, allocated, reserved, Device(DeviceType::PrivateUse1, device_));
 }
 
 } // namespace c10::musa::MUSACachingAllocator

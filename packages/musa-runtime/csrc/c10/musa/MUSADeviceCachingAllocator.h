@@ -2,15 +2,13 @@
 // Copyright (c) torch_musa contributors
 #pragma once
 
-#include <c10/musa/MUSAAdaptiveMutex.h>
+#include <c10/musa/MUSAAllocatorStatistics.h>
 #include <c10/musa/MUSAAllocatorTrace.h>
 #include <c10/musa/MUSABlockPool.h>
 #include <c10/musa/MUSACaptures.h>
 #include <c10/musa/MUSAExpandableSegment.h>
-#include <c10/musa/MUSAThreadCache.h>
 #include <c10/util/flat_hash_map.h>
 
-#include <atomic>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -19,21 +17,21 @@
 
 namespace c10::musa::MUSACachingAllocator {
 
-using c10::CachingDeviceAllocator::DeviceStats;
-
-// The cache of one device. Lives as long as the process: threads give blocks back when they end.
+// The cache of one device.
 //
 // Locking
-//   mutex_            guards every field below it, and every Block, StreamPool and BlockPool reachable from them, but for
-//                     what of a held Block is its ThreadCache's.
-//   lock order        GIL, then mutex_, then the mutex of a ThreadCache. Nothing here takes the GIL.
+//   mutex_            guards every field below it, and every Block, StreamPool and BlockPool reachable from them.
+//   lock order        GIL, then mutex_. Nothing here takes the GIL.
 //   not under mutex_  SDK calls that may wait or run queued work (free, unmap, event record/query, synchronise): queued
 //                     work may itself free memory, on this or on a worker thread. Such code takes what it needs out of the
 //                     structures, unlocks, calls, locks again and puts back what failed. Nor a pool's own allocator.
 //   before mutex_     stacks are gathered, by a TraceScope at the entry: that takes the GIL.
 //   under mutex_      musaMalloc and what takes its place in an expandable segment: reserving and freeing addresses, creating
-//                     and mapping memory, which nothing queued can be using yet. And the filters of pools that are being
-//                     filled: they ask a stream for its capture.
+//                     and mapping memory, which nothing queued can be using yet; and musaSetDevice around it. And the
+//                     filters of pools that are being filled: they query a stream's capture.
+//
+// The current device: what calls the SDK for this device (grow, release) makes it current for as long. Nothing else depends
+// on the current device.
 //
 // While a stream of the process captures (see markCaptureBegin) no event is recorded or queried and no segment freed: the
 // SDK forbids it, and the capture of another thread would be lost. Memory that waits for other streams waits until then.
@@ -41,7 +39,8 @@ class DeviceCachingAllocator {
  public:
   explicit DeviceCachingAllocator(DeviceIndex device);
 
-  // nbytes > 0; the device is the current one. Raises c10::OutOfMemoryError.
+  // nbytes > 0; any device may be the current one. Makes no SDK call where a cached block serves, unless freed memory
+  // waits for other streams. Raises c10::OutOfMemoryError.
   void* malloc(size_t nbytes, musaStream_t stream);
   // False when ptr is not of this device. Raises for a pointer that was freed before.
   bool free(void* ptr);
@@ -64,11 +63,6 @@ class DeviceCachingAllocator {
   // Frees what was freed during a capture and had to wait for its end.
   void free_deferred();
 
-  // Caches of threads, in MUSAThreadCache.cpp. Takes everything out of them.
-  void forget_thread_caches();
-  // The end of the thread whose cache it is.
-  void retire(ThreadCache* cache);
-
   DeviceStats stats();
   void reset_peak_stats();
   void reset_accumulated_stats();
@@ -88,7 +82,7 @@ class DeviceCachingAllocator {
   std::pair<std::vector<SegmentInfo>, std::vector<TraceEntry>> snapshot(MempoolId_t id, bool include_trace);
 
  private:
-  using Lock = std::unique_lock<AdaptiveMutex>;
+  using Lock = std::unique_lock<std::mutex>;
   struct PendingEvent {
     musaEvent_t event;
     Block* block;
@@ -107,15 +101,21 @@ class DeviceCachingAllocator {
   Block* find_on_oom(const StreamPool& home, size_t size);
   void* segment_from_source(StreamPool& home, size_t size, Lock& lock);
   static void free_to_source(const Block& block);
-  void count_reserved(const StreamPool& home, int64_t bytes);
+  // A segment, or pages of an expandable one, came or went; `segments` is the net change in stretches of mapped pages.
+  void count_reserved(const Block& block, int64_t segments);
+  void count_released(const Block& block, int64_t segments);
   void drop_unused_pools(Lock& lock);
   Block* find_cached(StreamPool& home, size_t size);
   Block* grow(StreamPool& home, size_t size, size_t nbytes, Lock& lock);
   Block* new_segment(StreamPool& home, size_t size, Lock& lock);
-  void hand_out(Block* block, size_t size, size_t nbytes);
-  void count_free(Block* block);
+  // `split_bytes`: the size of a block that the statistics still count among the split ones, otherwise 0.
+  void hand_out(Block* block, size_t size, size_t nbytes, size_t split_bytes);
   void return_to_pool(Block* block);
-  size_t merge(Block* block, Block* neighbour);
+  void register_block(Block* block);
+  void unregister_block(Block* block);
+  Block* cut(Block* block, size_t size);
+  void absorb_next(Block* block);
+  Block* merge(Block* block);
 
   void free_after_events(Block* block, Lock& lock);
   void process_events(Wait wait, Lock& lock);
@@ -132,50 +132,24 @@ class DeviceCachingAllocator {
   size_t largest_cached() const;
   [[noreturn]] void out_of_memory(const StreamPool& home, size_t nbytes, size_t segment, Lock& lock);
 
-  // Caches of threads (MUSAThreadCache.cpp).
-  // Of this thread; null before its first small block.
-  ThreadCache* thread_cache() const noexcept {
-    return thread_caches_by_device[device_];
-  }
-  // Takes back what rests in caches of threads. Whether anything did.
-  bool settle();
-  bool settle(ThreadCache& cache, ThreadCache::Hold others);
-  // Holds a small block that this thread was given.
-  void hold(Block* block);
-  // The block is no thread's to give out again. False when it rested, and so was free: then it has gone to its pool.
-  bool let_go(Block* block) {
-    return block->held_by == nullptr || let_go_of_held(block);
-  }
-  bool let_go_of_held(Block* block);
-  void return_rested(Block* block);
-  using Closed = ThreadCache::Common;
-  void close_thread_caches(unsigned reason, bool closed);
-  uint64_t clock(const BlockPool& pool) const;
-  bool reaches_peak(StatType type, size_t size, size_t nbytes) const;
-
   // Expandable segments (MUSAExpandableSegment.cpp).
   bool expands();
   std::optional<Block*> expand(StreamPool& home, size_t size);
   Block* block_before(const ExpandableSegment& segment, size_t page);
-  void link_pages(Block* block);
-  Block* cut(Block* block, size_t size);
+  Block* link_pages(Block* block);
   Block* detach_pages(Block* block);
   void restore_pages(Block* block);
   musaError_t finish_pages(Block* block);
   DriverOutcome drop_if_unused(ExpandableSegment* segment);
   void count_split(const Block* block, int sign);
-  // After memory was mapped, before its neighbours join it; and after it was unmapped.
-  void on_segment_map(const Block& block);
-  void on_segment_unmap(const Block& block);
 
-  void report(void* ptr, int64_t size, int64_t allocated, int64_t reserved) const;
+  void report(void* ptr, int64_t size, size_t allocated, size_t reserved) const;
 
   const DeviceIndex device_;
-  ThreadCache::Common common_; // to the caches of threads
 
-  alignas(128) AdaptiveMutex mutex_;
-  std::vector<std::unique_ptr<ThreadCache>> thread_caches_;
-  // Blocks by address, free ones included: reusing a block touches the map only when the block is split or merged.
+  std::mutex mutex_;
+  // Blocks by address: every allocated block and the first block of every segment, and free blocks that were allocated at
+  // their address before. So neither reusing a block nor splitting and merging one at the end of a segment touches the map.
   ska::flat_hash_map<const void*, Block*> blocks_;
   BlockStore store_;
   ska::flat_hash_map<MempoolId_t, std::unique_ptr<MemoryPool>, MempoolIdHash> pools_;
@@ -185,9 +159,9 @@ class DeviceCachingAllocator {
   std::unordered_map<MUSAStream, std::deque<PendingEvent>> events_; // no empty queues
   std::vector<std::unique_ptr<ExpandableSegment>> expandable_; // those in use
   std::optional<size_t> page_unit_; // the device's unit of virtual memory, 0 without it; read at the first use
-  DeviceStats stats_;
+  AllocatorStatistics stats_;
   AllocatorTrace trace_; // its atomic part is read before mutex_ is taken
-  uint64_t allocations_ = 0; // but for those that caches of living threads served
+  uint64_t allocations_ = 0; // ever, the time by which free blocks age
   size_t total_memory_ = 0; // of the device; read at the first use
   double fraction_ = 1.0;
 };

@@ -40,17 +40,6 @@ size_t round_up(size_t size, size_t multiple) {
   return (size + multiple - 1) / multiple * multiple;
 }
 
-void add(StatArray& stat, StatType type, int64_t amount) {
-  for (const StatType part : {StatType::AGGREGATE, type}) {
-    auto& figure = stat[static_cast<size_t>(part)];
-    if (amount > 0) {
-      figure.increase(static_cast<size_t>(amount));
-    } else if (amount < 0) {
-      figure.decrease(static_cast<size_t>(-amount));
-    }
-  }
-}
-
 } // namespace
 
 // ---- one segment
@@ -258,10 +247,9 @@ std::optional<Block*> DeviceCachingAllocator::expand(StreamPool& home, size_t si
     expandable_.push_back(std::move(segment));
   }
   const size_t bytes = count * page;
-  const auto reserved = static_cast<size_t>(stats_.reserved_bytes[static_cast<size_t>(StatType::AGGREGATE)].current);
   Block* block = store_.take();
   DriverOutcome outcome{MUSA_ERROR_OUT_OF_MEMORY, ""};
-  if (fraction_ >= 1.0 || reserved + bytes <= most) {
+  if (fraction_ >= 1.0 || stats_.reserved_bytes() + bytes <= most) {
     outcome = place->map(first, count);
   }
   if (!outcome.ok()) {
@@ -276,8 +264,7 @@ std::optional<Block*> DeviceCachingAllocator::expand(StreamPool& home, size_t si
   block->size = bytes;
   block->home = &home;
   block->expandable = place;
-  link_pages(block);
-  return block;
+  return link_pages(block);
 }
 
 // The block that ends where a page begins; null where nothing is mapped before that.
@@ -287,24 +274,26 @@ Block* DeviceCachingAllocator::block_before(const ExpandableSegment& segment, si
     return nullptr;
   }
   char* const end = segment.address(page);
+  Block* block = nullptr;
   if (segment.home().pool.is_small) {
-    // Steps down to where the block begins: blocks of the small pool are short, but a stretch has thousands of them.
+    // Steps down to where a block begins: blocks of the small pool are short, but a stretch has thousands of them.
     char* const lowest = segment.address(page - 1);
-    for (char* start = end - kMinBlockSize; start >= lowest; start -= kMinBlockSize) {
-      if (const auto found = blocks_.find(start); found != blocks_.end()) {
-        return found->second;
-      }
+    for (char* start = end - kMinBlockSize; block == nullptr && start >= lowest; start -= kMinBlockSize) {
+      const auto found = blocks_.find(start);
+      block = found != blocks_.end() ? found->second : nullptr;
     }
   }
-  Block* block = blocks_.find(segment.address(first))->second;
+  if (block == nullptr) {
+    block = blocks_.find(segment.address(first))->second;
+  }
   while (block->ptr + block->size != end) {
     block = block->next;
   }
   return block;
 }
 
-// Enters the block of freshly mapped pages between its neighbours and joins it with those that are free.
-void DeviceCachingAllocator::link_pages(Block* block) {
+// Enters the block of freshly mapped pages between its neighbours and joins it with those that are free. Returns the whole.
+Block* DeviceCachingAllocator::link_pages(Block* block) {
   const ExpandableSegment& segment = *block->expandable;
   Block* before = block_before(segment, segment.pages_of(*block).first);
   const auto found = blocks_.find(block->ptr + block->size);
@@ -320,12 +309,12 @@ void DeviceCachingAllocator::link_pages(Block* block) {
   if (behind != nullptr) {
     behind->prev = block;
   }
-  blocks_[block->ptr] = block;
-  on_segment_map(*block);
-  const StatType type = block->home->pool.stat_type();
-  add(stats_.segment, type, 1 - (before != nullptr ? 1 : 0) - (behind != nullptr ? 1 : 0));
-  merge(block, before);
-  merge(block, behind);
+  if (before == nullptr) {
+    register_block(block); // the first of its stretch
+  }
+  count_reserved(*block, 1 - (before != nullptr ? 1 : 0) - (behind != nullptr ? 1 : 0));
+  trace_.segment_came(TraceEntry::SEGMENT_MAP, block->ptr, block->size, block->home->stream, block->home->pool.id);
+  return merge(block);
 }
 
 // Takes the whole pages out of a free block. Their block stays in the list of its neighbours, so that it can go back
@@ -351,31 +340,12 @@ Block* DeviceCachingAllocator::detach_pages(Block* block) {
   return pages;
 }
 
-// The block keeps the first `size` bytes; returns one for the others.
-Block* DeviceCachingAllocator::cut(Block* block, size_t size) {
-  Block* rest = store_.take();
-  rest->ptr = block->ptr + size;
-  rest->size = block->size - size;
-  rest->home = block->home;
-  rest->expandable = block->expandable;
-  rest->freed_at = block->freed_at;
-  rest->prev = block;
-  rest->next = block->next;
-  if (rest->next != nullptr) {
-    rest->next->prev = rest;
-  }
-  block->next = rest;
-  block->size = size;
-  blocks_[rest->ptr] = rest;
-  return rest;
-}
-
 void DeviceCachingAllocator::reattach(Block* block) {
   if (block->expandable != nullptr) {
     restore_pages(block);
     return;
   }
-  blocks_[block->ptr] = block;
+  register_block(block);
   block->home->free.insert(block);
 }
 
@@ -399,12 +369,10 @@ void DeviceCachingAllocator::restore_pages(Block* block) {
   const auto [first, count] = block->expandable->pages_of(*block);
   block->expandable->mark_mapped(first, count);
   block->pending_events = 0;
-  for (Block* neighbour : {block->prev, block->next}) {
+  for (const Block* neighbour : {block->prev, block->next}) {
     count_split(neighbour, -1);
-    if (merge(block, neighbour) == 0) {
-      count_split(neighbour, 1);
-    }
   }
+  block = merge(block);
   block->home->free.insert(block);
   count_split(block, 1);
 }
@@ -422,14 +390,14 @@ musaError_t DeviceCachingAllocator::finish_pages(Block* block) {
   }
   if (behind != nullptr) {
     behind->prev = nullptr;
+    register_block(behind); // the first of its stretch now
   }
   for (const Block* neighbour : {before, behind}) {
     count_split(neighbour, 1);
   }
-  add(stats_.segment, block->home->pool.stat_type(), (before != nullptr ? 1 : 0) + (behind != nullptr ? 1 : 0) - 1);
-  on_segment_unmap(*block);
+  count_released(*block, (before != nullptr ? 1 : 0) + (behind != nullptr ? 1 : 0) - 1);
   segment->mark_unmapped(first, count);
-  blocks_.erase(block->ptr);
+  unregister_block(block);
   store_.give(block);
   return static_cast<musaError_t>(drop_if_unused(segment).error);
 }
@@ -447,21 +415,8 @@ DriverOutcome DeviceCachingAllocator::drop_if_unused(ExpandableSegment* segment)
 // A free block that is a part of its segment counts as split.
 void DeviceCachingAllocator::count_split(const Block* block, int sign) {
   if (block != nullptr && block->available() && !block->whole_segment()) {
-    const StatType type = block->home->pool.stat_type();
-    add(stats_.inactive_split, type, sign);
-    add(stats_.inactive_split_bytes, type, sign * static_cast<int64_t>(block->size));
+    stats_.on_split_change(block->home->pool.stat_type(), sign, sign * static_cast<int64_t>(block->size));
   }
-}
-
-void DeviceCachingAllocator::on_segment_map(const Block& block) {
-  count_reserved(*block.home, static_cast<int64_t>(block.size));
-  trace_.segment_came(TraceEntry::SEGMENT_MAP, block.ptr, block.size, block.home->stream, block.home->pool.id);
-  ++stats_.num_device_alloc;
-}
-
-void DeviceCachingAllocator::on_segment_unmap(const Block& block) {
-  count_reserved(*block.home, -static_cast<int64_t>(block.size));
-  ++stats_.num_device_free;
 }
 
 } // namespace c10::musa::MUSACachingAllocator

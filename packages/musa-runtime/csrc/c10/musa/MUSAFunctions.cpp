@@ -61,6 +61,9 @@ DeviceIndex device_count_ensure_non_zero() {
 }
 
 void check_device_index(DeviceIndex device) {
+  if (C10_LIKELY(device >= 0 && device < counted().count)) {
+    return;
+  }
   const DeviceIndex count = device_count_ensure_non_zero();
   TORCH_CHECK(
       device >= 0 && device < count,

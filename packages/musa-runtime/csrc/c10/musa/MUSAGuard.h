@@ -34,6 +34,23 @@ struct MUSAGuard {
   c10::impl::InlineDeviceGuard<impl::MUSAGuardImpl> guard_;
 };
 
+// Sets the device for a scope that sets none itself: it calls the SDK at its end only where it did at its beginning.
+class MUSAKernelGuard {
+ public:
+  explicit MUSAKernelGuard(DeviceIndex device) : original_(ExchangeDevice(device)), device_(device) {}
+  ~MUSAKernelGuard() {
+    if (original_ != device_) {
+      restore_device(original_);
+    }
+  }
+  MUSAKernelGuard(const MUSAKernelGuard&) = delete;
+  MUSAKernelGuard& operator=(const MUSAKernelGuard&) = delete;
+
+ private:
+  const DeviceIndex original_;
+  const DeviceIndex device_;
+};
+
 // Sets the device only once a device is given.
 struct OptionalMUSAGuard {
   explicit OptionalMUSAGuard() = default;

@@ -59,7 +59,6 @@ void DeviceCachingAllocator::begin_filling(MempoolId_t id, std::function<bool(mu
         "Cure: one region per pool; give each thread a pool of its own.");
   }
   fillings_.push_back({&hold_pool(id, nullptr, lock), std::move(filter)});
-  close_thread_caches(Closed::kFilling, true);
 }
 
 void DeviceCachingAllocator::end_filling(MempoolId_t id) {
@@ -72,7 +71,6 @@ void DeviceCachingAllocator::end_filling(MempoolId_t id) {
       static_cast<int>(device_), ": beginAllocateToPool comes first.");
   filter = std::move(filling->filter);
   fillings_.erase(filling);
-  close_thread_caches(Closed::kFilling, !fillings_.empty());
 }
 
 void DeviceCachingAllocator::release_pool(MempoolId_t id) {
@@ -116,6 +114,7 @@ Block* DeviceCachingAllocator::find_on_oom(const StreamPool& home, size_t size) 
     if (pool.second->use_on_oom && pool.second.get() != &home.pool.owner) {
       BlockPool& part = home.pool.is_small ? pool.second->small : pool.second->large;
       if (Block* block = find_cached(part.on(home.stream), size)) {
+        count_split(block, -1);
         return block;
       }
     }

@@ -115,6 +115,7 @@ from musa_runtime.streams import (
 from musa_runtime.streams import (
     _set_stream_by_id as _set_stream_by_id,
 )
+from torch_musa import pack_modules
 from torch_musa.autocast import get_amp_supported_dtype
 
 OutOfMemoryError = torch.OutOfMemoryError
@@ -142,9 +143,9 @@ def _load_packs():
 _initialization.on_change(_follow_initialization)
 _initialization.set_pack_loader(_load_packs)
 
-# What few programs use is imported at the first look, so that `import torch` does not pay for it. Submodules
-# have files of their name beside this one, for `import torch.musa.comm`.
-_SUBMODULES = ("amp", "comm", "mccl", "parallel", "sparse")
+# Names that few programs use are imported on first access, so that `import torch` does not pay for them.
+# Submodules have files of their name beside this one, for `import torch.musa.comm`; packs offer further ones.
+_SUBMODULES = ("comm", "parallel", "sparse")
 _TELEMETRY = (
     "clock_rate",
     "device_memory_used",
@@ -165,21 +166,22 @@ _LEGACY_TYPES = (
 
 
 def __getattr__(name):
-    if name in _SUBMODULES:
+    if name in _SUBMODULES or name in pack_modules.names():
         try:
             return importlib.import_module(f"torch.musa.{name}")
-        except ModuleNotFoundError as error:  # of a pack that is not installed
+        except ModuleNotFoundError as error:  # something that the module of a pack needs
             raise AttributeError(str(error)) from error
     home = "telemetry" if name in _TELEMETRY else "legacy_types" if name in _LEGACY_TYPES else None
     if home is None:
-        raise AttributeError(f"module 'torch.musa' has no attribute {name!r}")
+        missing = None if name.startswith("_") else pack_modules.why_missing(name)
+        raise AttributeError(missing or f"module 'torch.musa' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"musa_runtime.{home}"), name)
     globals()[name] = value
     return value
 
 
 def __dir__():
-    return sorted({*globals(), *_SUBMODULES, *_TELEMETRY, *_LEGACY_TYPES})
+    return sorted({*globals(), *_SUBMODULES, *pack_modules.names(), *_TELEMETRY, *_LEGACY_TYPES})
 
 
 # Named one by one, so that a reader finds here what `torch.musa` offers.

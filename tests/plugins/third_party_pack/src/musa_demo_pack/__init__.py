@@ -1,30 +1,3 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The hooks of the pack. Importing it loads nothing; the loader asks for the library and loads it."""
-
-import importlib.resources
-
-from musa_runtime.hookspecs import hookimpl
-
-
-@hookimpl
-def musa_pack_info():
-    return {"summary": "relu, and an operator of its own"}
-
-
-@hookimpl
-def musa_libraries():
-    # Through importlib.resources, which also finds the library of an editable install.
-    return [importlib.resources.files(__package__) / "lib" / "libmusa_demo_pack.so"]
-
-
-@hookimpl
-def musa_doctor_checks():
-    def computes():
-        import torch
-
-        result = torch.ops.musa_demo.scale_shift(torch.ones(2, device="musa"), 3.0, 1.0)
-        assert result.tolist() == [4.0, 4.0], result
-        return "scale_shift gives 3 * 1 + 1 = 4"
-
-    return [("computes", computes)]
+"""An op pack of somebody else. `import torch` imports this package, so it imports nothing."""

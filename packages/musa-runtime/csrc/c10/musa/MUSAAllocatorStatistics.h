@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#pragma once
+
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/util/flat_hash_map.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+namespace c10::musa::MUSACachingAllocator {
+
+using c10::CachingAllocator::StatArray;
+using c10::CachingAllocator::StatType;
+using c10::CachingDeviceAllocator::DeviceStats;
+
+// One statistic, for the small pools, the large pools and both: its present value, its peak, and the sums of all
+// increases and decreases since they were last reset. Sums over both kinds of pools and the sum of decreases are derived
+// when they are read, so an update writes half of what c10's StatArray would.
+class Figure {
+ public:
+  void increase(StatType pool, size_t amount) {
+    const auto i = static_cast<size_t>(pool);
+    const int64_t now = current_[i] += static_cast<int64_t>(amount);
+    increases_[i] += static_cast<int64_t>(amount);
+    const int64_t both = now + current_[kPoolSum - i];
+    if (now > peak_[i]) {
+      peak_[i] = now;
+    }
+    if (both > peak_[kBoth]) {
+      peak_[kBoth] = both;
+    }
+  }
+
+  void decrease(StatType pool, size_t amount) {
+    current_[static_cast<size_t>(pool)] -= static_cast<int64_t>(amount);
+  }
+
+  void change(StatType pool, int64_t amount) {
+    if (amount > 0) {
+      increase(pool, static_cast<size_t>(amount));
+    } else {
+      decrease(pool, static_cast<size_t>(-amount));
+    }
+  }
+
+  // Of small and large pools together.
+  int64_t current() const {
+    return current_[kSmall] + current_[kLarge];
+  }
+
+  void reset_peak();
+  void reset_accumulated();
+  StatArray read() const;
+
+ private:
+  static constexpr auto kBoth = static_cast<size_t>(StatType::AGGREGATE);
+  static constexpr auto kSmall = static_cast<size_t>(StatType::SMALL_POOL);
+  static constexpr auto kLarge = static_cast<size_t>(StatType::LARGE_POOL);
+  static constexpr size_t kPoolSum = kSmall + kLarge; // kPoolSum - pool is the other pool
+
+  // By StatType. The element for both kinds of pools is used of peak_ alone.
+  std::array<int64_t, 3> current_{};
+  std::array<int64_t, 3> increases_{};
+  std::array<int64_t, 3> peak_{};
+  std::array<int64_t, 3> at_reset_{}; // current_ when increases_ was last set to 0
+};
+
+// The statistics of one device, with the meaning that torch.cuda.memory_stats documents: one function for each event.
+// Guarded by the mutex of the DeviceCachingAllocator that owns it.
+class AllocatorStatistics {
+ public:
+  // A block is given to the program.
+  void on_allocate(StatType pool, size_t size, size_t requested) {
+    allocation_.increase(pool, 1);
+    allocated_bytes_.increase(pool, size);
+    active_.increase(pool, 1);
+    active_bytes_.increase(pool, size);
+    requested_bytes_.increase(pool, requested);
+  }
+  // The program frees a block. It is active until no stream uses it any more.
+  void on_free(StatType pool, size_t size) {
+    allocation_.decrease(pool, 1);
+    allocated_bytes_.decrease(pool, size);
+  }
+  void on_inactive(StatType pool, size_t size, size_t requested) {
+    active_.decrease(pool, 1);
+    active_bytes_.decrease(pool, size);
+    requested_bytes_.decrease(pool, requested);
+  }
+  // The net change in the free blocks that are a part of their segment, which an event brought about.
+  void on_split_change(StatType pool, int64_t blocks, int64_t bytes) {
+    inactive_split_.change(pool, blocks);
+    inactive_split_bytes_.change(pool, bytes);
+  }
+
+  // Segments come and go as a whole, or as pages of an expandable segment: then `segments` is the net change in
+  // stretches of mapped pages.
+  void on_reserve(StatType pool, MempoolId_t id, size_t bytes, int64_t segments);
+  void on_release(StatType pool, MempoolId_t id, size_t bytes, int64_t segments);
+
+  void on_oversize_allocation(int sign);
+  void on_oversize_segment(int sign);
+  void on_retry() {
+    ++num_alloc_retries_;
+  }
+  void on_synchronize() {
+    ++num_sync_all_streams_;
+  }
+  void on_out_of_memory() {
+    ++num_ooms_;
+  }
+
+  size_t allocated_bytes() const {
+    return static_cast<size_t>(allocated_bytes_.current());
+  }
+  size_t active_bytes() const {
+    return static_cast<size_t>(active_bytes_.current());
+  }
+  size_t reserved_bytes() const {
+    return static_cast<size_t>(reserved_bytes_.current());
+  }
+  size_t reserved_by_private_pools() const;
+
+  // Without max_split_size, which is a setting.
+  DeviceStats read() const;
+  void reset_peaks();
+  // Forgets the private pools for which exists(id) is false.
+  template <typename Exists>
+  void reset_accumulated(Exists exists) {
+    reset_sums();
+    for (auto pool = by_private_pool_.begin(); pool != by_private_pool_.end();) {
+      pool = exists(pool->first) ? std::next(pool) : by_private_pool_.erase(pool);
+    }
+  }
+
+ private:
+  template <typename Visit>
+  void for_each_figure(Visit visit);
+  void reset_sums();
+
+  Figure allocation_;
+  Figure allocated_bytes_;
+  Figure active_;
+  Figure active_bytes_;
+  Figure requested_bytes_;
+  Figure inactive_split_;
+  Figure inactive_split_bytes_;
+  Figure segment_;
+  Figure reserved_bytes_;
+  ska::flat_hash_map<MempoolId_t, Figure, MempoolIdHash> by_private_pool_; // reserved bytes
+  c10::CachingAllocator::Stat oversize_allocations_;
+  c10::CachingAllocator::Stat oversize_segments_;
+  int64_t num_alloc_retries_ = 0;
+  int64_t num_ooms_ = 0;
+  int64_t num_sync_all_streams_ = 0;
+  int64_t num_device_alloc_ = 0;
+  int64_t num_device_free_ = 0;
+};
+
+} // namespace c10::musa::MUSACachingAllocator

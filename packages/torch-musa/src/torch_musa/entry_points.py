@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The entry points of op packs, from the metadata of installed distributions: no code of a pack runs.
+
+This module is imported by `import torch` and therefore needs neither pluggy nor the device runtime.
+`musa_runtime/hookspecs.py` describes the groups.
+"""
+
+import functools
+import os
+import re
+from importlib import metadata
+
+PACKS = "torch_musa.plugins.v2"
+IMPORT_HOOKS = "torch_musa.import.v2"
+MODULES = "torch_musa.modules.v2"
+# Contract v1: the version is the value of a second entry point.
+PACKS_V1 = "torch_musa.plugins"
+CONTRACTS_V1 = "torch_musa.contract"
+# Placeholders of `torch.backends.<name>` for packs that are not there, declared by torch-musa itself.
+PLACEHOLDERS = "torch_musa.backend_placeholders"
+
+
+@functools.cache
+def installed():
+    """Every entry point of this environment, read once per process (about 2 ms for 60 distributions)."""
+    return metadata.entry_points()
+
+
+@functools.cache
+def select(group):
+    """The entry points of a group as a tuple, sorted by name, then by distribution."""
+    return tuple(sorted(installed().select(group=group), key=lambda entry: (entry.name, dist_of(entry))))
+
+
+def dist_of(entry):
+    """The name of the distribution that an entry point belongs to."""
+    return _name(entry.dist)
+
+
+@functools.cache
+def _name(dist):
+    # Without the parser of email headers, which takes most of a millisecond for each distribution.
+    found = re.search(r"^Name:\s*(\S+)", dist.read_text("METADATA") or "", re.MULTILINE)
+    return found.group(1) if found else dist.name
+
+
+def is_disabled(name):
+    """Whether `TORCH_MUSA_DISABLE_PACKS` names the pack."""
+    disabled = {part.strip() for part in os.environ.get("TORCH_MUSA_DISABLE_PACKS", "").split(",")}
+    return name in disabled or "all" in disabled
+
+
+def packs_beside(entry):
+    """Names of the packs that the distribution of an entry point declares, of both contracts."""
+    dist, packs = dist_of(entry), select(PACKS) + select(PACKS_V1)
+    return list(dict.fromkeys(pack.name for pack in packs if dist_of(pack) == dist))
+
+
+def without_pack():
+    """Import hooks not named as a pack of their distribution, and modules of distributions without a pack."""
+    hooks = [entry for entry in select(IMPORT_HOOKS) if entry.name not in packs_beside(entry)]
+    return hooks + [entry for entry in select(MODULES) if not packs_beside(entry)]

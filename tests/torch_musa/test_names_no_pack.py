@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The umbrella and the order of providers name no pack: those of this project have no privilege."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.once
+
+ROOT = Path(__file__).parents[2] / "packages"
+NAMES = re.compile(r"\b(mudnn|ported|mccl|musa[_-](ops[_-]\w+|amp|distributed))\b|MUDNN_|MCCL_", re.I)
+# The porting engine is in the wheel of the ported kernels.
+ALLOWED = {"cpp_extension.py": {"ported", "musa-ops-ported", "musa_ops_ported"}}
+
+
+def files():
+    yield from sorted((ROOT / "torch-musa/src").rglob("*.py"))
+    yield ROOT / "musa-runtime/csrc/musa_runtime/op_policy.cpp"
+
+
+def named(text: str, allowed: set[str] = frozenset()) -> set[str]:
+    return {match.group().lower() for match in NAMES.finditer(text)} - allowed
+
+
+@pytest.mark.parametrize("path", list(files()), ids=lambda path: path.name)
+def test_no_pack_is_named(path):
+    assert named(path.read_text(), ALLOWED.get(path.name, frozenset())) == set()
+
+
+@pytest.mark.parametrize("text", ['if name == "mudnn":', "import musa_amp", "pip install musa-ops-other"])
+def test_a_name_is_noticed(text):
+    assert named(text)
