@@ -101,11 +101,17 @@ class Host:
         """Start Python code in a fork of the host's process, with `sys.argv` and variables."""
         self._files += 1
         files = [str(self._folder / f"{self.name}.{self._files}.{kind}") for kind in ("out", "err")]
+        for file in files:  # so that a program's output can be read before the program has opened it
+            Path(file).touch()
         order = {"code": code, "arguments": list(arguments), "environment": environment, "files": files}
         return Program(self, self._ask(start=order), files)
 
     def status_of(self, pid: int) -> int | None:
         return self._ask(status=pid)
+
+    def end_programs(self) -> None:
+        """Kill the programs that still run here, for instance those of a test that failed."""
+        self._ask(end=True)
 
     def vanish(self) -> None:
         """Kill every process of the host at once, and its network with it."""
@@ -129,11 +135,13 @@ class Program:
     def wait(self, deadline: float) -> Ended:
         status = None
         while self.host.alive and (status := self.host.status_of(self.pid)) is None:
-            text = "".join(f"\n--- {file}\n{Path(file).read_text()}" for file in self.files)
-            assert time.monotonic() < deadline, f"a program of {self.host.name} does not end:{text}"
+            assert time.monotonic() < deadline, f"a program of {self.host.name} does not end:{self.texts()}"
             time.sleep(0.02)
         out, err = (Path(file).read_text() for file in self.files)
         return Ended(status, out, err)
+
+    def texts(self) -> str:
+        return "".join(f"\n--- {file}\n{Path(file).read_text()}" for file in self.files)
 
 
 class Network:
@@ -193,6 +201,11 @@ class Network:
 
     def _port(self, host: Host, switch: int) -> str:
         return f"port{host.number}.{switch}"
+
+    def end_programs(self) -> None:
+        for host in self.hosts:
+            if host.alive:
+                host.end_programs()
 
     def repair(self) -> None:
         """Start new hosts in place of those that have vanished, and connect all of them again."""
@@ -281,6 +294,10 @@ def _serve() -> None:
             if pid == 0:
                 _end_with(order["start"])
             answer = pid
+        elif "end" in order:
+            with contextlib.suppress(ProcessLookupError):  # there is none
+                os.kill(-1, signal.SIGKILL)  # every process of this namespace but this one
+            answer = None
         else:
             with contextlib.suppress(ChildProcessError):
                 while (ended := os.waitpid(-1, os.WNOHANG))[0] != 0:  # orphans of programs too

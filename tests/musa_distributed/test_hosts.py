@@ -119,7 +119,7 @@ class Ranks:
         """Call `what` while all ranks wait between two steps."""
         deadline = time.monotonic() + harness.PATIENCE
         while not all("ready ?" in program.out() for program in self.programs):
-            assert time.monotonic() < deadline, [program.out() for program in self.programs]
+            assert time.monotonic() < deadline, [program.texts() for program in self.programs]
             time.sleep(0.05)
         what()
         (self.folder / "flag.ready").touch()
@@ -158,9 +158,10 @@ def two(available: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
 
 
 @pytest.fixture
-def ranks(two: Network, tmp_path: Path) -> Ranks:
+def ranks(two: Network, tmp_path: Path) -> Iterator[Ranks]:
     two.repair()
-    return Ranks(two, tmp_path)
+    yield Ranks(two, tmp_path)
+    two.end_programs()  # a test that failed leaves them, and they hold the port of the store
 
 
 @pytest.fixture
