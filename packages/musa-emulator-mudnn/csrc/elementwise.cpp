@@ -326,10 +326,10 @@ Status Unary::Run(Handle& handle, Tensor& out, const Tensor& in) const {
     }
     const Scalar alpha = integer_ ? Scalar(alpha_integer_) : Scalar(alpha_);
     const Scalar beta = integer_ ? Scalar(beta_integer_) : Scalar(beta_);
+    if (is_small(mode_, out, in)) {
+      return call.enqueue_bare([mode = mode_, alpha, out = out, in = in] { run_small(mode, alpha, out, in); });
+    }
     return call.enqueue([mode = mode_, alpha, beta, out = out, in = in] {
-      if (run_small(mode, alpha, out, in)) {
-        return;
-      }
       at::Tensor result = alias(out);
       run_unary(mode, alpha, beta, result, alias(in));
     });
@@ -373,10 +373,11 @@ Status Binary::Run(Handle& handle, Tensor& out, const Tensor& left, const Tensor
       return call.status();
     }
     const Scalar alpha = integer_ ? Scalar(alpha_integer_) : Scalar(alpha_);
+    if (is_small(mode_, out, left, right)) {
+      return call.enqueue_bare(
+          [mode = mode_, alpha, out = out, left = left, right = right] { run_small(mode, alpha, out, left, right); });
+    }
     return call.enqueue([mode = mode_, alpha, out = out, left = left, right = right] {
-      if (run_small(mode, alpha, out, left, right)) {
-        return;
-      }
       at::Tensor result = alias(out);
       run_binary(mode, alpha, result, alias(left), alias(right));
     });

@@ -60,25 +60,28 @@ Status accept(const Handle& handle, const char* name, std::initializer_list<cons
   return call.status();
 }
 
-// Few contiguous bytes, one row after the other: torch's function takes longer to begin. False for others.
-bool copy_small(const Tensor& out, c10::ArrayRef<Tensor> inputs, int axis) {
-  constexpr int64_t most = 16 << 10;
-  const auto bytes = [](const Tensor& tensor) { return TensorAccess::elements(tensor) * bytes_of_element(tensor); };
-  if (bytes(out) > most || !TensorAccess::contiguous(out) ||
-      !std::all_of(inputs.begin(), inputs.end(), TensorAccess::contiguous)) {
-    return false;
-  }
+// Few contiguous bytes, one row after the other: torch's function takes longer to begin.
+bool is_small(const Tensor& out, c10::ArrayRef<Tensor> inputs) {
+  constexpr int64_t most = 16 << 10; // bytes
+  return TensorAccess::elements(out) * bytes_of_element(out) <= most && TensorAccess::contiguous(out) &&
+      std::all_of(inputs.begin(), inputs.end(), TensorAccess::contiguous);
+}
+
+void join_small(const Tensor& out, c10::ArrayRef<Tensor> inputs, int axis) {
+  const auto product = [](const int64_t* from, const int64_t* to) {
+    return std::accumulate(from, to, int64_t{1}, std::multiplies<>());
+  };
   const int64_t* const dims = TensorAccess::dims(out);
-  const int64_t rows = std::accumulate(dims, dims + axis, int64_t{1}, std::multiplies<>());
+  const int64_t rows = product(dims, dims + axis);
+  const int64_t bytes = product(dims + axis + 1, dims + TensorAccess::ndim(out)) * bytes_of_element(out); // of one step
   auto* to = static_cast<char*>(TensorAccess::address(out));
   for (int64_t row = 0; row < rows; ++row) {
     for (const Tensor& input : inputs) {
-      const auto width = static_cast<size_t>(bytes(input) / rows);
+      const auto width = static_cast<size_t>(TensorAccess::dims(input)[axis] * bytes);
       std::memcpy(to, static_cast<const char*>(TensorAccess::address(input)) + static_cast<size_t>(row) * width, width);
       to += width;
     }
   }
-  return true;
 }
 
 // An operand turned so that no stride is negative, as torch needs it.
@@ -222,10 +225,12 @@ Status Concat::Run(Handle& handle, Tensor& out, int count, const Tensor* inputs)
             "the inputs together are not as long as out in dimension `axis`")) {
       return call.status();
     }
-    return call.enqueue([axis, out = out, operands = c10::SmallVector<Tensor, 4>(inputs, inputs + count)] {
-      if (copy_small(out, operands, axis)) {
-        return;
-      }
+    c10::SmallVector<Tensor, 4> operands(inputs, inputs + count);
+    if (is_small(out, operands)) {
+      return call.enqueue_bare(
+          [axis, out = out, operands = std::move(operands)] { join_small(out, operands, axis); });
+    }
+    return call.enqueue([axis, out = out, operands = std::move(operands)] {
       std::vector<at::Tensor> pieces;
       pieces.reserve(operands.size());
       for (const Tensor& operand : operands) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // Softmax.
+#include "cpu_stubs.h"
+
+#include <ATen/native/cpu/SoftmaxKernel.h>
 #include <ATen/ops/_log_softmax_backward_data_cpu_dispatch.h>
-#include <ATen/ops/_log_softmax_cpu_dispatch.h>
 #include <ATen/ops/_softmax_backward_data_cpu_dispatch.h>
-#include <ATen/ops/_softmax_cpu_dispatch.h>
 #include <ATen/ops/copy_native.h>
 #include <ATen/ops/logsumexp_native.h>
 
@@ -77,10 +78,19 @@ size_t workspace_bytes(const Tensor& in, int dim) {
   return row > kRowOnChip ? static_cast<size_t>(TensorAccess::elements(in) / row) * 2 * sizeof(float) : 0;
 }
 
+void run_kernel(bool log, int dim, const at::Tensor& out, const at::Tensor& in) {
+  if (dim == in.dim() - 1) {
+    log ? at::native::log_softmax_lastdim_kernel(at::kCPU, out, in)
+        : at::native::softmax_lastdim_kernel(at::kCPU, out, in);
+  } else {
+    log ? at::native::log_softmax_kernel(at::kCPU, out, in, dim) : at::native::softmax_kernel(at::kCPU, out, in, dim);
+  }
+}
+
 void run_forward(bool log, int dim, at::Tensor& out, const at::Tensor& in) {
   if (out.scalar_type() == in.scalar_type()) {
-    log ? at::cpu::_log_softmax_out(out, in, dim, /*half_to_float=*/false)
-        : at::cpu::_softmax_out(out, in, dim, /*half_to_float=*/false);
+    // The kernels take contiguous tensors of one dimension or more.
+    in.dim() > 0 ? run_kernel(log, dim, out, in) : run_kernel(log, dim, out.view(1), in.view(1));
     return;
   }
   const at::Tensor wide = in.to(out.scalar_type());

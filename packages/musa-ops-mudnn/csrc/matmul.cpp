@@ -108,7 +108,9 @@ struct Addend {
     }
   }
   bool is_row_of(const at::Tensor& out) const {
-    return tensor->dim() >= 1 && tensor->size(-1) == out.size(-1) && tensor->numel() == out.size(-1);
+    const at::IntArrayRef sizes = tensor->sizes();
+    const int64_t columns = out.sizes().back();
+    return !sizes.empty() && sizes.back() == columns && tensor->numel() == columns;
   }
 };
 
@@ -157,7 +159,7 @@ void multiply_into(
             on.handle(), result, left, right, describe_stored(self, Order::Rows, kRead), dnn::Tensor(), on.workspace()),
         Label::add, {&out, &a, &b, &self});
   } else if (!full && addend.is_row_of(out)) {
-    const int64_t size = out.size(-1);
+    const int64_t size = out.sizes().back();
     const Operand row = size == 1 ? Operand::borrowed(self) : contiguous(self);
     check(op.SetBeta(0.0), "SetBeta");
     check(op.SetGamma(addend.beta), "SetGamma");
@@ -202,9 +204,11 @@ bool real(const at::Scalar& a, const at::Scalar& b) {
 }
 
 // Whether the shapes go together and the types are one; else torch's own kernel says what is wrong.
-bool match(const at::Tensor& a, const at::Tensor& b, int64_t dims) {
-  return a.dim() == dims && b.dim() == dims && a.scalar_type() == b.scalar_type() && a.size(-1) == b.size(-2) &&
-      (dims == 2 || a.size(0) == b.size(0));
+bool match(const at::Tensor& a, const at::Tensor& b, size_t dims) {
+  const at::IntArrayRef left = a.sizes();
+  const at::IntArrayRef right = b.sizes();
+  return left.size() == dims && right.size() == dims && a.scalar_type() == b.scalar_type() &&
+      left[dims - 1] == right[dims - 2] && (dims == 2 || left[0] == right[0]);
 }
 
 bool match_vector(const at::Tensor& matrix, const at::Tensor& vector) {
@@ -226,7 +230,7 @@ bool bmm_served(const at::Tensor& self, const at::Tensor& other) {
 
 bool addmm_served(
     const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta, const at::Scalar& alpha) {
-  return serves<matrix_types>(self, a, b) && match(a, b, 2) && adds(self, a, {a.size(0), b.size(1)}) &&
+  return serves<matrix_types>(self, a, b) && match(a, b, 2) && adds(self, a, {a.sizes()[0], b.sizes()[1]}) &&
       real(beta, alpha);
 }
 
@@ -238,7 +242,7 @@ bool addmm_activation_served(
 
 bool baddbmm_served(
     const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta, const at::Scalar& alpha) {
-  return serves<matrix_types>(self, a, b) && match(a, b, 3) && adds(self, a, {a.size(0), a.size(1), b.size(2)}) &&
+  return serves<matrix_types>(self, a, b) && match(a, b, 3) && adds(self, a, {a.sizes()[0], a.sizes()[1], b.sizes()[2]}) &&
       real(beta, alpha);
 }
 

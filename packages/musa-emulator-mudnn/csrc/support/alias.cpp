@@ -14,45 +14,18 @@
 
 namespace musa_emulator::dnn {
 
-// A thread's tensors that no task uses, in sets by dtype and shape, and those that tasks use now. A tensor whose shape
-// need not be set again is the cheapest: torch derives a dozen properties from it.
+// A thread's tensors, in sets by dtype and shape, and which of them tasks use now. A tensor whose shape need not be set
+// again is the cheapest: torch derives a dozen properties from it.
 class AliasScope::Stock {
  public:
-  static bool has_shape(const at::Tensor& tensor, c10::IntArrayRef sizes, c10::IntArrayRef strides) {
-    const c10::IntArrayRef own_sizes = tensor.sizes();
-    const c10::IntArrayRef own_strides = tensor.strides();
-    bool same = own_sizes.size() == sizes.size();
-    for (size_t i = 0; same && i < sizes.size(); ++i) {
-      same = own_sizes[i] == sizes[i] && own_strides[i] == strides[i];
-    }
-    return same;
-  }
-
-  struct Set {
-    std::array<at::Tensor, 4> kept;
-    size_t count = 0;
-
-    // One of the shape, or else one of the dtype; undefined without either.
-    at::Tensor take(c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayRef strides) {
-      size_t best = count;
-      for (size_t i = count; i-- > 0;) {
-        if (kept[i].scalar_type() == type) {
-          best = i;
-          if (has_shape(kept[i], sizes, strides)) {
-            break;
-          }
-        }
-      }
-      if (best == count) {
-        return {};
-      }
-      at::Tensor tensor = std::move(kept[best]);
-      if (best != --count) {
-        kept[best] = std::move(kept[count]);
-      }
-      return tensor;
-    }
+  struct Slot {
+    at::Tensor tensor;
+    bool lent = false;
   };
+  using Set = std::array<Slot, 4>;
+
+  // The thread's, from its first scope on. Read for every operand, so it is addressed without a call.
+  static constinit thread_local Stock* current [[gnu::tls_model("initial-exec")]];
 
   Set& set_of(c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayRef strides) {
     constexpr uint64_t kSpread = 0x9E3779B97F4A7C15; // 2^64 / golden ratio: its upper bits depend on all bits
@@ -64,20 +37,21 @@ class AliasScope::Stock {
     }
     return sets_[hash * kSpread >> (64 - kBits)];
   }
-  void lend(const at::Tensor& tensor, Set& home) {
-    if (scopes != 0) {
-      lent_.emplace_back(tensor, &home);
-    }
+  void lend(Slot& slot) {
+    slot.lent = true;
+    lent_.push_back(&slot);
   }
   size_t lent() const { return lent_.size(); }
   void take_back(size_t down_to) {
     while (lent_.size() > down_to) {
-      auto& [tensor, home] = lent_.back();
-      // A task may have handed it, or a view of it, to something that lives longer.
-      if (home->count < home->kept.size() && tensor.use_count() == 1 && tensor.storage().use_count() == 1) {
-        home->kept[home->count++] = std::move(tensor);
-      }
+      Slot& slot = *lent_.back();
       lent_.pop_back();
+      slot.lent = false;
+      // A task may have handed it, or a view of it, to something that lives longer.
+      const c10::TensorImpl& tensor = *slot.tensor.unsafeGetTensorImpl();
+      if (slot.tensor.use_count() != 1 || tensor.unsafe_storage().use_count() != 1) {
+        slot.tensor.reset();
+      }
     }
   }
 
@@ -86,13 +60,10 @@ class AliasScope::Stock {
  private:
   static constexpr unsigned kBits = 6;
   std::array<Set, size_t{1} << kBits> sets_;
-  std::vector<std::pair<at::Tensor, Set*>> lent_;
+  std::vector<Slot*> lent_;
 };
 
-AliasScope::Stock& AliasScope::stock() {
-  thread_local Stock stock;
-  return stock;
-}
+constinit thread_local AliasScope::Stock* AliasScope::Stock::current = nullptr;
 
 namespace {
 
@@ -121,47 +92,87 @@ std::span<const int> order_of(Format format) {
   return {};
 }
 
+bool has_shape(const c10::TensorImpl& tensor, c10::IntArrayRef sizes, c10::IntArrayRef strides) {
+  const c10::IntArrayRef own_sizes = tensor.sizes();
+  const c10::IntArrayRef own_strides = tensor.strides();
+  bool same = own_sizes.size() == sizes.size();
+  for (size_t i = 0; same && i < sizes.size(); ++i) {
+    same = own_sizes[i] == sizes[i] && own_strides[i] == strides[i];
+  }
+  return same;
+}
+
+size_t bytes_of(c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayRef strides) {
+  int64_t last = 0; // element
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (strides[i] < 0) {
+      throw std::invalid_argument("a negative stride, which torch's CPU functions do not know");
+    }
+    last += sizes[i] > 0 ? (sizes[i] - 1) * strides[i] : 0;
+  }
+  return static_cast<size_t>(last + 1) * c10::elementSize(type);
+}
+
+at::Tensor make_new(c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::DataPtr memory) {
+  const c10::InferenceMode outside(false); // the next to use it may not be in one
+  auto storage = c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(), bytes_of(type, sizes, strides), std::move(memory), /*allocator=*/nullptr,
+      /*resizable=*/false);
+  at::Tensor result = at::detail::make_tensor<c10::TensorImpl>(
+      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), c10::scalarTypeToTypeMeta(type));
+  result.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
+  return result;
+}
+
+at::Tensor make_of(c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayRef strides, void* address) {
+  c10::DataPtr memory(address, c10::Device(c10::kCPU));
+  AliasScope::Stock* const stock = AliasScope::Stock::current;
+  if (stock == nullptr || stock->scopes == 0) {
+    return make_new(type, sizes, strides, std::move(memory));
+  }
+  AliasScope::Stock::Slot* spare = nullptr;
+  for (AliasScope::Stock::Slot& slot : stock->set_of(type, sizes, strides)) {
+    if (slot.lent) {
+      continue;
+    }
+    if (slot.tensor.defined()) {
+      const c10::TensorImpl& kept = *slot.tensor.unsafeGetTensorImpl();
+      if (c10::typeMetaToScalarType(kept.dtype()) == type && has_shape(kept, sizes, strides)) {
+        kept.unsafe_storage().unsafeGetStorageImpl()->set_data_ptr_noswap(std::move(memory));
+        stock->lend(slot);
+        return slot.tensor;
+      }
+    }
+    if (spare == nullptr || !slot.tensor.defined()) {
+      spare = &slot;
+    }
+  }
+  at::Tensor result = make_new(type, sizes, strides, std::move(memory));
+  if (spare != nullptr) {
+    spare->tensor = result;
+    stock->lend(*spare);
+  }
+  return result;
+}
+
 at::Tensor make(const Tensor& tensor, std::span<const int> order) {
   if (!TensorAccess::present(tensor)) {
     return {};
   }
   const auto ndim = static_cast<size_t>(TensorAccess::ndim(tensor));
-  std::array<int64_t, Tensor::kMaxDims> dims{};
-  std::array<int64_t, Tensor::kMaxDims> strides{};
-  size_t last = 0; // element
-  for (size_t i = 0; i < ndim; ++i) {
-    const size_t from = order.size() == ndim ? static_cast<size_t>(order[i]) : i;
-    dims[i] = TensorAccess::dims(tensor)[from];
-    strides[i] = TensorAccess::strides(tensor)[from];
-    if (strides[i] < 0) {
-      throw std::invalid_argument("a negative stride, which torch's CPU functions do not know");
-    }
-    last += dims[i] > 0 ? static_cast<size_t>((dims[i] - 1) * strides[i]) : 0;
-  }
   const c10::ScalarType type = scalar_type(TensorAccess::type(tensor));
-  const c10::IntArrayRef sizes(dims.data(), ndim);
-  const c10::IntArrayRef steps(strides.data(), ndim);
-  AliasScope::Stock& here = AliasScope::stock();
-  AliasScope::Stock::Set& home = here.set_of(type, sizes, steps);
-  at::Tensor result = home.take(type, sizes, steps);
-  const size_t bytes = (last + 1) * c10::elementSize(type);
-  c10::DataPtr memory(TensorAccess::address(tensor), c10::Device(c10::kCPU));
-  if (result.defined()) {
-    c10::StorageImpl& storage = *result.storage().unsafeGetStorageImpl();
-    storage.set_data_ptr_noswap(std::move(memory));
-    storage.set_nbytes(bytes);
-  } else {
-    const c10::InferenceMode outside(false); // the next to use it may not be in one
-    auto storage = c10::make_intrusive<c10::StorageImpl>(
-        c10::StorageImpl::use_byte_size_t(), bytes, std::move(memory), /*allocator=*/nullptr, /*resizable=*/false);
-    result = at::detail::make_tensor<c10::TensorImpl>(
-        std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), c10::scalarTypeToTypeMeta(type));
+  const int64_t* const dims = TensorAccess::dims(tensor);
+  const int64_t* const strides = TensorAccess::strides(tensor);
+  if (order.size() != ndim) {
+    return make_of(type, {dims, ndim}, {strides, ndim}, TensorAccess::address(tensor));
   }
-  if (!AliasScope::Stock::has_shape(result, sizes, steps)) {
-    result.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, steps);
+  std::array<int64_t, Tensor::kMaxDims> ordered_dims;
+  std::array<int64_t, Tensor::kMaxDims> ordered_strides;
+  for (size_t i = 0; i < ndim; ++i) {
+    ordered_dims[i] = dims[order[i]];
+    ordered_strides[i] = strides[order[i]];
   }
-  here.lend(result, home);
-  return result;
+  return make_of(type, {ordered_dims.data(), ndim}, {ordered_strides.data(), ndim}, TensorAccess::address(tensor));
 }
 
 } // namespace
@@ -195,6 +206,14 @@ at::Tensor alias(const Tensor& tensor) {
 
 at::Tensor alias_channels_second(const Tensor& tensor) {
   return make(tensor, order_of(TensorAccess::format(tensor)));
+}
+
+AliasScope::Stock& AliasScope::stock() {
+  if (Stock::current == nullptr) [[unlikely]] {
+    thread_local Stock own;
+    Stock::current = &own;
+  }
+  return *Stock::current;
 }
 
 AliasScope::AliasScope() : stock_(stock()), before_(stock_.lent()) {

@@ -28,9 +28,10 @@ class AliasScope {
   AliasScope& operator=(const AliasScope&) = delete;
 
   class Stock;
-  static Stock& stock(); // the thread's
 
  private:
+  static Stock& stock(); // the thread's
+
   Stock& stock_;
   const size_t before_; // tensors lent when the scope began
 };

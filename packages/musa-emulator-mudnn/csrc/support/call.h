@@ -63,14 +63,12 @@ class Call {
   // Puts task() on the handle's stream. It runs later, perhaps on another thread: it must own copies of what it needs.
   template <class Task>
   Status enqueue(Task&& task) {
-    using Of = TaskOf<std::decay_t<Task>>;
-    Stream* const stream = stream_of_handle();
-    if (stream == nullptr) {
-      return status_;
-    }
-    TaskOf<std::decay_t<Task>&> launch(name_, task); // in place; what has to wait gets a copy of its own
-    return launch_now(*stream, launch) ? Status::SUCCESS
-                                       : submit(*stream, std::make_shared<Of>(name_, std::forward<Task>(task)));
+    return enqueue_as<TaskOf>(std::forward<Task>(task));
+  }
+  // The same for a task that calls nothing of torch's and throws nothing: it needs no modes of torch set.
+  template <class Task>
+  Status enqueue_bare(Task&& task) {
+    return enqueue_as<BareTaskOf>(std::forward<Task>(task));
   }
   // The same, and waits for the stream.
   template <class Task>
@@ -128,6 +126,34 @@ class Call {
     const int threads_ = at::get_num_threads();
     Task task_;
   };
+
+  template <class Task>
+  class BareTaskOf final : public Launch {
+   public:
+    template <class From>
+    BareTaskOf(const char* name, From&& task) : name_(name), task_(std::forward<From>(task)) {}
+    musaError_t run() override {
+      task_();
+      return musaSuccess;
+    }
+    const char* name() const override { return name_; }
+
+   private:
+    const char* name_;
+    Task task_;
+  };
+
+  template <template <class> class Of, class Task>
+  Status enqueue_as(Task&& task) {
+    Stream* const stream = stream_of_handle();
+    if (stream == nullptr) {
+      return status_;
+    }
+    Of<std::decay_t<Task>&> launch(name_, task); // in place; what has to wait gets a copy of its own
+    return launch_now(*stream, launch)
+        ? Status::SUCCESS
+        : submit(*stream, std::make_shared<Of<std::decay_t<Task>>>(name_, std::forward<Task>(task)));
+  }
 
   musa::dnn::MemoryHandler take(const musa::dnn::MemoryMaintainer& maintainer, size_t bytes, bool optional);
   Stream* stream_of_handle(); // null after a refusal

@@ -48,6 +48,7 @@ template <class Function>
   return true;
 }
 
+// False for a mode that it does not know.
 MUDNN_WIDEST bool unary(Unary::Mode mode, float alpha, int64_t count, float* to, const float* x) {
   using M = Unary::Mode;
   switch (mode) {
@@ -80,18 +81,24 @@ MUDNN_WIDEST bool binary(
 
 } // namespace
 
-bool run_small(Unary::Mode mode, const c10::Scalar& alpha, const Tensor& out, const Tensor& in) {
-  const int64_t count = TensorAccess::elements(out);
-  return count <= kSmall && dense_float(out) && dense_float(in) &&
-      unary(mode, as_float(alpha), count, floats(out), floats(in));
+bool is_small(Unary::Mode mode, const Tensor& out, const Tensor& in) {
+  return TensorAccess::elements(out) <= kSmall && dense_float(out) && dense_float(in) &&
+      unary(mode, 0, /*count=*/0, nullptr, nullptr);
 }
 
-bool run_small(
+bool is_small(Binary::Mode mode, const Tensor& out, const Tensor& left, const Tensor& right) {
+  return TensorAccess::elements(out) <= kSmall && same_shape(out, left) && same_shape(out, right) &&
+      dense_float(out) && dense_float(left) && dense_float(right) &&
+      binary(mode, 0, /*count=*/0, nullptr, nullptr, nullptr);
+}
+
+void run_small(Unary::Mode mode, const c10::Scalar& alpha, const Tensor& out, const Tensor& in) {
+  unary(mode, as_float(alpha), TensorAccess::elements(out), floats(out), floats(in));
+}
+
+void run_small(
     Binary::Mode mode, const c10::Scalar& alpha, const Tensor& out, const Tensor& left, const Tensor& right) {
-  const int64_t count = TensorAccess::elements(out);
-  return count <= kSmall && same_shape(out, left) && same_shape(out, right) && dense_float(out) &&
-      dense_float(left) && dense_float(right) &&
-      binary(mode, as_float(alpha), count, floats(out), floats(left), floats(right));
+  binary(mode, as_float(alpha), TensorAccess::elements(out), floats(out), floats(left), floats(right));
 }
 
 } // namespace musa_emulator::dnn

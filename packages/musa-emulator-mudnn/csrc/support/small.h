@@ -11,9 +11,12 @@
 
 namespace musa_emulator::dnn {
 
-// False, and nothing is done, for other modes and operands.
-bool run_small(musa::dnn::Unary::Mode mode, const c10::Scalar& alpha, const Tensor& out, const Tensor& in);
-bool run_small(
+// Whether run_small() does it.
+bool is_small(musa::dnn::Unary::Mode mode, const Tensor& out, const Tensor& in);
+bool is_small(musa::dnn::Binary::Mode mode, const Tensor& out, const Tensor& left, const Tensor& right);
+
+void run_small(musa::dnn::Unary::Mode mode, const c10::Scalar& alpha, const Tensor& out, const Tensor& in);
+void run_small(
     musa::dnn::Binary::Mode mode, const c10::Scalar& alpha, const Tensor& out, const Tensor& left,
     const Tensor& right);
 

@@ -20,10 +20,12 @@
 namespace musa_emulator {
 namespace {
 
-// Where to resume when the kernel that this thread runs faults.
-thread_local sigjmp_buf* recovery = nullptr;
-thread_local const char* running_kernel = nullptr;
-thread_local musaError_t fault = musaErrorIllegalAddress; // what the recovery reports
+// Where to resume when the kernel that this thread runs faults. Addressed without a call (initial-exec): the fault handler
+// reads it, and a call could allocate.
+constinit thread_local sigjmp_buf* recovery [[gnu::tls_model("initial-exec")]] = nullptr;
+constinit thread_local const char* running_kernel [[gnu::tls_model("initial-exec")]] = nullptr;
+// What the recovery reports.
+constinit thread_local musaError_t fault [[gnu::tls_model("initial-exec")]] = musaErrorIllegalAddress;
 
 struct sigaction previous_segv;
 struct sigaction previous_bus;
