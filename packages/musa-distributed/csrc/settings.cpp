@@ -40,7 +40,6 @@ Settings Settings::from_environment() {
   s.heartbeat_timeout = std::chrono::seconds(number("HEARTBEAT_TIMEOUT_SEC", 480, 1));
   s.coordination = std::chrono::milliseconds(number("COORD_CHECK_MILSEC", 1000, 10));
   s.dump_patience = std::chrono::milliseconds(number("WAIT_TIMEOUT_DUMP_MILSEC", 15000, 0));
-  s.dump_pipe = getCvarString({"TORCH_MCCL_DEBUG_INFO_PIPE_FILE"}, "");
   return s;
 }
 

@@ -30,7 +30,6 @@ struct Settings {
   std::chrono::seconds heartbeat_timeout{480};      // TORCH_MCCL_HEARTBEAT_TIMEOUT_SEC
   std::chrono::milliseconds coordination{1000};     // TORCH_MCCL_COORD_CHECK_MILSEC: how often the store is asked
   std::chrono::milliseconds dump_patience{15000};   // TORCH_MCCL_WAIT_TIMEOUT_DUMP_MILSEC
-  std::string dump_pipe;                            // TORCH_MCCL_DEBUG_INFO_PIPE_FILE: its rank's pipe asks for a dump
 
   // Raises ValueError for a value that means nothing, naming the variable.
   static Settings from_environment();

@@ -36,13 +36,8 @@ inline const at::Tensor* on_device(at::ITensorListRef tensors) {
 inline const at::Tensor* on_device(at::TensorList tensors) {
   return on_device(at::ITensorListRef(tensors));
 }
-inline const at::Tensor* on_device(const c10::List<std::optional<at::Tensor>>& tensors) {
-  for (const std::optional<at::Tensor>& tensor : tensors) {
-    if (tensor.has_value() && on_device(*tensor) != nullptr) {
-      return nullptr; // the indexed tensor comes first
-    }
-  }
-  return nullptr;
+inline const at::Tensor* on_device(const c10::List<std::optional<at::Tensor>>& /*indices*/) {
+  return nullptr; // the indexed tensor, which comes first, tells the device
 }
 
 // "musa" without a number is the current device.

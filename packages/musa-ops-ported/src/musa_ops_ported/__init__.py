@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Operators by CUDA kernels of PyTorch, ported when the package is built."""
+"""Operators as kernels of MUSA, built from sources in the style of PyTorch's CUDA kernels."""
