@@ -10,6 +10,7 @@ import random
 import sys
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.harness import recorded, skips, sweeps
 
@@ -55,6 +56,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if full_only:
         config.hook.pytest_deselected(items=full_only)
         items[:] = [item for item in items if not item.get_closest_marker("full")]
+
+
+class FilesWhole(LoadScopeScheduling):
+    """Gives a file's tests to one process, since fixtures may last for a module. Cases of the conformance
+    databases have none, and fill the end."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return nodeid if file in SPREAD else file
+
+
+SPREAD = {f"tests/conformance/test_{name}.py" for name in ("ops", "module_db", "optimizer_db", "cuda_dtypes")}
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling:
+    return FilesWhole(config, log)
 
 
 _RECORDED = pytest.StashKey[dict[str, str]]()

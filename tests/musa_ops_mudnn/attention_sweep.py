@@ -56,8 +56,8 @@ def cases() -> list[Case]:
     return [case for case in every if case.rank > 2 or (case.heads == (2, 2) and case.layout == "contiguous")]
 
 
-def sample(count: int) -> list[Case]:
-    return random.Random(0).sample(cases(), count)
+def sample(count: int, of: list[Case]) -> list[Case]:
+    return random.Random(0).sample(of, count)
 
 
 def selected(backends: str):
@@ -189,7 +189,7 @@ def failures(selection: list[Case]) -> list[str]:
 
 
 if __name__ == "__main__":
-    chosen = sample(int(sys.argv[1])) if len(sys.argv) > 1 else cases()
+    chosen = sample(int(sys.argv[1]), cases()) if len(sys.argv) > 1 else cases()
     found = failures(chosen)
     print("\n".join(found[:20]))
     print(f"{len(chosen)} cases of {len(cases())}, {len(found)} wrong")

@@ -116,7 +116,7 @@ def test_the_modules_that_need_no_torch_import_on_the_oldest_python(tmp_path):
     done = import_all(*roots, ROOT / "packages/musa-emulator/mcc/lib")
     assert done.returncode == 0, done.stderr
     imported = set(done.stdout.split())
-    assert {"musa_ops_ported.porting.rules", "musa_emulator", "driver", "workspace.packages"} <= imported
+    assert {"musa_port.rules", "musa_emulator", "driver", "workspace.packages"} <= imported
 
 
 def test_a_module_that_fails_on_the_oldest_python_is_reported(tmp_path):

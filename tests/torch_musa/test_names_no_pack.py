@@ -13,8 +13,6 @@ pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parents[2] / "packages"
 NAMES = re.compile(r"\b(mudnn|ported|mccl|musa[_-](ops[_-]\w+|amp|distributed))\b|MUDNN_|MCCL_", re.I)
-# The porting engine is in the wheel of the ported kernels.
-ALLOWED = {"cpp_extension.py": {"ported", "musa-ops-ported", "musa_ops_ported"}}
 
 
 def files():
@@ -22,13 +20,13 @@ def files():
     yield ROOT / "musa-runtime/csrc/musa_runtime/op_policy.cpp"
 
 
-def named(text: str, allowed: set[str] = frozenset()) -> set[str]:
-    return {match.group().lower() for match in NAMES.finditer(text)} - allowed
+def named(text: str) -> set[str]:
+    return {match.group().lower() for match in NAMES.finditer(text)}
 
 
 @pytest.mark.parametrize("path", list(files()), ids=lambda path: path.name)
 def test_no_pack_is_named(path):
-    assert named(path.read_text(), ALLOWED.get(path.name, frozenset())) == set()
+    assert named(path.read_text()) == set()
 
 
 @pytest.mark.parametrize("text", ['if name == "mudnn":', "import musa_amp", "pip install musa-ops-other"])

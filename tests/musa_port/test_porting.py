@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from musa_ops_ported import porting
-from musa_ops_ported.porting import files, rules
-from musa_ops_ported.porting.__main__ import main
-from musa_ops_ported.porting.engine import Engine
+
+import musa_port as porting
+from musa_port import files, rules
+from musa_port.__main__ import main
+from musa_port.engine import Engine
 
 pytestmark = pytest.mark.once
 
@@ -156,7 +157,7 @@ def test_a_source_tree_of_pytorch(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_it_is_a_command(source: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "musa_ops_ported.porting", "--list-rules"],
+        [sys.executable, "-m", "musa_port", "--list-rules"],
         capture_output=True,
         text=True,
         check=True,

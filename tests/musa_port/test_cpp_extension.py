@@ -141,16 +141,19 @@ def test_what_does_not_compile_says_where(tmp_path: Path) -> None:
         cpp_extension.load("missing", [tmp_path / "missing.mu"], build_directory=str(tmp_path))
 
 
-def test_cuda_sources_without_the_porting_engine_say_what_to_install(tmp_path: Path, monkeypatch) -> None:
-    (tmp_path / "kernel.cu").write_text("__global__ void k() {}\n")
-    find_spec = cpp_extension.importlib.util.find_spec
-    monkeypatch.setattr(
-        cpp_extension.importlib.util,
-        "find_spec",
-        lambda name: None if name == "musa_ops_ported" else find_spec(name),
+def test_without_the_wheel_the_import_says_what_to_install() -> None:
+    run_code(
+        """
+        import re, sys
+        sys.modules["musa_port"] = None
+        try:
+            import torch_musa.utils.cpp_extension
+        except ImportError as error:
+            assert re.search(r"Fix: .* -m pip install .*musa-port", str(error)), error
+        else:
+            raise AssertionError("there is an extension builder without its wheel")
+        """
     )
-    with pytest.raises(RuntimeError, match=r"Fix: .* -m pip install .*musa-ops-ported"):
-        cpp_extension.load("kernel", [tmp_path / "kernel.cu"], build_directory=str(tmp_path))
 
 
 def test_a_home_that_cannot_be_written_names_the_variable_for_another(monkeypatch) -> None:

@@ -52,7 +52,7 @@ def port_torch_headers(target: Path) -> Path:
 
 def include_dir() -> Path:
     """Of headers that stand in for those of torch that cannot be ported."""
-    return Path(str(resources.files("musa_ops_ported") / "include"))
+    return Path(str(resources.files(__package__) / "include"))
 
 
 def prelude() -> Path:

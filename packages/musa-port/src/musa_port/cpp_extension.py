@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Extensions in C++ and MUSA, with the names of `torch.utils.cpp_extension`.
+
+In a setup.py::
+
+    from setuptools import setup
+    from torch_musa.utils.cpp_extension import BuildExtension, MUSAExtension
+
+    setup(
+        name="my_ops",
+        ext_modules=[MUSAExtension("my_ops", ["ops.cpp", "kernels.mu"])],
+        cmdclass={"build_ext": BuildExtension},
+    )
+
+Or at run time::
+
+    ops = torch_musa.utils.cpp_extension.load("my_ops", ["ops.cpp", "kernels.mu"])
+
+CUDA sources (`.cu`, and C++ that names CUDA) are ported into the build folder first; the sources themselves
+are never changed. Nothing is compiled for the machine that builds (no `-march=native`): what is built here
+runs elsewhere.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import setuptools
+import torch
+from setuptools.command.build_ext import build_ext
+from torch.utils import cpp_extension as of_torch
+from torch.utils.file_baton import FileBaton
+
+from . import _ninja, include_dir, port_folder, port_sources, port_torch_headers, prelude
+
+KERNEL_SUFFIXES = (".mu",)
+CUDA_SUFFIXES = (".cu",)
+_CUDA_NAMES = re.compile(
+    r"c10/cuda|ATen/cuda|cuda_runtime|cuda\.h|__global__|at::cuda|c10::cuda|cudaStream_t|is_cuda\("
+)
+
+
+def MUSAExtension(name, sources, *args, **kwargs):
+    """An extension module with kernels, for `setuptools.setup`; built by this module's `BuildExtension`.
+
+    Args:
+        name (str): the module's name, with dots for packages.
+        sources (list of str): .cpp, .mu and .cu files.
+        extra_compile_args (list of str, or dict): options of both compilers, or of each:
+            `{"cxx": [...], "mcc": [...]}`. `"nvcc"` is taken for `"mcc"`.
+        kwargs: as of `setuptools.Extension`.
+    """
+    extension = setuptools.Extension(name, [str(source) for source in sources], *args, **kwargs)
+    extension.language = "c++"
+    extension.is_musa = True
+    return extension
+
+
+class BuildExtension(build_ext):
+    """Builds `MUSAExtension`s with ninja and mcc; leaves other extensions to torch's `BuildExtension`."""
+
+    @classmethod
+    def with_options(cls, **options):
+        """For `cmdclass`, as torch's. Options of torch's compiler checks have no meaning here."""
+
+        class WithOptions(cls):
+            extension_options = options
+
+        return WithOptions
+
+    def build_extension(self, ext):
+        if not getattr(ext, "is_musa", False):
+            if any(str(source).endswith((*KERNEL_SUFFIXES, *CUDA_SUFFIXES)) for source in ext.sources):
+                raise RuntimeError(f"{ext.name} has kernels: declare it as a MUSAExtension")
+            super().build_extension(ext)
+            return
+        target = Path(self.get_ext_fullpath(ext.name)).resolve()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        options = ext.extra_compile_args or []
+        if not isinstance(options, dict):
+            options = {"cxx": options, "mcc": options}
+        macros = [f"-D{key}" if value is None else f"-D{key}={value}" for key, value in ext.define_macros]
+        macros += [f"-U{key}" for key in ext.undef_macros]
+        recipe = _Recipe(
+            name=ext.name.rsplit(".", 1)[-1],
+            sources=[Path(source).resolve() for source in ext.sources],
+            folder=Path(self.build_temp).resolve() / ext.name,
+            target=target,
+            include_paths=[Path(path).resolve() for path in ext.include_dirs],
+            cflags=[*macros, *options.get("cxx", [])],
+            musa_cflags=[*macros, *options.get("mcc", options.get("nvcc", []))],
+            ldflags=[
+                *(f"-L{path}" for path in ext.library_dirs),
+                *(f"-l{library}" for library in ext.libraries),
+                *(f"-Wl,-rpath,{path}" for path in ext.runtime_library_dirs),
+                *ext.extra_link_args,
+            ],
+            objects=ext.extra_objects,
+        )
+        recipe.build(verbose=self.verbose > 0)
+
+
+def load(
+    name,
+    sources,
+    extra_cflags=None,
+    extra_musa_cflags=None,
+    extra_ldflags=None,
+    extra_include_paths=None,
+    build_directory=None,
+    verbose=False,
+    with_musa=None,
+    is_python_module=True,
+):
+    """Builds an extension, if its sources, their headers or options have changed, and loads it.
+
+    Called again after a change, it returns a module of the new build; modules of earlier builds stay usable.
+    Operators of `TORCH_LIBRARY` and classes of pybind11 cannot be registered again in one process.
+
+    Args:
+        name (str): of the module.
+        sources (str or list of str): .cpp, .mu and .cu files.
+        extra_cflags, extra_musa_cflags, extra_ldflags (list of str): for the C++ compiler, mcc, linking.
+        extra_include_paths (list of str): folders of headers.
+        build_directory (str): default: below `TORCH_EXTENSIONS_DIR`, as torch's.
+        verbose (bool): print what is run.
+        with_musa (bool): accepted for likeness with torch's `with_cuda`; sources say by their suffix.
+        is_python_module (bool): return the imported module; else load the library, whose operators are then
+            under `torch.ops`, and return None.
+
+    Raises:
+        RuntimeError: it does not compile. The message holds the compiler's.
+    """
+    files = [Path(source).resolve() for source in ([sources] if isinstance(sources, str | Path) else sources)]
+    folder = Path(build_directory) if build_directory else _default_folder(name, verbose)
+    if not folder.is_dir():
+        raise RuntimeError(f"build_directory {folder} does not exist. Fix: create it, or leave it out")
+    recipe = _Recipe(
+        name=name,
+        sources=files,
+        folder=folder.resolve(),
+        target=folder.resolve() / f"{name}.so",
+        include_paths=[Path(path).resolve() for path in extra_include_paths or []],
+        cflags=extra_cflags or [],
+        musa_cflags=extra_musa_cflags or [],
+        ldflags=extra_ldflags or [],
+        objects=[],
+    )
+    # Processes that load the same extension at the same time, of torchrun for example, build it once.
+    baton = FileBaton(str(folder / "lock"))
+    if baton.try_acquire():
+        try:
+            recipe.build(verbose)
+        finally:
+            baton.release()
+    else:
+        baton.wait()
+    library = _loadable(recipe.target)
+    if not is_python_module:
+        torch.ops.load_library(library)
+        return None
+    return _imported(name, library)
+
+
+def load_inline(
+    name,
+    cpp_sources,
+    musa_sources=None,
+    cuda_sources=None,
+    functions=None,
+    with_pytorch_error_handling=True,
+    build_directory=None,
+    verbose=False,
+    **kwargs,
+):
+    """The same for sources in strings.
+
+    Args:
+        cpp_sources (str or list of str): C++. `torch/types.h` is included, and `torch/extension.h` by pybind.
+        musa_sources (str or list of str): kernels and the functions that launch them.
+        cuda_sources (str or list of str): the same in CUDA, ported first.
+        functions (list of str, or dict of str to docstring): what the module is to have; each must be
+            declared in cpp_sources.
+        with_pytorch_error_handling (bool): errors of C++ become those of torch.
+        kwargs: as of `load`.
+    """
+    folder = Path(build_directory) if build_directory else _default_folder(name, verbose)
+    host = ["#include <torch/extension.h>", *_strings(cpp_sources)]
+    if functions is not None:
+        named = (
+            functions
+            if isinstance(functions, dict)
+            else {function: function for function in _strings(functions)}
+        )
+        host.append("PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {")
+        for function, text in named.items():
+            called = f"torch::wrap_pybind_function({function})" if with_pytorch_error_handling else function
+            host.append(f'  m.def("{function}", {called}, R"doc({text})doc");')
+        host.append("}")
+    sources = [_written(folder / "main.cpp", "\n".join(host))]
+    for texts, suffix, head in (
+        (musa_sources, "mu", "ATen/musa/MUSAContext.h"),
+        (cuda_sources, "cu", "ATen/cuda/CUDAContext.h"),
+    ):
+        if texts:
+            begin = f"#include <torch/types.h>\n#include <{head}>\n"
+            sources.append(_written(folder / f"kernels.{suffix}", begin + "\n".join(_strings(texts))))
+    return load(name, sources, build_directory=str(folder), verbose=verbose, **kwargs)
+
+
+def _default_folder(name, verbose):
+    try:
+        return Path(of_torch._get_build_directory(name, verbose))
+    except OSError as error:
+        raise RuntimeError(
+            f"the folder to build {name} in cannot be created: {error}\n"
+            "Likely causes: the home folder is read-only or belongs to another user; a wrong "
+            'TORCH_EXTENSIONS_DIR.\nFix: export TORCH_EXTENSIONS_DIR="$(mktemp -d)", or pass build_directory'
+        ) from error
+
+
+def include_paths():
+    """Folders of headers that extensions are compiled with: the runtime's, the SDK's, torch's."""
+    from musa_runtime import config
+
+    return [config.include_dir(), os.path.join(config.musa_home(), "include"), *of_torch.include_paths()]
+
+
+def library_paths():
+    """Folders of the libraries that extensions are linked with."""
+    from musa_runtime import config
+
+    return [config.library_dir(), os.path.join(config.musa_home(), "lib"), *of_torch.library_paths()]
+
+
+class _Recipe:
+    """What it takes to build one extension."""
+
+    def __init__(self, name, sources, folder, target, include_paths, cflags, musa_cflags, ldflags, objects):
+        self.name = name
+        self.sources = sources
+        self.folder = folder
+        self.target = target
+        self.include_paths = include_paths
+        self.cflags = cflags
+        self.musa_cflags = musa_cflags
+        self.ldflags = ldflags
+        self.objects = objects
+
+    def build(self, verbose):
+        missing = [str(source) for source in self.sources if not source.is_file()]
+        if missing:
+            raise RuntimeError(f"{self.name}: there is no {', '.join(missing)}")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        headers = list(self.include_paths)
+        after, prelude = [], []
+        sources = self.sources
+        if any(_is_cuda(source) for source in sources):
+            sources, headers, after, prelude = _ported(self, headers)
+        common = [
+            "-std=c++20",
+            "-fPIC",
+            f"-DTORCH_EXTENSION_NAME={self.name}",
+            "-DTORCH_API_INCLUDE_EXTENSION_H",
+            f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}",
+            *(f"-I{path}" for path in headers),
+            *(f"-isystem{path}" for path in [*include_paths(), _python_include()]),
+            *(f"-idirafter{path}" for path in after),
+        ]
+        libraries = library_paths()
+        _ninja.build(
+            folder=self.folder,
+            target=self.target,
+            compile_cxx=[*of_torch.get_cxx_compiler().split(), "-O2", *common, *self.cflags],
+            compile_musa=[_mcc(), "-x", "musa", "-O3", *common, *prelude, *self.musa_cflags],
+            link=[
+                *of_torch.get_cxx_compiler().split(),
+                "-shared",
+                *self.objects,
+                *(f"-L{path}" for path in libraries),
+                *(["-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python", "-lmusa_runtime", "-lmusart"]),
+                *self.ldflags,
+            ],
+            sources=sources,
+            is_kernel=lambda source: source.suffix in (*KERNEL_SUFFIXES, *CUDA_SUFFIXES),
+            verbose=verbose,
+        )
+
+
+def _is_cuda(source):
+    if source.suffix in CUDA_SUFFIXES:
+        return True
+    if source.suffix in KERNEL_SUFFIXES:
+        return False
+    return _CUDA_NAMES.search(source.read_text(errors="replace")) is not None
+
+
+def _ported(recipe, headers):
+    """The recipe's sources and folders of headers as MUSA's, in its build folder."""
+    place = recipe.folder / "ported"
+    of_headers = [port_folder(folder, place / f"include{i}") for i, folder in enumerate(headers)]
+    sources = port_sources(recipe.sources, place / "sources")
+    of_torch_headers = port_torch_headers(place / "torch")
+    return sources, of_headers, [of_torch_headers], ["-include", str(prelude()), f"-I{include_dir()}"]
+
+
+def _mcc():
+    from musa_runtime import config
+
+    found = os.environ.get("PYTORCH_MCC") or os.path.join(config.musa_home(), "bin", "mcc")
+    if not os.path.exists(found):
+        raise RuntimeError(
+            f"there is no compiler of MUSA at {found}.\nLikely causes: only the SDK's runtime is installed, "
+            "or MUSA_HOME names another folder.\nFix: install the SDK's compiler, or set PYTORCH_MCC"
+        )
+    return found
+
+
+def _python_include():
+    import sysconfig
+
+    return sysconfig.get_path("include")
+
+
+def _strings(value):
+    return [value] if isinstance(value, str) else list(value)
+
+
+def _written(path, text):
+    """Written only where it has changed, so that nothing is built in vain."""
+    if not path.is_file() or path.read_text() != text:
+        path.write_text(text)
+    return path
+
+
+_builds = {}  # target -> identities of the builds of it that this process has loaded, in their order
+
+
+def _loadable(target):
+    """The path to load a build from: the target itself, for later builds a copy named `<name>_v<number>.so`.
+
+    The dynamic loader and Python return the library that they have for a path, though the file has changed.
+    """
+    stat = target.stat()
+    identity = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+    builds = _builds.setdefault(target, [])
+    known = identity in builds
+    if not known:
+        builds.append(identity)
+    version = builds.index(identity)
+    if version == 0:
+        return target
+    copy = target.with_name(f"{target.stem}_v{version}.so")
+    if not known:
+        # Replaced as a whole: another process may run an earlier file of this name.
+        temporary = copy.with_name(f"{copy.name}.{os.getpid()}")
+        shutil.copyfile(target, temporary)
+        os.replace(temporary, copy)
+    return copy
+
+
+def _imported(name, path):
+    torch.musa.init()  # the extension's libraries find the runtime's in the process
+    # pybind11 returns the module that it has for a full name. Its last part is that of the init function.
+    full_name = name if path.stem == name else f"{path.stem}.{name}"
+    spec = importlib.util.spec_from_file_location(full_name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    sys.modules[name] = module
+    return module
