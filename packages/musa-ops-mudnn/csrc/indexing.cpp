@@ -15,8 +15,8 @@
 #include <ATen/ops/scatter_add_meta.h>
 #include <ATen/ops/scatter_meta.h>
 #include <ATen/ops/scatter_reduce_meta.h>
+#include <c10/musa/MUSAGraphsC10Utils.h>
 #include <c10/musa/MUSASyncDebugMode.h>
-#include <musa_runtime/captured_call.h>
 
 #include <algorithm>
 #include <cmath>
@@ -454,7 +454,7 @@ std::optional<Named> named_by(const at::Tensor& self, const IndexList& indices) 
     const int64_t taken = mask ? index->dim() : 1;
     if (!contains(index_types | bool_type, index->scalar_type()) || index->layout() != at::kStrided ||
         index->numel() == 0 || index->dim() > max_dims || taken == 0 || dim + taken > self.dim() ||
-        (index->is_cpu() ? musa_runtime::capturing() : !same_device(*index, self))) {
+        (index->is_cpu() ? c10::musa::capturing() : !same_device(*index, self))) {
       return std::nullopt; // a graph would copy from host memory that is gone by then
     }
     if (mask && index->sizes() != self.sizes().slice(static_cast<size_t>(dim), static_cast<size_t>(taken))) {
@@ -519,7 +519,7 @@ bool index_served(const at::Tensor& self, const IndexList& indices) {
     return false;
   }
   const std::optional<Named> named = named_by(self, indices);
-  return named.has_value() && !(named->masked && musa_runtime::capturing());
+  return named.has_value() && !(named->masked && c10::musa::capturing());
 }
 
 bool index_out_served(const at::Tensor& self, const IndexList& indices, at::Tensor& out) {
@@ -595,7 +595,7 @@ bool index_put_served(
   }
   const std::optional<Named> named = named_by(self, indices);
   return named.has_value() &&
-      (named->masked ? !musa_runtime::capturing()
+      (named->masked ? !c10::musa::capturing()
                      : at::is_expandable_to(values.sizes(), written_sizes(self, *named, named->shape)));
 }
 
@@ -632,7 +632,7 @@ at::Tensor& index_put_(
 bool masked_select_served(const at::Tensor& self, const at::Tensor& mask) {
   at::DimVector shape(self.sizes());
   return serves<all_types>(self) && serves<bool_type>(mask) && same_device(self, mask) &&
-      broadcast_with(shape, mask.sizes()) && !musa_runtime::capturing();
+      broadcast_with(shape, mask.sizes()) && !c10::musa::capturing();
 }
 
 bool masked_select_out_served(const at::Tensor& self, const at::Tensor& mask, at::Tensor& out) {

@@ -10,8 +10,8 @@
 #include <ATen/ops/sort.h>
 #include <ATen/ops/sort_meta.h>
 #include <ATen/ops/topk_meta.h>
+#include <c10/musa/MUSAGraphsC10Utils.h>
 #include <c10/musa/MUSASyncDebugMode.h>
-#include <musa_runtime/captured_call.h>
 
 #include <limits>
 #include <vector>
@@ -170,7 +170,7 @@ at::Tensor& nonzero_out(const at::Tensor& self, at::Tensor& out) {
 // The host learns how much was found by waiting for the stream, which a capture does not allow: the next provider says so.
 // A scalar has no coordinates: the result would be of no elements.
 bool nonzero_served(const at::Tensor& self) {
-  return serves<all_types>(self) && self.dim() > 0 && !musa_runtime::capturing();
+  return serves<all_types>(self) && self.dim() > 0 && !c10::musa::capturing();
 }
 
 bool nonzero_out_served(const at::Tensor& self, at::Tensor& out) {
@@ -213,7 +213,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> unique2(
 }
 
 bool unique2_served(const at::Tensor& self, bool /*sorted*/, bool /*return_inverse*/, bool /*return_counts*/) {
-  return serves<number_types>(self) && !musa_runtime::capturing();
+  return serves<number_types>(self) && !c10::musa::capturing();
 }
 
 std::tuple<at::Tensor, at::Tensor> unique(const at::Tensor& self, bool sorted, bool return_inverse) {
@@ -222,7 +222,7 @@ std::tuple<at::Tensor, at::Tensor> unique(const at::Tensor& self, bool sorted, b
 }
 
 bool unique_served(const at::Tensor& self, bool /*sorted*/, bool /*return_inverse*/) {
-  return serves<number_types>(self) && !musa_runtime::capturing();
+  return serves<number_types>(self) && !c10::musa::capturing();
 }
 
 } // namespace

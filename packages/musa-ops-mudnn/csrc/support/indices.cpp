@@ -2,8 +2,8 @@
 // Copyright (c) torch_musa contributors
 #include "support/indices.h"
 
+#include <c10/musa/MUSACaptures.h>
 #include <c10/musa/MUSAFunctions.h>
-#include <musa_runtime/captured_call.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -51,7 +51,7 @@ bool looks_at_values() {
     return c10::musa::host_addressable() || (blocking != nullptr && std::string_view(blocking) == "1");
   }();
   // A wait would break any capture that is under way, on whatever thread.
-  return looks && musa_runtime::captures_running.load(std::memory_order_relaxed) == 0;
+  return looks && !c10::musa::capture_in_progress();
 }
 
 void require_below(const at::Tensor& index, int64_t dim, int64_t size) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 #include <ATen/musa/MUSAGraph.h>
-#include <c10/musa/MUSAException.h>
+#include <c10/musa/MUSAGraphsC10Utils.h>
 #include <python/bindings.h>
 
 #include <pybind11/pybind11.h>
@@ -31,15 +31,7 @@ musaStreamCaptureMode capture_mode(const std::string& name) {
 
 void bind_graph(py::module_& m) {
   m.def("graph_pool_handle", &at::musa::graph_pool_handle);
-  m.def("is_current_stream_capturing", [] {
-    const c10::musa::MUSAStream stream = c10::musa::getCurrentMUSAStream();
-    if (stream.id() == 0) {
-      return false; // cannot be captured, and asking about it may disturb another stream's capture
-    }
-    musaStreamCaptureStatus status = musaStreamCaptureStatusNone;
-    C10_MUSA_CHECK(musaStreamIsCapturing(stream.stream(), &status));
-    return status != musaStreamCaptureStatusNone;
-  });
+  m.def("is_current_stream_capturing", &c10::musa::current_stream_is_capturing);
   // Without the GIL: captures and replays run kernels, which may be Python's, on this or another thread. With torch's
   // frame around them, which passes warnings on to Python.
   py::class_<MUSAGraph>(m, "_MUSAGraph")

@@ -21,4 +21,14 @@ bool exchange_stream_capture_mode(musaStreamCaptureMode* mode) noexcept {
   return exchanged;
 }
 
+bool current_stream_is_capturing() {
+  const MUSAStream stream = getCurrentMUSAStream();
+  if (stream.id() == 0) {
+    return false;
+  }
+  musaStreamCaptureStatus status = musaStreamCaptureStatusNone;
+  C10_MUSA_CHECK(musaStreamIsCapturing(stream.stream(), &status));
+  return status != musaStreamCaptureStatusNone;
+}
+
 } // namespace c10::musa

@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 #pragma once
 
+#include <c10/musa/MUSACaptures.h>
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAStream.h>
 
@@ -55,6 +56,16 @@ inline CaptureStatus currentStreamCaptureStatusMayInitCtx() {
   musaStreamCaptureStatus status = musaStreamCaptureStatusNone;
   C10_MUSA_CHECK(musaStreamIsCapturing(getCurrentMUSAStream().stream(), &status));
   return static_cast<CaptureStatus>(status);
+}
+
+// Whether the current stream of the current device is being captured. Does not query the default stream, which cannot be
+// captured: the query may disturb the capture of another stream.
+C10_MUSA_API bool current_stream_is_capturing();
+
+// The same for kernels and predicates of packs, which run at every call of an operator: cheap unless a capture between
+// markCaptureBegin and markCaptureEnd is in progress in this process.
+inline bool capturing() {
+  return capture_in_progress() && current_stream_is_capturing();
 }
 
 } // namespace c10::musa
