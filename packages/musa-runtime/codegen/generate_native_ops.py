@@ -48,7 +48,7 @@ HAND_WRITTEN = {
 # Their CPU kernels make or take objects that exist on the CPU only.
 CPU_ONLY = {"from_file", "to_mkldnn", "_to_mkldnn", "is_pinned", "_pin_memory", "record_stream"}
 # Arguments that accept host tensors beside musa ones, as on torch.cuda: (operator, argument) -> rule.
-HOST_ARGUMENTS = pathlib.Path(__file__).parents[1] / "csrc/musa_runtime/host_arguments.inc"
+HOST_ARGUMENTS = pathlib.Path(__file__).parents[1] / "csrc/host_kernels/host_arguments.inc"
 HOST_RULES = {
     (op, argument): rule
     for op, arguments, rule in re.findall(

@@ -3,7 +3,7 @@
 #include <musa_runtime/op_registry.h>
 
 #include <c10/musa/MUSAFunctions.h>
-#include <musa_runtime/fallback.h>
+#include <host_kernels/fallback.h>
 #include <musa_runtime/op_policy.h>
 #include <musa_runtime/op_route.h>
 

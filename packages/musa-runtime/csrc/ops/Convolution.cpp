@@ -3,8 +3,8 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
-#include <musa_runtime/captured_call.h>
-#include <musa_runtime/host_scope.h>
+#include <host_kernels/capture/captured_call.h>
+#include <host_kernels/host_scope.h>
 #include <musa_runtime/op_pack.h>
 
 // torch sends a renamed backend's convolutions here, and nowhere else: there is no CPU kernel of this name to fall back

@@ -18,8 +18,8 @@
 #include <c10/musa/MUSACachingAllocator.h>
 #include <c10/musa/MUSADeferredError.h>
 #include <c10/musa/MUSAGuard.h>
-#include <musa_runtime/captured_call.h>
-#include <musa_runtime/host_scope.h>
+#include <host_kernels/capture/captured_call.h>
+#include <host_kernels/host_scope.h>
 #include <musa_runtime/op_pack.h>
 #include <torch/library.h>
 

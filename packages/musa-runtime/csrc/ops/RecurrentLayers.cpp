@@ -15,8 +15,8 @@
 #include <c10/core/GradMode.h>
 #include <c10/core/impl/PythonDispatcherTLS.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
-#include <musa_runtime/captured_call.h>
-#include <musa_runtime/host_scope.h>
+#include <host_kernels/capture/captured_call.h>
+#include <host_kernels/host_scope.h>
 #include <musa_runtime/op_pack.h>
 #include <ops/RecurrentSteps.h>
 #include <torch/csrc/autograd/autograd.h>

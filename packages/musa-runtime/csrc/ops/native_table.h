@@ -4,8 +4,8 @@
 
 #include <ATen/core/boxing/KernelFunction.h>
 #include <c10/musa/MUSASyncDebugMode.h>
-#include <musa_runtime/captured_call.h>
-#include <musa_runtime/host_scope.h>
+#include <host_kernels/capture/captured_call.h>
+#include <host_kernels/host_scope.h>
 #include <musa_runtime/op_pack.h>
 
 #include <atomic>

@@ -7,7 +7,7 @@
 #include <ATen/Context.h>
 #include <c10/musa/MUSAGuard.h>
 #include <musa_runtime/compat.h>
-#include <musa_runtime/fallback.h>
+#include <host_kernels/fallback.h>
 #include <musa_runtime/op_policy.h>
 #include <musa_runtime/op_registry.h>
 #include <python/bindings.h>

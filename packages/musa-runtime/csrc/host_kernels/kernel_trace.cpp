@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-#include <musa_runtime/kernel_trace.h>
+#include <host_kernels/kernel_trace.h>
 
 #include <c10/musa/MUSAStream.h>
 #include <c10/util/ApproximateClock.h>

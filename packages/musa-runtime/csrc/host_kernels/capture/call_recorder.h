@@ -6,7 +6,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/musa/MUSAStream.h>
-#include <musa_runtime/replay_scope.h>
+#include <host_kernels/capture/replay_scope.h>
 
 #include <atomic>
 #include <memory>

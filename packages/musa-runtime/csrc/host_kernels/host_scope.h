@@ -9,7 +9,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/musa/MUSAMacros.h>
 #include <c10/util/SmallVector.h>
-#include <musa_runtime/host_arguments.h>
+#include <host_kernels/host_arguments.h>
 
 #include <array>
 #include <atomic>

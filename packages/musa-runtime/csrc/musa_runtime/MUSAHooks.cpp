@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-#include <ATen/musa/MUSAHooks.h>
+#include <musa_runtime/MUSAHooks.h>
 
 #include <ATen/Context.h>
 #include <ATen/core/CachingHostAllocator.h>
@@ -8,7 +8,7 @@
 #include <ATen/musa/PinnedMemoryAllocator.h>
 #include <c10/musa/MUSAAllocatorConfig.h>
 #include <c10/musa/MUSAFunctions.h>
-#include <musa_runtime/host_scope.h>
+#include <host_kernels/host_scope.h>
 #include <musa_runtime/op_registry.h>
 #include <ops/Copy.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-#include <musa_runtime/fallback.h>
+#include <host_kernels/fallback.h>
 
 #include <ATen/MemoryOverlap.h>
 #include <ATen/SparseCsrTensorUtils.h>
@@ -8,9 +8,9 @@
 #include <ATen/core/stack.h>
 #include <ATen/ops/empty.h>
 #include <c10/musa/MUSASyncDebugMode.h>
-#include <musa_runtime/captured_call.h>
-#include <musa_runtime/host_arguments.h>
-#include <musa_runtime/host_scope.h>
+#include <host_kernels/capture/captured_call.h>
+#include <host_kernels/host_arguments.h>
+#include <host_kernels/host_scope.h>
 #include <ops/Copy.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-#include <musa_runtime/host_scope.h>
+#include <host_kernels/host_scope.h>
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/EmptyTensor.h>
@@ -12,9 +12,9 @@
 #include <c10/musa/MUSACaptures.h>
 #include <c10/musa/MUSAGraphsC10Utils.h>
 #include <c10/musa/MUSAGuard.h>
-#include <musa_runtime/kernel_trace.h>
-#include <musa_runtime/layout_materializer.h>
-#include <musa_runtime/replay_scope.h>
+#include <host_kernels/kernel_trace.h>
+#include <host_kernels/layout_materializer.h>
+#include <host_kernels/capture/replay_scope.h>
 #include <ops/Copy.h>
 
 #include <mutex>

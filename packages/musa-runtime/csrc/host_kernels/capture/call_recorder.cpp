@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-#include <musa_runtime/call_recorder.h>
+#include <host_kernels/capture/call_recorder.h>
 
 #include <ATen/Parallel.h>
 #include <c10/musa/MUSADeferredError.h>
 #include <c10/musa/MUSAException.h>
 #include <c10/util/ApproximateClock.h>
-#include <musa_runtime/captured_call.h>
-#include <musa_runtime/kernel_trace.h>
+#include <host_kernels/capture/captured_call.h>
+#include <host_kernels/kernel_trace.h>
 
 #include <algorithm>
 

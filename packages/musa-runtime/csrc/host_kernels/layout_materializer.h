@@ -2,7 +2,7 @@
 // Copyright (c) torch_musa contributors
 #pragma once
 
-#include <musa_runtime/host_scope.h>
+#include <host_kernels/host_scope.h>
 
 namespace musa_runtime {
 

@@ -11,8 +11,8 @@
 #include <c10/musa/MUSAGraphsC10Utils.h>
 #include <c10/musa/MUSAGuard.h>
 #include <c10/musa/MUSAMemPool.h>
-#include <musa_runtime/call_recorder.h>
-#include <musa_runtime/captured_call.h>
+#include <host_kernels/capture/call_recorder.h>
+#include <host_kernels/capture/captured_call.h>
 
 #include <utility>
 

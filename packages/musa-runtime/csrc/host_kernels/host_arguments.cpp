@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-#include <musa_runtime/host_arguments.h>
+#include <host_kernels/host_arguments.h>
 
 #include <algorithm>
 #include <array>
@@ -16,7 +16,7 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
-#include <musa_runtime/host_arguments.inc>
+#include <host_kernels/host_arguments.inc>
 };
 
 using Rules = std::unordered_map<std::string, HostTensor>; // by "operator argument"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-#include <musa_runtime/captured_call.h>
+#include <host_kernels/capture/captured_call.h>
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/EmptyTensor.h>
@@ -11,8 +11,8 @@
 #include <c10/core/impl/COW.h>
 #include <c10/musa/MUSACachingAllocator.h>
 #include <c10/musa/MUSAGuard.h>
-#include <musa_runtime/call_recorder.h>
-#include <musa_runtime/host_arguments.h>
+#include <host_kernels/capture/call_recorder.h>
+#include <host_kernels/host_arguments.h>
 #include <ops/Copy.h>
 
 #include <algorithm>
