@@ -11,7 +11,7 @@
 #include <host_kernels/capture/captured_call.h>
 #include <host_kernels/host_arguments.h>
 #include <host_kernels/host_scope.h>
-#include <ops/Copy.h>
+#include <transfer/spans.h>
 
 #include <algorithm>
 #include <atomic>

@@ -3,23 +3,22 @@
 #include <host_kernels/host_scope.h>
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <ATen/EmptyTensor.h>
 #include <ATen/musa/MUSAGeneratorImpl.h>
-#include <c10/core/CPUAllocator.h>
-#include <c10/core/GradMode.h>
 #include <c10/core/impl/COW.h>
 #include <c10/musa/MUSACachingAllocator.h>
 #include <c10/musa/MUSACaptures.h>
 #include <c10/musa/MUSAGraphsC10Utils.h>
 #include <c10/musa/MUSAGuard.h>
+#include <host_kernels/aliases.h>
+#include <host_kernels/cpu_allocations.h>
+#include <host_kernels/host_seed.h>
 #include <host_kernels/kernel_trace.h>
 #include <host_kernels/layout_materializer.h>
-#include <host_kernels/capture/replay_scope.h>
-#include <ops/Copy.h>
+#include <transfer/spans.h>
+#include <transfer/storage.h>
 
 #include <mutex>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
 namespace musa_runtime {
@@ -28,124 +27,6 @@ namespace {
 using c10::DeviceType;
 using c10::DispatchKey;
 using c10::DispatchKeySet;
-
-// Where CPU allocations of a thread come from: the device's memory while a native kernel runs on it, or the memory that a
-// recorded call was given for its results.
-enum class Routing : int { Host, Device, Offered };
-thread_local Routing cpu_allocations = Routing::Host;
-thread_local std::span<OfferedMemory> offered_memory;
-
-// Empty when nothing of that size was offered.
-c10::DataPtr take_offered(size_t nbytes) {
-  for (OfferedMemory& offer : offered_memory) {
-    if (offer.nbytes == nbytes && offer.data != nullptr) {
-      void* data = std::exchange(offer.data, nullptr);
-      // The context is what raw allocations (oneDNN's) need; there is nothing to delete.
-      return c10::DataPtr(data, data, &c10::detail::deleteNothing, c10::Device(DeviceType::CPU));
-    }
-  }
-  return {};
-}
-
-// Addresses that recorded calls may be given, with the number of calls. The mutex is a leaf.
-struct LentMemory {
-  std::mutex mutex;
-  std::unordered_map<void*, size_t> calls;
-
-  bool contains(void* data) {
-    std::lock_guard<std::mutex> lock(mutex);
-    return calls.count(data) != 0;
-  }
-};
-
-LentMemory& lent_memory() {
-  static LentMemory& instance = *new LentMemory();
-  return instance;
-}
-
-class ScopedCpuAllocator final : public c10::Allocator {
- public:
-  explicit ScopedCpuAllocator(c10::Allocator* base) : base_(base) {}
-
-  c10::DataPtr allocate(size_t nbytes) override {
-    if (C10_UNLIKELY(cpu_allocations != Routing::Host)) {
-      if (C10_LIKELY(cpu_allocations == Routing::Device)) {
-        return c10::musa::MUSACachingAllocator::allocate_as(nbytes, c10::Device(DeviceType::CPU));
-      }
-      if (c10::DataPtr offered = take_offered(nbytes)) {
-        return offered;
-      }
-    }
-    return base_->allocate(nbytes);
-  }
-
-  c10::DeleterFnPtr raw_deleter() const override {
-    // raw_allocate() may hand out either kind of memory, so its deleter looks at the address.
-    base_deleter_ = base_->raw_deleter();
-    return &delete_either;
-  }
-
-  void copy_data(void* dest, const void* src, std::size_t count) const override {
-    base_->copy_data(dest, src, count);
-  }
-
- private:
-  static void delete_either(void* pointer) {
-    if (lent_memory().contains(pointer)) {
-      return;
-    }
-    if (c10::musa::MUSACachingAllocator::owns(pointer)) {
-      c10::musa::MUSACachingAllocator::raw_delete(pointer);
-    } else {
-      base_deleter_(pointer);
-    }
-  }
-
-  c10::Allocator* base_;
-  static inline c10::DeleterFnPtr base_deleter_ = nullptr;
-};
-
-// The context of an alias's DataPtr is the musa StorageImpl whose memory it shows, kept alive by it.
-void release_original(void* original) {
-  c10::raw::intrusive_ptr::decref(static_cast<c10::StorageImpl*>(original));
-}
-
-// A storage of its own, labelled CPU, over the same memory. (Sharing the StorageImpl itself does not do: torch takes the
-// device of every view from its storage, so views that a CPU kernel makes would claim to be musa tensors.)
-c10::Storage alias_storage(c10::StorageImpl* original) {
-  c10::raw::intrusive_ptr::incref(original);
-  return c10::Storage(c10::make_intrusive<c10::StorageImpl>(
-      c10::StorageImpl::use_byte_size_t(),
-      original->nbytes(),
-      c10::DataPtr(
-          original->_mutable_data_ptr_no_checks().get(), original, &release_original, c10::Device(DeviceType::CPU)),
-      c10::GetCPUAllocator(),
-      original->resizable()));
-}
-
-bool is_alias(const c10::StorageImpl* storage) {
-  return storage->data_ptr().get_deleter() == &release_original;
-}
-
-c10::StorageImpl* original_of(const c10::StorageImpl* alias) {
-  return static_cast<c10::StorageImpl*>(alias->data_ptr().get_context());
-}
-
-// A CPU tensor over a musa tensor's memory.
-struct AliasImpl final : c10::TensorImpl {
-  AliasImpl(c10::TensorImpl* source, c10::Storage storage)
-      : c10::TensorImpl(
-            c10::TensorImpl::VIEW, c10::Storage(source->unsafe_storage()), source->key_set(), source->dtype()) {
-    copy_tensor_metadata(source, this, c10::VariableVersion(source->version_counter()), true);
-    storage_ = std::move(storage);
-    made_with = storage_.unsafeGetStorageImpl();
-    _change_backend_component_keys(c10::Device(DeviceType::CPU));
-    device_opt_ = c10::Device(DeviceType::CPU);
-  }
-
-  // To tell a storage that a kernel resized from one that it replaced.
-  const c10::StorageImpl* made_with;
-};
 
 // Hands memory that a scope allocated over to the device: same bytes, other label.
 c10::DataPtr relabelled(c10::StorageImpl* storage, c10::Device device) {
@@ -160,10 +41,6 @@ bool is_from_scope(const c10::StorageImpl* storage) {
   return data.get_deleter() == c10::musa::MUSACachingAllocator::deleter() || data.get() == nullptr;
 }
 
-// Autograd has been dealt with above us; a CPU autocast region is about the user's CPU tensors, not about ours.
-const DispatchKeySet kExcludedInside =
-    c10::autograd_dispatch_keyset_with_ADInplaceOrView | DispatchKeySet(DispatchKey::AutocastCPU);
-
 bool is_dense_musa(const c10::TensorImpl* impl) {
   return impl->key_set().has_all(DispatchKeySet(DispatchKey::PrivateUse1));
 }
@@ -174,55 +51,6 @@ bool is_dense_cpu(const c10::TensorImpl* impl) {
 
 } // namespace
 
-void install_scoped_cpu_allocator() {
-  static ScopedCpuAllocator allocator(c10::GetCPUAllocator());
-  c10::SetCPUAllocator(&allocator, /*priority=*/1);
-}
-
-uint64_t host_seed(uint64_t seed, uint64_t offset) {
-  // splitmix64 finaliser (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014): neighbouring
-  // offsets must not give correlated mt19937 states.
-  uint64_t mixed = seed + 0x9E3779B97F4A7C15ull * (offset + 1);
-  mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9ull;
-  mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBull;
-  mixed ^= mixed >> 31;
-  return mixed;
-}
-
-void begin_lending(void* data) {
-  LentMemory& lent = lent_memory();
-  std::lock_guard<std::mutex> lock(lent.mutex);
-  ++lent.calls[data];
-}
-
-void end_lending(void* data) {
-  LentMemory& lent = lent_memory();
-  std::lock_guard<std::mutex> lock(lent.mutex);
-  const auto found = lent.calls.find(data);
-  if (found != lent.calls.end() && --found->second == 0) {
-    lent.calls.erase(found);
-  }
-}
-
-ReplayScope::ReplayScope()
-    : exclude_(kExcludedInside),
-      grad_mode_before_(c10::GradMode::is_enabled()),
-      routing_before_(static_cast<int>(cpu_allocations)) {
-  c10::GradMode::set_enabled(false);
-  cpu_allocations = Routing::Offered;
-  offered_memory = {};
-}
-
-ReplayScope::~ReplayScope() {
-  c10::GradMode::set_enabled(grad_mode_before_);
-  cpu_allocations = static_cast<Routing>(routing_before_);
-  offered_memory = {};
-}
-
-void ReplayScope::offer(std::span<OfferedMemory> memory) {
-  offered_memory = memory;
-}
-
 HostScope::HostScope() : mode_(c10::musa::host_addressable() ? Mode::Alias : Mode::Copy) {}
 
 HostScope::~HostScope() {
@@ -230,7 +58,7 @@ HostScope::~HostScope() {
     if (C10_UNLIKELY(traced_from_ != 0)) {
       end_traced_kernel(traced_from_, counter_, name_, index_);
     }
-    cpu_allocations = redirected_before_ ? Routing::Device : Routing::Host;
+    cpu_allocations = redirected_before_ ? CpuMemory::Device : CpuMemory::Host;
     if (restore_device_ >= 0) {
       c10::musa::restore_device(restore_device_);
     }
@@ -391,7 +219,7 @@ void HostScope::enter() {
     c10::musa::set_device(index_);
     restore_device_ = current;
   }
-  redirected_before_ = cpu_allocations == Routing::Device;
+  redirected_before_ = cpu_allocations == CpuMemory::Device;
   entered_ = true;
   const musaStream_t stream = c10::musa::getCurrentMUSAStream(index_).stream();
   // Another thread's capture must not see this query: a kernel on a device is launched without one.
@@ -407,8 +235,8 @@ void HostScope::enter() {
     }
     C10_MUSA_CHECK(musaStreamSynchronize(stream));
   }
-  exclude_.emplace(kExcludedInside);
-  cpu_allocations = redirects_ && mode_ == Mode::Alias ? Routing::Device : Routing::Host;
+  exclude_.emplace(excluded_from_host_kernels());
+  cpu_allocations = redirects_ && mode_ == Mode::Alias ? CpuMemory::Device : CpuMemory::Host;
   if (C10_UNLIKELY(kernel_tracing()) && mode_ == Mode::Alias) {
     traced_from_ = begin_traced_kernel();
   }
@@ -460,10 +288,10 @@ at::Tensor HostScope::device_slow(at::Tensor result) {
   }
   // The kernel placed this in memory of its own (a constant, a packed weight, another library's buffer), or the device's
   // memory is discrete: copy. The copy's allocation must be labelled as the device's.
-  const Routing routing = std::exchange(cpu_allocations, Routing::Host);
+  const CpuMemory before = std::exchange(cpu_allocations, CpuMemory::Host);
   copied_bytes_ += result.numel() * result.itemsize();
   at::Tensor copied = at::musa::to_musa(result, target());
-  cpu_allocations = routing;
+  cpu_allocations = before;
   return copied;
 }
 

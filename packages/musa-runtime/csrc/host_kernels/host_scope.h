@@ -178,9 +178,4 @@ class C10_MUSA_API HostScope {
   std::optional<c10::impl::ExcludeDispatchKeyGuard> exclude_;
 };
 
-// Registers the CPU allocator that serves native kernels from device memory while a scope in Alias mode is open on the
-// allocating thread, and forwards to torch's own otherwise. Called once, at initialisation, on devices with
-// host-addressable memory.
-void install_scoped_cpu_allocator();
-
 } // namespace musa_runtime

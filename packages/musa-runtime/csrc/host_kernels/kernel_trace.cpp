@@ -4,24 +4,19 @@
 
 #include <c10/musa/MUSAStream.h>
 #include <c10/util/ApproximateClock.h>
-#include <musa_runtime/op_registry.h>
 
 #include <dlfcn.h>
 
 #include <array>
 #include <mutex>
+#include <utility>
 
 namespace musa_runtime {
 namespace {
 
-struct RawKernel {
-  TracedKernel kernel;
-  const std::atomic<uint64_t>* counter;
-};
-
 struct Collected {
   std::mutex mutex; // guards kernels; taken last, nothing is called under it
-  std::vector<RawKernel> kernels;
+  std::vector<TracedKernel> kernels;
 };
 
 Collected& collected() {
@@ -37,10 +32,10 @@ struct ThreadTrace {
 };
 thread_local ThreadTrace this_thread;
 
-void keep(RawKernel raw) {
+void keep(TracedKernel kernel) {
   Collected& all = collected();
   std::lock_guard<std::mutex> lock(all.mutex);
-  all.kernels.push_back(std::move(raw));
+  all.kernels.push_back(std::move(kernel));
 }
 
 } // namespace
@@ -56,23 +51,9 @@ void start_kernel_tracing() {
 
 std::vector<TracedKernel> stop_kernel_tracing() {
   kernel_tracing_on.store(false, std::memory_order_relaxed);
-  std::vector<RawKernel> raw;
-  {
-    Collected& all = collected();
-    std::lock_guard<std::mutex> lock(all.mutex);
-    raw.swap(all.kernels);
-  }
-  const auto names = OpRegistry::get().names_by_counter();
-  std::vector<TracedKernel> kernels;
-  kernels.reserve(raw.size());
-  for (RawKernel& each : raw) {
-    const auto name = names.find(each.counter);
-    if (name != names.end()) {
-      each.kernel.name = name->second;
-    }
-    kernels.push_back(std::move(each.kernel));
-  }
-  return kernels;
+  Collected& all = collected();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  return std::exchange(all.kernels, {});
 }
 
 void push_correlation(CorrelationKind kind, uint64_t id) {
@@ -104,21 +85,21 @@ int64_t begin_traced_kernel() {
 
 void end_traced_kernel(
     int64_t start, const std::atomic<uint64_t>* counter, const char* name, c10::DeviceIndex device) noexcept {
-  RawKernel raw;
-  raw.kernel.end = c10::getTime();
-  raw.kernel.start = start;
+  TracedKernel kernel;
+  kernel.end = c10::getTime();
+  kernel.start = start;
   this_thread.in_kernel = false;
-  raw.kernel.device = device;
-  raw.kernel.operation = this_thread.operation;
-  raw.kernel.annotation = this_thread.annotation;
-  raw.counter = counter;
+  kernel.device = device;
+  kernel.operation = this_thread.operation;
+  kernel.annotation = this_thread.annotation;
+  kernel.counter = counter;
   // A kernel's destructor must not throw: a record that cannot be made is left out.
   try {
     if (name != nullptr) {
-      raw.kernel.name = name;
+      kernel.name = name;
     }
-    raw.kernel.stream = traced_stream(c10::musa::getCurrentMUSAStream(device));
-    keep(std::move(raw));
+    kernel.stream = traced_stream(c10::musa::getCurrentMUSAStream(device));
+    keep(std::move(kernel));
   } catch (const std::exception& error) {
     TORCH_WARN_ONCE("A kernel is missing in the profile: ", error.what());
   }
@@ -140,7 +121,7 @@ uint64_t traced_stream(const c10::musa::MUSAStream& stream) {
 
 void report_traced_kernel(TracedKernel kernel) noexcept {
   try {
-    keep({std::move(kernel), nullptr});
+    keep(std::move(kernel));
   } catch (const std::exception& error) {
     TORCH_WARN_ONCE("A kernel is missing in the profile: ", error.what());
   }

@@ -18,13 +18,14 @@ namespace musa_runtime {
 
 // One kernel. Times are nanoseconds since the Unix epoch, as the SDK's activity records and torch's traces have them.
 struct TracedKernel {
-  std::string name; // of the operator
+  std::string name; // of the operator; empty if `counter` identifies it
   int64_t start = 0;
   int64_t end = 0;
   c10::DeviceIndex device = 0;
   uint64_t stream = 0;     // the SDK's number of it
   uint64_t operation = 0;  // torch's correlation id of the operator that ran it; 0: none
   uint64_t annotation = 0; // of the innermost range that the user marked; 0: none
+  const std::atomic<uint64_t>* counter = nullptr; // of the operator's calls: OpRegistry::names_by_counter() has its name
 };
 
 C10_MUSA_API extern std::atomic<bool> kernel_tracing_on;
@@ -33,7 +34,7 @@ inline bool kernel_tracing() {
   return kernel_tracing_on.load(std::memory_order_relaxed);
 }
 
-// Collection, by the profiler: from start to stop, which hands over what was collected.
+// Collection, by the profiler: stop returns what was collected since start.
 C10_MUSA_API void start_kernel_tracing();
 C10_MUSA_API std::vector<TracedKernel> stop_kernel_tracing();
 
@@ -44,7 +45,7 @@ C10_MUSA_API void pop_correlation(CorrelationKind kind);
 C10_MUSA_API uint64_t innermost_correlation(CorrelationKind kind); // 0: none
 
 // The kernel's side. begin: the start time, 0 inside another kernel of this thread, which then stands for both.
-// end: the name is that of the operator whose calls the counter counts, else `name`, else (both null) what torch called.
+// end: `counter` and `name` identify the operator, and each may be null.
 C10_MUSA_API int64_t begin_traced_kernel();
 C10_MUSA_API void end_traced_kernel(
     int64_t start, const std::atomic<uint64_t>* counter, const char* name, c10::DeviceIndex device) noexcept;

@@ -8,9 +8,9 @@
 #include <ATen/musa/PinnedMemoryAllocator.h>
 #include <c10/musa/MUSAAllocatorConfig.h>
 #include <c10/musa/MUSAFunctions.h>
-#include <host_kernels/host_scope.h>
+#include <host_kernels/cpu_allocations.h>
 #include <musa_runtime/op_registry.h>
-#include <ops/Copy.h>
+#include <transfer/storage.h>
 
 #include <dlfcn.h>
 #include <musa.h>

@@ -1,105 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-#include <ops/Copy.h>
-
-#include <ATen/EmptyTensor.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
-#include <ATen/core/CachingHostAllocator.h>
-#include <ATen/musa/MUSAEvent.h>
-#include <ATen/musa/PinnedMemoryAllocator.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/_local_scalar_dense_cpu_dispatch.h>
 #include <ATen/ops/copy_native.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/empty_strided.h>
-#include <ATen/ops/zeros.h>
-#include <c10/musa/MUSACachingAllocator.h>
-#include <c10/musa/MUSADeferredError.h>
 #include <c10/musa/MUSAGuard.h>
+#include <c10/musa/MUSASyncDebugMode.h>
 #include <host_kernels/capture/captured_call.h>
 #include <host_kernels/host_scope.h>
 #include <musa_runtime/op_pack.h>
 #include <torch/library.h>
+#include <transfer/memcpy.h>
+#include <transfer/spans.h>
 
 namespace at::musa {
 namespace {
 
 using c10::musa::MUSAGuard;
-using c10::musa::MUSAStream;
 using musa_runtime::HostScope;
 using musa_runtime::HostTensor;
-
-bool is_musa(const Tensor& tensor) {
-  return tensor.device().type() == c10::DeviceType::PrivateUse1;
-}
-
-// One memcpy can do it: the same element bytes in the same places, without gaps.
-bool is_memcpy(const Tensor& dst, const Tensor& src) {
-  return dst.scalar_type() == src.scalar_type() && dst.is_conj() == src.is_conj() && dst.is_neg() == src.is_neg() &&
-      dst.is_non_overlapping_and_dense() && src.is_non_overlapping_and_dense() && dst.sizes() == src.sizes() &&
-      dst.strides() == src.strides();
-}
-
-// Bytes from a tensor's first to behind its last element, gaps included.
-size_t span_bytes(const Tensor& tensor) {
-  return at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.itemsize());
-}
-
-enum class Then : uint8_t { Return, Wait };
-
-// On the device's current stream. Waits without check_sync, which has been made before the copy was queued.
-void memcpy_on_stream(void* dst, const void* src, size_t nbytes, musaMemcpyKind kind, Device device, Then then) {
-  const c10::musa::MUSAKernelGuard guard(device.index());
-  const musaStream_t stream = c10::musa::getCurrentMUSAStream(device.index()).stream();
-  C10_MUSA_CHECK(musaMemcpyAsync(dst, src, nbytes, kind, stream));
-  if (then == Then::Wait) {
-    C10_MUSA_CHECK(musaStreamSynchronize(stream));
-    c10::musa::check_deferred_error();
-  }
-}
-
-void memcpy_tensor(const Tensor& dst, const Tensor& src, bool non_blocking) {
-  const Device device = is_musa(dst) ? dst.device() : src.device();
-  const musaMemcpyKind kind = !is_musa(src) ? musaMemcpyHostToDevice
-      : !is_musa(dst)                       ? musaMemcpyDeviceToHost
-                                            : musaMemcpyDeviceToDevice;
-  const bool wait = !non_blocking && kind != musaMemcpyDeviceToDevice;
-  memcpy_on_stream(
-      dst.mutable_data_ptr(), src.const_data_ptr(), dst.numel() * dst.itemsize(), kind, device,
-      wait ? Then::Wait : Then::Return);
-  if (wait || kind == musaMemcpyDeviceToDevice) {
-    return;
-  }
-  const Tensor& host = is_musa(dst) ? src : dst;
-  if (isPinnedPtr(host.const_data_ptr())) {
-    // Keeps the pinned block from being handed out again while the copy is under way. Pageable memory needs no such
-    // care: the SDK has read or written it by the time the call returns.
-    at::getHostAllocator(at::kPrivateUse1)
-        ->record_event(
-            const_cast<void*>(host.const_data_ptr()),
-            host.storage().data_ptr().get_context(),
-            c10::musa::getCurrentMUSAStream(device.index()).unwrap());
-  }
-}
-
-// The same strides over a host copy of the tensor's span, so any view can be read and, with write_span, written.
-Tensor read_span(const Tensor& tensor) {
-  const auto options = tensor.options().device(kCPU).pinned_memory(std::nullopt);
-  if (tensor._is_zerotensor()) {
-    return at::zeros(tensor.sizes(), options); // has no memory to read
-  }
-  Tensor host = at::empty_strided(tensor.sizes(), tensor.strides(), options);
-  if (tensor.numel() != 0) {
-    memcpy_on_stream(
-        host.mutable_data_ptr(), tensor.const_data_ptr(), span_bytes(tensor), musaMemcpyDeviceToHost, tensor.device(),
-        Then::Wait);
-  }
-  host._set_conj(tensor.is_conj());
-  host._set_neg(tensor.is_neg());
-  return host;
-}
 
 // A host form of what a copy is going to overwrite: with its present bytes only where some of them stay.
 Tensor host_form_of_target(const Tensor& dst) {
@@ -190,32 +112,39 @@ void convert_and_copy(const Tensor& dst, const Tensor& src) {
   }
 }
 
-void copy_between_devices(const Tensor& dst, const Tensor& src) {
-  const DeviceIndex from = src.device().index();
-  const DeviceIndex to = dst.device().index();
-  const MUSAStream source_stream = c10::musa::getCurrentMUSAStream(from);
-  const MUSAStream target_stream = c10::musa::getCurrentMUSAStream(to);
-  const auto order = [](const MUSAStream& before, const MUSAStream& after) {
-    MUSAEvent event;
-    event.record(before);
-    event.block(after);
-  };
-  // The source's stream does the copy: after the work that the target's memory is still waiting for, and before any later
-  // work on the target.
-  order(target_stream, source_stream);
-  {
-    MUSAGuard guard(from);
-    C10_MUSA_CHECK(musaMemcpyPeerAsync(
-        dst.mutable_data_ptr(), to, src.const_data_ptr(), from, dst.numel() * dst.itemsize(), source_stream.stream()));
+// dst.copy_(src) between any two strided tensors of which at least one is on a musa device: dtypes, strides, conj and neg
+// bits may differ, sizes must be equal. non_blocking: returns while a copy between the device and pinned host memory is
+// still in progress on the current stream.
+void copy_dense(const Tensor& dst, const Tensor& src, bool non_blocking) {
+  if (dst.numel() == 0) {
+    return;
   }
-  try {
-    order(source_stream, target_stream);
-  } catch (...) {
-    // The target's stream does not know of the copy, so nothing would keep it from writing into memory that the caller,
-    // with this exception in hand, frees and someone else is given. Wait it out.
-    MUSAGuard guard(from);
-    C10_MUSA_IGNORE_ERROR(musaStreamSynchronize(source_stream.stream()));
-    throw;
+  const bool across = is_musa(dst) && is_musa(src) && dst.device() != src.device();
+  if (!is_memcpy(dst, src)) {
+    if (!across) {
+      convert_and_copy(dst, src);
+      return;
+    }
+    // Convert on the source's device into the target's layout, then send.
+    Tensor staged = at::empty_like(dst, src.options().dtype(dst.scalar_type()), at::MemoryFormat::Preserve);
+    staged._set_conj(dst.is_conj());
+    staged._set_neg(dst.is_neg());
+    copy_dense(staged, src, non_blocking);
+    if (is_memcpy(dst, staged)) {
+      memcpy_between_devices(dst, staged);
+    } else {
+      Tensor landed = at::empty_like(staged, dst.options(), at::MemoryFormat::Preserve);
+      landed._set_conj(dst.is_conj());
+      landed._set_neg(dst.is_neg());
+      memcpy_between_devices(landed, staged);
+      convert_and_copy(dst, landed);
+    }
+    return;
+  }
+  if (across) {
+    memcpy_between_devices(dst, src);
+  } else {
+    memcpy_tensor(dst, src, non_blocking);
   }
 }
 
@@ -313,62 +242,4 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 }
 
 } // namespace
-
-void write_span(const Tensor& tensor, const Tensor& host) {
-  if (tensor.numel() != 0) {
-    memcpy_on_stream(
-        tensor.mutable_data_ptr(), host.const_data_ptr(), span_bytes(tensor), musaMemcpyHostToDevice, tensor.device(),
-        Then::Wait);
-  }
-}
-
-Tensor to_cpu(const Tensor& source) {
-  c10::musa::check_sync("an operator that is computed on copies in host memory");
-  return read_span(source);
-}
-
-Tensor to_musa(const Tensor& source, Device device) {
-  const auto options = source.options().device(device).pinned_memory(std::nullopt);
-  Tensor result = source.is_non_overlapping_and_dense()
-      ? at::empty_strided(source.sizes(), source.strides(), options)
-      : at::empty(source.sizes(), options);
-  result._set_conj(source.is_conj());
-  result._set_neg(source.is_neg());
-  copy_dense(result, source, /*non_blocking=*/false);
-  return result;
-}
-
-void copy_dense(const Tensor& dst, const Tensor& src, bool non_blocking) {
-  if (dst.numel() == 0) {
-    return;
-  }
-  const bool across = is_musa(dst) && is_musa(src) && dst.device() != src.device();
-  if (!is_memcpy(dst, src)) {
-    if (!across) {
-      convert_and_copy(dst, src);
-      return;
-    }
-    // Convert on the source's device into the target's layout, then send.
-    Tensor staged = at::empty_like(dst, src.options().dtype(dst.scalar_type()), at::MemoryFormat::Preserve);
-    staged._set_conj(dst.is_conj());
-    staged._set_neg(dst.is_neg());
-    copy_dense(staged, src, non_blocking);
-    if (is_memcpy(dst, staged)) {
-      copy_between_devices(dst, staged);
-    } else {
-      Tensor landed = at::empty_like(staged, dst.options(), at::MemoryFormat::Preserve);
-      landed._set_conj(dst.is_conj());
-      landed._set_neg(dst.is_neg());
-      copy_between_devices(landed, staged);
-      convert_and_copy(dst, landed);
-    }
-    return;
-  }
-  if (across) {
-    copy_between_devices(dst, src);
-  } else {
-    memcpy_tensor(dst, src, non_blocking);
-  }
-}
-
 } // namespace at::musa

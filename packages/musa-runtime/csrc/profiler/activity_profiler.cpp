@@ -9,6 +9,7 @@
 #include <ATen/Context.h>
 #include <c10/musa/MUSAGuard.h>
 #include <c10/util/Exception.h>
+#include <musa_runtime/op_registry.h>
 
 #include <pthread.h>
 
@@ -60,6 +61,15 @@ void wait_for_devices(std::vector<std::string>& errors) {
   }
 }
 
+void name_kernels(std::vector<TracedKernel>& kernels) {
+  const auto names = OpRegistry::get().names_by_counter();
+  for (TracedKernel& kernel : kernels) {
+    if (const auto name = names.find(kernel.counter); name != names.end()) {
+      kernel.name = name->second;
+    }
+  }
+}
+
 class Session final : public libkineto::IActivityProfilerSession {
  public:
   explicit Session(const std::set<ActivityType>& types) : types_(types) {
@@ -104,6 +114,7 @@ class Session final : public libkineto::IActivityProfilerSession {
         {MUPTI_ACTIVITY_KIND_RUNTIME, MUPTI_ACTIVITY_KIND_DRIVER, MUPTI_ACTIVITY_KIND_SYNCHRONIZATION}, errors_);
     wait_for_devices(errors_);
     kernels_ = stop_kernel_tracing();
+    name_kernels(kernels_);
     records_ = stop_activity_records(kinds_, errors_);
   }
 

@@ -7,6 +7,7 @@
 #include <c10/musa/MUSAException.h>
 #include <c10/util/ApproximateClock.h>
 #include <host_kernels/capture/captured_call.h>
+#include <host_kernels/host_seed.h>
 #include <host_kernels/kernel_trace.h>
 
 #include <algorithm>

@@ -13,7 +13,8 @@
 #include <c10/musa/MUSAGuard.h>
 #include <host_kernels/capture/call_recorder.h>
 #include <host_kernels/host_arguments.h>
-#include <ops/Copy.h>
+#include <host_kernels/host_seed.h>
+#include <transfer/storage.h>
 
 #include <algorithm>
 #include <mutex>

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#pragma once
+
+#include <c10/core/Storage.h>
+#include <c10/core/TensorImpl.h>
+
+// CPU tensors over the memory of musa tensors.
+
+namespace musa_runtime {
+
+// Returns a storage of its own, labelled CPU, over the same memory. (Sharing the StorageImpl itself does not do: torch takes
+// the device of every view from its storage, so views that a CPU kernel makes would claim to be musa tensors.)
+c10::Storage alias_storage(c10::StorageImpl* original);
+
+// The deleter of an alias's DataPtr, whose context is the musa StorageImpl that the alias keeps alive.
+void release_original(void* original);
+
+inline bool is_alias(const c10::StorageImpl* storage) {
+  return storage->data_ptr().get_deleter() == &release_original;
+}
+
+inline c10::StorageImpl* original_of(const c10::StorageImpl* alias) {
+  return static_cast<c10::StorageImpl*>(alias->data_ptr().get_context());
+}
+
+struct AliasImpl final : c10::TensorImpl {
+  AliasImpl(c10::TensorImpl* source, c10::Storage storage);
+
+  // To tell a storage that a kernel resized from one that it replaced.
+  const c10::StorageImpl* made_with;
+};
+
+} // namespace musa_runtime

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include <host_kernels/cpu_allocations.h>
+
+#include <c10/core/CPUAllocator.h>
+#include <c10/musa/MUSACachingAllocator.h>
+
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+namespace musa_runtime {
+
+constinit thread_local CpuMemory cpu_allocations = CpuMemory::Host;
+
+namespace {
+
+using c10::DeviceType;
+
+constinit thread_local std::span<OfferedMemory> offered_memory;
+
+// Empty when nothing of that size was offered.
+c10::DataPtr take_offered(size_t nbytes) {
+  for (OfferedMemory& offer : offered_memory) {
+    if (offer.nbytes == nbytes && offer.data != nullptr) {
+      void* data = std::exchange(offer.data, nullptr);
+      // The context is what raw allocations (oneDNN's) need; there is nothing to delete.
+      return c10::DataPtr(data, data, &c10::detail::deleteNothing, c10::Device(DeviceType::CPU));
+    }
+  }
+  return {};
+}
+
+// Addresses that recorded calls may be given, with the number of calls. The mutex is a leaf.
+struct LentMemory {
+  std::mutex mutex;
+  std::unordered_map<void*, size_t> calls;
+
+  bool contains(void* data) {
+    std::lock_guard<std::mutex> lock(mutex);
+    return calls.count(data) != 0;
+  }
+};
+
+LentMemory& lent_memory() {
+  static LentMemory& instance = *new LentMemory();
+  return instance;
+}
+
+class ScopedCpuAllocator final : public c10::Allocator {
+ public:
+  explicit ScopedCpuAllocator(c10::Allocator* base) : base_(base) {}
+
+  c10::DataPtr allocate(size_t nbytes) override {
+    if (C10_UNLIKELY(cpu_allocations != CpuMemory::Host)) {
+      if (C10_LIKELY(cpu_allocations == CpuMemory::Device)) {
+        return c10::musa::MUSACachingAllocator::allocate_as(nbytes, c10::Device(DeviceType::CPU));
+      }
+      if (c10::DataPtr offered = take_offered(nbytes)) {
+        return offered;
+      }
+    }
+    return base_->allocate(nbytes);
+  }
+
+  c10::DeleterFnPtr raw_deleter() const override {
+    // raw_allocate() may hand out either kind of memory, so its deleter looks at the address.
+    base_deleter_ = base_->raw_deleter();
+    return &delete_either;
+  }
+
+  void copy_data(void* dest, const void* src, std::size_t count) const override {
+    base_->copy_data(dest, src, count);
+  }
+
+ private:
+  static void delete_either(void* pointer) {
+    if (lent_memory().contains(pointer)) {
+      return;
+    }
+    if (c10::musa::MUSACachingAllocator::owns(pointer)) {
+      c10::musa::MUSACachingAllocator::raw_delete(pointer);
+    } else {
+      base_deleter_(pointer);
+    }
+  }
+
+  c10::Allocator* base_;
+  static inline c10::DeleterFnPtr base_deleter_ = nullptr;
+};
+
+} // namespace
+
+void offer_memory(std::span<OfferedMemory> memory) {
+  offered_memory = memory;
+}
+
+void begin_lending(void* data) {
+  LentMemory& lent = lent_memory();
+  std::lock_guard<std::mutex> lock(lent.mutex);
+  ++lent.calls[data];
+}
+
+void end_lending(void* data) {
+  LentMemory& lent = lent_memory();
+  std::lock_guard<std::mutex> lock(lent.mutex);
+  const auto found = lent.calls.find(data);
+  if (found != lent.calls.end() && --found->second == 0) {
+    lent.calls.erase(found);
+  }
+}
+
+void install_scoped_cpu_allocator() {
+  static ScopedCpuAllocator allocator(c10::GetCPUAllocator());
+  c10::SetCPUAllocator(&allocator, /*priority=*/1);
+}
+
+} // namespace musa_runtime

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include <transfer/memcpy.h>
+
+#include <ATen/core/CachingHostAllocator.h>
+#include <ATen/musa/MUSAEvent.h>
+#include <ATen/musa/PinnedMemoryAllocator.h>
+#include <c10/musa/MUSADeferredError.h>
+#include <c10/musa/MUSAGuard.h>
+
+namespace at::musa {
+
+using c10::musa::MUSAGuard;
+using c10::musa::MUSAStream;
+
+void memcpy_on_stream(void* dst, const void* src, size_t nbytes, musaMemcpyKind kind, Device device, Then then) {
+  const c10::musa::MUSAKernelGuard guard(device.index());
+  const musaStream_t stream = c10::musa::getCurrentMUSAStream(device.index()).stream();
+  C10_MUSA_CHECK(musaMemcpyAsync(dst, src, nbytes, kind, stream));
+  if (then == Then::Wait) {
+    C10_MUSA_CHECK(musaStreamSynchronize(stream));
+    c10::musa::check_deferred_error();
+  }
+}
+
+bool is_memcpy(const Tensor& dst, const Tensor& src) {
+  return dst.scalar_type() == src.scalar_type() && dst.is_conj() == src.is_conj() && dst.is_neg() == src.is_neg() &&
+      dst.is_non_overlapping_and_dense() && src.is_non_overlapping_and_dense() && dst.sizes() == src.sizes() &&
+      dst.strides() == src.strides();
+}
+
+void memcpy_tensor(const Tensor& dst, const Tensor& src, bool non_blocking) {
+  const Device device = is_musa(dst) ? dst.device() : src.device();
+  const musaMemcpyKind kind = !is_musa(src) ? musaMemcpyHostToDevice
+      : !is_musa(dst)                       ? musaMemcpyDeviceToHost
+                                            : musaMemcpyDeviceToDevice;
+  const bool wait = !non_blocking && kind != musaMemcpyDeviceToDevice;
+  memcpy_on_stream(
+      dst.mutable_data_ptr(), src.const_data_ptr(), dst.numel() * dst.itemsize(), kind, device,
+      wait ? Then::Wait : Then::Return);
+  if (wait || kind == musaMemcpyDeviceToDevice) {
+    return;
+  }
+  const Tensor& host = is_musa(dst) ? src : dst;
+  if (isPinnedPtr(host.const_data_ptr())) {
+    // Keeps the pinned block from being handed out again while the copy is under way. Pageable memory needs no such
+    // care: the SDK has read or written it by the time the call returns.
+    at::getHostAllocator(at::kPrivateUse1)
+        ->record_event(
+            const_cast<void*>(host.const_data_ptr()),
+            host.storage().data_ptr().get_context(),
+            c10::musa::getCurrentMUSAStream(device.index()).unwrap());
+  }
+}
+
+void memcpy_between_devices(const Tensor& dst, const Tensor& src) {
+  const DeviceIndex from = src.device().index();
+  const DeviceIndex to = dst.device().index();
+  const MUSAStream source_stream = c10::musa::getCurrentMUSAStream(from);
+  const MUSAStream target_stream = c10::musa::getCurrentMUSAStream(to);
+  const auto order = [](const MUSAStream& before, const MUSAStream& after) {
+    MUSAEvent event;
+    event.record(before);
+    event.block(after);
+  };
+  // The source's stream does the copy: after the work that the target's memory is still waiting for, and before any later
+  // work on the target.
+  order(target_stream, source_stream);
+  {
+    MUSAGuard guard(from);
+    C10_MUSA_CHECK(musaMemcpyPeerAsync(
+        dst.mutable_data_ptr(), to, src.const_data_ptr(), from, dst.numel() * dst.itemsize(), source_stream.stream()));
+  }
+  try {
+    order(source_stream, target_stream);
+  } catch (...) {
+    // The target's stream does not know of the copy, so nothing would keep it from writing into memory that the caller,
+    // with this exception in hand, frees and someone else is given. Wait it out.
+    MUSAGuard guard(from);
+    C10_MUSA_IGNORE_ERROR(musaStreamSynchronize(source_stream.stream()));
+    throw;
+  }
+}
+
+} // namespace at::musa

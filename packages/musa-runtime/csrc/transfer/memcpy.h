@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <musa_runtime.h>
+
+// Copies that the SDK makes in one call.
+
+namespace at::musa {
+
+inline bool is_musa(const Tensor& tensor) {
+  return tensor.device().type() == c10::DeviceType::PrivateUse1;
+}
+
+enum class Then : uint8_t { Return, Wait };
+
+// Copies on the device's current stream. Waits without check_sync, which the caller has called before.
+void memcpy_on_stream(void* dst, const void* src, size_t nbytes, musaMemcpyKind kind, Device device, Then then);
+
+// Whether one memcpy makes dst equal src: the same dtype, sizes and strides, and no gaps.
+bool is_memcpy(const Tensor& dst, const Tensor& src);
+
+// The copies below are of tensors for which is_memcpy holds and that are not empty.
+
+// At least one tensor is on a device; if both are, on the same. Returns when the bytes have arrived, except within a device
+// and for non_blocking, where the copy may still be in progress on the current stream.
+void memcpy_tensor(const Tensor& dst, const Tensor& src, bool non_blocking);
+
+// The tensors are on two devices. Enqueued on the source's current stream, and in order with the target's.
+void memcpy_between_devices(const Tensor& dst, const Tensor& src);
+
+} // namespace at::musa
