@@ -287,9 +287,8 @@ STATES = {
     ),
     "Python files of another build": State(
         replace(
-            "musa_runtime/__init__.py",
-            "__version__='0'\nTORCH_MINOR='2.13'\nABI=99\n"
-            "def load():\n    from ._load import load\n    return load()\n",
+            "musa_runtime/_build.py",
+            "__version__='0'\nTORCH_MINOR='2.13'\nABI=99\n",
         ),
         "libraries",
         "need: ABI 99",

@@ -219,8 +219,8 @@ def test_a_failure_to_activate_never_breaks_import_torch():
 def test_another_torch_minor_loads_no_library_and_is_told_at_each_use():
     code = """
     import warnings
-    import musa_runtime
-    musa_runtime.TORCH_MINOR = "2.12"
+    from musa_runtime import _build
+    _build.TORCH_MINOR = "2.12"
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         import torch
@@ -245,8 +245,8 @@ def test_another_torch_minor_leaves_an_accelerator_of_torch_alone():
     import os, warnings
     os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
     import torch
-    import musa_runtime
-    musa_runtime.TORCH_MINOR = "2.12"
+    from musa_runtime import _build
+    _build.TORCH_MINOR = "2.12"
     torch.accelerator.is_available = lambda: True  # a GPU that this torch drives
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")

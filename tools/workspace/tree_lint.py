@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Rules of this tree that ruff lacks: SPDX lines, file length, torch in CMake, no path of one machine."""
+"""Rules of this tree that ruff lacks: SPDX lines, file length, torch in CMake, no path of one machine, and no
+circles of folders or modules."""
 
 import re
 import subprocess
 from pathlib import Path
+
+from workspace.circles import check_circles
 
 MAX_LINES = 800
 SOURCE_SUFFIXES = {".py", ".cpp", ".cc", ".c", ".h", ".hpp", ".mu", ".muh"}
@@ -54,10 +57,13 @@ def check_text(name: str, text: str) -> list[str]:
 
 def check_tree(root: Path) -> list[str]:
     found = []
+    texts = {}
     for path in tracked_files(root):
         try:
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:
             continue  # an image or another binary file has no lines to check
-        found += check_text(str(path.relative_to(root)), text)
-    return found
+        texts[path.relative_to(root).as_posix()] = text
+    for name, text in texts.items():
+        found += check_text(name, text)
+    return found + check_circles(texts)

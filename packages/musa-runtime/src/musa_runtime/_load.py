@@ -11,10 +11,12 @@ device" keep that work alive.
 
 import ctypes
 import os
+import sys
 import threading
 import time
 
-from . import ABI, TORCH_MINOR, sdk
+from . import sdk
+from ._build import ABI, TORCH_MINOR
 from .errors import (
     AbiMismatchError,
     BackendConflictError,
@@ -116,9 +118,7 @@ def package_file(relative):
     An editable install keeps Python files in the source tree and compiled ones in site-packages; `__path__`
     names both.
     """
-    from . import __path__ as directories
-
-    for directory in directories:
+    for directory in sys.modules[__package__].__path__:
         path = os.path.join(directory, *relative.split("/"))
         if os.path.exists(path):
             return path

@@ -9,7 +9,8 @@ import argparse
 import os
 import sys
 
-from . import ABI, __version__, sdk
+from . import sdk
+from ._build import ABI, __version__
 from ._load import package_file, reinstall_command
 from .errors import LibraryLoadError, SdkNotFoundError
 

@@ -254,6 +254,12 @@ def is_bf16_supported(including_emulation=True):
     return including_emulation or get_device_capability() >= (2, 2)
 
 
+def mem_get_info(device=None):
+    """(free, total) bytes of a device, as the driver counts them, over all processes."""
+    lazy_init()
+    return extension().mem_get_info(device_index(device))
+
+
 __all__ = [
     "can_device_access_peer",
     "current_device",
@@ -272,6 +278,7 @@ __all__ = [
     "is_in_bad_fork",
     "is_initialized",
     "is_tf32_supported",
+    "mem_get_info",
     "set_device",
     "set_sync_debug_mode",
     "synchronize",

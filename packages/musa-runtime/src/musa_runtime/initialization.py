@@ -12,7 +12,7 @@ is re-entrant because packs may use the device while they register.
 import os
 import threading
 
-from . import _load
+from . import _load, policy
 from .errors import DeferredCallError, ForkError, NoDeviceError
 
 _lock = threading.RLock()
@@ -91,9 +91,7 @@ def _initialize():
         try:
             if _pack_loader is not None:
                 _pack_loader()
-            from . import ops
-
-            ops.check_environment()
+            policy.check_environment()
             if native.device_count() == 0:
                 raise NoDeviceError(_no_device(os.environ.get("MUSA_VISIBLE_DEVICES")))
             native.init()

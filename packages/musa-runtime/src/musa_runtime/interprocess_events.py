@@ -61,13 +61,11 @@ class InterprocessEvent:
 
     def record(self, stream=None):
         """Mark the work queued on a stream until now; None is the current stream."""
-        stream = _stream(stream)
-        self._event.record(stream.stream_id, stream.device_index)
+        self._event.record(*_identity(stream))
 
     def wait(self, stream=None):
         """Let work queued on a stream from now on wait for the event, whichever process recorded it last."""
-        stream = _stream(stream)
-        self._event.wait(stream.stream_id, stream.device_index)
+        self._event.wait(*_identity(stream))
 
     def query(self):
         """Whether the work before the mark has finished; True for an event never recorded."""
@@ -89,14 +87,15 @@ class InterprocessEvent:
         return f"<torch.musa.Event interprocess device={self.device} musa_event={self.event_id:#x}>"
 
 
-def _stream(stream):
-    from . import streams
-
+def _identity(stream):
+    """(stream id, device index) of a stream; None is the current stream."""
     if stream is None:
-        return streams.current_stream()
+        lazy_init()
+        stream_id, device_index, _ = extension().current_stream(_device.current_device())
+        return stream_id, device_index
     if stream.device.type != "musa":
         raise SharingError(f"expected a stream of a musa device, but got one of {stream.device}")
-    return stream
+    return stream.stream_id, stream.device_index
 
 
 __all__ = ["InterprocessEvent"]

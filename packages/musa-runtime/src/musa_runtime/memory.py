@@ -11,6 +11,7 @@ import torch
 
 from . import device as _device
 from ._load import extension
+from .device import mem_get_info
 from .host_memory import (
     host_memory_stats,
     host_memory_stats_as_nested_dict,
@@ -130,12 +131,6 @@ def reset_max_memory_allocated(device=None):
 def reset_max_memory_cached(device=None):
     """Older spelling of :func:`reset_peak_memory_stats`; resets every peak."""
     reset_peak_memory_stats(device)
-
-
-def mem_get_info(device=None):
-    """(free, total) bytes of a device, as the driver counts them, over all processes."""
-    lazy_init()
-    return extension().mem_get_info(_device.device_index(device))
 
 
 def set_per_process_memory_fraction(fraction, device=None):

@@ -11,14 +11,11 @@ has no dot.
 """
 
 import fnmatch
-import os
 
+from . import policy
 from ._load import extension
 from .errors import UnknownOpError, UnknownProviderError
 from .initialization import lazy_init
-
-# The runtime's own, which no pack brings: torch's kernels in place and on copies, and compositions.
-OWN_PROVIDERS = ("native", "cpu", "runtime")
 
 
 def op_name(op):
@@ -74,7 +71,8 @@ def offers():
     """Number of operators that each pack's provider has a kernel for, as declared so far."""
     counts = {}
     for row in extension().ops_table():
-        for provider in {candidate["provider"] for candidate in row["candidates"]} - set(OWN_PROVIDERS):
+        providers = {candidate["provider"] for candidate in row["candidates"]}
+        for provider in providers.difference(policy.OWN_PROVIDERS):
             counts[provider] = counts.get(provider, 0) + 1
     return counts
 
@@ -117,7 +115,7 @@ def explain(op):
 def providers():
     """Names of the providers that can be asked for, as a list."""
     lazy_init()
-    return _known_providers()
+    return policy.known_providers()
 
 
 def prefer(pattern, *providers):
@@ -140,11 +138,10 @@ def prefer(pattern, *providers):
     """
     lazy_init()
     if not providers:
-        raise UnknownProviderError(
-            f"prefer({pattern!r}) needs at least one provider; there are: {', '.join(_known_providers())}"
-        )
+        known = ", ".join(policy.known_providers())
+        raise UnknownProviderError(f"prefer({pattern!r}) needs at least one provider; there are: {known}")
     for provider in providers:
-        _check_provider(provider, f"prefer({pattern!r}, ...)")
+        policy.check_provider(provider, f"prefer({pattern!r}, ...)")
     name = pattern
     if not isinstance(pattern, str) or not any(c in pattern for c in "*?["):
         name = op_name(pattern)
@@ -218,51 +215,9 @@ def set_policy(specification):
         UnknownProviderError, UnknownOpError: naming the offending part; the policy stays as it was.
     """
     lazy_init()
-    _check_specification(specification, "set_policy")
+    policy.check_specification(specification, "set_policy")
     extension().ops_set_policy(specification)
     _preferences.clear()
-
-
-def check_environment(environ=None):
-    """Check `TORCH_MUSA_OPS` against the loaded providers, before the C++ side reads it.
-
-    The variable is a list of providers, `"mudnn,native"`, or rules
-    `"aten::mm=ported;aten::*norm*=native,ported"`, or both.
-
-    Raises:
-        UnknownProviderError: naming the offending part and the providers there are.
-    """
-    environ = os.environ if environ is None else environ
-    _check_specification(environ.get("TORCH_MUSA_OPS", ""), "TORCH_MUSA_OPS")
-
-
-def _check_specification(specification, where):
-    for part in specification.split(";"):
-        rule = part.strip()
-        if not rule:
-            continue
-        pattern, equals, names = rule.rpartition("=")
-        if equals and not pattern.strip():
-            raise UnknownOpError(
-                f"{where}: {rule!r} names no operator before '='. Write e.g. 'aten::mm=native'"
-            )
-        for name in names.split(","):
-            _check_provider(name.strip(), f"{where}, in {rule!r}")
-
-
-def _known_providers():
-    known = list(extension().ops_providers())
-    return known + [name for name in OWN_PROVIDERS if name not in known]
-
-
-def _check_provider(name, where):
-    known = _known_providers()
-    if name not in known:
-        raise UnknownProviderError(
-            f"{where}: there is no provider {name!r}; there are: {', '.join(known)}.\n"
-            "A provider comes with an op pack: is its package installed, and did it load?\n"
-            "To see: python -m torch_musa packs"
-        )
 
 
 def _check_op(name):

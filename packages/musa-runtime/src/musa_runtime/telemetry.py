@@ -53,9 +53,7 @@ def clock_rate(device=None):
 
 def device_memory_used(device=None):
     """Bytes of device memory in use, over all processes. Needs no management library: the driver tells."""
-    from . import memory
-
-    free, total = memory.mem_get_info(device)
+    free, total = _device.mem_get_info(device)
     return total - free
 
 

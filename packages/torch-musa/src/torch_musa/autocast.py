@@ -13,8 +13,6 @@ import torch
 
 from musa_runtime import device
 
-from . import pack_modules
-
 
 class _SupportedDtypes(collections.abc.Sequence):
     """The dtypes of autocast. Looked up when they are read: to make an autocast object touches no device."""
@@ -72,4 +70,7 @@ def _check_pack():
         PackError: it is not installed, disabled, or could not be loaded.
     """
     global _pack_found
-    _pack_found = _pack_found or pack_modules.check_pack_of("amp")
+    if not _pack_found:
+        from . import plugins  # on first use: it imports pluggy, which `import torch` does not need
+
+        _pack_found = plugins.check_pack_of("amp")

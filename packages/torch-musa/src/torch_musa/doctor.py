@@ -223,13 +223,13 @@ def _operator():
 
 def _provider_order():
     """TORCH_MUSA_OPS names providers that exist."""
-    from musa_runtime import ops
+    from musa_runtime import policy
     from musa_runtime.errors import UnknownOpError, UnknownProviderError
 
     plugins.load_packs(strict=False)
     value = os.environ.get("TORCH_MUSA_OPS")
     try:
-        ops.check_environment()
+        policy.check_environment()
     except (UnknownOpError, UnknownProviderError, ValueError) as error:
         causes = "a misspelled name, or a pack that is not installed or failed to load"
         have = f"TORCH_MUSA_OPS={value!r}: {str(error).splitlines()[0]}"

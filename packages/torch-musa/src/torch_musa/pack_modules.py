@@ -48,32 +48,6 @@ def why_missing(name):
     return f"torch.musa.{name} needs {wheels}, which is not installed.\nFix: {command(*missing)}"
 
 
-def check_pack_of(name):
-    """Checks that the pack that offers `torch.musa.<name>` is loaded or will be with the device's first use.
-
-    Returns:
-        bool: whether it is loaded.
-
-    Raises:
-        PackError: it is not installed, disabled, or failed to load.
-    """
-    from musa_runtime.errors import PackError
-
-    from . import plugins
-
-    reason = why_missing(name)
-    if reason is None and name not in offered():
-        reason = f"torch.musa.{name}: no installed pack offers it.\nFix: python -m torch_musa doctor"
-    if reason is not None:
-        raise PackError(reason)
-    dist = offered()[name].dist.name
-    loaded = plugins.records()
-    for record in loaded:
-        if record.dist == dist and record.error is not None:
-            raise record.error
-    return bool(loaded)
-
-
 def install_finder():
     """Makes the modules importable by `import torch.musa.<name>`."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):

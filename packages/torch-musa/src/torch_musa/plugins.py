@@ -109,6 +109,28 @@ def load_packs(strict=None):
     return records()
 
 
+def check_pack_of(name):
+    """Checks that the pack that offers `torch.musa.<name>` is loaded or will be with the device's first use.
+
+    Returns:
+        bool: whether it is loaded.
+
+    Raises:
+        PackError: it is not installed, disabled, or failed to load.
+    """
+    reason = pack_modules.why_missing(name)
+    if reason is None and name not in pack_modules.offered():
+        reason = f"torch.musa.{name}: no installed pack offers it.\nFix: python -m torch_musa doctor"
+    if reason is not None:
+        raise PackError(reason)
+    dist = pack_modules.offered()[name].dist.name
+    loaded = records()
+    for record in loaded:
+        if record.dist == dist and record.error is not None:
+            raise record.error
+    return bool(loaded)
+
+
 def _discover():
     """(record, entry point) of each pack, in order of names; mistakes in the metadata are recorded."""
     contracts = {

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Names of providers, as users write them in `TORCH_MUSA_OPS` and pass them to `torch.musa.ops`."""
+
+import os
+
+from ._load import extension
+from .errors import UnknownOpError, UnknownProviderError
+
+# The runtime's own, which no pack brings: torch's kernels in place and on copies, and compositions.
+OWN_PROVIDERS = ("native", "cpu", "runtime")
+
+
+def check_environment(environ=None):
+    """Check `TORCH_MUSA_OPS` against the loaded providers, before the C++ side reads it.
+
+    The variable is a list of providers, `"mudnn,native"`, or rules
+    `"aten::mm=ported;aten::*norm*=native,ported"`, or both.
+
+    Raises:
+        UnknownProviderError: naming the offending part and the providers there are.
+    """
+    environ = os.environ if environ is None else environ
+    check_specification(environ.get("TORCH_MUSA_OPS", ""), "TORCH_MUSA_OPS")
+
+
+def check_specification(specification, where):
+    """Check the rules of a specification; `where` is the source that an error names."""
+    for part in specification.split(";"):
+        rule = part.strip()
+        if not rule:
+            continue
+        pattern, equals, names = rule.rpartition("=")
+        if equals and not pattern.strip():
+            raise UnknownOpError(
+                f"{where}: {rule!r} names no operator before '='. Write e.g. 'aten::mm=native'"
+            )
+        for name in names.split(","):
+            check_provider(name.strip(), f"{where}, in {rule!r}")
+
+
+def known_providers():
+    """Names of the providers of this process, those of loaded packs first."""
+    known = list(extension().ops_providers())
+    return known + [name for name in OWN_PROVIDERS if name not in known]
+
+
+def check_provider(name, where):
+    """Raise UnknownProviderError unless there is a provider of this name."""
+    known = known_providers()
+    if name not in known:
+        raise UnknownProviderError(
+            f"{where}: there is no provider {name!r}; there are: {', '.join(known)}.\n"
+            "A provider comes with an op pack: is its package installed, and did it load?\n"
+            "To see: python -m torch_musa packs"
+        )
