@@ -49,6 +49,11 @@ musaError_t relaxed(Call&& call) {
   return call();
 }
 
+// The SDK has gone, at process exit: memory went with it.
+inline bool is_unloading(musaError_t error) {
+  return error == musaErrorMusartUnloading;
+}
+
 // Events are created once and reused. mutex guards idle, is a leaf, and is not held over SDK calls.
 struct EventPool {
   std::mutex mutex;

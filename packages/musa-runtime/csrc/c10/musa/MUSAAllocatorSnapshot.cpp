@@ -11,72 +11,58 @@ using Config = c10::CachingAllocator::AcceleratorAllocatorConfig;
 
 DeviceStats DeviceCachingAllocator::stats() {
   const Lock lock(mutex_);
-  DeviceStats result = stats_.read();
+  DeviceStats result = cache_.stats.read();
   result.max_split_size = static_cast<int64_t>(std::min<size_t>(Config::max_split_size(), INT64_MAX));
   return result;
 }
 
 void DeviceCachingAllocator::reset_peak_stats() {
   const Lock lock(mutex_);
-  stats_.reset_peaks();
+  cache_.stats.reset_peaks();
 }
 
 void DeviceCachingAllocator::reset_accumulated_stats() {
   const Lock lock(mutex_);
-  stats_.reset_accumulated([this](MempoolId_t id) { return pools_.count(id) != 0; });
+  cache_.stats.reset_accumulated([this](MempoolId_t id) { return cache_.pools.contains(id); });
 }
 
 bool DeviceCachingAllocator::untouched() {
   const Lock lock(mutex_);
-  return blocks_.empty() && stats_.read().reserved_bytes[static_cast<size_t>(StatType::AGGREGATE)].allocated == 0;
+  return cache_.blocks.empty() && cache_.stats.read().reserved_bytes[static_cast<size_t>(StatType::AGGREGATE)].allocated == 0;
 }
 
 void DeviceCachingAllocator::set_memory_fraction(double fraction) {
   const Lock lock(mutex_);
-  fraction_ = fraction;
+  cache_.limit.set_fraction(fraction);
 }
 
 double DeviceCachingAllocator::memory_fraction() {
   const Lock lock(mutex_);
-  return fraction_;
-}
-
-size_t DeviceCachingAllocator::largest_cached() const {
-  size_t largest = 0;
-  for (const auto& pool : pools_) {
-    for (const BlockPool* part : {&pool.second->small, &pool.second->large}) {
-      for (const auto& home : part->streams) {
-        largest = std::max(largest, home->free.largest());
-      }
-    }
-  }
-  return largest;
+  return cache_.limit.fraction();
 }
 
 std::pair<size_t, size_t> DeviceCachingAllocator::cache_info() {
   const Lock lock(mutex_);
-  return {stats_.reserved_bytes() - stats_.active_bytes(), largest_cached()};
+  return {cache_.stats.reserved_bytes() - cache_.stats.active_bytes(), cache_.pools.largest_free_block()};
 }
 
 bool DeviceCachingAllocator::owns(const void* ptr) {
   const Lock lock(mutex_);
-  const auto found = blocks_.find(ptr);
-  return found != blocks_.end() && found->second->allocated;
+  return cache_.blocks.find_allocated(ptr) != nullptr;
 }
 
 void* DeviceCachingAllocator::base_allocation(void* ptr, size_t* size) {
   const Lock lock(mutex_);
-  const auto found = blocks_.find(ptr);
-  if (found == blocks_.end() || !found->second->allocated) {
+  const Block* first = cache_.blocks.find_allocated(ptr);
+  if (first == nullptr) {
     return nullptr;
   }
   TORCH_CHECK(
-      found->second->expandable == nullptr,
-      "Device memory at ", ptr, " on musa:", static_cast<int>(device_),
+      first->expandable == nullptr,
+      "Device memory at ", ptr, " on musa:", static_cast<int>(cache_.device),
       " lies in an expandable segment, which cannot be shared with another process.\n",
       "Cure: set expandable_segments:False (PYTORCH_ALLOC_CONF, or torch.musa.memory._set_allocator_settings) before the "
       "tensors to be shared are made; or turn it off now and send tensor.clone(), after torch.musa.empty_cache().");
-  const Block* first = found->second;
   while (first->prev != nullptr) {
     first = first->prev;
   }
@@ -91,22 +77,22 @@ void* DeviceCachingAllocator::base_allocation(void* ptr, size_t* size) {
 
 void DeviceCachingAllocator::record_history(const HistoryOptions& options) {
   const Lock lock(mutex_);
-  trace_.configure(options);
+  cache_.trace.configure(options);
 }
 
 bool DeviceCachingAllocator::recording_history() {
   const Lock lock(mutex_);
-  return trace_.recording();
+  return cache_.trace.recording();
 }
 
 void DeviceCachingAllocator::attach_trace_tracker(AllocatorTraceTracker tracker) {
   const Lock lock(mutex_);
-  trace_.attach(std::move(tracker));
+  cache_.trace.attach(std::move(tracker));
 }
 
 std::shared_ptr<GatheredContext> DeviceCachingAllocator::context_of(const void* ptr) {
   const Lock lock(mutex_);
-  return trace_.context_of(ptr);
+  return cache_.trace.context_of(ptr);
 }
 
 std::pair<std::vector<SegmentInfo>, std::vector<TraceEntry>> DeviceCachingAllocator::snapshot(
@@ -114,19 +100,18 @@ std::pair<std::vector<SegmentInfo>, std::vector<TraceEntry>> DeviceCachingAlloca
   const Lock lock(mutex_);
   const bool every = id == MempoolId_t{0, 0};
   std::vector<SegmentInfo> segments;
-  for (const auto& entry : blocks_) {
-    const Block* first = entry.second;
+  cache_.blocks.for_each([&](const Block* first) {
     if (first->prev != nullptr || (!every && first->home->pool.id != id)) {
-      continue;
+      return;
     }
     SegmentInfo& segment = segments.emplace_back();
-    segment.device = device_;
+    segment.device = cache_.device;
     segment.address = reinterpret_cast<size_t>(first->ptr);
     segment.stream = first->home->stream;
     segment.is_large = !first->home->pool.is_small;
     segment.is_expandable = first->expandable != nullptr;
     segment.owner_private_pool_id = first->home->pool.id;
-    segment.context_when_allocated = trace_.segment_context_of(first->ptr);
+    segment.context_when_allocated = cache_.trace.segment_context_of(first->ptr);
     for (const Block* block = first; block != nullptr; block = block->next) {
       auto& info = segment.blocks.emplace_back();
       info.size = block->size;
@@ -134,22 +119,22 @@ std::pair<std::vector<SegmentInfo>, std::vector<TraceEntry>> DeviceCachingAlloca
       info.allocated = block->allocated;
       info.active = !block->available();
       if (info.active) {
-        info.context_when_allocated = trace_.context_of(block->ptr);
+        info.context_when_allocated = cache_.trace.context_of(block->ptr);
       }
       segment.total_size += block->size;
       segment.allocated_size += info.allocated ? block->size : 0;
       segment.active_size += info.active ? block->size : 0;
       segment.requested_size += info.active ? block->requested : 0;
     }
-  }
+  });
   std::sort(segments.begin(), segments.end(), [](const SegmentInfo& a, const SegmentInfo& b) {
     return a.address < b.address;
   });
   std::vector<TraceEntry> trace;
   if (include_trace) {
     // Marks where in the history this picture was taken.
-    trace_.record(TraceEntry::SNAPSHOT, nullptr, stats_.active_bytes(), nullptr, id);
-    trace = trace_.entries();
+    cache_.trace.record(TraceEntry::SNAPSHOT, nullptr, cache_.stats.active_bytes(), nullptr, id);
+    trace = cache_.trace.entries();
   }
   return {std::move(segments), std::move(trace)};
 }

@@ -19,6 +19,10 @@ namespace c10::musa::MUSACachingAllocator {
 using c10::CachingAllocator::kMinBlockSize;
 using c10::CachingAllocator::StatType;
 
+inline size_t round_up(size_t size, size_t multiple) {
+  return (size + multiple - 1) / multiple * multiple;
+}
+
 struct StreamPool;
 class ExpandableSegment;
 class MUSAAllocator;

@@ -2,22 +2,21 @@
 // Copyright (c) torch_musa contributors
 #pragma once
 
-#include <c10/musa/MUSAAllocatorStatistics.h>
-#include <c10/musa/MUSAAllocatorTrace.h>
-#include <c10/musa/MUSABlockPool.h>
+#include <c10/musa/MUSACacheState.h>
 #include <c10/musa/MUSACaptures.h>
-#include <c10/musa/MUSAExpandableSegment.h>
-#include <c10/util/flat_hash_map.h>
+#include <c10/musa/MUSAPendingFrees.h>
+#include <c10/musa/MUSASegments.h>
 
-#include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
-#include <optional>
-#include <unordered_map>
+#include <utility>
+#include <vector>
 
 namespace c10::musa::MUSACachingAllocator {
 
-// The cache of one device.
+// The cache of one device: finds and splits blocks, and joins its parts. CacheState has what they share, Segments takes memory
+// from the device and gives it back, PendingFrees holds blocks that other streams still use.
 //
 // Locking
 //   mutex_            guards every field below it, and every Block, StreamPool and BlockPool reachable from them.
@@ -52,7 +51,7 @@ class DeviceCachingAllocator {
 
   void empty_cache(MempoolId_t id);
 
-  // Private pools, in MUSAPrivatePools.cpp. Raise for the default pool and for a pool that is not there.
+  // Private pools. Raise for the default pool and for a pool that does not exist.
   void begin_filling(MempoolId_t id, std::function<bool(musaStream_t)> filter);
   void end_filling(MempoolId_t id);
   void hold_pool(MempoolId_t id, std::shared_ptr<MUSAAllocator> source);
@@ -83,87 +82,20 @@ class DeviceCachingAllocator {
 
  private:
   using Lock = std::unique_lock<std::mutex>;
-  struct PendingEvent {
-    musaEvent_t event;
-    Block* block;
-  };
-  enum class Wait { No, Yes };
-  // A pool that the allocations of some streams come from at present.
-  struct Filling {
-    MemoryPool* pool;
-    std::function<bool(musaStream_t)> filter;
-  };
 
-  BlockPool& pool_for(size_t size, musaStream_t stream);
-  MemoryPool& filled_pool(musaStream_t stream);
-  MemoryPool& private_pool(MempoolId_t id);
-  MemoryPool& hold_pool(MempoolId_t id, std::shared_ptr<MUSAAllocator> source, Lock& locked);
-  Block* find_on_oom(const StreamPool& home, size_t size);
-  void* segment_from_source(StreamPool& home, size_t size, Lock& lock);
-  static void free_to_source(const Block& block);
-  // A segment, or pages of an expandable one, came or went; `segments` is the net change in stretches of mapped pages.
-  void count_reserved(const Block& block, int64_t segments);
-  void count_released(const Block& block, int64_t segments);
-  void drop_unused_pools(Lock& lock);
   Block* find_cached(StreamPool& home, size_t size);
+  Block* find_on_oom(const StreamPool& home, size_t size);
   Block* grow(StreamPool& home, size_t size, size_t nbytes, Lock& lock);
-  Block* new_segment(StreamPool& home, size_t size, Lock& lock);
   // `split_bytes`: the size of a block that the statistics still count among the split ones, otherwise 0.
   void hand_out(Block* block, size_t size, size_t nbytes, size_t split_bytes);
   void return_to_pool(Block* block);
-  void register_block(Block* block);
-  void unregister_block(Block* block);
-  Block* cut(Block* block, size_t size);
-  void absorb_next(Block* block);
-  Block* merge(Block* block);
-
-  void free_after_events(Block* block, Lock& lock);
-  void process_events(Wait wait, Lock& lock);
-
-  template <typename Select>
-  std::vector<Block*> detach_segments(Select select);
-  void detach(Block* block);
-  void reattach(Block* block);
-  musaError_t free_segment(const Block& block, const char** call);
-  void release(std::vector<Block*> segments, Lock& lock);
-  void release_to_fit(size_t size, Lock& lock);
-  void collect_garbage(size_t size, Lock& lock);
-  size_t limit();
-  size_t largest_cached() const;
   [[noreturn]] void out_of_memory(const StreamPool& home, size_t nbytes, size_t segment, Lock& lock);
-
-  // Expandable segments (MUSAExpandableSegment.cpp).
-  bool expands();
-  std::optional<Block*> expand(StreamPool& home, size_t size);
-  Block* block_before(const ExpandableSegment& segment, size_t page);
-  Block* link_pages(Block* block);
-  Block* detach_pages(Block* block);
-  void restore_pages(Block* block);
-  musaError_t finish_pages(Block* block);
-  DriverOutcome drop_if_unused(ExpandableSegment* segment);
-  void count_split(const Block* block, int sign);
-
   void report(void* ptr, int64_t size, size_t allocated, size_t reserved) const;
 
-  const DeviceIndex device_;
-
   std::mutex mutex_;
-  // Blocks by address: every allocated block and the first block of every segment, and free blocks that were allocated at
-  // their address before. So neither reusing a block nor splitting and merging one at the end of a segment touches the map.
-  ska::flat_hash_map<const void*, Block*> blocks_;
-  BlockStore store_;
-  ska::flat_hash_map<MempoolId_t, std::unique_ptr<MemoryPool>, MempoolIdHash> pools_;
-  MemoryPool* const default_pool_;
-  std::vector<Filling> fillings_; // the one begun last first asked
-  std::vector<Block*> deferred_; // freed during a capture, used by other streams; unavailable by pending_events
-  std::unordered_map<MUSAStream, std::deque<PendingEvent>> events_; // no empty queues
-  std::vector<std::unique_ptr<ExpandableSegment>> expandable_; // those in use
-  std::optional<size_t> page_unit_; // the device's unit of virtual memory, 0 without it; read at the first use
-  AllocatorStatistics stats_;
-  AllocatorTrace trace_; // its atomic part is read before mutex_ is taken
-  uint64_t allocations_ = 0; // ever, the time by which free blocks age
-  size_t total_memory_ = 0; // of the device; read at the first use
-  double fraction_ = 1.0;
+  CacheState cache_;
+  Segments segments_;
+  PendingFrees pending_;
 };
 
 } // namespace c10::musa::MUSACachingAllocator

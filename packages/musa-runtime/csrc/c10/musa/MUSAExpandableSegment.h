@@ -21,6 +21,9 @@ struct DriverOutcome {
   }
 };
 
+// What physical memory of a device is created with.
+MUmemAllocationProp device_memory(DeviceIndex device);
+
 // A reserved range of addresses that is larger than the device's memory, in which pages of physical memory are mapped where
 // they are needed: what would be many segments of fixed size, with a useless rest in each, is one that grows at its end
 // and gives back any page that is free as a whole.

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#pragma once
+
+#include <c10/musa/MUSACacheState.h>
+#include <c10/musa/MUSAExpandableSegments.h>
+
+#include <mutex>
+#include <vector>
+
+namespace c10::musa::MUSACachingAllocator {
+
+// Takes segments from the device and gives them back: musaMalloc and musaFree, the allocator of a private pool, or pages of
+// expandable segments.
+//
+// Guarded by the mutex of the allocator, which functions with a Lock take locked and return locked. They unlock it for calls
+// of the SDK that may wait or run queued work, and for a pool's own allocator. Functions that add a segment need the device
+// to be the current one; those that release make it current.
+class Segments {
+ public:
+  using Lock = std::unique_lock<std::mutex>;
+
+  explicit Segments(CacheState& cache) : cache_(cache), pages_(cache) {}
+
+  // Bytes of the segment that add() takes for a block of `size` bytes.
+  size_t size_for(const MemoryPool& pool, size_t size);
+  // Returns a free block of at least `size` bytes, in no bin; nullptr if the device, or the limit, has no room.
+  Block* add(StreamPool& home, size_t size, Lock& lock);
+
+  // The functions below free segments that are free as a whole, and of expandable ones the pages that are, except those of
+  // private pools that have a holder. A segment that cannot be freed returns to the cache, then the failure is raised. During
+  // a capture nothing is freed.
+  void release_all(Lock& lock);
+  void release_pool(MempoolId_t id, Lock& lock);
+  // Frees as little as makes room: the smallest segment that is large enough, otherwise the largest ones until their sum is.
+  // Their memory is of other streams or too small a piece, so the cache itself could not serve the request.
+  void release_to_fit(size_t size, Lock& lock);
+  // If `size` bytes more would exceed the configured share of the limit, frees large segments, those idle longest first.
+  // Those idle for less than the average stay: they are in use again soon.
+  void collect_garbage(size_t size, Lock& lock);
+
+  // Destroys the private pools that have neither a holder nor a segment.
+  void drop_unused_pools(Lock& lock);
+
+ private:
+  static void* from_source(StreamPool& home, size_t size, Lock& lock);
+  template <typename Select>
+  std::vector<Block*> detach_if(Select select);
+  void reattach(Block* block);
+  // Frees detached segments.
+  void release(std::vector<Block*> segments, Lock& lock);
+  // Not under the mutex.
+  static musaError_t free_segment(const Block& block, const char** call);
+  static void give_to_source(const Block& block);
+
+  CacheState& cache_;
+  ExpandableSegments pages_;
+};
+
+} // namespace c10::musa::MUSACachingAllocator

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// The caching allocator's data structures, which make no SDK call: blocks by address, memory pools, statistics.
+#include <c10/musa/MUSACacheState.h>
+
+#include "runtime_test.h"
+
+namespace {
+
+using allocator::AllocatorStatistics;
+using allocator::Block;
+using allocator::BlockTable;
+using allocator::MemoryPools;
+using allocator::StatType;
+
+constexpr c10::MempoolId_t kFirst{1, 0};
+constexpr c10::MempoolId_t kSecond{2, 0};
+
+// The address of a segment; never dereferenced.
+char* const kBase = reinterpret_cast<char*>(size_t{1} << 40);
+
+musaStream_t stream(size_t number) {
+  return reinterpret_cast<musaStream_t>(number);
+}
+
+} // namespace
+
+TEST(BlockTable, BlocksThatWereCutMergeAgain) {
+  MemoryPools pools(0);
+  auto& home = pools.default_pool().large.on(nullptr);
+  BlockTable blocks;
+  Block* first = blocks.take();
+  first->ptr = kBase;
+  first->size = 4096;
+  first->home = &home;
+  blocks.enter(first);
+  Block* second = blocks.cut(first, 1024);
+  Block* third = blocks.cut(second, 1024);
+  EXPECT_EQ(kBase + 2048, third->ptr);
+  EXPECT_EQ(2048u, third->size);
+  EXPECT_EQ(nullptr, blocks.find(second->ptr)) << "only the first block of a segment is in the map";
+
+  second->allocated = true;
+  blocks.enter(second);
+  EXPECT_EQ(second, blocks.find_allocated(kBase + 1024));
+  EXPECT_EQ(first, blocks.find(kBase));
+  EXPECT_EQ(nullptr, blocks.find_allocated(kBase)) << "it is free";
+
+  home.free.insert(first);
+  home.free.insert(third);
+  second->allocated = false;
+  Block* whole = blocks.merge(second);
+  EXPECT_EQ(first, whole);
+  EXPECT_EQ(4096u, whole->size);
+  EXPECT_TRUE(whole->whole_segment());
+  EXPECT_EQ(0u, home.free.largest()) << "a merged block is in no bin";
+  EXPECT_EQ(nullptr, blocks.find(kBase + 1024));
+  blocks.erase(whole);
+  EXPECT_TRUE(blocks.empty());
+}
+
+TEST(BlockTable, ABlockDoesNotMergeWithOnesInUseOrPending) {
+  MemoryPools pools(0);
+  BlockTable blocks;
+  Block* first = blocks.take();
+  first->ptr = kBase;
+  first->size = 3072;
+  first->home = &pools.default_pool().large.on(nullptr);
+  Block* second = blocks.cut(first, 1024);
+  Block* third = blocks.cut(second, 1024);
+  first->allocated = true;
+  third->pending_events = 1;
+  EXPECT_EQ(second, blocks.merge(second));
+  EXPECT_EQ(1024u, second->size);
+}
+
+TEST(MemoryPools, TheInnermostPoolWhoseFilterAcceptsAStreamIsFilled) {
+  MemoryPools pools(0);
+  pools.begin_filling(kFirst, [](musaStream_t) { return true; });
+  pools.begin_filling(kSecond, [](musaStream_t each) { return each == stream(2); });
+  EXPECT_EQ(kFirst, pools.filled_by(stream(1)).small.id);
+  EXPECT_EQ(kSecond, pools.filled_by(stream(2)).small.id);
+  EXPECT_THROW(pools.begin_filling(kSecond, [](musaStream_t) { return true; }), c10::Error);
+  EXPECT_TRUE(pools.end_filling(kFirst)(stream(3)));
+  EXPECT_EQ(&pools.default_pool(), &pools.filled_by(stream(1)));
+  EXPECT_THROW((void)pools.end_filling(kFirst), c10::Error);
+  (void)pools.end_filling(kSecond);
+}
+
+TEST(MemoryPools, APoolIsUnusedOnceNothingHoldsIt) {
+  MemoryPools pools(0);
+  const auto unused = [&pools](bool used) { return pools.take_unused([used](const auto&) { return used; }).size(); };
+  pools.hold(kFirst, nullptr);
+  pools.hold(kFirst, nullptr);
+  EXPECT_EQ(2, pools.use_count(kFirst));
+  pools.release(kFirst);
+  EXPECT_EQ(0u, unused(false));
+  pools.release(kFirst);
+  EXPECT_THROW(pools.release(kFirst), c10::Error);
+  EXPECT_EQ(0u, unused(true));
+  EXPECT_EQ(1u, unused(false));
+  EXPECT_FALSE(pools.contains(kFirst));
+  EXPECT_EQ(0, pools.use_count(kFirst));
+  EXPECT_THROW(pools.release(kFirst), c10::Error);
+  EXPECT_THROW(pools.hold({0, 0}, nullptr), c10::Error);
+  EXPECT_THROW(pools.set_no_split(kFirst), c10::Error);
+}
+
+TEST(AllocatorStatistics, PeaksAndSumsCountFromTheirReset) {
+  AllocatorStatistics stats;
+  stats.on_allocate(StatType::SMALL_POOL, 512, 100);
+  stats.on_allocate(StatType::LARGE_POOL, 4096, 4000);
+  stats.on_free(StatType::LARGE_POOL, 4096);
+  constexpr auto kBoth = static_cast<size_t>(StatType::AGGREGATE);
+  constexpr auto kLarge = static_cast<size_t>(StatType::LARGE_POOL);
+  auto now = stats.read();
+  EXPECT_EQ(512, now.allocated_bytes[kBoth].current);
+  EXPECT_EQ(4608, now.allocated_bytes[kBoth].peak);
+  EXPECT_EQ(4608, now.allocated_bytes[kBoth].allocated);
+  EXPECT_EQ(4096, now.allocated_bytes[kBoth].freed);
+  EXPECT_EQ(4608, now.active_bytes[kBoth].current) << "active until no stream uses it";
+  EXPECT_EQ(4100, now.requested_bytes[kBoth].current);
+  stats.on_inactive(StatType::LARGE_POOL, 4096, 4000);
+  stats.reset_peaks();
+  stats.reset_accumulated([](c10::MempoolId_t) { return true; });
+  now = stats.read();
+  EXPECT_EQ(512, now.allocated_bytes[kBoth].peak);
+  EXPECT_EQ(0, now.allocated_bytes[kBoth].allocated);
+  EXPECT_EQ(0, now.allocated_bytes[kBoth].freed);
+  EXPECT_EQ(512, now.active_bytes[kBoth].current);
+  EXPECT_EQ(0, now.active_bytes[kLarge].peak);
+}
+
+TEST(AllocatorStatistics, PrivatePoolsAreCountedApartAndForgottenWhenTheyAreGone) {
+  AllocatorStatistics stats;
+  stats.on_reserve(StatType::LARGE_POOL, {0, 0}, 4096, 1);
+  stats.on_reserve(StatType::LARGE_POOL, kFirst, 1024, 1);
+  EXPECT_EQ(5120u, stats.reserved_bytes());
+  EXPECT_EQ(1024u, stats.reserved_by_private_pools());
+  stats.on_release(StatType::LARGE_POOL, kFirst, 1024, -1);
+  EXPECT_EQ(1u, stats.read().reserved_bytes_by_private_pools.count(kFirst));
+  stats.reset_accumulated([](c10::MempoolId_t) { return false; });
+  EXPECT_EQ(0u, stats.read().reserved_bytes_by_private_pools.count(kFirst));
+  EXPECT_EQ(4096u, stats.reserved_bytes());
+}
