@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // Running results along a dimension: a block per line, its threads in chunks, the chunks' results scanned in shared memory.
-#include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/ReduceOps.h>
 #include <ATen/native/Resize.h>
@@ -14,6 +13,7 @@
 #include "engines/contiguous.h"
 #include "engines/dispatch.h"
 #include "engines/lines.h"
+#include "engines/overlap.h"
 #include "kernels.h"
 
 namespace musa_ops_ported {
@@ -87,12 +87,6 @@ struct RunningProduct : RunningSum<T> {
   __device__ Value identity() const { return Value(1); }
   __device__ Value combine(Value a, Value b) const { return a * b; }
 };
-
-// A thread reads what others have written where the result is a shifted view of the input.
-void check_overlap(const at::Tensor& result, const at::Tensor& self) {
-  at::assert_no_internal_overlap(result);
-  at::assert_no_partial_overlap(result, self);
-}
 
 void cumsum(const at::Tensor& result, const at::Tensor& self, int64_t dim) {
   check_overlap(result, self);

@@ -12,6 +12,7 @@
 
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
+#include "engines/overlap.h"
 #include "kernels.h"
 #include "kernels/sort.h"
 
@@ -132,8 +133,7 @@ at::Tensor bucketize_Scalar(const at::Scalar& self, const at::Tensor& boundaries
 
 void isin_Tensor_Tensor(
     const at::Tensor& elements, const at::Tensor& test_elements, bool, bool invert, const at::Tensor& out) {
-  at::assert_no_internal_overlap(out);
-  at::assert_no_partial_overlap(out, elements);
+  check_overlap(out, elements);
   const auto dtype = at::result_type(elements, test_elements);
   const at::Tensor values = elements.to(dtype);
   const at::Tensor tests = test_elements.to(dtype).reshape({-1});

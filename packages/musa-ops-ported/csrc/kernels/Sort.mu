@@ -3,7 +3,6 @@
 // Elements are sorted as pairs (key, place), where keys are unsigned numbers in the order of the elements: so one sort
 // serves all dtypes, and whatever wants a part of a sorted line picks it by its places.
 #include <ATen/core/Tensor.h>
-#include <ATen/MemoryOverlap.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/argmax.h>
 #include <ATen/ops/empty.h>
@@ -17,6 +16,7 @@
 
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
+#include "engines/overlap.h"
 #include "engines/sort.muh"
 #include "engines/vector.h"
 #include "kernels.h"
@@ -281,8 +281,7 @@ void sort_stable(
     const at::Tensor& self, std::optional<bool>, int64_t dim, bool descending, const at::Tensor& values,
     const at::Tensor& indices) {
   if (self.numel() > 0) {
-    at::assert_no_internal_overlap(values);
-    at::assert_no_partial_overlap(values, self);
+    check_overlap(values, self);
     const at::Tensor lines = along_last(self, dim);
     pick(lines, sorted_places(lines, descending, lines.size(-1)), along_last(values, dim), along_last(indices, dim));
   }

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Checks of outputs whose kernels read operands while they write.
+#pragma once
+
+#include <ATen/MemoryOverlap.h>
+#include <ATen/core/Tensor.h>
+
+namespace musa_ops_ported {
+
+// Raises if elements of the output share memory, or if it partly overlaps the input: a thread would read what others have
+// written. The output may be the input.
+inline void check_overlap(const at::Tensor& out, const at::Tensor& in) {
+  at::assert_no_internal_overlap(out);
+  at::assert_no_partial_overlap(out, in);
+}
+
+} // namespace musa_ops_ported
