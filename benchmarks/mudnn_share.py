@@ -162,16 +162,16 @@ def check_agreement(name: str, found: Mapping[str, float]) -> None:
             )
 
 
-def provider_of(kernel: str, native: set[str]) -> str:
-    """Whose a row of the trace on the device is. ``native``: operators that torch's own kernels served."""
+def provider_of(kernel: str, host: set[str]) -> str:
+    """Whose a row of the trace on the device is. ``host``: operators that torch's own kernels served."""
     operator = kernel.removeprefix("native::")
     if operator != kernel:
         # The runtime makes copies with torch's kernels, which the registry does not count.
-        return "native" if f"aten::{operator}" in native else "runtime"
+        return "host" if f"aten::{operator}" in host else "runtime"
     return next((whose for start, whose in KERNELS.items() if kernel.startswith(start)), "other")
 
 
-def profiled(step: Callable[[], object], native: set[str]) -> tuple[dict[str, float], dict[str, float]]:
+def profiled(step: Callable[[], object], host: set[str]) -> tuple[dict[str, float], dict[str, float]]:
     """Milliseconds on the device in a step: by provider, and by kernel of others than muDNN."""
     with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.MUSA]) as profile:
         for _ in range(STEPS):
@@ -182,7 +182,7 @@ def profiled(step: Callable[[], object], native: set[str]) -> tuple[dict[str, fl
     for row in profile.key_averages():
         if row.device_type == torch.autograd.DeviceType.PrivateUse1 and not row.is_user_annotation:
             milliseconds = row.self_device_time_total / 1e3 / STEPS
-            whose = provider_of(row.key, native)
+            whose = provider_of(row.key, host)
             whole[whose] += milliseconds
             if whose != "mudnn":
                 others[row.key] = milliseconds
@@ -210,8 +210,8 @@ def measure(workload: Workload, pair: Pair) -> Share:
     here = stepper(workload, model, data, MUSA)
     here()  # makes the optimizer's state
     calls = providers.calls_of(here)
-    native = {op for op, provider in calls if provider == "native"}
-    kernel_ms, others = profiled(here, native)
+    host = {op for op, provider in calls if provider == "host"}
+    kernel_ms, others = profiled(here, host)
     left = {op: (count, 0.0) for (op, provider), count in calls.items() if provider != "mudnn"}
     for kernel, milliseconds in others.items():
         op = kernel.replace("native::", "aten::")

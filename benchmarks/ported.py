@@ -80,7 +80,7 @@ def measure_optimizer(device: torch.device, baseline: torch.device, effort: Effo
 
 
 def measure_all(device: torch.device, baseline: torch.device, effort: Effort, quick: bool) -> Iterator[Row]:
-    with torch.get_device_module(device).ops.prefer("*", "ported", "native"):
+    with torch.get_device_module(device).ops.prefer("*", "ported", "host"):
         for name, bar, run in OPERATORS:
             yield measure_operator(name, bar, run, device, baseline, effort)
         yield measure_optimizer(device, baseline, effort, 100_000 if quick else PARAMETERS)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Who served the operators that were measured: muDNN, torch's own kernels ("native"), the runtime, a pack."""
+"""Who served the operators that were measured: muDNN, torch's own kernels ("host"), the runtime, a pack."""
 
 import os
 from collections import Counter

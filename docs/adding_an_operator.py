@@ -78,7 +78,7 @@ strided, empty and expanded arguments and in all dtypes, PyTorch's own database 
 line of ours:
 
 ```
-TORCH_MUSA_OPS=ported,native python -m pytest tests/conformance -k "abs or tril"
+TORCH_MUSA_OPS=ported,host python -m pytest tests/conformance -k "abs or tril"
 ```
 
 ## Build

@@ -2,7 +2,7 @@
 # Copyright (c) torch_musa contributors
 """Writes docs/ported.md: the operators that the ported pack serves where it is first, by family.
 
-TORCH_MUSA_OPS=ported,native python docs/ported.py [--out docs/ported.md]
+TORCH_MUSA_OPS=ported,host python docs/ported.py [--out docs/ported.md]
 """
 
 import pages
@@ -13,8 +13,8 @@ PAGE = """\
 Written by `python docs/ported.py` from the op registry; do not edit.
 
 {total} operators (overloads, in-place and `out=` forms) of {families} families have `ported` as their first
-provider under `TORCH_MUSA_OPS=ported,native`. On a device with memory of its own the order is
-`mudnn, ported, cpu`; where the host can address the device's memory it is `mudnn, native, ported`.
+provider under `TORCH_MUSA_OPS=ported,host`. On a device with memory of its own the order is
+`mudnn, ported, host-copy`; where the host can address the device's memory it is `mudnn, host, ported`.
 
 A number behind a name says how many operators have that base name.
 
@@ -44,7 +44,7 @@ def declared():
 def page():
     import torch
 
-    with torch.musa.ops.prefer("*", "ported", "native"):
+    with torch.musa.ops.prefer("*", "ported", "host"):
         from torch_musa import report
 
         return render(declared(), {row["op"]: row["provider"] for row in report.ops()})

@@ -184,10 +184,10 @@ def test_the_table_shows_each_figure_with_its_bar():
 
 def test_the_table_says_who_served_the_operators_where_that_is_known():
     console = Console(width=120, record=True)
-    served = Row("small operator", "cos", 1.2, 1.0, "µs", 1.5, served="mudnn 75%, native 25%")
+    served = Row("small operator", "cos", 1.2, 1.0, "µs", 1.5, served="mudnn 75%, host 25%")
     console.print(report.table([*rows(), served], "musa", "cpu"))
     text = console.export_text()
-    assert "operators by" in text and "mudnn 75%, native 25%" in text
+    assert "operators by" in text and "mudnn 75%, host 25%" in text
 
 
 @pytest.mark.parametrize("bad", [0.0, math.nan, math.inf])
@@ -243,7 +243,7 @@ def test_a_quick_run_of_musa_measures_its_own_groups_too(tmp_path):
     arguments = ["--quick", "--only", "small", "--only", "allocator", "--only", "graphs", "--only", "import"]
     assert cli.main([*arguments, "--out", str(tmp_path)]) == 0
     content = check_outputs(tmp_path, {"small operator", "allocator hit", "graph replay / eager", "start"})
-    assert content["operators"]["first"]["native"] > 0
+    assert content["operators"]["first"]["host"] > 0
     served = {row["name"]: row["served"] for row in content["rows"] if row["group"] == "small operator"}
     assert served["mm 64x64"] == torch.musa.ops.explain("aten::mm")["provider"]
     assert served["view 32x32"] == "runtime"

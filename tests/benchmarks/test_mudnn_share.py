@@ -24,7 +24,7 @@ SMALL = tuple(Workload(f"small CNN, {trains}", training.JOBS[0], trains) for tra
 def share(**changes):
     values = {
         "name": "network",
-        "calls": {"mudnn": 30, "native": 10},
+        "calls": {"mudnn": 30, "host": 10},
         "kernel_ms": {"mudnn": 9.0, "runtime": 1.0},
         "left": {"aten::cos": (10, 0.5), "aten::copy_": (0, 1.0)},
         "errors": {"outputs": 1e-6},
@@ -58,7 +58,7 @@ def test_the_table_shows_shares_errors_and_times():
     ("kernel", "provider"),
     [
         ("musa::dnn::Unary::Run", "mudnn"),
-        ("native::mm", "native"),
+        ("native::mm", "host"),
         ("native::copy_", "runtime"),
         ("Memcpy DtoD (Device -> Device)", "runtime"),
         ("Memset (Device)", "runtime"),
@@ -109,25 +109,25 @@ def test_resnet50_is_the_network_of_that_name():
 
 
 def test_the_policy_is_told():
-    told = {"TORCH_MUSA_OPS": None, "first": {"composite": 900, "native": 20, "mudnn": 3}}
+    told = {"TORCH_MUSA_OPS": None, "first": {"composite": 900, "host": 20, "mudnn": 3}}
     assert providers.policy_text(told).endswith(
-        "default order of providers; first for so many of them: native 20, mudnn 3"
+        "default order of providers; first for so many of them: host 20, mudnn 3"
     )
-    assert "TORCH_MUSA_OPS=native;" in providers.policy_text({**told, "TORCH_MUSA_OPS": "native"})
+    assert "TORCH_MUSA_OPS=host;" in providers.policy_text({**told, "TORCH_MUSA_OPS": "host"})
 
 
 @needs_musa
-@pytest.mark.filterwarnings("ignore:aten..sinh is served by the provider 'cpu'")
+@pytest.mark.filterwarnings("ignore:aten..sinh is served by the provider 'host-copy'")
 def test_calls_are_counted_for_who_served_them():
     x = torch.randn(64, device="musa")
 
     def run():
         return x.cos().view(8, 8).sinh()
 
-    with torch.musa.ops.prefer("aten::cos", "native"), torch.musa.ops.prefer("aten::sinh", "cpu"):
+    with torch.musa.ops.prefer("aten::cos", "host"), torch.musa.ops.prefer("aten::sinh", "host-copy"):
         calls = providers.calls_of(run)
-        assert calls == {("aten::cos", "native"): 1, ("aten::sinh", "cpu"): 1}
-        assert providers.served_by(run, MUSA) == "native 50%, cpu 50%"
+        assert calls == {("aten::cos", "host"): 1, ("aten::sinh", "host-copy"): 1}
+        assert providers.served_by(run, MUSA) == "host 50%, host-copy 50%"
     assert providers.served_by(lambda: x.view(8, 8), MUSA) == "runtime"
     assert providers.served_by(run, CPU) == ""
 
@@ -152,6 +152,6 @@ def test_a_quick_run_of_small_networks_reports_who_served_them(tmp_path, capsys)
 
 @needs_musa
 def test_without_mudnn_it_has_no_share():
-    with torch.musa.ops.prefer("*", "native"):
+    with torch.musa.ops.prefer("*", "host"):
         found = mudnn_share.measure(SMALL[0], mudnn_share.timed(SMALL[0], mudnn_share.Effort(1, 1e-4)))
-    assert "mudnn" not in {*found.calls, *found.kernel_ms} and found.call_share("native") > 0.5
+    assert "mudnn" not in {*found.calls, *found.kernel_ms} and found.call_share("host") > 0.5

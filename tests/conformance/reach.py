@@ -7,7 +7,7 @@ out=) in the current order of providers, and adds the overloads that were called
 Record both orders:
 
     python -m tests.conformance.reach
-    TORCH_MUSA_OPS=ported,native python -m tests.conformance.reach
+    TORCH_MUSA_OPS=ported,host python -m tests.conformance.reach
 
 test_unsampled_overloads.py needs a sample of its own for each overload that a pack serves and that is not in
 the file.
@@ -28,8 +28,8 @@ from tests.conformance.comparison import outcome_of
 from tests.conformance.transfer import tensors_in, to_device
 
 REACHED_FILE = Path(__file__).with_name("reached_overloads.json")
-# The providers that packs bring; native and cpu call torch's own kernels.
-_NOT_OURS = ("native", "cpu")
+# The providers that packs bring; host and host-copy call torch's own kernels.
+_NOT_OURS = ("host", "host-copy")
 _DTYPES = (torch.float32, torch.bfloat16, torch.complex64, torch.int64, torch.bool)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
 """The records of complete runs, kept in the repository: last_full_run.json of the default policy, and such as
-last_full_run.mudnn_cpu_strict_async.json of others.
+last_full_run.mudnn_host_copy_strict_async.json of others.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 # Copyright (c) torch_musa contributors
 """A call that torch's CPU kernel refuses for its dtype has changed nothing, so another provider may serve it.
 
-The provider `native` relies on this: it passes the call on with the same arguments (ops/native_table.h).
+The provider `host` relies on this: it passes the call on with the same arguments (ops/native_table.h).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SEVERAL_OPERATORS = frozenset(
 
 
 def _known_to_write_first() -> set[str]:
-    """The in-place forms whose refused calls the provider `native` does not pass on."""
+    """The in-place forms whose refused calls the provider `host` does not pass on."""
     listed = re.search(r"kWriteFirst\[\] = \{(.*?)\};", _NATIVE_TABLE.read_text(encoding="utf-8"), re.DOTALL)
     return {name.split(".")[0] for name in re.findall(r'"aten::([\w.]+)"', listed.group(1))}
 

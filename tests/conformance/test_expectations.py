@@ -94,8 +94,8 @@ def test_a_complete_run_is_recorded_with_its_counts(tmp_path) -> None:
     [
         ("default", "shared", "inline", "last_full_run.json"),
         ("default", "strict", "inline", "last_full_run.strict.json"),
-        ("mudnn,cpu", "strict", "async", "last_full_run.mudnn_cpu_strict_async.json"),
-        ("aten::*norm*=cpu;*=mudnn", "shared", "lazy", "last_full_run.aten_norm_cpu_mudnn_lazy.json"),
+        ("mudnn,host-copy", "strict", "async", "last_full_run.mudnn_host_copy_strict_async.json"),
+        ("aten::*norm*=host;*=mudnn", "shared", "lazy", "last_full_run.aten_norm_host_mudnn_lazy.json"),
     ],
 )
 def test_each_policy_has_a_record_of_its_own(operators: str, memory: str, execution: str, name: str) -> None:

@@ -42,7 +42,7 @@ def _left_out(rank: int, permuted: bool) -> frozenset[str]:
 
 @contextmanager
 def _order(provider: str) -> Iterator[None]:
-    last = "native" if host_can_address_device_memory() else "cpu"
+    last = "host" if host_can_address_device_memory() else "host-copy"
     with torch.musa.ops.prefer("*", provider, *(("ported",) if provider == "mudnn" else ()), last):
         yield
 

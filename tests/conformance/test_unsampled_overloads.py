@@ -132,7 +132,7 @@ def _judge(name: str, other: str, args: list, kwargs: dict, device: str) -> None
 
 @pytest.mark.parametrize("provider", ["mudnn", "ported"])
 def test_overloads_that_the_database_does_not_call_equal_the_cpu(provider: str, device: str) -> None:
-    last = "native" if host_can_address_device_memory() else "cpu"
+    last = "host" if host_can_address_device_memory() else "host-copy"
     wrong, judged = [], 0
     with torch.musa.ops.prefer("*", provider, "runtime", last):
         for name in _offered(provider):
@@ -182,7 +182,7 @@ def test_tests_elsewhere_exist_and_name_their_operators(device: str) -> None:
 )
 def test_a_number_is_found_among_the_elements_of_a_tensor(element, tests, device: str) -> None:
     expected = torch.isin(element, torch.tensor(tests))
-    last = "native" if host_can_address_device_memory() else "cpu"
+    last = "host" if host_can_address_device_memory() else "host-copy"
     for provider in ("mudnn", "ported"):
         with torch.musa.ops.prefer("*", provider, last):
             found = torch.isin(element, torch.tensor(tests, device=device))

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 POLICIES = {
     "default": (),
     "discrete": ("mudnn", "ported", "cpu"),  # the default where the host cannot address device memory
-    "ported": ("ported", "native"),
+    "ported": ("ported", "host"),
 }
 
 
@@ -21,7 +21,7 @@ def policy(name: str) -> Iterator[None]:
 
     providers = POLICIES[name]
     if not torch.musa.get_device_properties(0).is_integrated:  # the host cannot address the device's memory
-        providers = tuple(provider.replace("native", "cpu") for provider in providers)
+        providers = tuple(provider.replace("host", "host-copy") for provider in providers)
     if not providers:
         yield
         return

@@ -49,13 +49,13 @@ def current_device(): return 0
 def get_device_properties(index): return SimpleNamespace(is_integrated=False)
 def ops_providers(): return ["demo"]
 def ops_table(): return [
-    {"op": name, "provider": "native", "calls": 0, "reason": "policy", "candidates": [
+    {"op": name, "provider": "host", "calls": 0, "reason": "policy", "candidates": [
         {"provider": "demo", "rank": None, "calls": 0, "conditional": False},
-        {"provider": "cpu", "rank": 1, "calls": 0, "conditional": False},
-        {"provider": "native", "rank": 0, "calls": 0, "conditional": False}]}
+        {"provider": "host-copy", "rank": 1, "calls": 0, "conditional": False},
+        {"provider": "host", "rank": 0, "calls": 0, "conditional": False}]}
     for name in ("aten::mm", "aten::add.Tensor", "aten::add.Scalar", "aten::relu")]
 def ops_has(op): return any(row["op"] == op for row in ops_table())
-def ops_explain(op): return {"op": op, "provider": "native", "reason": "policy", "candidates": []}
+def ops_explain(op): return {"op": op, "provider": "host", "reason": "policy", "candidates": []}
 def ops_prefer(pattern, providers): calls.append(("prefer", pattern, providers))
 def ops_reset_policy(): calls.append("reset")
 def default_generator(index):

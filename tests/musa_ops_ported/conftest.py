@@ -13,5 +13,5 @@ from tests.musa_runtime.conftest import *  # noqa: F403 - fixtures and hooks of 
 @pytest.fixture
 def ported(musa):
     """The pack serves first, whatever the environment says."""
-    with torch.musa.ops.prefer("*", "ported", "cpu"):
+    with torch.musa.ops.prefer("*", "ported", "host-copy"):
         yield

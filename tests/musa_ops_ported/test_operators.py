@@ -27,7 +27,7 @@ def test_served_by_the_pack(musa, ported, op):
 
 
 @pytest.mark.once
-@pytest.mark.parametrize(("memory", "first"), [("shared", "native"), ("strict", "ported")])
+@pytest.mark.parametrize(("memory", "first"), [("shared", "host"), ("strict", "ported")])
 def test_torchs_cpu_kernels_come_first_where_they_can(memory, first):
     program = "import torch; print(torch.musa.ops.explain('aten::tril')['provider'])"
     printed = run_code(program, TORCH_MUSA_OPS=None, MUSA_EMULATOR_MEMORY=memory)

@@ -107,7 +107,7 @@ def test_no_kernel_has_a_race(library, tmp_path, settings):
         tmp_path,
         *("-m", "pytest", "-q", "-p", "tests.musa_ops_ported.instrumented", *TESTS),
         **settings,
-        TORCH_MUSA_OPS="ported,cpu",
+        TORCH_MUSA_OPS="ported,host-copy",
         MUSA_TEST_LIBRARY=str(library),
         MUSA_TEST_SERVED=str(served),
     )
@@ -127,7 +127,7 @@ def test_no_kernel_has_a_race(library, tmp_path, settings):
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: settings["MUSA_EMULATOR_ARCH"])
 def test_no_kernel_that_the_databases_do_not_call_has_a_race(library, tmp_path, settings):
-    environment = {**settings, "TORCH_MUSA_OPS": "ported,cpu", "MUSA_TEST_LIBRARY": str(library)}
+    environment = {**settings, "TORCH_MUSA_OPS": "ported,host-copy", "MUSA_TEST_LIBRARY": str(library)}
     done = watched(tmp_path, "-m", "tests.musa_ops_ported.rarely_called", **environment)
     assert done.returncode == 0 and "called" in done.stdout, done.stderr[-5000:]
     assert not reports(tmp_path)

@@ -24,12 +24,12 @@ ARRANGEMENTS = [
 ]
 
 
-@pytest.fixture(params=["mudnn", "native", "ported", "runtime"])
+@pytest.fixture(params=["mudnn", "host", "ported", "runtime"])
 def provider(musa, request):
     """One that this process has; what it declines goes to the runtime's way through the host."""
     name = request.param
     offers = [row["provider"] for row in musa.ops.explain(OP)["candidates"]]
-    if name in offers and (name != "native" or host_can_address_device_memory()):
+    if name in offers and (name != "host" or host_can_address_device_memory()):
         with musa.ops.prefer(OP, name):
             yield name
     else:

@@ -327,7 +327,7 @@ def test_an_error_in_a_replay_is_raised_at_the_next_wait_and_the_graph_goes_on(m
     table = torch.arange(5.0, device="musa")
     index = torch.tensor([1], device="musa")
     # torch's own kernel, which looks at its indices; a device's would end the device.
-    with musa.ops.prefer("aten::index_select", "native"):
+    with musa.ops.prefer("aten::index_select", "host"):
         graph, y = capture(musa, lambda: table.index_select(0, index) + 1)
     index.fill_(50)
     graph.replay()

@@ -145,7 +145,14 @@ print(C.calls)
 
 @pytest.mark.parametrize(
     "setting",
-    ["native,cpu", "demo", "aten::mm=demo", "aten::mm=demo, native;aten::*norm*=cpu; native", "", " ; "],
+    [
+        "host,host-copy",
+        "demo",
+        "aten::mm=demo",
+        "aten::mm=demo, host;aten::*norm*=host-copy; host",
+        "",
+        " ; ",
+    ],
 )
 def test_known_providers_in_the_environment_are_accepted(stub, setting):
     code = "initialization.lazy_init(); print(initialization.is_initialized())"
@@ -155,7 +162,7 @@ def test_known_providers_in_the_environment_are_accepted(stub, setting):
 @pytest.mark.parametrize(
     ("setting", "part"),
     [
-        ("mudnm,native", "'mudnm,native'"),
+        ("mudnm,host", "'mudnm,host'"),
         ("native;aten::mm=portd", "'aten::mm=portd'"),
         ("aten::mm=", "'aten::mm='"),
     ],
@@ -166,14 +173,14 @@ import os
 for _ in range(2):
     try: initialization.lazy_init()
     except errors.UnknownProviderError as error: print(str(error).replace(chr(10), " "), extension().calls)
-os.environ["TORCH_MUSA_OPS"] = "native"
+os.environ["TORCH_MUSA_OPS"] = "host"
 initialization.lazy_init()
 print("mended")
 """
     first, second, last = run(stub, code, TORCH_MUSA_OPS=setting)
     assert first == second
     assert f"TORCH_MUSA_OPS, in {part}" in first
-    assert "there are: demo, native, cpu, runtime" in first
+    assert "there are: demo, host, host-copy, runtime" in first
     assert first.endswith("[]")  # the device was not touched
     assert last == "mended"
 
@@ -183,7 +190,7 @@ def test_a_rule_without_an_operator_is_refused(stub):
 try: initialization.lazy_init()
 except errors.UnknownOpError as error: print(error)
 """
-    assert "'=native' names no operator" in run(stub, code, TORCH_MUSA_OPS="=native")[0]
+    assert "'=host' names no operator" in run(stub, code, TORCH_MUSA_OPS="=host")[0]
 
 
 @pytest.mark.parametrize(
@@ -211,16 +218,16 @@ initialization.lazy_init()
 def test_prefer_checks_names_and_is_undone_by_its_block(stub):
     code = """
 C = extension()
-ops.prefer("mm", "cpu")
-with ops.prefer("aten::*", "demo", "native"):
+ops.prefer("mm", "host-copy")
+with ops.prefer("aten::*", "demo", "host"):
     pass
 print(C.calls[1:])
 for arguments in (("aten::mm", "mudnn"), ("aten::mm",)):
     try: ops.prefer(*arguments)
-    except errors.UnknownProviderError as error: print("demo, native, cpu" in str(error))
+    except errors.UnknownProviderError as error: print("demo, host, host-copy" in str(error))
 """
-    expected = [("prefer", "aten::mm", ["cpu"]), ("prefer", "aten::*", ["demo", "native"]), "reset"]
-    expected.append(("prefer", "aten::mm", ["cpu"]))
+    expected = [("prefer", "aten::mm", ["host-copy"]), ("prefer", "aten::*", ["demo", "host"]), "reset"]
+    expected.append(("prefer", "aten::mm", ["host-copy"]))
     assert run(stub, code) == [str(expected), "True", "True"]
 
 
@@ -230,7 +237,7 @@ for arguments in (("aten::mm", "mudnn"), ("aten::mm",)):
 )
 def test_an_unknown_operator_is_answered_with_the_closest(stub, name, hint):
     code = f"""
-for ask in (ops.explain, lambda op: ops.prefer(op, "native")):
+for ask in (ops.explain, lambda op: ops.prefer(op, "host")):
     try: ask({name!r})
     except errors.UnknownOpError as error: print({hint!r} in str(error))
 """
@@ -269,4 +276,4 @@ print(ops.table("mm")[0]["candidates"], ops.offers())
     everything, filtered, order = run(stub, code)
     assert everything == str(["aten::add.Scalar", "aten::add.Tensor", "aten::mm", "aten::relu"])
     assert filtered == "['aten::add.Scalar', 'aten::add.Tensor'] ['aten::add.Scalar']"
-    assert order == "['native', 'cpu', 'demo'] {'demo': 4}"
+    assert order == "['host', 'host-copy', 'demo'] {'demo': 4}"

@@ -21,7 +21,7 @@ def ops(musa):
 
 
 def _own_provider():
-    return "native" if host_can_address_device_memory() else "cpu"
+    return "host" if host_can_address_device_memory() else "host-copy"
 
 
 def test_torchs_own_kernels_serve_what_no_pack_serves(ops):
@@ -31,7 +31,7 @@ def test_torchs_own_kernels_serve_what_no_pack_serves(ops):
         assert own in [candidate["provider"] for candidate in ops.explain(op)["candidates"]], op
     assert ops.explain("aten::_fft_r2c")["provider"] == own
     served = [row for row in ops.table() if row["provider"] not in ("composite", "none", "runtime")]
-    alone = [row for row in served if set(row["candidates"]) <= {"native", "cpu"}]
+    alone = [row for row in served if set(row["candidates"]) <= {"host", "host-copy"}]
     assert len(alone) > 200
     assert {row["provider"] for row in alone} == {own}
 
@@ -51,11 +51,11 @@ def test_a_preference_takes_effect_at_once_and_gives_the_same_result(ops):
     x = torch.randn(4, 4, device="musa")
     expected = torch.mm(x, x).cpu()
     usual = ops.explain("aten::mm")["provider"]
-    with ops.prefer("aten::mm", "cpu"):
-        assert ops.explain("aten::mm")["provider"] == "cpu"
-        before = {row["provider"]: row["calls"] for row in ops.explain("aten::mm")["candidates"]}["cpu"]
+    with ops.prefer("aten::mm", "host-copy"):
+        assert ops.explain("aten::mm")["provider"] == "host-copy"
+        before = {row["provider"]: row["calls"] for row in ops.explain("aten::mm")["candidates"]}["host-copy"]
         torch.testing.assert_close(torch.mm(x, x).cpu(), expected)
-        after = {row["provider"]: row["calls"] for row in ops.explain("aten::mm")["candidates"]}["cpu"]
+        after = {row["provider"]: row["calls"] for row in ops.explain("aten::mm")["candidates"]}["host-copy"]
         assert after == before + 1
     assert ops.explain("aten::mm")["provider"] == usual
 
@@ -85,14 +85,14 @@ def test_a_preference_takes_effect_at_once_and_gives_the_same_result(ops):
 def test_the_provider_of_copies_computes_what_the_one_in_place_computes(ops, f):
     x = torch.randn(4, 4).to("musa")
     expected = f(x).cpu()
-    with ops.prefer("*", "cpu"):
+    with ops.prefer("*", "host-copy"):
         actual = f(x)
         assert actual.device.type == "musa"
         torch.testing.assert_close(actual.cpu(), expected)
 
 
 def test_views_and_in_place_writes_survive_the_provider_of_copies(ops):
-    with ops.prefer("*", "cpu"):
+    with ops.prefer("*", "host-copy"):
         x = torch.zeros(4, 4, device="musa")
         view = x[1:3, ::2]
         view.add_(5)
@@ -112,12 +112,12 @@ def test_an_operator_pinned_by_the_environment_is_served_so(musa):
         torch.mm(x, x), torch.relu(x)
         print(json.dumps([torch.musa.ops.explain(op)["provider"] for op in ("aten::mm", "aten::relu")]))
         """,
-        TORCH_MUSA_OPS="aten::mm=cpu",
+        TORCH_MUSA_OPS="aten::mm=host-copy",
         TORCH_MUSA_FALLBACK="allow",
     )
     mm, relu = json.loads(out.splitlines()[-1])
-    assert mm == "cpu"
-    assert relu != "cpu" or not host_can_address_device_memory()
+    assert mm == "host-copy"
+    assert relu != "host-copy" or not host_can_address_device_memory()
 
 
 def test_a_pattern_in_the_environment_pins_what_it_matches_unless_named_in_full(musa):
@@ -128,7 +128,7 @@ def test_a_pattern_in_the_environment_pins_what_it_matches_unless_named_in_full(
         for op in ("aten::native_layer_norm", "aten::native_group_norm", "aten::mm"):
             print(torch.musa.ops.explain(op)["reason"].startswith("pinned: cpu"))
         """,
-        TORCH_MUSA_OPS="aten::*_norm*=cpu;aten::native_group_norm=runtime,cpu",
+        TORCH_MUSA_OPS="aten::*_norm*=host-copy;aten::native_group_norm=runtime,host-copy",
         TORCH_MUSA_FALLBACK="allow",
     )
     assert out.split() == ["True", "False", "False"]
@@ -141,10 +141,10 @@ def test_an_order_in_the_environment_holds_for_every_operator(musa):
         x = torch.ones(2, 2, device="musa")
         print(torch.musa.ops.explain("aten::mm")["provider"], float((x @ x).sum()))
         """,
-        TORCH_MUSA_OPS="cpu,native",
+        TORCH_MUSA_OPS="host-copy,host",
         TORCH_MUSA_FALLBACK="allow",
     )
-    assert out.split() == ["cpu", "8.0"]
+    assert out.split() == ["host-copy", "8.0"]
 
 
 def test_a_pin_to_an_unknown_provider_names_it_and_leaves_torch_usable(musa):
@@ -156,7 +156,7 @@ def test_a_pin_to_an_unknown_provider_names_it_and_leaves_torch_usable(musa):
     assert done.returncode != 0
     assert "3.0" in done.stdout
     assert "nobody" in done.stderr
-    assert "native" in done.stderr or "cpu" in done.stderr, "the providers there are must be named"
+    assert "host" in done.stderr or "host-copy" in done.stderr, "the providers there are must be named"
 
 
 _FALLBACK = """
@@ -217,7 +217,7 @@ def test_the_policy_may_change_while_other_threads_call_operators(ops):
     }
     expected = {op: call().cpu() for op, call in calls.items()}
     own = _own_provider()
-    refused = {"native"} - {own}  # listed as a candidate, but not for discrete memory
+    refused = {"host"} - {own}  # listed as a candidate, but not for discrete memory
     names = {op: [c["provider"] for c in ops.explain(op)["candidates"]] for op in calls}
     names = {op: [name for name in providers if name not in refused] for op, providers in names.items()}
 

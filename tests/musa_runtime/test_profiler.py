@@ -47,7 +47,7 @@ class Step:
 @pytest.fixture
 def native(musa):
     """Kernels of torch's own, which run within their operator; those of packs are calls of the SDK."""
-    with musa.ops.prefer("*", "native"):
+    with musa.ops.prefer("*", "host"):
         yield
 
 

@@ -121,7 +121,7 @@ def calls(op):
     return torch.musa.ops.explain(op)["calls"]
 
 
-@pytest.mark.parametrize("provider", [pytest.param("native", marks=pytest.mark.host_addressable), "runtime"])
+@pytest.mark.parametrize("provider", [pytest.param("host", marks=pytest.mark.host_addressable), "runtime"])
 def test_every_variant_has_the_results_and_gradients_of_the_cpu(musa, provider, full):
     wrong = []
     with preferred(provider):
@@ -255,7 +255,7 @@ def test_the_backward_pass_may_be_served_by_another_provider(musa, kind):
     module = module_of(kind)
     inputs, _ = operands(kind, module, False, False)
     expected = run(module, inputs, None, "cpu")[-1]
-    for first, second in (("native", "runtime"), ("runtime", "native")):
+    for first, second in (("host", "runtime"), ("runtime", "host")):
         moved = module.to("musa")
         with preferred(first):
             output, state = moved(inputs.to("musa"))

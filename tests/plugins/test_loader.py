@@ -255,7 +255,7 @@ def test_an_order_of_providers_may_name_packs_that_are_not_in_use(environment):
     print(torch.musa.ops.explain("aten::sum.dim_IntList")["provider"])
     """
     settings = {
-        "TORCH_MUSA_OPS": "mudnn,b_raises,native",
+        "TORCH_MUSA_OPS": "mudnn,b_raises,host",
         "TORCH_MUSA_DISABLE_PACKS": "mudnn, a_first, z_last",
     }
     assert run_code(code, **settings, **environment) == "3.0\nnative\n"
@@ -270,5 +270,5 @@ def test_an_order_of_providers_that_names_no_installed_pack_is_refused(environme
     except UnknownProviderError as error:
         print("there is no provider 'cudnn'" in str(error))
     """
-    settings = {"TORCH_MUSA_OPS": "cudnn,native", "TORCH_MUSA_DISABLE_PACKS": "a_first, z_last"}
+    settings = {"TORCH_MUSA_OPS": "cudnn,host", "TORCH_MUSA_DISABLE_PACKS": "a_first, z_last"}
     assert run_code(code, **settings, **environment) == "True\n"

@@ -182,10 +182,10 @@ def test_the_command_line_says_who_serves_what(environment):
 @pytest.mark.parametrize("way", ["environment", "prefer", "disabled"])
 def test_the_user_may_choose_another_provider(environment, way):
     variables = {
-        "environment": {"TORCH_MUSA_OPS": "aten::relu=native"},
+        "environment": {"TORCH_MUSA_OPS": "aten::relu=host"},
         "disabled": {"TORCH_MUSA_DISABLE_PACKS": "demo"},
     }
-    prefer = 'torch.musa.ops.prefer("aten::relu", "native")' if way == "prefer" else ""
+    prefer = 'torch.musa.ops.prefer("aten::relu", "host")' if way == "prefer" else ""
     code = f"""
 import torch
 {prefer}

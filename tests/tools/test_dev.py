@@ -423,10 +423,10 @@ def test_the_default_legs_cover_each_mode_and_strict_memory():
     assert chosen["strict"].env == {"MUSA_EMULATOR_MEMORY": "strict"}
     assert chosen["strict"].arguments[0] == "tests/musa_runtime"
     # Operators: with packs and without, in memory that the host can address and in memory that it cannot.
-    assert chosen["native"].env["TORCH_MUSA_OPS"] == "native"
-    assert chosen["discrete"].env["TORCH_MUSA_OPS"] == "mudnn,cpu"
+    assert chosen["host"].env["TORCH_MUSA_OPS"] == "host"
+    assert chosen["discrete"].env["TORCH_MUSA_OPS"] == "mudnn,host-copy"
     assert chosen["discrete"].env["MUSA_EMULATOR_MEMORY"] == "strict"
-    assert chosen["ported"].env["TORCH_MUSA_OPS"] == "ported,cpu"
+    assert chosen["ported"].env["TORCH_MUSA_OPS"] == "ported,host-copy"
     assert chosen["ported"].env["MUSA_EMULATOR_MEMORY"] == "strict"
     parts = [argument for leg in chosen.values() for argument in leg.arguments if "--part" in argument]
     assert {"--part=1/2", "--part=2/2"} == set(parts), "what one mode leaves out another runs"

@@ -5,6 +5,7 @@
 import pytest
 import torch
 
+from musa_runtime import policy
 from musa_runtime.errors import UnknownOpError, UnknownProviderError
 from tests.harness.subprocesses import run_code
 
@@ -43,8 +44,8 @@ def test_calls_are_counted(ops):
 def test_a_preference_holds_until_reset(ops):
     x = torch.randn(4, 4)
     usual = ops.explain("aten::mm")["provider"]
-    ops.prefer("aten::mm", "cpu")
-    assert ops.explain("aten::mm")["provider"] == "cpu"
+    ops.prefer("aten::mm", "host-copy")
+    assert ops.explain("aten::mm")["provider"] == "host-copy"
     torch.testing.assert_close((x.to("musa") @ x.to("musa")).cpu(), x @ x)
     ops.reset()
     assert ops.explain("aten::mm")["provider"] == usual
@@ -52,40 +53,40 @@ def test_a_preference_holds_until_reset(ops):
 
 def test_a_preference_as_a_context_ends_with_the_block(ops):
     usual = ops.explain("aten::mm")["provider"]
-    ops.prefer("aten::relu", "cpu")
-    with ops.prefer("aten::mm", "cpu"):
-        assert ops.explain("aten::mm")["provider"] == "cpu"
+    ops.prefer("aten::relu", "host-copy")
+    with ops.prefer("aten::mm", "host-copy"):
+        assert ops.explain("aten::mm")["provider"] == "host-copy"
     assert ops.explain("aten::mm")["provider"] == usual
-    assert ops.explain("aten::relu")["provider"] == "cpu"
+    assert ops.explain("aten::relu")["provider"] == "host-copy"
 
 
 def test_a_policy_replaces_preferences_until_reset(ops):
-    ops.prefer("aten::relu", "cpu")
-    ops.set_policy("runtime;aten::mm=cpu")
+    ops.prefer("aten::relu", "host-copy")
+    ops.set_policy("runtime;aten::mm=host-copy")
     assert (
         "pinned" in ops.explain("aten::mm")["reason"] and "pinned" not in ops.explain("aten::relu")["reason"]
     )
     with pytest.raises(UnknownProviderError, match="in 'aten::mm=portd'"):
         ops.set_policy("runtime;aten::mm=portd")
-    assert ops.explain("aten::mm")["provider"] == "cpu"
+    assert ops.explain("aten::mm")["provider"] == "host-copy"
     ops.reset()
     assert "pinned" not in ops.explain("aten::mm")["reason"]
 
 
 def test_a_pattern_covers_many_operators(ops):
-    ops.prefer("aten::add*", "cpu")
-    assert ops.explain("aten::add.Tensor")["provider"] == "cpu"
-    assert ops.explain("aten::mm")["provider"] != "cpu"
+    ops.prefer("aten::add*", "host-copy")
+    assert ops.explain("aten::add.Tensor")["provider"] == "host-copy"
+    assert ops.explain("aten::mm")["provider"] != "host-copy"
 
 
 def test_unknown_names_are_refused_and_change_nothing(ops):
     usual = ops.explain("aten::mm")
-    with pytest.raises(UnknownProviderError, match=r"no provider 'mudnm'.*native"):
+    with pytest.raises(UnknownProviderError, match=r"no provider 'mudnm'.*host"):
         ops.prefer("aten::mm", "mudnm")
     with pytest.raises(
         UnknownOpError, match=r"aten::native_layer_nom.*Did you mean.*aten::native_layer_norm"
     ):
-        ops.prefer("aten::native_layer_nom", "cpu")
+        ops.prefer("aten::native_layer_nom", "host-copy")
     with pytest.raises(UnknownOpError, match="Did you mean"):
         ops.explain("aten::add_tensor")
     assert ops.explain("aten::mm")["provider"] == usual["provider"]
@@ -100,7 +101,19 @@ def test_the_table_is_filtered(ops):
 
 
 def test_providers(ops):
-    assert {"native", "cpu"} <= set(ops.providers())
+    assert {"host", "host-copy"} <= set(ops.providers())
+
+
+def test_earlier_names_of_the_hosts_providers_are_accepted(ops):
+    for alias, name in policy.ALIASES.items():
+        if name == "host" and not torch.musa.get_device_properties(0).is_integrated:
+            continue  # refused by either name
+        with ops.prefer("aten::mm", alias):
+            assert ops.explain("aten::mm")["provider"] == name
+        ops.set_policy(f"runtime;aten::mm={alias}")
+        assert ops.explain("aten::mm")["provider"] == name
+        ops.reset()
+    assert not set(policy.ALIASES) & set(ops.providers())
 
 
 def test_the_environment_pins_an_operator():
@@ -109,7 +122,7 @@ def test_the_environment_pins_an_operator():
     mm, relu = torch.musa.ops.explain("aten::mm"), torch.musa.ops.explain("aten::relu")
     print(mm["provider"], "pinned" in mm["reason"], "pinned" in relu["reason"])
     """
-    assert run_code(code, TORCH_MUSA_OPS="aten::mm=cpu") == "cpu True False\n"
+    assert run_code(code, TORCH_MUSA_OPS="aten::mm=host-copy") == "host-copy True False\n"
 
 
 def test_an_unknown_provider_in_the_environment_is_named_at_first_use_and_can_be_mended():
@@ -122,7 +135,7 @@ def test_an_unknown_provider_in_the_environment_is_named_at_first_use_and_can_be
         except UnknownProviderError as error:
             print("in 'aten::mm=portd'" in str(error))
     print(torch.ones(2).sum().item())
-    os.environ["TORCH_MUSA_OPS"] = "aten::mm=cpu"
+    os.environ["TORCH_MUSA_OPS"] = "aten::mm=host-copy"
     print(torch.ones(2, device="musa").sum().item())
     """
     assert run_code(code, TORCH_MUSA_OPS="runtime;aten::mm=portd").splitlines() == [
@@ -135,7 +148,7 @@ def test_an_unknown_provider_in_the_environment_is_named_at_first_use_and_can_be
 
 def test_fallback_can_be_counted_and_forbidden(ops):
     x = torch.ones(4, 4, device="musa")
-    with ops.prefer("aten::mm", "cpu"):
+    with ops.prefer("aten::mm", "host-copy"):
         ops.set_fallback_mode("allow")
         x @ x
         row = next(row for row in ops.fallback_report() if row["op"] == "aten::mm")

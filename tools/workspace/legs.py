@@ -44,7 +44,7 @@ class Result:
 def default_legs(full: bool) -> list[Leg]:
     """All tests in the default mode; what depends on it in the others, operators there by turns.
 
-    The packs serve first in the first three. Operators are judged again without them (native), and in memory
+    The packs serve first in the first three. Operators are judged again without them (host), and in memory
     that the host cannot address: muDNN and copies (discrete), ported kernels and copies (ported), those with
     wide warps whose threads run backwards.
     """
@@ -57,12 +57,12 @@ def default_legs(full: bool) -> list[Leg]:
         Leg("inline", ["tests", *(["--full"] if full else [])]),
         Leg("async", [*by_mode, "--part=1/2"], {"MUSA_EMULATOR_MODE": "async"}),
         Leg("lazy", [*by_mode, f"--ignore={conformance}"], lazy),
-        Leg("native", [conformance, "-m", "not once", "--part=2/2"], {**lazy, "TORCH_MUSA_OPS": "native"}),
+        Leg("host", [conformance, "-m", "not once", "--part=2/2"], {**lazy, "TORCH_MUSA_OPS": "host"}),
         Leg("strict", [*devices, "-m", "not once"], strict),
         Leg(
             "discrete",
             [conformance, "-m", "not once", "--part=1/2"],
-            {**strict, "MUSA_EMULATOR_MODE": "async", "TORCH_MUSA_OPS": "mudnn,cpu"},
+            {**strict, "MUSA_EMULATOR_MODE": "async", "TORCH_MUSA_OPS": "mudnn,host-copy"},
         ),
         Leg(
             "ported",
@@ -71,7 +71,7 @@ def default_legs(full: bool) -> list[Leg]:
                 **strict,
                 "MUSA_EMULATOR_ARCH": "mp_22",
                 "MUSA_EMULATOR_SCHEDULE": "reverse",
-                "TORCH_MUSA_OPS": "ported,cpu",
+                "TORCH_MUSA_OPS": "ported,host-copy",
             },
         ),
     ]

@@ -375,7 +375,7 @@ class Rewriter:
         return False
 
     def _constant(self, match: re.Match) -> None:
-        """Constant memory is ordinary memory: kernels read it, and the host may read and write the variable."""
+        """Constant memory is ordinary memory: kernels read it, the host may write the variable."""
         self.edits.append(Edit(match.start(), match.end(), ""))
 
     def _declaration_begin(self, position: int) -> int:

@@ -72,7 +72,7 @@ const char* meaning_of(dnn::Status status) {
       return "Likely cause: the driver or the device is not available. `python -m torch_musa doctor` says more.";
     default:
       return "Likely causes: the muDNN installed is older than 3.0 or newer than this pack knows, or the pack offered an "
-             "operand that muDNN does not take. MUDNN_LOG_LEVEL=INFO shows the call; TORCH_MUSA_OPS=<operator>=native,cpu "
+             "operand that muDNN does not take. MUDNN_LOG_LEVEL=INFO shows the call; TORCH_MUSA_OPS=<operator>=host,host-copy "
              "routes the operator around muDNN.";
   }
 }

@@ -220,7 +220,7 @@ void report_copy(const OperatorHandle& op, const std::string& name, size_t bytes
   }
   if (first && on_copy().load(std::memory_order_relaxed) == OnCopy::Warn) {
     TORCH_WARN(
-        name, " is served by the provider 'cpu': its operands are copied to the host and its results back (", bytes,
+        name, " is served by the provider 'host-copy': its operands are copied to the host and its results back (", bytes,
         " bytes this time; said once per operator). The results are right; it is slow. Totals: python -m torch_musa "
         "ops, or torch.musa.ops.fallback_report(). Cure: install a pack that serves it; TORCH_MUSA_FALLBACK=allow "
         "silences this, =error makes it an error.");
@@ -246,7 +246,7 @@ void call_on_host(const OperatorHandle& op, Stack* stack, Mode mode) {
     } else {
       TORCH_CHECK(
           on_copy().load(std::memory_order_relaxed) != OnCopy::Error,
-          name, " would be served by the provider 'cpu', with copies to the host and back, and TORCH_MUSA_FALLBACK="
+          name, " would be served by the provider 'host-copy', with copies to the host and back, and TORCH_MUSA_FALLBACK="
           "error forbids that.\nCure: install a pack that serves it, or set TORCH_MUSA_FALLBACK=warn.");
     }
   }
@@ -399,7 +399,7 @@ void cpu_boxed(const OperatorHandle& op, Stack* stack) {
   if (C10_UNLIKELY(capturing())) {
     refuse_to_capture(
         c10::toString(op.operator_name()),
-        "it is served by the provider 'cpu', which computes on the host with copies to and from the device");
+        "it is served by the provider 'host-copy', which computes on the host with copies to and from the device");
   }
   call_on_host(op, stack, Mode::Copy);
 }
@@ -415,12 +415,12 @@ void default_boxed(const OperatorHandle& op, Stack* stack) {
 } // namespace
 
 c10::KernelFunction fallback_kernel(const std::string& which) {
-  return which == "native" ? c10::KernelFunction::makeFromBoxedFunction<&native_boxed>()
+  return which == "host" ? c10::KernelFunction::makeFromBoxedFunction<&native_boxed>()
                            : c10::KernelFunction::makeFromBoxedFunction<&cpu_boxed>();
 }
 
 void set_default_fallback(const std::string& which) {
-  default_is_native = which == "native";
+  default_is_native = which == "host";
 }
 
 void install_fallbacks() {

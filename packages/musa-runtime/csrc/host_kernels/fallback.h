@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-// The boxed kernels behind every operator that no candidate serves, for all layouts: `native` (torch's CPU kernel on
-// aliased device memory) and `cpu` (copy to the host, compute, copy back).
+// The boxed kernels behind every operator that no candidate serves, for all layouts: `host` (torch's CPU kernel on
+// aliased device memory) and `host-copy` (copy to the host, compute, copy back).
 
 namespace musa_runtime {
 
-// which: "native" or "cpu".
+// which: "host" or "host-copy".
 c10::KernelFunction fallback_kernel(const std::string& which);
 
 // Registers the backend fallback for musa tensors of every layout. Idempotent.
@@ -33,10 +33,10 @@ struct FallbackReportRow {
   uint64_t count;
   uint64_t bytes;
 };
-// Operators that went through `cpu` with copies, most bytes first.
+// Operators that went through `host-copy`, most bytes first.
 C10_MUSA_API std::vector<FallbackReportRow> fallback_report();
 
-// "allow", "warn" (once per operator, the default) or "error", for the `cpu` kernel only: `native` copies nothing.
+// "allow", "warn" (once per operator, the default) or "error", for the `host-copy` kernel only: `host` copies nothing.
 C10_MUSA_API void set_fallback_mode(const std::string& mode);
 
 } // namespace musa_runtime

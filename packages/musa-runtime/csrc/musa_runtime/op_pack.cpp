@@ -70,7 +70,8 @@ OpPack& OpPack::add(const char* op, const detail::KernelType& type, void (*kerne
   return *this;
 }
 
-OpPack& OpPack::of_provider(const char* provider) {
+OpPack& OpPack::of_provider(const char* name) {
+  const std::string provider = provider_name(name);
   for (const auto& other : *state_.providers) {
     if (other->provider == provider) {
       return other->pack;

@@ -38,7 +38,7 @@ struct Ranks {
   std::mutex mutex; // guards `of`; no other lock is taken while it is held
   // A copy of every operand costs more than any device kernel, hence the last rank. Torch's own kernels in place beat
   // anything emulated; they are candidates only on memory that the host can address.
-  std::map<std::string, int> of{{"native", 200}, {"runtime", 400}, {"cpu", 500}};
+  std::map<std::string, int> of{{"host", 200}, {"runtime", 400}, {"host-copy", 500}};
 };
 
 Ranks& ranks() {
@@ -62,7 +62,16 @@ std::vector<int> default_order(const std::vector<std::string>& offers) {
   return order;
 }
 
+std::vector<std::string> provider_names(std::vector<std::string> names) {
+  std::transform(names.begin(), names.end(), names.begin(), provider_name);
+  return names;
+}
+
 } // namespace
+
+std::string provider_name(const std::string& name) {
+  return name == "native" ? "host" : name == "cpu" ? "host-copy" : name;
+}
 
 void set_provider_rank(const std::string& provider, int rank) {
   std::lock_guard<std::mutex> lock(ranks().mutex);
@@ -77,13 +86,13 @@ OpPolicy OpPolicy::parse(const std::string& spec, const std::string& source) {
     }
     const size_t equals = item.find('=');
     const std::vector<std::string> providers =
-        split(equals == std::string::npos ? item : item.substr(equals + 1), ',');
+        provider_names(split(equals == std::string::npos ? item : item.substr(equals + 1), ','));
     const bool complete = std::none_of(
         providers.begin(), providers.end(), [](const std::string& name) { return name.empty(); });
     TORCH_CHECK_VALUE(
         complete && equals != 0,
-        source, ": cannot read '", item, "'. Expected providers in order, like 'runtime,native', or an operator and its "
-        "providers, like 'aten::mm=native'; items are separated by ';'.");
+        source, ": cannot read '", item, "'. Expected providers in order, like 'runtime,host', or an operator and its "
+        "providers, like 'aten::mm=host'; items are separated by ';'.");
     if (equals == std::string::npos) {
       TORCH_CHECK_VALUE(
           policy.order_.empty(), source, ": two orders are given, '", join(policy.order_), "' and '", item, "'.");
@@ -101,7 +110,7 @@ OpPolicy OpPolicy::parse(const std::string& spec, const std::string& source) {
 
 void OpPolicy::pin(const std::string& op, const std::vector<std::string>& providers) {
   TORCH_CHECK_VALUE(!providers.empty(), "No provider is given for ", op, ".");
-  pins_[op] = providers;
+  pins_[op] = provider_names(providers);
 }
 
 void OpPolicy::expand(const std::function<std::vector<std::string>(const std::string&)>& matching) {
@@ -147,7 +156,7 @@ OpPolicy::Ranking OpPolicy::rank(const std::string& op, const std::vector<std::s
   const auto pin = pins_.find(op);
   ranking.pinned = pin != pins_.end();
   const bool addressable = c10::musa::host_addressable();
-  ranking.last_resort = addressable ? "native" : "cpu";
+  ranking.last_resort = addressable ? "host" : "host-copy";
   if (!ranking.pinned && order_.empty()) {
     ranking.order = default_order(offers);
     std::vector<std::string> names;
@@ -163,7 +172,7 @@ OpPolicy::Ranking OpPolicy::rank(const std::string& op, const std::vector<std::s
     const auto at = std::find(offers.begin(), offers.end(), provider);
     if (at != offers.end()) {
       ranking.order.push_back(static_cast<int>(at - offers.begin()));
-    } else if (provider == "cpu" || (provider == "native" && ranking.pinned)) {
+    } else if (provider == "host-copy" || (provider == "host" && ranking.pinned)) {
       // Serves every operator; whatever is ranked behind it is never reached.
       ranking.last_resort = provider;
       break;

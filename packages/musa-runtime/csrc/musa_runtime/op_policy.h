@@ -12,11 +12,14 @@
 
 namespace musa_runtime {
 
+// The name of the provider that `name` means: "native" and "cpu", earlier names of "host" and "host-copy", are accepted.
+C10_MUSA_API std::string provider_name(const std::string& name);
+
 // The rank of a provider that has none.
 constexpr int kDefaultRank = 150;
 
-// Ranks give the default order of providers, the lowest first. The runtime's own are 200 (native), 400 (runtime) and
-// 500 (cpu). A rank holds for the operators that are installed after it is set.
+// Ranks give the default order of providers, the lowest first. The runtime's own are 200 (host), 400 (runtime) and
+// 500 (host-copy). A rank holds for the operators that are installed after it is set.
 C10_MUSA_API void set_provider_rank(const std::string& provider, int rank);
 
 // Who serves an operator: an order of providers for all ops, and orders pinned for single ops.
@@ -24,12 +27,12 @@ class OpPolicy {
  public:
   struct Ranking {
     std::vector<int> order; // indices into the offers, best first
-    std::string last_resort; // "native" or "cpu": the boxed fallback behind all candidates
+    std::string last_resort; // "host" or "host-copy": the boxed fallback behind all candidates
     std::string reason;
     bool pinned = false;
   };
 
-  // Items separated by ';': "mudnn,native" or "aten::mm=ported,native". `source` names the input in errors.
+  // Items separated by ';': "mudnn,host" or "aten::mm=ported,host". `source` names the input in errors.
   static OpPolicy parse(const std::string& spec, const std::string& source);
 
   // Replaces pins whose operator is a pattern ("aten::*norm*") by pins of what it matches; a pin by full name wins.

@@ -105,7 +105,7 @@ struct OpRegistry::State {
   // Guards everything below. Lock order: GIL, then this, then the dispatcher's own lock. Kernels never take it.
   mutable std::mutex mutex;
   std::map<std::string, std::vector<std::unique_ptr<Candidate>>> candidates;
-  std::set<std::string> known_providers{"native", "runtime", "cpu"};
+  std::set<std::string> known_providers{"host", "runtime", "host-copy"};
   std::map<std::string, Installed> installed;
   std::vector<PackFailure> late_failures;
   OpPolicy policy;
@@ -189,8 +189,8 @@ void OpRegistry::State::install_op(const std::string& op) {
     chain.last = composed_kernel(*handle);
     chain.last_name = chain.last.isValid() ? "composed" : ranking.last_resort;
   }
-  // Behind a native kernel the boxed one would call the same kernel of torch again.
-  const bool same = !order.empty() && order.back()->needs_host_addressable && chain.last_name == "native";
+  // Behind a kernel of the host the boxed one would call the same kernel of torch again.
+  const bool same = !order.empty() && order.back()->needs_host_addressable && chain.last_name == "host";
   if (ends_unconditionally || same) {
     chain.last = c10::KernelFunction();
     chain.last_name.clear();
@@ -282,9 +282,9 @@ void OpRegistry::State::check_providers(const OpPolicy& wanted) const {
         ".\nLikely causes: a misspelling, or the pack is not installed or failed to load."
         "\nCure: python -m torch_musa packs");
     TORCH_CHECK_VALUE(
-        provider != "native" || where.find('=') == std::string::npos || c10::musa::host_addressable(),
-        "Provider 'native' in '", where, "' runs torch's CPU kernels on device memory in place, which needs a device "
-        "whose memory the host can address; this one has discrete memory.\nCure: use 'cpu' (with copies) instead.");
+        provider != "host" || where.find('=') == std::string::npos || c10::musa::host_addressable(),
+        "Provider 'host' in '", where, "' runs torch's CPU kernels on device memory in place, which needs a device "
+        "whose memory the host can address; this one has discrete memory.\nCure: use 'host-copy' instead.");
   }
   for (const std::string& op : wanted.pinned_ops()) {
     const std::string reason = why_fixed(op);
@@ -428,13 +428,13 @@ OpInfo OpRegistry::State::describe(const c10::OperatorHandle& handle) const {
   const bool addressable = c10::musa::host_addressable();
   if (addressable) {
     const bool listed = std::any_of(info.candidates.begin(), info.candidates.end(), [](const CandidateInfo& c) {
-      return c.provider == "native";
+      return c.provider == "host";
     });
     if (!listed) {
-      info.candidates.push_back({"native", false, boxed.native_calls, -1});
+      info.candidates.push_back({"host", false, boxed.native_calls, -1});
     }
   }
-  info.candidates.push_back({"cpu", false, boxed.cpu_calls, -1});
+  info.candidates.push_back({"host-copy", false, boxed.cpu_calls, -1});
   info.calls += boxed.cpu_calls + boxed.native_calls;
 
   if (now != installed.end() && !now->second.unchosen) {

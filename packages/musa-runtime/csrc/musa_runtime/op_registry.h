@@ -33,7 +33,7 @@ struct Candidate {
   const detail::KernelType* type;
   void (*kernel)();
   void (*served)(); // nullptr for kernels without a predicate
-  // May decline a call: by its predicate, or by NotImplementedError (native kernels).
+  // May decline a call: by its predicate, or by NotImplementedError (kernels of the host).
   bool conditional;
   // Serves device memory that the host cannot address (false for kernels that dereference it on the host).
   bool needs_host_addressable;
@@ -78,7 +78,7 @@ class C10_MUSA_API OpRegistry {
   // end. Only the first pin of an operator that has no candidate changes the dispatcher's own table, which torch does
   // not guard.
 
-  // "mudnn,native" orders all ops; "aten::mm=native;aten::relu=cpu" pins some. Raises ValueError for an unknown
+  // "mudnn,host" orders all ops; "aten::mm=host;aten::relu=host-copy" pins some. Raises ValueError for an unknown
   // provider or op, and leaves the policy as it was.
   void set_policy(const std::string& spec);
   void reset_policy();

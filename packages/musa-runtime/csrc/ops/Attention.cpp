@@ -70,7 +70,7 @@ SDPBackend composed_form(const Tensor& query, const Tensor& key, const Tensor& v
 }
 
 // The runtime's candidate, ranked after the packs'. flash_attention makes torch call
-// _scaled_dot_product_flash_attention_for_cpu on every device but CUDA; the native provider serves that.
+// _scaled_dot_product_flash_attention_for_cpu on every device but CUDA; the host provider serves that.
 int64_t choose_without_packs(
     const Tensor& query, const Tensor& key, const Tensor& value, const std::optional<Tensor>& mask, double dropout_p,
     bool is_causal, std::optional<double> /*scale*/, bool enable_gqa) {

@@ -92,7 +92,7 @@ TORCH_LIBRARY_FRAGMENT(torch_musa, m) {
 
 MUSA_OP_PACK(runtime, pack) {
   pack.impl("torch_musa::_copy_on_device", TORCH_FN(copy_through_host));
-  pack.of_provider("native").needs_host_addressable().impl("torch_musa::_copy_on_device", TORCH_FN(copy_on_aliases));
+  pack.of_provider("host").needs_host_addressable().impl("torch_musa::_copy_on_device", TORCH_FN(copy_on_aliases));
 }
 
 // Past the dispatcher's other keys: the lazy bits of conjugation and negation are for the kernel to resolve.

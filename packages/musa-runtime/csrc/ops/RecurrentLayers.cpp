@@ -218,7 +218,7 @@ std::tuple<Tensor, Tensors, Tensors> backward_on_host(
 MUSA_OP_PACK(runtime, pack) {
   pack.impl("torch_musa::_recurrent_layer", TORCH_FN(forward_on_device))
       .impl("torch_musa::_recurrent_layer_backward", TORCH_FN(backward_on_device));
-  pack.of_provider("native")
+  pack.of_provider("host")
       .needs_host_addressable()
       .impl("torch_musa::_recurrent_layer", TORCH_FN(forward_on_host), TORCH_FN(is_served_on_host))
       .impl("torch_musa::_recurrent_layer_backward", TORCH_FN(backward_on_host), TORCH_FN(backward_is_served_on_host));

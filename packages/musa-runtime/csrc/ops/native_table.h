@@ -80,7 +80,7 @@ NativeOp native_op(const char* name, Signature* kernel) {
   return {name, &native_type<Signature>, reinterpret_cast<void (*)()>(kernel)};
 }
 
-// Declares a table's kernels as candidates of the provider "native"; calls[i] counts table[i].
+// Declares a table's kernels as candidates of the provider "host"; calls[i] counts table[i].
 bool register_native_ops(const NativeOp* table, std::atomic<uint64_t>* calls, size_t count);
 
 // Indexing waits for the device where a mask must be turned into indices, and not otherwise.

@@ -2,9 +2,9 @@
 # Copyright (c) torch_musa contributors
 """Who serves which operator, why, and how to choose otherwise.
 
-Each operator has candidates: kernels of packs ("mudnn", "ported", ...) and torch's own CPU kernels ("native"
-in place on memory the host can address, "cpu" on copies). Policy puts them in order; the first that accepts
-the arguments runs.
+Each operator has candidates: kernels of packs ("mudnn", "ported", ...) and torch's own CPU kernels ("host"
+in place on memory the host can address, "host-copy" on copies). Policy puts them in order; the first that
+accepts the arguments runs. "native" and "cpu", earlier names of the two, are accepted.
 
 Operators are named `"aten::add.Tensor"`, `"add.Tensor"` or `torch.ops.aten.add.Tensor`; a default overload
 has no dot.
@@ -209,7 +209,7 @@ def set_policy(specification):
     """Replace the policy, and with it every preference, by what `TORCH_MUSA_OPS` could say.
 
     Args:
-        specification (str): e.g. `"mudnn,native"` or `"aten::mm=ported;aten::relu=native"`.
+        specification (str): e.g. `"mudnn,host"` or `"aten::mm=ported;aten::relu=host"`.
 
     Raises:
         UnknownProviderError, UnknownOpError: naming the offending part; the policy stays as it was.

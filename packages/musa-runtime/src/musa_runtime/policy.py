@@ -8,14 +8,16 @@ from ._load import extension
 from .errors import UnknownOpError, UnknownProviderError
 
 # The runtime's own, which no pack brings: torch's kernels in place and on copies, and compositions.
-OWN_PROVIDERS = ("native", "cpu", "runtime")
+OWN_PROVIDERS = ("host", "host-copy", "runtime")
+# Earlier names, which are accepted, and what they mean; op_policy.cpp has the same.
+ALIASES = {"native": "host", "cpu": "host-copy"}
 
 
 def check_environment(environ=None):
     """Check `TORCH_MUSA_OPS` against the loaded providers, before the C++ side reads it.
 
-    The variable is a list of providers, `"mudnn,native"`, or rules
-    `"aten::mm=ported;aten::*norm*=native,ported"`, or both.
+    The variable is a list of providers, `"mudnn,host"`, or rules
+    `"aten::mm=ported;aten::*norm*=host,ported"`, or both.
 
     Raises:
         UnknownProviderError: naming the offending part and the providers there are.
@@ -33,7 +35,7 @@ def check_specification(specification, where):
         pattern, equals, names = rule.rpartition("=")
         if equals and not pattern.strip():
             raise UnknownOpError(
-                f"{where}: {rule!r} names no operator before '='. Write e.g. 'aten::mm=native'"
+                f"{where}: {rule!r} names no operator before '='. Write e.g. 'aten::mm=host'"
             )
         for name in names.split(","):
             check_provider(name.strip(), f"{where}, in {rule!r}")
@@ -48,7 +50,7 @@ def known_providers():
 def check_provider(name, where):
     """Raise UnknownProviderError unless there is a provider of this name."""
     known = known_providers()
-    if name not in known:
+    if ALIASES.get(name, name) not in known:
         raise UnknownProviderError(
             f"{where}: there is no provider {name!r}; there are: {', '.join(known)}.\n"
             "A provider comes with an op pack: is its package installed, and did it load?\n"

@@ -215,7 +215,7 @@ def _operator():
         raise Problem(
             f"a 3x4 matmul gave {have.tolist()}",
             f"{need.tolist()}",
-            "export TORCH_MUSA_OPS=aten::mm=native",
+            "export TORCH_MUSA_OPS=aten::mm=host",
             "a fault of the library that serves aten::mm: python -m torch_musa ops aten::mm",
         )
     return f"aten::mm served by {torch.musa.ops.explain('aten::mm')['provider']}"
