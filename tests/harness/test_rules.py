@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import sys
 import textwrap
@@ -164,3 +165,15 @@ def test_the_modes_of_a_run_let_every_call_fail_once(monkeypatch):
     assert sorted(itertools.chain(*parts)) == list(range(1, 100))
     monkeypatch.setenv(sweeps.COMPLETE, "1")
     assert sweeps.calls_to_fail(100, "lazy") == range(1, 100)
+
+
+def without_promise(files):
+    """The test files that have no docstring."""
+    return [file.name for file in files if not ast.get_docstring(ast.parse(file.read_text()))]
+
+
+def test_every_test_file_says_what_it_promises(tmp_path):
+    files = list((ROOT / "tests").glob("*/test_*.py"))
+    assert len(files) > 100 and without_promise(files) == []
+    (tmp_path / "test_bad.py").write_text("import os\n\n\ndef test_it():\n    assert os.name\n")
+    assert without_promise([tmp_path / "test_bad.py"]) == ["test_bad.py"]
