@@ -43,7 +43,7 @@ def by_provider(calls: Calls) -> dict[str, int]:
 
 
 def served_by(run: Callable[[], object], device: torch.device) -> str:
-    """Providers of the calls in ``run()``, as `mudnn 95 %, native 5 %`; "" on a device without a registry."""
+    """Providers of the calls in ``run()``, as `mudnn 95 %, host 5 %`; "" on a device without a registry."""
     if device.type != "musa":
         return ""
     totals = by_provider(calls_of(run))

@@ -49,7 +49,7 @@ def test_every_combination_gives_the_definitions_result_and_gradients(musa, full
         {"TORCH_MUSA_OPS": "ported,host"},
         {"TORCH_MUSA_OPS": "host"},
     ],
-    ids=["device memory closed to the host", "ported and native", "native"],
+    ids=["device memory closed to the host", "ported and host", "host"],
 )
 def test_every_combination_works_in_other_settings(musa, environment):
     done = run_python("-m", "tests.musa_ops_mudnn.attention_sweep", "200", **environment)

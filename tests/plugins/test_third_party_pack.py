@@ -197,4 +197,4 @@ print(told["provider"], [c["calls"] for c in told["candidates"] if c["provider"]
     if way == "disabled":
         assert told.endswith(" []\n") and not told.startswith("demo"), told
     else:
-        assert told == "native [0]\n"
+        assert told == "host [0]\n"
