@@ -30,9 +30,9 @@
 #include <cmath>
 
 #include "families.h"
+#include "support/call.h"
 #include "support/elementwise.h"
 #include "support/structured.h"
-#include "support/tensor.h"
 
 namespace musa_ops_mudnn {
 

@@ -13,9 +13,9 @@
 #include <tuple>
 
 #include "families.h"
+#include "support/call.h"
 #include "support/elementwise.h"
 #include "support/predicates.h"
-#include "support/tensor.h"
 
 namespace musa_ops_mudnn {
 namespace {

@@ -12,7 +12,6 @@
 #include "families.h"
 #include "support/call.h"
 #include "support/predicates.h"
-#include "support/tensor.h"
 
 namespace musa_ops_mudnn {
 

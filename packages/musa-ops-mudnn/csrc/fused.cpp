@@ -33,7 +33,6 @@
 #include "support/indices.h"
 #include "support/own_ops.h"
 #include "support/predicates.h"
-#include "support/tensor.h"
 
 namespace musa_ops_mudnn {
 namespace {

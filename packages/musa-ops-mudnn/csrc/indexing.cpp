@@ -25,10 +25,10 @@
 #include <vector>
 
 #include "families.h"
+#include "support/call.h"
 #include "support/elementwise.h"
 #include "support/indices.h"
 #include "support/structured.h"
-#include "support/tensor.h"
 
 namespace musa_ops_mudnn {
 namespace {

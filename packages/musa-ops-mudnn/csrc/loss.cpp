@@ -13,10 +13,10 @@
 #include <numeric>
 
 #include "families.h"
+#include "support/call.h"
 #include "support/elementwise.h"
 #include "support/indices.h"
 #include "support/structured.h"
-#include "support/tensor.h"
 
 namespace musa_ops_mudnn {
 namespace {
@@ -53,8 +53,8 @@ dnn::Tensor describe_samples(const at::Tensor& tensor, Access access = Access::W
                            : describe(tensor, access);
 }
 
-at::Tensor contiguous_or_none(const at::Tensor* tensor) {
-  return tensor != nullptr && tensor->defined() ? tensor->contiguous() : at::Tensor();
+Operand contiguous_or_none(const at::Tensor* tensor) {
+  return tensor != nullptr && tensor->defined() ? contiguous(*tensor) : Operand(at::Tensor());
 }
 
 void run_nll(

@@ -13,9 +13,9 @@
 #include <mudnn_xmma.h>
 
 #include "families.h"
+#include "support/call.h"
 #include "support/elementwise.h"
 #include "support/structured.h"
-#include "support/tensor.h"
 
 namespace musa_ops_mudnn {
 namespace {

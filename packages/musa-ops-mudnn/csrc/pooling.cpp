@@ -19,9 +19,9 @@
 #include <tuple>
 
 #include "families.h"
+#include "support/call.h"
 #include "support/elementwise.h"
 #include "support/structured.h"
-#include "support/tensor.h"
 
 namespace musa_ops_mudnn {
 namespace {

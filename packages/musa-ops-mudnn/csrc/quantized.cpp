@@ -15,7 +15,6 @@
 #include "support/call.h"
 #include "support/own_ops.h"
 #include "support/predicates.h"
-#include "support/tensor.h"
 
 namespace musa_ops_mudnn {
 namespace {

@@ -27,9 +27,9 @@
 #include <limits>
 
 #include "families.h"
+#include "support/call.h"
 #include "support/elementwise.h"
 #include "support/structured.h"
-#include "support/tensor.h"
 
 namespace musa_ops_mudnn {
 namespace {

@@ -10,9 +10,9 @@
 #include <algorithm>
 
 #include "families.h"
+#include "support/call.h"
 #include "support/elementwise.h"
 #include "support/structured.h"
-#include "support/tensor.h"
 
 namespace musa_ops_mudnn {
 namespace {
@@ -30,18 +30,6 @@ dnn::Softmax operation(Mode mode, int64_t dim, const at::Tensor& like) {
 // A number is a row of one.
 dnn::Tensor describe_row(const at::Tensor& tensor, Access access = Access::Write) {
   return tensor.dim() == 0 ? describe_as(tensor, {1}, {1}, access) : describe(tensor, access);
-}
-
-// Calls write(result) with a contiguous tensor of `dtype` that ends in out: muDNN rejects all other layouts.
-template <class Write>
-void write_contiguous(at::ScalarType dtype, const at::Tensor& out, Write&& write) {
-  if (out.scalar_type() == dtype && out.is_contiguous()) {
-    write(out);
-  } else {
-    const at::Tensor result = at::empty(out.sizes(), out.options().dtype(dtype));
-    write(result);
-    convert(out, result);
-  }
 }
 
 // half_to_float: from HALF to FLOAT. torch lets devices do without the narrow result; here it is converted before.

@@ -6,7 +6,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
-#include "support/tensor.h"
+#include "support/call.h"
 
 namespace musa_ops_mudnn {
 namespace {

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 #include <c10/core/Scalar.h>
 #include <mudnn_math.h>
 
+#include <utility>
+
 #include "support/call.h"
-#include "support/operand.h"
 
 namespace musa_ops_mudnn {
 
@@ -58,6 +60,22 @@ void write_as(at::ScalarType dtype, const at::Tensor& out, Write&& write) {
     write(result);
     convert(out, result);
   }
+}
+
+// The same with a contiguous result, for operations of muDNN that reject all other layouts.
+template <class Write>
+void write_contiguous(at::ScalarType dtype, const at::Tensor& out, Write&& write) {
+  if (out.scalar_type() == dtype && out.is_contiguous()) {
+    write(out);
+  } else {
+    const at::Tensor result = at::empty(out.sizes(), out.options().dtype(dtype));
+    write(result);
+    convert(out, result);
+  }
+}
+template <class Write>
+void write_contiguous(const at::Tensor& out, Write&& write) {
+  write_contiguous(out.scalar_type(), out, std::forward<Write>(write));
 }
 
 } // namespace musa_ops_mudnn

@@ -10,7 +10,6 @@
 #include <string_view>
 
 #include "support/call.h"
-#include "support/tensor.h"
 
 namespace musa_ops_mudnn {
 namespace {

@@ -71,17 +71,7 @@ void run_scatter(
 void run_scatter_rows(
     RowMode mode, const at::Tensor& inout, int64_t size, const at::Tensor& index, const at::Tensor& source);
 
-// Calls write(result), where result is contiguous and ends in out.
-template <class Write>
-void write_contiguous(const at::Tensor& out, Write&& write) {
-  const at::Tensor result = out.is_contiguous() ? out : at::empty(out.sizes(), out.options());
-  write(result);
-  if (!result.is_same(out)) {
-    convert(out, result);
-  }
-}
-
-// The same, where result has the elements of self at first.
+// Calls write(result), where result is contiguous, has the elements of self at first, and ends in out.
 template <class Write>
 void update(const at::Tensor& self, const at::Tensor& out, Write&& write) {
   at::assert_no_partial_overlap(out, self);

@@ -17,7 +17,10 @@ struct Settings {
 };
 
 // Read by kernels without a lock, as torch's own settings are.
-Settings& settings();
+inline Settings& settings() {
+  static Settings settings;
+  return settings;
+}
 
 // Whether results must repeat: by torch.backends.mudnn.deterministic or torch.use_deterministic_algorithms. muDNN does not
 // document the order in which its operations sum or overwrite.

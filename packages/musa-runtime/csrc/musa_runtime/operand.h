@@ -6,7 +6,7 @@
 
 #include <utility>
 
-namespace musa_ops_mudnn {
+namespace musa_runtime {
 
 // A tensor that the caller holds, or a new one that was made from it. A second reference to the caller's tensor would do as
 // well, but for a tensor that Python holds it takes the GIL, which costs as much as a small operator does.
@@ -44,4 +44,4 @@ inline Operand contiguous(Operand&& tensor) {
   return tensor->is_contiguous() ? std::move(tensor) : Operand(tensor->contiguous());
 }
 
-} // namespace musa_ops_mudnn
+} // namespace musa_runtime
