@@ -23,8 +23,9 @@ namespace at::musa {
 C10_MUSA_API c10::MempoolId_t graph_pool_handle();
 
 // Work of one device, captured once and launched as a whole. Captured are the SDK's operations on the streams of the
-// capture and, through host_kernels/capture/captured_call.h, the calls of native kernels. Nothing runs at capture; tensors made
-// in it lie in the graph's pool, at addresses that stay the graph's as long as it lives.
+// capture and, through host_kernels/capture/captured_call.h, the calls of native kernels; MUSAGraph.cpp is beside that
+// file. Nothing runs at capture; tensors made in it lie in the graph's pool, at addresses that stay the graph's as long
+// as it lives.
 //
 // Not thread-safe. Life: capture_begin, capture_end, replay as often as wanted, reset (the destructor resets).
 class C10_MUSA_API MUSAGraph {

@@ -15,8 +15,8 @@
 
 namespace c10::musa::MUSACachingAllocator {
 
-// The cache of one device: finds and splits blocks, and joins its parts. CacheState has what they share, Segments takes memory
-// from the device and gives it back, PendingFrees holds blocks that other streams still use.
+// The cache of one device: finds and splits blocks, and joins its parts. CacheState has what they share, Segments takes
+// memory from the device and gives it back, PendingFrees holds blocks that other streams still use.
 //
 // Locking
 //   mutex_            guards every field below it, and every Block, StreamPool and BlockPool reachable from them.

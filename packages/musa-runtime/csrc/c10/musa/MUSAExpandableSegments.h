@@ -35,7 +35,8 @@ class ExpandableSegments {
  private:
   // The block that ends where a page begins; nullptr if nothing is mapped before the page.
   Block* block_before(const ExpandableSegment& segment, size_t page);
-  // Enters the block of freshly mapped pages between its neighbours and joins it with those that are free. Returns the whole.
+  // Enters the block of freshly mapped pages between its neighbours and joins it with those that are free. Returns the
+  // whole.
   Block* link_pages(Block* block);
   // Frees the addresses if no page is mapped to them or lost.
   DriverOutcome drop_if_unused(ExpandableSegment* segment);

@@ -28,8 +28,8 @@ class Segments {
   Block* add(StreamPool& home, size_t size, Lock& lock);
 
   // The functions below free segments that are free as a whole, and of expandable ones the pages that are, except those of
-  // private pools that have a holder. A segment that cannot be freed returns to the cache, then the failure is raised. During
-  // a capture nothing is freed.
+  // private pools that have a holder. If the device cannot be synchronized, the segments return to the cache; if freeing one
+  // fails, that one is lost and those after it return. Then the failure is raised. During a capture nothing is freed.
   void release_all(Lock& lock);
   void release_pool(MempoolId_t id, Lock& lock);
   // Frees as little as makes room: the smallest segment that is large enough, otherwise the largest ones until their sum is.
