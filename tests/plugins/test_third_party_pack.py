@@ -24,7 +24,7 @@ import pytest
 from tests.harness.subprocesses import run_python
 from tests.plugins.packs import write_pack
 
-SOURCES = Path(__file__).with_name("third_party_pack")
+SOURCES = Path(__file__).resolve().parents[2] / "examples" / "op_pack"
 
 pytestmark = [pytest.mark.once, pytest.mark.slow]
 
@@ -98,8 +98,8 @@ def test_the_pack_is_discovered_and_listed(environment):
     (row,) = [row for row in rows if row["name"] == "demo"]
     assert (row["dist"], row["version"]) == ("musa-demo-pack", "0.3.0")
     assert (row["status"], row["error"]) == ("loaded", None)
-    assert (row["providers"], row["ops"]) == (["demo"], 2)
-    assert row["summary"] == "relu, and an operator of its own"
+    assert (row["providers"], row["ops"]) == (["demo"], 4)
+    assert row["summary"] == "relu, and operators of its own"
 
 
 def test_its_kernel_serves_what_it_accepts_and_the_next_provider_the_rest(environment):
@@ -119,6 +119,31 @@ assert after["demo"] == 2 and sum(after.values()) == sum(calls.values()) + 1, af
 print(torch.ops.musa_demo.scale_shift(torch.ones(2, device="musa"), 2.0, 1.0).tolist())
 """
     assert environment.run("-c", code) == "[3.0, 3.0]\n"
+
+
+def test_an_operator_of_each_kind_gives_the_cpus_result(environment):
+    code = """
+import torch
+from torch.musa import demo
+torch.manual_seed(0)
+x, bias = torch.randn(5, 7), torch.randn(7)
+here = x.to("musa")
+torch.testing.assert_close(demo.bias_relu(here, bias.to("musa")).cpu(), torch.relu(x + bias), rtol=0, atol=0)
+torch.testing.assert_close(demo.bias_relu(here.t(), bias[:5].to("musa")).cpu(), torch.relu(x.t() + bias[:5]))
+torch.testing.assert_close(demo.softmax_rows(here).cpu(), x.softmax(-1))
+leaf, expected = here.requires_grad_(), x.clone().requires_grad_()
+demo.mean_square(leaf).backward()
+expected.square().mean().backward()
+torch.testing.assert_close(leaf.grad.cpu(), expected.grad)
+for wrong in (bias[:3].to("musa"), bias):
+    try:
+        demo.bias_relu(here, wrong)
+    except ValueError as error:
+        print("expected float32 tensors of one device" in str(error))
+"""
+    assert environment.run("-c", code) == "True\nTrue\n"
+    memory = {"MUSA_EMULATOR_MEMORY": "strict", "TORCH_MUSA_FALLBACK": "error"}
+    assert environment.run("-c", code, **memory) == "True\nTrue\n"
 
 
 def test_it_runs_at_import_and_offers_a_module_of_torch_musa(environment):

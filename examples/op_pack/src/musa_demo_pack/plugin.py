@@ -7,7 +7,7 @@ from musa_runtime.hookspecs import hookimpl
 
 @hookimpl
 def musa_pack_info():
-    return {"summary": "relu, and an operator of its own"}
+    return {"summary": "relu, and operators of its own"}
 
 
 @hookimpl
