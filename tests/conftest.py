@@ -35,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     for marker in (
-        "host_addressable: needs device memory that the host can address; skipped where it cannot",
+        "host_addressable(reason): needs device memory that the host can address; skipped where it cannot",
         "emulator: steers the SDK through the emulator's C API; skipped on any other SDK",
         "full: part of the complete sweep only (--full)",
         "recorded(*paths): skipped while its last pass, recorded in tests/data, is of these very files",

@@ -111,8 +111,10 @@ def _no_leak(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _host_addressable(request: pytest.FixtureRequest) -> None:
-    if request.node.get_closest_marker("host_addressable"):
+    marker = request.node.get_closest_marker("host_addressable")
+    if marker:
+        [reason] = marker.args
         from tests.harness.device import host_can_address_device_memory
 
         if not host_can_address_device_memory():
-            skips.skip_permanently("host-addressable")
+            skips.skip_permanently("host-addressable", reason)

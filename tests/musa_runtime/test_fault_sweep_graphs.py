@@ -76,7 +76,6 @@ SCENARIOS = [
 ]
 
 
-@pytest.mark.host_addressable
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__.strip("_"))
 def test_any_sdk_call_may_fail_around_a_graph(two_devices, emulator, scenario):
     sweep.test_any_sdk_call_may_fail(two_devices, emulator, scenario, sweep.MEMORY_ALLOCATION)

@@ -322,7 +322,7 @@ def test_operands_on_two_devices_are_refused(two_devices):
         capture(two_devices, lambda: x.add_(y))
 
 
-@pytest.mark.host_addressable  # in other memory torch's own kernel runs on copies, which no capture takes
+@pytest.mark.host_addressable("torch's own kernel captures in place; copies to the host are not captured")
 def test_an_error_in_a_replay_is_raised_at_the_next_wait_and_the_graph_goes_on(musa):
     table = torch.arange(5.0, device="musa")
     index = torch.tensor([1], device="musa")

@@ -60,7 +60,7 @@ def test_a_preference_takes_effect_at_once_and_gives_the_same_result(ops):
     assert ops.explain("aten::mm")["provider"] == usual
 
 
-@pytest.mark.host_addressable
+@pytest.mark.host_addressable("the provider in place computes in device memory, on the host")
 @pytest.mark.parametrize(
     "f",
     [
@@ -200,7 +200,7 @@ def test_running_on_copies_is_allowed_warned_about_once_or_refused(musa, mode):
     assert float(lines["next"]) == 32
 
 
-@pytest.mark.host_addressable
+@pytest.mark.host_addressable("this is the promise of devices whose memory the host can address")
 def test_nothing_is_copied_where_the_host_can_address_device_memory(musa):
     out = run_code(_FALLBACK, TORCH_MUSA_FALLBACK="error")
     assert "raised" not in out

@@ -17,6 +17,7 @@ from torch.profiler import ProfilerActivity, profile, record_function, schedule
 
 from tests.harness.subprocesses import run_code, run_python
 
+IN_PLACE = pytest.mark.host_addressable("rows of torch's own kernels, which compute on the host")
 BOTH = [ProfilerActivity.CPU, ProfilerActivity.PrivateUse1]
 DEVICE_ROWS = ("kernel", "gpu_memcpy", "gpu_memset")
 # torch stamps its own rows with the processor's counter and converts; the SDK's clock is the system's.
@@ -72,7 +73,7 @@ def device_time(averages) -> float:
     return sum(row.self_device_time_total for row in averages)
 
 
-@pytest.mark.host_addressable
+@IN_PLACE
 @pytest.mark.usefixtures("native")
 def test_the_table_of_a_training_step_has_device_times(step):
     with profile(activities=BOTH) as prof:
@@ -238,7 +239,7 @@ def test_calls_that_every_operator_makes_are_left_out(step, tmp_path):
     assert not names & {"musaGetDevice", "musaStreamQuery", "musaGetLastError"}
 
 
-@pytest.mark.host_addressable
+@IN_PLACE
 @pytest.mark.usefixtures("native")
 def test_the_device_alone_can_be_profiled(step, tmp_path):
     with profile(activities=[ProfilerActivity.PrivateUse1]) as prof:
@@ -430,7 +431,7 @@ def test_start_and_stop_steer_a_tool_of_the_sdk(emulator, musa):
 
 
 @pytest.mark.emulator
-@pytest.mark.host_addressable
+@IN_PLACE
 @pytest.mark.usefixtures("native")
 def test_kernels_report_themselves_only_during_a_profile(emulator, step):
     def reports():
@@ -472,7 +473,7 @@ def test_the_legacy_profiler_times_operators_by_events(step):
     assert "MUSA total" in prof.key_averages().table()
 
 
-@pytest.mark.host_addressable
+@IN_PLACE
 @pytest.mark.usefixtures("native")
 def test_the_kernels_of_a_replayed_graph_have_rows(musa, tmp_path):
     x = torch.ones(16, 16, device="musa")
@@ -488,7 +489,7 @@ def test_the_kernels_of_a_replayed_graph_have_rows(musa, tmp_path):
     assert y.eq(16).all()
 
 
-@pytest.mark.host_addressable
+@IN_PLACE
 def test_a_kernel_inside_a_kernel_is_counted_once(musa):
     x = torch.rand(64, 64, device="musa")
     with profile(activities=BOTH) as prof:

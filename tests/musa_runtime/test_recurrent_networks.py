@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+IN_PLACE = pytest.mark.host_addressable("torch's own kernels compute in device memory, on the host")
 FORWARD, BACKWARD = "torch_musa::_recurrent_layer", "torch_musa::_recurrent_layer_backward"
 KINDS = {"lstm": nn.LSTM, "gru": nn.GRU, "tanh": nn.RNN, "relu": nn.RNN}
 SETTINGS = {
@@ -121,7 +122,7 @@ def calls(op):
     return torch.musa.ops.explain(op)["calls"]
 
 
-@pytest.mark.parametrize("provider", [pytest.param("host", marks=pytest.mark.host_addressable), "runtime"])
+@pytest.mark.parametrize("provider", [pytest.param("host", marks=IN_PLACE), "runtime"])
 def test_every_variant_has_the_results_and_gradients_of_the_cpu(musa, provider, full):
     wrong = []
     with preferred(provider):
@@ -249,7 +250,7 @@ def test_inference_mode_runs_the_same_operator(musa, kind):
     torch.testing.assert_close(actual.cpu(), expected)
 
 
-@pytest.mark.host_addressable
+@IN_PLACE
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_backward_pass_may_be_served_by_another_provider(musa, kind):
     module = module_of(kind)

@@ -67,7 +67,6 @@ def test_host_code_that_touches_device_memory_is_stopped_with_a_report():
     assert "device" in done.stderr.lower(), done.stderr
 
 
-@pytest.mark.host_addressable
 def test_the_same_code_runs_where_the_host_can_address_device_memory():
     assert "1.0" in run_code(_TOUCH, MUSA_EMULATOR_MEMORY="")
 

@@ -101,8 +101,6 @@ def work_that_does_not_wait(musa, x):
     return host
 
 
-# On devices with memory of their own, an operator without a kernel in a pack is computed on copies: it waits.
-@pytest.mark.host_addressable
 def test_what_does_not_wait_and_what_says_so_by_its_name_is_left_alone(mode, musa, x):
     mode("error")
     host = work_that_does_not_wait(musa, x)
@@ -110,7 +108,6 @@ def test_what_does_not_wait_and_what_says_so_by_its_name_is_left_alone(mode, mus
     torch.testing.assert_close(host.sum(1), torch.ones(2))
 
 
-@pytest.mark.host_addressable
 def test_copies_between_devices_do_not_wait(mode, two_devices, x):
     mode("error")
     y = x.to("musa:1", non_blocking=True) + 1
@@ -119,7 +116,6 @@ def test_copies_between_devices_do_not_wait(mode, two_devices, x):
     assert torch.equal(y.cpu(), x.cpu() + 1) and torch.equal(z.cpu(), y.cpu())
 
 
-@pytest.mark.host_addressable
 def test_a_training_step_waits_nowhere(mode, musa):
     layer = torch.nn.Linear(4, 2).to("musa")
     optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)

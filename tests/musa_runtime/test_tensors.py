@@ -153,7 +153,7 @@ def test_indexing_with_tensors(device, index_device):
     assert torch.equal(x.cpu(), reference)
 
 
-@pytest.mark.host_addressable  # elsewhere a kernel finds it, and takes the device with it, as torch.cuda's do
+@pytest.mark.host_addressable("a kernel on a device finds it, and the device is lost, as torch.cuda's is")
 def test_an_index_out_of_range_is_refused_and_the_next_operation_works(device):
     x = torch.arange(4.0, device=device)
     with pytest.raises((IndexError, RuntimeError)):

@@ -422,6 +422,10 @@ def test_the_default_legs_cover_each_mode_and_strict_memory():
     assert chosen["lazy"].env == {"MUSA_EMULATOR_MODE": "lazy"}
     assert chosen["strict"].env == {"MUSA_EMULATOR_MEMORY": "strict"}
     assert chosen["strict"].arguments[0] == "tests/musa_runtime"
+    named = [argument for argument in chosen["strict"].arguments if argument.startswith("tests/")]
+    assert {"tests/musa_amp", "tests/conformance/test_optimizer_db.py"} < set(named)
+    assert any(argument.startswith("tests/musa_distributed/") for argument in named)
+    assert all((ROOT / argument.split("::")[0]).exists() for argument in named)
     # Operators: with packs and without, in memory that the host can address and in memory that it cannot.
     assert chosen["host"].env["TORCH_MUSA_OPS"] == "host"
     assert chosen["discrete"].env["TORCH_MUSA_OPS"] == "mudnn,host-copy"
@@ -556,6 +560,11 @@ HEAD = "# SPDX-License-Identifier: BSD-3-Clause\n# Copyright (c) torch_musa cont
         ("a/CMakeLists.txt", "project(a)\nfind_package(Torch REQUIRED)\n", "CMakeLists.txt:2: find_package("),
         ("aConfig.cmake.in", "  find_dependency( Torch HINTS x)\n", "find_package(Torch) fails"),
         ("a.py", HEAD + "open('" + "/" + "tmp/x')\n", "a.py:3: a path"),
+        ("a.py", HEAD + "pytestmark = pytest.mark.host_addressable\n", "a.py:3: host_addressable marks all"),
+        ("a.py", HEAD + "pytestmark = [once, mark.host_addressable('why')]\n", "marks all tests of a module"),
+        ("a.py", HEAD + "@pytest.mark.host_addressable\ndef test(): pass\n", "without a reason"),
+        ("a.py", HEAD + "@pytest.mark.host_addressable('')\ndef test(): pass\n", "without a reason"),
+        ("a.py", HEAD + "x = param(1, marks=mark.host_addressable)\n", "without a reason"),
     ],
 )
 def test_the_tree_lint_finds_what_it_is_for(name, text, complaint):
@@ -570,6 +579,7 @@ def test_the_tree_lint_finds_what_it_is_for(name, text, complaint):
         ("a.py", ""),
         ("a.json", "{}\n" * 2000),
         ("a.py", HEAD + "x = 'a/tmp/b', '/usr/local/musa'\n"),
+        ("a.py", HEAD + "@pytest.mark.host_addressable('an order of CPU kernels')\ndef test(): pass\n"),
         ("a.cmake", "# Not find_package(Torch)\nfind_package(TorchVision)\n"),
     ],
 )

@@ -46,19 +46,24 @@ def default_legs(full: bool) -> list[Leg]:
 
     The packs serve first in the first three. Operators are judged again without them (host), and in memory
     that the host cannot address: muDNN and copies (discrete), ported kernels and copies (ported), those with
-    wide warps whose threads run backwards.
+    wide warps whose threads run backwards. Such memory is a GPU's, so graphs, captured operators, AMP, the
+    profiler, optimizers and training on two ranks run there too (strict).
     """
     conformance = "tests/conformance"
     strict = {"MUSA_EMULATOR_MEMORY": "strict"}
     lazy = {"MUSA_EMULATOR_MODE": "lazy"}
     by_mode = ["tests", "-m", "not once"]
     devices = ["tests/musa_runtime", "tests/musa_ops_mudnn", "tests/musa_amp"]
+    training = [
+        "tests/conformance/test_optimizer_db.py",
+        "tests/musa_distributed/test_training.py::test_on_two_ranks",
+    ]
     return [
         Leg("inline", ["tests", *(["--full"] if full else [])]),
         Leg("async", [*by_mode, "--part=1/2"], {"MUSA_EMULATOR_MODE": "async"}),
         Leg("lazy", [*by_mode, f"--ignore={conformance}"], lazy),
         Leg("host", [conformance, "-m", "not once", "--part=2/2"], {**lazy, "TORCH_MUSA_OPS": "host"}),
-        Leg("strict", [*devices, "-m", "not once"], strict),
+        Leg("strict", [*devices, *training, "-m", "not once"], strict),
         Leg(
             "discrete",
             [conformance, "-m", "not once", "--part=1/2"],

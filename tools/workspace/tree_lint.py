@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Rules of this tree that ruff lacks: SPDX lines, file length, torch in CMake, no path of one machine, and no
-circles of folders or modules."""
+"""Rules of this tree that ruff lacks: SPDX lines, file length, torch in CMake, no path of one machine, marks,
+and no circles of folders or modules."""
 
+import ast
 import re
 import subprocess
 from pathlib import Path
@@ -16,6 +17,8 @@ CMAKE_SUFFIXES = {".cmake", ".in"}
 # It fails beside a CUDA build of torch without a CUDA toolkit; TorchWheel.cmake takes its place.
 TORCH_CONFIG = re.compile(r"^[^#]*\bfind_(package|dependency)\s*\(\s*(Torch|Caffe2)\b", re.IGNORECASE)
 MACHINE_PATH = re.compile(r"(?<![\w.$}])/(?:work|tmp|root|home|Users)/\w")
+# A mark takes a test out of the strict leg, which stands for a GPU: no module does that as a whole.
+MEMORY_MARK = "host_addressable"
 
 
 def tracked_files(root: Path) -> list[Path]:
@@ -52,7 +55,45 @@ def check_text(name: str, text: str) -> list[str]:
         for number, line in enumerate(lines, 1)
         if (match := MACHINE_PATH.search(line))
     ]
+    if suffix == ".py" and MEMORY_MARK in text:
+        found += [f"{name}:{line}: {what}" for line, what in check_memory_marks(text)]
     return found
+
+
+def check_memory_marks(text: str) -> list[tuple[int, str]]:
+    """Marks that cover a whole module, and marks without a reason, each with its line."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return []  # ruff reports it
+    nodes = list(ast.walk(tree))
+    marks = [node for node in nodes if isinstance(node, ast.Attribute) and node.attr == MEMORY_MARK]
+    calls = {id(node.func): node for node in nodes if isinstance(node, ast.Call)}
+    module_wide = {
+        id(inner)
+        for node in nodes
+        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign))
+        for target in getattr(node, "targets", None) or [node.target]
+        if isinstance(target, ast.Name) and target.id == "pytestmark" and node.value is not None
+        for inner in ast.walk(node.value)
+    }
+    found = []
+    for mark in marks:
+        call = calls.get(id(mark))
+        if id(mark) in module_wide:
+            found.append((mark.lineno, f"{MEMORY_MARK} marks all tests of a module; mark single tests"))
+        elif call is None or not has_reason(call):
+            found.append((mark.lineno, f'{MEMORY_MARK} without a reason: {MEMORY_MARK}("why it needs this")'))
+    return found
+
+
+def has_reason(call: ast.Call) -> bool:
+    return (
+        len(call.args) == 1
+        and isinstance(call.args[0], ast.Constant)
+        and isinstance(call.args[0].value, str)
+        and bool(call.args[0].value.strip())
+    )
 
 
 def check_tree(root: Path) -> list[str]:
