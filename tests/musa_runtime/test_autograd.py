@@ -185,6 +185,7 @@ def test_forward_mode_with_dual_tensors(device):
 
 THREADS = """
 import threading, torch
+from torch.utils.checkpoint import checkpoint
 
 def enabled():
     return torch._C._is_multithreading_enabled()
@@ -196,9 +197,18 @@ def backward_thread(device):
     (x * 2).sum().backward()
     return "caller" if found == [threading.get_native_id()] else "engine"
 
-print("before use:", enabled(), backward_thread("cpu"))
+def nested():
+    # Each checkpoint runs a backward pass within the backward pass, deeper than torch goes on one thread.
+    work = lambda x: x * 2
+    for _ in range(70):
+        work = lambda x, inner=work: checkpoint(inner, x, use_reentrant=True)
+    x = torch.ones(1, requires_grad=True)
+    work(x).backward()
+    return x.grad.item()
+
+print("before use:", enabled(), backward_thread("cpu"), nested())
 torch.musa.init()
-print("after use:", backward_thread("musa"), backward_thread("cpu"))
+print("after use:", backward_thread("musa"), backward_thread("cpu"), nested())
 other = threading.Thread(target=lambda: print("other thread:", enabled(), backward_thread("cpu")))
 other.start()
 other.join()
@@ -210,4 +220,8 @@ other.join()
 def test_the_thread_of_backward_is_torchs_own_unless_the_host_addresses_the_memory(musa, setting, memory):
     lines = run_code(THREADS, TORCH_MUSA_BACKWARD_THREADS=setting, MUSA_EMULATOR_MEMORY=memory).splitlines()
     own = "engine" if setting == "1" or memory == "strict" else "caller"
-    assert lines == ["before use: True caller", f"after use: {own} caller", "other thread: True caller"]
+    assert lines == [
+        "before use: True caller 2.0",
+        f"after use: {own} caller 2.0",
+        "other thread: True caller",
+    ]
