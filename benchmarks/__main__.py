@@ -19,6 +19,7 @@ from . import (
     distributed,
     fragmentation,
     graphs,
+    host_copies,
     operators,
     ported,
     programs,
@@ -34,6 +35,7 @@ GROUPS = (
     "allocator",
     "fragmentation",
     "training",
+    "host copies",
     "programs",
     "graphs",
     "ported",
@@ -44,6 +46,7 @@ GROUPS = (
 MUSA_ONLY = {
     "allocator": "it measures musa's caching allocator",
     "fragmentation": "it measures musa's caching allocator",
+    "host copies": "it counts copies of a musa device's memory",
     "graphs": "it measures graphs of the musa device",
     "ported": "it measures kernels of a musa pack",
     "distributed": "it measures mccl",
@@ -61,6 +64,8 @@ def measure(group: str, device: torch.device, baseline: torch.device, quick: boo
     if group == "training":
         effort = Effort(2, 1e-3) if quick else Effort(15, 0.2)
         return training.measure_all(device, baseline, effort, alone=not quick)
+    if group == "host copies":
+        return host_copies.measure_all()
     if group == "programs":
         return programs.measure_all(device, baseline, Effort(2, 1e-3) if quick else Effort(15, 0.1))
     if group == "graphs":

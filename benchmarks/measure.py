@@ -28,7 +28,7 @@ class Row:
 
     ``value`` and ``baseline`` are medians in ``unit``. Held against ``bar`` is their ratio where ``by`` is
     "ratio" (``ratio`` where the two were sampled in pairs), their difference where it is "difference", else
-    ``value`` itself.
+    ``value`` itself; a "count" may be 0.
     """
 
     group: str

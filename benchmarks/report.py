@@ -99,7 +99,7 @@ def plot(rows: Sequence[Row], title: str, path: Path) -> None:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(9, 1.2 + 0.32 * len(rows)), layout="constrained")
-    shares = [max(row.judged / row.bar, 1e-3) for row in rows]
+    shares = [max(row.judged / (row.bar or 1), 1e-3) for row in rows]
     axes.barh(range(len(rows)), shares, color=["tab:green" if row.met else "tab:red" for row in rows])
     axes.axvline(1, color="black", linewidth=1, zorder=0)
     for index, (row, share) in enumerate(zip(rows, shares)):
@@ -114,11 +114,18 @@ def plot(rows: Sequence[Row], title: str, path: Path) -> None:
     plt.close(figure)
 
 
+def usable(row: Row) -> bool:
+    """Whether the figure can be: a time is never 0, a count may be."""
+    if row.by == "count":
+        return math.isfinite(row.value) and row.value >= 0
+    return math.isfinite(row.judged) and row.value > 0 and row.baseline > 0
+
+
 def write(rows: Sequence[Row], left_out: dict[str, str], device: str, baseline: str, folder: Path) -> None:
     """Print the table; write ``benchmarks.json`` and ``benchmarks.png`` into ``folder``."""
     if not rows:
         raise ValueError(f"nothing was measured: {left_out}")
-    bad = [row.name for row in rows if not (math.isfinite(row.judged) and row.value > 0 and row.baseline > 0)]
+    bad = [row.name for row in rows if not usable(row)]
     if bad:
         raise ValueError(f"these measurements gave no usable time: {', '.join(bad)}")
     folder.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ import torch
 from rich.console import Console
 
 from benchmarks import __main__ as cli
-from benchmarks import allocator, amp, measure, operators, programs, report, startup, training
+from benchmarks import allocator, amp, host_copies, measure, operators, programs, report, startup, training
 from benchmarks.measure import Effort, Row
 from tests.harness.device import DEVICE
 
@@ -194,6 +194,8 @@ def test_the_table_says_who_served_the_operators_where_that_is_known():
 def test_a_time_that_cannot_be_is_refused(tmp_path, bad):
     with pytest.raises(ValueError, match="no usable time: odd"):
         report.write([Row("group", "odd", bad, 1.0, "ms", 1.0)], {}, "musa", "cpu", tmp_path)
+    with pytest.raises(ValueError, match="no usable time: odd"):
+        report.write([Row("group", "odd", bad - 1, 0.0, "calls", 0, by="count")], {}, "musa", "cpu", tmp_path)
     with pytest.raises(ValueError, match="nothing was measured"):
         report.write([], {"allocator": "why"}, "musa", "cpu", tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -226,6 +228,7 @@ def test_a_quick_run_of_the_cpu_against_itself_reports_every_group(tmp_path, cap
         "distributed",
         "fragmentation",
         "graphs",
+        "host copies",
         "import",
         "ported",
     }
@@ -247,3 +250,14 @@ def test_a_quick_run_of_musa_measures_its_own_groups_too(tmp_path):
     served = {row["name"]: row["served"] for row in content["rows"] if row["group"] == "small operator"}
     assert served["mm 64x64"] == torch.musa.ops.explain("aten::mm")["provider"]
     assert served["view 32x32"] == "runtime"
+
+
+@pytest.mark.skipif(DEVICE != "musa", reason="MUSA_TEST_DEVICE names a device without an operator registry")
+def test_host_copies_of_steps_are_counted_and_there_are_none(monkeypatch):
+    assert set(host_copies.SETTINGS) == {"MUSA_EMULATOR_MEMORY", "TORCH_MUSA_FALLBACK"}
+    monkeypatch.setattr(host_copies, "JOBS", training.JOBS[:1])
+    (row,) = host_copies.measure_all()
+    assert row.value == 0 and row.met
+    monkeypatch.setenv("TORCH_MUSA_DISABLE_PACKS", "all")
+    (row,) = host_copies.measure_all()
+    assert row.value > 0 and not row.met

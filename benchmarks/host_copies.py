@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""How many operators of a training step are computed on copies in host memory, as the registry counts them,
+where the host cannot address device memory."""
+
+import multiprocessing
+import os
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+
+import torch
+
+from .measure import Row
+from .training import JOBS, Job, stepper
+
+BAR = 0
+STEPS = 2
+# The emulator's memory as on a GPU; GPUs do not read the first.
+SETTINGS = {"MUSA_EMULATOR_MEMORY": "strict", "TORCH_MUSA_FALLBACK": "allow"}
+
+
+def apply_settings() -> None:
+    os.environ.update(SETTINGS)
+
+
+def reported() -> int:
+    """How often operators have been computed on copies in this process."""
+    return sum(row["count"] for row in torch.musa.ops.fallback_report())
+
+
+def copies_of_a_step(job: Job) -> float:
+    """Calls computed on copies, per step; the first steps make the optimizer's state."""
+    if torch.musa.get_device_properties(0).is_integrated:
+        raise AssertionError("the host can address this device's memory, so a step could copy nothing")
+    torch.manual_seed(0)
+    step = stepper(job.model(), job, job.data(), torch.device("musa"))
+    before = reported()
+    for _ in range(STEPS):
+        step()
+    torch.musa.synchronize()
+    return (reported() - before) / STEPS
+
+
+def measure_all() -> Iterator[Row]:
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawn, apply_settings) as process:
+        for job in JOBS:
+            copies = process.submit(copies_of_a_step, job).result()
+            yield Row(
+                "host copies of a step", f"{job.name}, host copies", copies, 0.0, "calls", BAR, by="count"
+            )
