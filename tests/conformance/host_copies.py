@@ -4,12 +4,13 @@
 
 `MUSA_EMULATOR_MEMORY=strict python -m tests.conformance.host_copies` calls every operator of torch's database
 on musa as reach.py does (plain, gradient, in place, out=; five dtypes), in the default order of providers.
-It writes the counts of such calls to `host_copies.json`.
+It writes the counts of such calls, each with a reason, to `host_copies.json`.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from pathlib import Path
 
@@ -18,10 +19,30 @@ import torch
 from tests.conformance import reach
 
 COUNTS_FILE = Path(__file__).with_name("host_copies.json")
+# The first pattern that an operator's name matches gives its reason.
+REASONS = {
+    r"_?linalg_|_?cholesky|ormqr|geqrf|triangular_solve|lu_unpack": "no pack has kernels of linear algebra",
+    r"_fft_": "no pack has kernels of Fourier transforms",
+    r"special_": "no pack has kernels of these polynomials",
+    r"_?histogram": "no pack has kernels of histograms with bins of several kinds",
+    r"_?segment_reduce": "no pack has kernels of reductions by segments",
+    r"hash_tensor": "no pack has a kernel of it",
+    r"_sparse_|sparse_|_to_sparse|_to_dense|is_coalesced": "no pack has kernels of sparse layouts",
+    r"(bmm|mm)(\.|$)": "complex and whole numbers: packs multiply matrices of floating point alone",
+    r"constant_pad_nd|logical_and$|isnan": "complex numbers: the kernels of packs take real ones",
+    r"logsumexp": "complex and whole numbers: the composition takes floating point alone",
+    r"addr|narrow_copy|multinomial|pixel_|channel_shuffle|mvlgamma\.out|mode\.values": "no pack has a kernel of it",
+}
+NOT_EXAMINED = "not examined: some dtypes or layouts that no kernel of a pack takes"
+
+
+def reason(op: str) -> str:
+    name = op.removeprefix("aten::")
+    return next((text for pattern, text in REASONS.items() if re.match(pattern, name)), NOT_EXAMINED)
 
 
 def counts() -> dict[str, int]:
-    """Operators that this process has computed on copies, the most frequent first."""
+    """Operators that this process has computed on copies and their calls, the most frequent first."""
     rows = sorted(torch.musa.ops.fallback_report(), key=lambda row: (-row["count"], row["op"]))
     return {row["op"]: row["count"] for row in rows}
 
@@ -36,7 +57,8 @@ def main() -> None:
         )
     reach.record()
     found = counts()
-    COUNTS_FILE.write_text(json.dumps(found, indent=0) + "\n", encoding="utf-8")
+    rows = {op: {"calls": calls, "reason": reason(op)} for op, calls in found.items()}
+    COUNTS_FILE.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     print(f"{len(found)} operators were computed on copies, in {sum(found.values())} calls")
 
 
