@@ -398,6 +398,17 @@ def test_it():
     assert (result.passed, result.failed) == (2, 0)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "jobs", "expected"),
+    [(["tests"], 2, True), (["tests"], 1, False), (["tests", "--full"], 2, False)],
+    ids=["two", "one", "complete"],
+)
+def test_a_leg_has_several_processes_unless_it_is_recorded(tmp_path, arguments, jobs, expected):
+    python = stand_in(tmp_path, f'echo "$@" > {tmp_path}/command; echo "{PASSED}" > "$report"')
+    legs.run_leg(legs.Leg("leg", arguments), python, {}, tmp_path / "reports", jobs)
+    assert (f"-n {jobs}" in (tmp_path / "command").read_text()) is expected
+
+
 def test_an_interrupt_ends_the_leg_under_way_and_starts_no_other(tmp_path, monkeypatch):
     python = stand_in(tmp_path, f"echo $$ > {tmp_path}/$name; sleep 60")
     pair = [legs.Leg(name, ["tests"], {"name": name}) for name in ("one", "two")]
