@@ -126,7 +126,7 @@ def test_a_pattern_in_the_environment_pins_what_it_matches_unless_named_in_full(
         import torch
         torch.ones(1, device="musa")
         for op in ("aten::native_layer_norm", "aten::native_group_norm", "aten::mm"):
-            print(torch.musa.ops.explain(op)["reason"].startswith("pinned: cpu"))
+            print(torch.musa.ops.explain(op)["reason"].startswith("pinned: host-copy"))
         """,
         TORCH_MUSA_OPS="aten::*_norm*=host-copy;aten::native_group_norm=runtime,host-copy",
         TORCH_MUSA_FALLBACK="allow",
