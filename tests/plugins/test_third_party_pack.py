@@ -186,8 +186,8 @@ def test_packs_of_either_contract_load_by_absolute_paths_and_take_their_place(
 ):
     found = "import musa_demo_pack as p; print(next(iter(p.__path__)))"
     library = environment.run("-c", found).strip() + "/lib/libmusa_demo_pack.so"
-    code = "from musa_runtime.hookspecs import hookimpl\n@hookimpl\n"
-    code += f"def musa_libraries(): return [{library!r}]\n{hook}"
+    code = "from musa_demo_pack import plugin\nfrom musa_runtime.hookspecs import hookimpl\n@hookimpl\n"
+    code += f"def musa_libraries(): return [plugin.musa_libraries()[0], {library!r}]\n{hook}"
     write_pack(tmp_path, "old", code, contract)
     variables = {"PYTHONPATH": str(tmp_path), "TORCH_MUSA_DISABLE_PACKS": "demo"}
     rows = json.loads(environment.run("-m", "torch_musa", "packs", "--json", **variables))

@@ -2,6 +2,7 @@
 # Copyright (c) torch_musa contributors
 """The hooks of the pack, called at the first use of the device. The loader loads the library."""
 
+from musa_runtime import sdk
 from musa_runtime.hookspecs import hookimpl
 
 
@@ -12,7 +13,14 @@ def musa_pack_info():
 
 @hookimpl
 def musa_libraries():
-    return ["lib/libmusa_demo_pack.so"]
+    # The pack's own library finds muDNN by its name, so the SDK's is loaded first.
+    mudnn = sdk.library(
+        "libmudnn.so",
+        component="muDNN",
+        causes="only the SDK's runtime is installed; or this is the emulator without its muDNN.",
+        wheel="musa-emulator-mudnn",
+    )
+    return [mudnn, "lib/libmusa_demo_pack.so"]
 
 
 @hookimpl
