@@ -30,6 +30,7 @@ import importlib, pkgutil, sys
 roots, third_party = sys.argv[1].split(":"), set(sys.argv[2].split(","))
 for root in roots:
     sys.path.insert(0, root)
+sys.modules.update(dict.fromkeys(third_party))  # as if none were installed
 for root in roots:
     for module in pkgutil.walk_packages([root], onerror=lambda name: None):
         if module.name.rpartition(".")[2] == "__main__":

@@ -26,7 +26,7 @@ else:
 pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).resolve().parents[2]
-EXTRAS = "mudnn,ported,amp,distributed,emulator"
+EXTRAS = "mudnn,ported,port,amp,distributed,emulator"
 # One step of training with autocast, through muDNN, the ported kernels, MCCL and the emulator.
 TRAINING_STEP = """
 import torch, torch.distributed as dist
@@ -140,7 +140,8 @@ def stubs(tmp_path_factory) -> Path:
         for extra, requirements in extras.items():
             requires += [f'{requirement}; extra == "{extra}"' for requirement in requirements]
         write_stub(folder, name, metadata["version"], requires, extras)
-    for name, version in (("torch", "2.13.0"), ("pluggy", "1.7.0"), ("PyYAML", "6.0.3"), ("tomli", "2.4.1")):
+    others = {"torch": "2.13.0", "pluggy": "1.7.0", "PyYAML": "6.0.3", "tomli": "2.4.1", "setuptools": "84"}
+    for name, version in others.items():
         write_stub(folder, name, version)
     return folder
 
