@@ -201,6 +201,7 @@ def test_any_sdk_call_may_fail(two_devices, emulator, scenario, code):
     for _ in range(2):
         scenario()  # fills the pools of streams and events, which are kept
     assert emulator.calls() > made, "the scenario makes no SDK call: its sweep would prove nothing"
+    gc.collect()  # what earlier tests left in reference cycles must not count as this test's
     before, allocated = _settled(musa, emulator)
     for n in calls_to_fail(_MOST_CALLS):
         where = f"{scenario.__name__} with call {n} failing"

@@ -258,7 +258,7 @@ def test_an_order_of_providers_may_name_packs_that_are_not_in_use(environment):
         "TORCH_MUSA_OPS": "mudnn,b_raises,host",
         "TORCH_MUSA_DISABLE_PACKS": "mudnn, a_first, z_last",
     }
-    assert run_code(code, **settings, **environment) == "3.0\nnative\n"
+    assert run_code(code, **settings, **environment) == "3.0\nhost\n"
 
 
 def test_an_order_of_providers_that_names_no_installed_pack_is_refused(environment):
