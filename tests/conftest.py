@@ -41,6 +41,10 @@ def pytest_configure(config: pytest.Config) -> None:
         "recorded(*paths): skipped while its last pass, recorded in tests/data, is of these very files",
     ):
         config.addinivalue_line("markers", marker)
+    if config.getoption("--full") and config.getoption("numprocesses", None):
+        raise pytest.UsageError(
+            "--full records what passed at the end of its process, so it takes one process: leave out -n"
+        )
     if not config.getini("xfail_strict"):
         raise pytest.UsageError(
             "xfail_strict is off, so a known failure that has been mended would go unnoticed. "

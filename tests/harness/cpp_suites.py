@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
 from pathlib import Path
 
@@ -18,7 +19,10 @@ def build(source: Path, folder: str, *targets: str, **variables: object) -> Path
     configure += [f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}"]
     configure += [f"-D{name}={value}" for name, value in variables.items()]
     chosen = ["--target", *targets] if targets else []
-    for command in (configure, [tool("cmake"), "--build", str(place), *chosen]):
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-8000:]}\n{done.stderr[-4000:]}"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with place.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # suites of other processes build the emulator in the same folder
+        for command in (configure, [tool("cmake"), "--build", str(place), *chosen]):
+            done = subprocess.run(command, capture_output=True, text=True)
+            assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-8000:]}\n{done.stderr[-4000:]}"
     return place

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 POLICIES = {
     "default": (),
-    "discrete": ("mudnn", "ported", "cpu"),  # the default where the host cannot address device memory
+    "discrete": ("mudnn", "ported", "host-copy"),  # the default where the host cannot address device memory
     "ported": ("ported", "host"),
 }
 
@@ -21,7 +21,7 @@ def policy(name: str) -> Iterator[None]:
 
     providers = POLICIES[name]
     if not torch.musa.get_device_properties(0).is_integrated:  # the host cannot address the device's memory
-        providers = tuple(provider.replace("host", "host-copy") for provider in providers)
+        providers = tuple("host-copy" if provider == "host" else provider for provider in providers)
     if not providers:
         yield
         return

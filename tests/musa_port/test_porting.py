@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,8 @@ from musa_port.__main__ import main
 from musa_port.engine import Engine
 
 pytestmark = pytest.mark.once
+
+ROOT = Path(__file__).resolve().parents[2]
 
 CUDA = """\
 #include <ATen/cuda/CUDAContext.h>
@@ -173,3 +177,14 @@ def test_sources_of_one_name_keep_apart(tmp_path: Path) -> None:
         sources[-1].write_text(f"// {folder}\n")
     ported = porting.port_sources(sources, tmp_path / "out")
     assert [path.read_text() for path in ported] == ["// a\n", "// b\n"]
+
+
+def test_the_wheel_holds_the_rules_and_the_headers(tmp_path: Path) -> None:
+    source = shutil.copytree(ROOT / "packages" / "musa-port", tmp_path / "musa-port")
+    command = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps"]
+    done = subprocess.run([*command, "-w", tmp_path, source], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    [wheel] = tmp_path.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    parts = ("rules/torch.toml", "rules/cuda.toml", "include/prelude.h", "cpp_extension.py")
+    assert {f"musa_port/{part}" for part in parts} <= names

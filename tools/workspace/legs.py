@@ -136,10 +136,11 @@ def run_leg(leg: Leg, python: Path, env: dict[str, str], reports: Path, jobs: in
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
     # Warnings of operators that no pack serves in this leg would bury the failures.
-    command = [str(python), "-m", "pytest", "--disable-warnings", f"--junitxml={report}", *leg.arguments]
+    command = [str(python), "-m", "pytest", "--disable-warnings", f"--junitxml={report}"]
     # A complete run is recorded at the end of its process, which must have seen all of it.
     if jobs > 1 and "--full" not in leg.arguments:
         command += ["-n", str(jobs)]
+    command += leg.arguments
     env = {**WAIT_POLICY, **os.environ, **env, **leg.env}
     try:
         with process_group(command, cwd=ROOT, env=env) as process:

@@ -37,6 +37,8 @@ from setuptools.command.build_ext import build_ext
 from torch.utils import cpp_extension as of_torch
 from torch.utils.file_baton import FileBaton
 
+from musa_runtime.initialization import lazy_init
+
 from . import _ninja, include_dir, port_folder, port_sources, port_torch_headers, prelude
 
 KERNEL_SUFFIXES = (".mu",)
@@ -366,7 +368,7 @@ def _loadable(target):
 
 
 def _imported(name, path):
-    torch.musa.init()  # the extension's libraries find the runtime's in the process
+    lazy_init()  # the extension's libraries find the runtime's in the process
     # pybind11 returns the module that it has for a full name. Its last part is that of the init function.
     full_name = name if path.stem == name else f"{path.stem}.{name}"
     spec = importlib.util.spec_from_file_location(full_name, path)

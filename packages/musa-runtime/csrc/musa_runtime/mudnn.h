@@ -140,7 +140,7 @@ class OnDevice {
   explicit OnDevice(const at::Tensor& tensor, bool allow_tf32 = false)
       : guard_(tensor.device().index()), handle_(detail::handle_of(tensor.device().index(), allow_tf32)) {}
 
-  // This thread's handle for the device, on the device's current stream.
+  // This thread's handle for the device, on the device's current stream. The caller must not set its stream or TF32.
   dnn::Handle& handle() const {
     return handle_;
   }

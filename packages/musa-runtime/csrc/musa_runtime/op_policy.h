@@ -39,7 +39,7 @@ class OpPolicy {
   void expand(const std::function<std::vector<std::string>(const std::string&)>& matching);
   void pin(const std::string& op, const std::vector<std::string>& providers);
   std::vector<std::string> pinned_ops() const;
-  // (item as written, provider) of every provider that the policy names.
+  // (item with the providers' names of today, provider) of every provider that the policy names.
   std::vector<std::pair<std::string, std::string>> mentioned() const;
 
   Ranking rank(const std::string& op, const std::vector<std::string>& offers) const;

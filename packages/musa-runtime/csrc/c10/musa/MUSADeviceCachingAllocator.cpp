@@ -380,7 +380,7 @@ void DeviceCachingAllocator::report(void* ptr, int64_t size, size_t allocated, s
 // ---- private pools
 
 void DeviceCachingAllocator::begin_filling(MempoolId_t id, std::function<bool(musaStream_t)> filter) {
-  const Lock lock(mutex_);
+  const Lock lock(mutex_); // unlocked before `filter` is destroyed, which may run code of the caller
   cache_.pools.begin_filling(id, std::move(filter));
 }
 
@@ -391,8 +391,8 @@ void DeviceCachingAllocator::end_filling(MempoolId_t id) {
 }
 
 void DeviceCachingAllocator::hold_pool(MempoolId_t id, std::shared_ptr<MUSAAllocator> source) {
-  const Lock lock(mutex_);
-  cache_.pools.hold(id, std::move(source));
+  const Lock lock(mutex_); // unlocked before `source` is destroyed
+  cache_.pools.hold(id, source);
 }
 
 void DeviceCachingAllocator::release_pool(MempoolId_t id) {

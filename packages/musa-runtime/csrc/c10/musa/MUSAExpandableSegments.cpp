@@ -46,10 +46,10 @@ bool ExpandableSegments::enabled() {
   if (unit == 0) {
     // Safe with the mutex held: torch's Python handler stores warnings until its thread is back in Python.
     TORCH_WARN(
-        "segments_segments:True is set, but musa:", static_cast<int>(cache_.device),
+        "expandable_segments:True is set, but musa:", static_cast<int>(cache_.device),
         " has no virtual memory management, so memory comes in segments of fixed size.\n",
         "Likely causes: the device does not offer it; the driver is older than 4.0.\n",
-        "Cure: update the driver, or take segments_segments out of PYTORCH_ALLOC_CONF.");
+        "Fix: update the driver, or take expandable_segments out of PYTORCH_ALLOC_CONF.");
   }
   return unit != 0;
 }

@@ -39,12 +39,12 @@ MemoryPool& MemoryPools::private_pool(MempoolId_t id) {
   return *found->second;
 }
 
-MemoryPool& MemoryPools::hold(MempoolId_t id, std::shared_ptr<MUSAAllocator> source) {
+MemoryPool& MemoryPools::hold(MempoolId_t id, const std::shared_ptr<MUSAAllocator>& source) {
   TORCH_CHECK(id != (MempoolId_t{0, 0}), "(0, 0) is the default memory pool, not a private one.");
   auto& pool = pools_[id];
   if (pool == nullptr) {
     pool = std::make_unique<MemoryPool>(id);
-    pool->source = std::move(source);
+    pool->source = source;
   } else {
     TORCH_CHECK(
         source == nullptr || source == pool->source, "The memory pool ", text_of(id), " of musa:",
@@ -55,7 +55,7 @@ MemoryPool& MemoryPools::hold(MempoolId_t id, std::shared_ptr<MUSAAllocator> sou
   return *pool;
 }
 
-void MemoryPools::begin_filling(MempoolId_t id, Filter filter) {
+void MemoryPools::begin_filling(MempoolId_t id, Filter&& filter) {
   TORCH_CHECK(filter != nullptr, "A memory pool is filled by the streams that a filter names; it must not be empty.");
   for (const Filling& filling : fillings_) {
     TORCH_CHECK(

@@ -40,13 +40,14 @@ class MemoryPools {
 
   // Allocations for the streams that the filter accepts come from the pool, which is held until the caller releases it. Of
   // several such pools the one begun last comes first.
-  void begin_filling(MempoolId_t id, Filter filter);
+  // The filter stays the caller's if this raises.
+  void begin_filling(MempoolId_t id, Filter&& filter);
   // Returns the filter: what it owns must be destroyed without the mutex.
   [[nodiscard]] Filter end_filling(MempoolId_t id);
 
   // Makes the pool if it does not exist. source: where its segments come from, nullptr for the device or for the source
   // that it has.
-  MemoryPool& hold(MempoolId_t id, std::shared_ptr<MUSAAllocator> source);
+  MemoryPool& hold(MempoolId_t id, const std::shared_ptr<MUSAAllocator>& source);
   void release(MempoolId_t id);
   int use_count(MempoolId_t id) const;
   void set_use_on_oom(MempoolId_t id, bool value);

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The list of operators that are computed on copies in host memory on a device of discrete memory: each has a
+reason that still stands, and the operators that users meet most are not in it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from tests.conformance import host_copies
+
+pytestmark = pytest.mark.once
+
+# Every network needs these, in the dtypes of floating point alone (the list has the others).
+NEVER = {"aten::_softmax", "aten::native_layer_norm", "aten::convolution_overrideable", "aten::add.Tensor"}
+
+
+def recorded() -> dict[str, dict]:
+    return json.loads(host_copies.COUNTS_FILE.read_text(encoding="utf-8"))
+
+
+def stale(rows: dict[str, dict]) -> list[str]:
+    """Operators that torch does not have, or whose reason is not the one that the rules give."""
+    known = {str(schema.name) + (f".{schema.overload_name}" if schema.overload_name else "")
+             for schema in torch._C._jit_get_all_schemas()}  # fmt: skip
+    return [op for op, row in rows.items() if op not in known or row["reason"] != host_copies.reason(op)]
+
+
+def test_each_operator_exists_and_has_the_reason_of_the_rules():
+    assert len(recorded()) > 50 and stale(recorded()) == []
+
+
+def test_a_stale_entry_is_found():
+    good = {"calls": 1, "reason": host_copies.reason("aten::addr")}
+    wrong = {"calls": 1, "reason": "no pack has kernels of linear algebra"}
+    rows = {"aten::addr": good, "aten::mode.values": wrong, "aten::gone": good}
+    assert stale(rows) == ["aten::mode.values", "aten::gone"]
+
+
+def test_what_networks_need_is_not_copied():
+    assert NEVER.isdisjoint(recorded())
