@@ -10,7 +10,6 @@ import random
 import sys
 
 import pytest
-from xdist.scheduler import LoadScopeScheduling
 
 from tests.harness import recorded, skips, sweeps
 
@@ -41,10 +40,6 @@ def pytest_configure(config: pytest.Config) -> None:
         "recorded(*paths): skipped while its last pass, recorded in tests/data, is of these very files",
     ):
         config.addinivalue_line("markers", marker)
-    if config.getoption("--full") and config.getoption("numprocesses", None):
-        raise pytest.UsageError(
-            "--full records what passed at the end of its process, so it takes one process: leave out -n"
-        )
     if not config.getini("xfail_strict"):
         raise pytest.UsageError(
             "xfail_strict is off, so a known failure that has been mended would go unnoticed. "
@@ -60,22 +55,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if full_only:
         config.hook.pytest_deselected(items=full_only)
         items[:] = [item for item in items if not item.get_closest_marker("full")]
-
-
-class FilesWhole(LoadScopeScheduling):
-    """Gives a file's tests to one process, since fixtures may last for a module. Cases of the conformance
-    databases have none, and fill the end."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.partition("::")[0]
-        return nodeid if file in SPREAD else file
-
-
-SPREAD = {f"tests/conformance/test_{name}.py" for name in ("ops", "module_db", "optimizer_db", "cuda_dtypes")}
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling:
-    return FilesWhole(config, log)
 
 
 _RECORDED = pytest.StashKey[dict[str, str]]()

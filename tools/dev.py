@@ -200,7 +200,7 @@ def parser() -> argparse.ArgumentParser:
                 "--jobs",
                 type=int,
                 default=os.cpu_count(),
-                help="processes that run tests; --pdb needs 1 (default: one for each core)",
+                help="legs at a time; 1 gives each the terminal, as --pdb needs (default: a core each)",
             )
         if name == "clean":
             verb.add_argument("--all", action="store_true", help="remove .venv too")

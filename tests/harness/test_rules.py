@@ -177,8 +177,3 @@ def test_every_test_file_says_what_it_promises(tmp_path):
     assert len(files) > 100 and without_promise(files) == []
     (tmp_path / "test_bad.py").write_text("import os\n\n\ndef test_it():\n    assert os.name\n")
     assert without_promise([tmp_path / "test_bad.py"]) == ["test_bad.py"]
-
-
-def test_a_complete_run_takes_one_process():
-    done = run_python("-m", "pytest", "--full", "-n", "2", "--collect-only", str(ROOT / "tests" / "harness"))
-    assert done.returncode != 0 and "leave out -n" in done.stderr, done.stdout + done.stderr

@@ -6,7 +6,6 @@ import io
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
@@ -370,7 +369,23 @@ def stand_in(tmp_path: Path, script: str) -> Path:
 PASSED = "<testsuites><testcase name='good'/></testsuites>"
 
 
-def test_legs_run_one_after_the_other(tmp_path, capfd):
+def test_legs_run_beside_each_other_and_their_output_is_told_leg_by_leg(tmp_path, capfd):
+    # Each leg ends only when the other has begun.
+    python = stand_in(
+        tmp_path,
+        f"""touch {tmp_path}/$name; echo begin $name
+        for i in $(seq 300); do [ -e {tmp_path}/$other ] && break; sleep 0.1; done
+        [ -e {tmp_path}/$other ]; echo end $name; echo "{PASSED}" > "$report" """,
+    )
+    pair = [legs.Leg(n, ["tests"], {"name": n, "other": o}) for n, o in (("one", "two"), ("two", "one"))]
+    results = legs.run_legs(pair, python, {}, tmp_path / "reports", jobs=2)
+    assert [(r.leg.name, r.passed, r.failed) for r in results] == [("one", 1, 0), ("two", 1, 0)]
+    output = capfd.readouterr().out
+    for name in ("one", "two"):
+        assert f"begin {name}\nend {name}\n" in output
+
+
+def test_one_job_runs_leg_after_leg_on_the_terminal(tmp_path, capfd):
     python = stand_in(tmp_path, f'echo runs $name; echo "{PASSED}" > "$report"; test $name != two')
     pair = [legs.Leg(name, ["tests"], {"name": name}) for name in ("one", "two")]
     results = legs.run_legs(pair, python, {}, tmp_path / "reports", jobs=1)
@@ -379,51 +394,19 @@ def test_legs_run_one_after_the_other(tmp_path, capfd):
     assert out.index("== one") < out.index("runs one") < out.index("== two") < out.index("runs two")
 
 
-def test_the_processes_of_a_leg_run_beside_each_other(tmp_path):
-    # Each file's test ends only when the other's has begun.
-    for name, other in (("one", "two"), ("two", "one")):
-        (tmp_path / f"test_{name}.py").write_text(
-            f"""import pathlib, time
-here = pathlib.Path({str(tmp_path)!r})
-def test_it():
-    (here / "{name}").touch()
-    deadline = time.monotonic() + 60
-    while not (here / "{other}").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-"""
-        )
-    leg = legs.Leg("leg", [str(tmp_path), "-c", str(ROOT / "pyproject.toml"), "-q"])
-    result = legs.run_leg(leg, Path(sys.executable), {}, tmp_path / "reports", jobs=2)
-    assert (result.passed, result.failed) == (2, 0)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "jobs", "expected"),
-    [(["tests"], 2, True), (["tests"], 1, False), (["tests", "--full"], 2, False)],
-    ids=["two", "one", "complete"],
-)
-def test_a_leg_has_several_processes_unless_it_is_recorded(tmp_path, arguments, jobs, expected):
-    python = stand_in(tmp_path, f'echo "$@" > {tmp_path}/command; echo "{PASSED}" > "$report"')
-    legs.run_leg(legs.Leg("leg", arguments), python, {}, tmp_path / "reports", jobs)
-    assert (f"-n {jobs}" in (tmp_path / "command").read_text()) is expected
-
-
-def test_an_interrupt_ends_the_leg_under_way_and_starts_no_other(tmp_path, monkeypatch):
+def test_an_interrupt_ends_the_legs_under_way_and_starts_no_other(tmp_path, monkeypatch):
     python = stand_in(tmp_path, f"echo $$ > {tmp_path}/$name; sleep 60")
-    pair = [legs.Leg(name, ["tests"], {"name": name}) for name in ("one", "two")]
+    three = [legs.Leg(name, ["tests"], {"name": name}) for name in ("one", "two", "three")]
 
-    def wait(process, timeout=None):
-        while not ((tmp_path / "one").exists() and (tmp_path / "one").read_text()):
-            time.sleep(0.05)
-        monkeypatch.undo()
-        raise KeyboardInterrupt
+    def update(*_):
+        if all((tmp_path / name).exists() and (tmp_path / name).read_text() for name in ("one", "two")):
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr(subprocess.Popen, "wait", wait)
+    monkeypatch.setattr(progress.LiveLine, "update", update)
     with pytest.raises(KeyboardInterrupt):
-        legs.run_legs(pair, python, {}, tmp_path / "reports", jobs=2)
-    assert not psutil.pid_exists(int((tmp_path / "one").read_text()))
-    assert not (tmp_path / "two").exists()
+        legs.run_legs(three, python, {}, tmp_path / "reports", jobs=2)
+    assert not any(psutil.pid_exists(int((tmp_path / name).read_text())) for name in ("one", "two"))
+    assert not (tmp_path / "three").exists()
 
 
 def test_the_default_legs_cover_each_mode_and_strict_memory():

@@ -3,16 +3,21 @@
 """The test suite as legs: one pytest run each, under different settings of the emulated device."""
 
 import os
+import re
 import subprocess
+import threading
+import time
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from . import ROOT
-from .progress import process_group
+from .progress import LiveLine, process_group, tail
 
 LEG_LIMIT_S = 60 * 60
+POLL_S = 0.25
 SHOWN_LINES = 25  # of a failure, in the summary
 NO_TEST_RAN = 5  # pytest's exit status
 # OpenMP's threads spin while they wait, which can take twenty times as long beside stream workers.
@@ -130,35 +135,81 @@ def title(leg: Leg) -> str:
     return f"== {leg.name}: {settings}: pytest {' '.join(leg.arguments)}"
 
 
-def run_leg(leg: Leg, python: Path, env: dict[str, str], reports: Path, jobs: int = 1) -> Result:
-    """Run one leg in ``jobs`` processes, to its end or to the limit of time."""
+def run_leg(
+    leg: Leg, python: Path, env: dict[str, str], reports: Path, stop: threading.Event | None = None, **streams
+) -> Result:
+    """Run one leg to its end, to the limit of time, or until ``stop`` is set."""
+    stop = stop or threading.Event()
     report = reports / f"{leg.name}.xml"
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
     # Warnings of operators that no pack serves in this leg would bury the failures.
-    command = [str(python), "-m", "pytest", "--disable-warnings", f"--junitxml={report}"]
-    # A complete run is recorded at the end of its process, which must have seen all of it.
-    if jobs > 1 and "--full" not in leg.arguments:
-        command += ["-n", str(jobs)]
-    command += leg.arguments
+    command = [str(python), "-m", "pytest", "--disable-warnings", f"--junitxml={report}", *leg.arguments]
     env = {**WAIT_POLICY, **os.environ, **env, **leg.env}
+    deadline = time.monotonic() + LEG_LIMIT_S
     try:
-        with process_group(command, cwd=ROOT, env=env) as process:
-            process.wait(LEG_LIMIT_S)
+        with process_group(command, cwd=ROOT, env=env, **streams) as process:
+            while process.poll() is None:
+                if stop.wait(POLL_S) or time.monotonic() > deadline:
+                    raise subprocess.TimeoutExpired(command, LEG_LIMIT_S)
     except subprocess.TimeoutExpired:
         # Past the limit a test hangs below Python, where pytest's own time limit cannot reach it.
         return Result(leg, failed=1, note=f"stopped; the limit is {LEG_LIMIT_S // 60} minutes")
     return tally(leg, report, process.returncode)
 
 
+def progress_of(logs: dict[str, Path]) -> str:
+    """How far each running leg is, from the percentages that pytest prints."""
+    shares = {name: re.findall(r"\[ *(\d+)%\]", tail(log)) for name, log in logs.items() if log.exists()}
+    return ", ".join(f"{name} {found[-1] if found else 0} %" for name, found in shares.items())
+
+
+def run_beside(
+    chosen: Sequence[Leg], python: Path, env: dict[str, str], reports: Path, jobs: int
+) -> list[Result]:
+    """Run ``jobs`` legs at a time, in their order; the output of each is printed whole when it has ended."""
+    stop = threading.Event()
+    live = LiveLine("tests")
+    reports.mkdir(parents=True, exist_ok=True)
+
+    def run(leg: Leg) -> Result:
+        with (reports / f"{leg.name}.log").open("w") as output:
+            return run_leg(
+                leg, python, env, reports, stop,
+                stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+
+    with ThreadPoolExecutor(jobs) as pool:
+        futures = {pool.submit(run, leg): leg for leg in chosen}
+        try:
+            pending = set(futures)
+            while pending:
+                done, pending = wait(pending, timeout=1, return_when=FIRST_COMPLETED)
+                for future in done:
+                    leg = futures[future]
+                    future.result()
+                    live.clear()
+                    output = (reports / f"{leg.name}.log").read_text(errors="replace")
+                    print(f"\n{title(leg)}\n{output}", flush=True)
+                running = [futures[future].name for future in pending if future.running()]
+                live.update(progress_of({name: reports / f"{name}.log" for name in running}))
+        except BaseException:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+            raise
+    return [future.result() for future in futures]
+
+
 def run_legs(
     chosen: Sequence[Leg], python: Path, env: dict[str, str], reports: Path, jobs: int
 ) -> list[Result]:
-    """Run the legs one after the other, each in ``jobs`` processes."""
+    """Run the legs, ``jobs`` of them at a time; a leg that runs by itself has the terminal."""
+    if jobs > 1 and len(chosen) > 1:
+        return run_beside(chosen, python, env, reports, jobs)
     results = []
     for leg in chosen:
         print(f"\n{title(leg)}", flush=True)
-        results.append(run_leg(leg, python, env, reports, jobs))
+        results.append(run_leg(leg, python, env, reports))
     return results
 
 
