@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from tests.harness.subprocesses import run_code
-from torch_musa.utils import cpp_extension
+from musa_port import cpp_extension
 
 pytestmark = [pytest.mark.once, pytest.mark.slow]
 
