@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.harness.subprocesses import run_code
 from musa_port import cpp_extension
+from tests.harness.subprocesses import run_code
 
 pytestmark = [pytest.mark.once, pytest.mark.slow]
 
