@@ -20,6 +20,14 @@ bool real(const at::Tensor& first, const Rest&...) {
   return !at::isComplexType(first.scalar_type());
 }
 
+// The first tensor holds whole or complex numbers.
+template <typename... Rest>
+bool whole_or_complex(const at::Tensor& first, const Rest&...) {
+  const at::ScalarType type = first.scalar_type();
+  return at::isComplexType(type) ||
+      (at::isIntegralType(type, /*includeBool=*/false) && !at::isBarebonesUnsignedType(type));
+}
+
 // Threads may add or write to one element in any order: torch.use_deterministic_algorithms forbids it.
 template <typename... Args>
 bool unordered(const Args&...) {
