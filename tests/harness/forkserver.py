@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 PREAMBLE = """
-import json, os, sys, traceback
+import json, os, select, signal, sys, traceback
 os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 sys.path[:0] = json.loads(sys.argv[1])
 import torch
@@ -43,37 +43,37 @@ def hide_torch():
 
     sys.meta_path.insert(0, Shown())
 
-def child(request):
-    status = 1
-    try:
-        for name, descriptor in (("out", 1), ("err", 2)):
-            os.dup2(os.open(request[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666), descriptor)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.environ.clear()
-        os.environ.update(request["environment"])
-        os.chdir(request["cwd"])
-        status = 0
-        try:
-            code = compile(request["code"], "<child>", "exec")
-            exec(code, {"__name__": "__main__", "hide_torch": hide_torch})
-        except SystemExit as end:
-            status = end.code if isinstance(end.code, int) else int(end.code is not None)
-            if isinstance(end.code, str):
-                print(end.code, file=sys.stderr)
-        except BaseException:
-            status = 1
-            traceback.print_exc()
-        sys.stdout.flush()
-        sys.stderr.flush()
-    finally:
-        os._exit(status)
+def run_child(request):
+    os.setsid()
+    for name, descriptor in (("out", 1), ("err", 2)):
+        os.dup2(os.open(request[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666), descriptor)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    os.chdir(request["cwd"])
+    module = type(sys)("__main__")
+    module.hide_torch = hide_torch
+    sys.modules["__main__"] = module
+    exec(compile(request["code"], "<child>", "exec"), module.__dict__)
+
+def serve():
+    # A child leaves the loop, and ends as an interpreter does.
+    for line in sys.stdin:
+        request = json.loads(line)
+        pid = os.fork()
+        if pid == 0:
+            return request
+        end = os.pidfd_open(pid)
+        if not select.select([end], [], [], request["timeout"])[0]:
+            os.killpg(pid, signal.SIGKILL)
+        os.close(end)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+    return None
 
 print("ready", flush=True)
-for line in sys.stdin:
-    pid = os.fork()
-    if pid == 0:
-        child(json.loads(line))
-    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+request = serve()
+if request is not None:
+    run_child(request)
 """
 
 
@@ -100,9 +100,16 @@ class ForkServer:
         self._process.stdout.close()
 
     def run(
-        self, code: str, environment: dict[str, str] | None = None, cwd: str = "/"
+        self,
+        code: str,
+        environment: dict[str, str] | None = None,
+        cwd: str = "/",
+        timeout: float = 300,
     ) -> subprocess.CompletedProcess[str]:
-        """Run code in a fork. It starts with torch imported, without its autoload."""
+        """Run code in a fork, which starts with torch imported, without its autoload, and ends as an interpreter does.
+
+        Past `timeout` seconds it is ended by a signal, with what it has started.
+        """
         with tempfile.TemporaryDirectory() as folder:
             os.chmod(folder, 0o777)  # a child may be of another user
             out, err = Path(folder, "out"), Path(folder, "err")
@@ -110,6 +117,7 @@ class ForkServer:
                 "code": code,
                 "environment": dict(os.environ) if environment is None else environment,
                 "cwd": cwd,
+                "timeout": timeout,
                 "out": str(out),
                 "err": str(err),
             }

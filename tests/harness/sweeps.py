@@ -6,18 +6,19 @@ from __future__ import annotations
 
 import os
 
-from .device import EXECUTION_MODE
+from .device import EXECUTION_MODE, MEMORY_MODE
 
 COMPLETE = "MUSA_TESTS_COMPLETE"  # set by --full, for the processes that tests start as well
-_MODES = ("inline", "async", "lazy")
+# Settings that share the calls out among them; each is a leg of `tools/dev.py test`.
+_SHARES = {("inline", ""): 0, ("async", ""): 1, ("inline", "strict"): 2}
 
 
-def calls_to_fail(most: int, mode: str = EXECUTION_MODE) -> range:
+def calls_to_fail(most: int, mode: str = EXECUTION_MODE, memory: str = MEMORY_MODE) -> range:
     """Numbers of calls, from 1, below `most`. A sweep ends at the first that its scenario does not reach.
 
-    With --full, each call. Otherwise every third, of which another in each execution mode: the legs of a test
-    run that differ in the mode alone together take them all.
+    With --full, each call. Otherwise every third, of which another inline, async, and inline in strict memory:
+    these legs of a test run together take them all.
     """
     if os.environ.get(COMPLETE) == "1":
         return range(1, most)
-    return range(1 + _MODES.index(mode), most, len(_MODES))
+    return range(1 + _SHARES.get((mode, memory), 0), most, len(_SHARES))

@@ -159,12 +159,13 @@ def test_memory_that_only_a_cycle_holds_is_no_leak(monkeypatch):
         pass
 
 
-def test_the_modes_of_a_run_let_every_call_fail_once(monkeypatch):
+def test_the_legs_of_a_run_let_every_call_fail_once(monkeypatch):
     monkeypatch.delenv(sweeps.COMPLETE, raising=False)
-    parts = [sweeps.calls_to_fail(100, mode) for mode in ("inline", "async", "lazy")]
+    settings = [("inline", ""), ("async", ""), ("inline", "strict")]
+    parts = [sweeps.calls_to_fail(100, mode, memory) for mode, memory in settings]
     assert sorted(itertools.chain(*parts)) == list(range(1, 100))
     monkeypatch.setenv(sweeps.COMPLETE, "1")
-    assert sweeps.calls_to_fail(100, "lazy") == range(1, 100)
+    assert sweeps.calls_to_fail(100, "lazy", "") == range(1, 100)
 
 
 def without_promise(files):

@@ -20,12 +20,10 @@ bool real(const at::Tensor& first, const Rest&...) {
   return !at::isComplexType(first.scalar_type());
 }
 
-// The first tensor holds whole or complex numbers.
+// The first tensor holds numbers of a dtype that all operators know: no truth values, no wide unsigned ones.
 template <typename... Rest>
-bool whole_or_complex(const at::Tensor& first, const Rest&...) {
-  const at::ScalarType type = first.scalar_type();
-  return at::isComplexType(type) ||
-      (at::isIntegralType(type, /*includeBool=*/false) && !at::isBarebonesUnsignedType(type));
+bool numbers(const at::Tensor& first, const Rest&...) {
+  return first.scalar_type() != at::kBool && !at::isBarebonesUnsignedType(first.scalar_type());
 }
 
 // Threads may add or write to one element in any order: torch.use_deterministic_algorithms forbids it.

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Products of matrices of whole and of complex numbers, which libraries of matrix products do not take. A thread computes an
-// element of the result.
+// Products of matrices in every dtype, for those that the library of matrix products does not take: whole and complex
+// numbers, double precision, operands without elements. A thread computes an element of the result.
 #include <ATen/core/Tensor.h>
 #include <c10/util/complex.h>
-
-#include <optional>
 
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
@@ -61,7 +59,7 @@ void multiply_batches(
   }
   const at::Tensor x = resolved(first), y = resolved(second);
   const at::Tensor z = resolved(added).expand_as(out);
-  MUSA_DISPATCH(out.scalar_type(), "matrix product", (MUSA_INTEGRAL, MUSA_COMPLEX), {
+  MUSA_DISPATCH(out.scalar_type(), "matrix product", (MUSA_NUMBERS), {
     multiply<scalar_t>(x, y, z, beta, alpha, out);
   });
 }
