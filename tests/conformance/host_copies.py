@@ -27,8 +27,8 @@ REASONS = {
     r"_?segment_reduce": "no pack has kernels of reductions by segments",
     r"hash_tensor": "no pack has a kernel of it",
     r"_sparse_|sparse_|_to_sparse|_to_dense|is_coalesced": "no pack has kernels of sparse layouts",
-    r"_efficientzerotensor|empty_like|fill_|mul\.Scalar": "no pack has kernels of sparse layouts",
-    r"logsumexp|_logcumsumexp": "complex and whole numbers: the kernels of packs take real ones of floating point",
+    r"_efficientzerotensor|empty_like|fill_|mul\.Scalar|mm$": "no pack has kernels of sparse layouts",
+    r"logsumexp|_logcumsumexp": "complex and whole numbers: the kernels of packs take floating point alone",
     r"native_dropout_backward": "complex and whole numbers: torch's CPU kernel takes them, CUDA's does not",
     r"multinomial": "no pack has a kernel of it",
 }

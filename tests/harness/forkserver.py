@@ -106,7 +106,7 @@ class ForkServer:
         cwd: str = "/",
         timeout: float = 300,
     ) -> subprocess.CompletedProcess[str]:
-        """Run code in a fork, which starts with torch imported, without its autoload, and ends as an interpreter does.
+        """Run code in a fork. It starts with torch imported, without its autoload; it ends as an interpreter.
 
         Past `timeout` seconds it is ended by a signal, with what it has started.
         """

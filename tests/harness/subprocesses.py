@@ -55,9 +55,7 @@ def run_code(code: str, fresh: bool = False, **environment: str | None) -> str:
     wanted = _environment(environment)
     if not fresh:
         server, started_with = _server()
-        changed = {
-            name for name in {*wanted, *started_with} if wanted.get(name) != started_with.get(name)
-        }
+        changed = {name for name in {*wanted, *started_with} if wanted.get(name) != started_with.get(name)}
         fresh = not all(name.startswith(_LATE) for name in changed)
     done = (
         run_python("-c", code, **environment)

@@ -16,8 +16,8 @@ _SHARES = {("inline", ""): 0, ("async", ""): 1, ("inline", "strict"): 2}
 def calls_to_fail(most: int, mode: str = EXECUTION_MODE, memory: str = MEMORY_MODE) -> range:
     """Numbers of calls, from 1, below `most`. A sweep ends at the first that its scenario does not reach.
 
-    With --full, each call. Otherwise every third, of which another inline, async, and inline in strict memory:
-    these legs of a test run together take them all.
+    With --full, each call. Otherwise every third, of which another inline, async, and inline in strict
+    memory: these legs of a test run together take them all.
     """
     if os.environ.get(COMPLETE) == "1":
         return range(1, most)

@@ -64,7 +64,8 @@ REPORTED_FAULT = """
         info = struct.pack("iiiiQ", 11, 0, code, 0, address).ljust(128, b"\\0")
         assert ctypes.CDLL(None).syscall(call, os.getpid(), threading.get_native_id(), 11, info) == 0
     p = malloc(4096)
-    ok(rt.musaIpcGetMemHandle(ctypes.create_string_buffer(64), p))  # replaces the pages, and handles faults from then on
+    # Replaces the pages, and handles faults from then on.
+    ok(rt.musaIpcGetMemHandle(ctypes.create_string_buffer(64), p))
 """
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The rule that every version in the tree is the one in pyproject.toml: it finds each place, and all agree."""
+"""The rule that every version in the tree is the one in pyproject.toml."""
 
 import pytest
 
@@ -17,8 +17,8 @@ SOURCE = {"pyproject.toml": '[tool.musa]\nversion = "1.2.3"\ntorch = "9.8"\n\n[t
         ("packages/a/pyproject.toml", 'version = "1.2.3"', 'version = "1.2.4"'),
         ("packages/a/pyproject.toml", '["musa-runtime==1.2.*"]', '["musa-runtime==1.3.*"]'),
         ("packages/a/pyproject.toml", '["torch==9.8.*"]', '["torch==9.9.*"]'),
-        ("packages/a/CMakeLists.txt", "project(a VERSION 1.2.3 LANGUAGES CXX)", "project(a VERSION 1.0 LANGUAGES CXX)"),
-        ("packages/a/CMakeLists.txt", "find_package(musa_runtime 1.2 CONFIG)", "find_package(musa_runtime 1.1 CONFIG)"),
+        ("packages/a/CMakeLists.txt", "project(a VERSION 1.2.3 LANGUAGES CXX)", "project(a VERSION 1.0)"),
+        ("packages/a/CMakeLists.txt", "find_package(musa_runtime 1.2)", "find_package(musa_runtime 1.1)"),
         ("packages/a/src/a/__init__.py", '__version__ = "1.2.3"', '__version__ = "1.2"'),
         ("packages/a/src/a/b.py", 'TORCH_MINOR = "9.8"', 'TORCH_MINOR = "9.7"'),
         ("requirements-dev.txt", "torch==9.8.0", "torch==9.7.1"),
@@ -31,7 +31,10 @@ def test_a_version_that_differs_is_found(name: str, good: str, bad: str) -> None
 
 
 def test_a_source_without_versions_is_refused() -> None:
-    assert "[tool.musa] needs" in versions.check_versions({"pyproject.toml": '[tool.ruff]\nversion = "1.2.3"\n'})[0]
+    assert (
+        "[tool.musa] needs"
+        in versions.check_versions({"pyproject.toml": '[tool.ruff]\nversion = "1.2.3"\n'})[0]
+    )
 
 
 def test_every_place_has_versions_in_this_tree() -> None:

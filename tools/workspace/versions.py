@@ -34,7 +34,9 @@ def found_at(name: str, text: str, files: str, pattern: str) -> Iterator[tuple[i
 
 def check_versions(texts: dict[str, str]) -> list[str]:
     """Versions in the files that differ from those of [tool.musa]. texts: names of files and their texts."""
-    source = texts.get(SOURCE, "")
+    if SOURCE not in texts:
+        return []  # not a workspace
+    source = texts[SOURCE]
     wanted = {"version": _setting(source, "version"), "torch": _setting(source, "torch")}
     if None in wanted.values():
         return [f'{SOURCE}:1: [tool.musa] needs version = "X.Y.Z" and torch = "X.Y"']
