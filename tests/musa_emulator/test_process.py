@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import signal
-import textwrap
 
 import pytest
 
@@ -54,41 +53,6 @@ def test_faults_outside_device_memory_are_left_alone() -> None:
     done = sdk.run("malloc(16); ctypes.memset(8, 1, 1)", MUSA_EMULATOR_MEMORY="strict")
     assert done.returncode == -signal.SIGSEGV
     assert "musa-emulator" not in done.stderr
-
-
-# Delivers what the kernel delivers for an access that the page does not admit.
-REPORTED_FAULT = """
-    import os, platform, struct, threading
-    def report_fault(address, code=2):  # SEGV_ACCERR
-        call = {"x86_64": 297, "aarch64": 240}[platform.machine()]  # rt_tgsigqueueinfo
-        info = struct.pack("iiiiQ", 11, 0, code, 0, address).ljust(128, b"\\0")
-        assert ctypes.CDLL(None).syscall(call, os.getpid(), threading.get_native_id(), 11, info) == 0
-    p = malloc(4096)
-    # Replaces the pages, and handles faults from then on.
-    ok(rt.musaIpcGetMemHandle(ctypes.create_string_buffer(64), p))
-"""
-
-
-def test_a_fault_on_memory_that_is_open_by_now_is_no_fault() -> None:
-    """Another thread may open the memory, or finish replacing its pages, while a fault is on its way."""
-    code = "for _ in range(50): report_fault(p.value + 100)\nprint('fine')"
-    assert "fine" in sdk.output(textwrap.dedent(REPORTED_FAULT) + code)
-
-
-@pytest.mark.parametrize(
-    ("fault", "environment"),
-    [
-        ("report_fault(p.value + 100)", {"MUSA_EMULATOR_MEMORY": "strict"}),
-        ("report_fault(p.value + 8192)", {}),
-        ("report_fault(p.value, code=1)", {}),
-        ("for _ in range(200): report_fault(p.value)", {}),
-    ],
-    ids=["closed", "outside", "unmapped", "again and again"],
-)
-def test_other_faults_on_device_memory_are_faults(fault: str, environment: dict[str, str]) -> None:
-    """The handler passes them on; that a true one then ends the process is tested above."""
-    done = sdk.run(f"{textwrap.dedent(REPORTED_FAULT)}{fault}", **environment)
-    assert "host code touched device memory" in done.stderr
 
 
 # ---- fork ------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from musa_runtime.errors import ProducerExitedError, SharingError
 from tests.harness import emulator as emulator_api
 from tests.harness import peers
 from tests.harness.peers import Peer, PeerError
+from tests.harness.subprocesses import run_code
 
 
 def usage():
@@ -291,34 +292,41 @@ def test_a_queue_that_pickles_on_its_own_thread_waits_for_all_streams(peer, musa
     queue.join_thread()
 
 
-def test_other_tensors_of_the_segment_keep_what_is_written_during_the_first_share(musa):
-    """The first share may move the segment; a write that is under way must not be lost."""
-    import threading
+def test_other_tensors_of_the_segment_keep_what_is_written_during_the_first_share():
+    """The first share may move the segment; a write that is under way must not be lost.
 
-    musa.empty_cache()
-    shared = torch.zeros(2 << 20, dtype=torch.uint8, device="musa")
-    beside = torch.zeros(1 << 20, device="musa")
-    assert 0 < beside.data_ptr() - shared.data_ptr() < 20 << 20, "both must lie in one segment"
-    stop = threading.Event()
-    steps = 0
+    In a process of its own: in the process of a whole leg in strict memory the emulator has crashed here, for a
+    cause that is not known yet, and only one test is to be lost with its message.
+    """
+    run_code("""
+        import pickle, threading, time
+        import torch
+        from multiprocessing.reduction import ForkingPickler
 
-    def work():
-        nonlocal steps
-        while not stop.is_set():
-            beside.add_(1)
-            steps += 1
+        shared = torch.zeros(2 << 20, dtype=torch.uint8, device="musa")
+        beside = torch.zeros(1 << 20, device="musa")
+        assert 0 < beside.data_ptr() - shared.data_ptr() < 20 << 20, "both must lie in one segment"
+        stop = threading.Event()
+        steps = 0
 
-    worker = threading.Thread(target=work)
-    worker.start()
-    time.sleep(0.02)
-    message = ForkingPickler.dumps(shared)
-    time.sleep(0.02)
-    stop.set()
-    worker.join()
-    musa.synchronize()
-    assert steps > 2
-    assert beside.cpu().eq(steps).all()
-    assert pickle.loads(message).cpu().eq(0).all()
+        def work():
+            global steps
+            while not stop.is_set():
+                beside.add_(1)
+                steps += 1
+
+        worker = threading.Thread(target=work)
+        worker.start()
+        time.sleep(0.02)
+        message = ForkingPickler.dumps(shared)
+        time.sleep(0.02)
+        stop.set()
+        worker.join()
+        torch.musa.synchronize()
+        assert steps > 2
+        assert beside.cpu().eq(steps).all()
+        assert pickle.loads(message).cpu().eq(0).all()
+    """)
 
 
 # ---- how long memory lives -------------------------------------------------------------------------------

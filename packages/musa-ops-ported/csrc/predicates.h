@@ -20,12 +20,6 @@ bool real(const at::Tensor& first, const Rest&...) {
   return !at::isComplexType(first.scalar_type());
 }
 
-// The first tensor holds numbers of a dtype that all operators know: no truth values, no wide unsigned ones.
-template <typename... Rest>
-bool numbers(const at::Tensor& first, const Rest&...) {
-  return first.scalar_type() != at::kBool && !at::isBarebonesUnsignedType(first.scalar_type());
-}
-
 // Threads may add or write to one element in any order: torch.use_deterministic_algorithms forbids it.
 template <typename... Args>
 bool unordered(const Args&...) {

@@ -2,9 +2,6 @@
 // Copyright (c) torch_musa contributors
 #include <ATen/core/IListRef.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/native/Resize.h>
-#include <ATen/ops/pixel_shuffle_native.h>
-#include <ATen/ops/pixel_unshuffle_native.h>
 
 #include "kernels.h"
 
@@ -25,35 +22,6 @@ void cat(
     out.narrow(dim, start, tensor.size(dim)).copy_(tensor);
     start += tensor.size(dim);
   }
-}
-
-at::Tensor narrow_copy(const at::Tensor& self, int64_t dim, int64_t start, int64_t length) {
-  return self.narrow(dim, start, length).clone(at::MemoryFormat::Contiguous);
-}
-
-at::Tensor& narrow_copy_out(const at::Tensor& self, int64_t dim, int64_t start, int64_t length, at::Tensor& out) {
-  const at::Tensor part = self.narrow(dim, start, length);
-  at::native::resize_output(out, part.sizes());
-  return out.copy_(part);
-}
-
-at::Tensor pixel_shuffle(const at::Tensor& self, int64_t upscale_factor) {
-  return at::native::math_pixel_shuffle(self, upscale_factor);
-}
-
-at::Tensor pixel_unshuffle(const at::Tensor& self, int64_t downscale_factor) {
-  return at::native::math_pixel_unshuffle(self, downscale_factor);
-}
-
-at::Tensor channel_shuffle(const at::Tensor& self, int64_t groups) {
-  TORCH_CHECK(
-      self.dim() > 2, "channel_shuffle expects input with > 2 dims, but got input with sizes ", self.sizes());
-  const int64_t channels = self.size(1);
-  TORCH_CHECK(groups > 0, "Number of groups to divide channels in must be positive. Value of groups:", groups);
-  TORCH_CHECK(
-      channels % groups == 0, "Number of channels must be divisible by groups. Got ", channels, " channels and ", groups,
-      " groups.");
-  return self.unflatten(1, {groups, channels / groups}).transpose(1, 2).flatten(1, 2).contiguous();
 }
 
 } // namespace musa_ops_ported

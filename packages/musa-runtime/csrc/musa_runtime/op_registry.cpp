@@ -52,13 +52,6 @@ void call_composed(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::ji
   op.callBoxedForDispatchKey(key, *stack);
 }
 
-// Whether torch composes the operator from others for any device. The kernels for functional forms alone do not count: most
-// of them are generated around the out= form, which has a provider of its own.
-bool is_composed(const c10::OperatorHandle& op) {
-  return op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd) ||
-      op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
-}
-
 // torch's kernel that composes the operator from others and stays on the device; not valid if there is none.
 c10::KernelFunction composed_kernel(const c10::OperatorHandle& op) {
   using Key = c10::DispatchKey;
@@ -180,12 +173,11 @@ void OpRegistry::State::install_op(const std::string& op) {
       break;
     }
   }
-  // What no candidate serves is left to torch's composed kernel where that is better than one call on copies: for lists of
-  // tensors (foreach), of which it calls an operator per tensor, and wherever memory is the device's own, for each of
-  // the operators that it calls may be served there.
-  const bool composes = !ranking.pinned &&
-      (op.rfind("aten::_foreach_", 0) == 0 || (!c10::musa::host_addressable() && is_composed(*handle)));
-  const bool unchosen = order.empty() && !ranking.pinned && (found == candidates.end() || composes);
+  // Where a candidate was declared but none may serve, the boxed kernel must stand in its place: torch's composed form
+  // would reach the fallback in several steps, each with copies of its own. Lists of tensors (foreach) are left to
+  // torch's composed kernel, which calls one operator per tensor of a list, and each stays on the device.
+  const bool is_foreach = op.rfind("aten::_foreach_", 0) == 0;
+  const bool unchosen = order.empty() && !ranking.pinned && (found == candidates.end() || is_foreach);
   auto at = installed.find(op);
   if (unchosen && at == installed.end()) {
     return; // the backend fallback, or a composite kernel of torch, serves it
@@ -193,7 +185,7 @@ void OpRegistry::State::install_op(const std::string& op) {
 
   Chain chain;
   chain.last_name = ranking.last_resort;
-  if (unchosen || composes) {
+  if (unchosen || (is_foreach && !ranking.pinned)) {
     chain.last = composed_kernel(*handle);
     chain.last_name = chain.last.isValid() ? "composed" : ranking.last_resort;
   }

@@ -2,7 +2,6 @@
 // Copyright (c) torch_musa contributors
 #include "engine/memory.h"
 
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -569,27 +568,6 @@ MemoryAccess::~MemoryAccess() {
       close_unless_open(m, base, found->second);
     }
   }
-}
-
-bool is_open(uintptr_t address) {
-  Memory& m = memory();
-  if (device_of_range(address) < 0) {
-    return false;
-  }
-  // Other threads hold the lock for a moment at a time. That it stays locked means that this thread holds it.
-  constexpr int kRounds = 10'000;
-  for (int round = 0; !m.mutex.try_lock(); ++round) {
-    if (round == kRounds) {
-      return false;
-    }
-    sched_yield();
-  }
-  AddressSpace& space = m.spaces[static_cast<size_t>(m.slot_of(address))];
-  const auto found = space.find(address);
-  const bool open =
-      found != space.allocations().end() && (!strict() || m.everything_open != 0 || found->second.open != 0);
-  m.mutex.unlock();
-  return open;
 }
 
 bool describe_address(uintptr_t address, char* text, size_t capacity) {

@@ -69,9 +69,6 @@ class MUSA_ENGINE MemoryAccess {
   size_t bytes_[2] = {0, 0};
 };
 
-// For the fault handler, without allocating. Whether host code and kernels may touch this address of an allocation now: always in
-// shared memory, in strict memory while an access to it is under way. False for mapped pieces of virtual memory.
-bool is_open(uintptr_t address);
 // For the fault handler: describes the address without allocating. Returns false outside the reserved ranges.
 bool describe_address(uintptr_t address, char* text, size_t capacity);
 

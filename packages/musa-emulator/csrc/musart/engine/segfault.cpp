@@ -6,7 +6,6 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -49,36 +48,32 @@ void chain(int signal, siginfo_t* info, void* context, const struct sigaction& p
   sigaction(signal, &previous, nullptr);
 }
 
-// Writers wait while this is set: their pages are being replaced.
+// Pages whose writers are, or lately were, held off. A fault may be handled only after its cause has gone, so the last
+// ranges are remembered.
+struct HeldRange {
+  std::atomic<uintptr_t> base{0};
+  std::atomic<size_t> bytes{0};
+};
+constexpr size_t kHeldRanges = 256;
+HeldRange held_ranges[kHeldRanges];
+std::atomic<size_t> next_held_range{0};
 std::atomic<bool> holding_off{false};
 
-int64_t now_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
-
-// Whether the access is worth another attempt: the memory is open by now. It was closed for a moment, to replace its
-// pages, or another thread opened it while the fault was on its way. The number of attempts within a second bounds what a
-// fault of another cause costs.
+// Whether the access is worth another attempt. The number of attempts bounds what a fault of another cause costs.
 bool try_again(uintptr_t address) {
-  constexpr int kAttempts = 100;
-  constexpr int64_t kSecond = 1'000'000'000;
   thread_local uintptr_t last = 0;
   thread_local int attempts = 0;
-  thread_local int64_t first_ns = 0;
-  while (holding_off.load()) {
-    sched_yield();
+  for (const HeldRange& range : held_ranges) {
+    if (address - range.base.load() < range.bytes.load()) {
+      attempts = address == last ? attempts + 1 : 0;
+      last = address;
+      while (holding_off.load()) {
+        sched_yield();
+      }
+      return attempts < 100;
+    }
   }
-  if (!is_open(address)) {
-    return false;
-  }
-  if (address != last || now_ns() - first_ns > kSecond) {
-    last = address;
-    attempts = 0;
-    first_ns = now_ns();
-  }
-  return ++attempts <= kAttempts;
+  return false;
 }
 
 void on_fault(int signal, siginfo_t* info, void* context) {
@@ -115,7 +110,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
         text, sizeof text,
         "musa-emulator: host code touched device memory at address %p: %s.\n"
         "  Likely causes: a device pointer was dereferenced on the host; the memory was freed.\n"
-        "  Fix: copy the data with musaMemcpy (in Python: tensor.cpu()), or allow host access with "
+        "  Cure: copy the data with musaMemcpy (in Python: tensor.cpu()), or allow host access with "
         "MUSA_EMULATOR_MEMORY=shared.\n",
         info->si_addr, where);
     say(text);
@@ -141,6 +136,10 @@ void install_fault_handler() {
 
 WritersHeldOff::WritersHeldOff(uintptr_t base, size_t bytes) : base_(base), bytes_(bytes) {
   install_fault_handler();
+  HeldRange& range = held_ranges[next_held_range.fetch_add(1) % kHeldRanges];
+  range.bytes.store(0);
+  range.base.store(base);
+  range.bytes.store(bytes);
   holding_off.store(true);
   mprotect(reinterpret_cast<void*>(base), bytes, PROT_READ);
 }
