@@ -295,8 +295,8 @@ def test_a_queue_that_pickles_on_its_own_thread_waits_for_all_streams(peer, musa
 def test_other_tensors_of_the_segment_keep_what_is_written_during_the_first_share(musa):
     """The first share may move the segment; a write that is under way must not be lost.
 
-    In a process of its own: in that of a whole leg, in strict memory, the emulator has crashed here for a cause
-    that is not known yet. So one test is lost, with its message, and not the leg.
+    In a process of its own: in that of a whole leg, in strict memory, the emulator has crashed here for a
+    cause that is not known yet. So one test is lost, with its message, and not the leg.
     """
     run_code("""
         import pickle, threading, time
