@@ -6,6 +6,7 @@ import io
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import psutil
@@ -125,7 +126,7 @@ class Installer:
         self.built = []
         self.fails = False
 
-    def __call__(self, title, command, log, env=None, cwd=None):
+    def __call__(self, title, command, log, env=None, cwd=None, stop=None):
         if self.fails:
             raise WorkspaceError("compiler said no")
         self.built.append(Path(command[-1]).name)
@@ -154,6 +155,69 @@ def test_only_what_changed_and_what_depends_on_it_is_rebuilt(installer, tmp_path
     (tmp_path / "packages" / "musa-emulator" / "csrc" / "a.cpp").write_text("int changed;\n")
     assert packages.install_packages(packages.Options()) == ["musa-emulator", "musa-runtime"]
     assert packages.install_packages(packages.Options(debug=True)) == ["musa-emulator", "musa-runtime"]
+
+
+def test_a_change_rebuilds_only_what_is_built_against_it(installer, tmp_path):
+    make_package(tmp_path, "torch-musa")
+    listed = tmp_path / "pyproject.toml"
+    listed.write_text(
+        '[tool.musa]\npackages = ["musa-emulator", "musa-runtime", "torch-musa"]\n'
+        '[tool.musa.built-against]\nmusa-runtime = []\ntorch-musa = ["musa-runtime"]\n'
+    )
+    assert len(packages.install_packages(packages.Options())) == 3
+    (tmp_path / "packages" / "musa-emulator" / "csrc" / "a.cpp").write_text("int changed;\n")
+    assert packages.install_packages(packages.Options()) == ["musa-emulator"]
+    (tmp_path / "packages" / "musa-runtime" / "csrc" / "a.cpp").write_text("int changed;\n")
+    assert packages.install_packages(packages.Options()) == ["musa-runtime", "torch-musa"]
+
+
+def test_a_package_needs_all_before_it_unless_the_table_says_less():
+    text = '[tool.musa]\npackages = ["a", "b", "c"]\n[tool.musa.built-against]\nb = []\n[tool.x]\nc = []\n'
+    assert packages.parse_needs(text) == {"a": [], "b": [], "c": ["a", "b"]}
+    with pytest.raises(WorkspaceError, match="b needs c"):
+        packages.parse_needs(text.replace("b = []", 'b = ["c"]'))
+
+
+def test_the_table_of_the_repository_names_what_each_build_finds():
+    needs = packages.parse_needs((ROOT / "pyproject.toml").read_text())
+    for name, listed in needs.items():
+        path = ROOT / "packages" / name / "CMakeLists.txt"
+        text = path.read_text() if path.is_file() else ""
+        for package, word in (
+            ("musa-runtime", "find_package(musa_runtime"),
+            ("musa-port", "import musa_port"),
+            ("musa-emulator-mudnn", "musa::mudnn"),
+        ):
+            if word in text and name != package:
+                assert package in listed, f"{name} uses {word}"
+
+
+def test_packages_that_do_not_need_each_other_are_built_at_the_same_time():
+    needs = {"a": [], "b": [], "c": ["a", "b"], "d": ["c"]}
+    together = threading.Barrier(2, timeout=30)
+    built = []
+
+    def build(name, stop):
+        if name in "ab":
+            together.wait()
+        assert set(needs[name]) <= set(built)
+        built.append(name)
+
+    packages.build_in_order(list(needs), needs, build)
+    assert built[2:] == ["c", "d"]
+
+
+def test_a_failed_build_stops_the_one_beside_it_and_starts_no_other():
+    stopped, needs = [], {"bad": [], "beside": [], "after": ["bad"]}
+
+    def build(name, stop):
+        if name == "bad":
+            raise WorkspaceError("compiler said no")
+        stopped.append((name, stop.wait(30)))
+
+    with pytest.raises(WorkspaceError, match="compiler said no"):
+        packages.build_in_order(list(needs), needs, build)
+    assert stopped == [("beside", True)]
 
 
 def test_core_leaves_out_packs_until_they_are_installed(installer, tmp_path):
@@ -200,6 +264,15 @@ def test_a_step_logs_its_output_and_its_errors(tmp_path):
     assert {"out", "err"} <= set(log.read_text().splitlines())
 
 
+def test_a_step_that_is_stopped_ends_and_says_so(tmp_path):
+    stop = threading.Event()
+    stop.set()
+    with pytest.raises(WorkspaceError, match="another step failed"):
+        progress.run_logged(
+            "step", [sys.executable, "-c", "import time; time.sleep(600)"], tmp_path / "step.log", stop=stop
+        )
+
+
 def test_an_interrupted_step_ends_its_descendants_too(tmp_path, monkeypatch):
     script = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)'])"
     before = set(psutil.Process().children(recursive=True))  # earlier tests' shared memory and symbol servers
@@ -232,6 +305,20 @@ def test_the_live_line_is_redrawn_on_a_terminal_and_sparse_elsewhere():
     assert terminal.getvalue().count("\n") == 1 and "[2/9] b.o" in terminal.getvalue()
     assert pipe.getvalue().splitlines()[0] == "building x ..."
     assert "[1/9]" not in pipe.getvalue() and "done" in pipe.getvalue()
+
+
+def test_of_two_live_lines_on_a_terminal_the_older_is_drawn():
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    older, younger = (progress.LiveLine(name, terminal) for name in ("older", "younger"))
+    younger.start += 1
+    younger.update("hidden")
+    older.finish("done")
+    younger.update("shown")
+    assert "hidden" not in terminal.getvalue() and "shown" in terminal.getvalue()
 
 
 # -- prerequisites

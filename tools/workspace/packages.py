@@ -7,7 +7,9 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +23,8 @@ LOGS = ROOT / "build" / "logs"
 REQUIREMENTS = ROOT / "requirements-dev.txt"
 GENERATED = {"build", "dist", "__pycache__", ".pytest_cache", ".ruff_cache"}
 MEMORY_PER_JOB = 2 * 10**9  # a translation unit that includes torch's headers
+# Packages that are built at the same time: one's precompiled headers and linking leave cores to the other.
+BUILDS = 2
 
 
 @dataclass(frozen=True)
@@ -81,10 +85,11 @@ def compiler_library(name: str) -> str:
     return path
 
 
-def workspace_setting(text: str, pattern: str) -> str | None:
-    """What the group in ``pattern`` matches under ``[tool.musa]``; by hand, as Python 3.10 has no tomllib."""
-    section = re.search(r"^\[tool\.musa\]\s*$(.*?)(?=^\[|\Z)", text, re.MULTILINE | re.DOTALL)
-    setting = re.search(pattern, section.group(1), re.MULTILINE | re.DOTALL) if section else None
+def workspace_setting(text: str, pattern: str, section: str = "tool.musa") -> str | None:
+    """What the group in ``pattern`` matches under ``[section]``; by hand, as Python 3.10 has no tomllib."""
+    heading = rf"^\[{re.escape(section)}\]\s*$(.*?)(?=^\[|\Z)"
+    body = re.search(heading, text, re.MULTILINE | re.DOTALL)
+    setting = re.search(pattern, body.group(1), re.MULTILINE | re.DOTALL) if body else None
     return setting.group(1) if setting else None
 
 
@@ -101,6 +106,24 @@ def parse_core_count(text: str) -> int:
     """``core`` of ``[tool.musa]``: how many packages, from the first, make a device; all unless given."""
     count = workspace_setting(text, r"^core\s*=\s*(\d+)\s*$")
     return int(count) if count else len(parse_package_list(text))
+
+
+def parse_needs(text: str) -> dict[str, list[str]]:
+    """By package, in build order, the packages that it is built against.
+
+    Raises:
+        WorkspaceError: if a package is said to need one that does not come before it.
+    """
+    needs: dict[str, list[str]] = {}
+    for name in parse_package_list(text):
+        listed = workspace_setting(text, rf"^{re.escape(name)}\s*=\s*\[(.*?)\]", "tool.musa.built-against")
+        needs[name] = list(needs) if listed is None else re.findall(r'"([^"]+)"', listed)
+        if later := [need for need in needs[name] if need not in needs or need == name]:
+            raise WorkspaceError(
+                f"[tool.musa.built-against] of pyproject.toml: {name} needs {', '.join(later)}, which "
+                "does not come before it in the list `packages`. Fix: move it forward in that list"
+            )
+    return needs
 
 
 def package_names(root: Path = ROOT) -> list[str]:
@@ -185,31 +208,56 @@ def install_requirements() -> None:
 
 
 def install_packages(options: Options, *, core: bool = False) -> list[str]:
-    """Build and install, in order, every package that is not up to date; return the names of those built.
+    """Build and install every package that is not up to date; return the names of those built, in order.
 
     With ``core``, op packs that were never installed are left out; those that were must fit the runtime.
     """
     chosen = [os.environ.get(name, "") for name in ("MUSA_HOME", "CXX", "CXXFLAGS", "LDFLAGS")]
     context = [environment_context(), repr(options), *chosen]
-    stamps: list[str] = []
-    built = []
+    text = (ROOT / "pyproject.toml").read_text()
     names = package_names()
     if core:
-        count = parse_core_count((ROOT / "pyproject.toml").read_text())
+        count = parse_core_count(text)
         names = names[:count] + [name for name in names[count:] if (STAMPS / name).is_file()]
-    for name in names:
-        folder = ROOT / "packages" / name
-        value = stamp(folder, stamps, context)
-        stamps.append(value)
-        if matches(STAMPS / name, value):
-            continue
+    needs = parse_needs(text)
+    stamps: dict[str, str] = {}
+    for name in needs:
+        stamps[name] = stamp(ROOT / "packages" / name, [stamps[need] for need in needs[name]], context)
+    outdated = [name for name in names if not matches(STAMPS / name, stamps[name])]
+
+    def install(name: str, stop: threading.Event) -> None:
         command = [str(PYTHON), "-m", "pip", "install", "--no-build-isolation", "--no-deps", "-v"]
-        command += [*options.config_settings(), "-e", str(folder)]
+        command += [*options.config_settings(), "-e", str(ROOT / "packages" / name)]
         (STAMPS / name).unlink(missing_ok=True)
-        run_logged(f"building {name}", command, LOGS / f"{name}.log", build_environment(), cwd=ROOT)
-        (STAMPS / name).write_text(value)
-        built.append(name)
-    return built
+        log = LOGS / f"{name}.log"
+        run_logged(f"building {name}", command, log, build_environment(), cwd=ROOT, stop=stop)
+        (STAMPS / name).write_text(stamps[name])
+
+    build_in_order(outdated, needs, install)
+    return outdated
+
+
+def build_in_order(names: Sequence[str], needs: Mapping[str, Sequence[str]], build) -> None:
+    """Call ``build(name, stop)`` for each name once those that it needs are built, a few at a time.
+
+    The first failure sets ``stop`` for the others, starts no more, and is raised.
+    """
+    waiting, stop = list(names), threading.Event()
+    with ThreadPoolExecutor(BUILDS) as pool:
+        running: dict = {}
+        try:
+            while waiting or running:
+                pending = {*waiting, *running.values()}
+                ready = [name for name in waiting if not pending.intersection(needs[name])]
+                for name in ready[: BUILDS - len(running)]:
+                    waiting.remove(name)
+                    running[pool.submit(build, name, stop)] = name
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    del running[future]
+                    future.result()
+        except BaseException:
+            stop.set()
+            raise
 
 
 def build_wheels(options: Options, target: Path) -> list[Path]:

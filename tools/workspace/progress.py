@@ -8,9 +8,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from . import WorkspaceError
 
@@ -31,7 +34,12 @@ def tail(log: Path, lines: int = TAIL_LINES) -> str:
 
 
 class LiveLine:
-    """On a terminal one line that is redrawn; elsewhere a line at the start, every 30 s and at the end."""
+    """On a terminal one line that is redrawn; elsewhere a line at the start, every 30 s and at the end.
+
+    Of several that are live on one terminal, the oldest is drawn.
+    """
+
+    _live: ClassVar["weakref.WeakSet[LiveLine]"] = weakref.WeakSet()
 
     def __init__(self, title: str, stream=None):
         self.title = title
@@ -39,6 +47,7 @@ class LiveLine:
         self.is_terminal = self.stream.isatty()
         self.start = time.monotonic()
         self.beats = 0
+        self._live.add(self)
         if not self.is_terminal:
             print(f"{title} ...", file=self.stream, flush=True)
 
@@ -54,6 +63,9 @@ class LiveLine:
     def update(self, detail: str) -> None:
         text = f"{self.title} {self.elapsed:4.0f} s  {detail}"
         if self.is_terminal:
+            rivals = [line for line in self._live if line.stream is self.stream]
+            if min(rivals, key=lambda line: line.start, default=self) is not self:
+                return
             width = shutil.get_terminal_size().columns - 1
             print(f"\r\x1b[2K{text[:width]}", end="", file=self.stream, flush=True)
         elif self.elapsed >= (self.beats + 1) * HEARTBEAT_S:
@@ -61,6 +73,7 @@ class LiveLine:
             print(text[:160], file=self.stream, flush=True)
 
     def finish(self, outcome: str) -> None:
+        self._live.discard(self)
         self.clear()
         print(f"{self.title} {outcome} ({self.elapsed:.1f} s)", file=self.stream, flush=True)
 
@@ -87,11 +100,17 @@ def process_group(command: Sequence[str], **popen) -> Iterator[subprocess.Popen]
 
 
 def run_logged(
-    title: str, command: list[str], log: Path, env: dict[str, str] | None = None, cwd=None
+    title: str,
+    command: list[str],
+    log: Path,
+    env: dict[str, str] | None = None,
+    cwd=None,
+    stop: threading.Event | None = None,
 ) -> float:
     """Run ``command``, its output going to ``log``; return the seconds it took.
 
-    Raises WorkspaceError with the end of the log and the log's path when the command fails.
+    Raises WorkspaceError with the end of the log and the log's path when the command fails, and ends the
+    command when ``stop`` is set.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     live = LiveLine(title)
@@ -106,6 +125,9 @@ def run_logged(
                     status = process.wait(timeout=0.25)
                     break
                 except subprocess.TimeoutExpired:
+                    if stop is not None and stop.is_set():
+                        live.finish("stopped")
+                        raise WorkspaceError(f"{title} was stopped, because another step failed") from None
                     live.update(last_line(log))
     if status != 0:
         live.finish("failed")
