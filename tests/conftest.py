@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from tests.harness import recorded, skips, sweeps
+from tests.harness import parts, recorded, skips, sweeps
 
 # Cross-device tests need a second device; the emulator makes as many as it is asked for. It reads this
 # once, when the first test loads the SDK.
@@ -28,7 +28,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--part",
         default="1/1",
         metavar="I/N",
-        help="conformance: every N-th case from the I-th on: runs in other settings take the rest",
+        help="every N-th test of each file from the I-th on (of conformance: every N-th case): runs in other "
+        "settings take the rest",
     )
 
 
@@ -50,11 +51,15 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--full"):
         os.environ[sweeps.COMPLETE] = "1"
-        return
-    full_only = [item for item in items if item.get_closest_marker("full")]
-    if full_only:
-        config.hook.pytest_deselected(items=full_only)
-        items[:] = [item for item in items if not item.get_closest_marker("full")]
+    else:
+        _deselect(config, items, {item for item in items if item.get_closest_marker("full")})
+    _deselect(config, items, parts.left_out(items, *parts.chosen(config)))
+
+
+def _deselect(config: pytest.Config, items: list[pytest.Item], unwanted: set[pytest.Item]) -> None:
+    if unwanted:
+        config.hook.pytest_deselected(items=[item for item in items if item in unwanted])
+        items[:] = [item for item in items if item not in unwanted]
 
 
 _RECORDED = pytest.StashKey[dict[str, str]]()

@@ -194,13 +194,18 @@ def parser() -> argparse.ArgumentParser:
         sanitizer.add_argument("--tsan", action="store_true", help="build with the thread sanitizer")
         if name == "test":
             verb.add_argument(
-                "--full", action="store_true", help="complete sweeps in the first leg, not a sample"
+                "--all",
+                "--full",
+                dest="full",
+                action="store_true",
+                help="complete sweeps in the first leg, and every test that depends on a mode in each mode",
             )
             verb.add_argument(
                 "--jobs",
                 type=int,
-                default=os.cpu_count(),
-                help="legs at a time; 1 gives each the terminal, as --pdb needs (default: a core each)",
+                default=(os.cpu_count() or 1) + 1,
+                help="legs at a time; 1 gives each the terminal, as --pdb needs (default: cores + 1, "
+                "as tests of several processes often wait)",
             )
         if name == "clean":
             verb.add_argument("--all", action="store_true", help="remove .venv too")

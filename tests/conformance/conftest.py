@@ -21,6 +21,7 @@ from tests.conformance.results import (
     record_file,
     settings,
 )
+from tests.harness import parts
 from tests.harness.device import DEVICE, unavailable_reason
 
 # CUDA's dtypes are the promise of orders with the ported pack: torch's CPU kernels and muDNN take fewer.
@@ -45,12 +46,9 @@ def _key(item: pytest.Item) -> tuple[str, str, str, str] | None:
 
 def _part_of(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:
     """The cases that `--part` asks for; other tests all."""
-    text = config.getoption("--part")
-    index, _, count = text.partition("/")
-    if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
-        raise pytest.UsageError(f"--part={text}: two numbers I/N are expected, I from 1 to N, such as 1/2")
+    index, count = parts.chosen(config)
     cases = [item for item in items if _key(item) is not None]
-    left_out = set(cases) - set(cases[int(index) - 1 :: int(count)])
+    left_out = set(cases) - set(cases[index - 1 :: count])
     return [item for item in items if item not in left_out]
 
 

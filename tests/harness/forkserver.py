@@ -5,6 +5,8 @@
 An interpreter that imports torch costs two seconds of CPU, a fork of one some milliseconds. torch is imported
 without its autoload; a child makes `import torch` count as its first with `hide_torch()`, so that the
 autoload, and nothing else of the import, runs at the place where the code has it.
+
+Variables that are read while torch is imported have no effect in a child: `read_early` names them.
 """
 
 from __future__ import annotations
@@ -15,6 +17,17 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+# Of those that start with TORCH, the ones that are read when the device or a group is first used.
+_LATE = ("TORCH_MUSA_", "TORCH_MCCL_", "TORCH_FR_", "TORCH_DEVICE_BACKEND_AUTOLOAD")
+
+
+def read_early(name: str) -> bool:
+    """Whether a variable may be read before the code of a child runs."""
+    return name.startswith(("TORCH", "PYTORCH", "OMP_", "KMP_", "MKL_", "MALLOC_", "LD_", "PYTHON")) and not (
+        name.startswith(_LATE)
+    )
+
 
 PREAMBLE = """
 import json, os, select, signal, sys, traceback
@@ -60,15 +73,24 @@ def serve():
     # A child leaves the loop, and ends as an interpreter does.
     for line in sys.stdin:
         request = json.loads(line)
+        if "wait" in request:
+            print(wait_for(request["wait"], request["timeout"]), flush=True)
+            continue
         pid = os.fork()
         if pid == 0:
             return request
-        end = os.pidfd_open(pid)
-        if not select.select([end], [], [], request["timeout"])[0]:
-            os.killpg(pid, signal.SIGKILL)
-        os.close(end)
-        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+        print(pid, flush=True)
     return None
+
+def wait_for(pid, timeout):
+    end = os.pidfd_open(pid)
+    if not select.select([end], [], [], max(0, timeout))[0]:
+        try:
+            os.killpg(pid, signal.SIGKILL)
+        except ProcessLookupError:  # it has not come to its os.setsid() yet
+            os.kill(pid, signal.SIGKILL)
+    os.close(end)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 print("ready", flush=True)
 request = serve()
@@ -77,20 +99,44 @@ if request is not None:
 """
 
 
+class Fork:
+    """Code that runs in a fork of a server; `wait` for its end exactly once."""
+
+    def __init__(self, server: ForkServer, code: str, environment: dict[str, str], cwd: str) -> None:
+        self._server = server
+        self._code = code
+        self._folder = tempfile.TemporaryDirectory()
+        os.chmod(self._folder.name, 0o777)  # a child may be of another user
+        self._out, self._err = (Path(self._folder.name, name) for name in ("out", "err"))
+        request = {"code": code, "environment": environment, "cwd": cwd}
+        self.pid = int(server._ask(request | {"out": str(self._out), "err": str(self._err)}))
+
+    def wait(self, timeout: float) -> subprocess.CompletedProcess[str]:
+        """Its status and what it wrote. Past `timeout` seconds it is killed, with what it has started."""
+        status = int(self._server._ask({"wait": self.pid, "timeout": timeout}))
+        texts = [path.read_text(errors="replace") if path.exists() else "" for path in (self._out, self._err)]
+        self._folder.cleanup()
+        return subprocess.CompletedProcess(self._code, status, *texts)
+
+
 class ForkServer:
     """A process with torch, and `run` to run code in forks of it.
 
     Args:
-        path (list of str): put in front of `sys.path` before torch is imported.
+        path (tuple of str): put in front of `sys.path` before torch is imported.
+        environment (dict of str to str): of the process, which torch's libraries read while they load.
         options (str): of the interpreter.
     """
 
-    def __init__(self, *options: str, path: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, *options: str, path: tuple[str, ...] = (), environment: dict[str, str] | None = None
+    ) -> None:
         self._process = subprocess.Popen(
             [sys.executable, *options, "-c", PREAMBLE, json.dumps(path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            env=environment,
         )
         assert self._process.stdout.readline() == "ready\n"
 
@@ -99,32 +145,19 @@ class ForkServer:
         self._process.wait()
         self._process.stdout.close()
 
-    def run(
-        self,
-        code: str,
-        environment: dict[str, str] | None = None,
-        cwd: str = "/",
-        timeout: float = 300,
-    ) -> subprocess.CompletedProcess[str]:
-        """Run code in a fork. It starts with torch imported, without its autoload; it ends as an interpreter.
+    def _ask(self, request: dict) -> str:
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        assert answer, "the server of forks has ended"
+        return answer
 
-        Past `timeout` seconds it is ended by a signal, with what it has started.
-        """
-        with tempfile.TemporaryDirectory() as folder:
-            os.chmod(folder, 0o777)  # a child may be of another user
-            out, err = Path(folder, "out"), Path(folder, "err")
-            request = {
-                "code": code,
-                "environment": dict(os.environ) if environment is None else environment,
-                "cwd": cwd,
-                "timeout": timeout,
-                "out": str(out),
-                "err": str(err),
-            }
-            self._process.stdin.write(json.dumps(request) + "\n")
-            self._process.stdin.flush()
-            answer = self._process.stdout.readline()
-            assert answer, "the server of forks has ended"
-            return subprocess.CompletedProcess(
-                code, int(answer), out.read_text(errors="replace"), err.read_text(errors="replace")
-            )
+    def start(self, code: str, environment: dict[str, str] | None = None, cwd: str = "/") -> Fork:
+        """Run code in a fork beside this process. It starts with torch imported, without its autoload."""
+        return Fork(self, code, dict(os.environ) if environment is None else environment, cwd)
+
+    def run(
+        self, code: str, environment: dict[str, str] | None = None, cwd: str = "/", timeout: float = 300
+    ) -> subprocess.CompletedProcess[str]:
+        """As `start`, to its end: what it gave."""
+        return self.start(code, environment, cwd).wait(timeout)

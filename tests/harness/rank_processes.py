@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
 import subprocess
 import sys
@@ -11,6 +13,8 @@ import textwrap
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.harness.forkserver import Fork, ForkServer, read_early
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -31,7 +35,9 @@ def run_ranks(
     timeout: float = 120,
     **shared: str,
 ) -> list[Ended]:
-    """Run the code in a process per rank, each with a device of its own.
+    """Run the code in a process per rank, each with a device of its own: forks of one with torch.
+
+    A rank that runs longer than `timeout` seconds is killed, which its status shows.
 
     Args:
         settings: variables of single ranks.
@@ -43,31 +49,56 @@ def run_ranks(
     inherited = {
         name: value for name, value in os.environ.items() if not name.startswith(prefixes) or name in kept
     }
+    early = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     common = {
         **inherited,
-        "OMP_NUM_THREADS": "1",
+        **early,
         "MUSA_EMULATOR_DEVICES": str(ranks),
         "WORLD_SIZE": str(ranks),
-        "PYTHONPATH": str(ROOT),
         **shared,
     }
+    given = {**shared, **{name: value for own in (settings or {}).values() for name, value in own.items()}}
+    server = None if any(map(read_early, given)) else _server(tuple(sorted({**inherited, **early}.items())))
     start = time.monotonic()
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(code)],
-            env={**common, "RANK": str(rank), **(settings or {}).get(rank, {})},
+    running: list[Fork | _Interpreter] = []
+    code = textwrap.dedent(code)
+    for rank in range(ranks):
+        environment = {**common, "RANK": str(rank), **(settings or {}).get(rank, {})}
+        running.append(
+            server.start("hide_torch()\n" + code, environment, os.getcwd())
+            if server
+            else _Interpreter(code, environment)
+        )
+    ended = []
+    for process in running:
+        done = process.wait(start + timeout - time.monotonic())
+        ended.append(Ended(done.returncode, done.stdout, done.stderr, time.monotonic() - start))
+    return ended
+
+
+@functools.cache
+def _server(environment: tuple[tuple[str, str], ...]) -> ForkServer:
+    server = ForkServer(path=(str(ROOT),), environment=dict(environment))
+    atexit.register(server.close)
+    return server
+
+
+class _Interpreter:
+    """A new interpreter, for variables that are read before a fork's code runs."""
+
+    def __init__(self, code: str, environment: dict[str, str]) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
-        for rank in range(ranks)
-    ]
-    ended = []
-    try:
-        for process in processes:
-            out, err = process.communicate(timeout=timeout)
-            ended.append(Ended(process.returncode, out, err, time.monotonic() - start))
-    finally:
-        for process in processes:
-            process.kill()
-    return ended
+
+    def wait(self, timeout: float) -> subprocess.CompletedProcess[str]:
+        try:
+            out, err = self._process.communicate(timeout=max(0, timeout))
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            out, err = self._process.communicate()
+        return subprocess.CompletedProcess(self._process.args, self._process.returncode, out, err)

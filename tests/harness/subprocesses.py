@@ -11,10 +11,7 @@ import subprocess
 import sys
 import textwrap
 
-from tests.harness.forkserver import ForkServer
-
-# Read when the device is first used. Others are read while torch is imported, or before.
-_LATE = ("MUSA_", "TORCH_MUSA_", "MUDNN_", "PYTEST_")
+from tests.harness.forkserver import ForkServer, read_early
 
 
 def _environment(changes: dict[str, str | None]) -> dict[str, str]:
@@ -56,7 +53,7 @@ def run_code(code: str, fresh: bool = False, **environment: str | None) -> str:
     if not fresh:
         server, started_with = _server()
         changed = {name for name in {*wanted, *started_with} if wanted.get(name) != started_with.get(name)}
-        fresh = not all(name.startswith(_LATE) for name in changed)
+        fresh = any(map(read_early, changed))
     done = (
         run_python("-c", code, **environment)
         if fresh

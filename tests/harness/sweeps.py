@@ -6,14 +6,12 @@ from __future__ import annotations
 
 import os
 
-from .device import EXECUTION_MODE, MEMORY_MODE
-
 COMPLETE = "MUSA_TESTS_COMPLETE"  # set by --full, for the processes that tests start as well
 # Settings that share the calls out among them; each is a leg of `tools/dev.py test`.
 _SHARES = {("inline", ""): 0, ("async", ""): 1, ("inline", "strict"): 2}
 
 
-def calls_to_fail(most: int, mode: str = EXECUTION_MODE, memory: str = MEMORY_MODE) -> range:
+def calls_to_fail(most: int, mode: str | None = None, memory: str | None = None) -> range:
     """Numbers of calls, from 1, below `most`. A sweep ends at the first that its scenario does not reach.
 
     With --full, each call. Otherwise every third, of which another inline, async, and inline in strict
@@ -21,4 +19,9 @@ def calls_to_fail(most: int, mode: str = EXECUTION_MODE, memory: str = MEMORY_MO
     """
     if os.environ.get(COMPLETE) == "1":
         return range(1, most)
+    # Imports torch, which suites that do not use it need not pay for.
+    from .device import EXECUTION_MODE, MEMORY_MODE
+
+    mode = EXECUTION_MODE if mode is None else mode
+    memory = MEMORY_MODE if memory is None else memory
     return range(1 + _SHARES.get((mode, memory), 0), most, len(_SHARES))

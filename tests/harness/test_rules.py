@@ -8,11 +8,12 @@ import ast
 import itertools
 import sys
 import textwrap
+import types
 from pathlib import Path
 
 import pytest
 
-from tests.harness import leaks, recorded, skips, sweeps
+from tests.harness import leaks, parts, recorded, skips, sweeps
 from tests.harness.subprocesses import run_python
 
 # Nothing here depends on the execution mode of this process.
@@ -98,6 +99,23 @@ def test_complete_sweeps_run_on_demand_only(run):
         """
     assert "1 passed, 1 deselected" in run(code)
     assert "2 passed" in run(code, "--full")
+
+
+def test_parts_together_take_each_test_of_a_file_once(run):
+    code = """
+        @pytest.mark.parametrize("n", range(5))
+        def test_it(n): pass
+        """
+    assert "3 passed, 2 deselected" in run(code, "--part=1/2")
+    assert "2 passed, 3 deselected" in run(code, "--part=2/2")
+    assert "two numbers I/N are expected" in run(code, "--part=3/2")
+
+
+def test_parts_leave_fault_sweeps_and_conformance_whole():
+    paths = ("tests/a/test_x.py", "tests/a/test_fault_sweep.py", "tests/conformance/test_ops.py")
+    items = [types.SimpleNamespace(path=Path(path), n=n) for path in paths for n in range(3)]
+    left = parts.left_out(items, 1, 2)
+    assert [(item.path.name, item.n) for item in left] == [("test_x.py", 1)]
 
 
 _RECORDED = """

@@ -127,10 +127,18 @@ def test_a_changed_source_or_header_gives_a_new_module(musa, tmp_path: Path) -> 
 
 def test_a_changed_inline_source_gives_a_new_module(musa, tmp_path: Path) -> None:
     def load(number):
-        text = f"int64_t number() {{ return {number}; }}"
-        return cpp_extension.load_inline("inlined", text, functions="number", build_directory=str(tmp_path))
+        text = f"#define NUMBER {number}\n#include <Python.h>\n{PLAIN_MODULE}"
+        return cpp_extension.load_inline(
+            "inlined", text, build_directory=str(tmp_path), no_implicit_headers=True
+        )
 
     assert [load(number).number() for number in (1, 2)] == [1, 2]
+
+
+def test_functions_of_an_inline_source_are_bound(musa, tmp_path: Path) -> None:
+    text = "at::Tensor twice(const at::Tensor& x) { return x * 2; }"
+    module = cpp_extension.load_inline("bound", text, functions="twice", build_directory=str(tmp_path))
+    assert module.twice(torch.ones(2, device="musa")).tolist() == [2, 2]
 
 
 def test_what_does_not_compile_says_where(tmp_path: Path) -> None:

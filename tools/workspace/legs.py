@@ -42,26 +42,26 @@ class Result:
     failures: tuple[str, ...] = ()  # a test's name and the end of what it said
 
     def line(self) -> str:
-        text = f"{self.leg.name:8}  {self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+        text = f"{self.leg.name:18}  {self.passed} passed, {self.failed} failed, {self.skipped} skipped"
         return f"{text}  ({self.note})" if self.note else text
 
 
 def default_legs(full: bool) -> list[Leg]:
-    """All tests in the default mode; what depends on it in the others, operators there by turns.
+    """All tests in the default mode, and shares of those that depend on a mode in the others.
 
-    Most of what depends on it runs in async, a GPU's own way. Work that waits until something asks for it is
-    a matter of streams and memory within one process (lazy); faults of the SDK's calls are shared out among
-    inline, async and strict (tests/harness/sweeps.py).
+    Most of what depends on the mode runs in async, a GPU's own way. Work that waits until something asks for
+    it is a matter of streams and memory within one process (lazy). Memory that the host cannot address is a
+    GPU's, so graphs, captured operators, AMP, the profiler, optimizers and training on two ranks run there
+    too (strict). async and lazy take one half of the tests and strict the other; with ``full`` each takes
+    all. Faults of the SDK's calls are shared out among inline, async and strict (tests/harness/sweeps.py).
 
-    The packs serve first in the first three. Operators are judged again without them (host), and in memory
-    that the host cannot address: muDNN and copies (discrete), ported kernels and copies (ported), those with
-    wide warps whose threads run backwards. Such memory is a GPU's, so graphs, captured operators, AMP, the
-    profiler, optimizers and training on two ranks run there too (strict).
+    The packs serve first in these legs. Operators are judged again without packs (host), with muDNN and
+    copies (discrete), and with ported kernels and copies (ported), where warps are wide and their threads run
+    backwards.
     """
     conformance = "tests/conformance"
     strict = {"MUSA_EMULATOR_MEMORY": "strict"}
     lazy = {"MUSA_EMULATOR_MODE": "lazy"}
-    by_mode = ["tests", "-m", "not once"]
     devices = ["tests/musa_runtime", "tests/musa_ops_mudnn", "tests/musa_amp"]
     elsewhere = ("fault", "process", "memory_history")
     deferred = [*devices[:2], *(f"--ignore-glob=*/test_{name}*.py" for name in elsewhere)]
@@ -69,20 +69,20 @@ def default_legs(full: bool) -> list[Leg]:
         "tests/conformance/test_optimizer_db.py",
         "tests/musa_distributed/test_training.py::test_on_two_ranks",
     ]
+
+    def by_mode(name: str, paths: Sequence[str], half: int, env: dict[str, str]) -> Leg:
+        share = [] if full else [f"--part={half}/2"]
+        return Leg(name, [*paths, "-m", "not once", *share], env)
+
     return [
-        Leg("inline", ["tests", *(["--full"] if full else [])]),
-        Leg("async", [*by_mode, "--part=1/2"], {"MUSA_EMULATOR_MODE": "async"}),
-        Leg("lazy", [*deferred, "-m", "not once"], lazy),
-        Leg("host", [conformance, "-m", "not once", "--part=2/2"], {**lazy, "TORCH_MUSA_OPS": "host"}),
-        Leg("strict", [*devices, *training, "-m", "not once"], strict),
-        Leg(
-            "discrete",
-            [conformance, "-m", "not once", "--part=1/2"],
-            {**strict, "MUSA_EMULATOR_MODE": "async", "TORCH_MUSA_OPS": "mudnn,host-copy"},
-        ),
-        Leg(
+        *shards(Leg("inline", ["tests", *(["--full"] if full else [])])),
+        by_mode("async", ["tests"], 1, {"MUSA_EMULATOR_MODE": "async"}),
+        by_mode("strict", [*devices, *training], 2, strict),
+        by_mode("lazy", deferred, 1, lazy),
+        by_mode(
             "ported",
-            [conformance, "tests/musa_ops_ported", "-m", "not once", "--part=2/2"],
+            [conformance, "tests/musa_ops_ported"],
+            2,
             {
                 **strict,
                 "MUSA_EMULATOR_ARCH": "mp_22",
@@ -90,6 +90,34 @@ def default_legs(full: bool) -> list[Leg]:
                 "TORCH_MUSA_OPS": "ported,host-copy",
             },
         ),
+        by_mode("host", [conformance], 2, {**lazy, "TORCH_MUSA_OPS": "host"}),
+        by_mode(
+            "discrete",
+            [conformance],
+            1,
+            {**strict, "MUSA_EMULATOR_MODE": "async", "TORCH_MUSA_OPS": "mudnn,host-copy"},
+        ),
+    ]
+
+
+# The leg of all tests runs as several processes, so that it spreads over the cores: these folders each, and
+# the rest together, the longest first. A folder's tests keep their order within one process.
+SHARDS = {
+    "runtime": ["tests/musa_runtime"],
+    "distributed": ["tests/musa_distributed", "tests/musa_emulator_mccl"],
+    "umbrella": ["tests/torch_musa", "tests/plugins"],
+    "packs": ["tests/musa_ops_mudnn", "tests/musa_ops_ported", "tests/musa_amp", "tests/musa_port"],
+    "operators": ["tests/conformance"],
+}
+
+
+def shards(leg: Leg) -> list[Leg]:
+    """A leg whose first argument is all of tests/, as one leg per shard."""
+    named = [folder for folders in SHARDS.values() for folder in folders]
+    paths = {**SHARDS, "rest": ["tests", *(f"--ignore={folder}" for folder in named)]}
+    return [
+        replace(leg, name=f"{leg.name}-{shard}", arguments=[*chosen, *leg.arguments[1:]])
+        for shard, chosen in paths.items()
     ]
 
 
@@ -103,7 +131,7 @@ def select(extra: Sequence[str], full: bool = False, sanitized: bool = False) ->
         return [Leg("chosen", [*extra, *(["--full"] if full else [])])]
     chosen = default_legs(full)
     # A sanitizer looks for memory errors and races: one pass shows them, and costs ten times the time.
-    chosen = chosen[:1] if sanitized else chosen
+    chosen = [leg for leg in chosen if not leg.env] if sanitized else chosen
     return [replace(leg, arguments=[*leg.arguments, *extra], may_be_empty=bool(extra)) for leg in chosen]
 
 
