@@ -554,6 +554,12 @@ HEAD = "# SPDX-License-Identifier: BSD-3-Clause\n# Copyright (c) torch_musa cont
         ("a/CMakeLists.txt", "project(a)\nfind_package(Torch REQUIRED)\n", "CMakeLists.txt:2: find_package("),
         ("aConfig.cmake.in", "  find_dependency( Torch HINTS x)\n", "find_package(Torch) fails"),
         ("a.py", HEAD + "open('" + "/" + "tmp/x')\n", "a.py:3: a path"),
+        (
+            "a.cpp",
+            HEAD + 'TORCH_CHECK(false, "Wrong.\\n' + "Cure" + ': none");\n',
+            "a.cpp:3: 'Cure",
+        ),
+        ("a.md", "To " + "mend it: wait\n", "the label is 'Fix:'"),
         ("a.py", HEAD + "pytestmark = pytest.mark.host_addressable\n", "a.py:3: host_addressable marks all"),
         ("a.py", HEAD + "pytestmark = [once, mark.host_addressable('why')]\n", "marks all tests of a module"),
         ("a.py", HEAD + "@pytest.mark.host_addressable\ndef test(): pass\n", "without a reason"),
@@ -574,6 +580,7 @@ def test_the_tree_lint_finds_what_it_is_for(name, text, complaint):
         ("a.json", "{}\n" * 2000),
         ("a.py", HEAD + "x = 'a/tmp/b', '/usr/local/musa'\n"),
         ("a.py", HEAD + "@pytest.mark.host_addressable('an order of CPU kernels')\ndef test(): pass\n"),
+        ("a.py", HEAD + "raise ValueError('Wrong. Fix: the cure: none')\n"),
         ("a.cmake", "# Not find_package(Torch)\nfind_package(TorchVision)\n"),
     ],
 )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
 """Rules of this tree that ruff lacks: SPDX lines, file length, torch in CMake, no path of one machine, marks,
-no circles of folders or modules, and one version."""
+one label for fixes, no circles of folders or modules, and one version."""
 
 import ast
 import re
@@ -18,6 +18,8 @@ CMAKE_SUFFIXES = {".cmake", ".in"}
 # It fails beside a CUDA build of torch without a CUDA toolkit; TorchWheel.cmake takes its place.
 TORCH_CONFIG = re.compile(r"^[^#]*\bfind_(package|dependency)\s*\(\s*(Torch|Caffe2)\b", re.IGNORECASE)
 MACHINE_PATH = re.compile(r"(?<![\w.$}])/(?:work|tmp|root|home|Users)/\w")
+# Messages name what helps by one word, so that a user finds it in any of them.
+OTHER_LABEL = re.compile(r"(?:\\n|\b)(Cure|Remedy|Solution|To (?:mend|fix) it)" + ":")
 # A mark takes a test out of the strict leg, which stands for a GPU: no module does that as a whole.
 MEMORY_MARK = "host_addressable"
 
@@ -55,6 +57,11 @@ def check_text(name: str, text: str) -> list[str]:
         f"{name}:{number}: a path that exists on one machine only: {match.group(0)}..."
         for number, line in enumerate(lines, 1)
         if (match := MACHINE_PATH.search(line))
+    ]
+    found += [
+        f"{name}:{number}: '{match.group(1)}:' in a message or comment; the label is 'Fix:'"
+        for number, line in enumerate(lines, 1)
+        if (match := OTHER_LABEL.search(line))
     ]
     if suffix == ".py" and MEMORY_MARK in text:
         found += [f"{name}:{line}: {what}" for line, what in check_memory_marks(text)]

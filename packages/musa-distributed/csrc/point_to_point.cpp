@@ -83,7 +83,7 @@ std::vector<at::Tensor> split_rows(
   if (parts.empty()) {
     TORCH_CHECK_VALUE(
         rows % ranks == 0, "mccl:all_to_all: ", rows, " rows cannot be split evenly among ", ranks,
-        " ranks.\nTo mend it: name the sizes, input_split_sizes and output_split_sizes.");
+        " ranks.\nFix: name the sizes, input_split_sizes and output_split_sizes.");
     parts.assign(static_cast<size_t>(ranks), rows / ranks);
   }
   TORCH_CHECK_VALUE(
