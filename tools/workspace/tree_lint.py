@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
 """Rules of this tree that ruff lacks: SPDX lines, file length, torch in CMake, no path of one machine, marks,
-one label for fixes, no circles of folders or modules, and one version."""
+one label for fixes, the size of C++ classes, no circles of folders or modules, and one version."""
 
 import ast
 import re
@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 from workspace.circles import check_circles
+from workspace.class_size import check_class_sizes
 from workspace.versions import check_versions
 
 MAX_LINES = 800
@@ -115,4 +116,4 @@ def check_tree(root: Path) -> list[str]:
         texts[path.relative_to(root).as_posix()] = text
     for name, text in texts.items():
         found += check_text(name, text)
-    return found + check_circles(texts) + check_versions(texts)
+    return found + check_class_sizes(texts) + check_circles(texts) + check_versions(texts)

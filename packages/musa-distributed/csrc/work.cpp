@@ -169,7 +169,7 @@ float WorkMCCL::getDuration() const {
 }
 
 uint64_t WorkMCCL::getSequencenumber() const {
-  return launched_->seq;
+  return launched_->seq();
 }
 
 } // namespace c10d::mccl
