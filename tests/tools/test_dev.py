@@ -136,7 +136,10 @@ class Installer:
 def installer(tmp_path, monkeypatch):
     for name in ("musa-emulator", "musa-runtime"):
         make_package(tmp_path, name)
-    (tmp_path / "pyproject.toml").write_text('[tool.musa]\npackages = ["musa-emulator", "musa-runtime"]\n')
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.musa]\npackages = ["musa-emulator", "musa-runtime"]\n'
+        '[tool.musa.built-with]\nmusa-runtime = ["musa-emulator"]\n'
+    )
     (tmp_path / "stamps").mkdir()
     fake = Installer()
     monkeypatch.setattr(packages, "ROOT", tmp_path)
@@ -156,9 +159,72 @@ def test_only_what_changed_and_what_depends_on_it_is_rebuilt(installer, tmp_path
     assert packages.install_packages(packages.Options(debug=True)) == ["musa-emulator", "musa-runtime"]
 
 
+def test_a_package_that_is_built_without_the_changed_one_is_left_alone(installer, tmp_path):
+    pack = make_package(tmp_path, "musa-amp")
+    (pack / "pyproject.toml").write_text('[project]\ndependencies = ["torch==1.*", "musa-emulator==0.1.*"]\n')
+    listed = tmp_path / "pyproject.toml"
+    listed.write_text(listed.read_text().replace('runtime"]\n[', 'runtime", "musa-amp"]\n['))
+    names = ["musa-emulator", "musa-runtime", "musa-amp"]
+    assert packages.install_packages(packages.Options()) == names
+    (tmp_path / "packages" / "musa-runtime" / "csrc" / "a.cpp").write_text("int changed;\n")
+    assert packages.install_packages(packages.Options()) == ["musa-runtime"]
+    (tmp_path / "packages" / "musa-emulator" / "csrc" / "a.cpp").write_text("int changed;\n")
+    assert packages.install_packages(packages.Options()) == names
+    # What a package is built with decides as well.
+    (pack / "pyproject.toml").write_text('[project]\ndependencies = ["musa-runtime==0.1.*"]\n')
+    assert packages.install_packages(packages.Options()) == ["musa-amp"]
+    (tmp_path / "packages" / "musa-runtime" / "csrc" / "a.cpp").write_text("int again;\n")
+    assert packages.install_packages(packages.Options()) == ["musa-runtime", "musa-amp"]
+
+
+@pytest.mark.parametrize(
+    ("row", "complaint"),
+    [
+        ('musa-runtime = ["musa-port"]', "musa-runtime is built with musa-port, which is not before it"),
+        (
+            'musa-emulator = ["musa-runtime"]',
+            "musa-emulator is built with musa-runtime, which is not before it",
+        ),
+        ('musa-emulater = ["musa-runtime"]', "names musa-emulater, which is no package"),
+    ],
+)
+def test_a_package_is_built_with_packages_before_it_alone(installer, tmp_path, row, complaint):
+    listed = tmp_path / "pyproject.toml"
+    listed.write_text(
+        f"{listed.read_text().partition('[tool.musa.built-with]')[0]}[tool.musa.built-with]\n{row}\n"
+    )
+    with pytest.raises(WorkspaceError, match=complaint):
+        packages.install_packages(packages.Options())
+
+
+# What a CMakeLists.txt says if its package is built with another one.
+BUILT_WITH = {
+    "find_package(musa_emulator": "musa-emulator",
+    "find_package(musa_runtime": "musa-runtime",
+    "include(cmake/MusaSdk.cmake)": "musa-emulator",
+    "musa::mudnn": "musa-emulator-mudnn",
+    "mccl.h": "musa-emulator-mccl",
+    "import musa_port": "musa-port",
+}
+
+
+def test_every_package_is_built_again_with_what_its_cmake_file_uses():
+    upstream = packages.upstream_packages()
+    seen = set()
+    for name, needed in upstream.items():
+        file = ROOT / "packages" / name / "CMakeLists.txt"
+        text = file.read_text() if file.is_file() else ""
+        for sign, other in BUILT_WITH.items():
+            if sign in text:
+                seen.add(sign)
+                assert other in needed, f"{name} is built with {other}; pyproject.toml does not say so"
+    assert seen == set(BUILT_WITH)
+    assert "musa-ops-ported" not in {other for needed in upstream.values() for other in needed}
+
+
 def test_core_leaves_out_packs_until_they_are_installed(installer, tmp_path):
     listed = tmp_path / "pyproject.toml"
-    listed.write_text(listed.read_text() + "# a device\ncore = 1\n")
+    listed.write_text(listed.read_text().replace("[tool.musa]\n", "[tool.musa]\n# a device\ncore = 1\n"))
     assert packages.install_packages(packages.Options(), core=True) == ["musa-emulator"]
     assert packages.install_packages(packages.Options()) == ["musa-runtime"]
     (tmp_path / "packages" / "musa-emulator" / "csrc" / "a.cpp").write_text("int changed;\n")

@@ -103,6 +103,49 @@ def parse_core_count(text: str) -> int:
     return int(count) if count else len(parse_package_list(text))
 
 
+def parse_built_with(text: str) -> dict[str, list[str]]:
+    """``[tool.musa.built-with]``: what packages are built with beside their dependencies."""
+    section = re.search(r"^\[tool\.musa\.built-with\]\s*$(.*?)(?=^\[|\Z)", text, re.MULTILINE | re.DOTALL)
+    rows = (
+        re.findall(r"^([\w-]+)\s*=\s*\[(.*?)\]", section.group(1), re.MULTILINE | re.DOTALL)
+        if section
+        else []
+    )
+    return {name: re.findall(r'"([^"]+)"', listed) for name, listed in rows}
+
+
+def parse_dependencies(text: str) -> list[str]:
+    """The names in ``dependencies`` of a package's pyproject.toml, without versions and markers."""
+    listed = re.search(r"^dependencies\s*=\s*\[(.*?)\]\s*$", text, re.MULTILINE | re.DOTALL)
+    return re.findall(r'"([A-Za-z0-9][\w.-]*)[^"]*"', listed.group(1)) if listed else []
+
+
+def upstream_packages(root: Path = ROOT) -> dict[str, list[str]]:
+    """For each package, in build order, the packages of the workspace that it is built with.
+
+    Raises:
+        WorkspaceError: if one of them is built later or is not in the workspace.
+    """
+    text = (root / "pyproject.toml").read_text()
+    names = parse_package_list(text)
+    built_with = parse_built_with(text)
+    if unknown := sorted(set(built_with) - set(names)):
+        raise WorkspaceError(
+            f"[tool.musa.built-with] of pyproject.toml names {unknown[0]}, which is no package"
+        )
+    upstream: dict[str, list[str]] = {}
+    for name in names:
+        dependencies = parse_dependencies((root / "packages" / name / "pyproject.toml").read_text())
+        needed = [other for other in dependencies if other in names] + built_with.get(name, [])
+        for other in needed:
+            if other not in upstream:
+                raise WorkspaceError(
+                    f"{name} is built with {other}, which is not before it in `packages` of pyproject.toml"
+                )
+        upstream[name] = list(dict.fromkeys(needed))
+    return upstream
+
+
 def package_names(root: Path = ROOT) -> list[str]:
     names = parse_package_list((root / "pyproject.toml").read_text())
     for name in names:
@@ -191,16 +234,17 @@ def install_packages(options: Options, *, core: bool = False) -> list[str]:
     """
     chosen = [os.environ.get(name, "") for name in ("MUSA_HOME", "CXX", "CXXFLAGS", "LDFLAGS")]
     context = [environment_context(), repr(options), *chosen]
-    stamps: list[str] = []
     built = []
     names = package_names()
+    stamps: dict[str, str] = {}
+    for name, upstream in upstream_packages(ROOT).items():
+        stamps[name] = stamp(ROOT / "packages" / name, [stamps[other] for other in upstream], context)
     if core:
         count = parse_core_count((ROOT / "pyproject.toml").read_text())
         names = names[:count] + [name for name in names[count:] if (STAMPS / name).is_file()]
     for name in names:
         folder = ROOT / "packages" / name
-        value = stamp(folder, stamps, context)
-        stamps.append(value)
+        value = stamps[name]
         if matches(STAMPS / name, value):
             continue
         command = [str(PYTHON), "-m", "pip", "install", "--no-build-isolation", "--no-deps", "-v"]
