@@ -152,7 +152,7 @@ int run(const Options& options) {
 
   TORCH_CHECK(
       logits.dim() == 2, "The model returned a tensor of ", logits.dim(), " dimensions where logits (N, classes) are ",
-      "expected. Cure: export a classifier, as export_model.py does.");
+      "expected. Fix: export a classifier, as export_model.py does.");
   print(logits, lines(extra["classes.txt"]), options.top);
   std::printf("%.2f ms a batch of %ld on %s\n", elapsed.count() / options.repeats, static_cast<long>(input.size(0)),
               device.str().c_str());

@@ -24,7 +24,7 @@ def generator():
 
 def test_the_page_is_current(musa, generator):
     committed = (DOCS / "mudnn.md").read_text(encoding="utf-8")
-    assert committed == generator.page(), "To mend it: python docs/mudnn.py"
+    assert committed == generator.page(), "Fix: python docs/mudnn.py"
 
 
 def test_a_new_operator_makes_the_page_differ(generator):

@@ -27,7 +27,7 @@ _NAMES_CPU_KERNELS = pytest.mark.host_addressable("the page's order names torch'
 @pytest.mark.parametrize("name", [pytest.param("ported", marks=_NAMES_CPU_KERNELS), "adding_an_operator"])
 def test_the_page_is_current(musa, name):
     committed = (DOCS / f"{name}.md").read_text(encoding="utf-8")
-    assert committed == generator(name).page(), f"To mend it: python docs/{name}.py"
+    assert committed == generator(name).page(), f"Fix: python docs/{name}.py"
 
 
 def test_the_list_counts_what_comes_first():

@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,10 @@ def library() -> Path:
     """The pack's library, built for the sanitizer; the kernels keep their line numbers."""
     flags = THREAD.sanitizer_flags.replace("-g", "-g1")
     configure = [tool("cmake"), "-S", ROOT / "packages" / "musa-ops-ported", "-B", BUILD, "-G", "Ninja"]
-    configure += [f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}"]
+    configure += [
+        f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}",
+        f"-DCMAKE_PREFIX_PATH={sysconfig.get_path('purelib')}",
+    ]
     configure += ["-DCMAKE_BUILD_TYPE=Release", f"-DPython_EXECUTABLE={sys.executable}"]
     configure += [f"-DCMAKE_CXX_FLAGS={flags}", f"-DCMAKE_SHARED_LINKER_FLAGS={flags}"]
     environment = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}

@@ -91,7 +91,7 @@ def test_what_is_malformed_or_unknown_is_refused_by_name(musa, text, complaint):
     with pytest.raises(ValueError, match=complaint) as caught:
         _C.check_allocator_settings(text, "PYTORCH_MUSA_ALLOC_CONF")
     assert str(caught.value).startswith("PYTORCH_MUSA_ALLOC_CONF=")
-    assert "Cure:" in str(caught.value)
+    assert "Fix:" in str(caught.value)
 
 
 @pytest.mark.once

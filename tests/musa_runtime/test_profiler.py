@@ -367,7 +367,7 @@ def test_an_sdk_without_mupti_works_and_a_profile_says_what_is_missing(tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("True False\n")
     for text in (done.stdout, done.stderr):
-        assert "MUPTI" in text and str(home / "lib" / "libmupti.so") in text and "Cure:" in text
+        assert "MUPTI" in text and str(home / "lib" / "libmupti.so") in text and "Fix:" in text
 
 
 def test_the_profiler_is_available(musa):

@@ -12,6 +12,7 @@ import importlib.util
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,7 @@ def test_a_project_with_the_runtime_builds_and_runs_there(cuda_torch: Path, tmp_
 
 @pytest.mark.parametrize("package", ["musa-ops-mudnn", "musa-distributed", "musa-emulator-mccl"])
 def test_the_packages_of_the_tree_configure_there(cuda_torch: Path, tmp_path: Path, package: str) -> None:
-    done = configure(ROOT / "packages" / package, tmp_path, f"-DMUSA_TORCH_HOME={cuda_torch}")
+    places = [f"-DMUSA_TORCH_HOME={cuda_torch}", f"-DCMAKE_PREFIX_PATH={sysconfig.get_path('purelib')}"]
+    done = configure(ROOT / "packages" / package, tmp_path, *places)
     assert done.returncode == 0, done.stdout + done.stderr
     assert str(cuda_torch / "lib" / "libtorch_cpu.so") in (tmp_path / "build.ninja").read_text()

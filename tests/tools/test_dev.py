@@ -137,7 +137,10 @@ class Installer:
 def installer(tmp_path, monkeypatch):
     for name in ("musa-emulator", "musa-runtime"):
         make_package(tmp_path, name)
-    (tmp_path / "pyproject.toml").write_text('[tool.musa]\npackages = ["musa-emulator", "musa-runtime"]\n')
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.musa]\npackages = ["musa-emulator", "musa-runtime"]\n'
+        '[tool.musa.built-with]\nmusa-runtime = ["musa-emulator"]\n'
+    )
     (tmp_path / "stamps").mkdir()
     fake = Installer()
     monkeypatch.setattr(packages, "ROOT", tmp_path)
@@ -157,39 +160,67 @@ def test_only_what_changed_and_what_depends_on_it_is_rebuilt(installer, tmp_path
     assert packages.install_packages(packages.Options(debug=True)) == ["musa-emulator", "musa-runtime"]
 
 
-def test_a_change_rebuilds_only_what_is_built_against_it(installer, tmp_path):
-    make_package(tmp_path, "torch-musa")
+def test_a_package_that_is_built_without_the_changed_one_is_left_alone(installer, tmp_path):
+    pack = make_package(tmp_path, "musa-amp")
+    (pack / "pyproject.toml").write_text('[project]\ndependencies = ["torch==1.*", "musa-emulator==0.1.*"]\n')
+    listed = tmp_path / "pyproject.toml"
+    listed.write_text(listed.read_text().replace('runtime"]\n[', 'runtime", "musa-amp"]\n['))
+    names = ["musa-emulator", "musa-runtime", "musa-amp"]
+    assert packages.install_packages(packages.Options()) == names
+    (tmp_path / "packages" / "musa-runtime" / "csrc" / "a.cpp").write_text("int changed;\n")
+    assert packages.install_packages(packages.Options()) == ["musa-runtime"]
+    (tmp_path / "packages" / "musa-emulator" / "csrc" / "a.cpp").write_text("int changed;\n")
+    assert packages.install_packages(packages.Options()) == names
+    # What a package is built with decides as well.
+    (pack / "pyproject.toml").write_text('[project]\ndependencies = ["musa-runtime==0.1.*"]\n')
+    assert packages.install_packages(packages.Options()) == ["musa-amp"]
+    (tmp_path / "packages" / "musa-runtime" / "csrc" / "a.cpp").write_text("int again;\n")
+    assert packages.install_packages(packages.Options()) == ["musa-runtime", "musa-amp"]
+
+
+@pytest.mark.parametrize(
+    ("row", "complaint"),
+    [
+        ('musa-runtime = ["musa-port"]', "musa-runtime is built with musa-port, which is not before it"),
+        (
+            'musa-emulator = ["musa-runtime"]',
+            "musa-emulator is built with musa-runtime, which is not before it",
+        ),
+        ('musa-emulater = ["musa-runtime"]', "names musa-emulater, which is no package"),
+    ],
+)
+def test_a_package_is_built_with_packages_before_it_alone(installer, tmp_path, row, complaint):
     listed = tmp_path / "pyproject.toml"
     listed.write_text(
-        '[tool.musa]\npackages = ["musa-emulator", "musa-runtime", "torch-musa"]\n'
-        '[tool.musa.built-against]\nmusa-runtime = []\ntorch-musa = ["musa-runtime"]\n'
+        f"{listed.read_text().partition('[tool.musa.built-with]')[0]}[tool.musa.built-with]\n{row}\n"
     )
-    assert len(packages.install_packages(packages.Options())) == 3
-    (tmp_path / "packages" / "musa-emulator" / "csrc" / "a.cpp").write_text("int changed;\n")
-    assert packages.install_packages(packages.Options()) == ["musa-emulator"]
-    (tmp_path / "packages" / "musa-runtime" / "csrc" / "a.cpp").write_text("int changed;\n")
-    assert packages.install_packages(packages.Options()) == ["musa-runtime", "torch-musa"]
+    with pytest.raises(WorkspaceError, match=complaint):
+        packages.install_packages(packages.Options())
 
 
-def test_a_package_needs_all_before_it_unless_the_table_says_less():
-    text = '[tool.musa]\npackages = ["a", "b", "c"]\n[tool.musa.built-against]\nb = []\n[tool.x]\nc = []\n'
-    assert packages.parse_needs(text) == {"a": [], "b": [], "c": ["a", "b"]}
-    with pytest.raises(WorkspaceError, match="b needs c"):
-        packages.parse_needs(text.replace("b = []", 'b = ["c"]'))
+# What a CMakeLists.txt says if its package is built with another one.
+BUILT_WITH = {
+    "find_package(musa_emulator": "musa-emulator",
+    "find_package(musa_runtime": "musa-runtime",
+    "include(cmake/MusaSdk.cmake)": "musa-emulator",
+    "musa::mudnn": "musa-emulator-mudnn",
+    "mccl.h": "musa-emulator-mccl",
+    "import musa_port": "musa-port",
+}
 
 
-def test_the_table_of_the_repository_names_what_each_build_finds():
-    needs = packages.parse_needs((ROOT / "pyproject.toml").read_text())
-    for name, listed in needs.items():
-        path = ROOT / "packages" / name / "CMakeLists.txt"
-        text = path.read_text() if path.is_file() else ""
-        for package, word in (
-            ("musa-runtime", "find_package(musa_runtime"),
-            ("musa-port", "import musa_port"),
-            ("musa-emulator-mudnn", "musa::mudnn"),
-        ):
-            if word in text and name != package:
-                assert package in listed, f"{name} uses {word}"
+def test_every_package_is_built_again_with_what_its_cmake_file_uses():
+    upstream = packages.upstream_packages()
+    seen = set()
+    for name, needed in upstream.items():
+        file = ROOT / "packages" / name / "CMakeLists.txt"
+        text = file.read_text() if file.is_file() else ""
+        for sign, other in BUILT_WITH.items():
+            if sign in text:
+                seen.add(sign)
+                assert other in needed, f"{name} is built with {other}; pyproject.toml does not say so"
+    assert seen == set(BUILT_WITH)
+    assert "musa-ops-ported" not in {other for needed in upstream.values() for other in needed}
 
 
 def test_packages_that_do_not_need_each_other_are_built_at_the_same_time():
@@ -222,7 +253,7 @@ def test_a_failed_build_stops_the_one_beside_it_and_starts_no_other():
 
 def test_core_leaves_out_packs_until_they_are_installed(installer, tmp_path):
     listed = tmp_path / "pyproject.toml"
-    listed.write_text(listed.read_text() + "# a device\ncore = 1\n")
+    listed.write_text(listed.read_text().replace("[tool.musa]\n", "[tool.musa]\n# a device\ncore = 1\n"))
     assert packages.install_packages(packages.Options(), core=True) == ["musa-emulator"]
     assert packages.install_packages(packages.Options()) == ["musa-runtime"]
     (tmp_path / "packages" / "musa-emulator" / "csrc" / "a.cpp").write_text("int changed;\n")
@@ -651,6 +682,12 @@ HEAD = "# SPDX-License-Identifier: BSD-3-Clause\n# Copyright (c) torch_musa cont
         ("a/CMakeLists.txt", "project(a)\nfind_package(Torch REQUIRED)\n", "CMakeLists.txt:2: find_package("),
         ("aConfig.cmake.in", "  find_dependency( Torch HINTS x)\n", "find_package(Torch) fails"),
         ("a.py", HEAD + "open('" + "/" + "tmp/x')\n", "a.py:3: a path"),
+        (
+            "a.cpp",
+            HEAD + 'TORCH_CHECK(false, "Wrong.\\n' + "Cure" + ': none");\n',
+            "a.cpp:3: 'Cure",
+        ),
+        ("a.md", "To " + "mend it: wait\n", "the label is 'Fix:'"),
         ("a.py", HEAD + "pytestmark = pytest.mark.host_addressable\n", "a.py:3: host_addressable marks all"),
         ("a.py", HEAD + "pytestmark = [once, mark.host_addressable('why')]\n", "marks all tests of a module"),
         ("a.py", HEAD + "@pytest.mark.host_addressable\ndef test(): pass\n", "without a reason"),
@@ -671,6 +708,7 @@ def test_the_tree_lint_finds_what_it_is_for(name, text, complaint):
         ("a.json", "{}\n" * 2000),
         ("a.py", HEAD + "x = 'a/tmp/b', '/usr/local/musa'\n"),
         ("a.py", HEAD + "@pytest.mark.host_addressable('an order of CPU kernels')\ndef test(): pass\n"),
+        ("a.py", HEAD + "raise ValueError('Wrong. Fix: the cure: none')\n"),
         ("a.cmake", "# Not find_package(Torch)\nfind_package(TorchVision)\n"),
     ],
 )

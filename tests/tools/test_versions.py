@@ -19,6 +19,7 @@ SOURCE = {"pyproject.toml": '[tool.musa]\nversion = "1.2.3"\ntorch = "9.8"\n\n[t
         ("packages/a/pyproject.toml", '["torch==9.8.*"]', '["torch==9.9.*"]'),
         ("packages/a/CMakeLists.txt", "project(a VERSION 1.2.3 LANGUAGES CXX)", "project(a VERSION 1.0)"),
         ("packages/a/CMakeLists.txt", "find_package(musa_runtime 1.2)", "find_package(musa_runtime 1.1)"),
+        ("packages/a/CMakeLists.txt", "find_package(musa_emulator 1.2)", "find_package(musa_emulator 1.1)"),
         ("packages/a/src/a/__init__.py", '__version__ = "1.2.3"', '__version__ = "1.2"'),
         ("packages/a/src/a/b.py", 'TORCH_MINOR = "9.8"', 'TORCH_MINOR = "9.7"'),
         ("requirements-dev.txt", "torch==9.8.0", "torch==9.7.1"),

@@ -85,11 +85,10 @@ def compiler_library(name: str) -> str:
     return path
 
 
-def workspace_setting(text: str, pattern: str, section: str = "tool.musa") -> str | None:
-    """What the group in ``pattern`` matches under ``[section]``; by hand, as Python 3.10 has no tomllib."""
-    heading = rf"^\[{re.escape(section)}\]\s*$(.*?)(?=^\[|\Z)"
-    body = re.search(heading, text, re.MULTILINE | re.DOTALL)
-    setting = re.search(pattern, body.group(1), re.MULTILINE | re.DOTALL) if body else None
+def workspace_setting(text: str, pattern: str) -> str | None:
+    """What the group in ``pattern`` matches under ``[tool.musa]``; by hand, as Python 3.10 has no tomllib."""
+    section = re.search(r"^\[tool\.musa\]\s*$(.*?)(?=^\[|\Z)", text, re.MULTILINE | re.DOTALL)
+    setting = re.search(pattern, section.group(1), re.MULTILINE | re.DOTALL) if section else None
     return setting.group(1) if setting else None
 
 
@@ -108,22 +107,47 @@ def parse_core_count(text: str) -> int:
     return int(count) if count else len(parse_package_list(text))
 
 
-def parse_needs(text: str) -> dict[str, list[str]]:
-    """By package, in build order, the packages that it is built against.
+def parse_built_with(text: str) -> dict[str, list[str]]:
+    """``[tool.musa.built-with]``: what packages are built with beside their dependencies."""
+    section = re.search(r"^\[tool\.musa\.built-with\]\s*$(.*?)(?=^\[|\Z)", text, re.MULTILINE | re.DOTALL)
+    rows = (
+        re.findall(r"^([\w-]+)\s*=\s*\[(.*?)\]", section.group(1), re.MULTILINE | re.DOTALL)
+        if section
+        else []
+    )
+    return {name: re.findall(r'"([^"]+)"', listed) for name, listed in rows}
+
+
+def parse_dependencies(text: str) -> list[str]:
+    """The names in ``dependencies`` of a package's pyproject.toml, without versions and markers."""
+    listed = re.search(r"^dependencies\s*=\s*\[(.*?)\]\s*$", text, re.MULTILINE | re.DOTALL)
+    return re.findall(r'"([A-Za-z0-9][\w.-]*)[^"]*"', listed.group(1)) if listed else []
+
+
+def upstream_packages(root: Path = ROOT) -> dict[str, list[str]]:
+    """For each package, in build order, the packages of the workspace that it is built with.
 
     Raises:
-        WorkspaceError: if a package is said to need one that does not come before it.
+        WorkspaceError: if one of them is built later or is not in the workspace.
     """
-    needs: dict[str, list[str]] = {}
-    for name in parse_package_list(text):
-        listed = workspace_setting(text, rf"^{re.escape(name)}\s*=\s*\[(.*?)\]", "tool.musa.built-against")
-        needs[name] = list(needs) if listed is None else re.findall(r'"([^"]+)"', listed)
-        if later := [need for need in needs[name] if need not in needs or need == name]:
-            raise WorkspaceError(
-                f"[tool.musa.built-against] of pyproject.toml: {name} needs {', '.join(later)}, which "
-                "does not come before it in the list `packages`. Fix: move it forward in that list"
-            )
-    return needs
+    text = (root / "pyproject.toml").read_text()
+    names = parse_package_list(text)
+    built_with = parse_built_with(text)
+    if unknown := sorted(set(built_with) - set(names)):
+        raise WorkspaceError(
+            f"[tool.musa.built-with] of pyproject.toml names {unknown[0]}, which is no package"
+        )
+    upstream: dict[str, list[str]] = {}
+    for name in names:
+        dependencies = parse_dependencies((root / "packages" / name / "pyproject.toml").read_text())
+        needed = [other for other in dependencies if other in names] + built_with.get(name, [])
+        for other in needed:
+            if other not in upstream:
+                raise WorkspaceError(
+                    f"{name} is built with {other}, which is not before it in `packages` of pyproject.toml"
+                )
+        upstream[name] = list(dict.fromkeys(needed))
+    return upstream
 
 
 def package_names(root: Path = ROOT) -> list[str]:
@@ -216,13 +240,13 @@ def install_packages(options: Options, *, core: bool = False) -> list[str]:
     context = [environment_context(), repr(options), *chosen]
     text = (ROOT / "pyproject.toml").read_text()
     names = package_names()
+    upstream = upstream_packages(ROOT)
+    stamps: dict[str, str] = {}
+    for name, needed in upstream.items():
+        stamps[name] = stamp(ROOT / "packages" / name, [stamps[other] for other in needed], context)
     if core:
         count = parse_core_count(text)
         names = names[:count] + [name for name in names[count:] if (STAMPS / name).is_file()]
-    needs = parse_needs(text)
-    stamps: dict[str, str] = {}
-    for name in needs:
-        stamps[name] = stamp(ROOT / "packages" / name, [stamps[need] for need in needs[name]], context)
     outdated = [name for name in names if not matches(STAMPS / name, stamps[name])]
 
     def install(name: str, stop: threading.Event) -> None:
@@ -233,7 +257,7 @@ def install_packages(options: Options, *, core: bool = False) -> list[str]:
         run_logged(f"building {name}", command, log, build_environment(), cwd=ROOT, stop=stop)
         (STAMPS / name).write_text(stamps[name])
 
-    build_in_order(outdated, needs, install)
+    build_in_order(outdated, upstream, install)
     return outdated
 
 

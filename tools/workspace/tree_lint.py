@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
 """Rules of this tree that ruff lacks: SPDX lines, file length, torch in CMake, no path of one machine, marks,
-no circles of folders or modules, and one version."""
+one label for fixes, the size of C++ classes, no circles of folders or modules, and one version."""
 
 import ast
 import re
@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 from workspace.circles import check_circles
+from workspace.class_size import check_class_sizes
 from workspace.versions import check_versions
 
 MAX_LINES = 800
@@ -18,6 +19,8 @@ CMAKE_SUFFIXES = {".cmake", ".in"}
 # It fails beside a CUDA build of torch without a CUDA toolkit; TorchWheel.cmake takes its place.
 TORCH_CONFIG = re.compile(r"^[^#]*\bfind_(package|dependency)\s*\(\s*(Torch|Caffe2)\b", re.IGNORECASE)
 MACHINE_PATH = re.compile(r"(?<![\w.$}])/(?:work|tmp|root|home|Users)/\w")
+# Messages name what helps by one word, so that a user finds it in any of them.
+OTHER_LABEL = re.compile(r"(?:\\n|\b)(Cure|Remedy|Solution|To (?:mend|fix) it)" + ":")
 # A mark takes a test out of the strict leg, which stands for a GPU: no module does that as a whole.
 MEMORY_MARK = "host_addressable"
 
@@ -55,6 +58,11 @@ def check_text(name: str, text: str) -> list[str]:
         f"{name}:{number}: a path that exists on one machine only: {match.group(0)}..."
         for number, line in enumerate(lines, 1)
         if (match := MACHINE_PATH.search(line))
+    ]
+    found += [
+        f"{name}:{number}: '{match.group(1)}:' in a message or comment; the label is 'Fix:'"
+        for number, line in enumerate(lines, 1)
+        if (match := OTHER_LABEL.search(line))
     ]
     if suffix == ".py" and MEMORY_MARK in text:
         found += [f"{name}:{line}: {what}" for line, what in check_memory_marks(text)]
@@ -108,4 +116,4 @@ def check_tree(root: Path) -> list[str]:
         texts[path.relative_to(root).as_posix()] = text
     for name, text in texts.items():
         found += check_text(name, text)
-    return found + check_circles(texts) + check_versions(texts)
+    return found + check_class_sizes(texts) + check_circles(texts) + check_versions(texts)

@@ -12,7 +12,7 @@ PLACES = (
     (r"packages/[^/]+/pyproject\.toml", r'"(?:torch-musa|musa-[a-z-]+)==([^"]*)\.\*"', "minor"),
     (r"packages/[^/]+/pyproject\.toml", r'"torch==([^"]*)\.\*"', "torch"),
     (r"packages/[^/]+/CMakeLists\.txt", r"^project\(\w+ VERSION (\S+)", "version"),
-    (r".*/CMakeLists\.txt|.*\.cmake(?:\.in)?", r"^\s*find_package\(musa_runtime ([\d.]+)", "minor"),
+    (r".*/CMakeLists\.txt|.*\.cmake(?:\.in)?", r"^\s*find_package\(musa_\w+ ([\d.]+)", "minor"),
     (r"packages/.*\.py", r'^__version__ = "([^"]*)"', "version"),
     (r"packages/.*\.py", r'^TORCH_MINOR = "([^"]*)"', "torch"),
     (r"requirements-dev\.txt", r"^torch==(\d+\.\d+)", "torch"),

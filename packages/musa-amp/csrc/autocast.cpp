@@ -21,7 +21,7 @@ Tensor refuse_binary_cross_entropy(
       false,
       "binary_cross_entropy and BCELoss are unsafe under autocast: in a 16-bit type a sigmoid before them often comes to "
       "exactly 0 or 1, whose logarithm has no finite gradient.\n"
-      "To mend it: torch.nn.functional.binary_cross_entropy_with_logits (BCEWithLogitsLoss), which takes what the sigmoid "
+      "Fix: torch.nn.functional.binary_cross_entropy_with_logits (BCEWithLogitsLoss), which takes what the sigmoid "
       "would; or leave autocast for the loss, with float32 operands: torch.autocast(\"musa\", enabled=False).");
 }
 

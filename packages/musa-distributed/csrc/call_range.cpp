@@ -47,13 +47,13 @@ CallRange::CallRange(
 void CallRange::begin(
     const Group& group, const Launched& launched, const Request& first, const std::vector<at::Tensor>& inputs,
     const std::vector<at::Tensor>& outputs) {
-  const GroupName seen = group.name();
-  const auto name = std::make_tuple(seen.name, seen.description);
-  const auto sequence = std::make_tuple(static_cast<int64_t>(launched.seq), launched.p2p);
+  const auto seen = group.name();
+  const auto name = std::make_tuple(seen->name, seen->description);
+  const auto sequence = std::make_tuple(static_cast<int64_t>(launched.seq()), launched.p2p);
   const std::vector<uint64_t> ranks = group.global_ranks();
   const int start = static_cast<int>(ranks.front()), stride = stride_of(ranks);
   const int rank = first.peer >= 0 ? first.peer : group.rank(); // of a transfer, the other one
-  const std::string call = name_in_traces(launched.type, launched.type == OpType::COALESCED ? "coalesced" : first.name);
+  const std::string call = name_in_traces(launched.type, launched.type == OpType::COALESCED ? "coalesced" : first.title.name());
   const at::ScalarType dtype = !inputs.empty() ? inputs.front().scalar_type()
       : !outputs.empty()                       ? outputs.front().scalar_type()
                                                : at::kByte;

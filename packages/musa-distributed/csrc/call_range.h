@@ -10,7 +10,8 @@
 #include <memory>
 #include <vector>
 
-#include "process_group.h"
+#include "group.h"
+#include "request.h"
 
 namespace c10d::mccl {
 

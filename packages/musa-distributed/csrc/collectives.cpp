@@ -8,6 +8,7 @@
 
 #include "elements.h"
 #include "errors.h"
+#include "process_group.h"
 #include "tensors.h"
 
 namespace c10d {
@@ -69,12 +70,24 @@ void check_whole(const char* call, const at::Tensor& whole, const at::Tensor& pa
       part.sizes(), ".");
 }
 
+// Where a barrier without tensors meets: the device that the caller names, or that the group is bound to, or that it has used.
+c10::Device device_of_barrier(
+    const BarrierOptions& options, std::optional<c10::Device> bound, std::optional<c10::Device> used) {
+  if (options.device.has_value()) {
+    return *options.device;
+  }
+  if (!options.device_ids.empty()) {
+    return {c10::kPrivateUse1, static_cast<c10::DeviceIndex>(options.device_ids.front())};
+  }
+  return bound.has_value() ? *bound : used.value_or(c10::Device(c10::kPrivateUse1, c10::musa::current_device()));
+}
+
 } // namespace
 
 c10::intrusive_ptr<Work> ProcessGroupMCCL::broadcast(std::vector<at::Tensor>& tensors, const BroadcastOptions& options) {
   const at::Tensor& tensor = single("broadcast", tensors);
   check_root("broadcast", options.rootRank, size_);
-  Request request = request_for(OpType::BROADCAST, "broadcast", options, tensors, tensors);
+  Request request = request_for(OpType::BROADCAST, "mccl:broadcast", options, tensors, tensors);
   const bool sends = options.rootRank == rank_;
   const at::Tensor memory = sends ? memory_to_read(request, tensor) : memory_to_write(request, tensor);
   request.call = [memory, root = static_cast<int>(options.rootRank)](mcclComm_t comm, musaStream_t stream, int) {
@@ -82,22 +95,22 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::broadcast(std::vector<at::Tensor>& te
     MCCL_CHECK(mcclBroadcast(
         memory.const_data_ptr(), memory.data_ptr(), elements.count, elements.type, root, comm, stream));
   };
-  return run(std::move(request));
+  return launcher_->run(std::move(request));
 }
 
 c10::intrusive_ptr<Work> ProcessGroupMCCL::allreduce(std::vector<at::Tensor>& tensors, const AllreduceOptions& options) {
   const at::Tensor tensor = to_reduce(single("all_reduce", tensors), options.reduceOp);
-  Request request = request_for(OpType::ALLREDUCE, "all_reduce", options, tensors, tensors);
+  Request request = request_for(OpType::ALLREDUCE, "mccl:all_reduce", options, tensors, tensors);
   const at::Tensor memory = memory_to_read_and_write(request, tensor);
   request.call = [memory, op = options.reduceOp](mcclComm_t comm, musaStream_t stream, int) {
     call_all_reduce(memory, op, comm, stream);
   };
-  return run(std::move(request));
+  return launcher_->run(std::move(request));
 }
 
 c10::intrusive_ptr<Work> ProcessGroupMCCL::allreduce_coalesced(
     std::vector<at::Tensor>& tensors, const AllreduceCoalescedOptions& options) {
-  Request request = request_for(OpType::COALESCED, "allreduce_coalesced", options, tensors, tensors);
+  Request request = request_for(OpType::COALESCED, "mccl:allreduce_coalesced", options, tensors, tensors);
   std::vector<at::Tensor> memories;
   for (const at::Tensor& tensor : tensors) {
     memories.push_back(memory_to_read_and_write(request, to_reduce(tensor, options.reduceOp)));
@@ -107,13 +120,13 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::allreduce_coalesced(
       call_all_reduce(memory, op, comm, stream);
     }
   };
-  return run(std::move(request));
+  return launcher_->run(std::move(request));
 }
 
 c10::intrusive_ptr<Work> ProcessGroupMCCL::reduce(std::vector<at::Tensor>& tensors, const ReduceOptions& options) {
   const at::Tensor tensor = to_reduce(single("reduce", tensors), options.reduceOp);
   check_root("reduce", options.rootRank, size_);
-  Request request = request_for(OpType::REDUCE, "reduce", options, tensors, tensors);
+  Request request = request_for(OpType::REDUCE, "mccl:reduce", options, tensors, tensors);
   const at::Tensor memory =
       options.rootRank == rank_ ? memory_to_read_and_write(request, tensor) : memory_to_read(request, tensor);
   request.call = [memory, op = options.reduceOp, root = static_cast<int>(options.rootRank)](
@@ -123,7 +136,7 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::reduce(std::vector<at::Tensor>& tenso
     MCCL_CHECK(mcclReduce(
         memory.const_data_ptr(), memory.data_ptr(), elements.count, elements.type, reduction, root, comm, stream));
   };
-  return run(std::move(request));
+  return launcher_->run(std::move(request));
 }
 
 c10::intrusive_ptr<Work> ProcessGroupMCCL::allgather(
@@ -132,12 +145,12 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::allgather(
   TORCH_CHECK_VALUE(output_lists.size() == 1, "mccl:all_gather takes one list of outputs, not ", output_lists.size(), ".");
   const std::vector<at::Tensor>& outputs = output_lists.front();
   check_list("all_gather", outputs, input, rank_, size_);
-  Request request = request_for(OpType::ALLGATHER, "all_gather", options, inputs, outputs);
+  Request request = request_for(OpType::ALLGATHER, "mccl:all_gather", options, inputs, outputs);
   const at::Tensor own = memory_to_read(request, input);
   if (same_numel(outputs)) {
     const at::Tensor whole = joined_to_write(request, outputs);
     request.call = [whole, own](mcclComm_t comm, musaStream_t stream, int) { call_all_gather(whole, own, comm, stream); };
-    return run(std::move(request));
+    return launcher_->run(std::move(request));
   }
   // Ranks have different amounts: each sends its own to all.
   std::vector<at::Tensor> parts;
@@ -152,16 +165,16 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::allgather(
       MCCL_CHECK(mcclBroadcast(source, part.data_ptr(), elements.count, elements.type, root, comm, stream));
     }
   };
-  return run(std::move(request));
+  return launcher_->run(std::move(request));
 }
 
 c10::intrusive_ptr<Work> ProcessGroupMCCL::_allgather_base(
     at::Tensor& output, at::Tensor& input, const AllgatherOptions& options) {
   check_whole("all_gather_into_tensor", output, input, size_);
-  Request request = request_for(OpType::_ALLGATHER_BASE, "_all_gather_base", options, {input}, {output});
+  Request request = request_for(OpType::_ALLGATHER_BASE, "mccl:_all_gather_base", options, {input}, {output});
   const at::Tensor whole = memory_to_write(request, output), own = memory_to_read(request, input);
   request.call = [whole, own](mcclComm_t comm, musaStream_t stream, int) { call_all_gather(whole, own, comm, stream); };
-  return run(std::move(request));
+  return launcher_->run(std::move(request));
 }
 
 c10::intrusive_ptr<Work> ProcessGroupMCCL::allgather_coalesced(
@@ -190,7 +203,7 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::allgather_into_tensor_coalesced(
   TORCH_CHECK_VALUE(
       outputs.size() == inputs.size(), "mccl:all_gather_into_tensor_coalesced has ", inputs.size(), " inputs and ",
       outputs.size(), " outputs.");
-  Request request = request_for(OpType::COALESCED, "all_gather_into_tensor_coalesced", options, inputs, outputs);
+  Request request = request_for(OpType::COALESCED, "mccl:all_gather_into_tensor_coalesced", options, inputs, outputs);
   std::vector<at::Tensor> wholes, parts;
   for (size_t i = 0; i < inputs.size(); ++i) {
     check_whole("all_gather_into_tensor_coalesced", outputs[i], inputs[i], size_);
@@ -202,7 +215,7 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::allgather_into_tensor_coalesced(
       call_all_gather(wholes[i], parts[i], comm, stream);
     }
   };
-  return run(std::move(request));
+  return launcher_->run(std::move(request));
 }
 
 c10::intrusive_ptr<Work> ProcessGroupMCCL::reduce_scatter(
@@ -212,14 +225,14 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::reduce_scatter(
   TORCH_CHECK_VALUE(input_lists.size() == 1, "mccl:reduce_scatter takes one list of inputs, not ", input_lists.size(), ".");
   const std::vector<at::Tensor>& inputs = input_lists.front();
   check_list("reduce_scatter", inputs, output, rank_, size_);
-  Request request = request_for(OpType::REDUCE_SCATTER, "reduce_scatter", options, inputs, outputs);
+  Request request = request_for(OpType::REDUCE_SCATTER, "mccl:reduce_scatter", options, inputs, outputs);
   const at::Tensor own = memory_to_write(request, to_reduce(output, options.reduceOp));
   if (same_numel(inputs)) {
     const at::Tensor whole = as_real(joined_to_read(request, inputs));
     request.call = [whole, own, op = options.reduceOp](mcclComm_t comm, musaStream_t stream, int) {
       call_reduce_scatter(own, whole, op, comm, stream);
     };
-    return run(std::move(request));
+    return launcher_->run(std::move(request));
   }
   // Ranks get different amounts: each gathers its own from all.
   std::vector<at::Tensor> parts;
@@ -235,19 +248,19 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::reduce_scatter(
           part.const_data_ptr(), own.data_ptr(), elements.count, elements.type, reduction, root, comm, stream));
     }
   };
-  return run(std::move(request));
+  return launcher_->run(std::move(request));
 }
 
 c10::intrusive_ptr<Work> ProcessGroupMCCL::_reduce_scatter_base(
     at::Tensor& output, at::Tensor& input, const ReduceScatterOptions& options) {
   check_whole("reduce_scatter_tensor", input, output, size_);
-  Request request = request_for(OpType::_REDUCE_SCATTER_BASE, "_reduce_scatter_base", options, {input}, {output});
+  Request request = request_for(OpType::_REDUCE_SCATTER_BASE, "mccl:_reduce_scatter_base", options, {input}, {output});
   const at::Tensor own = memory_to_write(request, to_reduce(output, options.reduceOp));
   const at::Tensor whole = memory_to_read(request, as_real(input));
   request.call = [whole, own, op = options.reduceOp](mcclComm_t comm, musaStream_t stream, int) {
     call_reduce_scatter(own, whole, op, comm, stream);
   };
-  return run(std::move(request));
+  return launcher_->run(std::move(request));
 }
 
 c10::intrusive_ptr<Work> ProcessGroupMCCL::reduce_scatter_tensor_coalesced(
@@ -255,7 +268,7 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::reduce_scatter_tensor_coalesced(
   TORCH_CHECK_VALUE(
       outputs.size() == inputs.size(), "mccl:reduce_scatter_tensor_coalesced has ", inputs.size(), " inputs and ",
       outputs.size(), " outputs.");
-  Request request = request_for(OpType::COALESCED, "reduce_scatter_tensor_coalesced", options, inputs, outputs);
+  Request request = request_for(OpType::COALESCED, "mccl:reduce_scatter_tensor_coalesced", options, inputs, outputs);
   std::vector<at::Tensor> wholes, parts;
   for (size_t i = 0; i < inputs.size(); ++i) {
     check_whole("reduce_scatter_tensor_coalesced", inputs[i], outputs[i], size_);
@@ -267,36 +280,20 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::reduce_scatter_tensor_coalesced(
       call_reduce_scatter(parts[i], wholes[i], op, comm, stream);
     }
   };
-  return run(std::move(request));
-}
-
-c10::Device ProcessGroupMCCL::device_of_barrier(const BarrierOptions& options) const {
-  if (options.device.has_value()) {
-    return *options.device;
-  }
-  if (!options.device_ids.empty()) {
-    return {c10::kPrivateUse1, static_cast<c10::DeviceIndex>(options.device_ids.front())};
-  }
-  if (const auto bound = getBoundDeviceId()) {
-    return *bound;
-  }
-  if (!communicators_.empty()) {
-    return communicators_.begin()->second->device;
-  }
-  return {c10::kPrivateUse1, c10::musa::current_device()};
+  return launcher_->run(std::move(request));
 }
 
 c10::intrusive_ptr<Work> ProcessGroupMCCL::barrier(const BarrierOptions& options) {
-  c10::Device device = device_of_barrier(options);
+  c10::Device device = device_of_barrier(options, getBoundDeviceId(), communicators->device());
   if (!device.has_index()) {
     device.set_index(c10::musa::current_device());
   }
   const at::Tensor token = at::zeros({1}, at::TensorOptions().device(device).dtype(at::kInt));
-  Request request = request_for(OpType::BARRIER, "barrier", options, {token}, {token});
+  Request request = request_for(OpType::BARRIER, "mccl:barrier", options, {token}, {token});
   request.call = [token](mcclComm_t comm, musaStream_t stream, int) {
     call_all_reduce(token, ReduceOp::SUM, comm, stream);
   };
-  return run(std::move(request));
+  return launcher_->run(std::move(request));
 }
 
 } // namespace c10d

@@ -36,7 +36,7 @@ mcclComm_t Communicator::handle() const {
   if (handle == nullptr) {
     C10_THROW_ERROR(
         DistBackendError,
-        "The communicator was aborted.\nTo mend it: torch.distributed.destroy_process_group(), then init_process_group().");
+        "The communicator was aborted.\nFix: torch.distributed.destroy_process_group(), then init_process_group().");
   }
   return handle;
 }

@@ -54,7 +54,7 @@ Elements elements_to_reduce(const at::Tensor& tensor) {
   const auto type = type_of(tensor.scalar_type());
   TORCH_CHECK_TYPE(
       type.has_value(), "MCCL cannot reduce tensors of ", tensor.scalar_type(),
-      ".\nTo mend it: reduce them in a wider dtype, tensor.to(torch.int32) for small integers.");
+      ".\nFix: reduce them in a wider dtype, tensor.to(torch.int32) for small integers.");
   return {*type, static_cast<size_t>(tensor.numel())};
 }
 
@@ -105,7 +105,7 @@ Reduction::Reduction(const ReduceOp& op, at::ScalarType dtype, mcclComm_t comm) 
     case ReduceOp::BOR:
     case ReduceOp::BXOR:
       TORCH_CHECK_VALUE(
-          false, "MCCL has no bitwise reductions (BAND, BOR, BXOR).\nTo mend it: reduce a CPU tensor with backend "
+          false, "MCCL has no bitwise reductions (BAND, BOR, BXOR).\nFix: reduce a CPU tensor with backend "
                  "\"cpu:gloo,musa:mccl\", or gather and combine.");
     default: TORCH_CHECK_VALUE(false, "Unknown reduction ", static_cast<int>(op.op_), ".");
   }

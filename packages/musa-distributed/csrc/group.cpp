@@ -46,17 +46,17 @@ Group::Group(c10::intrusive_ptr<Store> store, int rank, int size, const Settings
 
 void Group::set_name(const GroupName& name, const std::vector<uint64_t>& global_ranks) {
   const std::lock_guard lock(mutex_);
-  name_ = name;
+  name_ = std::make_shared<const GroupName>(name);
   global_ranks_ = global_ranks;
   if (global_ranks_.empty()) {
     for (int rank = 0; rank < size_; ++rank) {
       global_ranks_.push_back(static_cast<uint64_t>(rank));
     }
   }
-  Recorder::instance().name_group(name_, global_ranks_);
+  Recorder::instance().name_group(name, global_ranks_);
 }
 
-GroupName Group::name() const {
+std::shared_ptr<const GroupName> Group::name() const {
   const std::lock_guard lock(mutex_);
   return name_;
 }
@@ -73,8 +73,9 @@ int Group::global_rank() const {
 }
 
 std::string Group::who() const {
-  const GroupName seen = name();
-  const std::string& group = seen.description.empty() || seen.description == "undefined" ? seen.name : seen.description;
+  const auto seen = name();
+  const bool described = !seen->description.empty() && seen->description != "undefined";
+  const std::string& group = described ? seen->description : seen->name;
   return c10::str("[rank ", rank_, " of ", size_, ", group ", group, "]");
 }
 
@@ -100,9 +101,9 @@ bool Group::add(const std::shared_ptr<Launched>& launched) {
     const std::lock_guard lock(mutex_);
     only = under_way_.empty();
     under_way_.push_back(launched);
-    last_enqueued_ = launched->description;
+    last_enqueued_ = launched->operations;
     if (!launched->p2p) {
-      progress_.enqueued = static_cast<int64_t>(launched->seq);
+      progress_.enqueued = static_cast<int64_t>(launched->seq());
     }
     progress = progress_;
   }
@@ -167,14 +168,20 @@ void Group::check() const {
 }
 
 std::string Group::status() const {
-  const std::lock_guard lock(mutex_);
-  if (last_enqueued_.empty()) {
+  std::shared_ptr<const Operations> enqueued, completed;
+  size_t open = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    enqueued = last_enqueued_;
+    completed = last_completed_;
+    open = under_way_.size();
+  }
+  if (enqueued == nullptr) {
     return "has called nothing";
   }
-  const size_t open = under_way_.size();
   return c10::str(
-      "last called ", last_enqueued_, open == 0 ? "; all calls have finished" : c10::str("; ", open, " not finished"),
-      last_completed_.empty() ? "; none has finished" : c10::str("; last finished ", last_completed_));
+      "last called ", enqueued->text(), open == 0 ? "; all calls have finished" : c10::str("; ", open, " not finished"),
+      completed == nullptr ? "; none has finished" : c10::str("; last finished ", completed->text()));
 }
 
 // What the other ranks are doing: they find the note in the store and answer there.
@@ -257,7 +264,7 @@ void Group::fail(ErrorType kind, const std::shared_ptr<Launched>& launched, cons
     return;
   }
   error_.store(kind);
-  const std::string reason = c10::str(who(), " ", launched != nullptr ? launched->description + " " : "", what);
+  const std::string reason = c10::str(who(), " ", launched != nullptr ? launched->operations->text() + " " : "", what);
   if (settings_.on_error == Settings::OnError::EndAtOnce) {
     end_process(reason + write_record());
     return;
@@ -387,9 +394,9 @@ bool Group::look_at_calls() {
       const std::lock_guard lock(mutex_);
       for (const auto& [launched, milliseconds] : ended) {
         under_way_.remove(launched);
-        last_completed_ = launched->description;
+        last_completed_ = launched->operations;
         if (!launched->p2p) {
-          progress_.started = progress_.completed = std::max(progress_.completed, static_cast<int64_t>(launched->seq));
+          progress_.started = progress_.completed = std::max(progress_.completed, static_cast<int64_t>(launched->seq()));
         }
       }
       progress = progress_;
@@ -457,10 +464,16 @@ std::chrono::milliseconds Group::look() {
 
 void Group::update_desync_trace(const Launched& launched, bool ended) {
   const std::string key = ended ? getTraceEndKey("MCCL", rank_) : getTraceStartKey("MCCL", rank_);
-  store_.post([key, seq = launched.seq, name = launched.name](Store& store) {
+  store_.post([key, operations = launched.operations](Store& store) {
     auto shared = c10::intrusive_ptr<Store>::reclaim_copy(&store);
-    traceUpdate(shared, key, seq, name);
+    traceUpdate(shared, key, operations->seq, operations->title.text());
   });
+}
+
+void name_group(Group& group, const Backend& backend, const Backend::Options& options) {
+  const std::string& name = backend.getGroupUid().empty() ? options.group_name : backend.getGroupUid();
+  const bool described = !backend.getGroupDesc().empty() && backend.getGroupDesc() != "undefined";
+  group.set_name({name, described ? backend.getGroupDesc() : options.group_desc}, options.global_ranks_in_group);
 }
 
 } // namespace c10d::mccl

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "operation.h"
 #include "places.h"
 #include "recorder.h"
 #include "settings.h"
@@ -43,7 +44,7 @@ class Group {
     return number_;
   }
   void set_name(const GroupName& name, const std::vector<uint64_t>& global_ranks);
-  GroupName name() const;
+  std::shared_ptr<const GroupName> name() const;
   std::vector<uint64_t> global_ranks() const;
   int global_rank() const;
   // "[rank 1 of 4, group default_pg]"
@@ -116,12 +117,12 @@ class Group {
   const size_t number_;
 
   mutable std::mutex mutex_; // guards what follows
-  GroupName name_;
+  std::shared_ptr<const GroupName> name_ = std::make_shared<const GroupName>();
   std::vector<uint64_t> global_ranks_;
   std::list<std::shared_ptr<Launched>> under_way_;
   std::vector<std::weak_ptr<Communicator>> communicators_;
   Recorder::Status progress_;
-  std::string last_enqueued_, last_completed_;
+  std::shared_ptr<const Operations> last_enqueued_, last_completed_;
   Places places_;
   std::exception_ptr failure_;
   CompletionHook on_completion_;
@@ -133,5 +134,8 @@ class Group {
   bool published_ = false; // of the watchdog's thread
   std::chrono::steady_clock::time_point next_coordination_{};
 };
+
+// Names the group as torch has named its backend so far, which torch does piece by piece after it has made it.
+void name_group(Group& group, const Backend& backend, const Backend::Options& options);
 
 } // namespace c10d::mccl

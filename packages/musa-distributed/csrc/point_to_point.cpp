@@ -6,6 +6,7 @@
 
 #include "elements.h"
 #include "errors.h"
+#include "process_group.h"
 #include "tensors.h"
 
 namespace c10d {
@@ -43,12 +44,12 @@ void exchange(Request& request, const std::vector<at::Tensor>& to, const std::ve
 // As request_for, of operands whose elements are taken as they are.
 template <class Options>
 Request exchange_request(
-    OpType type, const char* name, const Options& options, const std::vector<at::Tensor>& inputs,
+    OpType type, Title title, const Options& options, const std::vector<at::Tensor>& inputs,
     const std::vector<at::Tensor>& outputs) {
-  Request request = request_for(type, name, options, inputs, outputs);
+  Request request = request_for(type, title, options, inputs, outputs);
   for (const auto* tensors : {&inputs, &outputs}) {
     for (const at::Tensor& tensor : *tensors) {
-      check_same_dtype(name, tensor, inputs.empty() ? outputs.front() : inputs.front());
+      check_same_dtype(title.name(), tensor, inputs.empty() ? outputs.front() : inputs.front());
     }
   }
   return request;
@@ -83,7 +84,7 @@ std::vector<at::Tensor> split_rows(
   if (parts.empty()) {
     TORCH_CHECK_VALUE(
         rows % ranks == 0, "mccl:all_to_all: ", rows, " rows cannot be split evenly among ", ranks,
-        " ranks.\nTo mend it: name the sizes, input_split_sizes and output_split_sizes.");
+        " ranks.\nFix: name the sizes, input_split_sizes and output_split_sizes.");
     parts.assign(static_cast<size_t>(ranks), rows / ranks);
   }
   TORCH_CHECK_VALUE(
@@ -113,7 +114,7 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::gather(
   const at::Tensor& input = single("gather", inputs);
   check_root("gather", options.rootRank, size_);
   const auto outputs = list_of_root("gather", output_lists, options.rootRank == rank_, rank_, input, size_);
-  Request request = exchange_request(OpType::GATHER, "gather", options, inputs, outputs);
+  Request request = exchange_request(OpType::GATHER, "mccl:gather", options, inputs, outputs);
   const at::Tensor own = memory_to_read(request, input);
   std::vector<at::Tensor> parts;
   for (const at::Tensor& output : outputs) {
@@ -125,7 +126,7 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::gather(
       call_recv(parts[peer], static_cast<int>(peer), comm, stream);
     }
   };
-  return run(std::move(request));
+  return launcher_->run(std::move(request));
 }
 
 c10::intrusive_ptr<Work> ProcessGroupMCCL::scatter(
@@ -133,7 +134,7 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::scatter(
   const at::Tensor& output = single("scatter", outputs);
   check_root("scatter", options.rootRank, size_);
   const auto inputs = list_of_root("scatter", input_lists, options.rootRank == rank_, rank_, output, size_);
-  Request request = exchange_request(OpType::SCATTER, "scatter", options, inputs, outputs);
+  Request request = exchange_request(OpType::SCATTER, "mccl:scatter", options, inputs, outputs);
   const at::Tensor own = memory_to_write(request, output);
   std::vector<at::Tensor> parts;
   for (const at::Tensor& input : inputs) {
@@ -145,16 +146,16 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::scatter(
     }
     call_recv(own, root, comm, stream);
   };
-  return run(std::move(request));
+  return launcher_->run(std::move(request));
 }
 
 c10::intrusive_ptr<Work> ProcessGroupMCCL::alltoall_base(
     at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_splits, std::vector<int64_t>& input_splits,
     const AllToAllOptions& options) {
-  Request request = exchange_request(OpType::ALLTOALL_BASE, "all_to_all", options, {input}, {output});
+  Request request = exchange_request(OpType::ALLTOALL_BASE, "mccl:all_to_all", options, {input}, {output});
   const at::Tensor to = memory_to_read(request, input), from = memory_to_write(request, output);
   exchange(request, split_rows(to, input, input_splits, size_), split_rows(from, output, output_splits, size_));
-  return run(std::move(request));
+  return launcher_->run(std::move(request));
 }
 
 c10::intrusive_ptr<Work> ProcessGroupMCCL::alltoall(
@@ -163,7 +164,7 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::alltoall(
       outputs.size() == static_cast<size_t>(size_) && inputs.size() == outputs.size(),
       "mccl:all_to_all takes a tensor for each of the ", size_, " ranks; there are ", inputs.size(), " inputs and ",
       outputs.size(), " outputs.");
-  Request request = exchange_request(OpType::ALLTOALL, "all_to_all", options, inputs, outputs);
+  Request request = exchange_request(OpType::ALLTOALL, "mccl:all_to_all", options, inputs, outputs);
   std::vector<at::Tensor> to, from;
   for (const at::Tensor& input : inputs) {
     to.push_back(memory_to_read(request, input));
@@ -172,31 +173,31 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::alltoall(
     from.push_back(memory_to_write(request, output));
   }
   exchange(request, to, from);
-  return run(std::move(request));
+  return launcher_->run(std::move(request));
 }
 
 c10::intrusive_ptr<Work> ProcessGroupMCCL::send(std::vector<at::Tensor>& tensors, int peer, int tag) {
   const at::Tensor& tensor = single("send", tensors);
   check_transfer("send", peer, tag, size_);
-  Request request{OpType::SEND, "send"};
+  Request request{OpType::SEND, "mccl:send"};
   request.device = check_tensors("send", tensors);
   request.inputs = tensors;
   request.peer = peer;
   const at::Tensor memory = memory_to_read(request, tensor);
   request.call = [memory](mcclComm_t comm, musaStream_t stream, int to) { call_send(memory, to, comm, stream); };
-  return run(std::move(request));
+  return launcher_->run(std::move(request));
 }
 
 c10::intrusive_ptr<Work> ProcessGroupMCCL::recv(std::vector<at::Tensor>& tensors, int peer, int tag) {
   const at::Tensor& tensor = single("recv", tensors);
   check_transfer("recv", peer, tag, size_);
-  Request request{OpType::RECV, "recv"};
+  Request request{OpType::RECV, "mccl:recv"};
   request.device = check_tensors("recv", tensors);
   request.outputs = tensors;
   request.peer = peer;
   const at::Tensor memory = memory_to_write(request, tensor);
   request.call = [memory](mcclComm_t comm, musaStream_t stream, int from) { call_recv(memory, from, comm, stream); };
-  return run(std::move(request));
+  return launcher_->run(std::move(request));
 }
 
 } // namespace c10d

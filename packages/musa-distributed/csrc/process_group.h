@@ -5,43 +5,25 @@
 // A call is put on a stream and returns. With async_op that is the communicator's own stream, which waits for the caller's
 // first and for which the caller's waits in Work::wait(); otherwise it is the caller's stream. All ranks of the group must make
 // the same calls in the same order. Methods are called by one thread at a time; the watchdog is the group's own.
+//
+// The class overrides what torch calls, and does nothing else: Communicators makes communicators, Launcher puts calls on streams,
+// Group holds what is under way and its failure, Watchdog looks after it.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "communicator.h"
+#include "communicators.h"
 #include "group.h"
+#include "launcher.h"
 #include "settings.h"
 #include "watchdog.h"
-#include "work.h"
 
 namespace c10d {
-
-namespace mccl {
-
-// What a method asks of the group: which tensors, and what is done with them on the stream.
-struct Request {
-  OpType type;
-  const char* name; // as the flight recorder knows it: "all_reduce"
-  std::vector<at::Tensor> inputs, outputs;
-  std::chrono::milliseconds timeout = kUnsetTimeout;
-  bool async = true;
-  int peer = -1; // of send and recv
-  c10::Device device = c10::Device(c10::kPrivateUse1, -1);
-  // Calls of MCCL, all for this communicator and stream; the peer is the rank there.
-  std::function<void(mcclComm_t comm, musaStream_t stream, int peer)> call;
-  // What goes with it on the stream, as operators of torch; tensors that live until the call has ended.
-  std::function<void()> before, after;
-  std::vector<at::Tensor> scratch;
-};
-
-} // namespace mccl
 
 class ProcessGroupMCCL : public Backend {
  public:
@@ -148,49 +130,19 @@ class ProcessGroupMCCL : public Backend {
   // Waits for what is under way, and gives the communicators back.
   void shutdown() override;
 
-  // How many communicators were made.
-  uint64_t communicators_made() const {
-    return communicators_made_;
-  }
-
  private:
-  // Puts the call on its stream, or, while calls are coalesced, keeps it for later and returns null.
-  c10::intrusive_ptr<Work> run(mccl::Request request);
-  c10::intrusive_ptr<Work> issue(const std::vector<mccl::Request>& requests, bool coalesced);
-  void put_on_stream(
-      const std::vector<mccl::Request>& requests, mccl::Launched& launched, mcclComm_t handle, int peer,
-      const c10::musa::MUSAStream& current);
-  void record(
-      const mccl::Request& request, mccl::Launched& launched, const std::shared_ptr<const mccl::Progress>& progress);
-  void keep_operands(const mccl::Request& request, mccl::Launched& launched) const;
-  void look_for_nan(const mccl::Request& request) const;
-  std::string describe(const mccl::Request& request, uint64_t seq) const;
-  void name_group();
-
-  std::shared_ptr<mccl::Communicator> communicator(const c10::Device& device);
-  std::shared_ptr<mccl::Communicator> communicator_for(const mccl::Request& request, int* peer);
-  std::shared_ptr<mccl::Communicator> make_communicator(
-      const std::string& key, const std::string& where, const c10::Device& device, int rank, std::vector<int> members);
-
-  c10::Device device_of_barrier(const BarrierOptions& options) const;
-  c10::intrusive_ptr<ProcessGroupMCCL> child(
-      const c10::intrusive_ptr<Store>& store, int rank, int size, const c10::intrusive_ptr<Backend::Options>& options,
-      const std::vector<int64_t>& parents) const;
-
   const c10::intrusive_ptr<Store> store_;
   const c10::intrusive_ptr<Options> options_;
-  const mccl::Settings settings_;
-  std::atomic<bool> timing_;
-  std::shared_ptr<mccl::Group> group_;
-  std::map<std::string, std::shared_ptr<mccl::Communicator>> communicators_;
-  uint64_t communicators_made_ = 0;
-  uint64_t collectives_ = 0, transfers_ = 0, operations_ = 0, shrinks_ = 0;
-  bool described_ = false, closed_ = false;
+  const std::shared_ptr<mccl::Group> group_;
 
-  bool coalescing_ = false; // between startCoalescing and endCoalescing
-  std::vector<mccl::Request> coalesced_;
+ public:
+  // Those that the group has made; Python reads their number.
+  const std::shared_ptr<mccl::Communicators> communicators;
 
-  std::unique_ptr<mccl::Watchdog> watchdog_; // last: it uses the group
+ private:
+  std::unique_ptr<mccl::Watchdog> watchdog_; // uses the group
+  std::unique_ptr<mccl::Launcher> launcher_; // uses the watchdog
+  uint64_t shrinks_ = 0;
 };
 
 } // namespace c10d

@@ -42,7 +42,7 @@ Attributes:
       .def_property_readonly("options", &ProcessGroupMCCL::getBackendOptions)
       .def_property_readonly("uid", &ProcessGroupMCCL::getGroupUid)
       .def(
-          "comm_split_count", &ProcessGroupMCCL::communicators_made,
+          "comm_split_count", [](const ProcessGroupMCCL& self) { return self.communicators->made(); },
           "How many communicators the group has made.");
 
   m.def("version", [] {

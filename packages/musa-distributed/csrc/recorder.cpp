@@ -32,18 +32,18 @@ Record new_record() {
   return Record(c10::AnyType::get(), c10::AnyType::get());
 }
 
-c10::List<c10::IValue> list_of_sizes(const std::vector<std::vector<int64_t>>& all) {
+c10::List<c10::IValue> list_of_sizes(const Operands& operands) {
   c10::List<c10::IValue> list(c10::AnyType::get());
-  for (const auto& sizes : all) {
-    list.push_back(c10::List<int64_t>(c10::IntArrayRef(sizes)));
+  for (size_t i = 0; i < operands.count(); ++i) {
+    list.push_back(c10::List<int64_t>(operands.sizes(i)));
   }
   return list;
 }
 
-c10::List<c10::IValue> list_of_texts(const std::vector<std::string>& all) {
+c10::List<c10::IValue> list_of_dtypes(const Operands& operands) {
   c10::List<c10::IValue> list(c10::AnyType::get());
-  for (const auto& text : all) {
-    list.push_back(text);
+  for (size_t i = 0; i < operands.count(); ++i) {
+    list.push_back(std::string(c10::toString(operands.dtype(i))));
   }
   return list;
 }
@@ -66,40 +66,17 @@ Recorder::Recorder(size_t entries)
   ring_.reserve(std::min<size_t>(entries, 4096));
 }
 
-Recorder::Tensors Recorder::describe(const std::vector<at::Tensor>& tensors) {
-  Tensors seen;
-  for (const at::Tensor& tensor : tensors) {
-    seen.sizes.push_back(tensor.sizes().vec());
-    seen.dtypes.emplace_back(c10::toString(tensor.scalar_type()));
-  }
-  return seen;
-}
-
-std::optional<size_t> Recorder::record(const Call& call, std::weak_ptr<const Progress> progress) {
+std::optional<size_t> Recorder::record(Call call, std::weak_ptr<const Progress> progress) {
   if (!enabled()) {
     return std::nullopt;
   }
-  Entry entry{
-      0,
-      call.group,
-      call.group_name,
-      call.name,
-      call.collective_seq,
-      call.p2p_seq,
-      call.op,
-      call.p2p,
-      now_ns(),
-      call.timeout.count(),
-      std::nullopt,
-      std::nullopt,
-      std::nullopt,
-      describe(call.inputs),
-      describe(call.outputs),
-      (std::ostringstream() << std::this_thread::get_id()).str(),
-      c10::getThreadName(),
-      false,
-      torch::CapturedTraceback::gather(/*python=*/true, /*script=*/true, cpp_stacks_),
-      std::move(progress)};
+  Entry entry;
+  entry.call = std::move(call);
+  entry.progress = std::move(progress);
+  entry.stack = torch::CapturedTraceback::gather(/*python=*/true, /*script=*/true, cpp_stacks_);
+  entry.thread_id = std::this_thread::get_id();
+  entry.thread_name = c10::getThreadName();
+  entry.created = now_ns();
   Entry replaced; // freed without the lock: its frames may need the GIL
   {
     const std::lock_guard lock(mutex_);
@@ -239,27 +216,27 @@ std::string Recorder::dump(bool collectives, bool stacks, bool only_active) {
     }
     record.insert("frames", stack);
     record.insert("record_id", static_cast<int64_t>(entry.id));
-    record.insert("pg_id", static_cast<int64_t>(entry.group));
-    record.insert("process_group", std::make_tuple(entry.group_name.name, entry.group_name.description));
-    record.insert("collective_seq_id", static_cast<int64_t>(entry.collective_seq));
-    record.insert("p2p_seq_id", static_cast<int64_t>(entry.p2p_seq));
-    record.insert("op_id", static_cast<int64_t>(entry.op));
-    record.insert("profiling_name", entry.name);
+    record.insert("pg_id", static_cast<int64_t>(entry.call.group));
+    record.insert("process_group", std::make_tuple(entry.call.group_name->name, entry.call.group_name->description));
+    record.insert("collective_seq_id", static_cast<int64_t>(entry.call.collective_seq));
+    record.insert("p2p_seq_id", static_cast<int64_t>(entry.call.p2p_seq));
+    record.insert("op_id", static_cast<int64_t>(entry.call.op));
+    record.insert("profiling_name", entry.call.operation->name());
     record.insert("time_created_ns", entry.created);
     if (entry.duration.has_value()) {
       record.insert("duration_ms", static_cast<double>(*entry.duration));
     }
-    record.insert("input_sizes", list_of_sizes(entry.inputs.sizes));
-    record.insert("input_dtypes", list_of_texts(entry.inputs.dtypes));
-    record.insert("output_sizes", list_of_sizes(entry.outputs.sizes));
-    record.insert("output_dtypes", list_of_texts(entry.outputs.dtypes));
+    record.insert("input_sizes", list_of_sizes(entry.call.operation->inputs));
+    record.insert("input_dtypes", list_of_dtypes(entry.call.operation->inputs));
+    record.insert("output_sizes", list_of_sizes(entry.call.operation->outputs));
+    record.insert("output_dtypes", list_of_dtypes(entry.call.operation->outputs));
     record.insert("state", entry.completed ? "completed" : entry.started ? "started" : "scheduled");
     record.insert("time_discovered_started_ns", value_or_none(entry.started));
     record.insert("time_discovered_completed_ns", value_or_none(entry.completed));
     record.insert("retired", entry.retired);
-    record.insert("timeout_ms", entry.timeout);
-    record.insert("is_p2p", entry.p2p);
-    record.insert("thread_id", entry.thread_id);
+    record.insert("timeout_ms", static_cast<int64_t>(entry.call.timeout.count()));
+    record.insert("is_p2p", entry.call.p2p);
+    record.insert("thread_id", (std::ostringstream() << entry.thread_id).str());
     record.insert("thread_name", entry.thread_name);
     list.push_back(record);
   }

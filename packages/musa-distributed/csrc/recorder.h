@@ -4,7 +4,6 @@
 // torch.distributed.flight_recorder reads.
 #pragma once
 
-#include <ATen/core/Tensor.h>
 #include <torch/csrc/profiler/combined_traceback.h>
 
 #include <chrono>
@@ -13,7 +12,10 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
+
+#include "operation.h"
 
 namespace c10d::mccl {
 
@@ -38,17 +40,15 @@ class Recorder {
   explicit Recorder(size_t entries);
 
   struct Call {
-    size_t group;    // number within this process
-    GroupName group_name;
-    std::string name; // "mccl:all_reduce", "mccl:send 0->1"
-    uint64_t collective_seq, p2p_seq, op;
-    bool p2p;
-    std::chrono::milliseconds timeout;
-    const std::vector<at::Tensor>& inputs;
-    const std::vector<at::Tensor>& outputs;
+    size_t group = 0; // number within this process
+    std::shared_ptr<const GroupName> group_name;
+    std::shared_ptr<const Operation> operation;
+    uint64_t collective_seq = 0, p2p_seq = 0, op = 0;
+    bool p2p = false;
+    std::chrono::milliseconds timeout{};
   };
   // A number for finish(); nothing where nothing is recorded. progress may be null, and may end before finish().
-  std::optional<size_t> record(const Call& call, std::weak_ptr<const Progress> progress);
+  std::optional<size_t> record(Call call, std::weak_ptr<const Progress> progress);
   // The call is no longer watched: it ended, or it was given up.
   void finish(std::optional<size_t> id, bool completed, std::optional<float> milliseconds);
 
@@ -68,26 +68,18 @@ class Recorder {
   }
 
  private:
-  struct Tensors {
-    std::vector<std::vector<int64_t>> sizes;
-    std::vector<std::string> dtypes;
-  };
   struct Entry {
-    size_t id, group;
-    GroupName group_name;
-    std::string name;
-    uint64_t collective_seq, p2p_seq, op;
-    bool p2p;
-    int64_t created, timeout;
+    size_t id = 0;
+    Call call;
+    std::weak_ptr<const Progress> progress;
+    std::shared_ptr<torch::CapturedTraceback> stack;
+    std::thread::id thread_id;
+    std::string thread_name;
+    int64_t created = 0;
     std::optional<int64_t> started, completed;
     std::optional<float> duration;
-    Tensors inputs, outputs;
-    std::string thread_id, thread_name;
     bool retired = false;
-    std::shared_ptr<torch::CapturedTraceback> stack;
-    std::weak_ptr<const Progress> progress;
   };
-  static Tensors describe(const std::vector<at::Tensor>& tensors);
   static void look_at(Entry& entry, const Progress& progress);
   size_t place(size_t id) const {
     return (id - first_id_) % capacity_;

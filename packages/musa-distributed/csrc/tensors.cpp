@@ -55,7 +55,7 @@ void for_parts(const at::Tensor& whole, const std::vector<at::Tensor>& tensors, 
 void refuse_sparse(const c10::OperatorHandle& op, torch::jit::Stack* /*stack*/) {
   TORCH_CHECK_VALUE(
       false, "mccl takes dense tensors, and ", op.schema().name(),
-      " was called with a sparse one.\nTo mend it: tensor.to_dense(); for gradients of an embedding: "
+      " was called with a sparse one.\nFix: tensor.to_dense(); for gradients of an embedding: "
       "torch.nn.Embedding(..., sparse=False).");
 }
 
@@ -75,7 +75,7 @@ c10::Device check_tensors(const char* call, const std::vector<at::Tensor>& tenso
   for (const at::Tensor& tensor : tensors) {
     TORCH_CHECK_VALUE(
         tensor.device().is_privateuseone(), "mccl:", call, " takes tensors on musa, and one is on ", tensor.device(),
-        ".\nTo mend it: tensor.to(\"musa\"), or init_process_group(\"cpu:gloo,musa:mccl\") for both devices.");
+        ".\nFix: tensor.to(\"musa\"), or init_process_group(\"cpu:gloo,musa:mccl\") for both devices.");
     TORCH_CHECK_VALUE(
         tensor.device() == device, "mccl:", call, " takes tensors of one device, and there are ", device, " and ",
         tensor.device(), ".");

@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "process_group.h"
+#include "request.h"
 
 namespace c10d::mccl {
 
@@ -21,11 +21,11 @@ void check_root(const char* call, int64_t root, int size);
 // A request for these operands, with what all options of torch have in common.
 template <class Options>
 Request request_for(
-    OpType type, const char* name, const Options& options, std::vector<at::Tensor> inputs, std::vector<at::Tensor> outputs) {
-  Request request{type, name};
+    OpType type, Title title, const Options& options, std::vector<at::Tensor> inputs, std::vector<at::Tensor> outputs) {
+  Request request{type, title};
   std::vector<at::Tensor> all = inputs;
   all.insert(all.end(), outputs.begin(), outputs.end());
-  request.device = check_tensors(name, all);
+  request.device = check_tensors(title.name(), all);
   request.inputs = std::move(inputs);
   request.outputs = std::move(outputs);
   request.timeout = options.timeout;

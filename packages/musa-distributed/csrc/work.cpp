@@ -163,13 +163,13 @@ float WorkMCCL::getDuration() const {
   const auto duration = launched_->milliseconds();
   TORCH_CHECK(
       duration.has_value(),
-      "The duration of a call is known once it has finished, and where it is measured.\nTo mend it: wait for it, and set "
+      "The duration of a call is known once it has finished, and where it is measured.\nFix: wait for it, and set "
       "TORCH_MCCL_ENABLE_TIMING=1 or call _enable_collectives_timing() of the process group.");
   return *duration;
 }
 
 uint64_t WorkMCCL::getSequencenumber() const {
-  return launched_->seq;
+  return launched_->seq();
 }
 
 } // namespace c10d::mccl

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "communicator.h"
+#include "operation.h"
 #include "recorder.h"
 
 namespace c10d::mccl {
@@ -40,9 +41,7 @@ struct Launched : Progress {
 
   OpType type = OpType::UNKNOWN;
   bool p2p = false;
-  uint64_t seq = 0;        // of the collective, or of the call between two
-  std::string name;        // "mccl:all_reduce"
-  std::string description; // with sequence number, sizes and dtypes, for messages
+  std::shared_ptr<const Operations> operations;
   std::shared_ptr<Communicator> comm;
   const c10::musa::MUSAStream stream;
   std::optional<c10::musa::MUSAEvent> start; // only with timing
@@ -56,6 +55,10 @@ struct Launched : Progress {
   Shelf shelf;
   c10::intrusive_ptr<c10::ivalue::Future> result; // of WorkResult, as an integer
 
+  // Of the collective, or of the call between two ranks.
+  uint64_t seq() const {
+    return operations->seq;
+  }
   bool started() const override;
   bool finished() const override;
   std::chrono::milliseconds age() const;

@@ -77,7 +77,7 @@ Tensor composed_quantized_linear(
   TORCH_CHECK_TYPE(
       input.scalar_type() == at::kChar && weight.scalar_type() == at::kChar,
       "quantized_linear takes int8 input and weight, not ", input.scalar_type(), " and ", weight.scalar_type(),
-      ". Cure: (x / scale).round().clamp(-128, 127).to(torch.int8)");
+      ". Fix: (x / scale).round().clamp(-128, 127).to(torch.int8)");
   TORCH_CHECK(
       input.dim() >= 1 && weight.dim() == 2 && input.size(-1) == weight.size(1),
       "quantized_linear takes an input (..., in) and a weight (out, in), not ", input.sizes(), " and ", weight.sizes());

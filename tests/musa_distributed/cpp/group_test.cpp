@@ -78,9 +78,8 @@ struct Rank {
     const c10::musa::MUSAGuard guard(comm->device);
     auto launched = std::make_shared<Launched>(false, comm->stream);
     launched->type = OpType::ALLREDUCE;
-    launched->seq = seq;
-    launched->name = "mccl:all_reduce";
-    launched->description = "mccl:all_reduce #" + std::to_string(seq);
+    launched->operations = std::make_shared<const Operations>(
+        Operations{seq, "mccl:all_reduce", {{OpType::ALLREDUCE, "mccl:all_reduce", group->rank()}}});
     launched->comm = comm;
     launched->timeout = timeout;
     if (waits) {
@@ -182,7 +181,8 @@ TEST_F(GroupTest, ACallThatTakesTooLongFailsTheGroupOnEveryRank) {
   second.call(1, std::chrono::minutes(1), false);
   const auto launched = first.call(2, milliseconds(20), true);
   const std::string text = failure_of(*first.group);
-  EXPECT_NE(text.find("[rank 0 of 2, group tested] mccl:all_reduce #2 did not finish within 20 ms"), std::string::npos) << text;
+  EXPECT_NE(text.find("[rank 0 of 2, group tested] mccl:all_reduce #2 (in: nothing; out: nothing) did not finish "
+                      "within 20 ms"), std::string::npos) << text;
   EXPECT_NE(text.find("rank 1: last called mccl:all_reduce #1"), std::string::npos) << text;
   EXPECT_NE(failure_of(*second.group).find("another rank has failed: [rank 0 of 2"), std::string::npos);
   EXPECT_NE(launched->failure(), nullptr);

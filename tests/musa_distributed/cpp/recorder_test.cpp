@@ -14,16 +14,18 @@ struct Finished : Progress {
   bool finished() const override { return true; }
 };
 
-Recorder::Call call(uint64_t seq, const std::vector<at::Tensor>& tensors) {
-  return {0, {"0", "default_pg"}, "mccl:all_reduce", seq, 0, seq, false, std::chrono::seconds(1), tensors, tensors};
+Recorder::Call call(uint64_t seq) {
+  static const auto group = std::make_shared<const GroupName>(GroupName{"0", "default_pg"});
+  static const auto all_reduce =
+      std::make_shared<const Operation>(Operation{OpType::ALLREDUCE, "mccl:all_reduce"});
+  return {0, group, all_reduce, seq, 0, seq, false, std::chrono::seconds(1)};
 }
 
 TEST(Recorder, KeepsTheNewest) {
   Recorder recorder(3);
-  const std::vector<at::Tensor> none;
   std::vector<std::optional<size_t>> ids;
   for (uint64_t seq = 1; seq <= 5; ++seq) {
-    ids.push_back(recorder.record(call(seq, none), {}));
+    ids.push_back(recorder.record(call(seq), {}));
   }
   recorder.finish(ids.front(), true, std::nullopt); // is gone, which harms nobody
   const std::string dump = recorder.dump(true, false, false);
@@ -32,12 +34,11 @@ TEST(Recorder, KeepsTheNewest) {
 
 TEST(Recorder, CallsFromBeforeAResetDoNotCountAsThoseAfterIt) {
   Recorder recorder(3);
-  const std::vector<at::Tensor> none;
-  const auto before = recorder.record(call(1, none), {});
+  const auto before = recorder.record(call(1), {});
   recorder.reset();
   EXPECT_EQ(recorder.dump(true, false, false).find("mccl:all_reduce"), std::string::npos);
   for (uint64_t seq = 2; seq <= 5; ++seq) {
-    const auto after = recorder.record(call(seq, none), {});
+    const auto after = recorder.record(call(seq), {});
     EXPECT_NE(after, before);
     recorder.finish(before, true, std::nullopt);
     EXPECT_NE(recorder.dump(true, false, /*only_active=*/true).find("mccl:all_reduce"), std::string::npos);
@@ -49,15 +50,14 @@ TEST(Recorder, CallsFromBeforeAResetDoNotCountAsThoseAfterIt) {
 TEST(Recorder, WithoutRoomRecordsNothing) {
   Recorder recorder(0);
   EXPECT_FALSE(recorder.enabled());
-  EXPECT_EQ(recorder.record(call(1, {}), {}), std::nullopt);
+  EXPECT_EQ(recorder.record(call(1), {}), std::nullopt);
   recorder.finish(std::nullopt, true, std::nullopt);
 }
 
 TEST(Recorder, AsksCallsThatAreUnderWay) {
   Recorder recorder(3);
   const auto progress = std::make_shared<Finished>();
-  const std::vector<at::Tensor> none;
-  recorder.record(call(1, none), progress);
+  recorder.record(call(1), progress);
   EXPECT_NE(recorder.dump(true, false, false).find("completed"), std::string::npos);
   EXPECT_EQ(recorder.dump(true, false, /*only_active=*/true).find("mccl:all_reduce"), std::string::npos);
 }
@@ -67,10 +67,9 @@ TEST(Recorder, ThreadsRecordWhileOthersRead) {
   std::vector<std::thread> threads;
   for (int writer = 0; writer < 3; ++writer) {
     threads.emplace_back([&] {
-      const std::vector<at::Tensor> none;
       for (uint64_t seq = 0; seq < 100; ++seq) {
         const auto progress = std::make_shared<Finished>();
-        const auto id = recorder.record(call(seq, none), progress);
+        const auto id = recorder.record(call(seq), progress);
         recorder.set_status(0, {static_cast<int64_t>(seq), -1, -1});
         recorder.finish(id, true, 1.0F);
       }

@@ -76,7 +76,7 @@ def main():
         header.write_text(text, encoding="utf-8")
         print(f"{header.name}: {len(new)} added")
     if check and absent:
-        sys.exit(f"{absent} entry points have no callback id. Cure: python {pathlib.Path(__file__).name}")
+        sys.exit(f"{absent} entry points have no callback id. Fix: python {pathlib.Path(__file__).name}")
 
 
 if __name__ == "__main__":

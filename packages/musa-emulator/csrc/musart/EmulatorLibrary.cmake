@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
 #
-# For the emulator's other libraries, which are packages of their own since they need torch. Installed beside the headers of the
-# engine; included with musa_home set.
+# For the emulator's other libraries, which are packages of their own since they need torch. Included by
+# find_package(musa_emulator), which sets MUSA_EMULATOR_HOME and MUSA_EMULATOR_ENGINE_HEADERS.
 include_guard(GLOBAL)
 
 include("${CMAKE_CURRENT_LIST_DIR}/EmulatorSettings.cmake")
@@ -14,9 +14,10 @@ function(musa_emulator_library name)
   cmake_parse_arguments(PARSE_ARGV 1 library "" "" "SOURCES")
   add_library(${name} SHARED ${library_SOURCES})
   # The engine's headers are for the emulator's own libraries: beside the SDK, not in it.
-  target_include_directories(${name} PRIVATE csrc csrc/include "${musa_home}/../engine_headers" "${musa_home}/include")
+  target_include_directories(${name} PRIVATE csrc csrc/include "${MUSA_EMULATOR_ENGINE_HEADERS}" "${MUSA_EMULATOR_HOME}/include")
   target_compile_options(${name} PRIVATE -Wall -Wextra -Wno-missing-field-initializers)
-  target_link_libraries(${name} PRIVATE musa::torch "${musa_home}/lib/libmusart.so" "${musa_home}/lib/libmusa.so")
+  target_link_libraries(${name} PRIVATE musa::torch 
+    "${MUSA_EMULATOR_HOME}/lib/libmusart.so" "${MUSA_EMULATOR_HOME}/lib/libmusa.so")
   musa_emulator_exports(${name} "${CMAKE_CURRENT_SOURCE_DIR}/csrc/exports.map")
   set_target_properties(${name} PROPERTIES
     INSTALL_RPATH "$ORIGIN;$ORIGIN/../../../torch/lib" INSTALL_RPATH_USE_LINK_PATH OFF)

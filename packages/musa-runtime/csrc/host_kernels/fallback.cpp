@@ -222,7 +222,7 @@ void report_copy(const OperatorHandle& op, const std::string& name, size_t bytes
     TORCH_WARN(
         name, " is served by the provider 'host-copy': its operands are copied to the host and its results back (", bytes,
         " bytes this time; said once per operator). The results are right; it is slow. Totals: python -m torch_musa "
-        "ops, or torch.musa.ops.fallback_report(). Cure: install a pack that serves it; TORCH_MUSA_FALLBACK=allow "
+        "ops, or torch.musa.ops.fallback_report(). Fix: install a pack that serves it; TORCH_MUSA_FALLBACK=allow "
         "silences this, =error makes it an error.");
   }
 }
@@ -247,7 +247,7 @@ void call_on_host(const OperatorHandle& op, Stack* stack, Mode mode) {
       TORCH_CHECK(
           on_copy().load(std::memory_order_relaxed) != OnCopy::Error,
           name, " would be served by the provider 'host-copy', with copies to the host and back, and TORCH_MUSA_FALLBACK="
-          "error forbids that.\nCure: install a pack that serves it, or set TORCH_MUSA_FALLBACK=warn.");
+          "error forbids that.\nFix: install a pack that serves it, or set TORCH_MUSA_FALLBACK=warn.");
     }
   }
 
@@ -381,7 +381,7 @@ void require_cpu_kernel(const OperatorHandle& op) {
           std::begin(computable), std::end(computable),
           [&op](DispatchKey key) { return op.hasKernelForDispatchKey(key); }),
       "The operator '", op.operator_name(), "' is not available for the musa device: no installed pack serves it, and "
-      "torch has no CPU kernel that could.\nCure: install a pack that serves it (python -m torch_musa ops '",
+      "torch has no CPU kernel that could.\nFix: install a pack that serves it (python -m torch_musa ops '",
       op.operator_name(), "' shows who could), or move the operands to the CPU if the operator exists there.");
 }
 

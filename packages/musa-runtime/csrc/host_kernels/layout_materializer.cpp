@@ -96,7 +96,7 @@ Kind kind_of(const at::Tensor& tensor) {
   }
   TORCH_CHECK(
       tensor.is_nested(), "A tensor of layout ", tensor.layout(), " with keys ", tensor.key_set(),
-      " cannot be moved between musa and the host. Cure: convert it to a strided tensor first.");
+      " cannot be moved between musa and the host. Fix: convert it to a strided tensor first.");
   return Kind::Nested;
 }
 

@@ -107,7 +107,7 @@ Device MUSAHooks::getDeviceFromPtr(void* data) const {
   TORCH_CHECK(
       error == musaSuccess &&
           (attributes.type == musaMemoryTypeDevice || attributes.type == musaMemoryTypeManaged),
-      "The pointer ", data, " is not device memory of a musa device. Cure: pass memory that came from musaMalloc, or "
+      "The pointer ", data, " is not device memory of a musa device. Fix: pass memory that came from musaMalloc, or "
       "name the device explicitly.");
   return Device(c10::DeviceType::PrivateUse1, static_cast<DeviceIndex>(attributes.device));
 }

@@ -28,14 +28,14 @@ void init(int abi) {
       "This program and libmusa_runtime.so come from different builds of musa-runtime.\n  have: ABI ", MUSA_RUNTIME_ABI,
       " in the library that was loaded\n  need: ABI ", abi, ", the headers that the program was compiled with\n",
       "Likely causes: musa-runtime was upgraded after the program was built, or LD_LIBRARY_PATH puts another copy in "
-      "front.\nCure: configure and build the program anew: cmake --fresh -S . -B build && cmake --build build");
+      "front.\nFix: configure and build the program anew: cmake --fresh -S . -B build && cmake --build build");
   {
     const std::lock_guard<std::mutex> lock(naming());
     if (c10::is_privateuse1_backend_registered()) {
       const std::string owner = c10::get_privateuse1_backend();
       TORCH_CHECK(
           owner == kName, "The backend '", owner, "' has taken PrivateUse1, which torch lends to one backend a process.\n",
-          "Cure: link and load only one of the two.");
+          "Fix: link and load only one of the two.");
     } else {
       c10::register_privateuse1_backend(kName);
     }

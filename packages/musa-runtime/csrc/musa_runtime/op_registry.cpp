@@ -255,7 +255,7 @@ std::vector<std::string> OpRegistry::State::choosable(const std::string& pattern
   }
   TORCH_CHECK_VALUE(
       !ops.empty(), "No operator whose provider can be chosen matches '", pattern,
-      "'. Write it as 'aten::add.Tensor'; '*' stands for any text. Cure: python -m torch_musa ops '", pattern, "*'");
+      "'. Write it as 'aten::add.Tensor'; '*' stands for any text. Fix: python -m torch_musa ops '", pattern, "*'");
   return ops;
 }
 
@@ -280,17 +280,17 @@ void OpRegistry::State::check_providers(const OpPolicy& wanted) const {
         known_providers.count(provider) != 0,
         "Unknown provider '", provider, "' in '", where, "': the providers of this process are ", joined_providers(),
         ".\nLikely causes: a misspelling, or the pack is not installed or failed to load."
-        "\nCure: python -m torch_musa packs");
+        "\nFix: python -m torch_musa packs");
     TORCH_CHECK_VALUE(
         provider != "host" || where.find('=') == std::string::npos || c10::musa::host_addressable(),
         "Provider 'host' in '", where, "' runs torch's CPU kernels on device memory in place, which needs a device "
-        "whose memory the host can address; this one has discrete memory.\nCure: use 'host-copy' instead.");
+        "whose memory the host can address; this one has discrete memory.\nFix: use 'host-copy' instead.");
   }
   for (const std::string& op : wanted.pinned_ops()) {
     const std::string reason = why_fixed(op);
     TORCH_CHECK_VALUE(
         reason.empty(), "The provider of '", op, "' cannot be chosen: ", reason,
-        ".\nCure: python -m torch_musa ops PATTERN lists the operators and who serves them.");
+        ".\nFix: python -m torch_musa ops PATTERN lists the operators and who serves them.");
   }
 }
 
@@ -462,7 +462,7 @@ OpInfo OpRegistry::State::describe(const c10::OperatorHandle& handle) const {
 OpInfo OpRegistry::explain(const std::string& op) const {
   const auto handle = c10::Dispatcher::singleton().findSchema(parse_name(op));
   TORCH_CHECK_VALUE(
-      handle.has_value(), "Unknown operator '", op, "'. Write it as 'aten::add.Tensor'. Cure: python -m torch_musa ops");
+      handle.has_value(), "Unknown operator '", op, "'. Write it as 'aten::add.Tensor'. Fix: python -m torch_musa ops");
   std::lock_guard<std::mutex> lock(state_.mutex);
   return state_.describe(*handle);
 }

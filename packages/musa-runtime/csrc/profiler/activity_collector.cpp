@@ -79,7 +79,7 @@ ActivityRecords stop_activity_records(
   note_failure(muptiActivityGetNumDroppedRecords(nullptr, 0, &dropped), "muptiActivityGetNumDroppedRecords", errors);
   if (dropped != 0) {
     errors.push_back(
-        std::to_string(dropped) + " activity records were dropped: no memory for more. Cure: profile fewer steps");
+        std::to_string(dropped) + " activity records were dropped: no memory for more. Fix: profile fewer steps");
   }
   ActivityRecords records;
   std::lock_guard<std::mutex> lock(filled().mutex);

@@ -50,7 +50,7 @@ int64_t range_pop() {
   TORCH_CHECK(
       !this_threads_ranges.empty(),
       "range_pop(): no range is open on this thread. Likely causes: a range_push() is missing, or ran on another thread. "
-      "Cure: use the context manager range(), or range_start() and range_end() across threads.");
+      "Fix: use the context manager range(), or range_start() and range_end() across threads.");
   this_threads_ranges.pop_back();
   return static_cast<int64_t>(this_threads_ranges.size());
 }
@@ -71,7 +71,7 @@ void range_end(uint64_t range) {
     const auto found = open.ranges.find(range);
     TORCH_CHECK_VALUE(
         found != open.ranges.end(), "range_end(", range,
-        "): no such range is open. Cure: pass what range_start() returned, once.");
+        "): no such range is open. Fix: pass what range_start() returned, once.");
     ended = std::move(found->second);
     open.ranges.erase(found);
   }

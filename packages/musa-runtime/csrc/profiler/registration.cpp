@@ -56,7 +56,7 @@ struct Library {
       problem = "The musa device's activity cannot be profiled: MUPTI, the MUSA SDK's profiling library, cannot be loaded."
                 "\nTried:" + tried.str() +
           "\nLikely cause: the SDK was installed without its profiling tools."
-          "\nCure: install them (libmupti.so, below $MUSA_HOME/lib or $MUSA_HOME/extras/MUPTI).";
+          "\nFix: install them (libmupti.so, below $MUSA_HOME/lib or $MUSA_HOME/extras/MUPTI).";
       return;
     }
     const std::string path = folder_of(reinterpret_cast<const void*>(&profiler_problem)) + "libmusa_profiler.so";

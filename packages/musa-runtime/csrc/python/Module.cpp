@@ -46,7 +46,7 @@ void bind_state(py::module_& m) {
   m.def("init", [] {
     TORCH_CHECK(
         !torch::utils::is_device_in_bad_fork(c10::DeviceType::PrivateUse1),
-        "Cannot use the musa device in a forked subprocess. Cure: start workers with the 'spawn' method.");
+        "Cannot use the musa device in a forked subprocess. Fix: start workers with the 'spawn' method.");
     torch::utils::register_fork_handler_for_device_init(c10::DeviceType::PrivateUse1);
     at::globalContext().lazyInitDevice(c10::DeviceType::PrivateUse1);
   });

@@ -17,7 +17,7 @@ std::string& reason() {
 }
 
 [[noreturn]] void raise() {
-  TORCH_CHECK(false, "The musa device is not available: ", reason(), "\nCure: python -m torch_musa doctor");
+  TORCH_CHECK(false, "The musa device is not available: ", reason(), "\nFix: python -m torch_musa doctor");
 }
 
 struct UnavailableHooks final : at::PrivateUse1HooksInterface {

@@ -203,7 +203,7 @@ def make_graphed_callables(callables, sample_args, num_warmup_iters=3, allow_unu
     if torch.is_autocast_enabled("musa") and torch.is_autocast_cache_enabled():
         raise RuntimeError(
             "make_graphed_callables cannot be used under autocast with its cache: the casts of the weights "
-            "would be cached in the graph's memory. Cure: torch.autocast('musa', cache_enabled=False)."
+            "would be cached in the graph's memory. Fix: torch.autocast('musa', cache_enabled=False)."
         )
     single = not isinstance(callables, tuple)
     if single:
@@ -255,7 +255,7 @@ class _Plan:
         if module._forward_hooks or module._forward_pre_hooks or module._backward_hooks:
             raise RuntimeError(
                 "A module that is to be graphed must have no hooks: they would run at the capture and never "
-                "again. Cure: register them on the graphed module."
+                "again. Fix: register them on the graphed module."
             )
         if any(buffer.requires_grad for buffer in module.buffers()):
             raise RuntimeError("A module that is to be graphed may have no buffer that needs a gradient.")
@@ -371,7 +371,7 @@ def _copy_if_elsewhere(static, value):
     if value.shape != static.shape or value.dtype != static.dtype:
         raise RuntimeError(
             f"A graphed callable was captured with {static.dtype}{tuple(static.shape)} and called with "
-            f"{value.dtype}{tuple(value.shape)}. Cure: make another graphed callable for this shape."
+            f"{value.dtype}{tuple(value.shape)}. Fix: make another graphed callable for this shape."
         )
     if value.data_ptr() != static.data_ptr():
         static.detach().copy_(value)

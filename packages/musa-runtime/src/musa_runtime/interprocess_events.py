@@ -30,7 +30,7 @@ class InterprocessEvent:
     def __init__(self, enable_timing=False, blocking=False, *, _opened=None):
         if enable_timing:
             raise ValueError(
-                "an interprocess event cannot be timed.\nTo mend it: leave enable_timing=False, and time "
+                "an interprocess event cannot be timed.\nFix: leave enable_timing=False, and time "
                 "with an event of one process"
             )
         lazy_init()

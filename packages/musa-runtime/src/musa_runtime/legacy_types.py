@@ -95,7 +95,7 @@ class _MusaLegacyStorage(_LegacyStorage):
         """Not offered: a buffer lies in host memory."""
         raise RuntimeError(
             f"{cls.__module__}.{cls.__name__}.from_buffer: a buffer lies in host memory.\n"
-            "To mend it: torch.frombuffer(buffer, dtype=...).musa()"
+            "Fix: torch.frombuffer(buffer, dtype=...).musa()"
         )
 
     @classmethod

@@ -133,7 +133,7 @@ def change_current_allocator(allocator):
     if is_initialized():
         raise AllocatorInUseError(
             "the allocator of musa memory cannot be changed any more: the device was used in this process.\n"
-            "To mend it: call torch.musa.memory.change_current_allocator() before the first tensor on the "
+            "Fix: call torch.musa.memory.change_current_allocator() before the first tensor on the "
             "device and before torch.musa.init(); to change it for some tensors alone, use "
             "torch.musa.MemPool(allocator.allocator())"
         )

@@ -94,7 +94,7 @@ def scatter(inputs, devices, dim=0):
         raise ValueError(
             f"scatter over {len(devices)} devices along dimension {dim}: tensors of shapes {sizes} give "
             f"{sorted(counts)} chunks, so some device would go without.\n"
-            "To mend it: give all of them the same batch size; pass what is no batch as something else than "
+            "Fix: give all of them the same batch size; pass what is no batch as something else than "
             "a tensor"
         )
     results = []

@@ -53,7 +53,7 @@ def ipc_collect():
     for process in extension().ipc_usage()["ended"]:
         warnings.warn(
             f"process {process} has ended while this process still holds musa tensors that it had shared. "
-            "What they hold from now on is not defined.\nTo mend it: keep the sender alive until the "
+            "What they hold from now on is not defined.\nFix: keep the sender alive until the "
             "receivers have let go, or keep a copy: tensor.clone()",
             RuntimeWarning,
             stacklevel=2,
@@ -108,7 +108,7 @@ def _report_at_exit():
         warnings.warn(
             f"this process ends while others still hold {held} shared musa tensor(s) of it. "
             "What they hold from now on is not defined.\n"
-            "To mend it: let the receivers drop the tensors, or copy them with tensor.clone(), before this "
+            "Fix: let the receivers drop the tensors, or copy them with tensor.clone(), before this "
             "process ends: wait for an Event that they set, or join() them",
             RuntimeWarning,
             stacklevel=1,

@@ -101,7 +101,7 @@ def _library():
             "utilisation, temperature, power, clock and processes of a device come from the vendor's "
             "management library through the optional package mthreads-ml-py, which cannot be imported: "
             f"{error}\n"
-            f"To mend it: {_INSTALL}"
+            f"Fix: {_INSTALL}"
         ) from error
     with _lock:
         if _opened is library:

@@ -110,7 +110,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
         text, sizeof text,
         "musa-emulator: host code touched device memory at address %p: %s.\n"
         "  Likely causes: a device pointer was dereferenced on the host; the memory was freed.\n"
-        "  Cure: copy the data with musaMemcpy (in Python: tensor.cpu()), or allow host access with "
+        "  Fix: copy the data with musaMemcpy (in Python: tensor.cpu()), or allow host access with "
         "MUSA_EMULATOR_MEMORY=shared.\n",
         info->si_addr, where);
     say(text);

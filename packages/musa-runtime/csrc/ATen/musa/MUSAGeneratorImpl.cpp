@@ -34,7 +34,7 @@ void check_stream_not_capturing() {
   TORCH_CHECK(
       status == musaStreamCaptureStatusNone,
       "A random operator was called while a graph is captured, with a generator that the graph does not know.\n",
-      "Cure: register it before the capture, graph.register_generator_state(generator), or use the default generator.");
+      "Fix: register it before the capture, graph.register_generator_state(generator), or use the default generator.");
 }
 
 } // namespace
@@ -56,7 +56,7 @@ c10::DeviceType MUSAGeneratorImpl::device_type() {
 void MUSAGeneratorImpl::check_not_capturing(const char* action) const {
   TORCH_CHECK(
       !state_->capturing(), "Cannot ", action, " while a graph that uses the generator is captured.\n",
-      "Cure: move the call out of the capture; replays advance the offset by themselves.");
+      "Fix: move the call out of the capture; replays advance the offset by themselves.");
 }
 
 void MUSAGeneratorImpl::set_current_seed(uint64_t seed) {

@@ -52,7 +52,7 @@ struct PinnedMemoryAllocatorImpl final : at::CachingHostAllocatorImpl<MUSAStream
         TORCH_CHECK_WITH(
             OutOfMemoryError, false, "Out of page-locked host memory: ", size, " bytes were asked for.\n",
             "Likely causes: the host has no memory left, or the limit on locked memory is too low.\n",
-            "Cure: pin fewer tensors (DataLoader: lower prefetch_factor or pin_memory=False), or raise 'ulimit -l'.");
+            "Fix: pin fewer tensors (DataLoader: lower prefetch_factor or pin_memory=False), or raise 'ulimit -l'.");
       }
     }
     C10_MUSA_CHECK(error);

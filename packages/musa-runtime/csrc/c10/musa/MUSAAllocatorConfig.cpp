@@ -76,7 +76,7 @@ class Reader {
   [[noreturn]] void refuse(const std::string& key, const std::string& complaint) const {
     TORCH_CHECK_VALUE(
         false, source_, "='", text_, "': '", key, "' ", complaint, ".\n",
-        "Cure: correct it, or leave it out. The form is key:value,key:value; for example "
+        "Fix: correct it, or leave it out. The form is key:value,key:value; for example "
         "max_split_size_mb:64,garbage_collection_threshold:0.8");
   }
 
@@ -294,7 +294,7 @@ void MUSAAllocatorConfig::load_environment() {
         false, "torch cannot take its allocator settings: ",
         ours != nullptr ? ours->what_without_backtrace() : error.what(), ".\n",
         "Likely causes: PYTORCH_CUDA_ALLOC_CONF='", environment("PYTORCH_CUDA_ALLOC_CONF"),
-        "' is malformed; torch reads it for every device.\nCure: correct or unset it.");
+        "' is malformed; torch reads it for every device.\nFix: correct or unset it.");
   }
   take_own(generic_settings);
   if (!own.empty()) {

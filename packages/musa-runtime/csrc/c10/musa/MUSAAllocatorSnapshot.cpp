@@ -61,7 +61,7 @@ void* DeviceCachingAllocator::base_allocation(void* ptr, size_t* size) {
       first->expandable == nullptr,
       "Device memory at ", ptr, " on musa:", static_cast<int>(cache_.device),
       " lies in an expandable segment, which cannot be shared with another process.\n",
-      "Cure: set expandable_segments:False (PYTORCH_ALLOC_CONF, or torch.musa.memory._set_allocator_settings) before the "
+      "Fix: set expandable_segments:False (PYTORCH_ALLOC_CONF, or torch.musa.memory._set_allocator_settings) before the "
       "tensors to be shared are made; or turn it off now and send tensor.clone(), after torch.musa.empty_cache().");
   while (first->prev != nullptr) {
     first = first->prev;

@@ -169,7 +169,7 @@ void require_native(const char* what) {
   TORCH_CHECK(
       in_its_place.load(std::memory_order_acquire) == nullptr, what, " needs the caching allocator, but musa memory comes "
       "from the allocator '", get()->name(), "' in this process.\n",
-      "Cure: do without change_current_allocator(); a MemPool can take its memory from an allocator of your own.");
+      "Fix: do without change_current_allocator(); a MemPool can take its memory from an allocator of your own.");
 }
 
 [[maybe_unused]] const bool registered = [] {
@@ -248,7 +248,7 @@ void changeCurrentAllocator(std::shared_ptr<MUSAAllocator> allocator) {
     TORCH_CHECK(
         cache(static_cast<DeviceIndex>(device)).untouched(),
         "The allocator of musa memory cannot be changed any more: the present one has given memory of musa:", device,
-        ".\nCure: call change_current_allocator() before the first tensor on the device.");
+        ".\nFix: call change_current_allocator() before the first tensor on the device.");
   }
   // Leaked: tensors are freed until the very end of the process.
   auto* const kept = new std::shared_ptr<MUSAAllocator>(std::move(allocator));

@@ -368,7 +368,7 @@ void DeviceCachingAllocator::out_of_memory(
       limit_text, capture_text,
       "\nLikely causes, in order: the tensors alive need this much; the cache is fragmented (reserved is far above "
       "allocated); another process holds the memory (reserved is far below total - free).\n",
-      "Cure: use a smaller batch; drop references to tensors and call torch.musa.empty_cache(); against fragmentation "
+      "Fix: use a smaller batch; drop references to tensors and call torch.musa.empty_cache(); against fragmentation "
       "set PYTORCH_ALLOC_CONF=expandable_segments:True.");
 }
 

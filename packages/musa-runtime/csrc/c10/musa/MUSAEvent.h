@@ -76,7 +76,7 @@ class MUSAEvent {
     TORCH_CHECK(
         device_index_ == stream.device_index(), "An event of musa:", static_cast<int>(device_index_),
         " cannot be recorded on a stream of musa:", static_cast<int>(stream.device_index()),
-        ".\nCure: use one event per device.");
+        ".\nFix: use one event per device.");
     MUSAGuard guard(device_index_);
     C10_MUSA_CHECK(musaEventRecord(event_, stream.stream()));
     recorded_ = true;
@@ -122,7 +122,7 @@ class MUSAEvent {
         device_index_ == other.device_index_, "Both events must be of one device, but they are of musa:",
         static_cast<int>(device_index_), " and musa:", static_cast<int>(other.device_index_), ".");
     TORCH_CHECK(
-        query() && other.query(), "Both events must have finished.\nCure: call synchronize() on the later one first.");
+        query() && other.query(), "Both events must have finished.\nFix: call synchronize() on the later one first.");
     MUSAGuard guard(device_index_);
     float milliseconds = 0.0f;
     C10_MUSA_CHECK(musaEventElapsedTime(&milliseconds, event_, other.event_));

@@ -12,30 +12,30 @@ const char* advice(musaError_t error) {
   switch (error) {
     case musaErrorInitializationError:
       return "\nLikely causes: this process was forked after it had used the musa device, or the driver could not start."
-             "\nCure: start workers with the 'spawn' method (torch.multiprocessing.set_start_method('spawn'), "
+             "\nFix: start workers with the 'spawn' method (torch.multiprocessing.set_start_method('spawn'), "
              "DataLoader(multiprocessing_context='spawn')); if nothing was forked, run: python -m torch_musa doctor";
     case musaErrorNoDevice:
     case musaErrorInsufficientDriver:
       return "\nLikely causes: MUSA_VISIBLE_DEVICES hides every device, or the driver is missing or too old."
-             "\nCure: python -m torch_musa doctor";
+             "\nFix: python -m torch_musa doctor";
     case musaErrorInvalidDevice:
       return "\nLikely causes: the index is not below torch.musa.device_count(), or MUSA_VISIBLE_DEVICES hides the device.";
     case musaErrorMemoryAllocation:
-      return "\nCure: free tensors, lower the batch size, or return cached memory with torch.musa.empty_cache().";
+      return "\nFix: free tensors, lower the batch size, or return cached memory with torch.musa.empty_cache().";
     case musaErrorIllegalAddress:
     case musaErrorLaunchFailure:
-      return "\nThe fault may have happened in an earlier asynchronous call. Cure: run again with MUSA_LAUNCH_BLOCKING=1 "
+      return "\nThe fault may have happened in an earlier asynchronous call. Fix: run again with MUSA_LAUNCH_BLOCKING=1 "
              "to find the call; the device cannot be used any more in this process.";
     case musaErrorStreamCaptureUnsupported:
     case musaErrorStreamCaptureInvalidated:
     case musaErrorStreamCaptureImplicit:
       return "\nThe current stream is being captured into a graph and this operation must wait for the device, which a "
-             "graph cannot record. Cure: move the operation out of the capture.";
+             "graph cannot record. Fix: move the operation out of the capture.";
     case musaErrorStreamCaptureUnjoined:
-      return "\nWork that a side stream does in the graph does not lead back to the stream that is captured. Cure: before "
+      return "\nWork that a side stream does in the graph does not lead back to the stream that is captured. Fix: before "
              "the capture ends, let that stream wait: capture_stream.wait_stream(side_stream).";
     case musaErrorStreamCaptureIsolation:
-      return "\nA graph cannot wait for work outside of it. Cure: let the side stream wait for the capturing stream, "
+      return "\nA graph cannot wait for work outside of it. Fix: let the side stream wait for the capturing stream, "
              "inside the capture, before it is used; wait for events of earlier work before the capture begins.";
     default:
       return "";

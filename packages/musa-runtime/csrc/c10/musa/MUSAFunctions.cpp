@@ -56,7 +56,7 @@ DeviceIndex device_count_ensure_non_zero() {
       "No musa device can be used: musaGetDeviceCount answered ",
       answer.error == musaSuccess ? "0 devices" : musaGetErrorName(answer.error), " (", visible_devices_text(), ").\n",
       "Likely causes: MUSA_VISIBLE_DEVICES hides every device or cannot be parsed (a comma-separated list of indices is "
-      "expected), or the driver is not running.\nCure: python -m torch_musa doctor");
+      "expected), or the driver is not running.\nFix: python -m torch_musa doctor");
   return answer.count;
 }
 
@@ -69,7 +69,7 @@ void check_device_index(DeviceIndex device) {
       device >= 0 && device < count,
       "Invalid device musa:", static_cast<int>(device), ": this process sees ", static_cast<int>(count),
       " musa device(s), numbered from 0 (", visible_devices_text(), ").\n",
-      "Cure: use an index below torch.musa.device_count(), or make more devices visible.");
+      "Fix: use an index below torch.musa.device_count(), or make more devices visible.");
 }
 
 DeviceIndex current_device() {

@@ -147,7 +147,7 @@ void finish_work(const Received& received) {
 std::string ended_early(const PeerCounters& sender) {
   return c10::str(
       "Process ", sender.process(), " ended while this process still held musa tensors that it had shared. What they hold "
-      "from then on is not defined.\nCure: keep the sender alive until the receivers have let go (an Event, or join() "
+      "from then on is not defined.\nFix: keep the sender alive until the receivers have let go (an Event, or join() "
       "after), or keep a copy: tensor.clone().");
 }
 
@@ -225,7 +225,7 @@ std::shared_ptr<ExportedSegment> shared_before(const c10::StorageImpl& storage) 
           "a musa tensor that was received from process ",
           static_cast<Received*>(data.get_context())->counters->process(),
           " cannot be sent on: only the process that allocated the memory may share it.\n"
-          "Cure: send a copy: tensor.clone(); or let the first process send it to every receiver."));
+          "Fix: send a copy: tensor.clone(); or let the first process send it to every receiver."));
     }
     ours = data.get_deleter() == MUSACachingAllocator::deleter();
   }
@@ -233,7 +233,7 @@ std::shared_ptr<ExportedSegment> shared_before(const c10::StorageImpl& storage) 
     refuse(
         "this musa tensor's memory did not come from the musa caching allocator, so it cannot be shared with another "
         "process.\nLikely causes: a pluggable allocator; memory of another library (DLPack, from_blob).\n"
-        "Cure: send a copy: tensor.clone().");
+        "Fix: send a copy: tensor.clone().");
   }
   return nullptr;
 }
@@ -259,7 +259,7 @@ std::shared_ptr<ExportedSegment> export_segment(void* data) {
         musaGetErrorString(error),
         ".\nLikely causes: expandable segments (memory that is mapped piece by piece has no handle); a pluggable "
         "allocator that takes memory from elsewhere than musaMalloc.\n"
-        "Cure: set PYTORCH_ALLOC_CONF=expandable_segments:False, or send a copy on the CPU: tensor.cpu()."));
+        "Fix: set PYTORCH_ALLOC_CONF=expandable_segments:False, or send a copy on the CPU: tensor.cpu()."));
   }
   if (error != musaSuccess) {
     throw_musa_error(error, "musaIpcGetMemHandle(&segment->handle, base)", __func__, __FILE__, __LINE__);
@@ -333,7 +333,7 @@ DeviceIndex find_device(const Message& message) {
   refuse(c10::str(
       "a musa tensor was received from process ", message.counter.process, " that is on its device musa:", message.device,
       ", which this process cannot see.\nLikely cause: MUSA_VISIBLE_DEVICES differs between the two processes.\n"
-      "Cure: make the device visible here, or send a copy on the CPU: tensor.cpu()."));
+      "Fix: make the device visible here, or send a copy on the CPU: tensor.cpu()."));
 }
 
 c10::Storage open_own(const Message& message) {
@@ -519,7 +519,7 @@ c10::Storage open(const Message& message) {
         SharingError::Kind::SenderGone,
         c10::str(
             "process ", message.counter.process, ", which shared a musa tensor with this one, ended while it was being "
-            "received.\nCure: keep the sending process alive until the receiver has what it needs."));
+            "received.\nFix: keep the sending process alive until the receiver has what it needs."));
   }
 }
 

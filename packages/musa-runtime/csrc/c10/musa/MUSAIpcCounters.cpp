@@ -52,7 +52,7 @@ std::string sender_gone(int32_t process) {
   return c10::str(
       "process ", process, ", which shared a musa tensor with this one, has ended before it was received.\n"
       "Likely causes: it put the tensor into a queue and ended at once; it was killed.\n"
-      "Cure: keep the sending process alive until the receiver has what it needs (an Event, or join() after the last "
+      "Fix: keep the sending process alive until the receiver has what it needs (an Event, or join() after the last "
       "get()), or send a copy on the CPU: tensor.cpu().");
 }
 
@@ -157,7 +157,7 @@ SentCounters::SentCounters() {
         SharingError::Kind::Refused,
         c10::str(
             "this process cannot make the page by which shared musa tensors are counted: ", std::strerror(reason),
-            ".\nLikely causes: too many open files; no memory left.\nCure: raise the limit with: ulimit -n 65536"));
+            ".\nLikely causes: too many open files; no memory left.\nFix: raise the limit with: ulimit -n 65536"));
   }
   inode_ = status.st_ino;
   file_system_ = status.st_dev;
@@ -176,7 +176,7 @@ CounterAddress SentCounters::take() {
         SharingError::Kind::Refused,
         c10::str(
             "this process has ", kSlots, " shared musa tensors that no receiver has released.\n"
-            "Cure: let the receivers drop what they received, or send fewer, larger tensors."));
+            "Fix: let the receivers drop what they received, or send fewer, larger tensors."));
   }
   words_[slot].store(kSent, std::memory_order_release);
   return {getpid(), descriptor_, inode_, file_system_, slot};
@@ -203,7 +203,7 @@ void SentCounters::receive_own(uint32_t slot) {
     refuse(
         SharingError::Kind::Refused,
         "a message with a shared musa tensor was received a second time.\n"
-        "Likely cause: the same pickled bytes were loaded twice.\nCure: put the tensor into the queue once per receiver.");
+        "Likely cause: the same pickled bytes were loaded twice.\nFix: put the tensor into the queue once per receiver.");
   }
 }
 
@@ -268,7 +268,7 @@ void PeerCounters::receive(uint32_t slot) {
       c10::str(
           "a message with a musa tensor that process ", process_, " shared was received a second time.\n"
           "Likely causes: the same pickled bytes were loaded twice, or by two processes.\n"
-          "Cure: put the tensor into the queue once per receiver."));
+          "Fix: put the tensor into the queue once per receiver."));
 }
 
 void PeerCounters::release(uint32_t slot) noexcept {

@@ -49,7 +49,7 @@ MemoryPool& MemoryPools::hold(MempoolId_t id, const std::shared_ptr<MUSAAllocato
     TORCH_CHECK(
         source == nullptr || source == pool->source, "The memory pool ", text_of(id), " of musa:",
         static_cast<int>(device_), " exists and takes its memory from another allocator.\n",
-        "Cure: name the allocator when the pool is made, or make another pool.");
+        "Fix: name the allocator when the pool is made, or make another pool.");
   }
   ++pool->use_count;
   return *pool;
@@ -62,7 +62,7 @@ void MemoryPools::begin_filling(MempoolId_t id, Filter&& filter) {
         filling.pool->small.id != id, "Allocations go to the memory pool ", text_of(id), " of musa:",
         static_cast<int>(device_), " already.\n",
         "Likely causes: use_mem_pool() of the same pool is nested, or two threads fill one pool at a time.\n",
-        "Cure: one region per pool; give each thread a pool of its own.");
+        "Fix: one region per pool; give each thread a pool of its own.");
   }
   fillings_.push_back({&hold(id, nullptr), std::move(filter)});
 }

@@ -95,10 +95,10 @@ void MUSAGraph::register_generator_state(const at::Generator& generator) {
 }
 
 void MUSAGraph::capture_begin(c10::MempoolId_t pool, musaStreamCaptureMode capture_mode) {
-  TORCH_CHECK(!capturing_, "This graph is being captured already. Cure: capture_end() first.");
+  TORCH_CHECK(!capturing_, "This graph is being captured already. Fix: capture_end() first.");
   TORCH_CHECK(
       recorder_ == nullptr,
-      "This graph holds a capture already. Cure: reset() it first, or capture into a new graph.");
+      "This graph holds a capture already. Fix: reset() it first, or capture into a new graph.");
   at::globalContext().lazyInitDevice(c10::DeviceType::PrivateUse1);
   try {
     begin(pool, capture_mode);
@@ -114,7 +114,7 @@ void MUSAGraph::begin(c10::MempoolId_t pool, musaStreamCaptureMode mode) {
   TORCH_CHECK(
       capture_stream_->id() != 0,
       "A graph cannot be captured on the default stream, with which all other streams are in order.\n"
-      "Cure: capture in a side stream: with torch.musa.graph(graph): ..., or with torch.musa.stream(torch.musa.Stream()): ...");
+      "Fix: capture in a side stream: with torch.musa.graph(graph): ..., or with torch.musa.stream(torch.musa.Stream()): ...");
   TORCH_CHECK(
       CallRecorder::current() == nullptr, "The current stream is being captured into another graph already.");
   CallRecorder::retire(nullptr); // of earlier graphs, those whose replays have ended
@@ -188,7 +188,7 @@ musaError_t MUSAGraph::stop_capture(musaGraph_t* graph) {
 }
 
 void MUSAGraph::capture_end() {
-  TORCH_CHECK(capturing_, "No capture into this graph is under way. Cure: capture_begin() first.");
+  TORCH_CHECK(capturing_, "No capture into this graph is under way. Fix: capture_begin() first.");
   const MUSAGuard guard(capture_dev_);
   std::string failure;
   try {
@@ -225,7 +225,7 @@ void MUSAGraph::capture_end() {
 void MUSAGraph::instantiate() {
   TORCH_CHECK(
       graph_ != nullptr && !capturing_,
-      "There is no captured graph to instantiate. Cure: capture one, with keep_graph=True if it is to be instantiated again.");
+      "There is no captured graph to instantiate. Fix: capture one, with keep_graph=True if it is to be instantiated again.");
   const MUSAGuard guard(capture_dev_);
   destroy_exec();
   const MUSAStreamCaptureModeGuard relaxed; // another thread may be capturing
@@ -259,7 +259,7 @@ void MUSAGraph::fill_seeds() {
 }
 
 void MUSAGraph::replay() {
-  TORCH_CHECK(!capturing_, "A graph cannot be replayed while it is being captured. Cure: capture_end() first.");
+  TORCH_CHECK(!capturing_, "A graph cannot be replayed while it is being captured. Fix: capture_end() first.");
   TORCH_CHECK(
       graph_exec_ != nullptr || graph_ != nullptr,
       "There is nothing to replay. Likely causes: nothing was captured into this graph, the capture failed, or reset() was "
@@ -270,7 +270,7 @@ void MUSAGraph::replay() {
   const MUSAGuard guard(capture_dev_);
   TORCH_CHECK(
       !musa_runtime::capturing(),
-      "A graph cannot be replayed inside the capture of another. Cure: replay one after the other.");
+      "A graph cannot be replayed inside the capture of another. Fix: replay one after the other.");
   fill_seeds();
   recorder_->replay_begins();
   const musaError_t error =
@@ -333,12 +333,12 @@ musaGraph_t MUSAGraph::raw_musa_graph() const {
   TORCH_CHECK(
       graph_ != nullptr,
       "The SDK's graph is not there. Likely causes: nothing was captured, or it was given back after it had been "
-      "instantiated.\nCure: enable_debug_mode() before the capture, or MUSAGraph(keep_graph=True).");
+      "instantiated.\nFix: enable_debug_mode() before the capture, or MUSAGraph(keep_graph=True).");
   return graph_;
 }
 
 musaGraphExec_t MUSAGraph::raw_musa_graph_exec() const {
-  TORCH_CHECK(graph_exec_ != nullptr, "The graph is not instantiated. Cure: capture it, then instantiate().");
+  TORCH_CHECK(graph_exec_ != nullptr, "The graph is not instantiated. Fix: capture it, then instantiate().");
   return graph_exec_;
 }
 

@@ -259,7 +259,7 @@ void CallRecorder::run_sequence(void* argument) {
     c10::musa::defer_error(c10::str(
         "The replay of a musa graph failed at ", current == nullptr ? "its start" : c10::toString(current->op.operator_name()),
         ": ", cause, "\nThe rest of that replay was not run. Likely causes: an index or another value in the graph's "
-        "inputs that the operator refuses, or memory that was freed since the capture.\nCure: check what was copied into "
+        "inputs that the operator refuses, or memory that was freed since the capture.\nFix: check what was copied into "
         "the static inputs; run the same operators eagerly to see where they fail."));
   };
   try {

@@ -396,7 +396,7 @@ bool capture_failed() {
 
 void refuse_to_capture(const std::string& op, const std::string& reason) {
   const std::string text = c10::str(
-      op, " cannot be captured into a musa graph: ", reason, ".\nCure: move the call out of the capture, or use an operator "
+      op, " cannot be captured into a musa graph: ", reason, ".\nFix: move the call out of the capture, or use an operator "
       "whose result does not depend on values (torch.where in place of indexing with a mask, a fixed size in place of "
       "nonzero).");
   if (CallRecorder* recorder = CallRecorder::current()) {

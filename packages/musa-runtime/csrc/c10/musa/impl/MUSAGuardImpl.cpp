@@ -113,7 +113,7 @@ void MUSAGuardImpl::record(
   TORCH_CHECK(
       device == -1 || device == stream.device_index(),
       "An event of musa:", static_cast<int>(device), " cannot be recorded on ", stream,
-      ": an event belongs to one device. Cure: create the event on the stream's device.");
+      ": an event belongs to one device. Fix: create the event on the stream's device.");
   MUSAGuard guard(stream.device_index());
   musaEvent_t handle = as_event(*event);
   if (handle == nullptr) {
