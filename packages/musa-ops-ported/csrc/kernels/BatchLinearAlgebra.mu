@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // Decompositions and solutions of systems for batches of small matrices. A block decomposes a matrix; a thread solves for a
-// right-hand side. Sums are kept in double precision, so the results are at least as exact as LAPACK's, and decompositions
-// have LAPACK's conventions: pivots counted from 1, reflectors below the diagonal, the info of a matrix that is singular.
+// right-hand side. The conventions are LAPACK's: pivots counted from 1, the info of a matrix
+// that is singular. Real LU decompositions round as LAPACK does, by fused operations in its order and reciprocals of
+// pivots: for a matrix without full rank the rest of a rounding decides about the next pivot. All other sums are kept in
+// double precision.
 #include <ATen/core/Tensor.h>
 #include <ATen/native/BatchLinearAlgebra.h>
 #include <ATen/native/LinearAlgebra.h>
@@ -17,6 +19,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <type_traits>
 
 #include "engines/dispatch.h"
@@ -89,6 +92,43 @@ struct Layout {
   __device__ Matrix<T> at(int64_t offset) const { return {data + offset, row_step, column_step}; }
 };
 
+// A value from which products are subtracted.
+template <typename T>
+struct Remainder {
+  using Value = std::conditional_t<c10::is_complex<T>::value, Wide<T>, T>;
+  Value value;
+
+  __device__ explicit Remainder(const T& start) : value(static_cast<Value>(start)) {}
+  __device__ void subtract(const T& x, const T& y) {
+    if constexpr (c10::is_complex<T>::value) {
+      value -= static_cast<Value>(x) * static_cast<Value>(y);
+    } else {
+      value = std::fma(-x, y, value);
+    }
+  }
+  __device__ T result() const { return static_cast<T>(value); }
+  // Real numbers by the reciprocal, which has one where it does not overflow.
+  __device__ T divided_by_reciprocal(const T& divisor) const {
+    if constexpr (!c10::is_complex<T>::value) {
+      if (std::abs(divisor) >= std::numeric_limits<T>::min()) {
+        return value * (T(1) / divisor);
+      }
+    }
+    return divided(divisor);
+  }
+  __device__ T divided(const T& divisor) const { return static_cast<T>(value / static_cast<Value>(divisor)); }
+};
+
+// a(row, column) less the products of the row's and the column's first elements.
+template <typename T>
+__device__ C10_ALWAYS_INLINE T less_products(const Matrix<T>& a, int64_t row, int64_t column, int64_t count) {
+  Remainder<T> rest(a(row, column));
+  for (int64_t p = 0; p < count; ++p) {
+    rest.subtract(a(row, p), a(p, column));
+  }
+  return rest.result();
+}
+
 // The sum of x(row, p) * y(p, column) over p < count.
 template <typename T>
 __device__ C10_ALWAYS_INLINE Wide<T>
@@ -157,7 +197,7 @@ void factor_lu(const at::Tensor& lu, const at::Tensor& pivots, const at::Tensor&
         }
         for (int64_t k = 0; k < steps; ++k) {
           for (int64_t i = k + threadIdx.x; i < rows; i += blockDim.x) {
-            a(i, k) = static_cast<T>(static_cast<Wide<T>>(a(i, k)) - product(a, i, a, k, k));
+            a(i, k) = less_products(a, i, k, k);
           }
           __syncthreads();
           if (threadIdx.x == 0) {
@@ -178,12 +218,12 @@ void factor_lu(const at::Tensor& lu, const at::Tensor& pivots, const at::Tensor&
             a(pivot, j) = upper;
           }
           __syncthreads();
-          const Wide<T> divisor = static_cast<Wide<T>>(a(k, k));
-          for (int64_t i = k + 1 + threadIdx.x; divisor != Wide<T>(0) && i < rows; i += blockDim.x) {
-            a(i, k) = static_cast<T>(static_cast<Wide<T>>(a(i, k)) / divisor);
+          const T divisor = a(k, k);
+          for (int64_t i = k + 1 + threadIdx.x; divisor != T(0) && i < rows; i += blockDim.x) {
+            a(i, k) = Remainder<T>(a(i, k)).divided_by_reciprocal(divisor);
           }
           for (int64_t j = k + 1 + threadIdx.x; j < columns; j += blockDim.x) {
-            a(k, j) = static_cast<T>(static_cast<Wide<T>>(a(k, j)) - product(a, k, a, j, k));
+            a(k, j) = less_products(a, k, j, k);
           }
           __syncthreads();
         }
@@ -203,15 +243,17 @@ struct Triangle {
   int64_t size;
   bool upper, unit, conjugate;
 
-  // Solves in place, one right-hand side.
-  __device__ void solve(T* const x, int64_t step) const {
+  // Solves in place, one right-hand side. From the diagonal's end on, as BLAS subtracts.
+  __device__ void solve(T* const x, int64_t step, bool by_reciprocals) const {
     for (int64_t at = 0; at < size; ++at) {
       const int64_t i = upper ? size - 1 - at : at;
-      Wide<T> sum = static_cast<Wide<T>>(x[i * step]);
-      for (int64_t p = upper ? i + 1 : 0; p < (upper ? size : i); ++p) {
-        sum -= conjugate_if(static_cast<Wide<T>>(coefficients(i, p)), conjugate) * static_cast<Wide<T>>(x[p * step]);
+      Remainder<T> rest(x[i * step]);
+      for (int64_t n = 0; n < at; ++n) {
+        const int64_t p = upper ? size - 1 - n : n;
+        rest.subtract(conjugate_if(static_cast<T>(coefficients(i, p)), conjugate), x[p * step]);
       }
-      x[i * step] = static_cast<T>(unit ? sum : sum / conjugate_if(static_cast<Wide<T>>(coefficients(i, i)), conjugate));
+      const T divisor = unit ? T(1) : conjugate_if(static_cast<T>(coefficients(i, i)), conjugate);
+      x[i * step] = unit ? rest.result() : by_reciprocals ? rest.divided_by_reciprocal(divisor) : rest.divided(divisor);
     }
   }
 };
@@ -248,8 +290,8 @@ void solve_lu(const at::Tensor& lu, const at::Tensor& pivots, const at::Tensor& 
           x[with * step] = above;
         };
         if (transposed) {
-          Triangle<T>{a.transposed(), size, /*upper=*/false, /*unit=*/false, conjugate}.solve(x, step);
-          Triangle<T>{a.transposed(), size, /*upper=*/true, /*unit=*/true, conjugate}.solve(x, step);
+          Triangle<T>{a.transposed(), size, /*upper=*/false, /*unit=*/false, conjugate}.solve(x, step, /*by_reciprocals=*/false);
+          Triangle<T>{a.transposed(), size, /*upper=*/true, /*unit=*/true, conjugate}.solve(x, step, /*by_reciprocals=*/false);
           for (int64_t i = size; i-- > 0;) {
             exchange(i);
           }
@@ -257,8 +299,8 @@ void solve_lu(const at::Tensor& lu, const at::Tensor& pivots, const at::Tensor& 
           for (int64_t i = 0; i < size; ++i) {
             exchange(i);
           }
-          Triangle<T>{a, size, /*upper=*/false, /*unit=*/true, conjugate}.solve(x, step);
-          Triangle<T>{a, size, /*upper=*/true, /*unit=*/false, conjugate}.solve(x, step);
+          Triangle<T>{a, size, /*upper=*/false, /*unit=*/true, conjugate}.solve(x, step, /*by_reciprocals=*/false);
+          Triangle<T>{a, size, /*upper=*/true, /*unit=*/false, conjugate}.solve(x, step, /*by_reciprocals=*/false);
         }
       },
       of_factors, of_pivots, of_b);
@@ -316,7 +358,7 @@ void solve_triangles(
     const int64_t number = i / sides;
     const Matrix<const T> here{all_coefficients + number * a_size, 1, a_rows};
     const Triangle<T> triangle{transposed ? here.transposed() : here, size, upper != transposed, unit, conjugate};
-    triangle.solve(all_sides + number * b_size + i % sides * side_step, step);
+    triangle.solve(all_sides + number * b_size + i % sides * side_step, step, /*by_reciprocals=*/true);
   });
 }
 void triangular_solve(
@@ -384,6 +426,9 @@ at::Tensor solve_cholesky(const at::Tensor& factor, const at::Tensor& b, bool up
 }
 
 at::Tensor& cholesky_inverse(at::Tensor& result, at::Tensor& infos, bool upper) {
+  if (result.numel() == 0) {
+    return result;
+  }
   at::Tensor identity = at::zeros_like(result);
   identity.diagonal(0, -2, -1).fill_(1);
   const at::Tensor zeros = result.diagonal(0, -2, -1).eq(0);
@@ -409,99 +454,6 @@ __device__ void reflect(
     const Wide<T> part = conjugate_if(static_cast<Wide<T>>(reflector[i * reflector_step]), conjugate);
     x[i * step] = static_cast<T>(static_cast<Wide<T>>(x[i * step]) - part * along);
   }
-}
-
-// The reflector that makes all but the first element of a column 0, in place of these; returns its factor.
-template <typename T>
-__device__ T make_reflector(T* x, int64_t step, int64_t size) {
-  double squares = 0;
-  for (int64_t i = 1; i < size; ++i) {
-    const double real = real_part(x[i * step]), imaginary = imaginary_part(x[i * step]);
-    squares += real * real + imaginary * imaginary;
-  }
-  const double real = real_part(x[0]), imaginary = imaginary_part(x[0]);
-  if (squares == 0 && imaginary == 0) {
-    return T(0);
-  }
-  const double length = std::sqrt(real * real + imaginary * imaginary + squares);
-  const double first = -std::copysign(length, real);
-  const Wide<T> divisor = static_cast<Wide<T>>(x[0]) - Wide<T>(first);
-  for (int64_t i = 1; i < size; ++i) {
-    x[i * step] = static_cast<T>(static_cast<Wide<T>>(x[i * step]) / divisor);
-  }
-  x[0] = static_cast<T>(first);
-  return static_cast<T>(-divisor / Wide<T>(first));
-}
-
-template <typename T>
-void factor_qr(const at::Tensor& input, const at::Tensor& tau) {
-  const Layout<T> matrices(input);
-  T* const factors = tau.mutable_data_ptr<T>();
-  const int64_t factor_step = tau.stride(-1);
-  const int64_t rows = input.size(-2);
-  const int64_t columns = input.size(-1);
-  const int64_t steps = std::min(rows, columns);
-  each_matrix(
-      batch_of(input), columns,
-      [=] __device__(int64_t, const auto& offsets, int64_t&) {
-        const Matrix<T> a = matrices.at(offsets[0]);
-        T* const factors_here = factors + offsets[1];
-        for (int64_t k = 0; k < steps; ++k) {
-          if (threadIdx.x == 0) {
-            factors_here[k * factor_step] = make_reflector(&a(k, k), a.row_step, rows - k);
-          }
-          __syncthreads();
-          const Wide<T> factor = conjugate_if(static_cast<Wide<T>>(factors_here[k * factor_step]), true);
-          for (int64_t j = k + 1 + threadIdx.x; j < columns; j += blockDim.x) {
-            reflect<T>(&a(k, k), a.row_step, factor, &a(k, j), a.row_step, rows - k, /*conjugate=*/false);
-          }
-          __syncthreads();
-        }
-      },
-      batch_steps(input), tau.strides().slice(0, tau.dim() - 1));
-}
-void geqrf(const at::Tensor& input, const at::Tensor& tau) {
-  MUSA_DISPATCH(input.scalar_type(), "geqrf", (MUSA_LAPACK_TYPES), { factor_qr<scalar_t>(input, tau); });
-}
-
-// The first columns of the product of the reflectors, in their place.
-template <typename T>
-void multiply_reflectors(const at::Tensor& result, const at::Tensor& tau) {
-  const Layout<T> matrices(result);
-  const T* const factors = tau.const_data_ptr<T>();
-  const int64_t factor_step = tau.stride(-1);
-  const int64_t rows = result.size(-2);
-  const int64_t columns = result.size(-1);
-  const int64_t count = tau.size(-1);
-  each_matrix(
-      batch_of(result), columns,
-      [=] __device__(int64_t, const auto& offsets, int64_t&) {
-        const Matrix<T> a = matrices.at(offsets[0]);
-        const T* const factors_here = factors + offsets[1];
-        for (int64_t j = count + threadIdx.x; j < columns; j += blockDim.x) {
-          for (int64_t i = 0; i < rows; ++i) {
-            a(i, j) = i == j ? T(1) : T(0);
-          }
-        }
-        __syncthreads();
-        for (int64_t k = count; k-- > 0;) {
-          const Wide<T> factor = static_cast<Wide<T>>(factors_here[k * factor_step]);
-          for (int64_t j = k + 1 + threadIdx.x; j < columns; j += blockDim.x) {
-            reflect<T>(&a(k, k), a.row_step, factor, &a(k, j), a.row_step, rows - k, /*conjugate=*/false);
-          }
-          __syncthreads();
-          for (int64_t i = threadIdx.x; i < rows; i += blockDim.x) {
-            const Wide<T> own = i < k ? Wide<T>(0) : i == k ? Wide<T>(1) - factor : -factor * static_cast<Wide<T>>(a(i, k));
-            a(i, k) = static_cast<T>(own);
-          }
-          __syncthreads();
-        }
-      },
-      batch_steps(result), tau.strides().slice(0, tau.dim() - 1));
-}
-at::Tensor& orgqr(at::Tensor& result, const at::Tensor& tau) {
-  MUSA_DISPATCH(result.scalar_type(), "orgqr", (MUSA_LAPACK_TYPES), { multiply_reflectors<scalar_t>(result, tau); });
-  return result;
 }
 
 // Q C, Q^H C, C Q or C Q^H for Q = H(0) H(1) ..., a thread for a column or a row of C.
@@ -552,10 +504,8 @@ at::Tensor _cholesky_solve_helper(const at::Tensor& self, const at::Tensor& A, b
 namespace at::native {
 REGISTER_PRIVATEUSE1_DISPATCH(cholesky_stub, &musa_ops_ported::cholesky)
 REGISTER_PRIVATEUSE1_DISPATCH(cholesky_inverse_stub, &musa_ops_ported::cholesky_inverse)
-REGISTER_PRIVATEUSE1_DISPATCH(geqrf_stub, &musa_ops_ported::geqrf)
 REGISTER_PRIVATEUSE1_DISPATCH(lu_factor_stub, &musa_ops_ported::lu_factor)
 REGISTER_PRIVATEUSE1_DISPATCH(lu_solve_stub, &musa_ops_ported::lu_solve)
-REGISTER_PRIVATEUSE1_DISPATCH(orgqr_stub, &musa_ops_ported::orgqr)
 REGISTER_PRIVATEUSE1_DISPATCH(ormqr_stub, &musa_ops_ported::ormqr)
 REGISTER_PRIVATEUSE1_DISPATCH(triangular_solve_stub, &musa_ops_ported::triangular_solve)
 REGISTER_PRIVATEUSE1_DISPATCH(unpack_pivots_stub, &musa_ops_ported::unpack_pivots)

@@ -9,6 +9,7 @@
 #include <ATen/ops/empty_like.h>
 #include <c10/util/complex.h>
 
+#include <cmath>
 #include <type_traits>
 
 #include "engines/dispatch.h"
@@ -20,11 +21,51 @@
 namespace musa_ops_ported {
 namespace {
 
-// The type of sums: single precision loses digits of a dot product whose terms cancel, which those of complex numbers do.
+// How a sum of products rounds. In sums whose terms cancel the roundings are the result, so each is that of what torch's CPU
+// calls: a loop of its own for small batches, a library for matrices, and for vectors a library that adds in an order of
+// its own, to which a sum in double precision is nearest.
+enum class Rounding { EachOperation, Fused, Wide };
+
 template <typename T>
-using SumOf = std::conditional_t<
+using Wide = std::conditional_t<
     std::is_same_v<T, float>, double,
     std::conditional_t<std::is_same_v<T, c10::complex<float>>, c10::complex<double>, at::opmath_type<T>>>;
+
+// The products are added one after the other.
+template <typename T>
+struct SumOfProducts {
+  T sum = T(0);
+
+  __device__ void add(T x, T y, bool fused) {
+    if constexpr (std::is_floating_point_v<T>) {
+      sum = fused ? std::fma(x, y, sum) : sum + x * y;
+    } else {
+      sum += x * y;
+    }
+  }
+  __device__ T value(bool /*fused*/) const { return sum; }
+};
+// Fused, each of the four products of parts has a sum.
+template <typename Real>
+struct SumOfProducts<c10::complex<Real>> {
+  using T = c10::complex<Real>;
+  T sum = T(0);
+  SumOfProducts<Real> both_real, both_imaginary, first_real, second_real;
+
+  __device__ void add(T x, T y, bool fused) {
+    if (!fused) {
+      sum += x * y;
+      return;
+    }
+    both_real.add(x.real(), y.real(), fused);
+    both_imaginary.add(x.imag(), y.imag(), fused);
+    first_real.add(x.real(), y.imag(), fused);
+    second_real.add(x.imag(), y.real(), fused);
+  }
+  __device__ T value(bool fused) const {
+    return fused ? T(both_real.sum - both_imaginary.sum, first_real.sum + second_real.sum) : sum;
+  }
+};
 
 // The operand with its lazy conjugation and negation applied, and apart from the output's memory, which is written while
 // operands are read.
@@ -35,11 +76,10 @@ at::Tensor readable(const at::Tensor& operand, const at::Tensor& out) {
 
 // out[b, i, j] = beta * added[b, i, j] + alpha * sum over k of first[b, i, k] * second[b, k, j]; with beta 0, `added` is not
 // read. All are three-dimensional.
-template <typename scalar_t>
+template <typename scalar_t, typename Sum>
 void multiply(
     const at::Tensor& first, const at::Tensor& second, const at::Tensor& added, const at::Scalar& beta,
-    const at::Scalar& alpha, const at::Tensor& out) {
-  using Sum = SumOf<scalar_t>;
+    const at::Scalar& alpha, const at::Tensor& out, bool fused) {
   const scalar_t* const x = first.const_data_ptr<scalar_t>();
   const scalar_t* const y = second.const_data_ptr<scalar_t>();
   const scalar_t* const z = added.const_data_ptr<scalar_t>();
@@ -53,11 +93,11 @@ void multiply(
   for_each_offset(
       out.sizes(),
       [=] __device__(int64_t, const auto& at) {
-        Sum sum(0);
+        SumOfProducts<Sum> products;
         for (int64_t k = 0; k < depth; ++k) {
-          sum += static_cast<Sum>(x[at[1] + k * x_step]) * static_cast<Sum>(y[at[2] + k * y_step]);
+          products.add(static_cast<Sum>(x[at[1] + k * x_step]), static_cast<Sum>(y[at[2] + k * y_step]), fused);
         }
-        sum *= factor;
+        Sum sum = factor * products.value(fused);
         if (adds) {
           sum += of_added * static_cast<Sum>(z[at[3]]);
         }
@@ -70,14 +110,22 @@ void multiply(
 // The operands have the shapes that the meta function has checked.
 void multiply_batches(
     const at::Tensor& first, const at::Tensor& second, const at::Tensor& added, const at::Scalar& beta,
-    const at::Scalar& alpha, const at::Tensor& out) {
+    const at::Scalar& alpha, const at::Tensor& out, bool batched = false) {
   if (out.numel() == 0) {
     return;
   }
   const at::Tensor x = readable(first, out), y = readable(second, out);
   const at::Tensor z = added.resolve_conj().resolve_neg().expand_as(out);
+  constexpr int64_t kOwnLoop = 400; // products: torch's CPU multiplies smaller batches without a library
+  const Rounding rounding = batched && x.size(1) * x.size(2) * y.size(2) < kOwnLoop ? Rounding::EachOperation
+      : y.size(2) == 1                                                              ? Rounding::Wide
+                                                                                    : Rounding::Fused;
   MUSA_DISPATCH(out.scalar_type(), "matrix product", (MUSA_NUMBERS), {
-    multiply<scalar_t>(x, y, z, beta, alpha, out);
+    if (rounding == Rounding::Wide) {
+      multiply<scalar_t, Wide<scalar_t>>(x, y, z, beta, alpha, out, /*fused=*/true);
+    } else {
+      multiply<scalar_t, op_t>(x, y, z, beta, alpha, out, rounding == Rounding::Fused);
+    }
   });
 }
 
@@ -104,18 +152,20 @@ void add_outer_product(at::TensorIterator& iter, const at::Scalar& beta, const a
 
 void bmm(const at::Tensor& self, const at::Tensor& mat2, const at::Tensor& out) {
   at::assert_no_internal_overlap(out);
-  multiply_batches(self, mat2, out, 0, 1, out);
+  multiply_batches(self, mat2, out, 0, 1, out, /*batched=*/true);
 }
 
 void baddbmm(
     const at::Tensor& self, const at::Tensor& batch1, const at::Tensor& batch2, const at::Scalar& beta,
     const at::Scalar& alpha, const at::Tensor& out) {
   check_overlap(out, self);
-  multiply_batches(batch1, batch2, self, beta, alpha, out);
+  multiply_batches(batch1, batch2, self, beta, alpha, out, /*batched=*/true);
 }
 
 void mm(const at::Tensor& self, const at::Tensor& mat2, const at::Tensor& out) {
-  bmm(self.unsqueeze(0), mat2.unsqueeze(0), out.unsqueeze(0));
+  at::assert_no_internal_overlap(out);
+  const at::Tensor batch = out.unsqueeze(0);
+  multiply_batches(self.unsqueeze(0), mat2.unsqueeze(0), batch, 0, 1, batch);
 }
 
 void addmm(

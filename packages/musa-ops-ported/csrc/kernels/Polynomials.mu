@@ -4,24 +4,50 @@
 #include <ATen/native/BinaryOps.h>
 #include <ATen/native/Math.h>
 
+#include <cmath>
+#include <limits>
+
 #include "engines/dispatch.h"
 #include "engines/pointwise.muh"
+
+#define MUSA_SINGLE_AND_DOUBLE AT_EXPAND(AT_FLOATING_TYPES)
 
 namespace musa_ops_ported {
 namespace {
 
-MUSA_BINARY(chebyshev_polynomial_t, ::chebyshev_polynomial_t_forward(x, y), AT_EXPAND(AT_FLOATING_TYPES))
-MUSA_BINARY(chebyshev_polynomial_u, ::chebyshev_polynomial_u_forward(x, y), AT_EXPAND(AT_FLOATING_TYPES))
-MUSA_BINARY(chebyshev_polynomial_v, ::chebyshev_polynomial_v_forward(x, y), AT_EXPAND(AT_FLOATING_TYPES))
-MUSA_BINARY(chebyshev_polynomial_w, ::chebyshev_polynomial_w_forward(x, y), AT_EXPAND(AT_FLOATING_TYPES))
-MUSA_BINARY(hermite_polynomial_h, ::hermite_polynomial_h_forward(x, y), AT_EXPAND(AT_FLOATING_TYPES))
-MUSA_BINARY(hermite_polynomial_he, ::hermite_polynomial_he_forward(x, y), AT_EXPAND(AT_FLOATING_TYPES))
-MUSA_BINARY(laguerre_polynomial_l, ::laguerre_polynomial_l_forward(x, y), AT_EXPAND(AT_FLOATING_TYPES))
-MUSA_BINARY(legendre_polynomial_p, ::legendre_polynomial_p_forward(x, y), AT_EXPAND(AT_FLOATING_TYPES))
-MUSA_BINARY(shifted_chebyshev_polynomial_t, ::shifted_chebyshev_polynomial_t_forward(x, y), AT_EXPAND(AT_FLOATING_TYPES))
-MUSA_BINARY(shifted_chebyshev_polynomial_u, ::shifted_chebyshev_polynomial_u_forward(x, y), AT_EXPAND(AT_FLOATING_TYPES))
-MUSA_BINARY(shifted_chebyshev_polynomial_v, ::shifted_chebyshev_polynomial_v_forward(x, y), AT_EXPAND(AT_FLOATING_TYPES))
-MUSA_BINARY(shifted_chebyshev_polynomial_w, ::shifted_chebyshev_polynomial_w_forward(x, y), AT_EXPAND(AT_FLOATING_TYPES))
+// The recurrence of Hermite's polynomials: the terms cancel, so its roundings are those of torch's CPU kernel, whose compiler
+// contracts a product and a difference to one operation. `slope`: the polynomial of degree 1; `step`: 2 for H, 1 for He.
+template <typename T>
+__device__ C10_ALWAYS_INLINE T hermite_polynomial(T slope, T degree, int64_t step) {
+  constexpr int64_t largest = ::getHermitianLimit<T>();
+  if (!(degree >= T(0)) || std::isinf(degree)) {
+    return T(0);
+  }
+  const int64_t n = static_cast<int64_t>(degree);
+  if (n > largest) {
+    return std::numeric_limits<T>::quiet_NaN();
+  }
+  T before(1), value = n == 0 ? T(1) : slope;
+  for (int64_t k = 1; k < n; ++k) {
+    const T next = std::fma(slope, value, -(static_cast<T>(k * step) * before));
+    before = value;
+    value = next;
+  }
+  return value;
+}
+
+MUSA_BINARY(chebyshev_polynomial_t, ::chebyshev_polynomial_t_forward(x, y), MUSA_SINGLE_AND_DOUBLE)
+MUSA_BINARY(chebyshev_polynomial_u, ::chebyshev_polynomial_u_forward(x, y), MUSA_SINGLE_AND_DOUBLE)
+MUSA_BINARY(chebyshev_polynomial_v, ::chebyshev_polynomial_v_forward(x, y), MUSA_SINGLE_AND_DOUBLE)
+MUSA_BINARY(chebyshev_polynomial_w, ::chebyshev_polynomial_w_forward(x, y), MUSA_SINGLE_AND_DOUBLE)
+MUSA_BINARY(hermite_polynomial_h, hermite_polynomial<op_t>(x + x, y, 2), MUSA_SINGLE_AND_DOUBLE)
+MUSA_BINARY(hermite_polynomial_he, hermite_polynomial<op_t>(x, y, 1), MUSA_SINGLE_AND_DOUBLE)
+MUSA_BINARY(laguerre_polynomial_l, ::laguerre_polynomial_l_forward(x, y), MUSA_SINGLE_AND_DOUBLE)
+MUSA_BINARY(legendre_polynomial_p, ::legendre_polynomial_p_forward(x, y), MUSA_SINGLE_AND_DOUBLE)
+MUSA_BINARY(shifted_chebyshev_polynomial_t, ::shifted_chebyshev_polynomial_t_forward(x, y), MUSA_SINGLE_AND_DOUBLE)
+MUSA_BINARY(shifted_chebyshev_polynomial_u, ::shifted_chebyshev_polynomial_u_forward(x, y), MUSA_SINGLE_AND_DOUBLE)
+MUSA_BINARY(shifted_chebyshev_polynomial_v, ::shifted_chebyshev_polynomial_v_forward(x, y), MUSA_SINGLE_AND_DOUBLE)
+MUSA_BINARY(shifted_chebyshev_polynomial_w, ::shifted_chebyshev_polynomial_w_forward(x, y), MUSA_SINGLE_AND_DOUBLE)
 
 } // namespace
 } // namespace musa_ops_ported

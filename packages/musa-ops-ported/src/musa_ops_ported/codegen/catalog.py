@@ -21,7 +21,11 @@ OPS = Path(__file__).resolve().parents[1] / "ops.yaml"
 # kernel: a function of the kernel file.
 # composed: torch's kernel for every device, which calls other operators.
 WAYS = ("stub", "kernel", "composed")
-COMPOSITIONS = (DispatchKey.CompositeExplicitAutograd, DispatchKey.CompositeExplicitAutogradNonFunctional)
+COMPOSITIONS = (
+    DispatchKey.CompositeExplicitAutograd,
+    DispatchKey.CompositeExplicitAutogradNonFunctional,
+    DispatchKey.CompositeImplicitAutograd,
+)
 
 
 class CatalogError(ValueError):
