@@ -49,6 +49,13 @@ def test_host_code_of_torch_is_used_with_stubs(tmp_path: Path) -> None:
     assert "at::native::structured_ufunc_add_CPU" in emit.registration([add], 0)
 
 
+def test_compositions_of_torch_are_called(tmp_path: Path) -> None:
+    operators = catalog(tmp_path, "logic: {L.mu: {composed: [logical_and, logsumexp.out]}}").operators
+    text = emit.registration(operators, 0)
+    assert "return at::native::logical_and(self, other);" in text
+    assert "return at::native::logsumexp_out(self, dim, keepdim, out);" in text
+
+
 def test_arguments_that_torch_computes_beforehand(tmp_path: Path) -> None:
     (pool,) = catalog(tmp_path, "pooling: {Pool.mu: {kernel: [avg_pool2d]}}").operators
     text = emit.registration([pool], 0)
@@ -67,7 +74,9 @@ def test_a_predicate_stands_before_each_form(tmp_path: Path) -> None:
     [
         ("a: {A.mu: {kernel: [trill]}}", "no operator trill. Did you mean .*tril"),
         ("a: {A.mu: {kernel: [tril, tril_]}}", "asked for twice"),
-        ("a: {A.mu: {magic: [tril]}}", "'magic' is neither of stub, kernel"),
+        ("a: {A.mu: {magic: [tril]}}", "'magic' is neither of stub, kernel, composed"),
+        ("a: {A.mu: {composed: [dot]}}", "does not compose dot for every device"),
+        ("a: {A.mu: {composed: [add.Tensor]}}", "does not compose add.Tensor for every device"),
         ("a: {A.mu: {kernel: [tril]}}\na: {A.mu: {kernel: [triu]}}", "the family a stands there 2 times"),
         ("a: {A.mu: {stub: [abs]}}", "no CPU kernel for abs"),
     ],

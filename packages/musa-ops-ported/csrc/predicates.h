@@ -20,6 +20,19 @@ bool real(const at::Tensor& first, const Rest&...) {
   return !at::isComplexType(first.scalar_type());
 }
 
+// The first tensor holds numbers of a dtype that all operators take: no booleans, no wide unsigned integers.
+template <typename... Rest>
+bool numbers(const at::Tensor& first, const Rest&...) {
+  return first.scalar_type() != at::kBool && !at::isBarebonesUnsignedType(first.scalar_type());
+}
+
+// The first tensor's matrices have few enough rows for one block to decompose them: beyond, LAPACK on copies is faster.
+template <typename... Rest>
+bool small_matrices(const at::Tensor& first, const Rest&...) {
+  constexpr int64_t kMostRows = 512;
+  return first.dim() < 2 || first.size(-2) <= kMostRows;
+}
+
 // Threads may add or write to one element in any order: torch.use_deterministic_algorithms forbids it.
 template <typename... Args>
 bool unordered(const Args&...) {

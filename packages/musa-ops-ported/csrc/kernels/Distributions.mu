@@ -6,6 +6,11 @@
 #include <ATen/core/TransformationHelper.h>
 #include <ATen/native/TensorIterator.h>
 #include <ATen/native/UnaryOps.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/minimum.h>
+#include <ATen/ops/nextafter.h>
+#include <ATen/ops/searchsorted.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "engines/dispatch.h"
 #include "engines/random.muh"
@@ -153,6 +158,25 @@ void random_full_range(at::TensorIteratorBase& iter, MaybeGenerator generator) {
   });
 }
 
+// ---- categories
+
+// A number of the distribution's sum picks the category whose share of it the number is in.
+void multinomial(at::Tensor& result, const at::Tensor& self, int64_t count, MaybeGenerator generator) {
+  const at::Tensor weights = self.to(at::kDouble);
+  const at::Tensor sums = weights.cumsum(-1);
+  const at::Tensor total = sums.narrow(-1, sums.size(-1) - 1, 1);
+  TORCH_CHECK(
+      weights.isfinite().logical_and(weights.ge(0)).all().item<bool>(),
+      "invalid multinomial distribution: a probability is negative, infinite or not a number");
+  TORCH_CHECK(total.gt(0).all().item<bool>(), "invalid multinomial distribution: the probabilities of a row sum up to 0");
+  at::DimVector shape(self.sizes());
+  shape.back() = count;
+  const at::Tensor numbers = at::empty(shape, weights.options()).uniform_(0, 1, generator).mul_(total);
+  // Rounding may make a number the sum itself, which is in nothing's share.
+  const at::Tensor below = at::minimum(numbers, at::nextafter(total, at::zeros_like(total)));
+  result.copy_(at::searchsorted(sums, below, /*out_int32=*/false, /*right=*/true));
+}
+
 } // namespace
 } // namespace musa_ops_ported
 
@@ -165,6 +189,7 @@ REGISTER_PRIVATEUSE1_DISPATCH(cauchy_stub, &musa_ops_ported::cauchy)
 REGISTER_PRIVATEUSE1_DISPATCH(geometric_stub, &musa_ops_ported::geometric)
 REGISTER_PRIVATEUSE1_DISPATCH(bernoulli_scalar_stub, &musa_ops_ported::bernoulli_scalar)
 REGISTER_PRIVATEUSE1_DISPATCH(bernoulli_tensor_stub, &musa_ops_ported::bernoulli_tensor)
+REGISTER_PRIVATEUSE1_DISPATCH(multinomial_with_replacement_stub, &musa_ops_ported::multinomial)
 REGISTER_PRIVATEUSE1_DISPATCH(random_stub, &musa_ops_ported::random)
 REGISTER_PRIVATEUSE1_DISPATCH(random_from_to_stub, &musa_ops_ported::random_from_to)
 REGISTER_PRIVATEUSE1_DISPATCH(random_full_64_bits_range_stub, &musa_ops_ported::random_full_range)

@@ -84,7 +84,9 @@ std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, doubl
 }
 
 at::Tensor native_dropout_backward(const at::Tensor& grad_output, const at::Tensor& mask, double scale) {
-  TORCH_CHECK(mask.scalar_type() == at::kBool, "Mask should be Bool Scalar Type, but got ", mask.scalar_type());
+  if (!at::isFloatingType(grad_output.scalar_type()) || mask.scalar_type() != at::kBool) {
+    return grad_output.mul(mask).mul(scale);
+  }
   const at::Tensor gradient = grad_output.contiguous();
   const at::Tensor kept = mask.contiguous();
   const at::Tensor result = at::empty_like(gradient);

@@ -3,6 +3,9 @@
 #include <ATen/native/ReduceOps.h>
 #include <c10/util/complex.h>
 
+#include <cstring>
+#include <type_traits>
+
 #include "engines/dispatch.h"
 #include "engines/reduce.muh"
 
@@ -57,6 +60,31 @@ struct Product<bool> {
   __device__ bool project(bool product) const { return product; }
 };
 
+// The exclusive or of all elements, floating point numbers by the bits that they have in double precision.
+template <typename T>
+struct ExclusiveOr {
+  using Input = T;
+  using Output = uint64_t;
+  using Accumulator = uint64_t;
+  __device__ uint64_t identity() const { return 0; }
+  __device__ uint64_t step(uint64_t so_far, T x, int64_t) const {
+    if constexpr (std::is_integral_v<T>) {
+      return so_far ^ static_cast<uint64_t>(x);
+    } else {
+      const double wide = static_cast<double>(x);
+      uint64_t bits;
+      std::memcpy(&bits, &wide, sizeof bits);
+      return so_far ^ bits;
+    }
+  }
+  __device__ uint64_t combine(uint64_t a, uint64_t b) const { return a ^ b; }
+  __device__ uint64_t project(uint64_t result) const { return result; }
+};
+
+void exclusive_or(at::TensorIterator& iter) {
+  MUSA_DISPATCH(iter.input_dtype(), "hash_tensor", (MUSA_REAL, at::kBool), { reduce(iter, ExclusiveOr<scalar_t>()); });
+}
+
 void scaled_sum(at::TensorIterator& iter, double factor) {
   MUSA_DISPATCH(iter.dtype(), "sum or mean", (MUSA_FLOATING_AND_COMPLEX), {
     ScaledSum<scalar_t> op;
@@ -96,4 +124,5 @@ REGISTER_PRIVATEUSE1_DISPATCH(sum_stub, &musa_ops_ported::sum)
 REGISTER_PRIVATEUSE1_DISPATCH(nansum_stub, &musa_ops_ported::nansum)
 REGISTER_PRIVATEUSE1_DISPATCH(mean_stub, &musa_ops_ported::mean)
 REGISTER_PRIVATEUSE1_DISPATCH(prod_stub, &musa_ops_ported::prod)
+REGISTER_PRIVATEUSE1_DISPATCH(xor_sum_stub, &musa_ops_ported::exclusive_or)
 } // namespace at::native

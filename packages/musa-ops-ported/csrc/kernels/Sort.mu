@@ -327,10 +327,9 @@ std::tuple<at::Tensor&, at::Tensor&> nanmedian_dim_values(
 }
 
 // Of equally frequent values the smallest.
-std::tuple<at::Tensor, at::Tensor> mode(const at::Tensor& self, int64_t dimension, bool keepdim) {
+std::tuple<at::Tensor&, at::Tensor&> mode_values(
+    const at::Tensor& self, int64_t dimension, bool keepdim, at::Tensor& values, at::Tensor& indices) {
   const int64_t dim = checked_dim("mode()", self, dimension);
-  at::Tensor values = at::empty({0}, self.options());
-  at::Tensor indices = at::empty({0}, self.options().dtype(at::kLong));
   resize_to_one("mode()", self, dim, keepdim, values, indices);
   if (self.numel() > 0) {
     const at::Tensor lines = along_last(self, dim);
@@ -342,6 +341,12 @@ std::tuple<at::Tensor, at::Tensor> mode(const at::Tensor& self, int64_t dimensio
     const at::Tensor best = at::argmax(lengths, -1, /*keepdim=*/true);
     pick_one(self, dim, keepdim, places.gather(-1, best), values, indices);
   }
+  return {values, indices};
+}
+std::tuple<at::Tensor, at::Tensor> mode(const at::Tensor& self, int64_t dim, bool keepdim) {
+  at::Tensor values = at::empty({0}, self.options());
+  at::Tensor indices = at::empty({0}, self.options().dtype(at::kLong));
+  mode_values(self, dim, keepdim, values, indices);
   return {values, indices};
 }
 

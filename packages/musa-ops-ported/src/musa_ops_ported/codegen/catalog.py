@@ -19,7 +19,13 @@ from torchgen.model import DispatchKey, NativeFunction, NativeFunctionsGroup
 OPS = Path(__file__).resolve().parents[1] / "ops.yaml"
 # stub: torch's own host code, which comes to a DispatchStub that the kernel file registers.
 # kernel: a function of the kernel file.
-WAYS = ("stub", "kernel")
+# composed: torch's kernel for every device, which calls other operators.
+WAYS = ("stub", "kernel", "composed")
+COMPOSITIONS = (
+    DispatchKey.CompositeExplicitAutograd,
+    DispatchKey.CompositeExplicitAutogradNonFunctional,
+    DispatchKey.CompositeImplicitAutograd,
+)
 
 
 class CatalogError(ValueError):
@@ -36,7 +42,7 @@ class Operator:
     way: str
     when: str | None  # a predicate over the operator's arguments
     native: NativeFunctionsGroup | NativeFunction
-    cpu_kernel: str | None  # of torch: at::native::<this>
+    torch_kernel: str | None  # at::native::<this>: of the CPU, of every device if it is composed
 
     @property
     def structured(self) -> bool:
@@ -59,6 +65,7 @@ class Catalog:
             str(torchgen_file("native_functions.yaml")), str(torchgen_file("tags.yaml"))
         )
         self._cpu = parsed.backend_indices[DispatchKey.CPU]
+        self._composed = [parsed.backend_indices[key] for key in COMPOSITIONS]
         self._by_name: dict[str, tuple[NativeFunction, NativeFunctionsGroup | None]] = {}
         for native in get_grouped_native_functions(parsed.native_functions):
             group = native if isinstance(native, NativeFunctionsGroup) else None
@@ -107,6 +114,10 @@ class Catalog:
             raise CatalogError(
                 f"{family}, {source}: torch has no CPU kernel for {name}, so no host code to share"
             )
+        if way == "composed":
+            kernel = next(filter(None, (index.get_kernel(function) for index in self._composed)), None)
+            if kernel is None or native is group:
+                raise CatalogError(f"{family}, {source}: torch does not compose {name} for every device")
         return Operator(name, family, source, way, when, native, kernel.kernel if kernel else None)
 
 

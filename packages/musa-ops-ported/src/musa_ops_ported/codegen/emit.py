@@ -68,7 +68,7 @@ def kernels_header(operators: list[Operator]) -> str:
 def registration(operators: list[Operator], shard: int) -> str:
     """A file that declares these to the op registry."""
     lines = [HEADER + '#include "registration.h"', ""]
-    lines += headers(operator for operator in operators if operator.way == "stub" or operator.structured)
+    lines += headers(operator for operator in operators if operator.way != "kernel" or operator.structured)
     lines += ["", "namespace musa_ops_ported {", "namespace {", ""]
     for operator in operators:
         lines += _structured(operator) if operator.structured else _alone(operator)
@@ -130,9 +130,9 @@ def _alone(operator: Operator) -> list[str]:
     with native_function_manager(function):
         signature = _signature(function)
         kernel = (
-            f"at::native::{operator.cpu_kernel}"
-            if operator.way == "stub"
-            else f"musa_ops_ported::{kernel_name(operator)}"
+            f"musa_ops_ported::{kernel_name(operator)}"
+            if operator.way == "kernel"
+            else f"at::native::{operator.torch_kernel}"
         )
         arguments = translate(
             signature.arguments(), NativeSignature(function.func, symint=False).arguments(), method=False
@@ -150,7 +150,7 @@ def _structured(operator: Operator) -> list[str]:
     group = operator.native
     of_torch = operator.way == "stub"
     base = (
-        f"at::native::structured_{operator.cpu_kernel}"
+        f"at::native::structured_{operator.torch_kernel}"
         if of_torch
         else f"at::meta::structured_{meta.name(group)}"
     )
