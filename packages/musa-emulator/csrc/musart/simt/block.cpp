@@ -201,7 +201,11 @@ SIMT_INLINE void Block::begin_fiber() {
 
 // Leaves `from` to a thread that can run, or to whoever drives the block.
 SIMT_INLINE void Block::go_on(Context& from) {
-  if (const unsigned thread = next_ready(); thread != kNobody) {
+  unsigned thread = next_ready();
+  if (thread == kNobody && started_ == count_ && !groups_.empty() && release_converged()) {
+    thread = next_ready();
+  }
+  if (thread != kNobody) {
     ready_.remove(thread);
     running_ = thread;
     threadIdx = threads_[thread].index;
@@ -351,21 +355,38 @@ void Block::meet(
   if ((mask >> (lane % 32) & 1) == 0) {
     fail("lane " + std::to_string(lane) + " calls " + where(site) + " with a mask that does not name it", false);
   }
-  Thread& thread = threads_[running_];
-  thread.give = give;
-  thread.get = get;
-  thread.operand = operand;
   auto group = std::find_if(groups_.begin(), groups_.end(), [&](const Group& other) {
-    return other.warp == warp && other.mask == mask && other.meeting.kind == meeting.kind &&
+    return other.warp == warp && other.mask == mask && other.site == nullptr && other.meeting.kind == meeting.kind &&
         other.meeting.merge == meeting.merge;
   });
   if (group == groups_.end()) {
     group = groups_.insert(groups_.end(), Group{warp, mask, meeting, 0});
   }
-  group->arrived |= Lanes{1} << lane;
-  Thread& leader = threads_[warp * shape_->warp]; // stands for the warp
+  arrive(*group, site, give, get, operand);
+}
+
+void Block::converge(const Site* site, const Meeting& meeting, const void* give, void* get, int operand) {
+  break_order();
+  const unsigned warp = running_ >> warp_shift_;
+  auto group = std::find_if(groups_.begin(), groups_.end(), [&](const Group& other) {
+    return other.warp == warp && other.site != nullptr && other.site->line == site->line &&
+        other.meeting.kind == meeting.kind && std::strcmp(other.site->file, site->file) == 0;
+  });
+  if (group == groups_.end()) {
+    group = groups_.insert(groups_.end(), Group{warp, ~0u, meeting, 0, site});
+  }
+  arrive(*group, site, give, get, operand);
+}
+
+void Block::arrive(Group& group, const Site* site, const void* give, void* get, int operand) {
+  Thread& thread = threads_[running_];
+  thread.give = give;
+  thread.get = get;
+  thread.operand = operand;
+  group.arrived |= Lanes{1} << (running_ & (shape_->warp - 1));
+  Thread& leader = threads_[group.warp * shape_->warp]; // stands for the warp
   release(&leader);
-  if (!complete(*group)) {
+  if (!complete(group)) {
     wait(WaitsFor::Warp, site);
   } else {
     ready_.remove(running_); // it goes on at once
@@ -378,6 +399,11 @@ bool Block::complete(Group& group) {
   if ((expected(group.warp, group.mask) & ~group.arrived) != 0) {
     return false;
   }
+  finish(group);
+  return true;
+}
+
+void Block::finish(Group& group) {
   const unsigned first = group.warp * shape_->warp;
   acquire(&threads_[first]);
   move(group);
@@ -388,6 +414,22 @@ bool Block::complete(Group& group) {
   }
   std::swap(group, groups_.back());
   groups_.pop_back();
+}
+
+// Called when no thread of the block can go on: the lanes that meet without a mask are then all that are active. The group
+// at the first line goes on, so that lanes of different branches come together behind them (the order by the least program
+// counter of Diamos et al.: SIMD re-convergence at thread frontiers; MICRO 2011).
+bool Block::release_converged() {
+  Group* first = nullptr;
+  for (Group& group : groups_) {
+    if (group.site != nullptr && (first == nullptr || group.site->line < first->site->line)) {
+      first = &group;
+    }
+  }
+  if (first == nullptr) {
+    return false;
+  }
+  finish(*first);
   return true;
 }
 

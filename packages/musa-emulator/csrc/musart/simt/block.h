@@ -85,6 +85,8 @@ class Block {
   int barrier(const Site* site, Count count, int predicate);
   void grid_barrier(const Site* site);
   void meet(const Site* site, const Meeting& meeting, unsigned mask, const void* give, void* get, int operand);
+  // The same without a mask, among those that come to this site; they go on when no thread of the block can.
+  void converge(const Site* site, const Meeting& meeting, const void* give, void* get, int operand);
   unsigned lane() const { return current() % shape_->warp; }
   uint3* index() { return &threads_[running_].index; }
   void* shared(const Site* site, const void* key, size_t bytes, size_t alignment);
@@ -111,6 +113,8 @@ class Block {
     unsigned mask;
     Meeting meeting;
     Lanes arrived;
+    // Of a meeting without a mask; the caller's Site lives as long as its call.
+    const Site* site = nullptr;
   };
   struct SharedVariable {
     const void* key;
@@ -133,7 +137,10 @@ class Block {
   void release_barrier();
   void thread_ended();
   Lanes expected(unsigned warp, unsigned mask) const;
+  void arrive(Group& group, const Site* site, const void* give, void* get, int operand);
   bool complete(Group& group);
+  void finish(Group& group);
+  bool release_converged();
   void move(const Group& group);
   template <size_t bytes>
   void shuffle(const Group& group);

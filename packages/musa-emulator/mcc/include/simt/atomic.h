@@ -9,6 +9,8 @@
 #include <cstring>
 #include <type_traits>
 
+#pragma GCC system_header
+
 namespace musa_simt {
 
 template <size_t bytes>
@@ -46,7 +48,7 @@ inline T update(T* place, Change&& change) {
 
 template <class T>
 inline T add(T* place, T value) {
-  if constexpr (std::is_integral_v<T>) {
+  if constexpr (std::is_integral<T>::value) {
     return __atomic_fetch_add(place, value, __ATOMIC_RELAXED);
   } else {
     return update(place, [value](T now) { return static_cast<T>(now + value); });
