@@ -281,6 +281,17 @@ bool Block::next_thread() {
   return true;
 }
 
+// In the middle of the kernel's body. Its stack is left as it is until the block's end: the thread still runs on it here.
+void Block::exit_thread() {
+  break_order();
+  thread_ended();
+  if (under_tsan()) {
+    release(&live_);
+  }
+  go_on(fibers_[running_fiber_]);
+  std::abort(); // no thread waits on this stack
+}
+
 void Block::thread_ended() {
   mark_ended(running_);
   --live_;
@@ -336,31 +347,31 @@ void Block::grid_barrier(const Site* site) {
 
 // ---- warps
 
-// The lanes that a mask of 32 bits names; in a wider warp it stands for each 32 of them. Those that have ended are not
-// waited for.
-Block::Lanes Block::expected(unsigned warp, unsigned mask) const {
+// The lanes that a mask of 32 bits names; in a wider warp it stands for each 32 of them.
+Block::Lanes Block::named_by(unsigned mask) const {
   Lanes named = mask;
   if (shape_->warp > 32) {
     named |= named << 32;
     named |= named << 64;
   }
-  return named & live_lanes_[warp];
+  return named;
 }
 
 void Block::meet(
-    const Site* site, const Meeting& meeting, unsigned mask, const void* give, void* get, int operand) {
+    const Site* site, const Meeting& meeting, unsigned mask, const void* give, void* get, int operand, bool own_32) {
   break_order();
   const unsigned warp = running_ >> warp_shift_;
   const unsigned lane = running_ & (shape_->warp - 1);
   if ((mask >> (lane % 32) & 1) == 0) {
     fail("lane " + std::to_string(lane) + " calls " + where(site) + " with a mask that does not name it", false);
   }
+  const Lanes named = own_32 ? Lanes{mask} << (lane / 32 * 32) : named_by(mask);
   auto group = std::find_if(groups_.begin(), groups_.end(), [&](const Group& other) {
-    return other.warp == warp && other.mask == mask && other.site == nullptr && other.meeting.kind == meeting.kind &&
+    return other.warp == warp && other.named == named && other.site == nullptr && other.meeting.kind == meeting.kind &&
         other.meeting.merge == meeting.merge;
   });
   if (group == groups_.end()) {
-    group = groups_.insert(groups_.end(), Group{warp, mask, meeting, 0});
+    group = groups_.insert(groups_.end(), Group{warp, named, meeting, 0});
   }
   arrive(*group, site, give, get, operand);
 }
@@ -373,7 +384,7 @@ void Block::converge(const Site* site, const Meeting& meeting, const void* give,
         other.meeting.kind == meeting.kind && std::strcmp(other.site->file, site->file) == 0;
   });
   if (group == groups_.end()) {
-    group = groups_.insert(groups_.end(), Group{warp, ~0u, meeting, 0, site});
+    group = groups_.insert(groups_.end(), Group{warp, ~Lanes{0}, meeting, 0, site});
   }
   arrive(*group, site, give, get, operand);
 }
@@ -394,9 +405,9 @@ void Block::arrive(Group& group, const Site* site, const void* give, void* get, 
   acquire(&leader);
 }
 
-// Whether all have come; then the exchange is made, they may go on, and the group is gone.
+// Whether all have come, except those that have ended; then the exchange is made, they may go on, and the group is gone.
 bool Block::complete(Group& group) {
-  if ((expected(group.warp, group.mask) & ~group.arrived) != 0) {
+  if ((group.named & live_lanes_[group.warp] & ~group.arrived) != 0) {
     return false;
   }
   finish(group);
