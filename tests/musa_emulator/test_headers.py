@@ -18,8 +18,8 @@ from tests.musa_emulator import sdk
 pytestmark = pytest.mark.once
 
 INCLUDE = sdk.HOME / "include"
-FOR_KERNELS = "murand_kernel.h"
-HEADERS = sorted(path.name for path in INCLUDE.glob("*.h") if path.name != FOR_KERNELS)
+FOR_KERNELS = ("murand_kernel.h", "cooperative_groups.h")
+HEADERS = sorted(path.name for path in INCLUDE.glob("*.h") if path.name not in FOR_KERNELS)
 CXX = os.environ.get("CXX", "g++").split()
 WARNINGS = ["-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only"]
 C99 = [*CXX, "-x", "c", "-std=c99", *WARNINGS]
@@ -60,8 +60,9 @@ def test_each_header_compiles_alone(header: str, dialect: str, tmp_path: Path) -
     assert done.returncode == 0, done.stderr
 
 
-def test_the_header_for_kernels_names_its_compiler(tmp_path: Path) -> None:
-    text = f"#include <{FOR_KERNELS}>\nint main() {{ return 0; }}\n"
+@pytest.mark.parametrize("header", FOR_KERNELS)
+def test_a_header_for_kernels_names_its_compiler(header: str, tmp_path: Path) -> None:
+    text = f"#include <{header}>\nint main() {{ return 0; }}\n"
     plain = compile_text(DIALECTS["c++17"], text, tmp_path)
     assert plain.returncode != 0 and "compile this file with mcc" in plain.stderr
     mcc = [str(sdk.HOME / "bin" / "mcc"), "-x", "musa", "-std=c++17", "-c", "-o", str(tmp_path / "use.o")]

@@ -146,6 +146,106 @@ def test_the_architecture_is_a_macro(tmp_path: Path) -> None:
         assert run(tmp_path / "arch").stdout.strip() == arch
 
 
+@pytest.mark.parametrize("standard", ["c++11", "gnu++11", "c++14", "gnu++14", "c++17", "c++20"])
+def test_kernels_of_every_standard(source: Path, standard: str) -> None:
+    done = mcc(f"-std={standard}", "-Wall", "-Wextra", source.name, "-o", "fill", cwd=source.parent)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert run(source.parent / "fill").stdout == "42 42\n"
+
+
+def test_options_of_two_words(source: Path) -> None:
+    folder = source.parent
+    (folder / "late").mkdir()
+    (folder / "late" / "late.h").write_text("#define LATE 40\n")
+    (folder / "macros.h").write_text("#define MORE 2\nint not_declared;\n")
+    text = '#include "late.h"\nint not_declared;\n' + KERNEL.replace("x, 42", "x, LATE + MORE")
+    source.write_text(text)
+    options = ["-idirafter", "late", "-imacros", "macros.h", "-Xclang", "-no-such-option", "-Xarch_host", "-O1"]
+    options += ["-Xarch_device", "-O9", "--param", "max-inline-insns-single=100", "-target", "mtgpu", "-Xassembler", "-g"]
+    done = mcc(*options, "-c", source.name, "-o", "fill.o", cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert mcc("-z", "now", "-Xlinker", "--no-undefined", "fill.o", "-o", "fill", cwd=folder).returncode == 0
+    assert run(folder / "fill").stdout == "42 42\n"
+
+
+def test_words_of_clang(source: Path) -> None:
+    options = ["-fcolor-diagnostics", "-fno-color-diagnostics", "-ferror-limit=3", "-Qunused-arguments", "-Weverything"]
+    options += ["-fgpu-rdc", "-nocudainc", "-nocudalib", "--cuda-path=/nowhere", "--target=x86_64-linux-gnu"]
+    done = mcc(*options, "-c", source.name, "-o", "fill.o", cwd=source.parent)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+CHANGES_MEANING = """
+struct Element {};
+template <class T> struct Holder {
+  typedef T Kept;
+  Element Get();
+  typedef int Element;
+};
+"""
+
+
+def test_a_name_that_changes_its_meaning_is_accepted_as_clang_accepts_it(source: Path) -> None:
+    source.write_text(CHANGES_MEANING + KERNEL)
+    done = mcc(source.name, "-o", "fill", cwd=source.parent)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert run(source.parent / "fill").stdout == "42 42\n"
+    # What else -fpermissive would let through is an error, alone and beside it.
+    for text in ("int* wrong = 5;\n", CHANGES_MEANING + "int* wrong = 5;\n"):
+        source.write_text(text + KERNEL)
+        done = mcc("-c", source.name, "-o", "fill.o", cwd=source.parent)
+        assert done.returncode != 0 and "invalid conversion" in done.stderr
+
+
+def test_a_pragma_in_a_macro_is_a_hint(source: Path) -> None:
+    macro = "#define UNROLL #pragma unroll\n#define NOT_UNROLL #pragma unroll 1\n"
+    loops = "UNROLL for (int i = 0; i < 2; ++i) { NOT_UNROLL for (int j = 0; j < 2; ++j) x[threadIdx.x] = value; }"
+    source.write_text(macro + KERNEL.replace("  x[threadIdx.x] = value;", loops))
+    assert mcc(source.name, "-o", "fill", cwd=source.parent).returncode == 0
+    assert run(source.parent / "fill").stdout == "42 42\n"
+
+
+def test_a_kernel_of_another_file(tmp_path: Path) -> None:
+    (tmp_path / "fill.h").write_text("__global__ void fill(int* x, const int value);\n")
+    kernel, main = KERNEL.split("int main()")
+    (tmp_path / "fill.mu").write_text('#include "fill.h"\n' + kernel.replace("int value", "const int value"))
+    (tmp_path / "main.mu").write_text('#include <cstdio>\n#include "fill.h"\nint main()' + main)
+    done = mcc("fill.mu", "main.mu", "-o", "fill", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert run(tmp_path / "fill").stdout == "42 42\n"
+
+
+def test_names_and_guards_that_programs_rely_on(tmp_path: Path) -> None:
+    (tmp_path / "names.mu").write_text("""
+struct __half;
+struct __half2;
+struct __mt_bfloat16;
+struct __mt_bfloat162;
+#include <musa_bf16.h>
+#include <musa_fp16.h>
+#include <musa_fp16_mtgpu.h>
+#include <type_traits>
+#if !defined(__DRIVER_TYPES_H__) || !defined(__HOST_DEFINES_H__) || !defined(__VECTOR_TYPES_H__)
+#error a guard is missing
+#endif
+static_assert(sizeof(__half) == 2 && alignof(__half) == 2 && sizeof(__half2) == 4 && alignof(__half2) == 4, "");
+static_assert(std::is_trivially_copyable<__half2>::value && std::is_trivially_default_constructible<__half>::value, "");
+""")
+    done = mcc("-std=c++14", "-Wall", "-c", "names.mu", "-o", "names.o", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(("name", "suffix"), [("clang", "c"), ("clang++", "cpp"), ("clang++", "mu")])
+def test_its_further_names(name: str, suffix: str, tmp_path: Path) -> None:
+    language = "#ifdef __cplusplus\n#error C is wanted\n#endif\n" if suffix == "c" else ""
+    text = KERNEL if suffix == "mu" else f'{language}#include <stdio.h>\nint main(void) {{ puts("42 42"); }}\n'
+    (tmp_path / f"program.{suffix}").write_text(text)
+    command = [str(sdk.HOME / "bin" / name), f"program.{suffix}", "-o", "program"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert run(tmp_path / "program").stdout == "42 42\n"
+
+
 PROJECT = """
 cmake_minimum_required(VERSION 3.22)
 project(uses_musa LANGUAGES CXX)

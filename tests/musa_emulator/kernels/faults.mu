@@ -67,6 +67,13 @@ __global__ void asserts(int* out, int limit) {
   out[threadIdx.x] = 1;
 }
 
+__global__ void traps(int* out, int thread) {
+  if (threadIdx.x == thread) {
+    __trap();
+  }
+  out[threadIdx.x] = 1;
+}
+
 // In no order that a program may rely on.
 __global__ void order(int* out, int* count) {
   out[atomicAdd(count, 1)] = threadIdx.x;
@@ -99,6 +106,10 @@ int main(int, char** argv) {
     asserts<<<2, 8>>>(out, 7);
   } else if (is("no-assert")) {
     asserts<<<2, 8>>>(out, 8);
+  } else if (is("trap")) {
+    traps<<<1, 8>>>(out, 3);
+  } else if (is("no-trap")) {
+    traps<<<1, 8>>>(out, 8);
   } else if (is("order")) {
     Array<int> count(1);
     order<<<1, 6>>>(out, count);

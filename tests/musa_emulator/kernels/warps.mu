@@ -94,6 +94,47 @@ __global__ void alone(unsigned* out) {
   out[threadIdx.x] = __ballot_sync(active, 1) == active && (active >> (threadIdx.x % 32) & 1) != 0;
 }
 
+// Without masks: the lanes that are active are those that come here together.
+__global__ void sum_of_active(int* out) {
+  const unsigned mask = __activemask();
+  int sum = 1;
+  for (int d = 16; d > 0; d /= 2) {
+    sum += __shfl_down_sync(mask, sum, d);
+  }
+  out[threadIdx.x] = sum;
+}
+__global__ void divergent_masks(unsigned* out) {
+  const unsigned lane = threadIdx.x % 32;
+  unsigned* mine = out + threadIdx.x * 4;
+  mine[0] = __activemask();
+  if (lane % 2 == 0) {
+    mine[1] = __activemask();
+  } else if (lane < 8) {
+    mine[1] = __activemask();
+  }
+  mine[2] = __activemask();
+  for (unsigned i = 0; i <= lane; ++i) { // fewer with every turn
+    mine[3] = __ballot(1);
+  }
+}
+__global__ void shuffles_without_masks(int* out) {
+  const int i = threadIdx.x, n = blockDim.x;
+  out[i] = __shfl(3 * i, 5);
+  out[n + i] = __shfl_up(3 * i, 1u);
+  out[2 * n + i] = __shfl_down(3 * i, 2u);
+  out[3 * n + i] = __shfl_xor(3 * i, 4, 8);
+  out[4 * n + i] = 2 * __any(i == 7) + __all(i < 7);
+}
+__global__ void lane_masks(unsigned* out) {
+  unsigned* mine = out + threadIdx.x * 6;
+  mine[0] = __get_laneid();
+  mine[1] = __get_lanemask_eq();
+  mine[2] = __get_lanemask_lt();
+  mine[3] = __get_lanemask_le();
+  mine[4] = __get_lanemask_gt();
+  mine[5] = __get_lanemask_ge();
+}
+
 int main() {
   int device = 0, warp = 0;
   musaDeviceGetAttribute(&warp, musaDevAttrWarpSize, device);
@@ -146,6 +187,50 @@ int main() {
     Array<unsigned> out(warp);
     alone<<<1, warp>>>(out);
     EXPECT_EQ(out[warp - 1], 1u);
+  }
+  {
+    Array<int> out(2 * warp);
+    sum_of_active<<<1, 2 * warp>>>(out);
+    EXPECT_EQ(out[0], 32);
+    EXPECT_EQ(out[warp], 32);
+  }
+  {
+    Array<unsigned> out(4 * 2 * warp);
+    divergent_masks<<<1, 2 * warp>>>(out);
+    const std::vector<unsigned> got = out.host();
+    for (int i = 0; i < 2 * warp; ++i) {
+      const unsigned lane = i % 32;
+      EXPECT_EQ(got[4 * i], kAll);
+      EXPECT_EQ(got[4 * i + 1], lane % 2 == 0 ? 0x55555555u : lane < 8 ? 0xaau : 0u);
+      EXPECT_EQ(got[4 * i + 2], kAll);
+      EXPECT_EQ(got[4 * i + 3], kAll << lane);
+    }
+  }
+  {
+    Array<int> out(5 * warp);
+    shuffles_without_masks<<<1, warp>>>(out);
+    const std::vector<int> got = out.host();
+    for (int i = 0; i < warp; ++i) {
+      EXPECT_EQ(got[i], 15);
+      EXPECT_EQ(got[warp + i], 3 * (i == 0 ? 0 : i - 1));
+      EXPECT_EQ(got[2 * warp + i], 3 * (i + 2 < warp ? i + 2 : i));
+      EXPECT_EQ(got[3 * warp + i], 3 * (i ^ 4));
+      EXPECT_EQ(got[4 * warp + i], 2);
+    }
+  }
+  {
+    Array<unsigned> out(6 * warp);
+    lane_masks<<<1, warp>>>(out);
+    const std::vector<unsigned> got = out.host();
+    for (int i = 0; i < warp; ++i) {
+      const unsigned bit = 1u << (i % 32);
+      EXPECT_EQ(got[6 * i], static_cast<unsigned>(i));
+      EXPECT_EQ(got[6 * i + 1], bit);
+      EXPECT_EQ(got[6 * i + 2], bit - 1);
+      EXPECT_EQ(got[6 * i + 3], bit - 1 + bit);
+      EXPECT_EQ(got[6 * i + 4], ~(bit - 1 + bit));
+      EXPECT_EQ(got[6 * i + 5], ~(bit - 1));
+    }
   }
   return finish();
 }

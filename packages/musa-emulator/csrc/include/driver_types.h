@@ -4,6 +4,7 @@
 // `musaMemcpyKind` and `enum musaMemcpyKind`.
 #ifndef MUSA_DRIVER_TYPES_H
 #define MUSA_DRIVER_TYPES_H
+#define __DRIVER_TYPES_H__ // programs test it
 
 #include <limits.h>
 #include <stddef.h>

@@ -4,6 +4,7 @@
 // A device compiler defines the qualifiers itself before including this file, hence the guards.
 #ifndef MUSA_HOST_DEFINES_H
 #define MUSA_HOST_DEFINES_H
+#define __HOST_DEFINES_H__ // programs test it
 
 #ifndef __host__
 #define __host__

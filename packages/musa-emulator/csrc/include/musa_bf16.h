@@ -5,7 +5,7 @@
 #define MUSA_BF16_H
 #ifdef __cplusplus
 
-#include "musa_simt_float16.h"
+#include "musa_simt_float16_functions.h"
 
 namespace musa_simt_float16 {
 
@@ -24,13 +24,29 @@ struct BFloat16Format {
 
 } // namespace musa_simt_float16
 
-using __mt_bfloat16 = musa_simt_float16::Number<musa_simt_float16::BFloat16Format>;
-using __mt_bfloat162 = musa_simt_float16::Pair<__mt_bfloat16>;
-using mt_bfloat16 = __mt_bfloat16;
-using mt_bfloat162 = __mt_bfloat162;
 struct __mt_bfloat16_raw {
   unsigned short x;
 };
+struct __mt_bfloat162_raw {
+  unsigned short x, y;
+};
+
+struct __mt_bfloat16 : musa_simt_float16::Number<__mt_bfloat16, musa_simt_float16::BFloat16Format> {
+  using Number::Number;
+  __mt_bfloat16() = default;
+  __host__ __device__ __mt_bfloat16(const __mt_bfloat16_raw& raw) { __x = raw.x; }
+  __host__ __device__ operator __mt_bfloat16_raw() const { return {__x}; }
+};
+
+struct __mt_bfloat162 : musa_simt_float16::Pair<__mt_bfloat162, __mt_bfloat16> {
+  using Pair::Pair;
+  __mt_bfloat162() = default;
+  __host__ __device__ __mt_bfloat162(const __mt_bfloat162_raw& raw) : Pair(__mt_bfloat16::from_bits(raw.x), __mt_bfloat16::from_bits(raw.y)) {}
+  __host__ __device__ operator __mt_bfloat162_raw() const { return {x.__x, y.__x}; }
+};
+
+typedef __mt_bfloat16 mt_bfloat16;
+typedef __mt_bfloat162 mt_bfloat162;
 
 MUSA_SIMT_FLOAT16_FUNCTIONS(__mt_bfloat16, __mt_bfloat162, bfloat16)
 

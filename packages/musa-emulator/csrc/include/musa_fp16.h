@@ -5,7 +5,7 @@
 #define MUSA_FP16_H
 #ifdef __cplusplus
 
-#include "musa_simt_float16.h"
+#include "musa_simt_float16_functions.h"
 
 namespace musa_simt_float16 {
 
@@ -45,13 +45,29 @@ struct HalfFormat {
 
 } // namespace musa_simt_float16
 
-using __half = musa_simt_float16::Number<musa_simt_float16::HalfFormat>;
-using __half2 = musa_simt_float16::Pair<__half>;
-using half = __half;
-using half2 = __half2;
 struct __half_raw {
   unsigned short x;
 };
+struct __half2_raw {
+  unsigned short x, y;
+};
+
+struct __half : musa_simt_float16::Number<__half, musa_simt_float16::HalfFormat> {
+  using Number::Number;
+  __half() = default;
+  __host__ __device__ __half(const __half_raw& raw) { __x = raw.x; }
+  __host__ __device__ operator __half_raw() const { return {__x}; }
+};
+
+struct __half2 : musa_simt_float16::Pair<__half2, __half> {
+  using Pair::Pair;
+  __half2() = default;
+  __host__ __device__ __half2(const __half2_raw& raw) : Pair(__half::from_bits(raw.x), __half::from_bits(raw.y)) {}
+  __host__ __device__ operator __half2_raw() const { return {x.__x, y.__x}; }
+};
+
+typedef __half half;
+typedef __half2 half2;
 
 MUSA_SIMT_FLOAT16_FUNCTIONS(__half, __half2, half)
 

@@ -3,6 +3,7 @@
 // C++ entry to the runtime API: the C interface plus the typed overloads.
 #ifndef MUSA_RUNTIME_H
 #define MUSA_RUNTIME_H
+#define __MUSA_RUNTIME_H__ // programs test it
 
 #include "host_defines.h"
 #include "library_types.h"

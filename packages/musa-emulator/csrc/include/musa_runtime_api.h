@@ -8,6 +8,7 @@
 // define functions of these names in their own namespaces; a global declaration would make those calls ambiguous.
 #ifndef MUSA_RUNTIME_API_H
 #define MUSA_RUNTIME_API_H
+#define __MUSA_RUNTIME_API_H__ // programs test it
 
 #include "driver_types.h"
 #include "host_defines.h"

@@ -1,123 +1,151 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// What musa_fp16.h and musa_bf16.h have in common. Not to be included by itself.
+// The types that musa_fp16.h and musa_bf16.h have in common. Not to be included by itself.
 #ifndef MUSA_SIMT_FLOAT16_H
 #define MUSA_SIMT_FLOAT16_H
 #ifdef __cplusplus
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <type_traits>
+
+#include "host_defines.h"
+#include "vector_functions.h"
 
 namespace musa_simt_float16 {
 
-inline unsigned bits_of(float value) {
+inline __host__ __device__ unsigned bits_of(float value) {
   unsigned bits;
   std::memcpy(&bits, &value, sizeof bits);
   return bits;
 }
-inline float float_of(unsigned bits) {
+inline __host__ __device__ float float_of(unsigned bits) {
   float value;
   std::memcpy(&value, &bits, sizeof value);
   return value;
 }
 
-template <class Format>
+// A number N of 16 bits that derives from this. N is a structure of its own, so that programs may declare it: struct __half;
+template <class N, class Format>
 struct alignas(2) Number {
   unsigned short __x;
 
   Number() = default;
-  Number(float value) : __x(Format::from_float(value)) {}
-  template <class T, std::enable_if_t<std::is_arithmetic_v<T> && !std::is_same_v<T, float>, int> = 0>
-  Number(T value) : Number(static_cast<float>(value)) {}
-  static Number from_bits(unsigned short bits) {
-    Number number;
+  __host__ __device__ Number(float value) : __x(Format::from_float(value)) {}
+  template <class T, std::enable_if_t<std::is_arithmetic<T>::value && !std::is_same<T, float>::value, int> = 0>
+  __host__ __device__ Number(T value) : Number(static_cast<float>(value)) {}
+  static __host__ __device__ N from_bits(unsigned short bits) {
+    N number;
     number.__x = bits;
     return number;
   }
-  operator float() const { return Format::to_float(__x); }
+  __host__ __device__ operator float() const { return Format::to_float(__x); }
 
-  Number& operator+=(Number other) { return *this = Number(float(*this) + float(other)); }
-  Number& operator-=(Number other) { return *this = Number(float(*this) - float(other)); }
-  Number& operator*=(Number other) { return *this = Number(float(*this) * float(other)); }
-  Number& operator/=(Number other) { return *this = Number(float(*this) / float(other)); }
-  Number operator-() const { return from_bits(static_cast<unsigned short>(__x ^ 0x8000u)); }
-  Number operator+() const { return *this; }
-  friend Number operator+(Number a, Number b) { return Number(float(a) + float(b)); }
-  friend Number operator-(Number a, Number b) { return Number(float(a) - float(b)); }
-  friend Number operator*(Number a, Number b) { return Number(float(a) * float(b)); }
-  friend Number operator/(Number a, Number b) { return Number(float(a) / float(b)); }
-  friend bool operator==(Number a, Number b) { return float(a) == float(b); }
-  friend bool operator!=(Number a, Number b) { return float(a) != float(b); }
-  friend bool operator<(Number a, Number b) { return float(a) < float(b); }
-  friend bool operator>(Number a, Number b) { return float(a) > float(b); }
-  friend bool operator<=(Number a, Number b) { return float(a) <= float(b); }
-  friend bool operator>=(Number a, Number b) { return float(a) >= float(b); }
+  __host__ __device__ N& operator+=(N other) { return self() = N(float(*this) + float(other)); }
+  __host__ __device__ N& operator-=(N other) { return self() = N(float(*this) - float(other)); }
+  __host__ __device__ N& operator*=(N other) { return self() = N(float(*this) * float(other)); }
+  __host__ __device__ N& operator/=(N other) { return self() = N(float(*this) / float(other)); }
+  __host__ __device__ N& operator++() { return *this += N(1.0f); }
+  __host__ __device__ N& operator--() { return *this -= N(1.0f); }
+  __host__ __device__ N operator++(int) {
+    const N before = self();
+    ++*this;
+    return before;
+  }
+  __host__ __device__ N operator--(int) {
+    const N before = self();
+    --*this;
+    return before;
+  }
+  __host__ __device__ N operator-() const { return from_bits(static_cast<unsigned short>(__x ^ 0x8000u)); }
+  __host__ __device__ N operator+() const { return from_bits(__x); }
+  friend __host__ __device__ N operator+(N a, N b) { return N(float(a) + float(b)); }
+  friend __host__ __device__ N operator-(N a, N b) { return N(float(a) - float(b)); }
+  friend __host__ __device__ N operator*(N a, N b) { return N(float(a) * float(b)); }
+  friend __host__ __device__ N operator/(N a, N b) { return N(float(a) / float(b)); }
+  friend __host__ __device__ bool operator==(N a, N b) { return float(a) == float(b); }
+  friend __host__ __device__ bool operator!=(N a, N b) { return float(a) != float(b); }
+  friend __host__ __device__ bool operator<(N a, N b) { return float(a) < float(b); }
+  friend __host__ __device__ bool operator>(N a, N b) { return float(a) > float(b); }
+  friend __host__ __device__ bool operator<=(N a, N b) { return float(a) <= float(b); }
+  friend __host__ __device__ bool operator>=(N a, N b) { return float(a) >= float(b); }
+
+ private:
+  __host__ __device__ N& self() { return static_cast<N&>(*this); }
 };
 
-template <class N>
+// Two numbers in a word. Comparisons hold where they hold for both.
+template <class N2, class N>
 struct alignas(4) Pair {
   N x, y;
 
-  friend Pair operator+(Pair a, Pair b) { return {a.x + b.x, a.y + b.y}; }
-  friend Pair operator-(Pair a, Pair b) { return {a.x - b.x, a.y - b.y}; }
-  friend Pair operator*(Pair a, Pair b) { return {a.x * b.x, a.y * b.y}; }
-  friend Pair operator/(Pair a, Pair b) { return {a.x / b.x, a.y / b.y}; }
+  Pair() = default;
+  __host__ __device__ Pair(N first, N second) : x(first), y(second) {}
+
+  __host__ __device__ N2& operator+=(N2 other) { return self() = self() + other; }
+  __host__ __device__ N2& operator-=(N2 other) { return self() = self() - other; }
+  __host__ __device__ N2& operator*=(N2 other) { return self() = self() * other; }
+  __host__ __device__ N2& operator/=(N2 other) { return self() = self() / other; }
+  __host__ __device__ N2& operator++() { return *this += N2(N(1.0f), N(1.0f)); }
+  __host__ __device__ N2& operator--() { return *this -= N2(N(1.0f), N(1.0f)); }
+  __host__ __device__ N2 operator-() const { return {-x, -y}; }
+  __host__ __device__ N2 operator+() const { return {x, y}; }
+  friend __host__ __device__ N2 operator+(N2 a, N2 b) { return {a.x + b.x, a.y + b.y}; }
+  friend __host__ __device__ N2 operator-(N2 a, N2 b) { return {a.x - b.x, a.y - b.y}; }
+  friend __host__ __device__ N2 operator*(N2 a, N2 b) { return {a.x * b.x, a.y * b.y}; }
+  friend __host__ __device__ N2 operator/(N2 a, N2 b) { return {a.x / b.x, a.y / b.y}; }
+  friend __host__ __device__ bool operator==(N2 a, N2 b) { return a.x == b.x && a.y == b.y; }
+  friend __host__ __device__ bool operator!=(N2 a, N2 b) { return a.x != b.x && a.y != b.y; }
+  friend __host__ __device__ bool operator<(N2 a, N2 b) { return a.x < b.x && a.y < b.y; }
+  friend __host__ __device__ bool operator>(N2 a, N2 b) { return a.x > b.x && a.y > b.y; }
+  friend __host__ __device__ bool operator<=(N2 a, N2 b) { return a.x <= b.x && a.y <= b.y; }
+  friend __host__ __device__ bool operator>=(N2 a, N2 b) { return a.x >= b.x && a.y >= b.y; }
+
+ private:
+  __host__ __device__ N2& self() { return static_cast<N2&>(*this); }
 };
 
-} // namespace musa_simt_float16
+// The number next to the nearest one, where that is on the wrong side of `value`.
+enum class Toward { Zero, Up, Down };
+template <class N>
+inline __host__ __device__ N rounded(double value, Toward direction) {
+  N nearest(static_cast<float>(value));
+  const double got = float(nearest);
+  if (std::isnan(value) || got == value) {
+    return nearest;
+  }
+  const bool down = direction == Toward::Down || (direction == Toward::Zero && value > 0);
+  if (down ? got < value : got > value) {
+    return nearest;
+  }
+  // Adjacent numbers have adjacent bits; around 0 the sign changes.
+  const unsigned short bits = nearest.__x;
+  if ((bits & 0x7fffu) == 0) {
+    return N::from_bits(down ? 0x8001u : 0x0001u);
+  }
+  const bool grows = down == ((bits & 0x8000u) != 0);
+  return N::from_bits(static_cast<unsigned short>(bits + (grows ? 1 : -1)));
+}
 
-// The functions that take such numbers; `name` is how conversions call them.
-#define MUSA_SIMT_FLOAT16_FUNCTIONS(N, N2, name)                                                  \
-  inline N __float2##name(float x) { return N(x); }                                               \
-  inline N __float2##name##_rn(float x) { return N(x); }                                          \
-  inline N __double2##name(double x) { return N(static_cast<float>(x)); }                         \
-  inline N __int2##name##_rn(int x) { return N(static_cast<float>(x)); }                          \
-  inline N __int2##name##_rz(int x) { return N(static_cast<float>(x)); }                          \
-  inline float __##name##2float(N x) { return x; }                                                \
-  inline int __##name##2int_rn(N x) { return static_cast<int>(std::nearbyint(float(x))); }        \
-  inline int __##name##2int_rz(N x) { return static_cast<int>(float(x)); }                        \
-  inline N __ushort_as_##name(unsigned short x) { return N::from_bits(x); }                       \
-  inline N __short_as_##name(short x) { return N::from_bits(static_cast<unsigned short>(x)); }    \
-  inline unsigned short __##name##_as_ushort(N x) { return x.__x; }                               \
-  inline short __##name##_as_short(N x) { return static_cast<short>(x.__x); }                     \
-  inline N __hadd(N a, N b) { return a + b; }                                                     \
-  inline N __hsub(N a, N b) { return a - b; }                                                     \
-  inline N __hmul(N a, N b) { return a * b; }                                                     \
-  inline N __hdiv(N a, N b) { return a / b; }                                                     \
-  inline N __hneg(N a) { return -a; }                                                             \
-  inline N __habs(N a) { return N::from_bits(static_cast<unsigned short>(a.__x & 0x7fffu)); }     \
-  inline N __hfma(N a, N b, N c) { return N(std::fma(float(a), float(b), float(c))); }            \
-  inline bool __heq(N a, N b) { return a == b; }                                                  \
-  inline bool __hne(N a, N b) { return a != b; }                                                  \
-  inline bool __hlt(N a, N b) { return a < b; }                                                   \
-  inline bool __hle(N a, N b) { return a <= b; }                                                  \
-  inline bool __hgt(N a, N b) { return a > b; }                                                   \
-  inline bool __hge(N a, N b) { return a >= b; }                                                  \
-  inline bool __hisnan(N a) { return std::isnan(float(a)); }                                      \
-  inline int __hisinf(N a) { return std::isinf(float(a)) ? (float(a) > 0 ? 1 : -1) : 0; }         \
-  inline N __hmax(N a, N b) { return N(std::fmax(float(a), float(b))); }                          \
-  inline N __hmin(N a, N b) { return N(std::fmin(float(a), float(b))); }                          \
-  inline N hexp(N a) { return N(std::exp(float(a))); }                                            \
-  inline N hlog(N a) { return N(std::log(float(a))); }                                            \
-  inline N hsqrt(N a) { return N(std::sqrt(float(a))); }                                          \
-  inline N hrsqrt(N a) { return N(1.0f / std::sqrt(float(a))); }                                  \
-  inline N hsin(N a) { return N(std::sin(float(a))); }                                            \
-  inline N hcos(N a) { return N(std::cos(float(a))); }                                            \
-  inline N hfloor(N a) { return N(std::floor(float(a))); }                                        \
-  inline N hceil(N a) { return N(std::ceil(float(a))); }                                          \
-  inline N2 __##name##s2##name##2(N a, N b) { return {a, b}; }                                    \
-  inline N __low2##name(N2 a) { return a.x; }                                                     \
-  inline N __high2##name(N2 a) { return a.y; }                                                    \
-  inline float __low2float(N2 a) { return a.x; }                                                  \
-  inline float __high2float(N2 a) { return a.y; }                                                 \
-  inline N2 __##name##2##name##2(N a) { return {a, a}; }                                          \
-  inline N2 __float2##name##2_rn(float a) { return {N(a), N(a)}; }                                \
-  inline N2 __floats2##name##2_rn(float a, float b) { return {N(a), N(b)}; }                      \
-  inline N2 __hadd2(N2 a, N2 b) { return a + b; }                                                 \
-  inline N2 __hsub2(N2 a, N2 b) { return a - b; }                                                 \
-  inline N2 __hmul2(N2 a, N2 b) { return a * b; }                                                 \
-  inline N2 __hfma2(N2 a, N2 b, N2 c) { return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)}; }
+// The nearest, or the one toward zero, that `To` has; 0 for what is no number.
+template <class To>
+inline __host__ __device__ To integer_of(float whole) {
+  if (std::isnan(whole)) {
+    return 0;
+  }
+  if (whole <= static_cast<float>(std::numeric_limits<To>::min())) {
+    return std::numeric_limits<To>::min();
+  }
+  return whole >= static_cast<float>(std::numeric_limits<To>::max()) ? std::numeric_limits<To>::max()
+                                                                     : static_cast<To>(whole);
+}
+
+inline __host__ __device__ float clamped(float value) {
+  return value > 0.0f ? (value < 1.0f ? value : 1.0f) : 0.0f; // 0 for what is no number
+}
+
+} // namespace musa_simt_float16
 
 #endif
 #endif

@@ -3,6 +3,7 @@
 // Built-in vector types. Alignment follows the device ABI: a two- or four-element vector is loaded in one access.
 #ifndef MUSA_VECTOR_TYPES_H
 #define MUSA_VECTOR_TYPES_H
+#define __VECTOR_TYPES_H__ // programs test it
 
 #include "host_defines.h"
 

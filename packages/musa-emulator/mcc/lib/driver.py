@@ -21,28 +21,30 @@ KERNEL_SUFFIXES = {".mu", ".cu"}
 SOURCE_SUFFIXES = {".c", ".cc", ".cpp", ".cxx", ".C", *KERNEL_SUFFIXES}
 DEFAULT_ARCH = 31
 
-# Options that take the next argument.
-_PAIRS = (
-    "-o",
-    "-x",
-    "-D",
-    "-U",
-    "-I",
-    "-isystem",
-    "-iquote",
-    "-include",
-    "-L",
-    "-l",
-    "-MF",
-    "-MT",
-    "-MQ",
-    "-mllvm",
-    "-Xlinker",
+# Options that take the next argument, and what becomes of the two.
+_FOR_COMPILING = (
+    *["-D", "-U", "-I", "-F", "-A", "-isystem", "-iquote", "-idirafter", "-include", "-imacros", "-iprefix"],
+    *["-iwithprefix", "-iwithprefixbefore", "-isysroot", "-imultilib", "-MF", "-MT", "-MQ", "--param", "-aux-info"],
+    *["-Xpreprocessor", "-Xassembler"],
 )
+_FOR_LINKING = ("-L", "-l", "-Xlinker", "-T", "-u", "-z", "-e")
+_IGNORED_PAIRS = (
+    *["-mllvm", "-Xclang", "-Xarch_device", "-Xcuda-ptxas", "-Xcuda-fatbinary", "-Xopenmp-target", "-MJ", "-target"],
+    *["-arch", "-mthread-model", "-dependency-file", "-ivfsoverlay"],
+)
+_PAIRS = ("-o", "-x", "-Xarch_host", *_FOR_COMPILING, *_FOR_LINKING, *_IGNORED_PAIRS)
 # Of the GPU's compiler; here there is nothing for them to do.
 _IGNORED = re.compile(
-    r"-mtgpu|-cuda_wrapper|-mathx-.*|-fmusa-.*|--?use_fast_math|-fplugin=.*|-rdc|-dc|-Od3|--musa-path=.*"
-    r"|--no-offload.*"
+    r"-mtgpu|-cuda_wrapper|-mathx-.*|-fmusa-.*|-fcuda-.*|--?use_fast_math|-fplugin=.*|-f(?:no-)?gpu-rdc|-rdc|-dc|-Od3"
+    r"|--(?:musa|cuda)-path=.*|--no-offload.*|-nocuda(?:inc|lib)|-nogpu(?:inc|lib)|--target=.*|-Qunused-arguments"
+    r"|-Weverything|-stdlib=libstdc\+\+|-f(?:no-)?integrated-as|-fansi-escape-codes|-fuse-cuid=.*"
+)
+# What clang calls otherwise than the host's compiler.
+_RENAMED = (
+    (re.compile(r"-f(no-)?color-diagnostics"), lambda m: f"-fdiagnostics-color={'never' if m[1] else 'always'}"),
+    (re.compile(r"-ferror-limit=(\d+)"), lambda m: f"-fmax-errors={m[1]}"),
+    # The headers of kernels need C++14, which takes what C++11 does.
+    (re.compile(r"-std=(c|gnu)\+\+(?:11|0x|1y)"), lambda m: f"-std={m[1]}++14"),
 )
 _GPU_ALONE = ("-fatbin", "-ptx", "-dlink", "--cuda-device-only", "--musa-device-only")
 _ARCH = re.compile(r"--(?:offload-arch|cuda-gpu-arch)=(.*)")
@@ -78,8 +80,10 @@ def parse(arguments: list[str]) -> Command:
             command.output = value
         elif argument == "-x":
             language = value
-        elif argument in ("-mllvm",) or _IGNORED.fullmatch(argument):
+        elif argument in _IGNORED_PAIRS or _IGNORED.fullmatch(argument):
             continue
+        elif argument == "-Xarch_host":
+            command.options.append(value)
         elif match := _ARCH.fullmatch(argument):
             command.archs.append(_arch(match.group(1)))
         elif argument in _GPU_ALONE:
@@ -96,9 +100,7 @@ def parse(arguments: list[str]) -> Command:
             subprocess.run([*compiler(), "--version"], check=True)
             sys.exit(0)
         elif paired:
-            (command.linking if argument in ("-L", "-l", "-Xlinker") else command.options).extend(
-                [argument, value]
-            )
+            (command.linking if argument in _FOR_LINKING else command.options).extend([argument, value])
         elif argument.startswith(("-L", "-l", "-Wl,")) or argument in (
             "-shared",
             "-static",
@@ -108,7 +110,7 @@ def parse(arguments: list[str]) -> Command:
         ):
             command.linking.append(argument)
         elif argument.startswith("-") and argument != "-":
-            command.options.append(argument)
+            command.options.append(_renamed(argument))
         elif pathlib.Path(argument).suffix in SOURCE_SUFFIXES or language not in (None, "none"):
             kernels = language in ("musa", "cuda") or (
                 language is None and pathlib.Path(argument).suffix in KERNEL_SUFFIXES
@@ -123,6 +125,13 @@ def parse(arguments: list[str]) -> Command:
     return command
 
 
+def _renamed(option: str) -> str:
+    for pattern, replacement in _RENAMED:
+        if match := pattern.fullmatch(option):
+            return replacement(match)
+    return option
+
+
 def _arch(name: str) -> int:
     match = re.fullmatch(r"mp_(\d\d)", name)
     if match is None:
@@ -132,6 +141,10 @@ def _arch(name: str) -> int:
 
 def compiler() -> list[str]:
     return shlex.split(os.environ.get("MUSA_HOST_CXX") or os.environ.get("CXX") or "c++")
+
+
+def c_compiler() -> list[str]:
+    return shlex.split(os.environ.get("MUSA_HOST_CC") or os.environ.get("CC") or "cc")
 
 
 def run(command: list[str], verbose: bool) -> int:
@@ -186,14 +199,33 @@ def compile_kernels(command: Command, source: str, output: str, folder: pathlib.
     # Dependencies were written by the preprocessor.
     options = _without_dependencies(command.options)
     standard = [] if any(option.startswith("-std=") for option in options) else ["-std=c++17"]
-    return run(
-        [
-            *compiler(), *AS_A_GPU_COMPUTES, *options, *standard,
-            "-fpreprocessed", "-fno-semantic-interposition", "-Wno-unknown-pragmas", "-Wno-attributes",
-            "-x", "c++-cpp-output", flag, str(rewritten), "-o", output,
-        ],
-        command.verbose,
-    )  # fmt: skip
+    compile_it = [
+        *compiler(), *AS_A_GPU_COMPUTES, *options, *standard,
+        "-fpreprocessed", "-fno-semantic-interposition", "-Wno-unknown-pragmas", "-Wno-attributes",
+        "-x", "c++-cpp-output", flag, str(rewritten), "-o", output,
+    ]  # fmt: skip
+    return run_as_clang(compile_it, command.verbose)
+
+
+_ERROR = re.compile(r"^.*\berror: .*$", re.MULTILINE)
+
+
+def run_as_clang(command: list[str], verbose: bool) -> int:
+    """Runs the host's compiler; again where all that it refuses is a name whose meaning changes in a class.
+
+    GCC refuses that, which clang and the GPU's compiler accept: the standard leaves it to them. GCC 12 has no option for it
+    but -fpermissive, which accepts much more, so that option is given only where nothing else was refused.
+    """
+    if verbose:
+        print(shlex.join(command), file=sys.stderr)
+    colors = ["-fdiagnostics-color=always"] if sys.stderr.isatty() else []
+    done = subprocess.run([*command, *colors], stderr=subprocess.PIPE, check=False)
+    told = done.stderr.decode(errors="replace")
+    errors = _ERROR.findall(re.sub(r"\x1b\[[\d;]*[mK]", "", told))
+    if done.returncode != 0 and errors and all("changes meaning of" in error for error in errors):
+        return run([*command, "-fpermissive", "-w"], verbose)
+    sys.stderr.write(told)
+    return done.returncode
 
 
 def _without_dependencies(options: list[str]) -> list[str]:
@@ -216,6 +248,7 @@ def execute(command: Command) -> int:
         flag = "-S" if command.stage == "assemble" else "-c"
         for number, (source, kernels) in enumerate(command.sources):
             stem = pathlib.Path(source).stem
+            suffix = pathlib.Path(source).suffix
             if command.stage == "link":
                 output = str(folder / f"{number}-{stem}.o")
             else:
@@ -230,8 +263,9 @@ def execute(command: Command) -> int:
             else:
                 stage = {"preprocess": ["-E"]}.get(command.stage, [flag])
                 include = ["-isystem" + str(HOME / "include")]
+                of_language = c_compiler() if suffix == ".c" else compiler()
                 to = ["-o", output] if command.stage != "preprocess" or command.output else []
-                status = run([*compiler(), *command.options, *include, *stage, source, *to], command.verbose)
+                status = run([*of_language, *command.options, *include, *stage, source, *to], command.verbose)
             if status != 0:
                 return status
             objects.append(output)
@@ -256,7 +290,7 @@ def main(arguments: list[str]) -> int:
     except rewrite.SourceError as error:
         print(error, file=sys.stderr)
     except FileNotFoundError as error:
-        if error.filename != compiler()[0]:
+        if error.filename not in (compiler()[0], c_compiler()[0]):
             raise
         print(
             f"mcc: error: the C++ compiler {error.filename} was not found.\n"

@@ -21,6 +21,7 @@ _TOKEN = re.compile(
   | (?P<char>'(?:[^'\\\n]|\\.)+')
   | (?P<line>^\#[^\n]*$)
   | (?P<launch><<<)
+  | (?P<pragma>\#\s*pragma\s+(?:no)?unroll\b(?:[ \t]*\([^()\n]*\)|[ \t]+\d+)?)
   | (?P<word>__musa_(?:shared|constant|global)__|\b__noinline__\b|\b__assert_fail\b)
     """,
     re.VERBOSE | re.MULTILINE | re.DOTALL,
@@ -31,6 +32,8 @@ _TYPE_WORDS = {
     None,
     *["auto", "bool", "char", "double", "float", "int", "long", "short", "signed", "unsigned"],
 }
+_KEYWORDS = {"return", "else", "do", "if", "while", "for", "switch", "case", "co_return", "co_yield"}
+_NO_NAMES = _TYPE_WORDS | {"const", "volatile", "typename", "class", "__restrict__", "__restrict"}
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -54,6 +57,17 @@ class Declared:
     signature: str
 
 
+@dataclass(frozen=True)
+class Definition:
+    """A `__global__` function with its body: what a registration of it needs."""
+
+    name: str
+    arguments: str | None  # template arguments that name it, "" outside of templates; None: they cannot be written
+    specialization: bool
+    parameters: tuple[int, int]  # positions around the text of its parameters
+    body: tuple[int, int]  # of its braces
+
+
 class Rewriter:
     """One translation unit."""
 
@@ -64,6 +78,9 @@ class Rewriter:
         # By name: how often a kernel is declared or launched. Who names one otherwise may take its address.
         self.uses: Counter[str] = Counter()
         self._addressed: dict[str, bool] = {}
+        self.definitions: list[Definition] = []
+        # By name and number of parameters: for each declaration, where `const T x` could become `const T& x`.
+        self.constants: dict[tuple[str, int], list[dict[int, int]]] = {}
         self.shared = 0
         self._markers = [(m.end(), int(m.group(1)), m.group(2)) for m in _MARKER.finditer(text)]
 
@@ -75,6 +92,9 @@ class Rewriter:
                 continue
             if kind == "launch":
                 launches.append(match.start())
+            elif kind == "pragma":
+                # From a macro, in the middle of a line, as nvcc and the GPU's compiler accept it. A hint, nothing more.
+                self.edits.append(Edit(match.start(), match.end(), ""))
             elif match.group() == "__noinline__":
                 # A word of kernels; and of the host's headers, inside of __attribute__((...)).
                 if self.text[self._space_back(match.start()) - 1] not in "(,":
@@ -94,6 +114,9 @@ class Rewriter:
             self.uses[_base_name(self.text[begin:position])] += 1
         for position, begin in expressions:
             self._launch(position, begin)
+        self._share_parameters()
+        for number, definition in enumerate(self.definitions):
+            self._register(number, definition)
         return self._applied()
 
     # ---- places
@@ -181,47 +204,112 @@ class Rewriter:
         while True:
             opening = self._find(position, "(")
             end = self._space_back(opening)
+            if self.text[end - 1] == ">":  # k<float>(
+                end = self._space_back(self._opening_angle(end - 1))
             name = re.search(r"(?:operator\s*\(\)|~?\w+)\Z", self.text[max(0, end - 200) : end])
-            if name is None:
+            if name is None and self.text[end - 1] not in "<,=&|+-*/%!":
                 raise self.error(match.start(), "no name of a function after __global__")
-            if name.group() in ("__attribute__", "alignas", "decltype", "noexcept"):
+            if name is None or name.group() in ("__attribute__", "alignas", "decltype", "noexcept", "sizeof"):
                 position = self._closing(opening) + 1
                 continue
             break
         closing = self._closing(opening)
-        self._share_parameters(opening + 1, closing)
-        signature = "".join(self.text[opening:closing].split())
+        kind, parameters = self._template(match.start())
+        behind = self._find(closing + 1, "{;")
+        defined = self.text[behind] == "{"
+        self._find_constants(name.group(), opening + 1, closing)
         self.uses[name.group()] += 1
-        self.kernels.setdefault(name.group(), set()).add(
-            Declared(*self._template_parameters(match.start()), re.sub(r"\w+(?=[,)]|$)", "", signature))
-        )
-        self.edits.append(Edit(match.start(), match.end(), "__attribute__((always_inline))"))
+        if kind in ("template", "plain"):
+            signature = "".join(self.text[opening:closing].split())
+            required = sum("=" not in text and "..." not in text for text in parameters)
+            self.kernels.setdefault(name.group(), set()).add(
+                Declared(required, len(parameters), re.sub(r"\w+(?=[,)]|$)", "", signature))
+            )
+        # Without a body there is nothing to inline: the function is another file's, or it follows.
+        attribute = "__attribute__((always_inline))" if defined else ""
+        self.edits.append(Edit(match.start(), match.end(), attribute))
+        if defined:
+            arguments = (
+                _arguments_of(parameters) if kind == "template" else self.text[end : self._space_back(opening)].strip()
+            )
+            self.definitions.append(
+                Definition(
+                    name.group(), arguments, kind == "specialization", (opening + 1, closing),
+                    (behind, self._closing(behind)),
+                )
+            )  # fmt: skip
 
-    def _share_parameters(self, begin: int, end: int) -> None:
-        """`const Plan plan` as `const Plan& plan`: threads that may not change it need no copy."""
-        for text, position in _split_at(self.text[begin:end], begin):
+    def _find_constants(self, name: str, begin: int, end: int) -> None:
+        pieces = _split_at(self.text[begin:end], begin)
+        places = {}
+        for index, (text, position) in enumerate(pieces):
             found = re.fullmatch(r"\s*const\s+(?P<type>[^*&=\[\].]*?)(?P<name>\b\w+)?\s*", text, re.DOTALL)
             if found is None or "\n#" in text:
                 continue
             named = found["type"].strip() and found["name"] not in _TYPE_WORDS
-            place = position + (found.start("name") if named else len(text.rstrip()))
-            self.edits.append(Edit(place, place, "&"))
+            places[index] = position + (found.start("name") if named else len(text.rstrip()))
+        self.constants.setdefault((name, len(pieces)), []).append(places)
 
-    def _template_parameters(self, position: int) -> tuple[int, int]:
-        """Of the declaration that goes on here: those without a default, and all. A pack has a default."""
+    def _share_parameters(self) -> None:
+        """`const Plan plan` as `const Plan& plan`: threads that may not change it need no copy.
+
+        Only where every declaration of the kernel says const: it is one function, with one type.
+        """
+        for declarations in self.constants.values():
+            common = set.intersection(*(set(places) for places in declarations))
+            self.edits += [Edit(places[i], places[i], "&") for places in declarations for i in common]
+
+    def _register(self, number: int, definition: Definition) -> None:
+        """musaLaunchKernel knows a kernel by its address, whether or not this file launches it."""
+        name = definition.name
+        declared = self.kernels.get(name, set())
+        parameters = self.text[slice(*definition.parameters)]
+        template = definition.arguments != "" and not definition.specialization
+        if definition.arguments is None or (template and not self._has_address(name, declared)):
+            return
+        kernel = f"{name}{definition.arguments}"
+        if not template and len(declared) <= 1:
+            known = f"::musa_simt::Kernel<decltype(&{kernel}), &{kernel}, true>::registration"
+            variable = f"musa_simt_known_{number}"
+            text = f" static const void* const {variable} __attribute__((unused)) = &{known};"
+            self.edits.append(Edit(definition.body[1] + 1, definition.body[1] + 1, text))
+            return
+        # In the body: there the parameters of the template and those of the function have names.
+        names = [_parameter_name(text) for text in _split(parameters)]
+        if name in names or (len(declared) > 1 and (None in names or "..." in parameters)):
+            return
+        kind = f"decltype(&{kernel})"
+        if len(declared) > 1:  # which one is meant, its type says
+            kind = f"void (*)({', '.join(f'decltype({one})' for one in names)})"
+        text = f" (void)&::musa_simt::Kernel<{kind}, &{kernel}, true>::registration;"
+        self.edits.append(Edit(definition.body[0] + 1, definition.body[0] + 1, text))
+
+    def _template(self, position: int) -> tuple[str, list[str]]:
+        """What the declaration that goes on here is: plain, template, specialization or instantiation; its parameters."""
         while True:
             end = self._space_back(position)
-            word = re.search(r"\b(?:static|inline|extern|constexpr)\Z", self.text[max(0, end - 12) : end])
-            if word is None:
-                break
-            position = end - len(word.group())
+            word = re.search(
+                r"\b(?:static|inline|extern|constexpr|void|__inline__|__noinline__)\Z", self.text[max(0, end - 16) : end]
+            )
+            if word is not None:
+                position = end - len(word.group())
+                continue
+            if self.text[end - 2 : end] == "))":
+                opening = self._opening(end - 1)
+                before = self._space_back(opening)
+                if self.text.endswith("__attribute__", 0, before):
+                    position = before - len("__attribute__")
+                    continue
+            break
+        if re.search(r"\btemplate\Z", self.text[max(0, end - 12) : end]):
+            return "instantiation", []
         if self.text[end - 1] != ">":
-            return 0, 0
+            return "plain", []
         opening = self._opening_angle(end - 1)
-        if not self.text[: self._space_back(opening)].endswith("template"):
-            return 0, 0
+        if not self.text.endswith("template", 0, self._space_back(opening)):
+            return "plain", []
         parameters = _split(self.text[opening + 1 : end - 1])
-        return sum("=" not in text and "..." not in text for text in parameters), len(parameters)
+        return ("template", parameters) if parameters else ("specialization", [])
 
     def _has_address(self, name: str, declared: set[Declared]) -> bool:
         """Whether the program may name the kernel by its address: other files too, if it is no template."""
@@ -242,7 +330,9 @@ class Rewriter:
         closing = self._closing(opening)
         _, given = _template_arguments(kernel)
         name = _base_name(kernel)
-        declared = self.kernels.get(name, set())
+        # A member, an element or the result of a call is a pointer, whatever kernel has the same name.
+        pointer = re.search(r"[.\]]|->", _template_arguments(kernel)[0]) is not None
+        declared = set() if pointer else self.kernels.get(name, set())
         separator = ", " if self._space(opening + 1) != closing else ""
         # Only what stands around the pieces is replaced: they may hold launches of their own.
         where = "::musa_simt::Configuration("
@@ -251,7 +341,8 @@ class Rewriter:
             middle = "), " + kernel + separator
         elif len(declared) == 1 and all(one.required <= given for one in declared):
             by_address = str(self._has_address(name, declared)).lower()
-            head = f"::musa_simt::Kernel<({kernel}), {by_address}>::launch({where}"
+            name_of_type = f"decltype(&{kernel}), &{kernel}".replace("\n", " ")
+            head = f"::musa_simt::Kernel<{name_of_type}, {by_address}>::launch({where}"
             middle = ")" + separator
         else:  # which one is meant, the arguments say
             head = f"::musa_simt::launch_deduced([](auto... given) {{ {kernel}(given...); }}, {where}"
@@ -274,19 +365,35 @@ class Rewriter:
         raise self.error(position, "a <<< without its >>>")
 
     def _expression_before(self, position: int) -> int:
-        """Where the name of a kernel begins that ends here: names, ::, and template arguments in brackets."""
+        """Where the expression begins that ends here and names a kernel: a name with :: and template arguments, one in
+        brackets, or a pointer: p, p[0], table.p, table->p[1], find(0)."""
         end = self._space_back(position)
         first = end
         while True:
             if self.text[first - 1] == ">":
                 first = self._space_back(self._opening_angle(first - 1))
-            if self.text[first - 1] == ")":
-                return self._opening(first - 1)
+            elif self.text[first - 1] in ")]":
+                bracket = self.text[first - 1]
+                first = self._opening(first - 1)
+                before = self._space_back(first)
+                called = re.search(r"(?:\b(?P<word>[A-Za-z_]\w*)|[\])>])\Z", self.text[max(0, before - 300) : before])
+                if called is None or called["word"] in _KEYWORDS or (
+                    bracket == ")" and called["word"] is None
+                ):  # fmt: skip
+                    return first
+                first = before
+                continue
             name = re.search(r"\w+\Z", self.text[max(0, first - 300) : first])
             if name is None:
                 raise self.error(position, "no kernel before <<<")
             first -= len(name.group())
             before = self._space_back(first)
+            if self.text[max(0, before - 2) : before] == "->":
+                first = self._space_back(before - 2)
+                continue
+            if self.text[before - 1 : before] == "." and self.text[max(0, before - 3) : before] != "...":
+                first = self._space_back(before - 1)
+                continue
             if self.text[max(0, before - 2) : before] != "::":
                 return first
             first = before - 2
@@ -452,6 +559,39 @@ def _template_arguments(name: str) -> tuple[str, int]:
         if depth == 0:
             return name[:position], len(_split(name[position + 1 : -1]))
     return name, 0
+
+
+def _parameter_name(text: str) -> str | None:
+    """The name that a parameter of a function or of a template declares; None if it has none."""
+    declarator = re.sub(r"(?:\s*\[[^\[\]]*\])+\s*\Z", "", _before_default(text)).strip()
+    found = re.search(r"[\s>*&.](?P<name>[A-Za-z_]\w*)\Z", declarator)
+    if found is None or found["name"] in _NO_NAMES:
+        return None
+    before = declarator[: found.start("name")].rstrip()
+    return None if before in ("const", "volatile", "struct", "enum", "union") else found["name"]
+
+
+def _before_default(text: str) -> str:
+    angle = enclosed = 0
+    for position, character in enumerate(text):
+        enclosed += (character in "([{") - (character in ")]}")
+        angle += ((character == "<") - (character == ">")) if enclosed == 0 else 0
+        if character == "=" and angle == 0 and enclosed == 0:
+            return text[:position]
+    return text
+
+
+def _arguments_of(parameters: list[str]) -> str | None:
+    """`<T, n, More...>` for the parameters of a template; None if one that needs an argument has no name."""
+    arguments = []
+    for index, text in enumerate(parameters):
+        name = _parameter_name(text)
+        if name is None:
+            # `class = enable_if_t<...>`: its default, if that holds for all that follow too
+            unnamed = parameters[index:]
+            return f"<{', '.join(arguments)}>" if all(_before_default(one) != one for one in unnamed) else None
+        arguments.append(name + ("..." if "..." in _before_default(text) else ""))
+    return f"<{', '.join(arguments)}>"
 
 
 def _base_name(kernel: str) -> str:

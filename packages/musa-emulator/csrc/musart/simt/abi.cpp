@@ -35,9 +35,24 @@ void musa_simt_exchange(
   running_block->meet(site, {kind, bytes, static_cast<unsigned>(width), nullptr}, mask, give, get, operand);
 }
 
+void musa_simt_exchange_within(
+    const Site* site, Exchange kind, unsigned mask, const void* give, void* get, size_t bytes, int operand, int width) {
+  running_block->meet(
+      site, {kind, bytes, static_cast<unsigned>(width), nullptr}, mask, give, get, operand, /*own_32=*/true);
+}
+
+void musa_simt_converge(
+    const Site* site, Exchange kind, const void* give, void* get, size_t bytes, int operand, int width) {
+  running_block->converge(site, {kind, bytes, static_cast<unsigned>(width), nullptr}, give, get, operand);
+}
+
 void musa_simt_reduce(
     const Site* site, unsigned mask, void* value, size_t bytes, void (*merge)(void* into, const void* value)) {
   running_block->meet(site, {Exchange::Sync, bytes, 0, merge}, mask, value, value, 0);
+}
+
+void musa_simt_exit() {
+  running_block->exit_thread();
 }
 
 unsigned musa_simt_lane() {

@@ -201,7 +201,11 @@ SIMT_INLINE void Block::begin_fiber() {
 
 // Leaves `from` to a thread that can run, or to whoever drives the block.
 SIMT_INLINE void Block::go_on(Context& from) {
-  if (const unsigned thread = next_ready(); thread != kNobody) {
+  unsigned thread = next_ready();
+  if (thread == kNobody && started_ == count_ && !groups_.empty() && release_converged()) {
+    thread = next_ready();
+  }
+  if (thread != kNobody) {
     ready_.remove(thread);
     running_ = thread;
     threadIdx = threads_[thread].index;
@@ -277,6 +281,17 @@ bool Block::next_thread() {
   return true;
 }
 
+// In the middle of the kernel's body. Its stack is left as it is until the block's end: the thread still runs on it here.
+void Block::exit_thread() {
+  break_order();
+  thread_ended();
+  if (under_tsan()) {
+    release(&live_);
+  }
+  go_on(fibers_[running_fiber_]);
+  std::abort(); // no thread waits on this stack
+}
+
 void Block::thread_ended() {
   mark_ended(running_);
   --live_;
@@ -332,40 +347,57 @@ void Block::grid_barrier(const Site* site) {
 
 // ---- warps
 
-// The lanes that a mask of 32 bits names; in a wider warp it stands for each 32 of them. Those that have ended are not
-// waited for.
-Block::Lanes Block::expected(unsigned warp, unsigned mask) const {
+// The lanes that a mask of 32 bits names; in a wider warp it stands for each 32 of them.
+Block::Lanes Block::named_by(unsigned mask) const {
   Lanes named = mask;
   if (shape_->warp > 32) {
     named |= named << 32;
     named |= named << 64;
   }
-  return named & live_lanes_[warp];
+  return named;
 }
 
 void Block::meet(
-    const Site* site, const Meeting& meeting, unsigned mask, const void* give, void* get, int operand) {
+    const Site* site, const Meeting& meeting, unsigned mask, const void* give, void* get, int operand, bool own_32) {
   break_order();
   const unsigned warp = running_ >> warp_shift_;
   const unsigned lane = running_ & (shape_->warp - 1);
   if ((mask >> (lane % 32) & 1) == 0) {
     fail("lane " + std::to_string(lane) + " calls " + where(site) + " with a mask that does not name it", false);
   }
+  const Lanes named = own_32 ? Lanes{mask} << (lane / 32 * 32) : named_by(mask);
+  auto group = std::find_if(groups_.begin(), groups_.end(), [&](const Group& other) {
+    return other.warp == warp && other.named == named && other.site == nullptr && other.meeting.kind == meeting.kind &&
+        other.meeting.merge == meeting.merge;
+  });
+  if (group == groups_.end()) {
+    group = groups_.insert(groups_.end(), Group{warp, named, meeting, 0});
+  }
+  arrive(*group, site, give, get, operand);
+}
+
+void Block::converge(const Site* site, const Meeting& meeting, const void* give, void* get, int operand) {
+  break_order();
+  const unsigned warp = running_ >> warp_shift_;
+  auto group = std::find_if(groups_.begin(), groups_.end(), [&](const Group& other) {
+    return other.warp == warp && other.site != nullptr && other.site->line == site->line &&
+        other.meeting.kind == meeting.kind && std::strcmp(other.site->file, site->file) == 0;
+  });
+  if (group == groups_.end()) {
+    group = groups_.insert(groups_.end(), Group{warp, ~Lanes{0}, meeting, 0, site});
+  }
+  arrive(*group, site, give, get, operand);
+}
+
+void Block::arrive(Group& group, const Site* site, const void* give, void* get, int operand) {
   Thread& thread = threads_[running_];
   thread.give = give;
   thread.get = get;
   thread.operand = operand;
-  auto group = std::find_if(groups_.begin(), groups_.end(), [&](const Group& other) {
-    return other.warp == warp && other.mask == mask && other.meeting.kind == meeting.kind &&
-        other.meeting.merge == meeting.merge;
-  });
-  if (group == groups_.end()) {
-    group = groups_.insert(groups_.end(), Group{warp, mask, meeting, 0});
-  }
-  group->arrived |= Lanes{1} << lane;
-  Thread& leader = threads_[warp * shape_->warp]; // stands for the warp
+  group.arrived |= Lanes{1} << (running_ & (shape_->warp - 1));
+  Thread& leader = threads_[group.warp * shape_->warp]; // stands for the warp
   release(&leader);
-  if (!complete(*group)) {
+  if (!complete(group)) {
     wait(WaitsFor::Warp, site);
   } else {
     ready_.remove(running_); // it goes on at once
@@ -373,11 +405,16 @@ void Block::meet(
   acquire(&leader);
 }
 
-// Whether all have come; then the exchange is made, they may go on, and the group is gone.
+// Whether all have come, except those that have ended; then the exchange is made, they may go on, and the group is gone.
 bool Block::complete(Group& group) {
-  if ((expected(group.warp, group.mask) & ~group.arrived) != 0) {
+  if ((group.named & live_lanes_[group.warp] & ~group.arrived) != 0) {
     return false;
   }
+  finish(group);
+  return true;
+}
+
+void Block::finish(Group& group) {
   const unsigned first = group.warp * shape_->warp;
   acquire(&threads_[first]);
   move(group);
@@ -388,6 +425,22 @@ bool Block::complete(Group& group) {
   }
   std::swap(group, groups_.back());
   groups_.pop_back();
+}
+
+// Called when no thread of the block can go on: the lanes that meet without a mask are then all that are active. The group
+// at the first line goes on, so that lanes of different branches come together behind them (the order by the least program
+// counter of Diamos et al.: SIMD re-convergence at thread frontiers; MICRO 2011).
+bool Block::release_converged() {
+  Group* first = nullptr;
+  for (Group& group : groups_) {
+    if (group.site != nullptr && (first == nullptr || group.site->line < first->site->line)) {
+      first = &group;
+    }
+  }
+  if (first == nullptr) {
+    return false;
+  }
+  finish(*first);
   return true;
 }
 

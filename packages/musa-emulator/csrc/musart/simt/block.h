@@ -82,9 +82,15 @@ class Block {
   // ---- called from the kernel's threads
 
   bool next_thread();
+  [[noreturn]] void exit_thread();
   int barrier(const Site* site, Count count, int predicate);
   void grid_barrier(const Site* site);
-  void meet(const Site* site, const Meeting& meeting, unsigned mask, const void* give, void* get, int operand);
+  // `own_32`: the mask names lanes of the caller's own 32, and not of each 32 of a wider warp.
+  void meet(
+      const Site* site, const Meeting& meeting, unsigned mask, const void* give, void* get, int operand,
+      bool own_32 = false);
+  // The same without a mask, among those that come to this site; they go on when no thread of the block can.
+  void converge(const Site* site, const Meeting& meeting, const void* give, void* get, int operand);
   unsigned lane() const { return current() % shape_->warp; }
   uint3* index() { return &threads_[running_].index; }
   void* shared(const Site* site, const void* key, size_t bytes, size_t alignment);
@@ -108,9 +114,11 @@ class Block {
   };
   struct Group { // those who have come to a meeting
     unsigned warp;
-    unsigned mask;
+    Lanes named;
     Meeting meeting;
     Lanes arrived;
+    // Of a meeting without a mask; the caller's Site lives as long as its call.
+    const Site* site = nullptr;
   };
   struct SharedVariable {
     const void* key;
@@ -132,8 +140,11 @@ class Block {
   static void enter(void* block);
   void release_barrier();
   void thread_ended();
-  Lanes expected(unsigned warp, unsigned mask) const;
+  Lanes named_by(unsigned mask) const;
+  void arrive(Group& group, const Site* site, const void* give, void* get, int operand);
   bool complete(Group& group);
+  void finish(Group& group);
+  bool release_converged();
   void move(const Group& group);
   template <size_t bytes>
   void shuffle(const Group& group);

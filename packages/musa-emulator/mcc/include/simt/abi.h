@@ -52,10 +52,19 @@ MUSA_PUBLIC int musa_simt_barrier(const Site* site, Count count, int predicate);
 enum class Exchange : int { Sync, Index, Up, Down, Xor, Ballot, Any, All, MatchAny, MatchAll };
 MUSA_PUBLIC void musa_simt_exchange(
     const Site* site, Exchange kind, unsigned mask, const void* give, void* get, size_t bytes, int operand, int width);
+// The same where a mask names lanes of the caller's own 32 alone, also in a wider warp.
+MUSA_PUBLIC void musa_simt_exchange_within(
+    const Site* site, Exchange kind, unsigned mask, const void* give, void* get, size_t bytes, int operand, int width);
+// The same among the lanes that are active: those of the warp that come to this site while all others of the block wait
+// or have ended.
+MUSA_PUBLIC void musa_simt_converge(
+    const Site* site, Exchange kind, const void* give, void* get, size_t bytes, int operand, int width);
 // The same for a reduction: `merge` adds the second to the first.
 MUSA_PUBLIC void musa_simt_reduce(
     const Site* site, unsigned mask, void* value, size_t bytes, void (*merge)(void* into, const void* value));
 MUSA_PUBLIC unsigned musa_simt_lane();
+// Ends the calling thread, as if its kernel returned.
+[[noreturn]] MUSA_PUBLIC void musa_simt_exit();
 
 // Shared memory of the block: a variable's, by its address as a key, and what the launch asked for.
 MUSA_PUBLIC void* musa_simt_shared(const Site* site, const void* key, size_t bytes, size_t alignment);

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <type_traits>
 
+#pragma GCC system_header
+
 namespace musa_simt {
 
 template <size_t bytes>
@@ -46,7 +48,7 @@ inline T update(T* place, Change&& change) {
 
 template <class T>
 inline T add(T* place, T value) {
-  if constexpr (std::is_integral_v<T>) {
+  if constexpr (std::is_integral<T>::value) {
     return __atomic_fetch_add(place, value, __ATOMIC_RELAXED);
   } else {
     return update(place, [value](T now) { return static_cast<T>(now + value); });
@@ -114,3 +116,25 @@ inline unsigned short atomicCAS(unsigned short* place, unsigned short expected, 
   return musa_simt::update(
       place, [=](unsigned short now) -> unsigned short { return now == expected ? value : now; });
 }
+
+// Of a block, or of the system: all are of the system here.
+#define MUSA_SIMT_SCOPED(name)                                                     \
+  template <class T, class Value>                                                  \
+  inline T name##_block(T* place, Value value) { return name(place, static_cast<T>(value)); } \
+  template <class T, class Value>                                                  \
+  inline T name##_system(T* place, Value value) { return name(place, static_cast<T>(value)); }
+MUSA_SIMT_SCOPED(atomicAdd)
+MUSA_SIMT_SCOPED(atomicSub)
+MUSA_SIMT_SCOPED(atomicMax)
+MUSA_SIMT_SCOPED(atomicMin)
+MUSA_SIMT_SCOPED(atomicAnd)
+MUSA_SIMT_SCOPED(atomicOr)
+MUSA_SIMT_SCOPED(atomicXor)
+MUSA_SIMT_SCOPED(atomicExch)
+MUSA_SIMT_SCOPED(atomicInc)
+MUSA_SIMT_SCOPED(atomicDec)
+#undef MUSA_SIMT_SCOPED
+template <class T>
+inline T atomicCAS_block(T* place, T expected, T value) { return atomicCAS(place, expected, value); }
+template <class T>
+inline T atomicCAS_system(T* place, T expected, T value) { return atomicCAS(place, expected, value); }

@@ -27,3 +27,4 @@
 #include "simt/sync.h"
 #include "simt/atomic.h"
 #include "simt/math.h"
+#include "simt/word.h"

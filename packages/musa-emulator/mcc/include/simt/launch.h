@@ -10,6 +10,9 @@
 
 #include "simt/abi.h"
 
+// Written in C++14, what it takes beyond that GCC and clang allow in headers of the system.
+#pragma GCC system_header
+
 namespace musa_simt {
 
 struct Configuration {
@@ -27,18 +30,18 @@ musaError_t launch_with(const void* symbol, const Configuration& where, const Va
   return musaLaunchKernel(symbol, where.grid, where.block, pointers, where.shared, where.stream);
 }
 
-template <auto kernel>
+template <class Function, Function kernel>
 const char* signature_of() {
   return __PRETTY_FUNCTION__;
 }
 
 // What musaLaunchKernel knows a kernel by is its address, if the program can come by that. Where it cannot, the kernel is
 // compiled once, into `body`, and not a second time as a function to point to.
-template <auto kernel, bool by_address>
+template <class Function, Function kernel, bool by_address>
 struct Kernel;
 
 template <class... Parameters, void (*kernel)(Parameters...), bool by_address>
-struct Kernel<kernel, by_address> {
+struct Kernel<void (*)(Parameters...), kernel, by_address> {
   // As the launch copies them.
   template <class Parameter>
   using Stored = std::remove_cv_t<std::remove_reference_t<Parameter>>;
@@ -56,7 +59,7 @@ struct Kernel<kernel, by_address> {
   // change it (mcc made a reference of it).
   template <class Parameter>
   using Passed = std::conditional_t<
-      std::is_reference_v<Parameter> && (sizeof(Stored<Parameter>) > 8 * sizeof(void*)), const Stored<Parameter>&,
+      std::is_reference<Parameter>::value && (sizeof(Stored<Parameter>) > 8 * sizeof(void*)), const Stored<Parameter>&,
       Stored<Parameter>>;
   static void run_threads(Passed<Parameters>... arguments) {
 #ifdef __SANITIZE_THREAD__
@@ -86,29 +89,33 @@ struct Kernel<kernel, by_address> {
   struct Registration {
     Registration() {
       static constexpr size_t bytes[] = {sizeof(Stored<Parameters>)..., 0};
-      const KernelInfo info{signature_of<kernel>(), symbol(), &body, bytes, sizeof...(Parameters), 0};
+      const KernelInfo info{signature_of<void (*)(Parameters...), kernel>(), symbol(), &body, bytes, sizeof...(Parameters), 0};
       musa_simt_register(&info);
     }
     ~Registration() { musa_simt_unregister(symbol()); }
   };
-  static inline const Registration registration;
+  static const Registration registration;
 
   template <class... Arguments>
   static musaError_t launch(const Configuration& where, Arguments&&... given) {
     static_assert(sizeof...(Arguments) == sizeof...(Parameters), "the launch has another number of arguments than the kernel");
     static_assert(
-        (std::is_trivially_destructible_v<Stored<Parameters>> && ...),
+        (std::is_trivially_destructible<Stored<Parameters>>::value && ... && true),
         "a kernel's arguments are copied byte by byte: one of them has a destructor");
     (void)&registration;
     return launch_with(symbol(), where, Stored<Parameters>(static_cast<Parameters>(std::forward<Arguments>(given)))...);
   }
 };
 
+template <class... Parameters, void (*kernel)(Parameters...), bool by_address>
+const typename Kernel<void (*)(Parameters...), kernel, by_address>::Registration
+    Kernel<void (*)(Parameters...), kernel, by_address>::registration;
+
 // A template or an overloaded name, of which the arguments choose one: its call stands for it.
 template <class Call, class... Parameters>
 struct Deduced {
   static void kernel(Parameters... arguments) {
-    static_assert(std::is_empty_v<Call>);
+    static_assert(std::is_empty<Call>::value, "a call that stands for a kernel holds nothing");
     alignas(Call) static char nothing; // before C++20 a closure cannot be made where it is not written
     reinterpret_cast<const Call&>(nothing)(arguments...);
   }
@@ -116,10 +123,12 @@ struct Deduced {
 
 template <class Call, class... Arguments>
 musaError_t launch_deduced(Call, const Configuration& where, Arguments&&... given) {
-  return Kernel<&Deduced<Call, std::decay_t<Arguments>...>::kernel, false>::launch(where, std::forward<Arguments>(given)...);
+  using Function = void (*)(std::decay_t<Arguments>...);
+  return Kernel<Function, &Deduced<Call, std::decay_t<Arguments>...>::kernel, false>::launch(
+      where, std::forward<Arguments>(given)...);
 }
 
-// Through a pointer: some other launch, or its library, has made the kernel known.
+// Through a pointer: the kernel's definition has made it known.
 template <class... Parameters, class... Arguments>
 musaError_t launch_pointer(const Configuration& where, void (*kernel)(Parameters...), Arguments&&... given) {
   return launch_with(

@@ -97,6 +97,13 @@ inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
   return static_cast<unsigned long long>(static_cast<unsigned __int128>(a) * b >> 64);
 }
 inline long long __mul64hi(long long a, long long b) { return static_cast<long long>(static_cast<__int128>(a) * b >> 64); }
+inline unsigned __sad(int a, int b, unsigned sum) { return sum + static_cast<unsigned>(a < b ? b - a : a - b); }
+inline unsigned __usad(unsigned a, unsigned b, unsigned sum) { return sum + (a < b ? b - a : a - b); }
+// The mean, rounded down or, with an r, up.
+inline int __hadd(int a, int b) { return static_cast<int>((static_cast<int64_t>(a) + b) >> 1); }
+inline int __rhadd(int a, int b) { return static_cast<int>((static_cast<int64_t>(a) + b + 1) >> 1); }
+inline unsigned __uhadd(unsigned a, unsigned b) { return static_cast<unsigned>((static_cast<uint64_t>(a) + b) >> 1); }
+inline unsigned __urhadd(unsigned a, unsigned b) { return static_cast<unsigned>((static_cast<uint64_t>(a) + b + 1) >> 1); }
 inline int __mul24(int a, int b) { return a * b; }
 inline unsigned __umul24(unsigned a, unsigned b) { return a * b; }
 inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
@@ -128,6 +135,14 @@ template <class T>
 inline T __ldcg(const T* place) { return *place; }
 template <class T>
 inline T __ldca(const T* place) { return *place; }
+template <class T>
+inline T __ldlu(const T* place) { return *place; }
+template <class T>
+inline T __ldcv(const T* place) { return *static_cast<const volatile T*>(place); }
+template <class T>
+inline void __stwb(T* place, T value) { *place = value; }
+template <class T>
+inline void __stwt(T* place, T value) { *place = value; }
 template <class T>
 inline void __stcs(T* place, T value) { *place = value; }
 template <class T>
@@ -240,6 +255,23 @@ inline long long __float2ll_rn(float x) { return musa_simt::to_integer<long long
 inline int __double2int_rn(double x) { return musa_simt::to_integer<int>(std::nearbyint(x)); }
 inline int __double2int_rz(double x) { return musa_simt::to_integer<int>(std::trunc(x)); }
 inline long long __double2ll_rn(double x) { return musa_simt::to_integer<long long>(std::nearbyint(x)); }
+inline unsigned __float2uint_rd(float x) { return musa_simt::to_integer<unsigned>(std::floor(x)); }
+inline unsigned __float2uint_ru(float x) { return musa_simt::to_integer<unsigned>(std::ceil(x)); }
+inline long long __float2ll_rz(float x) { return musa_simt::to_integer<long long>(std::trunc(x)); }
+inline unsigned long long __float2ull_rn(float x) { return musa_simt::to_integer<unsigned long long>(std::nearbyint(x)); }
+inline unsigned long long __float2ull_rz(float x) { return musa_simt::to_integer<unsigned long long>(std::trunc(x)); }
+inline int __double2int_rd(double x) { return musa_simt::to_integer<int>(std::floor(x)); }
+inline int __double2int_ru(double x) { return musa_simt::to_integer<int>(std::ceil(x)); }
+inline unsigned __double2uint_rn(double x) { return musa_simt::to_integer<unsigned>(std::nearbyint(x)); }
+inline unsigned __double2uint_rz(double x) { return musa_simt::to_integer<unsigned>(std::trunc(x)); }
+inline float __ll2float_rn(long long x) { return static_cast<float>(x); }
+inline float __ull2float_rn(unsigned long long x) { return static_cast<float>(x); }
+inline double __ll2double_rn(long long x) { return static_cast<double>(x); }
+inline double __uint2double_rn(unsigned x) { return x; }
+inline float __int2float_rz(int x) {
+  const float nearest = static_cast<float>(x);
+  return std::fabs(static_cast<double>(nearest)) > std::fabs(static_cast<double>(x)) ? std::nextafter(nearest, 0.0f) : nearest;
+}
 inline float __int2float_rn(int x) { return static_cast<float>(x); }
 inline float __uint2float_rn(unsigned x) { return static_cast<float>(x); }
 inline double __int2double_rn(int x) { return x; }

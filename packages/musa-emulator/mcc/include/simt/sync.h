@@ -7,6 +7,8 @@
 
 #include "simt/abi.h"
 
+#pragma GCC system_header
+
 namespace musa_simt {
 
 // Where a function was called, without a word in the call.
@@ -16,14 +18,21 @@ struct Here {
 };
 
 template <class T>
-inline constexpr bool is_exchanged = std::is_trivially_copyable_v<T>;
-
-template <class T>
 inline T exchange(const char* what, Here here, Exchange kind, unsigned mask, T value, int operand, int width) {
-  static_assert(is_exchanged<T>, "only plain values are exchanged between lanes");
+  static_assert(std::is_trivially_copyable<T>::value, "only plain values are exchanged between lanes");
   const Site site{here.file, here.line, what};
   T result;
   musa_simt_exchange(&site, kind, mask, &value, &result, sizeof(T), operand, width);
+  return result;
+}
+
+// Without a mask: among the lanes that are active.
+template <class T>
+inline T converge(const char* what, Here here, Exchange kind, T value, int operand, int width) {
+  static_assert(std::is_trivially_copyable<T>::value, "only plain values are exchanged between lanes");
+  const Site site{here.file, here.line, what};
+  T result;
+  musa_simt_converge(&site, kind, &value, &result, sizeof(T), operand, width);
   return result;
 }
 
@@ -61,9 +70,9 @@ inline void __syncwarp(unsigned mask = 0xffffffffu, musa_simt::Here here = {}) {
   musa_simt::musa_simt_exchange(&site, musa_simt::Exchange::Sync, mask, nullptr, nullptr, 0, 0, 0);
 }
 
-// Lanes that run side by side. Here none do: each lane is alone between two meetings, which is a legal schedule.
-inline unsigned __activemask() {
-  return 1u << (musa_simt::musa_simt_lane() % 32);
+// The lanes that are active: in a warp of more than 32, those among the 32 of the calling lane.
+inline unsigned __activemask(musa_simt::Here here = {}) {
+  return static_cast<unsigned>(musa_simt::converge("__activemask", here, musa_simt::Exchange::Ballot, 1, 0, warpSize));
 }
 
 template <class T>
@@ -109,6 +118,43 @@ inline unsigned __match_all_sync(unsigned mask, T value, int* all, musa_simt::He
   *all = result != 0;
   return result;
 }
+
+// Shuffles and votes without a mask, of the first GPUs.
+template <class T>
+inline T __shfl(T value, int lane, int width = warpSize, musa_simt::Here here = {}) {
+  return musa_simt::converge("__shfl", here, musa_simt::Exchange::Index, value, lane, width);
+}
+template <class T>
+inline T __shfl_up(T value, unsigned delta, int width = warpSize, musa_simt::Here here = {}) {
+  return musa_simt::converge("__shfl_up", here, musa_simt::Exchange::Up, value, static_cast<int>(delta), width);
+}
+template <class T>
+inline T __shfl_down(T value, unsigned delta, int width = warpSize, musa_simt::Here here = {}) {
+  return musa_simt::converge("__shfl_down", here, musa_simt::Exchange::Down, value, static_cast<int>(delta), width);
+}
+template <class T>
+inline T __shfl_xor(T value, int lanes, int width = warpSize, musa_simt::Here here = {}) {
+  return musa_simt::converge("__shfl_xor", here, musa_simt::Exchange::Xor, value, lanes, width);
+}
+inline unsigned __ballot(int predicate, musa_simt::Here here = {}) {
+  return static_cast<unsigned>(
+      musa_simt::converge("__ballot", here, musa_simt::Exchange::Ballot, predicate, 0, warpSize));
+}
+inline int __any(int predicate, musa_simt::Here here = {}) {
+  return musa_simt::converge("__any", here, musa_simt::Exchange::Any, predicate, 0, warpSize);
+}
+inline int __all(int predicate, musa_simt::Here here = {}) {
+  return musa_simt::converge("__all", here, musa_simt::Exchange::All, predicate, 0, warpSize);
+}
+
+// The lane of the calling thread, and the lanes before, up to, after it, among the 32 that a mask describes.
+inline unsigned __get_laneid() { return musa_simt::musa_simt_lane(); }
+inline unsigned __laneid() { return musa_simt::musa_simt_lane(); }
+inline unsigned __get_lanemask_eq() { return 1u << (musa_simt::musa_simt_lane() % 32); }
+inline unsigned __get_lanemask_lt() { return __get_lanemask_eq() - 1; }
+inline unsigned __get_lanemask_le() { return __get_lanemask_lt() | __get_lanemask_eq(); }
+inline unsigned __get_lanemask_gt() { return ~__get_lanemask_le(); }
+inline unsigned __get_lanemask_ge() { return ~__get_lanemask_lt(); }
 
 inline void __threadfence() {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Numbers of 16 and of 8 bits, pairs of them, complex numbers, constants: every representable number where that is feasible.
+#include <math_constants.h>
+#include <muComplex.h>
+#include <musa_bf16.h>
+#include <musa_fp16_mtgpu.h>
+#include <musa_fp8.h>
+
+#include <cmath>
+#include <limits>
+
+#include "check.h"
+
+// The value of bits by the definition of the format.
+double value_of(unsigned bits, int exponent_bits, int fraction_bits, bool has_infinity) {
+  const int bias = (1 << (exponent_bits - 1)) - 1;
+  const unsigned fraction = bits & ((1u << fraction_bits) - 1);
+  const int exponent = bits >> fraction_bits & ((1u << exponent_bits) - 1);
+  const double sign = bits >> (exponent_bits + fraction_bits) & 1 ? -1 : 1;
+  if (exponent == (1 << exponent_bits) - 1 && (has_infinity || fraction == (1u << fraction_bits) - 1)) {
+    return has_infinity && fraction == 0 ? sign * INFINITY : NAN;
+  }
+  return sign * std::ldexp(exponent == 0 ? fraction : fraction + (1 << fraction_bits), (exponent == 0 ? 1 : exponent) - bias - fraction_bits);
+}
+
+template <class Number, class To>
+void check_format(unsigned count, int exponent_bits, int fraction_bits, bool has_infinity, To to) {
+  double before = -1;
+  for (unsigned bits = 0; bits < count; ++bits) {
+    Number number;
+    number.__x = static_cast<decltype(number.__x)>(bits);
+    const double value = value_of(bits, exponent_bits, fraction_bits, has_infinity);
+    const float got = static_cast<float>(number);
+    EXPECT(std::isnan(value) ? std::isnan(got) : got == value && std::signbit(got) == std::signbit(value));
+    if (std::isfinite(value)) {
+      EXPECT_EQ(to(static_cast<float>(value)), bits);
+      if (bits > 0 && bits < count / 2) { // what lies in the middle goes to the even one
+        const float middle = static_cast<float>((before + value) / 2);
+        EXPECT_EQ(to(middle), bits % 2 == 0 ? bits : bits - 1);
+        EXPECT_EQ(to(std::nextafter(middle, INFINITY)), bits);
+        EXPECT_EQ(to(std::nextafter(middle, -INFINITY)), bits - 1);
+      }
+      before = value;
+    }
+  }
+}
+
+template <class N2>
+__global__ void pairs(const float2* a, const float2* b, float2* out, unsigned* masks) {
+  const int i = threadIdx.x, n = blockDim.x;
+  N2 x(a[i].x, a[i].y), y(b[i].x, b[i].y);
+  const auto put = [&](int k, N2 v) { out[k * n + i] = make_float2(float(v.x), float(v.y)); };
+  put(0, x + y);
+  put(1, __hmul2(x, y));
+  put(2, __hfma2(x, y, x));
+  put(3, __hmax2(x, y));
+  put(4, h2exp(x));
+  put(5, __hgt2(x, y));
+  N2 sum = x;
+  sum += y;
+  sum -= x;
+  put(6, sum);
+  put(7, __shfl_sync(0xffffffffu, x, 3, 32));
+  masks[i] = __hgt2_mask(x, y);
+}
+
+template <class N, class N2>
+void check_pairs() {
+  const int n = 64, kinds = 8;
+  std::vector<float2> a(n), b(n);
+  for (int i = 0; i < n; ++i) {
+    a[i] = make_float2(float(N((i - 30) * 0.37f)), float(N(i * 0.11f)));
+    b[i] = make_float2(float(N((i % 7) * -1.25f)), float(N(std::sin(float(i)))));
+  }
+  Array<float2> x(n), y(n), out(kinds * n);
+  Array<unsigned> masks(n);
+  x = a;
+  y = b;
+  pairs<N2><<<1, n>>>((const float2*)(float2*)x, (const float2*)(float2*)y, (float2*)out, (unsigned*)masks);
+  const std::vector<float2> got = out.host();
+  const std::vector<unsigned> mask = masks.host();
+  const auto once = [](double value) { return float(N(static_cast<float>(value))); };
+  for (int i = 0; i < n; ++i) {
+    for (int half = 0; half < 2; ++half) {
+      const auto of = [&](float2 v) { return half == 0 ? v.x : v.y; };
+      const float p = of(a[i]), q = of(b[i]);
+      EXPECT_EQ(of(got[i]), once(p + q));
+      EXPECT_EQ(of(got[n + i]), once(p * q));
+      EXPECT_EQ(of(got[2 * n + i]), once(std::fma(p, q, p)));
+      EXPECT_EQ(of(got[3 * n + i]), std::fmax(p, q));
+      EXPECT_EQ(of(got[4 * n + i]), once(std::exp(p)));
+      EXPECT_EQ(of(got[5 * n + i]), p > q ? 1.0f : 0.0f);
+      EXPECT_EQ(of(got[6 * n + i]), once(once(p + q) - p));
+      EXPECT_EQ(of(got[7 * n + i]), of(a[i / 32 * 32 + 3]));
+      EXPECT_EQ(mask[i] >> (16 * half) & 0xffffu, p > q ? 0xffffu : 0u);
+    }
+  }
+}
+
+int main() {
+  check_format<__half>(1u << 16, 5, 10, true, [](float v) { return unsigned(__half(v).__x); });
+  check_format<__mt_bfloat16>(1u << 16, 8, 7, true, [](float v) { return unsigned(__mt_bfloat16(v).__x); });
+  check_format<__mt_fp8_e4m3>(1u << 8, 4, 3, false, [](float v) { return unsigned(__mt_fp8_e4m3(v).__x); });
+  check_format<__mt_fp8_e5m2>(1u << 8, 5, 2, true, [](float v) { return unsigned(__mt_fp8_e5m2(v).__x); });
+  check_pairs<__half, __half2>();
+  check_pairs<__mt_bfloat16, __mt_bfloat162>();
+  { // beyond the range
+    EXPECT_EQ(float(__mt_fp8_e4m3(1e9f)), 448.0f);
+    EXPECT_EQ(float(__mt_fp8_e5m2(-INFINITY)), -57344.0f);
+    EXPECT_EQ(__musa_cvt_float2_to_fp8x2(make_float2(1e9f, -1e9f), __MT_NOSAT, __MT_E5M2), 0xfc7c);
+    EXPECT_EQ(__musa_cvt_float4_to_fp8x4(make_float4(1, 2, -1, 1e9f), __MT_SATFINITE, __MT_E4M3), 0x7eb84038u);
+    const __mt_fp8x4_e4m3 four(make_float4(1, 2, -1, 0.5f));
+    EXPECT_EQ(static_cast<float4>(four).z, -1.0f);
+    EXPECT(std::isinf(float(__half(1e9f))));
+    EXPECT_EQ(__float2half_rz(1e9f).__x, 0x7bff);
+  }
+  { // directions
+    for (float value : {1.0001f, -1.0001f, 1e-9f, -1e-9f, 3.0f}) {
+      const float down = float(__float2half_rd(value)), up = float(__float2half_ru(value));
+      EXPECT(down <= value && value <= up);
+      EXPECT_EQ(float(__float2half_rz(value)), value > 0 ? down : up);
+      EXPECT(down == up ? down == value : __half(up).__x - __half(down).__x == 1 || __half(down).__x - __half(up).__x == 1 || down == 0 || up == 0);
+    }
+    EXPECT_EQ(__half2int_rn(__half(2.5f)), 2);
+    EXPECT_EQ(__half2int_ru(__half(2.5f)), 3);
+    EXPECT_EQ(__half2ushort_rz(__half(-3.0f)), 0);
+  }
+  {
+    const muComplex a = make_muComplex(1, 2), b = make_muComplex(3, -4);
+    EXPECT_EQ(muCrealf(muCmulf(a, b)), 11.0f);
+    EXPECT_EQ(muCimagf(muCmulf(a, b)), 2.0f);
+    EXPECT_EQ(muCabsf(b), 5.0f);
+    const muDoubleComplex q = muCdiv(make_muDoubleComplex(11, 2), make_muDoubleComplex(3, -4));
+    EXPECT(std::fabs(muCreal(q) - 1) < 1e-15 && std::fabs(muCimag(q) - 2) < 1e-15);
+    EXPECT(std::isinf(MUSART_INF_F) && MUSART_PI_F == float(M_PI));
+  }
+  return finish();
+}
