@@ -189,7 +189,7 @@ def install_packages(options: Options, *, core: bool = False) -> list[str]:
 
     With ``core``, op packs that were never installed are left out; those that were must fit the runtime.
     """
-    chosen = [os.environ.get(name, "") for name in ("MUSA_HOME", "CXX", "CXXFLAGS", "LDFLAGS")]
+    chosen = [os.environ.get(name, "") for name in ("MUSA_HOME", "CXX", "CXXFLAGS", "LDFLAGS", "TORCH_MUSA_ARCH_LIST")]
     context = [environment_context(), repr(options), *chosen]
     stamps: list[str] = []
     built = []
