@@ -13,7 +13,9 @@ import sys
 import tempfile
 from dataclasses import dataclass, field
 
+import refusals
 import rewrite
+import two_pass
 
 HOME = pathlib.Path(__file__).resolve().parents[2]
 INCLUDE = HOME / "lib" / "mcc" / "include"
@@ -63,6 +65,7 @@ class Command:
     stage: str = "link"
     archs: list[int] = field(default_factory=list)
     verbose: bool = False
+    two_pass: bool = False  # the passes of clang before anything else
 
 
 def parse(arguments: list[str]) -> Command:
@@ -82,6 +85,8 @@ def parse(arguments: list[str]) -> Command:
             continue
         elif match := _ARCH.fullmatch(argument):
             command.archs.append(_arch(match.group(1)))
+        elif argument == "--two-pass":
+            command.two_pass = True
         elif argument in _GPU_ALONE:
             raise UsageError(
                 f"{argument} asks for code of the GPU alone, and the emulated device has none: "
@@ -159,7 +164,22 @@ AS_A_GPU_COMPUTES = ("-fno-math-errno", "-fno-trapping-math")
 
 
 def compile_kernels(command: Command, source: str, output: str, folder: pathlib.Path, flag: str) -> int:
-    """Preprocess, rewrite, compile."""
+    """Preprocess, rewrite, compile; with --two-pass after both passes of clang, which are all that -fsyntax-only does."""
+    if command.two_pass:
+        arch = max(command.archs, default=DEFAULT_ARCH)
+        headers = two_pass.Headers(INCLUDE / "two_pass", HOME / "include")
+        refused = two_pass.check(source, command.options, arch, headers, command.verbose)
+        for name, messages in refused.items():
+            print(f"{source}: refused by the {name} pass of a two-pass compiler:\n{messages}", file=sys.stderr)
+        if refused:
+            return 1
+        if "-fsyntax-only" in command.options:
+            return 0
+    if pathlib.Path(source).is_file():
+        text = pathlib.Path(source).read_text(encoding="utf-8", errors="surrogateescape")
+        if found := refusals.check(text, source):
+            print("\n".join(found), file=sys.stderr)
+            return 1
     preprocessed = folder / "preprocessed.ii"
     rewritten = folder / "rewritten.ii"
     status = run(
@@ -235,7 +255,7 @@ def execute(command: Command) -> int:
             if status != 0:
                 return status
             objects.append(output)
-        if command.stage != "link":
+        if command.stage != "link" or "-fsyntax-only" in command.options:
             return 0
         library = HOME / "lib"
         return run(
@@ -251,7 +271,7 @@ def execute(command: Command) -> int:
 def main(arguments: list[str]) -> int:
     try:
         return execute(parse(arguments))
-    except UsageError as error:
+    except (UsageError, two_pass.ClangMissingError) as error:
         print(f"mcc: error: {error}", file=sys.stderr)
     except rewrite.SourceError as error:
         print(error, file=sys.stderr)

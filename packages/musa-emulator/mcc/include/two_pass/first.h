@@ -123,7 +123,7 @@ __host__ __device__ int __signbitf(float);
 #include <__clang_cuda_builtin_vars.h>
 #include <__clang_cuda_math_forward_declares.h>
 #include <__clang_cuda_libdevice_declares.h>
-#include "two_pass/device_functions.h"
+#include "known_device_functions.h"
 #include <__clang_cuda_math.h>
 #include <__clang_cuda_cmath.h>
 #include <__clang_cuda_complex_builtins.h>
