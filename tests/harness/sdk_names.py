@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """Names of the MUSA SDK in lists with evidence, and in the text of sources.
 
-A list has a name and the kind of its evidence on each line; see KINDS. Sources are read as text, without a compiler: what
-they name counts even where it is only compiled with another SDK.
+A list has a name and the kind of its evidence on each line; see KINDS. Sources are read as text, without a
+compiler: what they name counts even where it is only compiled with another SDK.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ def read_list(path: Path) -> dict[str, str]:
             continue
         name, *kind = line.split()
         if len(kind) != 1 or kind[0] not in KINDS:
-            raise ValueError(f"{path.name}:{number}: {line!r} needs one kind of evidence of {', '.join(KINDS)}")
+            raise ValueError(
+                f"{path.name}:{number}: {line!r} needs one kind of evidence of {', '.join(KINDS)}"
+            )
         found[name] = kind[0]
     return found
 
@@ -52,7 +54,7 @@ def without_comments(text: str) -> str:
 
 
 def c_names(texts: Iterable[str]) -> set[str]:
-    """Functions, types, enumerators and macros of the SDK's C interfaces, except macros that the texts define."""
+    """Functions, types, enumerators and macros of the SDK's C interfaces, except macros of the texts."""
     used: set[str] = set()
     own: set[str] = set()
     for text in map(without_comments, texts):
@@ -65,7 +67,8 @@ def mudnn_names(texts: Mapping[str, str]) -> set[str]:
     """Classes, nested types and enumerators of musa::dnn, by their full names; aliases are resolved.
 
     Args:
-        texts: sources by path. An alias in a header is known in all of them, one in another file in that file.
+        texts: sources by path. An alias in a header is known in all of them, one in another file in that
+        file.
     """
     blanked = {path: without_comments(text) for path, text in texts.items()}
     everywhere: dict[str, str] = {}

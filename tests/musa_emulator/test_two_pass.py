@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What a two-pass compiler refuses: `mcc --two-pass` all of it, mcc by itself what it can see in its one pass."""
+"""What a two-pass compiler refuses: `mcc --two-pass` all of it, mcc alone what one pass can see."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.musa_emulator import sdk
 from tests.musa_emulator.mcc import MCC, mcc
 
 sys.path.insert(0, str(sdk.HOME / "lib" / "mcc"))
-import refusals  # noqa: E402 - of the installed mcc, whose folder is no package
-import two_pass  # noqa: E402
+import refusals
+import two_pass
 
 pytestmark = pytest.mark.once
 
@@ -42,7 +42,9 @@ TABLE = [
     Refusal("device_function_on_host", ("host",), "'answer'", "calls the __device__ function answer"),
     Refusal("device_lambda_on_host", ("host",), "'operator()'", "plus_one, a lambda for the device alone"),
     Refusal("exception_in_kernel", BOTH, "cannot use 'throw'", "throw in the kernel kernel"),
-    Refusal("host_function_in_device_function", ("device",), "'doubled'", "calls the host's function doubled"),
+    Refusal(
+        "host_function_in_device_function", ("device",), "'doubled'", "calls the host's function doubled"
+    ),
     Refusal("host_function_in_kernel", ("device",), "'log_value'", "calls the host's function log_value"),
     Refusal("host_method_in_kernel", ("device",), "'operator float'"),
     Refusal("host_variable_in_kernel", ("device",), "__host__ variable 'table'"),
@@ -77,7 +79,9 @@ def test_two_passes_refuse(clang: None, refusal: Refusal) -> None:
         assert f"refused by the {name} pass" in done.stderr
 
 
-@pytest.mark.parametrize("refusal", [case for case in TABLE if case.one_pass], ids=lambda refusal: refusal.file)
+@pytest.mark.parametrize(
+    "refusal", [case for case in TABLE if case.one_pass], ids=lambda refusal: refusal.file
+)
 def test_one_pass_refuses_what_it_can_see(tmp_path: Path, refusal: Refusal) -> None:
     done = mcc("-c", FILES / f"{refusal.file}.mu", "-o", tmp_path / "x.o")
     assert done.returncode == 1
@@ -111,7 +115,17 @@ def test_the_architecture_is_seen_in_the_device_pass_alone(clang: None, tmp_path
 
 
 def test_options_of_the_language_reach_clang_and_others_do_not() -> None:
-    given = ["-O3", "-DNAME=1", "-I", "a", "-isystemb", "-idirafter", "c", "-fvect-cost-model=dynamic", "-Wall"]
+    given = [
+        "-O3",
+        "-DNAME=1",
+        "-I",
+        "a",
+        "-isystemb",
+        "-idirafter",
+        "c",
+        "-fvect-cost-model=dynamic",
+        "-Wall",
+    ]
     given += ["-std=c++20", "--param=ggc-min-heapsize=1", "-include", "first.h", "-MD", "-MF", "x.d", "-fPIC"]
     kept = ["-DNAME=1", "-I", "a", "-isystemb", "-idirafter", "c", "-std=c++20", "-include", "first.h"]
     assert two_pass.language_options(given) == kept

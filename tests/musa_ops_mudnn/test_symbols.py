@@ -162,7 +162,7 @@ def test_the_sources_name_listed_classes_and_enumerators_only():
         ("using Mode = dnn::Unary::Mode;\nf(Mode::WISH);", "musa::dnn::Unary::Mode::WISH"),
         ("using U = dnn::Unary;\nusing Mode = U::Mode;\nf(Mode::WISH);", "musa::dnn::Unary::Mode::WISH"),
         (
-            "using UnaryMode = dnn::Unary::Mode;\n#define USE(NAME, MODE) \\\n  f<UnaryMode::MODE>(#NAME)\nUSE(a, WISH);",
+            "using Modes = dnn::Unary::Mode;\n#define USE(NAME, MODE) f<Modes::MODE>(#NAME)\nUSE(a, WISH);",
             "musa::dnn::Unary::Mode::WISH",
         ),
         ("::musa::dnn::Wizard wizard; // dnn::Sorcerer", "musa::dnn::Wizard"),

@@ -2,7 +2,8 @@
 # Copyright (c) torch_musa contributors
 """Both passes of a two-pass compiler over the kernels of this tree: `dev.py lint --device-pass`.
 
-Needs torch in .venv and clang, but no package built: headers are ported and generated below build/device_pass.
+Needs torch in .venv and clang, but no package built: headers are ported and generated below
+build/device_pass.
 """
 
 import concurrent.futures
@@ -18,7 +19,7 @@ from pathlib import Path
 from . import ROOT, WorkspaceError, packages, prerequisites
 
 sys.path.insert(0, str(ROOT / "packages" / "musa-emulator" / "mcc" / "lib"))
-import two_pass  # noqa: E402 - the module of the emulator's mcc; its folder is no package
+import two_pass
 
 RECORD = ROOT / "tests" / "data" / "last_two_pass_run.json"
 FOLDER = ROOT / "build" / "device_pass"
@@ -109,13 +110,13 @@ def _run(*command: str | Path) -> None:
 
 
 def torch_include() -> Path:
-    code = "import importlib.util as u, pathlib; print(pathlib.Path(u.find_spec('torch').origin).parent / 'include')"
+    code = "import importlib.util as u, os; print(os.path.dirname(u.find_spec('torch').origin))"
     found = subprocess.run([packages.PYTHON, "-c", code], capture_output=True, text=True, check=True)
-    return Path(found.stdout.strip())
+    return Path(found.stdout.strip()) / "include"
 
 
 def prepare() -> list[str]:
-    """Ports torch's headers and generates those of the operators; returns the options of files that include torch."""
+    """Ports torch's headers and generates the operators'; returns the options of files that include torch."""
     ported, generated = FOLDER / "ported", FOLDER / "generated"
     _run("-m", "musa_port", "-o", ported, "--quiet")
     _run("-m", "musa_ops_ported.codegen", "--out", generated, "--shards", "1")
@@ -167,10 +168,15 @@ def run(everything: bool, jobs: int | None = None) -> int:
     for name, found in refused.items():
         files[name] = {**digests(name), "refused": sorted(found)}
     version = two_pass.clang_version(two_pass.find_clang())
-    record = {"clang": version, "arch": ARCH, "passes": list(two_pass.PASSES), "files": dict(sorted(files.items()))}
+    record = {
+        "clang": version,
+        "arch": ARCH,
+        "passes": list(two_pass.PASSES),
+        "files": dict(sorted(files.items())),
+    }
     RECORD.write_text(json.dumps(record, indent=1) + "\n")
     bad = [name for name, found in refused.items() if found]
     print(f"two passes: {len(selected) - len(bad)} of {len(selected)} files accepted", flush=True)
     if left_out:
-        print(f"{left_out} more include a header that has changed: python3 tools/dev.py lint --device-pass --all")
+        print(f"{left_out} more include a changed header: python3 tools/dev.py lint --device-pass --all")
     return len(bad)

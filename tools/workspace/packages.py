@@ -20,6 +20,15 @@ STAMPS = VENV / "musa-stamps"
 LOGS = ROOT / "build" / "logs"
 REQUIREMENTS = ROOT / "requirements-dev.txt"
 GENERATED = {"build", "dist", "__pycache__", ".pytest_cache", ".ruff_cache"}
+# What decides, beside the sources, what a build gives.
+BUILD_VARIABLES = (
+    "MUSA_HOME",
+    "CXX",
+    "CXXFLAGS",
+    "LDFLAGS",
+    "TORCH_MUSA_ARCH_LIST",
+    "MUSA_EMULATOR_SDK",
+)
 MEMORY_PER_JOB = 2 * 10**9  # a translation unit that includes torch's headers
 
 
@@ -189,7 +198,7 @@ def install_packages(options: Options, *, core: bool = False) -> list[str]:
 
     With ``core``, op packs that were never installed are left out; those that were must fit the runtime.
     """
-    chosen = [os.environ.get(name, "") for name in ("MUSA_HOME", "CXX", "CXXFLAGS", "LDFLAGS", "TORCH_MUSA_ARCH_LIST")]
+    chosen = [os.environ.get(name, "") for name in BUILD_VARIABLES]
     context = [environment_context(), repr(options), *chosen]
     stamps: list[str] = []
     built = []

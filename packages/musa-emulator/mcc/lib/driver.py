@@ -164,13 +164,14 @@ AS_A_GPU_COMPUTES = ("-fno-math-errno", "-fno-trapping-math")
 
 
 def compile_kernels(command: Command, source: str, output: str, folder: pathlib.Path, flag: str) -> int:
-    """Preprocess, rewrite, compile; with --two-pass after both passes of clang, which are all that -fsyntax-only does."""
+    """Preprocess, rewrite, compile. With --two-pass clang's passes come first; -fsyntax-only ends there."""
     if command.two_pass:
         arch = max(command.archs, default=DEFAULT_ARCH)
         headers = two_pass.Headers(INCLUDE / "two_pass", HOME / "include")
         refused = two_pass.check(source, command.options, arch, headers, command.verbose)
         for name, messages in refused.items():
-            print(f"{source}: refused by the {name} pass of a two-pass compiler:\n{messages}", file=sys.stderr)
+            print(f"{source}: refused by the {name} pass of a two-pass compiler:", file=sys.stderr)
+            print(messages, file=sys.stderr)
         if refused:
             return 1
         if "-fsyntax-only" in command.options:

@@ -2,9 +2,9 @@
 # Copyright (c) torch_musa contributors
 """What a compiler with a host and a device pass refuses, and a compiler for the host alone would accept.
 
-mcc compiles a .mu file once, with __device__ and __host__ as empty macros. These checks read the text of the source file
-itself, before the preprocessor. They report only what is certain from that text: functions of the file, called by their
-plain name, in bodies without #if. `mcc --two-pass` makes the complete check with clang.
+mcc compiles a .mu file once, with __device__ and __host__ as empty macros. These checks read the text of the
+source file itself, before the preprocessor. They report only what is certain from that text: functions of the
+file, called by their plain name, in bodies without #if. `mcc --two-pass` makes the complete check with clang.
 """
 
 from __future__ import annotations
@@ -25,15 +25,29 @@ _BLANKED = re.compile(
 _CONDITIONAL = "\x01"  # left where an #if or #else was
 _FUNCTION = re.compile(r"(?P<head>.*?)\b(?P<name>[A-Za-z_]\w*)\s*\Z", re.DOTALL)
 _AFTER_PARAMETERS = re.compile(r"(?:\s|\bconst\b|\bnoexcept\b|\boverride\b|\bfinal\b|->\s*[\w:<>*&\s]+)*")
-_NO_FUNCTION = {"if", "for", "while", "switch", "catch", "return", "alignas", "decltype", "noexcept", "sizeof", "requires"}
+_NO_FUNCTION = {
+    "if",
+    "for",
+    "while",
+    "switch",
+    "catch",
+    "return",
+    "alignas",
+    "decltype",
+    "noexcept",
+    "sizeof",
+    "requires",
+}
 # A head with one of these says, or may say, that the device can call the function: every macro may.
-_MAYBE_DEVICE = re.compile(r"\b(?:constexpr|consteval|template|operator|friend|using|typedef|[A-Z][A-Z0-9_]+|__\w+__)\b")
+_MAYBE_DEVICE = re.compile(
+    r"\b(?:constexpr|consteval|template|operator|friend|using|typedef|[A-Z][A-Z0-9_]+|__\w+__)\b"
+)
 _DEVICE_LAMBDA = re.compile(r"\bauto\s+(?P<name>\w+)\s*=\s*\[[^\[\]]*\]\s*__device__\s*\(")
 
 
 @dataclass(frozen=True)
 class Function:
-    """A function of the file: the words before its name, and the positions of its body (equal if there is none)."""
+    """A function of the file: the words before its name, and where its body is (empty if there is none)."""
 
     name: str
     head: str
@@ -140,7 +154,9 @@ def _refused(text: str) -> Iterator[tuple[int, str]]:
     names = {function.name for function in functions}
     callable_by_device = {function.name for function in functions if not function.is_for_host}
     host_only = names - callable_by_device
-    device_only = {function.name for function in functions if function.is_for_device and not function.is_kernel}
+    device_only = {
+        function.name for function in functions if function.is_for_device and not function.is_kernel
+    }
     device_only -= {function.name for function in functions if not function.is_for_device}
     for function in functions:
         body = text[function.body : function.end]
@@ -182,8 +198,9 @@ def _refused(text: str) -> Iterator[tuple[int, str]]:
 
 
 def check(source: str, path: str) -> list[str]:
-    """Messages like a compiler's, with file and line, for what both passes would not accept. Empty if nothing is certain."""
+    """Messages like a compiler's, with file and line, for what is certainly refused by a pass."""
     text = _blank(source)
     return [
-        f"{path}:{text.count(chr(10), 0, position) + 1}: error: {problem}" for position, problem in _refused(text)
+        f"{path}:{text.count(chr(10), 0, position) + 1}: error: {problem}"
+        for position, problem in _refused(text)
     ]

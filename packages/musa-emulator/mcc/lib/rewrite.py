@@ -335,7 +335,7 @@ class Rewriter:
         if misplaced := re.match(r"\s*(alignas\b|\[\[)", declaration):
             raise self.error(
                 match.start(),
-                f"{misplaced.group(1)} after __shared__: a two-pass compiler refuses an attribute list there. "
+                f"{misplaced.group(1)} after __shared__: a two-pass compiler refuses an attribute list. "
                 "Fix: write it first, as in alignas(16) __shared__ char room[64];",
             )
         if "extern" in before:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`mcc --two-pass`: checks a .mu file as a compiler does that compiles the host's and the device's code separately.
+"""`mcc --two-pass`: checks a .mu file as a compiler with separate passes for host and device does.
 
-The emulator compiles once for both, so it accepts a kernel that calls a host function, and it does not see what a file
-does under `#ifdef __MUSA_ARCH__`. The vendor's mcc is based on clang; here clang's CUDA mode makes its two passes, over
-a shim (include/two_pass) that declares only the device functions that MUSA is known to have. No code is made.
+The emulator compiles once for both, so it accepts a kernel that calls a host function, and it does not see
+what a file does under `#ifdef __MUSA_ARCH__`. The vendor's mcc is based on clang; here clang's CUDA mode
+makes its two passes, over a shim (include/two_pass) that declares only the device functions that MUSA is
+known to have. No code is made.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ PASSES = ("device", "host")
 
 # Options that decide what the source means; all others are about code, warnings or dependencies.
 _PAIRED = ("-D", "-U", "-I", "-isystem", "-iquote", "-idirafter", "-include", "-imacros")
-_JOINED = re.compile(r"-[DUI].+|-(?:isystem|iquote|idirafter).+|-std=.+|-f(?:no-)?(?:exceptions|rtti|signed-char|char8_t)")
+_JOINED = re.compile(
+    r"-[DUI].+|-(?:isystem|iquote|idirafter).+|-std=.+|-f(?:no-)?(?:exceptions|rtti|signed-char|char8_t)"
+)
 
 
 class ClangMissingError(Exception):
@@ -65,7 +68,7 @@ def find_clang(environment=os.environ) -> list[str]:
         if version is None or version < OLDEST:
             found = "not a clang that runs" if version is None else f"clang {version}"
             raise ClangMissingError(
-                f"--two-pass needs clang {OLDEST} or newer, and {CLANG}={shlex.join(chosen)} is {found}.\n{fix}"
+                f"--two-pass needs clang {OLDEST} or newer; {CLANG}={shlex.join(chosen)} is {found}.\n{fix}"
             )
         return chosen
     names = [*(f"clang++-{version}" for version in range(OLDEST, NEWEST + 1)), "clang++"]

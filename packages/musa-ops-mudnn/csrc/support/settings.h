@@ -3,7 +3,7 @@
 // What torch.backends.mudnn sets, for the process.
 #pragma once
 
-#include <mudnn.h>
+#include <musa_runtime/mudnn.h>
 
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>

@@ -45,7 +45,7 @@ def port_sources(sources: list[Path], target: Path) -> list[Path]:
 
 
 def port_torch_headers(target: Path) -> Path:
-    """The CUDA headers of the installed torch, and in a folder of their own the overlay. Returns the target."""
+    """The CUDA headers of the installed torch, and the overlay in a folder of its own. Returns the target."""
     files.write(files.default_sources(), _engine(), target)
     port_overlay(overlay_dir(target))
     return target
@@ -54,8 +54,9 @@ def port_torch_headers(target: Path) -> Path:
 def overlay_dir(target: Path) -> Path:
     """Where `port_torch_headers(target)` writes the overlay.
 
-    The overlay is the headers of torch outside its CUDA folders that test for a CUDA compiler, such as c10/util/Half.h and
-    the macros of C10_HOST_DEVICE. With mcc the folder comes before torch's on the include path; the target comes last.
+    The overlay is the headers of torch outside its CUDA folders that test for a CUDA compiler, such as
+    c10/util/Half.h and the macros of C10_HOST_DEVICE. With mcc the folder comes before torch's on the
+    include path; the target comes last.
     """
     return target / "overlay"
 

@@ -2,9 +2,10 @@
 # Copyright (c) torch_musa contributors
 """musa-port: CUDA sources as MUSA sources.
 
-musa-port -o build/ported                     the CUDA headers of the installed torch, or of PYTORCH_REPO_PATH,
-                                              and in build/ported/overlay its other headers that test for CUDA's
-                                              compiler: put overlay before torch's include folder, the rest after it
+musa-port -o build/ported                     the CUDA headers of the installed torch, or of a source tree in
+                                              PYTORCH_REPO_PATH; and in build/ported/overlay torch's other
+                                              headers that test for CUDA's compiler. The overlay comes before
+                                              torch's include folder, build/ported after it
 musa-port my_extension -o my_extension_musa   a folder or a file
 musa-port my_extension --dry-run              what would change, as a diff
 """

@@ -19,9 +19,10 @@ Or at run time::
 
 CUDA sources (`.cu`, and C++ that names CUDA) are ported into the build folder first; the sources themselves
 are never changed. Nothing is compiled for the machine that builds (no `-march=native`): what is built here
-runs elsewhere. Kernels are compiled for the architectures in `TORCH_MUSA_ARCH_LIST` (such as `"22;31"`), else for
-those of the devices present, else for all that mcc can. They see torch's headers as a MUSA compiler's: those that
-test for CUDA's compiler are ported into the build folder and come first on the include path.
+runs elsewhere. Kernels are compiled for the architectures in `TORCH_MUSA_ARCH_LIST` (such as `"22;31"`),
+else for those of the devices present, else for all that mcc can. They see torch's headers as a MUSA
+compiler's: those that test for CUDA's compiler are ported into the build folder and come first on the
+include path.
 """
 
 from __future__ import annotations

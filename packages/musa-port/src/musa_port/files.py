@@ -32,8 +32,8 @@ TREE_FOLDERS = (
 OWN_FOLDERS = ("ATen", "c10", "torch/headeronly")
 _NO_OVERLAY_FOLDERS = {"cuda", "hip", "cpu", "test", "xpu", "mps"}
 _COMPILER_TEST = re.compile(r"\b__CUDACC__|\b__CUDA_ARCH__")
-# Headers that stay as they are: their tests only take something away from nvcc's host code, and a compiler that makes
-# one pass for host and device (the emulator's mcc) would take it away from the host.
+# Headers that stay as they are: their tests only take something away from nvcc's host code, and a compiler
+# with one pass for host and device (the emulator's mcc) would take it away from the host.
 NOT_IN_OVERLAY = {
     "ATen/core/boxing/KernelFunction_impl.h": "tests for nvcc beside the address sanitizer",
     "c10/util/TypeIndex.h": "names of types would throw instead of being computed",

@@ -2,18 +2,25 @@
 # Copyright (c) torch_musa contributors
 """What a MUSA compiler accepts: the architectures and options to compile kernels with.
 
-Every answer comes from the compiler itself, which is run on an empty file: the vendor's mcc is based on clang, the
-emulator's on the host's C++ compiler, and neither version numbers nor the host's compiler say which it is.
+Every answer comes from the compiler itself, which is run on an empty file: the vendor's mcc is based on
+clang, the emulator's on the host's C++ compiler, and neither version numbers nor the host's compiler say
+which it is.
 
-Also a script, for CMake: `python mcc.py MCC archs` and `python mcc.py MCC accepted FLAG...` print lists for CMake. Hence
-standard library only, and no relative import.
+Also a script, for CMake: `python mcc.py MCC archs` and `python mcc.py MCC accepted FLAG...` print lists for
+CMake. Hence standard library only, and no relative import.
 """
 
 import os
-import re
-import subprocess
 import sys
-import tempfile
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+if not __package__ and sys.path and os.path.abspath(sys.path[0]) == _HERE:
+    # Run from among the sources: the modules beside this one hide those of the standard library.
+    del sys.path[0]
+
+import re  # noqa: E402 - after the change of sys.path
+import subprocess  # noqa: E402
+import tempfile  # noqa: E402
 
 ARCH_LIST = "TORCH_MUSA_ARCH_LIST"
 # Architectures of products, oldest first: MTT S80 and S3000, S4000, S5000.
@@ -55,13 +62,14 @@ def accepts(mcc, options):
         source = os.path.join(folder, "empty.mu")
         with open(source, "w", encoding="utf-8") as file:
             file.write("__global__ void empty() {}\n")
-        command = [mcc, "-x", "musa", "-Werror", *options, "-c", source, "-o", os.path.join(folder, "empty.o")]
+        output = os.path.join(folder, "empty.o")
+        command = [mcc, "-x", "musa", "-Werror", *options, "-c", source, "-o", output]
         try:
             return subprocess.run(command, capture_output=True, check=False).returncode == 0
         except OSError as error:
             raise CompilerError(
                 f"the MUSA compiler {mcc} cannot be run: {error}\n"
-                "Likely causes: the SDK's compiler is not installed; PYTORCH_MCC or MUSA_HOME names another place.\n"
+                "Likely causes: it is not installed; PYTORCH_MCC or MUSA_HOME names another place.\n"
                 "Fix: install the SDK's compiler, or export PYTORCH_MCC=<path of mcc>"
             ) from error
 
@@ -82,16 +90,18 @@ def supported_archs(mcc):
     flags = {f"--offload-arch=mp_{arch}": arch for arch in KNOWN_ARCHS}
     found = [flags[flag] for flag in accepted(mcc, list(flags))]
     if not found:
+        known = ", ".join(f"mp_{arch}" for arch in KNOWN_ARCHS)
         raise CompilerError(
-            f"the MUSA compiler {mcc} compiles for none of {', '.join(f'mp_{arch}' for arch in KNOWN_ARCHS)}.\n"
-            "Likely causes: it is another program, or the SDK is incomplete or newer than these architectures.\n"
+            f"the MUSA compiler {mcc} compiles for none of {known}.\n"
+            "Likely causes: it is another program; the SDK is incomplete, or newer than these.\n"
             f'Fix: mcc --version; export {ARCH_LIST}="<architecture of the device>", for example "31"'
         )
     return found
 
 
 def archs(mcc, devices=(), environment=os.environ):
-    """The architectures to compile for: `TORCH_MUSA_ARCH_LIST`, else those of `devices`, else all that `mcc` can.
+    """The architectures to compile for: `TORCH_MUSA_ARCH_LIST`, else those of `devices`, else all that
+    `mcc` can.
 
     Args:
         mcc (str): path of the compiler.
