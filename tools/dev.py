@@ -19,7 +19,17 @@ if sys.version_info < (3, 10):  # noqa: UP036 - whoever runs this with an older 
         f"Python 3.10 or newer is needed, this is {sys.version.split()[0]}: run dev.py with a newer python3"
     )
 
-from workspace import ROOT, WorkspaceError, legs, packages, prerequisites, progress, tree_lint, wheel_check
+from workspace import (
+    ROOT,
+    WorkspaceError,
+    device_pass,
+    legs,
+    packages,
+    prerequisites,
+    progress,
+    tree_lint,
+    wheel_check,
+)
 
 DEMO_ACCURACY = 0.97
 
@@ -133,9 +143,11 @@ def lint(arguments: argparse.Namespace) -> int:
     found = tree_lint.check_tree(ROOT)
     for line in found:
         print(line)
-    if status == 0 and not found:
+    refused = device_pass.run(arguments.all) if arguments.device_pass or arguments.all else 0
+    bad = status != 0 or bool(found) or refused != 0
+    if not bad:
         print("lint: clean")
-    return int(status != 0 or bool(found))
+    return int(bad)
 
 
 def bench(arguments: argparse.Namespace) -> int:
@@ -207,6 +219,13 @@ def parser() -> argparse.ArgumentParser:
                 help="legs at a time; 1 gives each the terminal, as --pdb needs (default: cores + 1, "
                 "as tests of several processes often wait)",
             )
+        if name == "lint":
+            verb.add_argument(
+                "--device-pass",
+                action="store_true",
+                help="check changed .mu files and a sample with both passes of clang (installs clang-16)",
+            )
+            verb.add_argument("--all", action="store_true", help="check every .mu file so")
         if name == "clean":
             verb.add_argument("--all", action="store_true", help="remove .venv too")
     return result

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import skips
+from tests.harness import sdk_names, skips
 
 pytestmark = pytest.mark.once
 
@@ -23,8 +23,7 @@ LIST = Path(__file__).with_name("sdk_symbols.txt")
 
 
 def listed() -> set[str]:
-    lines = LIST.read_text(encoding="utf-8").splitlines()
-    return {line for line in lines if line and not line.startswith("#")}
+    return set(sdk_names.read_list(LIST))
 
 
 def imported(library: Path) -> set[str]:
@@ -123,7 +122,7 @@ def test_a_library_that_calls_what_the_emulator_alone_has_is_refused(tmp_path):
 
 def test_the_list_is_sorted_by_class_and_free_of_repetition():
     blocks = LIST.read_text(encoding="utf-8").split("\n\n")[1:]
-    lines = [block.split() for block in blocks]
+    lines = [[line.split()[0] for line in block.splitlines()] for block in blocks]
     assert all(
         block == sorted(block) and len({line.rpartition("::")[0] for line in block}) == 1 for block in lines
     )
@@ -132,6 +131,43 @@ def test_the_list_is_sorted_by_class_and_free_of_repetition():
 
 
 def test_every_class_is_in_the_list_of_all_suites():
-    classes = (LIST.parents[1] / "data" / "sdk_symbols.txt").read_text(encoding="utf-8").split()
     used = {"::".join(name.split("::")[:3]) for name in listed()}
-    assert used <= set(classes), "tests/data/sdk_symbols.txt lists the classes"
+    assert used <= classes(), "tests/data/sdk_symbols.txt lists the classes"
+
+
+def classes() -> set[str]:
+    return set(sdk_names.read_list(LIST.parents[1] / "data" / "sdk_symbols.txt"))
+
+
+def sources() -> dict[str, str]:
+    packages = LIST.parents[2] / "packages"
+    paths = [
+        path for path in (packages / "musa-ops-mudnn" / "csrc").rglob("*") if path.suffix in (".cpp", ".h")
+    ]
+    paths.append(packages / "musa-runtime" / "csrc" / "musa_runtime" / "mudnn.h")
+    return {str(path): path.read_text(encoding="utf-8") for path in paths}
+
+
+def test_the_sources_name_listed_classes_and_enumerators_only():
+    used = sdk_names.mudnn_names(sources())
+    assert {"musa::dnn::Unary::Mode::ACOS", "musa::dnn::Binary::Mode::NE", "musa::dnn::Status"} <= used
+    assert sorted(used - listed() - classes()) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "refused"),
+    [
+        ("using Mode = ::musa::dnn::ImplBase::ComputeMode;", "musa::dnn::ImplBase::ComputeMode"),
+        ("op.SetMode(dnn::Unary::Mode::WISH);", "musa::dnn::Unary::Mode::WISH"),
+        ("using Mode = dnn::Unary::Mode;\nf(Mode::WISH);", "musa::dnn::Unary::Mode::WISH"),
+        ("using U = dnn::Unary;\nusing Mode = U::Mode;\nf(Mode::WISH);", "musa::dnn::Unary::Mode::WISH"),
+        (
+            "using Modes = dnn::Unary::Mode;\n#define USE(NAME, MODE) f<Modes::MODE>(#NAME)\nUSE(a, WISH);",
+            "musa::dnn::Unary::Mode::WISH",
+        ),
+        ("::musa::dnn::Wizard wizard; // dnn::Sorcerer", "musa::dnn::Wizard"),
+    ],
+)
+def test_a_name_without_evidence_in_a_source_is_refused(source, refused):
+    used = sdk_names.mudnn_names({"x.cpp": source})
+    assert used - listed() - classes() == {refused}

@@ -119,6 +119,28 @@ def test_files_of_one_name_given_by_hand_are_refused_too(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
+    ("cuda", "musa"),
+    [
+        ("#if CUDA_VERSION >= 12080", "#if 11040 >= 12080"),
+        ("#if defined(CUDA_VERSION) && CUDA_VERSION < 11000", "#if defined(MUSA_VERSION) && 11040 < 11000"),
+        ("#ifndef CUDART_VERSION", "#ifndef MUSA_VERSION"),
+        ("  printf(format, CUDART_VERSION);", "  printf(format, 11040);"),
+        ("#define CUDA_VERSION 0", "#define PORTED_MUSA_VERSION 0"),
+        ("int x; // CUDA_VERSION", "int x; // CUDA_VERSION"),
+        ("#if __CUDA_ARCH__ >= 800", "#if __MUSA_ARCH__ >= 220"),
+        ("#if __CUDA_ARCH__ < 1000", "#if __MUSA_ARCH__ < 1000"),
+        ("#if __CUDA_ARCH__ == 800", "#if __MUSA_ARCH__ == 800"),
+        ("#if __CUDA_ARCH__ != 900", "#if __MUSA_ARCH__ != 900"),
+    ],
+)
+def test_versions_switch_on_nothing_that_musa_does_not_have(engine: Engine, cuda: str, musa: str) -> None:
+    """MUSA_VERSION is 40301 or 50200: in CUDA_VERSION's place it would pass for a later CUDA than any."""
+    ported = engine.port(cuda + "\n")
+    assert ported.text == musa + "\n"
+    assert not engine.port(ported.text).changes
+
+
+@pytest.mark.parametrize(
     ("text", "why"),
     [
         ('asm("mov.u32 %0, %%laneid;" : "=r"(lane));', "assembly"),
@@ -186,5 +208,6 @@ def test_the_wheel_holds_the_rules_and_the_headers(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     [wheel] = tmp_path.glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
-    parts = ("rules/torch.toml", "rules/cuda.toml", "include/prelude.h", "cpp_extension.py")
+    parts = ("rules/torch.toml", "rules/cuda.toml", "rules/overlay.toml", "include/prelude.h")
+    parts += ("cpp_extension.py",)
     assert {f"musa_port/{part}" for part in parts} <= names

@@ -3,7 +3,8 @@
 """Our libraries call only what the real MUSA SDK is known to offer.
 
 The emulator is written from the same knowledge, so an entry point that it alone has would link here and
-fail to load on a machine with the SDK of the vendor.
+fail to load on a machine with the SDK of the vendor. Types, enumerators and macros leave no symbol in a
+library: they are read from the sources.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import skips
+from tests.harness import sdk_names, skips
 from tests.harness.elf import undefined_symbols
 
 # Nothing here depends on the execution mode of this process.
@@ -33,8 +34,7 @@ _OF_THE_SDK = re.compile(r"(musa|mu|mccl|mublas|murand|mufft|musparse|musolver|m
 
 
 def _listed() -> set[str]:
-    lines = SDK_SYMBOLS.read_text(encoding="utf-8").splitlines()
-    return {line.strip() for line in lines if line.strip() and not line.startswith("#")}
+    return set(sdk_names.read_list(SDK_SYMBOLS))
 
 
 def _demangled(symbol: str) -> str:
@@ -135,6 +135,49 @@ def test_what_is_no_library_is_refused(tmp_path):
     (tmp_path / "x.so").write_bytes(b"no library")
     with pytest.raises(ValueError, match="ELF"):
         undefined_symbols(tmp_path / "x.so")
+
+
+def _sources() -> dict[str, str]:
+    """The C++ sources of the packages above the SDK, by path."""
+    root = Path(__file__).parents[2] / "packages"
+    found = {}
+    for package in PACKAGES:
+        for path in (root / package.replace("_", "-") / "csrc").rglob("*"):
+            if path.suffix in (".cpp", ".h", ".mu", ".muh"):
+                found[str(path)] = path.read_text(encoding="utf-8")
+    return found
+
+
+def test_the_sources_name_listed_types_and_enumerators_only():
+    used = sdk_names.c_names(_sources().values())
+    assert {"musaStream_t", "musaErrorNotReady", "mcclDataType_t", "musaMalloc"} <= used
+    assert sorted(used - _listed()) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "refused"),
+    [
+        ("if (status == musaErrorCollectiveTimeout) {}", "musaErrorCollectiveTimeout"),
+        ("case mcclUnhandledMusaError: return 1;", "mcclUnhandledMusaError"),
+        ("musaFancyProp properties; // musaMalloc", "musaFancyProp"),
+        ("MUfancy_t value = MU_FANCY;", "MU_FANCY MUfancy_t"),
+        ("#if MUSA_VERSION >= 1\n#endif", "MUSA_VERSION"),
+    ],
+)
+def test_a_name_without_evidence_in_a_source_is_refused(source, refused):
+    assert " ".join(sorted(sdk_names.c_names([source]) - _listed())) == refused
+
+
+def test_comments_strings_and_macros_of_ours_are_no_names_of_the_sdk():
+    text = '#define MUSA_OURS(x) x\nMUSA_OURS(musaMalloc); // musaFancy\nf("musaFancy"); /* MU_FANCY */'
+    assert sdk_names.c_names([text]) == {"musaMalloc"}
+
+
+@pytest.mark.parametrize("line", ["musaMalloc", "musaMalloc guess", "musaMalloc call doc"])
+def test_a_name_without_one_kind_of_evidence_is_refused(tmp_path, line):
+    (tmp_path / "list.txt").write_text(f"# names\nmusaFree call\n{line}\n")
+    with pytest.raises(ValueError, match=r"list\.txt:3: .* needs one kind of evidence"):
+        sdk_names.read_list(tmp_path / "list.txt")
 
 
 def test_the_list_is_sorted_and_free_of_repetition():

@@ -205,7 +205,7 @@ BUILT_WITH = {
     "include(cmake/MusaSdk.cmake)": "musa-emulator",
     "musa::mudnn": "musa-emulator-mudnn",
     "mccl.h": "musa-emulator-mccl",
-    "import musa_port": "musa-port",
+    "musa_ported_headers(": "musa-port",
 }
 
 

@@ -22,6 +22,15 @@ STAMPS = VENV / "musa-stamps"
 LOGS = ROOT / "build" / "logs"
 REQUIREMENTS = ROOT / "requirements-dev.txt"
 GENERATED = {"build", "dist", "__pycache__", ".pytest_cache", ".ruff_cache"}
+# What decides, beside the sources, what a build gives.
+BUILD_VARIABLES = (
+    "MUSA_HOME",
+    "CXX",
+    "CXXFLAGS",
+    "LDFLAGS",
+    "TORCH_MUSA_ARCH_LIST",
+    "MUSA_EMULATOR_SDK",
+)
 MEMORY_PER_JOB = 2 * 10**9  # a translation unit that includes torch's headers
 # Packages that are built at the same time: one's precompiled headers and linking leave cores to the other.
 BUILDS = 2
@@ -236,7 +245,7 @@ def install_packages(options: Options, *, core: bool = False) -> list[str]:
 
     With ``core``, op packs that were never installed are left out; those that were must fit the runtime.
     """
-    chosen = [os.environ.get(name, "") for name in ("MUSA_HOME", "CXX", "CXXFLAGS", "LDFLAGS")]
+    chosen = [os.environ.get(name, "") for name in BUILD_VARIABLES]
     context = [environment_context(), repr(options), *chosen]
     text = (ROOT / "pyproject.toml").read_text()
     names = package_names()

@@ -32,6 +32,16 @@ std::optional<mcclDataType_t> type_of(at::ScalarType dtype) {
   }
 }
 
+// Where the factor of a reduction is, by NCCL's numbers: MCCL's names for them are not known, nor is that of their type,
+// which is the function's.
+constexpr int kOnDevice = 0;
+constexpr int kOnHost = 1;
+
+template <typename Operation, typename Data, typename Residence, typename Communicator>
+Residence residence_of(mcclResult_t (*)(Operation, Data, mcclDataType_t, Residence, Communicator), int place) {
+  return static_cast<Residence>(place);
+}
+
 // The scalar as an element of the dtype, in the host's memory.
 std::array<char, 8> scalar_bytes(double value, at::ScalarType dtype) {
   std::array<char, 8> bytes{};
@@ -91,12 +101,14 @@ Reduction::Reduction(const ReduceOp& op, at::ScalarType dtype, mcclComm_t comm) 
             supplement->tensor_factor.scalar_type() == dtype, "The factor of ReduceOp.PREMUL_SUM is of ",
             supplement->tensor_factor.scalar_type(), " and the tensor of ", dtype, ".");
         MCCL_CHECK(mcclRedOpCreatePreMulSum(
-            &op_, supplement->tensor_factor.data_ptr(), *type_of(dtype), mcclScalarDevice, comm));
+            &op_, supplement->tensor_factor.data_ptr(), *type_of(dtype),
+            residence_of(mcclRedOpCreatePreMulSum, kOnDevice), comm));
       } else {
         const double factor =
             supplement->tensor_factor.defined() ? supplement->tensor_factor.item().toDouble() : supplement->double_factor;
         auto scalar = scalar_bytes(factor, dtype);
-        MCCL_CHECK(mcclRedOpCreatePreMulSum(&op_, scalar.data(), *type_of(dtype), mcclScalarHostImmediate, comm));
+        MCCL_CHECK(mcclRedOpCreatePreMulSum(
+            &op_, scalar.data(), *type_of(dtype), residence_of(mcclRedOpCreatePreMulSum, kOnHost), comm));
       }
       owner_ = comm;
       return;

@@ -5,7 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
-#include <mudnn.h>
+#include <musa_runtime/mudnn.h>
 
 #include <cmath>
 

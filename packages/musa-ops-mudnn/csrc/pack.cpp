@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // The pack's declaration, and what its Python side reads and sets: a C interface, so that one wheel serves every Python.
-#include <mudnn.h>
+#include <musa_runtime/mudnn.h>
 
 #include <string>
 

@@ -3,6 +3,7 @@
 #
 # Build helpers, shipped with the runtime so that op packs of others are built as ours are.
 include_guard(GLOBAL)
+include("${CMAKE_CURRENT_LIST_DIR}/MusaKernels.cmake")
 
 # Where a library installed at <site-packages>/<package>/lib finds its own, the runtime's and torch's libraries. No other
 # entry: the path of a build machine would hide that a library is missing from the wheel.
@@ -40,20 +41,31 @@ endfunction()
 # musa_add_op_pack(<name> SOURCES <file>... [LIBRARIES <library>...] [DESTINATION <dir>])
 #
 # A shared library lib<name>.so that declares operators to the runtime's op registry, installed to DESTINATION (lib, below
-# the package of the wheel). Load it with musa_runtime's library hook.
+# the package of the wheel). Load it with musa_runtime's library hook. Sources that end in .mu are compiled by mcc, for the
+# architectures in $TORCH_MUSA_ARCH_LIST or all that it can; they need the package musa-port.
 function(musa_add_op_pack name)
   cmake_parse_arguments(PARSE_ARGV 1 pack "" "DESTINATION" "SOURCES;LIBRARIES")
   if(pack_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "musa_add_op_pack(${name}): unknown arguments: ${pack_UNPARSED_ARGUMENTS}")
   endif()
   if(NOT pack_SOURCES)
-    message(FATAL_ERROR "musa_add_op_pack(${name}): SOURCES is empty; name the .cpp files of the pack.")
+    message(FATAL_ERROR "musa_add_op_pack(${name}): SOURCES is empty; name the .cpp and .mu files of the pack.")
   endif()
   if(NOT pack_DESTINATION)
     set(pack_DESTINATION lib)
   endif()
 
-  add_library(${name} SHARED ${pack_SOURCES})
+  set(kernels ${pack_SOURCES})
+  list(FILTER kernels INCLUDE REGEX "\\.mu$")
+  if(kernels)
+    musa_enable_kernels()
+    musa_torch_kernel_flags(flags)
+    list(APPEND MUSA_MCC_FLAGS ${flags} -fvisibility=hidden -fvisibility-inlines-hidden)
+    musa_add_library(${name} SHARED ${pack_SOURCES})
+    musa_torch_kernels(${name})
+  else()
+    add_library(${name} SHARED ${pack_SOURCES})
+  endif()
   musa_library_defaults(${name})
   musa_warnings(${name})
   target_link_libraries(${name} PRIVATE musa::musa_runtime ${pack_LIBRARIES})

@@ -6,7 +6,8 @@
 #   musa::musart   headers and libmusart.so
 #   musa::musa     headers and the driver's libmusa.so
 #   musa::mupti    headers and libmupti.so, only where the SDK has them
-#   musa::mudnn    headers and libmudnn.so, likewise
+#   musa::mudnn    headers and library of muDNN's C++ interface, likewise: mudnncxx/mudnn.h and libmudnncxx.so (SDK 5), else
+#                  mudnn.h and libmudnn.so (SDK 4)
 # and MUSA_HOME. Included by the runtime's own build and by its installed CMake package.
 include_guard(DIRECTORY)
 
@@ -70,14 +71,23 @@ if(NOT TARGET musa::sdk)
   endif()
 
   # The library of primitives for networks, a package of its own.
-  if(EXISTS "${MUSA_HOME}/include/mudnn.h" AND EXISTS "${MUSA_HOME}/lib/libmudnn.so")
+  set(_musa_mudnn "")
+  if(EXISTS "${MUSA_HOME}/include/mudnncxx/mudnn.h" AND EXISTS "${MUSA_HOME}/lib/libmudnncxx.so")
+    set(_musa_mudnn "${MUSA_HOME}/lib/libmudnncxx.so")
+  elseif(EXISTS "${MUSA_HOME}/include/mudnn.h" AND EXISTS "${MUSA_HOME}/lib/libmudnn.so"
+      AND NOT EXISTS "${MUSA_HOME}/include/mudnncxx")
+    set(_musa_mudnn "${MUSA_HOME}/lib/libmudnn.so")
+  endif()
+  if(_musa_mudnn)
+    message(STATUS "muDNN: ${_musa_mudnn}")
     add_library(musa::mudnn SHARED IMPORTED)
     set_target_properties(musa::mudnn PROPERTIES
-      IMPORTED_LOCATION "${MUSA_HOME}/lib/libmudnn.so"
+      IMPORTED_LOCATION "${_musa_mudnn}"
       IMPORTED_NO_SONAME OFF
       INTERFACE_LINK_LIBRARIES "musa::sdk;musa::musart")
   endif()
 
+  unset(_musa_mudnn)
   unset(_musa_sdk_script)
   unset(_musa_sdk_reason)
   unset(_musa_sdk_result)

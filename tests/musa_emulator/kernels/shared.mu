@@ -15,7 +15,7 @@ template <typename T, int kThreads>
 __global__ void reverse(T* x) {
   __shared__ T tile[kThreads], spare[2][kThreads / 2];
   static __shared__ __align__(16) Pair<T, 3> pair;
-  __shared__ alignas(64) char bytes[3];
+  alignas(64) __shared__ char bytes[3];
   const int i = threadIdx.x;
   tile[i] = x[i];
   spare[i % 2][i / 2] = x[i];

@@ -15,7 +15,7 @@ def musa_pack_info():
 def musa_libraries():
     # The pack's own library finds muDNN by its name, so the SDK's is loaded first.
     mudnn = sdk.library(
-        "libmudnn.so",
+        sdk.MUDNN,
         component="muDNN",
         causes="only the SDK's runtime is installed; or this is the emulator without its muDNN.",
         wheel="musa-emulator-mudnn",

@@ -60,6 +60,7 @@ struct alignas(2) Number {
   }
   __host__ __device__ N operator-() const { return from_bits(static_cast<unsigned short>(__x ^ 0x8000u)); }
   __host__ __device__ N operator+() const { return from_bits(__x); }
+  friend __host__ __device__ N __ldg(const N* place) { return *place; }
   friend __host__ __device__ N operator+(N a, N b) { return N(float(a) + float(b)); }
   friend __host__ __device__ N operator-(N a, N b) { return N(float(a) - float(b)); }
   friend __host__ __device__ N operator*(N a, N b) { return N(float(a) * float(b)); }

@@ -8,10 +8,10 @@ include_guard(GLOBAL)
 include("${CMAKE_CURRENT_LIST_DIR}/EmulatorSettings.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/TorchWheel.cmake")
 
-# musa_emulator_library(<name> SOURCES <file>...): lib<name>.so and the headers in csrc/include, into the emulator's MUSA_HOME,
-# where programs look for them. It may use torch and the engine, and exports the names in csrc/exports.map.
+# musa_emulator_library(<name> SOURCES <file>... [HEADERS <folder>]): lib<name>.so and the headers in csrc/include, into the emulator's MUSA_HOME,
+# where programs look for them; headers below include in a folder, if one is given. It may use torch and the engine, and exports the names in csrc/exports.map.
 function(musa_emulator_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 library "" "" "SOURCES")
+  cmake_parse_arguments(PARSE_ARGV 1 library "" "HEADERS" "SOURCES")
   add_library(${name} SHARED ${library_SOURCES})
   # The engine's headers are for the emulator's own libraries: beside the SDK, not in it.
   target_include_directories(${name} PRIVATE csrc csrc/include "${MUSA_EMULATOR_ENGINE_HEADERS}" "${MUSA_EMULATOR_HOME}/include")
@@ -27,5 +27,5 @@ function(musa_emulator_library name)
     target_link_options(${name} PRIVATE LINKER:--no-undefined)
   endif()
   install(TARGETS ${name} LIBRARY DESTINATION sdk/lib)
-  install(DIRECTORY csrc/include/ DESTINATION sdk/include FILES_MATCHING PATTERN "*.h")
+  install(DIRECTORY csrc/include/ DESTINATION "sdk/include/${library_HEADERS}" COMPONENT headers FILES_MATCHING PATTERN "*.h")
 endfunction()

@@ -13,7 +13,9 @@ import sys
 import tempfile
 from dataclasses import dataclass, field
 
+import refusals
 import rewrite
+import two_pass
 
 HOME = pathlib.Path(__file__).resolve().parents[2]
 INCLUDE = HOME / "lib" / "mcc" / "include"
@@ -65,6 +67,7 @@ class Command:
     stage: str = "link"
     archs: list[int] = field(default_factory=list)
     verbose: bool = False
+    two_pass: bool = False  # the passes of clang before anything else
 
 
 def parse(arguments: list[str]) -> Command:
@@ -86,6 +89,8 @@ def parse(arguments: list[str]) -> Command:
             command.options.append(value)
         elif match := _ARCH.fullmatch(argument):
             command.archs.append(_arch(match.group(1)))
+        elif argument == "--two-pass":
+            command.two_pass = True
         elif argument in _GPU_ALONE:
             raise UsageError(
                 f"{argument} asks for code of the GPU alone, and the emulated device has none: "
@@ -172,7 +177,23 @@ AS_A_GPU_COMPUTES = ("-fno-math-errno", "-fno-trapping-math")
 
 
 def compile_kernels(command: Command, source: str, output: str, folder: pathlib.Path, flag: str) -> int:
-    """Preprocess, rewrite, compile."""
+    """Preprocess, rewrite, compile. With --two-pass clang's passes come first; -fsyntax-only ends there."""
+    if command.two_pass:
+        arch = max(command.archs, default=DEFAULT_ARCH)
+        headers = two_pass.Headers(INCLUDE / "two_pass", HOME / "include")
+        refused = two_pass.check(source, command.options, arch, headers, command.verbose)
+        for name, messages in refused.items():
+            print(f"{source}: refused by the {name} pass of a two-pass compiler:", file=sys.stderr)
+            print(messages, file=sys.stderr)
+        if refused:
+            return 1
+        if "-fsyntax-only" in command.options:
+            return 0
+    if pathlib.Path(source).is_file():
+        text = pathlib.Path(source).read_text(encoding="utf-8", errors="surrogateescape")
+        if found := refusals.check(text, source):
+            print("\n".join(found), file=sys.stderr)
+            return 1
     preprocessed = folder / "preprocessed.ii"
     rewritten = folder / "rewritten.ii"
     status = run(
@@ -269,7 +290,7 @@ def execute(command: Command) -> int:
             if status != 0:
                 return status
             objects.append(output)
-        if command.stage != "link":
+        if command.stage != "link" or "-fsyntax-only" in command.options:
             return 0
         library = HOME / "lib"
         return run(
@@ -285,7 +306,7 @@ def execute(command: Command) -> int:
 def main(arguments: list[str]) -> int:
     try:
         return execute(parse(arguments))
-    except UsageError as error:
+    except (UsageError, two_pass.ClangMissingError) as error:
         print(f"mcc: error: {error}", file=sys.stderr)
     except rewrite.SourceError as error:
         print(error, file=sys.stderr)

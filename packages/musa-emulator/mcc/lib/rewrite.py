@@ -439,6 +439,12 @@ class Rewriter:
         end = self._find(match.end(), ";")
         before = self.text[begin : match.start()].split()
         declaration = self.text[match.end() : end]
+        if misplaced := re.match(r"\s*(alignas\b|\[\[)", declaration):
+            raise self.error(
+                match.start(),
+                f"{misplaced.group(1)} after __shared__: a two-pass compiler refuses an attribute list. "
+                "Fix: write it first, as in alignas(16) __shared__ char room[64];",
+            )
         if "extern" in before:
             found = re.match(r"(?P<type>.*?)\b(?P<name>\w+)\s*\[\s*\]\s*\Z", declaration, re.DOTALL)
             if found is None:
@@ -486,9 +492,16 @@ class Rewriter:
         self.edits.append(Edit(match.start(), match.end(), ""))
 
     def _declaration_begin(self, position: int) -> int:
-        """Before the words static, extern, volatile, ... that stand before this one."""
+        """Before the words static, extern, volatile, ... and alignas(...) that precede this one."""
         while True:
             end = self._space_back(position)
+            if self.text[end - 1] == ")":
+                opening = self._opening(end - 1)
+                named = self._space_back(opening)
+                if not re.search(r"\balignas\Z", self.text[max(0, named - 8) : named]):
+                    return position
+                position = named - len("alignas")
+                continue
             word = re.search(
                 r"\b(?:static|extern|volatile|const|inline)\Z", self.text[max(0, end - 10) : end]
             )

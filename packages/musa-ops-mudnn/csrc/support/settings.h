@@ -3,7 +3,7 @@
 // What torch.backends.mudnn sets, for the process.
 #pragma once
 
-#include <mudnn.h>
+#include <musa_runtime/mudnn.h>
 
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
@@ -28,10 +28,11 @@ inline bool must_repeat() {
   return settings().deterministic || at::globalContext().deterministicAlgorithms();
 }
 
-inline ::musa::dnn::ImplBase::ComputeMode compute_mode(at::ScalarType dtype) {
-  using Mode = ::musa::dnn::ImplBase::ComputeMode;
+// One type for all operations: Convolution's is BatchMatMul's and ScaledDotProductAttention's too.
+inline ::musa::dnn::Convolution::ComputeMode compute_mode(at::ScalarType dtype) {
+  using ComputeMode = ::musa::dnn::Convolution::ComputeMode;
   const bool reduced = dtype != at::kFloat && dtype != at::kDouble;
-  return reduced || settings().allow_tf32 ? Mode::TENSOR : Mode::SCALAR;
+  return reduced || settings().allow_tf32 ? ComputeMode::TENSOR : ComputeMode::SCALAR;
 }
 
 } // namespace musa_ops_mudnn

@@ -16,7 +16,7 @@ def paths():
         RuntimeError: there is no SDK, or it has no muDNN.
     """
     mudnn = sdk.library(
-        "libmudnn.so",
+        sdk.MUDNN,
         component="muDNN",
         causes="only the SDK's runtime is installed; or this is the emulator without its muDNN.",
         wheel="musa-emulator-mudnn",

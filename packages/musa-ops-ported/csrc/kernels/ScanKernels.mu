@@ -25,7 +25,7 @@ constexpr int kScanThreads = 64;
 template <typename T, typename Op>
 __global__ void C10_LAUNCH_BOUNDS_1(kScanThreads) scan_kernel(const T* const in, const Lines lines, const Op op) {
   using Value = typename Op::Value;
-  __shared__ alignas(Value) char room[kScanThreads * sizeof(Value)];
+  alignas(Value) __shared__ char room[kScanThreads * sizeof(Value)];
   Value* const ends = reinterpret_cast<Value*>(room);
   const int threads = blockDim.x;
   for (int64_t line = blockIdx.x; line < lines.count; line += gridDim.x) {

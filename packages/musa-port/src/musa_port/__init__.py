@@ -45,8 +45,25 @@ def port_sources(sources: list[Path], target: Path) -> list[Path]:
 
 
 def port_torch_headers(target: Path) -> Path:
-    """The CUDA headers of the installed torch. Returns the target."""
+    """The CUDA headers of the installed torch, and the overlay in a folder of its own. Returns the target."""
     files.write(files.default_sources(), _engine(), target)
+    port_overlay(overlay_dir(target))
+    return target
+
+
+def overlay_dir(target: Path) -> Path:
+    """Where `port_torch_headers(target)` writes the overlay.
+
+    The overlay is the headers of torch outside its CUDA folders that test for a CUDA compiler, such as
+    c10/util/Half.h and the macros of C10_HOST_DEVICE. With mcc the folder comes before torch's on the
+    include path; the target comes last.
+    """
+    return target / "overlay"
+
+
+def port_overlay(target: Path) -> Path:
+    """Writes the overlay of the installed torch. Returns the target."""
+    files.write(files.overlay_sources(), _engine("overlay"), target)
     return target
 
 

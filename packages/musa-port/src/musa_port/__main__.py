@@ -2,7 +2,10 @@
 # Copyright (c) torch_musa contributors
 """musa-port: CUDA sources as MUSA sources.
 
-musa-port -o build/ported                     the CUDA headers of the installed torch, or of PYTORCH_REPO_PATH
+musa-port -o build/ported                     the CUDA headers of the installed torch, or of a source tree in
+                                              PYTORCH_REPO_PATH; and in build/ported/overlay torch's other
+                                              headers that test for CUDA's compiler. The overlay comes before
+                                              torch's include folder, build/ported after it
 musa-port my_extension -o my_extension_musa   a folder or a file
 musa-port my_extension --dry-run              what would change, as a diff
 """
@@ -14,7 +17,7 @@ import difflib
 import sys
 from pathlib import Path
 
-from . import files, rules
+from . import files, overlay_dir, rules
 from .engine import Engine
 
 _COLOURS = {"+": "\033[32m", "-": "\033[31m", "@": "\033[36m"}
@@ -73,23 +76,29 @@ def main(arguments: list[str] | None = None) -> int:
                 print(f"{name:10} {about}")
             return 0
         engine = Engine(rules.load(options.rules))
-        sources = (
-            [source for path in options.input for source in files.tree_sources(path)]
-            if options.input
-            else files.default_sources()
-        )
+        if options.input:
+            sources = [source for path in options.input for source in files.tree_sources(path)]
+            work = [(sources, engine, options.output)]
+        else:
+            overlay = overlay_dir(options.output) if options.output else None
+            work = [
+                (files.default_sources(), engine, options.output),
+                (files.overlay_sources(), Engine(rules.load("overlay")), overlay),
+            ]
+        report = files.Report()
         if options.dry_run:
             colour = options.colour == "always" or (options.colour == "auto" and sys.stdout.isatty())
-            report = files.Report()
-            for source, name, ported in files.port(sources, engine):
-                _print_diff(
-                    source, name, source.path.read_text(errors="surrogateescape"), ported.text, colour
-                )
-                files.add(report, name, ported)
+            for sources, engine, _ in work:
+                for source, name, ported in files.port(sources, engine):
+                    _print_diff(
+                        source, name, source.path.read_text(errors="surrogateescape"), ported.text, colour
+                    )
+                    files.add(report, name, ported)
         elif options.output is None:
             raise files.InputError("say with -o where the result goes, or look at it with --dry-run")
         else:
-            report = files.write(sources, engine, options.output)
+            for sources, engine, output in work:
+                files.write(sources, engine, output, report)
     except (rules.RuleError, files.InputError) as error:
         print(f"musa-port: {error}", file=sys.stderr)
         return 2

@@ -19,7 +19,10 @@ Or at run time::
 
 CUDA sources (`.cu`, and C++ that names CUDA) are ported into the build folder first; the sources themselves
 are never changed. Nothing is compiled for the machine that builds (no `-march=native`): what is built here
-runs elsewhere.
+runs elsewhere. Kernels are compiled for the architectures in `TORCH_MUSA_ARCH_LIST` (such as `"22;31"`),
+else for those of the devices present, else for all that mcc can. They see torch's headers as a MUSA
+compiler's: those that test for CUDA's compiler are ported into the build folder and come first on the
+include path.
 """
 
 from __future__ import annotations
@@ -37,9 +40,10 @@ from setuptools.command.build_ext import build_ext
 from torch.utils import cpp_extension as of_torch
 from torch.utils.file_baton import FileBaton
 
+from musa_runtime import device, mcc
 from musa_runtime.initialization import lazy_init
 
-from . import _ninja, include_dir, port_folder, port_sources, port_torch_headers, prelude
+from . import _ninja, include_dir, overlay_dir, port_folder, port_sources, port_torch_headers, prelude
 
 KERNEL_SUFFIXES = (".mu",)
 CUDA_SUFFIXES = (".cu",)
@@ -265,10 +269,20 @@ class _Recipe:
             raise RuntimeError(f"{self.name}: there is no {', '.join(missing)}")
         self.folder.mkdir(parents=True, exist_ok=True)
         headers = list(self.include_paths)
-        after, prelude = [], []
+        after, of_kernels = [], []
         sources = self.sources
         if any(_is_cuda(source) for source in sources):
-            sources, headers, after, prelude = _ported(self, headers)
+            sources, headers, after, of_kernels = _ported(self, headers)
+        elif any(_is_kernel(source) for source in sources):
+            after = [port_torch_headers(self.folder / "ported" / "torch")]
+            of_kernels = [f"-I{include_dir()}"]
+        if any(_is_kernel(source) for source in sources):
+            compile_musa = [
+                *(_mcc(), "-x", "musa", "-O3", "-U__CUDA__", *_offload_flags()),
+                f"-I{overlay_dir(after[0])}",
+            ]
+        else:
+            compile_musa = ["false"]  # of a rule without a source
         common = [
             "-std=c++20",
             "-fPIC",
@@ -284,7 +298,7 @@ class _Recipe:
             folder=self.folder,
             target=self.target,
             compile_cxx=[*of_torch.get_cxx_compiler().split(), "-O2", *common, *self.cflags],
-            compile_musa=[_mcc(), "-x", "musa", "-O3", *common, *prelude, *self.musa_cflags],
+            compile_musa=[*compile_musa, *common, *of_kernels, *self.musa_cflags],
             link=[
                 *of_torch.get_cxx_compiler().split(),
                 "-shared",
@@ -294,9 +308,13 @@ class _Recipe:
                 *self.ldflags,
             ],
             sources=sources,
-            is_kernel=lambda source: source.suffix in (*KERNEL_SUFFIXES, *CUDA_SUFFIXES),
+            is_kernel=_is_kernel,
             verbose=verbose,
         )
+
+
+def _is_kernel(source):
+    return source.suffix in (*KERNEL_SUFFIXES, *CUDA_SUFFIXES)
 
 
 def _is_cuda(source):
@@ -314,6 +332,11 @@ def _ported(recipe, headers):
     sources = port_sources(recipe.sources, place / "sources")
     of_torch_headers = port_torch_headers(place / "torch")
     return sources, of_headers, [of_torch_headers], ["-include", str(prelude()), f"-I{include_dir()}"]
+
+
+def _offload_flags():
+    present = [arch.removeprefix("mp_") for arch in device.get_arch_list()]
+    return mcc.offload_flags(_mcc(), present)
 
 
 def _mcc():

@@ -51,7 +51,8 @@ class Engine:
         self.rules = rules
         words = sorted(rules.words, key=len, reverse=True)
         self._word = re.compile("|".join(map(re.escape, words))) if words else None
-        self._path = re.compile("|".join(map(re.escape, sorted(rules.paths, key=len, reverse=True))))
+        paths = sorted(rules.paths, key=len, reverse=True)
+        self._path = re.compile("|".join(map(re.escape, paths))) if paths else None
         self.name = lru_cache(maxsize=None)(self._name)
 
     def _name(self, name: str) -> str:
@@ -72,7 +73,7 @@ class Engine:
         """The path of a header or the name of a file."""
         if path in self.rules.includes:
             return self.rules.includes[path]
-        return self._path.sub(lambda match: self.rules.paths[match.group()], path)
+        return self._path.sub(lambda match: self.rules.paths[match.group()], path) if self._path else path
 
     def port(self, text: str) -> Ported:
         """Port one source."""

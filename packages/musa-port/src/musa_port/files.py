@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -26,6 +27,19 @@ TREE_FOLDERS = (
     "aten/src/ATen/native/transformers/cuda",
     "aten/src/ATen/native/nested/cuda",
 )
+
+# torch's own headers: those below these folders that test for a CUDA compiler belong to the overlay.
+OWN_FOLDERS = ("ATen", "c10", "torch/headeronly")
+_NO_OVERLAY_FOLDERS = {"cuda", "hip", "cpu", "test", "xpu", "mps"}
+_COMPILER_TEST = re.compile(r"\b__CUDACC__|\b__CUDA_ARCH__")
+# Headers that stay as they are: their tests only take something away from nvcc's host code, and a compiler
+# with one pass for host and device (the emulator's mcc) would take it away from the host.
+NOT_IN_OVERLAY = {
+    "ATen/core/boxing/KernelFunction_impl.h": "tests for nvcc beside the address sanitizer",
+    "c10/util/TypeIndex.h": "names of types would throw instead of being computed",
+    "c10/util/string_view.h": "range checks would be missing",
+    "c10/util/typeid.h": "the types of nvcc's host code would not be registered",
+}
 
 
 class InputError(ValueError):
@@ -50,12 +64,32 @@ class Report:
     doubts: list[tuple[str, int, str, str]] = field(default_factory=list)  # file, line, text, why
 
 
-def wheel_sources() -> list[Source]:
-    """The CUDA headers of the installed torch."""
+def _wheel_include() -> Path:
     found = importlib.util.find_spec("torch")
     if found is None or found.origin is None:
         raise InputError("torch is not installed: give a folder to port, or install torch")
-    include = Path(found.origin).parent / "include"
+    return Path(found.origin).parent / "include"
+
+
+def overlay_sources() -> list[Source]:
+    """torch's own headers, outside its CUDA folders, that test for a CUDA compiler.
+
+    Always of the installed torch, against which extensions are compiled.
+    """
+    include = _wheel_include()
+    sources = []
+    for folder in OWN_FOLDERS:
+        for source in tree_sources(include / folder, folder):
+            if source.name in NOT_IN_OVERLAY or _NO_OVERLAY_FOLDERS & set(Path(source.name).parts):
+                continue
+            if _COMPILER_TEST.search(source.path.read_text(encoding="utf-8", errors="surrogateescape")):
+                sources.append(source)
+    return sources
+
+
+def wheel_sources() -> list[Source]:
+    """The CUDA headers of the installed torch."""
+    include = _wheel_include()
     sources = [source for folder in WHEEL_FOLDERS for source in tree_sources(include / folder, folder)]
     if not sources:
         raise InputError(
@@ -119,13 +153,15 @@ def _refuse_clashes(sources: list[Source], engine: Engine) -> None:
         raise InputError("\n".join([*lines, "Fix: port them with separate commands into separate folders"]))
 
 
-def write(sources: list[Source], engine: Engine, output: Path) -> Report:
+def write(sources: list[Source], engine: Engine, output: Path, report: Report | None = None) -> Report:
     """Port into a folder. A file that would not change is left alone, so that nothing is built in vain.
+
+    Adds to `report`, or to a new one, and returns it.
 
     Raises:
         InputError: a result would overwrite the input or another result. Nothing is written then.
     """
-    report = Report()
+    report = Report() if report is None else report
     read = {source.path.resolve() for source in sources}
     for target in (output / engine.path(source.name) for source in sources):
         if target.resolve() in read:

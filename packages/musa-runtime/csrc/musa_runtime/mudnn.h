@@ -17,8 +17,13 @@
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAGuard.h>
 #include <c10/musa/MUSAStream.h>
-#include <mudnn.h>
 #include <musa_runtime/operand.h>
+// From SDK 5 on, mudnn.h is a C interface. Which SDK it is shows in what is there, not in a version.
+#if __has_include(<mudnncxx/mudnn.h>)
+#include <mudnncxx/mudnn.h>
+#else
+#include <mudnn.h>
+#endif
 
 #include <algorithm>
 #include <array>

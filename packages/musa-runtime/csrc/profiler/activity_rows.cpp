@@ -13,6 +13,9 @@ namespace {
 
 using libkineto::ActivityType;
 
+// The stream of a record that is about all streams.
+constexpr uint32_t kAllStreams = static_cast<uint32_t>(-1);
+
 // Calls that neither put work on a device nor wait for it; every operator makes some, and they would bury the rest.
 bool is_noise(const std::string& call) {
   static const std::set<std::string> names{
@@ -122,7 +125,7 @@ void ActivityRows::note_external(const MUpti_ActivityExternalCorrelation& record
 
 void ActivityRows::note_synchronization(const MUpti_ActivitySynchronization& record) {
   std::string text = synchronization(record.type);
-  if (record.streamId != static_cast<uint32_t>(MUPTI_SYNCHRONIZATION_INVALID_VALUE)) {
+  if (record.streamId != kAllStreams) {
     text += ", stream " + std::to_string(record.streamId);
   }
   synchronizations_[record.correlationId] = std::move(text);

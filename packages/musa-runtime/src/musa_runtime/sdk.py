@@ -14,6 +14,8 @@ import sys
 
 DEFAULT_HOME = "/usr/local/musa"
 RUNTIME_LIBRARY = os.path.join("lib", "libmusart.so")
+# The library of muDNN's C++ interface: of SDK 5, whose libmudnn.so is the C interface, else of SDK 4.
+MUDNN = ("libmudnncxx.so", "libmudnn.so")
 EMULATOR = ("musa-emulator", "musa-emulator-mudnn", "musa-emulator-mccl")
 
 
@@ -132,7 +134,8 @@ def library(name, component, causes, wheel):
     """The path of a library of the SDK.
 
     Args:
-        name (str): of the file, as `"libmudnn.so"`.
+        name (str or tuple of str): of the file, as `"libmccl.so"`; of several, such as `MUDNN`, the first
+            that exists.
         component (str): of the SDK, as `"muDNN"`.
         causes (str): why it may be missing, for the error.
         wheel (str): the wheel that brings the library to the emulator.
@@ -146,9 +149,11 @@ def library(name, component, causes, wheel):
     found = resolve()
     if found.home is None:
         raise SdkNotFoundError(found.reason, found.command)
-    path = os.path.join(found.home, "lib", name)
-    if os.path.exists(path):
-        return path
+    names = (name,) if isinstance(name, str) else name
+    for candidate in names:
+        path = os.path.join(found.home, "lib", candidate)
+        if os.path.exists(path):
+            return path
     command = _install_command(wheel, reinstall=True)
     into_sdk = f"install {component} of the MUSA SDK into {found.home}"
     if found.source == "musa_emulator":
@@ -156,8 +161,9 @@ def library(name, component, causes, wheel):
     else:
         fixes = f"Fix: {into_sdk}\nOr, for the emulator: {command}"
         command = None
+    missing = " or ".join(f"lib/{one}" for one in reversed(names))
     raise LibraryLoadError(
-        f"the MUSA SDK at {found.home} has no lib/{name}.\nLikely causes: {causes}\n{fixes}", command
+        f"the MUSA SDK at {found.home} has no {missing}.\nLikely causes: {causes}\n{fixes}", command
     )
 
 

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+#
+# How .mu sources are compiled, for our packs and those of others; on top of the SDK's own FindMUSA.cmake.
+include_guard(GLOBAL)
+
+# Installed, the script lies beside this file; in the source tree, among the Python sources.
+set(_musa_mcc_script "${CMAKE_CURRENT_LIST_DIR}/mcc.py")
+if(NOT EXISTS "${_musa_mcc_script}")
+  set(_musa_mcc_script "${CMAKE_CURRENT_LIST_DIR}/../src/musa_runtime/mcc.py")
+endif()
+set_property(GLOBAL PROPERTY MUSA_MCC_SCRIPT "${_musa_mcc_script}")
+unset(_musa_mcc_script)
+
+# musa_enable_kernels(): finds mcc with the SDK's FindMUSA.cmake; musa_add_library and musa_compile exist afterwards. The
+# component `kernels` of the package calls it. A macro, because FindMUSA.cmake sets variables that they read.
+macro(musa_enable_kernels)
+  if(NOT Python_EXECUTABLE)
+    find_package(Python 3.10 REQUIRED COMPONENTS Interpreter)
+  endif()
+  list(APPEND CMAKE_MODULE_PATH "${MUSA_HOME}/cmake")
+  find_package(MUSA MODULE REQUIRED)
+  set(MUSA_LINK_LIBRARIES_KEYWORD PRIVATE)
+endmacro()
+
+# Runs mcc.py, whose answer is a list.
+function(_musa_ask_mcc result)
+  get_property(script GLOBAL PROPERTY MUSA_MCC_SCRIPT)
+  execute_process(
+    COMMAND "${Python_EXECUTABLE}" "${script}" "${MUSA_MCC_EXECUTABLE}" ${ARGN}
+    OUTPUT_VARIABLE answer ERROR_VARIABLE reason RESULT_VARIABLE failed OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(failed)
+    message(FATAL_ERROR "${reason}")
+  endif()
+  set(${result} "${answer}" PARENT_SCOPE)
+endfunction()
+
+# musa_accepted_flags(<result> <flag>...): those flags that this mcc accepts. The SDK's is based on clang, whichever
+# compiler builds the host's sources, and stops at an option of GCC.
+function(musa_accepted_flags result)
+  _musa_ask_mcc(answer accepted ${ARGN})
+  set(${result} "${answer}" PARENT_SCOPE)
+endfunction()
+
+# musa_kernel_flags(<result>): the flags that every .mu source needs. --offload-arch for the architectures in
+# $TORCH_MUSA_ARCH_LIST, or else all that mcc can compile for. clang defines __CUDA__ in its MUSA mode too, and torch's
+# headers would take it for CUDA.
+function(musa_kernel_flags result)
+  _musa_ask_mcc(archs archs)
+  message(STATUS "MUSA architectures: ${archs}")
+  list(TRANSFORM archs PREPEND "--offload-arch=mp_")
+  set(${result} -std=c++20 -U__CUDA__ ${archs} PARENT_SCOPE)
+endfunction()
+
+# musa_ported_headers(<result>): a folder of this build with torch's CUDA headers, ported by musa-port, and in its folder
+# `overlay` the other headers of torch that test for CUDA's compiler. Targets with .mu sources that include torch's headers
+# depend on the target `musa_ported_headers`, and have `overlay` before, and the folder after, torch's include folders.
+function(musa_ported_headers result)
+  set(folder "${CMAKE_BINARY_DIR}/ported")
+  if(NOT TARGET musa_ported_headers)
+    execute_process(
+      COMMAND "${Python_EXECUTABLE}" -c "import musa_port; print(musa_port.include_dir())"
+      OUTPUT_VARIABLE port_include ERROR_VARIABLE reason RESULT_VARIABLE failed OUTPUT_STRIP_TRAILING_WHITESPACE)
+    if(failed)
+      message(FATAL_ERROR
+        "Kernels need torch's headers ported to MUSA, and musa_port cannot be imported:\n${reason}"
+        "Likely cause: the package musa-port is not installed for ${Python_EXECUTABLE}.\n"
+        "Fix: ${Python_EXECUTABLE} -m pip install musa-port")
+    endif()
+    file(GLOB sources CONFIGURE_DEPENDS "${port_include}/../*.py" "${port_include}/../rules/*.toml")
+    add_custom_command(
+      OUTPUT "${folder}/stamp"
+      COMMAND "${Python_EXECUTABLE}" -m musa_port -o "${folder}" --quiet
+      COMMAND "${CMAKE_COMMAND}" -E touch "${folder}/stamp"
+      DEPENDS ${sources}
+      COMMENT "Porting the headers of the installed torch")
+    # The first build of the kernels needs the headers before it is known which of them a kernel includes.
+    add_custom_target(musa_ported_headers DEPENDS "${folder}/stamp")
+    set_property(GLOBAL PROPERTY MUSA_PORT_INCLUDE "${port_include}")
+  endif()
+  set(${result} "${folder}" PARENT_SCOPE)
+endfunction()
+
+# musa_torch_kernels(<target>): for a target with .mu sources that include torch's headers: the include folders and the
+# dependency of musa_ported_headers. The overlay is on the path of the host's sources too, which preprocess to the same text
+# with it: it only differs where a MUSA compiler is.
+function(musa_torch_kernels target)
+  musa_ported_headers(ported)
+  get_property(port_include GLOBAL PROPERTY MUSA_PORT_INCLUDE)
+  target_include_directories(${target} BEFORE PRIVATE "${ported}/overlay")
+  target_include_directories(${target} PRIVATE "${port_include}")
+  add_dependencies(${target} musa_ported_headers)
+endfunction()
+
+# musa_torch_kernel_flags(<result>): musa_kernel_flags and what the include folders above need beside them.
+function(musa_torch_kernel_flags result)
+  musa_kernel_flags(flags)
+  musa_ported_headers(ported)
+  get_property(port_include GLOBAL PROPERTY MUSA_PORT_INCLUDE)
+  # Last among the folders of headers: what the runtime, or musa-port, has written for MUSA comes before what was ported.
+  set(${result} ${flags} "-idirafter${ported}" -DAT_DISABLE_JITERATOR -include "${port_include}/prelude.h" PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""What a MUSA compiler accepts: the architectures and options to compile kernels with.
+
+Every answer comes from the compiler itself, which is run on an empty file: the vendor's mcc is based on
+clang, the emulator's on the host's C++ compiler, and neither version numbers nor the host's compiler say
+which it is.
+
+Also a script, for CMake: `python mcc.py MCC archs` and `python mcc.py MCC accepted FLAG...` print lists for
+CMake. Hence standard library only, and no relative import.
+"""
+
+import os
+import sys
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+if not __package__ and sys.path and os.path.abspath(sys.path[0]) == _HERE:
+    # Run from among the sources: the modules beside this one hide those of the standard library.
+    del sys.path[0]
+
+import re  # noqa: E402 - after the change of sys.path
+import subprocess  # noqa: E402
+import tempfile  # noqa: E402
+
+ARCH_LIST = "TORCH_MUSA_ARCH_LIST"
+# Architectures of products, oldest first: MTT S80 and S3000, S4000, S5000.
+KNOWN_ARCHS = ("21", "22", "31")
+
+
+class CompilerError(RuntimeError):
+    """mcc cannot be run, or it accepts nothing; the message says what to do."""
+
+
+def parse_archs(text):
+    """The architectures in a list such as `"22;31"`, `"2.2 3.1"` or `"mp_22,mp_31"`, as `["22", "31"]`.
+
+    Raises:
+        ValueError: an entry is not an architecture of MUSA.
+    """
+    archs = []
+    for entry in filter(None, re.split(r"[;,\s]+", text)):
+        match = re.fullmatch(r"(?:mp_)?(\d)\.?(\d)", entry)
+        if match is None:
+            raise ValueError(
+                f"{ARCH_LIST} holds {entry!r}, which is not an architecture of MUSA.\n"
+                "Likely cause: the name of a CUDA architecture, such as sm_80 or 8.0+PTX.\n"
+                f'Fix: export {ARCH_LIST}="22;31", or unset {ARCH_LIST}'
+            )
+        arch = "".join(match.groups())
+        if arch not in archs:
+            archs.append(arch)
+    return archs
+
+
+def accepts(mcc, options):
+    """Whether `mcc` compiles an empty file with these options and without a warning.
+
+    Raises:
+        CompilerError: `mcc` cannot be run.
+    """
+    with tempfile.TemporaryDirectory(prefix="mcc-probe-") as folder:
+        source = os.path.join(folder, "empty.mu")
+        with open(source, "w", encoding="utf-8") as file:
+            file.write("__global__ void empty() {}\n")
+        output = os.path.join(folder, "empty.o")
+        command = [mcc, "-x", "musa", "-Werror", *options, "-c", source, "-o", output]
+        try:
+            return subprocess.run(command, capture_output=True, check=False).returncode == 0
+        except OSError as error:
+            raise CompilerError(
+                f"the MUSA compiler {mcc} cannot be run: {error}\n"
+                "Likely causes: it is not installed; PYTORCH_MCC or MUSA_HOME names another place.\n"
+                "Fix: install the SDK's compiler, or export PYTORCH_MCC=<path of mcc>"
+            ) from error
+
+
+def accepted(mcc, options):
+    """Those of the options that `mcc` accepts, in their order. Each must be one word."""
+    if not options or accepts(mcc, options):
+        return list(options)
+    return [option for option in options if accepts(mcc, [option])]
+
+
+def supported_archs(mcc):
+    """The known architectures that `mcc` compiles for, oldest first.
+
+    Raises:
+        CompilerError: there is none.
+    """
+    flags = {f"--offload-arch=mp_{arch}": arch for arch in KNOWN_ARCHS}
+    found = [flags[flag] for flag in accepted(mcc, list(flags))]
+    if not found:
+        known = ", ".join(f"mp_{arch}" for arch in KNOWN_ARCHS)
+        raise CompilerError(
+            f"the MUSA compiler {mcc} compiles for none of {known}.\n"
+            "Likely causes: it is another program; the SDK is incomplete, or newer than these.\n"
+            f'Fix: mcc --version; export {ARCH_LIST}="<architecture of the device>", for example "31"'
+        )
+    return found
+
+
+def archs(mcc, devices=(), environment=os.environ):
+    """The architectures to compile for: `TORCH_MUSA_ARCH_LIST`, else those of `devices`, else all that
+    `mcc` can.
+
+    Args:
+        mcc (str): path of the compiler.
+        devices (iterable of str): architectures of the devices present, such as `"31"`.
+        environment (mapping): read for `TORCH_MUSA_ARCH_LIST`.
+
+    Raises:
+        ValueError: `TORCH_MUSA_ARCH_LIST` is malformed.
+        CompilerError: `mcc` cannot be run, or it compiles for no known architecture.
+    """
+    chosen = parse_archs(environment.get(ARCH_LIST, "")) or sorted(set(devices))
+    return chosen or supported_archs(mcc)
+
+
+def offload_flags(mcc, devices=(), environment=os.environ):
+    """`--offload-arch=mp_NN` for each architecture of `archs`, with the same arguments and errors."""
+    return [f"--offload-arch=mp_{arch}" for arch in archs(mcc, devices, environment)]
+
+
+def main(arguments):
+    mcc, question, *options = arguments
+    try:
+        if question == "archs":
+            answer = archs(mcc)
+        elif question == "accepted":
+            answer = accepted(mcc, options)
+        else:
+            raise ValueError(f"{question} is not a question to a compiler: archs, accepted")
+    except (CompilerError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(";".join(answer))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Both passes of a two-pass compiler over the kernels of this tree: `dev.py lint --device-pass`.
+
+Needs torch in .venv and clang, but no package built: headers are ported and generated below
+build/device_pass.
+"""
+
+import concurrent.futures
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from . import ROOT, WorkspaceError, packages, prerequisites
+
+sys.path.insert(0, str(ROOT / "packages" / "musa-emulator" / "mcc" / "lib"))
+import two_pass
+
+RECORD = ROOT / "tests" / "data" / "last_two_pass_run.json"
+FOLDER = ROOT / "build" / "device_pass"
+PACKAGES = ROOT / "packages"
+HEADERS = two_pass.Headers(
+    shim=PACKAGES / "musa-emulator" / "mcc" / "include" / "two_pass",
+    sdk=PACKAGES / "musa-emulator" / "csrc" / "include",
+)
+ARCH = 31
+# Files that are checked whatever has changed: small ones, of different engines.
+SAMPLE = (
+    "packages/musa-amp/csrc/scaling_kernels.mu",
+    "packages/musa-ops-ported/csrc/kernels/Assert.mu",
+    "packages/musa-ops-ported/csrc/kernels/ScanKernels.mu",
+    "packages/musa-ops-ported/csrc/kernels/Trace.mu",
+)
+MOST_BY_HEADER = 8  # files that are checked because a header has changed; --all checks the rest
+_LOCAL_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+
+
+def clang_missing() -> str | None:
+    """For prerequisites: why the passes cannot be made."""
+    try:
+        two_pass.find_clang()
+    except two_pass.ClangMissingError as error:
+        return str(error).splitlines()[0]
+    return None
+
+
+CLANG = prerequisites.Prerequisite("clang", clang_missing, [f"clang-{two_pass.OLDEST}"])
+
+
+def kernel_files(root: Path = ROOT) -> list[str]:
+    """All .mu files of the packages and examples, as paths relative to the root."""
+    found = [path for top in ("packages", "examples") for path in (root / top).rglob("*.mu")]
+    names = (path.relative_to(root) for path in found)
+    return sorted(str(name) for name in names if not packages.GENERATED & set(name.parts))
+
+
+def included(path: Path, folders: Sequence[Path]) -> set[Path]:
+    """The file and all files of this tree that it includes in quotes, at any depth."""
+    found: set[Path] = set()
+    waiting = [path]
+    while waiting:
+        current = waiting.pop()
+        if current in found:
+            continue
+        found.add(current)
+        for name in _LOCAL_INCLUDE.findall(current.read_text(encoding="utf-8")):
+            candidates = [folder / name for folder in (current.parent, *folders)]
+            waiting += [candidate for candidate in candidates if candidate.is_file()][:1]
+    return found
+
+
+def digests(name: str) -> dict[str, str]:
+    """Of the text of a kernel file, and of the headers of this tree that it includes."""
+    path = ROOT / name
+    folders = [PACKAGES / Path(name).parts[1] / "csrc"] if name.startswith("packages/") else []
+    headers = hashlib.sha256()
+    for header in sorted(included(path, folders) - {path}):
+        headers.update(header.read_bytes())
+    return {"file": hashlib.sha256(path.read_bytes()).hexdigest()[:16], "headers": headers.hexdigest()[:16]}
+
+
+def chosen(names: Sequence[str], record: dict, everything: bool) -> tuple[list[str], int]:
+    """The files to check, and how many more are left out though a header of theirs has changed."""
+    if everything:
+        return list(names), 0
+    known = record.get("files", {})
+    changed, by_header = [], []
+    for name in names:
+        now, then = digests(name), known.get(name, {})
+        if now["file"] != then.get("file") or then.get("refused"):
+            changed.append(name)
+        elif now["headers"] != then.get("headers"):
+            by_header.append(name)
+    kept = by_header[:: max(1, -(-len(by_header) // MOST_BY_HEADER))]
+    sample = [name for name in SAMPLE if name in names]
+    return sorted({*changed, *kept, *sample}), len(set(by_header) - {*kept, *sample})
+
+
+def _run(*command: str | Path) -> None:
+    source = os.pathsep.join(str(PACKAGES / name / "src") for name in ("musa-port", "musa-ops-ported"))
+    env = {**packages.build_environment(), "PYTHONPATH": source}
+    done = subprocess.run([packages.PYTHON, *command], env=env, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise WorkspaceError(f"{' '.join(map(str, command))} failed:\n{done.stdout}{done.stderr}")
+
+
+def torch_include() -> Path:
+    code = "import importlib.util as u, os; print(os.path.dirname(u.find_spec('torch').origin))"
+    found = subprocess.run([packages.PYTHON, "-c", code], capture_output=True, text=True, check=True)
+    return Path(found.stdout.strip()) / "include"
+
+
+def prepare() -> list[str]:
+    """Ports torch's headers and generates the operators'; returns the options of files that include torch."""
+    ported, generated = FOLDER / "ported", FOLDER / "generated"
+    _run("-m", "musa_port", "-o", ported, "--quiet")
+    _run("-m", "musa_ops_ported.codegen", "--out", generated, "--shards", "1")
+    port_include = PACKAGES / "musa-port" / "src" / "musa_port" / "include"
+    torch = torch_include()
+    return [
+        f"-I{ported / 'overlay'}", f"-I{port_include}", f"-I{generated}",
+        f"-isystem{PACKAGES / 'musa-runtime' / 'csrc'}", f"-isystem{torch}",
+        f"-isystem{torch / 'torch' / 'csrc' / 'api' / 'include'}", f"-idirafter{ported}",
+        "-DAT_PER_OPERATOR_HEADERS", "-DUSE_DISTRIBUTED", "-DUSE_C10D_GLOO", "-DUSE_RPC", "-DUSE_TENSORPIPE",
+        "-DAT_DISABLE_JITERATOR", "-include", str(port_include / "prelude.h"),
+    ]  # fmt: skip
+
+
+def options_of(name: str, of_torch: Sequence[str]) -> list[str]:
+    """As the package's CMakeLists.txt has them."""
+    own = [f"-I{PACKAGES / Path(name).parts[1] / 'csrc'}"] if name.startswith("packages/") else []
+    torch = [] if name.startswith("packages/musa-amp/") else of_torch
+    return ["-std=c++20", "-DNDEBUG", *own, *torch]
+
+
+def check(names: Sequence[str], jobs: int) -> dict[str, dict[str, str]]:
+    """What each pass refuses in each file, by name; prints a line for each as it ends."""
+    of_torch = prepare()
+    refused: dict[str, dict[str, str]] = {}
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        waiting = {
+            pool.submit(two_pass.check, str(ROOT / name), options_of(name, of_torch), ARCH, HEADERS): name
+            for name in names
+        }
+        for count, done in enumerate(concurrent.futures.as_completed(waiting), 1):
+            name = waiting[done]
+            found = refused[name] = done.result()
+            said = f"refused by the {' and the '.join(found)} pass" if found else "both passes"
+            print(f"[{count}/{len(names)}] {name}: {said}", flush=True)
+            for messages in found.values():
+                print(messages)
+    return refused
+
+
+def run(everything: bool, jobs: int | None = None) -> int:
+    """Checks and records; returns how many files were refused."""
+    prerequisites.ensure((CLANG,))
+    record = json.loads(RECORD.read_text()) if RECORD.is_file() else {}
+    names = kernel_files()
+    selected, left_out = chosen(names, record, everything)
+    refused = check(selected, jobs or max(1, len(os.sched_getaffinity(0))))
+    files = {name: entry for name, entry in record.get("files", {}).items() if name in names}
+    for name, found in refused.items():
+        files[name] = {**digests(name), "refused": sorted(found)}
+    version = two_pass.clang_version(two_pass.find_clang())
+    record = {
+        "clang": version,
+        "arch": ARCH,
+        "passes": list(two_pass.PASSES),
+        "files": dict(sorted(files.items())),
+    }
+    RECORD.write_text(json.dumps(record, indent=1) + "\n")
+    bad = [name for name, found in refused.items() if found]
+    print(f"two passes: {len(selected) - len(bad)} of {len(selected)} files accepted", flush=True)
+    if left_out:
+        print(f"{left_out} more include a changed header: python3 tools/dev.py lint --device-pass --all")
+    return len(bad)
