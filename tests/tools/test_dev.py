@@ -205,7 +205,7 @@ BUILT_WITH = {
     "include(cmake/MusaSdk.cmake)": "musa-emulator",
     "musa::mudnn": "musa-emulator-mudnn",
     "mccl.h": "musa-emulator-mccl",
-    "musa_ported_headers(": "musa-port",
+    "musa_torch_kernels(": "musa-port",
 }
 
 
