@@ -17,7 +17,7 @@ from tests.harness.subprocesses import run_code
 
 pytestmark = [pytest.mark.once, pytest.mark.slow]
 
-EXTENSION = Path(__file__).with_name("extension")
+EXTENSION = Path(__file__).parents[2] / "examples" / "cuda_extension"
 
 OPERATOR = """
 #include <ATen/core/Tensor.h>
@@ -64,28 +64,32 @@ PyMODINIT_FUNC INIT(TORCH_EXTENSION_NAME)() { return PyModule_Create(&definition
 
 def test_a_cuda_extension_builds_unchanged(tmp_path: Path) -> None:
     shutil.copytree(EXTENSION, tmp_path / "extension")
+    before = {path: path.read_bytes() for path in (tmp_path / "extension").rglob("*.*") if path.is_file()}
     command = [sys.executable, "setup.py", "build_ext", "--build-lib", str(tmp_path / "lib")]
     done = subprocess.run(
         command, cwd=tmp_path / "extension", capture_output=True, text=True, check=False, timeout=500
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert (tmp_path / "extension" / "dot.cu").read_text() == (EXTENSION / "dot.cu").read_text()
+    assert all(path.read_bytes() == content for path, content in before.items())
     run_code(
         f"""
         import sys, torch
         sys.path.insert(0, {str(tmp_path / "lib")!r})
         torch.musa.init()
         import dot_extension
-        x, y = torch.randn(1000), torch.randn(1000)
+        assert dot_extension.with_device, "the macro of the build was not ported"
+        dot = torch.ops.dot_extension.dot
+        x, y = torch.randn(10, 100), torch.randn(10, 100)
         for dtype in (torch.float32, torch.float64):
-            got = dot_extension.dot(x.to("musa", dtype), y.to("musa", dtype))
-            torch.testing.assert_close(got.cpu(), torch.dot(x.to(dtype), y.to(dtype)), rtol=1e-4, atol=1e-4)
+            got, expected = dot(x.to("musa", dtype), y.to("musa", dtype)), dot(x.to(dtype), y.to(dtype))
+            assert got.device.type == "musa"
+            torch.testing.assert_close(got.cpu(), expected, rtol=1e-4, atol=1e-4)
         try:
-            dot_extension.dot(x, y)
+            dot(x.to("musa"), y)
         except RuntimeError as error:
-            assert "must be a CUDA tensor" in str(error)
+            assert "must be CUDA tensors" in str(error)
         else:
-            raise AssertionError("host tensors were taken")
+            raise AssertionError("a host tensor was taken")
         """
     )
 

@@ -141,6 +141,58 @@ def test_versions_switch_on_nothing_that_musa_does_not_have(engine: Engine, cuda
 
 
 @pytest.mark.parametrize(
+    ("cuda", "musa"),
+    [
+        ("TORCH_LIBRARY_IMPL(ours, CUDA, m) {", "TORCH_LIBRARY_IMPL(ours, PrivateUse1, m) {"),
+        ("STABLE_TORCH_LIBRARY_IMPL( _, CUDA , m)", "STABLE_TORCH_LIBRARY_IMPL( _, PrivateUse1 , m)"),
+        ("TORCH_LIBRARY_IMPL(ours, AutogradCUDA, m)", "TORCH_LIBRARY_IMPL(ours, AutogradPrivateUse1, m)"),
+        ("TORCH_LIBRARY_IMPL(ours, AutocastCUDA, m)", "TORCH_LIBRARY_IMPL(ours, AutocastPrivateUse1, m)"),
+        ("TORCH_LIBRARY_IMPL(ours, CPU, m)", "TORCH_LIBRARY_IMPL(ours, CPU, m)"),
+        ("DispatchKey::SparseCUDA", "DispatchKey::SparsePrivateUse1"),
+        ("at::cuda::CUDAGuard guard(0);", "at::musa::MUSAGuard guard(0);"),
+        ("c10::cuda::MaybeSetDevice(0);", "c10::musa::MaybeSetDevice(0);"),
+        ("#include <cub/block/block_load.cuh>", "#include <cub/block/block_load.cuh>"),
+        ('#include "cuda/vec.cuh"', '#include "musa/vec.muh"'),
+    ],
+)
+def test_names_of_extensions(engine: Engine, cuda: str, musa: str) -> None:
+    ported = engine.port(cuda + "\n")
+    assert ported.text == musa + "\n"
+    assert not engine.port(ported.text).changes
+
+
+def test_macros_of_the_command_line_have_the_names_that_the_sources_test(engine: Engine) -> None:
+    flags = ["-DWITH_CUDA", "-DUSE_CUDA=1", "-UHAVE_CUDA", "-DCPU_ONLY", "-O2", "-Icuda", "-DNAME=cuda"]
+    assert porting.port_macros(flags) == [
+        *("-DWITH_MUSA", "-DUSE_MUSA=1", "-UHAVE_MUSA", "-DCPU_ONLY", "-O2", "-Icuda", "-DNAME=cuda")
+    ]
+    assert "#ifdef WITH_MUSA" in engine.port("#ifdef WITH_CUDA\n#endif\n").text
+
+
+def test_folders_keep_their_places_to_each_other(tmp_path: Path) -> None:
+    texts = {
+        "csrc/cuda/scatter.cu": '#include "scatter.cuh"\n#include "../extensions.h"\n',
+        "csrc/cuda/scatter.cuh": '#include "../../shared/types.h"\n',
+        "csrc/cpu/scatter.cpp": '#include "../extensions.h"\n',
+        "csrc/extensions.h": "#include <ATen/cuda/CUDAContext.h>\n",
+        "shared/types.h": "using T = cudaStream_t;\n",
+        "shared/unrelated.h": "",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    sources = [tmp_path / "csrc/cuda/scatter.cu", tmp_path / "csrc/cpu/scatter.cpp"]
+    out = tmp_path / "csrc" / "build"
+    ported = porting.port_sources(sources, out)
+    assert ported == [out / "csrc/musa/scatter.mu", out / "csrc/cpu/scatter.cpp"]
+    found = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
+    beside = {"csrc/musa/scatter.muh", "csrc/extensions.h", "shared/types.h"}
+    assert found == {"csrc/musa/scatter.mu", "csrc/cpu/scatter.cpp", *beside}
+    assert "musaStream_t" in (out / "shared/types.h").read_text()
+    assert all((tmp_path / name).read_text() == text for name, text in texts.items())
+
+
+@pytest.mark.parametrize(
     ("text", "why"),
     [
         ('asm("mov.u32 %0, %%laneid;" : "=r"(lane));', "assembly"),

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from importlib import resources
 from pathlib import Path
 
@@ -22,26 +24,38 @@ def port_folder(folder: Path, target: Path) -> Path:
 
 
 def port_sources(sources: list[Path], target: Path) -> list[Path]:
-    """Some files, with all headers that lie beside them or below. Returns where the files have gone.
+    """Some files, with all headers beside them or below, and those that they include by relative paths.
 
-    Files of one name in several folders keep apart: each folder has its own in the target.
+    Folders keep their places to each other, so that `#include "../x.h"` is found. Returns where the files
+    have gone, in their order.
     """
     engine = _engine()
-    folders: dict[Path, Path] = {}
-    result = []
-    for source in sources:
-        place = folders.get(source.parent)
-        if place is None:
-            place = folders[source.parent] = target / str(len(folders))
-            headers = [
-                found
-                for found in files.tree_sources(source.parent)
-                if found.path.suffix in files.HEADER_SUFFIXES and not found.path.is_relative_to(target)
-            ]
-            files.write(headers, engine, place)
-        files.write(files.tree_sources(source), engine, place)
-        result.append(place / engine.path(source.name))
-    return result
+    sources = [source.resolve() for source in sources]
+    needed = dict.fromkeys(sources)
+    for folder in {source.parent for source in sources}:
+        for found in files.tree_sources(folder):
+            if found.path.suffix in files.HEADER_SUFFIXES and not found.path.is_relative_to(target.resolve()):
+                needed[found.path.resolve()] = None
+    waiting = list(needed)
+    while waiting:
+        for header in files.relative_includes(waiting.pop()):
+            if header not in needed:
+                needed[header] = None
+                waiting.append(header)
+    root = Path(os.path.commonpath([path.parent for path in needed]))
+    files.write([files.Source(path, str(path.relative_to(root))) for path in needed], engine, target)
+    return [target / engine.path(str(source.relative_to(root))) for source in sources]
+
+
+def port_macros(flags: list[str]) -> list[str]:
+    """Options of a compiler, in which the macros of `-D` and `-U` have the names that ported sources test."""
+    engine = _engine()
+
+    def ported(flag: str) -> str:
+        found = re.fullmatch(r"(-[DU])(\w+)(=.*)?", flag, re.DOTALL)
+        return f"{found[1]}{engine.name(found[2])}{found[3] or ''}" if found else flag
+
+    return [ported(flag) for flag in flags]
 
 
 def port_torch_headers(target: Path) -> Path:

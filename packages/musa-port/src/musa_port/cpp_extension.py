@@ -43,7 +43,16 @@ from torch.utils.file_baton import FileBaton
 from musa_runtime import device, mcc
 from musa_runtime.initialization import lazy_init
 
-from . import _ninja, include_dir, overlay_dir, port_folder, port_sources, port_torch_headers, prelude
+from . import (
+    _ninja,
+    include_dir,
+    overlay_dir,
+    port_folder,
+    port_macros,
+    port_sources,
+    port_torch_headers,
+    prelude,
+)
 
 KERNEL_SUFFIXES = (".mu",)
 CUDA_SUFFIXES = (".cu",)
@@ -270,9 +279,10 @@ class _Recipe:
         self.folder.mkdir(parents=True, exist_ok=True)
         headers = list(self.include_paths)
         after, of_kernels = [], []
-        sources = self.sources
+        sources, cflags, musa_cflags = self.sources, self.cflags, self.musa_cflags
         if any(_is_cuda(source) for source in sources):
             sources, headers, after, of_kernels = _ported(self, headers)
+            cflags, musa_cflags = port_macros(cflags), port_macros(musa_cflags)
         elif any(_is_kernel(source) for source in sources):
             after = [port_torch_headers(self.folder / "ported" / "torch")]
             of_kernels = [f"-I{include_dir()}"]
@@ -297,8 +307,8 @@ class _Recipe:
         _ninja.build(
             folder=self.folder,
             target=self.target,
-            compile_cxx=[*of_torch.get_cxx_compiler().split(), "-O2", *common, *self.cflags],
-            compile_musa=[*compile_musa, *common, *of_kernels, *self.musa_cflags],
+            compile_cxx=[*of_torch.get_cxx_compiler().split(), "-O2", *common, *cflags],
+            compile_musa=[*compile_musa, *common, *of_kernels, *musa_cflags],
             link=[
                 *of_torch.get_cxx_compiler().split(),
                 "-shared",

@@ -23,6 +23,8 @@ _PIECE = re.compile(
     """,
     re.VERBOSE | re.MULTILINE | re.DOTALL,
 )
+# Header libraries whose files have the same paths for MUSA (muAlg, muThrust, mutlass).
+FOREIGN = ("cub/", "thrust/", "cutlass/", "cute/")
 _KEPT = ("comment", "string", "number", "character")
 
 
@@ -73,6 +75,8 @@ class Engine:
         """The path of a header or the name of a file."""
         if path in self.rules.includes:
             return self.rules.includes[path]
+        if path.startswith(FOREIGN):
+            return path
         return self._path.sub(lambda match: self.rules.paths[match.group()], path) if self._path else path
 
     def port(self, text: str) -> Ported:

@@ -31,6 +31,7 @@ TREE_FOLDERS = (
 # torch's own headers: those below these folders that test for a CUDA compiler belong to the overlay.
 OWN_FOLDERS = ("ATen", "c10", "torch/headeronly")
 _NO_OVERLAY_FOLDERS = {"cuda", "hip", "cpu", "test", "xpu", "mps"}
+_QUOTED_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 _COMPILER_TEST = re.compile(r"\b__CUDACC__|\b__CUDA_ARCH__")
 # Headers that stay as they are: their tests only take something away from nvcc's host code, and a compiler
 # with one pass for host and device (the emulator's mcc) would take it away from the host.
@@ -124,6 +125,13 @@ def tree_sources(root: Path, prefix: str = "") -> list[Source]:
         raise InputError(f"there is nothing at {root}")
     paths = sorted(path for path in root.rglob("*") if path.suffix in SUFFIXES and path.is_file())
     return [Source(path, str(Path(prefix) / path.relative_to(root))) for path in paths]
+
+
+def relative_includes(path: Path) -> list[Path]:
+    """The files that a source includes by paths relative to its own folder, resolved."""
+    text = path.read_text(encoding="utf-8", errors="surrogateescape")
+    named = (path.parent / name for name in _QUOTED_INCLUDE.findall(text))
+    return [file.resolve() for file in named if file.is_file()]
 
 
 def port(sources: list[Source], engine: Engine) -> Iterator[tuple[Source, str, Ported]]:

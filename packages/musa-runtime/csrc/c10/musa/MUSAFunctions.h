@@ -26,6 +26,10 @@ C10_MUSA_API void device_synchronize();
 // The spellings that ported code uses.
 C10_MUSA_API musaError_t GetDevice(DeviceIndex* device);
 C10_MUSA_API musaError_t SetDevice(DeviceIndex device);
+// In CUDA it creates no context; a MUSA device has none to create.
+inline musaError_t MaybeSetDevice(DeviceIndex device) {
+  return SetDevice(device);
+}
 // For destructors of guards: never throws, and tries again where the SDK refuses once.
 C10_MUSA_API void restore_device(DeviceIndex device) noexcept;
 C10_MUSA_API DeviceIndex ExchangeDevice(DeviceIndex device);

@@ -8,5 +8,11 @@
 #define TORCH_MUSA_CPP_API C10_MUSA_API
 #define TORCH_MUSA_CU_API C10_MUSA_API
 
+// CUDA sources name guards and streams in at::cuda as well as in c10::cuda.
+namespace c10::musa {}
+namespace at::musa {
+using namespace c10::musa;
+}
+
 // More than any board holds; sizes the per-device tables that must exist before the device count is known.
 #define C10_COMPILE_TIME_MAX_MUSA_DEVICES 64
