@@ -20,10 +20,21 @@ bool real(const at::Tensor& first, const Rest&...) {
   return !at::isComplexType(first.scalar_type());
 }
 
-// The first tensor holds numbers of a dtype that all operators take: no booleans, no wide unsigned integers.
+inline bool has_no_elements(const at::Tensor& tensor) {
+  return tensor.numel() == 0;
+}
+template <typename T>
+bool has_no_elements(const T& /*no tensor*/) {
+  return false;
+}
+// Matrices that libraries of matrix products decline: integers, complex numbers, double precision, and of any dtype those
+// without elements. In the others' dtypes the libraries are faster, and their roundings are those of the CPU.
 template <typename... Rest>
-bool numbers(const at::Tensor& first, const Rest&...) {
-  return first.scalar_type() != at::kBool && !at::isBarebonesUnsignedType(first.scalar_type());
+bool declined_by_libraries(const at::Tensor& first, const Rest&... rest) {
+  const at::ScalarType dtype = first.scalar_type();
+  const bool whole = at::isIntegralType(dtype, /*includeBool=*/false) && !at::isBarebonesUnsignedType(dtype);
+  return whole || dtype == at::kDouble || at::isComplexType(dtype) ||
+      (at::isFloatingType(dtype) && (has_no_elements(first) || (has_no_elements(rest) || ...)));
 }
 
 // The first tensor's matrices have few enough rows for one block to decompose them: beyond, LAPACK on copies is faster.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Products of matrices in every dtype, for the dtypes and operands that the library of matrix products does not take:
+// Products of matrices that libraries of matrix products do not take:
 // integers, complex numbers, double precision, operands without elements. A thread computes an element of the result.
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
@@ -27,9 +27,7 @@ namespace {
 enum class Rounding { EachOperation, Fused, Wide };
 
 template <typename T>
-using Wide = std::conditional_t<
-    std::is_same_v<T, float>, double,
-    std::conditional_t<std::is_same_v<T, c10::complex<float>>, c10::complex<double>, at::opmath_type<T>>>;
+using Wide = std::conditional_t<std::is_same_v<T, c10::complex<float>>, c10::complex<double>, at::opmath_type<T>>;
 
 // The products are added one after the other.
 template <typename T>
