@@ -67,8 +67,12 @@ Status accept_dims(int64_t ndim, const int64_t* dims) {
   if (ndim > Tensor::kMaxDims) {
     return Status::NOT_SUPPORTED;
   }
-  const bool negative = std::any_of(dims, dims + ndim, [](int64_t dim) { return dim < 0; });
-  return negative ? Status::INVALID_PARAMETER : Status::SUCCESS;
+  int64_t signs = 0;
+#pragma GCC unroll 1
+  for (int64_t i = 0; i < ndim; ++i) {
+    signs |= dims[i];
+  }
+  return signs < 0 ? Status::INVALID_PARAMETER : Status::SUCCESS;
 }
 
 } // namespace
@@ -88,12 +92,14 @@ Status Tensor::SetNdInfo(int64_t ndim, const int64_t* dims) {
   return Status::SUCCESS;
 }
 
+// Called for every operand of every operation. The loops are of a few rounds: vector code for them is longer and no faster.
 Status Tensor::SetNdInfo(int64_t ndim, const int64_t* dims, const int64_t* strides) {
   const Status status = ndim > 0 && strides == nullptr ? Status::INVALID_PARAMETER : accept_dims(ndim, dims);
-  if (status != Status::SUCCESS) {
+  if (status != Status::SUCCESS) [[unlikely]] {
     return status;
   }
   ndim_ = static_cast<int>(ndim);
+#pragma GCC unroll 1
   for (int i = 0; i < ndim_; ++i) {
     dims_[i] = dims[i];
     strides_[i] = strides[i];

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // Unary, Binary, Ternary, Fill.
+#include "cpu_stubs.h"
+
 #include <ATen/ScalarOps.h>
+#include <ATen/TensorIterator.h>
+#include <ATen/native/Activation.h>
 #include <ATen/ops/abs_cpu_dispatch.h>
 #include <ATen/ops/acos_cpu_dispatch.h>
 #include <ATen/ops/add_cpu_dispatch.h>
@@ -145,6 +149,17 @@ void divide_rounded(at::Tensor& out, const at::Tensor& l, const at::Tensor& r, s
   divide_integers(out, l, r, [rounding](auto& to, auto& x, auto& y) { at::cpu::div_out(to, x, y, rounding); });
 }
 
+// oneDNN, which torch's function calls, takes longer to set up than torch's own kernel takes for a small operand.
+void run_gelu(at::Tensor& out, const at::Tensor& in, at::native::GeluType type) {
+  constexpr int64_t small = 1024; // elements
+  if (in.numel() <= small && out.scalar_type() == in.scalar_type()) {
+    at::TensorIterator iter = at::TensorIterator::unary_op(out, in);
+    at::native::GeluKernel(at::kCPU, iter, type);
+  } else {
+    at::cpu::gelu_out(out, in, at::native::gelutype_to_string(type));
+  }
+}
+
 // Modes with a parameter, or made of several functions.
 void run_unary(Unary::Mode mode, const Scalar& alpha, const Scalar& beta, at::Tensor& out, const at::Tensor& in) {
   using M = Unary::Mode;
@@ -159,8 +174,8 @@ void run_unary(Unary::Mode mode, const Scalar& alpha, const Scalar& beta, at::Te
       at::cpu::mul_out(out, in, gate);
       return;
     }
-    case M::GELU: at::cpu::gelu_out(out, in, "none"); return;
-    case M::GELU_TANH: at::cpu::gelu_out(out, in, "tanh"); return;
+    case M::GELU: run_gelu(out, in, at::native::GeluType::None); return;
+    case M::GELU_TANH: run_gelu(out, in, at::native::GeluType::Tanh); return;
     case M::LEAKY_RELU: at::cpu::leaky_relu_out(out, in, alpha); return;
     case M::ELU: at::cpu::elu_out(out, in, alpha, 1, 1); return;
     case M::SOFTPLUS: at::cpu::softplus_out(out, in, alpha, beta); return;
@@ -433,6 +448,9 @@ Status Fill::SetValue(int64_t value) {
 Status Fill::Run(Handle& handle, Tensor& out) const {
   return call<"musa::dnn::Fill::Run">(handle, {&out}, [&](Call& call) {
     const Scalar value = integer_ ? Scalar(integer_value_) : Scalar(value_);
+    if (is_small(value, out)) {
+      return call.enqueue_bare([out = out] { zero_small(out); });
+    }
     return call.enqueue([value, out = out] {
       at::Tensor result = alias(out);
       at::cpu::fill_(result, value);

@@ -24,6 +24,7 @@
 #include "support/alias.h"
 #include "support/call.h"
 #include "support/shapes.h"
+#include "support/small.h"
 
 namespace musa::dnn {
 namespace {
@@ -39,8 +40,12 @@ Tensor reshaped(const Tensor& contiguous, const Dims& dims) {
   return result;
 }
 
+int64_t product(const int64_t* first, const int64_t* last) {
+  return std::accumulate(first, last, int64_t{1}, std::multiplies<>());
+}
+
 int64_t product(const Dims& dims) {
-  return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
+  return product(dims.data(), dims.data() + dims.size());
 }
 
 // Dimensions first <= i < last.
@@ -56,6 +61,16 @@ bool has_dims(const Tensor& tensor, const Dims& dims) {
 Dims joined(Dims first, const Dims& second) {
   first.insert(first.end(), second.begin(), second.end());
   return first;
+}
+
+// Whether out has the dimensions of params with first to last in the place of dimension `axis`.
+bool is_spliced(const Tensor& out, const Tensor& params, int axis, const int64_t* first, const int64_t* last) {
+  const int64_t* const dims = TensorAccess::dims(params);
+  const int64_t* const own = TensorAccess::dims(out);
+  const auto count = static_cast<int>(last - first);
+  const int ndim = TensorAccess::ndim(params);
+  return TensorAccess::ndim(out) == ndim - 1 + count && std::equal(dims, dims + axis, own) &&
+      std::equal(first, last, own + axis) && std::equal(dims + axis + 1, dims + ndim, own + axis + count);
 }
 
 // A tensor of no dimension counts as one of one dimension. -1: there is no such dimension.
@@ -293,12 +308,14 @@ Status GatherX::Run(Handle& handle, Tensor& out, const Tensor& indices, const Te
     }
 
     const int batch = batch_dims_;
+    const int64_t* const dims = TensorAccess::dims(params);
+    const int64_t* const index_dims = TensorAccess::dims(indices);
     if (!call.require(
-            batch <= std::min(ndim, index_ndim) && dims_of(indices, 0, batch) == dims_of(params, 0, batch),
+            batch <= std::min(ndim, index_ndim) && std::equal(dims, dims + batch, index_dims),
             Status::INVALID_PARAMETER, "indices and params differ in the dimensions of the batch")) {
       return call.status();
     }
-    const int64_t batches = product(dims_of(params, 0, batch));
+    const int64_t batches = product(dims, dims + batch);
 
     if (mode_ == Mode::GATHER_ND) { // out[i] = params[indices[i, 0], indices[i, 1], ...]
       const int last = index_ndim - 1;
@@ -328,20 +345,21 @@ Status GatherX::Run(Handle& handle, Tensor& out, const Tensor& indices, const Te
             ndim > 0 && axis >= batch, Status::INVALID_PARAMETER,
             "params have no dimension `axis`, or it belongs to the batch") ||
         !call.require(
-            has_dims(
-                out,
-                joined(
-                    joined(dims_of(params, 0, axis), dims_of(indices, batch, index_ndim)),
-                    dims_of(params, axis + 1, ndim))),
-            Status::INVALID_PARAMETER, wrong_out)) {
+            is_spliced(out, params, axis, index_dims + batch, index_dims + index_ndim), Status::INVALID_PARAMETER,
+            wrong_out)) {
       return call.status();
     }
-    const int64_t outer = product(dims_of(params, batch, axis));
-    const int64_t size = TensorAccess::dims(params)[axis];
-    const int64_t inner = product(dims_of(params, axis + 1, ndim));
-    const int64_t picks = product(dims_of(indices, batch, index_ndim));
+    const int64_t outer = product(dims + batch, dims + axis);
+    const int64_t size = dims[axis];
+    const int64_t inner = product(dims + axis + 1, dims + ndim);
+    const int64_t picks = product(index_dims + batch, index_dims + index_ndim);
     return call.enqueue(
         [batches, outer, size, inner, picks, out = as_bits(out), indices = indices, params = as_bits(params)] {
+          const auto bytes = inner * static_cast<int64_t>(c10::elementSize(scalar_type(TensorAccess::type(params))));
+          if (batches == 1 && is_small_pick(outer, picks, bytes) &&
+              pick_small(out, indices, params, outer, size, bytes)) {
+            return; // else torch says which index is out of range
+          }
           if (batches == 1 && outer == 1) { // whole slices at once, quickest across the first dimension
             at::Tensor result = alias(reshaped(out, as_rows(picks, inner)));
             at::cpu::index_select_out(

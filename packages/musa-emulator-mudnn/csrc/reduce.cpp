@@ -39,6 +39,7 @@
 #include "support/alias.h"
 #include "support/call.h"
 #include "support/shapes.h"
+#include "support/small.h"
 
 namespace musa::dnn {
 namespace {
@@ -403,6 +404,10 @@ Status Reduce::RunIndices(Handle& handle, Tensor& indices, const Tensor& in, con
     }
     return call.enqueue(
         workspace, partial_results(in), [largest = largest(mode_), indices = *place, what = *what] {
+          if (what.dims.size() == 1 && is_small_extreme(indices, what.in, what.dims[0])) {
+            find_small(largest, indices, what.in);
+            return;
+          }
           at::Tensor places = alias(indices);
           run_indices(largest, places, what);
         });

@@ -133,7 +133,7 @@ bool is_known(c10::string_view approximate) {
   return approximate == "none" || approximate == "tanh";
 }
 
-void gelu(const at::Tensor& self, c10::string_view approximate, const at::Tensor& out) {
+void gelu(Common /*common*/, const at::Tensor& self, c10::string_view approximate, const at::Tensor& out) {
   run_unary(approximate == "tanh" ? UnaryMode::GELU_TANH : UnaryMode::GELU, out, self);
 }
 

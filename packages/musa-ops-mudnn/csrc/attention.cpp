@@ -6,6 +6,7 @@
 #include "attention.h"
 
 #include <ATen/Context.h>
+#include <ATen/EmptyTensor.h>
 #include <ATen/SDPBackend.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/ones.h>
@@ -57,12 +58,22 @@ Attention configured(
   return op;
 }
 
-Tensor with_rows(const Tensor& tensor) {
-  bool good = tensor.size(-1) == 1 || tensor.stride(-1) == 1;
-  for (int64_t i = 0; i < tensor.dim() - 1; ++i) {
-    good = good && (tensor.size(i) == 1 || tensor.stride(i) != 0);
+namespace {
+
+bool has_rows(const Tensor& tensor) {
+  const at::IntArrayRef sizes = tensor.sizes();
+  const at::IntArrayRef strides = tensor.strides();
+  bool good = sizes.back() == 1 || strides.back() == 1;
+  for (size_t i = 0; i + 1 < sizes.size(); ++i) {
+    good = good && (sizes[i] == 1 || strides[i] != 0);
   }
-  return good ? tensor : tensor.contiguous();
+  return good;
+}
+
+} // namespace
+
+Tensor with_rows(const Tensor& tensor) {
+  return has_rows(tensor) ? tensor : tensor.contiguous();
 }
 
 namespace {
@@ -83,7 +94,7 @@ void copy_number(const Tensor& target, int64_t* source, uint64_t increment) {
 
 } // namespace
 
-Seeds::Seeds() : seed(at::empty({}, at::kLong)), offset(at::empty({}, at::kLong)) {
+Seeds::Seeds() : seed(at::detail::empty_cpu({}, at::kLong)), offset(at::detail::empty_cpu({}, at::kLong)) {
   *seed.mutable_data_ptr<int64_t>() = 0;
   *offset.mutable_data_ptr<int64_t>() = 0;
 }
@@ -187,8 +198,11 @@ bool fused_sdp_choice_served(
 // ---- Operands ------------------------------------------------------------------------------------------------------
 
 // [N, heads, L, E], N being 1 for three dimensions, in rows that muDNN takes.
-Tensor batched(const Tensor& tensor) {
-  return with_rows(tensor.dim() == 3 ? tensor.unsqueeze(0) : tensor);
+Operand batched(const Tensor& tensor) {
+  if (tensor.dim() == 3) {
+    return with_rows(tensor.unsqueeze(0));
+  }
+  return has_rows(tensor) ? Operand::borrowed(tensor) : Operand(tensor.contiguous());
 }
 
 // The mask in the smallest of the forms that muDNN takes.
@@ -243,11 +257,14 @@ Attention attention_of(
 }
 
 Tensor empty_scores(const Tensor& query, const Tensor& key, at::ScalarType dtype) {
-  return at::empty({query.size(0), query.size(1), query.size(2), key.size(2)}, query.options().dtype(dtype));
+  return new_empty(query, {query.size(0), query.size(1), query.size(2), key.size(2)}, dtype);
 }
 
 // Of the query's shape, with the size of the value's heads.
 Tensor empty_result(const Tensor& query, const Tensor& value) {
+  if (query.size(-1) == value.size(-1)) {
+    return empty_as(query, query.scalar_type());
+  }
   std::vector<int64_t> sizes = query.sizes().vec();
   sizes.back() = value.size(-1);
   return musa_runtime::empty_attention_output(query, sizes);
@@ -289,15 +306,15 @@ using Results = std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::Sym
 Results attention(
     const Tensor& query, const Tensor& key, const Tensor& value, const Optional& attn_bias, double dropout_p,
     bool is_causal, bool /*return_debug_mask*/, std::optional<double> scale) {
-  const Tensor q = batched(query);
-  const Tensor k = batched(key);
-  const Tensor v = batched(value);
+  const Operand q = batched(query);
+  const Operand k = batched(key);
+  const Operand v = batched(value);
   const Mask mask(attn_bias, q, k, is_causal);
   Attention op = attention_of(q, k, v, mask, dropout_p, scale);
   Tensor out = empty_result(query, value);
   Forward to;
   to.out = query.dim() == 3 ? out.unsqueeze(0) : out;
-  to.logsumexp = at::empty({q.size(0), q.size(1), q.size(2)}, q.options().dtype(at::kFloat));
+  to.logsumexp = new_empty(q, {q->size(0), q->size(1), q->size(2)}, at::kFloat);
   Seeds seeds;
   if (dropout_p > 0) {
     to.keep = empty_scores(q, k, at::kBool);
@@ -307,13 +324,13 @@ Results attention(
   if (has_flash(q, v)) {
     run_flash(op, to, q, k, v, mask);
   } else {
-    to.weights = empty_scores(q, k, q.scalar_type());
+    to.weights = empty_scores(q, k, q->scalar_type());
     run_math(op, to, q, k, v, mask);
     // RunMath does not return it, and the backward pass does not need it.
     run_fill(to.logsumexp, std::numeric_limits<double>::quiet_NaN());
   }
   return {
-      out, to.logsumexp, Tensor(), Tensor(), c10::SymInt(q.size(2)), c10::SymInt(k.size(2)), seeds.seed,
+      out, to.logsumexp, Tensor(), Tensor(), c10::SymInt(q->size(2)), c10::SymInt(k->size(2)), seeds.seed,
       seeds.offset, Tensor()};
 }
 
@@ -328,11 +345,11 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> attention_backward(
     std::array<bool, 4> /*grad_input_mask*/, const Tensor& out, const Tensor& logsumexp, const Tensor& /*cum_seq_q*/,
     const Tensor& /*cum_seq_k*/, c10::SymInt /*max_q*/, c10::SymInt /*max_k*/, double dropout_p, bool is_causal,
     const Tensor& philox_seed, const Tensor& philox_offset, std::optional<double> scale) {
-  const Tensor q = batched(query);
-  const Tensor k = batched(key);
-  const Tensor v = batched(value);
-  const Tensor gradient = batched(grad_out);
-  const Tensor result = batched(out);
+  const Operand q = batched(query);
+  const Operand k = batched(key);
+  const Operand v = batched(value);
+  const Operand gradient = batched(grad_out);
+  const Operand result = batched(out);
   const Mask mask(attn_bias, q, k, is_causal);
   Attention op = attention_of(q, k, v, mask, dropout_p, scale);
   const bool flash = has_flash(q, v);
@@ -347,7 +364,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> attention_backward(
       again.logsumexp = at::empty_like(logsumexp);
       run_flash(op, again, q, k, v, mask);
     } else {
-      again.weights = empty_scores(q, k, q.scalar_type());
+      again.weights = empty_scores(q, k, q->scalar_type());
       run_math(op, again, q, k, v, mask);
     }
   }
@@ -367,7 +384,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> attention_backward(
         op.RunFlashBwd(
             on.handle(), dq, dk, dv, operand(gradient), operand(q), operand(k), operand(v), mask.described,
             operand(result), operand(logsumexp), keep, on.workspace()),
-        "ScaledDotProductAttention::RunFlashBwd", {&gradient, &q, &k, &v});
+        "ScaledDotProductAttention::RunFlashBwd", {&*gradient, &*q, &*k, &*v});
   } else {
     const Tensor grad_weights = at::empty_like(again.weights);
     dnn::Tensor of_weights = describe(grad_weights);
@@ -375,7 +392,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> attention_backward(
         op.RunMathBwd(
             on.handle(), dq, dk, dv, of_weights, operand(gradient), operand(q), operand(k), operand(v),
             operand(again.weights), keep, on.workspace()),
-        "ScaledDotProductAttention::RunMathBwd", {&gradient, &q, &k, &v});
+        "ScaledDotProductAttention::RunMathBwd", {&*gradient, &*q, &*k, &*v});
   }
   return {std::move(grad_query), std::move(grad_key), std::move(grad_value), Tensor()};
 }

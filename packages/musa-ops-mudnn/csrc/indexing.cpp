@@ -79,7 +79,7 @@ bool holds(at::ScalarType dtype, const at::Scalar& value) {
 }
 
 at::Tensor filled(at::IntArrayRef sizes, const at::Tensor& like, const at::Scalar& value) {
-  at::Tensor result = at::empty(sizes, like.options());
+  at::Tensor result = new_empty(like, sizes);
   run_fill(result, value);
   return result;
 }
@@ -271,7 +271,7 @@ void index_add(
   require_index_below(places, axis, self.size(axis));
   at::Tensor summands = source;
   if (alpha.toDouble() != 1.0 && alpha.toDouble() != -1.0) {
-    summands = at::empty(source.sizes(), source.options());
+    summands = new_empty(source, source.sizes());
     run_unary(UnaryMode::MUL, summands, source, alpha);
   }
   const RowMode mode = alpha.toDouble() == -1.0 ? RowMode::SUB : RowMode::ADD;
@@ -324,7 +324,7 @@ void select_into(const at::Tensor& self, int64_t axis, const at::Tensor& index, 
 
 at::Tensor index_select(const at::Tensor& self, int64_t dim, const at::Tensor& index) {
   const int64_t axis = axis_of(self, dim);
-  at::Tensor out = at::empty(selected_sizes(self, axis, index), self.options());
+  at::Tensor out = new_empty(self, selected_sizes(self, axis, index));
   select_into(self, axis, index, out);
   return out;
 }
@@ -385,7 +385,7 @@ void take_into(const at::Tensor& self, const at::Tensor& index, const at::Tensor
 }
 
 at::Tensor take(const at::Tensor& self, const at::Tensor& index) {
-  at::Tensor out = at::empty(index.sizes(), self.options());
+  at::Tensor out = new_empty(self, index.sizes());
   take_into(self, index, out);
   return out;
 }

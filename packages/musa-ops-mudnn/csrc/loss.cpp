@@ -167,8 +167,8 @@ std::tuple<at::Tensor, at::Tensor> nll_loss2d_forward(
     const at::Tensor& self, const at::Tensor& target, const std::optional<at::Tensor>& weight, int64_t reduction,
     int64_t ignore_index) {
   const bool each = reduction == at::Reduction::None;
-  at::Tensor out = at::empty(each ? target.sizes() : at::IntArrayRef(), self.options());
-  at::Tensor total_weight = at::empty({}, self.options());
+  at::Tensor out = new_empty(self, each ? target.sizes() : at::IntArrayRef());
+  at::Tensor total_weight = new_empty(self, {});
   run_nll(self, target, pointer_to(weight), reduction, ignore_index, out, total_weight);
   return {std::move(out), std::move(total_weight)};
 }
@@ -200,7 +200,7 @@ bool nll_loss2d_backward_served(
 at::Tensor nll_loss2d_backward(
     const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& target,
     const std::optional<at::Tensor>& weight, int64_t reduction, int64_t ignore_index, const at::Tensor& total_weight) {
-  at::Tensor out = at::empty(self.sizes(), self.options());
+  at::Tensor out = new_empty(self, self.sizes());
   run_nll_backward(grad_output, target, pointer_to(weight), reduction, ignore_index, total_weight, out);
   return out;
 }
@@ -441,7 +441,7 @@ at::Tensor mse_loss(const at::Tensor& self, const at::Tensor& target, int64_t re
   if (reduction == at::Reduction::None) {
     return terms;
   }
-  at::Tensor out = at::empty({}, self.options());
+  at::Tensor out = new_empty(self, {});
   reduce_all(reduction, out, terms);
   return out;
 }

@@ -187,7 +187,7 @@ void multiply(
       // torch's kernels copy the addend to the result, which refuses this.
       at::assert_no_partial_overlap(out, addend.tensor->expand(out.sizes()));
     }
-    const at::Tensor result = at::empty(out.sizes(), out.options());
+    const at::Tensor result = new_empty(out, out.sizes());
     multiply(result, a, b, addend, alpha);
     convert(out, result);
   } else if (out.dim() == 3) {
@@ -295,7 +295,7 @@ bool takes_out(const at::Tensor& out, const at::Tensor& like, at::ScalarType dty
 }
 
 at::Tensor mv(const at::Tensor& self, const at::Tensor& vector) {
-  at::Tensor out = at::empty({self.size(0)}, self.options());
+  at::Tensor out = new_empty(self, {self.size(0)});
   multiply(out, self, vector);
   return out;
 }
@@ -310,7 +310,7 @@ bool mv_out_served(const at::Tensor& self, const at::Tensor& vector, at::Tensor&
 }
 
 at::Tensor dot(const at::Tensor& self, const at::Tensor& other) {
-  at::Tensor out = at::empty({}, self.options());
+  at::Tensor out = new_empty(self, {});
   const Factor left(self);
   const Factor right(other);
   dnn::Dot op;

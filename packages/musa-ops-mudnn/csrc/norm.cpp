@@ -80,7 +80,7 @@ class Written {
         tensor_(
             !target.defined() || (target.scalar_type() == dtype && target.is_contiguous())
                 ? Operand::borrowed(target)
-                : Operand(at::empty(target.sizes(), target.options().dtype(dtype)))) {
+                : Operand(new_empty(target, target.sizes(), dtype))) {
     if (read && !tensor_->is_same(target)) {
       convert(tensor_, target);
     }
@@ -100,7 +100,7 @@ class Written {
 };
 
 Tensor empty_in(const Tensor& like, IntArrayRef sizes, at::ScalarType dtype) {
-  return at::empty(sizes, like.options().dtype(dtype));
+  return new_empty(like, sizes, dtype);
 }
 
 // (N, C, space...), where the memory lies in the order of `format`. Ranks that have no format of their own become NCHW.
@@ -411,15 +411,15 @@ int64_t row_count(const Tensor& input, IntArrayRef shape) {
 }
 
 // One number for each row: the input's shape with ones in the place of what is normalised.
-std::vector<int64_t> shape_of_rows(const Tensor& input, IntArrayRef shape) {
-  std::vector<int64_t> sizes = input.sizes().vec();
+at::DimVector shape_of_rows(const Tensor& input, IntArrayRef shape) {
+  at::DimVector sizes(input.sizes());
   std::fill(sizes.end() - static_cast<int64_t>(shape.size()), sizes.end(), 1);
   return sizes;
 }
 
 template <class Operation>
 void set_axes(Operation& op, const Tensor& input, IntArrayRef shape) {
-  std::vector<int> axes(shape.size());
+  c10::SmallVector<int, max_dims> axes(shape.size());
   std::iota(axes.begin(), axes.end(), static_cast<int>(input.dim() - static_cast<int64_t>(shape.size())));
   check(op.SetAxis(static_cast<int>(axes.size()), axes.data()), "SetAxis", {&input});
 }
@@ -430,9 +430,9 @@ Three layer_norm(
   const Operand scale = contiguous_or_none(weight);
   const Operand shift = contiguous_or_none(bias);
   const at::ScalarType saved = parameter_dtype(input, {&weight, &bias});
-  const std::vector<int64_t> rows = shape_of_rows(input, normalized_shape);
+  const at::DimVector rows = shape_of_rows(input, normalized_shape);
   Three results{
-      at::empty_like(in, at::MemoryFormat::Contiguous), empty_in(input, rows, saved), empty_in(input, rows, saved)};
+      new_empty(in, in->sizes()), empty_in(input, rows, saved), empty_in(input, rows, saved)};
   const auto& [out, mean, rstd] = results;
   const Written means(mean, statistics_dtype(input));
   const Written deviations(rstd, statistics_dtype(input));
@@ -473,7 +473,7 @@ Three layer_norm_backward(
   const Operand deviation = dense_in(rstd, statistics_dtype(input));
   const Operand scale = contiguous_or_none(weight);
   if (output_mask[0]) {
-    grad_input = at::empty_like(in, at::MemoryFormat::Contiguous);
+    grad_input = new_empty(in, in->sizes());
   }
   if (output_mask[1]) {
     grad_weight = empty_in(input, normalized_shape, weight->scalar_type());
@@ -517,7 +517,7 @@ Two rms_norm(
   const Operand in = contiguous(input);
   const Operand scale = contiguous_or_none(weight);
   Two results{
-      at::empty_like(in, at::MemoryFormat::Contiguous),
+      new_empty(in, in->sizes()),
       empty_in(input, shape_of_rows(input, normalized_shape), statistics_dtype(input))};
   const auto& [out, rstd] = results;
   dnn::RMSNorm op;
@@ -551,7 +551,7 @@ Two rms_norm_backward(
   const Operand deviation = dense_in(rstd, statistics_dtype(input));
   const Operand scale = contiguous_or_none(weight);
   if (output_mask[0]) {
-    grad_input = at::empty_like(in, at::MemoryFormat::Contiguous);
+    grad_input = new_empty(in, in->sizes());
   }
   if (of_weight_too) {
     grad_weight = empty_in(input, normalized_shape, weight->scalar_type());

@@ -48,7 +48,7 @@ Mask mask_of_dim(const at::Tensor& self, std::optional<int64_t> dim) {
 }
 
 at::Tensor empty_result(const at::Tensor& self, Mask mask, bool keepdim, at::ScalarType dtype) {
-  return at::empty(at::native::shape_from_dim_mask(self, mask, keepdim), self.options().dtype(dtype));
+  return new_empty(self, at::native::shape_from_dim_mask(self, mask, keepdim), dtype);
 }
 
 // A dimension, or neighbours that are as good as one.
@@ -65,14 +65,15 @@ enum class Order { Memory, Logical };
 
 // The dimensions of `in` and its outputs without those of size 1, whose strides mean nothing. In the order of the
 // memory, so that more of them join, unless the order matters.
-Axes axes_of(const at::Tensor& in, Mask mask, at::ArrayRef<at::Tensor> outs, Order order) {
+Axes axes_of(const at::Tensor& in, Mask mask, std::initializer_list<const at::Tensor*> outputs, Order order) {
+  const at::ArrayRef<const at::Tensor*> outs(outputs);
   Axes axes;
-  const bool kept = outs[0].dim() == in.dim();
+  const bool kept = outs[0]->dim() == in.dim();
   for (int64_t i = 0, at = 0; i < in.dim(); ++i) {
     Axis axis{in.size(i), in.stride(i), {}, mask[static_cast<size_t>(i)]};
     if (!axis.reduced) {
       for (size_t j = 0; j < outs.size(); ++j) {
-        axis.out_strides[j] = outs[j].stride(at);
+        axis.out_strides[j] = outs[j]->stride(at);
       }
     }
     at += kept || !axis.reduced ? 1 : 0;
@@ -138,7 +139,7 @@ dnn::Tensor describe_out(const at::Tensor& out, const Axes& axes, size_t which) 
 // Copies `in` to new memory where it lies as the axes say, what is reduced last.
 at::Tensor gathered(const at::Tensor& in, Axes& axes) {
   std::stable_partition(axes.begin(), axes.end(), [](const Axis& axis) { return !axis.reduced; });
-  const at::Tensor copy = at::empty(sizes_of(axes), in.options());
+  const at::Tensor copy = new_empty(in, sizes_of(axes));
   const OnDevice on(in);
   dnn::Unary op;
   check(op.SetMode(UnaryMode::IDENTITY), "Unary::SetMode");
@@ -208,7 +209,7 @@ struct Parameters {
 
 // out, of the dtype that the mode gives for self's, with or without the reduced dimensions.
 void reduce(Mode mode, const at::Tensor& self, Mask mask, const at::Tensor& out, Parameters parameters = {}) {
-  Axes axes = axes_of(self, mask, out, Order::Memory);
+  Axes axes = axes_of(self, mask, {&out}, Order::Memory);
   if (idempotent(mode)) {
     const auto repeats = [](const Axis& axis) { return axis.reduced && axis.stride == 0; };
     axes.erase(std::remove_if(axes.begin(), axes.end(), repeats), axes.end());
@@ -316,7 +317,7 @@ void extreme_of_dims(const at::Tensor& self, at::IntArrayRef dim, bool /*keepdim
 
 template <Mode mode>
 at::Tensor extreme_of_all(const at::Tensor& self) {
-  const at::Tensor out = at::empty({}, self.options());
+  const at::Tensor out = new_empty(self, {});
   extreme<mode>(self, mask_of(self, Dims()), out);
   return out;
 }
@@ -351,7 +352,7 @@ void aminmax(
 template <Mode mode>
 void extreme_with_indices(
     const at::Tensor& self, int64_t dim, bool /*keepdim*/, const at::Tensor& values, const at::Tensor& indices) {
-  Axes axes = axes_of(self, mask_of_dim(self, dim), {values, indices}, Order::Memory);
+  Axes axes = axes_of(self, mask_of_dim(self, dim), {&values, &indices}, Order::Memory);
   if (none_reduced(axes)) {
     copy_kept(values, self, axes);
     run_fill(indices, 0);
@@ -371,9 +372,9 @@ void extreme_with_indices(
 // Without a dimension the index counts through all elements in their logical order: they are reduced as one dimension.
 template <Mode mode>
 void arg(const at::Tensor& self, std::optional<int64_t> dim, bool /*keepdim*/, const at::Tensor& indices) {
-  const at::Tensor source = dim.has_value() ? self : self.contiguous();
+  const Operand source = dim.has_value() ? Operand::borrowed(self) : contiguous(self);
   Axes axes =
-      axes_of(source, mask_of_dim(self, dim), {indices}, dim.has_value() ? Order::Memory : Order::Logical);
+      axes_of(source, mask_of_dim(self, dim), {&indices}, dim.has_value() ? Order::Memory : Order::Logical);
   if (none_reduced(axes)) {
     run_fill(indices, 0);
     return;
@@ -561,7 +562,7 @@ bool spread_out_served(
 
 // Softmax takes contiguous operands and one dimension: what cannot be seen so is copied. `out` is contiguous.
 void run_logsumexp(const at::Tensor& self, Mask mask, const at::Tensor& out) {
-  Axes axes = axes_of(self, mask, out, Order::Logical);
+  Axes axes = axes_of(self, mask, {&out}, Order::Logical);
   if (none_reduced(axes)) {
     copy_kept(out, self, axes);
     return;

@@ -7,6 +7,7 @@
 #include <c10/core/TensorImpl.h>
 
 #include <array>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -14,28 +15,36 @@
 
 namespace musa_emulator::dnn {
 
+namespace {
+
+// The stock of the calling thread, from its first scope on. Read for every operand, so it is addressed without a call. Not a
+// member: GCC ignores the model on the definition of a static one.
+constinit thread_local AliasScope::Stock* current_stock [[gnu::tls_model("initial-exec")]] = nullptr;
+
+} // namespace
+
 // A thread's tensors, in sets by dtype and shape, and which of them tasks use now. A tensor whose shape need not be set
 // again is the cheapest: torch derives a dozen properties from it.
 class AliasScope::Stock {
  public:
   struct Slot {
     at::Tensor tensor;
+    uint64_t hash = 0; // of the tensor's dtype and shape, so that a search reads no tensor but the right one
     bool lent = false;
   };
   using Set = std::array<Slot, 4>;
 
-  // The thread's, from its first scope on. Read for every operand, so it is addressed without a call.
-  static constinit thread_local Stock* current [[gnu::tls_model("initial-exec")]];
-
-  Set& set_of(c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayRef strides) {
+  static uint64_t hash_of(c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayRef strides) {
     constexpr uint64_t kSpread = 0x9E3779B97F4A7C15; // 2^64 / golden ratio: its upper bits depend on all bits
-    uint64_t hash = static_cast<uint64_t>(type);
-    for (const c10::IntArrayRef part : {sizes, strides}) {
-      for (const int64_t value : part) {
-        hash = (hash ^ static_cast<uint64_t>(value)) * kSpread;
-      }
+    uint64_t hash = static_cast<uint64_t>(type) + 1;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      hash = (hash ^ static_cast<uint64_t>(sizes[i])) * kSpread;
+      hash = (hash ^ static_cast<uint64_t>(strides[i])) * kSpread;
     }
-    return sets_[hash * kSpread >> (64 - kBits)];
+    return hash * kSpread;
+  }
+  Set& set_of(uint64_t hash) {
+    return sets_[hash >> (64 - kBits)];
   }
   void lend(Slot& slot) {
     slot.lent = true;
@@ -49,8 +58,9 @@ class AliasScope::Stock {
       slot.lent = false;
       // A task may have handed it, or a view of it, to something that lives longer.
       const c10::TensorImpl& tensor = *slot.tensor.unsafeGetTensorImpl();
-      if (slot.tensor.use_count() != 1 || tensor.unsafe_storage().use_count() != 1) {
+      if (slot.tensor.use_count() != 1 || tensor.unsafe_storage().use_count() != 1) [[unlikely]] {
         slot.tensor.reset();
+        slot.hash = 0;
       }
     }
   }
@@ -62,8 +72,6 @@ class AliasScope::Stock {
   std::array<Set, size_t{1} << kBits> sets_;
   std::vector<Slot*> lent_;
 };
-
-constinit thread_local AliasScope::Stock* AliasScope::Stock::current = nullptr;
 
 namespace {
 
@@ -124,35 +132,46 @@ at::Tensor make_new(c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayR
   return result;
 }
 
-at::Tensor make_of(c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayRef strides, void* address) {
-  c10::DataPtr memory(address, c10::Device(c10::kCPU));
-  AliasScope::Stock* const stock = AliasScope::Stock::current;
+// [[gnu::noinline]]: its registers would have to be saved on the way that needs none of them.
+[[gnu::noinline]] at::Tensor make_for_stock(
+    AliasScope::Stock* stock, uint64_t hash, c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayRef strides,
+    void* address) {
+  at::Tensor result = make_new(type, sizes, strides, c10::DataPtr(address, c10::Device(c10::kCPU)));
   if (stock == nullptr || stock->scopes == 0) {
-    return make_new(type, sizes, strides, std::move(memory));
+    return result;
   }
   AliasScope::Stock::Slot* spare = nullptr;
-  for (AliasScope::Stock::Slot& slot : stock->set_of(type, sizes, strides)) {
-    if (slot.lent) {
-      continue;
+  for (AliasScope::Stock::Slot& slot : stock->set_of(hash)) {
+    if (!slot.lent && (spare == nullptr || !slot.tensor.defined())) {
+      spare = &slot;
     }
-    if (slot.tensor.defined()) {
+  }
+  if (spare != nullptr) {
+    spare->tensor = result;
+    spare->hash = hash;
+    stock->lend(*spare);
+  }
+  return result;
+}
+
+at::Tensor make_of(c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayRef strides, void* address) {
+  AliasScope::Stock* const stock = current_stock;
+  const uint64_t hash = AliasScope::Stock::hash_of(type, sizes, strides);
+  if (stock != nullptr && stock->scopes != 0) [[likely]] {
+    for (AliasScope::Stock::Slot& slot : stock->set_of(hash)) {
+      if (slot.hash != hash || slot.lent) {
+        continue;
+      }
       const c10::TensorImpl& kept = *slot.tensor.unsafeGetTensorImpl();
-      if (c10::typeMetaToScalarType(kept.dtype()) == type && has_shape(kept, sizes, strides)) {
-        kept.unsafe_storage().unsafeGetStorageImpl()->set_data_ptr_noswap(std::move(memory));
+      if (c10::typeMetaToScalarType(kept.dtype()) == type && has_shape(kept, sizes, strides)) [[likely]] {
+        kept.unsafe_storage().unsafeGetStorageImpl()->set_data_ptr_noswap(
+            c10::DataPtr(address, c10::Device(c10::kCPU)));
         stock->lend(slot);
         return slot.tensor;
       }
     }
-    if (spare == nullptr || !slot.tensor.defined()) {
-      spare = &slot;
-    }
   }
-  at::Tensor result = make_new(type, sizes, strides, std::move(memory));
-  if (spare != nullptr) {
-    spare->tensor = result;
-    stock->lend(*spare);
-  }
-  return result;
+  return make_for_stock(stock, hash, type, sizes, strides, address);
 }
 
 at::Tensor make(const Tensor& tensor, std::span<const int> order) {
@@ -209,11 +228,12 @@ at::Tensor alias_channels_second(const Tensor& tensor) {
 }
 
 AliasScope::Stock& AliasScope::stock() {
-  if (Stock::current == nullptr) [[unlikely]] {
-    thread_local Stock own;
-    Stock::current = &own;
+  if (current_stock == nullptr) [[unlikely]] {
+    // Not in thread-local memory itself, which is as large as all of the library's and has to be small for the model above.
+    thread_local const auto own = std::make_unique<Stock>();
+    current_stock = own.get();
   }
-  return *Stock::current;
+  return *current_stock;
 }
 
 AliasScope::AliasScope() : stock_(stock()), before_(stock_.lent()) {

@@ -2,8 +2,10 @@
 // Copyright (c) torch_musa contributors
 #include "support/small.h"
 
+#include <cmath>
 #include <cstring>
 
+#include "support/alias.h"
 #include "support/shapes.h"
 
 namespace musa_emulator::dnn {
@@ -13,6 +15,7 @@ using musa::dnn::Binary;
 using musa::dnn::Unary;
 
 constexpr int64_t kSmall = 4096; // elements: more of them gain by torch's wider instructions and its threads
+constexpr int64_t kSmallBytes = 16 << 10; // of what is copied or set
 
 bool dense_float(const Tensor& tensor) {
   return TensorAccess::type(tensor) == Tensor::Type::FLOAT && TensorAccess::contiguous(tensor);
@@ -80,6 +83,72 @@ MUDNN_WIDEST bool binary(
 }
 
 } // namespace
+
+bool is_small(const c10::Scalar& value, const Tensor& out) {
+  const double number = value.toDouble();
+  return number == 0 && !std::signbit(number) && TensorAccess::contiguous(out) &&
+      TensorAccess::elements(out) <= kSmall && TensorAccess::type(out) != Tensor::Type::QINT4;
+}
+
+void zero_small(const Tensor& out) {
+  const size_t size = c10::elementSize(scalar_type(TensorAccess::type(out)));
+  std::memset(TensorAccess::address(out), 0, static_cast<size_t>(TensorAccess::elements(out)) * size);
+}
+
+bool is_small_extreme(const Tensor& positions, const Tensor& in, int64_t dim) {
+  return dim == TensorAccess::ndim(in) - 1 && dense_float(in) && TensorAccess::elements(in) <= kSmall &&
+      TensorAccess::contiguous(positions);
+}
+
+void find_small(bool largest, const Tensor& positions, const Tensor& in) {
+  const int64_t length = TensorAccess::dims(in)[TensorAccess::ndim(in) - 1];
+  const int64_t rows = TensorAccess::elements(in) / length;
+  const float* row = floats(in);
+  auto* const to = static_cast<int64_t*>(TensorAccess::address(positions));
+  for (int64_t i = 0; i < rows; ++i, row += length) {
+    int64_t best = 0;
+    for (int64_t k = 1; k < length && !std::isnan(row[best]); ++k) {
+      // Nothing compares with a nan, which is taken.
+      if (largest ? !(row[k] <= row[best]) : !(row[k] >= row[best])) {
+        best = k;
+      }
+    }
+    to[i] = best;
+  }
+}
+
+bool is_small_pick(int64_t outer, int64_t picks, int64_t bytes) {
+  return outer * picks <= kSmall && outer * picks * bytes <= kSmallBytes;
+}
+
+namespace {
+
+template <class Index>
+bool pick(char* to, const Index* indices, const char* from, int64_t outer, int64_t picks, int64_t size, int64_t bytes) {
+  for (int64_t o = 0; o < outer; ++o, from += size * bytes) {
+    for (int64_t k = 0; k < picks; ++k, to += bytes) {
+      const auto index = static_cast<int64_t>(indices[k]);
+      if (index < 0 || index >= size) {
+        return false;
+      }
+      std::memcpy(to, from + index * bytes, static_cast<size_t>(bytes));
+    }
+  }
+  return true;
+}
+
+} // namespace
+
+bool pick_small(
+    const Tensor& out, const Tensor& indices, const Tensor& params, int64_t outer, int64_t size, int64_t bytes) {
+  auto* const to = static_cast<char*>(TensorAccess::address(out));
+  const auto* const from = static_cast<const char*>(TensorAccess::address(params));
+  const void* const where = TensorAccess::address(indices);
+  const int64_t picks = TensorAccess::elements(indices);
+  return TensorAccess::type(indices) == Tensor::Type::INT64
+      ? pick(to, static_cast<const int64_t*>(where), from, outer, picks, size, bytes)
+      : pick(to, static_cast<const int32_t*>(where), from, outer, picks, size, bytes);
+}
 
 bool is_small(Unary::Mode mode, const Tensor& out, const Tensor& in) {
   return TensorAccess::elements(out) <= kSmall && dense_float(out) && dense_float(in) &&

@@ -17,5 +17,7 @@ endif()
 # against the emulator would bind to them and then fail to load with another SDK.
 function(musa_emulator_exports target map)
   target_link_options(${target} PRIVATE "LINKER:--version-script=${map}" LINKER:--exclude-libs,ALL)
+  # A library calls its own exported functions without a detour over the linkage table.
+  target_link_options(${target} PRIVATE LINKER:-Bsymbolic-functions)
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${map}")
 endfunction()

@@ -3,6 +3,7 @@
 #include "support/elementwise.h"
 
 #include <ATen/Dispatch_v2.h>
+#include <ATen/ExpandUtils.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
@@ -127,6 +128,13 @@ void convert(const at::Tensor& out, const at::Tensor& in) {
 }
 
 at::Tensor empty_as(const at::Tensor& like, at::ScalarType dtype) {
+  if (like.is_privateuseone() && like.layout() == at::kStrided) [[likely]] {
+    const c10::DeviceIndex device = like.device().index();
+    return like.is_non_overlapping_and_dense()
+        ? at::detail::empty_strided_musa(like.sizes(), like.strides(), dtype, device)
+        : at::detail::empty_strided_musa(
+              like.sizes(), at::infer_dense_strides(like.sizes(), like.strides()), dtype, device);
+  }
   return at::empty_like(like, like.options().dtype(dtype));
 }
 
@@ -149,7 +157,7 @@ Operand in_dtype(at::Tensor&& tensor, at::ScalarType dtype) {
 }
 
 at::Tensor number_on_device(const at::Scalar& value, const at::Tensor& like, at::ScalarType dtype) {
-  at::Tensor result = at::empty({}, like.options().dtype(dtype));
+  at::Tensor result = new_empty(like, {}, dtype);
   run_fill(result, value);
   return result;
 }

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
+#include <ATen/musa/EmptyTensor.h>
 #include <c10/core/Scalar.h>
 #include <mudnn_math.h>
 
@@ -49,6 +49,13 @@ at::Tensor number_on_device(const at::Scalar& value, const at::Tensor& like, at:
 
 // A tensor shaped as `like`, with its strides where it is dense.
 at::Tensor empty_as(const at::Tensor& like, at::ScalarType dtype);
+// A contiguous tensor on like's device. at::empty would be dispatched, which costs as much as a small operator.
+inline at::Tensor new_empty(const at::Tensor& like, at::IntArrayRef sizes, at::ScalarType dtype) {
+  return at::detail::empty_musa(sizes, dtype, like.device().index());
+}
+inline at::Tensor new_empty(const at::Tensor& like, at::IntArrayRef sizes) {
+  return new_empty(like, sizes, like.scalar_type());
+}
 
 // Calls write(result) with a tensor of `dtype` that ends in out: out itself, or one that is converted afterwards.
 template <class Write>
@@ -68,7 +75,7 @@ void write_contiguous(at::ScalarType dtype, const at::Tensor& out, Write&& write
   if (out.scalar_type() == dtype && out.is_contiguous()) {
     write(out);
   } else {
-    const at::Tensor result = at::empty(out.sizes(), out.options().dtype(dtype));
+    const at::Tensor result = new_empty(out, out.sizes(), dtype);
     write(result);
     convert(out, result);
   }

@@ -12,7 +12,6 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
-#include <mutex>
 #include <utility>
 
 #include "engine/memory.h"
@@ -122,16 +121,18 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 
 std::atomic<bool (*)(uintptr_t)> is_behind_stack{nullptr};
 
+// Called for every launch. A static's initialisation is one load where it is done; std::call_once writes two thread-local
+// pointers first, each by a call.
 void install_fault_handler() {
-  static std::once_flag installed;
-  std::call_once(installed, [] {
+  [[maybe_unused]] static const bool installed = [] {
     struct sigaction action = {};
     action.sa_sigaction = on_fault;
     action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
     sigemptyset(&action.sa_mask);
     sigaction(SIGSEGV, &action, &previous_segv);
     sigaction(SIGBUS, &action, &previous_bus);
-  });
+    return true;
+  }();
 }
 
 WritersHeldOff::WritersHeldOff(uintptr_t base, size_t bytes) : base_(base), bytes_(bytes) {
