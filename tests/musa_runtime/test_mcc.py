@@ -89,6 +89,29 @@ def test_the_script_for_cmake(foreign):
     assert run("tea").returncode == 1
 
 
+def test_what_the_packs_need_of_a_compiler_can_be_tried(capsys):
+    assert mcc.check(EMULATORS, {}) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(mcc.TRIALS) and all(line.endswith(": compiles") for line in lines)
+
+
+def test_a_compiler_that_fails_a_trial_is_reported_with_its_message(tmp_path, capsys):
+    """It stands for clang 14, which crashes on the second trial."""
+    compiler = tmp_path / "mcc"
+    compiler.write_text(
+        "#!/bin/sh\n"
+        "for word; do case $word in\n"
+        '*.mu) grep -q shared_ptr "$word" && { echo "error: crash" >&2; exit 139; };;\n'
+        "esac; done\n"
+        f'exec {EMULATORS} "$@"\n'
+    )
+    compiler.chmod(0o755)
+    assert mcc.main([str(compiler), "check"]) == 1
+    told = capsys.readouterr().out
+    assert "fails with status 139: error: crash\nFix: update the SDK; until then" in told
+    assert told.count(": compiles") == len(mcc.TRIALS) - 1
+
+
 def build_tool(name):
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     return shutil.which(name, path=path)

@@ -8,6 +8,7 @@ build/device_pass.
 
 import concurrent.futures
 import hashlib
+import importlib.util
 import json
 import os
 import re
@@ -18,9 +19,17 @@ from pathlib import Path
 
 from . import ROOT, WorkspaceError, packages, prerequisites
 
-sys.path.insert(0, str(ROOT / "packages" / "musa-emulator" / "mcc" / "lib"))
-import two_pass
 
+def _module_of_mcc(name: str):
+    """A module of the emulator's mcc, whose folder is not a package."""
+    path = ROOT / "packages" / "musa-emulator" / "mcc" / "lib" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+two_pass = _module_of_mcc("two_pass")
 RECORD = ROOT / "tests" / "data" / "last_two_pass_run.json"
 FOLDER = ROOT / "build" / "device_pass"
 PACKAGES = ROOT / "packages"

@@ -7,7 +7,8 @@ clang, the emulator's on the host's C++ compiler, and neither version numbers no
 which it is.
 
 Also a script, for CMake: `python mcc.py MCC archs` and `python mcc.py MCC accepted FLAG...` print lists for
-CMake. Hence standard library only, and no relative import.
+CMake. Hence standard library only, and no relative import. `python -m musa_runtime.mcc MCC check` tries what
+the packs need of a compiler that they have never been built with.
 """
 
 import os
@@ -52,20 +53,75 @@ def parse_archs(text):
     return archs
 
 
+# What kernels that include torch's headers need, each as a small file: name, source, and what to do without it.
+TRIALS = (
+    (
+        "C++20",
+        "template <typename T> concept Small = sizeof(T) < 8;\n"
+        "template <Small T> __global__ void kernel(T* x) { x[0] = T{}; }\n"
+        "void launch(int* x) { kernel<<<1, 1>>>(x); }\n",
+        "torch 2.13's headers need C++20: update the SDK",
+    ),
+    (
+        # clang 14 crashes here in CUDA's mode with C++20, and mcc of SDK 4 is based on clang 14.
+        "implicit members of classes with containers",
+        "#include <memory>\n#include <utility>\n#include <vector>\n"
+        "struct Guard { virtual ~Guard() = default; };\n"
+        "struct Block { unsigned long size = 0; std::shared_ptr<Guard> guard; };\n"
+        "struct State {\n"
+        "  std::pair<unsigned long, unsigned long> id = {0, 0};\n"
+        "  std::vector<Block> blocks;\n  std::shared_ptr<Guard> guard;\n};\n"
+        "void use() { State state; (void)state; }\n",
+        "update the SDK; until then use the packs that need no mcc: musa-runtime, musa-ops-mudnn",
+    ),
+    (
+        # As torch's macros declare it where NDEBUG is defined.
+        "assertions in kernels",
+        "#include <cassert>\n"
+        'extern "C" {\n'
+        "#ifdef __MUSA_ARCH__\n__host__ __device__\n#endif\n"
+        "void __assert_fail(const char*, const char*, unsigned int, const char*) noexcept"
+        " __attribute__((__noreturn__));\n}\n"
+        '__global__ void kernel(int x) { if (x < 0) __assert_fail("x", "f", 1, "k"); }\n'
+        "void launch() { kernel<<<1, 1>>>(1); }\n",
+        'export CXXFLAGS="$CXXFLAGS -UNDEBUG", so that torch leaves the declaration to the SDK',
+    ),
+    (
+        "device functions of <cmath>",
+        "#include <cmath>\n"
+        "__global__ void kernel(float* x) { x[0] = std::exp(x[0]) + std::log1p(x[1]) + sinf(x[2]); }\n"
+        "void launch(float* x) { kernel<<<1, 1>>>(x); }\n",
+        "update the SDK",
+    ),
+    (
+        "lambdas of kernels",
+        "template <typename F> __global__ void kernel(int* x, F f) { x[0] = f(x[0]); }\n"
+        "void launch(int* x) {\n"
+        "  kernel<<<1, 1>>>(x, [] __device__(int y) { return y + 1; });\n"
+        "  auto both = [] __host__ __device__(int y) { return y + 1; };\n"
+        "  kernel<<<1, 1>>>(x, both);\n  (void)both(1);\n}\n",
+        "update the SDK",
+    ),
+)
+
+
 def accepts(mcc, options):
     """Whether `mcc` compiles an empty file with these options and without a warning.
 
     Raises:
         CompilerError: `mcc` cannot be run.
     """
+    return _compile(mcc, ["-Werror", *options], "__global__ void empty() {}\n").returncode == 0
+
+
+def _compile(mcc, options, text):
     with tempfile.TemporaryDirectory(prefix="mcc-probe-") as folder:
-        source = os.path.join(folder, "empty.mu")
+        source = os.path.join(folder, "probe.mu")
         with open(source, "w", encoding="utf-8") as file:
-            file.write("__global__ void empty() {}\n")
-        output = os.path.join(folder, "empty.o")
-        command = [mcc, "-x", "musa", "-Werror", *options, "-c", source, "-o", output]
+            file.write(text)
+        command = [mcc, "-x", "musa", *options, "-c", source, "-o", os.path.join(folder, "probe.o")]
         try:
-            return subprocess.run(command, capture_output=True, check=False).returncode == 0
+            return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
         except OSError as error:
             raise CompilerError(
                 f"the MUSA compiler {mcc} cannot be run: {error}\n"
@@ -121,15 +177,35 @@ def offload_flags(mcc, devices=(), environment=os.environ):
     return [f"--offload-arch=mp_{arch}" for arch in archs(mcc, devices, environment)]
 
 
+def check(mcc, environment=os.environ):
+    """Compiles each of TRIALS for the architectures of `archs`; prints a line for each.
+
+    Returns how many failed. Raises as `archs`.
+    """
+    flags = ["-std=c++20", "-U__CUDA__", "-DNDEBUG", *offload_flags(mcc, (), environment)]
+    failed = 0
+    for name, text, remedy in TRIALS:
+        done = _compile(mcc, flags, text)
+        if done.returncode == 0:
+            print(f"{name}: compiles")
+            continue
+        failed += 1
+        first = next((line for line in done.stderr.splitlines() if "error" in line), "no message")
+        print(f"{name}: fails with status {done.returncode}: {first.strip()}\nFix: {remedy}")
+    return failed
+
+
 def main(arguments):
     mcc, question, *options = arguments
     try:
+        if question == "check":
+            return int(check(mcc) != 0)
         if question == "archs":
             answer = archs(mcc)
         elif question == "accepted":
             answer = accepted(mcc, options)
         else:
-            raise ValueError(f"{question} is not a question to a compiler: archs, accepted")
+            raise ValueError(f"{question} is not one of archs, accepted, check")
     except (CompilerError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
