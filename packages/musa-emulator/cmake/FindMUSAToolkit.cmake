@@ -6,7 +6,8 @@
 #   find_package(MUSAToolkit REQUIRED)
 #   target_link_libraries(program PRIVATE MUSA::musart)
 #
-# Targets: MUSA::toolkit (headers), MUSA::musart, MUSA::musa_driver.
+# Targets: MUSA::toolkit (headers), MUSA::musart, MUSA::musa_driver; and of the mathematical libraries those that are
+# installed: MUSA::mublas, MUSA::mufft, MUSA::murand. A library that is named in COMPONENTS must be there.
 # Variables: MUSAToolkit_FOUND, MUSAToolkit_VERSION, MUSAToolkit_INCLUDE_DIRS, MUSAToolkit_LIBRARY_DIR, MUSAToolkit_BIN_DIR.
 get_filename_component(_musa_home "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
 
@@ -22,11 +23,23 @@ find_library(MUSAToolkit_musart_LIBRARY musart PATHS "${MUSAToolkit_LIBRARY_DIR}
 find_library(MUSAToolkit_musa_LIBRARY musa PATHS "${MUSAToolkit_LIBRARY_DIR}" NO_DEFAULT_PATH)
 mark_as_advanced(MUSAToolkit_INCLUDE_DIR MUSAToolkit_musart_LIBRARY MUSAToolkit_musa_LIBRARY)
 set(MUSAToolkit_INCLUDE_DIRS "${MUSAToolkit_INCLUDE_DIR}")
+set(MUSAToolkit_toolkit_FOUND TRUE)
+set(MUSAToolkit_musart_FOUND TRUE)
+set(MUSAToolkit_musa_driver_FOUND TRUE)
+set(_musa_libraries mublas mufft murand)
+foreach(_musa_library IN LISTS _musa_libraries)
+  find_library(MUSAToolkit_${_musa_library}_LIBRARY ${_musa_library} PATHS "${MUSAToolkit_LIBRARY_DIR}" NO_DEFAULT_PATH)
+  mark_as_advanced(MUSAToolkit_${_musa_library}_LIBRARY)
+  if(MUSAToolkit_${_musa_library}_LIBRARY)
+    set(MUSAToolkit_${_musa_library}_FOUND TRUE)
+  endif()
+endforeach()
 
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(MUSAToolkit
   REQUIRED_VARS MUSAToolkit_INCLUDE_DIR MUSAToolkit_musart_LIBRARY MUSAToolkit_musa_LIBRARY
-  VERSION_VAR MUSAToolkit_VERSION)
+  VERSION_VAR MUSAToolkit_VERSION
+  HANDLE_COMPONENTS)
 
 if(MUSAToolkit_FOUND AND NOT TARGET MUSA::toolkit)
   add_library(MUSA::toolkit INTERFACE IMPORTED)
@@ -39,4 +52,15 @@ if(MUSAToolkit_FOUND AND NOT TARGET MUSA::toolkit)
     IMPORTED_LOCATION "${MUSAToolkit_musart_LIBRARY}"
     IMPORTED_LINK_DEPENDENT_LIBRARIES MUSA::musa_driver)
   target_link_libraries(MUSA::musart INTERFACE MUSA::toolkit)
+  foreach(_musa_library IN LISTS _musa_libraries)
+    if(MUSAToolkit_${_musa_library}_FOUND)
+      add_library(MUSA::${_musa_library} SHARED IMPORTED)
+      set_target_properties(MUSA::${_musa_library} PROPERTIES
+        IMPORTED_LOCATION "${MUSAToolkit_${_musa_library}_LIBRARY}"
+        # What it needs of torch it finds itself, beside the SDK.
+        INTERFACE_LINK_OPTIONS "LINKER:--allow-shlib-undefined")
+      target_link_libraries(MUSA::${_musa_library} INTERFACE MUSA::musart)
+    endif()
+  endforeach()
 endif()
+unset(_musa_libraries)

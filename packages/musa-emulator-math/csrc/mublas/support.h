@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// What the levels of muBLAS share: the handle, the frame of a call, scalars, and matrices as views of torch's.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <utility>
+
+#include "engine/api.h"
+#include "mublas.h"
+#include "support/task.h"
+
+struct mublasContext {
+  static constexpr uint32_t kAlive = 0x4d424c41;
+  uint32_t magic = kAlive; // first, so that a stale handle is recognised
+  musaStream_t stream = nullptr;
+  mublasPointerMode_t pointer_mode = MUBLAS_POINTER_MODE_HOST;
+  mublasMath_t math_mode = MUBLAS_DEFAULT_MATH;
+  mublasAtomicsMode_t atomics_mode = MUBLAS_ATOMICS_NOT_ALLOWED;
+};
+
+namespace musa_emulator::blas {
+
+template <class T>
+struct Element;
+template <>
+struct Element<float> {
+  using type = float;
+  using real = float;
+};
+template <>
+struct Element<double> {
+  using type = double;
+  using real = double;
+};
+template <>
+struct Element<muComplex> {
+  using type = c10::complex<float>;
+  using real = float;
+};
+template <>
+struct Element<muDoubleComplex> {
+  using type = c10::complex<double>;
+  using real = double;
+};
+template <>
+struct Element<__half> {
+  using type = at::Half;
+  using real = at::Half;
+};
+// How torch calls an element of the interface; both have the same bytes.
+template <class T>
+using element = typename Element<T>::type;
+template <class T>
+constexpr at::ScalarType type_of = c10::CppTypeToScalarType<element<T>>::value;
+
+inline mublasStatus_t status_of(musaError_t error) {
+  switch (error) {
+    case musaSuccess: return MUBLAS_STATUS_SUCCESS;
+    case musaErrorInvalidValue: return MUBLAS_STATUS_INVALID_VALUE;
+    case musaErrorInvalidResourceHandle: return MUBLAS_STATUS_INVALID_HANDLE;
+    case musaErrorMemoryAllocation: return MUBLAS_STATUS_MEMORY_ERROR;
+    default: return MUBLAS_STATUS_INTERNAL_ERROR;
+  }
+}
+
+inline bool alive(mublasHandle_t handle) {
+  return handle != nullptr && handle->magic == mublasContext::kAlive;
+}
+
+// The frame of an entry point: injected faults, the handle. `body()` returns a status of its own, or enqueues.
+template <ApiName Name, class Body>
+mublasStatus_t call(mublasHandle_t handle, Body&& body) {
+  if (!alive(handle)) {
+    return MUBLAS_STATUS_INVALID_HANDLE;
+  }
+  mublasStatus_t status = MUBLAS_STATUS_SUCCESS;
+  const musaError_t error = api<Name>([&] {
+    status = body();
+    return musaSuccess; // a refusal is no error of the runtime
+  });
+  return error == musaSuccess ? status : status_of(error);
+}
+
+template <class Task>
+mublasStatus_t enqueue(mublasHandle_t handle, const char* name, Task&& task) {
+  return status_of(math::enqueue(handle->stream, name, std::forward<Task>(task)));
+}
+
+// A scalar that the call read, or whose address the task reads.
+template <class T>
+class Scalar {
+ public:
+  Scalar(mublasHandle_t handle, const void* pointer)
+      : device_(handle->pointer_mode == MUBLAS_POINTER_MODE_DEVICE ? static_cast<const T*>(pointer) : nullptr),
+        value_(device_ == nullptr && pointer != nullptr ? *static_cast<const T*>(pointer) : T()) {}
+  T operator()() const { return device_ != nullptr ? *device_ : value_; }
+
+ private:
+  const T* device_;
+  T value_;
+};
+
+inline at::Tensor view(const void* data, at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType type) {
+  return at::from_blob(const_cast<void*>(data), sizes, strides, at::TensorOptions().dtype(type));
+}
+// Column-major, and a batch of them.
+inline at::Tensor matrix(const void* data, int64_t rows, int64_t columns, int64_t ld, at::ScalarType type) {
+  return view(data, {rows, columns}, {1, ld}, type);
+}
+// Elements of a vector in their order in memory: with a negative increment that is from the last one to the first.
+inline at::Tensor vector(const void* data, int64_t n, int64_t inc, at::ScalarType type) {
+  return view(data, {n}, {inc < 0 ? -inc : inc}, type);
+}
+// In the order of the vector, for reading.
+inline at::Tensor ordered(const void* data, int64_t n, int64_t inc, at::ScalarType type) {
+  const at::Tensor elements = vector(data, n, inc, type);
+  return inc < 0 ? elements.flip(0) : elements;
+}
+// Into a vector, in its order.
+inline void assign(void* data, int64_t n, int64_t inc, const at::Tensor& values) {
+  vector(data, n, inc, values.scalar_type()).copy_(inc < 0 ? values.flip(0) : values);
+}
+
+inline at::Tensor transposed(const at::Tensor& a, mublasOperation_t operation) {
+  return operation == MUBLAS_OP_N ? a
+      : operation == MUBLAS_OP_T  ? a.transpose(-2, -1)
+                                  : a.transpose(-2, -1).conj().resolve_conj();
+}
+
+inline bool known(mublasOperation_t operation) {
+  return operation == MUBLAS_OP_N || operation == MUBLAS_OP_T || operation == MUBLAS_OP_C;
+}
+// Whether an array of the leading dimension `ld` has room for columns of so many rows.
+inline bool holds(int ld, int rows) {
+  return ld >= (rows > 1 ? rows : 1);
+}
+
+// c = alpha * a * b + beta * c, of matrices or of batches. c is not read where beta is 0: it may hold anything.
+void multiply(const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, const at::Scalar& alpha, const at::Scalar& beta);
+
+} // namespace musa_emulator::blas
