@@ -33,6 +33,8 @@ namespace musa_ops_ported {
 namespace {
 
 constexpr int kMatrixThreads = 128;
+// LAPACK of torch's CPU has code of its own for matrices up to this size, whose divisions round otherwise.
+constexpr int64_t kUnrolledSize = 4;
 
 template <typename T>
 using Wide = std::conditional_t<c10::is_complex<T>::value, c10::complex<double>, double>;
@@ -219,8 +221,10 @@ void factor_lu(const at::Tensor& lu, const at::Tensor& pivots, const at::Tensor&
           }
           __syncthreads();
           const T divisor = a(k, k);
+          const bool divides = rows == columns && rows <= kUnrolledSize && k + 2 == rows;
           for (int64_t i = k + 1 + threadIdx.x; divisor != T(0) && i < rows; i += blockDim.x) {
-            a(i, k) = Remainder<T>(a(i, k)).divided_by_reciprocal(divisor);
+            const Remainder<T> own(a(i, k));
+            a(i, k) = divides ? own.divided(divisor) : own.divided_by_reciprocal(divisor);
           }
           for (int64_t j = k + 1 + threadIdx.x; j < columns; j += blockDim.x) {
             a(k, j) = less_products(a, k, j, k);
@@ -269,6 +273,7 @@ void solve_lu(const at::Tensor& lu, const at::Tensor& pivots, const at::Tensor& 
   T* const right_hand_sides = b.mutable_data_ptr<T>();
   const int64_t step = b.stride(-2);
   const int64_t size = lu.size(-1);
+  const bool by_reciprocals = size <= kUnrolledSize;
   const bool transposed = trans != at::native::TransposeType::NoTranspose;
   const bool conjugate = trans == at::native::TransposeType::ConjTranspose;
   at::DimVector columns(batch), of_factors(batch_steps(factors)), of_pivots(exchanges.strides().slice(0, batch.size()));
@@ -290,8 +295,8 @@ void solve_lu(const at::Tensor& lu, const at::Tensor& pivots, const at::Tensor& 
           x[with * step] = above;
         };
         if (transposed) {
-          Triangle<T>{a.transposed(), size, /*upper=*/false, /*unit=*/false, conjugate}.solve(x, step, /*by_reciprocals=*/false);
-          Triangle<T>{a.transposed(), size, /*upper=*/true, /*unit=*/true, conjugate}.solve(x, step, /*by_reciprocals=*/false);
+          Triangle<T>{a.transposed(), size, /*upper=*/false, /*unit=*/false, conjugate}.solve(x, step, by_reciprocals);
+          Triangle<T>{a.transposed(), size, /*upper=*/true, /*unit=*/true, conjugate}.solve(x, step, by_reciprocals);
           for (int64_t i = size; i-- > 0;) {
             exchange(i);
           }
@@ -299,8 +304,8 @@ void solve_lu(const at::Tensor& lu, const at::Tensor& pivots, const at::Tensor& 
           for (int64_t i = 0; i < size; ++i) {
             exchange(i);
           }
-          Triangle<T>{a, size, /*upper=*/false, /*unit=*/true, conjugate}.solve(x, step, /*by_reciprocals=*/false);
-          Triangle<T>{a, size, /*upper=*/true, /*unit=*/false, conjugate}.solve(x, step, /*by_reciprocals=*/false);
+          Triangle<T>{a, size, /*upper=*/false, /*unit=*/true, conjugate}.solve(x, step, by_reciprocals);
+          Triangle<T>{a, size, /*upper=*/true, /*unit=*/false, conjugate}.solve(x, step, by_reciprocals);
         }
       },
       of_factors, of_pivots, of_b);
