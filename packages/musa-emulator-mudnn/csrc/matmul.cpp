@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
-#include "support/alias.h"
 #include "support/call.h"
+#include "support/lent.h"
 #include "support/shapes.h"
 
 namespace musa::dnn {
@@ -377,18 +377,18 @@ void activate(at::Tensor& value, Epilogue epilogue) {
 }
 
 void run_plain(const Product& p, Epilogue epilogue) {
-  at::Tensor d = alias(p.d);
-  const at::Tensor a = alias(p.a);
-  const at::Tensor b = alias(p.b);
-  const at::Tensor bias = alias(p.bias);
+  at::Tensor& d = lent_alias(p.d);
+  const at::Tensor& a = lent_alias(p.a);
+  const at::Tensor& b = lent_alias(p.b);
+  const bool biased = Access::present(p.bias);
   if (Access::present(p.c)) {
     // In place torch must see one tensor twice, or it would copy d onto itself.
-    multiply(d, a, b, is_same(p.c, p.d) ? d : alias(p.c), p.beta, p.alpha);
-    if (bias.defined()) {
-      at::cpu::add_out(d, d, bias, p.gamma);
+    multiply(d, a, b, is_same(p.c, p.d) ? d : lent_alias(p.c), p.beta, p.alpha);
+    if (biased) {
+      at::cpu::add_out(d, d, lent_alias(p.bias), p.gamma);
     }
-  } else if (bias.defined()) {
-    multiply(d, a, b, bias, p.gamma, p.alpha);
+  } else if (biased) {
+    multiply(d, a, b, lent_alias(p.bias), p.gamma, p.alpha);
   } else {
     multiply(d, a, b, d, 0, p.alpha);
   }
@@ -516,16 +516,21 @@ size_t workspace_of(const Product& p) {
 constexpr std::pair<int, int> kVectorOrMatrix{1, 2};
 constexpr std::pair<int, int> kMatrixOrBatch{2, 3};
 
+struct Multiplication {
+  Product p;
+  void operator()() const { run(p); }
+};
+
 template <ApiName Name>
 Status launch(
     const Handle& handle, const Options& options, std::pair<int, int> ranks, const Tensor& d, const Tensor& a,
     const Tensor& b, const Tensor& c, const Tensor& bias, const MemoryMaintainer& workspace) {
   return call<Name>(handle, {&d, &a, &b, &c, &bias}, [&](Call& call) {
-    Product p;
-    if (!prepare(call, p, options, ranks, d, a, b, c, bias, /*weight_only=*/false)) {
+    Multiplication task; // described in place: a product is five tensors to copy
+    if (!prepare(call, task.p, options, ranks, d, a, b, c, bias, /*weight_only=*/false)) {
       return call.status();
     }
-    return call.enqueue(workspace, workspace_of(p), [p] { run(p); }, /*optional=*/true);
+    return call.enqueue(workspace, workspace_of(task.p), task, /*optional=*/true);
   });
 }
 
