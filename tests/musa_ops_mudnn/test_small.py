@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Small operands, which muDNN on the CPU computes in loops of its own: the results are torch's to the last bit."""
+"""Small operands, which the emulator computes in its own loops: the results equal torch's to the last bit."""
 
 from __future__ import annotations
 

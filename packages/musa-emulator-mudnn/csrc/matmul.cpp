@@ -2,16 +2,11 @@
 // Copyright (c) torch_musa contributors
 // MatMul, BatchMatMul, MatMulLtParam, GroupedMatMul, Dot.
 #include <ATen/ops/add_cpu_dispatch.h>
-#include <ATen/ops/addmm_native.h>
-#include <ATen/ops/addmv_cpu_dispatch.h>
-#include <ATen/ops/baddbmm_cpu_dispatch.h>
-#include <ATen/ops/bmm_native.h>
 #include <ATen/ops/clamp_min_cpu_dispatch.h>
 #include <ATen/ops/copy_native.h>
 #include <ATen/ops/dot_cpu_dispatch.h>
 #include <ATen/ops/gelu_cpu_dispatch.h>
 #include <ATen/ops/matmul.h>
-#include <ATen/ops/mm_native.h>
 
 #include <algorithm>
 #include <initializer_list>
@@ -19,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "products.h"
 #include "support/call.h"
 #include "support/lent.h"
 #include "support/shapes.h"
@@ -342,30 +338,6 @@ bool is_same(const Tensor& a, const Tensor& b) {
   const int ndim = Access::ndim(a);
   return Access::address(a) == Access::address(b) && same_shape(a, b) &&
       std::equal(Access::strides(a), Access::strides(a) + ndim, Access::strides(b));
-}
-
-// One of torch's structured kernels without its meta function, which would check again what prepare() has checked.
-template <class Structured>
-struct KernelOf final : Structured {
-  const at::Tensor& maybe_get_output(int64_t /*index*/) override {
-    static const at::Tensor none;
-    return none;
-  }
-};
-
-// d = alpha * a * b + beta * addend
-void multiply(
-    at::Tensor& d, const at::Tensor& a, const at::Tensor& b, const at::Tensor& addend, double beta, double alpha) {
-  using namespace at::native;
-  const bool bare = beta == 0 && alpha == 1;
-  if (b.dim() == 2) {
-    bare ? KernelOf<structured_mm_out_cpu>().impl(a, b, d)
-         : KernelOf<structured_addmm_out_cpu>().impl(addend, a, b, beta, alpha, d);
-  } else if (b.dim() == 1) {
-    at::cpu::addmv_out(d, addend, a, b, beta, alpha);
-  } else {
-    bare ? KernelOf<structured_bmm_out_cpu>().impl(a, b, d) : (void)at::cpu::baddbmm_out(d, addend, a, b, beta, alpha);
-  }
 }
 
 void activate(at::Tensor& value, Epilogue epilogue) {
