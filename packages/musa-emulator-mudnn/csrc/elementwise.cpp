@@ -76,8 +76,8 @@
 #include <cmath>
 #include <string_view>
 
-#include "support/alias.h"
 #include "support/call.h"
+#include "support/lent.h"
 #include "support/shapes.h"
 #include "support/small.h"
 
@@ -345,8 +345,7 @@ Status Unary::Run(Handle& handle, Tensor& out, const Tensor& in) const {
       return call.enqueue_bare([mode = mode_, alpha, out = out, in = in] { run_small(mode, alpha, out, in); });
     }
     return call.enqueue([mode = mode_, alpha, beta, out = out, in = in] {
-      at::Tensor result = alias(out);
-      run_unary(mode, alpha, beta, result, alias(in));
+      run_unary(mode, alpha, beta, lent_alias(out), lent_alias(in));
     });
   });
 }
@@ -393,8 +392,7 @@ Status Binary::Run(Handle& handle, Tensor& out, const Tensor& left, const Tensor
           [mode = mode_, alpha, out = out, left = left, right = right] { run_small(mode, alpha, out, left, right); });
     }
     return call.enqueue([mode = mode_, alpha, out = out, left = left, right = right] {
-      at::Tensor result = alias(out);
-      run_binary(mode, alpha, result, alias(left), alias(right));
+      run_binary(mode, alpha, lent_alias(out), lent_alias(left), lent_alias(right));
     });
   });
 }
@@ -427,8 +425,7 @@ Status Ternary::Run(Handle& handle, Tensor& out, const Tensor& a, const Tensor& 
     }
     const Scalar alpha = integer_ ? Scalar(alpha_integer_) : Scalar(alpha_);
     return call.enqueue([mode = mode_, alpha, out = out, a = a, b = b, c = c] {
-      at::Tensor result = alias(out);
-      run_ternary(mode, alpha, result, alias(a), alias(b), alias(c));
+      run_ternary(mode, alpha, lent_alias(out), lent_alias(a), lent_alias(b), lent_alias(c));
     });
   });
 }

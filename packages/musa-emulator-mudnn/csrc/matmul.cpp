@@ -2,16 +2,11 @@
 // Copyright (c) torch_musa contributors
 // MatMul, BatchMatMul, MatMulLtParam, GroupedMatMul, Dot.
 #include <ATen/ops/add_cpu_dispatch.h>
-#include <ATen/ops/addmm_native.h>
-#include <ATen/ops/addmv_cpu_dispatch.h>
-#include <ATen/ops/baddbmm_cpu_dispatch.h>
-#include <ATen/ops/bmm_native.h>
 #include <ATen/ops/clamp_min_cpu_dispatch.h>
 #include <ATen/ops/copy_native.h>
 #include <ATen/ops/dot_cpu_dispatch.h>
 #include <ATen/ops/gelu_cpu_dispatch.h>
 #include <ATen/ops/matmul.h>
-#include <ATen/ops/mm_native.h>
 
 #include <algorithm>
 #include <initializer_list>
@@ -19,8 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "support/alias.h"
+#include "products.h"
 #include "support/call.h"
+#include "support/lent.h"
 #include "support/shapes.h"
 
 namespace musa::dnn {
@@ -344,30 +340,6 @@ bool is_same(const Tensor& a, const Tensor& b) {
       std::equal(Access::strides(a), Access::strides(a) + ndim, Access::strides(b));
 }
 
-// One of torch's structured kernels without its meta function, which would check again what prepare() has checked.
-template <class Structured>
-struct KernelOf final : Structured {
-  const at::Tensor& maybe_get_output(int64_t /*index*/) override {
-    static const at::Tensor none;
-    return none;
-  }
-};
-
-// d = alpha * a * b + beta * addend
-void multiply(
-    at::Tensor& d, const at::Tensor& a, const at::Tensor& b, const at::Tensor& addend, double beta, double alpha) {
-  using namespace at::native;
-  const bool bare = beta == 0 && alpha == 1;
-  if (b.dim() == 2) {
-    bare ? KernelOf<structured_mm_out_cpu>().impl(a, b, d)
-         : KernelOf<structured_addmm_out_cpu>().impl(addend, a, b, beta, alpha, d);
-  } else if (b.dim() == 1) {
-    at::cpu::addmv_out(d, addend, a, b, beta, alpha);
-  } else {
-    bare ? KernelOf<structured_bmm_out_cpu>().impl(a, b, d) : (void)at::cpu::baddbmm_out(d, addend, a, b, beta, alpha);
-  }
-}
-
 void activate(at::Tensor& value, Epilogue epilogue) {
   if (epilogue == Epilogue::MATMULLT_EPILOGUE_RELU || epilogue == Epilogue::MATMULLT_EPILOGUE_RELU_BIAS) {
     at::cpu::clamp_min_out(value, value, 0);
@@ -377,18 +349,18 @@ void activate(at::Tensor& value, Epilogue epilogue) {
 }
 
 void run_plain(const Product& p, Epilogue epilogue) {
-  at::Tensor d = alias(p.d);
-  const at::Tensor a = alias(p.a);
-  const at::Tensor b = alias(p.b);
-  const at::Tensor bias = alias(p.bias);
+  at::Tensor& d = lent_alias(p.d);
+  const at::Tensor& a = lent_alias(p.a);
+  const at::Tensor& b = lent_alias(p.b);
+  const bool biased = Access::present(p.bias);
   if (Access::present(p.c)) {
     // In place torch must see one tensor twice, or it would copy d onto itself.
-    multiply(d, a, b, is_same(p.c, p.d) ? d : alias(p.c), p.beta, p.alpha);
-    if (bias.defined()) {
-      at::cpu::add_out(d, d, bias, p.gamma);
+    multiply(d, a, b, is_same(p.c, p.d) ? d : lent_alias(p.c), p.beta, p.alpha);
+    if (biased) {
+      at::cpu::add_out(d, d, lent_alias(p.bias), p.gamma);
     }
-  } else if (bias.defined()) {
-    multiply(d, a, b, bias, p.gamma, p.alpha);
+  } else if (biased) {
+    multiply(d, a, b, lent_alias(p.bias), p.gamma, p.alpha);
   } else {
     multiply(d, a, b, d, 0, p.alpha);
   }
@@ -516,16 +488,21 @@ size_t workspace_of(const Product& p) {
 constexpr std::pair<int, int> kVectorOrMatrix{1, 2};
 constexpr std::pair<int, int> kMatrixOrBatch{2, 3};
 
+struct Multiplication {
+  Product p;
+  void operator()() const { run(p); }
+};
+
 template <ApiName Name>
 Status launch(
     const Handle& handle, const Options& options, std::pair<int, int> ranks, const Tensor& d, const Tensor& a,
     const Tensor& b, const Tensor& c, const Tensor& bias, const MemoryMaintainer& workspace) {
   return call<Name>(handle, {&d, &a, &b, &c, &bias}, [&](Call& call) {
-    Product p;
-    if (!prepare(call, p, options, ranks, d, a, b, c, bias, /*weight_only=*/false)) {
+    Multiplication task; // described in place: a product is five tensors to copy
+    if (!prepare(call, task.p, options, ranks, d, a, b, c, bias, /*weight_only=*/false)) {
       return call.status();
     }
-    return call.enqueue(workspace, workspace_of(p), [p] { run(p); }, /*optional=*/true);
+    return call.enqueue(workspace, workspace_of(task.p), task, /*optional=*/true);
   });
 }
 

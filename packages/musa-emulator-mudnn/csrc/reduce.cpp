@@ -36,8 +36,8 @@
 #include <optional>
 #include <vector>
 
-#include "support/alias.h"
 #include "support/call.h"
+#include "support/lent.h"
 #include "support/shapes.h"
 #include "support/small.h"
 
@@ -353,8 +353,7 @@ Status Reduce::Run(Handle& handle, Tensor& out, const Tensor& in, const MemoryMa
     return call.enqueue(
         workspace, partial_results(in),
         [mode = mode_, order = order_, correction = correction_, out = *place, what = *what] {
-          at::Tensor result = alias(out);
-          run_reduce(mode, order, correction, result, alias(what.in), what.dims);
+          run_reduce(mode, order, correction, lent_alias(out), lent_alias(what.in), what.dims);
         });
   });
 }

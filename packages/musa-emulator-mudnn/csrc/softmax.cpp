@@ -9,8 +9,8 @@
 #include <ATen/ops/copy_native.h>
 #include <ATen/ops/logsumexp_native.h>
 
-#include "support/alias.h"
 #include "support/call.h"
+#include "support/lent.h"
 #include "support/shapes.h"
 
 namespace musa::dnn {
@@ -151,8 +151,7 @@ Status Softmax::Run(Handle& handle, Tensor& out, const Tensor& in, const MemoryM
       return call.enqueue(
           workspace, workspace_bytes(in, dim),
           [log = mode_ == Mode::LOGSOFTMAX, dim, out = out, in = in] {
-            at::Tensor result = alias(out);
-            run_forward(log, dim, result, alias(in));
+            run_forward(log, dim, lent_alias(out), lent_alias(in));
           },
           /*optional=*/true);
     }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-#include "support/alias.h"
+#include "support/lent.h"
 
 #include <c10/core/InferenceMode.h>
 #include <c10/core/StorageImpl.h>
 #include <c10/core/TensorImpl.h>
 
 #include <array>
+#include <deque>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -51,6 +52,13 @@ class AliasScope::Stock {
     lent_.push_back(&slot);
   }
   size_t lent() const { return lent_.size(); }
+  // For a tensor that has found no place in its set.
+  at::Tensor& keep(at::Tensor tensor) { return extra_.emplace_back(std::move(tensor)); }
+  void end_scope() {
+    if (--scopes == 0 && !extra_.empty()) [[unlikely]] {
+      extra_.clear();
+    }
+  }
   void take_back(size_t down_to) {
     while (lent_.size() > down_to) {
       Slot& slot = *lent_.back();
@@ -71,6 +79,7 @@ class AliasScope::Stock {
   static constexpr unsigned kBits = 6;
   std::array<Set, size_t{1} << kBits> sets_;
   std::vector<Slot*> lent_;
+  std::deque<at::Tensor> extra_;
 };
 
 namespace {
@@ -133,45 +142,49 @@ at::Tensor make_new(c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayR
 }
 
 // [[gnu::noinline]]: its registers would have to be saved on the way that needs none of them.
-[[gnu::noinline]] at::Tensor make_for_stock(
-    AliasScope::Stock* stock, uint64_t hash, c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayRef strides,
+[[gnu::noinline]] at::Tensor& add_to(
+    AliasScope::Stock& stock, uint64_t hash, c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayRef strides,
     void* address) {
-  at::Tensor result = make_new(type, sizes, strides, c10::DataPtr(address, c10::Device(c10::kCPU)));
-  if (stock == nullptr || stock->scopes == 0) {
-    return result;
-  }
+  at::Tensor made = make_new(type, sizes, strides, c10::DataPtr(address, c10::Device(c10::kCPU)));
   AliasScope::Stock::Slot* spare = nullptr;
-  for (AliasScope::Stock::Slot& slot : stock->set_of(hash)) {
+  for (AliasScope::Stock::Slot& slot : stock.set_of(hash)) {
     if (!slot.lent && (spare == nullptr || !slot.tensor.defined())) {
       spare = &slot;
     }
   }
-  if (spare != nullptr) {
-    spare->tensor = result;
-    spare->hash = hash;
-    stock->lend(*spare);
+  if (spare == nullptr) {
+    return stock.keep(std::move(made));
   }
-  return result;
+  spare->tensor = std::move(made);
+  spare->hash = hash;
+  stock.lend(*spare);
+  return spare->tensor;
+}
+
+at::Tensor& take_from(
+    AliasScope::Stock& stock, c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayRef strides, void* address) {
+  const uint64_t hash = AliasScope::Stock::hash_of(type, sizes, strides);
+  for (AliasScope::Stock::Slot& slot : stock.set_of(hash)) {
+    if (slot.hash != hash || slot.lent) {
+      continue;
+    }
+    const c10::TensorImpl& kept = *slot.tensor.unsafeGetTensorImpl();
+    if (c10::typeMetaToScalarType(kept.dtype()) == type && has_shape(kept, sizes, strides)) [[likely]] {
+      kept.unsafe_storage().unsafeGetStorageImpl()->set_data_ptr_noswap(
+          c10::DataPtr(address, c10::Device(c10::kCPU)));
+      stock.lend(slot);
+      return slot.tensor;
+    }
+  }
+  return add_to(stock, hash, type, sizes, strides, address);
 }
 
 at::Tensor make_of(c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayRef strides, void* address) {
   AliasScope::Stock* const stock = current_stock;
-  const uint64_t hash = AliasScope::Stock::hash_of(type, sizes, strides);
-  if (stock != nullptr && stock->scopes != 0) [[likely]] {
-    for (AliasScope::Stock::Slot& slot : stock->set_of(hash)) {
-      if (slot.hash != hash || slot.lent) {
-        continue;
-      }
-      const c10::TensorImpl& kept = *slot.tensor.unsafeGetTensorImpl();
-      if (c10::typeMetaToScalarType(kept.dtype()) == type && has_shape(kept, sizes, strides)) [[likely]] {
-        kept.unsafe_storage().unsafeGetStorageImpl()->set_data_ptr_noswap(
-            c10::DataPtr(address, c10::Device(c10::kCPU)));
-        stock->lend(slot);
-        return slot.tensor;
-      }
-    }
+  if (stock == nullptr || stock->scopes == 0) {
+    return make_new(type, sizes, strides, c10::DataPtr(address, c10::Device(c10::kCPU)));
   }
-  return make_for_stock(stock, hash, type, sizes, strides, address);
+  return take_from(*stock, type, sizes, strides, address);
 }
 
 at::Tensor make(const Tensor& tensor, std::span<const int> order) {
@@ -223,6 +236,17 @@ at::Tensor alias(const Tensor& tensor) {
   return make(tensor, {});
 }
 
+at::Tensor& lent_alias(const Tensor& tensor) {
+  TORCH_INTERNAL_ASSERT(current_stock != nullptr && current_stock->scopes != 0);
+  if (!TensorAccess::present(tensor)) {
+    return current_stock->keep({});
+  }
+  const auto ndim = static_cast<size_t>(TensorAccess::ndim(tensor));
+  return take_from(
+      *current_stock, scalar_type(TensorAccess::type(tensor)), {TensorAccess::dims(tensor), ndim},
+      {TensorAccess::strides(tensor), ndim}, TensorAccess::address(tensor));
+}
+
 at::Tensor alias_channels_second(const Tensor& tensor) {
   return make(tensor, order_of(TensorAccess::format(tensor)));
 }
@@ -241,8 +265,8 @@ AliasScope::AliasScope() : stock_(stock()), before_(stock_.lent()) {
 }
 
 AliasScope::~AliasScope() {
-  --stock_.scopes;
   stock_.take_back(before_);
+  stock_.end_scope();
 }
 
 Tensor as_bits(const Tensor& tensor) {

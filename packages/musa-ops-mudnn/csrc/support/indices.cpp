@@ -14,24 +14,57 @@
 namespace musa_ops_mudnn {
 namespace {
 
-// Calls raise(index) for one outside low <= index < high. False only where it is known that none is negative.
-template <class Raise>
-bool may_be_negative(const at::Tensor& index, int64_t low, int64_t high, Raise&& raise) {
-  std::vector<int64_t> copied;
-  c10::ArrayRef<int64_t> values;
-  if (index.is_cpu()) {
-    values = {index.const_data_ptr<int64_t>(), static_cast<size_t>(index.numel())};
-  } else if (looks_at_values()) {
-    copied = values_of<int64_t>(index);
-    values = copied;
-  } else {
-    return true;
+// The values of contiguous indices of LONG on the device, after a wait for the current stream: in place where the host can
+// address them, else a copy.
+class HostIndices {
+ public:
+  explicit HostIndices(const at::Tensor& index) {
+    if (c10::musa::host_addressable()) {
+      const c10::DeviceIndex device = index.device().index();
+      const c10::musa::MUSAKernelGuard guard(device);
+      C10_MUSA_CHECK(musaStreamSynchronize(c10::musa::getCurrentMUSAStream(device).stream()));
+      values_ = {index.const_data_ptr<int64_t>(), static_cast<size_t>(index.numel())};
+    } else {
+      copied_ = values_of<int64_t>(index);
+      values_ = copied_;
+    }
   }
-  const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
-  if (*least < low || *greatest >= high) {
+  HostIndices(const HostIndices&) = delete;
+  HostIndices& operator=(const HostIndices&) = delete;
+  operator c10::ArrayRef<int64_t>() const {
+    return values_;
+  }
+
+ private:
+  std::vector<int64_t> copied_;
+  c10::ArrayRef<int64_t> values_;
+};
+
+// Calls raise(index) for one outside low <= index < high, and returns whether one is negative.
+template <class Raise>
+bool any_negative(c10::ArrayRef<int64_t> values, int64_t low, int64_t high, Raise&& raise) {
+  // One comparison for both bounds, since numbers below the lower one wrap.
+  const auto span = static_cast<uint64_t>(high - low);
+  uint64_t outside = 0;
+  int64_t signs = 0;
+  for (const int64_t value : values) {
+    outside |= static_cast<uint64_t>(value - low) >= span;
+    signs |= value;
+  }
+  if (outside != 0) [[unlikely]] {
+    const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
     raise(*least < low ? *least : *greatest);
   }
-  return *least < 0;
+  return signs < 0;
+}
+
+// The same for an index on the host or on the device. False only where it is known that none is negative.
+template <class Raise>
+bool may_be_negative(const at::Tensor& index, int64_t low, int64_t high, Raise&& raise) {
+  if (index.is_cpu()) {
+    return any_negative({index.const_data_ptr<int64_t>(), static_cast<size_t>(index.numel())}, low, high, raise);
+  }
+  return !looks_at_values() || any_negative(HostIndices(index), low, high, raise);
 }
 
 dnn::Tensor describe_matrix(
@@ -69,7 +102,8 @@ void require_labels(const at::Tensor& labels, int64_t ignored, int64_t classes) 
   if (!looks_at_values()) {
     return;
   }
-  for (const int64_t label : values_of<int64_t>(labels)) {
+  const HostIndices values(labels);
+  for (const int64_t label : c10::ArrayRef<int64_t>(values)) {
     TORCH_CHECK_INDEX(label == ignored || (0 <= label && label < classes), "Target ", label, " is out of bounds.");
   }
 }
