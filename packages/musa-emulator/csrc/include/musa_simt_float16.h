@@ -22,8 +22,9 @@ inline float float_of(unsigned bits) {
   return value;
 }
 
+// Kernels read such numbers in place of other types of their size: torch's Half reads its bits as __half.
 template <class Format>
-struct alignas(2) Number {
+struct __attribute__((__may_alias__, __aligned__(2))) Number {
   unsigned short __x;
 
   Number() = default;
@@ -57,7 +58,7 @@ struct alignas(2) Number {
 };
 
 template <class N>
-struct alignas(4) Pair {
+struct __attribute__((__may_alias__, __aligned__(4))) Pair {
   N x, y;
 
   friend Pair operator+(Pair a, Pair b) { return {a.x + b.x, a.y + b.y}; }
