@@ -13,6 +13,6 @@ pytestmark = pytest.mark.once
 
 @pytest.mark.parametrize("option", ["-O0", "-O2"])
 def test_bits_of_a_class_of_the_program_are_read_as_a_half(option: str) -> None:
-    """With vectors, a compiler that takes the two types for different objects reads what was not yet stored."""
+    """With vectors, a compiler that takes the types for different objects reads what was not yet stored."""
     done = run(program("half_bits", option, "-ftree-vectorize"))
     assert (done.returncode, done.stdout) == (0, "0 wrong\n")
