@@ -5,7 +5,6 @@
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAGuard.h>
 #include <c10/musa/MUSAStream.h>
-#include <mudnn_nn.h>
 #include <musa_runtime/mudnn.h>
 #include <musa_runtime/op_pack.h>
 #include <torch/library.h>

@@ -25,7 +25,7 @@
 #include <ATen/ops/softshrink_meta.h>
 #include <ATen/ops/tanh_backward_meta.h>
 #include <ATen/ops/threshold_backward_meta.h>
-#include <mudnn_nn.h>
+#include <musa_runtime/mudnn.h>
 
 #include <cmath>
 

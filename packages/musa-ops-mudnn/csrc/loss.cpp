@@ -6,7 +6,7 @@
 #include <ATen/core/Reduction.h>
 #include <ATen/ops/nll_loss_backward_meta.h>
 #include <ATen/ops/nll_loss_forward_meta.h>
-#include <mudnn_nn.h>
+#include <musa_runtime/mudnn.h>
 
 #include <algorithm>
 #include <limits>

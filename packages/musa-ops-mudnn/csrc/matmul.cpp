@@ -10,7 +10,7 @@
 #include <ATen/ops/bmm_meta.h>
 #include <ATen/ops/mm_meta.h>
 #include <c10/musa/MUSAFunctions.h>
-#include <mudnn_xmma.h>
+#include <musa_runtime/mudnn.h>
 
 #include "families.h"
 #include "support/call.h"

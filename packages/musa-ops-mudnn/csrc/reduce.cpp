@@ -19,7 +19,7 @@
 #include <ATen/ops/sum_meta.h>
 #include <c10/util/MaybeOwned.h>
 #include <c10/util/SmallVector.h>
-#include <mudnn_nn.h>
+#include <musa_runtime/mudnn.h>
 
 #include <algorithm>
 #include <array>

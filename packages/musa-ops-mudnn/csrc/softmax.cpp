@@ -5,7 +5,7 @@
 #include <ATen/ops/_log_softmax_meta.h>
 #include <ATen/ops/_softmax_backward_data_meta.h>
 #include <ATen/ops/_softmax_meta.h>
-#include <mudnn_nn.h>
+#include <musa_runtime/mudnn.h>
 
 #include <algorithm>
 

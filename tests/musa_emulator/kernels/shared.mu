@@ -22,7 +22,7 @@ __global__ void reverse(T* x) {
   if (i == 0) {
     pair.first = 7;
     pair.rest[2] = 9;
-    bytes[2] = 1;
+    bytes[2] = reinterpret_cast<size_t>(bytes) % 64 == 0 ? 1 : 100;
   }
   __syncthreads();
   x[i] = tile[kThreads - 1 - i] + spare[i % 2][i / 2] + pair.first + pair.rest[2] + bytes[2];

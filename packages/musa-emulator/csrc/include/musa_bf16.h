@@ -31,14 +31,14 @@ struct __mt_bfloat162_raw {
   unsigned short x, y;
 };
 
-struct __mt_bfloat16 : musa_simt_float16::Number<__mt_bfloat16, musa_simt_float16::BFloat16Format> {
+struct __attribute__((__may_alias__)) __mt_bfloat16 : musa_simt_float16::Number<__mt_bfloat16, musa_simt_float16::BFloat16Format> {
   using Number::Number;
   __mt_bfloat16() = default;
   __host__ __device__ __mt_bfloat16(const __mt_bfloat16_raw& raw) { __x = raw.x; }
   __host__ __device__ operator __mt_bfloat16_raw() const { return {__x}; }
 };
 
-struct __mt_bfloat162 : musa_simt_float16::Pair<__mt_bfloat162, __mt_bfloat16> {
+struct __attribute__((__may_alias__)) __mt_bfloat162 : musa_simt_float16::Pair<__mt_bfloat162, __mt_bfloat16> {
   using Pair::Pair;
   __mt_bfloat162() = default;
   __host__ __device__ __mt_bfloat162(const __mt_bfloat162_raw& raw) : Pair(__mt_bfloat16::from_bits(raw.x), __mt_bfloat16::from_bits(raw.y)) {}

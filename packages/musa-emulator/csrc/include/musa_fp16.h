@@ -52,14 +52,14 @@ struct __half2_raw {
   unsigned short x, y;
 };
 
-struct __half : musa_simt_float16::Number<__half, musa_simt_float16::HalfFormat> {
+struct __attribute__((__may_alias__)) __half : musa_simt_float16::Number<__half, musa_simt_float16::HalfFormat> {
   using Number::Number;
   __half() = default;
   __host__ __device__ __half(const __half_raw& raw) { __x = raw.x; }
   __host__ __device__ operator __half_raw() const { return {__x}; }
 };
 
-struct __half2 : musa_simt_float16::Pair<__half2, __half> {
+struct __attribute__((__may_alias__)) __half2 : musa_simt_float16::Pair<__half2, __half> {
   using Pair::Pair;
   __half2() = default;
   __host__ __device__ __half2(const __half2_raw& raw) : Pair(__half::from_bits(raw.x), __half::from_bits(raw.y)) {}

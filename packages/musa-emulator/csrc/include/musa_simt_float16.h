@@ -27,8 +27,9 @@ inline __host__ __device__ float float_of(unsigned bits) {
 }
 
 // A number N of 16 bits that derives from this. N is a structure of its own, so that programs may declare it: struct __half;
+// Kernels read such numbers in place of other types of their size: torch's Half reads its bits as __half.
 template <class N, class Format>
-struct alignas(2) Number {
+struct __attribute__((__may_alias__, __aligned__(2))) Number {
   unsigned short __x;
 
   Number() = default;
@@ -78,7 +79,7 @@ struct alignas(2) Number {
 
 // Two numbers in a word. Comparisons hold where they hold for both.
 template <class N2, class N>
-struct alignas(4) Pair {
+struct __attribute__((__may_alias__, __aligned__(4))) Pair {
   N x, y;
 
   Pair() = default;

@@ -6,7 +6,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/musa/EmptyTensor.h>
 #include <c10/core/Scalar.h>
-#include <mudnn_math.h>
+#include <musa_runtime/mudnn.h>
 
 #include <utility>
 

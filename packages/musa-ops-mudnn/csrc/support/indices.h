@@ -14,7 +14,7 @@
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAGuard.h>
 #include <c10/musa/MUSAStream.h>
-#include <mudnn_math.h>
+#include <musa_runtime/mudnn.h>
 
 #include <vector>
 

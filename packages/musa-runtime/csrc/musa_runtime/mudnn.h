@@ -18,11 +18,24 @@
 #include <c10/musa/MUSAGuard.h>
 #include <c10/musa/MUSAStream.h>
 #include <musa_runtime/operand.h>
-// From SDK 5 on, mudnn.h is a C interface. Which SDK it is shows in what is there, not in a version.
+// From SDK 5 on, mudnn.h is a C interface. The SDK is recognized by the headers it has, not by a version. The parts of the C++
+// interface are included too, for an SDK whose mudnn.h leaves one out.
 #if __has_include(<mudnncxx/mudnn.h>)
 #include <mudnncxx/mudnn.h>
+#if __has_include(<mudnncxx/mudnn_math.h>) && __has_include(<mudnncxx/mudnn_nn.h>)
+#include <mudnncxx/mudnn_math.h>
+#include <mudnncxx/mudnn_nn.h>
+#endif
+#if __has_include(<mudnncxx/mudnn_xmma.h>)
+#include <mudnncxx/mudnn_xmma.h>
+#endif
 #else
 #include <mudnn.h>
+#include <mudnn_math.h>
+#include <mudnn_nn.h>
+#if __has_include(<mudnn_xmma.h>)
+#include <mudnn_xmma.h>
+#endif
 #endif
 
 #include <algorithm>
