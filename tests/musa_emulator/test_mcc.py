@@ -90,7 +90,7 @@ def test_flags_of_the_gpus_compiler_are_accepted(source: Path) -> None:
     assert "fill.mu" in (source.parent / "fill.d").read_text()
 
 
-@pytest.mark.parametrize("flag", ["-fatbin", "-ptx", "--musa-device-only"])
+@pytest.mark.parametrize("flag", ["-ptx", "-dlink"])
 def test_what_asks_for_gpu_code_is_refused_by_name(source: Path, flag: str) -> None:
     done = mcc(flag, source.name, cwd=source.parent)
     assert done.returncode == 1
@@ -166,6 +166,14 @@ def test_options_of_two_words(source: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert mcc("-z", "now", "-Xlinker", "--no-undefined", "fill.o", "-o", "fill", cwd=folder).returncode == 0
     assert run(folder / "fill").stdout == "42 42\n"
+
+
+def test_checking_alone_writes_nothing(source: Path) -> None:
+    done = mcc("-fsyntax-only", source.name, cwd=source.parent)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [path.name for path in source.parent.iterdir()] == [source.name]
+    source.write_text(KERNEL.replace("42", "undefined"))
+    assert mcc("-fsyntax-only", source.name, cwd=source.parent).returncode != 0
 
 
 def test_words_of_clang(source: Path) -> None:

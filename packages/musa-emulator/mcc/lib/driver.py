@@ -46,7 +46,9 @@ _RENAMED = (
     # The headers of kernels need C++14, which takes what C++11 does.
     (re.compile(r"-std=(c|gnu)\+\+(?:11|0x|1y)"), lambda m: f"-std={m[1]}++14"),
 )
-_GPU_ALONE = ("-fatbin", "-ptx", "-dlink", "--cuda-device-only", "--musa-device-only")
+# What the driver's muModuleLoad takes: here a shared library with the kernels.
+_MODULE = ("-fatbin", "--fatbin", "--cuda-device-only", "--musa-device-only")
+_GPU_ALONE = ("-ptx", "-dlink")
 _ARCH = re.compile(r"--(?:offload-arch|cuda-gpu-arch)=(.*)")
 
 
@@ -65,6 +67,7 @@ class Command:
     stage: str = "link"
     archs: list[int] = field(default_factory=list)
     verbose: bool = False
+    module: bool = False  # for muModuleLoad
 
 
 def parse(arguments: list[str]) -> Command:
@@ -86,6 +89,8 @@ def parse(arguments: list[str]) -> Command:
             command.options.append(value)
         elif match := _ARCH.fullmatch(argument):
             command.archs.append(_arch(match.group(1)))
+        elif argument in _MODULE:
+            command.module = True
         elif argument in _GPU_ALONE:
             raise UsageError(
                 f"{argument} asks for code of the GPU alone, and the emulated device has none: "
@@ -120,6 +125,12 @@ def parse(arguments: list[str]) -> Command:
             command.linking.append(argument)
     if not command.sources and not command.linking:
         raise UsageError("no input files")
+    if command.module and command.stage in ("link", "compile"):
+        command.stage = "link"
+        command.options.append("-fPIC")
+        command.linking.append("-shared")
+        if command.output is None and command.sources:
+            command.output = pathlib.Path(command.sources[0][0]).stem + ".fatbin"
     if command.output is not None and command.stage != "link" and len(command.sources) > 1:
         raise UsageError("-o names one file, and there are several sources. Compile them one by one")
     return command
@@ -269,7 +280,7 @@ def execute(command: Command) -> int:
             if status != 0:
                 return status
             objects.append(output)
-        if command.stage != "link":
+        if command.stage != "link" or "-fsyntax-only" in command.options:
             return 0
         library = HOME / "lib"
         return run(
