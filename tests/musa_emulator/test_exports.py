@@ -101,7 +101,7 @@ def test_a_library_without_a_version_script_would_be_refused(tmp_path: Path) -> 
         "PUBLIC int mcclGetVersion(int* v) {\n"
         "  std::map<int, std::shared_ptr<int>> m; m[*v] = std::make_shared<int>(*v); return m.size(); }\n"
         "PUBLIC int mcclUndeclared() { return 0; }\n"
-        "namespace musa_emulator { __attribute__((visibility(\"default\"))) int engine() { return 0; } }\n"
+        'namespace musa_emulator { __attribute__((visibility("default"))) int engine() { return 0; } }\n'
     )
     library = tmp_path / "libmccl.so"
     command = ["g++", "-std=c++20", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", source, "-o", library]

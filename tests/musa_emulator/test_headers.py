@@ -25,8 +25,8 @@ WARNINGS = ["-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only"]
 C99 = [*CXX, "-x", "c", "-std=c99", *WARNINGS]
 DIALECTS = {"c99": C99, "c++17": [*CXX, "-std=c++17", *WARNINGS], "c++20": [*CXX, "-std=c++20", *WARNINGS]}
 
-# SDK 4.x exports these without declaring them, and callers define functions of the same names in their own namespaces: in
-# C++ they are templates, which such functions beat.
+# SDK 4.x exports these without declaring them, and callers define functions of the same names in their own
+# namespaces: in C++ they are templates, which such functions beat.
 UNPUBLISHED = (
     "musaThreadExchangeStreamCaptureMode",
     "musaStreamGetCaptureInfo",
@@ -178,7 +178,12 @@ def test_functions_that_callers_define_themselves_are_not_ambiguous(tmp_path: Pa
     assert done.returncode == 0, done.stderr
     # With a function in the header, the caller's own would be ambiguous: this is what the templates are for.
     clash = "musaError_t musaFreeAsync(void* a, musaStream_t b);\n"
-    assert compile_text(DIALECTS["c++17"], text.replace("struct Own", clash + "struct Own") + "}\n", tmp_path).returncode != 0
+    assert (
+        compile_text(
+            DIALECTS["c++17"], text.replace("struct Own", clash + "struct Own") + "}\n", tmp_path
+        ).returncode
+        != 0
+    )
 
 
 def test_versions_agree() -> None:

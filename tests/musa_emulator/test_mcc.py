@@ -160,8 +160,26 @@ def test_options_of_two_words(source: Path) -> None:
     (folder / "macros.h").write_text("#define MORE 2\nint not_declared;\n")
     text = '#include "late.h"\nint not_declared;\n' + KERNEL.replace("x, 42", "x, LATE + MORE")
     source.write_text(text)
-    options = ["-idirafter", "late", "-imacros", "macros.h", "-Xclang", "-no-such-option", "-Xarch_host", "-O1"]
-    options += ["-Xarch_device", "-O9", "--param", "max-inline-insns-single=100", "-target", "mtgpu", "-Xassembler", "-g"]
+    options = [
+        "-idirafter",
+        "late",
+        "-imacros",
+        "macros.h",
+        "-Xclang",
+        "-no-such-option",
+        "-Xarch_host",
+        "-O1",
+    ]
+    options += [
+        "-Xarch_device",
+        "-O9",
+        "--param",
+        "max-inline-insns-single=100",
+        "-target",
+        "mtgpu",
+        "-Xassembler",
+        "-g",
+    ]
     done = mcc(*options, "-c", source.name, "-o", "fill.o", cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
     assert mcc("-z", "now", "-Xlinker", "--no-undefined", "fill.o", "-o", "fill", cwd=folder).returncode == 0
@@ -177,7 +195,13 @@ def test_checking_alone_writes_nothing(source: Path) -> None:
 
 
 def test_words_of_clang(source: Path) -> None:
-    options = ["-fcolor-diagnostics", "-fno-color-diagnostics", "-ferror-limit=3", "-Qunused-arguments", "-Weverything"]
+    options = [
+        "-fcolor-diagnostics",
+        "-fno-color-diagnostics",
+        "-ferror-limit=3",
+        "-Qunused-arguments",
+        "-Weverything",
+    ]
     options += ["-fgpu-rdc", "-nocudainc", "-nocudalib", "--cuda-path=/nowhere", "--target=x86_64-linux-gnu"]
     done = mcc(*options, "-c", source.name, "-o", "fill.o", cwd=source.parent)
     assert (done.returncode, done.stderr) == (0, "")
@@ -207,7 +231,7 @@ def test_a_name_that_changes_its_meaning_is_accepted_as_clang_accepts_it(source:
 
 def test_a_pragma_in_a_macro_is_a_hint(source: Path) -> None:
     macro = "#define UNROLL #pragma unroll\n#define NOT_UNROLL #pragma unroll 1\n"
-    loops = "UNROLL for (int i = 0; i < 2; ++i) { NOT_UNROLL for (int j = 0; j < 2; ++j) x[threadIdx.x] = value; }"
+    loops = "UNROLL for (int i = 0; i < 2; ++i) { NOT_UNROLL for (int j = 0; j < 4; ++j) x[j] = value; }"
     source.write_text(macro + KERNEL.replace("  x[threadIdx.x] = value;", loops))
     assert mcc(source.name, "-o", "fill", cwd=source.parent).returncode == 0
     assert run(source.parent / "fill").stdout == "42 42\n"
@@ -236,8 +260,10 @@ struct __mt_bfloat162;
 #if !defined(__DRIVER_TYPES_H__) || !defined(__HOST_DEFINES_H__) || !defined(__VECTOR_TYPES_H__)
 #error a guard is missing
 #endif
-static_assert(sizeof(__half) == 2 && alignof(__half) == 2 && sizeof(__half2) == 4 && alignof(__half2) == 4, "");
-static_assert(std::is_trivially_copyable<__half2>::value && std::is_trivially_default_constructible<__half>::value, "");
+static_assert(sizeof(__half) == 2 && alignof(__half) == 2, "");
+static_assert(sizeof(__half2) == 4 && alignof(__half2) == 4, "");
+static_assert(std::is_trivially_copyable<__half2>::value, "");
+static_assert(std::is_trivially_default_constructible<__half>::value, "");
 """)
     done = mcc("-std=c++14", "-Wall", "-c", "names.mu", "-o", "names.o", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
@@ -246,7 +272,9 @@ static_assert(std::is_trivially_copyable<__half2>::value && std::is_trivially_de
 @pytest.mark.parametrize(("name", "suffix"), [("clang", "c"), ("clang++", "cpp"), ("clang++", "mu")])
 def test_its_further_names(name: str, suffix: str, tmp_path: Path) -> None:
     language = "#ifdef __cplusplus\n#error C is wanted\n#endif\n" if suffix == "c" else ""
-    text = KERNEL if suffix == "mu" else f'{language}#include <stdio.h>\nint main(void) {{ puts("42 42"); }}\n'
+    text = (
+        KERNEL if suffix == "mu" else f'{language}#include <stdio.h>\nint main(void) {{ puts("42 42"); }}\n'
+    )
     (tmp_path / f"program.{suffix}").write_text(text)
     command = [str(sdk.HOME / "bin" / name), f"program.{suffix}", "-o", "program"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)

@@ -31,8 +31,22 @@ PROGRAM = r"""
 #include <fstream>
 #include <iterator>
 #include <string>
-#define OK(call) do { MUresult r = (call); const char* n; if (r) { muGetErrorName(r, &n); std::printf("%s: %s\n", #call, n); std::exit(1); } } while (0)
-#define FAILS(call, expected) do { if ((call) != (expected)) { std::printf("not refused: %s\n", #call); std::exit(1); } } while (0)
+static void ok(MUresult result, const char* call) {
+  const char* name;
+  if (result != MUSA_SUCCESS) {
+    muGetErrorName(result, &name);
+    std::printf("%s: %s\n", call, name);
+    std::exit(1);
+  }
+}
+static void fails(bool as_expected, const char* call) {
+  if (!as_expected) {
+    std::printf("not refused: %s\n", call);
+    std::exit(1);
+  }
+}
+#define OK(call) ok(call, #call)
+#define FAILS(call, expected) fails((call) == (expected), #call)
 struct Pair { double scale; int offset; };
 int main(int, char** arguments) {
   MUcontext context, current;
@@ -82,7 +96,8 @@ int main(int, char** arguments) {
   OK(muMemcpyHtoD(total, &seven, bytes));
   struct { MUdeviceptr x, y; char add; Pair pair; } packed{x, y, 2, {1, 0}};
   size_t size = sizeof packed;
-  void* extra[] = {MU_LAUNCH_PARAM_BUFFER_POINTER, &packed, MU_LAUNCH_PARAM_BUFFER_SIZE, &size, MU_LAUNCH_PARAM_END};
+  void* extra[] = {
+      MU_LAUNCH_PARAM_BUFFER_POINTER, &packed, MU_LAUNCH_PARAM_BUFFER_SIZE, &size, MU_LAUNCH_PARAM_END};
   MUlaunchConfig configuration{1, 1, 1, 4, 1, 1, 0, stream, nullptr, 0};
   OK(muLaunchKernelEx(&configuration, scale, nullptr, extra));
   OK(muStreamSynchronize(stream));
@@ -92,7 +107,8 @@ int main(int, char** arguments) {
   FAILS(muLaunchKernel(scale, 1, 1, 1, 4, 1, 1, 0, stream, parameters, extra), MUSA_ERROR_INVALID_VALUE);
   size = 8;
   FAILS(muLaunchKernel(scale, 1, 1, 1, 4, 1, 1, 0, stream, nullptr, extra), MUSA_ERROR_INVALID_VALUE);
-  FAILS(muLaunchKernel((MUfunction)&size, 1, 1, 1, 4, 1, 1, 0, stream, parameters, nullptr), MUSA_ERROR_INVALID_HANDLE);
+  const MUfunction none = (MUfunction)&size;
+  FAILS(muLaunchKernel(none, 1, 1, 1, 4, 1, 1, 0, stream, parameters, nullptr), MUSA_ERROR_INVALID_HANDLE);
   int value = 42;
   void* of_fill[] = {&y, &value};
   OK(muLaunchCooperativeKernel(fill, 1, 1, 1, 4, 1, 1, 0, stream, of_fill));
@@ -102,8 +118,9 @@ int main(int, char** arguments) {
   int blocks = 0, threads = 0;
   OK(muOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, fill, 256, 0));
   OK(muFuncGetAttribute(&threads, MU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, fill));
-  OK(muFuncSetAttribute(fill, MU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000));
-  FAILS(muFuncSetAttribute(fill, MU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000000), MUSA_ERROR_INVALID_VALUE);
+  const MUfunction_attribute shared = MU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+  OK(muFuncSetAttribute(fill, shared, 100000));
+  FAILS(muFuncSetAttribute(fill, shared, 100000000), MUSA_ERROR_INVALID_VALUE);
   std::printf("%d %d %d\n", ints[3], blocks, threads);
   // A box out of pitched memory.
   MUdeviceptr pitched;

@@ -24,12 +24,31 @@ DEFAULT_ARCH = 31
 # Options that take the next argument, and what becomes of the two.
 _FOR_COMPILING = (
     *["-D", "-U", "-I", "-F", "-A", "-isystem", "-iquote", "-idirafter", "-include", "-imacros", "-iprefix"],
-    *["-iwithprefix", "-iwithprefixbefore", "-isysroot", "-imultilib", "-MF", "-MT", "-MQ", "--param", "-aux-info"],
+    *[
+        "-iwithprefix",
+        "-iwithprefixbefore",
+        "-isysroot",
+        "-imultilib",
+        "-MF",
+        "-MT",
+        "-MQ",
+        "--param",
+        "-aux-info",
+    ],
     *["-Xpreprocessor", "-Xassembler"],
 )
 _FOR_LINKING = ("-L", "-l", "-Xlinker", "-T", "-u", "-z", "-e")
 _IGNORED_PAIRS = (
-    *["-mllvm", "-Xclang", "-Xarch_device", "-Xcuda-ptxas", "-Xcuda-fatbinary", "-Xopenmp-target", "-MJ", "-target"],
+    *[
+        "-mllvm",
+        "-Xclang",
+        "-Xarch_device",
+        "-Xcuda-ptxas",
+        "-Xcuda-fatbinary",
+        "-Xopenmp-target",
+        "-MJ",
+        "-target",
+    ],
     *["-arch", "-mthread-model", "-dependency-file", "-ivfsoverlay"],
 )
 _PAIRS = ("-o", "-x", "-Xarch_host", *_FOR_COMPILING, *_FOR_LINKING, *_IGNORED_PAIRS)
@@ -41,7 +60,10 @@ _IGNORED = re.compile(
 )
 # What clang calls otherwise than the host's compiler.
 _RENAMED = (
-    (re.compile(r"-f(no-)?color-diagnostics"), lambda m: f"-fdiagnostics-color={'never' if m[1] else 'always'}"),
+    (
+        re.compile(r"-f(no-)?color-diagnostics"),
+        lambda m: f"-fdiagnostics-color={'never' if m[1] else 'always'}",
+    ),
     (re.compile(r"-ferror-limit=(\d+)"), lambda m: f"-fmax-errors={m[1]}"),
     # The headers of kernels need C++14, which takes what C++11 does.
     (re.compile(r"-std=(c|gnu)\+\+(?:11|0x|1y)"), lambda m: f"-std={m[1]}++14"),
@@ -224,8 +246,9 @@ _ERROR = re.compile(r"^.*\berror: .*$", re.MULTILINE)
 def run_as_clang(command: list[str], verbose: bool) -> int:
     """Runs the host's compiler; again where all that it refuses is a name whose meaning changes in a class.
 
-    GCC refuses that, which clang and the GPU's compiler accept: the standard leaves it to them. GCC 12 has no option for it
-    but -fpermissive, which accepts much more, so that option is given only where nothing else was refused.
+    GCC refuses that, which clang and the GPU's compiler accept: the standard leaves it to them. GCC 12
+    has no option for it but -fpermissive, which accepts much more, so that option is given only where
+    nothing else was refused.
     """
     if verbose:
         print(shlex.join(command), file=sys.stderr)
