@@ -502,7 +502,7 @@ class Rewriter:
         return False
 
     def _constant(self, match: re.Match) -> None:
-        """Constant memory is ordinary memory: kernels read it, the host may write the variable."""
+        """Constant memory is ordinary memory: kernels read it, musaMemcpyToSymbol writes it."""
         self.edits.append(Edit(match.start(), match.end(), ""))
 
     def _declaration_begin(self, position: int) -> int:
