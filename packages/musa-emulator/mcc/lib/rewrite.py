@@ -15,7 +15,9 @@ from dataclasses import dataclass
 # What must not be looked into, and what is looked for.
 _TOKEN = re.compile(
     r"""
-    (?P<raw>R"(?P<delimiter>[^()\s\\]{0,16})\(.*?\)(?P=delimiter)")
+    (?P<assembly>\b(?:asm|__asm__|__asm)\s*(?:volatile\s*|__volatile__\s*)?
+      \(\s*"\s*(?P<instruction>trap|exit)\s*;?\s*"\s*:*\s*\))
+  | (?P<raw>R"(?P<delimiter>[^()\s\\]{0,16})\(.*?\)(?P=delimiter)")
   | (?P<string>"(?:[^"\\\n]|\\.)*")
   | (?P<number>\b\d(?:'?[\w.])*)
   | (?P<char>'(?:[^'\\\n]|\\.)+')
@@ -94,6 +96,10 @@ class Rewriter:
                 continue
             if kind == "launch":
                 launches.append(match.start())
+            elif match.group("instruction"):
+                # The two instructions of a GPU that libraries write in assembly.
+                call = {"trap": "::__trap()", "exit": "::__musa_exit()"}[match.group("instruction")]
+                self.edits.append(Edit(match.start(), match.end(), call))
             elif kind == "pragma":
                 # From a macro, in the middle of a line, as nvcc accepts it. A hint, nothing more.
                 self.edits.append(Edit(match.start(), match.end(), ""))
