@@ -178,6 +178,9 @@ typedef enum {
   MUPTI_RUNTIME_TRACE_CBID_musaMemcpyToSymbol = 170,
   MUPTI_RUNTIME_TRACE_CBID_musaMemcpyToSymbolAsync = 171,
   MUPTI_RUNTIME_TRACE_CBID_musaStreamGetCaptureInfo = 172,
+  MUPTI_RUNTIME_TRACE_CBID_musaCreateTextureObject = 173,
+  MUPTI_RUNTIME_TRACE_CBID_musaDestroyTextureObject = 174,
+  MUPTI_RUNTIME_TRACE_CBID_musaGetTextureObjectResourceDesc = 175,
   MUPTI_RUNTIME_TRACE_CBID_SIZE,
   MUPTI_RUNTIME_TRACE_CBID_FORCE_INT = 0x7fffffff
 } MUpti_runtime_api_trace_cbid;

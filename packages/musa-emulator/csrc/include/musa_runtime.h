@@ -240,6 +240,37 @@ static inline musaError_t musaGetSymbolSize(size_t* bytes, const T& symbol) {
   return ::musaGetSymbolSize(bytes, musa_symbol_of(symbol));
 }
 
+// The descriptor of an element type: musaCreateChannelDesc<float4>().
+template <class T>
+inline musaChannelFormatDesc musaCreateChannelDesc();
+#define MUSA_DEFINE_CHANNEL_DESC(name, element, kind)                                                                  \
+  template <>                                                                                                          \
+  inline musaChannelFormatDesc musaCreateChannelDesc<element>() {                                                      \
+    return ::musaCreateChannelDesc(8 * static_cast<int>(sizeof(element)), 0, 0, 0, kind);                              \
+  }                                                                                                                    \
+  template <>                                                                                                          \
+  inline musaChannelFormatDesc musaCreateChannelDesc<name##1>() {                                                      \
+    return ::musaCreateChannelDesc(8 * static_cast<int>(sizeof(element)), 0, 0, 0, kind);                              \
+  }                                                                                                                    \
+  template <>                                                                                                          \
+  inline musaChannelFormatDesc musaCreateChannelDesc<name##2>() {                                                      \
+    const int bits = 8 * static_cast<int>(sizeof(element));                                                            \
+    return ::musaCreateChannelDesc(bits, bits, 0, 0, kind);                                                            \
+  }                                                                                                                    \
+  template <>                                                                                                          \
+  inline musaChannelFormatDesc musaCreateChannelDesc<name##4>() {                                                      \
+    const int bits = 8 * static_cast<int>(sizeof(element));                                                            \
+    return ::musaCreateChannelDesc(bits, bits, bits, bits, kind);                                                      \
+  }
+MUSA_DEFINE_CHANNEL_DESC(char, signed char, musaChannelFormatKindSigned)
+MUSA_DEFINE_CHANNEL_DESC(uchar, unsigned char, musaChannelFormatKindUnsigned)
+MUSA_DEFINE_CHANNEL_DESC(short, short, musaChannelFormatKindSigned)
+MUSA_DEFINE_CHANNEL_DESC(ushort, unsigned short, musaChannelFormatKindUnsigned)
+MUSA_DEFINE_CHANNEL_DESC(int, int, musaChannelFormatKindSigned)
+MUSA_DEFINE_CHANNEL_DESC(uint, unsigned int, musaChannelFormatKindUnsigned)
+MUSA_DEFINE_CHANNEL_DESC(float, float, musaChannelFormatKindFloat)
+#undef MUSA_DEFINE_CHANNEL_DESC
+
 // SDK 5.x passes flags alone; SDK 4.x has the five-argument C form. Both spellings are in use.
 static inline musaError_t musaGraphInstantiate(
     musaGraphExec_t* exec, musaGraph_t graph, unsigned long long flags = 0) {

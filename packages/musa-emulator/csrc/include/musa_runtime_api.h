@@ -14,6 +14,7 @@
 #include "driver_types.h"
 #include "host_defines.h"
 #include "library_types.h"
+#include "musa_texture_types.h"
 
 #define MUSART_VERSION 40301
 #define __MUSART_API_VERSION 10400
@@ -125,6 +126,16 @@ MUSA_PUBLIC musaError_t musaMemPrefetchAsync(
     const void* pointer, size_t bytes, int device, musaStream_t stream MUSA_DEFAULT_ARGUMENT(0));
 MUSA_PUBLIC musaError_t musaMemGetInfo(size_t* free, size_t* total);
 MUSA_PUBLIC musaError_t musaPointerGetAttributes(struct musaPointerAttributes* attributes, const void* pointer);
+
+MUSA_PUBLIC struct musaChannelFormatDesc musaCreateChannelDesc(
+    int x, int y, int z, int w, enum musaChannelFormatKind f);
+// Over linear memory, or rows of it; musaErrorNotSupported over arrays.
+MUSA_PUBLIC musaError_t musaCreateTextureObject(
+    musaTextureObject_t* object, const struct musaResourceDesc* resource, const struct musaTextureDesc* texture,
+    const struct musaResourceViewDesc* view);
+MUSA_PUBLIC musaError_t musaDestroyTextureObject(musaTextureObject_t object);
+MUSA_PUBLIC musaError_t musaGetTextureObjectResourceDesc(
+    struct musaResourceDesc* resource, musaTextureObject_t object);
 
 // Variables that are declared __device__ or __constant__. In C++ the templates in musa_runtime.h take the variable itself;
 // these take its address, once a template was called for it.

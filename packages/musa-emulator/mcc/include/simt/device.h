@@ -33,3 +33,4 @@
 #include "simt/atomic.h"
 #include "simt/math.h"
 #include "simt/word.h"
+#include "simt/texture.h"
