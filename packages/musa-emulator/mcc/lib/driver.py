@@ -326,9 +326,10 @@ def main(arguments: list[str]) -> int:
     except FileNotFoundError as error:
         if error.filename not in (compiler()[0], c_compiler()[0]):
             raise
+        language, variable = ("C++", "CXX") if error.filename == compiler()[0] else ("C", "CC")
         print(
-            f"mcc: error: the C++ compiler {error.filename} was not found.\n"
-            "Likely causes: none is installed, or CXX or MUSA_HOST_CXX names another.\n"
+            f"mcc: error: the {language} compiler {error.filename} was not found.\n"
+            f"Likely causes: none is installed, or {variable} or MUSA_HOST_{variable} names another.\n"
             "Fix: apt-get install --yes g++",
             file=sys.stderr,
         )
