@@ -44,6 +44,20 @@ def a_capturing_stream_cannot_be_synchronized(sdk: Sdk):
     ]
 
 
+# A CUDA driver makes nodes of these two, which are not emulated.
+@row("captures", UNSUPPORTED, INVALIDATED)
+def a_capturing_stream_cannot_allocate(sdk: Sdk):
+    stream = sdk.begin()
+    return [sdk("MallocAsync", byref(c_void_p()), PAGE, stream), sdk.end(stream)]
+
+
+@row("captures", UNSUPPORTED, INVALIDATED)
+def a_capturing_stream_cannot_free(sdk: Sdk):
+    pointer = sdk.malloc()
+    stream = sdk.begin()
+    return [sdk("FreeAsync", pointer, stream), sdk.end(stream)]
+
+
 @row("captures", UNSUPPORTED, INVALIDATED)
 def a_capturing_stream_cannot_be_queried(sdk: Sdk):
     stream = sdk.begin()

@@ -248,6 +248,10 @@ simple("safe", "IpcGetMemHandle", lambda sdk: (byref(Blob()), sdk.malloc()))
 simple("safe", "PointerGetAttributes", lambda sdk: (byref(Blob()), sdk.malloc()))
 simple("safe", "GraphLaunch_on_another_stream", lambda sdk: (sdk.executable()[1], sdk.stream()))
 simple("safe", "GraphDestroy", lambda sdk: (sdk.executable()[0],))
+simple("safe", "MallocAsync_on_another_stream", lambda sdk: (byref(c_void_p()), PAGE, sdk.stream()))
+simple("safe", "FreeAsync_on_another_stream", lambda sdk: (sdk.malloc(), sdk.stream()))
+simple("safe", "StreamGetCaptureInfo", lambda sdk: (sdk.stream(), byref(c_int()), byref(c_size_t())))
+simple("safe", "DeviceGetDefaultMemPool", out(0))
 simple("safe", "LaunchHostFunc_on_another_stream", lambda sdk: (sdk.stream(), sdk.nothing, None))
 
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.once
 
 SCHEDULES = ("forward", "reverse", "random:1", "random:2")
 ARCHS = {"mp_31": 32, "mp_22": 128}
-PROGRAMS = ("launches", "addresses", "shared", "warps", "groups", "words", "numbers")
+PROGRAMS = ("launches", "addresses", "shared", "warps", "groups", "words", "numbers", "memory", "textures")
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -64,9 +64,10 @@ MISTAKES = {
         r"kernel asserts, block .*faults\.mu:\d+: assertion failed: .*out of bounds",
     ),
     "trap": ("musaErrorLaunchFailure", r"kernel traps, block .*faults\.mu:\d+: __trap; thread \(3, 0, 0\)"),
+    "asm-trap": ("musaErrorLaunchFailure", r"kernel traps_in_assembly, .*: __trap; thread \(3, 0, 0\)"),
     "deep": ("musaErrorLaunchFailure", r"kernel runs_deep: a thread has used up its stack"),
 }
-RIGHT = ("race", "no-race", "no-overrun", "no-assert", "no-trap", "not-deep")
+RIGHT = ("race", "no-race", "no-overrun", "no-assert", "no-trap", "no-asm-trap", "not-deep")
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Calls of muBLAS, muFFT and muRAND against NumPy. Run as a module it prints a JSON object: check -> what differs, or ""."""
+"""Calls of muBLAS, muFFT and muRAND against NumPy.
+
+Run as a module it prints a JSON object: check -> what differs, or "".
+"""
 
 from __future__ import annotations
 
@@ -153,7 +156,11 @@ def dot(letter: str, dtype: type) -> None:
         expected = np.array([np.sum(wx.astype(np.complex128) * y)])
         expected = (expected if letter in "CZ" else expected.real).astype(dtype)
         result = np.zeros(1, dtype)
-        ok(function(f"{letter}{kind}")(handle, 20, dx.pointer, 2, dy.pointer, 1, result.ctypes.data_as(c_void_p)))
+        ok(
+            function(f"{letter}{kind}")(
+                handle, 20, dx.pointer, 2, dy.pointer, 1, result.ctypes.data_as(c_void_p)
+            )
+        )
         same(result, expected)
         on_device = Device(np.zeros(1, dtype))
         ok(blas.mublasSetPointerMode(handle, 1))
@@ -192,13 +199,28 @@ def gemv(letter: str, dtype: type) -> None:
         inner, outer = (n, m) if operation == N else (m, n)
         x, y = numbers(dtype, 2 * inner), numbers(dtype, outer)
         da, dx, dy = Device(a), Device(x), Device(y)
-        arguments = (m, n, scalar(dtype, 1.5), da.pointer, lda, dx.pointer, -2, scalar(dtype, 0.5), dy.pointer, 1)
+        arguments = (
+            m,
+            n,
+            scalar(dtype, 1.5),
+            da.pointer,
+            lda,
+            dx.pointer,
+            -2,
+            scalar(dtype, 0.5),
+            dy.pointer,
+            1,
+        )
         ok(function(f"{letter}gemv")(handle, operation, *arguments))
         same(dy.get(), (1.5 * (op(of(a, m), operation) @ x[::2][::-1]) + 0.5 * y).astype(dtype))
     for kind in ("ger",) if letter in "SD" else ("geru", "gerc"):
         a, x, y = columns(dtype, m, n, lda), numbers(dtype, m), numbers(dtype, n)
         da, dx, dy = Device(a), Device(x), Device(y)
-        ok(function(f"{letter}{kind}")(handle, m, n, scalar(dtype, 2), dx.pointer, 1, dy.pointer, 1, da.pointer, lda))
+        ok(
+            function(f"{letter}{kind}")(
+                handle, m, n, scalar(dtype, 2), dx.pointer, 1, dy.pointer, 1, da.pointer, lda
+            )
+        )
         expected = a.copy()
         of(expected, m)[...] += (2 * np.outer(x, y.conj() if kind == "gerc" else y)).astype(dtype)
         same(da.get(), expected)
@@ -217,9 +239,25 @@ def stored(dtype: type, operation: int, rows: int, count: int, ld: int) -> tuple
 def gemm(letter: str, dtype: type) -> None:
     m, n, k, ld = 4, 5, 3, 6
     for ta, tb in gemm_cases():
-        (a, ra), (b, rb), c = stored(dtype, ta, m, k, ld), stored(dtype, tb, k, n, ld), columns(dtype, m, n, ld)
+        (a, ra), (b, rb), c = (
+            stored(dtype, ta, m, k, ld),
+            stored(dtype, tb, k, n, ld),
+            columns(dtype, m, n, ld),
+        )
         da, db, dc = Device(a), Device(b), Device(c)
-        arguments = (m, n, k, scalar(dtype, 2), da.pointer, ld, db.pointer, ld, scalar(dtype, -1), dc.pointer, ld)
+        arguments = (
+            m,
+            n,
+            k,
+            scalar(dtype, 2),
+            da.pointer,
+            ld,
+            db.pointer,
+            ld,
+            scalar(dtype, -1),
+            dc.pointer,
+            ld,
+        )
         ok(function(f"{letter}gemm")(handle, ta, tb, *arguments))
         expected = c.copy()
         product = op(of(a, ra), ta) @ op(of(b, rb), tb)
@@ -227,7 +265,11 @@ def gemm(letter: str, dtype: type) -> None:
         same(dc.get(), expected)
     # What c holds does not matter where beta is 0.
     dc = Device(np.full((n, ld), np.nan, dtype))
-    ok(function(f"{letter}gemm")(handle, N, N, m, n, 0, scalar(dtype, 1), None, ld, None, ld, scalar(dtype, 0), dc.pointer, ld))
+    ok(
+        function(f"{letter}gemm")(
+            handle, N, N, m, n, 0, scalar(dtype, 1), None, ld, None, ld, scalar(dtype, 0), dc.pointer, ld
+        )
+    )
     assert (of(dc.get(), m) == 0).all()
 
 
@@ -243,7 +285,18 @@ def batches(letter: str, dtype: type) -> None:
     expected = (a.swapaxes(1, 2) @ b.swapaxes(1, 2)).swapaxes(1, 2).astype(dtype)
     da, db, dc = Device(a), Device(b), Device(c)
     one, zero = scalar(dtype, 1), scalar(dtype, 0)
-    strided = (da.pointer, m, c_longlong(k * m), db.pointer, k, c_longlong(n * k), zero, dc.pointer, m, c_longlong(n * m))
+    strided = (
+        da.pointer,
+        m,
+        c_longlong(k * m),
+        db.pointer,
+        k,
+        c_longlong(n * k),
+        zero,
+        dc.pointer,
+        m,
+        c_longlong(n * m),
+    )
     ok(function(f"{letter}gemmStridedBatched")(handle, N, N, m, n, k, one, *strided, batch))
     same(dc.get(), expected)
     da2, db2, dc2 = Device(a), Device(b), Device(c)
@@ -271,7 +324,9 @@ def trsm(letter: str, dtype: type) -> None:
                         triangle = triangle - np.diag(np.diag(triangle)) + np.eye(size, dtype=dtype)
                     whole = op(triangle, operation)
                     x = of(db.get(), m)
-                    same((whole @ x if side == LEFT else x @ whole).astype(dtype), (2 * of(b, m)).astype(dtype))
+                    same(
+                        (whole @ x if side == LEFT else x @ whole).astype(dtype), (2 * of(b, m)).astype(dtype)
+                    )
     tables = (pointers(da, 0, 2), pointers(Device(np.stack([b, b])), b.size, 2))
     b2 = Device(np.stack([b, 3 * b]))
     tables = (pointers(da, 0, 2), pointers(b2, b.size, 2))
@@ -295,7 +350,11 @@ def others(letter: str, dtype: type) -> None:
     k = 3
     square = columns(dtype, m, m, ld)
     dc = Device(square)
-    ok(function(f"{letter}syrk")(handle, UPPER, N, m, k, scalar(dtype, 1), da.pointer, ld, scalar(dtype, 1), dc.pointer, ld))
+    ok(
+        function(f"{letter}syrk")(
+            handle, UPPER, N, m, k, scalar(dtype, 1), da.pointer, ld, scalar(dtype, 1), dc.pointer, ld
+        )
+    )
     expected = of(square, m).copy()
     product = (of(a, m) @ of(a, m).T + expected).astype(dtype)
     expected[np.triu_indices(m)] = product[np.triu_indices(m)]
@@ -332,12 +391,35 @@ def mixed(of_a: type, code_a: int, of_c: type, code_c: int, of_scalar: type, com
     compare = (lambda x, y: np.testing.assert_array_equal(x, y)) if of_a is np.int8 else same
     compare(dc.get()[0], expected[0])
     dc = Device(c)
-    strided = (*left, c_longlong(k * m), *right, c_longlong(n * k), one, dc.pointer, code_c, m, c_longlong(n * m), batch)
+    strided = (
+        *left,
+        c_longlong(k * m),
+        *right,
+        c_longlong(n * k),
+        one,
+        dc.pointer,
+        code_c,
+        m,
+        c_longlong(n * m),
+        batch,
+    )
     ok(blas.mublasGemmStridedBatchedEx(handle, N, N, m, n, k, two, *strided, compute, 0))
     compare(dc.get(), expected)
     dc = Device(c)
     tables = (pointers(da, k * m, batch), pointers(db, n * k, batch), pointers(dc, n * m, batch))
-    arguments = (tables[0].pointer, code_a, m, tables[1].pointer, code_a, k, one, tables[2].pointer, code_c, m, batch)
+    arguments = (
+        tables[0].pointer,
+        code_a,
+        m,
+        tables[1].pointer,
+        code_a,
+        k,
+        one,
+        tables[2].pointer,
+        code_c,
+        m,
+        batch,
+    )
     ok(blas.mublasGemmBatchedEx(handle, N, N, m, n, k, two, *arguments, compute, 0))
     compare(dc.get(), expected)
 
@@ -366,8 +448,18 @@ def refusals() -> None:
     ok(blas.mublasSgemm(handle, N, N, 4, 4, 4, one, d.pointer, 3, d.pointer, 4, one, d.pointer, 4), 4)
     ok(blas.mublasSgemm(handle, N, N, -1, 4, 4, one, d.pointer, 4, d.pointer, 4, one, d.pointer, 4), 4)
     ok(blas.mublasSgemm(handle, N, N, 4, 4, 4, one, None, 4, d.pointer, 4, one, d.pointer, 4), 3)
-    ok(blas.mublasGemmEx(handle, N, N, 4, 4, 4, one, d.pointer, 99, 4, d.pointer, 0, 4, one, d.pointer, 0, 4, 68, 0), 2)
-    ok(blas.mublasGemmEx(handle, N, N, 4, 4, 4, one, d.pointer, 0, 4, d.pointer, 0, 4, one, d.pointer, 0, 4, 1, 0), 11)
+    ok(
+        blas.mublasGemmEx(
+            handle, N, N, 4, 4, 4, one, d.pointer, 99, 4, d.pointer, 0, 4, one, d.pointer, 0, 4, 68, 0
+        ),
+        2,
+    )
+    ok(
+        blas.mublasGemmEx(
+            handle, N, N, 4, 4, 4, one, d.pointer, 0, 4, d.pointer, 0, 4, one, d.pointer, 0, 4, 1, 0
+        ),
+        11,
+    )
     ok(blas.mublasSetPointerMode(handle, 5), 11)
     gone = c_void_p()
     ok(blas.mublasCreate(byref(gone)))
@@ -460,7 +552,17 @@ def strided_transforms() -> None:
     source, target = Device(x), Device(np.zeros((batch, *n), np.complex64))
     tight = (c_int * 2)(*n)
     plan = plan_of(
-        fft.mufftPlanMany, 2, (c_int * 2)(*n), embed, stride, 5 * 7 * stride, tight, 1, n[0] * n[1], C2C, batch
+        fft.mufftPlanMany,
+        2,
+        (c_int * 2)(*n),
+        embed,
+        stride,
+        5 * 7 * stride,
+        tight,
+        1,
+        n[0] * n[1],
+        C2C,
+        batch,
     )
     ok(fft.mufftExecC2C(plan, source.pointer, target.pointer, -1))
     same(target.get(), np.fft.fft2(x[:, : n[0], : n[1], 0]).astype(np.complex64))
@@ -515,7 +617,10 @@ def random_numbers() -> None:
     np.testing.assert_array_equal(words, draw(rand.murandGenerate, np.uint32))
     np.testing.assert_array_equal(words[7:], draw(rand.murandGenerate, np.uint32, offset=7)[:-7])
     assert (words != draw(rand.murandGenerate, np.uint32, seed=6)).mean() > 0.99
-    for function, dtype in ((rand.murandGenerateUniform, np.float32), (rand.murandGenerateUniformDouble, np.float64)):
+    for function, dtype in (
+        (rand.murandGenerateUniform, np.float32),
+        (rand.murandGenerateUniformDouble, np.float64),
+    ):
         x = draw(function, dtype)
         assert x.min() > 0 and x.max() <= 1
         assert abs(x.mean() - 0.5) < 0.02 and abs(x.var() - 1 / 12) < 0.01  # 5 standard errors and more
@@ -526,7 +631,9 @@ def random_numbers() -> None:
         x = draw(function, dtype, c(3), c(2))
         assert abs(x.mean() - 3) < 0.1 and abs(x.std() - 2) < 0.1 and 0.6 < (abs(x - 3) < 2).mean() < 0.76
     logs = draw(rand.murandGenerateLogNormal, np.float32, c_float(0), c_float(1))
-    np.testing.assert_allclose(np.log(logs), draw(rand.murandGenerateNormal, np.float32, c_float(0), c_float(1)), atol=1e-4)
+    np.testing.assert_allclose(
+        np.log(logs), draw(rand.murandGenerateNormal, np.float32, c_float(0), c_float(1)), atol=1e-4
+    )
     # One call after another goes on in the sequence.
     output = Device(np.zeros(10, np.uint32))
     ok(rand.murandSetPseudoRandomGeneratorSeed(generator, ctypes.c_ulonglong(5)))

@@ -42,6 +42,16 @@ __global__ void special_by_number<int, (sizeof(int) > 2 ? 8 : 4)>(int* out) {
   out[threadIdx.x] = 80;
 }
 
+// Its parameters' type is that of a pointer, though threads need no copy of a constant one.
+struct Wide {
+  int amounts[20];
+};
+template <class T>
+__global__ void with_constant(T* out, const Wide wide, const int which) {
+  out[threadIdx.x] += wide.amounts[which];
+}
+using WithConstant = void (*)(int*, Wide, int);
+
 struct Table {
   void (*kernels[2])(int*);
 };
@@ -117,6 +127,15 @@ int main() {
     find(0)<<<1, 1>>>(p);
     if (p != nullptr) (plain)<<<1, 1>>>(p);
     EXPECT_EQ(out[0], 1 + 2 + 1 + 2 + 1 + 1);
+  }
+  {
+    Array<int> out(1);
+    Wide wide{};
+    wide.amounts[19] = 6;
+    const WithConstant pointer = with_constant<int>;
+    pointer<<<1, 1>>>((int*)out, wide, 19);
+    with_constant<int><<<1, 1>>>((int*)out, wide, 19);
+    EXPECT_EQ(out[0], 12);
   }
   { // an address that is no kernel's
     void* arguments[] = {nullptr};

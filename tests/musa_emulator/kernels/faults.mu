@@ -74,6 +74,16 @@ __global__ void traps(int* out, int thread) {
   out[threadIdx.x] = 1;
 }
 
+__global__ void traps_in_assembly(int* out, int thread) {
+  if (threadIdx.x == 5) {
+    asm("exit;"); // this thread alone
+  }
+  if (threadIdx.x == thread) {
+    asm volatile("trap;");
+  }
+  out[threadIdx.x] = 1;
+}
+
 // In no order that a program may rely on.
 __global__ void order(int* out, int* count) {
   out[atomicAdd(count, 1)] = threadIdx.x;
@@ -110,6 +120,11 @@ int main(int, char** argv) {
     traps<<<1, 8>>>(out, 3);
   } else if (is("no-trap")) {
     traps<<<1, 8>>>(out, 8);
+  } else if (is("asm-trap")) {
+    traps_in_assembly<<<1, 8>>>(out, 3);
+  } else if (is("no-asm-trap")) {
+    traps_in_assembly<<<1, 8>>>(out, 8);
+    return out[4] == 1 && out[5] == 0 && musaDeviceSynchronize() == musaSuccess ? (std::puts("musaSuccess"), 0) : 3;
   } else if (is("order")) {
     Array<int> count(1);
     order<<<1, 6>>>(out, count);

@@ -304,6 +304,22 @@ enum musaMemPoolAttr {
 };
 typedef enum musaMemPoolAttr musaMemPoolAttr;
 
+enum musaMemAllocationType { musaMemAllocationTypeInvalid = 0, musaMemAllocationTypePinned = 1 };
+enum musaMemAllocationHandleType { musaMemHandleTypeNone = 0, musaMemHandleTypePosixFileDescriptor = 1 };
+enum musaMemLocationType { musaMemLocationTypeInvalid = 0, musaMemLocationTypeDevice = 1 };
+struct musaMemLocation {
+  enum musaMemLocationType type;
+  int id;
+};
+struct musaMemPoolProps {
+  enum musaMemAllocationType allocType;
+  enum musaMemAllocationHandleType handleTypes;
+  struct musaMemLocation location;
+  void* win32SecurityAttributes;
+  size_t maxSize;  // bytes; 0: as much as the device has
+  unsigned char reserved[56];
+};
+
 static __inline__ struct musaExtent make_musaExtent(size_t width, size_t height, size_t depth) {
   struct musaExtent extent;
   extent.width = width;

@@ -204,6 +204,92 @@ typedef struct MUmemAccessDesc_st {
   MUmemAccess_flags flags;
 } MUmemAccessDesc;
 
+// ---- modules and launches
+
+#define MU_LAUNCH_PARAM_END ((void*)0x00)
+#define MU_LAUNCH_PARAM_BUFFER_POINTER ((void*)0x01)
+#define MU_LAUNCH_PARAM_BUFFER_SIZE ((void*)0x02)
+
+typedef enum MUfunction_attribute_enum {
+  MU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 0,
+  MU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1,
+  MU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES = 2,
+  MU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES = 3,
+  MU_FUNC_ATTRIBUTE_NUM_REGS = 4,
+  MU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
+  MU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT = 9
+} MUfunction_attribute;
+
+typedef enum MUfunc_cache_enum {
+  MU_FUNC_CACHE_PREFER_NONE = 0,
+  MU_FUNC_CACHE_PREFER_SHARED = 1,
+  MU_FUNC_CACHE_PREFER_L1 = 2,
+  MU_FUNC_CACHE_PREFER_EQUAL = 3
+} MUfunc_cache;
+
+typedef enum MUlaunchAttributeID_enum { MU_LAUNCH_ATTRIBUTE_IGNORE = 0, MU_LAUNCH_ATTRIBUTE_COOPERATIVE = 2 } MUlaunchAttributeID;
+typedef union MUlaunchAttributeValue_union {
+  char pad[64];
+  int cooperative;
+} MUlaunchAttributeValue;
+typedef struct MUlaunchAttribute_st {
+  MUlaunchAttributeID id;
+  char pad[8 - sizeof(MUlaunchAttributeID)];
+  MUlaunchAttributeValue value;
+} MUlaunchAttribute;
+typedef struct MUlaunchConfig_st {
+  unsigned int gridDimX, gridDimY, gridDimZ;
+  unsigned int blockDimX, blockDimY, blockDimZ;
+  unsigned int sharedMemBytes;
+  MUstream hStream;
+  MUlaunchAttribute* attrs;
+  unsigned int numAttrs;
+} MUlaunchConfig;
+
+#define MU_CTX_SCHED_AUTO 0x00
+#define MU_CTX_SCHED_SPIN 0x01
+#define MU_CTX_SCHED_YIELD 0x02
+#define MU_CTX_SCHED_BLOCKING_SYNC 0x04
+#define MU_CTX_MAP_HOST 0x08
+
+// ---- copies of boxes. Coordinates and widths are in bytes.
+
+typedef struct MUarray_st* MUarray;
+
+typedef struct MUSA_MEMCPY2D_st {
+  size_t srcXInBytes, srcY;
+  MUmemorytype srcMemoryType;
+  const void* srcHost;
+  MUdeviceptr srcDevice;
+  MUarray srcArray;
+  size_t srcPitch;
+  size_t dstXInBytes, dstY;
+  MUmemorytype dstMemoryType;
+  void* dstHost;
+  MUdeviceptr dstDevice;
+  MUarray dstArray;
+  size_t dstPitch;
+  size_t WidthInBytes, Height;
+} MUSA_MEMCPY2D;
+
+typedef struct MUSA_MEMCPY3D_st {
+  size_t srcXInBytes, srcY, srcZ, srcLOD;
+  MUmemorytype srcMemoryType;
+  const void* srcHost;
+  MUdeviceptr srcDevice;
+  MUarray srcArray;
+  void* reserved0;
+  size_t srcPitch, srcHeight;
+  size_t dstXInBytes, dstY, dstZ, dstLOD;
+  MUmemorytype dstMemoryType;
+  void* dstHost;
+  MUdeviceptr dstDevice;
+  MUarray dstArray;
+  void* reserved1;
+  size_t dstPitch, dstHeight;
+  size_t WidthInBytes, Height, Depth;
+} MUSA_MEMCPY3D;
+
 #define MU_STREAM_DEFAULT 0
 #define MU_STREAM_NON_BLOCKING 1
 #define MU_EVENT_DEFAULT 0
@@ -230,9 +316,51 @@ MUSA_PUBLIC MUresult muCtxGetCurrent(MUcontext* context);
 MUSA_PUBLIC MUresult muCtxSetCurrent(MUcontext context);
 MUSA_PUBLIC MUresult muCtxGetDevice(MUdevice* device);
 MUSA_PUBLIC MUresult muCtxSynchronize(void);
+// Contexts of a device share its memory: each is the device's primary one here, and makes the device current.
+MUSA_PUBLIC MUresult muCtxCreate(MUcontext* context, unsigned int flags, MUdevice device);
+MUSA_PUBLIC MUresult muCtxDestroy(MUcontext context);
+MUSA_PUBLIC MUresult muCtxPushCurrent(MUcontext context);
+MUSA_PUBLIC MUresult muCtxPopCurrent(MUcontext* context);
+MUSA_PUBLIC MUresult muCtxGetFlags(unsigned int* flags);
+MUSA_PUBLIC MUresult muCtxGetCacheConfig(MUfunc_cache* config);
+MUSA_PUBLIC MUresult muCtxSetCacheConfig(MUfunc_cache config);
+MUSA_PUBLIC MUresult muCtxGetApiVersion(MUcontext context, unsigned int* version);
+MUSA_PUBLIC MUresult muCtxGetStreamPriorityRange(int* leastPriority, int* greatestPriority);
+
+// A module is a file that `mcc -fatbin` wrote, or its bytes. Kernels are found by the names in its symbol table: for kernels
+// declared extern "C" the plain one, else the mangled one.
+MUSA_PUBLIC MUresult muModuleLoad(MUmodule* module, const char* path);
+MUSA_PUBLIC MUresult muModuleLoadData(MUmodule* module, const void* image);
+MUSA_PUBLIC MUresult muModuleLoadFatBinary(MUmodule* module, const void* image);
+MUSA_PUBLIC MUresult muModuleUnload(MUmodule module);
+MUSA_PUBLIC MUresult muModuleGetFunction(MUfunction* function, MUmodule module, const char* name);
+// A variable of the module, and its size.
+MUSA_PUBLIC MUresult muModuleGetGlobal(MUdeviceptr* pointer, size_t* bytes, MUmodule module, const char* name);
+MUSA_PUBLIC MUresult muFuncGetAttribute(int* value, MUfunction_attribute attribute, MUfunction function);
+MUSA_PUBLIC MUresult muFuncSetAttribute(MUfunction function, MUfunction_attribute attribute, int value);
+MUSA_PUBLIC MUresult muFuncSetCacheConfig(MUfunction function, MUfunc_cache config);
+MUSA_PUBLIC MUresult muOccupancyMaxActiveBlocksPerMultiprocessor(
+    int* blocks, MUfunction function, int blockSize, size_t dynamicSharedBytes);
+// Arguments as an array of addresses, or in `extra` as a buffer of them all.
+MUSA_PUBLIC MUresult muLaunchKernel(
+    MUfunction function, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
+    unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, MUstream stream, void** kernelParams,
+    void** extra);
+MUSA_PUBLIC MUresult muLaunchKernelEx(
+    const MUlaunchConfig* config, MUfunction function, void** kernelParams, void** extra);
+MUSA_PUBLIC MUresult muLaunchCooperativeKernel(
+    MUfunction function, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
+    unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, MUstream stream, void** kernelParams);
 
 MUSA_PUBLIC MUresult muMemAlloc(MUdeviceptr* pointer, size_t bytes);
+MUSA_PUBLIC MUresult muMemAllocPitch(
+    MUdeviceptr* pointer, size_t* pitch, size_t widthInBytes, size_t height, unsigned int elementSizeBytes);
 MUSA_PUBLIC MUresult muMemFree(MUdeviceptr pointer);
+// Of host and device memory; MUSA_ERROR_NOT_SUPPORTED for arrays.
+MUSA_PUBLIC MUresult muMemcpy2D(const MUSA_MEMCPY2D* copy);
+MUSA_PUBLIC MUresult muMemcpy2DAsync(const MUSA_MEMCPY2D* copy, MUstream stream);
+MUSA_PUBLIC MUresult muMemcpy3D(const MUSA_MEMCPY3D* copy);
+MUSA_PUBLIC MUresult muMemcpy3DAsync(const MUSA_MEMCPY3D* copy, MUstream stream);
 MUSA_PUBLIC MUresult muMemGetInfo(size_t* free, size_t* total);
 MUSA_PUBLIC MUresult muMemGetAddressRange(MUdeviceptr* base, size_t* bytes, MUdeviceptr pointer);
 MUSA_PUBLIC MUresult muMemcpyHtoD(MUdeviceptr dst, const void* src, size_t bytes);

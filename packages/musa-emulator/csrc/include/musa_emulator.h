@@ -81,6 +81,10 @@ struct musaEmulatorKernelInfo {
 MUSA_PUBLIC musaError_t musaEmulatorRegisterKernel(const void* symbol, const struct musaEmulatorKernelInfo* info);
 MUSA_PUBLIC musaError_t musaEmulatorUnregisterKernel(const void* symbol);
 
+// Makes a variable of kernels, of this size, known to musaMemcpyToSymbol and its relatives. The templates in musa_runtime.h
+// call it.
+MUSA_PUBLIC musaError_t musaEmulatorRegisterSymbol(const void* symbol, size_t bytes);
+
 MUSA_EXTERN_C_END
 
 #endif

@@ -119,6 +119,158 @@ static inline musaError_t musaOccupancyMaxPotentialBlockSize(
   return status;
 }
 
+// Templates, so that a caller's own function of the same name comes first; musa_runtime_api.h says why.
+namespace musa_runtime_exports {
+extern "C" {
+musaError_t exported_musaMallocAsync(void** pointer, size_t bytes, musaStream_t stream) __asm__("musaMallocAsync");
+musaError_t exported_musaFreeAsync(void* pointer, musaStream_t stream) __asm__("musaFreeAsync");
+musaError_t exported_musaMallocFromPoolAsync(void** pointer, size_t bytes, musaMemPool_t pool, musaStream_t stream) __asm__("musaMallocFromPoolAsync");
+musaError_t exported_musaDeviceGetDefaultMemPool(musaMemPool_t* pool, int device) __asm__("musaDeviceGetDefaultMemPool");
+musaError_t exported_musaDeviceGetMemPool(musaMemPool_t* pool, int device) __asm__("musaDeviceGetMemPool");
+musaError_t exported_musaDeviceSetMemPool(int device, musaMemPool_t pool) __asm__("musaDeviceSetMemPool");
+musaError_t exported_musaMemPoolCreate(musaMemPool_t* pool, const musaMemPoolProps* properties) __asm__("musaMemPoolCreate");
+musaError_t exported_musaMemPoolDestroy(musaMemPool_t pool) __asm__("musaMemPoolDestroy");
+musaError_t exported_musaMemPoolSetAttribute(musaMemPool_t pool, musaMemPoolAttr attribute, void* value) __asm__("musaMemPoolSetAttribute");
+musaError_t exported_musaMemPoolGetAttribute(musaMemPool_t pool, musaMemPoolAttr attribute, void* value) __asm__("musaMemPoolGetAttribute");
+musaError_t exported_musaMemPoolTrimTo(musaMemPool_t pool, size_t bytes) __asm__("musaMemPoolTrimTo");
+musaError_t exported_musaStreamGetCaptureInfo(musaStream_t stream, musaStreamCaptureStatus* status, unsigned long long* id) __asm__("musaStreamGetCaptureInfo");
+musaError_t exported_musaThreadExchangeStreamCaptureMode(musaStreamCaptureMode* mode) __asm__("musaThreadExchangeStreamCaptureMode");
+}
+} // namespace musa_runtime_exports
+
+template <class = void>
+static inline musaError_t musaMallocAsync(void** pointer, size_t bytes, musaStream_t stream) {
+  return musa_runtime_exports::exported_musaMallocAsync(pointer, bytes, stream);
+}
+template <class = void>
+static inline musaError_t musaFreeAsync(void* pointer, musaStream_t stream) {
+  return musa_runtime_exports::exported_musaFreeAsync(pointer, stream);
+}
+template <class = void>
+static inline musaError_t musaMallocFromPoolAsync(
+    void** pointer, size_t bytes, musaMemPool_t pool, musaStream_t stream) {
+  return musa_runtime_exports::exported_musaMallocFromPoolAsync(pointer, bytes, pool, stream);
+}
+template <class = void>
+static inline musaError_t musaDeviceGetDefaultMemPool(musaMemPool_t* pool, int device) {
+  return musa_runtime_exports::exported_musaDeviceGetDefaultMemPool(pool, device);
+}
+template <class = void>
+static inline musaError_t musaDeviceGetMemPool(musaMemPool_t* pool, int device) {
+  return musa_runtime_exports::exported_musaDeviceGetMemPool(pool, device);
+}
+template <class = void>
+static inline musaError_t musaDeviceSetMemPool(int device, musaMemPool_t pool) {
+  return musa_runtime_exports::exported_musaDeviceSetMemPool(device, pool);
+}
+template <class = void>
+static inline musaError_t musaMemPoolCreate(musaMemPool_t* pool, const musaMemPoolProps* properties) {
+  return musa_runtime_exports::exported_musaMemPoolCreate(pool, properties);
+}
+template <class = void>
+static inline musaError_t musaMemPoolDestroy(musaMemPool_t pool) {
+  return musa_runtime_exports::exported_musaMemPoolDestroy(pool);
+}
+template <class = void>
+static inline musaError_t musaMemPoolSetAttribute(musaMemPool_t pool, musaMemPoolAttr attribute, void* value) {
+  return musa_runtime_exports::exported_musaMemPoolSetAttribute(pool, attribute, value);
+}
+template <class = void>
+static inline musaError_t musaMemPoolGetAttribute(musaMemPool_t pool, musaMemPoolAttr attribute, void* value) {
+  return musa_runtime_exports::exported_musaMemPoolGetAttribute(pool, attribute, value);
+}
+template <class = void>
+static inline musaError_t musaMemPoolTrimTo(musaMemPool_t pool, size_t bytes) {
+  return musa_runtime_exports::exported_musaMemPoolTrimTo(pool, bytes);
+}
+template <class = void>
+static inline musaError_t musaStreamGetCaptureInfo(
+    musaStream_t stream, musaStreamCaptureStatus* status, unsigned long long* id) {
+  return musa_runtime_exports::exported_musaStreamGetCaptureInfo(stream, status, id);
+}
+template <class = void>
+static inline musaError_t musaThreadExchangeStreamCaptureMode(musaStreamCaptureMode* mode) {
+  return musa_runtime_exports::exported_musaThreadExchangeStreamCaptureMode(mode);
+}
+template <class T>
+static inline musaError_t musaMallocAsync(T** pointer, size_t bytes, musaStream_t stream) {
+  return musa_runtime_exports::exported_musaMallocAsync(reinterpret_cast<void**>(pointer), bytes, stream);
+}
+template <class T>
+static inline musaError_t musaMallocFromPoolAsync(T** pointer, size_t bytes, musaMemPool_t pool, musaStream_t stream) {
+  return musa_runtime_exports::exported_musaMallocFromPoolAsync(reinterpret_cast<void**>(pointer), bytes, pool, stream);
+}
+
+// The variable itself, or its address, as in `musaMemcpyToSymbol(table, ...)`, where `table` is declared __constant__.
+extern "C" musaError_t musaEmulatorRegisterSymbol(const void* symbol, size_t bytes);
+template <class T>
+static inline const void* musa_symbol_of(const T& symbol) {
+  const void* address = &const_cast<const char&>(reinterpret_cast<const volatile char&>(symbol));
+  ::musaEmulatorRegisterSymbol(address, sizeof symbol);
+  return address;
+}
+template <class T>
+static inline musaError_t musaMemcpyToSymbol(
+    const T& symbol, const void* src, size_t bytes, size_t offset = 0, musaMemcpyKind kind = musaMemcpyHostToDevice) {
+  return ::musaMemcpyToSymbol(musa_symbol_of(symbol), src, bytes, offset, kind);
+}
+template <class T>
+static inline musaError_t musaMemcpyFromSymbol(
+    void* dst, const T& symbol, size_t bytes, size_t offset = 0, musaMemcpyKind kind = musaMemcpyDeviceToHost) {
+  return ::musaMemcpyFromSymbol(dst, musa_symbol_of(symbol), bytes, offset, kind);
+}
+template <class T>
+static inline musaError_t musaMemcpyToSymbolAsync(
+    const T& symbol, const void* src, size_t bytes, size_t offset = 0, musaMemcpyKind kind = musaMemcpyHostToDevice,
+    musaStream_t stream = 0) {
+  return ::musaMemcpyToSymbolAsync(musa_symbol_of(symbol), src, bytes, offset, kind, stream);
+}
+template <class T>
+static inline musaError_t musaMemcpyFromSymbolAsync(
+    void* dst, const T& symbol, size_t bytes, size_t offset = 0, musaMemcpyKind kind = musaMemcpyDeviceToHost,
+    musaStream_t stream = 0) {
+  return ::musaMemcpyFromSymbolAsync(dst, musa_symbol_of(symbol), bytes, offset, kind, stream);
+}
+template <class T>
+static inline musaError_t musaGetSymbolAddress(void** address, const T& symbol) {
+  return ::musaGetSymbolAddress(address, musa_symbol_of(symbol));
+}
+template <class T>
+static inline musaError_t musaGetSymbolSize(size_t* bytes, const T& symbol) {
+  return ::musaGetSymbolSize(bytes, musa_symbol_of(symbol));
+}
+
+// The descriptor of an element type: musaCreateChannelDesc<float4>().
+template <class T>
+inline musaChannelFormatDesc musaCreateChannelDesc();
+#define MUSA_DEFINE_CHANNEL_DESC(name, element, kind)                                                                  \
+  template <>                                                                                                          \
+  inline musaChannelFormatDesc musaCreateChannelDesc<element>() {                                                      \
+    return ::musaCreateChannelDesc(8 * static_cast<int>(sizeof(element)), 0, 0, 0, kind);                              \
+  }                                                                                                                    \
+  template <>                                                                                                          \
+  inline musaChannelFormatDesc musaCreateChannelDesc<name##1>() {                                                      \
+    return ::musaCreateChannelDesc(8 * static_cast<int>(sizeof(element)), 0, 0, 0, kind);                              \
+  }                                                                                                                    \
+  template <>                                                                                                          \
+  inline musaChannelFormatDesc musaCreateChannelDesc<name##2>() {                                                      \
+    const int bits = 8 * static_cast<int>(sizeof(element));                                                            \
+    return ::musaCreateChannelDesc(bits, bits, 0, 0, kind);                                                            \
+  }                                                                                                                    \
+  template <>                                                                                                          \
+  inline musaChannelFormatDesc musaCreateChannelDesc<name##4>() {                                                      \
+    const int bits = 8 * static_cast<int>(sizeof(element));                                                            \
+    return ::musaCreateChannelDesc(bits, bits, bits, bits, kind);                                                      \
+  }
+MUSA_DEFINE_CHANNEL_DESC(char, signed char, musaChannelFormatKindSigned)
+MUSA_DEFINE_CHANNEL_DESC(uchar, unsigned char, musaChannelFormatKindUnsigned)
+MUSA_DEFINE_CHANNEL_DESC(short, short, musaChannelFormatKindSigned)
+MUSA_DEFINE_CHANNEL_DESC(ushort, unsigned short, musaChannelFormatKindUnsigned)
+MUSA_DEFINE_CHANNEL_DESC(int, int, musaChannelFormatKindSigned)
+MUSA_DEFINE_CHANNEL_DESC(uint, unsigned int, musaChannelFormatKindUnsigned)
+MUSA_DEFINE_CHANNEL_DESC(float, float, musaChannelFormatKindFloat)
+#undef MUSA_DEFINE_CHANNEL_DESC
+
 // SDK 5.x passes flags alone; SDK 4.x has the five-argument C form. Both spellings are in use.
 static inline musaError_t musaGraphInstantiate(
     musaGraphExec_t* exec, musaGraph_t graph, unsigned long long flags = 0) {

@@ -3,9 +3,10 @@
 // C interface of the runtime (libmusart).
 //
 // Every function returns an error code and stores a failure as the calling thread's last error, unless noted.
-// Not declared here on purpose: the stream-ordered allocator (musaMallocAsync, musaFreeAsync, musaMemPool*), the
-// capture-mode exchange and the three-argument musaStreamGetCaptureInfo. SDK 4.x does not publish them, and callers
-// define functions of these names in their own namespaces; a global declaration would make those calls ambiguous.
+// Some functions that SDK 4.x exports without declaring them (the stream-ordered allocator, the capture-mode exchange, the
+// three-argument musaStreamGetCaptureInfo) are declared for C here. For C++ they are templates in musa_runtime.h: callers
+// define functions of these names in their own namespaces, and a function that is no template beats one that is, where a
+// global function would make the call ambiguous.
 #ifndef MUSA_RUNTIME_API_H
 #define MUSA_RUNTIME_API_H
 #define __MUSA_RUNTIME_API_H__ // programs test it
@@ -13,6 +14,7 @@
 #include "driver_types.h"
 #include "host_defines.h"
 #include "library_types.h"
+#include "musa_texture_types.h"
 
 #define MUSART_VERSION 40301
 #define __MUSART_API_VERSION 10400
@@ -124,6 +126,47 @@ MUSA_PUBLIC musaError_t musaMemPrefetchAsync(
     const void* pointer, size_t bytes, int device, musaStream_t stream MUSA_DEFAULT_ARGUMENT(0));
 MUSA_PUBLIC musaError_t musaMemGetInfo(size_t* free, size_t* total);
 MUSA_PUBLIC musaError_t musaPointerGetAttributes(struct musaPointerAttributes* attributes, const void* pointer);
+
+MUSA_PUBLIC struct musaChannelFormatDesc musaCreateChannelDesc(
+    int x, int y, int z, int w, enum musaChannelFormatKind f);
+// Over linear memory, or rows of it; musaErrorNotSupported over arrays.
+MUSA_PUBLIC musaError_t musaCreateTextureObject(
+    musaTextureObject_t* object, const struct musaResourceDesc* resource, const struct musaTextureDesc* texture,
+    const struct musaResourceViewDesc* view);
+MUSA_PUBLIC musaError_t musaDestroyTextureObject(musaTextureObject_t object);
+MUSA_PUBLIC musaError_t musaGetTextureObjectResourceDesc(
+    struct musaResourceDesc* resource, musaTextureObject_t object);
+
+// Variables that are declared __device__ or __constant__. In C++ the templates in musa_runtime.h take the variable itself;
+// these take its address, once a template was called for it.
+MUSA_PUBLIC musaError_t musaMemcpyToSymbol(
+    const void* symbol, const void* src, size_t bytes, size_t offset, enum musaMemcpyKind kind);
+MUSA_PUBLIC musaError_t musaMemcpyFromSymbol(
+    void* dst, const void* symbol, size_t bytes, size_t offset, enum musaMemcpyKind kind);
+MUSA_PUBLIC musaError_t musaMemcpyToSymbolAsync(
+    const void* symbol, const void* src, size_t bytes, size_t offset, enum musaMemcpyKind kind, musaStream_t stream);
+MUSA_PUBLIC musaError_t musaMemcpyFromSymbolAsync(
+    void* dst, const void* symbol, size_t bytes, size_t offset, enum musaMemcpyKind kind, musaStream_t stream);
+MUSA_PUBLIC musaError_t musaGetSymbolAddress(void** address, const void* symbol);
+MUSA_PUBLIC musaError_t musaGetSymbolSize(size_t* bytes, const void* symbol);
+
+#ifndef __cplusplus
+// Allocated at once; free for others when the stream has come to musaFreeAsync.
+MUSA_PUBLIC musaError_t musaMallocAsync(void** pointer, size_t bytes, musaStream_t stream);
+MUSA_PUBLIC musaError_t musaFreeAsync(void* pointer, musaStream_t stream);
+MUSA_PUBLIC musaError_t musaMallocFromPoolAsync(void** pointer, size_t bytes, musaMemPool_t pool, musaStream_t stream);
+MUSA_PUBLIC musaError_t musaDeviceGetDefaultMemPool(musaMemPool_t* pool, int device);
+MUSA_PUBLIC musaError_t musaDeviceGetMemPool(musaMemPool_t* pool, int device);
+MUSA_PUBLIC musaError_t musaDeviceSetMemPool(int device, musaMemPool_t pool);
+MUSA_PUBLIC musaError_t musaMemPoolCreate(musaMemPool_t* pool, const struct musaMemPoolProps* properties);
+MUSA_PUBLIC musaError_t musaMemPoolDestroy(musaMemPool_t pool);
+MUSA_PUBLIC musaError_t musaMemPoolSetAttribute(musaMemPool_t pool, enum musaMemPoolAttr attribute, void* value);
+MUSA_PUBLIC musaError_t musaMemPoolGetAttribute(musaMemPool_t pool, enum musaMemPoolAttr attribute, void* value);
+MUSA_PUBLIC musaError_t musaMemPoolTrimTo(musaMemPool_t pool, size_t bytes);
+MUSA_PUBLIC musaError_t musaStreamGetCaptureInfo(
+    musaStream_t stream, enum musaStreamCaptureStatus* status, unsigned long long* id);
+MUSA_PUBLIC musaError_t musaThreadExchangeStreamCaptureMode(enum musaStreamCaptureMode* mode);
+#endif
 
 MUSA_PUBLIC musaError_t musaMemcpy(void* dst, const void* src, size_t bytes, enum musaMemcpyKind kind);
 MUSA_PUBLIC musaError_t musaMemcpyAsync(

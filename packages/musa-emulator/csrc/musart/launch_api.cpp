@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-#include <algorithm>
-
 #include "api_support.h"
 #include "engine/kernel.h"
 #include "musa_profiler_api.h"
@@ -33,18 +31,10 @@ musaError_t with_kernel(const void* function, Body&& body) {
 
 musaError_t occupancy(int* blocks, const void* function, int block_size, size_t dynamic_bytes) {
   return with_kernel(function, [&](const Kernel& kernel) {
-    const musaDeviceProp& p = current_device()->properties;
     if (blocks == nullptr || block_size <= 0) {
       return musaErrorInvalidValue;
     }
-    const size_t shared = kernel.static_shared + dynamic_bytes;
-    size_t fit = static_cast<size_t>(p.maxThreadsPerMultiProcessor / block_size);
-    fit = std::min(fit, static_cast<size_t>(p.maxBlocksPerMultiProcessor));
-    if (shared != 0) {
-      fit = std::min(fit, p.sharedMemPerMultiprocessor / shared);
-    }
-    const int limit = kernel.max_threads > 0 ? kernel.max_threads : p.maxThreadsPerBlock;
-    *blocks = block_size > limit ? 0 : static_cast<int>(fit);
+    *blocks = active_blocks(*current_device(), kernel, block_size, dynamic_bytes);
     return musaSuccess;
   });
 }
@@ -69,15 +59,14 @@ musaError_t musaLaunchKernelExC(const musaLaunchConfig_t* config, const void* fu
 musaError_t musaLaunchCooperativeKernel(
     const void* function, dim3 grid, dim3 block, void** arguments, size_t shared_bytes, musaStream_t stream) {
   return api<"musaLaunchCooperativeKernel">([&] {
-    int resident = 0;
-    const size_t threads = size_t{block.x} * block.y * block.z;
-    const musaError_t status = occupancy(&resident, function, static_cast<int>(threads), shared_bytes);
-    if (status != musaSuccess) {
-      return status;
+    const std::shared_ptr<Kernel> kernel = find_kernel(function);
+    if (kernel == nullptr) {
+      return musaErrorInvalidDeviceFunction;
     }
-    const size_t capacity =
-        static_cast<size_t>(resident) * static_cast<size_t>(current_device()->properties.multiProcessorCount);
-    if (size_t{grid.x} * grid.y * grid.z > capacity) {
+    if (block.x == 0 || block.y == 0 || block.z == 0) {
+      return musaErrorInvalidConfiguration;
+    }
+    if (!fits_cooperatively(*current_device(), *kernel, grid, block, shared_bytes)) {
       return musaErrorCooperativeLaunchTooLarge;
     }
     return launch(function, grid, block, arguments, shared_bytes, stream, /*cooperative=*/true);
@@ -108,14 +97,9 @@ musaError_t musaFuncGetAttributes(musaFuncAttributes* attributes, const void* fu
 musaError_t musaFuncSetAttribute(const void* function, musaFuncAttribute attribute, int value) {
   return api<"musaFuncSetAttribute">([&] {
     return with_kernel(function, [&](Kernel& kernel) {
-      const auto limit = static_cast<int>(current_device()->properties.sharedMemPerBlockOptin);
       switch (attribute) {
         case musaFuncAttributeMaxDynamicSharedMemorySize:
-          if (value < 0 || value + static_cast<int>(kernel.static_shared) > limit) {
-            return musaErrorInvalidValue;
-          }
-          kernel.max_dynamic_shared = value;
-          return musaSuccess;
+          return allow_dynamic_shared(*current_device(), kernel, value);
         case musaFuncAttributePreferredSharedMemoryCarveout:
           return value >= -1 && value <= 100 ? musaSuccess : musaErrorInvalidValue;
         default: return musaErrorInvalidValue;

@@ -4,6 +4,7 @@
 
 #include "api_support.h"
 #include "engine/transfer.h"
+#include "pool.h"
 
 using namespace musa_emulator;
 
@@ -74,6 +75,7 @@ musaError_t musaFree(void* pointer) {
     if (Device* device = find_device(info.device)) {
       drain(*device);
     }
+    forget_pool_allocation(pointer);
     return free_device(pointer);
   });
 }

@@ -164,9 +164,11 @@ musaError_t musaStreamBeginCapture(musaStream_t stream, musaStreamCaptureMode mo
       [&] { return with_stream(stream, [&](Stream& found) { return begin_capture(found, mode); }); });
 }
 
-// Exported, though musa_runtime_api.h does not declare it: its comment says why.
+// As C declares them; in C++ the header has templates of these names.
 MUSA_EXTERN_C_BEGIN
 MUSA_PUBLIC musaError_t musaThreadExchangeStreamCaptureMode(enum musaStreamCaptureMode* mode);
+MUSA_PUBLIC musaError_t musaStreamGetCaptureInfo(
+    musaStream_t stream, musaStreamCaptureStatus* status, unsigned long long* id);
 MUSA_EXTERN_C_END
 
 musaError_t musaThreadExchangeStreamCaptureMode(enum musaStreamCaptureMode* mode) {
@@ -208,6 +210,14 @@ musaError_t musaStreamGetCaptureInfo_v2(
   return api<"musaStreamGetCaptureInfo_v2">([&] {
     return with_stream(stream, [&](Stream& found) {
       return status != nullptr ? capture_info(found, status, id, graph, dependencies, count) : musaErrorInvalidValue;
+    });
+  });
+}
+
+musaError_t musaStreamGetCaptureInfo(musaStream_t stream, musaStreamCaptureStatus* status, unsigned long long* id) {
+  return api<"musaStreamGetCaptureInfo">([&] {
+    return with_stream(stream, [&](Stream& found) {
+      return status != nullptr ? capture_info(found, status, id, nullptr, nullptr, nullptr) : musaErrorInvalidValue;
     });
   });
 }

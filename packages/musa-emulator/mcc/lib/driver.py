@@ -26,12 +26,31 @@ DEFAULT_ARCH = 31
 # Options that take the next argument, and what becomes of the two.
 _FOR_COMPILING = (
     *["-D", "-U", "-I", "-F", "-A", "-isystem", "-iquote", "-idirafter", "-include", "-imacros", "-iprefix"],
-    *["-iwithprefix", "-iwithprefixbefore", "-isysroot", "-imultilib", "-MF", "-MT", "-MQ", "--param", "-aux-info"],
+    *[
+        "-iwithprefix",
+        "-iwithprefixbefore",
+        "-isysroot",
+        "-imultilib",
+        "-MF",
+        "-MT",
+        "-MQ",
+        "--param",
+        "-aux-info",
+    ],
     *["-Xpreprocessor", "-Xassembler"],
 )
 _FOR_LINKING = ("-L", "-l", "-Xlinker", "-T", "-u", "-z", "-e")
 _IGNORED_PAIRS = (
-    *["-mllvm", "-Xclang", "-Xarch_device", "-Xcuda-ptxas", "-Xcuda-fatbinary", "-Xopenmp-target", "-MJ", "-target"],
+    *[
+        "-mllvm",
+        "-Xclang",
+        "-Xarch_device",
+        "-Xcuda-ptxas",
+        "-Xcuda-fatbinary",
+        "-Xopenmp-target",
+        "-MJ",
+        "-target",
+    ],
     *["-arch", "-mthread-model", "-dependency-file", "-ivfsoverlay"],
 )
 _PAIRS = ("-o", "-x", "-Xarch_host", *_FOR_COMPILING, *_FOR_LINKING, *_IGNORED_PAIRS)
@@ -43,12 +62,17 @@ _IGNORED = re.compile(
 )
 # What clang calls otherwise than the host's compiler.
 _RENAMED = (
-    (re.compile(r"-f(no-)?color-diagnostics"), lambda m: f"-fdiagnostics-color={'never' if m[1] else 'always'}"),
+    (
+        re.compile(r"-f(no-)?color-diagnostics"),
+        lambda m: f"-fdiagnostics-color={'never' if m[1] else 'always'}",
+    ),
     (re.compile(r"-ferror-limit=(\d+)"), lambda m: f"-fmax-errors={m[1]}"),
     # The headers of kernels need C++14, which takes what C++11 does.
     (re.compile(r"-std=(c|gnu)\+\+(?:11|0x|1y)"), lambda m: f"-std={m[1]}++14"),
 )
-_GPU_ALONE = ("-fatbin", "-ptx", "-dlink", "--cuda-device-only", "--musa-device-only")
+# What the driver's muModuleLoad takes: here a shared library with the kernels.
+_MODULE = ("-fatbin", "--fatbin", "--cuda-device-only", "--musa-device-only")
+_GPU_ALONE = ("-ptx", "-dlink")
 _ARCH = re.compile(r"--(?:offload-arch|cuda-gpu-arch)=(.*)")
 
 
@@ -68,6 +92,7 @@ class Command:
     archs: list[int] = field(default_factory=list)
     verbose: bool = False
     two_pass: bool = False  # the passes of clang before anything else
+    module: bool = False  # for muModuleLoad
 
 
 def parse(arguments: list[str]) -> Command:
@@ -91,6 +116,8 @@ def parse(arguments: list[str]) -> Command:
             command.archs.append(_arch(match.group(1)))
         elif argument == "--two-pass":
             command.two_pass = True
+        elif argument in _MODULE:
+            command.module = True
         elif argument in _GPU_ALONE:
             raise UsageError(
                 f"{argument} asks for code of the GPU alone, and the emulated device has none: "
@@ -125,6 +152,12 @@ def parse(arguments: list[str]) -> Command:
             command.linking.append(argument)
     if not command.sources and not command.linking:
         raise UsageError("no input files")
+    if command.module and command.stage in ("link", "compile"):
+        command.stage = "link"
+        command.options.append("-fPIC")
+        command.linking.append("-shared")
+        if command.output is None and command.sources:
+            command.output = pathlib.Path(command.sources[0][0]).stem + ".fatbin"
     if command.output is not None and command.stage != "link" and len(command.sources) > 1:
         raise UsageError("-o names one file, and there are several sources. Compile them one by one")
     return command
@@ -234,8 +267,9 @@ _ERROR = re.compile(r"^.*\berror: .*$", re.MULTILINE)
 def run_as_clang(command: list[str], verbose: bool) -> int:
     """Runs the host's compiler; again where all that it refuses is a name whose meaning changes in a class.
 
-    GCC refuses that, which clang and the GPU's compiler accept: the standard leaves it to them. GCC 12 has no option for it
-    but -fpermissive, which accepts much more, so that option is given only where nothing else was refused.
+    GCC refuses that, which clang and the GPU's compiler accept: the standard leaves it to them. GCC 12
+    has no option for it but -fpermissive, which accepts much more, so that option is given only where
+    nothing else was refused.
     """
     if verbose:
         print(shlex.join(command), file=sys.stderr)
@@ -313,9 +347,10 @@ def main(arguments: list[str]) -> int:
     except FileNotFoundError as error:
         if error.filename not in (compiler()[0], c_compiler()[0]):
             raise
+        language, variable = ("C++", "CXX") if error.filename == compiler()[0] else ("C", "CC")
         print(
-            f"mcc: error: the C++ compiler {error.filename} was not found.\n"
-            "Likely causes: none is installed, or CXX or MUSA_HOST_CXX names another.\n"
+            f"mcc: error: the {language} compiler {error.filename} was not found.\n"
+            f"Likely causes: none is installed, or {variable} or MUSA_HOST_{variable} names another.\n"
             "Fix: apt-get install --yes g++",
             file=sys.stderr,
         )

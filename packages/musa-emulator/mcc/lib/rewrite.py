@@ -15,7 +15,9 @@ from dataclasses import dataclass
 # What must not be looked into, and what is looked for.
 _TOKEN = re.compile(
     r"""
-    (?P<raw>R"(?P<delimiter>[^()\s\\]{0,16})\(.*?\)(?P=delimiter)")
+    (?P<assembly>\b(?:asm|__asm__|__asm)\s*(?:volatile\s*|__volatile__\s*)?
+      \(\s*"\s*(?P<instruction>trap|exit)\s*;?\s*"\s*:*\s*\))
+  | (?P<raw>R"(?P<delimiter>[^()\s\\]{0,16})\(.*?\)(?P=delimiter)")
   | (?P<string>"(?:[^"\\\n]|\\.)*")
   | (?P<number>\b\d(?:'?[\w.])*)
   | (?P<char>'(?:[^'\\\n]|\\.)+')
@@ -62,7 +64,9 @@ class Definition:
     """A `__global__` function with its body: what a registration of it needs."""
 
     name: str
-    arguments: str | None  # template arguments that name it, "" outside of templates; None: they cannot be written
+    arguments: (
+        str | None
+    )  # template arguments that name it, "" outside of templates; None: they cannot be written
     specialization: bool
     parameters: tuple[int, int]  # positions around the text of its parameters
     body: tuple[int, int]  # of its braces
@@ -92,8 +96,12 @@ class Rewriter:
                 continue
             if kind == "launch":
                 launches.append(match.start())
+            elif match.group("instruction"):
+                # The two instructions of a GPU that libraries write in assembly.
+                call = {"trap": "::__trap()", "exit": "::__musa_exit()"}[match.group("instruction")]
+                self.edits.append(Edit(match.start(), match.end(), call))
             elif kind == "pragma":
-                # From a macro, in the middle of a line, as nvcc and the GPU's compiler accept it. A hint, nothing more.
+                # From a macro, in the middle of a line, as nvcc accepts it. A hint, nothing more.
                 self.edits.append(Edit(match.start(), match.end(), ""))
             elif match.group() == "__noinline__":
                 # A word of kernels; and of the host's headers, inside of __attribute__((...)).
@@ -230,7 +238,9 @@ class Rewriter:
         self.edits.append(Edit(match.start(), match.end(), attribute))
         if defined:
             arguments = (
-                _arguments_of(parameters) if kind == "template" else self.text[end : self._space_back(opening)].strip()
+                _arguments_of(parameters)
+                if kind == "template"
+                else self.text[end : self._space_back(opening)].strip()
             )
             self.definitions.append(
                 Definition(
@@ -253,9 +263,13 @@ class Rewriter:
     def _share_parameters(self) -> None:
         """`const Plan plan` as `const Plan& plan`: threads that may not change it need no copy.
 
-        Only where every declaration of the kernel says const: it is one function, with one type.
+        Only where every declaration of the kernel says const: it is one function, with one type. And not
+        where the program names the kernel otherwise: its address may go to a pointer, whose type has no
+        references.
         """
-        for declarations in self.constants.values():
+        for (name, _), declarations in self.constants.items():
+            if self._named_otherwise(name):
+                continue
             common = set.intersection(*(set(places) for places in declarations))
             self.edits += [Edit(places[i], places[i], "&") for places in declarations for i in common]
 
@@ -285,11 +299,15 @@ class Rewriter:
         self.edits.append(Edit(definition.body[0] + 1, definition.body[0] + 1, text))
 
     def _template(self, position: int) -> tuple[str, list[str]]:
-        """What the declaration that goes on here is: plain, template, specialization or instantiation; its parameters."""
+        """The kind of the declaration that goes on here, and the parameters of a template.
+
+        Kinds: plain, template, specialization, instantiation.
+        """
         while True:
             end = self._space_back(position)
             word = re.search(
-                r"\b(?:static|inline|extern|constexpr|void|__inline__|__noinline__)\Z", self.text[max(0, end - 16) : end]
+                r"\b(?:static|inline|extern|constexpr|void|__inline__|__noinline__)\Z",
+                self.text[max(0, end - 16) : end],
             )
             if word is not None:
                 position = end - len(word.group())
@@ -315,6 +333,10 @@ class Rewriter:
         """Whether the program may name the kernel by its address: other files too, if it is no template."""
         if any(one.parameters == 0 for one in declared):
             return True
+        return self._named_otherwise(name)
+
+    def _named_otherwise(self, name: str) -> bool:
+        """Whether the name occurs elsewhere than in declarations and launches."""
         if name not in self._addressed:
             count = sum(1 for _ in re.finditer(rf"\b{re.escape(name)}\b", self.text))
             self._addressed[name] = count > self.uses[name]
@@ -365,8 +387,10 @@ class Rewriter:
         raise self.error(position, "a <<< without its >>>")
 
     def _expression_before(self, position: int) -> int:
-        """Where the expression begins that ends here and names a kernel: a name with :: and template arguments, one in
-        brackets, or a pointer: p, p[0], table.p, table->p[1], find(0)."""
+        """Where the expression begins that ends here and names a kernel.
+
+        A name with :: and template arguments, one in brackets, or a pointer: p, p[0], table.p, find(0).
+        """
         end = self._space_back(position)
         first = end
         while True:
@@ -376,7 +400,9 @@ class Rewriter:
                 bracket = self.text[first - 1]
                 first = self._opening(first - 1)
                 before = self._space_back(first)
-                called = re.search(r"(?:\b(?P<word>[A-Za-z_]\w*)|[\])>])\Z", self.text[max(0, before - 300) : before])
+                called = re.search(
+                    r"(?:\b(?P<word>[A-Za-z_]\w*)|[\])>])\Z", self.text[max(0, before - 300) : before]
+                )
                 if called is None or called["word"] in _KEYWORDS or (
                     bracket == ")" and called["word"] is None
                 ):  # fmt: skip
@@ -488,7 +514,7 @@ class Rewriter:
         return False
 
     def _constant(self, match: re.Match) -> None:
-        """Constant memory is ordinary memory: kernels read it, the host may write the variable."""
+        """Constant memory is ordinary memory: kernels read it, musaMemcpyToSymbol writes it."""
         self.edits.append(Edit(match.start(), match.end(), ""))
 
     def _declaration_begin(self, position: int) -> int:
@@ -602,7 +628,9 @@ def _arguments_of(parameters: list[str]) -> str | None:
         if name is None:
             # `class = enable_if_t<...>`: its default, if that holds for all that follow too
             unnamed = parameters[index:]
-            return f"<{', '.join(arguments)}>" if all(_before_default(one) != one for one in unnamed) else None
+            return (
+                f"<{', '.join(arguments)}>" if all(_before_default(one) != one for one in unnamed) else None
+            )
         arguments.append(name + ("..." if "..." in _before_default(text) else ""))
     return f"<{', '.join(arguments)}>"
 

@@ -43,7 +43,7 @@ musaError_t forbid_captured_event(Event& event);
 musaError_t forbid_implicit_dependency(const Stream& stream);
 
 // Without the lock. A refused call invalidates the captures that forbid it.
-musaError_t forbid_on_capturing(Stream& stream);
+MUSA_ENGINE musaError_t forbid_on_capturing(Stream& stream);
 musaError_t forbid_while_capturing();
 // Refuses a potentially unsafe call of this thread, unless its interaction mode or the modes of all captures permit it.
 MUSA_ENGINE musaError_t forbid_unsafe_call();

@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 #include "engine/kernel.h"
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <unordered_map>
@@ -134,6 +135,34 @@ musaError_t make_launch(
     return musaErrorInvalidValue;
   }
   *launch = std::make_shared<KernelLaunch>(device, kernel, grid, block, shared_bytes, arguments, cooperative);
+  return musaSuccess;
+}
+
+int active_blocks(const Device& device, const Kernel& kernel, int block_size, size_t dynamic_bytes) {
+  const musaDeviceProp& p = device.properties;
+  const size_t shared = kernel.static_shared + dynamic_bytes;
+  size_t fit = static_cast<size_t>(p.maxThreadsPerMultiProcessor / block_size);
+  fit = std::min(fit, static_cast<size_t>(p.maxBlocksPerMultiProcessor));
+  if (shared != 0) {
+    fit = std::min(fit, p.sharedMemPerMultiprocessor / shared);
+  }
+  const int limit = kernel.max_threads > 0 ? kernel.max_threads : p.maxThreadsPerBlock;
+  return block_size > limit ? 0 : static_cast<int>(fit);
+}
+
+bool fits_cooperatively(const Device& device, const Kernel& kernel, dim3 grid, dim3 block, size_t dynamic_bytes) {
+  const size_t threads = size_t{block.x} * block.y * block.z;
+  const int resident = active_blocks(device, kernel, static_cast<int>(threads), dynamic_bytes);
+  const size_t capacity = static_cast<size_t>(resident) * static_cast<size_t>(device.properties.multiProcessorCount);
+  return size_t{grid.x} * grid.y * grid.z <= capacity;
+}
+
+musaError_t allow_dynamic_shared(const Device& device, Kernel& kernel, int bytes) {
+  const auto limit = static_cast<int>(device.properties.sharedMemPerBlockOptin);
+  if (bytes < 0 || bytes + static_cast<int>(kernel.static_shared) > limit) {
+    return musaErrorInvalidValue;
+  }
+  kernel.max_dynamic_shared = bytes;
   return musaSuccess;
 }
 

@@ -22,6 +22,7 @@ struct Kernel {
   void (*body)(void** arguments) = nullptr;
   musaError_t (*run_body)(KernelLaunch& launch) = nullptr;
   std::vector<size_t> argument_sizes;
+  std::vector<size_t> argument_alignments; // of kernels that mcc compiled
   int max_threads = 0;
   size_t static_shared = 0;
   // Raised by musaFuncSetAttribute up to the device's opt-in limit; -1: the device's default limit.
@@ -65,6 +66,12 @@ MUSA_ENGINE std::shared_ptr<Kernel> find_kernel(const void* symbol);
 MUSA_ENGINE musaError_t make_launch(
     const Device& device, const void* symbol, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
     bool cooperative, std::shared_ptr<Launch>* launch);
+// How many blocks of so many threads a multiprocessor holds at a time.
+MUSA_ENGINE int active_blocks(const Device& device, const Kernel& kernel, int block_size, size_t dynamic_bytes);
+// Whether a cooperative launch fits on the device at once.
+MUSA_ENGINE bool fits_cooperatively(const Device& device, const Kernel& kernel, dim3 grid, dim3 block, size_t dynamic_bytes);
+// The kernel's largest dynamic shared memory, up to what the device allows a kernel that asks for it.
+MUSA_ENGINE musaError_t allow_dynamic_shared(const Device& device, Kernel& kernel, int bytes);
 MUSA_ENGINE std::shared_ptr<Launch> make_task(
     const char* name, musaEmulatorTaskFn function, void* payload, void (*destroy)(void*));
 

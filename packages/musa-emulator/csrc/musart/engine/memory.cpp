@@ -239,11 +239,28 @@ musaError_t register_host(void* pointer, size_t bytes, unsigned flags) {
 musaError_t unregister_host(void* pointer) {
   Memory& m = memory();
   MemoryLock lock(m.mutex);
-  if (m.registrations.erase(reinterpret_cast<uintptr_t>(pointer)) == 0) {
+  const auto found = m.registrations.find(reinterpret_cast<uintptr_t>(pointer));
+  if (found == m.registrations.end() || found->second.type != musaMemoryTypeHost) {
     return musaErrorHostMemoryNotRegistered;
   }
+  m.registrations.erase(found);
   m.registered.store(m.registrations.size());
   return musaSuccess;
+}
+
+void register_symbol(const void* variable, size_t bytes) {
+  Memory& m = memory();
+  MemoryLock lock(m.mutex);
+  m.registrations.insert_or_assign(
+      reinterpret_cast<uintptr_t>(variable), Registration{bytes, 0, thread_state().device, musaMemoryTypeManaged});
+  m.registered.store(m.registrations.size());
+}
+
+size_t symbol_size(const void* variable) {
+  Memory& m = memory();
+  MemoryLock lock(m.mutex);
+  const auto found = m.registrations.find(reinterpret_cast<uintptr_t>(variable));
+  return found != m.registrations.end() && found->second.type == musaMemoryTypeManaged ? found->second.bytes : 0;
 }
 
 musaError_t host_flags(const void* pointer, unsigned* flags) {
@@ -279,7 +296,7 @@ PointerInfo classify(const void* pointer) {
       MemoryLock lock(m.mutex);
       Registration registration;
       if (const uintptr_t base = find_registration(m, address, &registration)) {
-        return {musaMemoryTypeHost, registration.device, base, registration.bytes};
+        return {registration.type, registration.device, base, registration.bytes};
       }
     }
     return {};

@@ -29,6 +29,9 @@ MUSA_ENGINE musaError_t free_host(void* pointer);
 MUSA_ENGINE musaError_t allocate_managed(size_t bytes, void** pointer);
 MUSA_ENGINE musaError_t register_host(void* pointer, size_t bytes, unsigned flags);
 MUSA_ENGINE musaError_t unregister_host(void* pointer);
+// A variable of a program's kernels is in the program's own memory. Once known here, it is reachable from both sides.
+MUSA_ENGINE void register_symbol(const void* variable, size_t bytes);
+MUSA_ENGINE size_t symbol_size(const void* variable); // 0 for anything else
 MUSA_ENGINE musaError_t host_flags(const void* pointer, unsigned* flags);
 MUSA_ENGINE void memory_usage(int device, size_t* used, size_t* total);
 

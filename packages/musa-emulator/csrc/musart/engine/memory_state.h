@@ -19,6 +19,7 @@ struct Registration {
   size_t bytes;
   unsigned flags;
   int device;
+  musaMemoryType type = musaMemoryTypeHost; // musaMemoryTypeManaged for a variable of a program's kernels
 };
 
 struct Memory {

@@ -94,6 +94,7 @@ void musa_simt_register(const KernelInfo* info) {
   kernel->body = info->body;
   kernel->run_body = &musa_emulator::simt::run;
   kernel->argument_sizes.assign(info->argument_bytes, info->argument_bytes + info->arguments);
+  kernel->argument_alignments.assign(info->argument_alignments, info->argument_alignments + info->arguments);
   kernel->max_threads = info->max_threads;
   musa_emulator::register_kernel(std::move(kernel));
 }

@@ -38,6 +38,7 @@ struct KernelInfo {
   const size_t* argument_bytes;
   size_t arguments;
   int max_threads; // of __launch_bounds__; 0: none
+  const size_t* argument_alignments;
 };
 
 extern "C" {

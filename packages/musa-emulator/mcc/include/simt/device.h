@@ -15,6 +15,11 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __align__(n) __attribute__((aligned(n)))
 
+#ifndef __clang__
+// A hint of clang's. GCC's own would evaluate what it is told.
+#define __builtin_assume(condition) static_cast<void>(0)
+#endif
+
 #include <musa_runtime.h>
 
 #include <cmath>
@@ -28,3 +33,4 @@
 #include "simt/atomic.h"
 #include "simt/math.h"
 #include "simt/word.h"
+#include "simt/texture.h"

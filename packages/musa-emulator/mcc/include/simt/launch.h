@@ -89,7 +89,9 @@ struct Kernel<void (*)(Parameters...), kernel, by_address> {
   struct Registration {
     Registration() {
       static constexpr size_t bytes[] = {sizeof(Stored<Parameters>)..., 0};
-      const KernelInfo info{signature_of<void (*)(Parameters...), kernel>(), symbol(), &body, bytes, sizeof...(Parameters), 0};
+      static constexpr size_t alignments[] = {alignof(Stored<Parameters>)..., 1};
+      const KernelInfo info{
+          signature_of<void (*)(Parameters...), kernel>(), symbol(), &body, bytes, sizeof...(Parameters), 0, alignments};
       musa_simt_register(&info);
     }
     ~Registration() { musa_simt_unregister(symbol()); }
