@@ -14,7 +14,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from . import ROOT, WorkspaceError, packages, prerequisites
@@ -147,45 +147,42 @@ def options_of(name: str, of_torch: Sequence[str]) -> list[str]:
     return ["-std=c++20", "-DNDEBUG", *own, *torch]
 
 
-def check(names: Sequence[str], jobs: int) -> dict[str, dict[str, str]]:
-    """What each pass refuses in each file, by name; prints a line for each as it ends."""
+def check(names: Sequence[str], jobs: int) -> Iterator[tuple[str, dict[str, str]]]:
+    """Each file as it ends, with what the passes refuse in it; prints a line for it."""
     of_torch = prepare()
-    refused: dict[str, dict[str, str]] = {}
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         waiting = {
             pool.submit(two_pass.check, str(ROOT / name), options_of(name, of_torch), ARCH, HEADERS): name
             for name in names
         }
         for count, done in enumerate(concurrent.futures.as_completed(waiting), 1):
-            name = waiting[done]
-            found = refused[name] = done.result()
+            name, found = waiting[done], done.result()
             said = f"refused by the {' and the '.join(found)} pass" if found else "both passes"
             print(f"[{count}/{len(names)}] {name}: {said}", flush=True)
             for messages in found.values():
                 print(messages)
-    return refused
+            yield name, found
 
 
 def run(everything: bool, jobs: int | None = None) -> int:
-    """Checks and records; returns how many files were refused."""
+    """Checks and records; returns how many files were refused.
+
+    The record is written after each file, so that the next run goes on where an interrupted one ended.
+    """
     prerequisites.ensure((CLANG,))
     record = json.loads(RECORD.read_text()) if RECORD.is_file() else {}
     names = kernel_files()
     selected, left_out = chosen(names, record, everything)
-    refused = check(selected, jobs or max(1, len(os.sched_getaffinity(0))))
     files = {name: entry for name, entry in record.get("files", {}).items() if name in names}
-    for name, found in refused.items():
-        files[name] = {**digests(name), "refused": sorted(found)}
     version = two_pass.clang_version(two_pass.find_clang())
-    record = {
-        "clang": version,
-        "arch": ARCH,
-        "passes": list(two_pass.PASSES),
-        "files": dict(sorted(files.items())),
-    }
-    RECORD.write_text(json.dumps(record, indent=1) + "\n")
-    bad = [name for name, found in refused.items() if found]
-    print(f"two passes: {len(selected) - len(bad)} of {len(selected)} files accepted", flush=True)
+    bad = 0
+    for name, found in check(selected, jobs or max(1, len(os.sched_getaffinity(0)))):
+        bad += bool(found)
+        files[name] = {**digests(name), "refused": sorted(found)}
+        passes = list(two_pass.PASSES)
+        record = {"clang": version, "arch": ARCH, "passes": passes, "files": dict(sorted(files.items()))}
+        RECORD.write_text(json.dumps(record, indent=1) + "\n")
+    print(f"two passes: {len(selected) - bad} of {len(selected)} files accepted", flush=True)
     if left_out:
         print(f"{left_out} more include a changed header: python3 tools/dev.py lint --device-pass --all")
-    return len(bad)
+    return bad

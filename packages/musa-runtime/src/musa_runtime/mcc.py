@@ -53,7 +53,7 @@ def parse_archs(text):
     return archs
 
 
-# What kernels that include torch's headers need, each as a small file: name, source, and what to do without it.
+# What kernels that include torch's headers need, each as a small file: name, source, what to do without it.
 TRIALS = (
     (
         "C++20",
