@@ -20,10 +20,10 @@ namespace {
 template <typename T>
 __device__ C10_ALWAYS_INLINE T hermite_polynomial(T slope, T degree, int64_t step) {
   constexpr int64_t largest = ::getHermitianLimit<T>();
-  if (!(degree >= T(0)) || std::isinf(degree)) {
+  const int64_t n = std::isfinite(degree) ? static_cast<int64_t>(degree) : -1; // a degree of -0.5 is 0
+  if (n < 0) {
     return T(0);
   }
-  const int64_t n = static_cast<int64_t>(degree);
   if (n > largest) {
     return std::numeric_limits<T>::quiet_NaN();
   }
