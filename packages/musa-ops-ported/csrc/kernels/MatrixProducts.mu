@@ -22,8 +22,8 @@ namespace musa_ops_ported {
 namespace {
 
 // How a sum of products rounds. In sums whose terms cancel the roundings are the result, so each is that of what torch's CPU
-// calls: a loop of its own for small batches, a library for matrices, and for vectors a library that adds in an order of
-// its own, to which a sum in double precision is nearest.
+// calls: a loop of its own for small batches, a library for matrices, and for vectors and scaled products a library that
+// adds in an order of its own, to which a sum in double precision is nearest.
 enum class Rounding { EachOperation, Fused, Wide };
 
 template <typename T>
@@ -114,9 +114,10 @@ void multiply_batches(
   }
   const at::Tensor x = readable(first, out), y = readable(second, out);
   const at::Tensor z = added.resolve_conj().resolve_neg().expand_as(out);
+  const bool scaled = !alpha.equal(1) || (!beta.equal(0) && !beta.equal(1));
   constexpr int64_t kOwnLoop = 400; // products: torch's CPU multiplies smaller batches without a library
   const Rounding rounding = batched && x.size(1) * x.size(2) * y.size(2) < kOwnLoop ? Rounding::EachOperation
-      : y.size(2) == 1                                                              ? Rounding::Wide
+      : y.size(2) == 1 || scaled                                                    ? Rounding::Wide
                                                                                     : Rounding::Fused;
   MUSA_DISPATCH(out.scalar_type(), "matrix product", (MUSA_NUMBERS), {
     if (rounding == Rounding::Wide) {
