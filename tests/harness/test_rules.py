@@ -10,6 +10,7 @@ import sys
 import textwrap
 import types
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -108,12 +109,25 @@ def test_parts_together_take_each_test_of_a_file_once(run):
         """
     assert "3 passed, 2 deselected" in run(code, "--part=1/2")
     assert "2 passed, 3 deselected" in run(code, "--part=2/2")
-    assert "two numbers I/N are expected" in run(code, "--part=3/2")
+
+
+@pytest.mark.parametrize("text", ["3/2", "0/2", "1", "a/b"])
+def test_a_part_that_does_not_exist_is_refused(text):
+    config = types.SimpleNamespace(getoption=lambda name: text)
+    with pytest.raises(pytest.UsageError, match="two numbers I/N are expected"):
+        parts.chosen(config)
+
+
+class Item(NamedTuple):
+    """What parts.left_out reads of a test."""
+
+    path: Path
+    n: int
 
 
 def test_parts_leave_fault_sweeps_and_conformance_whole():
     paths = ("tests/a/test_x.py", "tests/a/test_fault_sweep.py", "tests/conformance/test_ops.py")
-    items = [types.SimpleNamespace(path=Path(path), n=n) for path in paths for n in range(3)]
+    items = [Item(Path(path), n) for path in paths for n in range(3)]
     left = parts.left_out(items, 1, 2)
     assert [(item.path.name, item.n) for item in left] == [("test_x.py", 1)]
 

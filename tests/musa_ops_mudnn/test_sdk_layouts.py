@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 import torch.utils.cpp_extension
 
 import musa_emulator
@@ -22,6 +23,7 @@ pytestmark = [pytest.mark.once, pytest.mark.slow]
 ROOT = Path(__file__).resolve().parents[2]
 EMULATOR = ROOT / "packages" / "musa-emulator-mudnn"
 PACK = ROOT / "packages" / "musa-ops-mudnn" / "csrc"
+SITE_PACKAGES = Path(torch.__file__).parents[1]
 LIBRARY = {4: "libmudnn.so", 5: "libmudnncxx.so"}
 HEADER = {4: "include/mudnn.h", 5: "include/mudnncxx/mudnn.h"}
 
@@ -42,8 +44,8 @@ def run(*command: str | Path, **variables: str) -> subprocess.CompletedProcess[s
 
 
 def configure_emulator(build: Path, layout: str) -> subprocess.CompletedProcess[str]:
-    python = f"-DPython_EXECUTABLE={sys.executable}"
-    return run(cmake(), "-S", EMULATOR, "-B", build, python, MUSA_EMULATOR_SDK=layout)
+    options = [f"-DPython_EXECUTABLE={sys.executable}", f"-DCMAKE_PREFIX_PATH={SITE_PACKAGES}"]
+    return run(cmake(), "-S", EMULATOR, "-B", build, *options, MUSA_EMULATOR_SDK=layout)
 
 
 @pytest.fixture(scope="module", params=[4, 5])

@@ -171,6 +171,7 @@ def test_a_pack_of_others_builds_with_a_foreign_compiler(foreign, tmp_path):
 def test_the_ported_pack_gives_a_foreign_compiler_no_option_of_gcc(foreign, tmp_path):
     package = ROOT / "packages" / "musa-ops-ported"
     options = ["-G", "Ninja", f"-DPython_EXECUTABLE={sys.executable}", "-DCMAKE_BUILD_TYPE=Release"]
+    options.append(f"-Dmusa_runtime_DIR={config.cmake_dir()}")
     build = tmp_path / "build"
     variables = {"PYTORCH_MCC": str(foreign.path), "CXX": "g++"}
     run(build_tool("cmake"), "-S", package, "-B", build, *options, **variables)

@@ -65,7 +65,7 @@ function(musa_ported_headers result)
       message(FATAL_ERROR
         "Kernels need torch's headers ported to MUSA, and musa_port cannot be imported:\n${reason}"
         "Likely cause: the package musa-port is not installed for ${Python_EXECUTABLE}.\n"
-        "Fix: ${Python_EXECUTABLE} -m pip install musa-port")
+        "Fix: ${Python_EXECUTABLE} -m pip install --no-build-isolation --no-deps packages/musa-port, in a checkout of the project")
     endif()
     file(GLOB sources CONFIGURE_DEPENDS "${port_include}/../*.py" "${port_include}/../rules/*.toml")
     add_custom_command(

@@ -234,7 +234,7 @@ def memory_summary(device=None, abbreviated=False):
         heavy,
         f"{'PyTorch MUSA memory summary, device ID':>56} {index:<18d}",
         light,
-        f"{'MUSA OOMs:':>22} {ooms:<13d}|{'musaMalloc retries:':>27} {retries:<10d}",
+        f"{'MUSA OOMs:':>22} {ooms:<12d} |{'musaMalloc retries:':>27} {retries:<8d}  ",
         heavy,
         "|".join([f" {'Metric':^21} ", *(f" {column:^10} " for column in _SUMMARY_COLUMNS)]),
     ]
