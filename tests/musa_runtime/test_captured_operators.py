@@ -24,7 +24,7 @@ _UNINITIALISED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new
 # kernel's are not.
 _BY_PRODUCTS = {"native_batch_norm", "_native_batch_norm_legit"}
 # Their meta kernels announce other strides than the CPU kernels give; values are the same.
-_OTHER_STRIDES = {"fft.rfftn", "linalg.eig", "linalg.svd", "svd"}
+_OTHER_STRIDES = {"fft.rfftn", "linalg.eig", "linalg.svd", "pca_lowrank", "svd", "svd_lowrank"}
 # They read values on the host (also to check the outcome of a factorisation), have results whose shape
 # depends on values, or have no meta kernel.
 _REFUSED = {

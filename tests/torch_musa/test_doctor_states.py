@@ -127,7 +127,11 @@ def environment_not_on_path(installation, work):
 
 
 def moved_sdk_without_python(installation, work):
-    home = shutil.copytree(installation.site / "musa_emulator" / "sdk", work / "a moved sdk")
+    # Other processes may compile its modules meanwhile.
+    without_cache = shutil.ignore_patterns("__pycache__")
+    home = shutil.copytree(
+        installation.site / "musa_emulator" / "sdk", work / "a moved sdk", ignore=without_cache
+    )
     launcher = home / "bin" / "mcc"
     text = launcher.read_text()
     assert " /usr/bin/python3 /usr/local/bin/python3" in text
@@ -213,7 +217,7 @@ STATES = {
         "MUSA SDK",
         "not installed (",
         "musa-emulator musa-emulator-mudnn musa-emulator-mccl",
-        without=("musa-emulator", "musa-emulator-mudnn", "musa-emulator-mccl"),
+        without=tuple(name for name in FAMILY if name.startswith("musa-emulator")),
     ),
     "the home folder cannot be written": State(
         variables(HOME="/proc"), "build folder", "/proc", "export TORCH_EXTENSIONS_DIR", status="warn"

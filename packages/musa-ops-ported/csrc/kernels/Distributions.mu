@@ -162,6 +162,7 @@ void random_full_range(at::TensorIteratorBase& iter, MaybeGenerator generator) {
 
 // A number of the distribution's sum picks the category whose share of it the number is in.
 void multinomial(at::Tensor& result, const at::Tensor& self, int64_t count, MaybeGenerator generator) {
+  at::assert_no_internal_overlap(result);
   const at::Tensor weights = self.to(at::kDouble);
   const at::Tensor sums = weights.cumsum(-1);
   const at::Tensor total = sums.narrow(-1, sums.size(-1) - 1, 1);
