@@ -12,8 +12,8 @@ from .providers import served_by
 
 ELEMENTS = 1_000_000
 PARAMETERS = 10_000_000
-POINTWISE_BAR = 5.0
-REDUCTION_BAR = 10.0
+POINTWISE_BAR = 3.0
+REDUCTION_BAR = 6.0
 OPTIMIZER_BAR = 5.0
 
 # Name, bar, function of two matrices of ELEMENTS floats.
@@ -24,12 +24,18 @@ OPERATORS = (
     ("sigmoid", POINTWISE_BAR, lambda a, b: torch.sigmoid(a)),
     ("a < b", POINTWISE_BAR, lambda a, b: torch.lt(a, b)),
     ("where", POINTWISE_BAR, lambda a, b: torch.where(a < b, a, b)),
+    ("a ** 2", POINTWISE_BAR, lambda a, b: torch.pow(a, 2)),
+    ("clamp", POINTWISE_BAR, lambda a, b: torch.clamp(a, 0.6, 1.2)),
+    ("lerp", POINTWISE_BAR, lambda a, b: torch.lerp(a, b, 0.3)),
+    ("round", POINTWISE_BAR, lambda a, b: torch.round(a)),
     ("sum", REDUCTION_BAR, lambda a, b: torch.sum(a)),
     ("sum of columns", REDUCTION_BAR, lambda a, b: torch.sum(a, 0)),
     ("sum of rows", REDUCTION_BAR, lambda a, b: torch.sum(a, 1)),
+    ("max", REDUCTION_BAR, lambda a, b: torch.max(a)),
     ("max of rows", REDUCTION_BAR, lambda a, b: torch.max(a, 1).values),
     ("var", REDUCTION_BAR, lambda a, b: torch.var(a)),
     ("norm", REDUCTION_BAR, lambda a, b: torch.linalg.vector_norm(a)),
+    ("count_nonzero", REDUCTION_BAR, lambda a, b: torch.count_nonzero(a)),
 )
 
 

@@ -76,6 +76,25 @@ def expanded_out(op: OpInfo, sample: SampleInput) -> None:
     op(sample.input, *sample.args, **sample.kwargs, out=room[:1].expand(result.shape))
 
 
+def expanded_one_of_outs(which: int, op: OpInfo, sample: SampleInput) -> None:
+    """out= of several results of the right shapes, one of them all in one element."""
+    results = op(sample.input, *sample.args, **sample.kwargs)
+    outs = [torch.empty_like(result) for result in results]
+    outs[which] = results[which].new_zeros(results[which].numel())[:1].expand(results[which].shape)
+    op(sample.input, *sample.args, **sample.kwargs, out=tuple(outs))
+
+
+def expanded_first_out(op: OpInfo, sample: SampleInput) -> None:
+    expanded_one_of_outs(0, op, sample)
+
+
+def expanded_second_out(op: OpInfo, sample: SampleInput) -> None:
+    expanded_one_of_outs(1, op, sample)
+
+
+SEVERAL_OUTS = {expanded_first_out: 0, expanded_second_out: 1}
+
+
 def shifted_out(op: OpInfo, sample: SampleInput) -> None:
     """out= that shares all but one element with the input."""
     first, second = shifted(sample.input, sample.input.device.type)
@@ -88,6 +107,12 @@ def applies(form: Callable, op: OpInfo, sample: SampleInput) -> bool:
     if not op.supports_out:
         return False
     result = op(sample.input, *sample.args, **sample.kwargs)
+    if form in SEVERAL_OUTS:
+        return (
+            isinstance(result, tuple)
+            and all(isinstance(each, torch.Tensor) for each in result)
+            and result[SEVERAL_OUTS[form]].numel() > 1
+        )
     if not isinstance(result, torch.Tensor) or result.numel() < 2:
         return False
     return form is expanded_out or (result.shape == sample.input.shape and result.dtype == sample.input.dtype)
@@ -100,7 +125,7 @@ def samples(request) -> list[tuple[OpInfo, SampleInput]]:
     return [(op, sample) for op, sample in found if sample is not None]
 
 
-@pytest.mark.parametrize("form", [expanded_in_place, expanded_out, shifted_out])
+@pytest.mark.parametrize("form", [expanded_in_place, expanded_out, *SEVERAL_OUTS, shifted_out])
 def test_overlapping_memory_is_refused_where_the_cpu_refuses_it(musa, samples, form):
     counts: Counter[str] = Counter()
     refused = []

@@ -8,6 +8,12 @@
 
 namespace musa_ops_ported {
 
+// Raises if elements of an output share memory.
+inline void check_overlap_within(const at::Tensor& first, const at::Tensor& second) {
+  at::assert_no_internal_overlap(first);
+  at::assert_no_internal_overlap(second);
+}
+
 // Raises if elements of the output share memory, or if it partly overlaps the input: a thread would read what others have
 // written. The output may be the input.
 inline void check_overlap(const at::Tensor& out, const at::Tensor& in) {

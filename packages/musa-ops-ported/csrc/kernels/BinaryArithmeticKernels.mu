@@ -159,17 +159,26 @@ void pow_tensor(at::TensorIteratorBase& iter) {
   });
 }
 
+void square(at::TensorIteratorBase& iter) {
+  MUSA_DISPATCH(iter.common_dtype(), "pow", (MUSA_NUMBERS), {
+    pointwise(iter, [] __device__(scalar_t value) -> scalar_t {
+      const at::opmath_type<scalar_t> x = value;
+      return static_cast<scalar_t>(x * x);
+    });
+  });
+}
+
 void pow_scalar(at::TensorIteratorBase& iter, const at::Scalar& exponent) {
+  if (exponent.equal(2)) {
+    square(iter);
+    return;
+  }
   MUSA_DISPATCH(iter.common_dtype(), "pow", (MUSA_NUMBERS), {
     const op_t y = exponent.to<op_t>();
-    const bool square = exponent.equal(2);
     const bool root = exponent.equal(0.5);
-    pointwise(iter, [y, square, root] __device__(scalar_t value) -> scalar_t {
+    pointwise(iter, [y, root] __device__(scalar_t value) -> scalar_t {
       using op_t = at::opmath_type<scalar_t>;
       const op_t x = value;
-      if (square) {
-        return static_cast<scalar_t>(x * x);
-      }
       if constexpr (!std::is_integral_v<scalar_t> && !c10::is_complex<scalar_t>::value) {
         if (root) {
           return static_cast<scalar_t>(std::sqrt(x));

@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 // Histograms over several dimensions with given edges of bins: a thread finds the bin of a point. Sums are kept in double
 // precision, so that counts are exact.
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/musa/Atomic.muh>
 #include <ATen/native/Histogram.h>
@@ -98,6 +99,7 @@ void fill_histogram(
     const at::Tensor& self, const std::optional<at::Tensor>& weight, bool density, at::Tensor& hist,
     const at::TensorList& bin_edges, Search search) {
   const int64_t dimensions = self.size(-1);
+  at::assert_no_internal_overlap(hist);
   TORCH_CHECK_NOT_IMPLEMENTED(
       dimensions <= kMaxDims, "a histogram over ", dimensions, " dimensions: the device's kernel takes up to ", kMaxDims,
       ".\nFix: compute it on the host: torch.histogramdd(x.cpu(), ...)");

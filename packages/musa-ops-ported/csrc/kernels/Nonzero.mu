@@ -6,13 +6,15 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
+#include <ATen/native/ReduceOpsUtils.h>
 #include <ATen/ops/ne.h>
-#include <ATen/ops/sum.h>
 
 #include <algorithm>
 
+#include "engines/dispatch.h"
 #include "engines/grid.h"
 #include "engines/prefix_sum.muh"
+#include "engines/reduce.muh"
 #include "engines/vector.h"
 #include "kernels.h"
 
@@ -23,6 +25,17 @@ namespace {
 at::Tensor mask_of(const at::Tensor& self) {
   return (self.scalar_type() == at::kBool ? self : self.ne(0)).contiguous();
 }
+
+template <typename T>
+struct NonzeroCount {
+  using Input = T;
+  using Output = int64_t;
+  using Accumulator = int64_t;
+  __device__ int64_t identity() const { return 0; }
+  __device__ int64_t step(int64_t so_far, T x, int64_t) const { return so_far + (x != T(0)); }
+  __device__ int64_t combine(int64_t a, int64_t b) const { return a + b; }
+  __device__ int64_t project(int64_t count) const { return count; }
+};
 
 auto sums_of(const at::Tensor& mask) {
   const bool* const in = mask.const_data_ptr<bool>();
@@ -177,7 +190,13 @@ at::Tensor& masked_scatter_(at::Tensor& self, const at::Tensor& mask, const at::
 }
 
 at::Tensor count_nonzero_dim_IntList(const at::Tensor& self, at::IntArrayRef dim) {
-  return at::sum(self.scalar_type() == at::kBool ? self : self.ne(0), dim);
+  at::Tensor counts = at::empty({0}, self.options().dtype(at::kLong));
+  auto iter = at::native::make_reduction("count_nonzero", counts, self, dim, /*keepdim=*/false, self.scalar_type(), at::kLong);
+  if (iter.numel() == 0) {
+    return counts.zero_();
+  }
+  MUSA_DISPATCH(self.scalar_type(), "count_nonzero", (MUSA_ALL), { reduce(iter, NonzeroCount<scalar_t>()); });
+  return counts;
 }
 
 } // namespace musa_ops_ported

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // Normalization of channels over a batch, on one device and in the parts that several devices exchange.
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
@@ -323,6 +324,7 @@ void batch_norm_to(
     at::Tensor& out,
     at::Tensor& save_mean, at::Tensor& save_invstd) {
   at::native::resize_output(out, input.sizes());
+  at::assert_no_internal_overlap(out);
   const auto [output, mean, invstd] = batch_norm_into(
       out, input, or_undefined(weight), or_undefined(bias), running_mean, running_var, training, momentum, eps);
   give(mean, save_mean);

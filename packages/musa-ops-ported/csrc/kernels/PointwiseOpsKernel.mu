@@ -38,9 +38,12 @@ void addcdiv(at::TensorIteratorBase& iter, const at::Scalar& value) {
 void lerp_scalar(at::TensorIteratorBase& iter, const at::Scalar& weight) {
   MUSA_DISPATCH(iter.common_dtype(), "lerp", (MUSA_FLOATING_AND_COMPLEX), {
     const op_t share = weight.to<op_t>();
-    pointwise(iter, [share] __device__(scalar_t begin, scalar_t end) -> scalar_t {
+    // From the end that is nearer, as torch does: a share of 1 gives the end.
+    const op_t step = at::native::is_lerp_weight_small(share) ? share : share - op_t(1);
+    pointwise(iter, [share, step] __device__(scalar_t begin, scalar_t end) -> scalar_t {
       using op_t = at::opmath_type<scalar_t>;
-      return static_cast<scalar_t>(at::native::lerp(op_t(begin), op_t(end), share));
+      const op_t first = op_t(begin), last = op_t(end);
+      return static_cast<scalar_t>((step == share ? first : last) + step * (last - first));
     });
   });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 #include <ATen/AccumulateType.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Fill.h>
 #include <ATen/native/RangeFactories.h>
@@ -29,6 +30,7 @@ void fill(at::TensorIterator& iter, const at::Scalar& value) {
 // out[i] = f(i), whatever out's strides.
 template <typename T, typename F>
 void write_range(const at::Tensor& out, const F& f) {
+  at::assert_no_internal_overlap(out);
   T* const to = out.mutable_data_ptr<T>();
   for_each_offset(out.sizes(), [=] __device__(int64_t i, const auto& at) { to[at[0]] = f(i); }, out.strides());
 }

@@ -7,6 +7,7 @@
 #include <ATen/native/TensorCompare.h>
 
 #include "engines/dispatch.h"
+#include "engines/overlap.h"
 #include "engines/reduce.muh"
 #include "kernels/extrema.muh"
 
@@ -18,12 +19,9 @@ at::ScalarType order_of(at::ScalarType dtype) {
   return dtype == at::kBool ? at::kByte : dtype;
 }
 
-void extremum_of(at::TensorIterator& iter, Extreme which) {
-  MUSA_DISPATCH(order_of(iter.dtype()), "amax or amin", (MUSA_REAL), { reduce(iter, Extremum<scalar_t>{which}); });
-}
 template <Extreme which>
 void extremum(at::TensorIterator& iter) {
-  extremum_of(iter, which);
+  MUSA_DISPATCH(order_of(iter.dtype()), "amax or amin", (MUSA_REAL), { reduce(iter, Extremum<scalar_t, which>()); });
 }
 template <Extreme which>
 void of_all(at::Tensor& result, const at::Tensor& self) {
@@ -42,6 +40,7 @@ void argument(at::TensorIterator& iter) {
 
 void with_place_of(
     const at::Tensor& values, const at::Tensor& indices, const at::Tensor& self, int64_t dim, bool keepdim, Extreme which) {
+  check_overlap_within(values, indices);
   at::Tensor value = values;
   at::Tensor index = indices;
   auto iter = at::native::make_reduction("max or min", value, index, self, dim, keepdim, self.scalar_type(), at::kLong);
@@ -59,6 +58,7 @@ void range_of(at::TensorIterator& iter) {
   MUSA_DISPATCH(order_of(iter.dtype(2)), "aminmax", (MUSA_REAL), { reduce(iter, SmallestAndLargest<scalar_t>()); });
 }
 void aminmax(const at::Tensor& self, int64_t dim, bool keepdim, at::Tensor& min, at::Tensor& max) {
+  check_overlap_within(min, max);
   auto iter = at::native::make_reduction("aminmax", min, max, self, dim, keepdim, self.scalar_type());
   range_of(iter);
 }

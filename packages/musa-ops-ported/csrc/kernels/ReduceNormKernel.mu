@@ -16,7 +16,7 @@ namespace {
 
 // ---- norms, of the elements' magnitudes
 
-enum class Order { Zero, One, Two, Other, PlusInfinity, MinusInfinity };
+enum class Order { Zero, One, Other, PlusInfinity, MinusInfinity };
 
 template <typename T>
 struct Norm {
@@ -38,13 +38,6 @@ struct Norm {
     switch (order) {
       case Order::Zero: return so_far + (x != T(0));
       case Order::One: return so_far + magnitude(x);
-      case Order::Two:
-        if constexpr (c10::is_complex<T>::value) {
-          const auto wide = static_cast<at::opmath_type<T>>(x);
-          return so_far + wide.real() * wide.real() + wide.imag() * wide.imag();
-        } else {
-          return so_far + static_cast<Accumulator>(x) * static_cast<Accumulator>(x);
-        }
       case Order::Other: return so_far + std::pow(magnitude(x), power);
       default: return combine(so_far, magnitude(x));
     }
@@ -60,17 +53,40 @@ struct Norm {
     if (!root) {
       return static_cast<Output>(sum);
     }
-    return static_cast<Output>(
-        order == Order::Two         ? std::sqrt(sum)
-            : order == Order::Other ? std::pow(sum, Accumulator(1) / power)
-                                    : sum);
+    return static_cast<Output>(order == Order::Other ? std::pow(sum, Accumulator(1) / power) : sum);
   }
 };
 
+// The usual norm apart: without a choice at each step its loop becomes one over vectors.
+template <typename T>
+struct EuclideanNorm {
+  using Input = T;
+  using Output = typename c10::scalar_value_type<T>::type;
+  using Accumulator = at::opmath_type<Output>;
+  bool root;
+
+  __device__ Accumulator identity() const { return Accumulator(0); }
+  __device__ Accumulator step(Accumulator so_far, T x, int64_t) const {
+    const auto wide = static_cast<at::opmath_type<T>>(x);
+    if constexpr (c10::is_complex<T>::value) {
+      return so_far + (wide.real() * wide.real() + wide.imag() * wide.imag());
+    } else {
+      return so_far + wide * wide;
+    }
+  }
+  __device__ Accumulator combine(Accumulator a, Accumulator b) const { return a + b; }
+  __device__ Output project(Accumulator sum) const { return static_cast<Output>(root ? std::sqrt(sum) : sum); }
+};
+
 void norm_of(at::TensorIterator& iter, double power, bool root) {
+  if (power == 2) {
+    MUSA_DISPATCH(iter.input_dtype(), "norm", (MUSA_FLOATING_AND_COMPLEX), {
+      reduce(iter, EuclideanNorm<scalar_t>{root});
+    });
+    return;
+  }
   const Order order = power == 0 ? Order::Zero
       : power == 1               ? Order::One
-      : power == 2               ? Order::Two
       : std::isinf(power)        ? (power > 0 ? Order::PlusInfinity : Order::MinusInfinity)
                                  : Order::Other;
   MUSA_DISPATCH(iter.input_dtype(), "norm", (MUSA_FLOATING_AND_COMPLEX), {

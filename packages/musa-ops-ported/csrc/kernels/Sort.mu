@@ -102,6 +102,7 @@ at::Tensor along_last(const at::Tensor& tensor, int64_t dim) {
 
 // values and indices of the elements at `places` of each line.
 void pick(const at::Tensor& lines, const at::Tensor& places, const at::Tensor& values, const at::Tensor& indices) {
+  check_overlap_within(values, indices);
   const at::Tensor self = values.is_alias_of(lines) ? lines.clone() : lines;
   at::DimVector starts(self.strides());
   const int64_t stride = starts.back();
