@@ -121,15 +121,17 @@ def require_nearer(
         zip(*map(_tensors, (expected, actual, precise)), strict=True)
     ):
         right = right.cpu()
-        if not left.is_floating_point():
+        if not (left.is_floating_point() or left.is_complex()):
             require_same(left, right, "cpu", path=f"result[{index}]")
             continue
         rtol, atol = tolerance.for_value(left)
         close = torch.isclose(right, left, rtol=rtol, atol=atol, equal_nan=True)
         # False where any of them is not a number.
-        nearer = (right.double() - exact.double()).abs() <= (left.double() - exact.double()).abs()
+        wide = torch.complex128 if left.is_complex() else torch.float64
+        error = (right.to(wide) - exact.to(wide)).abs()
+        nearer = error <= (left.to(wide) - exact.to(wide)).abs()
         if not (close | nearer).all():
-            worst = (right.double() - exact.double()).abs()[~(close | nearer)].max()
+            worst = error[~(close | nearer)].max()
             raise FarApart(
                 f"result[{index}]: {device} is up to {worst} off, the cpu is nearer to the exact value"
             )

@@ -95,6 +95,15 @@ def test_integers_are_exact_under_any_tolerance(dtype: torch.dtype) -> None:
             require_same(expected, actual, "cpu", tolerance=Tolerance(rtol=0.1, atol=2.0))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.complex64], ids=str)
+def test_what_is_not_close_must_be_nearer_to_the_result_in_double_precision(dtype: torch.dtype) -> None:
+    exact = torch.tensor([64.0], dtype=torch.complex128 if dtype.is_complex else torch.float64)
+    off, further = torch.tensor([65.0], dtype=dtype), torch.tensor([66.0], dtype=dtype)
+    require_nearer([further], [off], [exact], "cpu")
+    with pytest.raises(FarApart, match="the cpu is nearer"):
+        require_nearer([off], [further], [exact], "cpu")
+
+
 class _Info:
     def __init__(self, *decorators: Any) -> None:
         self.decorators = decorators

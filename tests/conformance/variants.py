@@ -32,10 +32,15 @@ _WITH_HOST_ARGUMENTS = ("tensor_split",)
 _FACTORIES = ("arange", "linspace", "logspace")
 
 
-# Where an intermediate result is rounded to these, the CPU's own result may be the worse one.
-_HALVES = (torch.float16, torch.bfloat16)
-# The same of gradients, which sum up more.
-_ROUNDED = (*_HALVES, torch.float32)
+# Where an intermediate result is rounded to these, the CPU's own result may be the worse one: half types, and
+# sums of complex products, whose terms cancel.
+_MAY_BE_WORSE = (torch.float16, torch.bfloat16, torch.complex64)
+_DOUBLE = {
+    torch.float16: torch.float64,
+    torch.bfloat16: torch.float64,
+    torch.float32: torch.float64,
+    torch.complex64: torch.complex128,
+}
 
 
 class ReferenceFailed(AssertionError):
@@ -69,7 +74,7 @@ def forward(
         # A kernel that runs on aliased memory could write where it must only read.
         _require_same_arguments(on_cpu, on_device, tolerance)
     except FarApart:
-        if not any(tensor.dtype in _HALVES for tensor in tensors_in(on_cpu)):
+        if not any(tensor.dtype in _MAY_BE_WORSE for tensor in tensors_in(on_cpu)):
             raise
         doubled, _ = _twin_arguments(op, sample.transform(_doubled), "cpu")
         exact = outcome_of(lambda: _call(op, doubled))
@@ -277,10 +282,10 @@ def _is_strided(value: Any) -> bool:
 def _doubled(value: Any) -> Any:
     """Tensors and dtypes of lower precision in double precision; leaves stay leaves."""
     if isinstance(value, torch.Tensor):
-        if value.dtype not in _ROUNDED:
+        if value.dtype not in _DOUBLE:
             return value
-        return value.detach().double().requires_grad_(value.requires_grad)
-    return torch.float64 if isinstance(value, torch.dtype) and value in _ROUNDED else value
+        return value.detach().to(_DOUBLE[value.dtype]).requires_grad_(value.requires_grad)
+    return _DOUBLE.get(value, value) if isinstance(value, torch.dtype) else value
 
 
 def _with_gaps(value: Any) -> Any:
