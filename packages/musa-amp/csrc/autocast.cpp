@@ -9,6 +9,10 @@
 namespace {
 
 // torch's lists name them as in namespace at.
+#if __has_include(<ATen/core/Dimname.h>)
+using at::Dimname;
+using at::DimnameList;
+#endif
 using at::IntArrayRef;
 using at::Scalar;
 using at::ScalarType;

@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 #include "call_range.h"
 
+#include <musa_runtime/compat.h>
 #include <torch/csrc/distributed/c10d/ParamCommsUtils.hpp>
 
 #include <tuple>
@@ -60,9 +61,9 @@ void CallRange::begin(
   const std::vector<int64_t> splits; // of one size
 
   auto parameters = std::make_shared<torch::ParamCommsDebugInfo>(
-      name, rank, std::string(call), numel_of(inputs), numel_of(outputs), dtype, splits, splits, start, stride, group.size(),
-      first.async);
-  torch::maybeSetSequenceInfo(parameters, sequence);
+      name, rank, std::string(call), numel_of(inputs), numel_of(outputs), dtype, splits, splits, start, stride, group.size()
+      MUSA_SINCE_TORCH_2_12(, first.async));
+  MUSA_SINCE_TORCH_2_12(torch::maybeSetSequenceInfo(parameters, sequence);)
   parameters_ = std::make_unique<c10::DebugInfoGuard>(c10::DebugInfoKind::PARAM_COMMS_INFO, parameters);
   if (range_.needsInputs()) {
     const std::vector<c10::IValue> values{

@@ -3,6 +3,7 @@
 #include "elements.h"
 
 #include <c10/core/ScalarType.h>
+#include <musa_runtime/compat.h>
 
 #include <array>
 #include <cstring>
@@ -92,7 +93,7 @@ Reduction::Reduction(const ReduceOp& op, at::ScalarType dtype, mcclComm_t comm) 
       op_ = mcclAvg;
       return;
     case ReduceOp::PREMUL_SUM: {
-      const auto* supplement = dynamic_cast<const PreMulSumSupplement*>(op.supplement_.get());
+      const auto* supplement = dynamic_cast<const MUSA_PREMUL_SUM_SUPPLEMENT*>(op.supplement_.get());
       TORCH_CHECK_VALUE(
           supplement != nullptr,
           "ReduceOp.PREMUL_SUM comes without its factor; torch.distributed._make_nccl_premul_sum makes one with it.");

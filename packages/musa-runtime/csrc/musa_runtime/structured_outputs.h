@@ -5,6 +5,7 @@
 #include <ATen/TensorIterator.h>
 #include <ATen/native/Resize.h>
 #include <ATen/musa/EmptyTensor.h>
+#include <musa_runtime/compat.h>
 
 #include <array>
 #include <cstddef>
@@ -37,12 +38,12 @@ struct Outputs final : Meta {
   }
 
   void set_output_strided(
-      int64_t i, at::IntArrayRef sizes, at::IntArrayRef strides, at::TensorOptions options) override {
+      int64_t i, at::IntArrayRef sizes, at::IntArrayRef strides, at::TensorOptions options MUSA_NAMES_OF_DIMENSIONS) override {
     set_output(i, sizes, strides, options, /*exact_strides=*/true);
   }
 
   void set_output_raw_strided(
-      int64_t i, at::IntArrayRef sizes, at::IntArrayRef strides, at::TensorOptions options) override {
+      int64_t i, at::IntArrayRef sizes, at::IntArrayRef strides, at::TensorOptions options MUSA_NAMES_OF_DIMENSIONS) override {
     set_output(i, sizes, strides, options, /*exact_strides=*/false);
   }
 
@@ -71,7 +72,7 @@ struct Outputs final : Meta {
       made[at] = empty(sizes, strides, options);
     }
     if constexpr (iterates) {
-      at::TensorIteratorBase::set_output_raw_strided(i, sizes, strides, options);
+      at::TensorIteratorBase::set_output_raw_strided(i, sizes, strides, options MUSA_NO_NAMES_OF_DIMENSIONS);
     }
   }
 

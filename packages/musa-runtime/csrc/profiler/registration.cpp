@@ -9,7 +9,8 @@
 #include <profiler/problem.h>
 
 #include <c10/util/Exception.h>
-#include <torch/csrc/profiler/standalone/privateuse1_profiler.h>
+#include <musa_runtime/compat.h>
+#include MUSA_PROFILER_REGISTRATION
 
 #include <dlfcn.h>
 

@@ -12,6 +12,7 @@
 #include <c10/musa/MUSACachingAllocator.h>
 #include <c10/musa/MUSAFunctions.h>
 
+#include <musa_runtime/compat.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/profiler/combined_traceback.h>
 
@@ -351,15 +352,15 @@ py::dict memory_stats_beyond_torch(int device) {
   using c10::CachingAllocator::StatType;
   const auto stats = allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device));
   py::dict pools;
-  for (const auto& [id, stat] : stats.reserved_bytes_by_private_pools) {
+  musa_runtime::for_each_private_pool(stats, [&pools](const auto& id, const auto& stat) {
     py::dict entry;
     entry["all"] = as_dict(stat[static_cast<size_t>(StatType::AGGREGATE)]);
     entry["small_pool"] = as_dict(stat[static_cast<size_t>(StatType::SMALL_POOL)]);
     entry["large_pool"] = as_dict(stat[static_cast<size_t>(StatType::LARGE_POOL)]);
     pools[as_tuple(id)] = std::move(entry);
-  }
+  });
   py::dict result;
-  result["num_oom_rejections"] = stats.num_oom_rejections;
+  result["num_oom_rejections"] = musa_runtime::rejected_requests(stats);
   result["reserved_bytes_by_private_pools"] = std::move(pools);
   return result;
 }

@@ -15,3 +15,9 @@ def rename_privateuse1():
     activity = torch._C._profiler.ProfilerActivity
     if not hasattr(activity, "MUSA"):
         activity.MUSA = activity.PrivateUse1
+
+
+def empty_host_cache() -> None:
+    """Give unused pinned blocks back to the SDK, where torch can (2.12 and later)."""
+    if hasattr(torch.accelerator, "empty_host_cache"):
+        torch.accelerator.empty_host_cache()

@@ -11,6 +11,7 @@ import gc
 
 import torch
 
+from . import _compat
 from . import device as _device
 from . import memory as _memory
 from . import streams as _streams
@@ -155,7 +156,7 @@ class graph:
         if torch.compiler.config.force_cudagraph_gc:
             gc.collect()
         _memory.empty_cache()
-        torch.accelerator.empty_host_cache()
+        _compat.empty_host_cache()
         self._context.__enter__()
         try:
             self.musa_graph.capture_begin(pool=self.pool, capture_error_mode=self.capture_error_mode)

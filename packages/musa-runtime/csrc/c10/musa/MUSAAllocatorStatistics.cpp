@@ -2,6 +2,8 @@
 // Copyright (c) torch_musa contributors
 #include <c10/musa/MUSAAllocatorStatistics.h>
 
+#include <musa_runtime/compat.h>
+
 namespace c10::musa::MUSACachingAllocator {
 namespace {
 
@@ -84,7 +86,7 @@ DeviceStats AllocatorStatistics::read() const {
   stats.allocated_bytes = allocated_bytes_.read();
   stats.reserved_bytes = reserved_bytes_.read();
   for (const auto& pool : by_private_pool_) {
-    stats.reserved_bytes_by_private_pools[pool.first] = pool.second.read();
+    musa_runtime::add_private_pool(stats, pool.first, pool.second.read());
   }
   stats.active_bytes = active_bytes_.read();
   stats.inactive_split_bytes = inactive_split_bytes_.read();

@@ -5,7 +5,6 @@
 #include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/CachingHostAllocator.h>
-#include <ATen/core/GraphImplInterface.h>
 #include <ATen/musa/MUSAGeneratorImpl.h>
 #include <c10/musa/MUSACachingAllocator.h>
 #include <c10/musa/MUSAGraphsC10Utils.h>
@@ -342,57 +341,4 @@ musaGraphExec_t MUSAGraph::raw_musa_graph_exec() const {
   return graph_exec_;
 }
 
-namespace {
-
-// What torch.accelerator.Graph drives.
-class AcceleratorGraph final : public at::GraphImplInterface {
- public:
-  explicit AcceleratorGraph(const at::GraphImplArgs& arguments) : graph_(arguments.keep_graph) {}
-
-  void capture_begin(c10::MempoolId_t pool, at::GraphCaptureMode mode) override {
-    graph_.capture_begin(pool, sdk_mode(mode));
-  }
-  void capture_end() override {
-    graph_.capture_end();
-  }
-  void instantiate() override {
-    graph_.instantiate();
-  }
-  void replay() override {
-    graph_.replay();
-  }
-  void reset() override {
-    graph_.reset();
-  }
-  c10::MempoolId_t pool() const override {
-    return graph_.pool();
-  }
-  void enable_debug_mode() override {
-    graph_.enable_debug_mode();
-  }
-  void debug_dump(const std::string& path) override {
-    graph_.debug_dump(path);
-  }
-
- private:
-  static musaStreamCaptureMode sdk_mode(at::GraphCaptureMode mode) {
-    switch (mode) {
-      case at::GraphCaptureMode::ThreadLocal:
-        return musaStreamCaptureModeThreadLocal;
-      case at::GraphCaptureMode::Relaxed:
-        return musaStreamCaptureModeRelaxed;
-      default:
-        return musaStreamCaptureModeGlobal;
-    }
-  }
-
-  MUSAGraph graph_;
-};
-
-} // namespace
 } // namespace at::musa
-
-namespace at {
-// The key is the device type's name in capitals, as torch.utils.rename_privateuse1_backend makes it.
-REGISTER_GRAPH_IMPL(MUSA, musa::AcceleratorGraph)
-} // namespace at

@@ -5,6 +5,7 @@
 #include <c10/core/DeviceCapability.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/musa/MUSAStream.h>
+#include <musa_runtime/compat.h>
 
 namespace c10::musa::impl {
 
@@ -39,7 +40,7 @@ struct C10_MUSA_API MUSAGuardImpl final : c10::impl::DeviceGuardImplInterface {
   void* getStreamNativeHandle(const Stream stream) const override;
   bool queryStream(const Stream& stream) const override;
   void synchronizeStream(const Stream& stream) const override;
-  bool isStreamCapturing(const Stream& stream) const override;
+  bool isStreamCapturing(const Stream& stream) const MUSA_SINCE_TORCH_2_12(override);
   void recordDataPtrOnStream(const DataPtr& data, const Stream& stream) const override;
 
   // Events are created by the first record, on the device of the stream.
