@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import platform
 import shutil
 import subprocess
 import sys
@@ -43,6 +44,17 @@ def test_one_step_from_source_to_program(source: Path) -> None:
     done = mcc(source.name, "-o", "fill", cwd=source.parent)
     assert (done.returncode, done.stderr) == (0, "")
     assert run(source.parent / "fill").stdout == "42 42\n"
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="other processors need no choice of instructions")
+@pytest.mark.parametrize(("options", "chosen"), [((), "x86-64-v2"), (("-march=x86-64",), "x86-64")])
+def test_kernels_are_compiled_for_processors_since_2009_unless_options_name_others(
+    source: Path, options: tuple[str, ...], chosen: str
+) -> None:
+    done = mcc("-v", "-c", *options, source.name, cwd=source.parent)
+    assert done.returncode == 0, done.stderr
+    (compilation,) = [line for line in done.stderr.splitlines() if "rewritten.ii" in line]
+    assert [word for word in compilation.split() if word.startswith("-march=")] == [f"-march={chosen}"]
 
 
 def test_objects_and_linking_apart(source: Path) -> None:
