@@ -16,10 +16,15 @@ import torch
 
 @dataclass(frozen=True)
 class Effort:
-    """How long to measure: ``rounds`` pairs of samples, each of at least ``seconds``."""
+    """How long to measure: ``rounds`` pairs of samples, each of at least ``seconds``.
+
+    ``clock`` is a function of the module ``time``. "process_time" leaves out the time in which other programs
+    had the processor: it suits busy machines, and measurements that wait for nothing.
+    """
 
     rounds: int
     seconds: float
+    clock: str = "perf_counter"
 
 
 @dataclass(frozen=True)
@@ -60,21 +65,24 @@ def synchronize(device: torch.device) -> None:
     torch.get_device_module(device).synchronize()
 
 
-def sample(run: Callable[[], object], device: torch.device, count: int) -> float:
+def sample(run: Callable[[], object], device: torch.device, count: int, clock: str = Effort.clock) -> float:
     """Seconds per call over ``count`` calls, including the wait for the device at their end."""
+    now = getattr(time, clock)
     synchronize(device)
-    start = time.perf_counter()
+    start = now()
     for _ in repeat(None, count):
         run()
     synchronize(device)
-    return (time.perf_counter() - start) / count
+    return (now() - start) / count
 
 
-def calibrate(runs: list[tuple[Callable[[], object], torch.device]], seconds: float) -> int:
+def calibrate(
+    runs: list[tuple[Callable[[], object], torch.device]], seconds: float, clock: str = Effort.clock
+) -> int:
     """How many calls take ``seconds`` on the faster side; both sides then do as many."""
     count = 1
     while True:
-        fastest = min(sample(run, device, count) for run, device in runs) * count
+        fastest = min(sample(run, device, count, clock) for run, device in runs) * count
         if fastest >= seconds:
             return count
         count = max(count + 1, min(count * 10, int(1.2 * count * seconds / max(fastest, 1e-9))))
@@ -107,14 +115,14 @@ def interleaved(run, device: torch.device, baseline_run, baseline: torch.device,
     sides = [(run, device), (baseline_run, baseline)]
     for side, place in sides:  # first calls load libraries, fill caches and take page faults
         sample(side, place, 3)
-    count = calibrate(sides, effort.seconds)
+    count = calibrate(sides, effort.seconds, effort.clock)
     times: tuple[list[float], list[float]] = ([], [])
     gc.collect()
     gc.disable()
     try:
         for index in range(effort.rounds):
             for which in (0, 1) if index % 2 == 0 else (1, 0):
-                times[which].append(sample(*sides[which], count))
+                times[which].append(sample(*sides[which], count, effort.clock))
     finally:
         gc.enable()
     return pair_of(*times)

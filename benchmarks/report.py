@@ -121,7 +121,14 @@ def usable(row: Row) -> bool:
     return math.isfinite(row.judged) and row.value > 0 and row.baseline > 0
 
 
-def write(rows: Sequence[Row], left_out: dict[str, str], device: str, baseline: str, folder: Path) -> None:
+def write(
+    rows: Sequence[Row],
+    left_out: dict[str, str],
+    device: str,
+    baseline: str,
+    folder: Path,
+    clock: str = "perf_counter",
+) -> None:
     """Print the table; write ``benchmarks.json`` and ``benchmarks.png`` into ``folder``."""
     if not rows:
         raise ValueError(f"nothing was measured: {left_out}")
@@ -139,6 +146,7 @@ def write(rows: Sequence[Row], left_out: dict[str, str], device: str, baseline: 
     content = {
         "device": device,
         "baseline": baseline,
+        "clock": clock,
         "machine": machine(),
         "operators": operators,
         "rows": [row.as_dict() for row in rows],

@@ -11,7 +11,18 @@ import torch
 from rich.console import Console
 
 from benchmarks import __main__ as cli
-from benchmarks import allocator, amp, host_copies, measure, operators, programs, report, startup, training
+from benchmarks import (
+    allocator,
+    amp,
+    dispatch_record,
+    host_copies,
+    measure,
+    operators,
+    programs,
+    report,
+    startup,
+    training,
+)
 from benchmarks.measure import Effort, Row
 from tests.harness.device import DEVICE
 
@@ -261,3 +272,51 @@ def test_host_copies_of_steps_are_counted_and_there_are_none(monkeypatch):
     monkeypatch.setenv("TORCH_MUSA_DISABLE_PACKS", "all")
     (row,) = host_copies.measure_all()
     assert row.value > 0 and not row.met
+
+
+def test_the_clock_that_was_asked_for_is_read(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(measure.time, "process_time", clock)
+    effort = Effort(2, 1e-3, "process_time")
+    pair = measure.interleaved(clock.task("slow", 2e-3), CPU, clock.task("fast", 1e-3), CPU, effort)
+    assert pair.ratio == pytest.approx(2.0)
+
+
+def test_cpu_time_is_refused_for_groups_that_wait(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["--cpu-time", "--only", "distributed"])
+    assert "Fix: --only small" in capsys.readouterr().err
+
+
+def _run(folder, ratio, names=("add", "mm"), clock="process_time"):
+    rows = [
+        {"name": name, "judged": ratio, "spread": [ratio - 0.1, ratio + 0.1], "bar": 1.2} for name in names
+    ]
+    folder.mkdir()
+    machine = {"threads": 1, "load_at_start": 0.5}
+    content = {"clock": clock, "machine": machine, "rows": rows}
+    (folder / "benchmarks.json").write_text(json.dumps(content))
+    return str(folder)
+
+
+def test_a_record_of_dispatch_holds_medians_and_keeps_other_rows(tmp_path):
+    record = tmp_path / "record.json"
+    record.write_text(json.dumps({"about": "x", "after": {"GRU": {"ratio": 0.8}}}))
+    before = [_run(tmp_path / f"b{i}", ratio) for i, ratio in enumerate((1.2, 1.3, 1.9))]
+    after = [_run(tmp_path / f"a{i}", ratio) for i, ratio in enumerate((1.1, 1.0, 1.2))]
+    dispatch_record.main(["--record", str(record), "--before", *before, "--after", *after])
+    written = json.loads(record.read_text())
+    assert written["before"]["add"] == {"ratio": 1.3, "quartiles": [1.2, 1.4], "bar": 1.2}
+    assert written["after"]["mm"] == {"ratio": 1.1, "quartiles": [1.0, 1.2], "bar": 1.2}
+    assert written["after"]["GRU"] == {"ratio": 0.8}
+    assert written["last_measured"]["rows"] == ["add", "mm"]
+
+
+@pytest.mark.parametrize("other", [{"names": ("add",)}, {"clock": "perf_counter"}], ids=["rows", "clock"])
+def test_a_record_of_dispatch_refuses_runs_that_do_not_match(tmp_path, other):
+    record = tmp_path / "record.json"
+    record.write_text("{}")
+    runs = ["--before", _run(tmp_path / "b", 1.2), "--after", _run(tmp_path / "a", 1.1)]
+    with pytest.raises(ValueError):
+        dispatch_record.main(["--record", str(record), *runs, _run(tmp_path / "other", 1.1, **other)])
+    assert record.read_text() == "{}"

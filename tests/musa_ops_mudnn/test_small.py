@@ -9,6 +9,8 @@ import math
 import pytest
 import torch
 
+from tests.harness.subprocesses import run_code
+
 NAN, INF = math.nan, math.inf
 
 ROWS = {
@@ -77,3 +79,43 @@ def test_gelu_is_torchs_on_either_side_of_the_limit(musa, elements, approximate)
     torch.testing.assert_close(
         gelu(x.to("musa"), approximate=approximate).cpu(), gelu(x, approximate=approximate)
     )
+
+
+# Memory that the allocator has given back to the device, under the shape of a small operand.
+GONE = """
+    import torch
+    whole = torch.ones(32, 32, device="musa:0")
+    large = torch.empty(64 << 20, device="musa:0")
+    address = large.data_ptr()
+    del large
+    torch.musa.empty_cache()
+    memory = {memory}
+    operand = torch.empty(0, device="musa:0").set_(memory, 0, (32, 32), (32, 1))
+    try:
+        {operation}
+        torch.musa.synchronize(0)
+    except RuntimeError as error:
+        print("musaErrorIllegalAddress" in str(error))
+    else:
+        print("no error")
+    other = torch.ones(4, device="musa:1")
+    print((other + other).tolist())
+"""
+FREED = 'torch._C._construct_storage_from_data_pointer(address, torch.device("musa:0"), 4096)'
+OPERATIONS = {
+    "cat": "torch.cat((whole, operand))",
+    "add": "whole + operand",
+    "relu": "torch.relu(operand)",
+    "fill": "operand.zero_()",
+}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
+def test_a_small_operand_that_was_freed_loses_its_device_and_no_other(operation):
+    lost = run_code(GONE.format(operation=operation, memory=FREED))
+    assert lost.splitlines() == ["True", "[2.0, 2.0, 2.0, 2.0]"]
+
+
+def test_a_small_operand_in_live_memory_loses_no_device():
+    alive = run_code(GONE.format(operation=OPERATIONS["cat"], memory="whole.untyped_storage()"))
+    assert alive.splitlines() == ["no error", "[2.0, 2.0, 2.0, 2.0]"]

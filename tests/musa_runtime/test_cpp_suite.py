@@ -72,6 +72,7 @@ def test_suite_passes(kind: str, mode: str) -> None:
         ("address", "kept-allocator", "outliving-allocation", "heap-use-after-free"),
         ("address", "stream", "null-stream", "null pointer"),
         ("thread", "locked-generator", "unlocked-generator", "data race"),
+        ("thread", "locked-count", "unlocked-count", "data race"),
     ],
 )
 def test_a_mistake_in_the_runtimes_own_code_is_reported(

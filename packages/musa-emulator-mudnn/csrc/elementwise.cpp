@@ -342,7 +342,7 @@ Status Unary::Run(Handle& handle, Tensor& out, const Tensor& in) const {
     const Scalar alpha = integer_ ? Scalar(alpha_integer_) : Scalar(alpha_);
     const Scalar beta = integer_ ? Scalar(beta_integer_) : Scalar(beta_);
     if (is_small(mode_, out, in)) {
-      return call.enqueue_bare([mode = mode_, alpha, out = out, in = in] { run_small(mode, alpha, out, in); });
+      return call.enqueue_brief([mode = mode_, alpha, out = out, in = in] { run_small(mode, alpha, out, in); });
     }
     return call.enqueue([mode = mode_, alpha, beta, out = out, in = in] {
       run_unary(mode, alpha, beta, lent_alias(out), lent_alias(in));
@@ -388,7 +388,7 @@ Status Binary::Run(Handle& handle, Tensor& out, const Tensor& left, const Tensor
     }
     const Scalar alpha = integer_ ? Scalar(alpha_integer_) : Scalar(alpha_);
     if (is_small(mode_, out, left, right)) {
-      return call.enqueue_bare(
+      return call.enqueue_brief(
           [mode = mode_, alpha, out = out, left = left, right = right] { run_small(mode, alpha, out, left, right); });
     }
     return call.enqueue([mode = mode_, alpha, out = out, left = left, right = right] {
@@ -446,7 +446,7 @@ Status Fill::Run(Handle& handle, Tensor& out) const {
   return call<"musa::dnn::Fill::Run">(handle, {&out}, [&](Call& call) {
     const Scalar value = integer_ ? Scalar(integer_value_) : Scalar(value_);
     if (is_small(value, out)) {
-      return call.enqueue_bare([out = out] { zero_small(out); });
+      return call.enqueue_brief([out = out] { zero_small(out); });
     }
     return call.enqueue([value, out = out] {
       at::Tensor result = alias(out);

@@ -9,7 +9,6 @@
 #include <ATen/ops/index_select_cpu_dispatch.h>
 
 #include <c10/util/ArrayRef.h>
-#include <c10/util/SmallVector.h>
 
 #include <algorithm>
 #include <array>
@@ -225,12 +224,15 @@ Status Concat::Run(Handle& handle, Tensor& out, int count, const Tensor* inputs)
             "the inputs together are not as long as out in dimension `axis`")) {
       return call.status();
     }
-    c10::SmallVector<Tensor, 4> operands(inputs, inputs + count);
-    if (is_small(out, operands)) {
-      return call.enqueue_bare(
-          [axis, out = out, operands = std::move(operands)] { join_small(out, operands, axis); });
+    const c10::ArrayRef<Tensor> given(inputs, static_cast<size_t>(count));
+    if (is_small(out, given)) {
+      return call.enqueue_brief(
+          [axis, &out, given] { join_small(out, given, axis); },
+          [axis, &out, given] {
+            return [axis, out = out, operands = given.vec()] { join_small(out, operands, axis); };
+          });
     }
-    return call.enqueue([axis, out = out, operands = std::move(operands)] {
+    return call.enqueue([axis, out = out, operands = given.vec()] {
       std::vector<at::Tensor> pieces;
       pieces.reserve(operands.size());
       for (const Tensor& operand : operands) {

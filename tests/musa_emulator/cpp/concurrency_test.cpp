@@ -33,6 +33,39 @@ TEST_F(ConcurrencyTest, ThreadsAllocateCopyAndFree) {
   }
 }
 
+// More threads than there are parts of a count, several times over: parts are shared, handed from thread to thread, and used by
+// destructors after they were given back.
+TEST_F(ConcurrencyTest, NoCallOfManyThreadsIsLeftOutOfTheCounts) {
+  constexpr int kRounds = 3;
+  constexpr int kThreads = 24;
+  constexpr int kCalls = 500;
+  struct CallAtTheEnd {
+    bool made = true;
+    ~CallAtTheEnd() {
+      int device = -1;
+      EXPECT_OK(musaGetDevice(&device));
+    }
+  };
+  const auto calls = musaEmulatorApiCallCount("musaGetDevice");
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([] {
+        thread_local CallAtTheEnd last; // made before the emulator's own objects of the thread, so destroyed after them
+        EXPECT_TRUE(last.made);
+        for (int i = 0; i < kCalls; ++i) {
+          int device = -1;
+          EXPECT_OK(musaGetDevice(&device));
+        }
+      });
+    }
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+  }
+  EXPECT_EQ(calls + kRounds * kThreads * (kCalls + 1), musaEmulatorApiCallCount("musaGetDevice"));
+}
+
 TEST_F(ConcurrencyTest, ThreadsShareOneStream) {
   const Stream stream;
   int unguarded = 0; // the stream's order is what makes this safe

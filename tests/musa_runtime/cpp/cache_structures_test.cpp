@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The caching allocator's data structures, which make no SDK call: blocks by address, memory pools, statistics.
+// The caching allocator's data structures, which make no SDK call: its mutex, blocks by address, memory pools, statistics.
+#include <c10/musa/MUSAAllocatorMutex.h>
 #include <c10/musa/MUSACacheState.h>
 
 #include "runtime_test.h"
@@ -24,6 +25,33 @@ musaStream_t stream(size_t number) {
 }
 
 } // namespace
+
+TEST(AllocatorMutex, AHeldMutexIsNotTaken) {
+  allocator::AllocatorMutex mutex;
+  {
+    const allocator::AllocatorLock held(mutex);
+    EXPECT_FALSE(mutex.try_lock());
+  }
+  EXPECT_TRUE(mutex.try_lock());
+  mutex.unlock();
+}
+
+TEST(AllocatorMutex, ThreadsTakeTurnsAndWaitersAreWoken) {
+  constexpr int kTurns = 5000;
+  allocator::AllocatorMutex mutex;
+  int count = 0; // not atomic
+  on_threads([&](int thread) {
+    for (int i = 0; i < kTurns; ++i) {
+      const allocator::AllocatorLock lock(mutex);
+      const int before = count;
+      if (i % 100 == thread) {
+        std::this_thread::yield(); // the others find the mutex locked, and wait
+      }
+      count = before + 1;
+    }
+  });
+  EXPECT_EQ(kThreads * kTurns, count);
+}
 
 TEST(BlockTable, BlocksThatWereCutMergeAgain) {
   MemoryPools pools(0);

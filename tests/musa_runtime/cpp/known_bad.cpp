@@ -15,7 +15,6 @@ namespace {
 // An allocation that outlives its allocator. Who frees it reaches into books that are gone.
 int outliving_allocation(bool right) {
   auto* cache = new allocator::DeviceCachingAllocator(0);
-  // A large block: small ones rest with their thread, which counts on the cache for good.
   void* const memory = cache->malloc(4 << 20, nullptr);
   if (!right) {
     delete cache;
@@ -49,6 +48,24 @@ int shared_generator(bool locked) {
   return 0;
 }
 
+// Two threads change what the allocator's mutex guards.
+int shared_count(bool locked) {
+  allocator::AllocatorMutex mutex;
+  int count = 0;
+  on_threads(
+      [&](int) {
+        for (int i = 0; i < 100; ++i) {
+          allocator::AllocatorLock lock(mutex, std::defer_lock);
+          if (locked) {
+            lock.lock();
+          }
+          ++count;
+        }
+      },
+      2);
+  return count > 0 ? 0 : 3;
+}
+
 // Another backend has taken the name before the program asks for musa.
 int taken_name() {
   c10::register_privateuse1_backend("other");
@@ -74,6 +91,9 @@ int main(int argc, char** argv) {
   }
   if (is("unlocked-generator") || is("locked-generator")) {
     return shared_generator(is("locked-generator"));
+  }
+  if (is("unlocked-count") || is("locked-count")) {
+    return shared_count(is("locked-count"));
   }
   if (is("taken-name")) {
     return taken_name();

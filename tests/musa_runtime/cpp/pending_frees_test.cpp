@@ -21,7 +21,7 @@ class PendingFreesTest : public RuntimeTest {
     return block;
   }
 
-  std::mutex mutex_;
+  allocator::AllocatorMutex mutex_;
   PendingFrees::Lock lock_{mutex_};
   std::vector<Block*> finished_;
   PendingFrees frees_{[this](Block* block) {

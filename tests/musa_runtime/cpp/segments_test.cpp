@@ -40,7 +40,7 @@ class SegmentsTest : public RuntimeTest {
     return sizes;
   }
 
-  std::mutex mutex_;
+  allocator::AllocatorMutex mutex_;
   Segments::Lock lock_{mutex_};
   CacheState cache_{0};
   Segments segments_{cache_};

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <deque>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -36,13 +37,20 @@ class AliasScope::Stock {
   using Set = std::array<Slot, 4>;
 
   static uint64_t hash_of(c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayRef strides) {
-    constexpr uint64_t kSpread = 0x9E3779B97F4A7C15; // 2^64 / golden ratio: its upper bits depend on all bits
-    uint64_t hash = static_cast<uint64_t>(type) + 1;
+    // Multiplications that do not wait for each other. The factors are fractions of square roots of primes, made odd: the
+    // upper bits of each product depend on all bits of the size or stride.
+    static constexpr uint64_t kSizeFactors[] = {0x6A09E667F3BCC909, 0x3C6EF372FE94F82B, 0x510E527FADE682D1,
+                                                0x1F83D9ABFB41BD6B, 0xCBBB9D5DC1059ED9, 0x9159015A3070DD17,
+                                                0x67332667FFC00B31, 0xDB0C2E0D64F98FA7};
+    static constexpr uint64_t kStrideFactors[] = {0xBB67AE8584CAA73B, 0xA54FF53A5F1D36F1, 0x9B05688C2B3E6C1F,
+                                                  0x5BE0CD19137E2179, 0x629A292A367CD507, 0x152FECD8F70E5939,
+                                                  0x8EB44A8768581511, 0x47B5481DBEFA4FA5};
+    static_assert(std::size(kSizeFactors) == Tensor::kMaxDims && std::size(kStrideFactors) == Tensor::kMaxDims);
+    uint64_t hash = (static_cast<uint64_t>(type) + 1) * 0x9E3779B97F4A7C15;
     for (size_t i = 0; i < sizes.size(); ++i) {
-      hash = (hash ^ static_cast<uint64_t>(sizes[i])) * kSpread;
-      hash = (hash ^ static_cast<uint64_t>(strides[i])) * kSpread;
+      hash += static_cast<uint64_t>(sizes[i]) * kSizeFactors[i] + static_cast<uint64_t>(strides[i]) * kStrideFactors[i];
     }
-    return hash * kSpread;
+    return hash | 1; // 0 is the hash of an empty slot
   }
   Set& set_of(uint64_t hash) {
     return sets_[hash >> (64 - kBits)];
@@ -170,8 +178,10 @@ at::Tensor& take_from(
     }
     const c10::TensorImpl& kept = *slot.tensor.unsafeGetTensorImpl();
     if (c10::typeMetaToScalarType(kept.dtype()) == type && has_shape(kept, sizes, strides)) [[likely]] {
-      kept.unsafe_storage().unsafeGetStorageImpl()->set_data_ptr_noswap(
-          c10::DataPtr(address, c10::Device(c10::kCPU)));
+      c10::StorageImpl& storage = *kept.unsafe_storage().unsafeGetStorageImpl();
+      if (storage.data() != address) {
+        storage.set_data_ptr_noswap(c10::DataPtr(address, c10::Device(c10::kCPU)));
+      }
       stock.lend(slot);
       return slot.tensor;
     }

@@ -77,7 +77,8 @@ const c10::DispatchKeySet above_backends =
 // number than the one that called (torch gives new threads what was set last, anywhere).
 class ThreadCount {
  public:
-  explicit ThreadCount(int wanted) : before_(at::get_num_threads()), changed_(wanted != before_) {
+  // 0 keeps the number.
+  explicit ThreadCount(int wanted) : before_(wanted != 0 ? at::get_num_threads() : 0), changed_(wanted != before_) {
     if (changed_) {
       at::set_num_threads(wanted);
     }

@@ -63,12 +63,36 @@ class Call {
   // Puts task() on the handle's stream. It runs later, perhaps on another thread: it must own copies of what it needs.
   template <class Task>
   Status enqueue(Task&& task) {
-    return enqueue_as<TaskOf>(std::forward<Task>(task));
+    Stream* const stream = stream_of_handle();
+    if (stream == nullptr) {
+      return status_;
+    }
+    TaskOf<std::decay_t<Task>&> launch(name_, kCallersThread, task); // in place; a task that has to wait gets a copy of its own
+    return launch_now(*stream, launch)
+        ? Status::SUCCESS
+        : submit(
+              *stream,
+              std::make_shared<TaskOf<std::decay_t<Task>>>(name_, at::get_num_threads(), std::forward<Task>(task)));
   }
-  // The same for a task that calls nothing of torch's and throws nothing: it needs no modes of torch set.
+  // The same for a task that calls nothing of torch's nor of the runtime's, throws nothing, and takes about a microsecond: it
+  // needs no modes of torch set, and may run with the engine's lock held.
   template <class Task>
-  Status enqueue_bare(Task&& task) {
-    return enqueue_as<BareTaskOf>(std::forward<Task>(task));
+  Status enqueue_brief(Task&& task) {
+    Stream* const stream = stream_of_handle();
+    if (stream == nullptr) {
+      return status_;
+    }
+    return run_brief_now(*stream, task) ? Status::SUCCESS : submit_brief(*stream, std::forward<Task>(task));
+  }
+  // The same where a task that owns its operands takes time to make: `borrowing` runs at once or not at all, and else the task
+  // that own() makes is enqueued.
+  template <class Task, class Own>
+  Status enqueue_brief(Task&& borrowing, Own&& own) {
+    Stream* const stream = stream_of_handle();
+    if (stream == nullptr) {
+      return status_;
+    }
+    return run_brief_now(*stream, borrowing) ? Status::SUCCESS : submit_brief(*stream, own());
   }
   // The same, and waits for the stream.
   template <class Task>
@@ -106,6 +130,8 @@ class Call {
   void log() const;
 
  private:
+  static constexpr int kCallersThread = 0; // a number of threads: the task runs on the thread of its caller, whatever that has
+
   // Runs the task with as many threads as its caller computes with, and past the modes of the thread that runs it
   // (autograd, autocast, and so on).
   static musaError_t guarded(const char* name, int threads, void (*run)(void*), void* task);
@@ -114,7 +140,8 @@ class Call {
   class TaskOf final : public Launch {
    public:
     template <class From>
-    TaskOf(const char* name, From&& task) : name_(name), task_(std::forward<From>(task)) {}
+    TaskOf(const char* name, int threads, From&& task)
+        : name_(name), threads_(threads), task_(std::forward<From>(task)) {}
     musaError_t run() override {
       return guarded(
           name_, threads_, [](void* task) { (*static_cast<std::remove_reference_t<Task>*>(task))(); }, &task_);
@@ -123,15 +150,15 @@ class Call {
 
    private:
     const char* name_;
-    const int threads_ = at::get_num_threads();
+    const int threads_;
     Task task_;
   };
 
   template <class Task>
-  class BareTaskOf final : public Launch {
+  class BriefTaskOf final : public Launch {
    public:
     template <class From>
-    BareTaskOf(const char* name, From&& task) : name_(name), task_(std::forward<From>(task)) {}
+    BriefTaskOf(const char* name, From&& task) : name_(name), task_(std::forward<From>(task)) {}
     musaError_t run() override {
       task_();
       return musaSuccess;
@@ -143,16 +170,14 @@ class Call {
     Task task_;
   };
 
-  template <template <class> class Of, class Task>
-  Status enqueue_as(Task&& task) {
-    Stream* const stream = stream_of_handle();
-    if (stream == nullptr) {
-      return status_;
-    }
-    Of<std::decay_t<Task>&> launch(name_, task); // in place; what has to wait gets a copy of its own
-    return launch_now(*stream, launch)
-        ? Status::SUCCESS
-        : submit(*stream, std::make_shared<Of<std::decay_t<Task>>>(name_, std::forward<Task>(task)));
+  template <class Task>
+  bool run_brief_now(Stream& stream, Task& task) const {
+    BriefTaskOf<Task&> launch(name_, task); // in place; a task that has to wait gets a copy of its own
+    return launch_brief_now(stream, launch);
+  }
+  template <class Task>
+  Status submit_brief(Stream& stream, Task&& task) const {
+    return submit(stream, std::make_shared<BriefTaskOf<std::decay_t<Task>>>(name_, std::forward<Task>(task)));
   }
 
   musa::dnn::MemoryHandler take(const musa::dnn::MemoryMaintainer& maintainer, size_t bytes, bool optional);

@@ -43,32 +43,47 @@ uint64_t total_calls() {
 
 namespace {
 
-// The lowest number that no other living thread has, so that few threads share a part of a count; threads beyond 63 share
-// one. Relaxed and without a mutex: threads that only count must not look synchronised to a race detector.
-std::atomic<uint64_t> taken_numbers{1}; // a bit each; 0 is no number
+// Which parts of the counts belong to a thread, a bit each. Part 0 is shared and always taken.
+std::atomic<unsigned> taken_parts{1};
 
-class ThreadNumber {
+// A thread that takes over a part has to see the counts of the thread before it. A race detector must not see an order
+// between the two, since other data of theirs may race; on the processors that it runs on, the locked instruction is enough.
+#ifdef __SANITIZE_THREAD__
+constexpr auto kTakeOver = std::memory_order_relaxed;
+constexpr auto kHandOver = std::memory_order_relaxed;
+#else
+constexpr auto kTakeOver = std::memory_order_acquire;
+constexpr auto kHandOver = std::memory_order_release;
+#endif
+
+// The lowest part that no other living thread has, or the shared part if all are taken. Given back at the thread's end.
+class CountPart {
  public:
-  ThreadNumber() {
-    uint64_t taken = taken_numbers.load(std::memory_order_relaxed);
+  CountPart() {
+    unsigned taken = taken_parts.load(std::memory_order_relaxed);
     do {
       value = static_cast<unsigned>(std::countr_one(taken));
-    } while (value < 64 && !taken_numbers.compare_exchange_weak(
-                               taken, taken | uint64_t{1} << value, std::memory_order_relaxed));
+    } while (value < ThreadState::kCountParts &&
+             !taken_parts.compare_exchange_weak(taken, taken | 1U << value, kTakeOver, std::memory_order_relaxed));
+    value %= ThreadState::kCountParts;
   }
-  ~ThreadNumber() {
-    if (value < 64) {
-      taken_numbers.fetch_and(~(uint64_t{1} << value), std::memory_order_relaxed);
+  ~CountPart() {
+    if (value != 0) {
+      thread_state().own_count_part = 0; // destructors of other thread-local objects may still make calls
+      taken_parts.fetch_and(~(1U << value), kHandOver);
     }
   }
+  CountPart(const CountPart&) = delete;
+  CountPart& operator=(const CountPart&) = delete;
+
   unsigned value = 0;
 };
 
 } // namespace
 
-unsigned ThreadState::number_thread() noexcept {
-  static thread_local const ThreadNumber own;
-  return number = own.value;
+unsigned ThreadState::take_count_part() noexcept {
+  static thread_local const CountPart part;
+  return own_count_part = part.value;
 }
 
 constinit thread_local ThreadState current_thread_state;

@@ -16,12 +16,18 @@
 
 namespace musa_emulator {
 
-// A count that threads add to at the same time. Each has a part of its own, or shares one with few: a single number would
-// travel between the caches of the cores with every call.
+// A count that threads add to at the same time. The first threads have a part each, which no other thread writes: adding to it
+// needs no locked instruction. All further threads share part 0.
 class CallCount {
  public:
   void add_one() noexcept {
-    parts_[thread_state().count_part() % kParts].value.fetch_add(1, std::memory_order_relaxed);
+    const unsigned part = thread_state().count_part();
+    std::atomic<uint64_t>& count = parts_[part].value;
+    if (part != 0) [[likely]] {
+      count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    } else {
+      count.fetch_add(1, std::memory_order_relaxed);
+    }
   }
   uint64_t value() const noexcept {
     uint64_t sum = 0;
@@ -32,11 +38,10 @@ class CallCount {
   }
 
  private:
-  static constexpr unsigned kParts = 8;
-  struct alignas(64) Part {
+  struct alignas(64) Part { // a cache line, so that it does not travel between the caches of the cores with every call
     std::atomic<uint64_t> value{0};
   };
-  Part parts_[kParts];
+  Part parts_[ThreadState::kCountParts];
 };
 
 struct MUSA_ENGINE ApiEntry {

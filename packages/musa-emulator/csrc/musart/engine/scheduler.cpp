@@ -313,26 +313,31 @@ musaError_t submit(Stream& stream, Operation operation, std::vector<Fence> after
   return musaSuccess;
 }
 
+namespace {
+
+// Shares no ownership: the operation is gone when this returns.
+void submit_owned(Stream& stream, Launch& launch, Lock& lock) {
+  submit_locked(stream, KernelOperation{std::shared_ptr<Launch>(std::shared_ptr<void>(), &launch)}, {}, lock);
+}
+
+} // namespace
+
 bool launch_now(Stream& stream, Launch& launch) {
   Engine& state = engine();
   if (state.config.mode != Mode::Inline) {
     return false;
   }
   Lock lock(state.mutex);
-  Device& device = *stream.device;
-  if (!stream.idle() || state.active_captures.load(std::memory_order_relaxed) != 0 ||
-      device.lost.load(std::memory_order_relaxed) != musaSuccess ||
-      (stream.blocking() && device.pending_blocking.load(std::memory_order_acquire) != 0)) {
+  if (!may_run_now(state, stream)) {
     return false;
   }
   if (tracing() || launch.waits_for_others()) [[unlikely]] {
-    // Shares no ownership: the operation is gone when this returns.
-    submit_locked(stream, KernelOperation{std::shared_ptr<Launch>(std::shared_ptr<void>(), &launch)}, {}, lock);
+    submit_owned(stream, launch, lock);
     return true;
   }
   stream.submitted.store(stream.submitted.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (stream.blocking()) {
-    count_blocking(device, 1);
+    count_blocking(*stream.device, 1);
   }
   stream.running = true;
   lock.unlock();
@@ -343,6 +348,27 @@ bool launch_now(Stream& stream, Launch& launch) {
     drain(stream, lock);
     drain_others(lock);
   }
+  return true;
+}
+
+bool launch_brief_now(Stream& stream, Launch& launch) {
+  Engine& state = engine();
+  if (state.config.mode != Mode::Inline) {
+    return false;
+  }
+  Lock lock(state.mutex);
+  if (!may_run_now(state, stream)) {
+    return false;
+  }
+  if (tracing()) [[unlikely]] {
+    submit_owned(stream, launch, lock);
+    return true;
+  }
+  const musaError_t status = execute(launch);
+  if (status != musaSuccess) [[unlikely]] {
+    lose_device(*stream.device, status);
+  }
+  count_done(stream);
   return true;
 }
 

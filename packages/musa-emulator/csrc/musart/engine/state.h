@@ -3,7 +3,8 @@
 // The objects behind device, stream and event handles.
 //
 // Locking. `engine().mutex` guards everything below that is not marked otherwise. Order: engine().mutex, then the
-// memory lock (memory.h), then the fault lock (fault.cpp). No lock is held while a host function or a kernel runs.
+// memory lock (memory.h), then the fault lock (fault.cpp). No lock is held while a host function or a kernel runs, except
+// the brief launches of the emulator's own libraries (launch_brief_now).
 // Fields marked (atomic) may be read without the lock and are written with it held.
 #pragma once
 

@@ -17,6 +17,22 @@ MUSA_ENGINE musaError_t submit(Stream& stream, Operation operation, std::vector<
 // As submit(), with the lock held and the stream not capturing. Returns with the lock held.
 void submit_locked(Stream& stream, Operation operation, std::vector<Fence> after, Lock& lock);
 
+// Whether inline mode may run work of this stream at once: it is idle, not captured, and nothing else has to run before. With
+// the lock held.
+inline bool may_run_now(const Engine& state, const Stream& stream) {
+  const Device& device = *stream.device;
+  return stream.idle() && state.active_captures.load(std::memory_order_relaxed) == 0 &&
+      device.lost.load(std::memory_order_relaxed) == musaSuccess &&
+      (!stream.blocking() || device.pending_blocking.load(std::memory_order_acquire) == 0);
+}
+
+// Accounts for work that has begun and ended with the lock held.
+inline void count_done(Stream& stream) {
+  const uint64_t sequence = stream.submitted.load(std::memory_order_relaxed) + 1;
+  stream.submitted.store(sequence, std::memory_order_relaxed);
+  stream.completed.store(sequence, std::memory_order_release);
+}
+
 // Inline mode's shortcut for work that is done sooner than it could be described: true when `work` has run in the
 // stream's order, under the lock. False when the stream is busy, capturing or lost, or the mode is another one.
 template <class Work>
@@ -26,22 +42,19 @@ bool run_now(Stream& stream, Work&& work) {
     return false;
   }
   Lock lock(state.mutex);
-  Device& device = *stream.device;
-  if (!stream.idle() || state.active_captures.load(std::memory_order_relaxed) != 0 ||
-      device.lost.load(std::memory_order_relaxed) != musaSuccess ||
-      (stream.blocking() && device.pending_blocking.load(std::memory_order_acquire) != 0)) {
+  if (!may_run_now(state, stream)) {
     return false;
   }
   work();
-  const uint64_t sequence = stream.submitted.load(std::memory_order_relaxed) + 1;
-  stream.submitted.store(sequence, std::memory_order_relaxed);
-  stream.completed.store(sequence, std::memory_order_release);
+  count_done(stream);
   return true;
 }
 
 // Inline mode's way for a launch that its owner keeps: true when it has run, as submit() would have run it, at once.
 // False, and nothing has happened, where it must wait, is captured, or the mode is another one.
 MUSA_ENGINE bool launch_now(Stream& stream, Launch& launch);
+// The same for a launch that takes about as long as locking does: it runs with the lock held, so it must not call the runtime.
+MUSA_ENGINE bool launch_brief_now(Stream& stream, Launch& launch);
 
 // Where the stream stands now, with what the default stream waits for.
 std::vector<Fence> fences_of(Stream& stream);

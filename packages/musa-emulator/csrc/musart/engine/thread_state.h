@@ -33,11 +33,14 @@ struct ThreadState {
   PointerInfo cache[2];
   unsigned cache_next = 0;
 
-  unsigned number = 0; // of the thread, from 1; 0 as long as it has none
+  // The part of each count of calls that this thread adds to; api.h. Part 0 is shared, a part above it is this thread's own.
+  static constexpr unsigned kCountParts = 8;
+  static constexpr unsigned kNoCountPart = kCountParts;
+  unsigned own_count_part = kNoCountPart;
   unsigned count_part() noexcept {
-    return number != 0 ? number : number_thread();
+    return own_count_part != kNoCountPart ? own_count_part : take_count_part();
   }
-  MUSA_ENGINE unsigned number_thread() noexcept;
+  MUSA_ENGINE unsigned take_count_part() noexcept;
 };
 
 // Every entry point reads it, so it is addressed without a call: initial-exec, in the memory that the loader reserves for

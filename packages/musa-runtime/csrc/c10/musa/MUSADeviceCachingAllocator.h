@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 #pragma once
 
+#include <c10/musa/MUSAAllocatorMutex.h>
 #include <c10/musa/MUSACacheState.h>
 #include <c10/musa/MUSACaptures.h>
 #include <c10/musa/MUSAPendingFrees.h>
@@ -9,7 +10,6 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -81,7 +81,7 @@ class DeviceCachingAllocator {
   std::pair<std::vector<SegmentInfo>, std::vector<TraceEntry>> snapshot(MempoolId_t id, bool include_trace);
 
  private:
-  using Lock = std::unique_lock<std::mutex>;
+  using Lock = AllocatorLock;
 
   Block* find_cached(StreamPool& home, size_t size);
   Block* find_on_oom(const StreamPool& home, size_t size);
@@ -92,7 +92,7 @@ class DeviceCachingAllocator {
   [[noreturn]] void out_of_memory(const StreamPool& home, size_t nbytes, size_t segment, Lock& lock);
   void report(void* ptr, int64_t size, size_t allocated, size_t reserved) const;
 
-  std::mutex mutex_;
+  AllocatorMutex mutex_;
   CacheState cache_;
   Segments segments_;
   PendingFrees pending_;

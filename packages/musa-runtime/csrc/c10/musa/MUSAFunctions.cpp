@@ -5,11 +5,15 @@
 #include <c10/musa/MUSADeferredError.h>
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <mutex>
 
 namespace c10::musa {
 namespace {
+
+// The number of devices once it is known, 0 before: for the check of an index, which every operator makes several times.
+std::atomic<DeviceIndex> known_count{0};
 
 struct DeviceCount {
   DeviceIndex count = 0;
@@ -23,6 +27,7 @@ struct DeviceCount {
       return;
     }
     count = static_cast<DeviceIndex>(n < C10_COMPILE_TIME_MAX_MUSA_DEVICES ? n : C10_COMPILE_TIME_MAX_MUSA_DEVICES);
+    known_count.store(count, std::memory_order_relaxed);
   }
 };
 
@@ -61,7 +66,7 @@ DeviceIndex device_count_ensure_non_zero() {
 }
 
 void check_device_index(DeviceIndex device) {
-  if (C10_LIKELY(device >= 0 && device < counted().count)) {
+  if (C10_LIKELY(device >= 0 && device < known_count.load(std::memory_order_relaxed))) {
     return;
   }
   const DeviceIndex count = device_count_ensure_non_zero();

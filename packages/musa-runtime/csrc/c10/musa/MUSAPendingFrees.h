@@ -2,11 +2,11 @@
 // Copyright (c) torch_musa contributors
 #pragma once
 
+#include <c10/musa/MUSAAllocatorMutex.h>
 #include <c10/musa/MUSABlockPool.h>
 
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <unordered_map>
 
 namespace c10::musa::MUSACachingAllocator {
@@ -19,7 +19,7 @@ namespace c10::musa::MUSACachingAllocator {
 // calls of the SDK, since queued work that runs inside may free memory itself.
 class PendingFrees {
  public:
-  using Lock = std::unique_lock<std::mutex>;
+  using Lock = AllocatorLock;
   enum class Wait { No, Yes };
 
   // finished: called with each block that no stream uses any more, under the mutex.

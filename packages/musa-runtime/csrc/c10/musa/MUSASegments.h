@@ -2,10 +2,10 @@
 // Copyright (c) torch_musa contributors
 #pragma once
 
+#include <c10/musa/MUSAAllocatorMutex.h>
 #include <c10/musa/MUSACacheState.h>
 #include <c10/musa/MUSAExpandableSegments.h>
 
-#include <mutex>
 #include <vector>
 
 namespace c10::musa::MUSACachingAllocator {
@@ -18,7 +18,7 @@ namespace c10::musa::MUSACachingAllocator {
 // to be the current one; those that release make it current.
 class Segments {
  public:
-  using Lock = std::unique_lock<std::mutex>;
+  using Lock = AllocatorLock;
 
   explicit Segments(CacheState& cache) : cache_(cache), pages_(cache) {}
 
