@@ -603,6 +603,10 @@ def _template_arguments(name: str) -> tuple[str, int]:
 def _parameter_name(text: str) -> str | None:
     """The name that a parameter of a function or of a template declares; None if it has none."""
     declarator = re.sub(r"(?:\s*\[[^\[\]]*\])+\s*\Z", "", _before_default(text)).strip()
+    # A pointer or reference to a function, a member function or an array: `int (*name)(int)`.
+    pointer = re.search(r"\(\s*(?:[\w:]+::\s*)?[*&]+\s*(?:const\s+)?(?P<name>[A-Za-z_]\w*)\s*\)\s*(?:\(.*\))?\Z", declarator, re.DOTALL)
+    if pointer is not None:
+        return pointer["name"]
     found = re.search(r"[\s>*&.](?P<name>[A-Za-z_]\w*)\Z", declarator)
     if found is None or found["name"] in _NO_NAMES:
         return None

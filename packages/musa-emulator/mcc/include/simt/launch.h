@@ -130,9 +130,21 @@ musaError_t launch_deduced(Call, const Configuration& where, Arguments&&... give
       where, std::forward<Arguments>(given)...);
 }
 
-// Through a pointer: the kernel's definition has made it known.
+// Calls the kernel at an address; a kernel itself.
+template <class... Parameters>
+struct Called {
+  static void kernel(void (*at)(Parameters...), Parameters... arguments) { at(static_cast<Parameters&&>(arguments)...); }
+};
+
+// Through a pointer. The kernel's definition has registered it, except where the rewriter could not name its template
+// arguments; then the pointer is one more argument of a kernel that calls it.
 template <class... Parameters, class... Arguments>
 musaError_t launch_pointer(const Configuration& where, void (*kernel)(Parameters...), Arguments&&... given) {
+  static_assert(sizeof...(Arguments) == sizeof...(Parameters), "the launch has another number of arguments than the kernel");
+  if (kernel != nullptr && !musa_simt_is_registered(reinterpret_cast<const void*>(kernel))) {
+    using Function = void (*)(void (*)(Parameters...), Parameters...);
+    return Kernel<Function, &Called<Parameters...>::kernel, false>::launch(where, kernel, std::forward<Arguments>(given)...);
+  }
   return launch_with(
       reinterpret_cast<const void*>(kernel), where,
       std::remove_cv_t<std::remove_reference_t<Parameters>>(static_cast<Parameters>(std::forward<Arguments>(given)))...);
