@@ -152,9 +152,12 @@ class coalesced_group {
 };
 inline coalesced_group coalesced_threads(musa_simt::Here here = {}) { return coalesced_group(__activemask(here)); }
 
-// `count` threads in a row of the block, a power of two up to 32.
+// `count` threads in a row of the block, a power of two up to 32. Without a parent any tile of that size.
 template <unsigned count, class Parent = void>
-class thread_block_tile : public coalesced_group {
+class thread_block_tile : public thread_block_tile<count, void> {};
+
+template <unsigned count>
+class thread_block_tile<count, void> : public coalesced_group {
   static_assert(count > 0 && count <= 32 && (count & (count - 1)) == 0, "a tile has 1, 2, 4, 8, 16 or 32 threads");
 
  public:
