@@ -161,6 +161,9 @@ class Judge:
         counts = re.findall(program.cases, done.output) if program.cases else []
         if counts:
             passed, cases = (int(number) for number in counts[-1])
+        elif program.passed:
+            passed = len(re.findall(program.passed, done.output))
+            cases = passed + len(re.findall(program.failed, done.output))
         outcome = dict(seconds=round(done.seconds, 1), passed=passed, cases=cases)
         if done.status is None:
             return Outcome(ENDLESS, f"stopped after {program.timeout:g} s", **outcome)
@@ -177,6 +180,8 @@ class Judge:
                 return Outcome(WRONG, f"the output says {found[0]!r}", **outcome)
         if program.cases and not counts:
             return Outcome(WRONG, f"no output matches {program.cases!r}", **outcome)
+        if program.cases and cases == 0:
+            return Outcome(WRONG, "no case was run", **outcome)
         if passed < cases:
             return Outcome(WRONG, f"{cases - passed} of {cases} cases failed", **outcome)
         return Outcome(RIGHT, **outcome)

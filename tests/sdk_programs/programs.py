@@ -45,7 +45,7 @@ class Program:
 
     `run` is empty if the program is only compiled. `output` holds regular expressions, each of which must match
     the standard output; a match of one in `refuse` makes the run wrong. `cases` captures two numbers, the cases that passed and
-    all of them, where the program counts its own. `not_yet` is why the program is known not to run right.
+    all of them, where the program counts its own; `passed` and `failed` match once per case, for a run that was stopped. `not_yet` is why the program is known not to run right.
     """
 
     name: str
@@ -59,6 +59,8 @@ class Program:
     output: tuple[str, ...] = ()
     refuse: tuple[str, ...] = ()
     cases: str = ""
+    passed: str = ""
+    failed: str = ""
     timeout: float = 60
     build_timeout: float = 300
     shared_build: str = ""
@@ -78,7 +80,7 @@ _FIELDS = {
     "build": _commands,
     "environment": lambda value: tuple(sorted(value.items())),
 }
-_PLAIN = ("name", "group", "folder", "where", "status", "cases", "timeout", "build_timeout", "shared_build", "not_yet")
+_PLAIN = ("name", "group", "folder", "where", "status", "cases", "passed", "failed", "timeout", "build_timeout", "shared_build", "not_yet")
 
 
 def _fields(entry: Mapping[str, Any], *others: str) -> dict[str, Any]:

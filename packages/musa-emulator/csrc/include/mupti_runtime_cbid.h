@@ -196,6 +196,8 @@ typedef enum {
   MUPTI_RUNTIME_TRACE_CBID_musaMemcpy2DToArrayAsync = 188,
   MUPTI_RUNTIME_TRACE_CBID_musaMemcpyFromArray = 189,
   MUPTI_RUNTIME_TRACE_CBID_musaMemcpyToArray = 190,
+  MUPTI_RUNTIME_TRACE_CBID_musaMemPoolGetAccess = 191,
+  MUPTI_RUNTIME_TRACE_CBID_musaMemPoolSetAccess = 192,
   MUPTI_RUNTIME_TRACE_CBID_SIZE,
   MUPTI_RUNTIME_TRACE_CBID_FORCE_INT = 0x7fffffff
 } MUpti_runtime_api_trace_cbid;

@@ -132,6 +132,8 @@ musaError_t exported_musaMemPoolCreate(musaMemPool_t* pool, const musaMemPoolPro
 musaError_t exported_musaMemPoolDestroy(musaMemPool_t pool) __asm__("musaMemPoolDestroy");
 musaError_t exported_musaMemPoolSetAttribute(musaMemPool_t pool, musaMemPoolAttr attribute, void* value) __asm__("musaMemPoolSetAttribute");
 musaError_t exported_musaMemPoolGetAttribute(musaMemPool_t pool, musaMemPoolAttr attribute, void* value) __asm__("musaMemPoolGetAttribute");
+musaError_t exported_musaMemPoolSetAccess(musaMemPool_t pool, const musaMemAccessDesc* access, size_t count) __asm__("musaMemPoolSetAccess");
+musaError_t exported_musaMemPoolGetAccess(musaMemAccessFlags* flags, musaMemPool_t pool, musaMemLocation* location) __asm__("musaMemPoolGetAccess");
 musaError_t exported_musaMemPoolTrimTo(musaMemPool_t pool, size_t bytes) __asm__("musaMemPoolTrimTo");
 musaError_t exported_musaStreamGetCaptureInfo(musaStream_t stream, musaStreamCaptureStatus* status, unsigned long long* id) __asm__("musaStreamGetCaptureInfo");
 musaError_t exported_musaThreadExchangeStreamCaptureMode(musaStreamCaptureMode* mode) __asm__("musaThreadExchangeStreamCaptureMode");
@@ -178,6 +180,14 @@ static inline musaError_t musaMemPoolSetAttribute(musaMemPool_t pool, musaMemPoo
 template <class = void>
 static inline musaError_t musaMemPoolGetAttribute(musaMemPool_t pool, musaMemPoolAttr attribute, void* value) {
   return musa_runtime_exports::exported_musaMemPoolGetAttribute(pool, attribute, value);
+}
+template <class = void>
+static inline musaError_t musaMemPoolSetAccess(musaMemPool_t pool, const musaMemAccessDesc* access, size_t count) {
+  return musa_runtime_exports::exported_musaMemPoolSetAccess(pool, access, count);
+}
+template <class = void>
+static inline musaError_t musaMemPoolGetAccess(musaMemAccessFlags* flags, musaMemPool_t pool, musaMemLocation* location) {
+  return musa_runtime_exports::exported_musaMemPoolGetAccess(flags, pool, location);
 }
 template <class = void>
 static inline musaError_t musaMemPoolTrimTo(musaMemPool_t pool, size_t bytes) {

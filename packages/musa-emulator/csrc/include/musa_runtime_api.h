@@ -199,6 +199,10 @@ MUSA_PUBLIC musaError_t musaMemPoolCreate(musaMemPool_t* pool, const struct musa
 MUSA_PUBLIC musaError_t musaMemPoolDestroy(musaMemPool_t pool);
 MUSA_PUBLIC musaError_t musaMemPoolSetAttribute(musaMemPool_t pool, enum musaMemPoolAttr attribute, void* value);
 MUSA_PUBLIC musaError_t musaMemPoolGetAttribute(musaMemPool_t pool, enum musaMemPoolAttr attribute, void* value);
+MUSA_PUBLIC musaError_t musaMemPoolSetAccess(
+    musaMemPool_t pool, const struct musaMemAccessDesc* access, size_t count);
+MUSA_PUBLIC musaError_t musaMemPoolGetAccess(
+    enum musaMemAccessFlags* flags, musaMemPool_t pool, struct musaMemLocation* location);
 MUSA_PUBLIC musaError_t musaMemPoolTrimTo(musaMemPool_t pool, size_t bytes);
 MUSA_PUBLIC musaError_t musaStreamGetCaptureInfo(
     musaStream_t stream, enum musaStreamCaptureStatus* status, unsigned long long* id);

@@ -35,6 +35,7 @@ _TYPE_WORDS = {
     *["auto", "bool", "char", "double", "float", "int", "long", "short", "signed", "unsigned"],
 }
 _KEYWORDS = {"return", "else", "do", "if", "while", "for", "switch", "case", "co_return", "co_yield"}
+_STORAGE = {"static", "extern", "volatile", "inline"}
 _NO_NAMES = _TYPE_WORDS | {"const", "volatile", "typename", "class", "__restrict__", "__restrict"}
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
@@ -52,11 +53,14 @@ class Edit:
 
 @dataclass(frozen=True)
 class Declared:
-    """Of a kernel: how many template parameters have no default, how many there are, and the others."""
+    """Of a kernel: how many template parameters have no default, how many there are, the function's parameters, how
+    many those are, and whether some have a default argument."""
 
     required: int
     parameters: int
     signature: str
+    count: int
+    defaults: bool
 
 
 @dataclass(frozen=True)
@@ -230,8 +234,11 @@ class Rewriter:
         if kind in ("template", "plain"):
             signature = "".join(self.text[opening:closing].split())
             required = sum("=" not in text and "..." not in text for text in parameters)
+            pieces = _split(self.text[opening + 1 : closing])
+            defaults = any(_before_default(one) != one for one in pieces)
+            signature = re.sub(r"\w+(?=[,)]|$)", "", signature)
             self.kernels.setdefault(name.group(), set()).add(
-                Declared(required, len(parameters), re.sub(r"\w+(?=[,)]|$)", "", signature))
+                Declared(required, len(parameters), signature, len(pieces), defaults)
             )
         # Without a body there is nothing to inline: the function is another file's, or it follows.
         attribute = "__attribute__((always_inline))" if defined else ""
@@ -361,16 +368,22 @@ class Rewriter:
         if not declared:
             head = f"::musa_simt::launch_pointer({where}"
             middle = "), " + kernel + separator
-        elif len(declared) == 1 and all(one.required <= given for one in declared):
+        elif len(declared) == 1 and all(
+            one.required <= given and not self._leaves_out(one, opening, closing) for one in declared
+        ):
             by_address = str(self._has_address(name, declared)).lower()
             name_of_type = f"decltype(&{kernel}), &{kernel}".replace("\n", " ")
             head = f"::musa_simt::Kernel<{name_of_type}, {by_address}>::launch({where}"
             middle = ")" + separator
-        else:  # which one is meant, the arguments say
+        else:  # which one is meant, the arguments say; a call also adds default arguments
             head = f"::musa_simt::launch_deduced([](auto... given) {{ {kernel}(given...); }}, {where}"
             middle = ")" + separator
         self.edits.append(Edit(begin, position + 3, head + "\n" * self.text.count("\n", begin, position)))
         self.edits.append(Edit(end, opening + 1, middle + "\n" * self.text.count("\n", end, opening)))
+
+    def _leaves_out(self, kernel: Declared, opening: int, closing: int) -> bool:
+        """Whether a launch with these arguments leaves out some that have a default."""
+        return kernel.defaults and len(_split(self.text[opening + 1 : closing])) < kernel.count
 
     def _launch_end(self, position: int) -> int:
         """The position of the >>> that ends a configuration."""
@@ -465,6 +478,11 @@ class Rewriter:
         end = self._find(match.end(), ";")
         before = self.text[begin : match.start()].split()
         declaration = self.text[match.end() : end]
+        if leading := self._type_before(begin):  # `float __shared__ cells[4]`
+            words = self.text[leading:begin].split()
+            declaration = " ".join(word for word in words if word not in _STORAGE) + " " + declaration
+            before += [word for word in words if word in _STORAGE]
+            begin = leading
         if misplaced := re.match(r"\s*(alignas\b|\[\[)", declaration):
             raise self.error(
                 match.start(),
@@ -497,6 +515,15 @@ class Rewriter:
             f"auto& {kind}_all = ::musa_simt::shared_variable<{kind}>({site}); {references.rstrip(';')}"
         )
         self._replace(begin, end, text)
+
+    def _type_before(self, position: int) -> int:
+        """Where the declaration begins whose type stands before `__shared__`, or 0 if none does."""
+        end = self._space_back(position)
+        if end == 0 or not re.match(r"[\w>*]", self.text[end - 1]):
+            return 0
+        begin = max(self.text.rfind(mark, 0, end) for mark in ";{}") + 1
+        begin = self._space(begin)
+        return begin if begin < end else 0
 
     def _in_function(self, position: int) -> bool:
         """Whether the braces around this position are those of a function or of a statement."""
