@@ -281,6 +281,20 @@ MUSA_DEFINE_CHANNEL_DESC(uint, unsigned int, musaChannelFormatKindUnsigned)
 MUSA_DEFINE_CHANNEL_DESC(float, float, musaChannelFormatKindFloat)
 #undef MUSA_DEFINE_CHANNEL_DESC
 
+// As CUDA 11 has it, and as ggml's backend for MUSA calls it.
+static inline musaError_t musaGraphExecUpdate(
+    musaGraphExec_t exec, musaGraph_t graph, musaGraphNode_t* errorNode, musaGraphExecUpdateResult* result) {
+  musaGraphExecUpdateResultInfo info = {};
+  const musaError_t status = ::musaGraphExecUpdate(exec, graph, &info);
+  if (errorNode != nullptr) {
+    *errorNode = info.errorNode;
+  }
+  if (result != nullptr) {
+    *result = info.result;
+  }
+  return status;
+}
+
 // SDK 5.x passes flags alone; SDK 4.x has the five-argument C form. Both spellings are in use.
 static inline musaError_t musaGraphInstantiate(
     musaGraphExec_t* exec, musaGraph_t graph, unsigned long long flags = 0) {

@@ -24,6 +24,7 @@ _TOKEN = re.compile(
   | (?P<line>^\#[^\n]*$)
   | (?P<launch><<<)
   | (?P<pragma>\#\s*pragma\s+(?:no)?unroll\b(?:[ \t]*\([^()\n]*\)|[ \t]+\d+)?)
+  | (?P<clock>(?<![\w.>:])(?:::\s*)?\bclock\s*\(\s*\))
   | (?P<word>__musa_(?:shared|constant|global)__|\b__noinline__\b|\b__assert_fail\b)
     """,
     re.VERBOSE | re.MULTILINE | re.DOTALL,
@@ -107,6 +108,11 @@ class Rewriter:
             elif kind == "pragma":
                 # From a macro, in the middle of a line, as nvcc accepts it. A hint, nothing more.
                 self.edits.append(Edit(match.start(), match.end(), ""))
+            elif kind == "clock":
+                # A kernel's clock() counts cycles; the host's, which it must not hide, processor time. `int clock()` declares.
+                before = re.search(r"(\w+)\s*\Z|[*&]\s*\Z", self.text[max(0, match.start() - 100) : match.start()])
+                if before is None or before[1] in _KEYWORDS or before[0].strip() in ("*", "&"):
+                    self.edits.append(Edit(match.start(), match.end(), "::musa_simt::clock_ticks()"))
             elif match.group() == "__noinline__":
                 # A word of kernels; and of the host's headers, inside of __attribute__((...)).
                 if self.text[self._space_back(match.start()) - 1] not in "(,":

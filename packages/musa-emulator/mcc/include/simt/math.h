@@ -312,4 +312,10 @@ inline long long clock64() {
   clock_gettime(CLOCK_MONOTONIC, &now);
   return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
+namespace musa_simt {
+// clock(), in kernels and in the host's code.
+inline clock_t clock_ticks() {
+  return musa_simt_in_kernel() ? static_cast<clock_t>(clock64()) : (::clock)(); // in brackets, else mcc rewrites it
+}
+} // namespace musa_simt
 inline void __nanosleep(unsigned) {}
