@@ -31,21 +31,28 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("verb", choices=("fetch", "run", "list", "table"))
     parser.add_argument("folder", nargs="?", type=Path, help="where the sources are")
     parser.add_argument("patterns", nargs="*", help="regular expressions for names of programs; default: all")
-    parser.add_argument("--host", default=fetch.HOST, help="where git finds owner/name (default: %(default)s)")
-    parser.add_argument("--work", type=Path, default=sdk.ROOT / "build" / "sdk-programs", help="where to build")
+    parser.add_argument(
+        "--host", default=fetch.HOST, help="where git finds owner/name (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--work", type=Path, default=sdk.ROOT / "build" / "sdk-programs", help="where to build"
+    )
     parser.add_argument("--home", type=Path, default=Path(os.environ.get("MUSA_HOME") or sdk.HOME))
     parser.add_argument("--record", type=Path, default=report.RECORD, help="the file for results")
     return parser
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command line. Returns 1 if a source could not be fetched, or a program did not do as the table says."""
+    """The command line. Returns 1 if a source could not be fetched, or a program surprises."""
     options = _parser().parse_intermixed_args(arguments)
     if options.verb == "table":
         print(report.table(report.read(options.record)))
         return 0
     if options.folder is None:
-        print(f"{options.verb} needs a folder.\nFix: python -m tests.sdk_programs {options.verb} FOLDER", file=sys.stderr)
+        print(
+            f"{options.verb} needs a folder.\nFix: python -m tests.sdk_programs {options.verb} FOLDER",
+            file=sys.stderr,
+        )
         return 2
     sources, every = programs.load(options.folder)
     if options.verb == "fetch":
@@ -76,7 +83,11 @@ def main(arguments: list[str] | None = None) -> int:
         surprise = outcome.good == bool(program.not_yet)
         unexpected += surprise
         counts = f" {outcome.passed}/{outcome.cases}" if outcome.cases else ""
-        print(f"{'! ' if surprise else ''}{program.name}: {outcome.verdict}{counts}, {outcome.seconds:g} s {outcome.why}", flush=True)
+        mark = "! " if surprise else ""
+        print(
+            f"{mark}{program.name}: {outcome.verdict}{counts}, {outcome.seconds:g} s {outcome.why}",
+            flush=True,
+        )
         content = report.record(outcomes, sources, options.home.name, report.read(options.record))
         report.write(content, options.record)
     print(report.table(content))

@@ -53,7 +53,7 @@ class Ended:
 
 
 def _environment(home: Path, program: Program | None = None) -> dict[str, str]:
-    """The environment of builds and runs: this one without emulator settings, with MUSA_HOME on every search path."""
+    """The environment of builds and runs: MUSA_HOME on every search path, no other setting of the SDK."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("MUSA_")}
     settings = {
         "MUSA_HOME": str(home),
@@ -90,7 +90,7 @@ def execute(command: tuple[str, ...], folder: Path, environment: dict[str, str],
 
 
 def _fill(words: tuple[str, ...], places: dict[str, str], lists: dict[str, list[str]]) -> tuple[str, ...]:
-    """A command with its placeholders replaced; a word that is the placeholder of a list becomes several words."""
+    """A command with its placeholders replaced; the placeholder of a list becomes several words."""
     result: list[str] = []
     for word in words:
         if word in lists:
@@ -127,7 +127,8 @@ class Judge:
         if any("{ported_sources}" in command for command in program.build):
             names = Engine(rules.load("cuda")).path  # as musa-port names its results
             lists["{ported_sources}"] = [
-                f"{build}/Samples/0/{Path(program.folder).name}/{names(name)}" for name in sample_sources(source / program.folder)
+                f"{build}/Samples/0/{Path(program.folder).name}/{names(name)}"
+                for name in sample_sources(source / program.folder)
             ]
         return places, lists
 
@@ -164,7 +165,7 @@ class Judge:
         elif program.passed:
             passed = len(re.findall(program.passed, done.output))
             cases = passed + len(re.findall(program.failed, done.output))
-        outcome = dict(seconds=round(done.seconds, 1), passed=passed, cases=cases)
+        outcome = {"seconds": round(done.seconds, 1), "passed": passed, "cases": cases}
         if done.status is None:
             return Outcome(ENDLESS, f"stopped after {program.timeout:g} s", **outcome)
         if done.status != program.status:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The table of programs: where each comes from, how it is built, how it is run and what a right run prints.
+"""The table of programs: where each comes from, how it is built and run, and what a right run prints.
 
-programs.toml has three kinds of entries. A `program` is one program. An `each` entry stands for many of one kind: a
-program for every file that a pattern matches, such as a collection of kernels that are only compiled. A
-`samples` entry stands for folders of a CUDA project, one program each, that musa-port translates first.
+programs.toml has three kinds of entries. A `program` is one program. An `each` entry stands for many of one
+kind: a program for every file that a pattern matches, such as a collection of kernels that are only compiled.
+A `samples` entry stands for folders of a CUDA project, one program each, that musa-port translates first.
 """
 
 from __future__ import annotations
@@ -40,12 +40,13 @@ class Source:
 
 @dataclass(frozen=True)
 class Program:
-    """One program. `build` and `run` are argument lists with placeholders (README.md lists them),
-    and `where` is the working directory of the run.
+    """One program.
 
-    `run` is empty if the program is only compiled. `output` holds regular expressions, each of which must match
-    the standard output; a match of one in `refuse` makes the run wrong. `cases` captures two numbers, the cases that passed and
-    all of them, where the program counts its own; `passed` and `failed` match once per case, for a run that was stopped. `not_yet` is why the program is known not to run right.
+    `build` and `run` are argument lists with placeholders (README.md lists them), and `where` is the working
+    directory of the run. `run` is empty if the program is only compiled. `output` holds regular expressions,
+    each of which must match the output; a match of one in `refuse` makes the run wrong. `cases` captures two
+    numbers, the cases that passed and all of them, where the program counts its own; `passed` and `failed`
+    match once per case, for a run that was stopped. `not_yet` is why the program is known not to run right.
     """
 
     name: str
@@ -80,7 +81,20 @@ _FIELDS = {
     "build": _commands,
     "environment": lambda value: tuple(sorted(value.items())),
 }
-_PLAIN = ("name", "group", "folder", "where", "status", "cases", "passed", "failed", "timeout", "build_timeout", "shared_build", "not_yet")
+_PLAIN = (
+    "name",
+    "group",
+    "folder",
+    "where",
+    "status",
+    "cases",
+    "passed",
+    "failed",
+    "timeout",
+    "build_timeout",
+    "shared_build",
+    "not_yet",
+)
 
 
 def _fields(entry: Mapping[str, Any], *others: str) -> dict[str, Any]:
@@ -150,12 +164,16 @@ def _samples(entry: Mapping[str, Any], program: Program, root: Path | None) -> I
                 where = folder.relative_to(top).as_posix()
                 yield replace(program, **{**_fields({**own, "name": name}), "folder": where})
     if special and top.is_dir():
-        raise ValueError(f"programs.toml: {program.name}: settings of samples that are absent: {sorted(special)}")
+        raise ValueError(
+            f"programs.toml: {program.name}: settings of samples that are absent: {sorted(special)}"
+        )
 
 
 def load(root: Path | None = None, table: Path = TABLE) -> tuple[dict[str, Source], list[Program]]:
-    """The sources by name, and the programs. `root` is the folder that the sources were fetched into; without it
-    entries that stand for the files of a source yield no programs.
+    """The sources by name, and the programs.
+
+    `root` is the folder that the sources were fetched into; without it entries that stand for the files of a
+    source yield no programs.
 
     Raises:
         ValueError: for an unknown key or source, or a name that occurs twice.

@@ -29,7 +29,7 @@ def _count(outcomes: list[Outcome], run: int) -> dict[str, int]:
 def record(
     judged: Mapping[Program, Outcome], sources: Mapping[str, Source], sdk: str, before: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The record of these outcomes. Programs of `before`, an earlier record, that were not judged now are kept."""
+    """The record of these outcomes. Those of `before`, an earlier record, are kept."""
     programs = dict(before.get("programs", {}))
     for program, outcome in judged.items():
         entry: dict[str, Any] = {"group": program.group, "verdict": outcome.verdict, "run": bool(program.run)}
@@ -66,7 +66,10 @@ def write(content: Mapping[str, Any], path: Path = RECORD) -> None:
 
 def table(content: Mapping[str, Any]) -> str:
     """The summary in Markdown."""
-    lines = ["| programs | tried | compiled | to run | ran right | cases passed |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| programs | tried | compiled | to run | ran right | cases passed |",
+        "|---|---|---|---|---|---|",
+    ]
     for group, row in content["summary"].items():
         cases = f"{row['cases passed']} of {row['cases']}" if "cases" in row else ""
         numbers = " | ".join(str(row[key]) for key in ("tried", "compiled", "to run", "ran right"))

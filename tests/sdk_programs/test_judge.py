@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The runner of public programs judges rightly: right programs pass, and each kind of wrong one is found out."""
+"""The runner of public programs judges rightly: each kind of wrong program is found out."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ int main(int, char** arguments) {
   add<<<1, 32>>>(sum, x);
   musaMemcpy(&result, sum, 4, musaMemcpyDeviceToHost);
   std::setbuf(stdout, nullptr);
-  std::printf("sum = %d\\n%s cases passed\\n", result, std::strcmp(arguments[1], "zero") == 0 ? "0/0" : "3/4");
+  const bool zero = std::strcmp(arguments[1], "zero") == 0;
+  std::printf("sum = %d\\n%s cases passed\\n", result, zero ? "0/0" : "3/4");
   for (volatile int i = 0; std::strcmp(arguments[1], "endless") == 0; ++i) {}
   if (std::strcmp(arguments[1], "fault") == 0) *(volatile int*)8 = 1;
   return std::strcmp(arguments[1], "status") == 0 ? 3 : 0;
@@ -141,7 +142,9 @@ def test_a_mistake_in_the_table_is_an_error(tmp_path: Path, more: str, why: str)
 
 def test_settings_of_a_sample_that_is_absent_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "x+a" / "s" / "real").mkdir(parents=True)
-    (tmp_path / "x+a" / "s" / "real" / "CMakeLists.txt").write_text("add_executable(real real.cu b.cpp) # c\n")
+    (tmp_path / "x+a" / "s" / "real" / "CMakeLists.txt").write_text(
+        "add_executable(real real.cu b.cpp) # c\n"
+    )
     table = tmp_path / "programs.toml"
     samples = TABLE + '[[samples]]\nname = "s"\nsource = "a"\nfolders = ["s"]\n'
     table.write_text(samples + "[samples.sample.real]\ntimeout = 7\n")
@@ -149,7 +152,7 @@ def test_settings_of_a_sample_that_is_absent_are_an_error(tmp_path: Path) -> Non
     assert [(one.name, one.timeout, one.folder) for one in listed][1:] == [("s/real", 7, "s/real")]
     assert programs.sample_sources(tmp_path / "x+a" / "s" / "real") == ["real.cu", "b.cpp"]
     table.write_text(samples + "[samples.sample.other]\ntimeout = 7\n")
-    with pytest.raises(ValueError, match="absent.*other"):
+    with pytest.raises(ValueError, match=r"absent.*other"):
         programs.load(tmp_path, table)
 
 
@@ -158,7 +161,9 @@ def test_settings_of_a_sample_that_is_absent_are_an_error(tmp_path: Path) -> Non
 
 def test_the_record_counts_and_keeps_what_was_not_run_again() -> None:
     good, bad = program("good", "x"), program("bad", "x")
-    first = report.record({good: Outcome(RIGHT, passed=3, cases=3), bad: Outcome(NOT_BUILT, "why")}, {}, "sdk", {})
+    first = report.record(
+        {good: Outcome(RIGHT, passed=3, cases=3), bad: Outcome(NOT_BUILT, "why")}, {}, "sdk", {}
+    )
     assert first["summary"]["ours"] == {
         "tried": 2, "compiled": 1, "to run": 2, "ran right": 1, "cases": 3, "cases passed": 3,
     }  # fmt: skip
@@ -174,7 +179,9 @@ def test_sources_are_fetched_at_their_commits(tmp_path: Path) -> None:
 
     def git(*arguments: str) -> str:
         identity = ["-c", "user.name=x", "-c", "user.email=x@example.com"]
-        done = subprocess.run(["git", *identity, *arguments], cwd=origin, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            ["git", *identity, *arguments], cwd=origin, capture_output=True, text=True, check=True
+        )
         return done.stdout.strip()
 
     git("init", "--quiet")
@@ -192,7 +199,9 @@ def test_sources_are_fetched_at_their_commits(tmp_path: Path) -> None:
     assert not absent.folder(tmp_path / "into").exists()
 
 
-def test_the_command_runs_what_it_finds_and_records_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_runs_what_it_finds_and_records_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["run", str(tmp_path), "--record", str(tmp_path / "run.json")]) == 2
     assert "Fix: python -m tests.sdk_programs fetch" in capsys.readouterr().err
     folder = tmp_path / "MooreThreads+tutorial_on_musa" / "setup_musa" / "check"

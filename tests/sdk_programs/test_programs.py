@@ -32,7 +32,9 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Judge:
     return Judge(Path(FOLDER), tmp_path_factory.mktemp("sdk-programs"), sdk.HOME)
 
 
-@pytest.mark.parametrize("program", _found() or [None], ids=lambda program: program.name if program else "none")
+@pytest.mark.parametrize(
+    "program", _found() or [None], ids=lambda program: program.name if program else "none"
+)
 def test_program(judge: Judge, program: Program | None) -> None:
     if program is None:
         skips.skip_permanently("sdk-programs")

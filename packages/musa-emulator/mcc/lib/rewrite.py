@@ -54,8 +54,11 @@ class Edit:
 
 @dataclass(frozen=True)
 class Declared:
-    """Of a kernel: how many template parameters have no default, how many there are, the function's parameters, how
-    many those are, and whether some have a default argument."""
+    """A kernel's declaration.
+
+    How many template parameters have no default, how many there are, the types of the function's parameters,
+    how many those are, and whether some have a default argument.
+    """
 
     required: int
     parameters: int
@@ -109,8 +112,10 @@ class Rewriter:
                 # From a macro, in the middle of a line, as nvcc accepts it. A hint, nothing more.
                 self.edits.append(Edit(match.start(), match.end(), ""))
             elif kind == "clock":
-                # A kernel's clock() counts cycles; the host's, which it must not hide, processor time. `int clock()` declares.
-                before = re.search(r"(\w+)\s*\Z|[*&]\s*\Z", self.text[max(0, match.start() - 100) : match.start()])
+                # In kernels clock() counts cycles, elsewhere processor time. `int clock()` is a declaration.
+                before = re.search(
+                    r"(\w+)\s*\Z|[*&]\s*\Z", self.text[max(0, match.start() - 100) : match.start()]
+                )
                 if before is None or before[1] in _KEYWORDS or before[0].strip() in ("*", "&"):
                     self.edits.append(Edit(match.start(), match.end(), "::musa_simt::clock_ticks()"))
             elif match.group() == "__noinline__":
@@ -637,7 +642,11 @@ def _parameter_name(text: str) -> str | None:
     """The name that a parameter of a function or of a template declares; None if it has none."""
     declarator = re.sub(r"(?:\s*\[[^\[\]]*\])+\s*\Z", "", _before_default(text)).strip()
     # A pointer or reference to a function, a member function or an array: `int (*name)(int)`.
-    pointer = re.search(r"\(\s*(?:[\w:]+::\s*)?[*&]+\s*(?:const\s+)?(?P<name>[A-Za-z_]\w*)\s*\)\s*(?:\(.*\))?\Z", declarator, re.DOTALL)
+    pointer = re.search(
+        r"\(\s*(?:[\w:]+::\s*)?[*&]+\s*(?:const\s+)?(?P<name>[A-Za-z_]\w*)\s*\)\s*(?:\(.*\))?\Z",
+        declarator,
+        re.DOTALL,
+    )
     if pointer is not None:
         return pointer["name"]
     found = re.search(r"[\s>*&.](?P<name>[A-Za-z_]\w*)\Z", declarator)
