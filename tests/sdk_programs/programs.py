@@ -141,9 +141,12 @@ def _each(entry: Mapping[str, Any], program: Program, root: Path | None) -> Iter
         return
     top = program.source.folder(root)
     left_out = entry.get("leave_out", {})
+    without = entry.get("without")
     excuses = entry.get("not_yet_files", {})
     for file in sorted(top.glob(entry["files"])):
         name = file.relative_to(top).as_posix()
+        if without and re.search(without, file.read_text(encoding="utf-8", errors="replace")):
+            continue
         if not any(re.search(pattern, name) for pattern in left_out):
             excuse = next((why for pattern, why in excuses.items() if re.search(pattern, name)), "")
             yield replace(program, name=f"{program.name}/{name}", file=name, not_yet=excuse)
@@ -183,7 +186,7 @@ def load(root: Path | None = None, table: Path = TABLE) -> tuple[dict[str, Sourc
     programs: list[Program] = []
     for kind, expand, others in (
         ("program", lambda entry, program, _: _variants(entry, program), ("variants", "not_yet_variants")),
-        ("each", _each, ("files", "leave_out", "not_yet_files")),
+        ("each", _each, ("files", "leave_out", "without", "not_yet_files")),
         ("samples", _samples, ("folders", "leave_out", "sample")),
     ):
         for entry in content.get(kind, []):

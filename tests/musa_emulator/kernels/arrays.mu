@@ -118,6 +118,19 @@ void one_dimension() {
   sample_1d<<<1, 4>>>(texture, (const float*)(float*)x, (float*)out);
   EXPECT(out.host() == (std::vector<float>{1.0f, 1.5f, 6.0f, 8.0f}));
   musaDestroyTextureObject(texture);
+  // Wrapping takes normalized coordinates; without them it clamps.
+  description.addressMode[0] = musaAddressModeWrap;
+  const musaTextureObject_t unwrapped = over(array, description);
+  sample_1d<<<1, 4>>>(unwrapped, (const float*)(float*)x, (float*)out);
+  EXPECT_EQ(out[3], 8.0f);
+  musaDestroyTextureObject(unwrapped);
+  description.normalizedCoords = 1;
+  description.filterMode = musaFilterModePoint;
+  x = std::vector<float>{1.125f, -0.125f, 2.4f, 0.9f};
+  const musaTextureObject_t wrapped = over(array, description);
+  sample_1d<<<1, 4>>>(wrapped, (const float*)(float*)x, (float*)out);
+  EXPECT(out.host() == (std::vector<float>{1.0f, 8.0f, 2.0f, 8.0f}));
+  musaDestroyTextureObject(wrapped);
   musaFreeArray(array);
 }
 

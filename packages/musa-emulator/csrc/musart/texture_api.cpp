@@ -43,6 +43,10 @@ void describe(const Array& array, TextureObject* made) {
 musaError_t describe(const musaResourceDesc& resource, const musaTextureDesc& texture, TextureObject* made) {
   made->resource = resource;
   made->texture = texture;
+  for (int i = 0; i < 3; ++i) {
+    const bool border = texture.addressMode[i] == musaAddressModeBorder;
+    made->mode[i] = texture.normalizedCoords != 0 || border ? texture.addressMode[i] : musaAddressModeClamp;
+  }
   made->depth = 1;
   const musaChannelFormatDesc* desc = nullptr;
   switch (resource.resType) {

@@ -79,8 +79,8 @@ inline long long address(long long i, long long size, musaTextureAddressMode mod
 template <class T>
 inline T texel(const TextureObject& of, long long x, long long y, long long slice = 0) {
   using C = typename Components<T>::type;
-  const long long column = address(x, static_cast<long long>(of.width), of.texture.addressMode[0]);
-  const long long row = address(y, static_cast<long long>(of.height), of.texture.addressMode[1]);
+  const long long column = address(x, static_cast<long long>(of.width), of.mode[0]);
+  const long long row = address(y, static_cast<long long>(of.height), of.mode[1]);
   T result;
   C* parts = reinterpret_cast<C*>(&result);
   if (column < 0 || row < 0 || slice < 0) {
@@ -124,7 +124,7 @@ inline T sample(const TextureObject& of, float x, float y, float z, long long la
   const float u = coordinate(of, x, of.width), v = dimensions > 1 ? coordinate(of, y, of.height) : 0.5f;
   const float w = dimensions > 2 ? coordinate(of, z, of.depth) : 0.5f;
   const auto slice = [&](long long at) {
-    return dimensions > 2 ? address(at, static_cast<long long>(of.depth), of.texture.addressMode[2]) : layer;
+    return dimensions > 2 ? address(at, static_cast<long long>(of.depth), of.mode[2]) : layer;
   };
   if (of.texture.filterMode == musaFilterModePoint) {
     return texel<T>(
@@ -142,6 +142,9 @@ inline T sample(const TextureObject& of, float x, float y, float z, long long la
     }
     if (dimensions > 2) {
       weight *= behind != 0 ? along_z.weight : 1 - along_z.weight;
+    }
+    if (weight == 0) {
+      continue; // at the centre of an element its neighbours are not read
     }
     const T value = texel<T>(of, along_x.first + right, along_y.first + below, slice(along_z.first + behind));
     for (int i = 0; i < Components<T>::count; ++i) {

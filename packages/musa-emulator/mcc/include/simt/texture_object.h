@@ -13,6 +13,7 @@ struct TextureObject {
   size_t pitch, slice;         // bytes between rows, between slices
   size_t bytes;                // of an element
   musaChannelFormatDesc desc;
+  musaTextureAddressMode mode[3]; // wrap and mirror take normalized coordinates; without them they clamp
   musaResourceDesc resource;
   musaTextureDesc texture;
 };
