@@ -46,6 +46,21 @@ __global__ void types_first(int* out) {
   out[threadIdx.x] = room[blockDim.x - 1 - threadIdx.x] + pair[0] + pair[1];
 }
 
+__shared__ int of_file[2][32];
+__shared__ int one_of_file;
+__device__ int from_of_file(int i) {
+  return of_file[1][i] + one_of_file;
+}
+__global__ void shared_of_file(int* out) {
+  of_file[0][threadIdx.x] = static_cast<int>(threadIdx.x);
+  of_file[1][31 - threadIdx.x] = of_file[0][threadIdx.x] * 2;
+  if (threadIdx.x == 0) {
+    one_of_file = 100;
+  }
+  __syncthreads();
+  out[blockIdx.x * 32 + threadIdx.x] = from_of_file(threadIdx.x);
+}
+
 struct Watch {
   long clock() const { return 7; }
 };
@@ -98,6 +113,11 @@ int main() {
   types_first<<<1, 32, 32 * sizeof(int)>>>(n);
   EXPECT_EQ(n[0], 33);
   EXPECT_EQ(n[31], 2);
+
+  Array<int> rows(64);
+  shared_of_file<<<2, 32>>>(rows);
+  EXPECT_EQ(rows[0], 162);
+  EXPECT_EQ(rows[63], 100);
 
   // Cycles pass as the wall clock does: processor time, which clock() means outside of kernels, would take a thousand times
   // as long, and the test would not end.

@@ -520,6 +520,13 @@ class Rewriter:
         file, line = self.place(match.start())
         words = " ".join(word for word in before if word not in ("static", "inline"))
         site = f'::musa_simt::Site{{"{file}", {line}, "{", ".join(names)}"}}'
+        if not self._in_function(begin):  # every kernel that names it has its own
+            text = f"struct {kind} {{ {words} {declaration.strip()}; }};"
+            for name in names:
+                member = f"{kind}, decltype({kind}::{name}), &{kind}::{name}"
+                text += f" static const ::musa_simt::SharedOfFile<{member}> {name}{{{site}}};"
+            self._replace(begin, end, text.rstrip(";"))
+            return
         references = " ".join(f"auto& {name} = {kind}_all.{name};" for name in names)
         text = (
             f"struct {kind} {{ {words} {declaration.strip()}; }}; "

@@ -157,6 +157,21 @@ Variable& shared_variable(const Site& site) {
   return *static_cast<Variable*>(musa_simt_shared(&site, &key, sizeof(Variable), alignof(Variable)));
 }
 
+// A __shared__ variable outside of functions: a member of the struct that its declaration became. Stands for an array as a
+// pointer to its first element, for anything else as a reference.
+template <class Struct, class Member, Member Struct::*member>
+struct SharedOfFile {
+  Site site;
+  using Element = std::remove_extent_t<Member>;
+  using Stands = std::conditional_t<std::is_array<Member>::value, Element*, Member&>;
+
+  operator Stands() const { return shared_variable<Struct>(site).*member; }
+  template <class Value>
+  Stands operator=(const Value& value) const {
+    return shared_variable<Struct>(site).*member = value;
+  }
+};
+
 // extern __shared__ T name[];
 template <class Element>
 struct DynamicShared {
