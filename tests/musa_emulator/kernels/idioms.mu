@@ -80,6 +80,11 @@ __global__ void partitions(unsigned* odd, unsigned* labels) {
   const auto labeled = cg::labeled_partition(tile, i % 32 / 10);
   labels[i] = labeled.size() * 100 + labeled.shfl(i, 0) % 32;
 }
+// The selector is data: of each four bits the fourth has no meaning.
+__global__ void permute(unsigned selector, unsigned* out) {
+  out[0] = __byte_perm(0x33A21100, 0x77665544, selector);
+  out[1] = __byte_perm(0x33A21100, 0x77665544, selector | 0x8888);
+}
 __global__ void swaps(int* cell) {
   atomicCAS_system(cell, 5u, 7u); // of other types than the cell
   atomicCAS_block(cell + 1, 5, 7l);
@@ -135,6 +140,9 @@ int main() {
     EXPECT_EQ(odd[i], 1600 + i % 32 / 2);
     EXPECT_EQ(labels[i], (i % 32 < 30 ? 1000 : 200) + i % 32 / 10 * 10);
   }
+  permute<<<1, 1>>>(0xFFFF7250u, labels);
+  EXPECT_EQ(labels[0], 0x77A25500u);
+  EXPECT_EQ(labels[1], 0x77A25500u);
   n = std::vector<int>(40, 5);
   swaps<<<1, 1>>>(n);
   EXPECT_EQ(n[0], 7);
