@@ -19,6 +19,7 @@ PERMANENT_REASONS = {
     "recorded": "passed with these very files, as recorded",
     "python3.10": "this machine has no Python 3.10 beside the one that runs the tests",
     "several-hosts": "makes hosts of namespaces, which needs root and a kernel that permits them",
+    "sdk-programs": "MUSA_SDK_PROGRAMS names no folder with public programs (tests/sdk_programs/README.md)",
     "glibc-tools": "needs a tool of this operating system's developer package",
 }
 

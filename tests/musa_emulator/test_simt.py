@@ -14,7 +14,10 @@ pytestmark = pytest.mark.once
 
 SCHEDULES = ("forward", "reverse", "random:1", "random:2")
 ARCHS = {"mp_31": 32, "mp_22": 128}
-PROGRAMS = ("launches", "addresses", "shared", "warps", "groups", "words", "numbers", "memory", "textures")
+PROGRAMS = (
+    *("launches", "addresses", "shared", "warps", "groups", "words", "numbers", "memory", "textures"),
+    *("arrays", "random", "idioms"),
+)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

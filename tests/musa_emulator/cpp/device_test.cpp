@@ -87,6 +87,9 @@ TEST_F(DeviceTest, AttributesAgreeWithProperties) {
       {musaDevAttrComputeCapabilityMinor, p.minor},
       {musaDevAttrMaxSharedMemoryPerBlockOptin, static_cast<long>(p.sharedMemPerBlockOptin)},
       {musaDevAttrL2CacheSize, p.l2CacheSize},
+      {musaDevAttrMaxPersistingL2CacheSize, p.persistingL2CacheMaxSize},
+      {musaDevAttrMaxAccessPolicyWindowSize, p.accessPolicyMaxWindowSize},
+      {musaDevAttrDirectManagedMemAccessFromHost, p.directManagedMemAccessFromHost},
       {musaDevAttrPciBusId, p.pciBusID},
       {musaDevAttrIsMultiGpuBoard, p.isMultiGpuBoard},
   };

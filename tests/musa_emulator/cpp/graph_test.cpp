@@ -159,6 +159,11 @@ TEST_F(GraphTest, UpdateTakesTheSameShapeOnly) {
   musaGraphNode_t extra = nullptr;
   EXPECT_OK(musaGraphAddEmptyNode(&extra, same, nullptr, 0));
   EXPECT_STATUS(musaErrorGraphExecUpdateFailure, musaGraphExecUpdate(exec, same, &info));
+  musaGraphNode_t culprit = nullptr;
+  musaGraphExecUpdateResult outcome = musaGraphExecUpdateSuccess;
+  EXPECT_STATUS(musaErrorGraphExecUpdateFailure, musaGraphExecUpdate(exec, same, &culprit, &outcome));
+  EXPECT_EQ(info.result, outcome);
+  EXPECT_EQ(info.errorNode, culprit);
   EXPECT_EQ(musaGraphExecUpdateErrorTopologyChanged, info.result);
   EXPECT_OK(musaGraphDestroy(same));
   EXPECT_OK(musaGraphExecDestroy(exec));

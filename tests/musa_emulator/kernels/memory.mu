@@ -86,6 +86,19 @@ void pools(musaStream_t stream) {
   EXPECT_EQ(used, uint64_t{sizeof got});
   EXPECT_EQ(musaMemPoolTrimTo(pool, 0), musaSuccess);
   EXPECT_EQ(musaFreeAsync(x, stream), musaErrorInvalidValue); // it is gone
+  musaMemLocation second{musaMemLocationTypeDevice, 1};
+  musaMemAccessFlags access = musaMemAccessFlags(3);
+  EXPECT_EQ(musaMemPoolGetAccess(&access, pool, &second), musaSuccess);
+  EXPECT_EQ(static_cast<int>(access), 0);
+  musaMemAccessDesc wanted{second, musaMemAccessFlags(3)};
+  EXPECT_EQ(musaMemPoolSetAccess(pool, &wanted, 1), musaSuccess);
+  EXPECT_EQ(musaMemPoolGetAccess(&access, pool, &second), musaSuccess);
+  EXPECT_EQ(static_cast<int>(access), 3);
+  wanted.location.id = 7;
+  EXPECT_EQ(musaMemPoolSetAccess(pool, &wanted, 1), musaErrorInvalidDevice);
+  wanted = {{musaMemLocationTypeDevice, 0}, musaMemAccessFlags(0)};
+  EXPECT_EQ(musaMemPoolSetAccess(pool, &wanted, 1), musaErrorInvalidValue); // the pool is on this device
+  musaGetLastError();
   // The free waits for the work before it.
   EXPECT_EQ(musaMallocAsync(&x, 64, stream), musaSuccess);
   for (int i = 0; i < 20; ++i) {

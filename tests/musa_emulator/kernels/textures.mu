@@ -52,7 +52,9 @@ int main() {
     resource.res.linear.desc = musaCreateChannelDesc<float4>();
     resource.res.linear.sizeInBytes *= 2; // past the end
     made(resource, description, musaErrorInvalidValue);
-    resource.resType = musaResourceTypeArray;
+    resource.resType = musaResourceTypeArray; // of no array
+    made(resource, description, musaErrorInvalidValue);
+    resource.resType = musaResourceTypeMipmappedArray;
     made(resource, description, musaErrorNotSupported);
   }
   {

@@ -50,6 +50,15 @@ class Lanes {
     musa_simt::musa_simt_exchange_within(&site, kind, mask_, &value, &result, sizeof(T), 0, 32);
     return kind == musa_simt::Exchange::Any || kind == musa_simt::Exchange::All ? result : by_rank(result);
   }
+  // The lanes of the group that give the caller's value.
+  template <class T>
+  Lanes same(const char* what, T value, musa_simt::Here here) const {
+    const musa_simt::Site site{here.file, here.line, what};
+    unsigned result;
+    musa_simt::musa_simt_exchange_within(
+        &site, musa_simt::Exchange::MatchAny, mask_, &value, &result, sizeof(T), 0, 32);
+    return Lanes(result);
+  }
 
  private:
   unsigned lane_of(unsigned rank) const {
@@ -111,6 +120,11 @@ inline grid_group this_grid() { return {}; }
 class coalesced_group {
  public:
   explicit coalesced_group(unsigned mask) : lanes_(mask) {}
+  // The threads of this group that give the same value as the caller.
+  template <class T>
+  coalesced_group partition(const char* what, T value, musa_simt::Here here) const {
+    return coalesced_group(lanes_.same(what, value, here).mask());
+  }
   unsigned size() const { return lanes_.size(); }
   unsigned num_threads() const { return lanes_.size(); }
   unsigned thread_rank() const { return lanes_.rank(); }
@@ -152,9 +166,12 @@ class coalesced_group {
 };
 inline coalesced_group coalesced_threads(musa_simt::Here here = {}) { return coalesced_group(__activemask(here)); }
 
-// `count` threads in a row of the block, a power of two up to 32.
+// `count` threads in a row of the block, a power of two up to 32. Without a parent any tile of that size.
 template <unsigned count, class Parent = void>
-class thread_block_tile : public coalesced_group {
+class thread_block_tile : public thread_block_tile<count, void> {};
+
+template <unsigned count>
+class thread_block_tile<count, void> : public coalesced_group {
   static_assert(count > 0 && count <= 32 && (count & (count - 1)) == 0, "a tile has 1, 2, 4, 8, 16 or 32 threads");
 
  public:
@@ -178,6 +195,15 @@ class thread_block_tile : public coalesced_group {
 template <unsigned count, class Parent>
 inline thread_block_tile<count, Parent> tiled_partition(const Parent&) {
   return {};
+}
+
+// The threads of a group that give the same predicate or label as the caller.
+inline coalesced_group binary_partition(const coalesced_group& group, bool predicate, musa_simt::Here here = {}) {
+  return group.partition("binary_partition", static_cast<int>(predicate), here);
+}
+template <class Label>
+inline coalesced_group labeled_partition(const coalesced_group& group, Label label, musa_simt::Here here = {}) {
+  return group.partition("labeled_partition", label, here);
 }
 
 // Any of them, where its kind is not known when compiling.

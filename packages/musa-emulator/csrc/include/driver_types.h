@@ -320,6 +320,17 @@ struct musaMemPoolProps {
   unsigned char reserved[56];
 };
 
+// Which access a device has to the memory of a pool: 0 none, 1 to read, 3 to read and write.
+enum musaMemAccessFlags {
+  musaEmulatorAccessNone = 0,
+  musaEmulatorAccessRead = 1,
+  musaEmulatorAccessReadWrite = 3
+};
+struct musaMemAccessDesc {
+  struct musaMemLocation location;
+  enum musaMemAccessFlags flags;
+};
+
 static __inline__ struct musaExtent make_musaExtent(size_t width, size_t height, size_t depth) {
   struct musaExtent extent;
   extent.width = width;
@@ -651,8 +662,8 @@ typedef struct musaLaunchConfig_st musaLaunchConfig_t;
 
 // ---- streams --------------------------------------------------------------------------------------------------
 
-typedef void (*musaHostFn_t)(void* userData);
-typedef void (*musaStreamCallback_t)(musaStream_t stream, musaError_t status, void* userData);
+typedef void (MUSART_CB* musaHostFn_t)(void* userData);
+typedef void (MUSART_CB* musaStreamCallback_t)(musaStream_t stream, musaError_t status, void* userData);
 
 typedef musaLaunchAttributeValue musaStreamAttrValue;
 typedef enum musaLaunchAttributeID musaStreamAttrID;

@@ -28,6 +28,7 @@
 // The libraries are built with hidden visibility, so each public function asks to be exported.
 #define MUSA_PUBLIC __attribute__((visibility("default")))
 #define MUSARTAPI
+#define MUSART_CB // of callbacks; nothing but on Windows
 
 #ifdef __cplusplus
 #define MUSA_DEFAULT_ARGUMENT(value) = value

@@ -132,6 +132,8 @@ musaError_t exported_musaMemPoolCreate(musaMemPool_t* pool, const musaMemPoolPro
 musaError_t exported_musaMemPoolDestroy(musaMemPool_t pool) __asm__("musaMemPoolDestroy");
 musaError_t exported_musaMemPoolSetAttribute(musaMemPool_t pool, musaMemPoolAttr attribute, void* value) __asm__("musaMemPoolSetAttribute");
 musaError_t exported_musaMemPoolGetAttribute(musaMemPool_t pool, musaMemPoolAttr attribute, void* value) __asm__("musaMemPoolGetAttribute");
+musaError_t exported_musaMemPoolSetAccess(musaMemPool_t pool, const musaMemAccessDesc* access, size_t count) __asm__("musaMemPoolSetAccess");
+musaError_t exported_musaMemPoolGetAccess(musaMemAccessFlags* flags, musaMemPool_t pool, musaMemLocation* location) __asm__("musaMemPoolGetAccess");
 musaError_t exported_musaMemPoolTrimTo(musaMemPool_t pool, size_t bytes) __asm__("musaMemPoolTrimTo");
 musaError_t exported_musaStreamGetCaptureInfo(musaStream_t stream, musaStreamCaptureStatus* status, unsigned long long* id) __asm__("musaStreamGetCaptureInfo");
 musaError_t exported_musaThreadExchangeStreamCaptureMode(musaStreamCaptureMode* mode) __asm__("musaThreadExchangeStreamCaptureMode");
@@ -178,6 +180,14 @@ static inline musaError_t musaMemPoolSetAttribute(musaMemPool_t pool, musaMemPoo
 template <class = void>
 static inline musaError_t musaMemPoolGetAttribute(musaMemPool_t pool, musaMemPoolAttr attribute, void* value) {
   return musa_runtime_exports::exported_musaMemPoolGetAttribute(pool, attribute, value);
+}
+template <class = void>
+static inline musaError_t musaMemPoolSetAccess(musaMemPool_t pool, const musaMemAccessDesc* access, size_t count) {
+  return musa_runtime_exports::exported_musaMemPoolSetAccess(pool, access, count);
+}
+template <class = void>
+static inline musaError_t musaMemPoolGetAccess(musaMemAccessFlags* flags, musaMemPool_t pool, musaMemLocation* location) {
+  return musa_runtime_exports::exported_musaMemPoolGetAccess(flags, pool, location);
 }
 template <class = void>
 static inline musaError_t musaMemPoolTrimTo(musaMemPool_t pool, size_t bytes) {
@@ -270,6 +280,20 @@ MUSA_DEFINE_CHANNEL_DESC(int, int, musaChannelFormatKindSigned)
 MUSA_DEFINE_CHANNEL_DESC(uint, unsigned int, musaChannelFormatKindUnsigned)
 MUSA_DEFINE_CHANNEL_DESC(float, float, musaChannelFormatKindFloat)
 #undef MUSA_DEFINE_CHANNEL_DESC
+
+// As CUDA 11 has it, and as ggml's backend for MUSA calls it.
+static inline musaError_t musaGraphExecUpdate(
+    musaGraphExec_t exec, musaGraph_t graph, musaGraphNode_t* errorNode, musaGraphExecUpdateResult* result) {
+  musaGraphExecUpdateResultInfo info = {};
+  const musaError_t status = ::musaGraphExecUpdate(exec, graph, &info);
+  if (errorNode != nullptr) {
+    *errorNode = info.errorNode;
+  }
+  if (result != nullptr) {
+    *result = info.result;
+  }
+  return status;
+}
 
 // SDK 5.x passes flags alone; SDK 4.x has the five-argument C form. Both spellings are in use.
 static inline musaError_t musaGraphInstantiate(

@@ -129,13 +129,50 @@ MUSA_PUBLIC musaError_t musaPointerGetAttributes(struct musaPointerAttributes* a
 
 MUSA_PUBLIC struct musaChannelFormatDesc musaCreateChannelDesc(
     int x, int y, int z, int w, enum musaChannelFormatKind f);
-// Over linear memory, or rows of it; musaErrorNotSupported over arrays.
+MUSA_PUBLIC musaError_t musaGetChannelDesc(struct musaChannelFormatDesc* desc, musaArray_const_t array);
+// Memory for textures and surfaces. Extents count elements. Flags: layered 1, for surfaces 2, cubemap 4.
+MUSA_PUBLIC musaError_t musaMallocArray(
+    musaArray_t* array, const struct musaChannelFormatDesc* desc, size_t width, size_t height MUSA_DEFAULT_ARGUMENT(0),
+    unsigned int flags MUSA_DEFAULT_ARGUMENT(0));
+MUSA_PUBLIC musaError_t musaMalloc3DArray(
+    musaArray_t* array, const struct musaChannelFormatDesc* desc, struct musaExtent extent,
+    unsigned int flags MUSA_DEFAULT_ARGUMENT(0));
+MUSA_PUBLIC musaError_t musaFreeArray(musaArray_t array);
+MUSA_PUBLIC musaError_t musaArrayGetInfo(
+    struct musaChannelFormatDesc* desc, struct musaExtent* extent, unsigned int* flags, musaArray_t array);
+// Offsets in a row, and widths, are bytes.
+MUSA_PUBLIC musaError_t musaMemcpyToArray(
+    musaArray_t dst, size_t x, size_t y, const void* src, size_t bytes, enum musaMemcpyKind kind);
+MUSA_PUBLIC musaError_t musaMemcpyFromArray(
+    void* dst, musaArray_const_t src, size_t x, size_t y, size_t bytes, enum musaMemcpyKind kind);
+MUSA_PUBLIC musaError_t musaMemcpy2DToArray(
+    musaArray_t dst, size_t x, size_t y, const void* src, size_t pitch, size_t width, size_t height,
+    enum musaMemcpyKind kind);
+MUSA_PUBLIC musaError_t musaMemcpy2DToArrayAsync(
+    musaArray_t dst, size_t x, size_t y, const void* src, size_t pitch, size_t width, size_t height,
+    enum musaMemcpyKind kind, musaStream_t stream MUSA_DEFAULT_ARGUMENT(0));
+MUSA_PUBLIC musaError_t musaMemcpy2DFromArray(
+    void* dst, size_t pitch, musaArray_const_t src, size_t x, size_t y, size_t width, size_t height,
+    enum musaMemcpyKind kind);
+MUSA_PUBLIC musaError_t musaMemcpy2DFromArrayAsync(
+    void* dst, size_t pitch, musaArray_const_t src, size_t x, size_t y, size_t width, size_t height,
+    enum musaMemcpyKind kind, musaStream_t stream MUSA_DEFAULT_ARGUMENT(0));
+MUSA_PUBLIC musaError_t musaMemcpy2DArrayToArray(
+    musaArray_t dst, size_t dst_x, size_t dst_y, musaArray_const_t src, size_t src_x, size_t src_y, size_t width,
+    size_t height, enum musaMemcpyKind kind MUSA_DEFAULT_ARGUMENT(musaMemcpyDeviceToDevice));
+// Over linear memory, rows of it, or an array; musaErrorNotSupported over mipmapped arrays.
 MUSA_PUBLIC musaError_t musaCreateTextureObject(
     musaTextureObject_t* object, const struct musaResourceDesc* resource, const struct musaTextureDesc* texture,
     const struct musaResourceViewDesc* view);
 MUSA_PUBLIC musaError_t musaDestroyTextureObject(musaTextureObject_t object);
 MUSA_PUBLIC musaError_t musaGetTextureObjectResourceDesc(
     struct musaResourceDesc* resource, musaTextureObject_t object);
+MUSA_PUBLIC musaError_t musaGetTextureObjectTextureDesc(
+    struct musaTextureDesc* texture, musaTextureObject_t object);
+// Over an array that was allocated for surfaces.
+MUSA_PUBLIC musaError_t musaCreateSurfaceObject(
+    musaSurfaceObject_t* object, const struct musaResourceDesc* resource);
+MUSA_PUBLIC musaError_t musaDestroySurfaceObject(musaSurfaceObject_t object);
 
 // Variables that are declared __device__ or __constant__. In C++ the templates in musa_runtime.h take the variable itself;
 // these take its address, once a template was called for it.
@@ -162,6 +199,10 @@ MUSA_PUBLIC musaError_t musaMemPoolCreate(musaMemPool_t* pool, const struct musa
 MUSA_PUBLIC musaError_t musaMemPoolDestroy(musaMemPool_t pool);
 MUSA_PUBLIC musaError_t musaMemPoolSetAttribute(musaMemPool_t pool, enum musaMemPoolAttr attribute, void* value);
 MUSA_PUBLIC musaError_t musaMemPoolGetAttribute(musaMemPool_t pool, enum musaMemPoolAttr attribute, void* value);
+MUSA_PUBLIC musaError_t musaMemPoolSetAccess(
+    musaMemPool_t pool, const struct musaMemAccessDesc* access, size_t count);
+MUSA_PUBLIC musaError_t musaMemPoolGetAccess(
+    enum musaMemAccessFlags* flags, musaMemPool_t pool, struct musaMemLocation* location);
 MUSA_PUBLIC musaError_t musaMemPoolTrimTo(musaMemPool_t pool, size_t bytes);
 MUSA_PUBLIC musaError_t musaStreamGetCaptureInfo(
     musaStream_t stream, enum musaStreamCaptureStatus* status, unsigned long long* id);

@@ -17,4 +17,12 @@ musaError_t with_stream(musaStream_t handle, Body&& body) {
   return stream != nullptr ? body(*stream) : musaErrorInvalidResourceHandle;
 }
 
+// Memory goes away only after all work that may use it: freeing waits, as on the hardware. A kernel that frees
+// cannot wait for itself; it runs in the order of its stream.
+inline void drain(Device& device) {
+  if (may_wait() == musaSuccess) {
+    wait_for_device(device); // a lost device is no obstacle to freeing
+  }
+}
+
 } // namespace musa_emulator

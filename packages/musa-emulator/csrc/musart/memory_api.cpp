@@ -12,14 +12,6 @@ namespace {
 
 constexpr size_t kPitchAlignment = 512;
 
-// Memory goes away only after all work that may use it: freeing waits, as on the hardware. A kernel that frees
-// cannot wait for itself; it runs in the order of its stream.
-void drain(Device& device) {
-  if (may_wait() == musaSuccess) {
-    wait_for_device(device); // a lost device is no obstacle to freeing
-  }
-}
-
 void drain_all() {
   for (int i = 0; i < device_count(); ++i) {
     drain(*find_device(i));

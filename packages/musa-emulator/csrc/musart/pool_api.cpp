@@ -23,6 +23,7 @@ struct MUmemPoolHandle_st {
   uint64_t used = 0, most_used = 0;
   uint64_t release_threshold = 0;
   int reuse[3] = {1, 1, 1};
+  std::map<int, musaMemAccessFlags> access; // of other devices
 };
 
 // As C declares them; in C++ the header has templates of these names.
@@ -37,6 +38,8 @@ MUSA_PUBLIC musaError_t musaMemPoolCreate(musaMemPool_t* pool, const musaMemPool
 MUSA_PUBLIC musaError_t musaMemPoolDestroy(musaMemPool_t pool);
 MUSA_PUBLIC musaError_t musaMemPoolSetAttribute(musaMemPool_t pool, musaMemPoolAttr attribute, void* value);
 MUSA_PUBLIC musaError_t musaMemPoolGetAttribute(musaMemPool_t pool, musaMemPoolAttr attribute, void* value);
+MUSA_PUBLIC musaError_t musaMemPoolSetAccess(musaMemPool_t pool, const musaMemAccessDesc* access, size_t count);
+MUSA_PUBLIC musaError_t musaMemPoolGetAccess(musaMemAccessFlags* flags, musaMemPool_t pool, musaMemLocation* location);
 MUSA_PUBLIC musaError_t musaMemPoolTrimTo(musaMemPool_t pool, size_t bytes);
 MUSA_EXTERN_C_END
 
@@ -322,4 +325,51 @@ musaError_t musaMemPoolGetAttribute(musaMemPool_t pool, musaMemPoolAttr attribut
 musaError_t musaMemPoolTrimTo(musaMemPool_t pool, size_t) {
   return api<"musaMemPoolTrimTo">(
       [&] { return with_pool(pool, [](Pools&, MUmemPoolHandle_st&) { return musaSuccess; }); }); // nothing is kept
+}
+
+// Recorded and checked; memory is the host's, so that a missing access stops nothing.
+musaError_t musaMemPoolSetAccess(musaMemPool_t pool, const musaMemAccessDesc* access, size_t count) {
+  return api<"musaMemPoolSetAccess">([&] {
+    if (access == nullptr && count != 0) {
+      return musaErrorInvalidValue;
+    }
+    for (size_t i = 0; i < count; ++i) {
+      const unsigned flags = access[i].flags;
+      if (access[i].location.type != musaMemLocationTypeDevice || (flags != 0 && flags != 1 && flags != 3)) {
+        return musaErrorInvalidValue;
+      }
+      if (find_device(access[i].location.id) == nullptr) {
+        return musaErrorInvalidDevice;
+      }
+    }
+    return with_pool(pool, [&](Pools&, MUmemPoolHandle_st& found) {
+      for (size_t i = 0; i < count; ++i) {
+        if (access[i].location.id == found.device && access[i].flags != musaEmulatorAccessReadWrite) {
+          return musaErrorInvalidValue; // a device cannot lose its own pool
+        }
+      }
+      for (size_t i = 0; i < count; ++i) {
+        found.access[access[i].location.id] = access[i].flags;
+      }
+      return musaSuccess;
+    });
+  });
+}
+
+musaError_t musaMemPoolGetAccess(musaMemAccessFlags* flags, musaMemPool_t pool, musaMemLocation* location) {
+  return api<"musaMemPoolGetAccess">([&] {
+    if (flags == nullptr || location == nullptr || location->type != musaMemLocationTypeDevice) {
+      return musaErrorInvalidValue;
+    }
+    if (find_device(location->id) == nullptr) {
+      return musaErrorInvalidDevice;
+    }
+    return with_pool(pool, [&](Pools&, MUmemPoolHandle_st& found) {
+      const auto known = found.access.find(location->id);
+      *flags = location->id == found.device ? musaEmulatorAccessReadWrite
+          : known != found.access.end()     ? known->second
+                                            : musaEmulatorAccessNone;
+      return musaSuccess;
+    });
+  });
 }

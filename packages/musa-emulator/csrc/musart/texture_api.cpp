@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Texture objects: a description of memory, whose address is the handle. Kernels read through it; simt/texture.h.
+// Texture and surface objects: a description of memory, whose address is the handle. Kernels read and write through it;
+// simt/texture.h and simt/surface.h.
 #include <cstdint>
 #include <mutex>
 #include <set>
 
 #include "api_support.h"
+#include "engine/array.h"
 #include "engine/memory.h"
 #include "simt/texture_object.h"
 
@@ -14,36 +16,42 @@ using musa_simt::TextureObject;
 
 namespace {
 
-// Guards the set of texture objects that are alive.
+// Guards the sets of texture and surface objects that are alive.
 std::mutex textures_mutex;
 std::set<musaTextureObject_t>& textures() {
   static auto* alive = new std::set<musaTextureObject_t>;
   return *alive;
 }
 
-// 0 for a descriptor of no element: components of one size, which is 8, 16 or 32 bits.
-size_t element_bytes(const musaChannelFormatDesc& desc) {
-  const int bits[] = {desc.x, desc.y, desc.z, desc.w};
-  size_t components = 0;
-  while (components < 4 && bits[components] != 0) {
-    ++components;
-  }
-  for (size_t i = 0; i < 4; ++i) {
-    if (bits[i] != (i < components ? bits[0] : 0)) {
-      return 0;
-    }
-  }
-  const bool known = bits[0] == 8 || bits[0] == 16 || bits[0] == 32;
-  return known && components != 3 && desc.f <= musaChannelFormatKindFloat ? components * static_cast<size_t>(bits[0]) / 8 : 0;
+// The same for surface objects.
+std::set<musaSurfaceObject_t>& surfaces() {
+  static auto* alive = new std::set<musaSurfaceObject_t>;
+  return *alive;
+}
+
+void describe(const Array& array, TextureObject* made) {
+  made->data = array.data;
+  made->desc = array.desc;
+  made->bytes = array.element;
+  made->width = array.extent.width;
+  made->height = array.rows;
+  made->depth = array.slices;
+  made->pitch = array.pitch;
+  made->slice = array.slice();
 }
 
 musaError_t describe(const musaResourceDesc& resource, const musaTextureDesc& texture, TextureObject* made) {
   made->resource = resource;
   made->texture = texture;
+  for (int i = 0; i < 3; ++i) {
+    const bool border = texture.addressMode[i] == musaAddressModeBorder;
+    made->mode[i] = texture.normalizedCoords != 0 || border ? texture.addressMode[i] : musaAddressModeClamp;
+  }
+  made->depth = 1;
   const musaChannelFormatDesc* desc = nullptr;
   switch (resource.resType) {
     case musaResourceTypeLinear:
-      made->data = static_cast<const char*>(resource.res.linear.devPtr);
+      made->data = static_cast<char*>(resource.res.linear.devPtr);
       desc = &resource.res.linear.desc;
       made->bytes = element_bytes(*desc);
       made->width = made->bytes != 0 ? resource.res.linear.sizeInBytes / made->bytes : 0;
@@ -51,15 +59,25 @@ musaError_t describe(const musaResourceDesc& resource, const musaTextureDesc& te
       made->pitch = resource.res.linear.sizeInBytes;
       break;
     case musaResourceTypePitch2D:
-      made->data = static_cast<const char*>(resource.res.pitch2D.devPtr);
+      made->data = static_cast<char*>(resource.res.pitch2D.devPtr);
       desc = &resource.res.pitch2D.desc;
       made->bytes = element_bytes(*desc);
       made->width = resource.res.pitch2D.width;
       made->height = resource.res.pitch2D.height;
       made->pitch = resource.res.pitch2D.pitchInBytes;
       break;
-    default: return musaErrorNotSupported; // arrays
+    case musaResourceTypeArray: {
+      const Array* array = find_array(resource.res.array.array);
+      if (array == nullptr) {
+        return musaErrorInvalidValue;
+      }
+      describe(*array, made);
+      desc = &array->desc;
+      break;
+    }
+    default: return musaErrorNotSupported; // mipmapped arrays
   }
+  made->desc = *desc;
   if (made->bytes == 0) {
     return musaErrorInvalidChannelDescriptor;
   }
@@ -75,7 +93,7 @@ musaError_t describe(const musaResourceDesc& resource, const musaTextureDesc& te
     return musaErrorInvalidFilterSetting;
   }
   const PointerInfo info = classify(made->data);
-  const size_t extent = (made->height - 1) * made->pitch + made->width * made->bytes;
+  const size_t extent = (made->depth - 1) * made->slice + (made->height - 1) * made->pitch + made->width * made->bytes;
   if (info.type == musaMemoryTypeUnregistered) {
     return musaErrorInvalidValue;
   }
@@ -128,6 +146,50 @@ musaError_t musaGetTextureObjectResourceDesc(musaResourceDesc* resource, musaTex
       return musaErrorInvalidValue;
     }
     *resource = reinterpret_cast<TextureObject*>(object)->resource;
+    return musaSuccess;
+  });
+}
+
+musaError_t musaGetTextureObjectTextureDesc(musaTextureDesc* texture, musaTextureObject_t object) {
+  return api<"musaGetTextureObjectTextureDesc">([&] {
+    const std::lock_guard lock(textures_mutex);
+    if (texture == nullptr || textures().count(object) == 0) {
+      return musaErrorInvalidValue;
+    }
+    *texture = reinterpret_cast<TextureObject*>(object)->texture;
+    return musaSuccess;
+  });
+}
+
+musaError_t musaCreateSurfaceObject(musaSurfaceObject_t* object, const musaResourceDesc* resource) {
+  return api<"musaCreateSurfaceObject">([&] {
+    if (object == nullptr || resource == nullptr || resource->resType != musaResourceTypeArray) {
+      return musaErrorInvalidValue;
+    }
+    const Array* array = find_array(resource->res.array.array);
+    if (array == nullptr || (array->flags & kArraySurface) == 0) {
+      return musaErrorInvalidValue; // an array that was not made for surfaces
+    }
+    auto* made = new TextureObject{};
+    made->resource = *resource;
+    describe(*array, made);
+    const std::lock_guard lock(textures_mutex);
+    *object = reinterpret_cast<musaSurfaceObject_t>(made);
+    surfaces().insert(*object);
+    return musaSuccess;
+  });
+}
+
+musaError_t musaDestroySurfaceObject(musaSurfaceObject_t object) {
+  return api<"musaDestroySurfaceObject", kReleases>([&] {
+    if (object == 0) {
+      return musaSuccess;
+    }
+    const std::lock_guard lock(textures_mutex);
+    if (surfaces().erase(object) == 0) {
+      return musaErrorInvalidValue;
+    }
+    delete reinterpret_cast<TextureObject*>(object);
     return musaSuccess;
   });
 }

@@ -24,6 +24,7 @@ _TOKEN = re.compile(
   | (?P<line>^\#[^\n]*$)
   | (?P<launch><<<)
   | (?P<pragma>\#\s*pragma\s+(?:no)?unroll\b(?:[ \t]*\([^()\n]*\)|[ \t]+\d+)?)
+  | (?P<clock>(?<![\w.>:])(?:::\s*)?\bclock\s*\(\s*\))
   | (?P<word>__musa_(?:shared|constant|global)__|\b__noinline__\b|\b__assert_fail\b)
     """,
     re.VERBOSE | re.MULTILINE | re.DOTALL,
@@ -35,6 +36,7 @@ _TYPE_WORDS = {
     *["auto", "bool", "char", "double", "float", "int", "long", "short", "signed", "unsigned"],
 }
 _KEYWORDS = {"return", "else", "do", "if", "while", "for", "switch", "case", "co_return", "co_yield"}
+_STORAGE = {"static", "extern", "volatile", "inline"}
 _NO_NAMES = _TYPE_WORDS | {"const", "volatile", "typename", "class", "__restrict__", "__restrict"}
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
@@ -52,11 +54,17 @@ class Edit:
 
 @dataclass(frozen=True)
 class Declared:
-    """Of a kernel: how many template parameters have no default, how many there are, and the others."""
+    """A kernel's declaration.
+
+    How many template parameters have no default, how many there are, the types of the function's parameters,
+    how many those are, and whether some have a default argument.
+    """
 
     required: int
     parameters: int
     signature: str
+    count: int
+    defaults: bool
 
 
 @dataclass(frozen=True)
@@ -103,6 +111,13 @@ class Rewriter:
             elif kind == "pragma":
                 # From a macro, in the middle of a line, as nvcc accepts it. A hint, nothing more.
                 self.edits.append(Edit(match.start(), match.end(), ""))
+            elif kind == "clock":
+                # In kernels clock() counts cycles, elsewhere processor time. `int clock()` is a declaration.
+                before = re.search(
+                    r"(\w+)\s*\Z|[*&]\s*\Z", self.text[max(0, match.start() - 100) : match.start()]
+                )
+                if before is None or before[1] in _KEYWORDS or before[0].strip() in ("*", "&"):
+                    self.edits.append(Edit(match.start(), match.end(), "::musa_simt::clock_ticks()"))
             elif match.group() == "__noinline__":
                 # A word of kernels; and of the host's headers, inside of __attribute__((...)).
                 if self.text[self._space_back(match.start()) - 1] not in "(,":
@@ -230,8 +245,11 @@ class Rewriter:
         if kind in ("template", "plain"):
             signature = "".join(self.text[opening:closing].split())
             required = sum("=" not in text and "..." not in text for text in parameters)
+            pieces = _split(self.text[opening + 1 : closing])
+            defaults = any(_before_default(one) != one for one in pieces)
+            signature = re.sub(r"\w+(?=[,)]|$)", "", signature)
             self.kernels.setdefault(name.group(), set()).add(
-                Declared(required, len(parameters), re.sub(r"\w+(?=[,)]|$)", "", signature))
+                Declared(required, len(parameters), signature, len(pieces), defaults)
             )
         # Without a body there is nothing to inline: the function is another file's, or it follows.
         attribute = "__attribute__((always_inline))" if defined else ""
@@ -361,16 +379,22 @@ class Rewriter:
         if not declared:
             head = f"::musa_simt::launch_pointer({where}"
             middle = "), " + kernel + separator
-        elif len(declared) == 1 and all(one.required <= given for one in declared):
+        elif len(declared) == 1 and all(
+            one.required <= given and not self._leaves_out(one, opening, closing) for one in declared
+        ):
             by_address = str(self._has_address(name, declared)).lower()
             name_of_type = f"decltype(&{kernel}), &{kernel}".replace("\n", " ")
             head = f"::musa_simt::Kernel<{name_of_type}, {by_address}>::launch({where}"
             middle = ")" + separator
-        else:  # which one is meant, the arguments say
+        else:  # which one is meant, the arguments say; a call also adds default arguments
             head = f"::musa_simt::launch_deduced([](auto... given) {{ {kernel}(given...); }}, {where}"
             middle = ")" + separator
         self.edits.append(Edit(begin, position + 3, head + "\n" * self.text.count("\n", begin, position)))
         self.edits.append(Edit(end, opening + 1, middle + "\n" * self.text.count("\n", end, opening)))
+
+    def _leaves_out(self, kernel: Declared, opening: int, closing: int) -> bool:
+        """Whether a launch with these arguments leaves out some that have a default."""
+        return kernel.defaults and len(_split(self.text[opening + 1 : closing])) < kernel.count
 
     def _launch_end(self, position: int) -> int:
         """The position of the >>> that ends a configuration."""
@@ -465,6 +489,11 @@ class Rewriter:
         end = self._find(match.end(), ";")
         before = self.text[begin : match.start()].split()
         declaration = self.text[match.end() : end]
+        if leading := self._type_before(begin):  # `float __shared__ cells[4]`
+            words = self.text[leading:begin].split()
+            declaration = " ".join(word for word in words if word not in _STORAGE) + " " + declaration
+            before += [word for word in words if word in _STORAGE]
+            begin = leading
         if misplaced := re.match(r"\s*(alignas\b|\[\[)", declaration):
             raise self.error(
                 match.start(),
@@ -491,12 +520,28 @@ class Rewriter:
         file, line = self.place(match.start())
         words = " ".join(word for word in before if word not in ("static", "inline"))
         site = f'::musa_simt::Site{{"{file}", {line}, "{", ".join(names)}"}}'
+        if not self._in_function(begin):  # every kernel that names it has its own
+            text = f"struct {kind} {{ {words} {declaration.strip()}; }};"
+            for name in names:
+                member = f"{kind}, decltype({kind}::{name}), &{kind}::{name}"
+                text += f" static const ::musa_simt::SharedOfFile<{member}> {name}{{{site}}};"
+            self._replace(begin, end, text.rstrip(";"))
+            return
         references = " ".join(f"auto& {name} = {kind}_all.{name};" for name in names)
         text = (
             f"struct {kind} {{ {words} {declaration.strip()}; }}; "
             f"auto& {kind}_all = ::musa_simt::shared_variable<{kind}>({site}); {references.rstrip(';')}"
         )
         self._replace(begin, end, text)
+
+    def _type_before(self, position: int) -> int:
+        """Where the declaration begins whose type stands before `__shared__`, or 0 if none does."""
+        end = self._space_back(position)
+        if end == 0 or not re.match(r"[\w>*]", self.text[end - 1]):
+            return 0
+        begin = max(self.text.rfind(mark, 0, end) for mark in ";{}") + 1
+        begin = self._space(begin)
+        return begin if begin < end else 0
 
     def _in_function(self, position: int) -> bool:
         """Whether the braces around this position are those of a function or of a statement."""
@@ -603,6 +648,14 @@ def _template_arguments(name: str) -> tuple[str, int]:
 def _parameter_name(text: str) -> str | None:
     """The name that a parameter of a function or of a template declares; None if it has none."""
     declarator = re.sub(r"(?:\s*\[[^\[\]]*\])+\s*\Z", "", _before_default(text)).strip()
+    # A pointer or reference to a function, a member function or an array: `int (*name)(int)`.
+    pointer = re.search(
+        r"\(\s*(?:[\w:]+::\s*)?[*&]+\s*(?:const\s+)?(?P<name>[A-Za-z_]\w*)\s*\)\s*(?:\(.*\))?\Z",
+        declarator,
+        re.DOTALL,
+    )
+    if pointer is not None:
+        return pointer["name"]
     found = re.search(r"[\s>*&.](?P<name>[A-Za-z_]\w*)\Z", declarator)
     if found is None or found["name"] in _NO_NAMES:
         return None

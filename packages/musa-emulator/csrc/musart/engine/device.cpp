@@ -79,6 +79,9 @@ musaDeviceProp make_properties(const Config& config, int physical) {
   p.memoryClockRate = arch.memory_clock_khz;
   p.memoryBusWidth = arch.bus_bits;
   p.l2CacheSize = arch.l2_bytes;
+  // Windows of persisting accesses are hints: they are taken, and change nothing.
+  p.persistingL2CacheMaxSize = arch.l2_bytes / 4 * 3;
+  p.accessPolicyMaxWindowSize = arch.l2_bytes;
   p.maxThreadsPerMultiProcessor = arch.threads_per_processor;
   p.streamPrioritiesSupported = 1;
   p.managedMemory = 1;
@@ -100,7 +103,8 @@ void create_devices(Engine& state) {
     device->physical = state.config.visible[i];
     device->properties = make_properties(state.config, device->physical);
     device->limits = {
-        {musaLimitStackSize, 1024}, {musaLimitPrintfFifoSize, 1 << 20}, {musaLimitMallocHeapSize, 8 << 20}};
+        {musaLimitStackSize, 1024}, {musaLimitPrintfFifoSize, 1 << 20}, {musaLimitMallocHeapSize, 8 << 20},
+        {musaLimitPersistingL2CacheSize, 0}};
     state.devices.push_back(std::move(device));
     Device& added = *state.devices.back();
     Stream* legacy = nullptr;
@@ -167,6 +171,8 @@ musaError_t device_attribute(const Device& device, musaDeviceAttr attribute, int
     case musaDevAttrMemoryClockRate: *value = p.memoryClockRate; break;
     case musaDevAttrGlobalMemoryBusWidth: *value = p.memoryBusWidth; break;
     case musaDevAttrL2CacheSize: *value = p.l2CacheSize; break;
+    case musaDevAttrMaxPersistingL2CacheSize: *value = p.persistingL2CacheMaxSize; break;
+    case musaDevAttrMaxAccessPolicyWindowSize: *value = p.accessPolicyMaxWindowSize; break;
     case musaDevAttrMaxThreadsPerMultiProcessor: *value = p.maxThreadsPerMultiProcessor; break;
     case musaDevAttrAsyncEngineCount: *value = p.asyncEngineCount; break;
     case musaDevAttrUnifiedAddressing: *value = p.unifiedAddressing; break;
@@ -197,8 +203,6 @@ musaError_t device_attribute(const Device& device, musaDeviceAttr attribute, int
     case musaDevAttrCanFlushRemoteWrites:
     case musaDevAttrPageableMemoryAccessUsesHostPageTables:
     case musaDevAttrDirectManagedMemAccessFromHost:
-    case musaDevAttrMaxPersistingL2CacheSize:
-    case musaDevAttrMaxAccessPolicyWindowSize:
     case musaDevAttrReservedSharedMemoryPerBlock:
     case musaDevAttrSparseMusaArraySupported:
     case musaDevAttrHostRegisterReadOnlySupported:

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "engine/activity.h"
+#include "engine/array.h"
 #include "engine/memory.h"
 #include "engine/stream.h"
 
@@ -73,28 +74,64 @@ CopyOperation linear_copy(void* dst, const void* src, size_t bytes, musaMemcpyKi
   return copy;
 }
 
+// One side of a box copy: the first byte, and the distances of rows and slices.
+static musaError_t box_side(
+    musaArray_const_t array, const musaPitchedPtr& memory, const musaPos& at, const musaExtent& elements, size_t element,
+    char** data, size_t* pitch, size_t* slice) {
+  if (array == nullptr) {
+    *pitch = memory.pitch;
+    *slice = memory.pitch * memory.ysize;
+    *data = static_cast<char*>(memory.ptr) + at.z * *slice + at.y * *pitch + at.x;
+    const bool rows = elements.height > 1 || elements.depth > 1;
+    return rows && at.x + elements.width * element > *pitch ? musaErrorInvalidPitchValue : musaSuccess;
+  }
+  const Array* found = find_array(array);
+  if (found == nullptr) {
+    return musaErrorInvalidResourceHandle;
+  }
+  const auto within = [](size_t first, size_t count, size_t size) { return first <= size && count <= size - first; };
+  if (!within(at.x, elements.width, found->extent.width) || !within(at.y, elements.height, found->rows) ||
+      !within(at.z, elements.depth, found->slices)) {
+    return musaErrorInvalidValue;
+  }
+  *pitch = found->pitch;
+  *slice = found->slice();
+  *data = found->data + at.z * *slice + at.y * *pitch + at.x * found->element;
+  return musaSuccess;
+}
+
 musaError_t box_copy(const musaMemcpy3DParms& parameters, CopyOperation* copy) {
-  if (parameters.srcArray != nullptr || parameters.dstArray != nullptr) {
-    return musaErrorNotSupported;
+  if ((parameters.srcArray != nullptr && parameters.srcPtr.ptr != nullptr) ||
+      (parameters.dstArray != nullptr && parameters.dstPtr.ptr != nullptr)) {
+    return musaErrorInvalidValue;
   }
-  const auto& [src, dst, size] = std::tie(parameters.srcPtr, parameters.dstPtr, parameters.extent);
-  const bool rows = size.height > 1 || size.depth > 1;
-  if (rows && (parameters.srcPos.x + size.width > src.pitch || parameters.dstPos.x + size.width > dst.pitch)) {
-    return musaErrorInvalidPitchValue;
+  // The extent counts elements of an array if there is one, else bytes.
+  size_t element = 1;
+  for (const musaArray_const_t array : {parameters.srcArray, parameters.dstArray}) {
+    if (array == nullptr) {
+      continue;
+    }
+    const Array* found = find_array(array);
+    if (found == nullptr || (element != 1 && found->element != element)) {
+      return found == nullptr ? musaErrorInvalidResourceHandle : musaErrorInvalidValue;
+    }
+    element = found->element;
   }
-  copy->width = size.width;
+  const musaExtent& size = parameters.extent;
+  char* from = nullptr;
+  musaError_t status = box_side(
+      parameters.srcArray, parameters.srcPtr, parameters.srcPos, size, element, &from, &copy->src_pitch, &copy->src_slice);
+  if (status == musaSuccess) {
+    status = box_side(
+        parameters.dstArray, parameters.dstPtr, parameters.dstPos, size, element, &copy->dst, &copy->dst_pitch,
+        &copy->dst_slice);
+  }
+  copy->src = from;
+  copy->width = size.width * element;
   copy->height = size.height;
   copy->depth = size.depth;
-  copy->src_pitch = src.pitch;
-  copy->dst_pitch = dst.pitch;
-  copy->src_slice = src.pitch * src.ysize;
-  copy->dst_slice = dst.pitch * dst.ysize;
   copy->kind = parameters.kind;
-  const musaPos& from = parameters.srcPos;
-  const musaPos& to = parameters.dstPos;
-  copy->src = static_cast<const char*>(src.ptr) + from.z * copy->src_slice + from.y * src.pitch + from.x;
-  copy->dst = static_cast<char*>(dst.ptr) + to.z * copy->dst_slice + to.y * dst.pitch + to.x;
-  return musaSuccess;
+  return status;
 }
 
 musaMemcpy3DParms describe_copy(const CopyOperation& copy) {

@@ -103,4 +103,12 @@ void musa_simt_unregister(const void* symbol) {
   musa_emulator::unregister_kernel(symbol);
 }
 
+bool musa_simt_in_kernel() {
+  return running_block != nullptr;
+}
+
+bool musa_simt_is_registered(const void* symbol) {
+  return musa_emulator::find_kernel(symbol) != nullptr;
+}
+
 } // namespace musa_simt

@@ -76,6 +76,9 @@ MUSA_PUBLIC void musa_simt_grid_barrier(const Site* site);
 
 MUSA_PUBLIC void musa_simt_register(const KernelInfo* kernel);
 MUSA_PUBLIC void musa_simt_unregister(const void* symbol);
+MUSA_PUBLIC bool musa_simt_is_registered(const void* symbol);
+// Whether the caller is a thread of a kernel.
+MUSA_PUBLIC bool musa_simt_in_kernel();
 // Ends the kernel: the device is lost with musaErrorAssert or musaErrorLaunchFailure. Outside of one, the process.
 [[noreturn]] MUSA_PUBLIC void musa_simt_fail(const char* message, const char* file, unsigned line, int assertion);
 

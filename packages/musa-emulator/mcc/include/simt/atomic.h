@@ -134,7 +134,11 @@ MUSA_SIMT_SCOPED(atomicExch)
 MUSA_SIMT_SCOPED(atomicInc)
 MUSA_SIMT_SCOPED(atomicDec)
 #undef MUSA_SIMT_SCOPED
-template <class T>
-inline T atomicCAS_block(T* place, T expected, T value) { return atomicCAS(place, expected, value); }
-template <class T>
-inline T atomicCAS_system(T* place, T expected, T value) { return atomicCAS(place, expected, value); }
+template <class T, class Expected, class Value>
+inline T atomicCAS_block(T* place, Expected expected, Value value) {
+  return atomicCAS(place, static_cast<T>(expected), static_cast<T>(value));
+}
+template <class T, class Expected, class Value>
+inline T atomicCAS_system(T* place, Expected expected, Value value) {
+  return atomicCAS(place, static_cast<T>(expected), static_cast<T>(value));
+}

@@ -130,9 +130,21 @@ musaError_t launch_deduced(Call, const Configuration& where, Arguments&&... give
       where, std::forward<Arguments>(given)...);
 }
 
-// Through a pointer: the kernel's definition has made it known.
+// Calls the kernel at an address; a kernel itself.
+template <class... Parameters>
+struct Called {
+  static void kernel(void (*at)(Parameters...), Parameters... arguments) { at(static_cast<Parameters&&>(arguments)...); }
+};
+
+// Through a pointer. The kernel's definition has registered it, except where the rewriter could not name its template
+// arguments; then the pointer is one more argument of a kernel that calls it.
 template <class... Parameters, class... Arguments>
 musaError_t launch_pointer(const Configuration& where, void (*kernel)(Parameters...), Arguments&&... given) {
+  static_assert(sizeof...(Arguments) == sizeof...(Parameters), "the launch has another number of arguments than the kernel");
+  if (kernel != nullptr && !musa_simt_is_registered(reinterpret_cast<const void*>(kernel))) {
+    using Function = void (*)(void (*)(Parameters...), Parameters...);
+    return Kernel<Function, &Called<Parameters...>::kernel, false>::launch(where, kernel, std::forward<Arguments>(given)...);
+  }
   return launch_with(
       reinterpret_cast<const void*>(kernel), where,
       std::remove_cv_t<std::remove_reference_t<Parameters>>(static_cast<Parameters>(std::forward<Arguments>(given)))...);
@@ -144,6 +156,21 @@ Variable& shared_variable(const Site& site) {
   static char key;
   return *static_cast<Variable*>(musa_simt_shared(&site, &key, sizeof(Variable), alignof(Variable)));
 }
+
+// A __shared__ variable outside of functions: a member of the struct that its declaration became. Stands for an array as a
+// pointer to its first element, for anything else as a reference.
+template <class Struct, class Member, Member Struct::*member>
+struct SharedOfFile {
+  Site site;
+  using Element = std::remove_extent_t<Member>;
+  using Stands = std::conditional_t<std::is_array<Member>::value, Element*, Member&>;
+
+  operator Stands() const { return shared_variable<Struct>(site).*member; }
+  template <class Value>
+  Stands operator=(const Value& value) const {
+    return shared_variable<Struct>(site).*member = value;
+  }
+};
 
 // extern __shared__ T name[];
 template <class Element>

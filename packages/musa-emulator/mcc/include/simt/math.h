@@ -117,10 +117,8 @@ inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
   const uint64_t bytes = static_cast<uint64_t>(y) << 32 | x;
   unsigned result = 0;
   for (unsigned i = 0; i < 4; ++i) {
-    const unsigned which = selector >> (4 * i);
-    unsigned byte = static_cast<unsigned>(bytes >> (8 * (which & 7))) & 0xff;
-    byte = (which & 8) == 0 ? byte : (byte & 0x80) != 0 ? 0xff : 0; // its sign, repeated
-    result |= byte << (8 * i);
+    const unsigned which = selector >> (4 * i) & 7; // of four bits the lower three
+    result |= (static_cast<unsigned>(bytes >> (8 * which)) & 0xff) << (8 * i);
   }
   return result;
 }
@@ -312,4 +310,10 @@ inline long long clock64() {
   clock_gettime(CLOCK_MONOTONIC, &now);
   return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
+namespace musa_simt {
+// clock(), in kernels and in the host's code.
+inline clock_t clock_ticks() {
+  return musa_simt_in_kernel() ? static_cast<clock_t>(clock64()) : (::clock)(); // in brackets, else mcc rewrites it
+}
+} // namespace musa_simt
 inline void __nanosleep(unsigned) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// What a musaTextureObject_t is the address of.
+// What a musaTextureObject_t or musaSurfaceObject_t is the address of.
 #pragma once
 
 #include <musa_texture_types.h>
@@ -8,9 +8,12 @@
 namespace musa_simt {
 
 struct TextureObject {
-  const char* data;
-  size_t width, height, pitch; // elements, rows, bytes
+  char* data;
+  size_t width, height, depth; // elements; depth counts slices, layers or faces
+  size_t pitch, slice;         // bytes between rows, between slices
   size_t bytes;                // of an element
+  musaChannelFormatDesc desc;
+  musaTextureAddressMode mode[3]; // wrap and mirror take normalized coordinates; without them they clamp
   musaResourceDesc resource;
   musaTextureDesc texture;
 };
