@@ -479,8 +479,12 @@ class Rewriter:
                 r"^\s*__attribute__\s*\(\(aligned\(.*?\)\)\)|^\s*alignas\s*\([^()]*\)", "", found["type"]
             ).strip()
             if self._in_function(begin):
-                memory = f"static_cast<{kind}*>(::musa_simt::musa_simt_dynamic_shared())"
-                text = f"{kind}* const {found['name']} = {memory}"
+                memory = "::musa_simt::musa_simt_dynamic_shared()"
+                if re.search(r"\[=[\],]", self.text[end : self._block_end(end)]):
+                    # A lambda that copies what it names can copy a pointer, but no array.
+                    text = f"{kind}* const {found['name']} = static_cast<{kind}*>({memory})"
+                else:
+                    text = f"{kind} (&{found['name']})[] = *static_cast<{kind}(*)[]>({memory})"
             else:  # each function that names it asks anew
                 text = f"const ::musa_simt::DynamicShared<{kind}> {found['name']}{{}}"
             self._replace(begin, end, text)
@@ -512,6 +516,15 @@ class Rewriter:
                     is None
                 )
         return False
+
+    def _block_end(self, position: int) -> int:
+        """Where the braces around this position close."""
+        depth = 0
+        for brace in re.finditer(r"[{}]", self.text[position:]):
+            depth += 1 if brace.group() == "{" else -1
+            if depth < 0:
+                return position + brace.start()
+        return len(self.text)
 
     def _constant(self, match: re.Match) -> None:
         """Constant memory is ordinary memory: kernels read it, musaMemcpyToSymbol writes it."""
