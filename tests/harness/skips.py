@@ -19,6 +19,7 @@ PERMANENT_REASONS = {
     "recorded": "passed with these very files, as recorded",
     "python3.10": "this machine has no Python 3.10 beside the one that runs the tests",
     "several-hosts": "makes hosts of namespaces, which needs root and a kernel that permits them",
+    "extensions": "the folder in MUSA_CUDA_EXTENSIONS has no sources of this extension",
     "glibc-tools": "needs a tool of this operating system's developer package",
 }
 

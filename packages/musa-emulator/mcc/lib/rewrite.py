@@ -464,7 +464,7 @@ class Rewriter:
         begin = self._declaration_begin(match.start())
         end = self._find(match.end(), ";")
         before = self.text[begin : match.start()].split()
-        declaration = self.text[match.end() : end]
+        declaration, marker = _without_markers(self.text[match.end() : end])
         if misplaced := re.match(r"\s*(alignas\b|\[\[)", declaration):
             raise self.error(
                 match.start(),
@@ -487,7 +487,7 @@ class Rewriter:
                     text = f"{kind} (&{found['name']})[] = *static_cast<{kind}(*)[]>({memory})"
             else:  # each function that names it asks anew
                 text = f"const ::musa_simt::DynamicShared<{kind}> {found['name']}{{}}"
-            self._replace(begin, end, text)
+            self._replace(begin, end, text, marker)
             return
         names = self._declared(match.end(), end)
         self.shared += 1
@@ -500,7 +500,7 @@ class Rewriter:
             f"struct {kind} {{ {words} {declaration.strip()}; }}; "
             f"auto& {kind}_all = ::musa_simt::shared_variable<{kind}>({site}); {references.rstrip(';')}"
         )
-        self._replace(begin, end, text)
+        self._replace(begin, end, text, marker)
 
     def _in_function(self, position: int) -> bool:
         """Whether the braces around this position are those of a function or of a statement."""
@@ -581,10 +581,10 @@ class Rewriter:
 
     # ---- the result
 
-    def _replace(self, begin: int, end: int, text: str) -> None:
-        """What takes more lines than its replacement leaves empty ones, so that the rest keeps its lines."""
+    def _replace(self, begin: int, end: int, text: str, marker: str = "") -> None:
+        """Replaces text so that what follows keeps its line: by a line marker, or by as many empty lines."""
         missing = self.text.count("\n", begin, end) - text.count("\n")
-        self.edits.append(Edit(begin, end, text + "\n" * max(missing, 0)))
+        self.edits.append(Edit(begin, end, text + (marker or "\n" * max(missing, 0))))
 
     def _applied(self) -> str:
         pieces = []
@@ -657,6 +657,16 @@ def _base_name(kernel: str) -> str:
 def _split(text: str) -> list[str]:
     """At the commas outside of brackets."""
     return [piece for piece, _ in _split_at(text, 0)]
+
+
+def _without_markers(text: str) -> tuple[str, str]:
+    """A declaration without the preprocessor's line markers, and the last of them as lines of their own.
+
+    GCC writes markers within a declaration where a macro of ours is used in a system header.
+    """
+    markers = re.findall(r"^#.*$", text, re.MULTILINE)
+    kept = re.sub(r"^#.*\n?", "", text, flags=re.MULTILINE)
+    return kept, f"\n{markers[-1]}\n" if markers else ""
 
 
 def _split_at(text: str, offset: int) -> list[tuple[str, int]]:

@@ -58,9 +58,8 @@ from . import (
 from .options import of_nvcc, raised
 
 
-
 def _cuda_home():
-    """A folder whose `bin/nvcc` answers the question for a version; None without a compiler of MUSA, as torch's."""
+    """The folder of a `bin/nvcc` that prints a version. None if there is no compiler of MUSA, as torch's."""
     from musa_runtime import config
 
     try:
@@ -101,7 +100,7 @@ CUDAExtension = MUSAExtension
 
 
 def CppExtension(name, sources, *args, **kwargs):
-    """An extension module without kernels, for `setuptools.setup`; neither ported nor linked with the runtime."""
+    """An extension module without kernels, for `setuptools.setup`: neither ported nor linked with musa."""
     return _extension(name, sources, args, kwargs, with_musa=False)
 
 
@@ -116,7 +115,7 @@ def _extension(name, sources, args, kwargs, with_musa):
 
 
 class BuildExtension(build_ext):
-    """Builds `MUSAExtension`s and `CppExtension`s with ninja and mcc; leaves other extensions to setuptools."""
+    """Builds `MUSAExtension`s and `CppExtension`s with ninja; other extensions are built by setuptools."""
 
     def __init__(self, *args, no_python_abi_suffix=False, use_ninja=True, **kwargs):
         super().__init__(*args, **kwargs)
@@ -134,7 +133,7 @@ class BuildExtension(build_ext):
         return WithOptions
 
     def get_ext_filename(self, fullname):
-        """The file's name; with `no_python_abi_suffix`, without the tag of Python, as libraries of operators have it."""
+        """The name of the library, with `no_python_abi_suffix` as `<name>.so`."""
         path = Path(super().get_ext_filename(fullname))
         if self.no_python_abi_suffix:
             path = path.with_name(path.name.split(".")[0] + path.suffix)
@@ -354,7 +353,7 @@ class _Recipe:
             sources, headers, after, of_kernels = _ported(self, headers)
             translated = of_nvcc(musa_cflags)
             if translated.dropped:
-                print(f"{self.name}: options of nvcc without a meaning for mcc: {' '.join(translated.dropped)}")
+                print(f"{self.name}: mcc has no such options of nvcc: {' '.join(translated.dropped)}")
             cflags, musa_cflags = port_macros(cflags), port_macros(translated.kept)
         elif any(_is_kernel(source) for source in sources):
             after = [_torch_headers(self.torch_headers)]
@@ -419,7 +418,8 @@ def _ported(recipe, headers):
     place = recipe.folder / "ported"
     of_headers = [port_folder(folder, place / f"include{i}") for i, folder in enumerate(headers)]
     sources = port_sources(recipe.sources, place / "sources")
-    return sources, of_headers, [_torch_headers(recipe.torch_headers)], ["-include", str(prelude()), f"-I{include_dir()}"]
+    after = [_torch_headers(recipe.torch_headers)]
+    return sources, of_headers, after, ["-include", str(prelude()), f"-I{include_dir()}"]
 
 
 @functools.cache

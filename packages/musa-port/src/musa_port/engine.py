@@ -25,9 +25,10 @@ _PIECE = re.compile(
 )
 # Header libraries whose files have the same paths for MUSA (muAlg, muThrust, mutlass).
 FOREIGN = ("cub/", "thrust/", "cutlass/", "cute/")
-# Names that Python sees: of a module, of a namespace under torch.ops. A port keeps them, or its users would not find it.
+# Names that Python sees, of modules and of namespaces under torch.ops. A port keeps them for its users.
 _SEEN_BY_PYTHON = re.compile(
-    r"\b(?:(?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT|_IMPL)?|PYBIND11_MODULE)\s*\(\s*(?P<name>\w+)|\b(?P<init>PyInit_\w+)"
+    r"\b(?:(?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT|_IMPL)?|PYBIND11_MODULE)\s*\(\s*(?P<name>\w+)"
+    r"|\b(?P<init>PyInit_\w+)"
 )
 _KEPT = ("comment", "string", "number", "character")
 

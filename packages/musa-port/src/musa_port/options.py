@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 _DROPPED_PAIRS = frozenset(
     [
         *["-gencode", "--generate-code", "-arch", "--gpu-architecture", "-code", "--gpu-code"],
-        *["-t", "--threads", "-Xptxas", "--ptxas-options", "-Xcudafe", "--cudafe-options", "-Xfatbin", "-Xnvlink"],
+        *["-t", "--threads", "-Xptxas", "--ptxas-options", "-Xcudafe", "--cudafe-options", "-Xfatbin"],
+        *["-Xnvlink", "--nvlink-options", "-cudart", "--cudart", "--relocatable-device-code"],
         *["-diag-suppress", "--diag-suppress", "-diag-error", "--diag-error", "-diag-warn", "--diag-warn"],
-        *["-ccbin", "--compiler-bindir", "-maxrregcount", "--maxrregcount", "-cudart", "--cudart", "--relocatable-device-code"],
+        *["-ccbin", "--compiler-bindir", "-maxrregcount", "--maxrregcount"],
     ]
 )
 _DROPPED = re.compile(
@@ -38,8 +39,8 @@ class Options:
 def of_nvcc(options: list[str]) -> Options:
     """Options for mcc that have the meaning of nvcc's.
 
-    Options that choose NVIDIA's architectures or belong to a part of nvcc's tool chain are dropped. Options of
-    the host's compiler (`-Xcompiler`) become options of mcc. Standards below `NEEDED_STANDARD` are raised.
+    Options that choose architectures of NVIDIA or belong to nvcc's tool chain are dropped. Options of the
+    host's compiler (`-Xcompiler`) become options of mcc. Standards below `NEEDED_STANDARD` are raised.
     """
     result = Options()
     words = iter(options)
@@ -60,7 +61,7 @@ def of_nvcc(options: list[str]) -> Options:
 
 
 def raised(option: str) -> str:
-    """The option, or one for the standard that torch's headers need if it asks for an older standard of C++."""
+    """The option; if it selects a standard of C++ older than torch's headers need, that standard instead."""
     match = re.fullmatch(r"-std=(c|gnu)\+\+(\d\w)", option)
     if match is None:
         return option
