@@ -20,6 +20,7 @@ PERMANENT_REASONS = {
     "python3.10": "this machine has no Python 3.10 beside the one that runs the tests",
     "several-hosts": "makes hosts of namespaces, which needs root and a kernel that permits them",
     "sdk-programs": "MUSA_SDK_PROGRAMS names no folder with public programs (tests/sdk_programs/README.md)",
+    "extensions": "the folder in MUSA_CUDA_EXTENSIONS has no sources of this extension",
     "glibc-tools": "needs a tool of this operating system's developer package",
 }
 

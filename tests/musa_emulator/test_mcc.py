@@ -259,6 +259,29 @@ def test_a_kernel_of_another_file(tmp_path: Path) -> None:
     assert run(tmp_path / "fill").stdout == "42 42\n"
 
 
+def test_shared_memory_in_a_system_header(tmp_path: Path) -> None:
+    # The preprocessor writes line markers around a macro there, in the middle of a declaration.
+    (tmp_path / "system").mkdir()
+    (tmp_path / "system" / "room.h").write_text("""
+template <int N> struct Room {
+  __device__ int& cell() { __shared__ int numbers[N], other; other = 1; return numbers[threadIdx.x]; }
+  __device__ int* all() { extern __shared__ int room[]; return room; }
+};
+""")
+    kernel = "x[threadIdx.x] = value;"
+    ours = "Room<4>().cell() = value; x[threadIdx.x] = Room<4>().cell() + !Room<4>().all();"
+    (tmp_path / "fill.mu").write_text("#include <room.h>" + KERNEL.replace(kernel, ours))
+    for option in ("-isystem", "-I"):
+        done = mcc(option, tmp_path / "system", "fill.mu", "-o", "fill", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert run(tmp_path / "fill").stdout == "42 42\n"
+    # Lines after such a declaration keep their numbers.
+    with (tmp_path / "system" / "room.h").open("a") as header:
+        header.write("int wrong() { return no_such_name; }\n")
+    done = mcc("-isystem", tmp_path / "system", "fill.mu", "-o", "fill", cwd=tmp_path)
+    assert done.returncode != 0 and "room.h:6:" in done.stderr, done.stderr
+
+
 def test_names_and_guards_that_programs_rely_on(tmp_path: Path) -> None:
     (tmp_path / "names.mu").write_text("""
 struct __half;

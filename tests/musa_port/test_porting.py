@@ -263,3 +263,25 @@ def test_the_wheel_holds_the_rules_and_the_headers(tmp_path: Path) -> None:
     parts = ("rules/torch.toml", "rules/cuda.toml", "rules/overlay.toml", "include/prelude.h")
     parts += ("cpp_extension.py",)
     assert {f"musa_port/{part}" for part in parts} <= names
+
+
+def test_names_that_python_sees_are_kept(engine: Engine) -> None:
+    text = (
+        "PyMODINIT_FUNC PyInit__scatter_cuda() { return nullptr; }\n"
+        'PYBIND11_MODULE(conv_cuda, m) { m.def("run_cuda", &run_cuda); }\n'
+        "TORCH_LIBRARY(ops_cuda, m) {}\n"
+        "TORCH_LIBRARY_FRAGMENT(ops_cuda, m) {}\n"
+        "STABLE_TORCH_LIBRARY_IMPL(ops_cuda, CUDA, m) {}\n"
+    )
+    ported = engine.port(text).text
+    kept = ["PyInit__scatter_cuda(", "PYBIND11_MODULE(conv_cuda,", "TORCH_LIBRARY(ops_cuda,"]
+    kept += ["TORCH_LIBRARY_FRAGMENT(ops_cuda,", "STABLE_TORCH_LIBRARY_IMPL(ops_cuda, PrivateUse1,"]
+    kept += ['"run_cuda"']
+    assert all(piece in ported for piece in kept) and "&run_musa" in ported
+    assert engine.port(ported).text == ported
+    assert engine.port("void f() { conv_cuda(); }\n").text == "void f() { conv_musa(); }\n"
+
+
+def test_a_generator_that_musa_has_not_is_one_that_it_has(engine: Engine) -> None:
+    for name in ("curandState", "curandState_t", "curandStateXORWOW_t", "curandStatePhilox4_32_10_t"):
+        assert engine.port(f"{name} state;\n").text == "murand_state_philox4x32_10 state;\n"

@@ -2,7 +2,7 @@
 // Copyright (c) torch_musa contributors
 #include "call_range.h"
 
-#include <musa_runtime/compat.h>
+#include <c10/musa/MUSACompat.h>
 #include <torch/csrc/distributed/c10d/ParamCommsUtils.hpp>
 
 #include <tuple>

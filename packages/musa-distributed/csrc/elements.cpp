@@ -3,7 +3,7 @@
 #include "elements.h"
 
 #include <c10/core/ScalarType.h>
-#include <musa_runtime/compat.h>
+#include <c10/musa/MUSACompat.h>
 
 #include <array>
 #include <cstring>

@@ -57,6 +57,29 @@ __global__ void of_file(double* out) {
   out[threadIdx.x] = *(dynamic_of_file + (blockDim.x - 1 - threadIdx.x));
 }
 
+// Dynamic shared memory as an object of another type, and by the address of the array.
+__global__ void as_objects(int* out) {
+  extern __shared__ char room[];
+  auto& pair = reinterpret_cast<Pair<int, 3>&>(room);
+  int* cells = reinterpret_cast<int*>(&room);
+  if (threadIdx.x == 0) {
+    pair.first = 5;
+    pair.rest[1] = 6;
+  }
+  __syncthreads();
+  out[threadIdx.x] = cells[0] * 10 + cells[2];
+}
+
+// A lambda that copies: variables in shared memory are not among what it copies.
+__global__ void in_lambda(int* out) {
+  extern __shared__ int numbers[];
+  const int i = threadIdx.x;
+  auto put = [=](int value) { numbers[i] = value; };
+  put(i * 3);
+  __syncthreads();
+  out[i] = numbers[blockDim.x - 1 - i];
+}
+
 // Some leave before the barrier: they are not waited for.
 __global__ void leaves_early(int* x, int n) {
   const int i = threadIdx.x;
@@ -129,6 +152,13 @@ int main() {
     Array<double> out(64);
     of_file<<<1, 64, 64 * sizeof(double)>>>(out);
     EXPECT_EQ(out[0], 63.0);
+    Array<int> objects(4);
+    as_objects<<<1, 4, sizeof(Pair<int, 3>)>>>(objects);
+    EXPECT_EQ(objects[0], 56);
+    EXPECT_EQ(objects[3], 56);
+    in_lambda<<<1, 4, 4 * sizeof(int)>>>(objects);
+    EXPECT_EQ(objects[0], 9);
+    EXPECT_EQ(objects[3], 0);
   }
   {
     Array<int> x(64, -1);

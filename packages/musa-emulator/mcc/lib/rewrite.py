@@ -488,7 +488,7 @@ class Rewriter:
         begin = self._declaration_begin(match.start())
         end = self._find(match.end(), ";")
         before = self.text[begin : match.start()].split()
-        declaration = self.text[match.end() : end]
+        declaration, marker = _without_markers(self.text[match.end() : end])
         if leading := self._type_before(begin):  # `float __shared__ cells[4]`
             words = self.text[leading:begin].split()
             declaration = " ".join(word for word in words if word not in _STORAGE) + " " + declaration
@@ -508,11 +508,15 @@ class Rewriter:
                 r"^\s*__attribute__\s*\(\(aligned\(.*?\)\)\)|^\s*alignas\s*\([^()]*\)", "", found["type"]
             ).strip()
             if self._in_function(begin):
-                memory = f"static_cast<{kind}*>(::musa_simt::musa_simt_dynamic_shared())"
-                text = f"{kind}* const {found['name']} = {memory}"
+                memory = "::musa_simt::musa_simt_dynamic_shared()"
+                if re.search(r"\[=[\],]", self.text[end : self._block_end(end)]):
+                    # A lambda that copies what it names can copy a pointer, but no array.
+                    text = f"{kind}* const {found['name']} = static_cast<{kind}*>({memory})"
+                else:
+                    text = f"{kind} (&{found['name']})[] = *static_cast<{kind}(*)[]>({memory})"
             else:  # each function that names it asks anew
                 text = f"const ::musa_simt::DynamicShared<{kind}> {found['name']}{{}}"
-            self._replace(begin, end, text)
+            self._replace(begin, end, text, marker)
             return
         names = self._declared(match.end(), end)
         self.shared += 1
@@ -525,14 +529,14 @@ class Rewriter:
             for name in names:
                 member = f"{kind}, decltype({kind}::{name}), &{kind}::{name}"
                 text += f" static const ::musa_simt::SharedOfFile<{member}> {name}{{{site}}};"
-            self._replace(begin, end, text.rstrip(";"))
+            self._replace(begin, end, text.rstrip(";"), marker)
             return
         references = " ".join(f"auto& {name} = {kind}_all.{name};" for name in names)
         text = (
             f"struct {kind} {{ {words} {declaration.strip()}; }}; "
             f"auto& {kind}_all = ::musa_simt::shared_variable<{kind}>({site}); {references.rstrip(';')}"
         )
-        self._replace(begin, end, text)
+        self._replace(begin, end, text, marker)
 
     def _type_before(self, position: int) -> int:
         """Where the declaration begins whose type stands before `__shared__`, or 0 if none does."""
@@ -557,6 +561,15 @@ class Rewriter:
                     is None
                 )
         return False
+
+    def _block_end(self, position: int) -> int:
+        """Where the braces around this position close."""
+        depth = 0
+        for brace in re.finditer(r"[{}]", self.text[position:]):
+            depth += 1 if brace.group() == "{" else -1
+            if depth < 0:
+                return position + brace.start()
+        return len(self.text)
 
     def _constant(self, match: re.Match) -> None:
         """Constant memory is ordinary memory: kernels read it, musaMemcpyToSymbol writes it."""
@@ -613,10 +626,10 @@ class Rewriter:
 
     # ---- the result
 
-    def _replace(self, begin: int, end: int, text: str) -> None:
-        """What takes more lines than its replacement leaves empty ones, so that the rest keeps its lines."""
+    def _replace(self, begin: int, end: int, text: str, marker: str = "") -> None:
+        """Replaces text so that what follows keeps its line: by a line marker, or by as many empty lines."""
         missing = self.text.count("\n", begin, end) - text.count("\n")
-        self.edits.append(Edit(begin, end, text + "\n" * max(missing, 0)))
+        self.edits.append(Edit(begin, end, text + (marker or "\n" * max(missing, 0))))
 
     def _applied(self) -> str:
         pieces = []
@@ -697,6 +710,16 @@ def _base_name(kernel: str) -> str:
 def _split(text: str) -> list[str]:
     """At the commas outside of brackets."""
     return [piece for piece, _ in _split_at(text, 0)]
+
+
+def _without_markers(text: str) -> tuple[str, str]:
+    """A declaration without the preprocessor's line markers, and the last of them as lines of their own.
+
+    GCC writes markers within a declaration where a macro of ours is used in a system header.
+    """
+    markers = re.findall(r"^#.*$", text, re.MULTILINE)
+    kept = re.sub(r"^#.*\n?", "", text, flags=re.MULTILINE)
+    return kept, f"\n{markers[-1]}\n" if markers else ""
 
 
 def _split_at(text: str, offset: int) -> list[tuple[str, int]]:

@@ -18,6 +18,10 @@ rule cxx
   command = {cxx} -MMD -MF $out.d -c $in -o $out
   depfile = $out.d
   deps = gcc
+rule c
+  command = {c} -MMD -MF $out.d -c $in -o $out
+  depfile = $out.d
+  deps = gcc
 rule musa
   command = {musa} -MD -MF $out.d -c $in -o $out
   depfile = $out.d
@@ -27,7 +31,7 @@ rule link
 """
 
 
-def build(folder, target, compile_cxx, compile_musa, link, sources, is_kernel, verbose):
+def build(folder, target, compile_c, compile_cxx, compile_musa, link, sources, is_kernel, verbose):
     """Compile what has changed, with MAX_JOBS jobs, and link.
 
     Raises:
@@ -42,11 +46,13 @@ def build(folder, target, compile_cxx, compile_musa, link, sources, is_kernel, v
         )
     head, *rest = link
     command = f"{shlex.quote(head)} $in {_joined(rest)} -o $out"
-    lines = [_RULES.format(cxx=_joined(compile_cxx), musa=_joined(compile_musa), link=command)]
+    compilers = {"c": _joined(compile_c), "cxx": _joined(compile_cxx), "musa": _joined(compile_musa)}
+    lines = [_RULES.format(**compilers, link=command)]
     objects = []
     for number, source in enumerate(sources):
         made = folder / f"{Path(source).stem}_{number}.o"
-        lines.append(f"build {_path(made)}: {'musa' if is_kernel(source) else 'cxx'} {_path(source)}")
+        rule = "musa" if is_kernel(source) else "c" if Path(source).suffix == ".c" else "cxx"
+        lines.append(f"build {_path(made)}: {rule} {_path(source)}")
         objects.append(_path(made))
     lines += [f"build {_path(target)}: link {' '.join(objects)}", f"default {_path(target)}", ""]
     text = "\n".join(lines)

@@ -27,9 +27,11 @@ include path.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import re
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -53,6 +55,25 @@ from . import (
     port_torch_headers,
     prelude,
 )
+from .options import of_nvcc, raised
+
+
+def _cuda_home():
+    """The folder of a `bin/nvcc` that prints a version. None if there is no compiler of MUSA, as torch's."""
+    from musa_runtime import config
+
+    try:
+        compiler = os.environ.get("PYTORCH_MCC") or os.path.join(config.musa_home(), "bin", "mcc")
+    except RuntimeError:
+        return None
+    return str(Path(__file__).parent / "cuda_home") if os.path.exists(compiler) else None
+
+
+# What a setup.py for CUDA asks of torch's module.
+CUDA_HOME = _cuda_home()
+CUDNN_HOME = None
+ROCM_HOME = HIP_HOME = SYCL_HOME = None
+IS_HIP_EXTENSION = False
 
 KERNEL_SUFFIXES = (".mu",)
 CUDA_SUFFIXES = (".cu",)
@@ -71,26 +92,55 @@ def MUSAExtension(name, sources, *args, **kwargs):
             `{"cxx": [...], "mcc": [...]}`. `"nvcc"` is taken for `"mcc"`.
         kwargs: as of `setuptools.Extension`.
     """
-    extension = setuptools.Extension(name, [str(source) for source in sources], *args, **kwargs)
+    return _extension(name, sources, args, kwargs, with_musa=True)
+
+
+# A setup.py written for CUDA changes the module that it imports, and no name.
+CUDAExtension = MUSAExtension
+
+
+def CppExtension(name, sources, *args, **kwargs):
+    """An extension module without kernels, for `setuptools.setup`: neither ported nor linked with musa."""
+    return _extension(name, sources, args, kwargs, with_musa=False)
+
+
+def _extension(name, sources, args, kwargs, with_musa):
+    for folders in ("include_dirs", "library_dirs"):
+        if folders in kwargs:
+            kwargs[folders] = [os.fspath(folder) for folder in kwargs[folders]]
+    extension = setuptools.Extension(name, [os.fspath(source) for source in sources], *args, **kwargs)
     extension.language = "c++"
-    extension.is_musa = True
+    extension.with_musa = with_musa
     return extension
 
 
 class BuildExtension(build_ext):
-    """Builds `MUSAExtension`s with ninja and mcc; leaves other extensions to torch's `BuildExtension`."""
+    """Builds `MUSAExtension`s and `CppExtension`s with ninja; other extensions are built by setuptools."""
+
+    def __init__(self, *args, no_python_abi_suffix=False, use_ninja=True, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.no_python_abi_suffix = no_python_abi_suffix
+        self.use_ninja = use_ninja  # accepted as torch's; ninja is always used
 
     @classmethod
     def with_options(cls, **options):
-        """For `cmdclass`, as torch's. Options of torch's compiler checks have no meaning here."""
+        """A subclass for `cmdclass` with these options of the constructor, as torch's."""
 
         class WithOptions(cls):
-            extension_options = options
+            def __init__(self, *args, **kwargs):
+                super().__init__(*args, **{**kwargs, **options})
 
         return WithOptions
 
+    def get_ext_filename(self, fullname):
+        """The name of the library, with `no_python_abi_suffix` as `<name>.so`."""
+        path = Path(super().get_ext_filename(fullname))
+        if self.no_python_abi_suffix:
+            path = path.with_name(path.name.split(".")[0] + path.suffix)
+        return str(path)
+
     def build_extension(self, ext):
-        if not getattr(ext, "is_musa", False):
+        if not hasattr(ext, "with_musa"):
             if any(str(source).endswith((*KERNEL_SUFFIXES, *CUDA_SUFFIXES)) for source in ext.sources):
                 raise RuntimeError(f"{ext.name} has kernels: declare it as a MUSAExtension")
             super().build_extension(ext)
@@ -117,6 +167,8 @@ class BuildExtension(build_ext):
                 *ext.extra_link_args,
             ],
             objects=ext.extra_objects,
+            torch_headers=Path(self.build_temp).resolve() / "ported_torch",
+            with_musa=ext.with_musa,
         )
         recipe.build(verbose=self.verbose > 0)
 
@@ -261,7 +313,20 @@ def library_paths():
 class _Recipe:
     """What it takes to build one extension."""
 
-    def __init__(self, name, sources, folder, target, include_paths, cflags, musa_cflags, ldflags, objects):
+    def __init__(
+        self,
+        name,
+        sources,
+        folder,
+        target,
+        include_paths,
+        cflags,
+        musa_cflags,
+        ldflags,
+        objects,
+        torch_headers=None,
+        with_musa=True,
+    ):
         self.name = name
         self.sources = sources
         self.folder = folder
@@ -271,6 +336,8 @@ class _Recipe:
         self.musa_cflags = musa_cflags
         self.ldflags = ldflags
         self.objects = objects
+        self.torch_headers = torch_headers or folder / "ported" / "torch"
+        self.with_musa = with_musa
 
     def build(self, verbose):
         missing = [str(source) for source in self.sources if not source.is_file()]
@@ -280,11 +347,16 @@ class _Recipe:
         headers = list(self.include_paths)
         after, of_kernels = [], []
         sources, cflags, musa_cflags = self.sources, self.cflags, self.musa_cflags
-        if any(_is_cuda(source) for source in sources):
+        runtime = ["-lmusa_runtime", "-lmusart"] if self.with_musa else []
+        cflags = [raised(option) for option in cflags]
+        if self.with_musa and any(_is_cuda(source) for source in sources):
             sources, headers, after, of_kernels = _ported(self, headers)
-            cflags, musa_cflags = port_macros(cflags), port_macros(musa_cflags)
+            translated = of_nvcc(musa_cflags)
+            if translated.dropped:
+                print(f"{self.name}: mcc has no such options of nvcc: {' '.join(translated.dropped)}")
+            cflags, musa_cflags = port_macros(cflags), port_macros(translated.kept)
         elif any(_is_kernel(source) for source in sources):
-            after = [port_torch_headers(self.folder / "ported" / "torch")]
+            after = [_torch_headers(self.torch_headers)]
             of_kernels = [f"-I{include_dir()}"]
         if any(_is_kernel(source) for source in sources):
             compile_musa = [
@@ -307,6 +379,12 @@ class _Recipe:
         _ninja.build(
             folder=self.folder,
             target=self.target,
+            compile_c=[
+                *shlex.split(os.environ.get("CC", "cc")),
+                *["-O2", "-fPIC"],
+                *(f"-I{path}" for path in headers),
+                *(option for option in cflags if not option.startswith("-std=")),
+            ],
             compile_cxx=[*of_torch.get_cxx_compiler().split(), "-O2", *common, *cflags],
             compile_musa=[*compile_musa, *common, *of_kernels, *musa_cflags],
             link=[
@@ -314,7 +392,7 @@ class _Recipe:
                 "-shared",
                 *self.objects,
                 *(f"-L{path}" for path in libraries),
-                *(["-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python", "-lmusa_runtime", "-lmusart"]),
+                *["-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python", *runtime],
                 *self.ldflags,
             ],
             sources=sources,
@@ -340,8 +418,14 @@ def _ported(recipe, headers):
     place = recipe.folder / "ported"
     of_headers = [port_folder(folder, place / f"include{i}") for i, folder in enumerate(headers)]
     sources = port_sources(recipe.sources, place / "sources")
-    of_torch_headers = port_torch_headers(place / "torch")
-    return sources, of_headers, [of_torch_headers], ["-include", str(prelude()), f"-I{include_dir()}"]
+    after = [_torch_headers(recipe.torch_headers)]
+    return sources, of_headers, after, ["-include", str(prelude()), f"-I{include_dir()}"]
+
+
+@functools.cache
+def _torch_headers(target):
+    """torch's headers, ported once for all extensions of a setup.py (three seconds)."""
+    return port_torch_headers(target)
 
 
 def _offload_flags():

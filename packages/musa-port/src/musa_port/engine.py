@@ -25,6 +25,11 @@ _PIECE = re.compile(
 )
 # Header libraries whose files have the same paths for MUSA (muAlg, muThrust, mutlass).
 FOREIGN = ("cub/", "thrust/", "cutlass/", "cute/")
+# Names that Python sees, of modules and of namespaces under torch.ops. A port keeps them for its users.
+_SEEN_BY_PYTHON = re.compile(
+    r"\b(?:(?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT|_IMPL)?|PYBIND11_MODULE)\s*\(\s*(?P<name>\w+)"
+    r"|\b(?P<init>PyInit_\w+)"
+)
 _KEPT = ("comment", "string", "number", "character")
 
 
@@ -84,6 +89,7 @@ class Engine:
         result = Ported(text)
         for phrase in self.rules.phrases:
             text = self._outside_of_comments(text, phrase.pattern, phrase.replacement, result)
+        seen = {match.start(match.lastgroup) for match in _SEEN_BY_PYTHON.finditer(text)}
         pieces = []
         position = 0
         for match in _PIECE.finditer(text):
@@ -91,7 +97,7 @@ class Engine:
             position = match.end()
             before = match.group()
             if match["name"] is not None:
-                after = self.name(before)
+                after = before if match.start() in seen else self.name(before)
             elif match["include"] is not None:
                 after = re.sub(r'(?<=[<"])[^<>"]+(?=[>"])', lambda found: self.path(found.group()), before)
             else:

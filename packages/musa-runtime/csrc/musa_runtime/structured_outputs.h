@@ -5,7 +5,7 @@
 #include <ATen/TensorIterator.h>
 #include <ATen/native/Resize.h>
 #include <ATen/musa/EmptyTensor.h>
-#include <musa_runtime/compat.h>
+#include <c10/musa/MUSACompat.h>
 
 #include <array>
 #include <cstddef>

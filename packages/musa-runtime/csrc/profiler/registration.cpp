@@ -8,8 +8,8 @@
 #include <profiler/library.h>
 #include <profiler/problem.h>
 
+#include <c10/musa/MUSACompat.h>
 #include <c10/util/Exception.h>
-#include <musa_runtime/compat.h>
 #include MUSA_PROFILER_REGISTRATION
 
 #include <dlfcn.h>

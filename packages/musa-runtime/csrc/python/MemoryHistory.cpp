@@ -10,9 +10,9 @@
 #include <ATen/record_function.h>
 #include <c10/core/AllocatorConfig.h>
 #include <c10/musa/MUSACachingAllocator.h>
+#include <c10/musa/MUSACompat.h>
 #include <c10/musa/MUSAFunctions.h>
 
-#include <musa_runtime/compat.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/profiler/combined_traceback.h>
 
@@ -352,7 +352,7 @@ py::dict memory_stats_beyond_torch(int device) {
   using c10::CachingAllocator::StatType;
   const auto stats = allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device));
   py::dict pools;
-  musa_runtime::for_each_private_pool(stats, [&pools](const auto& id, const auto& stat) {
+  c10::musa::for_each_private_pool(stats, [&pools](const auto& id, const auto& stat) {
     py::dict entry;
     entry["all"] = as_dict(stat[static_cast<size_t>(StatType::AGGREGATE)]);
     entry["small_pool"] = as_dict(stat[static_cast<size_t>(StatType::SMALL_POOL)]);
@@ -360,7 +360,7 @@ py::dict memory_stats_beyond_torch(int device) {
     pools[as_tuple(id)] = std::move(entry);
   });
   py::dict result;
-  result["num_oom_rejections"] = musa_runtime::rejected_requests(stats);
+  result["num_oom_rejections"] = c10::musa::rejected_requests(stats);
   result["reserved_bytes_by_private_pools"] = std::move(pools);
   return result;
 }

@@ -2,7 +2,7 @@
 // Copyright (c) torch_musa contributors
 #include <c10/musa/MUSAAllocatorStatistics.h>
 
-#include <musa_runtime/compat.h>
+#include <c10/musa/MUSACompat.h>
 
 namespace c10::musa::MUSACachingAllocator {
 namespace {
@@ -86,7 +86,7 @@ DeviceStats AllocatorStatistics::read() const {
   stats.allocated_bytes = allocated_bytes_.read();
   stats.reserved_bytes = reserved_bytes_.read();
   for (const auto& pool : by_private_pool_) {
-    musa_runtime::add_private_pool(stats, pool.first, pool.second.read());
+    add_private_pool(stats, pool.first, pool.second.read());
   }
   stats.active_bytes = active_bytes_.read();
   stats.inactive_split_bytes = inactive_split_bytes_.read();

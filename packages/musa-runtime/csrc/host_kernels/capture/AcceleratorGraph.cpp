@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-#include <musa_runtime/compat.h>
+#include <c10/musa/MUSACompat.h>
 
 #if MUSA_TORCH_HAS_ACCELERATOR_GRAPH
 #include <ATen/core/GraphImplInterface.h>

@@ -22,7 +22,15 @@ if importlib.util.find_spec("musa_port") is None:
     )
 
 from musa_port.cpp_extension import (
+    CUDA_HOME,
+    CUDNN_HOME,
+    HIP_HOME,
+    IS_HIP_EXTENSION,
+    ROCM_HOME,
+    SYCL_HOME,
     BuildExtension,
+    CppExtension,
+    CUDAExtension,
     MUSAExtension,
     include_paths,
     library_paths,
@@ -30,4 +38,19 @@ from musa_port.cpp_extension import (
     load_inline,
 )
 
-__all__ = ["BuildExtension", "MUSAExtension", "include_paths", "library_paths", "load", "load_inline"]
+__all__ = [
+    "CUDA_HOME",
+    "CUDNN_HOME",
+    "HIP_HOME",
+    "IS_HIP_EXTENSION",
+    "ROCM_HOME",
+    "SYCL_HOME",
+    "BuildExtension",
+    "CUDAExtension",
+    "CppExtension",
+    "MUSAExtension",
+    "include_paths",
+    "library_paths",
+    "load",
+    "load_inline",
+]

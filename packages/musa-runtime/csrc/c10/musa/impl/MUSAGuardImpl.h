@@ -4,8 +4,8 @@
 
 #include <c10/core/DeviceCapability.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <c10/musa/MUSACompat.h>
 #include <c10/musa/MUSAStream.h>
-#include <musa_runtime/compat.h>
 
 namespace c10::musa::impl {
 
