@@ -20,6 +20,7 @@ from . import (
     fragmentation,
     graphs,
     host_copies,
+    math_libraries,
     operators,
     ported,
     programs,
@@ -41,6 +42,7 @@ GROUPS = (
     "ported",
     "amp",
     "distributed",
+    "math libraries",
     "import",
 )
 MUSA_ONLY = {
@@ -50,6 +52,7 @@ MUSA_ONLY = {
     "graphs": "it measures graphs of the musa device",
     "ported": "it measures kernels of a musa pack",
     "distributed": "it measures mccl",
+    "math libraries": "it measures libraries of the MUSA SDK",
     "import": "it measures the musa packages",
 }
 PACKS = {"amp": "musa_amp", "distributed": "musa_distributed"}
@@ -86,6 +89,9 @@ def measure(
         return amp.measure_all(device, baseline, Effort(2, 1e-3) if quick else Effort(15, 0.1))
     if group == "distributed":
         return distributed.measure_all(Effort(3, 1e-3) if quick else Effort(15, 0.1))
+    if group == "math libraries":
+        effort = Effort(3, 1e-3) if quick else Effort(15, 0.05)
+        return math_libraries.measure_all(device, baseline, effort, quick)
     if group == "allocator":
         return allocator.measure_all(Effort(3, 1e-3) if quick else Effort(9, 0.02))
     if group == "fragmentation":

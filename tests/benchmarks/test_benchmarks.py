@@ -241,6 +241,7 @@ def test_a_quick_run_of_the_cpu_against_itself_reports_every_group(tmp_path, cap
         "graphs",
         "host copies",
         "import",
+        "math libraries",
         "ported",
     }
     assert content["operators"] is None and not any(row["served"] for row in content["rows"])
@@ -255,8 +256,10 @@ def test_a_quick_run_of_the_cpu_against_itself_reports_every_group(tmp_path, cap
 )
 def test_a_quick_run_of_musa_measures_its_own_groups_too(tmp_path):
     arguments = ["--quick", "--only", "small", "--only", "allocator", "--only", "graphs", "--only", "import"]
+    arguments += ["--only", "math libraries"]
     assert cli.main([*arguments, "--out", str(tmp_path)]) == 0
-    content = check_outputs(tmp_path, {"small operator", "allocator hit", "graph replay / eager", "start"})
+    groups = {"small operator", "allocator hit", "graph replay / eager", "math libraries", "start"}
+    content = check_outputs(tmp_path, groups)
     assert content["operators"]["first"]["host"] > 0
     served = {row["name"]: row["served"] for row in content["rows"] if row["group"] == "small operator"}
     assert served["mm 64x64"] == torch.musa.ops.explain("aten::mm")["provider"]

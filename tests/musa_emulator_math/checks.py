@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Calls of muBLAS, muFFT and muRAND against NumPy.
+"""Calls of muBLAS, muFFT and muRAND against NumPy, and what checks of the other libraries share.
 
-Run as a module it prints a JSON object: check -> what differs, or "".
+`CHECKS` holds every check by its name; run_checks.py imports the files that add to it and runs them.
 """
 
 from __future__ import annotations
 
 import ctypes
-import json
-import sys
 from collections.abc import Callable
 from ctypes import byref, c_double, c_float, c_int, c_longlong, c_size_t, c_void_p
 
@@ -645,7 +643,8 @@ def random_numbers() -> None:
     ok(rand.murandDestroyGenerator(generator))
 
 
-def main() -> None:
+def run_all() -> dict[str, str]:
+    """Runs every check. Returns its name -> the difference, or "" if there is none."""
     ok(rt.musaStreamCreateWithFlags(byref(stream), 1))
     ok(blas.mublasCreate(byref(handle)))
     ok(blas.mublasSetStream(handle, stream))
@@ -656,8 +655,4 @@ def main() -> None:
             results[name] = ""
         except AssertionError as error:
             results[name] = str(error)[:500] or "assertion"
-    json.dump(results, sys.stdout)
-
-
-if __name__ == "__main__":
-    main()
+    return results

@@ -7,7 +7,8 @@
 #   target_link_libraries(program PRIVATE MUSA::musart)
 #
 # Targets: MUSA::toolkit (headers), MUSA::musart, MUSA::musa_driver; and of the mathematical libraries those that are
-# installed: MUSA::mublas, MUSA::mufft, MUSA::murand. A library that is named in COMPONENTS must be there.
+# installed: MUSA::mublas, MUSA::mublasLt, MUSA::mufft, MUSA::murand, MUSA::musparse, MUSA::musolver. A library that is
+# named in COMPONENTS must be there.
 # Variables: MUSAToolkit_FOUND, MUSAToolkit_VERSION, MUSAToolkit_INCLUDE_DIRS, MUSAToolkit_LIBRARY_DIR, MUSAToolkit_BIN_DIR.
 get_filename_component(_musa_home "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
 
@@ -26,7 +27,7 @@ set(MUSAToolkit_INCLUDE_DIRS "${MUSAToolkit_INCLUDE_DIR}")
 set(MUSAToolkit_toolkit_FOUND TRUE)
 set(MUSAToolkit_musart_FOUND TRUE)
 set(MUSAToolkit_musa_driver_FOUND TRUE)
-set(_musa_libraries mublas mufft murand)
+set(_musa_libraries mublas mublasLt mufft murand musparse musolver)
 foreach(_musa_library IN LISTS _musa_libraries)
   find_library(MUSAToolkit_${_musa_library}_LIBRARY ${_musa_library} PATHS "${MUSAToolkit_LIBRARY_DIR}" NO_DEFAULT_PATH)
   mark_as_advanced(MUSAToolkit_${_musa_library}_LIBRARY)

@@ -75,238 +75,110 @@ MUSA_PUBLIC mublasStatus_t mublasSetWorkspace(mublasHandle_t handle, void* works
 MUSA_PUBLIC const char* mublasGetStatusString(mublasStatus_t status);
 MUSA_PUBLIC const char* mublasStatus_to_string(mublasStatus_t status);
 
+// Functions that exist for several types: S is float, D is double, C and Z are complex numbers of those, H is __half.
+
 // ---- vectors: n elements, `inc` apart --------------------------------------------------------------------------------
 
-MUSA_PUBLIC mublasStatus_t mublasSaxpy(
-    mublasHandle_t handle, int n, const float* alpha, const float* x, int incx, float* y, int incy);
-MUSA_PUBLIC mublasStatus_t mublasSscal(mublasHandle_t handle, int n, const float* alpha, float* x, int incx);
-MUSA_PUBLIC mublasStatus_t mublasScopy(mublasHandle_t handle, int n, const float* x, int incx, float* y, int incy);
-MUSA_PUBLIC mublasStatus_t mublasSswap(mublasHandle_t handle, int n, float* x, int incx, float* y, int incy);
-MUSA_PUBLIC mublasStatus_t mublasSdot(
-    mublasHandle_t handle, int n, const float* x, int incx, const float* y, int incy, float* result);
-MUSA_PUBLIC mublasStatus_t mublasSnrm2(mublasHandle_t handle, int n, const float* x, int incx, float* result);
-MUSA_PUBLIC mublasStatus_t mublasSasum(mublasHandle_t handle, int n, const float* x, int incx, float* result);
-// Counts from 1; 0 for no elements.
-MUSA_PUBLIC mublasStatus_t mublasIsamax(mublasHandle_t handle, int n, const float* x, int incx, int* result);
-MUSA_PUBLIC mublasStatus_t mublasIsamin(mublasHandle_t handle, int n, const float* x, int incx, int* result);
-MUSA_PUBLIC mublasStatus_t mublasDaxpy(
-    mublasHandle_t handle, int n, const double* alpha, const double* x, int incx, double* y, int incy);
-MUSA_PUBLIC mublasStatus_t mublasDscal(mublasHandle_t handle, int n, const double* alpha, double* x, int incx);
-MUSA_PUBLIC mublasStatus_t mublasDcopy(mublasHandle_t handle, int n, const double* x, int incx, double* y, int incy);
-MUSA_PUBLIC mublasStatus_t mublasDswap(mublasHandle_t handle, int n, double* x, int incx, double* y, int incy);
-MUSA_PUBLIC mublasStatus_t mublasDdot(
-    mublasHandle_t handle, int n, const double* x, int incx, const double* y, int incy, double* result);
-MUSA_PUBLIC mublasStatus_t mublasDnrm2(mublasHandle_t handle, int n, const double* x, int incx, double* result);
-MUSA_PUBLIC mublasStatus_t mublasDasum(mublasHandle_t handle, int n, const double* x, int incx, double* result);
-MUSA_PUBLIC mublasStatus_t mublasIdamax(mublasHandle_t handle, int n, const double* x, int incx, int* result);
-MUSA_PUBLIC mublasStatus_t mublasIdamin(mublasHandle_t handle, int n, const double* x, int incx, int* result);
-MUSA_PUBLIC mublasStatus_t mublasCaxpy(
-    mublasHandle_t handle, int n, const muComplex* alpha, const muComplex* x, int incx, muComplex* y, int incy);
-MUSA_PUBLIC mublasStatus_t mublasCscal(mublasHandle_t handle, int n, const muComplex* alpha, muComplex* x, int incx);
-MUSA_PUBLIC mublasStatus_t mublasCcopy(
-    mublasHandle_t handle, int n, const muComplex* x, int incx, muComplex* y, int incy);
-MUSA_PUBLIC mublasStatus_t mublasCswap(mublasHandle_t handle, int n, muComplex* x, int incx, muComplex* y, int incy);
-MUSA_PUBLIC mublasStatus_t mublasCdotu(
-    mublasHandle_t handle, int n, const muComplex* x, int incx, const muComplex* y, int incy, muComplex* result);
-MUSA_PUBLIC mublasStatus_t mublasCdotc(
-    mublasHandle_t handle, int n, const muComplex* x, int incx, const muComplex* y, int incy, muComplex* result);
-MUSA_PUBLIC mublasStatus_t mublasScnrm2(mublasHandle_t handle, int n, const muComplex* x, int incx, float* result);
-MUSA_PUBLIC mublasStatus_t mublasScasum(mublasHandle_t handle, int n, const muComplex* x, int incx, float* result);
-MUSA_PUBLIC mublasStatus_t mublasIcamax(mublasHandle_t handle, int n, const muComplex* x, int incx, int* result);
-MUSA_PUBLIC mublasStatus_t mublasIcamin(mublasHandle_t handle, int n, const muComplex* x, int incx, int* result);
+// amax and amin give an index that counts from 1, and 0 for no elements.
+#define MUBLAS_VECTOR_FUNCTIONS(L, T, NORM, INDEX, REAL)                                                             \
+  MUSA_PUBLIC mublasStatus_t mublas##L##axpy(                                                                        \
+      mublasHandle_t handle, int n, const T* alpha, const T* x, int incx, T* y, int incy);                           \
+  MUSA_PUBLIC mublasStatus_t mublas##L##scal(mublasHandle_t handle, int n, const T* alpha, T* x, int incx);          \
+  MUSA_PUBLIC mublasStatus_t mublas##L##copy(mublasHandle_t handle, int n, const T* x, int incx, T* y, int incy);    \
+  MUSA_PUBLIC mublasStatus_t mublas##L##swap(mublasHandle_t handle, int n, T* x, int incx, T* y, int incy);          \
+  MUSA_PUBLIC mublasStatus_t mublas##NORM##nrm2(mublasHandle_t handle, int n, const T* x, int incx, REAL* result);   \
+  MUSA_PUBLIC mublasStatus_t mublas##NORM##asum(mublasHandle_t handle, int n, const T* x, int incx, REAL* result);   \
+  MUSA_PUBLIC mublasStatus_t mublas##INDEX##amax(mublasHandle_t handle, int n, const T* x, int incx, int* result);   \
+  MUSA_PUBLIC mublasStatus_t mublas##INDEX##amin(mublasHandle_t handle, int n, const T* x, int incx, int* result);
+MUBLAS_VECTOR_FUNCTIONS(S, float, S, Is, float)
+MUBLAS_VECTOR_FUNCTIONS(D, double, D, Id, double)
+MUBLAS_VECTOR_FUNCTIONS(C, muComplex, Sc, Ic, float)
+MUBLAS_VECTOR_FUNCTIONS(Z, muDoubleComplex, Dz, Iz, double)
+#undef MUBLAS_VECTOR_FUNCTIONS
+// dotc conjugates x.
+#define MUBLAS_DOT(NAME, T)                                                                                          \
+  MUSA_PUBLIC mublasStatus_t mublas##NAME(                                                                           \
+      mublasHandle_t handle, int n, const T* x, int incx, const T* y, int incy, T* result);
+MUBLAS_DOT(Sdot, float)
+MUBLAS_DOT(Ddot, double)
+MUBLAS_DOT(Cdotu, muComplex)
+MUBLAS_DOT(Cdotc, muComplex)
+MUBLAS_DOT(Zdotu, muDoubleComplex)
+MUBLAS_DOT(Zdotc, muDoubleComplex)
+#undef MUBLAS_DOT
 MUSA_PUBLIC mublasStatus_t mublasCsscal(mublasHandle_t handle, int n, const float* alpha, muComplex* x, int incx);
-MUSA_PUBLIC mublasStatus_t mublasZaxpy(
-    mublasHandle_t handle, int n, const muDoubleComplex* alpha, const muDoubleComplex* x, int incx,
-    muDoubleComplex* y, int incy);
-MUSA_PUBLIC mublasStatus_t mublasZscal(
-    mublasHandle_t handle, int n, const muDoubleComplex* alpha, muDoubleComplex* x, int incx);
-MUSA_PUBLIC mublasStatus_t mublasZcopy(
-    mublasHandle_t handle, int n, const muDoubleComplex* x, int incx, muDoubleComplex* y, int incy);
-MUSA_PUBLIC mublasStatus_t mublasZswap(
-    mublasHandle_t handle, int n, muDoubleComplex* x, int incx, muDoubleComplex* y, int incy);
-MUSA_PUBLIC mublasStatus_t mublasZdotu(
-    mublasHandle_t handle, int n, const muDoubleComplex* x, int incx, const muDoubleComplex* y, int incy,
-    muDoubleComplex* result);
-MUSA_PUBLIC mublasStatus_t mublasZdotc(
-    mublasHandle_t handle, int n, const muDoubleComplex* x, int incx, const muDoubleComplex* y, int incy,
-    muDoubleComplex* result);
-MUSA_PUBLIC mublasStatus_t mublasDznrm2(
-    mublasHandle_t handle, int n, const muDoubleComplex* x, int incx, double* result);
-MUSA_PUBLIC mublasStatus_t mublasDzasum(
-    mublasHandle_t handle, int n, const muDoubleComplex* x, int incx, double* result);
-MUSA_PUBLIC mublasStatus_t mublasIzamax(
-    mublasHandle_t handle, int n, const muDoubleComplex* x, int incx, int* result);
-MUSA_PUBLIC mublasStatus_t mublasIzamin(
-    mublasHandle_t handle, int n, const muDoubleComplex* x, int incx, int* result);
 MUSA_PUBLIC mublasStatus_t mublasZdscal(
     mublasHandle_t handle, int n, const double* alpha, muDoubleComplex* x, int incx);
 
 // ---- matrices and vectors. Matrices are column-major: element (i, j) is at a[i + j * lda] ----------------------------
 
-MUSA_PUBLIC mublasStatus_t mublasSgemv(
-    mublasHandle_t handle, mublasOperation_t trans, int m, int n, const float* alpha, const float* a, int lda,
-    const float* x, int incx, const float* beta, float* y, int incy);
-MUSA_PUBLIC mublasStatus_t mublasSger(
-    mublasHandle_t handle, int m, int n, const float* alpha, const float* x, int incx, const float* y, int incy,
-    float* a, int lda);
-MUSA_PUBLIC mublasStatus_t mublasDgemv(
-    mublasHandle_t handle, mublasOperation_t trans, int m, int n, const double* alpha, const double* a, int lda,
-    const double* x, int incx, const double* beta, double* y, int incy);
-MUSA_PUBLIC mublasStatus_t mublasDger(
-    mublasHandle_t handle, int m, int n, const double* alpha, const double* x, int incx, const double* y, int incy,
-    double* a, int lda);
-MUSA_PUBLIC mublasStatus_t mublasCgemv(
-    mublasHandle_t handle, mublasOperation_t trans, int m, int n, const muComplex* alpha, const muComplex* a,
-    int lda, const muComplex* x, int incx, const muComplex* beta, muComplex* y, int incy);
-MUSA_PUBLIC mublasStatus_t mublasCgeru(
-    mublasHandle_t handle, int m, int n, const muComplex* alpha, const muComplex* x, int incx, const muComplex* y,
-    int incy, muComplex* a, int lda);
-MUSA_PUBLIC mublasStatus_t mublasCgerc(
-    mublasHandle_t handle, int m, int n, const muComplex* alpha, const muComplex* x, int incx, const muComplex* y,
-    int incy, muComplex* a, int lda);
-MUSA_PUBLIC mublasStatus_t mublasZgemv(
-    mublasHandle_t handle, mublasOperation_t trans, int m, int n, const muDoubleComplex* alpha,
-    const muDoubleComplex* a, int lda, const muDoubleComplex* x, int incx, const muDoubleComplex* beta,
-    muDoubleComplex* y, int incy);
-MUSA_PUBLIC mublasStatus_t mublasZgeru(
-    mublasHandle_t handle, int m, int n, const muDoubleComplex* alpha, const muDoubleComplex* x, int incx,
-    const muDoubleComplex* y, int incy, muDoubleComplex* a, int lda);
-MUSA_PUBLIC mublasStatus_t mublasZgerc(
-    mublasHandle_t handle, int m, int n, const muDoubleComplex* alpha, const muDoubleComplex* x, int incx,
-    const muDoubleComplex* y, int incy, muDoubleComplex* a, int lda);
+#define MUBLAS_GEMV(L, T)                                                                                            \
+  MUSA_PUBLIC mublasStatus_t mublas##L##gemv(                                                                        \
+      mublasHandle_t handle, mublasOperation_t trans, int m, int n, const T* alpha, const T* a, int lda,             \
+      const T* x, int incx, const T* beta, T* y, int incy);
+MUBLAS_GEMV(S, float)
+MUBLAS_GEMV(D, double)
+MUBLAS_GEMV(C, muComplex)
+MUBLAS_GEMV(Z, muDoubleComplex)
+#undef MUBLAS_GEMV
+// gerc conjugates y.
+#define MUBLAS_GER(NAME, T)                                                                                          \
+  MUSA_PUBLIC mublasStatus_t mublas##NAME(                                                                           \
+      mublasHandle_t handle, int m, int n, const T* alpha, const T* x, int incx, const T* y, int incy, T* a,         \
+      int lda);
+MUBLAS_GER(Sger, float)
+MUBLAS_GER(Dger, double)
+MUBLAS_GER(Cgeru, muComplex)
+MUBLAS_GER(Cgerc, muComplex)
+MUBLAS_GER(Zgeru, muDoubleComplex)
+MUBLAS_GER(Zgerc, muDoubleComplex)
+#undef MUBLAS_GER
 
 // ---- matrices --------------------------------------------------------------------------------------------------------
 
-MUSA_PUBLIC mublasStatus_t mublasSgemm(
-    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k,
-    const float* alpha, const float* a, int lda, const float* b, int ldb, const float* beta, float* c, int ldc);
-MUSA_PUBLIC mublasStatus_t mublasSgemmStridedBatched(
-    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k,
-    const float* alpha, const float* a, int lda, long long stridea, const float* b, int ldb, long long strideb,
-    const float* beta, float* c, int ldc, long long stridec, int batch);
-MUSA_PUBLIC mublasStatus_t mublasSgemmBatched(
-    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k,
-    const float* alpha, const float* const a[], int lda, const float* const b[], int ldb, const float* beta,
-    float* const c[], int ldc, int batch);
-MUSA_PUBLIC mublasStatus_t mublasStrsm(
-    mublasHandle_t handle, mublasSideMode_t side, mublasFillMode_t uplo, mublasOperation_t trans,
-    mublasDiagType_t diag, int m, int n, const float* alpha, const float* a, int lda, float* b, int ldb);
-MUSA_PUBLIC mublasStatus_t mublasStrsmBatched(
-    mublasHandle_t handle, mublasSideMode_t side, mublasFillMode_t uplo, mublasOperation_t trans,
-    mublasDiagType_t diag, int m, int n, const float* alpha, const float* const a[], int lda, float* const b[],
-    int ldb, int batch);
-MUSA_PUBLIC mublasStatus_t mublasSgeam(
-    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, const float* alpha,
-    const float* a, int lda, const float* beta, const float* b, int ldb, float* c, int ldc);
-MUSA_PUBLIC mublasStatus_t mublasSdgmm(
-    mublasHandle_t handle, mublasSideMode_t side, int m, int n, const float* a, int lda, const float* x, int incx,
-    float* c, int ldc);
-MUSA_PUBLIC mublasStatus_t mublasSsyrk(
-    mublasHandle_t handle, mublasFillMode_t uplo, mublasOperation_t trans, int n, int k, const float* alpha,
-    const float* a, int lda, const float* beta, float* c, int ldc);
-MUSA_PUBLIC mublasStatus_t mublasDgemm(
-    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k,
-    const double* alpha, const double* a, int lda, const double* b, int ldb, const double* beta, double* c,
-    int ldc);
-MUSA_PUBLIC mublasStatus_t mublasDgemmStridedBatched(
-    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k,
-    const double* alpha, const double* a, int lda, long long stridea, const double* b, int ldb, long long strideb,
-    const double* beta, double* c, int ldc, long long stridec, int batch);
-MUSA_PUBLIC mublasStatus_t mublasDgemmBatched(
-    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k,
-    const double* alpha, const double* const a[], int lda, const double* const b[], int ldb, const double* beta,
-    double* const c[], int ldc, int batch);
-MUSA_PUBLIC mublasStatus_t mublasDtrsm(
-    mublasHandle_t handle, mublasSideMode_t side, mublasFillMode_t uplo, mublasOperation_t trans,
-    mublasDiagType_t diag, int m, int n, const double* alpha, const double* a, int lda, double* b, int ldb);
-MUSA_PUBLIC mublasStatus_t mublasDtrsmBatched(
-    mublasHandle_t handle, mublasSideMode_t side, mublasFillMode_t uplo, mublasOperation_t trans,
-    mublasDiagType_t diag, int m, int n, const double* alpha, const double* const a[], int lda, double* const b[],
-    int ldb, int batch);
-MUSA_PUBLIC mublasStatus_t mublasDgeam(
-    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, const double* alpha,
-    const double* a, int lda, const double* beta, const double* b, int ldb, double* c, int ldc);
-MUSA_PUBLIC mublasStatus_t mublasDdgmm(
-    mublasHandle_t handle, mublasSideMode_t side, int m, int n, const double* a, int lda, const double* x, int incx,
-    double* c, int ldc);
-MUSA_PUBLIC mublasStatus_t mublasDsyrk(
-    mublasHandle_t handle, mublasFillMode_t uplo, mublasOperation_t trans, int n, int k, const double* alpha,
-    const double* a, int lda, const double* beta, double* c, int ldc);
-MUSA_PUBLIC mublasStatus_t mublasCgemm(
-    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k,
-    const muComplex* alpha, const muComplex* a, int lda, const muComplex* b, int ldb, const muComplex* beta,
-    muComplex* c, int ldc);
-MUSA_PUBLIC mublasStatus_t mublasCgemmStridedBatched(
-    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k,
-    const muComplex* alpha, const muComplex* a, int lda, long long stridea, const muComplex* b, int ldb,
-    long long strideb, const muComplex* beta, muComplex* c, int ldc, long long stridec, int batch);
-MUSA_PUBLIC mublasStatus_t mublasCgemmBatched(
-    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k,
-    const muComplex* alpha, const muComplex* const a[], int lda, const muComplex* const b[], int ldb,
-    const muComplex* beta, muComplex* const c[], int ldc, int batch);
-MUSA_PUBLIC mublasStatus_t mublasCtrsm(
-    mublasHandle_t handle, mublasSideMode_t side, mublasFillMode_t uplo, mublasOperation_t trans,
-    mublasDiagType_t diag, int m, int n, const muComplex* alpha, const muComplex* a, int lda, muComplex* b,
-    int ldb);
-MUSA_PUBLIC mublasStatus_t mublasCtrsmBatched(
-    mublasHandle_t handle, mublasSideMode_t side, mublasFillMode_t uplo, mublasOperation_t trans,
-    mublasDiagType_t diag, int m, int n, const muComplex* alpha, muComplex* const a[], int lda,
-    muComplex* const b[], int ldb, int batch);
-MUSA_PUBLIC mublasStatus_t mublasCgeam(
-    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, const muComplex* alpha,
-    const muComplex* a, int lda, const muComplex* beta, const muComplex* b, int ldb, muComplex* c, int ldc);
-MUSA_PUBLIC mublasStatus_t mublasCdgmm(
-    mublasHandle_t handle, mublasSideMode_t side, int m, int n, const muComplex* a, int lda, const muComplex* x,
-    int incx, muComplex* c, int ldc);
-MUSA_PUBLIC mublasStatus_t mublasCsyrk(
-    mublasHandle_t handle, mublasFillMode_t uplo, mublasOperation_t trans, int n, int k, const muComplex* alpha,
-    const muComplex* a, int lda, const muComplex* beta, muComplex* c, int ldc);
-MUSA_PUBLIC mublasStatus_t mublasZgemm(
-    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k,
-    const muDoubleComplex* alpha, const muDoubleComplex* a, int lda, const muDoubleComplex* b, int ldb,
-    const muDoubleComplex* beta, muDoubleComplex* c, int ldc);
-MUSA_PUBLIC mublasStatus_t mublasZgemmStridedBatched(
-    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k,
-    const muDoubleComplex* alpha, const muDoubleComplex* a, int lda, long long stridea, const muDoubleComplex* b,
-    int ldb, long long strideb, const muDoubleComplex* beta, muDoubleComplex* c, int ldc, long long stridec,
-    int batch);
-MUSA_PUBLIC mublasStatus_t mublasZgemmBatched(
-    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k,
-    const muDoubleComplex* alpha, const muDoubleComplex* const a[], int lda, const muDoubleComplex* const b[],
-    int ldb, const muDoubleComplex* beta, muDoubleComplex* const c[], int ldc, int batch);
-MUSA_PUBLIC mublasStatus_t mublasZtrsm(
-    mublasHandle_t handle, mublasSideMode_t side, mublasFillMode_t uplo, mublasOperation_t trans,
-    mublasDiagType_t diag, int m, int n, const muDoubleComplex* alpha, const muDoubleComplex* a, int lda,
-    muDoubleComplex* b, int ldb);
-MUSA_PUBLIC mublasStatus_t mublasZtrsmBatched(
-    mublasHandle_t handle, mublasSideMode_t side, mublasFillMode_t uplo, mublasOperation_t trans,
-    mublasDiagType_t diag, int m, int n, const muDoubleComplex* alpha, muDoubleComplex* const a[], int lda,
-    muDoubleComplex* const b[], int ldb, int batch);
-MUSA_PUBLIC mublasStatus_t mublasZgeam(
-    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n,
-    const muDoubleComplex* alpha, const muDoubleComplex* a, int lda, const muDoubleComplex* beta,
-    const muDoubleComplex* b, int ldb, muDoubleComplex* c, int ldc);
-MUSA_PUBLIC mublasStatus_t mublasZdgmm(
-    mublasHandle_t handle, mublasSideMode_t side, int m, int n, const muDoubleComplex* a, int lda,
-    const muDoubleComplex* x, int incx, muDoubleComplex* c, int ldc);
-MUSA_PUBLIC mublasStatus_t mublasZsyrk(
-    mublasHandle_t handle, mublasFillMode_t uplo, mublasOperation_t trans, int n, int k,
-    const muDoubleComplex* alpha, const muDoubleComplex* a, int lda, const muDoubleComplex* beta,
-    muDoubleComplex* c, int ldc);
+#define MUBLAS_GEMM(L, T)                                                                                            \
+  MUSA_PUBLIC mublasStatus_t mublas##L##gemm(                                                                        \
+      mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k,                \
+      const T* alpha, const T* a, int lda, const T* b, int ldb, const T* beta, T* c, int ldc);                       \
+  MUSA_PUBLIC mublasStatus_t mublas##L##gemmStridedBatched(                                                          \
+      mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k,                \
+      const T* alpha, const T* a, int lda, long long stridea, const T* b, int ldb, long long strideb,                \
+      const T* beta, T* c, int ldc, long long stridec, int batch);                                                   \
+  MUSA_PUBLIC mublasStatus_t mublas##L##gemmBatched(                                                                 \
+      mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k,                \
+      const T* alpha, const T* const a[], int lda, const T* const b[], int ldb, const T* beta, T* const c[],         \
+      int ldc, int batch);
+MUBLAS_GEMM(S, float)
+MUBLAS_GEMM(D, double)
+MUBLAS_GEMM(C, muComplex)
+MUBLAS_GEMM(Z, muDoubleComplex)
 #ifdef __cplusplus
-MUSA_PUBLIC mublasStatus_t mublasHgemm(
-    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k,
-    const __half* alpha, const __half* a, int lda, const __half* b, int ldb, const __half* beta, __half* c,
-    int ldc);
-MUSA_PUBLIC mublasStatus_t mublasHgemmStridedBatched(
-    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k,
-    const __half* alpha, const __half* a, int lda, long long stridea, const __half* b, int ldb, long long strideb,
-    const __half* beta, __half* c, int ldc, long long stridec, int batch);
-MUSA_PUBLIC mublasStatus_t mublasHgemmBatched(
-    mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k,
-    const __half* alpha, const __half* const a[], int lda, const __half* const b[], int ldb, const __half* beta,
-    __half* const c[], int ldc, int batch);
+MUBLAS_GEMM(H, __half)
 #endif
+#undef MUBLAS_GEMM
+// The matrices of a batch are constant in the functions of real numbers only.
+#define MUBLAS_MATRIX_FUNCTIONS(L, T, CONST)                                                                         \
+  MUSA_PUBLIC mublasStatus_t mublas##L##trsm(                                                                        \
+      mublasHandle_t handle, mublasSideMode_t side, mublasFillMode_t uplo, mublasOperation_t trans,                  \
+      mublasDiagType_t diag, int m, int n, const T* alpha, const T* a, int lda, T* b, int ldb);                      \
+  MUSA_PUBLIC mublasStatus_t mublas##L##trsmBatched(                                                                 \
+      mublasHandle_t handle, mublasSideMode_t side, mublasFillMode_t uplo, mublasOperation_t trans,                  \
+      mublasDiagType_t diag, int m, int n, const T* alpha, CONST T* const a[], int lda, T* const b[], int ldb,       \
+      int batch);                                                                                                    \
+  MUSA_PUBLIC mublasStatus_t mublas##L##geam(                                                                        \
+      mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, const T* alpha,       \
+      const T* a, int lda, const T* beta, const T* b, int ldb, T* c, int ldc);                                       \
+  MUSA_PUBLIC mublasStatus_t mublas##L##dgmm(                                                                        \
+      mublasHandle_t handle, mublasSideMode_t side, int m, int n, const T* a, int lda, const T* x, int incx,         \
+      T* c, int ldc);                                                                                                \
+  MUSA_PUBLIC mublasStatus_t mublas##L##syrk(                                                                        \
+      mublasHandle_t handle, mublasFillMode_t uplo, mublasOperation_t trans, int n, int k, const T* alpha,           \
+      const T* a, int lda, const T* beta, T* c, int ldc);
+MUBLAS_MATRIX_FUNCTIONS(S, float, const)
+MUBLAS_MATRIX_FUNCTIONS(D, double, const)
+MUBLAS_MATRIX_FUNCTIONS(C, muComplex, )
+MUBLAS_MATRIX_FUNCTIONS(Z, muDoubleComplex, )
+#undef MUBLAS_MATRIX_FUNCTIONS
 
 // ---- matrices of several types. alpha and beta are of the type of `compute` ------------------------------------------
 

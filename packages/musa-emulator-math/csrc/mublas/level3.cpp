@@ -3,24 +3,6 @@
 // Matrices of one type.
 #include "mublas/support.h"
 
-namespace musa_emulator::blas {
-
-void multiply(
-    const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, const at::Scalar& alpha, const at::Scalar& beta) {
-  if (a.size(-1) == 0) { // an empty sum
-    beta.equal(0) ? c.zero_() : c.mul_(beta);
-    return;
-  }
-  at::Tensor out = c;
-  if (c.dim() == 2) {
-    at::addmm_out(out, c, a, b, beta, alpha);
-  } else {
-    at::baddbmm_out(out, c, a, b, beta, alpha);
-  }
-}
-
-} // namespace musa_emulator::blas
-
 using namespace musa_emulator;
 using namespace musa_emulator::blas;
 

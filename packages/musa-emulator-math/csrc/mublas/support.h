@@ -10,6 +10,7 @@
 
 #include "engine/api.h"
 #include "mublas.h"
+#include "support/scalar.h"
 #include "support/task.h"
 
 struct mublasContext {
@@ -89,18 +90,12 @@ mublasStatus_t enqueue(mublasHandle_t handle, const char* name, Task&& task) {
   return status_of(math::enqueue(handle->stream, name, std::forward<Task>(task)));
 }
 
-// A scalar that the call read, or whose address the task reads.
+// alpha and beta of a call, in the memory that the handle's pointer mode names.
 template <class T>
-class Scalar {
+class Scalar : public math::Scalar<T> {
  public:
   Scalar(mublasHandle_t handle, const void* pointer)
-      : device_(handle->pointer_mode == MUBLAS_POINTER_MODE_DEVICE ? static_cast<const T*>(pointer) : nullptr),
-        value_(device_ == nullptr && pointer != nullptr ? *static_cast<const T*>(pointer) : T()) {}
-  T operator()() const { return device_ != nullptr ? *device_ : value_; }
-
- private:
-  const T* device_;
-  T value_;
+      : math::Scalar<T>(handle->pointer_mode == MUBLAS_POINTER_MODE_DEVICE, pointer) {}
 };
 
 inline at::Tensor view(const void* data, at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType type) {
@@ -134,7 +129,7 @@ inline bool known(mublasOperation_t operation) {
   return operation == MUBLAS_OP_N || operation == MUBLAS_OP_T || operation == MUBLAS_OP_C;
 }
 // Whether an array of the leading dimension `ld` has room for columns of so many rows.
-inline bool holds(int ld, int rows) {
+inline bool holds(int64_t ld, int64_t rows) {
   return ld >= (rows > 1 ? rows : 1);
 }
 
