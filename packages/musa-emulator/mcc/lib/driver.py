@@ -208,8 +208,8 @@ def device_options(command: Command) -> list[str]:
 
 # There is no errno on a GPU, and no trap: loops over functions of numbers may become loops over vectors.
 AS_A_GPU_COMPUTES = ("-fno-math-errno", "-fno-trapping-math")
-# A GPU rounds to whole numbers and selects in one instruction. So does x86-64 since SSE4.1, which all processors
-# since 2009 have and compilers do not assume.
+# A GPU rounds to whole numbers and selects in one instruction. So does x86-64 since SSE4.1, which compilers
+# do not assume and all processors since 2009 have.
 HOST_INSTRUCTIONS = {"x86_64": ("-march=x86-64-v2",)}
 
 
