@@ -285,3 +285,32 @@ def test_names_that_python_sees_are_kept(engine: Engine) -> None:
 def test_a_generator_that_musa_has_not_is_one_that_it_has(engine: Engine) -> None:
     for name in ("curandState", "curandState_t", "curandStateXORWOW_t", "curandStatePhilox4_32_10_t"):
         assert engine.port(f"{name} state;\n").text == "murand_state_philox4x32_10 state;\n"
+
+
+@pytest.mark.parametrize(
+    ("cuda", "musa"),
+    [
+        ("if (prop.major < 7) waive();", "if (prop.major < 1) waive();"),
+        ("p.major >= 4", "p.major >= 1"),
+        ("p.major > 3", "p.major > 0"),
+        ("p.major <= 6", "p.major <= 0"),
+        ("p.major >= 8", "p.major >= 8"),  # bfloat16, TF32: not what every architecture has
+        ("p.major == 7", "p.major == 7"),
+        ("p.major < 75", "p.major < 75"),
+        ("(p.major << 4) + p.minor < 0x35", "(p.major << 4) + p.minor < 0x10"),
+        ("CUresult r = cuInit(0); CUdeviceptr x;", "MUresult r = muInit(0); MUdeviceptr x;"),
+        ("CU_DEVICE_ATTRIBUTE_WARP_SIZE", "MU_DEVICE_ATTRIBUTE_WARP_SIZE"),
+        ("cudaMallocArray(&a, &d, w, h, cudaArrayLayered);", "musaMallocArray(&a, &d, w, h, 1);"),
+        ("surf2Dwrite(x, s, 0, 0, cudaBoundaryModeTrap);", "surf2Dwrite(x, s, 0, 0, 2);"),
+        ("curandState state;", "murandState_t state;"),
+        ("CUDA_VERSION < 12000", "11040 < 12000"),  # the rules of cuda.toml hold too
+    ],
+)
+def test_programs_that_are_no_extensions(cuda: str, musa: str) -> None:
+    engine = Engine(rules.load("programs"))
+    assert engine.port(cuda).text == musa
+    assert engine.port(musa).text == musa
+
+
+def test_extensions_keep_their_comparisons_of_compute_capability(engine: Engine) -> None:
+    assert engine.port("prop->major < 7").text == "prop->major < 7"

@@ -4,6 +4,8 @@
 // a subsequence make a state is the emulator's own choice, so its numbers are not the vendor's; Philox's are.
 #pragma once
 
+#include <murand_kernel.h>
+
 struct murandStateXORWOW {
   unsigned x[5];
   unsigned weyl;
