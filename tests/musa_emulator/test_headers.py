@@ -18,7 +18,7 @@ from tests.musa_emulator import sdk
 pytestmark = pytest.mark.once
 
 INCLUDE = sdk.HOME / "include"
-FOR_KERNELS = ("murand_kernel.h", "cooperative_groups.h")
+FOR_KERNELS = ("murand_kernel.h", "murand_xorwow.h", "cooperative_groups.h")
 HEADERS = sorted(path.name for path in INCLUDE.glob("*.h") if path.name not in FOR_KERNELS)
 CXX = os.environ.get("CXX", "g++").split()
 WARNINGS = ["-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only"]

@@ -174,3 +174,5 @@ __device__ inline double2 murand_normal2_double(murandStatePhilox4_32_10* state)
 __device__ inline float murand_log_normal(murandStatePhilox4_32_10* state, float mean, float deviation) {
   return expf(mean + deviation * murand_normal(state));
 }
+
+#include "murand_xorwow.h"
