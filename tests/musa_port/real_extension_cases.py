@@ -318,3 +318,28 @@ def fused_layer_norm(compare: Comparison) -> None:
         with compare.case("rms_norm", rows, size):
             out, _ = library.rms_forward_affine(moved[0], (size,), moved[1], 1e-5)
             same(out, torch.nn.functional.rms_norm(x, (size,), weight, 1e-5), rtol=1e-4, atol=1e-4)
+
+
+def pytorch3d(compare: Comparison) -> None:
+    """Neighbours of points, and areas and normals of triangles."""
+    library = importlib.import_module("pytorch3d._C")
+    x, y = torch.randn(2, 40, 3), torch.randn(2, 60, 3)
+    lengths = torch.tensor([40, 33]), torch.tensor([60, 45])
+    for norm in (1, 2):
+        for k in (1, 5, 20):
+            with compare.case("knn", norm, k):
+                got = library.knn_points_idx(*on_musa(x, y, *lengths), norm, k, -1)
+                expected = library.knn_points_idx(x, y, *lengths, norm, k, -1)
+                for on_device, on_host in zip(got, expected, strict=True):
+                    same(on_device, on_host)
+    for radius in (0.3, 1.5):
+        with compare.case("ball_query", radius):
+            got = library.ball_query(*on_musa(x, y, *lengths), 8, radius, False)
+            expected = library.ball_query(x, y, *lengths, 8, radius, False)
+            for on_device, on_host in zip(got, expected, strict=True):
+                same(on_device, on_host)
+    vertices, faces = torch.randn(30, 3), torch.randint(0, 30, (50, 3))
+    with compare.case("face_areas_normals"):
+        got = library.face_areas_normals_forward(*on_musa(vertices, faces))
+        for on_device, on_host in zip(got, library.face_areas_normals_forward(vertices, faces), strict=True):
+            same(on_device, on_host)

@@ -13,6 +13,7 @@ result to tests/data/last_extensions_run.json.
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import os
 import re
@@ -86,6 +87,20 @@ EXTENSIONS = (
         edits=(IMPORT, ("    check_cuda_torch_binary_vs_bare_metal(CUDA_HOME)\n", "")),
         environment={"APEX_CUDA_EXT": "1"},
     ),
+    Extension(
+        "pytorch3d",
+        "github facebookresearch/pytorch3d at 9381c4016376345bb795b97c45a6c2de66db354a",
+        {"pytorch3d": CPU},
+        # Its BuildExtension is named through the module torch.
+        edits=(
+            IMPORT,
+            ("import torch\n", "import torch, torch_musa.utils.cpp_extension\n"),
+            ("(torch.utils.cpp_extension.BuildExtension)", "(torch_musa.utils.cpp_extension.BuildExtension)"),
+            ("= torch.utils.cpp_extension.BuildExtension", "= torch_musa.utils.cpp_extension.BuildExtension"),
+        ),
+        environment={"FORCE_CUDA": "1"},
+        needs={"muAlg": "github MooreThreads/muAlg", "muThrust": "github MooreThreads/muThrust"},
+    ),
 )
 
 
@@ -117,7 +132,7 @@ def run(extension: Extension, folder: Path, work: Path, already_built: bool = Fa
     result.version = version(source)
     before = (source / "setup.py").read_text()
     changed = _edited(before, extension.edits)
-    result.changed_lines = sum(a != b for a, b in zip(before.split("\n"), changed.split("\n"), strict=False))
+    result.changed_lines = _lines_changed(before, changed)
     if not already_built:
         shutil.copytree(source, copy, dirs_exist_ok=True)
         if (copy / "setup.py").read_text() != changed:
@@ -151,7 +166,7 @@ def version(source: Path) -> str:
     stated = source / "version.txt"
     if stated.is_file():
         return stated.read_text().strip()
-    pattern = re.compile(r"^(?:__)?version(?:__)? *= *[\"']([\d.]\S*)[\"']", re.MULTILINE)
+    pattern = re.compile(r"^ *(?:__)?version(?:__)? *= *[\"']([\d.]\S*)[\"']", re.MULTILINE)
     paths = [source / "setup.py", *sorted(source.glob("*/__init__.py")), source / "pyproject.toml"]
     texts = [path.read_text() for path in paths if path.is_file()]
     return next((found[1] for found in map(pattern.search, texts) if found), "unknown")
@@ -163,6 +178,13 @@ def _edited(text: str, edits: tuple[tuple[str, str], ...]) -> str:
             raise ValueError(f"setup.py has no {before!r}: another version of the extension than the table's")
         text = text.replace(before, after)
     return text
+
+
+def _lines_changed(before: str, after: str) -> int:
+    blocks = difflib.SequenceMatcher(
+        None, before.split("\n"), after.split("\n"), autojunk=False
+    ).get_opcodes()
+    return sum(max(i2 - i1, j2 - j1) for tag, i1, i2, j1, j2 in blocks if tag != "equal")
 
 
 def _environment(extension: Extension, folder: Path) -> dict[str, str]:

@@ -22,7 +22,7 @@ struct Blocks {
 
   Blocks(int64_t size, int64_t kernel, int64_t dilation, int64_t padding, int64_t stride)
       : size(size), kernel(kernel), dilation(dilation), padding(padding), stride(stride),
-        count(at::div_rtn<int64_t>(size + 2 * padding - dilation * (kernel - 1) - 1, stride) + 1) {}
+        count(div_rtn<int64_t>(size + 2 * padding - dilation * (kernel - 1) - 1, stride) + 1) {}
 
   // Where element k of a block lies; maybe outside.
   C10_HOST_DEVICE int64_t place(int64_t block, int64_t k) const { return block * stride - padding + k * dilation; }
