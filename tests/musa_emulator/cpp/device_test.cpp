@@ -88,6 +88,7 @@ TEST_F(DeviceTest, AttributesAgreeWithProperties) {
       {musaDevAttrMaxSharedMemoryPerBlockOptin, static_cast<long>(p.sharedMemPerBlockOptin)},
       {musaDevAttrL2CacheSize, p.l2CacheSize},
       {musaDevAttrMaxPersistingL2CacheSize, p.persistingL2CacheMaxSize},
+      {musaDevAttrMemoryPoolsSupported, 1},
       {musaDevAttrMaxAccessPolicyWindowSize, p.accessPolicyMaxWindowSize},
       {musaDevAttrDirectManagedMemAccessFromHost, p.directManagedMemAccessFromHost},
       {musaDevAttrPciBusId, p.pciBusID},
@@ -224,5 +225,6 @@ TEST_F(DeviceTest, LimitsAreRemembered) {
   EXPECT_OK(musaDeviceSetLimit(musaLimitMallocHeapSize, 12345));
   EXPECT_OK(musaDeviceGetLimit(&value, musaLimitMallocHeapSize));
   EXPECT_EQ(12345u, value);
-  EXPECT_STATUS(musaErrorUnsupportedLimit, musaDeviceSetLimit(musaLimitPersistingL2CacheSize, 1));
+  EXPECT_STATUS(musaErrorUnsupportedLimit, musaDeviceSetLimit(musaLimitMaxL2FetchGranularity, 1));
+  EXPECT_OK(musaDeviceSetLimit(musaLimitPersistingL2CacheSize, 1));
 }

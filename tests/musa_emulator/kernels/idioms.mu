@@ -61,6 +61,21 @@ __global__ void shared_of_file(int* out) {
   out[blockIdx.x * 32 + threadIdx.x] = from_of_file(threadIdx.x);
 }
 
+__global__ void leaf(int* out, int base) {
+  __shared__ int cells[32];
+  cells[threadIdx.x] = static_cast<int>(threadIdx.x);
+  __syncthreads();
+  out[base + threadIdx.x] = cells[31 - threadIdx.x] + static_cast<int>(blockDim.x);
+}
+// Launched on a stream with nothing on it, a kernel may run in the middle of the one that launches it.
+__global__ void launches_leaves(int* out, int* own, musaStream_t stream) {
+  __shared__ int cells[4];
+  cells[threadIdx.x] = static_cast<int>(threadIdx.x);
+  leaf<<<1, 32, 0, stream>>>(out, threadIdx.x * 32);
+  __syncthreads();
+  own[threadIdx.x] = cells[3 - threadIdx.x] + 10 * static_cast<int>(blockDim.x) + 100 * static_cast<int>(threadIdx.x);
+}
+
 struct Watch {
   long clock() const { return 7; }
 };
@@ -123,6 +138,18 @@ int main() {
   shared_of_file<<<2, 32>>>(rows);
   EXPECT_EQ(rows[0], 162);
   EXPECT_EQ(rows[63], 100);
+
+  musaStream_t stream = nullptr;
+  musaStreamCreateWithFlags(&stream, musaStreamNonBlocking);
+  Array<int> leaves(128), own(4);
+  launches_leaves<<<1, 4>>>((int*)leaves, (int*)own, stream);
+  EXPECT_EQ(musaDeviceSynchronize(), musaSuccess);
+  EXPECT_EQ(musaStreamSynchronize(stream), musaSuccess); // launched while the kernel ran
+  musaStreamDestroy(stream);
+  for (int i = 0; i < 128; ++i) {
+    EXPECT_EQ(leaves[i], 31 - i % 32 + 32);
+  }
+  EXPECT(own.host() == (std::vector<int>{43, 142, 241, 340}));
 
   // Cycles pass as the wall clock does: processor time, which clock() means outside of kernels, would take a thousand times
   // as long, and the test would not end.

@@ -84,6 +84,7 @@ musaDeviceProp make_properties(const Config& config, int physical) {
   p.accessPolicyMaxWindowSize = arch.l2_bytes;
   p.maxThreadsPerMultiProcessor = arch.threads_per_processor;
   p.streamPrioritiesSupported = 1;
+  p.memoryPoolsSupported = 1;
   p.managedMemory = 1;
   p.hostNativeAtomicSupported = 1;
   p.singleToDoublePrecisionPerfRatio = 32;
@@ -171,6 +172,7 @@ musaError_t device_attribute(const Device& device, musaDeviceAttr attribute, int
     case musaDevAttrMemoryClockRate: *value = p.memoryClockRate; break;
     case musaDevAttrGlobalMemoryBusWidth: *value = p.memoryBusWidth; break;
     case musaDevAttrL2CacheSize: *value = p.l2CacheSize; break;
+    case musaDevAttrMemoryPoolsSupported: *value = p.memoryPoolsSupported; break;
     case musaDevAttrMaxPersistingL2CacheSize: *value = p.persistingL2CacheMaxSize; break;
     case musaDevAttrMaxAccessPolicyWindowSize: *value = p.accessPolicyMaxWindowSize; break;
     case musaDevAttrMaxThreadsPerMultiProcessor: *value = p.maxThreadsPerMultiProcessor; break;
@@ -207,7 +209,6 @@ musaError_t device_attribute(const Device& device, musaDeviceAttr attribute, int
     case musaDevAttrSparseMusaArraySupported:
     case musaDevAttrHostRegisterReadOnlySupported:
     case musaDevAttrTimelineSemaphoreInteropSupported:
-    case musaDevAttrMemoryPoolsSupported:
     case musaDevAttrGPUDirectRDMASupported:
     case musaDevAttrGPUDirectRDMAFlushWritesOptions:
     case musaDevAttrGPUDirectRDMAWritesOrdering:

@@ -682,6 +682,12 @@ Block::Outcome Block::resume() {
 }
 
 Block::Outcome Block::drive() {
+  // A kernel that launches another one goes on where it was.
+  const struct {
+    uint3 thread = threadIdx, block = blockIdx, block_dim = blockDim, grid_dim = gridDim;
+    int warp = warpSize;
+    bool in_order = musa_simt::in_order;
+  } before;
   blockDim = shape_->block;
   gridDim = shape_->grid;
   blockIdx = index_;
@@ -701,6 +707,14 @@ Block::Outcome Block::drive() {
   acquire(&live_);
   in_order = false;
   running_block = outer;
+  if (outer != nullptr) {
+    threadIdx = before.thread;
+    blockIdx = before.block;
+    blockDim = before.block_dim;
+    gridDim = before.grid_dim;
+    warpSize = before.warp;
+    in_order = before.in_order;
+  }
   if (failed_) {
     return Outcome::Failed;
   }

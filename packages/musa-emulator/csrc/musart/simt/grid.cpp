@@ -49,12 +49,25 @@ musaError_t report(const KernelLaunch& launch, const Block& block, uint3 index) 
   return block.asserted() ? musaErrorAssert : musaErrorLaunchFailure;
 }
 
-// Large, and good for any launch: one for each OS thread.
-Block& own_block() {
-  static thread_local std::unique_ptr<Block> block = std::make_unique<Block>();
-  prepare_for_overflow();
-  return *block;
-}
+// Large, and good for any launch: one for each OS thread, and one more for each kernel that a running kernel launches.
+class OwnBlock {
+ public:
+  OwnBlock() {
+    static thread_local std::unique_ptr<Block> reused = std::make_unique<Block>();
+    if (running_block == nullptr) {
+      prepare_for_overflow();
+      block_ = reused.get();
+    } else {
+      nested_ = std::make_unique<Block>();
+      block_ = nested_.get();
+    }
+  }
+  Block& operator*() const { return *block_; }
+
+ private:
+  std::unique_ptr<Block> nested_;
+  Block* block_;
+};
 
 musaError_t run_blocks(KernelLaunch& launch) {
   const LaunchShape shape = shape_of(launch);
@@ -63,7 +76,8 @@ musaError_t run_blocks(KernelLaunch& launch) {
   std::atomic<musaError_t> status{musaSuccess};
   // One block after the other, until none is left or until() says so.
   const auto work = [&](auto&& until) {
-    Block& block = own_block();
+    const OwnBlock own;
+    Block& block = *own;
     while (!until() && status.load(std::memory_order_relaxed) == musaSuccess) {
       const uint64_t number = next.fetch_add(1, std::memory_order_relaxed);
       if (number >= count) {
@@ -81,7 +95,8 @@ musaError_t run_blocks(KernelLaunch& launch) {
       }
     }
   };
-  const size_t threads = engine().config.threads;
+  // A launch by a running kernel stays on its thread: the others may be waiting for this one.
+  const size_t threads = running_block == nullptr ? engine().config.threads : 1;
   if (threads > 1 && count > 1) {
     const auto begin = std::chrono::steady_clock::now();
     work([&] { return std::chrono::steady_clock::now() - begin > kAlone; });
