@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // Products of a sparse and a dense operand. The loops are ours: torch's CPU operators have a fast product of CSR matrices only,
-// and convert transposed and COO matrices first, which takes a hundred times as long as the product.
+// and convert transposed and COO matrices first, which takes ten times as long as these loops and more.
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -29,14 +29,14 @@ template <int Width, bool UnitRows, class T, class Column>
 void multiply_row(
     const musparseSpMatDescr& a, Range range, const T* b, int64_t b_stride, T alpha, T beta, T* c, int64_t c_stride) {
   const int64_t row_stride = UnitRows ? 1 : b_stride, column_stride = UnitRows ? b_stride : 1;
-  const int64_t base = a.base, limit = a.columns;
+  const ColumnPositions<Column> position(a);
   const Column* columns = static_cast<const Column*>(a.column_data);
   const T* values = static_cast<const T*>(a.values);
-  // A single sum would wait for its last addition with each entry, so entries take turns among several.
-  constexpr int kTurns = Width == 1 ? 8 : 1;
+  // A single sum would wait for its last addition with each entry, so entries take turns. More than two are slower.
+  constexpr int kTurns = Width == 1 ? 2 : 1;
   T partial[kTurns][Width] = {};
   const auto add = [&](int64_t entry, T* sums) {
-    const T* row = b + checked(columns[entry], base, limit) * row_stride;
+    const T* row = b + static_cast<int64_t>(position(columns[entry])) * row_stride;
     for (int i = 0; i < Width; ++i) {
       sums[i] += values[entry] * row[i * column_stride];
     }
