@@ -3,6 +3,7 @@
 """Mathematical libraries of the SDK beside torch's CPU operators on the same data."""
 
 import ctypes
+import warnings
 from collections.abc import Callable, Iterator
 from ctypes import byref, c_float, c_int, c_int64, c_size_t, c_ulonglong, c_void_p
 from pathlib import Path
@@ -132,7 +133,9 @@ def spmv(device: torch.device, size: int, per_row: int) -> Case:
     ok(sparse.musparseCreateDnVec(byref(of_y), c_int64(size), address(kept[4]), R_32F))
     one, zero = c_float(1), c_float(0)
     arguments = (handle, N, byref(one), matrix, of_x, byref(zero), of_y, R_32F, 0, None)
-    csr = torch.sparse_csr_tensor(starts, columns, values, (size, size), check_invariants=False)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        csr = torch.sparse_csr_tensor(starts, columns, values, (size, size), check_invariants=False)
     return Case(
         f"musparseSpMV {size}, {per_row} a row",
         lambda: ok(sparse.musparseSpMV(*arguments)),

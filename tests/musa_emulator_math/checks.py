@@ -195,22 +195,18 @@ def gemv(letter: str, dtype: type) -> None:
     for operation in (N, T, C):
         a = columns(dtype, m, n, lda)
         inner, outer = (n, m) if operation == N else (m, n)
-        x, y = numbers(dtype, 2 * inner), numbers(dtype, outer)
-        da, dx, dy = Device(a), Device(x), Device(y)
-        arguments = (
-            m,
-            n,
-            scalar(dtype, 1.5),
-            da.pointer,
-            lda,
-            dx.pointer,
-            -2,
-            scalar(dtype, 0.5),
-            dy.pointer,
-            1,
-        )
-        ok(function(f"{letter}gemv")(handle, operation, *arguments))
-        same(dy.get(), (1.5 * (op(of(a, m), operation) @ x[::2][::-1]) + 0.5 * y).astype(dtype))
+        for incy, beta in ((1, 0.5), (-2, 0.5), (3, 0), (-1, 0)):
+            x, y = numbers(dtype, 2 * inner), numbers(dtype, abs(incy) * outer)
+            if beta == 0:
+                y[:: abs(incy)] = np.nan  # is not read
+            da, dx, dy = Device(a), Device(x), Device(y)
+            inputs = (m, n, scalar(dtype, 1.5), da.pointer, lda, dx.pointer, -2, scalar(dtype, beta))
+            ok(function(f"{letter}gemv")(handle, operation, *inputs, dy.pointer, incy))
+            expected = y.copy()
+            part = expected[:: abs(incy)][:: (1 if incy > 0 else -1)]
+            kept = beta * part if beta != 0 else 0
+            part[...] = (1.5 * (op(of(a, m), operation) @ x[::2][::-1]) + kept).astype(dtype)
+            same(dy.get(), expected)
     for kind in ("ger",) if letter in "SD" else ("geru", "gerc"):
         a, x, y = columns(dtype, m, n, lda), numbers(dtype, m), numbers(dtype, n)
         da, dx, dy = Device(a), Device(x), Device(y)

@@ -192,6 +192,54 @@ def spmm(letter: str, dtype: type) -> None:
     ok(sparse.musparseDestroy(handle))
 
 
+@every_letter("SpGEMM of ?: stages, indices, bases")
+def spgemm(letter: str, dtype: type) -> None:
+    handle = new_handle()
+    a, b = entries(dtype, 7, 5), entries(dtype, 5, 6)
+    a[0], b[:, 2] = 0, 0  # the product has an empty row and an empty column
+    for wide, base in ((False, 0), (True, 1)):
+        index_type, kind = (np.int64, 3) if wide else (np.int32, 2)
+        left, right = (
+            Matrix(a, letter, wide=(wide, wide)),
+            Matrix(b, letter, wide=(wide, wide), base=1 - base),
+        )
+        starts = Device(np.full(8, -9, index_type))
+        product = c_void_p()
+        sizes = (c_longlong(7), c_longlong(6), c_longlong(0))
+        types = (kind, kind, base, TYPES[letter])
+        ok(sparse.musparseCreateCsr(byref(product), *sizes, starts.pointer, None, None, *types))
+        common = (handle, N, N, scalar(dtype, 2), left.descriptor, right.descriptor, scalar(dtype, 0))
+        common = (*common, product, product, TYPES[letter], 0)
+        size = c_size_t(0)
+        ok(sparse.musparseSpGEMM(*common, 1, byref(size), None))
+        assert size.value > 0
+        ok(sparse.musparseSpGEMM(*common, 2, byref(size), None))
+        expected = (2 * (a @ b)).astype(dtype)
+        pattern = (a != 0).astype(int) @ (b != 0).astype(int) != 0
+        rows, columns, nnz = c_longlong(), c_longlong(), c_longlong()
+        ok(sparse.musparseSpMatGetSize(product, byref(rows), byref(columns), byref(nnz)))
+        assert (rows.value, columns.value, nnz.value) == (7, 6, pattern.sum())
+        ok(
+            sparse.musparseSpGEMM(*common, 3, byref(size), None), INVALID_POINTER
+        )  # without memory for entries
+        found, values = Device(np.zeros(nnz.value, index_type)), Device(np.zeros(nnz.value, dtype))
+        ok(sparse.musparseCsrSetPointers(product, starts.pointer, found.pointer, values.pointer))
+        ok(sparse.musparseSpGEMM(*common, 3, byref(size), None))
+        where = np.nonzero(pattern)
+        np.testing.assert_array_equal(starts.get() - base, np.concatenate([[0], np.cumsum(pattern.sum(1))]))
+        np.testing.assert_array_equal(found.get() - base, where[1])
+        same(values.get(), np.ascontiguousarray(expected[where]))
+        transposed = (handle, T, *common[2:])
+        ok(sparse.musparseSpGEMM(*transposed, 1, byref(size), None), NOT_IMPLEMENTED)
+        added = (*common[:6], scalar(dtype, 1), *common[7:])
+        ok(sparse.musparseSpGEMM(*added, 1, byref(size), None), NOT_IMPLEMENTED)
+        ok(sparse.musparseSpGEMM(*common, 9, byref(size), None), INVALID_VALUE)
+        swapped = (*common[:4], right.descriptor, left.descriptor, *common[6:])
+        ok(sparse.musparseSpGEMM(*swapped, 1, byref(size), None), INVALID_SIZE)
+        ok(sparse.musparseDestroySpMat(product))
+    ok(sparse.musparseDestroy(handle))
+
+
 @check("SpMM with automatic stages and scalars on the device")
 def automatic() -> None:
     handle = new_handle()

@@ -27,7 +27,7 @@ mublasStatus_t buffer_size(bool known, bool fits, int* size) {
     } else if (!fits) {
       status = MUBLAS_STATUS_INVALID_SIZE;
     } else {
-      *size = 256; // not used; callers allocate what it says and some refuse 0
+      *size = 256; // not used; not 0, because callers pass it to musaMalloc
     }
     return musaSuccess;
   });

@@ -50,6 +50,12 @@ typedef enum musparseSpMMStage_t {
   MUSPARSE_SPMM_STAGE_PREPROCESS = 2,
   MUSPARSE_SPMM_STAGE_COMPUTE = 3
 } musparseSpMMStage_t;
+typedef enum musparseSpGEMMAlg_t { MUSPARSE_SPGEMM_ALG_DEFAULT = 0 } musparseSpGEMMAlg_t;
+typedef enum musparseSpGEMMStage_t {
+  MUSPARSE_SPGEMM_STAGE_BUFFER_SIZE = 1,
+  MUSPARSE_SPGEMM_STAGE_NNZ = 2,    // waits; writes the row pointers of c, and the number of entries into its descriptor
+  MUSPARSE_SPGEMM_STAGE_COMPUTE = 3 // writes the columns, ascending in each row, and the values of c
+} musparseSpGEMMStage_t;
 
 MUSA_EXTERN_C_BEGIN
 
@@ -82,7 +88,7 @@ MUSA_PUBLIC musparseStatus_t musparseCreateDnMat(
     musparseOrder_t order);
 MUSA_PUBLIC musparseStatus_t musparseDestroyDnMat(musparseDnMatDescr_t matrix);
 
-// ---- products. No function uses the buffer, which may be null in stages that are named; sizes are small and not 0 ------------
+// ---- products. Buffers are not used: they may be null, except with MUSPARSE_SPMM_STAGE_AUTO, where null asks for the size ----
 
 // y = alpha * op(a) * x + beta * y. y is not read if beta is 0.
 MUSA_PUBLIC musparseStatus_t musparseSpMV_bufferSize(
@@ -98,6 +104,12 @@ MUSA_PUBLIC musparseStatus_t musparseSpMM(
     musparseHandle_t handle, musparseOperation_t operation_a, musparseOperation_t operation_b, const void* alpha,
     musparseSpMatDescr_t a, musparseDnMatDescr_t b, const void* beta, musparseDnMatDescr_t c, musaDataType compute_type,
     musparseSpMMAlg_t algorithm, musparseSpMMStage_t stage, size_t* buffer_size, void* buffer);
+// c = alpha * a * b of CSR matrices with indices of one type. Only beta = 0 is implemented, so that d, which may be c, is not read.
+// Between the stages NNZ and COMPUTE the caller allocates columns and values of c and gives them to musparseCsrSetPointers.
+MUSA_PUBLIC musparseStatus_t musparseSpGEMM(
+    musparseHandle_t handle, musparseOperation_t operation_a, musparseOperation_t operation_b, const void* alpha,
+    musparseSpMatDescr_t a, musparseSpMatDescr_t b, const void* beta, musparseSpMatDescr_t d, musparseSpMatDescr_t c,
+    musaDataType compute_type, musparseSpGEMMAlg_t algorithm, musparseSpGEMMStage_t stage, size_t* buffer_size, void* buffer);
 
 MUSA_EXTERN_C_END
 

@@ -29,13 +29,17 @@ mublasStatus_t gemv(
         handle, Name.text,
         [=, factor = Scalar<element<T>>(handle, alpha), kept = Scalar<element<T>>(handle, beta)] {
           const int64_t in = trans == MUBLAS_OP_N ? n : m, out = trans == MUBLAS_OP_N ? m : n;
-          const at::Tensor product = at::mv(
-              transposed(matrix(a, m, n, lda, type_of<T>), trans), ordered(x, in, incx, type_of<T>));
-          at::Tensor sum = product * at::Scalar(factor());
-          if (kept() != element<T>(0)) {
-            sum = sum + ordered(y, out, incy, type_of<T>) * at::Scalar(kept());
+          const at::Tensor of_a = transposed(matrix(a, m, n, lda, type_of<T>), trans);
+          const at::Tensor of_x = ordered(x, in, incx, type_of<T>);
+          // y is not read where beta is 0: it may hold anything.
+          if (incy > 0) {
+            at::Tensor of_y = vector(y, out, incy, type_of<T>);
+            at::addmv_out(of_y, of_y, of_a, of_x, at::Scalar(kept()), at::Scalar(factor()));
+          } else {
+            assign(
+                y, out, incy,
+                at::addmv(ordered(y, out, incy, type_of<T>), of_a, of_x, at::Scalar(kept()), at::Scalar(factor())));
           }
-          assign(y, out, incy, sum);
         });
   });
 }

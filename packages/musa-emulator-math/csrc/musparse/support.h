@@ -112,6 +112,9 @@ musparseStatus_t enqueue(musparseHandle_t handle, const char* name, Task&& task)
   return status_of(math::enqueue(handle->stream, name, std::forward<Task>(task)));
 }
 
+// The size of every buffer. No function uses it, and callers that allocate 0 bytes would pass the null that asks for the size.
+constexpr size_t kBufferSize = 256;
+
 inline bool known(musparseOperation_t operation) {
   return operation == MUSPARSE_OPERATION_NON_TRANSPOSE || operation == MUSPARSE_OPERATION_TRANSPOSE ||
       operation == MUSPARSE_OPERATION_CONJUGATE_TRANSPOSE;
