@@ -141,7 +141,7 @@ def test_overlapping_memory_is_refused_where_the_cpu_refuses_it(musa, samples, f
         if expected:
             refused.append((op, sample))
     print(f"\n{form.__name__}: {dict(counts)}")
-    assert counts["refused on the CPU"] > 5
+    assert counts["refused on the CPU"] >= 3
 
     accepted = []
     for name in POLICIES:
