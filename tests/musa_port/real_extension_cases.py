@@ -204,7 +204,7 @@ def compare_gradients(compare: Comparison, name: tuple, function, first: torch.T
     with compare.case(*name):
         results = []
         for device in ("cpu", "musa"):
-            x = first.to(device).requires_grad_()
+            x = first.detach().clone().to(device).requires_grad_()
             out = function(x, *(tensor.to(device) for tensor in rest))
             weights = torch.arange(out.numel(), dtype=out.dtype, device=device).view_as(out).cos()
             (out * weights).sum().backward()
