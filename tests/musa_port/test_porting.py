@@ -265,6 +265,12 @@ def test_the_wheel_holds_the_rules_and_the_headers(tmp_path: Path) -> None:
     assert {f"musa_port/{part}" for part in parts} <= names
 
 
+def test_the_order_of_a_dense_matrix_has_the_name_of_the_sdk(engine: Engine) -> None:
+    assert engine.port("f(CUSPARSE_ORDER_COL, CUSPARSE_ORDER_ROW);\n").text == (
+        "f(MUSPARSE_ORDER_COLUMN, MUSPARSE_ORDER_ROW);\n"
+    )
+
+
 def test_names_that_python_sees_are_kept(engine: Engine) -> None:
     text = (
         "PyMODINIT_FUNC PyInit__scatter_cuda() { return nullptr; }\n"
