@@ -141,7 +141,8 @@ def test_overlapping_memory_is_refused_where_the_cpu_refuses_it(musa, samples, f
         if expected:
             refused.append((op, sample))
     print(f"\n{form.__name__}: {dict(counts)}")
-    assert counts["refused on the CPU"] >= 3
+    # Few operators have several outputs: the sampled run reaches four or five of them.
+    assert counts["refused on the CPU"] > (3 if form in SEVERAL_OUTS else 5)
 
     accepted = []
     for name in POLICIES:
