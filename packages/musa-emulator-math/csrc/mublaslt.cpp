@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "mublas/product.h"
+#include "support/entry.h"
 
 // `magic` comes first in each of them, so that a stale or wrong pointer is recognised.
 struct mublasLtContext {
@@ -42,20 +43,9 @@ using namespace musa_emulator::blas;
 
 namespace {
 
-template <class Object>
-bool valid(const Object* object) {
-  return object != nullptr && object->magic == Object::kAlive;
-}
-
-// The frame of an entry point, with injected faults. `body()` returns a status.
 template <ApiName Name, unsigned Traits = kOrdinary, class Body>
 mublasStatus_t framed(Body&& body) {
-  mublasStatus_t status = MUBLAS_STATUS_SUCCESS;
-  const musaError_t error = api<Name, Traits>([&] {
-    status = body();
-    return musaSuccess; // a refused argument is no error of the runtime
-  });
-  return error == musaSuccess ? status : status_of(error);
+  return math::framed<Name, Traits>(status_of, std::forward<Body>(body));
 }
 
 template <ApiName Name, class Object>
@@ -72,7 +62,7 @@ mublasStatus_t create(Object** created, Object object) {
 template <ApiName Name, class Object>
 mublasStatus_t destroy(Object* object, mublasStatus_t invalid = MUBLAS_STATUS_INVALID_POINTER) {
   return framed<Name, kReleases>([&] {
-    if (!valid(object)) {
+    if (!alive(object)) {
       return invalid;
     }
     object->magic = 0;
@@ -116,7 +106,7 @@ Field find(mublasLtMatmulPreference_t preference, mublasLtMatmulPreferenceAttrib
 
 template <class Object, class Attribute>
 mublasStatus_t set(Object* object, Attribute attribute, const void* value, size_t bytes) {
-  if (!valid(object) || value == nullptr) {
+  if (!alive(object) || value == nullptr) {
     return MUBLAS_STATUS_INVALID_POINTER;
   }
   const Field target = find(object, attribute);
@@ -129,7 +119,7 @@ mublasStatus_t set(Object* object, Attribute attribute, const void* value, size_
 
 template <class Object, class Attribute>
 mublasStatus_t get(Object* object, Attribute attribute, void* value, size_t bytes, size_t* written) {
-  if (!valid(object) || (value == nullptr && (bytes != 0 || written == nullptr))) {
+  if (!alive(object) || (value == nullptr && (bytes != 0 || written == nullptr))) {
     return MUBLAS_STATUS_INVALID_POINTER;
   }
   const Field source = find(object, attribute);
@@ -207,7 +197,7 @@ bool scales(at::ScalarType scale, mublasComputeType_t compute, at::ScalarType co
 mublasStatus_t describe(
     mublasLtMatmulDesc_t description, mublasLtMatrixLayout_t a, mublasLtMatrixLayout_t b, mublasLtMatrixLayout_t c,
     mublasLtMatrixLayout_t d, Matmul* matmul) {
-  if (!valid(description) || !valid(a) || !valid(b) || !valid(c) || !valid(d)) {
+  if (!alive(description) || !alive(a) || !alive(b) || !alive(c) || !alive(d)) {
     return MUBLAS_STATUS_INVALID_POINTER;
   }
   if (!blas::known(description->transa) || !blas::known(description->transb)) {
@@ -315,10 +305,10 @@ mublasStatus_t mublasLtMatmulAlgoGetHeuristic(
     mublasLtMatrixLayout_t c, mublasLtMatrixLayout_t d, mublasLtMatmulPreference_t preference, int requested,
     mublasLtMatmulHeuristicResult_t results[], int* returned) {
   return framed<"mublasLtMatmulAlgoGetHeuristic">([&] {
-    if (!valid(handle)) {
+    if (!alive(handle)) {
       return MUBLAS_STATUS_INVALID_HANDLE;
     }
-    if (!valid(preference) || results == nullptr || returned == nullptr) {
+    if (!alive(preference) || results == nullptr || returned == nullptr) {
       return MUBLAS_STATUS_INVALID_POINTER;
     }
     *returned = 0;
@@ -342,7 +332,7 @@ mublasStatus_t mublasLtMatmul(
     mublasLtMatrixLayout_t layout_c, void* d, mublasLtMatrixLayout_t layout_d, const mublasLtMatmulAlgo_t*, void*, size_t,
     musaStream_t stream) {
   return framed<"mublasLtMatmul">([&] {
-    if (!valid(handle)) {
+    if (!alive(handle)) {
       return MUBLAS_STATUS_INVALID_HANDLE;
     }
     Matmul matmul;

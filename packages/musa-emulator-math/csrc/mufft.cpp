@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/api.h"
+#include "support/entry.h"
 #include "support/task.h"
 
 namespace {
@@ -60,12 +60,7 @@ mufftResult_t result_of(musaError_t error) {
 
 template <musa_emulator::ApiName Name, unsigned Traits = musa_emulator::kOrdinary, class Body>
 mufftResult_t call(Body&& body) {
-  mufftResult_t result = MUFFT_SUCCESS;
-  const musaError_t error = api<Name, Traits>([&] {
-    result = body();
-    return musaSuccess; // a refusal is no error of the runtime
-  });
-  return error == musaSuccess ? result : result_of(error);
+  return musa_emulator::math::framed<Name, Traits>(result_of, std::forward<Body>(body));
 }
 
 std::optional<at::ScalarType> scalar_type(musaDataType type) {

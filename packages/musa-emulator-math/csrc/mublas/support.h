@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "engine/api.h"
 #include "mublas.h"
+#include "support/entry.h"
 #include "support/scalar.h"
 #include "support/task.h"
 
@@ -67,9 +67,7 @@ inline mublasStatus_t status_of(musaError_t error) {
   }
 }
 
-inline bool alive(mublasHandle_t handle) {
-  return handle != nullptr && handle->magic == mublasContext::kAlive;
-}
+using math::alive;
 
 // The frame of an entry point: injected faults, the handle. `body()` returns a status of its own, or enqueues.
 template <ApiName Name, class Body>
@@ -77,12 +75,7 @@ mublasStatus_t call(mublasHandle_t handle, Body&& body) {
   if (!alive(handle)) {
     return MUBLAS_STATUS_INVALID_HANDLE;
   }
-  mublasStatus_t status = MUBLAS_STATUS_SUCCESS;
-  const musaError_t error = api<Name>([&] {
-    status = body();
-    return musaSuccess; // a refusal is no error of the runtime
-  });
-  return error == musaSuccess ? status : status_of(error);
+  return math::framed<Name>(status_of, std::forward<Body>(body));
 }
 
 template <class Task>

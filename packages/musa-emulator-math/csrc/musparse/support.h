@@ -9,8 +9,8 @@
 #include <optional>
 #include <utility>
 
-#include "engine/api.h"
 #include "musparse.h"
+#include "support/entry.h"
 #include "support/scalar.h"
 #include "support/task.h"
 
@@ -91,20 +91,11 @@ inline musparseStatus_t status_of(musaError_t error) {
   }
 }
 
-template <class Object>
-bool alive(const Object* object) {
-  return object != nullptr && object->magic == Object::kAlive;
-}
+using math::alive;
 
-// The frame of an entry point, with injected faults. `body()` returns a status.
 template <ApiName Name, unsigned Traits = kOrdinary, class Body>
 musparseStatus_t call(Body&& body) {
-  musparseStatus_t status = MUSPARSE_STATUS_SUCCESS;
-  const musaError_t error = api<Name, Traits>([&] {
-    status = body();
-    return musaSuccess; // a refused argument is no error of the runtime
-  });
-  return error == musaSuccess ? status : status_of(error);
+  return math::framed<Name, Traits>(status_of, std::forward<Body>(body));
 }
 
 template <class Task>
