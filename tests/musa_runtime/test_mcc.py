@@ -64,6 +64,11 @@ def test_options_are_those_that_the_compiler_accepts(foreign):
     assert not mcc.accepts(str(foreign.path), GCC_ONLY)
 
 
+def test_whether_headers_can_be_precompiled_is_tried(foreign):
+    assert mcc.precompiles(EMULATORS, ["-O1", "--offload-arch=mp_31"])
+    assert not mcc.precompiles(str(foreign.path), ["-O1"])
+
+
 def test_a_compiler_without_a_known_architecture_is_refused(tmp_path):
     with pytest.raises(mcc.CompilerError, match="for none of mp_21, mp_22, mp_31") as caught:
         mcc.supported_archs(str(ForeignCompiler(tmp_path, EMULATORS, archs="99").path))
@@ -84,6 +89,7 @@ def test_the_script_for_cmake(foreign):
 
     assert run("archs").stdout == "22;31\n"
     assert run("accepted", "-O2", *GCC_ONLY).stdout == "-O2\n"
+    assert run("precompiles", "-O2").stdout == "no\n"
     refused = run("archs", TORCH_MUSA_ARCH_LIST="sm_80")
     assert refused.returncode == 1 and "sm_80" in refused.stderr and "Traceback" not in refused.stderr
     assert run("tea").returncode == 1
@@ -179,7 +185,8 @@ def test_the_ported_pack_gives_a_foreign_compiler_no_option_of_gcc(foreign, tmp_
     kernels = [line for line in commands.splitlines() if str(foreign.path) in line and ".mu -o " in line]
     assert len(kernels) >= 60
     for line in kernels:
-        assert not re.search(r"-fvect-cost-model|--param|x86gprintrin", line)
+        assert not re.search(r"-fvect-cost-model|--param|x86gprintrin|-include-pch", line)
+        assert re.findall(r"-O\d", line)[-1] == "-O2"
         assert "--offload-arch=mp_22 --offload-arch=mp_31" in line
         assert re.search(r"mcc -x musa .*-I\S+/ported/overlay ", line)
     # And it takes them: one of the smallest, compiled to its end.

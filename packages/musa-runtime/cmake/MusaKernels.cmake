@@ -52,6 +52,42 @@ function(musa_kernel_flags result)
   set(${result} -std=c++20 -U__CUDA__ ${archs} PARENT_SCOPE)
 endfunction()
 
+# musa_precompile_for_kernels(<target> <header>): has mcc read the header once, before the .mu sources of the target, instead of
+# in each of them, where it can: with the emulator's mcc over GCC. Elsewhere it changes nothing, so sources include what they
+# need. Called before the target's library is added, with MUSA_MCC_FLAGS complete, to which it adds; followed by
+# musa_torch_kernels(<target>). The header includes no kernels.
+function(musa_precompile_for_kernels target header)
+  # Asserts in torch's headers, which NDEBUG removes, are for mcc to rewrite, so they cannot be precompiled.
+  string(TOUPPER "${CMAKE_BUILD_TYPE}" build)
+  separate_arguments(flags UNIX_COMMAND "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${build}}")
+  if(NOT "-DNDEBUG" IN_LIST flags)
+    return()
+  endif()
+  _musa_ask_mcc(answer precompiles ${flags} ${MUSA_MCC_FLAGS})
+  message(STATUS "mcc precompiles headers: ${answer}")
+  if(NOT answer STREQUAL "yes")
+    return()
+  endif()
+  get_filename_component(path "${header}" ABSOLUTE)
+  set(precompiled "${CMAKE_CURRENT_BINARY_DIR}/musa/${target}/precompiled.h.gch")
+  file(MAKE_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/musa/${target}")
+  # The options of musa_add_library's own command.
+  set(folders "$<REMOVE_DUPLICATES:$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>>")
+  set(definitions "$<TARGET_PROPERTY:${target},COMPILE_DEFINITIONS>")
+  add_custom_command(
+    OUTPUT "${precompiled}"
+    COMMAND "${MUSA_MCC_EXECUTABLE}" -x musa-header ${flags} -fPIC "$<$<BOOL:${folders}>:-I$<JOIN:${folders},;-I>>"
+      "$<$<BOOL:${definitions}>:-D$<JOIN:${definitions},;-D>>" "$<TARGET_PROPERTY:${target},COMPILE_OPTIONS>"
+      ${MUSA_MCC_FLAGS} -MD -MF "${precompiled}.d" -MT "${precompiled}" "${path}" -o "${precompiled}"
+    DEPENDS "${path}" "${MUSA_MCC_EXECUTABLE}"
+    DEPFILE "${precompiled}.d"
+    COMMENT "Precompiling ${header} for MUSA"
+    COMMAND_EXPAND_LISTS VERBATIM)
+  add_custom_target(${target}_precompiled DEPENDS "${precompiled}")
+  add_dependencies(${target}_precompiled musa_ported_headers)
+  set(MUSA_MCC_FLAGS ${MUSA_MCC_FLAGS} -include-pch "${precompiled}" PARENT_SCOPE)
+endfunction()
+
 # musa_ported_headers(<result>): a folder of this build with torch's CUDA headers, ported by musa-port, and in its folder
 # `overlay` the other headers of torch that test for CUDA's compiler. Targets with .mu sources that include torch's headers
 # depend on the target `musa_ported_headers`, and have `overlay` before, and the folder after, torch's include folders.
@@ -90,6 +126,9 @@ function(musa_torch_kernels target)
   target_include_directories(${target} BEFORE PRIVATE "${ported}/overlay")
   target_include_directories(${target} PRIVATE "${port_include}")
   add_dependencies(${target} musa_ported_headers)
+  if(TARGET ${target}_precompiled)
+    add_dependencies(${target} ${target}_precompiled)
+  endif()
 endfunction()
 
 # musa_torch_kernel_flags(<result>): musa_kernel_flags and what the include folders above need beside them.

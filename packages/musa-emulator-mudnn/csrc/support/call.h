@@ -74,8 +74,8 @@ class Call {
               *stream,
               std::make_shared<TaskOf<std::decay_t<Task>>>(name_, at::get_num_threads(), std::forward<Task>(task)));
   }
-  // The same for a task that calls nothing of torch's nor of the runtime's, throws nothing, and takes about a microsecond: it
-  // needs no modes of torch set, and may run with the engine's lock held.
+  // The same for a task that calls nothing of the runtime's nor through torch's dispatcher, throws nothing, and takes about a
+  // microsecond: it needs no modes of torch set, and may run with the engine's lock held.
   template <class Task>
   Status enqueue_brief(Task&& task) {
     Stream* const stream = stream_of_handle();

@@ -54,7 +54,7 @@ _IGNORED_PAIRS = (
     ],
     *["-arch", "-mthread-model", "-dependency-file", "-ivfsoverlay"],
 )
-_PAIRS = ("-o", "-x", "-Xarch_host", *_FOR_COMPILING, *_FOR_LINKING, *_IGNORED_PAIRS)
+_PAIRS = ("-o", "-x", "-Xarch_host", "-include-pch", *_FOR_COMPILING, *_FOR_LINKING, *_IGNORED_PAIRS)
 # Of the GPU's compiler; here there is nothing for them to do.
 _IGNORED = re.compile(
     r"-mtgpu|-cuda_wrapper|-mathx-.*|-fmusa-.*|-fcuda-.*|--?use_fast_math|-fplugin=.*|-f(?:no-)?gpu-rdc|-rdc|-dc|-Od3"
@@ -94,6 +94,8 @@ class Command:
     verbose: bool = False
     two_pass: bool = False  # the passes of clang before anything else
     module: bool = False  # for muModuleLoad
+    header: str | None = None  # to be precompiled
+    precompiled: pathlib.Path | None = None  # a header that was, to be read before the sources
 
 
 def parse(arguments: list[str]) -> Command:
@@ -111,6 +113,8 @@ def parse(arguments: list[str]) -> Command:
             language = value
         elif argument in _IGNORED_PAIRS or _IGNORED.fullmatch(argument):
             continue
+        elif argument == "-include-pch":
+            command.precompiled = pathlib.Path(value)
         elif argument == "-Xarch_host":
             command.options.append(value)
         elif match := _ARCH.fullmatch(argument):
@@ -144,6 +148,8 @@ def parse(arguments: list[str]) -> Command:
             command.linking.append(argument)
         elif argument.startswith("-") and argument != "-":
             command.options.append(_renamed(argument))
+        elif language == "musa-header":
+            command.header = argument
         elif pathlib.Path(argument).suffix in SOURCE_SUFFIXES or language not in (None, "none"):
             kernels = language in ("musa", "cuda") or (
                 language is None and pathlib.Path(argument).suffix in KERNEL_SUFFIXES
@@ -151,6 +157,12 @@ def parse(arguments: list[str]) -> Command:
             command.sources.append((argument, kernels))
         else:
             command.linking.append(argument)
+    if command.header is not None:
+        if command.sources or command.output is None or not command.output.endswith(".gch"):
+            raise UsageError("-x musa-header takes one header alone, and -o with a name that ends in .gch")
+        return command
+    if command.precompiled is not None and not command.precompiled.is_file():
+        raise UsageError(f"-include-pch {command.precompiled}: there is no such file")
     if not command.sources and not command.linking:
         raise UsageError("no input files")
     if command.module and command.stage in ("link", "compile"):
@@ -192,7 +204,7 @@ def run(command: list[str], verbose: bool) -> int:
     return subprocess.run(command, check=False).returncode
 
 
-def device_options(command: Command) -> list[str]:
+def definitions(command: Command) -> list[str]:
     arch = max(command.archs, default=DEFAULT_ARCH)
     return [
         "-D__MUSACC__=1",
@@ -200,10 +212,11 @@ def device_options(command: Command) -> list[str]:
         f"-D__MUSA_ARCH__={arch * 10}",
         f"-I{INCLUDE}",
         f"-isystem{HOME / 'include'}",
-        "-include",
-        str(INCLUDE / "simt" / "device.h"),
         *(() if any(option.startswith("-std=") for option in command.options) else ("-std=c++17",)),
     ]
+
+
+DEVICE_HEADER = INCLUDE / "simt" / "device.h"
 
 
 # There is no errno on a GPU, and no trap: loops over functions of numbers may become loops over vectors.
@@ -216,6 +229,16 @@ HOST_INSTRUCTIONS = {"x86_64": ("-march=x86-64-v2",)}
 def host_instructions(options: list[str]) -> tuple[str, ...]:
     chosen = any(option.startswith(("-march=", "-m32")) for option in options)
     return () if chosen else HOST_INSTRUCTIONS.get(platform.machine(), ())
+
+
+def code_generation(options: list[str]) -> tuple[str, ...]:
+    return (
+        *AS_A_GPU_COMPUTES,
+        *host_instructions(options),
+        "-fno-semantic-interposition",
+        "-Wno-unknown-pragmas",
+        "-Wno-attributes",
+    )
 
 
 def compile_kernels(command: Command, source: str, output: str, folder: pathlib.Path, flag: str) -> int:
@@ -238,10 +261,17 @@ def compile_kernels(command: Command, source: str, output: str, folder: pathlib.
             return 1
     preprocessed = folder / "preprocessed.ii"
     rewritten = folder / "rewritten.ii"
+    first = ["-include", str(DEVICE_HEADER)]
+    if command.precompiled is not None:
+        check_options(command)
+        # In place of its text comes a line that the compiler reads it by.
+        first = ["-include", str(command.precompiled.with_suffix("")), "-fpch-preprocess", "-Winvalid-pch"]
+        first += code_generation(command.options)
     status = run(
         [
             *compiler(),
-            *device_options(command),
+            *definitions(command),
+            *first,
             *command.options,
             "-x",
             "c++",
@@ -254,6 +284,8 @@ def compile_kernels(command: Command, source: str, output: str, folder: pathlib.
     )
     if status != 0:
         return status
+    if command.precompiled is not None:
+        add_dependency(command.options, command.precompiled)
     text = rewrite.rewrite(preprocessed.read_text(encoding="utf-8", errors="surrogateescape"))
     rewritten.write_text(text, encoding="utf-8", errors="surrogateescape")
     if command.stage == "preprocess":
@@ -263,11 +295,75 @@ def compile_kernels(command: Command, source: str, output: str, folder: pathlib.
     options = _without_dependencies(command.options)
     standard = [] if any(option.startswith("-std=") for option in options) else ["-std=c++17"]
     compile_it = [
-        *compiler(), *AS_A_GPU_COMPUTES, *host_instructions(options), *options, *standard,
-        "-fpreprocessed", "-fno-semantic-interposition", "-Wno-unknown-pragmas", "-Wno-attributes",
-        "-x", "c++-cpp-output", flag, str(rewritten), "-o", output,
+        *compiler(), *code_generation(options), *options, *standard,
+        "-fpreprocessed", "-x", "c++-cpp-output", flag, str(rewritten), "-o", output,
     ]  # fmt: skip
     return run_as_clang(compile_it, command.verbose)
+
+
+def options_file(precompiled: pathlib.Path) -> pathlib.Path:
+    return precompiled.with_suffix(".options")
+
+
+def relevant_options(command: Command) -> list[str]:
+    return [*definitions(command), *_without_dependencies(command.options)]
+
+
+def check_options(command: Command) -> None:
+    """All options must be those of the header: GCC crashes where the level of optimization is another."""
+    record = options_file(command.precompiled)
+    made_with = record.read_text(encoding="utf-8").splitlines() if record.is_file() else []
+    options = relevant_options(command)
+    if options != made_with:
+        more = [option for option in options if option not in made_with]
+        fewer = [option for option in made_with if option not in options]
+        raise UsageError(
+            f"-include-pch {command.precompiled}: it was made with other options, or in another order "
+            f"(only here: {shlex.join(more) or 'none'}; only there: {shlex.join(fewer) or 'none'}).\n"
+            "Fix: make it again, mcc -x musa-header, with the options of the sources"
+        )
+
+
+def add_dependency(options: list[str], precompiled: pathlib.Path) -> None:
+    """The preprocessor does not name a precompiled header among the dependencies that it writes."""
+    if "-MF" in options:
+        path = pathlib.Path(options[options.index("-MF") + 1])
+        text = path.read_text(encoding="utf-8", errors="surrogateescape").rstrip("\n")
+        path.write_text(f"{text} \\\n {precompiled}\n", encoding="utf-8", errors="surrogateescape")
+
+
+def precompile(command: Command, folder: pathlib.Path) -> int:
+    """Makes `output` of the header, and beside it the file that GCC takes it for, the name without .gch.
+
+    The host's compiler precompiles the header as it is, so there must be nothing in it to rewrite.
+    """
+    output = pathlib.Path(command.output)
+    wrapper = output.with_suffix("")
+    wrapper.write_text(f'#include "{DEVICE_HEADER}"\n#include "{pathlib.Path(command.header).resolve()}"\n')
+    preprocessed = folder / "preprocessed.ii"
+    options = [*definitions(command), "-include", str(DEVICE_HEADER), *command.options]
+    as_header = [*compiler(), *code_generation(command.options), *_without_dependencies(options)]
+    status = run(
+        [*compiler(), *options, "-fpch-preprocess", "-x", "c++", "-E", str(wrapper), "-o", str(preprocessed)],
+        command.verbose,
+    )
+    if status != 0:
+        return status
+    text = preprocessed.read_text(encoding="utf-8", errors="surrogateescape")
+    line = next(
+        (old for old, new in zip(text.splitlines(), rewrite.rewrite(text).splitlines()) if old != new), None
+    )
+    if line is not None:
+        print(
+            f"mcc: error: {command.header} cannot be precompiled: it includes what mcc has to rewrite:\n"
+            f"  {line.strip()[:200]}\n"
+            "Likely causes: a kernel, a launch, or an assert in one of the headers that it includes.\n"
+            "Fix: include that header in the sources instead",
+            file=sys.stderr,
+        )
+        return 1
+    options_file(output).write_text("\n".join(relevant_options(command)), encoding="utf-8")
+    return run([*as_header, "-x", "c++-header", str(wrapper), "-o", str(output)], command.verbose)
 
 
 _ERROR = re.compile(r"^.*\berror: .*$", re.MULTILINE)
@@ -308,6 +404,8 @@ def _without_dependencies(options: list[str]) -> list[str]:
 def execute(command: Command) -> int:
     with tempfile.TemporaryDirectory(prefix="mcc-") as name:
         folder = pathlib.Path(name)
+        if command.header is not None:
+            return precompile(command, folder)
         objects = []
         flag = "-S" if command.stage == "assemble" else "-c"
         for number, (source, kernels) in enumerate(command.sources):

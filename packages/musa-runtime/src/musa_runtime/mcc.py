@@ -6,9 +6,10 @@ Every answer comes from the compiler itself, which is run on an empty file: the 
 clang, the emulator's on the host's C++ compiler, and neither version numbers nor the host's compiler say
 which it is.
 
-Also a script, for CMake: `python mcc.py MCC archs` and `python mcc.py MCC accepted FLAG...` print lists for
-CMake. Hence standard library only, and no relative import. `python -m musa_runtime.mcc MCC check` tries what
-the packs need of a compiler that they have never been built with.
+Also a script, for CMake: `python mcc.py MCC archs`, `python mcc.py MCC accepted FLAG...` and
+`python mcc.py MCC precompiles FLAG...` print lists for CMake. Hence standard library only, and no relative
+import. `python -m musa_runtime.mcc MCC check` tries what the packs need of a compiler that they have never
+been built with.
 """
 
 import os
@@ -114,20 +115,40 @@ def accepts(mcc, options):
     return _compile(mcc, ["-Werror", *options], "__global__ void empty() {}\n").returncode == 0
 
 
+def precompiles(mcc, options):
+    """Whether `mcc` precompiles a header for sources with these options: `-x musa-header` and `-include-pch`.
+
+    Raises:
+        CompilerError: `mcc` cannot be run.
+    """
+    options = ["-Werror", *options]
+    with tempfile.TemporaryDirectory(prefix="mcc-probe-") as folder:
+        header, precompiled = os.path.join(folder, "probe.h"), os.path.join(folder, "probe.gch")
+        with open(header, "w", encoding="utf-8") as file:
+            file.write("#pragma once\ntemplate <typename T> T twice(T x) { return x + x; }\n")
+        if _run([mcc, "-x", "musa-header", *options, header, "-o", precompiled]).returncode != 0:
+            return False
+        source = "__global__ void kernel(int* x) { x[0] = twice(x[0]); }\n"
+        return _compile(mcc, [*options, "-include-pch", precompiled], source).returncode == 0
+
+
 def _compile(mcc, options, text):
     with tempfile.TemporaryDirectory(prefix="mcc-probe-") as folder:
         source = os.path.join(folder, "probe.mu")
         with open(source, "w", encoding="utf-8") as file:
             file.write(text)
-        command = [mcc, "-x", "musa", *options, "-c", source, "-o", os.path.join(folder, "probe.o")]
-        try:
-            return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-        except OSError as error:
-            raise CompilerError(
-                f"the MUSA compiler {mcc} cannot be run: {error}\n"
-                "Likely causes: it is not installed; PYTORCH_MCC or MUSA_HOME names another place.\n"
-                "Fix: install the SDK's compiler, or export PYTORCH_MCC=<path of mcc>"
-            ) from error
+        return _run([mcc, "-x", "musa", *options, "-c", source, "-o", os.path.join(folder, "probe.o")])
+
+
+def _run(command):
+    try:
+        return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    except OSError as error:
+        raise CompilerError(
+            f"the MUSA compiler {command[0]} cannot be run: {error}\n"
+            "Likely causes: it is not installed; PYTORCH_MCC or MUSA_HOME names another place.\n"
+            "Fix: install the SDK's compiler, or export PYTORCH_MCC=<path of mcc>"
+        ) from error
 
 
 def accepted(mcc, options):
@@ -204,8 +225,10 @@ def main(arguments):
             answer = archs(mcc)
         elif question == "accepted":
             answer = accepted(mcc, options)
+        elif question == "precompiles":
+            answer = ["yes" if precompiles(mcc, options) else "no"]
         else:
-            raise ValueError(f"{question} is not one of archs, accepted, check")
+            raise ValueError(f"{question} is not one of archs, accepted, precompiles, check")
     except (CompilerError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1

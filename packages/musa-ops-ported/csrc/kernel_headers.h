@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Headers of torch that most kernels include, for mcc to read once (musa_precompile_for_kernels). Each kernel includes what it
+// uses all the same. No header with kernels in it.
+#pragma once
+
+#include <ATen/Dispatch_v2.h>
+#include <ATen/MemoryOverlap.h>
+#include <ATen/OpMathType.h>
+#include <ATen/TensorIterator.h>
+#include <ATen/TensorMeta.h>
+#include <ATen/core/Reduction.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/detail/FunctionTraits.h>
+#include <ATen/native/Resize.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <c10/musa/MUSAException.h>
+#include <c10/musa/MUSAStream.h>
+#include <c10/util/complex.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <tuple>
+#include <utility>

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Headers that mcc reads once for many sources: -x musa-header and -include-pch."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.musa_emulator.mcc import mcc, run
+
+pytestmark = pytest.mark.once
+
+HEADER = """
+#pragma once
+#include <cstdio>
+#include <vector>
+#ifndef FACTOR
+#define FACTOR 2
+#endif
+__host__ __device__ inline int scaled(int x) { return x * FACTOR; }
+"""
+SOURCE = """
+#include "common.h"
+#include <cassert>
+__global__ void fill(int* x) {
+  __shared__ int first;
+  assert(FACTOR > 0);
+  if (threadIdx.x == 0) first = scaled(21);
+  __syncthreads();
+  x[threadIdx.x] = first;
+}
+int main() {
+  int* x;
+  musaMalloc((void**)&x, 16);
+  fill<<<1, 4>>>(x);
+  int got[4];
+  musaMemcpy(got, x, 16, musaMemcpyDeviceToHost);
+  std::printf("%d %d\\n", got[0], got[3]);
+}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "common.h").write_text(HEADER)
+    (tmp_path / "fill.mu").write_text(SOURCE)
+    done = mcc("-x", "musa-header", "-O1", "common.h", "-o", "common.gch", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    return tmp_path
+
+
+def test_a_source_reads_the_header_from_its_precompiled_form(folder: Path) -> None:
+    done = mcc("-O1", "-include-pch", "common.gch", "fill.mu", "-o", "fill", cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert run(folder / "fill").stdout == "42 42\n"
+    text = mcc("-O1", "-include-pch", "common.gch", "-E", "fill.mu", cwd=folder).stdout
+    assert "pch_preprocess" in text and "class vector" not in text
+
+
+def test_the_object_depends_on_it(folder: Path) -> None:
+    options = ["-O1", "-include-pch", "common.gch", "-MD", "-MF", "fill.d"]
+    assert mcc(*options, "-c", "fill.mu", cwd=folder).returncode == 0
+    assert "common.gch" in (folder / "fill.d").read_text()
+
+
+@pytest.mark.parametrize("option", ["-DFACTOR=3", "-std=c++20", "-O3"])
+def test_other_options_than_its_own_are_refused(folder: Path, option: str) -> None:
+    done = mcc("-O1", option, "-include-pch", "common.gch", "-c", "fill.mu", cwd=folder)
+    assert done.returncode == 1 and not (folder / "fill.o").exists()
+    assert f"only here: {option};" in done.stderr and "Fix: " in done.stderr
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__global__ void kernel(int* x) { *x = 1; }\n",
+        "__device__ inline int next(int x) { __shared__ int y; y = x; return y + 1; }\n",
+        "#undef NDEBUG\n#include <cassert>\ninline int positive(int x) { assert(x > 0); return x; }\n",
+    ],
+    ids=["kernel", "shared memory", "assert"],
+)
+def test_a_header_that_mcc_rewrites_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "common.h").write_text("#pragma once\n" + text)
+    done = mcc("-x", "musa-header", "common.h", "-o", "common.gch", cwd=tmp_path)
+    assert done.returncode == 1 and not (tmp_path / "common.gch").exists()
+    assert "common.h cannot be precompiled" in done.stderr and "Fix: " in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-x", "musa-header", "common.h"],
+        ["-x", "musa-header", "common.h", "-o", "common.pch"],
+        ["fill.mu", "-x", "musa-header", "common.h", "-o", "common.gch"],
+        ["-include-pch", "missing.gch", "-c", "fill.mu"],
+    ],
+)
+def test_a_command_line_that_cannot_be_carried_out(folder: Path, arguments: list[str]) -> None:
+    done = mcc(*arguments, cwd=folder)
+    assert done.returncode == 1 and "mcc: error: " in done.stderr
