@@ -43,8 +43,8 @@
 #define MUSA_PROFILER_REGISTRATION <profiler/kineto_registration.h>
 #endif
 
-// The factor of ReduceOp.PREMUL_SUM.
-#if TORCH_VERSION_MINOR >= 12
+// The factor of ReduceOp.PREMUL_SUM, which torch renamed in 2.13.
+#if TORCH_VERSION_MINOR >= 13
 #define MUSA_PREMUL_SUM_SUPPLEMENT PreMulSumSupplement
 #else
 #define MUSA_PREMUL_SUM_SUPPLEMENT NCCLPreMulSumSupplement
