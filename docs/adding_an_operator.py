@@ -111,7 +111,9 @@ def entry(source, operator):
     """Family, file and way of an operator in ops.yaml, with that operator alone."""
     import yaml
 
-    for family, sources in yaml.safe_load((PACK / "src/musa_ops_ported/ops.yaml").read_text()).items():
+    families = yaml.safe_load((PACK / "src/musa_ops_ported/ops.yaml").read_text())
+    del families["removed"]  # operators that some minors of torch do not have
+    for family, sources in families.items():
         for way, names in sources.get(source, {}).items():
             if operator in names:
                 return f"{family}:\n  {source}:\n    {way}: [..., {operator}, ...]"

@@ -24,10 +24,12 @@ from workspace import (
     WorkspaceError,
     device_pass,
     legs,
+    matrix,
     packages,
     prerequisites,
     progress,
     tree_lint,
+    versions,
     wheel_check,
 )
 
@@ -150,6 +152,12 @@ def lint(arguments: argparse.Namespace) -> int:
     return int(bad)
 
 
+def run_matrix(arguments: argparse.Namespace) -> int:
+    prerequisites.ensure(prerequisites.BUILD)
+    served = versions.torch_range((ROOT / versions.SOURCE).read_text(encoding="utf-8"))
+    return matrix.run(arguments.torch or served.minors(), arguments.python or [matrix.RUNNING])
+
+
 def bench(arguments: argparse.Namespace) -> int:
     set_up(arguments)
     return run_python(arguments, "-m", "benchmarks", *arguments.rest)
@@ -189,6 +197,7 @@ VERBS = {
     "setup": (setup, "make .venv, install the requirements, build the packages"),
     "wheels": (wheels, "build dist/*.whl"),
     "lint": (lint, "ruff and the rules of the tree"),
+    "matrix": (run_matrix, "build and test with other minors of torch and other Pythons, in build/matrix"),
     "bench": (bench, "set up, then measure against torch's CPU device; arguments go to the benchmarks"),
     "clean": (clean, "remove build products"),
 }
@@ -226,6 +235,11 @@ def parser() -> argparse.ArgumentParser:
                 help="check changed .mu files and a sample with both passes of clang (installs clang-16)",
             )
             verb.add_argument("--all", action="store_true", help="check every .mu file so")
+        if name == "matrix":
+            for option, example in (("--torch", "2.12"), ("--python", "3.12")):
+                default = "all" if option == "--torch" else "the one that runs dev.py"
+                text = f"as {example}; may be repeated (default: {default})"
+                verb.add_argument(option, action="append", metavar="X.Y", help=text)
         if name == "clean":
             verb.add_argument("--all", action="store_true", help="remove .venv too")
     return result
@@ -233,7 +247,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str]) -> int:
     arguments, arguments.rest = parser().parse_known_args(argv)
-    if arguments.rest and arguments.verb in ("setup", "wheels", "clean"):
+    if arguments.rest and arguments.verb in ("setup", "wheels", "matrix", "clean"):
         parser().error(f"{arguments.verb} takes no argument {arguments.rest[0]}")
     try:
         return arguments.run(arguments)

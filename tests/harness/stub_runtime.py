@@ -76,6 +76,8 @@ class StubRuntime:
         self.compile("musa_runtime/lib/libmusa_unavailable.so", SUBSTITUTE)
         self.compile(self.home / "lib/libmusart.so", SDK)
         self.write("musa_runtime/_C.py", EXTENSION)
+        # CMake writes it, so it is not among the sources.
+        self.write("musa_runtime/_torch_minor.py", f'TORCH_MINOR = "{musa_runtime.TORCH_MINOR}"\n')
         self.write_torch()
 
     def write(self, relative: str, text: str) -> None:

@@ -79,11 +79,20 @@ def test_a_predicate_stands_before_each_form(tmp_path: Path) -> None:
         ("a: {A.mu: {composed: [add.Tensor]}}", "does not compose add.Tensor for every device"),
         ("a: {A.mu: {kernel: [tril]}}\na: {A.mu: {kernel: [triu]}}", "the family a stands there 2 times"),
         ("a: {A.mu: {stub: [abs]}}", "no CPU kernel for abs"),
+        ("removed: {'2.0': [tril]}\na: {A.mu: {kernel: [tril]}}", "removed: torch .* has the operator tril"),
+        ("removed: {2.10: [trill]}", "the minor 2.1 has to be written with quotes"),
+        ("removed: {'2.99': [trill]}\na: {A.mu: {kernel: [trill]}}", "no operator trill"),
     ],
 )
 def test_mistakes_are_named(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(CatalogError, match=message):
         catalog(tmp_path, text)
+
+
+def test_an_operator_that_torch_removed_is_left_out(tmp_path: Path) -> None:
+    text = "removed: {'2.0': [trill]}\na: {A.mu: {kernel: [trill, tril], stub: [gone.out: floating]}}"
+    operators = catalog(tmp_path, text.replace("[trill]}", "[trill, gone.out]}")).operators
+    assert [operator.name for operator in operators] == ["tril"]
 
 
 def test_the_command_fails_with_the_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from tests.harness.stub_runtime import RUNTIME, StubRuntime
 pytestmark = pytest.mark.once
 
 
-OTHER_MINOR = "2.12.1"
+OTHER_MINOR = "2.10.1"
 
 
 @pytest.fixture
@@ -78,20 +78,29 @@ def test_another_torch_minor_is_refused_before_any_library_is_loaded(stub):
     assert (report["status"], report["error"]) == ("absent", "TorchVersionError")
     assert f"have: torch {OTHER_MINOR}" in report["reason"]
     assert f"need: torch {musa_runtime.TORCH_MINOR}.*" in report["reason"]
-    assert "pip install" in report["reason"]
+    assert f"pip install 'torch=={musa_runtime.TORCH_MINOR}.*'" in report["reason"]
+    assert "built for torch 2.11 to 2.15" in report["reason"]
     assert report["attempts"] == []
     assert report["told"] == ""
 
 
-@pytest.mark.parametrize("version", ["2.13.0+cpu", "2.13.1", "2.13.0a0+git123"])
-def test_builds_of_the_right_minor_are_accepted(stub, version):
-    stub.write_torch(version=version)
+@pytest.mark.parametrize("patch", ["0+cpu", "1", "0a0+git123"])
+def test_builds_of_the_right_minor_are_accepted(stub, patch):
+    stub.write_torch(version=f"{musa_runtime.TORCH_MINOR}.{patch}")
     assert stub.load()["status"] == "loaded"
 
 
 def test_a_torch_with_the_minor_as_prefix_only_is_refused(stub):
-    stub.write_torch(version="2.130.0")
+    stub.write_torch(version=f"{musa_runtime.TORCH_MINOR}0.0")
     assert stub.load()["error"] == "TorchVersionError"
+
+
+def test_an_installation_without_the_record_of_its_torch_is_refused(stub):
+    (stub.package / "_torch_minor.py").unlink()
+    report = stub.load()
+    assert (report["status"], report["error"]) == ("absent", "TorchVersionError")
+    assert "no record of the torch it was compiled for" in report["reason"] and "Fix: " in report["reason"]
+    assert report["attempts"] == []
 
 
 def test_another_backend_in_the_slot_is_left_alone(stub):

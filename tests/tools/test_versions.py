@@ -8,7 +8,10 @@ from workspace import ROOT, tree_lint, versions
 
 pytestmark = pytest.mark.once
 
-SOURCE = {"pyproject.toml": '[tool.musa]\nversion = "1.2.3"\ntorch = "9.8"\n\n[tool.ruff]\nversion = "0"\n'}
+SOURCE = {
+    "pyproject.toml": '[tool.musa]\nversion = "1.2.3"\ntorch = "9.8"\n'
+    'oldest-torch = "9.7"\nnewest-torch = "9.10"\n\n[tool.ruff]\nversion = "0"\n'
+}
 
 
 @pytest.mark.parametrize(
@@ -16,12 +19,19 @@ SOURCE = {"pyproject.toml": '[tool.musa]\nversion = "1.2.3"\ntorch = "9.8"\n\n[t
     [
         ("packages/a/pyproject.toml", 'version = "1.2.3"', 'version = "1.2.4"'),
         ("packages/a/pyproject.toml", '["musa-runtime==1.2.*"]', '["musa-runtime==1.3.*"]'),
-        ("packages/a/pyproject.toml", '["torch==9.8.*"]', '["torch==9.9.*"]'),
+        ("packages/a/pyproject.toml", '["torch", "torch>=9.7,<9.11"]', '["torch>=9.7,<9.12"]'),
+        # The pin of one minor is generated, the right one too.
+        ("packages/a/pyproject.toml", '["torch"]', '["torch==9.8.*"]'),
         ("packages/a/CMakeLists.txt", "project(a VERSION 1.2.3 LANGUAGES CXX)", "project(a VERSION 1.0)"),
         ("packages/a/CMakeLists.txt", "find_package(musa_runtime 1.2)", "find_package(musa_runtime 1.1)"),
         ("packages/a/CMakeLists.txt", "find_package(musa_emulator 1.2)", "find_package(musa_emulator 1.1)"),
         ("packages/a/src/a/__init__.py", '__version__ = "1.2.3"', '__version__ = "1.2"'),
-        ("packages/a/src/a/b.py", 'TORCH_MINOR = "9.8"', 'TORCH_MINOR = "9.7"'),
+        ("packages/a/src/a/b.py", 'OLDEST_TORCH = "9.7"', 'OLDEST_TORCH = "9.8"'),
+        ("packages/a/src/a/b.py", 'NEWEST_TORCH = "9.10"', 'NEWEST_TORCH = "9.8"'),
+        ("packages/a/cmake/b.cmake", "set(MUSA_OLDEST_TORCH 9.7)", "set(MUSA_OLDEST_TORCH 9.8)"),
+        ("packages/a/cmake/b.cmake", "set(MUSA_NEWEST_TORCH 9.10)", "set(MUSA_NEWEST_TORCH 9.9)"),
+        ("packages/a/csrc/b.h", '"headers of torch 9.7 or later"', '"headers of torch 9.6 or later"'),
+        ("packages/a/csrc/b.h", "pip install 'torch>=9.7,<9.11'", "pip install 'torch==9.8.0'"),
         ("requirements-dev.txt", "torch==9.8.0", "torch==9.7.1"),
     ],
 )  # fmt: skip
@@ -29,6 +39,23 @@ def test_a_version_that_differs_is_found(name: str, good: str, bad: str) -> None
     assert versions.check_versions({**SOURCE, name: f"#\n{good}\n"}) == []
     (found,) = versions.check_versions({**SOURCE, name: f"#\n{bad}\n"})
     assert found.startswith(f"{name}:2: version ")
+
+
+def test_a_minor_of_torch_in_a_python_file_is_refused() -> None:
+    (found,) = versions.check_versions({**SOURCE, "packages/a/src/a/b.py": '#\nTORCH_MINOR = "9.8"\n'})
+    assert found.startswith("packages/a/src/a/b.py:2: the minor of torch is generated")
+
+
+def test_a_torch_of_the_workspace_that_is_not_served_is_refused() -> None:
+    source = SOURCE["pyproject.toml"].replace('torch = "9.8"', 'torch = "9.11"', 1)
+    (found,) = versions.check_versions({"pyproject.toml": source})
+    assert "9.11 of [tool.musa] is not among 9.7 to 9.10" in found
+
+
+def test_the_range_compares_numbers() -> None:
+    served = versions.torch_range(SOURCE["pyproject.toml"])
+    assert served.minors() == ["9.7", "9.8", "9.9", "9.10"] and served.requirement == "torch>=9.7,<9.11"
+    assert "9.10" in served and "9.6" not in served and "9.11" not in served and "10.8" not in served
 
 
 def test_a_source_without_versions_is_refused() -> None:
@@ -42,7 +69,7 @@ def test_every_place_has_versions_in_this_tree() -> None:
     texts = {
         path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
         for path in tree_lint.tracked_files(ROOT)
-        if path.suffix in (".py", ".toml", ".txt", ".cmake")
+        if path.suffix in (".py", ".toml", ".txt", ".cmake", ".h")
     }
     for files, pattern, _ in versions.PLACES:
         alone = [name for name, text in texts.items() if any(versions.found_at(name, text, files, pattern))]

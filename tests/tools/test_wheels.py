@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
+import musa_runtime
 from tests.harness.clean_environment import CleanEnvironment
-from workspace import packages, wheel_check
+from workspace import packages, torch_metadata, wheel_check
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -52,8 +53,12 @@ print("trained")
 """
 
 
-def project(name: str) -> dict:
-    return tomllib.loads((ROOT / "packages" / name / "pyproject.toml").read_text())["project"]
+def project(name: str, minor: str = musa_runtime.TORCH_MINOR) -> dict:
+    """`[project]` of a package, as a build with that minor of torch has it."""
+    settings = tomllib.loads((ROOT / "packages" / name / "pyproject.toml").read_text())
+    (dynamic,) = settings["tool"].get("dynamic-metadata", [None])
+    generated = torch_metadata.for_minor(dynamic, minor) if dynamic else {}
+    return {**settings["project"], **generated}
 
 
 # -- what a wheel may hold
@@ -124,25 +129,34 @@ def write_stub(folder: Path, name: str, version: str, requires=(), extras=()) ->
         archive.writestr(f"{info}/RECORD", "")
 
 
-def resolve(folder: Path, requirement: str) -> subprocess.CompletedProcess[str]:
+def resolve(folder: Path, *requirements: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pip", "--isolated", "install", "--dry-run", "--ignore-installed"]
-    command += ["--quiet", "--no-index", "--find-links", str(folder), "--report", "-", requirement]
+    command += ["--quiet", "--no-index", "--find-links", str(folder), "--report", "-", *requirements]
     return subprocess.run(command, capture_output=True, text=True)
 
 
-@pytest.fixture(scope="module")
-def stubs(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("stubs")
+def write_family(folder: Path, minor: str) -> None:
+    """The wheels of all packages, built for one minor of torch."""
     for name in packages.package_names():
-        metadata = project(name)
+        metadata = project(name, minor)
         extras = metadata.get("optional-dependencies", {})
         requires = list(metadata.get("dependencies", ()))
         for extra, requirements in extras.items():
             requires += [f'{requirement}; extra == "{extra}"' for requirement in requirements]
         write_stub(folder, name, metadata["version"], requires, extras)
-    others = {"torch": "2.13.0", "pluggy": "1.7.0", "PyYAML": "6.0.3", "tomli": "2.4.1", "setuptools": "84"}
-    for name, version in others.items():
+
+
+def write_others(folder: Path, *torches: str) -> None:
+    others = {"pluggy": "1.7.0", "PyYAML": "6.0.3", "tomli": "2.4.1", "setuptools": "84"}
+    for name, version in (*others.items(), *(("torch", version) for version in torches)):
         write_stub(folder, name, version)
+
+
+@pytest.fixture(scope="module")
+def stubs(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("stubs")
+    write_family(folder, musa_runtime.TORCH_MINOR)
+    write_others(folder, f"{musa_runtime.TORCH_MINOR}.0")
     return folder
 
 
@@ -167,6 +181,47 @@ def test_an_extra_that_names_no_package_of_the_workspace_is_noticed(stubs, tmp_p
     (tmp_path / next(stubs.glob("musa_emulator_mccl-*.whl")).name).unlink()
     done = resolve(tmp_path, "torch-musa[emulator]")
     assert done.returncode != 0 and "musa-emulator-mccl" in done.stderr
+
+
+# -- one folder of wheels for several minors of torch
+
+
+@pytest.fixture(scope="module")
+def two_minors(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("minors")
+    for minor in ("2.13", "2.14"):
+        write_family(folder, minor)
+    write_others(folder, "2.13.1", "2.14.0")
+    return folder
+
+
+@pytest.mark.parametrize("minor", ["2.13", "2.14"])
+def test_pip_takes_the_wheels_of_the_torch_that_is_asked_for(two_minors, minor):
+    done = resolve(two_minors, f"torch-musa[{EXTRAS}]", f"torch=={minor}.*")
+    assert done.returncode == 0, done.stderr
+    entries = [entry["metadata"] for entry in json.loads(done.stdout)["install"]]
+    labels = {entry["name"]: entry["version"].partition("+")[2] for entry in entries}
+    compiled = [name for name in packages.package_names() if "+" in project(name)["version"]]
+    assert {labels[name] for name in compiled} == {f"torch{minor}"} and len(compiled) >= 8
+
+
+def test_pip_without_a_torch_takes_the_newest_one(two_minors):
+    """So the command that installs the family has to name torch; README and the wheels' page do."""
+    done = resolve(two_minors, "torch-musa")
+    found = [entry["metadata"] for entry in json.loads(done.stdout)["install"]]
+    entries = {entry["name"]: entry["version"] for entry in found}
+    assert entries["torch"] == "2.14.0" and entries["musa-runtime"].endswith("+torch2.14")
+
+
+def test_a_torch_for_which_there_is_no_wheel_is_refused(two_minors):
+    done = resolve(two_minors, "torch-musa", "torch==2.12.*")
+    assert done.returncode != 0 and "torch==2.12.*" in done.stderr
+
+
+def test_the_wheels_of_two_minors_have_different_names(two_minors):
+    for name in packages.package_names():
+        count = len(list(two_minors.glob(f"{name.replace('-', '_')}-*.whl")))
+        assert count == (2 if "+" in project(name)["version"] else 1), name
 
 
 # -- the wheels in an environment of their own

@@ -22,6 +22,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import musa_runtime
 from tests.harness.forkserver import ForkServer
 from tests.harness.installations import (
     FAMILY,
@@ -196,7 +197,11 @@ STATES = {
         remove("musa_ops_mudnn/lib/libmusa_ops_mudnn.so"), "packs", "libmusa_ops_mudnn.so", "musa-ops-mudnn"
     ),
     "torch is of another minor": State(
-        torch_upgraded_alone, "torch", "torch 2.99.0", "install 'torch==2.13.*'", fresh=True
+        torch_upgraded_alone,
+        "torch",
+        "torch 2.99.0",
+        f"install 'torch=={musa_runtime.TORCH_MINOR}.*'",
+        fresh=True,
     ),
     "no compiler on PATH": State(no_compiler, "compiler", "c++: not found", "export PATH", status="warn"),
     "a compiler that does not exist": State(
@@ -293,7 +298,7 @@ STATES = {
     "Python files of another build": State(
         replace(
             "musa_runtime/_build.py",
-            "__version__='0'\nTORCH_MINOR='2.13'\nABI=99\n",
+            "__version__='0'\nOLDEST_TORCH=NEWEST_TORCH='2.13'\nABI=99\n",
         ),
         "libraries",
         "need: ABI 99",
@@ -447,14 +452,15 @@ def test_torch_upgraded_alone_warns_once_and_the_device_says_the_same(make):
     environment = changed(
         installation.environment, torch_upgraded_alone(installation, installation.prefix.parent)
     )
-    code = """
+    code = f"""MINOR = {musa_runtime.TORCH_MINOR!r}
 import warnings
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
     import torch
 import torch_musa, torch.musa
 (warning,) = [str(w.message) for w in told if "musa" in str(w.message)]
-assert "have: torch 2.99.0" in warning and "need: torch 2.13.*" in warning and "\\nFix: " in warning, warning
+assert "have: torch 2.99.0" in warning and f"need: torch {{MINOR}}.*" in warning, warning
+assert "\\nFix: " in warning, warning
 linear = torch.nn.Linear(2, 2)
 uses = [
     lambda: torch.ones(1, device="musa"),

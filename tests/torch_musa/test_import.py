@@ -219,22 +219,22 @@ def test_a_failure_to_activate_never_breaks_import_torch():
 def test_another_torch_minor_loads_no_library_and_is_told_at_each_use():
     code = """
     import warnings
-    from musa_runtime import _build
-    _build.TORCH_MINOR = "2.12"
+    from musa_runtime import _torch_minor
+    _torch_minor.TORCH_MINOR = "2.99"
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         import torch
-    assert sum("need: torch 2.12.*" in str(warning.message) for warning in told) == 1, told
+    assert sum("need: torch 2.99.*" in str(warning.message) for warning in told) == 1, told
     from musa_runtime.errors import TorchVersionError
     assert torch.musa.is_available() is False and torch.musa.device_count() == 0
     try:
         torch.ones(2, device="musa")
     except RuntimeError as error:
-        assert "need: torch 2.12.*" in str(error), error
+        assert "need: torch 2.99.*" in str(error), error
     try:
         torch.musa.synchronize()
     except TorchVersionError as error:
-        print("need: torch 2.12.*" in str(error))
+        print("need: torch 2.99.*" in str(error))
     assert "libmusa" not in open("/proc/self/maps").read()
     """
     assert run_code(code) == "True\n"
@@ -245,8 +245,8 @@ def test_another_torch_minor_leaves_an_accelerator_of_torch_alone():
     import os, warnings
     os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
     import torch
-    from musa_runtime import _build
-    _build.TORCH_MINOR = "2.12"
+    from musa_runtime import _torch_minor
+    _torch_minor.TORCH_MINOR = "2.99"
     torch.accelerator.is_available = lambda: True  # a GPU that this torch drives
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")

@@ -6,7 +6,7 @@ This package runs inside `import torch`, so its top level imports constants only
 metadata. `load()` does the work, once, and never raises.
 """
 
-from ._build import ABI, TORCH_MINOR, __version__
+from ._build import ABI, __version__
 
 
 def load():
@@ -14,6 +14,15 @@ def load():
     from ._load import load as load_once
 
     return load_once()
+
+
+def __getattr__(name):
+    # Not at the top: builds import this package for its CMake files, also while pip replaces it.
+    if name == "TORCH_MINOR":
+        from ._load import torch_minor
+
+        return torch_minor()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 __all__ = ["ABI", "TORCH_MINOR", "__version__", "load"]

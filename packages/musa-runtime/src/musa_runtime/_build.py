@@ -4,8 +4,10 @@
 
 __version__ = "0.1.0"
 
-# The torch minor the libraries of this wheel were compiled for. torch's C++ ABI changes with every minor.
-TORCH_MINOR = "2.13"
+# The torch minors that this version can be built for. The one that the libraries of a wheel were compiled for
+# is in _torch_minor.py, which CMake writes.
+OLDEST_TORCH = "2.11"
+NEWEST_TORCH = "2.15"
 
 # Must equal `musa_runtime_abi()` of libmusa_runtime.so. Raised whenever Python and C++ stop understanding
 # each other.

@@ -16,7 +16,7 @@ import threading
 import time
 
 from . import sdk
-from ._build import ABI, TORCH_MINOR
+from ._build import ABI, NEWEST_TORCH, OLDEST_TORCH
 from .errors import (
     AbiMismatchError,
     BackendConflictError,
@@ -90,6 +90,25 @@ def load():
             result.seconds = time.perf_counter() - start
             _result = result
     return _result
+
+
+def torch_minor():
+    """Returns the minor of torch that the libraries were compiled for, as "2.13".
+
+    Raises:
+        TorchVersionError: if the installation has no record of it.
+    """
+    try:
+        from ._torch_minor import TORCH_MINOR
+    except ImportError as error:
+        command = reinstall_command()
+        raise TorchVersionError(
+            "musa_runtime has no record of the torch it was compiled for (_torch_minor.py).\n"
+            "Likely causes: an interrupted installation; Python files newer than the compiled libraries.\n"
+            f"Fix: {command}",
+            command,
+        ) from error
+    return TORCH_MINOR
 
 
 def reinstall_command():
@@ -169,17 +188,19 @@ def _load_runtime(result, torch):
 
 def _check_torch(version):
     have = ".".join(version.split("+")[0].split(".")[:2])
-    if have != TORCH_MINOR:
+    need = torch_minor()
+    if have != need:
         from .installation import pip
 
-        command = f"{pip()} install 'torch=={TORCH_MINOR}.*'"
+        command = f"{pip()} install 'torch=={need}.*'"
         raise TorchVersionError(
             "musa_runtime was compiled for another minor of torch, whose C++ ABI differs.\n"
             f"  have: torch {version}\n"
-            f"  need: torch {TORCH_MINOR}.*\n"
+            f"  need: torch {need}.*\n"
             f"Likely causes: torch was upgraded alone, or musa_runtime was built against another torch.\n"
             f"Fix: {command}\n"
-            f"Or install a torch_musa that was built for torch {have}.",
+            f"Or install a torch_musa that was built for torch {have}: this version can be built for torch "
+            f"{OLDEST_TORCH} to {NEWEST_TORCH}, and its wheels name theirs (+torch{need}).",
             command,
         )
 

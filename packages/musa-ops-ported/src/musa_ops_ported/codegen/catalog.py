@@ -84,12 +84,16 @@ class Catalog:
         for family, count in Counter(re.findall(r"^(\w+):", text, re.MULTILINE)).items():
             if count > 1:  # YAML would keep the last one and say nothing
                 raise CatalogError(f"the family {family} stands there {count} times")
-        for family, sources in yaml.safe_load(text).items():
+        families = yaml.safe_load(text)
+        removed = self._removed(families.pop("removed", {}))
+        for family, sources in families.items():
             for source, ways in sources.items():
                 for way, entries in ways.items():
                     if way not in WAYS:
                         raise CatalogError(f"{family}, {source}: {way!r} is neither of {', '.join(WAYS)}")
                     for entry in entries:
+                        if _name_and_predicate(entry)[0] in removed:
+                            continue
                         operator = self._operator(family, source, way, entry)
                         for form in operator.forms():
                             name = str(form.func.name)
@@ -100,8 +104,28 @@ class Catalog:
                             seen[name] = operator.name
                         yield operator
 
+    def _removed(self, listed: dict[str, list[str]]) -> set[str]:
+        """Those of the listed operators that the installed torch no longer has.
+
+        Args:
+            listed: names by the first minor of torch without them.
+
+        Raises:
+            CatalogError: if the installed torch has one of them, or a minor is a number (YAML reads 2.10 as 2.1).
+        """
+        have = _numbers(torch_version())
+        removed: set[str] = set()
+        for minor, names in listed.items():
+            if not isinstance(minor, str):
+                raise CatalogError(f'removed: the minor {minor} has to be written with quotes: "{minor}"')
+            if have >= _numbers(minor):
+                removed.update(names)
+        if wrong := sorted(removed & set(self._by_name)):
+            raise CatalogError(f"removed: torch {torch_version()} has the operator {wrong[0]}")
+        return removed
+
     def _operator(self, family: str, source: str, way: str, entry: str | dict[str, str]) -> Operator:
-        name, when = next(iter(entry.items())) if isinstance(entry, dict) else (entry, None)
+        name, when = _name_and_predicate(entry)
         if name not in self._by_name:
             close = difflib.get_close_matches(name, self._by_name, n=3, cutoff=0.5)
             hint = f" Did you mean {', '.join(close)}?" if close else ""
@@ -121,7 +145,16 @@ class Catalog:
         return Operator(name, family, source, way, when, native, kernel.kernel if kernel else None)
 
 
-def torch_version() -> str:
-    from importlib.metadata import version
+def _name_and_predicate(entry: str | dict[str, str]) -> tuple[str, str | None]:
+    return next(iter(entry.items())) if isinstance(entry, dict) else (entry, None)
 
-    return version("torch")
+
+def _numbers(version: str) -> tuple[int, int]:
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)
+
+
+def torch_version() -> str:
+    """The version of the torch whose operators torchgen lists."""
+    text = (Path(torchgen.__file__).parents[1] / "torch" / "version.py").read_text()
+    return re.search(r"""^__version__ = ['"](.*)['"]$""", text, re.MULTILINE).group(1)

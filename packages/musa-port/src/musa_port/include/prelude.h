@@ -9,5 +9,14 @@
 #include <musa_bf16.h>
 #include <musa_fp16.h>
 
+// torch before 2.13 does not test AT_DISABLE_JITERATOR, and without it leaves out functions that kernels call.
+#if !defined(TORCH_STABLE_ONLY) && !defined(TORCH_TARGET_VERSION)
+#include <ATen/jit_macros.h>
+#if defined(AT_DISABLE_JITERATOR) && AT_USE_JITERATOR()
+#undef AT_USE_JITERATOR
+#define AT_USE_JITERATOR() false
+#endif
+#endif
+
 // nvcc's question whether the host may call a lambda. mcc has no such built-in; a lambda of a kernel is __host__ __device__.
 #define __nv_is_extended_host_device_lambda_closure_type(T) true

@@ -9,7 +9,7 @@
 // Differences between torch minors live here and nowhere else in C++. Each wheel is built for one minor: the layouts of
 // DeviceGuardImplInterface, DeviceStats and the allocators change between them.
 #if TORCH_VERSION_MAJOR != 2 || TORCH_VERSION_MINOR < 11
-#error "musa-runtime needs the headers of torch 2.11 or later. Fix: pip install torch==2.13.0"
+#error "musa-runtime needs the headers of torch 2.11 or later. Fix: pip install 'torch>=2.11,<2.16'"
 #endif
 
 // Tokens for torch 2.12 and later: `override` of functions that torch's interfaces have since then, arguments that its
@@ -43,8 +43,8 @@
 #define MUSA_PROFILER_REGISTRATION <profiler/kineto_registration.h>
 #endif
 
-// The factor of ReduceOp.PREMUL_SUM.
-#if TORCH_VERSION_MINOR >= 12
+// The factor of ReduceOp.PREMUL_SUM, which torch renamed in 2.13.
+#if TORCH_VERSION_MINOR >= 13
 #define MUSA_PREMUL_SUM_SUPPLEMENT PreMulSumSupplement
 #else
 #define MUSA_PREMUL_SUM_SUPPLEMENT NCCLPreMulSumSupplement

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Builds and tests this tree with other minors of torch and other Pythons: `dev.py matrix`.
+
+Each combination has a copy of the tree with a .venv of its own in build/matrix/<torch>-<python>, so neither
+the .venv nor the build folders of this tree change, and a second run compiles only what differs. torch is
+installed without the libraries of CUDA that its wheel requires; `cuda_stubs` takes their place. The record
+is written after each combination, and a combination that was not run has no entry.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from . import ROOT, WorkspaceError, packages, versions
+from .progress import run_logged
+
+FOLDER = ROOT / "build" / "matrix"
+RECORD = ROOT / "tests" / "data" / "last_matrix_run.json"
+# Some tests of each part of the product: loading, device API, memory, views, streams, graphs, random numbers,
+# autograd, the profiler, each pack. Tests of the tools and of the emulator do not depend on torch's minor.
+QUICK = (
+    "tests/torch_musa/test_import.py",
+    "tests/torch_musa/test_device_api.py",
+    "tests/torch_musa/test_memory_api.py",
+    "tests/torch_musa/test_no_monkeypatch.py",
+    "tests/musa_runtime/test_loading.py",
+    "tests/musa_runtime/test_accelerator.py",
+    "tests/musa_runtime/test_autograd.py",
+    "tests/musa_runtime/test_caching_allocator.py",
+    "tests/musa_runtime/test_copies.py",
+    "tests/musa_runtime/test_events.py",
+    "tests/musa_runtime/test_graphs.py",
+    "tests/musa_runtime/test_profiler.py",
+    "tests/musa_runtime/test_random.py",
+    "tests/musa_runtime/test_serialization.py",
+    "tests/musa_runtime/test_streams.py",
+    "tests/musa_runtime/test_tensors.py",
+    "tests/musa_runtime/test_views.py",
+    "tests/musa_ops_mudnn/test_small.py",
+    "tests/musa_ops_ported/test_library.py",
+    "tests/musa_amp/test_autocast.py",
+    "tests/musa_amp/test_scaling.py",
+    "tests/musa_distributed/test_pack.py",
+)
+# One case in so many of PyTorch's operator database.
+SAMPLED = ("tests/conformance/test_ops.py",)
+SAMPLE = "1/40"
+RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
+IMPORT = """
+import torch, torch_musa
+assert torch.equal((torch.arange(4, device="musa") * 2).cpu(), torch.arange(0, 8, 2))
+print(torch.__version__)
+"""
+# Requirements of torch's wheel that only a CUDA device needs.
+CUDA_REQUIREMENT = re.compile(r"(nvidia|cuda)-|(pytorch-)?triton\b")
+
+
+class Cell:
+    """One combination of torch and Python.
+
+    Attributes:
+        torch (str): the minor, as "2.12".
+        python (str): as "3.12".
+    """
+
+    def __init__(self, torch: str, python: str) -> None:
+        self.torch = torch
+        self.python = python
+
+    @property
+    def name(self) -> str:
+        return f"{self.torch}-{self.python}"
+
+    @property
+    def folder(self) -> Path:
+        return FOLDER / self.name
+
+    @property
+    def tree(self) -> Path:
+        return self.folder / "tree"
+
+    @property
+    def executable(self) -> Path:
+        """Python of the combination's own environment."""
+        return self.tree / ".venv" / "bin" / "python"
+
+    def environment(self) -> dict[str, str]:
+        dropped = ("VIRTUAL_ENV", "PYTHONPATH")
+        kept = {name: value for name, value in os.environ.items() if name not in dropped}
+        return {**kept, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+
+    def run(self, title: str, command: Sequence[str | Path]) -> str:
+        """Runs a command in the copy of the tree; returns its output."""
+        log = self.folder / "logs" / f"{title.replace(' ', '_')}.log"
+        title = f"torch {self.torch}, Python {self.python}: {title}"
+        run_logged(title, [str(word) for word in command], log, self.environment(), cwd=self.tree)
+        return log.read_text(errors="replace").partition("\n")[2]
+
+
+def tracked_and_new(root: Path) -> list[str]:
+    """Files of the tree that git does not ignore."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=root, capture_output=True, check=True
+    )
+    names = os.fsdecode(listed.stdout).split("\0")
+    return sorted(name for name in names if name and (root / name).is_file())
+
+
+def copy_tree(root: Path, target: Path, names: Iterable[str]) -> None:
+    """Makes `target` the same as the named files of `root`; what is unchanged keeps its time of change.
+
+    Folders that the copy has beside them, .venv and builds, stay; sources that are no longer named go.
+    """
+    names = set(names)
+    manifest = target / "build" / "matrix_files.json"
+    before = set(json.loads(manifest.read_text())) if manifest.is_file() else set()
+    for name in sorted(before - names):
+        (target / name).unlink(missing_ok=True)
+    for name in sorted(names):
+        source, copy = root / name, target / name
+        if not copy.is_file() or copy.read_bytes() != source.read_bytes():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, copy)
+    manifest.parent.mkdir(parents=True, exist_ok=True)
+    manifest.write_text(json.dumps(sorted(names)))
+
+
+def without_torch(requirements: str) -> str:
+    """The text of requirements-dev.txt without the line of torch."""
+    lines = requirements.splitlines(keepends=True)
+    kept = [line for line in lines if not line.startswith("torch==")]
+    if len(kept) != len(lines) - 1:
+        raise WorkspaceError("requirements-dev.txt has no one line torch==X.Y.Z")
+    return "".join(kept)
+
+
+def needed_on_the_cpu(requirements: Iterable[str]) -> list[str]:
+    """What torch's wheel requires beside CUDA's libraries, for pip."""
+    return [
+        text
+        for text in requirements
+        if not CUDA_REQUIREMENT.match(text) and not re.search(r";.*\bextra\s*==", text)
+    ]
+
+
+def find_python(version: str) -> str:
+    """The path of an interpreter of that version, which has to start."""
+    if version == RUNNING:
+        return sys.executable
+    found = shutil.which(f"python{version}")
+    works = found and subprocess.run([found, "-c", ""], capture_output=True, check=False).returncode == 0
+    if not works:
+        raise WorkspaceError(f"python{version} is not on PATH, or does not start")
+    return found
+
+
+def install_torch(cell: Cell, python: str) -> dict[str, Any]:
+    """The environment of the combination with its torch; returns what was installed."""
+    if not cell.executable.exists():
+        cell.run("venv", [python, "-m", "venv", cell.tree / ".venv"])
+    pip = [cell.executable, "-m", "pip", "install"]
+    cell.run("torch", [*pip, "--no-deps", f"torch=={cell.torch}.*"])
+    code = "import importlib.metadata as m, json; print(json.dumps(m.requires('torch')))"
+    listed = cell.run("requirements of torch", [cell.executable, "-c", code])
+    cell.run("libraries of Python", [*pip, *needed_on_the_cpu(json.loads(listed))])
+    made = cell.run(
+        "stand-ins for CUDA",
+        [
+            cell.executable, "-c",
+            "import importlib.util as u, json, pathlib as p, sys; sys.path.insert(0, 'tools'); "
+            "from workspace import cuda_stubs; "
+            "print(json.dumps(cuda_stubs.install(p.Path(u.find_spec('torch').origin).parent / 'lib')))",
+        ],
+    )  # fmt: skip
+    version = cell.run("import of torch", [cell.executable, "-c", "import torch; print(torch.__version__)"])
+    return {"version": version.strip(), "stand_ins": json.loads(made.splitlines()[-1])}
+
+
+def built(cell: Cell) -> list[str]:
+    """The packages whose installation in the combination's environment ended well."""
+    stamps = cell.tree / ".venv" / packages.STAMPS.name
+    return [name for name in packages.package_names(cell.tree) if (stamps / name).is_file()]
+
+
+def count(reports: Iterable[Path]) -> dict[str, Any]:
+    """Numbers of tests in JUnit files, and the names of those that failed."""
+    result: dict[str, Any] = {"passed": 0, "failed": 0, "skipped": 0, "failures": []}
+    for report in reports:
+        for case in xml.etree.ElementTree.parse(report).iter("testcase"):
+            if case.find("failure") is not None or case.find("error") is not None:
+                result["failed"] += 1
+                result["failures"].append(f"{case.get('classname')}::{case.get('name')}")
+            elif case.find("skipped") is not None:
+                result["skipped"] += 1
+            else:
+                result["passed"] += 1
+    return result
+
+
+def test(cell: Cell) -> dict[str, Any]:
+    """Runs the quick suite, the sampled part in a process of its own."""
+    parts = {"quick": QUICK, "sampled": (*SAMPLED, "--part", SAMPLE)}
+    reports = []
+    stopped = []
+    for title, arguments in parts.items():
+        report = cell.folder / f"{title}.xml"
+        report.unlink(missing_ok=True)
+        command = [cell.executable, "-m", "pytest", "-q", f"--junitxml={report}", *arguments]
+        try:
+            cell.run(f"tests {title}", command)
+        except WorkspaceError as error:
+            # Failed tests are in the report. Without one, pytest ended before it ran them all.
+            if not report.is_file():
+                stopped.append(f"{title}: {str(error)[-400:]}")
+        if report.is_file():
+            reports.append(report)
+    return {**count(reports), "stopped": stopped}
+
+
+def run_cell(cell: Cell) -> dict[str, Any]:
+    """Every step up to the first that fails; returns the entry of the record."""
+    start = time.monotonic()
+    entry: dict[str, Any] = {"torch": None, "built": [], "imported": False, "tests": None, "stopped": None}
+    try:
+        python = find_python(cell.python)
+        copy_tree(ROOT, cell.tree, tracked_and_new(ROOT))
+        requirements = cell.tree / packages.REQUIREMENTS.name
+        requirements.write_text(without_torch(packages.REQUIREMENTS.read_text()))
+        entry["torch"] = install_torch(cell, python)
+        try:
+            cell.run("build", [python, "tools/dev.py", "setup"])
+        finally:
+            entry["built"] = built(cell)
+        cell.run("import", [cell.executable, "-c", IMPORT])
+        entry["imported"] = True
+        entry["tests"] = test(cell)
+    except WorkspaceError as error:
+        entry["stopped"] = str(error)[-1500:]
+    entry["seconds"] = round(time.monotonic() - start)
+    return entry
+
+
+def passed(entry: dict[str, Any]) -> bool:
+    """Whether all was built, imported and tested without a failure."""
+    tests = entry["tests"]
+    return entry["stopped"] is None and bool(tests) and tests["failed"] == 0 and not tests["stopped"]
+
+
+def table(cells: dict[str, dict[str, Any]], of: int) -> str:
+    """The record as text. of: how many packages there are."""
+    lines = [f"{'torch':10}{'Python':8}{'built':10}{'imported':10}tests"]
+    for name, entry in sorted(cells.items()):
+        torch, _, python = name.partition("-")
+        tests = entry["tests"]
+        result = "not run"
+        if tests:
+            result = f"{tests['passed']} passed, {tests['failed']} failed, {tests['skipped']} skipped"
+            result += "".join(f"; ended early: {part}" for part in tests["stopped"])
+        imported = "yes" if entry["imported"] else "no"
+        lines.append(f"{torch:10}{python:8}{len(entry['built'])} of {of:<5}{imported:10}{result}")
+        if entry["stopped"]:
+            lines.append(f"  stopped: {entry['stopped'].strip().splitlines()[-1]}")
+        lines += [f"  failed: {failure}" for failure in (tests or {}).get("failures", [])]
+    return "\n".join(lines)
+
+
+def run(torches: Sequence[str], pythons: Sequence[str]) -> int:
+    """Runs the combinations and prints the table; returns 1 unless all of them passed."""
+    served = versions.torch_range((ROOT / versions.SOURCE).read_text(encoding="utf-8"))
+    if unknown := [torch for torch in torches if torch not in served]:
+        raise WorkspaceError(f"torch {unknown[0]} is not served; [tool.musa] of pyproject.toml says {served}")
+    record = json.loads(RECORD.read_text()) if RECORD.is_file() else {"cells": {}}
+    chosen = {}
+    for torch in torches:
+        for python in pythons:
+            cell = Cell(torch, python)
+            chosen[cell.name] = record["cells"][cell.name] = run_cell(cell)
+            record["quick"], record["sample"] = list(QUICK), f"{SAMPLE} of {', '.join(SAMPLED)}"
+            RECORD.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
+    print(table(chosen, len(packages.package_names())))
+    return int(not all(passed(entry) for entry in chosen.values()))

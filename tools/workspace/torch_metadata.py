@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Version and dependencies of the packages that are compiled against torch.
+
+scikit-build-core calls `dynamic_metadata` for each `[[tool.dynamic-metadata]]` of a package's
+pyproject.toml. The minor of the torch in the build's environment becomes a part of the version
+(`0.1.0+torch2.13`) and the pin of the dependency (`torch==2.13.*`): two wheels that differ by their torch
+alone have different names. docs/design/releases.md has the reasons.
+"""
+
+import importlib.util
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from . import ROOT, WorkspaceError, versions
+
+UNPINNED = "torch"
+
+
+def torch_folder() -> Path:
+    """The folder of the torch package in this environment, found without importing it.
+
+    Raises:
+        WorkspaceError: if there is none.
+    """
+    found = importlib.util.find_spec("torch")
+    if found is None or found.origin is None:
+        raise WorkspaceError(
+            "torch is not installed in this build's environment, and the package is compiled against it.\n"
+            "Likely causes: pip builds in an environment of its own; torch was not installed yet.\n"
+            f"Fix: pip install '{served_torch().requirement}', then build with "
+            "pip install --no-build-isolation --no-deps (or: python3 tools/dev.py setup)"
+        )
+    return Path(found.origin).parent
+
+
+def served_torch() -> "versions.TorchRange":
+    return versions.torch_range((ROOT / versions.SOURCE).read_text(encoding="utf-8"))
+
+
+def minor_of(folder: Path) -> str:
+    """The minor in torch's version.py: "2.13" for 2.13.1+cu130."""
+    text = (folder / "version.py").read_text(encoding="utf-8")
+    found = re.search(r"""^__version__ = ['"](\d+\.\d+)\.""", text, re.MULTILINE)
+    if found is None:
+        raise WorkspaceError(
+            f"{folder / 'version.py'} has no line `__version__ = 'X.Y.Z'`; is it torch's?\n"
+            f"Fix: pip install --force-reinstall '{served_torch().requirement}'"
+        )
+    return found.group(1)
+
+
+def for_minor(settings: Mapping[str, Any], minor: str) -> dict[str, Any]:
+    """The fields for one minor of torch, from the version and the dependencies in pyproject.toml.
+
+    Raises:
+        WorkspaceError: if the minor is not served, or torch is not a dependency without a version.
+    """
+    served = served_torch()
+    if minor not in served:
+        raise WorkspaceError(
+            f"torch {minor} is not served; these packages can be built for torch {served}.\n"
+            f"Fix: pip install '{served.requirement}'"
+        )
+    dependencies = list(settings["dependencies"])
+    if UNPINNED not in dependencies:
+        raise WorkspaceError(
+            f'`dependencies` of [[tool.dynamic-metadata]] has no "{UNPINNED}" without a version'
+        )
+    dependencies[dependencies.index(UNPINNED)] = f"torch=={minor}.*"
+    return {"version": f"{settings['version']}+torch{minor}", "dependencies": dependencies}
+
+
+def dynamic_metadata(settings: Mapping[str, Any], project: Mapping[str, Any]) -> dict[str, Any]:
+    """The hook of scikit-build-core."""
+    return for_minor(settings, minor_of(torch_folder()))
