@@ -17,7 +17,8 @@ from .engine import Engine, Ported
 SUFFIXES = (".cu", ".cuh", ".mu", ".muh", ".h", ".hpp", ".cpp", ".cc", ".cxx", ".c", ".inl")
 HEADER_SUFFIXES = (".cuh", ".muh", ".h", ".hpp", ".inl")
 # The CUDA headers of a torch wheel, and their place in a source tree of PyTorch.
-WHEEL_FOLDERS = ("c10/cuda", "ATen/cuda", "ATen/native/cuda")
+# torch/headeronly/cuda has the atomics since torch 2.14.
+WHEEL_FOLDERS = ("c10/cuda", "ATen/cuda", "ATen/native/cuda", "torch/headeronly/cuda")
 TREE_FOLDERS = (
     "c10/cuda",
     "aten/src/ATen/cuda",
@@ -91,7 +92,8 @@ def overlay_sources() -> list[Source]:
 def wheel_sources() -> list[Source]:
     """The CUDA headers of the installed torch."""
     include = _wheel_include()
-    sources = [source for folder in WHEEL_FOLDERS for source in tree_sources(include / folder, folder)]
+    present = [folder for folder in WHEEL_FOLDERS if (include / folder).is_dir()]
+    sources = [source for folder in present for source in tree_sources(include / folder, folder)]
     if not sources:
         raise InputError(
             f"torch at {include.parent} comes without CUDA headers: set PYTORCH_REPO_PATH to a source tree"

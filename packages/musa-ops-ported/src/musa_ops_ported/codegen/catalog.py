@@ -111,7 +111,7 @@ class Catalog:
             listed: names by the first minor of torch without them.
 
         Raises:
-            CatalogError: if the installed torch has one of them, or a minor is a number (YAML reads 2.10 as 2.1).
+            CatalogError: if the installed torch has one of them, or a minor is no text.
         """
         have = _numbers(torch_version())
         removed: set[str] = set()
