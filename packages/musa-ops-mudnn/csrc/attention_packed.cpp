@@ -6,6 +6,7 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <c10/musa/MUSACompat.h>
 #include <musa_runtime/attention.h>
 
 #include <limits>
@@ -87,7 +88,8 @@ Results flash_attention(
     const Tensor& query, const Tensor& key, const Tensor& value, const Optional& cum_seq_q, const Optional& cum_seq_k,
     c10::SymInt max_q, c10::SymInt max_k, double dropout_p, bool is_causal, bool /*return_debug_mask*/,
     std::optional<double> scale, Length /*window_left*/, Length window_right, const Optional& /*seqused_k*/,
-    const Optional& /*alibi_slopes*/, const Optional& /*block_table*/, std::optional<int64_t> /*num_splits*/) {
+    const Optional& /*alibi_slopes*/
+    MUSA_SINCE_TORCH_2_12(, const Optional& /*block_table*/, std::optional<int64_t> /*num_splits*/)) {
   const int64_t longest_q = max_q.expect_int();
   const int64_t longest_k = max_k.expect_int();
   const Tensor q = with_rows(query);
@@ -116,9 +118,10 @@ bool flash_attention_served(
     const Tensor& query, const Tensor& key, const Tensor& value, const Optional& cum_seq_q, const Optional& cum_seq_k,
     c10::SymInt max_q, c10::SymInt max_k, double dropout_p, bool is_causal, bool return_debug_mask,
     std::optional<double> scale, Length window_left, Length window_right, const Optional& seqused_k,
-    const Optional& alibi_slopes, const Optional& block_table, std::optional<int64_t> /*num_splits*/) {
+    const Optional& alibi_slopes
+    MUSA_SINCE_TORCH_2_12(, const Optional& block_table, std::optional<int64_t> /*num_splits*/)) {
   return !return_debug_mask && given(cum_seq_q) && given(cum_seq_k) && !given(seqused_k) && !given(alibi_slopes) &&
-      !given(block_table) &&
+      MUSA_SINCE_TORCH_2_12(!given(block_table) &&)
       served(
              query, key, value, *cum_seq_q, *cum_seq_k, max_q, max_k, dropout_p, is_causal, scale, window_left,
              window_right);

@@ -15,6 +15,7 @@
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/musa/MUSACompat.h>
 #include <c10/musa/MUSAFunctions.h>
 #include <musa_runtime/attention.h>
 #include <musa_runtime/op_pack.h>
@@ -347,8 +348,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> flash_attention(
     const Tensor& query, const Tensor& key, const Tensor& value, const Optional& cum_seq_q, const Optional& cum_seq_k,
     c10::SymInt max_q, c10::SymInt max_k, double dropout_p, bool is_causal, bool return_debug_mask,
     std::optional<double> scale, std::optional<c10::SymInt> window_left, std::optional<c10::SymInt> window_right,
-    const Optional& seqused_k, const Optional& alibi_slopes, const Optional& block_table,
-    std::optional<int64_t> /*num_splits*/) {
+    const Optional& seqused_k, const Optional& alibi_slopes
+    MUSA_SINCE_TORCH_2_12(, const Optional& block_table, std::optional<int64_t> /*num_splits*/)) {
+  MUSA_BEFORE_TORCH_2_12(const Optional block_table;)
   TORCH_CHECK_NOT_IMPLEMENTED(
       !return_debug_mask, "Attention on a musa device returns no debug mask. Fix: pass return_debug_mask=False");
   const WithoutAutocast guard;

@@ -13,11 +13,13 @@
 #endif
 
 // Tokens for torch 2.12 and later: `override` of functions that torch's interfaces have since then, arguments that its
-// functions take since then.
+// functions take since then. And tokens for the minors before it.
 #if TORCH_VERSION_MINOR >= 12
 #define MUSA_SINCE_TORCH_2_12(...) __VA_ARGS__
+#define MUSA_BEFORE_TORCH_2_12(...)
 #else
 #define MUSA_SINCE_TORCH_2_12(...)
+#define MUSA_BEFORE_TORCH_2_12(...) __VA_ARGS__
 #endif
 
 // Until torch 2.12 meta functions name the dimensions of their outputs: the last parameter, and an argument for it.
