@@ -9,6 +9,7 @@ TorchConfig.cmake that ends as theirs does where there is no toolkit.
 from __future__ import annotations
 
 import importlib.util
+import re
 import shutil
 import subprocess
 import sys
@@ -88,7 +89,9 @@ def test_a_project_with_the_runtime_builds_and_runs_there(cuda_torch: Path, tmp_
     build = tmp_path / "b"
     homes = [f"-DMUSA_TORCH_HOME={cuda_torch}", f"-Dmusa_runtime_DIR={config.cmake_dir()}"]
     done = configure(tmp_path, build, *homes)
-    assert done.returncode == 0 and f"torch: {cuda_torch}" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0 and re.search(rf"torch: \d+\.\d+, {cuda_torch}\b", done.stdout), (
+        done.stdout + done.stderr
+    )
     done = subprocess.run([tool("cmake"), "--build", build], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
     ran = subprocess.run([build / "program"], capture_output=True, text=True)

@@ -272,7 +272,7 @@ STATES = {
         without=("musa-emulator-mccl",),
     ),
     "two runtimes": State(
-        two_runtimes, "versions", "musa-runtime 0.1.0 in", "unset PYTHONPATH", status="warn"
+        two_runtimes, "versions", "musa-runtime 0.1.0+torch", "unset PYTHONPATH", status="warn"
     ),
     "PYTHONPATH hides the installed runtime": State(
         shadowed_by_sources, "import path", "PYTHONPATH", "unset PYTHONPATH"
