@@ -89,9 +89,8 @@ def test_a_project_with_the_runtime_builds_and_runs_there(cuda_torch: Path, tmp_
     build = tmp_path / "b"
     homes = [f"-DMUSA_TORCH_HOME={cuda_torch}", f"-Dmusa_runtime_DIR={config.cmake_dir()}"]
     done = configure(tmp_path, build, *homes)
-    assert done.returncode == 0 and re.search(rf"torch: \d+\.\d+, {cuda_torch}\b", done.stdout), (
-        done.stdout + done.stderr
-    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(rf"torch: \d+\.\d+, {cuda_torch}\b", done.stdout), done.stdout
     done = subprocess.run([tool("cmake"), "--build", build], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
     ran = subprocess.run([build / "program"], capture_output=True, text=True)
