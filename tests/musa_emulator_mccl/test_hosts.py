@@ -34,7 +34,8 @@ INTERFACES = {
 }
 
 CHOOSE = f"""
-import ctypes, os, subprocess, sys
+import ctypes, faulthandler, os, subprocess, sys
+faulthandler.dump_traceback_later(90)
 from tests.musa_emulator_mccl.binding import *
 def choose(name, wanted):
     os.environ["MCCL_SOCKET_IFNAME"] = wanted
@@ -66,13 +67,19 @@ def chosen() -> dict[str, tuple[int, str]]:
     setup += "ip link add down0 type veth peer name n;"
     for number, name in enumerate(("docker0", "net0", "net1", "down0")):
         setup += f"ip address add 10.78.{number}.1/24 dev {name};"
-    done = subprocess.run(
-        ["unshare", "--net", "sh", "-c", setup + 'exec "$0" -c "$1"', sys.executable, CHOOSE],
-        env=sdk.clean_environment(MCCL_DEBUG="INFO", TORCH_DEVICE_BACKEND_AUTOLOAD="0", PYTHONPATH=str(ROOT)),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    try:
+        done = subprocess.run(
+            ["unshare", "--net", "sh", "-c", setup + 'exec "$0" -c "$1"', sys.executable, CHOOSE],
+            env=sdk.clean_environment(
+                MCCL_DEBUG="INFO", TORCH_DEVICE_BACKEND_AUTOLOAD="0", PYTHONPATH=str(ROOT)
+            ),
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+    except subprocess.TimeoutExpired as late:
+        told = late.stderr or b""
+        pytest.fail(f"the host did not end; where it stood after 90 s:\n{told.decode(errors='replace')}")
     assert done.returncode == 0, done.stderr
     cases = re.findall(r"^# (.*)\n([\s\S]*?)^(\d+)$", done.stderr, re.MULTILINE)
     return {name: (int(result), log) for name, log, result in cases}
