@@ -146,8 +146,8 @@ def torch_sparse(compare: Comparison) -> None:
             results = []
             with compare.case("spmm", reduce, dtype):
                 for device in ("cpu", "musa"):
-                    weights = value.to(device).requires_grad_()
-                    right = dense.to(device).requires_grad_()
+                    weights = value.clone().to(device).requires_grad_()
+                    right = dense.clone().to(device).requires_grad_()
                     left = library.SparseTensor(
                         row=row.to(device), col=col.to(device), value=weights, sparse_sizes=(12, 9)
                     )
