@@ -154,8 +154,8 @@ def lint(arguments: argparse.Namespace) -> int:
 
 def run_matrix(arguments: argparse.Namespace) -> int:
     prerequisites.ensure(prerequisites.BUILD)
-    served = versions.torch_range((ROOT / versions.SOURCE).read_text(encoding="utf-8"))
-    return matrix.run(arguments.torch or served.minors(), arguments.python or [matrix.RUNNING])
+    torches = arguments.torch or versions.served_torch().minors()
+    return matrix.run(torches, arguments.python or [matrix.RUNNING])
 
 
 def bench(arguments: argparse.Namespace) -> int:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`dev.py matrix`: what it copies, installs and records, and that a failure of any step is in its table."""
+"""`dev.py matrix` copies the tree, installs torch and records the results; its table shows a failed step."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def _dependencies(folder: Path) -> str:
 
 
 def _wanted(folder: Path, missing: set[str]) -> dict[str, set[Symbol]]:
-    """What torch's libraries take from each missing one.
+    """The symbols that torch's libraries import from each missing library.
 
     A symbol without a version goes to one of the missing libraries that its user is linked to.
     """

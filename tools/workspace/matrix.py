@@ -116,9 +116,9 @@ def tracked_and_new(root: Path) -> list[str]:
 
 
 def copy_tree(root: Path, target: Path, names: Iterable[str]) -> None:
-    """Makes `target` the same as the named files of `root`; what is unchanged keeps its time of change.
+    """Copies the named files of `root` to `target`; an unchanged file keeps its modification time.
 
-    Folders that the copy has beside them, .venv and builds, stay; sources that are no longer named go.
+    Other folders of the copy (.venv, builds) are kept. A file that is no longer named is deleted.
     """
     names = set(names)
     manifest = target / "build" / "matrix_files.json"
@@ -144,7 +144,7 @@ def without_torch(requirements: str) -> str:
 
 
 def needed_on_the_cpu(requirements: Iterable[str]) -> list[str]:
-    """What torch's wheel requires beside CUDA's libraries, for pip."""
+    """The requirements of torch's wheel, as pip takes them, without the CUDA libraries."""
     return [
         text
         for text in requirements
@@ -164,7 +164,7 @@ def find_python(version: str) -> str:
 
 
 def install_torch(cell: Cell, python: str) -> dict[str, Any]:
-    """The environment of the combination with its torch; returns what was installed."""
+    """Makes the environment and installs torch; returns torch's version and the stand-ins that were made."""
     if not cell.executable.exists():
         cell.run("venv", [python, "-m", "venv", cell.tree / ".venv"])
     pip = [cell.executable, "-m", "pip", "install"]
@@ -275,7 +275,7 @@ def table(cells: dict[str, dict[str, Any]], of: int) -> str:
 
 def run(torches: Sequence[str], pythons: Sequence[str]) -> int:
     """Runs the combinations and prints the table; returns 1 unless all of them passed."""
-    served = versions.torch_range((ROOT / versions.SOURCE).read_text(encoding="utf-8"))
+    served = versions.served_torch()
     if unknown := [torch for torch in torches if torch not in served]:
         raise WorkspaceError(f"torch {unknown[0]} is not served; [tool.musa] of pyproject.toml says {served}")
     record = json.loads(RECORD.read_text()) if RECORD.is_file() else {"cells": {}}

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from . import ROOT, WorkspaceError, versions
+from . import WorkspaceError, versions
 
 UNPINNED = "torch"
 
@@ -30,14 +30,10 @@ def torch_folder() -> Path:
         raise WorkspaceError(
             "torch is not installed in this build's environment, and the package is compiled against it.\n"
             "Likely causes: pip builds in an environment of its own; torch was not installed yet.\n"
-            f"Fix: pip install '{served_torch().requirement}', then build with "
+            f"Fix: pip install '{versions.served_torch().requirement}', then build with "
             "pip install --no-build-isolation --no-deps (or: python3 tools/dev.py setup)"
         )
     return Path(found.origin).parent
-
-
-def served_torch() -> "versions.TorchRange":
-    return versions.torch_range((ROOT / versions.SOURCE).read_text(encoding="utf-8"))
 
 
 def minor_of(folder: Path) -> str:
@@ -47,7 +43,7 @@ def minor_of(folder: Path) -> str:
     if found is None:
         raise WorkspaceError(
             f"{folder / 'version.py'} has no line `__version__ = 'X.Y.Z'`; is it torch's?\n"
-            f"Fix: pip install --force-reinstall '{served_torch().requirement}'"
+            f"Fix: pip install --force-reinstall '{versions.served_torch().requirement}'"
         )
     return found.group(1)
 
@@ -58,7 +54,7 @@ def for_minor(settings: Mapping[str, Any], minor: str) -> dict[str, Any]:
     Raises:
         WorkspaceError: if the minor is not served, or torch is not a dependency without a version.
     """
-    served = served_torch()
+    served = versions.served_torch()
     if minor not in served:
         raise WorkspaceError(
             f"torch {minor} is not served; these packages can be built for torch {served}.\n"

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from . import ROOT
+
 SOURCE = "pyproject.toml"
 # Where a version stands: the files, the text with its version as a group, and which version it has to be.
 PLACES = (
@@ -79,6 +81,11 @@ def _setting(text: str, name: str) -> str | None:
 def torch_range(source: str) -> TorchRange:
     """The range in the text of pyproject.toml."""
     return TorchRange(str(_setting(source, "oldest-torch")), str(_setting(source, "newest-torch")))
+
+
+def served_torch() -> TorchRange:
+    """The range of this tree."""
+    return torch_range((ROOT / SOURCE).read_text(encoding="utf-8"))
 
 
 def found_at(name: str, text: str, files: str, pattern: str) -> Iterator[tuple[int, str]]:

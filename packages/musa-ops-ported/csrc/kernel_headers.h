@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Headers of torch that most kernels include, for mcc to read once (musa_precompile_for_kernels). Each kernel includes what it
-// uses all the same. No header with kernels in it.
+// Headers of torch that most kernels include. mcc precompiles this file (musa_precompile_for_kernels). Each kernel still includes
+// the headers that it uses, because other compilers do not precompile. A header that defines kernels must not be added.
 #pragma once
 
 #include <ATen/Dispatch_v2.h>
