@@ -155,7 +155,7 @@ def lint(arguments: argparse.Namespace) -> int:
 def run_matrix(arguments: argparse.Namespace) -> int:
     prerequisites.ensure(prerequisites.BUILD)
     torches = arguments.torch or versions.served_torch().minors()
-    return matrix.run(torches, arguments.python or [matrix.RUNNING])
+    return matrix.run(torches, arguments.python or [matrix.RUNNING], installed=arguments.installed_torch)
 
 
 def bench(arguments: argparse.Namespace) -> int:
@@ -240,6 +240,11 @@ def parser() -> argparse.ArgumentParser:
                 default = "all" if option == "--torch" else "the one that runs dev.py"
                 text = f"as {example}; may be repeated (default: {default})"
                 verb.add_argument(option, action="append", metavar="X.Y", help=text)
+            verb.add_argument(
+                "--installed-torch",
+                action="store_true",
+                help="use the torch that the Python has, with its CUDA libraries",
+            )
         if name == "clean":
             verb.add_argument("--all", action="store_true", help="remove .venv too")
     return result

@@ -9,6 +9,7 @@ mend.
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 
 import pytest
@@ -21,6 +22,7 @@ PERMANENT_REASONS = {
     "several-hosts": "makes hosts of namespaces, which needs root and a kernel that permits them",
     "sdk-programs": "MUSA_SDK_PROGRAMS names no folder with public programs (tests/sdk_programs/README.md)",
     "extensions": "the folder in MUSA_CUDA_EXTENSIONS has no sources of this extension",
+    "torch": "this minor of torch is older",
     "glibc-tools": "needs a tool of this operating system's developer package",
 }
 
@@ -28,6 +30,16 @@ PERMANENT_REASONS = {
 def skip_permanently(key: str, detail: str = "") -> None:
     """Skip the running test for a reason listed in PERMANENT_REASONS; any other key is an error."""
     pytest.skip(PERMANENT_REASONS[key] + (f": {detail}" if detail else ""))
+
+
+def needs_torch(minor: str, what: str) -> None:
+    """Skip the running test with an older minor of torch, which does not have `what`.
+
+    `minor` is the oldest, as "2.13", that was seen to have it.
+    """
+    installed = importlib.metadata.version("torch")
+    if tuple(map(int, installed.split(".")[:2])) < tuple(map(int, minor.split("."))):
+        skip_permanently("torch", f"{what} was seen with {minor} and is missing in {installed}")
 
 
 def objection_to(reason: str) -> str | None:

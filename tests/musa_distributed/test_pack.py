@@ -16,6 +16,7 @@ import pytest
 import torch
 
 from tests.harness.rank_processes import ROOT, run_ranks
+from tests.harness.skips import needs_torch
 from tests.harness.subprocesses import run_code, run_python
 from tests.musa_distributed import training
 
@@ -157,6 +158,7 @@ assert not [name for name in names if name.startswith("mccl_watch")], names
 
 
 def test_groups_that_are_bound_to_a_device(tmp_path):
+    needs_torch("2.13", "split_group() for other devices than cuda")
     code = (
         start(", device_id=device")
         + """

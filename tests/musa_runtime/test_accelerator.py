@@ -5,6 +5,8 @@
 import pytest
 import torch
 
+from tests.harness.skips import needs_torch
+
 
 def test_the_accelerator_is_musa(musa):
     assert torch.accelerator.is_available()
@@ -95,6 +97,7 @@ def test_memory_info_shrinks_and_grows_with_what_is_reserved(musa):
 
 
 def test_pinned_memory_is_the_accelerators(musa):
+    needs_torch("2.13", "torch.accelerator.empty_host_cache")
     x = torch.empty(100, pin_memory=True)
     assert x.is_pinned()
     torch.accelerator.empty_host_cache()

@@ -15,6 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from tests.harness.skips import needs_torch
+
 
 def capture(musa, work, **options):
     graph = musa.MUSAGraph()
@@ -605,6 +607,7 @@ def test_a_replay_computes_with_as_many_threads_as_its_capture(musa):
 
 
 def test_torch_accelerator_graph_captures_on_musa(musa):
+    needs_torch("2.13", "torch.accelerator.Graph")
     x = torch.zeros(100, device="musa")
     graph = torch.accelerator.Graph()
     with torch.Stream(device="musa"), graph:

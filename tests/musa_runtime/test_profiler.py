@@ -15,6 +15,7 @@ import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
 
+from tests.harness.skips import needs_torch
 from tests.harness.subprocesses import run_code, run_python
 
 IN_PLACE = pytest.mark.host_addressable("rows of torch's own kernels, which compute on the host")
@@ -178,6 +179,7 @@ def test_ranges_span_their_work_on_the_device(step, tmp_path):
 
 
 def test_streams_have_rows_of_their_own(musa, tmp_path):
+    needs_torch("2.13", "a name for each row of a stream in the trace")
     side = musa.Stream()
     source = torch.ones(100_000, pin_memory=True)
     with profile(activities=BOTH) as prof:

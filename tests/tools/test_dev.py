@@ -693,6 +693,7 @@ HEAD = "# SPDX-License-Identifier: BSD-3-Clause\n# Copyright (c) torch_musa cont
         ("a.py", HEAD + "@pytest.mark.host_addressable\ndef test(): pass\n", "without a reason"),
         ("a.py", HEAD + "@pytest.mark.host_addressable('')\ndef test(): pass\n", "without a reason"),
         ("a.py", HEAD + "x = param(1, marks=mark.host_addressable)\n", "without a reason"),
+        ("a.py", HEAD + "assert a == 1 if b else 2\n", "a.py:3: this assertion holds whenever"),
     ],
 )
 def test_the_tree_lint_finds_what_it_is_for(name, text, complaint):
@@ -709,6 +710,7 @@ def test_the_tree_lint_finds_what_it_is_for(name, text, complaint):
         ("a.py", HEAD + "x = 'a/tmp/b', '/usr/local/musa'\n"),
         ("a.py", HEAD + "@pytest.mark.host_addressable('an order of CPU kernels')\ndef test(): pass\n"),
         ("a.py", HEAD + "raise ValueError('Wrong. Fix: the cure: none')\n"),
+        ("a.py", HEAD + "assert a == (1 if b else 2)\nassert a == b if c else a < b\n"),
         ("a.cmake", "# Not find_package(Torch)\nfind_package(TorchVision)\n"),
     ],
 )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -51,11 +52,13 @@ def test_the_copy_follows_the_tree_and_keeps_its_own_folders(tmp_path):
     assert (copy / "a.txt").stat().st_mtime == 1 and (copy / ".venv" / "kept").exists()
 
 
-def test_the_line_of_torch_is_left_out_of_the_requirements():
-    assert matrix.without_torch("# a\ntorch==2.13.0\nnumpy==2\n") == "# a\nnumpy==2\n"
+def test_torch_and_what_neither_build_nor_suite_needs_are_left_out_of_the_requirements():
+    text = "# a\ntorch==2.13.0\nnumpy==2\n\n# lint\nruff==1\n\n# tests\npytest==9\n\n# examples\ntqdm==4\n"
+    assert matrix.without_torch(text) == "# a\nnumpy==2\n\n# tests\npytest==9"
     with pytest.raises(WorkspaceError, match="no one line torch=="):
         matrix.without_torch("numpy==2\n")
-    assert "\ntorch==" not in matrix.without_torch((ROOT / "requirements-dev.txt").read_text())
+    kept = matrix.without_torch((ROOT / "requirements-dev.txt").read_text())
+    assert "\npytest==" in kept and not {"torch", "ruff", "tqdm"} & set(re.findall(r"^(\w+)==", kept, re.M))
 
 
 def test_requirements_for_a_cuda_device_are_left_out():
@@ -110,8 +113,8 @@ def test_a_step_that_fails_ends_the_combination_and_is_recorded(tmp_path, monkey
     assert entry["stopped"] == "no such torch" and not entry["built"] and entry["tests"] is None
 
 
-def _no_torch(cell: matrix.Cell, python: str) -> dict:
-    assert Path(python).exists() and (cell.tree / "tools" / "dev.py").is_file()
+def _no_torch(cell: matrix.Cell, python: str, *, installed: bool) -> dict:
+    assert not installed and Path(python).exists() and (cell.tree / "tools" / "dev.py").is_file()
     raise WorkspaceError("no such torch")
 
 

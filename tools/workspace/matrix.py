@@ -17,6 +17,7 @@ import sys
 import time
 import xml.etree.ElementTree
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,27 @@ import torch, torch_musa
 assert torch.equal((torch.arange(4, device="musa") * 2).cpu(), torch.arange(0, 8, 2))
 print(torch.__version__)
 """
+# Sections of requirements-dev.txt, by their title, that the build and the quick suite do not need.
+NOT_NEEDED_TITLES = ("# lint", "# examples")
+# Prints the files and folders in site-packages of torch and of its requirements. Not of setuptools, which
+# the environment has itself.
+SHARED_PATHS = """
+import importlib.metadata as m, json, re
+waiting, seen, paths = ["torch"], set(), set()
+while waiting:
+    name = waiting.pop()
+    if name in seen or name == "setuptools":
+        continue
+    seen.add(name)
+    try:
+        found = m.distribution(name)
+    except m.PackageNotFoundError:
+        continue  # needed on another system
+    tops = {file.parts[0] for file in found.files} - {"..", "__pycache__"}
+    paths |= {str(found.locate_file(top)) for top in tops}
+    waiting += [re.match(r"[\\w.-]+", text)[0] for text in found.requires or () if "extra ==" not in text]
+print(json.dumps(sorted(paths)))
+"""
 # Requirements of torch's wheel that only a CUDA device needs.
 CUDA_REQUIREMENT = re.compile(r"(nvidia|cuda)-|(pytorch-)?triton\b")
 
@@ -96,7 +118,8 @@ class Cell:
     def environment(self) -> dict[str, str]:
         dropped = ("VIRTUAL_ENV", "PYTHONPATH")
         kept = {name: value for name, value in os.environ.items() if name not in dropped}
-        return {**kept, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+        # A CUDA build of torch that finds a GPU takes "cuda" for the machine's one accelerator.
+        return {**kept, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "CUDA_VISIBLE_DEVICES": ""}
 
     def run(self, title: str, command: Sequence[str | Path]) -> str:
         """Runs a command in the copy of the tree; returns its output."""
@@ -135,8 +158,9 @@ def copy_tree(root: Path, target: Path, names: Iterable[str]) -> None:
 
 
 def without_torch(requirements: str) -> str:
-    """The text of requirements-dev.txt without the line of torch."""
-    lines = requirements.splitlines(keepends=True)
+    """The text of requirements-dev.txt without the line of torch and the sections of NOT_NEEDED_TITLES."""
+    sections = [part for part in requirements.split("\n\n") if not part.startswith(NOT_NEEDED_TITLES)]
+    lines = "\n\n".join(sections).splitlines(keepends=True)
     kept = [line for line in lines if not line.startswith("torch==")]
     if len(kept) != len(lines) - 1:
         raise WorkspaceError("requirements-dev.txt has no one line torch==X.Y.Z")
@@ -163,26 +187,49 @@ def find_python(version: str) -> str:
     return found
 
 
-def install_torch(cell: Cell, python: str) -> dict[str, Any]:
-    """Makes the environment and installs torch; returns torch's version and the stand-ins that were made."""
+def install_torch(cell: Cell, python: str, *, installed: bool) -> dict[str, Any]:
+    """Makes the environment and installs torch; returns torch's version and the stand-ins that were made.
+
+    installed: use the torch that this Python has; pip then finds it installed, or there is no such minor.
+    """
     if not cell.executable.exists():
         cell.run("venv", [python, "-m", "venv", cell.tree / ".venv"])
     pip = [cell.executable, "-m", "pip", "install"]
+    if installed:
+        share_torch(cell, python)
     cell.run("torch", [*pip, "--no-deps", f"torch=={cell.torch}.*"])
-    code = "import importlib.metadata as m, json; print(json.dumps(m.requires('torch')))"
-    listed = cell.run("requirements of torch", [cell.executable, "-c", code])
-    cell.run("libraries of Python", [*pip, *needed_on_the_cpu(json.loads(listed))])
-    made = cell.run(
-        "stand-ins for CUDA",
-        [
-            cell.executable, "-c",
-            "import importlib.util as u, json, pathlib as p, sys; sys.path.insert(0, 'tools'); "
-            "from workspace import cuda_stubs; "
-            "print(json.dumps(cuda_stubs.install(p.Path(u.find_spec('torch').origin).parent / 'lib')))",
-        ],
-    )  # fmt: skip
+    stand_ins = []
+    if not installed:
+        code = "import importlib.metadata as m, json; print(json.dumps(m.requires('torch')))"
+        listed = cell.run("requirements of torch", [cell.executable, "-c", code])
+        cell.run("libraries of Python", [*pip, *needed_on_the_cpu(json.loads(listed))])
+        stand_ins = make_stand_ins(cell)
     version = cell.run("import of torch", [cell.executable, "-c", "import torch; print(torch.__version__)"])
-    return {"version": version.strip(), "stand_ins": json.loads(made.splitlines()[-1])}
+    return {"version": version.strip(), "stand_ins": stand_ins}
+
+
+def share_torch(cell: Cell, python: str) -> None:
+    """Links torch and its requirements, as `python` has them, into the combination's environment.
+
+    Not the other packages of that Python: pip would take them for installed and leave out what the build
+    looks for in the environment's own folders.
+    """
+    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    own = Path(cell.run("folder of packages", [cell.executable, "-c", code]).splitlines()[-1])
+    for path in json.loads(cell.run("files of torch", [python, "-c", SHARED_PATHS]).splitlines()[-1]):
+        link = own / Path(path).name
+        if not link.exists():
+            link.symlink_to(path)
+
+
+def make_stand_ins(cell: Cell) -> list[str]:
+    """Makes libraries in the place of CUDA's that torch was installed without; returns their names."""
+    code = (
+        "import importlib.util as u, json, pathlib as p, sys; sys.path.insert(0, 'tools'); "
+        "from workspace import cuda_stubs; "
+        "print(json.dumps(cuda_stubs.install(p.Path(u.find_spec('torch').origin).parent / 'lib')))"
+    )
+    return json.loads(cell.run("stand-ins for CUDA", [cell.executable, "-c", code]).splitlines()[-1])
 
 
 def built(cell: Cell) -> list[str]:
@@ -207,26 +254,31 @@ def count(reports: Iterable[Path]) -> dict[str, Any]:
 
 
 def test(cell: Cell) -> dict[str, Any]:
-    """Runs the quick suite, the sampled part in a process of its own."""
-    parts = {"quick": QUICK, "sampled": (*SAMPLED, "--part", SAMPLE)}
-    reports = []
-    stopped = []
-    for title, arguments in parts.items():
-        report = cell.folder / f"{title}.xml"
+    """Runs the quick suite and the sampled part: one process a file, as many at a time as there are cores."""
+    commands = {name: [name] for name in QUICK}
+    commands.update({name: [name, "--part", SAMPLE] for name in SAMPLED})
+
+    def run_file(name: str) -> Path | str:
+        """The report, or the end of the output of a process that wrote none."""
+        title = Path(name).with_suffix("").as_posix().replace("/", ".")
+        report = cell.folder / "reports" / f"{title}.xml"
         report.unlink(missing_ok=True)
-        command = [cell.executable, "-m", "pytest", "-q", f"--junitxml={report}", *arguments]
+        command = [cell.executable, "-m", "pytest", "-q", f"--junitxml={report}", *commands[name]]
         try:
-            cell.run(f"tests {title}", command)
+            cell.run(title, command)
         except WorkspaceError as error:
             # Failed tests are in the report. Without one, pytest ended before it ran them all.
             if not report.is_file():
-                stopped.append(f"{title}: {str(error)[-400:]}")
-        if report.is_file():
-            reports.append(report)
-    return {**count(reports), "stopped": stopped}
+                return f"{name}: {str(error)[-400:]}"
+        return report
+
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        results = list(pool.map(run_file, commands))
+    stopped = [result for result in results if isinstance(result, str)]
+    return {**count(result for result in results if isinstance(result, Path)), "stopped": stopped}
 
 
-def run_cell(cell: Cell) -> dict[str, Any]:
+def run_cell(cell: Cell, *, installed: bool) -> dict[str, Any]:
     """Every step up to the first that fails; returns the entry of the record."""
     start = time.monotonic()
     entry: dict[str, Any] = {"torch": None, "built": [], "imported": False, "tests": None, "stopped": None}
@@ -235,7 +287,7 @@ def run_cell(cell: Cell) -> dict[str, Any]:
         copy_tree(ROOT, cell.tree, tracked_and_new(ROOT))
         requirements = cell.tree / packages.REQUIREMENTS.name
         requirements.write_text(without_torch(packages.REQUIREMENTS.read_text()))
-        entry["torch"] = install_torch(cell, python)
+        entry["torch"] = install_torch(cell, python, installed=installed)
         try:
             cell.run("build", [python, "tools/dev.py", "setup"])
         finally:
@@ -273,8 +325,11 @@ def table(cells: dict[str, dict[str, Any]], of: int) -> str:
     return "\n".join(lines)
 
 
-def run(torches: Sequence[str], pythons: Sequence[str]) -> int:
-    """Runs the combinations and prints the table; returns 1 unless all of them passed."""
+def run(torches: Sequence[str], pythons: Sequence[str], *, installed: bool = False) -> int:
+    """Runs the combinations and prints the table; returns 1 unless all of them passed.
+
+    installed: torch is not fetched, the Pythons have it.
+    """
     served = versions.served_torch()
     if unknown := [torch for torch in torches if torch not in served]:
         raise WorkspaceError(f"torch {unknown[0]} is not served; [tool.musa] of pyproject.toml says {served}")
@@ -283,7 +338,7 @@ def run(torches: Sequence[str], pythons: Sequence[str]) -> int:
     for torch in torches:
         for python in pythons:
             cell = Cell(torch, python)
-            chosen[cell.name] = record["cells"][cell.name] = run_cell(cell)
+            chosen[cell.name] = record["cells"][cell.name] = run_cell(cell, installed=installed)
             record["quick"], record["sample"] = list(QUICK), f"{SAMPLE} of {', '.join(SAMPLED)}"
             RECORD.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
     print(table(chosen, len(packages.package_names())))

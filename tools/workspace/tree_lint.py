@@ -23,6 +23,8 @@ MACHINE_PATH = re.compile(r"(?<![\w.$}])/(?:work|tmp|root|home|Users)/\w")
 OTHER_LABEL = re.compile(r"(?:\\n|\b)(Cure|Remedy|Solution|To (?:mend|fix) it)" + ":")
 # A mark takes a test out of the strict leg, which stands for a GPU: no module does that as a whole.
 MEMORY_MARK = "host_addressable"
+CONDITIONAL_ASSERTION = re.compile(r"^\s*assert .* else ", re.MULTILINE)
+CANNOT_FAIL = "this assertion holds whenever the condition does not; put the two values in parentheses"
 
 
 def tracked_files(root: Path) -> list[Path]:
@@ -66,7 +68,22 @@ def check_text(name: str, text: str) -> list[str]:
     ]
     if suffix == ".py" and MEMORY_MARK in text:
         found += [f"{name}:{line}: {what}" for line, what in check_memory_marks(text)]
+    if suffix == ".py" and CONDITIONAL_ASSERTION.search(text):
+        found += [f"{name}:{line}: {CANNOT_FAIL}" for line in assertions_of_constants(text)]
     return found
+
+
+def assertions_of_constants(text: str) -> list[int]:
+    """Lines with `assert x == a if condition else b`, where b is a constant: it is compared with nothing."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return []  # ruff reports it
+    tests = [node.test for node in ast.walk(tree) if isinstance(node, ast.Assert)]
+    constants = (ast.Constant, ast.List, ast.Tuple, ast.Set, ast.Dict)
+    return [
+        test.lineno for test in tests if isinstance(test, ast.IfExp) and isinstance(test.orelse, constants)
+    ]
 
 
 def check_memory_marks(text: str) -> list[tuple[int, str]]:
