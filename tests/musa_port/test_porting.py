@@ -312,12 +312,39 @@ def test_the_default_generator_has_one_name(engine: Engine) -> None:
         ("surf2Dwrite(x, s, 0, 0, cudaBoundaryModeTrap);", "surf2Dwrite(x, s, 0, 0, 2);"),
         ("curandState state;", "murandState_t state;"),
         ("CUDA_VERSION < 12000", "11040 < 12000"),  # the rules of cuda.toml hold too
+        ("x = umin(a, umax (b, c));", "x = min(a, max (b, c));"),
+        ("s.umin(a); std::umin(a); my_umin(a); umin;", "s.umin(a); std::umin(a); my_umin(a); umin;"),
+        ("uint umin(uint a, uint b); x = umin(a, b);", "uint umin(uint a, uint b); x = umin(a, b);"),
+        ("#ifdef CUBLAS_API_H_", "#ifdef MUBLAS_H__"),
+        (
+            'case CUBLAS_STATUS_ALLOC_FAILED:\n  return "A";\n\ncase CUBLAS_STATUS_SUCCESS:\n  return "S";\n',
+            '\ncase MUBLAS_STATUS_SUCCESS:\n  return "S";\n',
+        ),
+        ("case CUBLAS_STATUS_NOT_SUPPORTED:", "case MUBLAS_STATUS_NOT_IMPLEMENTED:"),
+        ("case CUBLAS_STATUS_ALLOC_FAILED: stop();", "case MUBLAS_STATUS_ALLOC_FAILED: stop();"),
+        ('asm("mov.u32 %0, %%laneid;" : "=r"(lane));', "lane = __get_laneid();"),
+        ('asm volatile ("mov.u32 %0, %%lanemask_lt;" : "=r" (m));', "m = __get_lanemask_lt();"),
+        ('asm("bfind.u32 %0, %1;" : "=r"(top) : "r"(word));', "top = 31 - __clz(word);"),
     ],
 )
 def test_programs_that_are_no_extensions(cuda: str, musa: str) -> None:
     engine = Engine(rules.load("programs"))
     assert engine.port(cuda).text == musa
     assert engine.port(musa).text == musa
+
+
+@pytest.mark.parametrize(
+    "cuda",
+    [
+        'asm("mov.u32 %0, %%lanemask_gt;" : "=r"(mask));',
+        'asm("bfind.shiftamt.u32 %0, %1;" : "=r"(top) : "r"(word));',
+        'asm("bfind.u32 %0, %1;" : "=r"(top) : "r"(word + 1));',
+    ],
+)
+def test_other_assembly_of_a_program_is_kept_and_reported(cuda: str) -> None:
+    ported = Engine(rules.load("programs")).port(cuda)
+    assert ported.text == cuda
+    assert [doubt.why for doubt in ported.doubts] == ["assembly of NVIDIA's GPUs"]
 
 
 def test_extensions_keep_their_comparisons_of_compute_capability(engine: Engine) -> None:

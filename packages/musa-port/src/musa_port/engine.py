@@ -88,6 +88,8 @@ class Engine:
         """Port one source."""
         result = Ported(text)
         for phrase in self.rules.phrases:
+            if phrase.unless and phrase.unless.search(text):
+                continue
             text = self._outside_of_comments(text, phrase.pattern, phrase.replacement, result)
         seen = {match.start(match.lastgroup) for match in _SEEN_BY_PYTHON.finditer(text)}
         pieces = []

@@ -26,11 +26,15 @@ class RuleError(ValueError):
 
 @dataclass(frozen=True)
 class Phrase:
-    """A replacement that needs more than one name to be known."""
+    """A replacement that needs more than one name to be known.
+
+    A source in which `unless` matches is left as it is, such as one that defines a function itself.
+    """
 
     pattern: re.Pattern[str]
     replacement: str
     why: str
+    unless: re.Pattern[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,12 @@ def load(name: str | Path) -> Rules:
         getattr(rules, table).update(content.get(table, {}))
     try:
         rules.phrases += [
-            Phrase(re.compile(entry["find"]), entry["replace"], entry["why"])
+            Phrase(
+                re.compile(entry["find"]),
+                entry["replace"],
+                entry["why"],
+                re.compile(entry["unless"]) if "unless" in entry else None,
+            )
             for entry in content.get("phrases", ())
         ]
         rules.doubts += [
