@@ -46,6 +46,7 @@ class Extension:
     needs: dict[str, str] = field(default_factory=dict)  # folders beside the extension's, on the include path
 
 
+APEX_MODULES = ("amp_C", "fused_layer_norm_cuda")
 CPU = "its own CPU path"
 EXTENSIONS = (
     Extension(
@@ -86,8 +87,13 @@ EXTENSIONS = (
         "apex",
         "github NVIDIA/apex at 6424da3b4faa6c8f062da4a48c424fff3f02d42d",
         {"amp_c": "norms and Adam of torch", "fused_layer_norm": "layer_norm and rms_norm of torch"},
+        left_out="its other modules: of those, mlp and fused_dense need a handle of cuBLAS from torch",
         # torch for the CPU has no version of CUDA, which the check compares.
-        edits=(IMPORT, ("    check_cuda_torch_binary_vs_bare_metal(CUDA_HOME)\n", "")),
+        edits=(
+            IMPORT,
+            ("    check_cuda_torch_binary_vs_bare_metal(CUDA_HOME)\n", ""),
+            ("\nsetup(\n", f"\next_modules = [one for one in ext_modules if one.name in {APEX_MODULES}]\nsetup(\n"),
+        ),
         environment={"APEX_CUDA_EXT": "1"},
     ),
     Extension(
