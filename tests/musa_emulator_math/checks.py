@@ -635,8 +635,68 @@ def random_numbers() -> None:
         ok(rand.murandGenerate(generator, c_void_p(output.pointer.value + 20 * i), c_size_t(5)))
     np.testing.assert_array_equal(output.get(), words[:10])
     ok(rand.murandGenerateNormal(generator, output.pointer, c_size_t(5), c_float(0), c_float(1)), 105)
-    ok(rand.murandCreateGenerator(byref(c_void_p()), 200), 103)
+    ok(rand.murandCreateGenerator(byref(c_void_p()), 202), 103)  # scrambled
+    ok(rand.murandSetQuasiRandomGeneratorDimensions(generator, 2), 103)
+    ok(rand.murandSetGeneratorOrdering(generator, 101))
+    ok(rand.murandSetGeneratorOrdering(generator, 201), 104)
     ok(rand.murandDestroyGenerator(generator))
+
+
+@check("quasi-random numbers: Sobol's sequence, dimension after dimension")
+def quasi_random_numbers() -> None:
+    def create(type_: int, dimensions: int) -> c_void_p:
+        generator = c_void_p()
+        ok(rand.murandCreateGenerator(byref(generator), type_))
+        ok(rand.murandSetStream(generator, stream))
+        ok(rand.murandSetGeneratorOrdering(generator, 201))
+        ok(rand.murandSetGeneratorOrdering(generator, 101), 104)
+        ok(rand.murandSetQuasiRandomGeneratorDimensions(generator, dimensions))
+        return generator
+
+    n, dimensions = 1024, 50
+    sobol32, sobol64 = create(201, dimensions), create(203, dimensions)
+    output = Device(np.zeros(n * dimensions, np.uint32))
+    ok(rand.murandGenerate(sobol32, output.pointer, c_size_t(n * dimensions)))
+    words = output.get().reshape(dimensions, n)
+    # Joe and Kuo's first points; and of 2^k points, each dimension has one in each of 2^k intervals.
+    eighths = words[:3, :8] // 2**29
+    np.testing.assert_array_equal(
+        eighths, [[0, 4, 6, 2, 3, 7, 5, 1], [0, 4, 2, 6, 3, 7, 1, 5], [0, 4, 2, 6, 5, 1, 7, 3]]
+    )
+    for row in words:
+        np.testing.assert_array_equal(np.sort(row), np.arange(n, dtype=np.uint32) * (2**32 // n))
+    assert len({row.tobytes() for row in words}) == dimensions
+    for generator, function, dtype in (
+        (sobol32, rand.murandGenerateUniform, np.float32),
+        (sobol32, rand.murandGenerateUniformDouble, np.float64),
+        (sobol64, rand.murandGenerateUniform, np.float32),
+        (sobol64, rand.murandGenerateUniformDouble, np.float64),
+    ):
+        output = Device(np.zeros(10 * dimensions, dtype))
+        for offset in (5, 1000):
+            ok(rand.murandSetGeneratorOffset(generator, ctypes.c_ulonglong(offset)))
+            ok(function(generator, output.pointer, c_size_t(10 * dimensions)))
+            x = output.get().reshape(dimensions, 10)
+            np.testing.assert_allclose(x, words[:, offset : offset + 10] * 2.0**-32, rtol=1e-6, atol=1e-9)
+            assert x.min() > 0
+        # The next call goes on behind those points.
+        ok(function(generator, output.pointer, c_size_t(10 * dimensions)))
+        np.testing.assert_allclose(
+            output.get().reshape(dimensions, 10), words[:, 1010:1020] * 2.0**-32, rtol=1e-6, atol=1e-9
+        )
+    last = ctypes.c_ulonglong(2**30 - 1)
+    ok(rand.murandSetGeneratorOffset(sobol32, last))
+    ok(rand.murandGenerateUniformDouble(sobol32, output.pointer, c_size_t(2 * dimensions)), 104)
+    ok(rand.murandGenerateUniformDouble(sobol32, output.pointer, c_size_t(dimensions)))
+    ok(rand.murandGenerateUniformDouble(sobol32, output.pointer, c_size_t(dimensions)), 104)
+    ok(rand.murandGenerateUniform(sobol32, output.pointer, c_size_t(dimensions + 1)), 105)
+    ok(rand.murandGenerateNormal(sobol32, output.pointer, c_size_t(2), c_float(0), c_float(1)), 103)
+    ok(rand.murandGenerate(sobol64, output.pointer, c_size_t(dimensions)), 103)
+    ok(rand.murandSetPseudoRandomGeneratorSeed(sobol32, ctypes.c_ulonglong(5)), 103)
+    for wrong in (0, 20001):
+        ok(rand.murandSetQuasiRandomGeneratorDimensions(sobol32, wrong), 104)
+    for generator in (sobol32, sobol64):
+        ok(rand.murandDestroyGenerator(generator))
 
 
 def run_all() -> dict[str, str]:

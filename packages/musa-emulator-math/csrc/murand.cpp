@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// muRAND's host interface over torch's Philox engine: a generator is a seed and a place in the seed's sequence.
+// muRAND's host interface over torch's Philox engine: a generator is a seed and a place in the seed's sequence. A quasi-random
+// one is a place in Sobol's sequence, over torch's direction numbers.
 #include "murand_host.h"
 
 #include <ATen/core/PhiloxRNGEngine.h>
+#include <ATen/ops/_sobol_engine_initialize_state.h>
+#include <ATen/ops/zeros.h>
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 
@@ -14,9 +18,13 @@
 struct murandGenerator_st {
   static constexpr uint32_t kAlive = 0x4d52414e;
   uint32_t magic = kAlive; // first, so that a stale handle is recognised
+  murandRngType_t type = MURAND_RNG_PSEUDO_DEFAULT;
   musaStream_t stream = nullptr;
   uint64_t seed = 0;
-  uint64_t next = 0; // index of the next number of 32 bits
+  uint64_t next = 0; // index of the next number of 32 bits, or of the next point
+  unsigned dimensions = 1; // of a point
+
+  bool quasi() const { return type >= MURAND_RNG_QUASI_DEFAULT; }
 };
 
 namespace {
@@ -55,11 +63,76 @@ class Sequence {
   at::Philox4_32 engine_;
 };
 
+// Sobol's sequence with the direction numbers of Joe and Kuo (Constructing Sobol sequences with better two-dimensional
+// projections, 2008). Neighbouring points differ by one direction number, in the order of Gray codes (Antonov and Saleev, 1979).
+class Points {
+ public:
+  static constexpr int kBits = 30; // of torch's direction numbers, which suffice for so many points
+  static constexpr uint64_t kCount = uint64_t{1} << kBits;
+
+  explicit Points(int64_t dimensions) : directions_(at::zeros({dimensions, kBits}, at::kLong)) {
+    at::_sobol_engine_initialize_state_(directions_, dimensions);
+  }
+  // Calls emit(i, coordinate) for the points from `index` on, with a coordinate as a numerator over 2^kBits.
+  template <class Emit>
+  void walk(int64_t dimension, uint64_t index, size_t count, Emit&& emit) const {
+    const int64_t* directions = directions_.const_data_ptr<int64_t>() + dimension * kBits;
+    uint64_t coordinate = 0;
+    for (uint64_t gray = index ^ index >> 1; gray != 0; gray &= gray - 1) {
+      coordinate ^= static_cast<uint64_t>(directions[std::countr_zero(gray)]);
+    }
+    for (size_t i = 0; i < count; ++i, ++index) {
+      emit(i, coordinate);
+      if (i + 1 < count) { // the last point has no successor
+        coordinate ^= static_cast<uint64_t>(directions[std::countr_one(index)]);
+      }
+    }
+  }
+
+ private:
+  at::Tensor directions_;
+};
+
+// Enqueues the coordinates of the next points, dimension after dimension: output[k] = convert(coordinate).
+template <musa_emulator::ApiName Name, class T, class Convert>
+murandStatus_t generate_points(murandGenerator_t generator, T* output, size_t count, Convert convert) {
+  const unsigned dimensions = generator->dimensions;
+  if (count % dimensions != 0) {
+    return MURAND_STATUS_LENGTH_NOT_MULTIPLE;
+  }
+  const size_t points = count / dimensions;
+  if (output == nullptr || generator->next > Points::kCount || points > Points::kCount - generator->next) {
+    return count == 0 ? MURAND_STATUS_SUCCESS : MURAND_STATUS_OUT_OF_RANGE;
+  }
+  return status_of(api<Name>([&] {
+    const musaError_t status = musa_emulator::math::enqueue(
+        generator->stream, Name.text, [from = generator->next, dimensions, points, output, convert] {
+          const Points sequence(dimensions);
+          for (unsigned dimension = 0; dimension < dimensions; ++dimension) {
+            T* const row = output + dimension * points;
+            sequence.walk(dimension, from, points, [&](size_t i, uint64_t coordinate) { row[i] = convert(coordinate); });
+          }
+        });
+    if (status == musaSuccess) {
+      generator->next += points;
+    }
+    return status;
+  }));
+}
+
+// A quasi-random number as a fraction: half a unit of the last place of the type's integers keeps it above 0.
+double fraction(murandRngType_t type, uint64_t coordinate) {
+  return static_cast<double>(coordinate) * 0x1p-30 + (type == MURAND_RNG_QUASI_SOBOL64 ? 0x1p-65 : 0x1p-33);
+}
+
 // Enqueues `fill(sequence)`, which takes `words` numbers of the sequence; the generator stands behind them at once.
 template <musa_emulator::ApiName Name, class Fill>
 murandStatus_t generate(murandGenerator_t generator, const void* output, size_t count, size_t words, Fill&& fill) {
   if (!alive(generator)) {
     return MURAND_STATUS_NOT_INITIALIZED;
+  }
+  if (generator->quasi()) {
+    return MURAND_STATUS_TYPE_ERROR;
   }
   if (count == 0) {
     return MURAND_STATUS_SUCCESS;
@@ -122,7 +195,8 @@ murandStatus_t murandCreateGenerator(murandGenerator_t* generator, murandRngType
   if (generator == nullptr) {
     return MURAND_STATUS_OUT_OF_RANGE;
   }
-  if (type < MURAND_RNG_PSEUDO_DEFAULT || type >= MURAND_RNG_QUASI_DEFAULT) {
+  const bool quasi = type == MURAND_RNG_QUASI_DEFAULT || type == MURAND_RNG_QUASI_SOBOL32 || type == MURAND_RNG_QUASI_SOBOL64;
+  if (type < MURAND_RNG_PSEUDO_DEFAULT || (type >= MURAND_RNG_QUASI_DEFAULT && !quasi)) {
     return MURAND_STATUS_TYPE_ERROR;
   }
   const musaError_t error = api<"murandCreateGenerator">([&] {
@@ -130,6 +204,7 @@ murandStatus_t murandCreateGenerator(murandGenerator_t* generator, murandRngType
     const musaError_t status = musaGetDevice(&device);
     if (status == musaSuccess) {
       *generator = new murandGenerator_st;
+      (*generator)->type = type;
     }
     return status;
   });
@@ -161,6 +236,9 @@ murandStatus_t murandSetPseudoRandomGeneratorSeed(murandGenerator_t generator, u
   if (!alive(generator)) {
     return MURAND_STATUS_NOT_INITIALIZED;
   }
+  if (generator->quasi()) {
+    return MURAND_STATUS_TYPE_ERROR;
+  }
   generator->seed = seed;
   generator->next = 0;
   return MURAND_STATUS_SUCCESS;
@@ -174,7 +252,36 @@ murandStatus_t murandSetGeneratorOffset(murandGenerator_t generator, unsigned lo
   return MURAND_STATUS_SUCCESS;
 }
 
+murandStatus_t murandSetGeneratorOrdering(murandGenerator_t generator, murandOrdering_t order) {
+  if (!alive(generator)) {
+    return MURAND_STATUS_NOT_INITIALIZED;
+  }
+  const bool known = generator->quasi()
+      ? order == MURAND_ORDERING_QUASI_DEFAULT
+      : order >= MURAND_ORDERING_PSEUDO_BEST && order <= MURAND_ORDERING_PSEUDO_SEEDED;
+  return known ? MURAND_STATUS_SUCCESS : MURAND_STATUS_OUT_OF_RANGE;
+}
+
+murandStatus_t murandSetQuasiRandomGeneratorDimensions(murandGenerator_t generator, unsigned int dimensions) {
+  if (!alive(generator)) {
+    return MURAND_STATUS_NOT_INITIALIZED;
+  }
+  if (!generator->quasi()) {
+    return MURAND_STATUS_TYPE_ERROR;
+  }
+  if (dimensions < 1 || dimensions > 20000) {
+    return MURAND_STATUS_OUT_OF_RANGE;
+  }
+  generator->dimensions = dimensions;
+  generator->next = 0;
+  return MURAND_STATUS_SUCCESS;
+}
+
 murandStatus_t murandGenerate(murandGenerator_t generator, unsigned int* output, size_t count) {
+  if (alive(generator) && generator->quasi() && generator->type != MURAND_RNG_QUASI_SOBOL64) {
+    return generate_points<"murandGenerate">(
+        generator, output, count, [](uint64_t coordinate) { return static_cast<unsigned>(coordinate << 2); });
+  }
   return generate<"murandGenerate">(generator, output, count, count, [=](Sequence& sequence) {
     for (size_t i = 0; i < count; ++i) {
       output[i] = sequence.word();
@@ -183,6 +290,11 @@ murandStatus_t murandGenerate(murandGenerator_t generator, unsigned int* output,
 }
 
 murandStatus_t murandGenerateUniform(murandGenerator_t generator, float* output, size_t count) {
+  if (alive(generator) && generator->quasi()) {
+    return generate_points<"murandGenerateUniform">(
+        generator, output, count,
+        [type = generator->type](uint64_t coordinate) { return static_cast<float>(fraction(type, coordinate)); });
+  }
   return generate<"murandGenerateUniform">(generator, output, count, count, [=](Sequence& sequence) {
     for (size_t i = 0; i < count; ++i) {
       output[i] = sequence.uniform();
@@ -191,6 +303,10 @@ murandStatus_t murandGenerateUniform(murandGenerator_t generator, float* output,
 }
 
 murandStatus_t murandGenerateUniformDouble(murandGenerator_t generator, double* output, size_t count) {
+  if (alive(generator) && generator->quasi()) {
+    return generate_points<"murandGenerateUniformDouble">(
+        generator, output, count, [type = generator->type](uint64_t coordinate) { return fraction(type, coordinate); });
+  }
   return generate<"murandGenerateUniformDouble">(generator, output, count, 2 * count, [=](Sequence& sequence) {
     for (size_t i = 0; i < count; ++i) {
       output[i] = sequence.uniform_double();
