@@ -46,7 +46,8 @@ class Extension:
     needs: dict[str, str] = field(default_factory=dict)  # folders beside the extension's, on the include path
 
 
-APEX_MODULES = ("amp_C", "fused_layer_norm_cuda")
+APEX_MODULES = """
+ext_modules = [one for one in ext_modules if one.name in ("amp_C", "fused_layer_norm_cuda")]"""
 CPU = "its own CPU path"
 EXTENSIONS = (
     Extension(
@@ -92,7 +93,7 @@ EXTENSIONS = (
         edits=(
             IMPORT,
             ("    check_cuda_torch_binary_vs_bare_metal(CUDA_HOME)\n", ""),
-            ("\nsetup(\n", f"\next_modules = [one for one in ext_modules if one.name in {APEX_MODULES}]\nsetup(\n"),
+            ("\nsetup(\n", APEX_MODULES + "\nsetup(\n"),
         ),
         environment={"APEX_CUDA_EXT": "1"},
     ),
