@@ -225,6 +225,11 @@ TEST_F(DeviceTest, LimitsAreRemembered) {
   EXPECT_OK(musaDeviceSetLimit(musaLimitMallocHeapSize, 12345));
   EXPECT_OK(musaDeviceGetLimit(&value, musaLimitMallocHeapSize));
   EXPECT_EQ(12345u, value);
+  // Of kernels that launch kernels; CUDA's defaults.
+  EXPECT_OK(musaDeviceGetLimit(&value, musaLimitDevRuntimePendingLaunchCount));
+  EXPECT_EQ(2048u, value);
+  EXPECT_OK(musaDeviceGetLimit(&value, musaLimitDevRuntimeSyncDepth));
+  EXPECT_EQ(2u, value);
   EXPECT_STATUS(musaErrorUnsupportedLimit, musaDeviceSetLimit(musaLimitMaxL2FetchGranularity, 1));
   EXPECT_OK(musaDeviceSetLimit(musaLimitPersistingL2CacheSize, 1));
 }

@@ -105,7 +105,7 @@ void create_devices(Engine& state) {
     device->properties = make_properties(state.config, device->physical);
     device->limits = {
         {musaLimitStackSize, 1024}, {musaLimitPrintfFifoSize, 1 << 20}, {musaLimitMallocHeapSize, 8 << 20},
-        {musaLimitPersistingL2CacheSize, 0}};
+        {musaLimitDevRuntimeSyncDepth, 2}, {musaLimitDevRuntimePendingLaunchCount, 2048}, {musaLimitPersistingL2CacheSize, 0}};
     state.devices.push_back(std::move(device));
     Device& added = *state.devices.back();
     Stream* legacy = nullptr;
