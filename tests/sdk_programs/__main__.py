@@ -75,6 +75,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.verb == "list":
         print("\n".join(program.name for program in chosen))
         return 0
+    name = report.sdk_name(options.home)
     judge = Judge(options.folder, options.work, options.home)
     outcomes: dict[programs.Program, Outcome] = {}
     unexpected = 0
@@ -88,7 +89,7 @@ def main(arguments: list[str] | None = None) -> int:
             f"{mark}{program.name}: {outcome.verdict}{counts}, {outcome.seconds:g} s {outcome.why}",
             flush=True,
         )
-        content = report.record(outcomes, sources, options.home.name, report.read(options.record))
+        content = report.record(outcomes, sources, name, report.read(options.record))
         report.write(content, options.record)
     print(report.table(content))
     return bool(unexpected)

@@ -15,6 +15,13 @@ from .programs import Program, Source
 RECORD = Path(__file__).with_name("last_run.json")
 
 
+def sdk_name(home: Path) -> str:
+    """The SDK's name and version, as its version.json states them."""
+    versions = json.loads((home / "version.json").read_text(encoding="utf-8"))
+    version = f"SDK {versions['musa_runtime']['version']}"
+    return f"musa-emulator ({version})" if "musa_emulator" in versions else version
+
+
 def _count(outcomes: list[Outcome], run: int) -> dict[str, int]:
     row = {
         "tried": len(outcomes),

@@ -212,6 +212,7 @@ def test_the_command_runs_what_it_finds_and_records_it(
     assert main(arguments) == 0
     content = json.loads((tmp_path / "run.json").read_text())
     assert content["programs"]["tutorial/test_musa"]["verdict"] == RIGHT
+    assert "SDK 4." in content["sdk"] or "SDK 5." in content["sdk"]
     (folder / "test_musa.mu").write_text("int main() { return 1; }\n")
     assert main(arguments) == 1
     assert "! tutorial/test_musa: ran wrong" in capsys.readouterr().out
