@@ -70,6 +70,18 @@ def test_a_header_for_kernels_names_its_compiler(header: str, tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("header", ["complex", "pair", "tuple"])
+def test_headers_of_thrust_give_way_to_muthrust(header: str, tmp_path: Path) -> None:
+    text = f"#include <thrust/{header}.h>\n#ifdef MUTHRUST\n#error of muThrust\n#endif\n"
+    alone = compile_text(DIALECTS["c++17"], text, tmp_path)
+    assert alone.returncode == 0, alone.stderr
+    (tmp_path / "thrust").mkdir()
+    (tmp_path / "thrust" / f"{header}.h").write_text("#define MUTHRUST\n")
+    behind = compile_text([*DIALECTS["c++17"], f"-idirafter{tmp_path}"], text, tmp_path)
+    assert behind.returncode != 0 and "of muThrust" in behind.stderr
+    assert behind.stderr.count("error:") == 1, behind.stderr
+
+
 def test_a_header_that_is_not_c_would_be_noticed(tmp_path: Path) -> None:
     done = compile_text(C99, "#include <musa_runtime.h>\nmusaError_t f(int& x);\n", tmp_path)
     assert done.returncode != 0

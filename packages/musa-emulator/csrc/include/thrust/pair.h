@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-#ifndef THRUST_PAIR_H
+#if __has_include_next(<thrust/pair.h>) // muThrust's, of which this is a small part
+#pragma GCC system_header // -pedantic refuses the next line elsewhere
+#include_next <thrust/pair.h>
+#elif !defined(THRUST_PAIR_H)
 #define THRUST_PAIR_H
 #include <utility>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-#ifndef THRUST_TUPLE_H
+#if __has_include_next(<thrust/tuple.h>) // muThrust's, of which this is a small part
+#pragma GCC system_header // -pedantic refuses the next line elsewhere
+#include_next <thrust/tuple.h>
+#elif !defined(THRUST_TUPLE_H)
 #define THRUST_TUPLE_H
 #include <tuple>
 
