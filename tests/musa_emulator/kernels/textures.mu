@@ -15,6 +15,11 @@ __global__ void sample(musaTextureObject_t texture, const float* x, const float*
   out[threadIdx.x] = tex2D<float>(texture, x[threadIdx.x], y[threadIdx.x]);
 }
 
+texture<int> reference = 0;
+__global__ void fetch_reference(int* out) {
+  out[threadIdx.x] = tex1Dfetch(reference, static_cast<int>(threadIdx.x) - 1);
+}
+
 musaTextureObject_t made(const musaResourceDesc& resource, const musaTextureDesc& description, musaError_t expected) {
   musaTextureObject_t object = 0;
   EXPECT_EQ(musaCreateTextureObject(&object, &resource, &description, nullptr), expected);
@@ -23,6 +28,28 @@ musaTextureObject_t made(const musaResourceDesc& resource, const musaTextureDesc
 }
 
 int main() {
+  {
+    const int count = 6;
+    Array<int> first(4), second(4), out(count), again(count);
+    first = std::vector<int>{1, 2, 3, 4};
+    second = std::vector<int>{5, 6, 7, 8};
+    size_t offset = 1;
+    EXPECT_EQ(musaBindTexture(&offset, reference, (int*)nullptr), musaErrorInvalidValue);
+    EXPECT_EQ(musaBindTexture(&offset, reference, (int*)first, 16), musaSuccess);
+    EXPECT_EQ(offset, size_t(0));
+    fetch_reference<<<1, count>>>(out);
+    // The first kernel reads what was bound when it was launched.
+    EXPECT_EQ(musaBindTexture(nullptr, reference, (int*)second, 16), musaSuccess);
+    fetch_reference<<<1, count>>>(again);
+    EXPECT_EQ(musaDeviceSynchronize(), musaSuccess);
+    const std::vector<int> got = out.host(), then = again.host();
+    for (int i = 0; i < count; ++i) {
+      const bool inside = i >= 1 && i <= 4;
+      EXPECT_EQ(got[i], inside ? i : 0);
+      EXPECT_EQ(then[i], inside ? i + 4 : 0);
+    }
+    EXPECT_EQ(musaUnbindTexture(reference), musaSuccess);
+  }
   const int n = 8;
   musaTextureDesc description{};
   {

@@ -35,3 +35,4 @@
 #include "simt/word.h"
 #include "simt/surface.h"
 #include "simt/texture.h"
+#include "simt/texture_reference.h"
