@@ -66,9 +66,6 @@ def test_options_are_those_that_the_compiler_accepts(foreign):
 
 def test_whether_headers_can_be_precompiled_is_tried(foreign):
     assert mcc.precompiles(EMULATORS, ["-O1", "--offload-arch=mp_31"])
-    # As for kernels of torch: a header that is found only with the folders of a target.
-    assert mcc.precompiles(EMULATORS, ["-include", "of_a_target.h", "-O1"])
-    assert not mcc.precompiles(EMULATORS, ["-O1", "--no-such-option"])
     assert not mcc.precompiles(str(foreign.path), ["-O1"])
 
 

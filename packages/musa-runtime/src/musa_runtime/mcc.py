@@ -121,7 +121,7 @@ def precompiles(mcc, options):
     Raises:
         CompilerError: `mcc` cannot be run.
     """
-    options = ["-Werror", *without_includes(options)]
+    options = ["-Werror", *options]
     with tempfile.TemporaryDirectory(prefix="mcc-probe-") as folder:
         header, precompiled = os.path.join(folder, "probe.h"), os.path.join(folder, "probe.gch")
         with open(header, "w", encoding="utf-8") as file:
@@ -130,15 +130,6 @@ def precompiles(mcc, options):
             return False
         source = "__global__ void kernel(int* x) { x[0] = twice(x[0]); }\n"
         return _compile(mcc, [*options, "-include-pch", precompiled], source).returncode == 0
-
-
-def without_includes(options):
-    """The options without `-include FILE`: the file may need folders that the options of a target add."""
-    options = list(options)
-    while "-include" in options:
-        at = options.index("-include")
-        del options[at : at + 2]
-    return options
 
 
 def _compile(mcc, options, text):
