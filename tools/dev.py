@@ -28,6 +28,7 @@ from workspace import (
     packages,
     prerequisites,
     progress,
+    release,
     tree_lint,
     versions,
     wheel_check,
@@ -129,6 +130,9 @@ def test(arguments: argparse.Namespace) -> int:
 def wheels(arguments: argparse.Namespace) -> int:
     set_up(arguments)
     with workspace_lock():
+        if not arguments.local:
+            release.run(options_of(arguments), ROOT / "dist", twice=arguments.twice)
+            return 0
         made = packages.build_wheels(options_of(arguments), ROOT / "dist")
     for path in made:
         print(f"{path.relative_to(ROOT)}  {path.stat().st_size / 1e6:.1f} MB")
@@ -195,7 +199,7 @@ VERBS = {
         "set up, then run every test; with a PATH only that, once; further arguments go to pytest",
     ),
     "setup": (setup, "make .venv, install the requirements, build the packages"),
-    "wheels": (wheels, "build dist/*.whl"),
+    "wheels": (wheels, "build dist/*.whl for any Linux of the platform tag, and check what an index needs"),
     "lint": (lint, "ruff and the rules of the tree"),
     "matrix": (run_matrix, "build and test with other minors of torch and other Pythons, in build/matrix"),
     "bench": (bench, "set up, then measure against torch's CPU device; arguments go to the benchmarks"),
@@ -235,6 +239,14 @@ def parser() -> argparse.ArgumentParser:
                 help="check changed .mu files and a sample with both passes of clang (installs clang-16)",
             )
             verb.add_argument("--all", action="store_true", help="check every .mu file so")
+        if name == "wheels":
+            chosen = verb.add_mutually_exclusive_group()
+            chosen.add_argument("--local", action="store_true", help="for this system only, which is faster")
+            chosen.add_argument(
+                "--twice",
+                action="store_true",
+                help="build a copy of the tree in another folder too, and compare the wheels",
+            )
         if name == "matrix":
             for option, example in (("--torch", "2.12"), ("--python", "3.12")):
                 default = "all" if option == "--torch" else "the one that runs dev.py"

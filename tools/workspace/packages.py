@@ -50,9 +50,12 @@ class Options:
         kinds = {"": "", "address": "address,undefined", "thread": "thread"}[self.sanitizer]
         return f"-fsanitize={kinds} -fno-omit-frame-pointer -g" if kinds else ""
 
-    def config_settings(self) -> list[str]:
-        """pip's arguments. Each variant has a build folder: in one, CMake would mix the objects of two."""
-        variant = "-".join(filter(None, ["{wheel_tag}", "debug" * self.debug, self.sanitizer]))
+    def config_settings(self, compiler: str = "") -> list[str]:
+        """pip's arguments. Each variant has a build folder: in one, CMake would mix the objects of two.
+
+        compiler: a name for the compiler, unless it is the machine's own.
+        """
+        variant = "-".join(filter(None, ["{wheel_tag}", compiler, "debug" * self.debug, self.sanitizer]))
         settings = [f"build-dir=build/{variant}", f"cmake.build-type={self.build_type}"]
         if flags := self.sanitizer_flags:
             settings += [
@@ -293,27 +296,42 @@ def build_in_order(names: Sequence[str], needs: Mapping[str, Sequence[str]], bui
             raise
 
 
+def build_wheel(
+    name: str,
+    options: Options,
+    target: Path,
+    *,
+    tree: Path = ROOT,
+    env: Mapping[str, str] | None = None,
+    compiler: str = "",
+) -> Path:
+    """Builds the wheel of a package against the packages that are installed in .venv.
+
+    tree: the folder whose package is built; env and compiler: where it is not built as `setup` does.
+    """
+    pattern = f"{name.replace('-', '_')}-*.whl"
+    for old in target.glob(pattern):
+        old.unlink()
+    command = [
+        str(PYTHON),
+        "-m",
+        "pip",
+        "wheel",
+        "--no-build-isolation",
+        "--no-deps",
+        "-v",
+        "-w",
+        str(target),
+    ]
+    command += [*options.config_settings(compiler), str(tree / "packages" / name)]
+    log = LOGS / "-".join(filter(None, [name, compiler, "wheel.log"]))
+    run_logged(f"wheel of {name}", command, log, env or build_environment(), cwd=tree)
+    made = list(target.glob(pattern))
+    if len(made) != 1:
+        raise WorkspaceError(f"pip made {len(made)} wheels of {name} in {target}, one was expected")
+    return made[0]
+
+
 def build_wheels(options: Options, target: Path) -> list[Path]:
-    """One wheel a package, in order; each is built against the packages before it, installed in .venv."""
-    wheels = []
-    for name in package_names():
-        for old in target.glob(f"{name.replace('-', '_')}-*.whl"):
-            old.unlink()
-        command = [
-            str(PYTHON),
-            "-m",
-            "pip",
-            "wheel",
-            "--no-build-isolation",
-            "--no-deps",
-            "-v",
-            "-w",
-            str(target),
-        ]
-        command += [*options.config_settings(), str(ROOT / "packages" / name)]
-        run_logged(f"wheel of {name}", command, LOGS / f"{name}.wheel.log", build_environment(), cwd=ROOT)
-        made = list(target.glob(f"{name.replace('-', '_')}-*.whl"))
-        if len(made) != 1:
-            raise WorkspaceError(f"pip made {len(made)} wheels of {name} in {target}, one was expected")
-        wheels += made
-    return wheels
+    """One wheel a package, for systems like this one."""
+    return [build_wheel(name, options, target) for name in package_names()]

