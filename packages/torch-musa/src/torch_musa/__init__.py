@@ -11,8 +11,8 @@ def _autoload():
     torch`."""
 
 
-# After `_autoload`: importing torch runs torch's autoload, which looks `_autoload` up in this
+__version__ = "0.1.0"
+
+# After these two: importing torch runs torch's autoload, which looks `_autoload` up in this
 # half-initialised module.
 import torch_musa._impl  # noqa: E402, F401
-
-__version__ = "0.1.0"

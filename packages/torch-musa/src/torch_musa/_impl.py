@@ -19,6 +19,7 @@ failure = None
 def _activate():
     import musa_runtime
 
+    _check_release(musa_runtime.__version__)
     result = musa_runtime.load()
     if result.status == "absent":
         _explain_absence(result.error)
@@ -37,6 +38,25 @@ def _activate():
     engine_threads.register()
     import_hooks.run(torch.musa)
     import_hooks.add_placeholders()  # last, because a hook may add the module itself
+
+
+def _check_release(runtime):
+    """Raises a MusaError if musa-runtime is of another release, whose names and calls may differ."""
+    from . import __version__
+
+    if runtime.split(".")[:2] != __version__.split(".")[:2]:
+        from musa_runtime.errors import MusaError
+        from musa_runtime.installation import command
+
+        fix = command("torch-musa", "musa-runtime", reinstall=True)
+        raise MusaError(
+            "torch-musa and musa-runtime are of different releases, so the musa device cannot be used.\n"
+            f"  have: torch-musa {__version__}, musa-runtime {runtime}\n"
+            f"  need: musa-runtime {'.'.join(__version__.split('.')[:2])}.*\n"
+            "Likely causes: one of the two was upgraded or installed alone; PYTHONPATH names another copy.\n"
+            f"Fix: {fix}",
+            fix,
+        )
 
 
 @contextlib.contextmanager
@@ -109,8 +129,7 @@ try:
         _activate()
 except Exception as error:  # noqa: BLE001 - nothing may break `import torch`
     failure = error
-    warnings.warn(
-        f"torch_musa could not be activated: {error!r}.\n"
-        "Fix: python -m torch_musa doctor, which names the cause and the command that repairs it",
-        stacklevel=1,
-    )
+    fix = "Fix: python -m torch_musa doctor, which names the cause and the command that repairs it"
+    named = getattr(error, "command", None) is not None  # the text has the causes and the command
+    text = str(error) if named else f"{error!r}.\n{fix}"
+    warnings.warn(f"torch_musa could not be activated: {text}", stacklevel=1)

@@ -15,7 +15,7 @@ import torch
 import musa_runtime
 from musa_runtime import installation
 
-from . import _impl, extras, plugins, toolchain
+from . import _impl, extras, pins, plugins, toolchain
 from .checks import Outcome, Problem, Warn, render, run
 
 __all__ = ["examine", "render"]
@@ -65,8 +65,13 @@ def _versions():
     found = _installed()
     have = {name: places[0][1] for name, places in found.items()}
     for name, dist in have.items():
-        for requirement in dist.requires or ():
-            _check_pin(name, requirement, have)
+        for requirement, other, version in pins.unmet(dist.requires):
+            raise Problem(
+                f"{other} {version}",
+                f"{requirement} (required by {name})",
+                installation.command(name, other, reinstall=True),
+                "one of the two was upgraded or installed alone",
+            )
     for name, places in found.items():
         if len(places) > 1:
             raise Warn(
@@ -91,24 +96,6 @@ def _hide_all_but_one(name, folders):
 
 def _python_path():
     return [os.path.realpath(part) for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
-
-
-def _check_pin(name, requirement, have):
-    # Only pins of the form "musa-runtime==0.1.*", the only form in this family; pip checked the rest at
-    # installation.
-    pinned, equals, version = requirement.partition(";")[0].partition("==")
-    other = have.get(pinned.strip().lower().replace("_", "-"))
-    if not equals or other is None or ";" in requirement:
-        return
-    prefix = version.strip().removesuffix("*")
-    matches = other.version.startswith(prefix) if prefix != version.strip() else other.version == prefix
-    if not matches:
-        raise Problem(
-            f"{other.name} {other.version}",
-            f"{requirement.strip()} (required by {name})",
-            installation.command(name, other.name, reinstall=True),
-            "one of the two was upgraded or installed alone",
-        )
 
 
 def _import_path():

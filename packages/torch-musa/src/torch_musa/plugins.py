@@ -26,7 +26,7 @@ import pluggy
 from musa_runtime import hookspecs, installation, ops
 from musa_runtime.errors import ContractVersionError, PackError
 
-from . import entry_points, import_hooks, pack_modules
+from . import entry_points, import_hooks, pack_modules, pins
 
 
 @dataclass
@@ -36,8 +36,8 @@ class PackRecord:
     Attributes:
         name (str): of the entry point.
         dist (str), version (str): the distribution that brings it.
-        status (str): `"found"` (not tried yet), `"loaded"`, `"disabled"`, `"incompatible"` (contract version)
-            or `"failed"`.
+        status (str): `"found"` (not tried yet), `"loaded"`, `"disabled"`, `"incompatible"` (with the version
+            of the contract, or of another package) or `"failed"`.
         error (PackError or None): the cause, chained to the exception of the pack.
         seconds (float): time spent on it.
         providers (list of str), ops (int): what its libraries added to the op registry.
@@ -203,11 +203,12 @@ def _load_pack(record, entry, taken):
     elif record.error is None:
         try:
             _check_contract(record)
+            _check_pins(record, entry.dist.requires)
             if taken is not None:
                 raise PackError(f"the name is taken by {taken.dist} {taken.version}")
             _import_and_register(record, entry)
             record.status = "loaded"
-        except ContractVersionError as error:
+        except (ContractVersionError, _ReleaseError) as error:
             record.status, record.error = "incompatible", error
         except (Exception, SystemExit) as error:  # noqa: BLE001 - kept in the record; a pack may even exit
             _forget(record)
@@ -240,6 +241,24 @@ def _check_contract(record):
         f"To run without it: {_disable(record)}",
         command,
     )
+
+
+class _ReleaseError(PackError):
+    """The pack requires another release of an installed package."""
+
+
+def _check_pins(record, requirements):
+    for requirement, name, have in pins.unmet(requirements):
+        command = installation.command(record.dist, name, reinstall=True)
+        raise _ReleaseError(
+            f"{_title(record)} is of another release than the installed {name}; it was not loaded.\n"
+            f"  have: {name} {have}\n"
+            f"  need: {requirement}\n"
+            "Likely causes: one of the two was upgraded or installed alone.\n"
+            f"Fix: {command}\n"
+            f"To run without it: {_disable(record)}",
+            command,
+        )
 
 
 def _import_and_register(record, entry):
