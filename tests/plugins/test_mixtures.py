@@ -98,7 +98,7 @@ def doctor(installation: Installation, server: ForkServer) -> dict[str, dict]:
 
 
 def expected(pack: str, dist: str, version: str, need: str, have: str) -> list[str]:
-    """The lines of the message that refuses a pack, but for the commands, which depend on the installation."""
+    """The lines of the message that refuses a pack, except for the commands that end it."""
     return [
         f"op pack '{pack}' ({dist} {version}) is of another release than the installed musa-runtime; "
         "it was not loaded.",
