@@ -23,6 +23,7 @@ from workspace import (
     ROOT,
     WorkspaceError,
     device_pass,
+    images,
     legs,
     matrix,
     packages,
@@ -141,6 +142,11 @@ def wheels(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def run_images(arguments: argparse.Namespace) -> int:
+    with workspace_lock():
+        return images.run(executed=arguments.execute)
+
+
 def lint(arguments: argparse.Namespace) -> int:
     with workspace_lock():
         prerequisites.ensure((*prerequisites.BASIC, prerequisites.DISK))
@@ -200,6 +206,7 @@ VERBS = {
     ),
     "setup": (setup, "make .venv, install the requirements, build the packages"),
     "wheels": (wheels, "build dist/*.whl for any Linux of the platform tag, and check what an index needs"),
+    "images": (run_images, "check the Dockerfiles in docker/; dist/ has to hold the wheels for --execute"),
     "lint": (lint, "ruff and the rules of the tree"),
     "matrix": (run_matrix, "build and test with other minors of torch and other Pythons, in build/matrix"),
     "bench": (bench, "set up, then measure against torch's CPU device; arguments go to the benchmarks"),
@@ -247,6 +254,9 @@ def parser() -> argparse.ArgumentParser:
                 action="store_true",
                 help="build a copy of the tree in another folder too, and compare the wheels",
             )
+        if name == "images":
+            text = "run each instruction once, as root in a system that debootstrap makes"
+            verb.add_argument("--execute", action="store_true", help=text)
         if name == "matrix":
             for option, example in (("--torch", "2.12"), ("--python", "3.12")):
                 default = "all" if option == "--torch" else "the one that runs dev.py"
@@ -264,7 +274,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str]) -> int:
     arguments, arguments.rest = parser().parse_known_args(argv)
-    if arguments.rest and arguments.verb in ("setup", "wheels", "matrix", "clean"):
+    if arguments.rest and arguments.verb in ("setup", "wheels", "images", "matrix", "clean"):
         parser().error(f"{arguments.verb} takes no argument {arguments.rest[0]}")
     try:
         return arguments.run(arguments)

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The Dockerfiles: the linter, the executor of `dev.py images --execute`, and the record of its last run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from workspace import WorkspaceError, image_steps, images, release
+
+pytestmark = pytest.mark.once
+
+
+def instructions(text: str) -> list[tuple[str, str]]:
+    """Instructions and their texts, with one space for each gap."""
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    joined = re.sub(r"\\\n", " ", "\n".join(lines))
+    found = [re.match(r"([A-Z]+)\s+(.*)", line) for line in joined.splitlines() if line.strip()]
+    return [(match[1], " ".join(match[2].split())) for match in found]
+
+
+def stale(record: dict, texts: dict[str, str]) -> list[str]:
+    """Images whose record is not of these Dockerfiles."""
+    found = []
+    for name, text in texts.items():
+        steps = [step for step in record["images"].get(name, {"steps": []})["steps"] if step["line"]]
+        recorded = [(step["instruction"], " ".join(step["text"].split())) for step in steps]
+        if recorded != instructions(text):
+            found.append(f"{name}: the record is of another Dockerfile; run dev.py images --execute")
+    return found
+
+
+def dockerfiles() -> dict[str, str]:
+    return {name: (images.DOCKERFILES / f"{name}.Dockerfile").read_text() for name in images.IMAGES}
+
+
+def test_every_instruction_was_executed():
+    record = json.loads(images.RECORD.read_text())
+    assert images.failures(record) == [] and stale(record, dockerfiles()) == []
+    for name in ("release", "dev"):
+        [health] = [step for step in record["images"][name]["steps"] if step["line"] == 0]
+        assert health["text"] == "python -m torch_musa doctor"
+
+
+def test_a_failed_and_a_missing_step_are_found():
+    record = json.loads(images.RECORD.read_text())
+    record["images"]["base"]["steps"][2]["status"] = 1
+    del record["images"]["dev"]
+    line = record["images"]["base"]["steps"][2]["line"]
+    assert images.failures(record) == ["dev: not executed", f"base: line {line} ended with status 1"]
+    changed = {**dockerfiles(), "release": dockerfiles()["release"].replace("pluggy", "pluggy ")}
+    assert stale(record, {"release": changed["release"]}) == []
+    changed["release"] = changed["release"].replace("pluggy", "flask")
+    assert len(stale(record, changed)) == 2
+
+
+def test_the_dockerfiles_are_all_in_the_list():
+    found = {path.name.removesuffix(".Dockerfile") for path in images.DOCKERFILES.glob("*.Dockerfile")}
+    assert found == set(images.IMAGES)
+
+
+def test_images_run_without_rights():
+    assert "USER 1000:1000" in dockerfiles()["base"]
+    users = [value for name, value in instructions(dockerfiles()["dev"]) if name == "USER"]
+    assert users[-1] == "1000:1000"
+
+
+# -- the executor
+
+
+@pytest.fixture
+def made(tmp_path) -> image_steps.Build:
+    root = tmp_path / "root"
+    (root / "etc").mkdir(parents=True)
+    (root / "etc" / "passwd").write_text(
+        "root:x:0:0:root:/root:/bin/sh\nmusa:x:1000:1000::/home/musa:/bin/sh\n"
+    )
+    return image_steps.Build(root, tmp_path, image_steps.Image(), {"A": "given"})
+
+
+def test_arguments_and_variables(made):
+    for instruction, value in (
+        ("FROM", "${BASE}"),
+        ("ARG", "A=default"),
+        ("ARG", 'B="x ${A}"'),
+        ("ENV", 'C=${B}/y D="d $A"'),
+        ("USER", "1000:1000"),
+        ("WORKDIR", "/a"),
+        ("WORKDIR", "b"),
+        ("SHELL", '["/bin/bash", "-c"]'),
+        ("HEALTHCHECK", '--interval=5m --retries=1 CMD ["python", "-V"]'),
+    ):
+        assert made.step(1, instruction, value).status == 0
+    assert made.arguments == {"A": "given", "B": "x given"}
+    assert made.image.environment["C"] == "x given/y" and made.image.environment["D"] == "d given"
+    assert (made.image.user, made.image.folder) == ("1000:1000", "/a/b") and (made.root / "a" / "b").is_dir()
+    assert made.shell == ["/bin/bash", "-c"] and made.image.healthcheck == ["python", "-V"]
+    assert image_steps.home_of(made.root, "1000:1000") == "/home/musa"
+
+
+def test_an_instruction_that_is_not_known_is_refused(made):
+    with pytest.raises(image_steps.UnknownInstructionError, match="line 3: ADD"):
+        made.step(3, "ADD", "a b")
+
+
+def test_lines_with_addresses_are_left_out_of_the_record():
+    assert image_steps.end_of("one\nGet: http://mirror/x\n\ntwo\n") == ["one", "two"]
+
+
+def test_executing_without_rights_is_refused(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(WorkspaceError, match=r"Fix: sudo python3 tools/dev\.py images"):
+        images.execute()
+
+
+@pytest.mark.full
+@pytest.mark.slow
+def test_hadolint_refuses_a_bad_dockerfile(tmp_path):
+    release.install_tools()
+    files = [images.DOCKERFILES / f"{name}.Dockerfile" for name in images.IMAGES]
+    assert images.lint(files) == []
+    bad = Path(tmp_path, "bad.Dockerfile")
+    bad.write_text("FROM debian:bookworm\nRUN cd /tmp && sudo make\nRUN wget x | bash\n")
+    [found] = images.lint([bad])
+    assert "DL3003" in found and "DL4006" in found
