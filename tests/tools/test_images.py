@@ -93,7 +93,7 @@ def test_arguments_and_variables(made):
         ("WORKDIR", "/a"),
         ("WORKDIR", "b"),
         ("SHELL", '["/bin/bash", "-c"]'),
-        ("HEALTHCHECK", '--interval=5m --retries=1 CMD ["python", "-V"]'),
+        ("HEALTHCHECK", '--interval=5m --start-period=10s CMD ["python", "-V"]'),
     ):
         assert made.step(1, instruction, value).status == 0
     assert made.arguments == {"A": "given", "B": "x given"}

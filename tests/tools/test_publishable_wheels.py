@@ -6,7 +6,10 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
+import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -431,3 +434,51 @@ def test_a_program_of_the_sysroots_compiler_needs_no_newer_symbol(tmp_path):
         needs = wheel_check.symbols_of(tmp_path / Path(compiler).name).needs
         assert bool(wheel_check.too_new(needs)) == (compiler == "g++"), needs
     assert re.match(r"[\d.]+$", needs["GLIBC"])
+
+
+def raw_wheel(folder: Path, compiler: str | Path) -> Path:
+    """A wheel as a build leaves it, with a library whose functions changed in glibc since 2.28."""
+    content = unpacked(folder / "content", library=False).folder
+    shutil.rmtree(content / INFO / "sboms")
+    text = METADATA.replace("(#below)", "(../../README.md)")
+    (content / INFO / "METADATA").write_text(text)
+    wheel = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: false\nTag: py3-none-linux_x86_64\n"
+    (content / INFO / "WHEEL").write_text(wheel)
+    source = folder / "library.cpp"
+    source.write_text("#include <cmath>\ndouble power(double x, double y) { return std::pow(x, y); }\n")
+    library = content / "a_pack" / "liba.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", source, "-o", library], check=True)
+    sysroot.run([sys.executable, "-m", "wheel", "pack", content, "--dest-dir", folder])
+    [made] = folder.glob("*.whl")
+    return made
+
+
+@pytest.mark.full
+@pytest.mark.slow
+def test_a_finished_wheel_can_be_published_and_is_the_same_again(tmp_path):
+    release.install_tools()
+    (tmp_path / "raw").mkdir()
+    raw = raw_wheel(tmp_path / "raw", release.compiler())
+    made = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        made.append(release.finish(raw, tmp_path / name, "musa-amp", ""))
+    assert made[0].read_bytes() == made[1].read_bytes()
+    assert made[0].name.endswith("manylinux_2_28_x86_64.whl")
+    with zipfile.ZipFile(made[0]) as archive:
+        archive.extractall(tmp_path / "unpacked")
+    wheel = Wheel(made[0], tmp_path / "unpacked")
+    found = wheel_check.check_publishable(wheel, [str(ROOT), str(tmp_path)])
+    # The package in the test is called a-pack, and `finish` was told another name for the bill.
+    assert found == [f"{made[0].name}: the bill of materials is one of musa_amp-1.2.3+torch2.13.dist-info"]
+    assert release.audit(made[0])["libraries"] == []
+
+
+@pytest.mark.full
+@pytest.mark.slow
+def test_a_wheel_of_the_machines_own_compiler_is_refused(tmp_path):
+    release.install_tools()
+    (tmp_path / "raw").mkdir()
+    raw = raw_wheel(tmp_path / "raw", "g++")
+    with pytest.raises(WorkspaceError, match=r"too-recent versioned symbols"):
+        release.finish(raw, tmp_path, "musa-amp", "")

@@ -116,7 +116,7 @@ def end_of(output: str) -> list[str]:
 def flags(text: str) -> tuple[dict[str, str], str]:
     """The options before an instruction's text, as `--mount=...`, and the rest."""
     found = {}
-    while match := re.match(r"--(\w+)=(\S+)\s+", text):
+    while match := re.match(r"--([\w-]+)=(\S+)\s+", text):
         found[match[1]] = match[2]
         text = text[match.end() :]
     return found, text
