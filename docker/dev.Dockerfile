@@ -15,8 +15,8 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 
 USER 1000:1000
-RUN --mount=type=bind,source=requirements-dev.txt,target=/tmp/requirements-dev.txt \
-    grep --invert-match '^torch==' /tmp/requirements-dev.txt > "${HOME}/requirements.txt" \
+RUN --mount=type=bind,source=requirements-dev.txt,target=/mnt/requirements-dev.txt \
+    grep --invert-match '^torch==' /mnt/requirements-dev.txt > "${HOME}/requirements.txt" \
     && pip install --no-cache-dir --requirement "${HOME}/requirements.txt"
 
 CMD ["bash"]

@@ -10,9 +10,9 @@ ARG EXTRAS=all
 SHELL ["/bin/bash", "-o", "pipefail", "-c"]
 # What the packages require of others comes from the index; the packages themselves only from dist/, since an index
 # may have other packages of these names.
-RUN --mount=type=bind,source=dist,target=/tmp/dist \
+RUN --mount=type=bind,source=dist,target=/mnt/dist \
     pip install --no-cache-dir pluggy "PyYAML>=6" "setuptools>=70" \
-    && pip install --no-cache-dir --no-index --find-links=/tmp/dist "torch-musa[${EXTRAS}]"
+    && pip install --no-cache-dir --no-index --find-links=/mnt/dist "torch-musa[${EXTRAS}]"
 
 # The doctor ends with status 1 if a check fails, from torch to a computed result.
 HEALTHCHECK --interval=5m --timeout=2m --start-period=10s --retries=1 \

@@ -76,7 +76,7 @@ def release(installation: Installation, name: str, version: str, minor: str) -> 
     text = text.replace("==0.1.*", f"=={minor}.*")
     assert f"\nVersion: {version}" in text
     installation.replace(path, text)
-    modules = {"musa-runtime": "musa_runtime/_build.py", "torch-musa": "torch_musa/__init__.py"}
+    modules = {"musa-runtime": "musa_runtime/_build.py", "torch-musa": "torch_musa/_version.py"}
     if name in modules:
         code = (installation.site / modules[name]).read_text()
         assert '__version__ = "0.1.0"' in code

@@ -78,7 +78,7 @@ def made(tmp_path) -> image_steps.Build:
     root = tmp_path / "root"
     (root / "etc").mkdir(parents=True)
     (root / "etc" / "passwd").write_text(
-        "root:x:0:0:root:/root:/bin/sh\nmusa:x:1000:1000::/home/musa:/bin/sh\n"
+        "root:x:0:0:root:/root:/bin/sh\nmusa:x:1000:1000::/var/musa:/bin/sh\n"
     )
     return image_steps.Build(root, tmp_path, image_steps.Image(), {"A": "given"})
 
@@ -100,7 +100,7 @@ def test_arguments_and_variables(made):
     assert made.image.environment["C"] == "x given/y" and made.image.environment["D"] == "d given"
     assert (made.image.user, made.image.folder) == ("1000:1000", "/a/b") and (made.root / "a" / "b").is_dir()
     assert made.shell == ["/bin/bash", "-c"] and made.image.healthcheck == ["python", "-V"]
-    assert image_steps.home_of(made.root, "1000:1000") == "/home/musa"
+    assert image_steps.home_of(made.root, "1000:1000") == "/var/musa"
 
 
 def test_an_instruction_that_is_not_known_is_refused(made):

@@ -24,7 +24,8 @@ from pathlib import Path
 SETTINGS = re.compile(
     r"PIP_(FIND_LINKS|CERT|INDEX_URL|EXTRA_INDEX_URL|DEFAULT_TIMEOUT)$|(?i:https?|no)_proxy$"
 )
-TAIL = 6
+TAIL = 2  # lines of a command in the record; all of them are in its log
+WIDTH = 160
 
 
 @dataclass
@@ -104,13 +105,14 @@ def execute(root: Path, image: Image, command: list[str], mounts: dict[Path, str
         errors="replace",
         stdin=subprocess.DEVNULL,
     )
+    print(done.stdout, flush=True)
     return Step(0, "", "", done.returncode, end_of(done.stdout))
 
 
 def end_of(output: str) -> list[str]:
     """The last lines of an output, without those that name a place of the machine's network."""
     lines = [line.rstrip() for line in output.splitlines() if line.strip() and "://" not in line]
-    return lines[-TAIL:]
+    return [line[:WIDTH] for line in lines[-TAIL:]]
 
 
 def flags(text: str) -> tuple[dict[str, str], str]:

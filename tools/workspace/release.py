@@ -190,9 +190,10 @@ def finish(raw: Path, target: Path, name: str, repository: str) -> Path:
 def build(options: packages.Options, tree: Path, target: Path, repository: str) -> dict[str, Path]:
     """Builds the wheels of the tree in a folder; returns them by the names of their packages."""
     made = {}
+    folder = (FOLDER if tree == ROOT else tree.parent) / "raw"
     for name in packages.package_names(tree):
         raw = packages.build_wheel(
-            name, options, FOLDER / "raw", tree=tree, env=build_environment(tree), compiler="manylinux"
+            name, options, folder, tree=tree, env=build_environment(tree), compiler="manylinux"
         )
         for old in target.glob(f"{name.replace('-', '_')}-*.whl"):
             old.unlink()
@@ -210,7 +211,8 @@ def provided_by_torch() -> set[str]:
 
 def audit(wheel: Path) -> dict[str, Any]:
     """What auditwheel finds: the oldest platform that has the symbols, and libraries of other wheels."""
-    found = json.loads(tool("auditwheel", "show", "--json", "--allow-pure-python-wheel", wheel))
+    output = tool("auditwheel", "show", "--json", "--allow-pure-python-wheel", wheel)
+    found, _ = json.JSONDecoder().raw_decode(output.lstrip())  # messages follow
     if found["pure"]:
         return {"platform": "any", "libraries": []}
     return {"platform": found["sym_tag"], "libraries": sorted(found["external_libs"])}
@@ -276,7 +278,7 @@ def rebuild(options: packages.Options, repository: str) -> dict[str, Path]:
 def table(entries: dict[str, dict[str, Any]]) -> str:
     """The record as text."""
     lines = [
-        f"{'wheel':60}{'KB':>8}  {'glibc':8}{'libstdc++':11}{'twine':8}sha256, of one build and of another"
+        f"{'wheel':70}{'KB':>8}  {'glibc':8}{'libstdc++':11}{'twine':8}sha256, of one build and of another"
     ]
     for entry in entries.values():
         needs = entry["libraries"].values()
@@ -291,7 +293,7 @@ def table(entries: dict[str, dict[str, Any]]) -> str:
         second = entry["second_sha256"]
         again = "not built twice" if second is None else "same" if second == entry["sha256"] else second[:16]
         lines.append(
-            f"{entry['file']:60}{entry['bytes'] / 1000:8.0f}  {newest['GLIBC']:8}{newest['GLIBCXX']:11}"
+            f"{entry['file']:70}{entry['bytes'] / 1000:8.0f}  {newest['GLIBC']:8}{newest['GLIBCXX']:11}"
             f"{entry['twine']:8}{entry['sha256'][:16]} {again}"
         )
     for text in sorted({text for entry in entries.values() for text in entry["unsettled"]}):

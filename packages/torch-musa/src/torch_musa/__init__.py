@@ -11,8 +11,7 @@ def _autoload():
     torch`."""
 
 
-__version__ = "0.1.0"
-
-# After these two: importing torch runs torch's autoload, which looks `_autoload` up in this
+# After `_autoload`: importing torch runs torch's autoload, which looks `_autoload` up in this
 # half-initialised module.
 import torch_musa._impl  # noqa: E402, F401
+from torch_musa._version import __version__  # noqa: E402, F401

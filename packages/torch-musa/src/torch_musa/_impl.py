@@ -42,7 +42,7 @@ def _activate():
 
 def _check_release(runtime):
     """Raises a MusaError if musa-runtime is of another release, whose names and calls may differ."""
-    from . import __version__
+    from ._version import __version__
 
     if runtime.split(".")[:2] != __version__.split(".")[:2]:
         from musa_runtime.errors import MusaError
