@@ -286,6 +286,34 @@ def test_links_of_every_readme_exist(name):
         assert (ROOT / path).exists(), match.group(0)
 
 
+# -- builds in several folders
+
+
+def compiled_in(tree: Path, options: list[str]) -> bytes:
+    """A library that holds the name of its source file, compiled in the folder of a tree."""
+    tree.mkdir(parents=True, exist_ok=True)
+    source = tree / "a.cpp"
+    source.write_text("const char* where() { return __FILE__; }\n")
+    command = ["g++", "-g", "-c", *options, source, "-o", tree / "a.o"]
+    subprocess.run(command, check=True, cwd=tree)
+    return (tree / "a.o").read_bytes()
+
+
+def test_a_copy_of_the_tree_compiles_to_the_same_bytes(tmp_path, monkeypatch):
+    monkeypatch.setattr(release, "ROOT", tmp_path)
+    copy = tmp_path / "build" / "tree"
+    made = [compiled_in(tree, release.prefix_maps(tree)) for tree in (tmp_path, copy)]
+    assert made[0] == made[1] and str(tmp_path).encode() not in made[0]
+    assert compiled_in(copy, release.prefix_maps(tmp_path)) != made[0]
+    assert str(tmp_path).encode() in compiled_in(copy, [])
+
+
+def test_libraries_for_an_index_are_linked_without_the_build_folders_search_path():
+    setting = "--config-settings=cmake.define.CMAKE_BUILD_WITH_INSTALL_RPATH=ON"
+    assert setting in packages.Options().config_settings("manylinux")
+    assert setting not in packages.Options().config_settings()
+
+
 # -- auditwheel
 
 

@@ -57,6 +57,9 @@ class Options:
         """
         variant = "-".join(filter(None, ["{wheel_tag}", compiler, "debug" * self.debug, self.sanitizer]))
         settings = [f"build-dir=build/{variant}", f"cmake.build-type={self.build_type}"]
+        if compiler:
+            # Otherwise libraries get the search path of the build folder first, and keep its length.
+            settings.append("cmake.define.CMAKE_BUILD_WITH_INSTALL_RPATH=ON")
         if flags := self.sanitizer_flags:
             settings += [
                 f"cmake.define.{name}={flags}"

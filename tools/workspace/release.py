@@ -76,13 +76,18 @@ def compiler() -> Path:
     return sysroot.make(Path(sysroot.run([PYTHON, "-c", code]).strip()), SYSROOT)
 
 
+def prefix_maps(tree: Path) -> list[str]:
+    """Options by which the names of folders in a build of the tree are the same wherever it is."""
+    # GCC takes the last one that fits, and a copy of the tree is below ROOT.
+    folders = {Path(sys.base_prefix): "python", ROOT: ".", tree: "."}
+    return [f"-ffile-prefix-map={folder}={name}" for folder, name in folders.items()]
+
+
 def build_environment(tree: Path) -> dict[str, str]:
     """The environment of a build of the tree in a folder; no name of a folder gets into the wheels."""
-    folders = {tree: ".", ROOT: ".", Path(sys.base_prefix): "python"}
-    mapped = [f"-ffile-prefix-map={folder}={name}" for folder, name in folders.items()]
     return {
         **packages.build_environment(),
-        "CXX": " ".join([str(compiler()), *mapped]),
+        "CXX": " ".join([str(compiler()), *prefix_maps(tree)]),
         "SOURCE_DATE_EPOCH": str(source_date()),
         "PYTHONHASHSEED": "0",
     }
