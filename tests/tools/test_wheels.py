@@ -87,6 +87,15 @@ def test_extension_modules_of_one_name_in_two_packages_are_two_modules(tmp_path)
     assert wheel_check.check_wheels([one, two]) == []
 
 
+def test_two_wheels_may_have_entries_for_one_folder(tmp_path):
+    wheels = [make_wheel(tmp_path, f"{name}.whl", f"a/lib/lib{name}.so") for name in ("one", "two")]
+    for number, wheel in enumerate(wheels):
+        with zipfile.ZipFile(wheel, "w") as archive:
+            archive.writestr("a/", "")
+            archive.writestr(f"a/module_{number}.py", "")
+    assert wheel_check.check_wheels(wheels) == []
+
+
 def test_bad_wheels_are_refused(tmp_path):
     paths = "-Wl,-rpath,$ORIGIN:/opt/build/lib"
     absolute = make_wheel(tmp_path, "absolute.whl", "a/lib/libabsolute.so", paths)

@@ -65,7 +65,8 @@ def check_wheels(wheels: Sequence[Path]) -> list[str]:
         for wheel in wheels:
             with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(wheel) as archive:
                 for name in archive.namelist():
-                    yield wheel.name, name, Path(archive.extract(name, folder))
+                    if not name.endswith("/"):  # auditwheel's wheels have entries for folders
+                        yield wheel.name, name, Path(archive.extract(name, folder))
 
     return check_contents(contents())
 
