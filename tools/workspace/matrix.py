@@ -214,7 +214,7 @@ def install_torch(cell: Cell, python: str, *, installed: bool) -> dict[str, Any]
         cell.run("libraries of Python", [*pip, *needed_on_the_cpu(json.loads(listed))])
         stand_ins = make_stand_ins(cell)
     version = cell.run("import of torch", [cell.executable, "-c", "import torch; print(torch.__version__)"])
-    return {"version": version.strip(), "stand_ins": stand_ins}
+    return {"version": version.splitlines()[-1], "stand_ins": stand_ins}
 
 
 def share_torch(cell: Cell, python: str) -> None:
