@@ -75,15 +75,36 @@ def test_other_options_than_its_own_are_refused(folder: Path, option: str) -> No
     [
         "__global__ void kernel(int* x) { *x = 1; }\n",
         "__device__ inline int next(int x) { __shared__ int y; y = x; return y + 1; }\n",
-        "#undef NDEBUG\n#include <cassert>\ninline int positive(int x) { assert(x > 0); return x; }\n",
+        '__device__ inline void stop() { asm("trap;"); }\n',
     ],
-    ids=["kernel", "shared memory", "assert"],
+    ids=["kernel", "shared memory", "instruction"],
 )
 def test_a_header_that_mcc_rewrites_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "common.h").write_text("#pragma once\n" + text)
     done = mcc("-x", "musa-header", "common.h", "-o", "common.gch", cwd=tmp_path)
     assert done.returncode == 1 and not (tmp_path / "common.gch").exists()
     assert "common.h cannot be precompiled" in done.stderr and "Fix: " in done.stderr
+
+
+def test_an_assertion_of_a_precompiled_header_ends_the_kernel(tmp_path: Path) -> None:
+    (tmp_path / "positive.h").write_text(
+        "#pragma once\n#include <cassert>\n#include <cstdio>\n"
+        "__device__ inline int positive(int x) { assert(x > 0); return x; }\n"
+    )
+    (tmp_path / "main.mu").write_text(
+        '#include "positive.h"\n'
+        "__global__ void kernel(int x) { (void)positive(x); }\n"
+        "int main() {\n"
+        "  kernel<<<1, 1>>>(-1);\n"
+        '  std::printf("%s\\n", musaGetErrorName(musaDeviceSynchronize()));\n'
+        "}\n"
+    )
+    done = mcc("-x", "musa-header", "positive.h", "-o", "positive.gch", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    done = mcc("-include-pch", "positive.gch", "main.mu", "-o", "program", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    done = run(tmp_path / "program")
+    assert done.stdout == "musaErrorAssert\n" and "positive.h:4: assertion failed: x > 0" in done.stderr
 
 
 @pytest.mark.parametrize(

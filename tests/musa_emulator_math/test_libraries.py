@@ -156,16 +156,17 @@ PROGRAM = """
 #include <vector>
 int main() {
   mublasHandle_t handle;
-  float *a, one = 1, zero = 0;
+  float *a, *product, one = 1, zero = 0;
   musaMalloc((void**)&a, 4 * sizeof(float));
+  musaMalloc((void**)&product, 4 * sizeof(float));
   std::vector<float> host{1, 2, 3, 4};
   musaMemcpy(a, host.data(), 16, musaMemcpyHostToDevice);
   if (mublasCreate(&handle) != MUBLAS_STATUS_SUCCESS) return 1;
   // SDK 3 named the type of the computation as that of the matrices.
   const musaDataType type = MUSA_R_32F;
   mublasStatus_t status = mublasGemmEx(handle, MUBLAS_OP_N, MUBLAS_OP_N, 2, 2, 2, &one, a, type, 2, a, type,
-                                       2, &zero, a, type, 2, type, MUBLAS_GEMM_DEFAULT);
-  musaMemcpy(host.data(), a, 16, musaMemcpyDeviceToHost);
+                                       2, &zero, product, type, 2, type, MUBLAS_GEMM_DEFAULT);
+  musaMemcpy(host.data(), product, 16, musaMemcpyDeviceToHost);
   std::printf("%s %g %g %g %g\\n", mublasGetStatusString(status), host[0], host[1], host[2], host[3]);
   mufftHandle plan;
   murandGenerator_t generator;

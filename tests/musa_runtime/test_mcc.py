@@ -66,6 +66,8 @@ def test_options_are_those_that_the_compiler_accepts(foreign):
 
 def test_whether_headers_can_be_precompiled_is_tried(foreign):
     assert mcc.precompiles(EMULATORS, ["-O1", "--offload-arch=mp_31"])
+    assert mcc.precompiles(EMULATORS, ["-O1", "-include", "made_by_the_build.h", "-DA"])
+    assert not mcc.precompiles(EMULATORS, ["-O1", "-fno-such-option"])
     assert not mcc.precompiles(str(foreign.path), ["-O1"])
 
 

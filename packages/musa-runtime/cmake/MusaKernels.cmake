@@ -57,12 +57,8 @@ endfunction()
 # need. Called before the target's library is added, with MUSA_MCC_FLAGS complete, to which it adds; followed by
 # musa_torch_kernels(<target>). The header includes no kernels.
 function(musa_precompile_for_kernels target header)
-  # Asserts in torch's headers, which NDEBUG removes, are for mcc to rewrite, so they cannot be precompiled.
   string(TOUPPER "${CMAKE_BUILD_TYPE}" build)
   separate_arguments(flags UNIX_COMMAND "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${build}}")
-  if(NOT "-DNDEBUG" IN_LIST flags)
-    return()
-  endif()
   _musa_ask_mcc(answer precompiles ${flags} ${MUSA_MCC_FLAGS})
   message(STATUS "mcc precompiles headers: ${answer}")
   if(NOT answer STREQUAL "yes")

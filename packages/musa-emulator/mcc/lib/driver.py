@@ -357,7 +357,7 @@ def precompile(command: Command, folder: pathlib.Path) -> int:
         print(
             f"mcc: error: {command.header} cannot be precompiled: it includes what mcc has to rewrite:\n"
             f"  {line.strip()[:200]}\n"
-            "Likely causes: a kernel, a launch, or an assert in one of the headers that it includes.\n"
+            "Likely causes: a kernel, a launch, or shared memory in one of the headers that it includes.\n"
             "Fix: include that header in the sources instead",
             file=sys.stderr,
         )

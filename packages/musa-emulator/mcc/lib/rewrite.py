@@ -25,7 +25,7 @@ _TOKEN = re.compile(
   | (?P<launch><<<)
   | (?P<pragma>\#\s*pragma\s+(?:no)?unroll\b(?:[ \t]*\([^()\n]*\)|[ \t]+\d+)?)
   | (?P<clock>(?<![\w.>:])(?:::\s*)?\bclock\s*\(\s*\))
-  | (?P<word>__musa_(?:shared|constant|global)__|\b__noinline__\b|\b__assert_fail\b)
+  | (?P<word>__musa_(?:shared|constant|global)__|\b__noinline__\b)
     """,
     re.VERBOSE | re.MULTILINE | re.DOTALL,
 )
@@ -122,10 +122,6 @@ class Rewriter:
                 # A word of kernels; and of the host's headers, inside of __attribute__((...)).
                 if self.text[self._space_back(match.start()) - 1] not in "(,":
                     self.edits.append(Edit(match.start(), match.end(), "__attribute__((noinline))"))
-            elif match.group() == "__assert_fail":
-                # What assert() and torch's CUDA_KERNEL_ASSERT come to: it ends the kernel, not the process.
-                if not self.text[: match.start()].rstrip().endswith("void"):
-                    self.edits.append(Edit(match.start(), match.end(), "::musa_simt::assert_failed"))
             elif match.group() == "__musa_global__":
                 self._kernel(match)
             elif match.group() == "__musa_shared__":

@@ -118,10 +118,12 @@ def accepts(mcc, options):
 def precompiles(mcc, options):
     """Whether `mcc` precompiles a header for sources with these options: `-x musa-header` and `-include-pch`.
 
+    Files that the options include are left out: the build may not have made them yet.
+
     Raises:
         CompilerError: `mcc` cannot be run.
     """
-    options = ["-Werror", *options]
+    options = ["-Werror", *_without_includes(options)]
     with tempfile.TemporaryDirectory(prefix="mcc-probe-") as folder:
         header, precompiled = os.path.join(folder, "probe.h"), os.path.join(folder, "probe.gch")
         with open(header, "w", encoding="utf-8") as file:
@@ -130,6 +132,11 @@ def precompiles(mcc, options):
             return False
         source = "__global__ void kernel(int* x) { x[0] = twice(x[0]); }\n"
         return _compile(mcc, [*options, "-include-pch", precompiled], source).returncode == 0
+
+
+def _without_includes(options):
+    pairs = zip(["", *options], options)
+    return [option for before, option in pairs if "-include" not in (before, option)]
 
 
 def _compile(mcc, options, text):

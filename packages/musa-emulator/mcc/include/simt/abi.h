@@ -84,10 +84,6 @@ MUSA_PUBLIC bool musa_simt_in_kernel();
 
 } // extern "C"
 
-[[noreturn]] inline void assert_failed(const char* expression, const char* file, unsigned line, const char*) {
-  musa_simt_fail(expression, file, line, /*assertion=*/1);
-}
-
 } // namespace musa_simt
 
 #if defined(__SANITIZE_THREAD__) && defined(__MUSACC__)

@@ -171,3 +171,12 @@ inline void* __musa_ptr_gen_to_global(const void* pointer) { return const_cast<v
   musa_simt::musa_simt_fail("__trap", here.file, here.line, /*assertion=*/0);
 }
 inline void __brkpt(int = 0) {}
+
+// What assert() and torch's CUDA_KERNEL_ASSERT come to: it ends the kernel, not the process. The headers' own declarations
+// of __assert_fail declare it again.
+extern "C" [[noreturn]] inline void musa_simt_assert_fail(
+    const char* expression, const char* file, unsigned line, const char* function) noexcept {
+  (void)function;
+  musa_simt::musa_simt_fail(expression, file, line, /*assertion=*/1);
+}
+#define __assert_fail musa_simt_assert_fail
