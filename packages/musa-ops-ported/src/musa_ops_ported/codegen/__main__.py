@@ -30,9 +30,8 @@ def main(arguments: list[str] | None = None) -> int:
         "kernels.h": emit.kernels_header(operators),
         "declare_operators.cpp": emit.pack_source(options.shards),
     }
-    # In stripes, so that families that take long to compile are spread.
-    for shard in range(options.shards):
-        files[f"register_{shard}.cpp"] = emit.registration(operators[shard :: options.shards], shard)
+    for shard, chosen in enumerate(emit.shards(operators, options.shards)):
+        files[f"register_{shard}.cpp"] = emit.registration(chosen, shard)
     options.out.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         path = options.out / name

@@ -20,6 +20,9 @@ HEADER = """// SPDX-License-Identifier: BSD-3-Clause
 """
 
 
+SIGNATURE_COST = 3  # of a new signature, in those of a kernel whose signature is there
+
+
 def identifier(function: NativeFunction) -> str:
     """add_.Tensor as add__Tensor."""
     return function.func.name.unambiguous_name()
@@ -63,6 +66,35 @@ def kernels_header(operators: list[Operator]) -> str:
     lines += ["namespace musa_ops_ported {", ""]
     lines += [declaration(operator) for operator in operators if operator.way == "kernel"]
     return "\n".join([*lines, "", "} // namespace musa_ops_ported", ""])
+
+
+def shards(operators: list[Operator], count: int) -> list[list[Operator]]:
+    """The operators in ``count`` lists of about equal cost.
+
+    Most of the time to compile a registration goes to its C++ signature, once for each file: operators of equal
+    signatures stand together.
+    """
+    signatures = {operator.name: _signatures(operator) for operator in operators}
+    ordered = sorted(operators, key=lambda operator: sorted(signatures[operator.name]))
+    costs, before = [], set()
+    for operator in ordered:
+        now = signatures[operator.name]
+        costs.append(len(now) + SIGNATURE_COST * len(now - before))
+        before = now
+    total, done, result = sum(costs), 0, [[] for _ in range(count)]
+    for operator, cost in zip(ordered, costs):
+        result[min(count - 1, done * count // total)].append(operator)
+        done += cost
+    return result
+
+
+def _signatures(operator: Operator) -> set[str]:
+    """The types of the forms, and whether they have a predicate."""
+    types = set()
+    for form in operator.forms():
+        with native_function_manager(form):
+            types.add(f"{_signature(form).type()} {operator.when is not None}")
+    return types
 
 
 def registration(operators: list[Operator], shard: int) -> str:
