@@ -24,7 +24,7 @@ void check_launch() {
 // ---- an operator of torch
 
 Tensor relu(const Tensor& self) {
-  Tensor out = torch::stable::empty_like(self);
+  Tensor out = musa_runtime::stable::new_empty(self, self.sizes());
   if (self.numel() != 0) {
     const torch::stable::accelerator::DeviceGuard guard(self.get_device_index());
     musa_stable_demo::launch_relu(
@@ -44,7 +44,7 @@ bool serves_relu(const Tensor& self) {
 Tensor scale_shift(const Tensor& self, double scale, double shift) {
   STD_TORCH_CHECK(self.scalar_type() == ScalarType::Float, "scale_shift: expected a float32 tensor");
   const Tensor in = torch::stable::contiguous(self);
-  Tensor out = torch::stable::empty_like(in);
+  Tensor out = musa_runtime::stable::new_empty(in, in.sizes());
   if (in.numel() != 0) {
     const torch::stable::accelerator::DeviceGuard guard(in.get_device_index());
     musa_stable_demo::launch_scale_shift(

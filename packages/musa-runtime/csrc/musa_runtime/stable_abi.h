@@ -48,9 +48,18 @@ MUSA_STABLE_API int musa_stable_pack(const MusaStablePack* pack);
 /* Adds a kernel to the declaration that runs. The strings are copied. Never throws. */
 MUSA_STABLE_API void musa_stable_impl(MusaStableDeclaration* declaration, const MusaStableKernel* kernel);
 
-/* Writes the current stream (a musaStream_t) of a device, -1 for the current device, and returns NULL. On failure returns a
- * message, which stays valid until the thread's next call. */
+/* The functions below return NULL, or on failure a message, which stays valid until the thread's next call of one of them.
+ * If the kernel then raises a std::runtime_error with that message, the caller of the operator gets the original error, for
+ * example torch.OutOfMemoryError. */
+
+/* Writes the current stream (a musaStream_t) of a device; -1 for the current device. */
 MUSA_STABLE_API const char* musa_stable_current_stream(int32_t device_index, void** stream);
+
+/* Writes an AtenTensorHandle, which the caller owns, of an uninitialized contiguous tensor with the given sizes, and with the
+ * dtype and the device of `like`. */
+struct AtenTensorOpaque;
+MUSA_STABLE_API const char* musa_stable_new_empty(
+    struct AtenTensorOpaque* like, int64_t dimensions, const int64_t* sizes, struct AtenTensorOpaque** made);
 
 #ifdef __cplusplus
 } /* extern "C" */

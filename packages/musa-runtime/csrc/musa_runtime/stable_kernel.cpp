@@ -95,14 +95,17 @@ class StableChainKernel final : public c10::OperatorKernel {
     }
     link.calls->fetch_add(1, std::memory_order_relaxed);
     try {
-      link.stable->call(op, keys, stack);
+      try {
+        link.stable->call(op, keys, stack);
+      } catch (const std::runtime_error& raised) { // of the pack: torch's macros for the stable ABI raise nothing else
+        if (const std::exception_ptr original = take_original_error(raised.what())) {
+          std::rethrow_exception(original);
+        }
+        throw c10::Error({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, raised.what());
+      }
     } catch (c10::Error& error) {
       detail::add_context(error, link);
       throw;
-    } catch (const std::runtime_error& raised) { // of the pack: torch's macros for the stable ABI raise nothing else
-      c10::Error error({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, raised.what());
-      detail::add_context(error, link);
-      throw error;
     }
   }
 

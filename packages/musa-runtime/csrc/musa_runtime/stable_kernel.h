@@ -8,6 +8,7 @@
 #include <ATen/core/boxing/KernelFunction.h>
 #include <ATen/core/function_schema.h>
 
+#include <exception>
 #include <optional>
 #include <string>
 
@@ -50,6 +51,9 @@ class StableKernel {
   std::optional<Bound> kernel_;
   std::optional<Bound> predicate_;
 };
+
+// The error behind a message that a function of stable_abi.h returned on this thread; nullptr if the message is another's.
+std::exception_ptr take_original_error(const std::string& message);
 
 // Whether an operator is one that a StableKernel registered, which no list of operators shows.
 bool is_stable_kernel(const c10::OperatorName& name);

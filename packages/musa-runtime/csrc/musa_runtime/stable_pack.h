@@ -140,13 +140,32 @@ class StablePack {
   MusaStableDeclaration* declaration_;
 };
 
+namespace detail {
+
+inline void check(const char* message) {
+  if (message != nullptr) {
+    throw std::runtime_error(message);
+  }
+}
+
+} // namespace detail
+
+// Returns an uninitialized contiguous tensor of the given sizes, with the dtype and the device of `like`. Raises
+// std::runtime_error, which the caller of the operator gets as torch.OutOfMemoryError if the memory does not suffice.
+// torch::stable::empty_like finds its operator by name at every call, and hides the cause of an error.
+inline torch::stable::Tensor new_empty(
+    const torch::stable::Tensor& like,
+    torch::headeronly::IntHeaderOnlyArrayRef sizes) {
+  AtenTensorHandle made = nullptr;
+  detail::check(musa_stable_new_empty(like.get(), static_cast<int64_t>(sizes.size()), sizes.data(), &made));
+  return torch::stable::Tensor(made);
+}
+
 // Returns the current stream of a device as a void*, which is a musaStream_t. Raises std::runtime_error if there is no such
 // device.
 inline void* current_stream(int32_t device_index) {
   void* stream = nullptr;
-  if (const char* const message = musa_stable_current_stream(device_index, &stream)) {
-    throw std::runtime_error(message);
-  }
+  detail::check(musa_stable_current_stream(device_index, &stream));
   return stream;
 }
 
