@@ -247,14 +247,16 @@ REFUSED = {
         ],
     ),
     "stable_types": (
-        "cpp",
-        'MUSA_STABLE_OP_PACK(stable_types, pack) { pack.impl<&with_float>("aten::unsqueeze"); }',
-        ["aten::unsqueeze", CAUSE, "have: (Tensor a0, float a1) -> Tensor"],
+        "c",
+        'PACK("stable_types", MUSA_STABLE_ABI, torch_2_11, '
+        'KERNEL("aten::unsqueeze", "(Tensor a, float b) -> Tensor"))',
+        ["aten::unsqueeze", CAUSE, "have: (Tensor a, float b) -> Tensor"],
     ),
     # The stable ABI has no kernels for operators with a Scalar, and the record says so.
     "stable_barrier": (
-        "cpp",
-        'MUSA_STABLE_OP_PACK(stable_barrier, pack) { pack.impl<&with_float>("aten::clamp_min"); }',
+        "c",
+        'PACK("stable_barrier", MUSA_STABLE_ABI, torch_2_11, '
+        'KERNEL("aten::clamp_min", "(Tensor a, float b) -> Tensor"))',
         ["aten::clamp_min", CAUSE, "does not convert Scalar", "MUSA_OP_PACK"],
     ),
     "stable_throws": (
