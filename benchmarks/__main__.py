@@ -25,6 +25,7 @@ from . import (
     ported,
     programs,
     report,
+    stable_packs,
     startup,
     training,
 )
@@ -43,6 +44,7 @@ GROUPS = (
     "amp",
     "distributed",
     "math libraries",
+    "stable packs",
     "import",
 )
 MUSA_ONLY = {
@@ -53,13 +55,14 @@ MUSA_ONLY = {
     "ported": "it measures kernels of a musa pack",
     "distributed": "it measures mccl",
     "math libraries": "it measures libraries of the MUSA SDK",
+    "stable packs": "it measures kernels of musa packs",
     "import": "it measures the musa packages",
 }
 PACKS = {"amp": "musa_amp", "distributed": "musa_distributed"}
 
 
 # Groups whose work is the calling thread's, so that its processor time may stand for the time that passes.
-CPU_TIME = ("small", "programs")
+CPU_TIME = ("small", "programs", "stable packs")
 
 
 def measure(
@@ -92,6 +95,8 @@ def measure(
     if group == "math libraries":
         effort = Effort(3, 1e-3) if quick else Effort(15, 0.05)
         return math_libraries.measure_all(device, baseline, effort, quick)
+    if group == "stable packs":
+        return stable_packs.measure_all(device, Effort(3, 1e-3, clock) if quick else Effort(21, 1e-2, clock))
     if group == "allocator":
         return allocator.measure_all(Effort(3, 1e-3) if quick else Effort(9, 0.02))
     if group == "fragmentation":

@@ -243,6 +243,7 @@ def test_a_quick_run_of_the_cpu_against_itself_reports_every_group(tmp_path, cap
         "import",
         "math libraries",
         "ported",
+        "stable packs",
     }
     assert content["operators"] is None and not any(row["served"] for row in content["rows"])
     printed = capsys.readouterr().out
@@ -264,6 +265,16 @@ def test_a_quick_run_of_musa_measures_its_own_groups_too(tmp_path):
     served = {row["name"]: row["served"] for row in content["rows"] if row["group"] == "small operator"}
     assert served["mm 64x64"] == torch.musa.ops.explain("aten::mm")["provider"]
     assert served["view 32x32"] == "runtime"
+
+
+@pytest.mark.skipif(DEVICE != "musa", reason="MUSA_TEST_DEVICE names a device without an operator registry")
+def test_calls_over_the_stable_abi_are_compared_with_those_of_the_same_kernels_in_cxx(tmp_path):
+    assert cli.main(["--quick", "--only", "stable packs", "--out", str(tmp_path)]) == 0
+    rows = check_outputs(tmp_path, {"stable ABI"})["rows"]
+    assert len(rows) == 3 and all(row["by"] == "difference" and row["bar"] == 1000 for row in rows)
+    for op, provider in (("aten::ceil", "bench_cxx"), ("aten::floor", "bench_stable")):
+        calls = {row["provider"]: row["calls"] for row in torch.musa.ops.explain(op)["candidates"]}
+        assert calls[provider] > 0
 
 
 @pytest.mark.skipif(DEVICE != "musa", reason="MUSA_TEST_DEVICE names a device without an operator registry")

@@ -1,15 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Op packs written in Python into a directory, with the metadata an installer would write."""
+"""Op packs: written in Python into a directory, with the metadata an installer would write, or built as
+wheels and installed into an environment."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import site
+import subprocess
+import sys
+import sysconfig
 import textwrap
+import venv
 from pathlib import Path
+
+from tests.harness.subprocesses import run_python
 
 
 def write_pack(
-    site: Path,
+    directory: Path,
     name: str,
     code: str,
     contract: str | None = "v2",
@@ -26,8 +36,8 @@ def write_pack(
         modules: lines of `torch_musa.modules.v2`.
     """
     module = f"pack_{name}"
-    (site / f"{module}.py").write_text(textwrap.dedent(code))
-    info = site / f"{module}-1.2.dist-info"
+    (directory / f"{module}.py").write_text(textwrap.dedent(code))
+    info = directory / f"{module}-1.2.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: pack-{name}\nVersion: 1.2\n")
     old = contract in ("v1", None)
@@ -35,8 +45,50 @@ def write_pack(
     if contract == "v1":
         points += f"[torch_musa.contract]\n{name} = v1\n"
     if import_hook is not None:
-        (site / f"{module}_startup.py").write_text(textwrap.dedent(import_hook))
+        (directory / f"{module}_startup.py").write_text(textwrap.dedent(import_hook))
         points += f"[torch_musa.import.v2]\n{name} = {module}_startup:musa_import\n"
     if modules:
         points += "\n".join(["[torch_musa.modules.v2]", *modules, ""])
     (info / "entry_points.txt").write_text(points)
+
+
+def build_wheel(project: Path, directory: Path) -> Path:
+    """Builds a pack against the installed packages, from a copy, so that the tree stays as it is."""
+    sources = shutil.copytree(project, directory / "sources")
+    command = ["-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "-w", str(directory), str(sources)]
+    done = run_python(*command, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (made,) = directory.glob("*.whl")
+    return made
+
+
+class Environment:
+    """A virtual environment that sees the packages of the current one, whose pip installs into it."""
+
+    def __init__(self, directory: Path) -> None:
+        venv.create(directory, symlinks=True)
+        self.python = directory / "bin" / "python"
+        purelib = Path(sysconfig.get_path("purelib", vars={"base": str(directory)}))
+        # addsitedir, not a bare path: editable installs of the current environment live in .pth files there.
+        lines = [f"import site; site.addsitedir({path!r})" for path in self.inherited()]
+        (purelib / "inherited.pth").write_text("\n".join(lines) + "\n")
+
+    @staticmethod
+    def inherited() -> list[str]:
+        return [path for path in site.getsitepackages() if os.path.isdir(path)]
+
+    def install(self, *wheels: Path) -> None:
+        command = [sys.executable, "-m", "pip", "--python", str(self.python), "install", "--quiet"]
+        command += ["--no-index", "--no-deps", "--ignore-installed"]
+        subprocess.run([*command, *map(str, wheels)], check=True)
+
+    def run(self, *arguments: str, **environment: str) -> str:
+        done = subprocess.run(
+            [str(self.python), *arguments],
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout

@@ -10,66 +10,21 @@ they are what is tested.
 
 import json
 import os
-import shutil
-import site
-import subprocess
-import sys
-import sysconfig
-import venv
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from tests.harness.subprocesses import run_python
-from tests.plugins.packs import write_pack
+from tests.plugins.packs import Environment, build_wheel, write_pack
 
 SOURCES = Path(__file__).resolve().parents[2] / "examples" / "op_pack"
 
 pytestmark = [pytest.mark.once, pytest.mark.slow]
 
 
-class Environment:
-    """A virtual environment, made without pip: the current one's pip installs into it."""
-
-    def __init__(self, directory):
-        venv.create(directory, symlinks=True)
-        self.python = directory / "bin" / "python"
-        purelib = Path(sysconfig.get_path("purelib", vars={"base": str(directory)}))
-        # addsitedir, not a bare path: editable installs of the current environment live in .pth files there.
-        lines = [f"import site; site.addsitedir({path!r})" for path in self.inherited()]
-        (purelib / "inherited.pth").write_text("\n".join(lines) + "\n")
-
-    @staticmethod
-    def inherited():
-        return [path for path in site.getsitepackages() if os.path.isdir(path)]
-
-    def install(self, *wheels):
-        command = [sys.executable, "-m", "pip", "--python", str(self.python), "install", "--quiet"]
-        command += ["--no-index", "--no-deps", "--ignore-installed"]
-        subprocess.run([*command, *map(str, wheels)], check=True)
-
-    def run(self, *arguments, **environment):
-        done = subprocess.run(
-            [str(self.python), *arguments],
-            env={**os.environ, **environment},
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    directory = tmp_path_factory.mktemp("wheel")
-    sources = shutil.copytree(SOURCES, directory / "sources")  # the build must not leave traces in the tree
-    command = ["-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "-w", str(directory), str(sources)]
-    done = run_python(*command, timeout=600)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (made,) = directory.glob("*.whl")
-    return made
+    return build_wheel(SOURCES, tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")

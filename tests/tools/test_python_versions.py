@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,24 @@ def newer_features(*paths: Path) -> list[str]:
         else:
             file = line.split()[-1] if line.strip() else ""
     return found
+
+
+def packages_without_marker(root: Path) -> list[str]:
+    """The import packages without py.typed, for whose lack type checkers ignore their annotations."""
+    found = sorted(path.parent for path in root.glob("packages/*/src/*/__init__.py"))
+    assert found, f"{root} has no packages"
+    return [path.name for path in found if not (path / "py.typed").is_file()]
+
+
+def symbols_of_python(library: Path) -> list[str]:
+    """The symbols that a library takes from the interpreter."""
+    command = ["nm", "-D", "--undefined-only", str(library)]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    return [
+        name
+        for name in (line.split()[-1].partition("@")[0] for line in lines)
+        if name.startswith(("Py", "_Py"))
+    ]
 
 
 def old_interpreter() -> str | None:
@@ -125,3 +144,22 @@ def test_a_module_that_fails_on_the_oldest_python_is_reported(tmp_path):
     (tmp_path / "uses_tomllib.py").write_text("import tomllib\n")
     done = import_all(tmp_path)
     assert done.returncode != 0 and "uses_tomllib" in done.stderr and "tomllib" in done.stderr
+
+
+def test_every_package_is_marked_as_typed(tmp_path: Path) -> None:
+    assert packages_without_marker(ROOT) == []
+    for name in ("marked", "unmarked"):
+        (tmp_path / "packages" / name / "src" / name).mkdir(parents=True)
+        (tmp_path / "packages" / name / "src" / name / "__init__.py").touch()
+    (tmp_path / "packages" / "marked" / "src" / "marked" / "py.typed").touch()
+    assert packages_without_marker(tmp_path) == ["unmarked"]
+
+
+def test_only_extension_modules_are_bound_to_a_python() -> None:
+    site = Path(sysconfig.get_path("purelib"))
+    libraries = sorted(site.glob("musa_*/lib/*.so"))
+    assert len(libraries) > 5
+    assert {library.name: symbols for library in libraries if (symbols := symbols_of_python(library))} == {}
+    modules = sorted(site.glob("musa_*/_C.*.so"))
+    assert {module.parent.name for module in modules} == {"musa_runtime", "musa_distributed"}
+    assert all(symbols_of_python(module) for module in modules)

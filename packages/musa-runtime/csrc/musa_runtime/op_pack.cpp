@@ -6,6 +6,7 @@
 #include <musa_runtime/op_policy.h>
 #include <musa_runtime/op_registry.h>
 
+#include <c10/util/FunctionRef.h>
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -24,21 +25,17 @@ Failures& failures() {
   return instance;
 }
 
-constexpr char kRebuild[] =
-    "Fix: build the pack again with the installed torch and musa-runtime: pip install --no-build-isolation --no-deps "
-    "--force-reinstall <the pack's sources>";
-
 void check_build(const PackDeclaration& declaration) {
   if (declaration.abi != MUSA_RUNTIME_ABI) {
     throw PackError("", c10::str(
         "the pack '", declaration.provider, "' was compiled with the headers of another musa-runtime.\n  have: ABI ",
-        declaration.abi, "\n  need: ABI ", MUSA_RUNTIME_ABI, "\n", kRebuild));
+        declaration.abi, "\n  need: ABI ", MUSA_RUNTIME_ABI, "\n", kRebuildPack));
   }
   if (declaration.torch_major != TORCH_VERSION_MAJOR || declaration.torch_minor != TORCH_VERSION_MINOR) {
     throw PackError("", c10::str(
         "the pack '", declaration.provider, "' was compiled with another torch, whose C++ ABI differs.\n  have: torch ",
         declaration.torch_major, ".", declaration.torch_minor, "\n  need: torch ", TORCH_VERSION_MAJOR, ".",
-        TORCH_VERSION_MINOR, "\n", kRebuild));
+        TORCH_VERSION_MINOR, "\n", kRebuildPack));
   }
 }
 
@@ -91,20 +88,24 @@ const std::vector<std::string>& OpPack::declared() const {
   return state_.declared;
 }
 
-bool declare_pack(const PackDeclaration& declaration) noexcept {
+bool record_failure(const char* provider, c10::function_ref<void()> declare) noexcept {
   try {
-    declare(declaration);
+    declare();
     return true;
   } catch (const PackError& error) {
-    record(declaration.provider, error.op, error.what());
+    record(provider, error.op, error.what());
   } catch (const c10::Error& error) {
-    record_exception(declaration.provider, error.what_without_backtrace());
+    record_exception(provider, error.what_without_backtrace());
   } catch (const std::exception& error) {
-    record_exception(declaration.provider, error.what());
+    record_exception(provider, error.what());
   } catch (...) {
-    record_exception(declaration.provider, "an object that is no std::exception");
+    record_exception(provider, "an object that is no std::exception");
   }
   return false;
+}
+
+bool declare_pack(const PackDeclaration& declaration) noexcept {
+  return record_failure(declaration.provider, [&] { declare(declaration); });
 }
 
 std::vector<PackFailure> take_pack_failures() {

@@ -76,6 +76,9 @@ struct Installed {
 
 // Why a kernel does not fit its operator; empty if it does.
 std::string misfit(const Candidate& candidate, const c10::OperatorHandle& op) {
+  if (candidate.stable != nullptr) {
+    return candidate.stable->misfit(candidate.provider, candidate.op, op.schema());
+  }
   const detail::KernelType& type = *candidate.type;
   if (type.schema == nullptr) {
     return ""; // generated from the operators of this torch
@@ -97,6 +100,19 @@ std::string misfit(const Candidate& candidate, const c10::OperatorHandle& op) {
       "\nLikely causes: the kernel was written for another torch; a parameter is missing or has another type.\n"
       "Fix: give the kernel the operator's parameters (torch/include/ATen/ops has their C++ types), and build the pack "
       "again: pip install --no-build-isolation --no-deps --force-reinstall <the pack's sources>");
+}
+
+// The type of the kernel that the dispatcher gets. It cannot change later, so one with a C++ signature is preferred over
+// the boxed one of stable kernels: a call that goes on from a boxed kernel to an unboxed one is boxed for nothing.
+const detail::KernelType* registered_type(const std::vector<Candidate*>& order, const std::vector<Candidate*>& offers) {
+  for (const auto* list : {&order, &offers}) {
+    for (const Candidate* candidate : *list) {
+      if (candidate->stable == nullptr) {
+        return candidate->type;
+      }
+    }
+  }
+  return offers.empty() ? nullptr : offers.front()->type;
 }
 
 } // namespace
@@ -198,13 +214,16 @@ void OpRegistry::State::install_op(const std::string& op) {
     chain.last = fallback_kernel(ranking.last_resort);
   }
   for (const Candidate* candidate : order) {
+    if (candidate->stable != nullptr) {
+      candidate->stable->bind(candidate->provider, *handle);
+    }
     chain.members.push_back(
-        {candidate->type, candidate->kernel, candidate->served, candidate->calls, candidate->provider.c_str()});
+        {candidate->type, candidate->kernel, candidate->served, candidate->calls, candidate->provider.c_str(),
+         candidate->stable.get()});
   }
 
   if (at == installed.end()) {
-    const Candidate* first = !order.empty() ? order.front() : !offers.empty() ? offers.front() : nullptr;
-    at = installed.try_emplace(op, *handle, first == nullptr ? nullptr : first->type).first;
+    at = installed.try_emplace(op, *handle, registered_type(order, offers)).first;
   }
   Installed& now = at->second;
   now.route.set(chain);
@@ -249,7 +268,7 @@ std::vector<std::string> OpRegistry::State::choosable(const std::string& pattern
   std::vector<std::string> ops;
   for (const auto& name : c10::Dispatcher::singleton().getAllOpNames()) {
     std::string op = c10::toString(name);
-    if (matches(pattern, op) && why_fixed(op).empty()) {
+    if (!is_stable_kernel(name) && matches(pattern, op) && why_fixed(op).empty()) {
       ops.push_back(std::move(op));
     }
   }
@@ -472,7 +491,7 @@ std::vector<OpInfo> OpRegistry::table() const {
   std::lock_guard<std::mutex> lock(state_.mutex);
   for (const auto& name : c10::Dispatcher::singleton().getAllOpNames()) {
     const auto handle = c10::Dispatcher::singleton().findSchema(name);
-    if (handle.has_value()) {
+    if (handle.has_value() && !is_stable_kernel(name)) {
       rows.push_back(state_.describe(*handle));
     }
   }

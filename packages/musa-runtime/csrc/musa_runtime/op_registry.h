@@ -3,6 +3,9 @@
 #pragma once
 
 #include <musa_runtime/op_pack.h>
+#include <musa_runtime/stable_kernel.h>
+
+#include <c10/util/FunctionRef.h>
 
 #include <atomic>
 #include <memory>
@@ -28,6 +31,14 @@ struct Candidate {
         conditional(conditional_),
         needs_host_addressable(needs_host_addressable_) {}
 
+  Candidate(std::string op_, std::string provider_, const MusaStableKernel& declared, uint64_t torch_built)
+      : Candidate(
+            std::move(op_), std::move(provider_), &StableKernel::type(), reinterpret_cast<void (*)()>(declared.kernel),
+            reinterpret_cast<void (*)()>(declared.served), /*conditional=*/declared.served != nullptr,
+            /*needs_host_addressable=*/false) {
+    stable = std::make_unique<StableKernel>(declared, torch_built);
+  }
+
   std::string op; // "aten::add.Tensor"
   std::string provider;
   const detail::KernelType* type;
@@ -40,6 +51,7 @@ struct Candidate {
   // Counted by the installed kernel: this candidate's own counter, or one in the static table of generated kernels.
   std::atomic<uint64_t> own_calls{0};
   std::atomic<uint64_t>* calls = &own_calls;
+  std::unique_ptr<StableKernel> stable; // of kernels over torch's stable ABI
   // Against the operator's schema: unknown until the operator is defined.
   enum class Fit { Unknown, Yes, No } fit = Fit::Unknown;
 };
@@ -104,6 +116,14 @@ struct PackError : std::runtime_error {
   PackError(std::string op_, const std::string& message) : std::runtime_error(message), op(std::move(op_)) {}
   std::string op;
 };
+
+inline constexpr char kRebuildPack[] =
+    "Fix: build the pack again with the installed torch and musa-runtime: pip install --no-build-isolation --no-deps "
+    "--force-reinstall <the pack's sources>";
+
+// Runs the declaration of a pack; an exception that leaves it is recorded as the pack's failure (take_pack_failures()).
+// Returns whether there was none.
+bool record_failure(const char* provider, c10::function_ref<void()> declare) noexcept;
 
 // What the declaration that runs has added so far for one provider.
 struct OpPack::State {

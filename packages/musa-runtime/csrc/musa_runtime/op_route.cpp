@@ -2,6 +2,8 @@
 // Copyright (c) torch_musa contributors
 #include <musa_runtime/op_route.h>
 
+#include <musa_runtime/stable_kernel.h>
+
 #include <algorithm>
 
 namespace musa_runtime {
@@ -48,9 +50,15 @@ void add_context(c10::Error& error, const ChainLink& link) {
 
 } // namespace detail
 
+OpRoute::~OpRoute() = default; // here, where StableLink is complete
+
 const ChainLink& OpRoute::link(const ChainMember& member, c10::KernelFunction next) {
-  links_.push_back(std::make_unique<const ChainLink>(
-      ChainLink{member.kernel, member.served, member.calls, member.provider, std::move(next), op_}));
+  ChainLink made{member.kernel, member.served, member.calls, member.provider, std::move(next), op_};
+  if (member.type == &StableKernel::type()) {
+    stable_links_.push_back(std::make_unique<const StableLink>(StableLink{std::move(made), member.stable}));
+    return *stable_links_.back();
+  }
+  links_.push_back(std::make_unique<const ChainLink>(std::move(made)));
   return *links_.back();
 }
 

@@ -13,6 +13,9 @@
 
 namespace musa_runtime {
 
+class StableKernel;
+struct StableLink;
+
 // A kernel as one member of a chain.
 struct ChainMember {
   const detail::KernelType* type;
@@ -20,6 +23,7 @@ struct ChainMember {
   void (*served)(); // nullptr for kernels without a predicate
   std::atomic<uint64_t>* calls;
   const char* provider;
+  const StableKernel* stable = nullptr; // of kernels over torch's stable ABI; `type` is StableKernel::type()
 
   bool operator<(const ChainMember& other) const {
     return kernel != other.kernel ? kernel < other.kernel : calls < other.calls;
@@ -44,6 +48,8 @@ class OpRoute {
   // operators that have boxed kernels only.
   OpRoute(const c10::OperatorHandle& op, const detail::KernelType* type) : op_(op), type_(type) {}
 
+  ~OpRoute();
+
   // Not safe against another set() of the same route; the registry's lock is held.
   void set(const Chain& chain);
 
@@ -58,6 +64,7 @@ class OpRoute {
   const detail::KernelType* const type_;
   std::map<Key, const detail::ChainLink*> heads_;
   std::vector<std::unique_ptr<const detail::ChainLink>> links_;
+  std::vector<std::unique_ptr<const StableLink>> stable_links_;
   std::atomic<const detail::ChainLink*>* head_ = nullptr; // in the registered kernel
   std::optional<c10::RegistrationHandleRAII> registration_;
 };

@@ -71,8 +71,8 @@ def kernels_header(operators: list[Operator]) -> str:
 def shards(operators: list[Operator], count: int) -> list[list[Operator]]:
     """The operators in ``count`` lists of about equal cost.
 
-    Most of the time to compile a registration goes to its C++ signature, once for each file: operators of equal
-    signatures stand together.
+    Most of the time to compile a registration goes to its C++ signature, once for each file: operators of
+    equal signatures stand together.
     """
     signatures = {operator.name: _signatures(operator) for operator in operators}
     ordered = sorted(operators, key=lambda operator: sorted(signatures[operator.name]))

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include <musa_runtime/stable_abi.h>
+
+#include <ATen/ops/empty.h>
+#include <c10/musa/MUSAStream.h>
+#include <musa_runtime/op_registry.h>
+#include <torch/csrc/inductor/aoti_torch/utils.h>
+#include <torch/headeronly/version.h>
+
+#include <exception>
+#include <utility>
+
+// What the declaration that runs has added so far.
+struct MusaStableDeclaration {
+  const MusaStablePack& pack;
+  std::vector<std::unique_ptr<musa_runtime::Candidate>> candidates;
+  std::exception_ptr error; // the first one of musa_stable_impl, which may not throw into a library that is written in C
+};
+
+namespace musa_runtime {
+namespace {
+
+// TORCH_ABI_VERSION has major, minor and patch in its highest bytes.
+std::string version(uint64_t number) {
+  return c10::str(number >> 56, ".", (number >> 48) & 0xff);
+}
+
+void check_build(const MusaStablePack& pack) {
+  if (pack.abi != MUSA_STABLE_ABI) {
+    throw PackError("", c10::str(
+        "a pack over torch's stable ABI was compiled with another musa_runtime/stable_abi.h.\n  have: stable ABI ",
+        pack.abi, "\n  need: stable ABI ", MUSA_STABLE_ABI, "\n", kRebuildPack));
+  }
+  // Not compared with the torch that the pack was built with: newer headers only add functions, and the pack says by
+  // torch_needed which of them it may call.
+  if (pack.torch_needed > TORCH_ABI_VERSION) {
+    throw PackError("", c10::str(
+        "the pack '", pack.provider, "' calls functions of a newer torch's stable ABI.\n  have: torch ",
+        version(TORCH_ABI_VERSION), "\n  need: torch ", version(pack.torch_needed),
+        "\nFix: pip install 'torch>=", version(pack.torch_needed),
+        "' with the musa-runtime for it, or build the pack with a smaller TORCH_TARGET_VERSION"));
+  }
+}
+
+void declare(const MusaStablePack& pack) {
+  check_build(pack);
+  MusaStableDeclaration declaration{pack, {}, nullptr};
+  pack.declare(&declaration);
+  if (declaration.error != nullptr) {
+    std::rethrow_exception(declaration.error);
+  }
+  OpRegistry::get().add(pack.provider, std::move(declaration.candidates));
+}
+
+// The last error that one of the C functions returned as a message.
+struct Raised {
+  std::exception_ptr error;
+  std::string message;
+};
+Raised& raised() {
+  thread_local Raised instance;
+  return instance;
+}
+
+const char* message_of(c10::function_ref<void()> run) noexcept {
+  raised() = {};
+  try {
+    run();
+    return nullptr;
+  } catch (const c10::Error& error) {
+    raised() = {std::current_exception(), error.what_without_backtrace()};
+  } catch (const std::exception& error) {
+    raised() = {std::current_exception(), error.what()};
+  }
+  return raised().message.c_str();
+}
+
+} // namespace
+
+std::exception_ptr take_original_error(const std::string& message) {
+  Raised& last = raised();
+  return last.error != nullptr && last.message == message ? std::exchange(last.error, nullptr) : nullptr;
+}
+
+} // namespace musa_runtime
+
+extern "C" {
+
+int musa_stable_pack(const MusaStablePack* pack) {
+  // Of a declaration with another number only that number is read.
+  const char* const provider = pack->abi == MUSA_STABLE_ABI ? pack->provider : "";
+  return static_cast<int>(musa_runtime::record_failure(provider, [&] { musa_runtime::declare(*pack); }));
+}
+
+void musa_stable_impl(MusaStableDeclaration* declaration, const MusaStableKernel* kernel) {
+  try {
+    if (kernel->op == nullptr || kernel->signature == nullptr || kernel->kernel == nullptr) {
+      const std::string op = kernel->op == nullptr ? "" : kernel->op;
+      throw musa_runtime::PackError(op, c10::str(
+          "the pack '", declaration->pack.provider, "' declares a stable kernel ", op.empty() ? op : "for " + op + " ",
+          "without an operator, a signature or a function.\nFix: fill in all fields of MusaStableKernel but `served`, and "
+          "build the pack again."));
+    }
+    declaration->candidates.push_back(std::make_unique<musa_runtime::Candidate>(
+        kernel->op, declaration->pack.provider, *kernel, declaration->pack.torch_built));
+  } catch (...) {
+    if (declaration->error == nullptr) {
+      declaration->error = std::current_exception();
+    }
+  }
+}
+
+const char* musa_stable_current_stream(int32_t device_index, void** stream) {
+  return musa_runtime::message_of([&] {
+    *stream = c10::musa::getCurrentMUSAStream(static_cast<c10::DeviceIndex>(device_index)).stream();
+  });
+}
+
+const char* musa_stable_new_empty(
+    AtenTensorOpaque* like, int64_t dimensions, const int64_t* sizes, AtenTensorOpaque** made) {
+  return musa_runtime::message_of([&] {
+    const at::Tensor& model = *torch::aot_inductor::tensor_handle_to_tensor_pointer(like);
+    *made = torch::aot_inductor::new_tensor_handle(
+        at::empty(at::IntArrayRef(sizes, static_cast<size_t>(dimensions)), model.options()));
+  });
+}
+
+} // extern "C"
