@@ -118,3 +118,18 @@ def test_every_registered_stub_is_reached(of_the_pack: Catalog) -> None:
         if "REGISTER_PRIVATEUSE1_DISPATCH(" in path.read_text()
     }
     assert registering <= by_stub
+
+
+def test_operators_of_equal_signatures_are_registered_in_one_file(of_the_pack: Catalog) -> None:
+    operators = of_the_pack.operators
+    files = emit.shards(operators, 8)
+    assert sorted(operator.name for file in files for operator in file) == sorted(
+        operator.name for operator in operators
+    )
+    sizes = [sum(len(operator.forms()) for operator in file) for file in files]
+    assert min(sizes) > 0.3 * sum(sizes) / 8
+
+    def instances(files: list[list]) -> int:
+        return sum(len(set().union(*map(emit.signatures, file))) for file in files)
+
+    assert instances(files) < 0.75 * instances([operators[shard::8] for shard in range(8)])

@@ -280,7 +280,7 @@ STATES = {
     "a pack is disabled": State(
         variables(TORCH_MUSA_DISABLE_PACKS="mudnn"),
         "packs",
-        "mudnn 0.1.0 disabled",
+        "mudnn 0.1.0+torch",
         "unset TORCH_MUSA_DISABLE_PACKS",
         status="warn",
     ),
@@ -298,11 +298,17 @@ STATES = {
     "Python files of another build": State(
         replace(
             "musa_runtime/_build.py",
-            "__version__='0'\nOLDEST_TORCH=NEWEST_TORCH='2.13'\nABI=99\n",
+            f"__version__={metadata.version('torch-musa')!r}\nOLDEST_TORCH=NEWEST_TORCH='2.13'\nABI=99\n",
         ),
         "libraries",
         "need: ABI 99",
         "musa-runtime",
+    ),
+    "a runtime of another release": State(
+        replace("musa_runtime/_build.py", "__version__='0'\nOLDEST_TORCH=NEWEST_TORCH='2.13'\nABI=99\n"),
+        "activation",
+        "different releases",
+        "torch-musa musa-runtime",
     ),
     "the runtime's library is missing": State(
         remove("musa_runtime/lib/libmusa_runtime.so"), "libraries", "libmusa_runtime.so", "musa-runtime"

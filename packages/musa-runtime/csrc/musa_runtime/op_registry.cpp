@@ -64,16 +64,6 @@ c10::KernelFunction composed_kernel(const c10::OperatorHandle& op) {
       : c10::KernelFunction();
 }
 
-struct Installed {
-  Installed(const c10::OperatorHandle& op, const detail::KernelType* type) : route(op, type) {}
-
-  OpRoute route;
-  std::vector<Candidate*> chain; // in rank order; the first is what the dispatcher calls
-  std::string reason;
-  // The route calls what torch would call without a registration: an earlier pin made it.
-  bool unchosen = false;
-};
-
 // Why a kernel does not fit its operator; empty if it does.
 std::string misfit(const Candidate& candidate, const c10::OperatorHandle& op) {
   if (candidate.stable != nullptr) {
@@ -118,6 +108,16 @@ const detail::KernelType* registered_type(const std::vector<Candidate*>& order, 
 } // namespace
 
 struct OpRegistry::State {
+  struct Installed {
+    Installed(const c10::OperatorHandle& op, const detail::KernelType* type) : route(op, type) {}
+
+    OpRoute route;
+    std::vector<Candidate*> chain; // in rank order; the first is what the dispatcher calls
+    std::string reason;
+    // The route calls what torch would call without a registration: an earlier pin made it.
+    bool unchosen = false;
+  };
+
   // Guards everything below. Lock order: GIL, then this, then the dispatcher's own lock. Kernels never take it.
   mutable std::mutex mutex;
   std::map<std::string, std::vector<std::unique_ptr<Candidate>>> candidates;

@@ -254,12 +254,12 @@ def _packs():
 
 
 CHECKS = [
-    ("torch", _torch, ()),
-    ("versions", _versions, ()),
     ("import path", _import_path, ()),
-    ("activation", _activation, ("torch", "import path")),
+    ("torch", _torch, ("import path",)),
+    ("versions", _versions, ()),
+    ("activation", _activation, ("torch",)),
     ("MUSA SDK", _sdk, ()),
-    ("libraries", _libraries, ("torch", "import path", "activation", "MUSA SDK")),
+    ("libraries", _libraries, ("torch", "activation", "MUSA SDK")),
     ("allocator settings", _allocator_settings, ("libraries",)),
     ("packs", _packs, ("libraries",)),
     ("provider order", _provider_order, ("libraries",)),

@@ -74,11 +74,11 @@ def shards(operators: list[Operator], count: int) -> list[list[Operator]]:
     Most of the time to compile a registration goes to its C++ signature, once for each file: operators of
     equal signatures stand together.
     """
-    signatures = {operator.name: _signatures(operator) for operator in operators}
-    ordered = sorted(operators, key=lambda operator: sorted(signatures[operator.name]))
+    types = {operator.name: signatures(operator) for operator in operators}
+    ordered = sorted(operators, key=lambda operator: sorted(types[operator.name]))
     costs, before = [], set()
     for operator in ordered:
-        now = signatures[operator.name]
+        now = types[operator.name]
         costs.append(len(now) + SIGNATURE_COST * len(now - before))
         before = now
     total, done, result = sum(costs), 0, [[] for _ in range(count)]
@@ -88,7 +88,7 @@ def shards(operators: list[Operator], count: int) -> list[list[Operator]]:
     return result
 
 
-def _signatures(operator: Operator) -> set[str]:
+def signatures(operator: Operator) -> set[str]:
     """The types of the forms, and whether they have a predicate."""
     types = set()
     for form in operator.forms():
