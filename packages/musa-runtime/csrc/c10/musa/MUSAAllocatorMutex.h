@@ -8,12 +8,8 @@
 namespace c10::musa::MUSACachingAllocator {
 
 // The mutex of a device's cache. It is locked twice for every tensor, for about twenty nanoseconds: std::mutex calls the C
-// library for locking and for unlocking, which takes as long as the section itself. Here locking is one atomic instruction
-// in place, and unlocking a plain store and a load. Not recursive.
-//
-// A processor may carry out that load before the store, so an unlocking thread could miss a thread that begins to wait, and
-// that one could miss the store. The thread that waits therefore makes every running thread of the process pass a memory
-// barrier (membarrier(2)) between counting itself and looking at the state again.
+// library for locking and for unlocking, which takes as long as the section itself. Here each is one atomic instruction in
+// place; only a thread that finds the mutex locked makes a call, and is woken by the one that unlocks. Not recursive.
 class AllocatorMutex {
  public:
   AllocatorMutex() = default;
@@ -30,9 +26,7 @@ class AllocatorMutex {
     return state_.compare_exchange_strong(unlocked, kLocked, std::memory_order_acquire, std::memory_order_relaxed);
   }
   void unlock() noexcept {
-    state_.store(kUnlocked, std::memory_order_release);
-    std::atomic_signal_fence(std::memory_order_seq_cst); // the compiler keeps the order
-    if (waiting_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    if (state_.exchange(kUnlocked, std::memory_order_release) == kWaitedFor) [[unlikely]] {
       wake();
     }
   }
@@ -40,12 +34,12 @@ class AllocatorMutex {
  private:
   static constexpr int kUnlocked = 0;
   static constexpr int kLocked = 1;
+  static constexpr int kWaitedFor = 2; // locked, and threads may wait for it
 
   void wait() noexcept;
   void wake() noexcept;
 
   std::atomic<int> state_{kUnlocked};
-  std::atomic<int> waiting_{0}; // threads in wait()
 };
 
 using AllocatorLock = std::unique_lock<AllocatorMutex>;
