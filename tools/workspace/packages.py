@@ -13,12 +13,13 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import ROOT, WorkspaceError
+from . import ROOT, WorkspaceError, file_times
 from .progress import run_logged
 
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMPS = VENV / "musa-stamps"
+SITE = VENV / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
 LOGS = ROOT / "build" / "logs"
 REQUIREMENTS = ROOT / "requirements-dev.txt"
 GENERATED = {"build", "dist", "__pycache__", ".pytest_cache", ".ruff_cache"}
@@ -269,7 +270,8 @@ def install_packages(options: Options, *, core: bool = False) -> list[str]:
         command += [*options.config_settings(), "-e", str(ROOT / "packages" / name)]
         (STAMPS / name).unlink(missing_ok=True)
         log = LOGS / f"{name}.log"
-        run_logged(f"building {name}", command, log, build_environment(), cwd=ROOT, stop=stop)
+        with file_times.kept(SITE, name):
+            run_logged(f"building {name}", command, log, build_environment(), cwd=ROOT, stop=stop)
         (STAMPS / name).write_text(stamps[name])
 
     build_in_order(outdated, upstream, install)

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""How set-up compiled the pack's kernels."""
+
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.once
+
+PACK = Path(__file__).resolve().parents[2] / "packages" / "musa-ops-ported"
+
+
+def test_kernels_read_the_headers_of_torch_in_precompiled_form():
+    """Without that the build takes twice as long and succeeds all the same."""
+    files = sorted(PACK.glob("build/*/build.ninja"), key=lambda path: path.stat().st_mtime)
+    assert files, "the pack was not built from this checkout; run: python3 tools/dev.py setup"
+    commands = [
+        line for line in files[-1].read_text().splitlines() if " -c " in line and "/csrc/kernels/" in line
+    ]
+    assert commands
+    assert [line for line in commands if "-include-pch" not in line] == []
