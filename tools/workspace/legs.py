@@ -8,7 +8,8 @@ import subprocess
 import threading
 import time
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -141,22 +142,26 @@ def tally(leg: Leg, report: Path, status: int) -> Result:
         return Result(
             leg, failed=1, note=f"pytest ended with status {status} and no report: it crashed or was stopped"
         )
-    passed = skipped = 0
+    counts = Counter()
     failures = []
-    for case in ET.parse(report).getroot().iter("testcase"):
-        problems = [child.text or "" for child in case if child.tag in ("failure", "error")]
-        if problems:
-            failures.append(failure_of(case, problems[0]))
-        elif case.find("skipped") is not None:
-            skipped += 1
-        else:
-            passed += 1
-    failed = len(failures)
+    for case, outcome, text in outcomes(report):
+        counts[outcome] += 1
+        if outcome == "failed":
+            failures.append(failure_of(case, text))
+    passed, failed, skipped = counts["passed"], counts["failed"], counts["skipped"]
     if status == NO_TEST_RAN or passed + failed + skipped == 0:
         return Result(leg, failed=int(not leg.may_be_empty), note="no test ran")
     if status != 0 and failed == 0:
         return Result(leg, passed, 1, skipped, f"pytest exit status {status} without a failed test")
     return Result(leg, passed, failed, skipped, failures=tuple(failures))
+
+
+def outcomes(report: Path) -> Iterator[tuple[ET.Element, str, str]]:
+    """The test cases of a JUnit report, each with "passed", "failed" or "skipped" and what a failure said."""
+    for case in ET.parse(report).getroot().iter("testcase"):
+        problems = [child.text or "" for child in case if child.tag in ("failure", "error")]
+        skipped = case.find("skipped") is not None
+        yield case, "failed" if problems else "skipped" if skipped else "passed", "".join(problems[:1])
 
 
 def failure_of(case: ET.Element, text: str) -> str:

@@ -15,13 +15,12 @@ import shutil
 import subprocess
 import sys
 import time
-import xml.etree.ElementTree
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from . import ROOT, WorkspaceError, packages, versions
+from . import ROOT, WorkspaceError, legs, packages, versions
 from .progress import run_logged
 
 FOLDER = ROOT / "build" / "matrix"
@@ -251,14 +250,10 @@ def count(reports: Iterable[Path]) -> dict[str, Any]:
     """Numbers of tests in JUnit files, and the names of those that failed."""
     result: dict[str, Any] = {"passed": 0, "failed": 0, "skipped": 0, "failures": []}
     for report in reports:
-        for case in xml.etree.ElementTree.parse(report).iter("testcase"):
-            if case.find("failure") is not None or case.find("error") is not None:
-                result["failed"] += 1
+        for case, outcome, _ in legs.outcomes(report):
+            result[outcome] += 1
+            if outcome == "failed":
                 result["failures"].append(f"{case.get('classname')}::{case.get('name')}")
-            elif case.find("skipped") is not None:
-                result["skipped"] += 1
-            else:
-                result["passed"] += 1
     return result
 
 
