@@ -53,12 +53,13 @@ def default_legs(full: bool) -> list[Leg]:
     Most of what depends on the mode runs in async, a GPU's own way. Work that waits until something asks for
     it is a matter of streams and memory within one process (lazy). Memory that the host cannot address is a
     GPU's, so graphs, captured operators, AMP, the profiler, optimizers and training on two ranks run there
-    too (strict). async and lazy take one half of the tests and strict the other; with ``full`` each takes
-    all. Faults of the SDK's calls are shared out among inline, async and strict (tests/harness/sweeps.py).
+    too (strict). Each of these takes a quarter of the tests, another one than the others; with ``full`` each
+    takes all. Faults of the SDK's calls are shared out among inline, async and strict
+    (tests/harness/sweeps.py).
 
     The packs serve first in these legs. Operators are judged again without packs (host), with muDNN and
     copies (discrete), and with ported kernels and copies (ported), where warps are wide and their threads run
-    backwards.
+    backwards. Of the operators' cases async, ported, discrete and host take a quarter each.
     """
     conformance = "tests/conformance"
     strict = {"MUSA_EMULATOR_MEMORY": "strict"}
@@ -71,15 +72,15 @@ def default_legs(full: bool) -> list[Leg]:
         "tests/musa_distributed/test_training.py::test_on_two_ranks",
     ]
 
-    def by_mode(name: str, paths: Sequence[str], half: int, env: dict[str, str]) -> Leg:
-        share = [] if full else [f"--part={half}/2"]
+    def by_mode(name: str, paths: Sequence[str], quarter: int, env: dict[str, str]) -> Leg:
+        share = [] if full else [f"--part={quarter}/4"]
         return Leg(name, [*paths, "-m", "not once", *share], env)
 
     return [
         *shards(Leg("inline", ["tests", *(["--full"] if full else [])])),
         by_mode("async", ["tests"], 1, {"MUSA_EMULATOR_MODE": "async"}),
         by_mode("strict", [*devices, *training], 2, strict),
-        by_mode("lazy", deferred, 1, lazy),
+        by_mode("lazy", deferred, 3, lazy),
         by_mode(
             "ported",
             [conformance, "tests/musa_ops_ported"],
@@ -91,11 +92,11 @@ def default_legs(full: bool) -> list[Leg]:
                 "TORCH_MUSA_OPS": "ported,host-copy",
             },
         ),
-        by_mode("host", [conformance], 2, {**lazy, "TORCH_MUSA_OPS": "host"}),
+        by_mode("host", [conformance], 4, {**lazy, "TORCH_MUSA_OPS": "host"}),
         by_mode(
             "discrete",
             [conformance],
-            1,
+            3,
             {**strict, "MUSA_EMULATOR_MODE": "async", "TORCH_MUSA_OPS": "mudnn,host-copy"},
         ),
     ]

@@ -50,7 +50,9 @@ void add_context(c10::Error& error, const ChainLink& link) {
 
 } // namespace detail
 
-OpRoute::~OpRoute() = default; // here, where StableLink is complete
+// Here, where StableLink is complete.
+OpRoute::OpRoute(const c10::OperatorHandle& op, const KernelType* type) : op_(op), type_(type) {}
+OpRoute::~OpRoute() = default;
 
 const ChainLink& OpRoute::link(const ChainMember& member, c10::KernelFunction next) {
   ChainLink made{member.kernel, member.served, member.calls, member.provider, std::move(next), op_};

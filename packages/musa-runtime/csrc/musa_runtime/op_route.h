@@ -46,8 +46,7 @@ class OpRoute {
  public:
   // type: the type of the registered kernel. A chain whose head has this type is called without a detour. nullptr for
   // operators that have boxed kernels only.
-  OpRoute(const c10::OperatorHandle& op, const detail::KernelType* type) : op_(op), type_(type) {}
-
+  OpRoute(const c10::OperatorHandle& op, const detail::KernelType* type);
   ~OpRoute();
 
   // Not safe against another set() of the same route; the registry's lock is held.
