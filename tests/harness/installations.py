@@ -21,10 +21,13 @@ import subprocess
 import sys
 import sysconfig
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 
 from tests.harness.forkserver import ForkServer
+from workspace import underscored
 from workspace.packages import package_names
 
 FAMILY = tuple(package_names())
@@ -33,10 +36,6 @@ PACKAGES = Path(__file__).resolve().parents[2] / "packages"
 WHEEL = b"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 # Removed from the environment of every child, so that a state is what the test makes it.
 SETTINGS = re.compile(r"(MUSA|MCCL|MUDNN|TORCH|PYTORCH|PYTHON|PIP|XDG)_?|CXX$|VIRTUAL_ENV$")
-
-
-def underscored(name: str) -> str:
-    return name.replace("-", "_")
 
 
 def shared_links(folder: Path) -> Path:
@@ -53,6 +52,14 @@ def shared_links(folder: Path) -> Path:
             continue
         (folder / entry.name).symlink_to(entry)
     return folder
+
+
+@contextmanager
+def fork_server(shared: Path) -> Iterator[ForkServer]:
+    """Interpreters that see the packages of `shared_links` alone, forked from one that has imported them."""
+    server = ForkServer("-S", path=(str(shared),))
+    yield server
+    server.close()
 
 
 def files_of(name: str) -> dict[str, Path]:

@@ -19,7 +19,7 @@ import pytest
 
 from musa_runtime import TORCH_MINOR
 from tests.harness.forkserver import ForkServer
-from tests.harness.installations import PACKAGES, SITE, Installation, shared_links, underscored
+from tests.harness.installations import PACKAGES, SITE, Installation, fork_server, shared_links, underscored
 
 pytestmark = pytest.mark.once
 
@@ -54,9 +54,8 @@ def place():
 
 @pytest.fixture(scope="module")
 def server(place):
-    server = ForkServer("-S", path=(str(place / "shared"),))
-    yield server
-    server.close()
+    with fork_server(place / "shared") as server:
+        yield server
 
 
 @pytest.fixture

@@ -23,11 +23,11 @@ import pytest
 import torch
 
 import musa_runtime
-from tests.harness.forkserver import ForkServer
 from tests.harness.installations import (
     FAMILY,
     SITE,
     Installation,
+    fork_server,
     install,
     shared_links,
     wheel_path,
@@ -349,9 +349,8 @@ def place():
 
 @pytest.fixture(scope="module")
 def server(place):
-    server = ForkServer("-S", path=(str(place / "shared"),))
-    yield server
-    server.close()
+    with fork_server(place / "shared") as server:
+        yield server
 
 
 @pytest.fixture

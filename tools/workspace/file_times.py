@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from . import underscored
+
 
 def installed_files(site: Path, package: str) -> list[Path]:
     """The files of an installed distribution, without its metadata; empty if it is not installed."""
-    for record in site.glob(f"{package.replace('-', '_')}-*.dist-info/RECORD"):
+    for record in site.glob(f"{underscored(package)}-*.dist-info/RECORD"):
         with record.open(newline="") as lines:
             paths = [site / row[0] for row in csv.reader(lines)]
         return [path for path in paths if path.parent != record.parent and path.is_file()]

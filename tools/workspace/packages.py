@@ -13,7 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import ROOT, WorkspaceError, file_times
+from . import ROOT, WorkspaceError, file_times, underscored
 from .progress import run_logged
 
 VENV = ROOT / ".venv"
@@ -314,7 +314,7 @@ def build_wheel(
 
     tree: the folder whose package is built; env and compiler: where it is not built as `setup` does.
     """
-    pattern = f"{name.replace('-', '_')}-*.whl"
+    pattern = f"{underscored(name)}-*.whl"
     for old in target.glob(pattern):
         old.unlink()
     command = [

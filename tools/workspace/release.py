@@ -22,7 +22,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from . import ROOT, WorkspaceError, matrix, packages, sysroot, wheel_check, wheel_metadata
+from . import ROOT, WorkspaceError, matrix, packages, sysroot, underscored, wheel_check, wheel_metadata
 from .progress import run_logged
 from .wheel_check import Symbols, Wheel
 
@@ -200,7 +200,7 @@ def build(options: packages.Options, tree: Path, target: Path, repository: str) 
         raw = packages.build_wheel(
             name, options, folder, tree=tree, env=build_environment(tree), compiler="manylinux"
         )
-        for old in target.glob(f"{name.replace('-', '_')}-*.whl"):
+        for old in target.glob(f"{underscored(name)}-*.whl"):
             old.unlink()
         target.mkdir(parents=True, exist_ok=True)
         made[name] = finish(raw, target, name, repository)

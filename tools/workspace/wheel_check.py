@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import sysroot, wheel_metadata
+from . import sysroot, underscored, wheel_metadata
 
 # A second copy of one of these in a process is a second dispatcher, which knows no operator.
 TORCH_LIBRARY = re.compile(r"lib(torch|c10|shm|gomp)([_.-]|$)")
@@ -199,7 +199,7 @@ def check_bill(wheel: Wheel) -> list[str]:
         return [f"{wheel.info.name}/sboms holds {len(bills)} bills of materials, one is needed"]
     bill = json.loads(bills[0].read_text(encoding="utf-8"))
     subject = bill["metadata"]["component"]
-    named = f"{subject['name'].replace('-', '_')}-{subject['version']}.dist-info"
+    named = f"{underscored(subject['name'])}-{subject['version']}.dist-info"
     found = [] if named == wheel.info.name else [f"the bill of materials is one of {named}"]
     files = [part for part in bill.get("components", []) if part["type"] == "file"]
     listed = {part["name"]: part["hashes"][0]["content"] for part in files}

@@ -15,6 +15,16 @@ function(musa_warnings target)
     $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers>)
 endfunction()
 
+# musa_unity_build(<count>): the libraries that follow in this folder are compiled in groups of so many files: most of the time
+# goes into headers, which a group shares. A debug build compiles each file alone, so that a change costs one file and no file
+# lives on the includes of another.
+macro(musa_unity_build count)
+  if(NOT CMAKE_BUILD_TYPE STREQUAL Debug)
+    set(CMAKE_UNITY_BUILD ON)
+    set(CMAKE_UNITY_BUILD_BATCH_SIZE ${count})
+  endif()
+endmacro()
+
 # musa_library_defaults(<target>): language, visibility and run path of every library of the project.
 function(musa_library_defaults target)
   target_compile_features(${target} PUBLIC cxx_std_20)
