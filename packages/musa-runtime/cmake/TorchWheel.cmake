@@ -84,6 +84,9 @@ if(NOT TARGET musa::torch)
     # What torch's wheels are built with; without them its headers hide the classes of torch.distributed.
     INTERFACE_COMPILE_DEFINITIONS "USE_DISTRIBUTED;USE_C10D_GLOO;USE_RPC;USE_TENSORPIPE"
     INTERFACE_LINK_LIBRARIES musa::c10
+    # GCC collects garbage once a file takes 128 MB, which torch's headers alone do; the memory is freed at the end of the
+    # file anyhow. Collecting at 1 GB saves an eighth of the time.
+    INTERFACE_COMPILE_OPTIONS "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000>"
     # The CUDA libraries that a CUDA build of libtorch_cpu.so needs are in wheels of their own, off the linker's path.
     INTERFACE_LINK_OPTIONS "LINKER:--allow-shlib-undefined")
 

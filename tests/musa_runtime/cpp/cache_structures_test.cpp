@@ -6,6 +6,13 @@
 
 #include "runtime_test.h"
 
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <random>
+#include <utility>
+#include <vector>
+
 namespace {
 
 using allocator::AllocatorStatistics;
@@ -138,7 +145,7 @@ TEST(AllocatorStatistics, PeaksAndSumsCountFromTheirReset) {
   AllocatorStatistics stats;
   stats.on_allocate(StatType::SMALL_POOL, 512, 100);
   stats.on_allocate(StatType::LARGE_POOL, 4096, 4000);
-  stats.on_free(StatType::LARGE_POOL, 4096);
+  stats.on_pending(StatType::LARGE_POOL, 4096);
   constexpr auto kBoth = static_cast<size_t>(StatType::AGGREGATE);
   constexpr auto kLarge = static_cast<size_t>(StatType::LARGE_POOL);
   auto now = stats.read();
@@ -148,7 +155,7 @@ TEST(AllocatorStatistics, PeaksAndSumsCountFromTheirReset) {
   EXPECT_EQ(4096, now.allocated_bytes[kBoth].freed);
   EXPECT_EQ(4608, now.active_bytes[kBoth].current) << "active until no stream uses it";
   EXPECT_EQ(4100, now.requested_bytes[kBoth].current);
-  stats.on_inactive(StatType::LARGE_POOL, 4096, 4000);
+  stats.on_finished(StatType::LARGE_POOL, 4096, 4000);
   stats.reset_peaks();
   stats.reset_accumulated([](c10::MempoolId_t) { return true; });
   now = stats.read();
@@ -157,6 +164,90 @@ TEST(AllocatorStatistics, PeaksAndSumsCountFromTheirReset) {
   EXPECT_EQ(0, now.allocated_bytes[kBoth].freed);
   EXPECT_EQ(512, now.active_bytes[kBoth].current);
   EXPECT_EQ(0, now.active_bytes[kLarge].peak);
+}
+
+// Active blocks are not counted at each event; here they are, and both must agree.
+TEST(AllocatorStatistics, ActiveBlocksAreTheAllocatedAndThePendingOnes) {
+  struct Counted {
+    std::array<int64_t, 3> current{}, peak{}, allocated{}, freed{};
+    void change(StatType pool, int64_t amount) {
+      for (const size_t i : {static_cast<size_t>(pool), static_cast<size_t>(StatType::AGGREGATE)}) {
+        current[i] += amount;
+        peak[i] = std::max(peak[i], current[i]);
+        (amount > 0 ? allocated : freed)[i] += std::abs(amount);
+      }
+    }
+  };
+  struct Memory {
+    StatType pool;
+    size_t size;
+  };
+  std::mt19937 random(20);
+  const auto below = [&](size_t n) { return std::uniform_int_distribution<size_t>(0, n - 1)(random); };
+  AllocatorStatistics stats;
+  Counted blocks;
+  Counted bytes;
+  std::vector<Memory> held;
+  std::vector<Memory> pending;
+  const auto take = [&](std::vector<Memory>& from) {
+    std::swap(from[below(from.size())], from.back());
+    const Memory memory = from.back();
+    from.pop_back();
+    return memory;
+  };
+  for (int step = 0; step < 20000; ++step) {
+    switch (below(8)) {
+      case 0: case 1: case 2: {
+        const Memory memory{below(2) == 0 ? StatType::SMALL_POOL : StatType::LARGE_POOL, 512 * (1 + below(9))};
+        stats.on_allocate(memory.pool, memory.size, memory.size - 1);
+        blocks.change(memory.pool, 1);
+        bytes.change(memory.pool, static_cast<int64_t>(memory.size));
+        held.push_back(memory);
+        break;
+      }
+      case 3: case 4:
+        if (!held.empty()) {
+          const Memory memory = take(held);
+          stats.on_free(memory.pool, memory.size, memory.size - 1);
+          blocks.change(memory.pool, -1);
+          bytes.change(memory.pool, -static_cast<int64_t>(memory.size));
+        }
+        break;
+      case 5:
+        if (!held.empty() && pending.size() < 3) {
+          pending.push_back(take(held));
+          stats.on_pending(pending.back().pool, pending.back().size);
+        }
+        break;
+      case 6:
+        if (!pending.empty()) {
+          const Memory memory = take(pending);
+          stats.on_finished(memory.pool, memory.size, memory.size - 1);
+          blocks.change(memory.pool, -1);
+          bytes.change(memory.pool, -static_cast<int64_t>(memory.size));
+        }
+        break;
+      default:
+        if (below(16) == 0) {
+          stats.reset_peaks();
+          blocks.peak = blocks.current;
+          bytes.peak = bytes.current;
+        } else if (below(16) == 0) {
+          stats.reset_accumulated([](c10::MempoolId_t) { return true; });
+          blocks.allocated = blocks.freed = bytes.allocated = bytes.freed = {};
+        }
+    }
+    const auto now = stats.read();
+    for (const auto& [counted, read] : {std::pair{&blocks, &now.active}, std::pair{&bytes, &now.active_bytes}}) {
+      for (size_t i = 0; i < 3; ++i) {
+        ASSERT_EQ(counted->current[i], (*read)[i].current) << "step " << step << ", pools " << i;
+        ASSERT_EQ(counted->peak[i], (*read)[i].peak) << "step " << step << ", pools " << i;
+        ASSERT_EQ(counted->allocated[i], (*read)[i].allocated) << "step " << step << ", pools " << i;
+        ASSERT_EQ(counted->freed[i], (*read)[i].freed) << "step " << step << ", pools " << i;
+      }
+    }
+    ASSERT_EQ(static_cast<size_t>(bytes.current[static_cast<size_t>(StatType::AGGREGATE)]), stats.active_bytes());
+  }
 }
 
 TEST(AllocatorStatistics, PrivatePoolsAreCountedApartAndForgottenWhenTheyAreGone) {

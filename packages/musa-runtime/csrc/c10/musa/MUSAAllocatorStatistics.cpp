@@ -4,6 +4,8 @@
 
 #include <c10/musa/MUSACompat.h>
 
+#include <algorithm>
+
 namespace c10::musa::MUSACachingAllocator {
 namespace {
 
@@ -19,7 +21,7 @@ void change(c10::CachingAllocator::Stat& stat, int sign) {
 
 void Figure::reset_peak() {
   peak_ = current_;
-  peak_[kBoth] = current();
+  peak_[kBothPools] = current();
 }
 
 void Figure::reset_accumulated() {
@@ -29,17 +31,47 @@ void Figure::reset_accumulated() {
 
 StatArray Figure::read() const {
   StatArray result;
-  for (const size_t i : {kSmall, kLarge}) {
+  for (const size_t i : {kSmallPools, kLargePools}) {
     result[i].current = current_[i];
     result[i].peak = peak_[i];
     result[i].allocated = increases_[i];
     result[i].freed = at_reset_[i] + increases_[i] - current_[i];
   }
-  auto& both = result[kBoth];
+  auto& both = result[kBothPools];
   both.current = current();
-  both.peak = peak_[kBoth];
-  both.allocated = result[kSmall].allocated + result[kLarge].allocated;
-  both.freed = result[kSmall].freed + result[kLarge].freed;
+  both.peak = peak_[kBothPools];
+  both.allocated = result[kSmallPools].allocated + result[kLargePools].allocated;
+  both.freed = result[kSmallPools].freed + result[kLargePools].freed;
+  return result;
+}
+
+void PendingFigure::note_peak(const Figure& allocated) {
+  for (const size_t i : {kBothPools, kSmallPools, kLargePools}) {
+    const int64_t active = allocated.current(i) + (i == kBothPools ? current() : current_[i]);
+    peak_[i] = std::max(peak_[i], active);
+  }
+}
+
+void PendingFigure::reset_peak(const Figure& allocated) {
+  peak_ = {};
+  note_peak(allocated);
+}
+
+void PendingFigure::reset_accumulated() {
+  at_reset_ = current_;
+}
+
+StatArray PendingFigure::read_active(const Figure& allocated) const {
+  StatArray result = allocated.read();
+  for (const size_t i : {kSmallPools, kLargePools}) {
+    result[i].current += current_[i];
+    result[i].peak = std::max(result[i].peak, peak_[i]);
+    result[i].freed += at_reset_[i] - current_[i];
+  }
+  auto& both = result[kBothPools];
+  both.current += current();
+  both.peak = std::max(both.peak, peak_[kBothPools]);
+  both.freed = result[kSmallPools].freed + result[kLargePools].freed;
   return result;
 }
 
@@ -81,14 +113,14 @@ DeviceStats AllocatorStatistics::read() const {
   DeviceStats stats;
   stats.allocation = allocation_.read();
   stats.segment = segment_.read();
-  stats.active = active_.read();
+  stats.active = pending_.read_active(allocation_);
   stats.inactive_split = inactive_split_.read();
   stats.allocated_bytes = allocated_bytes_.read();
   stats.reserved_bytes = reserved_bytes_.read();
   for (const auto& pool : by_private_pool_) {
     add_private_pool(stats, pool.first, pool.second.read());
   }
-  stats.active_bytes = active_bytes_.read();
+  stats.active_bytes = pending_bytes_.read_active(allocated_bytes_);
   stats.inactive_split_bytes = inactive_split_bytes_.read();
   stats.requested_bytes = requested_bytes_.read();
   stats.num_alloc_retries = num_alloc_retries_;
@@ -104,8 +136,8 @@ DeviceStats AllocatorStatistics::read() const {
 template <typename Visit>
 void AllocatorStatistics::for_each_figure(Visit visit) {
   for (Figure* figure :
-       {&allocation_, &allocated_bytes_, &active_, &active_bytes_, &requested_bytes_, &inactive_split_,
-        &inactive_split_bytes_, &segment_, &reserved_bytes_}) {
+       {&allocation_, &allocated_bytes_, &requested_bytes_, &inactive_split_, &inactive_split_bytes_, &segment_,
+        &reserved_bytes_}) {
     visit(*figure);
   }
   for (auto& pool : by_private_pool_) {
@@ -115,12 +147,16 @@ void AllocatorStatistics::for_each_figure(Visit visit) {
 
 void AllocatorStatistics::reset_peaks() {
   for_each_figure([](Figure& figure) { figure.reset_peak(); });
+  pending_.reset_peak(allocation_);
+  pending_bytes_.reset_peak(allocated_bytes_);
   oversize_allocations_.reset_peak();
   oversize_segments_.reset_peak();
 }
 
 void AllocatorStatistics::reset_sums() {
   for_each_figure([](Figure& figure) { figure.reset_accumulated(); });
+  pending_.reset_accumulated();
+  pending_bytes_.reset_accumulated();
   oversize_allocations_.reset_accumulated();
   oversize_segments_.reset_accumulated();
   num_alloc_retries_ = 0;

@@ -15,6 +15,10 @@ using c10::CachingAllocator::StatArray;
 using c10::CachingAllocator::StatType;
 using c10::CachingDeviceAllocator::DeviceStats;
 
+constexpr auto kBothPools = static_cast<size_t>(StatType::AGGREGATE);
+constexpr auto kSmallPools = static_cast<size_t>(StatType::SMALL_POOL);
+constexpr auto kLargePools = static_cast<size_t>(StatType::LARGE_POOL);
+
 // One statistic, for the small pools, the large pools and both: its present value, its peak, and the sums of all
 // increases and decreases since they were last reset. Sums over both kinds of pools and the sum of decreases are derived
 // when they are read, so an update writes half of what c10's StatArray would.
@@ -24,12 +28,12 @@ class Figure {
     const auto i = static_cast<size_t>(pool);
     const int64_t now = current_[i] += static_cast<int64_t>(amount);
     increases_[i] += static_cast<int64_t>(amount);
-    const int64_t both = now + current_[kPoolSum - i];
+    const int64_t both = now + current_[kSmallPools + kLargePools - i]; // of this kind of pools and of the other
     if (now > peak_[i]) {
       peak_[i] = now;
     }
-    if (both > peak_[kBoth]) {
-      peak_[kBoth] = both;
+    if (both > peak_[kBothPools]) {
+      peak_[kBothPools] = both;
     }
   }
 
@@ -47,7 +51,10 @@ class Figure {
 
   // Of small and large pools together.
   int64_t current() const {
-    return current_[kSmall] + current_[kLarge];
+    return current_[kSmallPools] + current_[kLargePools];
+  }
+  int64_t current(size_t pool) const {
+    return pool == kBothPools ? current() : current_[pool];
   }
 
   void reset_peak();
@@ -55,16 +62,44 @@ class Figure {
   StatArray read() const;
 
  private:
-  static constexpr auto kBoth = static_cast<size_t>(StatType::AGGREGATE);
-  static constexpr auto kSmall = static_cast<size_t>(StatType::SMALL_POOL);
-  static constexpr auto kLarge = static_cast<size_t>(StatType::LARGE_POOL);
-  static constexpr size_t kPoolSum = kSmall + kLarge; // kPoolSum - pool is the other pool
-
   // By StatType. The element for both kinds of pools is used of peak_ alone.
   std::array<int64_t, 3> current_{};
   std::array<int64_t, 3> increases_{};
   std::array<int64_t, 3> peak_{};
   std::array<int64_t, 3> at_reset_{}; // current_ when increases_ was last set to 0
+};
+
+// The part of the active blocks that the program has freed: other streams still use them. The active blocks are these and the
+// allocated ones, so nothing is counted for them while no block is pending, as in most programs; their peak is then that of
+// the allocated blocks.
+class PendingFigure {
+ public:
+  bool any() const {
+    return current_[kSmallPools] + current_[kLargePools] != 0;
+  }
+  int64_t current() const {
+    return current_[kSmallPools] + current_[kLargePools];
+  }
+
+  void increase(StatType pool, size_t amount) {
+    current_[static_cast<size_t>(pool)] += static_cast<int64_t>(amount);
+  }
+  void decrease(StatType pool, size_t amount) {
+    current_[static_cast<size_t>(pool)] -= static_cast<int64_t>(amount);
+  }
+
+  // After an increase of the allocated blocks while any().
+  void note_peak(const Figure& allocated);
+  void reset_peak(const Figure& allocated);
+  void reset_accumulated();
+  // The statistic of the active blocks.
+  StatArray read_active(const Figure& allocated) const;
+
+ private:
+  // By StatType. The element for both kinds of pools is used of peak_ alone.
+  std::array<int64_t, 3> current_{};
+  std::array<int64_t, 3> peak_{}; // of the active blocks, at the allocations that found a block pending
+  std::array<int64_t, 3> at_reset_{}; // current_ when the sums were last set to 0
 };
 
 // The statistics of one device, with the meaning that torch.cuda.memory_stats documents: one function for each event.
@@ -75,18 +110,29 @@ class AllocatorStatistics {
   void on_allocate(StatType pool, size_t size, size_t requested) {
     allocation_.increase(pool, 1);
     allocated_bytes_.increase(pool, size);
-    active_.increase(pool, 1);
-    active_bytes_.increase(pool, size);
     requested_bytes_.increase(pool, requested);
+    if (C10_UNLIKELY(pending_.any())) {
+      pending_.note_peak(allocation_);
+      pending_bytes_.note_peak(allocated_bytes_);
+    }
   }
-  // The program frees a block. It is active until no stream uses it any more.
-  void on_free(StatType pool, size_t size) {
+  // The program frees a block that no other stream uses.
+  void on_free(StatType pool, size_t size, size_t requested) {
     allocation_.decrease(pool, 1);
     allocated_bytes_.decrease(pool, size);
+    requested_bytes_.decrease(pool, requested);
   }
-  void on_inactive(StatType pool, size_t size, size_t requested) {
-    active_.decrease(pool, 1);
-    active_bytes_.decrease(pool, size);
+  // The program frees a block that is active until no stream uses it any more.
+  void on_pending(StatType pool, size_t size) {
+    allocation_.decrease(pool, 1);
+    allocated_bytes_.decrease(pool, size);
+    pending_.increase(pool, 1);
+    pending_bytes_.increase(pool, size);
+  }
+  // No stream uses a pending block any more.
+  void on_finished(StatType pool, size_t size, size_t requested) {
+    pending_.decrease(pool, 1);
+    pending_bytes_.decrease(pool, size);
     requested_bytes_.decrease(pool, requested);
   }
   // The net change in the free blocks that are a part of their segment, which an event brought about.
@@ -116,7 +162,7 @@ class AllocatorStatistics {
     return static_cast<size_t>(allocated_bytes_.current());
   }
   size_t active_bytes() const {
-    return static_cast<size_t>(active_bytes_.current());
+    return static_cast<size_t>(allocated_bytes_.current() + pending_bytes_.current());
   }
   size_t reserved_bytes() const {
     return static_cast<size_t>(reserved_bytes_.current());
@@ -142,8 +188,8 @@ class AllocatorStatistics {
 
   Figure allocation_;
   Figure allocated_bytes_;
-  Figure active_;
-  Figure active_bytes_;
+  PendingFigure pending_;
+  PendingFigure pending_bytes_;
   Figure requested_bytes_;
   Figure inactive_split_;
   Figure inactive_split_bytes_;

@@ -39,6 +39,7 @@ struct Block {
   Block* next = nullptr;
   Block* free_prev = nullptr; // neighbours in the bin of the home pool
   Block* free_next = nullptr;
+  unsigned bin = 0; // of the home pool, while the block is in one
   uint64_t freed_at = 0; // the number of allocations before the block became free: its age for garbage collection
   std::vector<MUSAStream> stream_uses; // other streams that use the block, by record_stream
   size_t pending_events = 0; // after the free: events of those streams that have not finished yet
@@ -64,6 +65,7 @@ class FreeBlocks {
  public:
   void insert(Block* block) {
     const unsigned bin = bin_of(block->size);
+    block->bin = bin;
     Block* before = nullptr;
     Block* after = bins_[bin];
     while (after != nullptr && after->size < block->size) {
@@ -96,7 +98,7 @@ class FreeBlocks {
     if (block->free_prev != nullptr) {
       block->free_prev->free_next = block->free_next;
     } else {
-      const unsigned bin = bin_of(block->size);
+      const unsigned bin = block->bin;
       bins_[bin] = block->free_next;
       if (block->free_next == nullptr) {
         words_[bin / 64] &= ~(uint64_t{1} << (bin % 64));

@@ -39,14 +39,36 @@ DeviceCachingAllocator& checked_cache(DeviceIndex device) {
   return cache(index);
 }
 
-// The device whose cache the thread used last: where the next pointer to be freed most likely lives. A pointer alone does
-// not tell its device, and asking the SDK would fail after its shutdown.
-thread_local DeviceIndex recent_device = 0;
+// Where the next pointer to be freed most likely lives: a pointer alone does not tell its device, and asking the SDK would fail
+// after its shutdown. Most processes use one device; only those with more pay for a thread-local variable at each allocation.
+constexpr DeviceIndex kNoDevice = -1;
+constexpr DeviceIndex kSeveralDevices = -2;
+std::atomic<DeviceIndex> used_device{kNoDevice}; // the one that all memory so far was allocated on, or one of the above
+thread_local DeviceIndex recent_device = 0; // of several, the one that this thread used last
+
+C10_NOINLINE void note_other_device(DeviceIndex device) {
+  DeviceIndex used = kNoDevice;
+  if (!used_device.compare_exchange_strong(used, device) && used != device) {
+    used_device.store(kSeveralDevices);
+    recent_device = device;
+  }
+}
+
+void note_device(DeviceIndex device) {
+  if (C10_UNLIKELY(used_device.load(std::memory_order_relaxed) != device)) {
+    note_other_device(device);
+  }
+}
+
+DeviceIndex likely_device() {
+  const DeviceIndex used = used_device.load(std::memory_order_relaxed);
+  return C10_LIKELY(used >= 0) ? used : recent_device;
+}
 
 // Calls visit(cache) until one returns true, the most likely device first.
 template <typename Visit>
 bool visit_caches(Visit visit) {
-  const DeviceIndex first = recent_device;
+  const DeviceIndex first = likely_device();
   if (C10_LIKELY(visit(cache(first)))) {
     return true;
   }
@@ -64,7 +86,7 @@ void* allocate_on(DeviceIndex device, size_t nbytes, musaStream_t stream) {
   if (nbytes == 0) {
     return nullptr;
   }
-  recent_device = device;
+  note_device(device);
   return cache(device).malloc(nbytes, stream);
 }
 
@@ -92,7 +114,7 @@ class MUSADeviceAllocator final : public MUSAAllocator {
 
   void* raw_alloc(size_t nbytes) override {
     const DeviceIndex device = current_device();
-    return allocate_on(device, nbytes, getCurrentMUSAStream(device).stream());
+    return allocate_on(device, nbytes, current_stream_handle(device));
   }
 
   void* raw_alloc_with_stream(size_t nbytes, musaStream_t stream) override {
@@ -115,7 +137,7 @@ class MUSADeviceAllocator final : public MUSAAllocator {
   }
 
   DataPtr make(DeviceIndex device, size_t nbytes, Device label) {
-    void* ptr = allocate_on(device, nbytes, getCurrentMUSAStream(device).stream());
+    void* ptr = allocate_on(device, nbytes, current_stream_handle(device));
     return {ptr, ptr, &delete_allocation, label};
   }
 

@@ -81,7 +81,10 @@ std::string format_size(size_t bytes) {
 } // namespace
 
 DeviceCachingAllocator::DeviceCachingAllocator(DeviceIndex device)
-    : cache_(device), segments_(cache_), pending_([this](Block* block) { return_to_pool(block); }) {}
+    : cache_(device), segments_(cache_), pending_([this](Block* block) {
+        cache_.stats.on_finished(block->home->pool.stat_type(), block->size, block->requested);
+        return_to_pool(block);
+      }) {}
 
 // ---- allocation
 
@@ -250,7 +253,13 @@ bool DeviceCachingAllocator::free(void* ptr) {
         TraceEntry::FREE_REQUESTED, ptr, block->requested, block->home->stream, block->home->pool.id);
   }
   block->allocated = false;
-  cache_.stats.on_free(block->home->pool.stat_type(), size);
+  const StatType type = block->home->pool.stat_type();
+  const bool used_elsewhere = !block->stream_uses.empty();
+  if (C10_UNLIKELY(used_elsewhere)) {
+    cache_.stats.on_pending(type, size);
+  } else {
+    cache_.stats.on_free(type, size, block->requested);
+  }
   if (C10_UNLIKELY(block->oversize)) {
     block->oversize = false;
     cache_.stats.on_oversize_allocation(-1);
@@ -261,10 +270,10 @@ bool DeviceCachingAllocator::free(void* ptr) {
     allocated = cache_.stats.allocated_bytes();
     reserved = cache_.stats.reserved_bytes();
   }
-  if (C10_LIKELY(block->stream_uses.empty())) {
-    return_to_pool(block);
-  } else {
+  if (C10_UNLIKELY(used_elsewhere)) {
     pending_.add(block, lock);
+  } else {
+    return_to_pool(block);
   }
   if (C10_UNLIKELY(!isEnabled()) && !capture_in_progress()) {
     segments_.release_all(lock);
@@ -282,7 +291,6 @@ void DeviceCachingAllocator::return_to_pool(Block* block) {
   if (C10_UNLIKELY(cache_.trace.on())) {
     cache_.trace.free_completed(block->ptr, block->requested, home.stream, home.pool.id);
   }
-  cache_.stats.on_inactive(type, block->size, block->requested);
   block->requested = 0;
 
   const size_t size = block->size;

@@ -61,6 +61,14 @@ bool is_pool_id(StreamId id) {
 // Current stream per device of this thread; id 0 is the default stream, which is what a new thread starts on.
 thread_local std::array<StreamId, C10_COMPILE_TIME_MAX_MUSA_DEVICES> current_ids{};
 
+// Whether any thread ever chose a stream besides the default one. Until then nobody looks up a thread-local variable for the
+// current stream, which every allocation and every kernel asks for.
+std::atomic<bool> streams_are_chosen{false};
+
+StreamId current_id(DeviceIndex device) {
+  return C10_LIKELY(!streams_are_chosen.load(std::memory_order_relaxed)) ? 0 : current_ids[device];
+}
+
 MUSAStream make_stream(StreamId id, DeviceIndex device) {
   return MUSAStream(MUSAStream::UNCHECKED, Stream(Stream::UNSAFE, Device(DeviceType::PrivateUse1, device), id));
 }
@@ -126,11 +134,19 @@ MUSAStream getDefaultMUSAStream(DeviceIndex device) {
 MUSAStream getCurrentMUSAStream(DeviceIndex device) {
   const DeviceIndex index = resolve_device_index(device);
   check_device_index(index);
-  return make_stream(current_ids[index], index);
+  return make_stream(current_id(index), index);
+}
+
+musaStream_t current_stream_handle(DeviceIndex device) {
+  const StreamId id = current_id(device);
+  return C10_LIKELY(id == 0) ? nullptr : make_stream(id, device).stream();
 }
 
 void setCurrentMUSAStream(MUSAStream stream) {
   check_device_index(stream.device_index());
+  if (stream.id() != 0) {
+    streams_are_chosen.store(true, std::memory_order_relaxed); // this thread sees it; others have chosen none
+  }
   current_ids[stream.device_index()] = stream.id();
 }
 

@@ -74,14 +74,16 @@ class C10_MUSA_API MUSAStream {
 // Device -1 means the current device in all of these.
 C10_MUSA_API MUSAStream getDefaultMUSAStream(DeviceIndex device = -1);
 C10_MUSA_API MUSAStream getCurrentMUSAStream(DeviceIndex device = -1);
+// The SDK's handle of the current stream, for a device that is known to exist.
+C10_MUSA_API musaStream_t current_stream_handle(DeviceIndex device);
 C10_MUSA_API void setCurrentMUSAStream(MUSAStream stream);
 // Round robin over a fixed pool per device and priority, as torch.cuda does: streams are never destroyed, so a raw
 // handle stays valid.
 C10_MUSA_API MUSAStream getStreamFromPool(bool is_high_priority = false, DeviceIndex device = -1);
 C10_MUSA_API MUSAStream getStreamFromPool(int priority, DeviceIndex device = -1);
-// Wraps a handle that someone else owns and keeps alive.
 // Whether a stream besides the default one was ever made on the device.
 C10_MUSA_API bool pool_streams_exist(DeviceIndex device);
+// Wraps a handle that someone else owns and keeps alive.
 C10_MUSA_API MUSAStream getStreamFromExternal(musaStream_t stream, DeviceIndex device);
 
 C10_MUSA_API std::ostream& operator<<(std::ostream& out, const MUSAStream& stream);
