@@ -114,7 +114,7 @@ struct OpRegistry::State {
     OpRoute route;
     std::vector<Candidate*> chain; // in rank order; the first is what the dispatcher calls
     std::string reason;
-    // The route calls what torch would call without a registration: an earlier pin made it.
+    // No candidate is chosen any more, but one was: the route exists, and calls what torch would call without a registration.
     bool unchosen = false;
   };
 

@@ -22,7 +22,7 @@ struct texture {
   size_t count = 0;
 };
 
-// Kernels that were launched before still read what was bound then.
+// Waits for the device: kernels that were launched before read the memory that was bound when they were launched.
 template <class T>
 inline musaError_t musaUnbindTexture(texture<T>& reference) {
   const musaError_t status = reference.data == nullptr ? musaSuccess : musaDeviceSynchronize();
