@@ -129,12 +129,15 @@ def test(arguments: argparse.Namespace) -> int:
 
 
 def wheels(arguments: argparse.Namespace) -> int:
+    names = packages.package_names()
+    if unknown := [name for name in arguments.only if name not in names]:
+        raise WorkspaceError(f"there is no package {unknown[0]}; the packages are {', '.join(names)}")
     set_up(arguments)
     with workspace_lock():
         if not arguments.local:
-            release.run(options_of(arguments), ROOT / "dist", twice=arguments.twice)
+            release.run(options_of(arguments), ROOT / "dist", twice=arguments.twice, only=arguments.only)
             return 0
-        made = packages.build_wheels(options_of(arguments), ROOT / "dist")
+        made = packages.build_wheels(arguments.only or names, options_of(arguments), ROOT / "dist")
     for path in made:
         print(f"{path.relative_to(ROOT)}  {path.stat().st_size / 1e6:.1f} MB")
     if found := wheel_check.check_wheels(made):
@@ -253,6 +256,13 @@ def parser() -> argparse.ArgumentParser:
                 "--twice",
                 action="store_true",
                 help="build a copy of the tree in another folder too, and compare the wheels",
+            )
+            verb.add_argument(
+                "--only",
+                action="append",
+                default=[],
+                metavar="PACKAGE",
+                help="build this package; may be repeated (default: all). A wheel that is up to date is kept",
             )
         if name == "images":
             text = "run each instruction once, as root in a system that debootstrap makes"

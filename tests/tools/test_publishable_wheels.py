@@ -378,6 +378,156 @@ def test_shortcomings_of_a_record_are_found():
     ]
 
 
+# -- one package after another
+
+
+class Builds:
+    """Stands in for the compilers: a wheel holds the state of the tree that it was built from.
+
+    Attributes:
+        state: of the tree.
+        made: names of the packages that were built, and "again NAME" for a second build.
+        stop_at: raises when this one is to be built.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.target = folder / "dist"
+        self.target.mkdir()
+        self.again = folder / "again"
+        self.again.mkdir()
+        self.state = "one"
+        self.second = "one"
+        self.made: list[str] = []
+        self.stop_at = ""
+
+    def build(self, name: str, options, tree: Path, target: Path, repository: str) -> Path:
+        if name == self.stop_at:
+            raise WorkspaceError("the power failed")
+        self.made.append(name)
+        return self.wheel(target, name, self.state)
+
+    def build_again(self, name: str, options, repository: str) -> Path:
+        self.made.append(f"again {name}")
+        return self.wheel(self.again, name, self.second)
+
+    def wheel(self, target: Path, name: str, text: str) -> Path:
+        file = target / f"{name}.whl"
+        file.write_text(text)
+        return file
+
+    def run(self, *, twice: bool = False, only: tuple[str, ...] = ()) -> list[str]:
+        """The builds of a run of the command."""
+        self.made = []
+        release.run(packages.Options(), self.target, twice=twice, only=only)
+        return self.made
+
+    def record(self) -> dict:
+        return json.loads(release.RECORD.read_text())["wheels"]
+
+
+ENTRY = {"bytes": 1, "libraries": {}, "second_sha256": None, "twine": "PASSED", "unsettled": []}
+ENTRY["auditwheel"] = {"platform": "any", "libraries": []}
+
+
+@pytest.fixture
+def builds(tmp_path, monkeypatch) -> Builds:
+    made = Builds(tmp_path)
+    monkeypatch.setattr(release, "ROOT", tmp_path)
+    monkeypatch.setattr(release, "RECORD", tmp_path / "record.json")
+    monkeypatch.setattr(release, "STAMPS", tmp_path / "stamps")
+    monkeypatch.setattr(release, "install_tools", lambda: None)
+    monkeypatch.setattr(release, "source_date", lambda: 1)
+    monkeypatch.setattr(release, "inputs", lambda options: made.state)
+    monkeypatch.setattr(release, "build", made.build)
+    monkeypatch.setattr(release, "build_again", made.build_again)
+    monkeypatch.setattr(release, "check_together", lambda wheels, complete: [])
+    monkeypatch.setattr(packages, "package_names", lambda: ["a", "b", "c"])
+    (tmp_path / "pyproject.toml").write_text("[tool.musa]\n")
+
+    def examine(file: Path):
+        problems = [f"{file.name}: bad"] if file.read_text() == "bad" else []
+        return problems, {**ENTRY, "file": file.name, "sha256": wheel_check.digest(file)}
+
+    monkeypatch.setattr(release, "examine", examine)
+    return made
+
+
+def test_a_run_that_was_interrupted_goes_on_where_it_stopped(builds):
+    builds.stop_at = "b"
+    with pytest.raises(WorkspaceError, match="the power failed"):
+        builds.run(twice=True)
+    assert list(builds.record()) == ["a"]
+    builds.stop_at = ""
+    assert builds.run(twice=True) == ["b", "again b", "c", "again c"]
+    assert all(entry["second_sha256"] == entry["sha256"] for entry in builds.record().values())
+    assert builds.run(twice=True) == []
+
+
+def test_packages_can_be_built_one_by_one_and_twice_later(builds, capsys):
+    assert builds.run(only=("b",)) == ["b"]
+    printed = capsys.readouterr().out
+    assert "b.whl" in printed and printed.count("not built\n") == 2 and "not built twice" in printed
+    assert builds.run(twice=True, only=("b", "c")) == ["again b", "c", "again c"]
+    assert builds.run() == ["a"] and list(builds.record()) == ["a", "b", "c"]
+
+
+def test_a_wheel_of_another_tree_is_not_kept(builds):
+    builds.run()
+    builds.state = builds.second = "two"
+    assert builds.run(only=("a",)) == ["a"]
+    assert list(builds.record()) == ["a"]  # the others are of the tree before
+    assert builds.run() == ["b", "c"]
+
+
+def test_a_wheel_that_was_replaced_or_removed_is_built_again(builds):
+    builds.run()
+    (builds.target / "a.whl").unlink()
+    (builds.target / "b.whl").write_text("another")
+    assert builds.run() == ["a", "b"]
+
+
+def test_a_wheel_that_must_not_be_published_is_not_kept(builds):
+    builds.state = "bad"
+    for _ in range(2):
+        with pytest.raises(WorkspaceError, match=r"must not be published:\na\.whl: bad"):
+            builds.run(only=("a",))
+        assert builds.made == ["a"]
+
+
+def test_two_builds_that_differ_are_refused(builds):
+    builds.second = "other"
+    for expected in (["a", "again a"], ["again a"]):
+        with pytest.raises(WorkspaceError, match=r"a\.whl: a second build gave another file: again/a\.whl"):
+            builds.run(twice=True, only=("a",))
+        assert builds.made == expected
+    assert shortcomings({"wheels": builds.record()}, []) == ["a: two builds differ"]
+
+
+def test_a_change_of_a_python_file_counts(tmp_path, monkeypatch):
+    """An installation in place leaves the content of Python files out of its stamp."""
+    monkeypatch.setattr(release, "ROOT", tmp_path)
+    monkeypatch.setattr(release, "SYSROOT", tmp_path)
+    monkeypatch.setattr(release, "compiler", lambda: None)
+    monkeypatch.setattr(release, "source_date", lambda: 1)
+    (tmp_path / "stamp").touch()
+    (tmp_path / "pyproject.toml").touch()
+    source = tmp_path / "packages" / "a" / "src" / "a.py"
+    source.parent.mkdir(parents=True)
+    states = []
+    for text in ("one", "two", "one"):
+        source.write_text(text)
+        states.append(release.inputs(packages.Options()))
+    assert states[0] == states[2] != states[1]
+    monkeypatch.setattr(release, "source_date", lambda: 2)
+    assert release.inputs(packages.Options()) != states[2] != release.inputs(packages.Options(debug=True))
+
+
+def test_names_without_a_definition_are_only_judged_in_a_complete_set():
+    user = wheel_check.Symbols(needs={"GLIBC": "2.29"}, undefined={"f"})
+    for provided, count in ((None, 1), (set(), 2)):
+        assert len(wheel_check.check_symbols({"a.whl": {"a.so": user}}, provided)) == count
+
+
 # -- with the release tools, which are downloaded
 
 DESCRIPTION = {

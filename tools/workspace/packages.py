@@ -337,6 +337,6 @@ def build_wheel(
     return made[0]
 
 
-def build_wheels(options: Options, target: Path) -> list[Path]:
+def build_wheels(names: Sequence[str], options: Options, target: Path) -> list[Path]:
     """One wheel a package, for systems like this one."""
-    return [build_wheel(name, options, target) for name in package_names()]
+    return [build_wheel(name, options, target) for name in names]

@@ -4,7 +4,9 @@
 
 They are compiled for the oldest system of their platform tag (`workspace.sysroot`), in build folders of their
 own. Then each gets its licences, a bill of materials and its tag. With `twice`, a copy of the tree in another
-folder is built too, and the wheels have to be the same. docs/releasing.md has the rest of a release.
+folder is built too, and the wheels have to be the same. One package is built and recorded after another, and
+a wheel whose inputs did not change is kept, so a run that was interrupted goes on where it stopped.
+docs/releasing.md has the rest of a release.
 """
 
 import fnmatch
@@ -30,9 +32,13 @@ FOLDER = ROOT / "build" / "release"
 PYTHON = FOLDER / "venv" / "bin" / "python"
 REQUIREMENTS = ROOT / "requirements-release.txt"
 SYSROOT = FOLDER / "sysroot"
+STAMPS = FOLDER / "stamps"
+AGAIN = FOLDER / "again"
 RECORD = ROOT / "tests" / "data" / "last_wheels_run.json"
 # Libraries that other wheels or the MUSA SDK bring. auditwheel would copy them into each wheel.
 EXCLUDED = ("libtorch*", "libc10*", "libmusa*", "libmu*", "libmccl*")
+# Modules of the workspace that decide what a wheel holds. Changes of the others, checks included, do not.
+MAKERS = ("packages", "release", "sbom", "torch_metadata", "wheel_metadata")
 # Distributions whose headers libraries are compiled from, and the names of such libraries, or of those that
 # such libraries are linked with. Their licence.
 HEADERS = {"torch": re.compile(r"libc10\.so$|libtorch"), "pybind11": re.compile(r"_C\.cpython-")}
@@ -66,8 +72,12 @@ def tool(name: str, *arguments: str | Path, **options: Any) -> str:
 
 
 def source_date() -> int:
-    """The time of the tree's last commit, in seconds since 1970: the date of all files in the wheels."""
-    return int(sysroot.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT))
+    """The date of all files in the wheels, in seconds since 1970: that of the last commit in packages/.
+
+    A commit of other files, as of the record of the wheels, leaves the wheels as they are. It is the author's
+    date, which a rebase keeps.
+    """
+    return int(sysroot.run(["git", "log", "-1", "--format=%at", "--", "packages"], cwd=ROOT))
 
 
 def compiler() -> Path:
@@ -192,19 +202,38 @@ def finish(raw: Path, target: Path, name: str, repository: str) -> Path:
         return Path(shutil.move(made, target / made.name))
 
 
-def build(options: packages.Options, tree: Path, target: Path, repository: str) -> dict[str, Path]:
-    """Builds the wheels of the tree in a folder; returns them by the names of their packages."""
-    made = {}
+def build(name: str, options: packages.Options, tree: Path, target: Path, repository: str) -> Path:
+    """Builds the wheel of a package of the tree; takes the place of an older one in the folder `target`."""
     folder = (FOLDER if tree == ROOT else tree.parent) / "raw"
-    for name in packages.package_names(tree):
-        raw = packages.build_wheel(
-            name, options, folder, tree=tree, env=build_environment(tree), compiler="manylinux"
-        )
-        for old in target.glob(f"{underscored(name)}-*.whl"):
-            old.unlink()
-        target.mkdir(parents=True, exist_ok=True)
-        made[name] = finish(raw, target, name, repository)
-    return made
+    raw = packages.build_wheel(
+        name, options, folder, tree=tree, env=build_environment(tree), compiler="manylinux"
+    )
+    for old in target.glob(f"{underscored(name)}-*.whl"):
+        old.unlink()
+    target.mkdir(parents=True, exist_ok=True)
+    return finish(raw, target, name, repository)
+
+
+def build_again(name: str, options: packages.Options, repository: str) -> Path:
+    """Builds the wheel of a package from nothing, in a copy of the tree in another folder."""
+    tree = AGAIN / "tree"
+    matrix.copy_tree(ROOT, tree, matrix.tracked_and_new(ROOT))
+    shutil.rmtree(tree / "packages" / name / "build", ignore_errors=True)
+    return build(name, options, tree, AGAIN / "dist", repository)
+
+
+def inputs(options: packages.Options) -> str:
+    """A digest of all that decides the bytes of the wheels.
+
+    One for all packages: each file of a wheel has the date of the last commit in any of them.
+    """
+    makers = [(Path(__file__).parent / f"{name}.py").read_text() for name in MAKERS]
+    chosen = [os.environ.get(name, "") for name in packages.BUILD_VARIABLES]
+    context = [packages.environment_context(), repr(options), *chosen, *makers, str(source_date())]
+    context += [(ROOT / "pyproject.toml").read_text(), REQUIREMENTS.read_text()]
+    compiler()
+    context.append((SYSROOT / "stamp").read_text())
+    return packages.stamp(ROOT / "packages", [], context)
 
 
 def provided_by_torch() -> set[str]:
@@ -238,50 +267,73 @@ def check_audit(audited: dict[str, Any]) -> list[str]:
     ]
 
 
-def check(wheels: dict[str, Path]) -> tuple[list[str], dict[str, dict[str, Any]]]:
-    """What keeps the wheels from being published, and the entries of the record."""
-    found = wheel_check.check_wheels(list(wheels.values()))
-    entries: dict[str, dict[str, Any]] = {}
-    symbols: dict[str, dict[str, Symbols]] = {}
+def examine(file: Path) -> tuple[list[str], dict[str, Any]]:
+    """What keeps a wheel from being published, and its entry in the record."""
     folders = {str(ROOT), str(Path.home())} - {"/"}
-    for name, file in wheels.items():
+    with tempfile.TemporaryDirectory() as folder:
+        wheel = unpack(file, folder)
+        found = wheel_check.check_publishable(wheel, sorted(folders))
+        libraries = {
+            elf: dict(sorted(wheel_check.symbols_of(wheel.folder / elf).needs.items()))
+            for elf in wheel.elf_files()
+        }
+        bill = next((wheel.info / "sboms").glob("*.cdx.json")).read_text()
+        sysroot.run([PYTHON, Path(__file__).parent / "sbom.py", "--check"], input=bill)
+        unsettled = wheel_metadata.unsettled(wheel.metadata)
+    audited = audit(file)
+    found += [f"{file.name}: {text}" for text in check_audit(audited)]
+    twine = re.findall("PASSED|FAILED", tool("twine", "check", "--strict", file))[-1]
+    return found, {
+        "file": file.name,
+        "bytes": file.stat().st_size,
+        "libraries": libraries,
+        "sha256": wheel_check.digest(file),
+        "second_sha256": None,
+        "twine": twine,
+        "auditwheel": audited,
+        "unsettled": unsettled,
+    }
+
+
+def unpack(file: Path, folder: str | Path) -> Wheel:
+    with zipfile.ZipFile(file) as archive:
+        archive.extractall(folder)
+    return Wheel(file, Path(folder))
+
+
+def check_together(wheels: Sequence[Path], *, complete: bool) -> list[str]:
+    """What the wheels have against each other.
+
+    complete: they are those of all packages, so each symbol has to be defined by one of them or by torch.
+    """
+    symbols: dict[str, dict[str, Symbols]] = {}
+    for file in wheels:
         with tempfile.TemporaryDirectory() as folder:
-            with zipfile.ZipFile(file) as archive:
-                archive.extractall(folder)
-            wheel = Wheel(file, Path(folder))
-            found += wheel_check.check_publishable(wheel, sorted(folders))
+            wheel = unpack(file, folder)
             symbols[file.name] = {
                 elf: wheel_check.symbols_of(wheel.folder / elf) for elf in wheel.elf_files()
             }
-            bill = next((wheel.info / "sboms").glob("*.cdx.json")).read_text()
-            script = Path(__file__).parent / "sbom.py"
-            sysroot.run([PYTHON, script, "--check"], input=bill)
-            audited = audit(file)
-            found += [f"{file.name}: {text}" for text in check_audit(audited)]
-            unsettled = wheel_metadata.unsettled(wheel.metadata)
-        entries[name] = {
-            "file": file.name,
-            "bytes": file.stat().st_size,
-            "libraries": {elf: dict(sorted(what.needs.items())) for elf, what in symbols[file.name].items()},
-            "sha256": wheel_check.digest(file),
-            "second_sha256": None,
-            "twine": re.findall("PASSED|FAILED", tool("twine", "check", "--strict", file))[-1],
-            "auditwheel": audited,
-            "unsettled": unsettled,
-        }
-    return found + wheel_check.check_symbols(symbols, provided_by_torch()), entries
+    found = wheel_check.check_wheels(wheels)
+    return found + wheel_check.check_symbols(symbols, provided_by_torch() if complete else None)
 
 
-def rebuild(options: packages.Options, repository: str) -> dict[str, Path]:
-    """Builds a copy of the tree in another folder from nothing."""
-    tree = FOLDER / "again" / "tree"
-    shutil.rmtree(FOLDER / "again", ignore_errors=True)
-    matrix.copy_tree(ROOT, tree, matrix.tracked_and_new(ROOT))
-    return build(options, tree, FOLDER / "again" / "dist", repository)
+def kept(state: str, target: Path) -> dict[str, dict[str, Any]]:
+    """Entries of the record whose wheel is in the folder and was made of what is there now.
+
+    state: the digest of `inputs`. An entry of another tree is left out.
+    """
+    recorded = json.loads(RECORD.read_text())["wheels"] if RECORD.is_file() else {}
+
+    def is_current(name: str, entry: dict[str, Any]) -> bool:
+        file = target / entry["file"]
+        made = packages.matches(STAMPS / name, state) and file.is_file()
+        return made and wheel_check.digest(file) == entry["sha256"]
+
+    return {name: entry for name, entry in recorded.items() if is_current(name, entry)}
 
 
-def table(entries: dict[str, dict[str, Any]]) -> str:
-    """The record as text."""
+def table(entries: dict[str, dict[str, Any]], missing: Sequence[str]) -> str:
+    """The record as text. missing: packages whose wheel was not built."""
     lines = [
         f"{'wheel':70}{'KB':>8}  {'glibc':8}{'libstdc++':11}{'twine':8}sha256, of one build and of another"
     ]
@@ -301,31 +353,49 @@ def table(entries: dict[str, dict[str, Any]]) -> str:
             f"{entry['file']:70}{entry['bytes'] / 1000:8.0f}  {newest['GLIBC']:8}{newest['GLIBCXX']:11}"
             f"{entry['twine']:8}{entry['sha256'][:16]} {again}"
         )
+    lines += [f"{underscored(name):70}not built" for name in missing]
     for text in sorted({text for entry in entries.values() for text in entry["unsettled"]}):
         lines.append(f"before an upload: {text}")
     return "\n".join(lines)
 
 
-def run(options: packages.Options, target: Path, *, twice: bool) -> list[Path]:
-    """Builds and checks the wheels, prints the table and writes the record.
+def run(options: packages.Options, target: Path, *, twice: bool, only: Sequence[str] = ()) -> None:
+    """Builds and checks the wheels, prints the table and writes the record, after each package.
+
+    only: packages, if not all are to be built; wheels of others that are up to date stay in the record.
 
     Raises:
         WorkspaceError: if a wheel must not be published.
     """
     install_tools()
-    repository = packages.workspace_setting(
-        (ROOT / "pyproject.toml").read_text(), r'^repository\s*=\s*"([^"]*)"'
-    )
-    wheels = build(options, ROOT, target, repository or "")
-    found, entries = check(wheels)
-    if twice:
-        for name, file in rebuild(options, repository or "").items():
-            entries[name]["second_sha256"] = second = wheel_check.digest(file)
-            if second != entries[name]["sha256"]:
-                found.append(f"{file.name}: a second build gave another file: {file.relative_to(ROOT)}")
-    record = {"platform": wheel_check.PLATFORM, "wheels": entries}
-    RECORD.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
-    print(table(entries))
+    text = (ROOT / "pyproject.toml").read_text()
+    repository = packages.workspace_setting(text, r'^repository\s*=\s*"([^"]*)"') or ""
+    state = inputs(options)
+    entries, found = kept(state, target), []
+    for name in only or packages.package_names():
+        if name not in entries:
+            (STAMPS / name).unlink(missing_ok=True)
+            problems, entries[name] = examine(build(name, options, ROOT, target, repository))
+            found += problems
+            if not problems:
+                STAMPS.mkdir(exist_ok=True)
+                (STAMPS / name).write_text(state)
+            write_record(entries)
+        if twice and entries[name]["second_sha256"] != entries[name]["sha256"]:
+            second = build_again(name, options, repository)
+            entries[name]["second_sha256"] = wheel_check.digest(second)
+            if entries[name]["second_sha256"] != entries[name]["sha256"]:
+                found.append(f"{second.name}: a second build gave another file: {second.relative_to(ROOT)}")
+            write_record(entries)
+    entries = {name: entries[name] for name in packages.package_names() if name in entries}
+    missing = [name for name in packages.package_names() if name not in entries]
+    wheels = [target / entry["file"] for entry in entries.values()]
+    found += check_together(wheels, complete=not missing)
+    print(table(entries, missing))
     if found:
         raise WorkspaceError("these wheels must not be published:\n" + "\n".join(found))
-    return list(wheels.values())
+
+
+def write_record(entries: dict[str, dict[str, Any]]) -> None:
+    record = {"platform": wheel_check.PLATFORM, "source_date": source_date(), "wheels": entries}
+    RECORD.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")

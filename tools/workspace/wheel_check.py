@@ -120,12 +120,14 @@ def too_new(needs: Mapping[str, str]) -> list[str]:
     return [version for version in versions if not sysroot.is_old_enough(version)]
 
 
-def check_symbols(wheels: Mapping[str, Mapping[str, Symbols]], provided: set[str]) -> list[str]:
+def check_symbols(wheels: Mapping[str, Mapping[str, Symbols]], provided: set[str] | None) -> list[str]:
     """Versions that are too new, and names that no library defines.
 
-    wheels: for each wheel its ELF files; provided: names that torch defines.
+    wheels: for each wheel its ELF files; provided: names that torch defines, or None if wheels that define
+    names are not there, so that only versions can be checked.
     """
-    defined = provided.union(*(symbols.defined for files in wheels.values() for symbols in files.values()))
+    every = [symbols for files in wheels.values() for symbols in files.values()]
+    defined = (provided or set()).union(*(symbols.defined for symbols in every))
     found = []
     for wheel, files in wheels.items():
         for name, symbols in files.items():
@@ -133,6 +135,8 @@ def check_symbols(wheels: Mapping[str, Mapping[str, Symbols]], provided: set[str
                 f"{wheel}: {name} needs {version}, and {PLATFORM} promises less"
                 for version in too_new(symbols.needs)
             ]
+            if provided is None:
+                continue
             missing = {text for text in symbols.undefined - defined if not text.lstrip("_").startswith("Py")}
             found += [f"{wheel}: {name} needs {text}, which no library defines" for text in sorted(missing)]
     return found
