@@ -147,7 +147,7 @@ def wheels(arguments: argparse.Namespace) -> int:
 
 def run_images(arguments: argparse.Namespace) -> int:
     with workspace_lock():
-        return images.run(executed=arguments.execute)
+        return images.run(executed=arguments.execute, suites=arguments.suite)
 
 
 def lint(arguments: argparse.Namespace) -> int:
@@ -267,6 +267,8 @@ def parser() -> argparse.ArgumentParser:
         if name == "images":
             text = "run each instruction once, as root in a system that debootstrap makes"
             verb.add_argument("--execute", action="store_true", help=text)
+            text = "only the images that begin with this suite of Debian; may be repeated"
+            verb.add_argument("--suite", action="append", default=[], metavar="SUITE", help=text)
         if name == "matrix":
             for option, example in (("--torch", "2.12"), ("--python", "3.12")):
                 default = "all" if option == "--torch" else "the one that runs dev.py"

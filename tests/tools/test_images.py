@@ -45,7 +45,7 @@ def test_every_recorded_instruction_was_executed():
     recorded = {name: text for name, text in dockerfiles().items() if name in record["images"]}
     assert set(recorded) >= {"base", "release"} and stale(record, recorded) == []
     failed = [f"{name}: not executed" for name in images.IMAGES if name not in recorded]
-    assert images.failures(record) == failed
+    assert images.failures(record["images"], images.IMAGES) == failed
     for name in sorted(set(recorded) - {"base"}):
         [health] = [step for step in record["images"][name]["steps"] if step["line"] == 0]
         assert health["text"] == "python -m torch_musa doctor"
@@ -56,11 +56,13 @@ def test_a_failed_and_a_missing_step_are_found():
     record["images"]["base"]["steps"][2]["status"] = 1
     record["images"].pop("dev", None)
     line = record["images"]["base"]["steps"][2]["line"]
-    assert images.failures(record) == ["dev: not executed", f"base: line {line} ended with status 1"]
+    found = images.failures(record["images"], ["base", "release", "dev"])
+    assert found == ["dev: not executed", f"base: line {line} ended with status 1"]
     changed = {**dockerfiles(), "release": dockerfiles()["release"].replace("pluggy", "pluggy ")}
     assert stale(record, {"release": changed["release"]}) == []
     changed["release"] = changed["release"].replace("pluggy", "flask")
-    assert len(stale(record, changed)) == 2
+    found = stale(record, {name: changed[name] for name in ("base", "release", "dev")})
+    assert [text.partition(":")[0] for text in found] == ["release", "dev"]
 
 
 def test_the_dockerfiles_are_all_in_the_list():
@@ -116,10 +118,37 @@ def test_lines_with_addresses_are_left_out_of_the_record():
     assert image_steps.end_of("one\nGet: http://mirror/x\n\ntwo\n") == ["one", "two"]
 
 
+def test_images_of_one_suite_can_be_executed(tmp_path, monkeypatch):
+    """The entries of the other suites stay in the record; an image whose base failed is not executed."""
+    step = {"line": 1, "instruction": "RUN", "text": "true", "output": []}
+    entry = {"arguments": [], "steps": [{**step, "status": 0}]}
+    monkeypatch.setattr(images, "RECORD", tmp_path / "record.json")
+    monkeypatch.setattr(images, "make_system", lambda suite: tmp_path / suite)
+    monkeypatch.setattr(images.prerequisites, "ensure", lambda needed: None)
+    monkeypatch.setattr(images, "lint", lambda files: [])
+    monkeypatch.setattr(release, "install_tools", lambda: None)
+    monkeypatch.setattr(images, "execute_image", lambda name, arguments, root: entry)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert images.run(executed=True, suites=["bookworm"]) == 0
+
+    def failing(name, arguments, root):
+        return {**entry, "steps": [{**step, "status": 7}]}
+
+    monkeypatch.setattr(images, "execute_image", failing)
+    with pytest.raises(WorkspaceError, match=r"^oldest: line 1 ended with status 7$"):
+        images.run(executed=True, suites=["bullseye"])
+    with pytest.raises(WorkspaceError, match=r"^release: not executed\ndev: not executed\nbase: line 1"):
+        images.run(executed=True, suites=["bookworm"])
+    recorded = json.loads(images.RECORD.read_text())["images"]
+    assert list(recorded) == ["oldest", "base"]
+    with pytest.raises(WorkspaceError, match="no image begins with sid; the suites are bookworm, bullseye"):
+        images.run(executed=True, suites=["sid"])
+
+
 def test_executing_without_rights_is_refused(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(WorkspaceError, match=r"Fix: sudo python3 tools/dev\.py images"):
-        images.execute()
+        images.execute(["bookworm"])
 
 
 @pytest.mark.full
