@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from tests.harness import mixtures
 from tests.harness.subprocesses import run_code, run_python
 from tests.plugins.packs import write_pack
 
@@ -139,11 +140,12 @@ def test_good_packs_work_among_bad_ones(records, name):
 
 
 @pytest.mark.parametrize("name", sorted(BAD))
-def test_a_bad_pack_is_recorded_with_cause_and_cure(records, name):
+def test_a_bad_pack_is_recorded_with_cause_and_cure(records, name, request):
     _, status, cause = BAD[name]
     row = next(row for row in records["rows"] if row["name"] == name)
     assert row["status"] == status
     assert cause in row["error"]
+    mixtures.check(request, row["error"])
     assert f"'{name}' (pack-{name} 1.2)" in row["error"]
     assert f"export TORCH_MUSA_DISABLE_PACKS={name}" in row["error"]
     assert row["seconds"] >= 0

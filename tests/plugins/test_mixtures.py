@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from musa_runtime import TORCH_MINOR
+from tests.harness import mixtures
 from tests.harness.forkserver import ForkServer
 from tests.harness.installations import PACKAGES, SITE, Installation, fork_server, shared_links, underscored
 
@@ -113,7 +114,7 @@ def test_one_release_works(installation, server):
     assert {name: status for name, (status, _) in found["packs"].items()} == dict.fromkeys(PACKS, "loaded")
 
 
-def test_old_packs_with_a_new_runtime_are_refused(installation, server):
+def test_old_packs_with_a_new_runtime_are_refused(installation, server, request):
     """The umbrella and the runtime were upgraded alone: the device computes, without any pack."""
     for name in ("torch-musa", "musa-runtime"):
         release(installation, name, "0.2.0", "0.2")
@@ -128,11 +129,12 @@ def test_old_packs_with_a_new_runtime_are_refused(installation, server):
         assert error.splitlines()[:4] == lines
         assert error.splitlines()[4].startswith("Fix: ") and f"{dist} musa-runtime" in error.splitlines()[4]
         assert error.splitlines()[5] == f"To run without it: export TORCH_MUSA_DISABLE_PACKS={name}"
+    mixtures.check(request, found["packs"]["amp"][1])
     told = doctor(installation, server)["versions"]
     assert told["status"] == "fail" and f"musa-runtime 0.2.0+torch{TORCH_MINOR}" in told["detail"]
 
 
-def test_a_new_pack_with_an_old_runtime_is_refused(installation, server):
+def test_a_new_pack_with_an_old_runtime_is_refused(installation, server, request):
     """One pack was upgraded, or all but one were downgraded: the others work."""
     release(installation, "musa-amp", "0.2.0", "0.2")
     found = outcome(installation, server)
@@ -141,12 +143,13 @@ def test_a_new_pack_with_an_old_runtime_is_refused(installation, server):
     old = f"0.1.0+torch{TORCH_MINOR}"
     lines = expected("amp", "musa-amp", f"0.2.0+torch{TORCH_MINOR}", "0.2", old)
     assert status == "incompatible" and error.splitlines()[:4] == lines
+    mixtures.check(request, error)
     assert {status for status, _ in found["packs"].values()} == {"loaded"}
     assert doctor(installation, server)["versions"]["status"] == "fail"
 
 
 @pytest.mark.parametrize(("name", "other"), [("torch-musa", "musa-runtime"), ("musa-runtime", "torch-musa")])
-def test_an_umbrella_and_a_runtime_of_two_releases_are_refused(installation, server, name, other):
+def test_an_umbrella_and_a_runtime_of_two_releases_are_refused(installation, server, name, other, request):
     release(installation, name, "0.2.0", "0.2")
     versions = {name: "0.2.0", other: "0.1.0"}
     found = outcome(installation, server)
@@ -160,6 +163,7 @@ def test_an_umbrella_and_a_runtime_of_two_releases_are_refused(installation, ser
         f"  need: musa-runtime {need}.*",
         "Likely causes: one of the two was upgraded or installed alone; PYTHONPATH names another copy.",
     ]
+    mixtures.check(request, warning)
     assert (
         warning.splitlines()[4].startswith("Fix: ") and "torch-musa musa-runtime" in warning.splitlines()[4]
     )
@@ -169,13 +173,14 @@ def test_an_umbrella_and_a_runtime_of_two_releases_are_refused(installation, ser
     assert "different releases" in told["activation"]["detail"]
 
 
-def test_an_emulator_of_another_release_works_and_is_named(installation, server):
+def test_an_emulator_of_another_release_works_and_is_named(installation, server, request):
     """The runtime needs an SDK of any version; the libraries of the emulator need their own release of it."""
     release(installation, "musa-emulator", "0.2.0", "0.2")
     found = outcome(installation, server)
     assert found["product"] == 8 and {status for status, _ in found["packs"].values()} == {"loaded"}
     told = doctor(installation, server)["versions"]
     assert told["status"] == "fail" and "musa-emulator 0.2.0" in told["detail"]
+    mixtures.check(request, told["detail"])
 
 
 def test_a_patch_release_of_one_package_works(installation, server):
@@ -185,7 +190,7 @@ def test_a_patch_release_of_one_package_works(installation, server):
     assert doctor(installation, server)["versions"]["status"] == "ok"
 
 
-def test_a_pack_of_somebody_else_without_a_pin_is_loaded(installation, server):
+def test_a_pack_of_somebody_else_without_a_pin_is_loaded(installation, server, request):
     """Only pins of this project's packages are compared: others are pip's affair."""
     pack = (
         "from musa_runtime.hookspecs import hookimpl\n\n\n"
@@ -198,7 +203,9 @@ def test_a_pack_of_somebody_else_without_a_pin_is_loaded(installation, server):
     installation.replace(f"{folder}/entry_points.txt", points)
     for requirement, status in (("numpy==0.0.1", "loaded"), ("musa-runtime==0.3.*", "incompatible")):
         installation.replace(f"{folder}/METADATA", f"{head}Requires-Dist: {requirement}\n")
-        assert outcome(installation, server)["packs"]["other"][0] == status
+        found, error = outcome(installation, server)["packs"]["other"]
+        assert found == status
+    mixtures.check(request, error)
 
 
 # -- editable installations beside wheels
@@ -244,7 +251,7 @@ def outcomes_of(installation: Installation) -> dict[str, dict]:
     return {row["title"]: row for row in json.loads(done.stdout)}
 
 
-def test_an_editable_pack_of_another_release_is_refused(place):
+def test_an_editable_pack_of_another_release_is_refused(place, request):
     """A checkout that is newer than the wheels beside it."""
     folder = Path(tempfile.mkdtemp(dir=place))
     installation = Installation(folder, place / "shared", place / "wheels", ("musa-amp",))
@@ -252,4 +259,5 @@ def test_an_editable_pack_of_another_release_is_refused(place):
     release(installation, "musa-amp", "0.2.0", "0.2")
     told = outcomes_of(installation)
     assert told["packs"]["status"] == "fail" and "musa-runtime==0.2.*" in told["packs"]["detail"]
+    mixtures.check(request, told["packs"]["detail"])
     assert "musa-amp musa-runtime" in told["versions"]["command"] or "musa-amp" in told["versions"]["command"]

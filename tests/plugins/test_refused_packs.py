@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from musa_runtime import ABI, TORCH_MINOR, config
+from tests.harness import mixtures
 from tests.harness.subprocesses import run_code, run_python
 from tests.musa_emulator.sdk import tool
 from tests.plugins.packs import write_pack
@@ -172,13 +173,16 @@ def rows(environment: dict[str, str]) -> dict[str, dict]:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_wrong_pack_is_listed_as_failed_with_its_cause(rows: dict[str, dict], name: str) -> None:
+def test_a_wrong_pack_is_listed_as_failed_with_its_cause(
+    rows: dict[str, dict], name: str, request: pytest.FixtureRequest
+) -> None:
     row = rows[name]
     assert row["status"] == "failed"
     assert row["providers"] in ([], ["late"])
     for part in REFUSED[name][1]:
         assert part in row["error"]
     assert "Fix: " in row["error"] and f"TORCH_MUSA_DISABLE_PACKS={name}" in row["error"]
+    mixtures.check(request, row["error"])
 
 
 def test_no_record_is_lost_and_the_other_packs_load(rows: dict[str, dict]) -> None:

@@ -20,6 +20,7 @@ import pytest
 import torch
 
 from musa_runtime import TORCH_MINOR, config
+from tests.harness import mixtures
 from tests.harness.subprocesses import run_code, run_python
 from tests.musa_emulator.sdk import tool
 from tests.plugins.packs import Environment, build_wheel, write_pack
@@ -380,12 +381,15 @@ def rows(path_of_packs: dict[str, str]) -> dict[str, dict]:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_wrong_declaration_is_listed_as_failed_with_its_cause(rows: dict[str, dict], name: str) -> None:
+def test_a_wrong_declaration_is_listed_as_failed_with_its_cause(
+    rows: dict[str, dict], name: str, request: pytest.FixtureRequest
+) -> None:
     row = rows[name]
     assert row["status"] == "failed"
     for part in REFUSED[name][2]:
         assert part in row["error"]
     assert "Fix: " in row["error"] and f"TORCH_MUSA_DISABLE_PACKS={name}" in row["error"]
+    mixtures.check(request, row["error"])
 
 
 def test_the_other_packs_load(rows: dict[str, dict]) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness import mixtures
 from tests.tools.test_wheels import project, write_others, write_stub
 from workspace import packages
 
@@ -110,12 +111,13 @@ def test_a_downgrade_with_the_extras_downgrades_all(environment):
 
 
 @pytest.mark.parametrize(("first", "then"), [("0.1", "0.2"), ("0.2", "0.1")])
-def test_an_umbrella_alone_leaves_packs_that_pip_names(environment, first, then):
+def test_an_umbrella_alone_leaves_packs_that_pip_names(environment, first, then, request):
     """pip replaces the umbrella and the runtime, and names each pack that does not fit; those do not load."""
     environment.install(f"torch-musa[{EXTRAS}]=={first}.*", "torch==2.13.*")
     said = environment.install(f"torch-musa=={then}.*", "torch==2.13.*")
     checked = environment.pip("check")
     assert checked.returncode == 1
+    mixtures.check(request, said)
     for name in PACKS:
         sentence = (
             f"{name} {first}.0+torch2.13 requires musa-runtime=={first}.*, "
@@ -125,23 +127,25 @@ def test_an_umbrella_alone_leaves_packs_that_pip_names(environment, first, then)
         assert f"{name} {first}.0+torch2.13 has requirement musa-runtime=={first}.*" in checked.stdout
 
 
-def test_two_releases_in_one_command_are_refused(environment):
+def test_two_releases_in_one_command_are_refused(environment, request):
     done = environment.try_install("torch-musa==0.2.*", "musa-amp==0.1.*", "torch==2.13.*")
     assert done.returncode != 0 and environment.versions() == {}
     assert "Cannot install musa-amp==0.1.0+torch2.13" in done.stderr and "ResolutionImpossible" in done.stderr
     assert "musa-amp 0.1.0+torch2.13 depends on musa-runtime==0.1.*" in done.stdout
     assert "torch-musa 0.2.0 depends on musa-runtime==0.2.*" in done.stdout
+    mixtures.check(request, done.stdout + done.stderr)
 
 
-def test_a_pack_for_another_torch_is_refused_beside_a_torch(environment):
+def test_a_pack_for_another_torch_is_refused_beside_a_torch(environment, request):
     environment.install("torch-musa", "torch==2.13.*")
     done = environment.try_install("musa-amp==0.2.0+torch2.14", "torch==2.13.*")
     assert done.returncode != 0 and "Cannot install musa-amp==0.2.0+torch2.14" in done.stderr
     assert "musa-amp 0.2.0+torch2.14 depends on torch==2.14.*" in done.stdout
+    mixtures.check(request, done.stdout + done.stderr)
     assert "musa-amp" not in environment.versions()
 
 
-def test_a_pack_for_another_torch_alone_replaces_torch(environment):
+def test_a_pack_for_another_torch_alone_replaces_torch(environment, request):
     """pip replaces the runtime too and names a pack that stays; the gate of packs refuses that one."""
     environment.install("torch-musa[mudnn]", "torch==2.13.*")
     said = environment.install("musa-amp==0.2.0+torch2.14")
@@ -151,3 +155,4 @@ def test_a_pack_for_another_torch_alone_replaces_torch(environment):
         "musa-ops-mudnn 0.2.0+torch2.13 requires torch==2.13.*, "
         "but you have torch 2.14.0 which is incompatible."
     ) in said
+    mixtures.check(request, said)

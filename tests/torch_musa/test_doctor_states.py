@@ -23,6 +23,7 @@ import pytest
 import torch
 
 import musa_runtime
+from tests.harness import mixtures
 from tests.harness.installations import (
     FAMILY,
     SITE,
@@ -381,7 +382,7 @@ def changed(environment: dict[str, str], changes: dict[str, str | None] | None) 
 
 # The first two are what most installations suffer from.
 @pytest.mark.parametrize("name", sample(STATES, 3, list(STATES)[:2]))
-def test_the_doctor_names_the_state_and_its_command_repairs_it(name, make, server):
+def test_the_doctor_names_the_state_and_its_command_repairs_it(name, make, server, request):
     state = STATES[name]
     installation = make(state.without)
     work = installation.prefix.parent
@@ -393,6 +394,7 @@ def test_the_doctor_names_the_state_and_its_command_repairs_it(name, make, serve
     told = found[state.check]
     assert told["status"] == state.status, (told, done.stderr)
     assert state.says in told["detail"] and told["causes"], told
+    mixtures.check(request, told["detail"])
     assert state.command in told["command"], told
     assert done.returncode == (1 if state.status == "fail" else 0)
     if state.status == "fail":
@@ -452,7 +454,7 @@ def test_a_state_that_its_command_does_not_repair_is_noticed(make, server):
     assert outcomes(installation.doctor_in_fork(server, wrong))["MUSA SDK"]["status"] == "fail"
 
 
-def test_torch_upgraded_alone_warns_once_and_the_device_says_the_same(make):
+def test_torch_upgraded_alone_warns_once_and_the_device_says_the_same(make, request):
     installation = make()
     environment = changed(
         installation.environment, torch_upgraded_alone(installation, installation.prefix.parent)
@@ -494,7 +496,7 @@ except RuntimeError:  # as in a torch without accelerator
     pass
 else:
     raise AssertionError("pinned")
-print("done")
+print(warning)
 """
     done = subprocess.run(
         [str(installation.python), "-W", "ignore", "-c", code],
@@ -502,7 +504,8 @@ print("done")
         capture_output=True,
         text=True,
     )
-    assert done.stdout == "done\n", done.stderr
+    assert done.returncode == 0, done.stderr
+    mixtures.check(request, done.stdout)
 
 
 def test_a_missing_wheel_in_the_folder_is_not_promised(make, server, place):
