@@ -22,6 +22,7 @@ if sys.version_info < (3, 10):  # noqa: UP036 - whoever runs this with an older 
 from workspace import (
     ROOT,
     WorkspaceError,
+    conda,
     device_pass,
     images,
     legs,
@@ -150,6 +151,12 @@ def run_images(arguments: argparse.Namespace) -> int:
         return images.run(executed=arguments.execute, suites=arguments.suite)
 
 
+def run_conda(arguments: argparse.Namespace) -> int:
+    set_up(arguments)
+    with workspace_lock():
+        return conda.run(packages.package_names() if arguments.build_all else arguments.build)
+
+
 def lint(arguments: argparse.Namespace) -> int:
     with workspace_lock():
         prerequisites.ensure((*prerequisites.BASIC, prerequisites.DISK))
@@ -210,6 +217,7 @@ VERBS = {
     "setup": (setup, "make .venv, install the requirements, build the packages"),
     "wheels": (wheels, "build dist/*.whl for any Linux of the platform tag, and check what an index needs"),
     "images": (run_images, "check the Dockerfiles in docker/; dist/ has to hold the wheels for --execute"),
+    "conda": (run_conda, "render the recipe in conda/, and build its outputs with packages of this machine"),
     "lint": (lint, "ruff and the rules of the tree"),
     "matrix": (run_matrix, "build and test with other minors of torch and other Pythons, in build/matrix"),
     "bench": (bench, "set up, then measure against torch's CPU device; arguments go to the benchmarks"),
@@ -269,6 +277,11 @@ def parser() -> argparse.ArgumentParser:
             verb.add_argument("--execute", action="store_true", help=text)
             text = "only the images that begin with this suite of Debian; may be repeated"
             verb.add_argument("--suite", action="append", default=[], metavar="SUITE", help=text)
+        if name == "conda":
+            chosen = verb.add_mutually_exclusive_group()
+            text = "build this output; may be repeated"
+            chosen.add_argument("--build", action="append", default=[], metavar="OUTPUT", help=text)
+            chosen.add_argument("--build-all", action="store_true", help="build every output")
         if name == "matrix":
             for option, example in (("--torch", "2.12"), ("--python", "3.12")):
                 default = "all" if option == "--torch" else "the one that runs dev.py"
@@ -286,7 +299,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str]) -> int:
     arguments, arguments.rest = parser().parse_known_args(argv)
-    if arguments.rest and arguments.verb in ("setup", "wheels", "images", "matrix", "clean"):
+    if arguments.rest and arguments.verb in ("setup", "wheels", "images", "conda", "matrix", "clean"):
         parser().error(f"{arguments.verb} takes no argument {arguments.rest[0]}")
     try:
         return arguments.run(arguments)

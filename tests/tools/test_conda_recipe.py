@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from workspace import packages, release, sysroot
+from workspace import WorkspaceError, conda, packages
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -70,22 +70,69 @@ def test_a_recipe_of_other_packages_is_noticed():
     assert len(found) == 4 and "flask" in found[2] and "0.0.9" in found[3], found
 
 
-RENDER = """
-import json, sys
-from rattler_build import VariantConfig, stage0
-recipe = stage0.Stage0Recipe.from_file(sys.argv[1] + "/recipe.yaml")
-rendered = recipe.render(VariantConfig.from_file(sys.argv[1] + "/variants.yaml"))
-rows = [[str(output.recipe.package.name), dict(output.variant)] for output in rendered]
-print(json.dumps(rows))
-"""
+# -- what rattler-build makes of it
+
+
+def stale(record: dict, recipe: dict) -> list[str]:
+    """Where the record of the last run is not of the recipe."""
+    outputs = {output["package"]["name"]: output for output in recipe["outputs"]}
+    rendered = {name for name, _ in record["rendered"]}
+    found = [f"{name}: only one of record and recipe" for name in sorted(rendered ^ outputs.keys())]
+    for name, entry in record["built"].items():
+        wanted = {name_of(requirement) for requirement in outputs[name]["requirements"]["run"]}
+        have = {text.split()[0] for text in entry["depends"]}
+        if not wanted <= have:
+            found.append(f"{name}: the package does not require {sorted(wanted - have)}")
+        if f"/{name}-{recipe['context']['version']}-" not in entry["package"]:
+            found.append(f"{name}: the package is {entry['package']}")
+    return found
+
+
+def test_the_record_is_of_the_recipe():
+    record = json.loads(conda.RECORD.read_text())
+    assert stale(record, yaml.safe_load(RECIPE.read_text())) == []
+    assert set(record["built"]) >= {"musa-emulator", "musa-port", "torch-musa"} and record["stand_ins"]
+    assert record["built"]["musa-emulator"]["not_tested"] == []
+
+
+def test_a_record_of_another_recipe_is_noticed():
+    record = json.loads(conda.RECORD.read_text())
+    recipe = yaml.safe_load(RECIPE.read_text())
+    recipe["context"]["version"] = "0.0.9"
+    recipe["outputs"][0]["requirements"]["run"].append("flask")
+    record["rendered"] = [row for row in record["rendered"] if row[0] != "musa-amp"]
+    record["built"] = {"musa-emulator": record["built"]["musa-emulator"]}
+    found = stale(record, recipe)
+    assert len(found) == 3 and "musa-amp: only one" in found[0] and "['flask']" in found[1], found
+
+
+def test_an_output_that_does_not_exist_is_named():
+    with pytest.raises(WorkspaceError, match="the recipe has no output musa-imagination; the outputs are"):
+        conda.run(["musa-imagination"])
 
 
 @pytest.mark.full
 @pytest.mark.slow
 def test_rattler_build_renders_every_output():
-    release.install_tools()
-    rows = json.loads(sysroot.run([release.PYTHON, "-c", RENDER, RECIPE.parent]))
+    rows = conda.render()["rendered"]
     assert {name for name, _ in rows} == set(packages.package_names())
     pythons = {variant["python"] for _, variant in rows if "python" in variant}
     torches = {variant["pytorch"] for name, variant in rows if name == "musa-runtime"}
     assert len(pythons) >= 2 and torches == {"2.13.*"}
+
+
+@pytest.mark.full
+@pytest.mark.slow
+def test_an_output_is_built_with_packages_of_this_machine(tmp_path, monkeypatch):
+    monkeypatch.setattr(conda, "FOLDER", tmp_path / "folder")
+    built = conda.render(["musa-port"])["built"]["musa-port"]
+    assert (tmp_path / "folder" / "output" / built["package"]).is_file() and built["files"] > 10
+    assert "musa-runtime" in built["not_tested"]
+    text = RECIPE.read_text()
+    assert text.count("scikit-build-core >=1.1") > 5
+    (tmp_path / "conda").mkdir()
+    (tmp_path / "conda" / "recipe.yaml").write_text(text.replace("core >=1.1", "core >=99"))
+    (tmp_path / "conda" / "variants.yaml").write_text((RECIPE.parent / "variants.yaml").read_text())
+    monkeypatch.setattr(conda, "RECIPE", tmp_path / "conda")
+    with pytest.raises(WorkspaceError, match="Failed to resolve dependencies"):
+        conda.render(["musa-port"])

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Checks the recipe in conda/: `dev.py conda`.
+
+rattler-build renders every output. With `build`, it builds outputs too, with packages that stand in for those
+of conda-forge (`workspace.conda_build`), so that the script and the requirements of an output are known to
+work. Such packages hold files of this machine and are for nobody else.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from . import ROOT, WorkspaceError, packages, release
+from .progress import run_logged
+
+RECIPE = ROOT / "conda"
+FOLDER = ROOT / "build" / "conda"
+RECORD = ROOT / "tests" / "data" / "last_conda_run.json"
+
+
+def render(build: Sequence[str] = ()) -> dict[str, Any]:
+    """What rattler-build makes of the recipe. build: names of the outputs to build."""
+    release.install_tools()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    result = FOLDER / "result.json"
+    result.unlink(missing_ok=True)
+    script = Path(__file__).parent / "conda_build.py"
+    command = [release.PYTHON, script, RECIPE, "--site", packages.SITE, "--folder", FOLDER, "--log", result]
+    command += [f"--build={name}" for name in build]
+    run_logged("the recipe of conda", [str(word) for word in command], FOLDER / "build.log", cwd=ROOT)
+    return json.loads(result.read_text())
+
+
+def table(record: dict[str, Any]) -> str:
+    lines = []
+    for name in dict.fromkeys(name for name, _ in record["rendered"]):
+        variants = [variant for other, variant in record["rendered"] if other == name]
+        pythons = sorted({variant.get("python", "any") for variant in variants})
+        text = f"{name:21}rendered for Python {', '.join(pythons)}"
+        if entry := record["built"].get(name):
+            lacks = ", ".join(entry["not_tested"])
+            tested = f"not tested, for lack of {lacks}" if lacks else "tests passed"
+            text += f"; {entry['package']}, {entry['bytes'] / 1000:.0f} KB, {entry['files']} files; {tested}"
+        lines.append(text)
+    return "\n".join(lines)
+
+
+def run(build: Sequence[str]) -> int:
+    """Renders the recipe, builds the named outputs and prints the table; a build is recorded."""
+    names = packages.package_names()
+    if unknown := [name for name in build if name not in names]:
+        raise WorkspaceError(f"the recipe has no output {unknown[0]}; the outputs are {', '.join(names)}")
+    record = {"built": {}, **render(build)}
+    if build:
+        RECORD.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
+    print(table(record))
+    return 0
