@@ -124,6 +124,23 @@ def _no_torch(cell: matrix.Cell, python: str, *, installed: bool) -> dict:
     raise WorkspaceError("no such torch")
 
 
+def results(entry: dict, python: str) -> str:
+    """A row of the table in docs/design/releases.md, up to its figures."""
+    tests = entry["tests"]
+    counts = f"{tests['passed']:,} passed, {tests['failed']} failed, {tests['skipped']} skipped"
+    return rf"\| {re.escape(entry['torch']['version'])} \| {re.escape(python)} \| [^|]*{counts}[^|]*\|"
+
+
+def test_the_page_has_the_recorded_results():
+    record = json.loads(matrix.RECORD.read_text())
+    page = (ROOT / "docs" / "design" / "releases.md").read_text()
+    for name, entry in record["cells"].items():
+        if entry["tests"]:
+            assert re.search(results(entry, name.partition("-")[2]), page), name
+    other = {**GOOD, "tests": {**GOOD["tests"], "passed": 7777}}
+    assert not re.search(results(other, "3.12"), page)
+
+
 def test_a_torch_that_is_not_served_is_refused():
     with pytest.raises(WorkspaceError, match=r"torch 2\.10 is not served"):
         matrix.run(["2.10"], [matrix.RUNNING])
