@@ -177,6 +177,9 @@ def link_glibc(zig: Path, target: Path) -> None:
     # Since 2.34 these are parts of libc, so build files that were written since may not name them.
     parts = "libpthread.so.0 libdl.so.2 librt.so.1 ld-linux-x86-64.so.2"
     write_group(target / "libc.so", "libc.so.6 libc_nonshared.a", parts)
+    # As in glibc's own script: vectorised kernels take functions of libmvec, which no build file names.
+    (target / "libm.so").unlink()
+    write_group(target / "libm.so", "libm.so.6", "libmvec.so.1")
 
 
 def link_compilers_libraries(target: Path) -> None:
