@@ -616,6 +616,28 @@ def test_a_program_of_the_sysroots_compiler_needs_no_newer_symbol(tmp_path):
     assert re.match(r"[\d.]+$", needs["GLIBC"])
 
 
+VECTORISED = """
+#include <cmath>
+extern "C" void exponentials(const float* from, float* to) {
+  for (int i = 0; i < 1024; ++i) to[i] = std::exp(from[i]);
+}
+"""
+
+
+@pytest.mark.full
+@pytest.mark.slow
+def test_a_library_of_the_sysroots_compiler_finds_libmvec(tmp_path):
+    """g++ links libm and names no libmvec, whose functions a vectorised loop calls."""
+    release.install_tools()
+    (tmp_path / "library.cpp").write_text(VECTORISED)
+    for compiler in ("g++", release.compiler()):
+        library = tmp_path / f"lib{Path(compiler).name}.so"
+        command = [compiler, "-shared", "-fPIC", "-O3", "-ffast-math", "-Wl,-z,defs", "-o", library]
+        subprocess.run([*command, tmp_path / "library.cpp"], check=True)
+        assert "libmvec.so.1" in release.linked_libraries(library)
+    assert wheel_check.too_new(wheel_check.symbols_of(library).needs) == []
+
+
 def raw_wheel(folder: Path, compiler: str | Path) -> Path:
     """A wheel as a build leaves it, with a library whose functions changed in glibc since 2.28."""
     content = unpacked(folder / "content", library=False).folder
