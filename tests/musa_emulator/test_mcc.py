@@ -282,6 +282,26 @@ template <int N> struct Room {
     assert done.returncode != 0 and "room.h:6:" in done.stderr, done.stderr
 
 
+def test_the_place_of_shared_memory_follows_the_prefix_map(tmp_path: Path) -> None:
+    """A fault in shared memory is reported at its line, so the object file holds the name of the source."""
+    source = tmp_path / "shared.mu"
+    source.write_text(
+        "#include <musa_runtime.h>\n"
+        "static __shared__ float of_file[64];\n"
+        "__global__ void kernel(float* to) {\n"
+        "  __shared__ float own[64];\n"
+        "  own[threadIdx.x] = of_file[threadIdx.x] = to[threadIdx.x];\n"
+        "  __syncthreads();\n"
+        "  to[threadIdx.x] = own[63 - threadIdx.x] + of_file[threadIdx.x];\n"
+        "}\n"
+    )
+    for options, expected in (([], source), ([f"-ffile-prefix-map={tmp_path}=mapped"], "mapped/shared.mu")):
+        done = mcc("-c", source, *options, "-o", tmp_path / "shared.o")
+        assert done.returncode == 0, done.stderr
+        data = (tmp_path / "shared.o").read_bytes()
+        assert str(expected).encode() in data and (expected is source) == (str(tmp_path).encode() in data)
+
+
 def test_names_and_guards_that_programs_rely_on(tmp_path: Path) -> None:
     (tmp_path / "names.mu").write_text("""
 struct __half;

@@ -334,6 +334,18 @@ def test_a_library_of_the_machine_is_refused():
     assert "libfoo.so.1" in found
 
 
+def test_libraries_of_the_tags_systems_are_not_foreign():
+    """The symbols are those of an older platform, whose list of libraries is shorter."""
+    found = {"external_libs": {"libc10.so": None, "libmvec.so.1": None, "libfoo.so": None}}
+    for upgrades, expected in (
+        ({"manylinux_2_28_x86_64": {"libs_to_eliminate": ["libc10.so", "libfoo.so"]}}, ["libfoo.so"]),
+        ({"manylinux_2_31_x86_64": {"libs_to_eliminate": ["libc10.so"]}}, ["libmvec.so.1", "libfoo.so"]),
+    ):
+        libraries = list(release.beyond_the_platform({**found, "policy_upgrades": upgrades}))
+        refused = release.check_audit({"platform": "manylinux_2_27_x86_64", "libraries": libraries})
+        assert [text.split()[2].rstrip(",") for text in refused] == expected
+
+
 # -- the record of the last run
 
 

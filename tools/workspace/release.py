@@ -18,7 +18,7 @@ import sys
 import tempfile
 import urllib.parse
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from email.parser import Parser
 from importlib import metadata
 from pathlib import Path
@@ -249,7 +249,17 @@ def audit(wheel: Path) -> dict[str, Any]:
     found, _ = json.JSONDecoder().raw_decode(output.lstrip())  # messages follow
     if found["pure"]:
         return {"platform": "any", "libraries": []}
-    return {"platform": found["sym_tag"], "libraries": sorted(found["external_libs"])}
+    return {"platform": found["sym_tag"], "libraries": sorted(beyond_the_platform(found))}
+
+
+def beyond_the_platform(found: dict[str, Any]) -> Iterable[str]:
+    """Libraries that systems of the platform tag may lack.
+
+    found: the output of auditwheel. Its first list is for the oldest platform that has the symbols, where libmvec
+    is not promised.
+    """
+    upgrade = found["policy_upgrades"].get(wheel_check.PLATFORM)
+    return upgrade["libs_to_eliminate"] if upgrade else found["external_libs"]
 
 
 def check_audit(audited: dict[str, Any]) -> list[str]:

@@ -517,9 +517,10 @@ class Rewriter:
         names = self._declared(match.end(), end)
         self.shared += 1
         kind = f"musa_simt_shared_{self.shared}"
-        file, line = self.place(match.start())
+        _, line = self.place(match.start())
         words = " ".join(word for word in before if word not in ("static", "inline"))
-        site = f'::musa_simt::Site{{"{file}", {line}, "{", ".join(names)}"}}'
+        # Unlike the name in the marker, the builtin's follows -ffile-prefix-map, as __FILE__ does.
+        site = f'::musa_simt::Site{{__builtin_FILE(), {line}, "{", ".join(names)}"}}'
         if not self._in_function(begin):  # every kernel that names it has its own
             text = f"struct {kind} {{ {words} {declaration.strip()}; }};"
             for name in names:
