@@ -24,7 +24,7 @@ OLDEST = ".".join(map(str, prerequisites.MIN_PYTHON))
 # What modules may miss in an interpreter that holds the standard library alone.
 THIRD_PARTY = {
     "torch", "torchgen", "pluggy", "numpy", "yaml", "rich", "setuptools", "mthreads_ml_py", "pymtml",
-    "cyclonedx", "packageurl",
+    "cyclonedx", "packageurl", "rattler_build",
 }  # fmt: skip
 
 IMPORT_ALL = """

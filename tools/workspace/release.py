@@ -255,8 +255,8 @@ def audit(wheel: Path) -> dict[str, Any]:
 def beyond_the_platform(found: dict[str, Any]) -> Iterable[str]:
     """Libraries that systems of the platform tag may lack.
 
-    found: the output of auditwheel. Its first list is for the oldest platform that has the symbols, where libmvec
-    is not promised.
+    found: the output of auditwheel. Its first list is for the oldest platform that has the symbols, where
+    libmvec is not promised.
     """
     upgrade = found["policy_upgrades"].get(wheel_check.PLATFORM)
     return upgrade["libs_to_eliminate"] if upgrade else found["external_libs"]
