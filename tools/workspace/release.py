@@ -10,6 +10,7 @@ docs/releasing.md has the rest of a release.
 """
 
 import fnmatch
+import functools
 import json
 import os
 import re
@@ -71,6 +72,7 @@ def tool(name: str, *arguments: str | Path, **options: Any) -> str:
     return sysroot.run([PYTHON, "-m", name, *arguments], env=environment, **options)
 
 
+@functools.cache  # a commit during a run must not give the second build another date
 def source_date() -> int:
     """The date of all files in the wheels, in seconds since 1970: that of the last commit in packages/.
 
