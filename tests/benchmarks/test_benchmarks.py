@@ -31,6 +31,12 @@ CPU = torch.device("cpu")
 QUICK = Effort(2, 1e-4)
 
 
+@pytest.fixture(autouse=True)
+def _threads_of_the_emulator(monkeypatch):
+    """The command sets it for its own process; tests leave it as it was."""
+    monkeypatch.setenv("MUSA_EMULATOR_THREADS", str(torch.get_num_threads()))
+
+
 class Clock:
     """Time that passes only when a measured function says so."""
 
@@ -232,6 +238,7 @@ def test_a_quick_run_of_the_cpu_against_itself_reports_every_group(tmp_path, cap
         assert cli.main(["--quick", "--device", "cpu", "--threads", "1", "--out", str(tmp_path)]) == 0
         groups = {"small operator", "large tensor", "training step", "program", "autocast over none"}
         content = check_outputs(tmp_path, groups)
+        assert os.environ["MUSA_EMULATOR_THREADS"] == "1", "the device would have more threads than torch"
     finally:
         torch.set_num_threads(threads)
     assert set(content["not_measured"]) == {

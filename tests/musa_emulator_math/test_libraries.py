@@ -57,6 +57,39 @@ def test_results_are_numpys(name: str, setting: str) -> None:
     assert results(setting)[name] == ""
 
 
+THREADS_OF_A_SPARSE_PRODUCT = """
+import os, torch
+from benchmarks.math_libraries import spmv
+
+def threads():
+    return len(os.listdir("/proc/self/task"))
+
+torch.set_num_threads(1)  # so that nothing before the product starts threads of OpenMP
+case = spmv(torch.device("musa"), 20_000, 50)
+case.run()
+before = threads()
+torch.set_num_threads(3)
+case.run()
+print(threads() - before)
+case.baseline()
+torch.musa.synchronize()
+torch.testing.assert_close(case.outputs[0].cpu(), case.outputs[1], rtol=1e-4, atol=1e-4)
+"""
+
+
+def test_sparse_products_use_as_many_threads_as_torch() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", THREADS_OF_A_SPARSE_PRODUCT],
+        env=sdk.clean_environment(MUSA_EMULATOR_MODE="inline"),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=sdk.ROOT,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.stdout.strip() == "2"
+
+
 def test_a_wrong_result_would_be_noticed() -> None:
     right = np.linspace(-2, 2, 9, dtype=np.float32)
     checks.same(right, right)

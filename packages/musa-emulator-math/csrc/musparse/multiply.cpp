@@ -32,8 +32,8 @@ void multiply_row(
   const ColumnPositions<Column> position(a);
   const Column* columns = static_cast<const Column*>(a.column_data);
   const T* values = static_cast<const T*>(a.values);
-  // A single sum would wait for its last addition with each entry, so entries take turns. More than two are slower.
-  constexpr int kTurns = Width == 1 ? 2 : 1;
+  // A single sum would wait for its last addition with each entry, so entries take turns.
+  constexpr int kTurns = Width == 1 ? 4 : 1;
   T partial[kTurns][Width] = {};
   const auto add = [&](int64_t entry, T* sums) {
     const T* row = b + static_cast<int64_t>(position(columns[entry])) * row_stride;

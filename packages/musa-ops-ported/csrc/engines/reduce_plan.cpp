@@ -11,10 +11,14 @@ namespace musa_ops_ported {
 
 namespace {
 
-// What a thread should have to do before another one is worth its share of the combining. An integrated GPU has few
-// processors to keep busy, and pays more for each thread that it starts.
-int64_t elements_per_thread() {
-  return c10::musa::device_properties(c10::musa::current_device()).integrated != 0 ? 256 : 32;
+// An integrated GPU has few processors to keep busy, and pays more for each thread that it starts and for each barrier.
+bool integrated() {
+  return c10::musa::device_properties(c10::musa::current_device()).integrated != 0;
+}
+
+// What a thread should have to do before another one is worth its share of the combining.
+int64_t elements_per_thread(bool elements_adjoin) {
+  return !integrated() ? 32 : elements_adjoin ? 1024 : 256;
 }
 
 int64_t power_of_two_from(int64_t value) {
@@ -24,7 +28,7 @@ int64_t power_of_two_from(int64_t value) {
 // Lanes, rows and splits for what the plan says about sizes.
 void spread(ReducePlan& plan, int64_t outputs, bool elements_adjoin) {
   plan.lanes_first = elements_adjoin;
-  const int64_t per_thread = elements_per_thread();
+  const int64_t per_thread = elements_per_thread(elements_adjoin);
   const int64_t work = (plan.count + per_thread - 1) / per_thread;
   if (elements_adjoin) {
     plan.lanes = static_cast<int>(std::min<int64_t>(power_of_two_from(work), kReduceThreads));
@@ -39,6 +43,8 @@ void spread(ReducePlan& plan, int64_t outputs, bool elements_adjoin) {
   plan.chunk = (plan.count + plan.splits - 1) / plan.splits;
   plan.chunk = (plan.chunk + kVector - 1) / kVector * kVector;
   plan.splits = plan.count == 0 ? 1 : (plan.count + plan.chunk - 1) / plan.chunk;
+  plan.apart = plan.lanes > 1 && integrated();
+  plan.share = ((plan.chunk + plan.lanes - 1) / plan.lanes + kVector - 1) / kVector * kVector;
 }
 
 } // namespace
@@ -97,16 +103,17 @@ ReducePlan plan_reduce(const at::TensorIteratorBase& iter) {
 ReducePlan plan_partial(const ReducePlan& first, const void* partial, size_t bytes) {
   ReducePlan plan;
   plan.outputs = first.outputs;
-  plan.count = first.splits;
+  plan.count = first.parts();
   plan.in = static_cast<const char*>(partial);
   plan.out[0] = first.out[0];
   plan.out[1] = first.out[1];
   plan.output = first.output;
   // Partial results lie by number of the result: split after split.
   plan.element.dims = 1;
-  plan.element.sizes[0] = first.splits;
+  plan.element.sizes[0] = plan.count;
   plan.element.strides[0][0] = static_cast<int64_t>(bytes) * first.outputs;
-  plan.lanes = static_cast<int>(std::min<int64_t>(power_of_two_from(first.splits / 8), kReduceThreads));
+  const int64_t per_thread = integrated() ? 64 : 8;
+  plan.lanes = static_cast<int>(std::min<int64_t>(power_of_two_from(plan.count / per_thread), kReduceThreads));
   plan.rows = kReduceThreads / plan.lanes;
   plan.row_blocks = (plan.outputs + plan.rows - 1) / plan.rows;
   plan.chunk = plan.count;

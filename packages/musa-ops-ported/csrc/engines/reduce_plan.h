@@ -31,11 +31,17 @@ struct ReducePlan {
   int64_t splits = 1; // blocks that share a result; their results are reduced by a second kernel
   int64_t chunk = 0; // elements of such a block
   int64_t row_blocks = 1;
+  // Lanes do not combine their results: each takes `share` neighbouring elements of the chunk, and the second kernel the rest.
+  bool apart = false;
+  int64_t share = 0;
+
+  // How many results of the first kernel become one.
+  int64_t parts() const { return apart ? splits * lanes : splits; }
 };
 
 // Of an iterator made for a reduction: outputs first, one input.
 ReducePlan plan_reduce(const at::TensorIteratorBase& iter);
-// The second kernel's, over `splits` partial results for each of `outputs`.
+// The second kernel's, over parts() partial results for each of `outputs`.
 ReducePlan plan_partial(const ReducePlan& first, const void* partial, size_t bytes);
 
 } // namespace musa_ops_ported

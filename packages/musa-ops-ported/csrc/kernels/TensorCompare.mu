@@ -20,20 +20,11 @@ void where(at::TensorIterator& iter) {
   by_size(iter.element_size(0), [&](auto bytes) { where_of<decltype(bytes)>(iter); });
 }
 
-// A NaN among the three is the result.
+// A NaN among the three is the result: comparisons with it are false. Without branches, so loops over it become vectors.
 template <typename T>
 __device__ T limited(T x, T low, T high) {
-  if (x != x) {
-    return x;
-  }
-  if (low != low) {
-    return low;
-  }
-  if (high != high) {
-    return high;
-  }
-  const T raised = x < low ? low : x;
-  return high < raised ? high : raised;
+  const T raised = int(x < low) | int(low != low) ? low : x;
+  return int(high < raised) | int(high != high) ? high : raised;
 }
 
 void clamp(at::TensorIteratorBase& iter) {
