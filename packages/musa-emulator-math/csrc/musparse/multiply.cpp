@@ -50,15 +50,13 @@ void multiply_row(
   for (; entry < range.end; ++entry) {
     add(entry, partial[0]);
   }
-  T* sums = partial[0];
-  for (int turn = 1; turn < kTurns; ++turn) {
-    for (int i = 0; i < Width; ++i) {
-      sums[i] += partial[turn][i];
-    }
-  }
   for (int i = 0; i < Width; ++i) {
+    T sum = partial[0][i];
+    for (int turn = 1; turn < kTurns; ++turn) {
+      sum += partial[turn][i];
+    }
     T& out = c[i * c_stride];
-    out = beta == T(0) ? alpha * sums[i] : alpha * sums[i] + beta * out;
+    out = beta == T(0) ? alpha * sum : alpha * sum + beta * out;
   }
 }
 
