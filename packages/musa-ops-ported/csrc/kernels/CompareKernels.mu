@@ -19,31 +19,26 @@ namespace {
     });                                                                   \
   }
 
-// One function for the four orders, for there are some 14 dtypes.
-enum class Order { Less, LessOrEqual, Greater, GreaterOrEqual };
-void compare(at::TensorIteratorBase& iter, Order order) {
+// One function for the four orders, for there are some 14 dtypes. It selects operands, since a choice of comparisons is a branch.
+void compare(at::TensorIteratorBase& iter, bool swapped, bool or_equal) {
   MUSA_DISPATCH(iter.common_dtype(), "compare", (MUSA_REAL, MUSA_UNSIGNED, at::kBool), {
-    pointwise(iter, [order] __device__(scalar_t x, scalar_t y) -> bool {
-      switch (order) {
-        case Order::Less: return x < y;
-        case Order::LessOrEqual: return x <= y;
-        case Order::Greater: return x > y;
-        default: return x >= y;
-      }
+    pointwise(iter, [swapped, or_equal] __device__(scalar_t x, scalar_t y) -> bool {
+      const scalar_t a = swapped ? y : x, b = swapped ? x : y;
+      return or_equal ? a <= b : a < b;
     });
   });
 }
 void lt(at::TensorIteratorBase& iter) {
-  compare(iter, Order::Less);
+  compare(iter, false, false);
 }
 void le(at::TensorIteratorBase& iter) {
-  compare(iter, Order::LessOrEqual);
+  compare(iter, false, true);
 }
 void gt(at::TensorIteratorBase& iter) {
-  compare(iter, Order::Greater);
+  compare(iter, true, false);
 }
 void ge(at::TensorIteratorBase& iter) {
-  compare(iter, Order::GreaterOrEqual);
+  compare(iter, true, true);
 }
 MUSA_COMPARISON(eq, x == y, MUSA_ALL, MUSA_UNSIGNED)
 MUSA_COMPARISON(ne, x != y, MUSA_ALL, MUSA_UNSIGNED)

@@ -35,7 +35,15 @@ void clamp(at::TensorIteratorBase& iter) {
 void clamp_scalar(at::TensorIteratorBase& iter, const at::Scalar& min, const at::Scalar& max) {
   MUSA_DISPATCH(iter.common_dtype(), "clamp", (MUSA_REAL), {
     const auto low = min.to<scalar_t>(), high = max.to<scalar_t>();
-    pointwise(iter, [low, high] __device__(scalar_t x) -> scalar_t { return limited(x, low, high); });
+    if (low != low || high != high) {
+      const scalar_t nan = low != low ? low : high;
+      pointwise(iter, [nan] __device__(scalar_t) -> scalar_t { return nan; });
+      return;
+    }
+    pointwise(iter, [low, high] __device__(scalar_t x) -> scalar_t {
+      const scalar_t raised = x < low ? low : x; // x, if it is a NaN
+      return high < raised ? high : raised;
+    });
   });
 }
 void clamp_min_scalar(at::TensorIteratorBase& iter, at::Scalar min) {
