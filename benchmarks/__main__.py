@@ -62,8 +62,8 @@ MUSA_ONLY = {
 PACKS = {"amp": "musa_amp", "distributed": "musa_distributed"}
 
 
-# Groups whose work is the calling thread's, so that its processor time may stand for the time that passes; of the last two
-# all of it with --threads 1.
+# Groups whose work is the calling thread's, so that its processor time may stand for the time that passes;
+# of the last two all of it with --threads 1.
 CPU_TIME = ("small", "programs", "stable packs", "ported", "math libraries")
 
 
