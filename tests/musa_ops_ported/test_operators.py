@@ -26,6 +26,26 @@ def test_served_by_the_pack(musa, ported, op):
     assert torch.musa.ops.explain(op)["provider"] == "ported"
 
 
+@pytest.mark.parametrize(
+    "dtype", [torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz], ids=str
+)
+def test_numbers_of_8_bits_are_filled(musa, ported, dtype):
+    def calls() -> int:
+        rows = torch.musa.ops.explain("aten::fill_.Scalar")["candidates"]
+        return next(row["calls"] for row in rows if row["provider"] == "ported")
+
+    before = calls()
+    x = torch.empty(3, 9, dtype=dtype, device="musa")
+    x[:, ::2].fill_(1.3)
+    x[:, 1::2].fill_(-1000.0)
+    expected = torch.empty(3, 9, dtype=dtype)
+    expected[:, ::2].fill_(1.3)
+    expected[:, 1::2].fill_(-1000.0)
+    assert torch.equal(x.cpu().view(torch.uint8), expected.view(torch.uint8))
+    assert calls() == before + 2
+    assert torch.equal(x.zero_().cpu().view(torch.uint8), expected.zero_().view(torch.uint8))
+
+
 @pytest.mark.once
 @pytest.mark.parametrize(("memory", "first"), [("shared", "host"), ("strict", "ported")])
 def test_torchs_cpu_kernels_come_first_where_they_can(memory, first):

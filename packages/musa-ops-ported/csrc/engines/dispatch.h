@@ -24,11 +24,25 @@
     __VA_ARGS__                                                \
   }), MUSA_UNWRAP TYPES)
 
+// Runs the block with index_t, the type of indices: MUSA_BY_INDEX_TYPE(dtype, { ... });
+#define MUSA_BY_INDEX_TYPE(DTYPE, ...) \
+  [&](const at::ScalarType index_dtype) { \
+    if (index_dtype == at::kInt) {      \
+      using index_t = int32_t;          \
+      [&] __VA_ARGS__();                \
+    } else {                            \
+      using index_t = int64_t;          \
+      [&] __VA_ARGS__();                \
+    }                                   \
+  }(DTYPE)
+
+// The host asks functions of pointwise() for their parameters, and nvcc answers for __host__ __device__ lambdas alone.
+
 // void NAME(iterator): EXPRESSION over x, of op_t.
 #define MUSA_UNARY(NAME, EXPRESSION, ...)                                                     \
   void NAME(at::TensorIteratorBase& iter) {                                                   \
     AT_DISPATCH_V2(iter.common_dtype(), #NAME, AT_WRAP([&] {                                  \
-      pointwise(iter, [] __device__(scalar_t value) -> scalar_t {                             \
+      pointwise(iter, [] __host__ __device__(scalar_t value) -> scalar_t {                    \
         using op_t = at::opmath_type<scalar_t>;                                               \
         const op_t x = static_cast<op_t>(value);                                              \
         return static_cast<scalar_t>(EXPRESSION);                                             \
@@ -40,7 +54,7 @@
 #define MUSA_BINARY(NAME, EXPRESSION, ...)                                                    \
   void NAME(at::TensorIteratorBase& iter) {                                                   \
     AT_DISPATCH_V2(iter.common_dtype(), #NAME, AT_WRAP([&] {                                  \
-      pointwise(iter, [] __device__(scalar_t first, scalar_t second) -> scalar_t {            \
+      pointwise(iter, [] __host__ __device__(scalar_t first, scalar_t second) -> scalar_t {   \
         using op_t = at::opmath_type<scalar_t>;                                               \
         const op_t x = static_cast<op_t>(first), y = static_cast<op_t>(second);               \
         return static_cast<scalar_t>(EXPRESSION);                                             \

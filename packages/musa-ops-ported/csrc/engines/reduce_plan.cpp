@@ -11,14 +11,26 @@ namespace musa_ops_ported {
 
 namespace {
 
-// An integrated GPU has few processors to keep busy, and pays more for each thread that it starts and for each barrier.
-bool integrated() {
-  return c10::musa::device_properties(c10::musa::current_device()).integrated != 0;
-}
+struct Machine {
+  bool integrated;
+  int64_t blocks; // that a reduction is spread over while its threads have enough to do
 
-// What a thread should have to do before another one is worth its share of the combining.
-int64_t elements_per_thread(bool elements_adjoin) {
-  return !integrated() ? 32 : elements_adjoin ? 1024 : 256;
+  // What a thread should have to do before another one is worth its share of the combining.
+  int64_t elements_per_thread(bool elements_adjoin) const {
+    return !integrated ? 32 : elements_adjoin ? 1024 : 256;
+  }
+};
+
+// An integrated GPU has few processors to keep busy, and pays more for each thread that it starts and for each barrier. Others
+// read their memory at its full rate with as many threads as they hold.
+Machine machine() {
+  const musaDeviceProp& device = c10::musa::device_properties(c10::musa::current_device());
+  constexpr int64_t few = 256;
+  if (device.integrated != 0) {
+    return {true, few};
+  }
+  const int64_t held = int64_t{device.multiProcessorCount} * (device.maxThreadsPerMultiProcessor / kReduceThreads);
+  return {false, std::max(few, held)};
 }
 
 int64_t power_of_two_from(int64_t value) {
@@ -28,7 +40,8 @@ int64_t power_of_two_from(int64_t value) {
 // Lanes, rows and splits for what the plan says about sizes.
 void spread(ReducePlan& plan, int64_t outputs, bool elements_adjoin) {
   plan.lanes_first = elements_adjoin;
-  const int64_t per_thread = elements_per_thread(elements_adjoin);
+  const Machine on = machine();
+  const int64_t per_thread = on.elements_per_thread(elements_adjoin);
   const int64_t work = (plan.count + per_thread - 1) / per_thread;
   if (elements_adjoin) {
     plan.lanes = static_cast<int>(std::min<int64_t>(power_of_two_from(work), kReduceThreads));
@@ -39,11 +52,11 @@ void spread(ReducePlan& plan, int64_t outputs, bool elements_adjoin) {
   }
   plan.row_blocks = (outputs + plan.rows - 1) / plan.rows;
   const int64_t of_a_block = plan.lanes * per_thread;
-  plan.splits = std::clamp<int64_t>(plan.count / of_a_block, 1, std::max<int64_t>(1, 256 / plan.row_blocks));
+  plan.splits = std::clamp<int64_t>(plan.count / of_a_block, 1, std::max<int64_t>(1, on.blocks / plan.row_blocks));
   plan.chunk = (plan.count + plan.splits - 1) / plan.splits;
   plan.chunk = (plan.chunk + kVector - 1) / kVector * kVector;
   plan.splits = plan.count == 0 ? 1 : (plan.count + plan.chunk - 1) / plan.chunk;
-  plan.apart = plan.lanes > 1 && integrated();
+  plan.apart = plan.lanes > 1 && on.integrated;
   plan.share = ((plan.chunk + plan.lanes - 1) / plan.lanes + kVector - 1) / kVector * kVector;
 }
 
@@ -112,7 +125,7 @@ ReducePlan plan_partial(const ReducePlan& first, const void* partial, size_t byt
   plan.element.dims = 1;
   plan.element.sizes[0] = plan.count;
   plan.element.strides[0][0] = static_cast<int64_t>(bytes) * first.outputs;
-  const int64_t per_thread = integrated() ? 64 : 8;
+  const int64_t per_thread = machine().integrated ? 64 : 8;
   plan.lanes = static_cast<int>(std::min<int64_t>(power_of_two_from(plan.count / per_thread), kReduceThreads));
   plan.rows = kReduceThreads / plan.lanes;
   plan.row_blocks = (plan.outputs + plan.rows - 1) / plan.rows;

@@ -21,17 +21,25 @@ struct alignas(size) Opaque {
   char bytes[size];
 };
 
-// Calls f with the Opaque of this size.
-template <typename F>
-void by_size(int64_t size, const F& f) {
-  switch (size) {
-    case 1: f(Opaque<1>()); break;
-    case 2: f(Opaque<2>()); break;
-    case 4: f(Opaque<4>()); break;
-    case 8: f(Opaque<8>()); break;
-    case 16: f(Opaque<16>()); break;
-    default: TORCH_CHECK(false, "no element has ", size, " bytes");
-  }
-}
-
 } // namespace musa_ops_ported
+
+// Runs the block with Bytes, the Opaque of this size: MUSA_BY_SIZE(size, { ... }). A macro: nvcc has no lambdas of kernels in
+// generic lambdas.
+#define MUSA_SIZE_CASE(SIZE, ...)                        \
+  case SIZE: {                                           \
+    using Bytes [[maybe_unused]] = ::musa_ops_ported::Opaque<SIZE>; \
+    [&] __VA_ARGS__();                                   \
+    break;                                               \
+  }
+#define MUSA_BY_SIZE(SIZE, ...)                                      \
+  [&](const int64_t size_of_bytes) {                                 \
+    switch (size_of_bytes) {                                         \
+      MUSA_SIZE_CASE(1, __VA_ARGS__)                                 \
+      MUSA_SIZE_CASE(2, __VA_ARGS__)                                 \
+      MUSA_SIZE_CASE(4, __VA_ARGS__)                                 \
+      MUSA_SIZE_CASE(8, __VA_ARGS__)                                 \
+      MUSA_SIZE_CASE(16, __VA_ARGS__)                                \
+      default:                                                       \
+        TORCH_CHECK(false, "no element has ", size_of_bytes, " bytes"); \
+    }                                                                \
+  }(SIZE)

@@ -15,7 +15,7 @@ namespace musa_ops_ported {
 namespace {
 
 template <typename T>
-__device__ T logistic(T x) {
+__host__ __device__ T logistic(T x) {
   return T(1) / (T(1) + std::exp(-x));
 }
 
@@ -24,7 +24,7 @@ void elu(at::TensorIteratorBase& iter, const at::Scalar& alpha, const at::Scalar
     const op_t below = alpha.to<op_t>() * scale.to<op_t>();
     const op_t above = scale.to<op_t>();
     const op_t inner = input_scale.to<op_t>();
-    pointwise(iter, [below, above, inner] __device__(scalar_t value) -> scalar_t {
+    pointwise(iter, [below, above, inner] __host__ __device__(scalar_t value) -> scalar_t {
       const at::opmath_type<scalar_t> x = value;
       return static_cast<scalar_t>(x > 0 ? x * above : std::expm1(x * inner) * below);
     });
@@ -37,7 +37,7 @@ void elu_backward(
     const op_t below = alpha.to<op_t>() * scale.to<op_t>();
     const op_t above = scale.to<op_t>();
     const op_t inner = input_scale.to<op_t>();
-    pointwise(iter, [below, above, inner, is_result] __device__(scalar_t gradient, scalar_t value) -> scalar_t {
+    pointwise(iter, [below, above, inner, is_result] __host__ __device__(scalar_t gradient, scalar_t value) -> scalar_t {
       const at::opmath_type<scalar_t> g = gradient, x = value;
       if (is_result) {
         return static_cast<scalar_t>(x <= 0 ? g * inner * (x + below) : g * above);
@@ -51,7 +51,7 @@ void softplus(at::TensorIteratorBase& iter, const at::Scalar& beta, const at::Sc
   MUSA_DISPATCH(iter.dtype(), "softplus", (MUSA_FLOATING), {
     const op_t b = beta.to<op_t>();
     const op_t limit = threshold.to<op_t>();
-    pointwise(iter, [b, limit] __device__(scalar_t value) -> scalar_t {
+    pointwise(iter, [b, limit] __host__ __device__(scalar_t value) -> scalar_t {
       const at::opmath_type<scalar_t> x = value;
       return static_cast<scalar_t>(x * b > limit ? x : std::log1p(std::exp(x * b)) / b);
     });
@@ -61,7 +61,7 @@ void softplus_backward(at::TensorIteratorBase& iter, const at::Scalar& beta, con
   MUSA_DISPATCH(iter.dtype(), "softplus_backward", (MUSA_FLOATING), {
     const op_t b = beta.to<op_t>();
     const op_t limit = threshold.to<op_t>();
-    pointwise(iter, [b, limit] __device__(scalar_t gradient, scalar_t value) -> scalar_t {
+    pointwise(iter, [b, limit] __host__ __device__(scalar_t gradient, scalar_t value) -> scalar_t {
       const at::opmath_type<scalar_t> g = gradient, x = value;
       const auto z = std::exp(x * b);
       return static_cast<scalar_t>(x * b > limit ? g : g * z / (z + 1));
@@ -73,7 +73,7 @@ void threshold(at::TensorIteratorBase& iter, const at::Scalar& threshold, const 
   MUSA_DISPATCH(iter.dtype(), "threshold", (MUSA_REAL), {
     const auto limit = threshold.to<scalar_t>();
     const auto instead = value.to<scalar_t>();
-    pointwise(iter, [limit, instead] __device__(scalar_t x, scalar_t other) -> scalar_t {
+    pointwise(iter, [limit, instead] __host__ __device__(scalar_t x, scalar_t other) -> scalar_t {
       return x <= limit ? instead : other;
     });
   });
@@ -83,7 +83,7 @@ void hardtanh_backward(at::TensorIterator& iter, const at::Scalar& min, const at
   MUSA_DISPATCH(iter.dtype(), "hardtanh_backward", (MUSA_FLOATING), {
     const op_t low = min.to<op_t>();
     const op_t high = max.to<op_t>();
-    pointwise(iter, [low, high] __device__(scalar_t gradient, scalar_t value) -> scalar_t {
+    pointwise(iter, [low, high] __host__ __device__(scalar_t gradient, scalar_t value) -> scalar_t {
       const at::opmath_type<scalar_t> x = value;
       return x <= low || x >= high ? scalar_t(0) : gradient;
     });
@@ -91,7 +91,7 @@ void hardtanh_backward(at::TensorIterator& iter, const at::Scalar& min, const at
 }
 
 template <typename T>
-__device__ T limited_to_6(T x) {
+__host__ __device__ T limited_to_6(T x) {
   return x < 0 ? T(0) : x > 6 ? T(6) : x;
 }
 MUSA_UNARY(hardsigmoid, limited_to_6(x + 3) / 6, MUSA_FLOATING)
@@ -102,13 +102,13 @@ MUSA_BINARY(hardswish_backward, y <= -3 ? op_t(0) : y < 3 ? x * (y / 3 + op_t(0.
 void hardshrink(at::TensorIteratorBase& iter, const at::Scalar& lambd) {
   MUSA_DISPATCH(iter.dtype(), "hardshrink", (MUSA_FLOATING), {
     const auto limit = lambd.to<scalar_t>();
-    pointwise(iter, [limit] __device__(scalar_t x) -> scalar_t { return x >= -limit && x <= limit ? scalar_t(0) : x; });
+    pointwise(iter, [limit] __host__ __device__(scalar_t x) -> scalar_t { return x >= -limit && x <= limit ? scalar_t(0) : x; });
   });
 }
 void softshrink(at::TensorIteratorBase& iter, const at::Scalar& lambd) {
   MUSA_DISPATCH(iter.dtype(), "softshrink", (MUSA_FLOATING), {
     const auto limit = lambd.to<scalar_t>();
-    pointwise(iter, [limit] __device__(scalar_t x) -> scalar_t {
+    pointwise(iter, [limit] __host__ __device__(scalar_t x) -> scalar_t {
       return x > limit ? static_cast<scalar_t>(x - limit) : x < -limit ? static_cast<scalar_t>(x + limit) : x != x ? x : scalar_t(0);
     });
   });
@@ -116,7 +116,7 @@ void softshrink(at::TensorIteratorBase& iter, const at::Scalar& lambd) {
 void shrink_backward(at::TensorIteratorBase& iter, const at::Scalar& lambd) {
   MUSA_DISPATCH(iter.dtype(), "shrink_backward", (MUSA_FLOATING), {
     const auto limit = lambd.to<scalar_t>();
-    pointwise(iter, [limit] __device__(scalar_t gradient, scalar_t x) -> scalar_t {
+    pointwise(iter, [limit] __host__ __device__(scalar_t gradient, scalar_t x) -> scalar_t {
       return x >= -limit && x <= limit ? scalar_t(0) : gradient;
     });
   });
@@ -125,7 +125,7 @@ void shrink_backward(at::TensorIteratorBase& iter, const at::Scalar& lambd) {
 void leaky_relu(at::TensorIteratorBase& iter, const at::Scalar& slope) {
   MUSA_DISPATCH(iter.dtype(), "leaky_relu", (MUSA_FLOATING), {
     const op_t factor = slope.to<op_t>();
-    pointwise(iter, [factor] __device__(scalar_t value) -> scalar_t {
+    pointwise(iter, [factor] __host__ __device__(scalar_t value) -> scalar_t {
       const at::opmath_type<scalar_t> x = value;
       return static_cast<scalar_t>(x > 0 ? x : x * factor);
     });
@@ -135,7 +135,7 @@ void leaky_relu_backward(at::TensorIteratorBase& iter, const at::Scalar& slope) 
   MUSA_DISPATCH(iter.dtype(), "leaky_relu_backward", (MUSA_FLOATING), {
     const op_t factor = slope.to<op_t>();
     // Input, then gradient.
-    pointwise(iter, [factor] __device__(scalar_t value, scalar_t gradient) -> scalar_t {
+    pointwise(iter, [factor] __host__ __device__(scalar_t value, scalar_t gradient) -> scalar_t {
       const at::opmath_type<scalar_t> x = value, g = gradient;
       return static_cast<scalar_t>(x > 0 ? g : g * factor);
     });
@@ -146,11 +146,11 @@ MUSA_UNARY(silu, x * logistic(x), MUSA_FLOATING_AND_COMPLEX)
 MUSA_BINARY(silu_backward, x * logistic(y) * (op_t(1) + y * (op_t(1) - logistic(y))), MUSA_FLOATING_AND_COMPLEX)
 
 template <typename T>
-__device__ T mish_of(T x) {
+__host__ __device__ T mish_of(T x) {
   return x * std::tanh(std::log1p(std::exp(x)));
 }
 template <typename T>
-__device__ T mish_slope(T x) {
+__host__ __device__ T mish_slope(T x) {
   const T outer = std::tanh(std::log1p(std::exp(x)));
   return outer + x * logistic(x) * (1 - outer * outer);
 }
@@ -161,7 +161,7 @@ MUSA_BINARY(glu, x * logistic(y), MUSA_FLOATING)
 
 void glu_jvp(at::TensorIteratorBase& iter) {
   MUSA_DISPATCH(iter.dtype(), "glu_jvp", (MUSA_FLOATING), {
-    pointwise(iter, [] __device__(scalar_t result, scalar_t gate, scalar_t da, scalar_t db) -> scalar_t {
+    pointwise(iter, [] __host__ __device__(scalar_t result, scalar_t gate, scalar_t da, scalar_t db) -> scalar_t {
       const at::opmath_type<scalar_t> r = result, b = gate, a_step = da, b_step = db;
       const auto sigma = logistic(b);
       return static_cast<scalar_t>(a_step * sigma + r * (b_step - sigma * b_step));
@@ -174,21 +174,21 @@ MUSA_BINARY(prelu, x > 0 ? x : y * x, MUSA_FLOATING)
 // ---- gelu
 
 template <typename T>
-__device__ T gelu_erf(T x) {
+__host__ __device__ T gelu_erf(T x) {
   return x * T(0.5) * (T(1) + std::erf(x * T(0.70710678118654752440)));
 }
 template <typename T>
-__device__ T gelu_tanh(T x) {
+__host__ __device__ T gelu_tanh(T x) {
   const T inner = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);
   return T(0.5) * x * (T(1) + std::tanh(inner));
 }
 template <typename T>
-__device__ T gelu_erf_slope(T x) {
+__host__ __device__ T gelu_erf_slope(T x) {
   const T density = std::exp(T(-0.5) * x * x) * T(0.39894228040143267794);
   return T(0.5) * (T(1) + std::erf(x * T(0.70710678118654752440))) + x * density;
 }
 template <typename T>
-__device__ T gelu_tanh_slope(T x) {
+__host__ __device__ T gelu_tanh_slope(T x) {
   const T cube = T(0.044715);
   const T inner = std::tanh(T(0.79788456080286535588) * (x + cube * x * x * x));
   const T slope = T(0.79788456080286535588) * (T(1) + T(3) * cube * x * x);

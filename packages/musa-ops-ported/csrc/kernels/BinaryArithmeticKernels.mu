@@ -15,34 +15,34 @@ namespace {
 void add(at::TensorIteratorBase& iter, const at::Scalar& alpha) {
   if (iter.common_dtype() == at::kBool) {
     const bool factor = alpha.toBool();
-    pointwise(iter, [factor] __device__(bool x, bool y) -> bool { return x || (factor && y); });
+    pointwise(iter, [factor] __host__ __device__(bool x, bool y) -> bool { return x || (factor && y); });
     return;
   }
   MUSA_DISPATCH(iter.common_dtype(), "add", (MUSA_NUMBERS, MUSA_UNSIGNED), {
     const op_t factor = alpha.to<op_t>();
-    pointwise(iter, holding<scalar_t>([factor] __device__(op_t x, op_t y) -> op_t { return x + factor * y; }));
+    pointwise(iter, holding<scalar_t>([factor] __host__ __device__(op_t x, op_t y) -> op_t { return x + factor * y; }));
   });
 }
 
 void mul(at::TensorIteratorBase& iter) {
   if (iter.common_dtype() == at::kBool) {
-    pointwise(iter, [] __device__(bool x, bool y) -> bool { return x && y; });
+    pointwise(iter, [] __host__ __device__(bool x, bool y) -> bool { return x && y; });
     return;
   }
   MUSA_DISPATCH(iter.common_dtype(), "mul", (MUSA_NUMBERS, MUSA_UNSIGNED), {
-    pointwise(iter, holding<scalar_t>([] __device__(op_t x, op_t y) -> op_t { return x * y; }));
+    pointwise(iter, holding<scalar_t>([] __host__ __device__(op_t x, op_t y) -> op_t { return x * y; }));
   });
 }
 
 void div_true(at::TensorIteratorBase& iter) {
   MUSA_DISPATCH(iter.common_dtype(), "div_true", (MUSA_FLOATING_AND_COMPLEX), {
-    pointwise(iter, holding<scalar_t>([] __device__(op_t x, op_t y) -> op_t { return x / y; }));
+    pointwise(iter, holding<scalar_t>([] __host__ __device__(op_t x, op_t y) -> op_t { return x / y; }));
   });
 }
 
 // Integers divided by zero give what the device gives: no trap, as on a GPU.
 template <typename T>
-__device__ T quotient(T x, T y) {
+__host__ __device__ T quotient(T x, T y) {
   if constexpr (std::is_signed_v<T>) {
     return y == 0 ? T(-1) : y == T(-1) ? static_cast<T>(-static_cast<std::make_unsigned_t<T>>(x)) : static_cast<T>(x / y);
   } else {
@@ -51,7 +51,7 @@ __device__ T quotient(T x, T y) {
 }
 
 template <typename T>
-__device__ T truncated(T x, T y) {
+__host__ __device__ T truncated(T x, T y) {
   if constexpr (std::is_integral_v<T>) {
     return quotient(x, y);
   } else {
@@ -62,7 +62,7 @@ MUSA_BINARY(div_trunc, truncated(x, y), MUSA_REAL)
 
 // As Python's: rounded towards minus infinity, and agrees with the remainder.
 template <typename T>
-__device__ T floored(T x, T y) {
+__host__ __device__ T floored(T x, T y) {
   if constexpr (std::is_integral_v<T>) {
     const T result = quotient(x, y);
     if constexpr (std::is_signed_v<T>) {
@@ -89,7 +89,7 @@ __device__ T floored(T x, T y) {
 MUSA_BINARY(div_floor, floored(x, y), MUSA_REAL)
 
 template <typename T>
-__device__ T remaining(T x, T y) {
+__host__ __device__ T remaining(T x, T y) {
   if constexpr (std::is_integral_v<T>) {
     if (y == 0) {
       return x; // what CUDA gives differs by the dtype; this is what most give
@@ -109,7 +109,7 @@ __device__ T remaining(T x, T y) {
 MUSA_BINARY(remainder, remaining(x, y), MUSA_REAL)
 
 template <typename T>
-__device__ T c_remainder(T x, T y) {
+__host__ __device__ T c_remainder(T x, T y) {
   if constexpr (std::is_integral_v<T>) {
     if (y == 0) {
       return x;
@@ -127,7 +127,7 @@ __device__ T c_remainder(T x, T y) {
 MUSA_BINARY(fmod, c_remainder(x, y), MUSA_REAL)
 
 template <typename T>
-__device__ T divisor(T x, T y) {
+__host__ __device__ T divisor(T x, T y) {
   x = x < 0 ? -x : x;
   y = y < 0 ? -y : y;
   while (y != 0) {
@@ -138,7 +138,7 @@ __device__ T divisor(T x, T y) {
   return x;
 }
 template <typename T>
-__device__ T multiple(T x, T y) {
+__host__ __device__ T multiple(T x, T y) {
   const T common = divisor(x, y);
   if (common == 0) {
     return 0;
@@ -153,7 +153,7 @@ MUSA_BINARY(lcm, multiple(x, y), MUSA_INTEGRAL)
 
 void pow_tensor(at::TensorIteratorBase& iter) {
   MUSA_DISPATCH(iter.common_dtype(), "pow", (MUSA_NUMBERS), {
-    pointwise(iter, [] __device__(scalar_t x, scalar_t y) -> scalar_t {
+    pointwise(iter, [] __host__ __device__(scalar_t x, scalar_t y) -> scalar_t {
       return static_cast<scalar_t>(power(at::opmath_type<scalar_t>(x), at::opmath_type<scalar_t>(y)));
     });
   });
@@ -161,7 +161,7 @@ void pow_tensor(at::TensorIteratorBase& iter) {
 
 void square(at::TensorIteratorBase& iter) {
   MUSA_DISPATCH(iter.common_dtype(), "pow", (MUSA_NUMBERS), {
-    pointwise(iter, [] __device__(scalar_t value) -> scalar_t {
+    pointwise(iter, [] __host__ __device__(scalar_t value) -> scalar_t {
       const at::opmath_type<scalar_t> x = value;
       return static_cast<scalar_t>(x * x);
     });
@@ -176,7 +176,7 @@ void pow_scalar(at::TensorIteratorBase& iter, const at::Scalar& exponent) {
   MUSA_DISPATCH(iter.common_dtype(), "pow", (MUSA_NUMBERS), {
     const op_t y = exponent.to<op_t>();
     const bool root = exponent.equal(0.5);
-    pointwise(iter, [y, root] __device__(scalar_t value) -> scalar_t {
+    pointwise(iter, [y, root] __host__ __device__(scalar_t value) -> scalar_t {
       using op_t = at::opmath_type<scalar_t>;
       const op_t x = value;
       if constexpr (!std::is_integral_v<scalar_t> && !c10::is_complex<scalar_t>::value) {

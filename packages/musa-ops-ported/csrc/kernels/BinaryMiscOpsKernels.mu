@@ -23,17 +23,17 @@ MUSA_BINARY(bitwise_xor, static_cast<scalar_t>(first ^ second), MUSA_INTEGRAL, a
 
 // A shift by more bits than there are has its mathematical result.
 template <typename T>
-__device__ T shifted_left(T x, T by) {
+__host__ __device__ T shifted_left(T x, T by) {
   constexpr T bits = sizeof(T) * 8;
   return by < 0 || by >= bits ? T(0) : static_cast<T>(static_cast<std::make_unsigned_t<T>>(x) << by);
 }
 template <typename T>
-__device__ T shifted_right(T x, T by) {
+__host__ __device__ T shifted_right(T x, T by) {
   constexpr T most = sizeof(T) * 8 - std::is_signed_v<T>;
   return by < 0 || by >= most ? static_cast<T>(x >> most) : static_cast<T>(x >> by);
 }
 template <>
-__device__ uint8_t shifted_right(uint8_t x, uint8_t by) {
+__host__ __device__ uint8_t shifted_right(uint8_t x, uint8_t by) {
   return by >= 8 ? 0 : x >> by;
 }
 MUSA_BINARY(lshift, shifted_left(first, second), MUSA_INTEGRAL)
@@ -45,14 +45,14 @@ MUSA_BINARY(maximum_number, x != x ? x : y != y ? y : x < y ? y : x, MUSA_REAL)
 MUSA_BINARY(minimum_number, x != x ? x : y != y ? y : y < x ? y : x, MUSA_REAL)
 void maximum(at::TensorIteratorBase& iter) {
   if (iter.dtype() == at::kBool) {
-    pointwise(iter, [] __device__(bool x, bool y) -> bool { return x || y; });
+    pointwise(iter, [] __host__ __device__(bool x, bool y) -> bool { return x || y; });
   } else {
     maximum_number(iter);
   }
 }
 void minimum(at::TensorIteratorBase& iter) {
   if (iter.dtype() == at::kBool) {
-    pointwise(iter, [] __device__(bool x, bool y) -> bool { return x && y; });
+    pointwise(iter, [] __host__ __device__(bool x, bool y) -> bool { return x && y; });
   } else {
     minimum_number(iter);
   }
@@ -75,7 +75,7 @@ MUSA_BINARY(nextafter, std::nextafter(x, y), AT_EXPAND(AT_FLOATING_TYPES))
 
 // Half types have their own next number.
 template <typename T>
-__device__ T next_half(T from, T to) {
+__host__ __device__ T next_half(T from, T to) {
   const float x = from, y = to;
   if (x != x || y != y) {
     return std::numeric_limits<T>::quiet_NaN();
@@ -90,9 +90,9 @@ __device__ T next_half(T from, T to) {
 }
 void next(at::TensorIteratorBase& iter) {
   if (iter.common_dtype() == at::kBFloat16) {
-    pointwise(iter, [] __device__(c10::BFloat16 x, c10::BFloat16 y) -> c10::BFloat16 { return next_half(x, y); });
+    pointwise(iter, [] __host__ __device__(c10::BFloat16 x, c10::BFloat16 y) -> c10::BFloat16 { return next_half(x, y); });
   } else if (iter.common_dtype() == at::kHalf) {
-    pointwise(iter, [] __device__(c10::Half x, c10::Half y) -> c10::Half { return next_half(x, y); });
+    pointwise(iter, [] __host__ __device__(c10::Half x, c10::Half y) -> c10::Half { return next_half(x, y); });
   } else {
     nextafter(iter);
   }
@@ -100,7 +100,7 @@ void next(at::TensorIteratorBase& iter) {
 
 void heaviside(at::TensorIteratorBase& iter) {
   MUSA_DISPATCH(iter.dtype(), "heaviside", (MUSA_REAL, at::kBool), {
-    pointwise(iter, [] __device__(scalar_t x, scalar_t at_zero) -> scalar_t {
+    pointwise(iter, [] __host__ __device__(scalar_t x, scalar_t at_zero) -> scalar_t {
       return x == scalar_t(0) ? at_zero : static_cast<scalar_t>(x > scalar_t(0));
     });
   });
@@ -109,7 +109,7 @@ void heaviside(at::TensorIteratorBase& iter) {
 // ---- logarithms
 
 template <typename T>
-__device__ T sum_of_exponentials(T x, T y) {
+__host__ __device__ T sum_of_exponentials(T x, T y) {
   if constexpr (c10::is_complex<T>::value) {
     // The larger real part is taken out, so that neither exponential overflows.
     if (std::isnan(x.real()) || std::isnan(x.imag())) {
@@ -139,7 +139,7 @@ __device__ T sum_of_exponentials(T x, T y) {
 MUSA_BINARY(logaddexp, sum_of_exponentials(x, y), MUSA_FLOATING_AND_COMPLEX)
 
 template <typename T>
-__device__ T sum_of_powers_of_two(T x, T y) {
+__host__ __device__ T sum_of_powers_of_two(T x, T y) {
   constexpr double per_e = 1.4426950408889634073599;
   if (std::isinf(x) && x == y) {
     return x;
@@ -163,7 +163,7 @@ MUSA_BINARY(mse, (x - y) * (x - y), MUSA_FLOATING)
 void smooth_l1(at::TensorIteratorBase& iter, double beta) {
   MUSA_DISPATCH(iter.dtype(), "smooth_l1", (MUSA_FLOATING), {
     const op_t width = static_cast<op_t>(beta);
-    pointwise(iter, [width] __device__(scalar_t x, scalar_t y) -> scalar_t {
+    pointwise(iter, [width] __host__ __device__(scalar_t x, scalar_t y) -> scalar_t {
       const auto z = std::abs(at::opmath_type<scalar_t>(x) - at::opmath_type<scalar_t>(y));
       return static_cast<scalar_t>(z < width ? z * z / (2 * width) : z - width / 2);
     });
@@ -173,7 +173,7 @@ void smooth_l1(at::TensorIteratorBase& iter, double beta) {
 void huber(at::TensorIterator& iter, double delta) {
   MUSA_DISPATCH(iter.dtype(), "huber", (MUSA_FLOATING), {
     const op_t width = static_cast<op_t>(delta);
-    pointwise(iter, [width] __device__(scalar_t x, scalar_t y) -> scalar_t {
+    pointwise(iter, [width] __host__ __device__(scalar_t x, scalar_t y) -> scalar_t {
       const auto z = std::abs(at::opmath_type<scalar_t>(x) - at::opmath_type<scalar_t>(y));
       return static_cast<scalar_t>(z <= width ? z * z / 2 : width * (z - width / 2));
     });
@@ -187,7 +187,7 @@ MUSA_BINARY(tanh_backward, x * conjugate(op_t(1) - y * y), MUSA_FLOATING_AND_COM
 void logit_backward(at::TensorIteratorBase& iter, const at::Scalar& eps) {
   MUSA_DISPATCH(iter.dtype(), "logit_backward", (MUSA_FLOATING), {
     const op_t low = eps.to<op_t>();
-    pointwise(iter, [low] __device__(scalar_t gradient, scalar_t value) -> scalar_t {
+    pointwise(iter, [low] __host__ __device__(scalar_t gradient, scalar_t value) -> scalar_t {
       using op_t = at::opmath_type<scalar_t>;
       const op_t g = gradient, x = value;
       if (low < 0 ? x < 0 || x > 1 : x < low || x > 1 - low) {

@@ -15,14 +15,14 @@ namespace {
 #define MUSA_COMPARISON(NAME, EXPRESSION, ...)                                         \
   void NAME(at::TensorIteratorBase& iter) {                                            \
     MUSA_DISPATCH(iter.common_dtype(), #NAME, (__VA_ARGS__), {                                        \
-      pointwise(iter, [] __device__(scalar_t x, scalar_t y) -> bool { return EXPRESSION; }); \
+      pointwise(iter, [] __host__ __device__(scalar_t x, scalar_t y) -> bool { return EXPRESSION; }); \
     });                                                                   \
   }
 
 // One function for the four orders, for there are some 14 dtypes. It selects operands, since a choice of comparisons is a branch.
 void compare(at::TensorIteratorBase& iter, bool swapped, bool or_equal) {
   MUSA_DISPATCH(iter.common_dtype(), "compare", (MUSA_REAL, MUSA_UNSIGNED, at::kBool), {
-    pointwise(iter, [swapped, or_equal] __device__(scalar_t x, scalar_t y) -> bool {
+    pointwise(iter, [swapped, or_equal] __host__ __device__(scalar_t x, scalar_t y) -> bool {
       const scalar_t a = swapped ? y : x, b = swapped ? x : y;
       return or_equal ? a <= b : a < b;
     });
@@ -48,12 +48,12 @@ MUSA_COMPARISON(logical_xor, (x != scalar_t(0)) != (y != scalar_t(0)), MUSA_ALL)
 
 void isposinf(at::TensorIteratorBase& iter) {
   MUSA_DISPATCH(iter.input_dtype(), "isposinf", (MUSA_FLOATING), {
-    pointwise(iter, [] __device__(scalar_t x) -> bool { return x == std::numeric_limits<scalar_t>::infinity(); });
+    pointwise(iter, [] __host__ __device__(scalar_t x) -> bool { return x == std::numeric_limits<scalar_t>::infinity(); });
   });
 }
 void isneginf(at::TensorIteratorBase& iter) {
   MUSA_DISPATCH(iter.input_dtype(), "isneginf", (MUSA_FLOATING), {
-    pointwise(iter, [] __device__(scalar_t x) -> bool { return x == -std::numeric_limits<scalar_t>::infinity(); });
+    pointwise(iter, [] __host__ __device__(scalar_t x) -> bool { return x == -std::numeric_limits<scalar_t>::infinity(); });
   });
 }
 

@@ -40,14 +40,14 @@ bool convertible(at::ScalarType dtype) {
 
 template <typename To, typename From>
 void convert(at::TensorIteratorBase& iter) {
-  pointwise(iter, [] __device__(From value) -> To { return static_cast<To>(value); });
+  pointwise(iter, [] __host__ __device__(From value) -> To { return static_cast<To>(value); });
 }
 
 template <typename T>
 struct Resolve {
   bool conjugate, negate;
 
-  __device__ T operator()(T value) const {
+  __host__ __device__ T operator()(T value) const {
     if constexpr (c10::is_complex<T>::value) {
       value = conjugate ? T(value.real(), -value.imag()) : value;
     }
@@ -101,9 +101,7 @@ void copy_on_device(const at::Tensor& self, const at::Tensor& src) {
     TORCH_WARN_ONCE("A complex tensor is copied to ", to, ": its imaginary part is dropped.");
   }
   if (to == from && !conjugate && !negate) {
-    by_size(static_cast<int64_t>(self.element_size()), [&](auto element) {
-      convert<decltype(element), decltype(element)>(iter);
-    });
+    MUSA_BY_SIZE(static_cast<int64_t>(self.element_size()), { convert<Bytes, Bytes>(iter); });
   } else if (is_float8(to)) {
     to_float8(iter);
   } else if (is_float8(from)) {

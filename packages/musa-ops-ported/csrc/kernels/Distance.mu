@@ -15,20 +15,25 @@ namespace {
 
 enum class Norm { Zero, One, Two, Any, Infinite };
 
-template <typename F>
-void with_norm(double p, const F& f) {
-  if (p == 0) {
-    f(std::integral_constant<Norm, Norm::Zero>());
-  } else if (p == 1) {
-    f(std::integral_constant<Norm, Norm::One>());
-  } else if (p == 2) {
-    f(std::integral_constant<Norm, Norm::Two>());
-  } else if (std::isinf(p)) {
-    f(std::integral_constant<Norm, Norm::Infinite>());
-  } else {
-    f(std::integral_constant<Norm, Norm::Any>());
+// Runs the block with the constant norm. A macro: nvcc has no lambdas of kernels in generic lambdas.
+#define MUSA_NORM_CASE(NORM, ...)      \
+  {                                    \
+    constexpr Norm norm = Norm::NORM;  \
+    [&] __VA_ARGS__();                 \
   }
-}
+#define MUSA_WITH_NORM(P, ...)                        \
+  [&](const double order) {                           \
+    if (order == 0)                                   \
+      MUSA_NORM_CASE(Zero, __VA_ARGS__)               \
+    else if (order == 1)                              \
+      MUSA_NORM_CASE(One, __VA_ARGS__)                \
+    else if (order == 2)                              \
+      MUSA_NORM_CASE(Two, __VA_ARGS__)                \
+    else if (std::isinf(order))                       \
+      MUSA_NORM_CASE(Infinite, __VA_ARGS__)           \
+    else                                              \
+      MUSA_NORM_CASE(Any, __VA_ARGS__)                \
+  }(P)
 
 template <Norm norm, typename T>
 __device__ C10_ALWAYS_INLINE T distance(const T* a, const T* b, int64_t size, T p) {
@@ -86,11 +91,11 @@ void all_pairs(at::Tensor& result, const at::Tensor& x1, const at::Tensor& x2, c
     const scalar_t* const b = second.const_data_ptr<scalar_t>();
     scalar_t* const to = result.mutable_data_ptr<scalar_t>();
     const scalar_t power = static_cast<scalar_t>(p);
-    with_norm(p, [&](auto norm) {
+    MUSA_WITH_NORM(p, {
       for_each(result.numel(), [=] __device__(int64_t i) {
         const int64_t row = i / columns; // of all batches
         const int64_t column = i - row * columns + row / rows * columns;
-        to[i] = distance<decltype(norm)::value>(a + row * size, b + column * size, size, power);
+        to[i] = distance<norm>(a + row * size, b + column * size, size, power);
       });
     });
   });
@@ -109,14 +114,14 @@ void all_pairs_gradient(
     const scalar_t* const length = lengths.const_data_ptr<scalar_t>();
     scalar_t* const to = result.mutable_data_ptr<scalar_t>();
     const scalar_t power = static_cast<scalar_t>(p);
-    with_norm(p, [&](auto norm) {
+    MUSA_WITH_NORM(p, {
       for_each(result.numel(), [=] __device__(int64_t i) {
         const int64_t row = i / size;
         const scalar_t* const others = b + row / rows * columns * size + (i - row * size);
         scalar_t sum = 0;
         for (int64_t k = 0; k < columns; ++k) {
           const int64_t pair = row * columns + k;
-          sum += slope<decltype(norm)::value>(a[i] - others[k * size], g[pair], length[pair], power);
+          sum += slope<norm>(a[i] - others[k * size], g[pair], length[pair], power);
         }
         to[i] = sum;
       });
@@ -136,11 +141,11 @@ void own_pairs(at::Tensor& result, const at::Tensor& self, const double p) {
     const scalar_t* const x = points.const_data_ptr<scalar_t>();
     scalar_t* const to = result.mutable_data_ptr<scalar_t>();
     const scalar_t power = static_cast<scalar_t>(p);
-    with_norm(p, [&](auto norm) {
+    MUSA_WITH_NORM(p, {
       for_each(n * n, [=] __device__(int64_t at) {
         const int64_t i = at / n, j = at - i * n;
         if (i < j) {
-          to[pair_number(i, j, n)] = distance<decltype(norm)::value>(x + i * size, x + j * size, size, power);
+          to[pair_number(i, j, n)] = distance<norm>(x + i * size, x + j * size, size, power);
         }
       });
     });
@@ -158,14 +163,14 @@ void own_pairs_gradient(
     const scalar_t* const length = lengths.const_data_ptr<scalar_t>();
     scalar_t* const to = result.mutable_data_ptr<scalar_t>();
     const scalar_t power = static_cast<scalar_t>(p);
-    with_norm(p, [&](auto norm) {
+    MUSA_WITH_NORM(p, {
       for_each(n * size, [=] __device__(int64_t at) {
         const int64_t i = at / size, k = at - i * size;
         scalar_t sum = 0;
         for (int64_t j = 0; j < n; ++j) {
           if (j != i) {
             const int64_t pair = i < j ? pair_number(i, j, n) : pair_number(j, i, n);
-            sum += slope<decltype(norm)::value>(x[at] - x[j * size + k], g[pair], length[pair], power);
+            sum += slope<norm>(x[at] - x[j * size + k], g[pair], length[pair], power);
           }
         }
         to[at] = sum;

@@ -13,6 +13,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "engines/dispatch.h"
+#include "engines/for_each.muh"
 #include "engines/random.muh"
 
 namespace musa_ops_ported {
@@ -94,26 +95,40 @@ void bernoulli_scalar(const at::TensorBase& self, double p, MaybeGenerator gener
   });
 }
 
+// As torch's CUDA kernel draws: a thread has four elements that follow each other, and a subsequence of the generator's numbers
+// of its own, of which ten are reserved.
+template <typename T, typename P>
+void draw_bernoulli(const at::TensorBase& self, const at::TensorBase& p, const MaybeGenerator& generator) {
+  const int64_t count = self.numel();
+  if (count == 0) {
+    return;
+  }
+  const at::PhiloxMusaState philox = reserve_numbers(10, generator);
+  const auto offsets = offsets_of<2>(self.sizes(), {self.strides(), p.strides()});
+  T* const out = self.mutable_data_ptr<T>();
+  const P* const probabilities = p.const_data_ptr<P>();
+  for_each((count + 3) / 4, [=] __device__(int64_t thread) {
+    RandomState state = random_state(philox, thread);
+    const float4 numbers = murand_uniform4(&state);
+    for (int64_t i = 4 * thread; i < 4 * thread + 4 && i < count; ++i) {
+      const auto at = offsets.all(i);
+      const float probability = static_cast<float>(probabilities[at[1]]);
+      CUDA_KERNEL_ASSERT(0 <= probability && probability <= 1);
+      out[at[0]] = static_cast<T>((&numbers.x)[i - 4 * thread] <= probability);
+    }
+  });
+}
+
 void bernoulli_tensor(const at::TensorBase& self, const at::TensorBase& p, MaybeGenerator generator) {
   TORCH_CHECK(
       p.sizes() == self.sizes(), "bernoulli_: probabilities of shape ", p.sizes(), " for a tensor of ", self.sizes());
   at::assert_no_partial_overlap(self, p);
-  const auto offsets = offsets_of<2>(self.sizes(), {self.strides(), p.strides()});
   MUSA_DISPATCH(self.scalar_type(), "bernoulli_", (MUSA_REAL, at::kBool), {
-    scalar_t* const out = self.mutable_data_ptr<scalar_t>();
-    const auto draw = [&](const auto* probabilities) {
-      draw_elements<4>(self.numel(), generator, UniformNumbers<float>(), [=] __device__(int64_t i, float number) {
-        const auto at = offsets.all(i);
-        const float probability = static_cast<float>(probabilities[at[1]]);
-        CUDA_KERNEL_ASSERT(0 <= probability && probability <= 1);
-        out[at[0]] = static_cast<scalar_t>(number <= probability);
-      });
-    };
     switch (p.scalar_type()) {
-      case at::kFloat: draw(p.const_data_ptr<float>()); break;
-      case at::kDouble: draw(p.const_data_ptr<double>()); break;
-      case at::kHalf: draw(p.const_data_ptr<at::Half>()); break;
-      case at::kBFloat16: draw(p.const_data_ptr<at::BFloat16>()); break;
+      case at::kFloat: draw_bernoulli<scalar_t, float>(self, p, generator); break;
+      case at::kDouble: draw_bernoulli<scalar_t, double>(self, p, generator); break;
+      case at::kHalf: draw_bernoulli<scalar_t, at::Half>(self, p, generator); break;
+      case at::kBFloat16: draw_bernoulli<scalar_t, at::BFloat16>(self, p, generator); break;
       default: TORCH_CHECK(false, "bernoulli_: probabilities must be of a floating point dtype, not ", p.scalar_type());
     }
   });

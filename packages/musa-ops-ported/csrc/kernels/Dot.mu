@@ -43,10 +43,11 @@ void sum_products(const at::Tensor& self, const at::Tensor& other, bool conjugat
   Sum* const to = sums.mutable_data_ptr<Sum>();
   for_each(threads, [=] __device__(int64_t j) {
     Sum sum(0);
+    const bool conjugated = conjugate;
     for (int64_t i = j; i < count; i += threads) {
       Sum left = x[i * x_stride];
       if constexpr (c10::is_complex<Sum>::value) {
-        left = conjugate ? std::conj(left) : left;
+        left = conjugated ? std::conj(left) : left;
       }
       sum += left * static_cast<Sum>(y[i * y_stride]);
     }

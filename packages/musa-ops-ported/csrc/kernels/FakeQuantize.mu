@@ -26,14 +26,14 @@ struct Range {
 };
 
 // The steps are counted in single precision, as on other devices.
-__device__ C10_ALWAYS_INLINE int64_t quantized(float x, float scale, int64_t zero_point) {
+__host__ __device__ C10_ALWAYS_INLINE int64_t quantized(float x, float scale, int64_t zero_point) {
   return static_cast<int64_t>(std::nearbyint(x * (1.0f / scale))) + zero_point;
 }
 
 // ---- one scale
 
 template <typename T>
-__device__ C10_ALWAYS_INLINE std::pair<T, bool> rounded(T x, float scale, int64_t zero_point, Range range) {
+__host__ __device__ C10_ALWAYS_INLINE std::pair<T, bool> rounded(T x, float scale, int64_t zero_point, Range range) {
   const int64_t q = quantized(static_cast<float>(x), scale, zero_point);
   return {static_cast<T>(static_cast<float>(range.limit(q) - zero_point) * scale), range.has(q)};
 }
@@ -49,7 +49,7 @@ at::TensorIterator with_mask(const at::Tensor& output, const at::Tensor& mask, c
 
 template <typename T>
 void round_all(at::TensorIterator& iter, float scale, int64_t zero_point, Range range) {
-  pointwise_pair(iter, [=] __device__(T x) -> std::pair<T, bool> { return rounded(x, scale, zero_point, range); });
+  pointwise_pair(iter, [=] __host__ __device__(T x) -> std::pair<T, bool> { return rounded(x, scale, zero_point, range); });
 }
 void cachemask(
     at::Tensor& output, at::Tensor& mask, const at::Tensor& input, float scale, int64_t zero_point, int64_t quant_min,
@@ -64,7 +64,7 @@ void cachemask(
 template <typename T>
 void round_if(
     at::TensorIterator& iter, const float* scale, const int32_t* zero_point, const int64_t* enabled, Range range) {
-  pointwise_pair(iter, [=] __device__(T x) -> std::pair<T, bool> {
+  pointwise_pair(iter, [=] __host__ __device__(T x) -> std::pair<T, bool> {
     return *enabled != 0 ? rounded(x, *scale, int64_t{*zero_point}, range) : std::pair<T, bool>{x, true};
   });
 }
@@ -85,7 +85,7 @@ void cachemask_on_device(
 // ---- a scale for each channel: both come with the shape of the input
 
 template <typename T, typename ZeroPoint>
-__device__ C10_ALWAYS_INLINE int64_t quantized_with(T x, float scale, ZeroPoint zero_point) {
+__host__ __device__ C10_ALWAYS_INLINE int64_t quantized_with(T x, float scale, ZeroPoint zero_point) {
   if constexpr (std::is_integral_v<ZeroPoint>) {
     return quantized(static_cast<float>(x), scale, zero_point);
   } else {
@@ -96,11 +96,11 @@ __device__ C10_ALWAYS_INLINE int64_t quantized_with(T x, float scale, ZeroPoint 
 
 template <typename T, typename ZeroPoint>
 void round_channels(at::TensorIterator& iter, at::TensorIterator& iter_mask, Range range) {
-  pointwise(iter, [=] __device__(T x, float scale, ZeroPoint zero_point) -> T {
+  pointwise(iter, [=] __host__ __device__(T x, float scale, ZeroPoint zero_point) -> T {
     const int64_t q = range.limit(quantized_with(x, scale, zero_point));
     return static_cast<T>((static_cast<float>(q) - static_cast<float>(zero_point)) * scale);
   });
-  pointwise(iter_mask, [=] __device__(T x, float scale, ZeroPoint zero_point) -> bool {
+  pointwise(iter_mask, [=] __host__ __device__(T x, float scale, ZeroPoint zero_point) -> bool {
     return range.has(quantized_with(x, scale, zero_point));
   });
 }
@@ -123,7 +123,7 @@ struct Gradients {
 };
 
 template <typename T>
-__device__ C10_ALWAYS_INLINE Gradients<T>
+__host__ __device__ C10_ALWAYS_INLINE Gradients<T>
 gradients_at(T value, T gradient, float scale, float inverse, int64_t zero_point, Range range, float factor) {
   const float x = static_cast<float>(value), g = static_cast<float>(gradient);
   const int64_t q = static_cast<int64_t>(std::nearbyint(x * inverse)) + zero_point;
@@ -174,7 +174,7 @@ struct Given {
   Parameters parameters;
 
   template <typename Data, typename Offsets>
-  __device__ Parameters operator()(const Data&, const Offsets&) const {
+  __host__ __device__ Parameters operator()(const Data&, const Offsets&) const {
     return parameters;
   }
 };
@@ -183,7 +183,7 @@ struct OfChannel {
   at::ScalarType scale_dtype, zero_point_dtype;
 
   template <typename Data, typename Offsets>
-  __device__ Parameters operator()(const Data& data, const Offsets& at) const {
+  __host__ __device__ Parameters operator()(const Data& data, const Offsets& at) const {
     const float scale = c10::fetch_and_cast<float>(scale_dtype, data[5] + at[5]);
     return {scale, 1.0f / scale, c10::fetch_and_cast<int64_t>(zero_point_dtype, data[6] + at[6])};
   }

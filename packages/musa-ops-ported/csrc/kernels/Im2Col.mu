@@ -55,8 +55,7 @@ void to_columns(
   }
   out.resize_(shape);
   const Volume to(out, 1); // of lines: the rows of the matrix are its channels
-  by_size(self.element_size(), [&](auto bytes) {
-    using Bytes = decltype(bytes);
+  MUSA_BY_SIZE(self.element_size(), {
     const Bytes* const from = static_cast<const Bytes*>(self.const_data_ptr());
     Bytes* const result = static_cast<Bytes*>(out.mutable_data_ptr());
     for_each(to.count(), [=] __device__(int64_t i) {

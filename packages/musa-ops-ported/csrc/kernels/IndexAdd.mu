@@ -34,7 +34,8 @@ void over_slices(const at::Tensor& indexed, int64_t dim, const at::Tensor& index
   starts[dim] = 0;
   at::DimVector along(other.dim(), 0);
   along[dim] = at_least_1d(index).stride(0);
-  const auto run = [&](const auto* indices) {
+  MUSA_BY_INDEX_TYPE(index.scalar_type(), {
+    const index_t* const indices = index.const_data_ptr<index_t>();
     for_each_offset(
         other.sizes(),
         [=] __device__(int64_t, const auto& at) {
@@ -43,8 +44,7 @@ void over_slices(const at::Tensor& indexed, int64_t dim, const at::Tensor& index
           f(at[0] + chosen * stride, at[1]);
         },
         starts, other.strides(), along);
-  };
-  index.scalar_type() == at::kInt ? run(index.const_data_ptr<int32_t>()) : run(index.const_data_ptr<int64_t>());
+  });
 }
 
 void start_from(const at::Tensor& self, const at::Tensor& out) {
@@ -176,8 +176,7 @@ at::Tensor& index_select_out(const at::Tensor& self, int64_t dimension, const at
   }
   TORCH_CHECK(self.numel() > 0, "index_select(): self indexing axis dim should be positive");
   const at::Tensor from = at_least_1d(self);
-  by_size(self.element_size(), [&](auto bytes) {
-    using Bytes = decltype(bytes);
+  MUSA_BY_SIZE(self.element_size(), {
     Bytes* const to = static_cast<Bytes*>(out.mutable_data_ptr());
     const Bytes* const in = static_cast<const Bytes*>(from.const_data_ptr());
     over_slices(from, dim, index, at_least_1d(out), [=] __device__(int64_t place, int64_t at) { to[at] = in[place]; });
@@ -202,8 +201,8 @@ at::Tensor repeat_interleave_Tensor(const at::Tensor& repeats, std::optional<int
   const at::Tensor ends = at::empty({count}, given.options().dtype(at::kLong));
   int64_t* const until = ends.mutable_data_ptr<int64_t>();
   at::Tensor out;
-  const auto run = [&](auto* times) {
-    using Index = std::remove_const_t<std::remove_pointer_t<decltype(times)>>;
+  MUSA_BY_INDEX_TYPE(given.scalar_type(), {
+    const index_t* const times = given.const_data_ptr<index_t>();
     const PrefixSum sums(count, given.options(), [=] __device__(int64_t i) -> int64_t { return times[i]; });
     sums.each([=] __device__(int64_t i, int64_t before, int64_t own) {
       CUDA_KERNEL_ASSERT(own >= 0 && "repeats can not be negative");
@@ -211,7 +210,7 @@ at::Tensor repeat_interleave_Tensor(const at::Tensor& repeats, std::optional<int
     });
     const int64_t total = output_size ? *output_size : sums.total();
     out = at::empty({total}, given.options());
-    Index* const to = out.template mutable_data_ptr<Index>();
+    index_t* const to = out.template mutable_data_ptr<index_t>();
     for_each(total, [=] __device__(int64_t i) {
       CUDA_KERNEL_ASSERT((i > 0 || until[count - 1] == total) && "allocated size does not match required size");
       int64_t low = 0;
@@ -223,10 +222,9 @@ at::Tensor repeat_interleave_Tensor(const at::Tensor& repeats, std::optional<int
           high = middle;
         }
       }
-      to[i] = static_cast<Index>(low);
+      to[i] = static_cast<index_t>(low);
     });
-  };
-  given.scalar_type() == at::kInt ? run(given.const_data_ptr<int32_t>()) : run(given.const_data_ptr<int64_t>());
+  });
   return out;
 }
 

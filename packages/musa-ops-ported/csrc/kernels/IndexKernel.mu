@@ -102,8 +102,7 @@ void index(at::TensorIteratorBase& iter, at::IntArrayRef sizes, at::IntArrayRef 
   const IndexPlan plan = plan_indices(iter, sizes, strides);
   char* const out = static_cast<char*>(iter.data_ptr(0));
   const char* const in = static_cast<const char*>(iter.data_ptr(1));
-  by_size(iter.element_size(0), [&](auto bytes) {
-    using Bytes = decltype(bytes);
+  MUSA_BY_SIZE(iter.element_size(0), {
     for_each(iter.numel(), [=] __device__(int64_t i) {
       const auto place = plan.at(i);
       *reinterpret_cast<Bytes*>(out + place.first) = *reinterpret_cast<const Bytes*>(in + place.second + place.indexed);
@@ -129,8 +128,7 @@ void index_put(at::TensorIterator& iter, at::IntArrayRef sizes, at::IntArrayRef 
     });
     return;
   }
-  by_size(iter.element_size(0), [&](auto bytes) {
-    using Bytes = decltype(bytes);
+  MUSA_BY_SIZE(iter.element_size(0), {
     for_each(iter.numel(), [=] __device__(int64_t i) {
       const auto place = plan.at(i);
       *reinterpret_cast<Bytes*>(out + place.first + place.indexed) = *reinterpret_cast<const Bytes*>(in + place.second);
@@ -222,8 +220,7 @@ void index_copy(at::TensorIterator& iter, int64_t, int64_t size, int64_t stride)
   char* const out = static_cast<char*>(iter.data_ptr(0));
   const char* const indices = static_cast<const char*>(iter.data_ptr(1));
   const char* const source = static_cast<const char*>(iter.data_ptr(2));
-  by_size(iter.element_size(0), [&](auto bytes) {
-    using Bytes = decltype(bytes);
+  MUSA_BY_SIZE(iter.element_size(0), {
     over(
         iter,
         [=] __device__(int64_t, const auto& at) {
@@ -251,8 +248,7 @@ void take(at::TensorIterator& iter, const at::TensorBase& input) {
   const Flat flat(input);
   char* const out = static_cast<char*>(iter.data_ptr(0));
   const char* const indices = static_cast<const char*>(iter.data_ptr(1));
-  by_size(iter.element_size(0), [&](auto bytes) {
-    using Bytes = decltype(bytes);
+  MUSA_BY_SIZE(iter.element_size(0), {
     const Bytes* const in = static_cast<const Bytes*>(input.const_data_ptr());
     over(iter, [=] __device__(int64_t, const auto& at) {
       *reinterpret_cast<Bytes*>(out + at[0]) = in[flat.at(*reinterpret_cast<const int64_t*>(indices + at[1]))];
@@ -301,8 +297,7 @@ void masked_fill(at::TensorIterator& iter, const at::Scalar& value) {
 void flip(at::TensorIterator& iter, const bool) {
   char* const out = static_cast<char*>(iter.data_ptr(0));
   const char* const in = static_cast<const char*>(iter.data_ptr(1));
-  by_size(iter.element_size(0), [&](auto bytes) {
-    using Bytes = decltype(bytes);
+  MUSA_BY_SIZE(iter.element_size(0), {
     over(
         iter,
         [=] __device__(int64_t, const auto& at) {

@@ -53,10 +53,11 @@ void forward(
       y = scale != nullptr ? y * scale[k] : y;
       out[row * rows.size + k] = static_cast<T>(shift != nullptr ? y + shift[k] : y);
     }
+    Real* const means = mean_of;
     if (first == 0) {
       rstd_of[row] = rstd;
       if constexpr (centered) {
-        mean_of[row] = mean;
+        means[row] = mean;
       }
     }
   });

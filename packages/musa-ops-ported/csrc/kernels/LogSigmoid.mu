@@ -14,7 +14,7 @@ namespace {
 // The exponent is never positive, so that nothing overflows.
 template <typename T>
 void log_sigmoid(at::TensorIteratorBase& iter) {
-  pointwise(iter, [] __device__(T value) -> T {
+  pointwise(iter, [] __host__ __device__(T value) -> T {
     using Real = at::opmath_type<T>;
     const Real x = value;
     const Real smaller = x > Real(0) ? Real(0) : x;
@@ -25,7 +25,7 @@ void log_sigmoid(at::TensorIteratorBase& iter) {
 // The slope is sigmoid(-x).
 template <typename T>
 void log_sigmoid_gradient(at::TensorIteratorBase& iter) {
-  pointwise(iter, [] __device__(T gradient, T value) -> T {
+  pointwise(iter, [] __host__ __device__(T gradient, T value) -> T {
     using Real = at::opmath_type<T>;
     const Real x = value;
     const Real z = std::exp(-std::abs(x));

@@ -18,7 +18,7 @@ namespace {
 
 template <typename T>
 void losses(at::TensorIteratorBase& iter) {
-  pointwise(iter, [] __device__(T input, T target) -> T {
+  pointwise(iter, [] __host__ __device__(T input, T target) -> T {
     using Real = at::opmath_type<T>;
     const Real x = input, t = target;
     CUDA_KERNEL_ASSERT(x >= Real(0) && x <= Real(1) && "the input of binary cross entropy is from 0 to 1");
@@ -30,7 +30,7 @@ void losses(at::TensorIteratorBase& iter) {
 
 template <typename T>
 void gradients(at::TensorIteratorBase& iter) {
-  pointwise(iter, [] __device__(T gradient, T input, T target) -> T {
+  pointwise(iter, [] __host__ __device__(T gradient, T input, T target) -> T {
     using Real = at::opmath_type<T>;
     const Real x = input, t = target;
     const Real smallest = 1e-12;

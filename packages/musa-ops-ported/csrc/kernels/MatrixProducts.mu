@@ -131,7 +131,7 @@ void multiply_batches(
 void add_outer_product(at::TensorIterator& iter, const at::Scalar& beta, const at::Scalar& alpha) {
   if (iter.dtype() == at::kBool) {
     const bool adds = beta.to<bool>(), multiplies = alpha.to<bool>();
-    pointwise(iter, [=] __device__(bool added, bool x, bool y) -> bool {
+    pointwise(iter, [=] __host__ __device__(bool added, bool x, bool y) -> bool {
       return (adds && added) || (multiplies && x && y);
     });
     return;
@@ -140,7 +140,7 @@ void add_outer_product(at::TensorIterator& iter, const at::Scalar& beta, const a
     const op_t factor = alpha.to<op_t>();
     const op_t of_added = beta.to<op_t>();
     const bool adds = of_added != op_t(0);
-    pointwise(iter, [=] __device__(scalar_t added, scalar_t x, scalar_t y) -> scalar_t {
+    pointwise(iter, [=] __host__ __device__(scalar_t added, scalar_t x, scalar_t y) -> scalar_t {
       const op_t outer = factor * static_cast<op_t>(x) * static_cast<op_t>(y);
       return static_cast<scalar_t>(adds ? of_added * static_cast<op_t>(added) + outer : outer);
     });

@@ -62,8 +62,7 @@ void unpool(
   const Volume in(self, spatial), places(indices, spatial), to(out, spatial);
   const int64_t most = to.size[0] * to.size[1] * to.size[2];
   const int64_t* const from_place = indices.const_data_ptr<int64_t>();
-  by_size(self.element_size(), [&](auto bytes) {
-    using Bytes = decltype(bytes);
+  MUSA_BY_SIZE(self.element_size(), {
     const Bytes* const from = static_cast<const Bytes*>(self.const_data_ptr());
     Bytes* const result = static_cast<Bytes*>(out.mutable_data_ptr());
     for_each(in.count(), [=] __device__(int64_t i) {

@@ -37,9 +37,13 @@ struct NonzeroCount {
   __device__ int64_t project(int64_t count) const { return count; }
 };
 
-auto sums_of(const at::Tensor& mask) {
-  const bool* const in = mask.const_data_ptr<bool>();
-  return PrefixSum(mask.numel(), mask.options(), [=] __device__(int64_t i) -> int64_t { return in[i]; });
+// Not a lambda: a function whose result is deduced cannot return a kernel's.
+struct Taken {
+  const bool* in;
+  __host__ __device__ int64_t operator()(int64_t i) const { return in[i]; }
+};
+PrefixSum<Taken> sums_of(const at::Tensor& mask) {
+  return PrefixSum<Taken>(mask.numel(), mask.options(), Taken{mask.const_data_ptr<bool>()});
 }
 
 struct Coordinates {
@@ -141,8 +145,7 @@ at::Tensor& masked_select_out(const at::Tensor& self, const at::Tensor& mask, at
   }
   const auto offsets = offsets_of<1>(wide->sizes(), {wide->strides()});
   const int64_t stride = out.stride(0);
-  by_size(self.element_size(), [&](auto bytes) {
-    using Bytes = decltype(bytes);
+  MUSA_BY_SIZE(self.element_size(), {
     const Bytes* const in = static_cast<const Bytes*>(self.const_data_ptr());
     Bytes* const to = static_cast<Bytes*>(out.mutable_data_ptr());
     sums.each([=] __device__(int64_t i, int64_t before, int64_t taken) {
@@ -175,8 +178,7 @@ at::Tensor& masked_scatter_(at::Tensor& self, const at::Tensor& mask, const at::
   const at::Tensor values = source.contiguous();
   const auto offsets = offsets_of<1>(self.sizes(), {self.strides()});
   const int64_t given = values.numel();
-  by_size(self.element_size(), [&](auto bytes) {
-    using Bytes = decltype(bytes);
+  MUSA_BY_SIZE(self.element_size(), {
     const Bytes* const from = static_cast<const Bytes*>(values.const_data_ptr());
     Bytes* const to = static_cast<Bytes*>(self.mutable_data_ptr());
     sums_of(chosen).each([=] __device__(int64_t i, int64_t before, int64_t taken) {

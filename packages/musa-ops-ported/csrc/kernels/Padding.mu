@@ -92,8 +92,7 @@ void pad(Border border, const at::Tensor& self, at::IntArrayRef padding, const a
   const int spatial = static_cast<int>(padding.size() / 2);
   const Volume in(self, spatial), to(out, spatial);
   const Frame frame(border, in, to, padding);
-  by_size(self.element_size(), [&](auto bytes) {
-    using Bytes = decltype(bytes);
+  MUSA_BY_SIZE(self.element_size(), {
     const Bytes* const from = static_cast<const Bytes*>(self.const_data_ptr());
     Bytes* const result = static_cast<Bytes*>(out.mutable_data_ptr());
     for_each(to.count(), [=] __device__(int64_t i) {

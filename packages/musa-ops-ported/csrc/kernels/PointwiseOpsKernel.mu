@@ -18,7 +18,7 @@ namespace {
 void addcmul(at::TensorIteratorBase& iter, const at::Scalar& value) {
   MUSA_DISPATCH(iter.common_dtype(), "addcmul", (MUSA_NUMBERS), {
     const op_t factor = value.to<op_t>();
-    pointwise(iter, [factor] __device__(scalar_t self, scalar_t first, scalar_t second) -> scalar_t {
+    pointwise(iter, [factor] __host__ __device__(scalar_t self, scalar_t first, scalar_t second) -> scalar_t {
       using op_t = at::opmath_type<scalar_t>;
       return static_cast<scalar_t>(op_t(self) + factor * op_t(first) * op_t(second));
     });
@@ -28,7 +28,7 @@ void addcmul(at::TensorIteratorBase& iter, const at::Scalar& value) {
 void addcdiv(at::TensorIteratorBase& iter, const at::Scalar& value) {
   MUSA_DISPATCH(iter.common_dtype(), "addcdiv", (MUSA_FLOATING_AND_COMPLEX), {
     const op_t factor = value.to<op_t>();
-    pointwise(iter, [factor] __device__(scalar_t self, scalar_t first, scalar_t second) -> scalar_t {
+    pointwise(iter, [factor] __host__ __device__(scalar_t self, scalar_t first, scalar_t second) -> scalar_t {
       using op_t = at::opmath_type<scalar_t>;
       return static_cast<scalar_t>(op_t(self) + factor * (op_t(first) / op_t(second)));
     });
@@ -40,7 +40,7 @@ void lerp_scalar(at::TensorIteratorBase& iter, const at::Scalar& weight) {
     const op_t share = weight.to<op_t>();
     // From the end that is nearer, as torch does: a share of 1 gives the end.
     const op_t step = at::native::is_lerp_weight_small(share) ? share : share - op_t(1);
-    pointwise(iter, [share, step] __device__(scalar_t begin, scalar_t end) -> scalar_t {
+    pointwise(iter, [share, step] __host__ __device__(scalar_t begin, scalar_t end) -> scalar_t {
       using op_t = at::opmath_type<scalar_t>;
       const op_t first = op_t(begin), last = op_t(end);
       return static_cast<scalar_t>((step == share ? first : last) + step * (last - first));
@@ -49,7 +49,7 @@ void lerp_scalar(at::TensorIteratorBase& iter, const at::Scalar& weight) {
 }
 void lerp_tensor(at::TensorIteratorBase& iter) {
   MUSA_DISPATCH(iter.common_dtype(), "lerp", (MUSA_FLOATING_AND_COMPLEX), {
-    pointwise(iter, [] __device__(scalar_t begin, scalar_t end, scalar_t weight) -> scalar_t {
+    pointwise(iter, [] __host__ __device__(scalar_t begin, scalar_t end, scalar_t weight) -> scalar_t {
       using op_t = at::opmath_type<scalar_t>;
       return static_cast<scalar_t>(at::native::lerp(op_t(begin), op_t(end), op_t(weight)));
     });
@@ -61,7 +61,7 @@ void lerp_tensor(at::TensorIteratorBase& iter) {
 void mse_backward(at::TensorIterator& iter, const at::Scalar& value) {
   MUSA_DISPATCH(iter.dtype(), "mse_backward", (MUSA_FLOATING), {
     const op_t factor = value.to<op_t>();
-    pointwise(iter, [factor] __device__(scalar_t x, scalar_t y, scalar_t gradient) -> scalar_t {
+    pointwise(iter, [factor] __host__ __device__(scalar_t x, scalar_t y, scalar_t gradient) -> scalar_t {
       using op_t = at::opmath_type<scalar_t>;
       return static_cast<scalar_t>(factor * (op_t(x) - op_t(y)) * op_t(gradient));
     });
@@ -72,7 +72,7 @@ void smooth_l1_backward(at::TensorIterator& iter, const at::Scalar& norm, double
   MUSA_DISPATCH(iter.dtype(), "smooth_l1_backward", (MUSA_FLOATING), {
     const op_t factor = norm.to<op_t>();
     const op_t width = static_cast<op_t>(beta);
-    pointwise(iter, [factor, width] __device__(scalar_t input, scalar_t target, scalar_t gradient) -> scalar_t {
+    pointwise(iter, [factor, width] __host__ __device__(scalar_t input, scalar_t target, scalar_t gradient) -> scalar_t {
       using op_t = at::opmath_type<scalar_t>;
       const op_t x = op_t(input) - op_t(target);
       const op_t slope = x <= -width ? op_t(-1) : x >= width ? op_t(1) : x / width;
@@ -85,7 +85,7 @@ void huber_backward(at::TensorIterator& iter, const at::Scalar& norm, double del
   MUSA_DISPATCH(iter.dtype(), "huber_backward", (MUSA_FLOATING), {
     const op_t factor = norm.to<op_t>();
     const op_t width = static_cast<op_t>(delta);
-    pointwise(iter, [factor, width] __device__(scalar_t input, scalar_t target, scalar_t gradient) -> scalar_t {
+    pointwise(iter, [factor, width] __host__ __device__(scalar_t input, scalar_t target, scalar_t gradient) -> scalar_t {
       using op_t = at::opmath_type<scalar_t>;
       const op_t x = op_t(input) - op_t(target);
       const op_t slope = x < -width ? -width : x > width ? width : x;
@@ -99,7 +99,7 @@ void huber_backward(at::TensorIterator& iter, const at::Scalar& norm, double del
 void glu_backward(at::TensorIterator& iter) {
   MUSA_DISPATCH(iter.dtype(), "glu_backward", (MUSA_FLOATING), {
     // The gradient of the gate: the first half of the input, then sigmoid of the second, then the incoming one.
-    pointwise(iter, [] __device__(scalar_t sigma, scalar_t first, scalar_t gradient) -> scalar_t {
+    pointwise(iter, [] __host__ __device__(scalar_t sigma, scalar_t first, scalar_t gradient) -> scalar_t {
       using op_t = at::opmath_type<scalar_t>;
       const op_t s = sigma;
       return static_cast<scalar_t>((op_t(1) - s) * s * op_t(gradient) * op_t(first));
@@ -109,7 +109,7 @@ void glu_backward(at::TensorIterator& iter) {
 
 void prelu_backward(at::TensorIterator& iter) {
   MUSA_DISPATCH(iter.dtype(0), "prelu_backward", (MUSA_FLOATING), {
-    pointwise_pair(iter, [] __device__(scalar_t x, scalar_t weight, scalar_t gradient) -> std::pair<scalar_t, scalar_t> {
+    pointwise_pair(iter, [] __host__ __device__(scalar_t x, scalar_t weight, scalar_t gradient) -> std::pair<scalar_t, scalar_t> {
       using op_t = at::opmath_type<scalar_t>;
       const bool passes = op_t(x) > op_t(0);
       return {
@@ -123,7 +123,7 @@ void prelu_backward(at::TensorIterator& iter) {
 
 void frexp(at::TensorIteratorBase& iter) {
   MUSA_DISPATCH(iter.dtype(0), "frexp", (MUSA_FLOATING), {
-    pointwise_pair(iter, [] __device__(scalar_t x) -> std::pair<scalar_t, int32_t> {
+    pointwise_pair(iter, [] __host__ __device__(scalar_t x) -> std::pair<scalar_t, int32_t> {
       int exponent = 0;
       const auto mantissa = static_cast<scalar_t>(std::frexp(at::opmath_type<scalar_t>(x), &exponent));
       return {mantissa, exponent};
@@ -133,7 +133,7 @@ void frexp(at::TensorIteratorBase& iter) {
 
 void complex(at::TensorIterator& iter) {
   MUSA_DISPATCH(iter.input_dtype(0), "complex", (AT_EXPAND(AT_FLOATING_TYPES), at::kHalf), {
-    pointwise(iter, [] __device__(scalar_t real, scalar_t imaginary) -> c10::complex<scalar_t> {
+    pointwise(iter, [] __host__ __device__(scalar_t real, scalar_t imaginary) -> c10::complex<scalar_t> {
       return c10::complex<scalar_t>(real, imaginary);
     });
   });
@@ -141,7 +141,7 @@ void complex(at::TensorIterator& iter) {
 
 void polar(at::TensorIterator& iter) {
   MUSA_DISPATCH(iter.input_dtype(0), "polar", (AT_EXPAND(AT_FLOATING_TYPES)), {
-    pointwise(iter, [] __device__(scalar_t length, scalar_t angle) -> c10::complex<scalar_t> {
+    pointwise(iter, [] __host__ __device__(scalar_t length, scalar_t angle) -> c10::complex<scalar_t> {
       return c10::complex<scalar_t>(length * std::cos(angle), length * std::sin(angle));
     });
   });

@@ -18,7 +18,7 @@ namespace {
 // The recurrence of Hermite's polynomials: the terms cancel, so its roundings are those of torch's CPU kernel, whose compiler
 // contracts a product and a difference to one operation. `slope`: the polynomial of degree 1; `step`: 2 for H, 1 for He.
 template <typename T>
-__device__ C10_ALWAYS_INLINE T hermite_polynomial(T slope, T degree, int64_t step) {
+__host__ __device__ C10_ALWAYS_INLINE T hermite_polynomial(T slope, T degree, int64_t step) {
   constexpr int64_t largest = ::getHermitianLimit<T>();
   const int64_t n = std::isfinite(degree) ? static_cast<int64_t>(degree) : -1; // a degree of -0.5 is 0
   if (n < 0) {

@@ -12,6 +12,8 @@
 #include <ATen/ops/zeros.h>
 #include <c10/util/complex.h>
 
+#include <cstring>
+
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "engines/pointwise.muh"
@@ -20,10 +22,25 @@
 namespace musa_ops_ported {
 namespace {
 
+// Of 8 bits: converted here, and stored as bytes.
+void fill_float8(at::TensorIterator& iter, const at::Scalar& value) {
+  Opaque<1> filler;
+  AT_DISPATCH_V2(iter.dtype(), "fill", AT_WRAP([&] {
+    const auto number = value.to<scalar_t>();
+    static_assert(sizeof(number) == sizeof(filler));
+    std::memcpy(&filler, &number, sizeof(filler));
+  }), AT_EXPAND(AT_FLOAT8_TYPES));
+  pointwise(iter, [filler] __host__ __device__() -> Opaque<1> { return filler; });
+}
+
 void fill(at::TensorIterator& iter, const at::Scalar& value) {
+  if (at::isFloat8Type(iter.dtype())) {
+    fill_float8(iter, value);
+    return;
+  }
   MUSA_DISPATCH(iter.dtype(), "fill", (MUSA_ALL, MUSA_UNSIGNED), {
     const auto filler = value.to<scalar_t>();
-    pointwise(iter, [filler] __device__() -> scalar_t { return filler; });
+    pointwise(iter, [filler] __host__ __device__() -> scalar_t { return filler; });
   });
 }
 

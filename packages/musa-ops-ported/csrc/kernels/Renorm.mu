@@ -13,7 +13,7 @@ namespace {
 void scale_factor(at::TensorIteratorBase& iter, double maxnorm) {
   MUSA_DISPATCH(iter.common_dtype(), "renorm", (MUSA_FLOATING), {
     const op_t most = static_cast<op_t>(maxnorm);
-    pointwise(iter, [most] __device__(scalar_t norm) -> scalar_t {
+    pointwise(iter, [most] __host__ __device__(scalar_t norm) -> scalar_t {
       const op_t x = static_cast<op_t>(norm);
       constexpr op_t epsilon = static_cast<op_t>(1e-7);
       return static_cast<scalar_t>(x > most ? most / (x + epsilon) : op_t(1));

@@ -22,8 +22,7 @@ at::Tensor roll_along(const at::Tensor& self, int64_t shift, int64_t dimension) 
   const int64_t stride = starts[dim];
   starts[dim] = 0;
   const int64_t inner = out.stride(dim);
-  by_size(self.element_size(), [&](auto bytes) {
-    using Bytes = decltype(bytes);
+  MUSA_BY_SIZE(self.element_size(), {
     Bytes* const to = static_cast<Bytes*>(out.mutable_data_ptr());
     const Bytes* const in = static_cast<const Bytes*>(self.const_data_ptr());
     for_each_offset(

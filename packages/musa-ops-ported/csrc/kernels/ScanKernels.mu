@@ -5,6 +5,7 @@
 #include <ATen/native/ReduceOps.h>
 #include <ATen/native/Resize.h>
 #include <c10/musa/MUSAException.h>
+#include <c10/musa/MUSAFunctions.h>
 #include <c10/musa/MUSAStream.h>
 #include <c10/util/complex.h>
 
@@ -19,7 +20,7 @@
 namespace musa_ops_ported {
 namespace {
 
-constexpr int kScanThreads = 64;
+constexpr int kScanThreads = 256; // at most
 
 // Op: Value identity(), Value load(T, k), Value combine(earlier, later), void store(place, Value).
 template <typename T, typename Op>
@@ -62,9 +63,11 @@ void scan(const at::Tensor& self, int64_t dim, const Op& op) {
   if (self.numel() == 0) {
     return;
   }
-  // A thread has 32 elements at least.
+  // A thread has 32 elements at least. An integrated GPU has few processors to keep busy, and pays more for each thread.
+  const bool integrated = c10::musa::device_properties(c10::musa::current_device()).integrated != 0;
+  const int most = integrated ? 64 : kScanThreads;
   int threads = 1;
-  while (threads < kScanThreads && lines.size > 32 * threads) {
+  while (threads < most && lines.size > 32 * threads) {
     threads *= 2;
   }
   const auto blocks = static_cast<unsigned>(std::min<int64_t>(lines.count, 1 << 16));

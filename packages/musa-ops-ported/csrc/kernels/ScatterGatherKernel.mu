@@ -37,7 +37,8 @@ void through_index(
     const at::Tensor& index, const at::Tensor& indexed, int64_t dim, at::IntArrayRef other, const F& f) {
   const int64_t size = size_along(indexed, dim);
   const int64_t stride = stride_along(indexed, dim);
-  const auto run = [&](auto* indices) {
+  MUSA_BY_INDEX_TYPE(index.scalar_type(), {
+    const index_t* const indices = index.const_data_ptr<index_t>();
     for_each_offset(
         index.sizes(),
         [=] __device__(int64_t, const auto& at) {
@@ -46,8 +47,7 @@ void through_index(
           f(at[1] + chosen * stride, at[2]);
         },
         index.strides(), strides_without(indexed, dim), other);
-  };
-  index.scalar_type() == at::kInt ? run(index.const_data_ptr<int32_t>()) : run(index.const_data_ptr<int64_t>());
+  });
 }
 
 // The strides of a tensor of index's rank, with which index's shape is run through.
@@ -57,8 +57,7 @@ at::IntArrayRef strides_of(const at::Tensor& tensor, const at::Tensor& index) {
 
 void gather(const at::Tensor& result, const at::Tensor& self, int64_t dimension, const at::Tensor& index) {
   const int64_t dim = at::maybe_wrap_dim(dimension, self.dim());
-  by_size(self.element_size(), [&](auto bytes) {
-    using Bytes = decltype(bytes);
+  MUSA_BY_SIZE(self.element_size(), {
     Bytes* const out = static_cast<Bytes*>(result.mutable_data_ptr());
     const Bytes* const in = static_cast<const Bytes*>(self.const_data_ptr());
     through_index(index, self, dim, strides_of(result, index), [=] __device__(int64_t from, int64_t to) { out[to] = in[from]; });
@@ -67,8 +66,7 @@ void gather(const at::Tensor& result, const at::Tensor& self, int64_t dimension,
 
 void scatter(const at::Tensor& self, int64_t dimension, const at::Tensor& index, const at::Tensor& src) {
   const int64_t dim = at::maybe_wrap_dim(dimension, self.dim());
-  by_size(self.element_size(), [&](auto bytes) {
-    using Bytes = decltype(bytes);
+  MUSA_BY_SIZE(self.element_size(), {
     Bytes* const out = static_cast<Bytes*>(self.mutable_data_ptr());
     const Bytes* const in = static_cast<const Bytes*>(src.const_data_ptr());
     through_index(index, self, dim, strides_of(src, index), [=] __device__(int64_t to, int64_t from) { out[to] = in[from]; });

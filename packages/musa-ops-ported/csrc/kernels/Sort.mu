@@ -109,8 +109,7 @@ void pick(const at::Tensor& lines, const at::Tensor& places, const at::Tensor& v
   starts.back() = 0;
   const int64_t* const from = places.const_data_ptr<int64_t>();
   int64_t* const where = indices.mutable_data_ptr<int64_t>();
-  by_size(self.element_size(), [&](auto bytes) {
-    using Bytes = decltype(bytes);
+  MUSA_BY_SIZE(self.element_size(), {
     const Bytes* const in = static_cast<const Bytes*>(self.const_data_ptr());
     Bytes* const out = static_cast<Bytes*>(values.mutable_data_ptr());
     for_each_offset(

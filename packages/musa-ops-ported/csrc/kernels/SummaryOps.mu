@@ -17,6 +17,21 @@
 
 namespace musa_ops_ported {
 
+namespace {
+
+template <typename W, typename F>
+at::Tensor count_with(const at::Tensor& self, const at::Tensor& out, const F& weight) {
+  W* const sums = out.mutable_data_ptr<W>();
+  const int64_t stride = self.stride(0);
+  MUSA_DISPATCH(self.scalar_type(), "bincount", (MUSA_INTEGRAL), {
+    const scalar_t* const in = self.const_data_ptr<scalar_t>();
+    for_each(self.numel(), [=] __device__(int64_t i) { gpuAtomicAddNoReturn(sums + in[i * stride], weight(i)); });
+  });
+  return out;
+}
+
+} // namespace
+
 at::Tensor bincount(const at::Tensor& self, const std::optional<at::Tensor>& given_weights, int64_t minlength) {
   const at::Tensor weights = given_weights.value_or(at::Tensor());
   TORCH_CHECK(minlength >= 0, "minlength should be >= 0");
@@ -30,17 +45,8 @@ at::Tensor bincount(const at::Tensor& self, const std::optional<at::Tensor>& giv
       !weights.defined() || (weights.dim() == 1 && weights.size(0) == self.size(0)),
       "weights should be 1-d and have the same length as input");
   const int64_t bins = std::max(self.max().item<int64_t>() + 1, minlength);
-  const int64_t stride = self.stride(0);
-  const auto count = [&](const at::Tensor& out, auto weight) {
-    auto* const sums = out.template mutable_data_ptr<decltype(weight(0))>();
-    MUSA_DISPATCH(self.scalar_type(), "bincount", (MUSA_INTEGRAL), {
-      const scalar_t* const in = self.const_data_ptr<scalar_t>();
-      for_each(self.numel(), [=] __device__(int64_t i) { gpuAtomicAddNoReturn(sums + in[i * stride], weight(i)); });
-    });
-    return out;
-  };
   if (!weights.defined()) {
-    return count(at::zeros({bins}, longs), [] __device__(int64_t) -> int64_t { return 1; });
+    return count_with<int64_t>(self, at::zeros({bins}, longs), [] __device__(int64_t) -> int64_t { return 1; });
   }
   const bool single = weights.scalar_type() == at::kFloat;
   const at::Tensor wide = single ? weights : weights.to(at::kDouble);
@@ -48,10 +54,10 @@ at::Tensor bincount(const at::Tensor& self, const std::optional<at::Tensor>& giv
   const int64_t step = wide.stride(0);
   if (single) {
     const float* const from = wide.const_data_ptr<float>();
-    return count(out, [=] __device__(int64_t i) -> float { return from[i * step]; });
+    return count_with<float>(self, out, [=] __device__(int64_t i) -> float { return from[i * step]; });
   }
   const double* const from = wide.const_data_ptr<double>();
-  return count(out, [=] __device__(int64_t i) -> double { return from[i * step]; });
+  return count_with<double>(self, out, [=] __device__(int64_t i) -> double { return from[i * step]; });
 }
 
 namespace {

@@ -14,22 +14,22 @@ namespace {
 // Bytes are chosen, whatever they mean.
 template <typename Bytes>
 void where_of(at::TensorIterator& iter) {
-  pointwise(iter, [] __device__(bool condition, Bytes x, Bytes y) -> Bytes { return condition ? x : y; });
+  pointwise(iter, [] __host__ __device__(bool condition, Bytes x, Bytes y) -> Bytes { return condition ? x : y; });
 }
 void where(at::TensorIterator& iter) {
-  by_size(iter.element_size(0), [&](auto bytes) { where_of<decltype(bytes)>(iter); });
+  MUSA_BY_SIZE(iter.element_size(0), { where_of<Bytes>(iter); });
 }
 
 // A NaN among the three is the result: comparisons with it are false. Without branches, so loops over it become vectors.
 template <typename T>
-__device__ T limited(T x, T low, T high) {
+__host__ __device__ T limited(T x, T low, T high) {
   const T raised = int(x < low) | int(low != low) ? low : x;
   return int(high < raised) | int(high != high) ? high : raised;
 }
 
 void clamp(at::TensorIteratorBase& iter) {
   MUSA_DISPATCH(iter.common_dtype(), "clamp", (MUSA_REAL), {
-    pointwise(iter, [] __device__(scalar_t x, scalar_t low, scalar_t high) -> scalar_t { return limited(x, low, high); });
+    pointwise(iter, [] __host__ __device__(scalar_t x, scalar_t low, scalar_t high) -> scalar_t { return limited(x, low, high); });
   });
 }
 void clamp_scalar(at::TensorIteratorBase& iter, const at::Scalar& min, const at::Scalar& max) {
@@ -37,10 +37,10 @@ void clamp_scalar(at::TensorIteratorBase& iter, const at::Scalar& min, const at:
     const auto low = min.to<scalar_t>(), high = max.to<scalar_t>();
     if (low != low || high != high) {
       const scalar_t nan = low != low ? low : high;
-      pointwise(iter, [nan] __device__(scalar_t) -> scalar_t { return nan; });
+      pointwise(iter, [nan] __host__ __device__(scalar_t) -> scalar_t { return nan; });
       return;
     }
-    pointwise(iter, [low, high] __device__(scalar_t x) -> scalar_t {
+    pointwise(iter, [low, high] __host__ __device__(scalar_t x) -> scalar_t {
       const scalar_t raised = x < low ? low : x; // x, if it is a NaN
       return high < raised ? high : raised;
     });
@@ -49,13 +49,13 @@ void clamp_scalar(at::TensorIteratorBase& iter, const at::Scalar& min, const at:
 void clamp_min_scalar(at::TensorIteratorBase& iter, at::Scalar min) {
   MUSA_DISPATCH(iter.common_dtype(), "clamp_min", (MUSA_REAL), {
     const auto low = min.to<scalar_t>();
-    pointwise(iter, [low] __device__(scalar_t x) -> scalar_t { return x == x && (low != low || x < low) ? low : x; });
+    pointwise(iter, [low] __host__ __device__(scalar_t x) -> scalar_t { return x == x && (low != low || x < low) ? low : x; });
   });
 }
 void clamp_max_scalar(at::TensorIteratorBase& iter, at::Scalar max) {
   MUSA_DISPATCH(iter.common_dtype(), "clamp_max", (MUSA_REAL), {
     const auto high = max.to<scalar_t>();
-    pointwise(iter, [high] __device__(scalar_t x) -> scalar_t { return x == x && (high != high || x > high) ? high : x; });
+    pointwise(iter, [high] __host__ __device__(scalar_t x) -> scalar_t { return x == x && (high != high || x > high) ? high : x; });
   });
 }
 

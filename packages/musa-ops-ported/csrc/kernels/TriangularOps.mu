@@ -12,8 +12,7 @@ namespace {
 void keep_triangle(const at::Tensor& self, int64_t diagonal, bool upper, const at::Tensor& out) {
   const int64_t rows = self.size(-2);
   const int64_t columns = self.size(-1);
-  by_size(self.element_size(), [&](auto bytes) {
-    using Bytes = decltype(bytes);
+  MUSA_BY_SIZE(self.element_size(), {
     const Bytes* const in = static_cast<const Bytes*>(self.const_data_ptr());
     Bytes* const to = static_cast<Bytes*>(out.mutable_data_ptr());
     for_each_offset(

@@ -18,11 +18,11 @@ MUSA_UNARY(expm1, std::expm1(x), MUSA_FLOATING, AT_EXPAND(AT_COMPLEX_TYPES))
 
 // 2^x; a complex x by way of e.
 template <typename T>
-__device__ T power_of_two(T x) {
+__host__ __device__ T power_of_two(T x) {
   return std::exp2(x);
 }
 template <typename T>
-__device__ c10::complex<T> power_of_two(c10::complex<T> x) {
+__host__ __device__ c10::complex<T> power_of_two(c10::complex<T> x) {
   return std::exp(x * static_cast<T>(0.693147180559945309417232121458));
 }
 MUSA_UNARY(exp2, power_of_two(x), MUSA_FLOATING_AND_COMPLEX)

@@ -13,7 +13,7 @@ namespace musa_ops_ported {
 namespace {
 
 template <typename T>
-__device__ T magnitude(T x) {
+__host__ __device__ T magnitude(T x) {
   if constexpr (std::is_same_v<T, bool> || std::is_unsigned_v<T>) {
     return x;
   } else {
@@ -26,12 +26,12 @@ void abs(at::TensorIteratorBase& iter) {
     // Complex numbers in, real ones out.
     MUSA_DISPATCH(dtype, "abs", (MUSA_COMPLEX), {
       using real_t = typename c10::scalar_value_type<scalar_t>::type;
-      pointwise(iter, [] __device__(scalar_t x) -> real_t { return static_cast<real_t>(std::abs(op_t(x))); });
+      pointwise(iter, [] __host__ __device__(scalar_t x) -> real_t { return static_cast<real_t>(std::abs(op_t(x))); });
     });
     return;
   }
   MUSA_DISPATCH(dtype, "abs", (MUSA_REAL, at::kBool), {
-    pointwise(iter, [] __device__(scalar_t x) -> scalar_t { return static_cast<scalar_t>(magnitude(at::opmath_type<scalar_t>(x))); });
+    pointwise(iter, [] __host__ __device__(scalar_t x) -> scalar_t { return static_cast<scalar_t>(magnitude(at::opmath_type<scalar_t>(x))); });
   });
 }
 
@@ -40,12 +40,12 @@ void angle(at::TensorIteratorBase& iter) {
   if (at::isComplexType(dtype)) {
     MUSA_DISPATCH(dtype, "angle", (MUSA_COMPLEX), {
       using real_t = typename c10::scalar_value_type<scalar_t>::type;
-      pointwise(iter, [] __device__(scalar_t x) -> real_t { return static_cast<real_t>(std::arg(op_t(x))); });
+      pointwise(iter, [] __host__ __device__(scalar_t x) -> real_t { return static_cast<real_t>(std::arg(op_t(x))); });
     });
     return;
   }
   MUSA_DISPATCH(dtype, "angle", (MUSA_FLOATING), {
-    pointwise(iter, [] __device__(scalar_t value) -> scalar_t {
+    pointwise(iter, [] __host__ __device__(scalar_t value) -> scalar_t {
       const auto x = at::opmath_type<scalar_t>(value);
       return static_cast<scalar_t>(x != x ? x : x < 0 ? decltype(x)(3.14159265358979323846) : decltype(x)(0));
     });
@@ -57,7 +57,7 @@ MUSA_UNARY(conj_physical, conjugate(x), MUSA_ALL)
 MUSA_UNARY(bitwise_not_integer, ~value, MUSA_INTEGRAL)
 void bitwise_not(at::TensorIteratorBase& iter) {
   if (iter.dtype() == at::kBool) {
-    pointwise(iter, [] __device__(bool x) -> bool { return !x; });
+    pointwise(iter, [] __host__ __device__(bool x) -> bool { return !x; });
   } else {
     bitwise_not_integer(iter);
   }
@@ -65,23 +65,23 @@ void bitwise_not(at::TensorIteratorBase& iter) {
 
 void logical_not(at::TensorIteratorBase& iter) {
   MUSA_DISPATCH(iter.dtype(1), "logical_not", (MUSA_ALL), {
-    pointwise(iter, [] __device__(scalar_t x) -> bool { return x == scalar_t(0); });
+    pointwise(iter, [] __host__ __device__(scalar_t x) -> bool { return x == scalar_t(0); });
   });
 }
 
 template <typename T>
-__device__ T negative(T x) {
+__host__ __device__ T negative(T x) {
   return -x;
 }
 MUSA_UNARY(neg, negative(x), MUSA_NUMBERS)
 
 void sign(at::TensorIteratorBase& iter) {
   if (iter.dtype() == at::kBool) {
-    pointwise(iter, [] __device__(bool x) -> bool { return x; });
+    pointwise(iter, [] __host__ __device__(bool x) -> bool { return x; });
     return;
   }
   MUSA_DISPATCH(iter.dtype(), "sign", (MUSA_REAL), {
-    pointwise(iter, [] __device__(scalar_t x) -> scalar_t {
+    pointwise(iter, [] __host__ __device__(scalar_t x) -> scalar_t {
       const auto wide = at::opmath_type<scalar_t>(x);
       // CUDA's sign of a NaN is 0.
       return static_cast<scalar_t>((0 < wide) - (wide < 0));
@@ -92,7 +92,7 @@ void sign(at::TensorIteratorBase& iter) {
 void signbit(at::TensorIteratorBase& iter) {
   if (at::isIntegralType(iter.input_dtype(), /*includeBool=*/false)) {
     MUSA_DISPATCH(iter.input_dtype(), "signbit", (MUSA_INTEGRAL), {
-      pointwise(iter, [] __device__(scalar_t x) -> bool {
+      pointwise(iter, [] __host__ __device__(scalar_t x) -> bool {
         if constexpr (std::is_unsigned_v<scalar_t>) {
           return false;
         } else {
@@ -103,12 +103,12 @@ void signbit(at::TensorIteratorBase& iter) {
     return;
   }
   MUSA_DISPATCH(iter.input_dtype(), "signbit", (MUSA_FLOATING), {
-    pointwise(iter, [] __device__(scalar_t x) -> bool { return std::copysign(at::opmath_type<scalar_t>(1), at::opmath_type<scalar_t>(x)) < 0; });
+    pointwise(iter, [] __host__ __device__(scalar_t x) -> bool { return std::copysign(at::opmath_type<scalar_t>(1), at::opmath_type<scalar_t>(x)) < 0; });
   });
 }
 
 template <typename T>
-__device__ T direction(T x) {
+__host__ __device__ T direction(T x) {
   const auto length = std::abs(x);
   return length == 0 ? T(0) : x / length;
 }
@@ -118,7 +118,7 @@ void sgn(at::TensorIteratorBase& iter) {
     return;
   }
   MUSA_DISPATCH(iter.dtype(), "sgn", (MUSA_COMPLEX), {
-    pointwise(iter, [] __device__(scalar_t x) -> scalar_t {
+    pointwise(iter, [] __host__ __device__(scalar_t x) -> scalar_t {
       return static_cast<scalar_t>(direction(at::opmath_type<scalar_t>(x)));
     });
   });
@@ -134,7 +134,7 @@ void round_decimals(at::TensorIteratorBase& iter, int64_t decimals) {
   MUSA_DISPATCH(iter.dtype(), "round_decimals", (MUSA_FLOATING), {
     const bool negative = decimals < 0;
     const op_t power = static_cast<op_t>(std::pow(10.0, static_cast<double>(negative ? -decimals : decimals)));
-    pointwise(iter, [power, negative] __device__(scalar_t x) -> scalar_t {
+    pointwise(iter, [power, negative] __host__ __device__(scalar_t x) -> scalar_t {
       const auto wide = at::opmath_type<scalar_t>(x);
       return static_cast<scalar_t>(
           negative ? std::nearbyint(wide / power) * power : std::nearbyint(wide * power) / power);
@@ -143,7 +143,7 @@ void round_decimals(at::TensorIteratorBase& iter, int64_t decimals) {
 }
 
 template <typename T>
-__device__ T inverse(T x) {
+__host__ __device__ T inverse(T x) {
   return T(1) / x;
 }
 MUSA_UNARY(reciprocal, inverse(x), MUSA_FLOATING_AND_COMPLEX)
@@ -154,7 +154,7 @@ MUSA_UNARY(sigmoid, op_t(1) / (op_t(1) + std::exp(-x)), MUSA_FLOATING_AND_COMPLE
 void logit(at::TensorIteratorBase& iter, const at::Scalar& eps) {
   MUSA_DISPATCH(iter.common_dtype(), "logit", (MUSA_FLOATING), {
     const op_t low = eps.to<op_t>();
-    pointwise(iter, [low] __device__(scalar_t value) -> scalar_t {
+    pointwise(iter, [low] __host__ __device__(scalar_t value) -> scalar_t {
       const auto x = at::opmath_type<scalar_t>(value);
       const auto clamped = low < 0 ? x : x < low ? low : x > 1 - low ? 1 - low : x;
       return static_cast<scalar_t>(std::log(clamped / (1 - clamped)));
@@ -165,7 +165,7 @@ void logit(at::TensorIteratorBase& iter, const at::Scalar& eps) {
 template <typename T>
 struct Replacements {
   T nan, positive, negative;
-  __device__ T operator()(T x) const {
+  __host__ __device__ T operator()(T x) const {
     return x != x ? nan
         : x == std::numeric_limits<T>::infinity() ? positive
         : x == -std::numeric_limits<T>::infinity() ? negative
@@ -184,7 +184,7 @@ void nan_to_num(
     MUSA_DISPATCH(iter.dtype(), "nan_to_num", (AT_EXPAND(AT_COMPLEX_TYPES)), {
       using real_t = typename c10::scalar_value_type<scalar_t>::type;
       const auto replace = replacements(std::numeric_limits<real_t>::lowest(), std::numeric_limits<real_t>::max());
-      pointwise(iter, [replace] __device__(scalar_t x) -> scalar_t {
+      pointwise(iter, [replace] __host__ __device__(scalar_t x) -> scalar_t {
         return scalar_t(replace(x.real()), replace(x.imag()));
       });
     });
@@ -193,7 +193,7 @@ void nan_to_num(
   MUSA_DISPATCH(iter.dtype(), "nan_to_num", (MUSA_FLOATING), {
     const auto replace = replacements(
         static_cast<op_t>(std::numeric_limits<scalar_t>::lowest()), static_cast<op_t>(std::numeric_limits<scalar_t>::max()));
-    pointwise(iter, [replace] __device__(scalar_t x) -> scalar_t {
+    pointwise(iter, [replace] __host__ __device__(scalar_t x) -> scalar_t {
       return static_cast<scalar_t>(replace(at::opmath_type<scalar_t>(x)));
     });
   });

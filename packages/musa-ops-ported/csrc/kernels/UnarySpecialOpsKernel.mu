@@ -18,7 +18,7 @@ namespace {
 
 // e^-|x| times the modified Bessel function of order 0: the expansions of Cephes' i0e.
 template <typename T>
-__device__ T scaled_i0(T x) {
+__host__ __device__ T scaled_i0(T x) {
   x = std::abs(x);
   if (x <= T(8)) {
     const auto [coefficients, count] = at::native::chebyshev_coefficients_i0e_A<T>();
@@ -38,7 +38,7 @@ MUSA_UNARY(i1, at::native::calc_i1(x), MUSA_FLOATING)
 MUSA_UNARY(i1e, at::native::calc_i1e(x), MUSA_FLOATING)
 
 template <typename T>
-__device__ T sine_over(T x) {
+__host__ __device__ T sine_over(T x) {
   if (x == T(0)) {
     return T(1);
   }
@@ -49,7 +49,7 @@ MUSA_UNARY(sinc, sine_over(x), MUSA_FLOATING, AT_EXPAND(AT_COMPLEX_TYPES))
 
 // -x log x, and its limit at 0.
 template <typename T>
-__device__ T entropy(T x) {
+__host__ __device__ T entropy(T x) {
   return x != x || x > 0 ? -x * std::log(x) : x == 0 ? T(0) : -std::numeric_limits<T>::infinity();
 }
 MUSA_UNARY(entr, entropy(x), MUSA_FLOATING)
@@ -59,7 +59,7 @@ void kaiser_window(at::TensorIteratorBase& iter, int64_t length, double beta) {
     const op_t inverse = static_cast<op_t>(2.0 / static_cast<double>(length - 1));
     const op_t factor = static_cast<op_t>(beta);
     const op_t scale = static_cast<op_t>(1.0 / at::native::calc_i0(beta));
-    pointwise(iter, [=] __device__(scalar_t x) -> scalar_t {
+    pointwise(iter, [=] __host__ __device__(scalar_t x) -> scalar_t {
       const auto y = at::opmath_type<scalar_t>(x) * inverse - 1;
       const auto square = 1 - y * y;
       return static_cast<scalar_t>(at::native::calc_i0(factor * std::sqrt(square < 0 ? 0 : square)) * scale);
