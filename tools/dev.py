@@ -24,6 +24,7 @@ from workspace import (
     WorkspaceError,
     conda,
     device_pass,
+    gpu,
     images,
     legs,
     matrix,
@@ -178,6 +179,11 @@ def run_matrix(arguments: argparse.Namespace) -> int:
     return matrix.run(torches, arguments.python or [matrix.RUNNING], installed=arguments.installed_torch)
 
 
+def run_gpu(arguments: argparse.Namespace) -> int:
+    prerequisites.ensure(prerequisites.BUILD)
+    return gpu.run(arguments.rest, build_only=arguments.build, jobs=arguments.jobs, limit=arguments.limit)
+
+
 def bench(arguments: argparse.Namespace) -> int:
     set_up(arguments)
     return run_python(arguments, "-m", "benchmarks", *arguments.rest)
@@ -220,6 +226,10 @@ VERBS = {
     "conda": (run_conda, "render the recipe in conda/, and build its outputs with packages of this machine"),
     "lint": (lint, "ruff and the rules of the tree"),
     "matrix": (run_matrix, "build and test with other minors of torch and other Pythons, in build/matrix"),
+    "gpu": (
+        run_gpu,
+        "build the packs over CUDA in build/gpu and test them on an NVIDIA GPU; arguments name suites",
+    ),
     "bench": (bench, "set up, then measure against torch's CPU device; arguments go to the benchmarks"),
     "clean": (clean, "remove build products"),
 }
@@ -292,6 +302,11 @@ def parser() -> argparse.ArgumentParser:
                 action="store_true",
                 help="use the torch that the Python has, with its CUDA libraries",
             )
+        if name == "gpu":
+            verb.add_argument("--build", action="store_true", help="build and import only; needs no GPU")
+            verb.add_argument("--jobs", type=int, default=12, help="processes at a time (default: 12)")
+            text = "end a process of tests after so many seconds (default: 3600)"
+            verb.add_argument("--limit", type=float, default=3600, help=text)
         if name == "clean":
             verb.add_argument("--all", action="store_true", help="remove .venv too")
     return result

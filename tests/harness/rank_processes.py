@@ -14,6 +14,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.harness import skips
 from tests.harness.forkserver import Fork, ForkServer, read_early
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,7 +46,9 @@ def run_ranks(
             or TORCH_FR_; they start without the rest.
         shared: variables of all ranks.
     """
+    skips.needs_devices(ranks)
     prefixes = ("MUSA_", "MCCL_", "TORCH_MCCL_", "TORCH_FR_")
+    kept = (*kept, "MUSA_HOME")  # which SDK the tests are of
     inherited = {
         name: value for name, value in os.environ.items() if not name.startswith(prefixes) or name in kept
     }

@@ -10,7 +10,9 @@ mend.
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +25,9 @@ PERMANENT_REASONS = {
     "sdk-programs": "MUSA_SDK_PROGRAMS names no folder with public programs (tests/sdk_programs/README.md)",
     "extensions": "the folder in MUSA_CUDA_EXTENSIONS has no sources of this extension",
     "torch": "this minor of torch is older",
+    "devices": "needs more devices than this machine has",
+    "gpu": "needs an NVIDIA GPU, a CUDA build of torch and musa-cuda as the SDK: python3 tools/dev.py gpu",
+    "cuda-toolkit": "needs a CUDA 13 toolkit",
     "glibc-tools": "needs a tool of this operating system's developer package",
 }
 
@@ -40,6 +45,18 @@ def needs_torch(minor: str, what: str) -> None:
     installed = importlib.metadata.version("torch")
     if tuple(map(int, installed.split(".")[:2])) < tuple(map(int, minor.split("."))):
         skip_permanently("torch", f"{what} was seen with {minor} and is missing in {installed}")
+
+
+def needs_devices(count: int) -> None:
+    """Skip the running test where the SDK has fewer devices. The emulator makes as many as are asked for."""
+    home = os.environ.get("MUSA_HOME")
+    version = Path(home) / "version.json" if home else None
+    if version is None or not version.is_file() or "musa_emulator" in json.loads(version.read_text()):
+        return
+    import torch  # suites that do not use torch must not pay for importing it
+
+    if torch.musa.device_count() < count:
+        skip_permanently("devices", f"{count} are needed, and there are {torch.musa.device_count()}")
 
 
 def objection_to(reason: str) -> str | None:

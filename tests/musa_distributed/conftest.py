@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.harness import skips
 from tests.musa_distributed.ranks import Ranks
 
 
@@ -15,6 +16,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Ranks]:
     pools: dict[int, Ranks] = {}
 
     def of_size(size: int) -> Ranks:
+        skips.needs_devices(size)
         if size not in pools:
             pools[size] = Ranks(size, tmp_path_factory.mktemp(f"ranks{size}"))
         return pools[size]

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Measure the musa device over musa-cuda beside torch.cuda on one GPU.
+
+MUSA_HOME=<musa_cuda.home()> python -m benchmarks.gpu --out build/bench
+
+Forward cases run in one process, the devices in turn, twice each; the better median of the two counts. Cases
+with a backward pass run in a process for each device.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from .cases import BACKWARD, DEVICE, HOST, Call, Case
+
+PROCESS_LIMIT_S = 300
+
+
+def device_time(device: str, call: Call, runs: int) -> float:
+    """Median of microseconds between events around a call."""
+    module = getattr(torch, device)
+    for _ in range(3):
+        call()
+    module.synchronize()
+    times = []
+    for _ in range(runs):
+        start, end = module.Event(enable_timing=True), module.Event(enable_timing=True)
+        start.record()
+        call()
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end) * 1e3)
+    return statistics.median(times)
+
+
+def host_time(device: str, call: Call, runs: int) -> float:
+    """Median, of several rounds, of the mean microseconds that a call takes on the host."""
+    module = getattr(torch, device)
+    for _ in range(runs // 10):
+        call()
+    module.synchronize()
+    rounds = []
+    for _ in range(5):
+        start = time.perf_counter()
+        for _ in range(runs):
+            call()
+        rounds.append((time.perf_counter() - start) / runs * 1e6)
+        module.synchronize()
+    return statistics.median(rounds)
+
+
+def measure(case: Case, device: str) -> float:
+    """Microseconds of a case.
+
+    Raises:
+        RuntimeError: the device refuses the case.
+    """
+    call = case.make(device)
+    if case.kind == "host":
+        slow = host_time(device, call, 20)
+        return slow if slow > 200 else host_time(device, call, 1000)
+    slow = device_time(device, call, 3)
+    return slow if slow > 100_000 else device_time(device, call, 12)
+
+
+def beside(case: Case) -> dict:
+    """Both devices in turn, twice."""
+    found: dict[str, list[float]] = {"cuda": [], "musa": []}
+    for device in ("cuda", "musa", "cuda", "musa"):
+        found[device].append(measure(case, device))
+        torch.cuda.empty_cache()
+        torch.musa.empty_cache()
+    return row(case, min(found["cuda"]), min(found["musa"]))
+
+
+def row(case: Case, cuda: float, musa: float) -> dict:
+    return {
+        "name": case.name, "kind": case.kind, "cuda_us": round(cuda, 2), "musa_us": round(musa, 2),
+        "ratio": round(musa / cuda, 3), "bar": case.bar, "bytes": case.bytes,
+    }  # fmt: skip
+
+
+def alone(device: str) -> dict[str, float]:
+    """The cases with a backward pass, in a process that has this device alone."""
+    env = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "1" if device == "musa" else "0"}
+    command = [sys.executable, "-m", "benchmarks.gpu", "--alone", device]
+    done = subprocess.run(
+        command, env=env, capture_output=True, text=True, timeout=PROCESS_LIMIT_S, check=False
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def table(rows: Sequence[dict]) -> str:
+    lines = [f"{'':48}{'kind':8}{'cuda, us':>12}{'musa, us':>12}{'ratio':>8}{'bar':>6}{'GB/s':>8}"]
+    for one in rows:
+        rate = f"{one['bytes'] / one['musa_us'] / 1e3:8.0f}" if one["bytes"] else ""
+        times = f"{one['cuda_us']:12.2f}{one['musa_us']:12.2f}{one['ratio']:8.2f}"
+        line = f"{one['name']:48}{one['kind']:8}{times}{one['bar']:6.2f}{rate}"
+        lines.append(line if one["ratio"] <= one["bar"] else f"{line}  above the bar")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="benchmarks.gpu", description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("build/bench"), help="folder of gpu.json")
+    parser.add_argument("--alone", choices=("cuda", "musa"), help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.alone:
+        print(json.dumps({case.name: measure(case, options.alone) for case in BACKWARD}))
+        return 0
+    if not torch.cuda.is_available() or not torch.musa.is_available():
+        print(
+            f"torch.cuda.is_available() is {torch.cuda.is_available()} and torch.musa.is_available() is "
+            f"{torch.musa.is_available()}; both devices are compared here.\n"
+            "Fix: a CUDA build of torch on a machine with an NVIDIA GPU, and MUSA_HOME of musa-cuda: "
+            "python3 tools/dev.py gpu --build",
+            file=sys.stderr,
+        )
+        return 1
+    rows, refused = [], []
+    for case in (*HOST, *DEVICE):
+        try:
+            rows.append(beside(case))
+        except (RuntimeError, AttributeError) as error:
+            refused.append({"name": case.name, "error": str(error).splitlines()[0][:300]})
+    cuda, musa = alone("cuda"), alone("musa")
+    rows += [row(case, cuda[case.name], musa[case.name]) for case in BACKWARD]
+    result = {
+        "device": torch.cuda.get_device_name(0), "torch": torch.__version__, "cuda": torch.version.cuda,
+        "date": time.strftime("%Y-%m-%d"), "rows": rows, "refused": refused,
+    }  # fmt: skip
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "gpu.json").write_text(json.dumps(result, indent=1) + "\n")
+    print(f"{result['device']}, torch {result['torch']}\n{table(rows)}")
+    for one in refused:
+        print(f"refused: {one['name']}: {one['error']}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

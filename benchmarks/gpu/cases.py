@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""What is measured: a name, a kind, and a function of the device that returns the call to time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch.nn import functional
+
+N = 100_000_000
+Call = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row.
+
+    Attributes:
+        name (str): with the shape.
+        kind (str): "host" times the call on the host, "device" its work on the GPU.
+        make: of a device's name, the call.
+        bytes (int): that the call has to move through the GPU's memory at least; 0 where that is no limit.
+        bar (float): the largest ratio to torch.cuda that is aimed at.
+    """
+
+    name: str
+    kind: str
+    make: Callable[[str], Call]
+    bytes: int = 0
+    bar: float = 1.2
+
+
+def normal(device: str, *shape: int) -> torch.Tensor:
+    return torch.randn(*shape, device=device)
+
+
+def integers(device: str, most: int, *shape: int) -> torch.Tensor:
+    return torch.randint(0, most, shape).to(device)
+
+
+def of(
+    function: Callable[..., object],
+    *shapes: tuple[int, ...],
+    dtype: torch.dtype | None = None,
+    out: bool = False,
+):
+    """A call of `function` on normal numbers of these shapes; with `out` into the last of them."""
+
+    def make(device: str) -> Call:
+        tensors = [normal(device, *shape).to(dtype) if dtype else normal(device, *shape) for shape in shapes]
+        if out:
+            target = tensors.pop()
+            return lambda: function(*tensors, out=target)
+        return lambda: function(*tensors)
+
+    return make
+
+
+def _optimizer(count: int, size: int, **options: bool) -> Callable[[str], Call]:
+    def make(device: str) -> Call:
+        parameters = [normal(device, size).requires_grad_() for _ in range(count)]
+        for parameter in parameters:
+            parameter.grad = torch.randn_like(parameter)
+        return torch.optim.Adam(parameters, 1e-3, **options).step
+
+    return make
+
+
+def _to_device(pinned: bool) -> Callable[[str], Call]:
+    def make(device: str) -> Call:
+        source, target = torch.randn(1 << 26), normal(device, 1 << 26)
+        source = source.pin_memory() if pinned else source
+        return lambda: target.copy_(source, non_blocking=True)
+
+    return make
+
+
+def _to_host(device: str) -> Call:
+    source, target = normal(device, 1 << 26), torch.empty(1 << 26, pin_memory=True)
+    return lambda: target.copy_(source, non_blocking=True)
+
+
+def _chain(device: str) -> Call:
+    x = normal(device, 256, 256)
+
+    def step() -> torch.Tensor:
+        y = x
+        for _ in range(50):
+            y = (y * 1.01 + 0.1).relu()
+        return y
+
+    return step
+
+
+def _graph(device: str) -> Call:
+    module = getattr(torch, device)
+    graph = module.CUDAGraph() if device == "cuda" else module.MUSAGraph()
+    step = _chain(device)
+    with module.stream(module.Stream()):
+        step()
+    module.synchronize()
+    with module.graph(graph):
+        kept = step()
+
+    def replay(kept: torch.Tensor = kept) -> None:
+        graph.replay()
+
+    return replay
+
+
+def _indexed(select: bool) -> Callable[[str], Call]:
+    def make(device: str) -> Call:
+        table, index = normal(device, 1_000_000, 64), integers(device, 1_000_000, 1_000_000)
+        return (lambda: table.index_select(0, index)) if select else (lambda: table[index])
+
+    return make
+
+
+def _index_add(device: str) -> Call:
+    table, index, source = (
+        normal(device, 100_000, 64),
+        integers(device, 100_000, 1_000_000),
+        normal(device, 1_000_000, 64),
+    )
+    return lambda: table.index_add_(0, index, source)
+
+
+def _batch_norm(device: str) -> Call:
+    x, *rest = (
+        normal(device, 64, 256, 56, 56),
+        *(normal(device, 256) for _ in range(3)),
+        normal(device, 256).abs(),
+    )
+    weight, bias, mean, variance = rest
+    return lambda: functional.batch_norm(x, mean, variance, weight, bias, True)
+
+
+def _event(device: str) -> Call:
+    event = getattr(torch, device).Event()
+    return event.record
+
+
+HOST = [
+    Case("a + b, 16", "host", of(torch.add, (16,), (16,)), bar=1.0),
+    Case("add out=, 16", "host", of(torch.add, (16,), (16,), (16,), out=True), bar=1.0),
+    Case("add_, 16", "host", of(lambda a, b: a.add_(b), (16,), (16,)), bar=1.0),
+    Case("empty(1024)", "host", lambda device: lambda: torch.empty(1024, device=device), bar=1.0),
+    Case("t()", "host", of(lambda a: a.t(), (16, 16)), bar=1.0),
+    Case("sum, 1024", "host", of(torch.sum, (1024,)), bar=1.0),
+    Case("item()", "host", of(lambda a: a.item(), (1,)), bar=1.0),
+    Case("synchronize()", "host", lambda device: getattr(torch, device).synchronize, bar=1.0),
+    Case("event.record()", "host", _event, bar=1.0),
+    Case("Adam foreach, 300 of 256", "host", _optimizer(300, 256, foreach=True)),
+    Case("graph replay of 150 operators", "host", _graph, bar=1.0),
+]
+DEVICE = [
+    Case("a + b, 1e8 float32", "device", of(torch.add, (N,), (N,), (N,), out=True), 12 * N, 1.03),
+    Case(
+        "a + b, 1e8 bfloat16",
+        "device",
+        of(torch.add, (N,), (N,), (N,), dtype=torch.bfloat16, out=True),
+        6 * N,
+        1.03,
+    ),
+    Case(
+        "broadcast add, 1e4 x 1e4",
+        "device",
+        of(torch.add, (10000, 10000), (10000, 1), (10000, 10000), out=True),
+        8 * N,
+        1.03,
+    ),
+    Case(
+        "transposed copy, 1e4 x 1e4",
+        "device",
+        of(lambda a, b: b.copy_(a.t()), (10000, 10000), (10000, 10000)),
+        8 * N,
+        1.03,
+    ),
+    Case("exp, 1e8", "device", of(torch.exp, (N,), (N,), out=True), 8 * N, 1.03),
+    Case("gelu, 1e8", "device", of(functional.gelu, (N,)), 8 * N, 1.03),
+    Case("float32 to bfloat16, 1e8", "device", of(lambda a: a.bfloat16(), (N,)), 6 * N, 1.03),
+    Case("copy on the device, 4e8 bytes", "device", of(lambda a, b: b.copy_(a), (N,), (N,)), 8 * N, 1.03),
+    Case("fill_, 1e8", "device", of(lambda a: a.fill_(1.5), (N,)), 4 * N, 1.03),
+    Case("sum, 1e8", "device", of(torch.sum, (N,)), 4 * N),
+    Case("max, 1e8", "device", of(torch.max, (N,)), 4 * N),
+    Case("sum(1), 1e4 x 1e4", "device", of(lambda a: a.sum(1), (10000, 10000)), 4 * N),
+    Case("sum(0), 1e4 x 1e4", "device", of(lambda a: a.sum(0), (10000, 10000)), 4 * N),
+    Case("cumsum(1), 1e4 x 1e4", "device", of(lambda a: a.cumsum(1), (10000, 10000)), 8 * N),
+    Case("softmax(1), 32768 x 2048", "device", of(lambda a: a.softmax(1), (32768, 2048)), 8 * 32768 * 2048),
+    Case(
+        "layer_norm, 32768 x 2048",
+        "device",
+        of(lambda a: functional.layer_norm(a, (2048,)), (32768, 2048)),
+        8 * 32768 * 2048,
+    ),
+    Case("batch_norm of training, (64, 256, 56, 56)", "device", _batch_norm, 12 * 64 * 256 * 56 * 56),
+    Case("sort, 1e7", "device", of(torch.sort, (10_000_000,)), bar=1.5),
+    Case("sort(1), 1e4 x 1e3", "device", of(lambda a: a.sort(1), (10000, 1000)), bar=1.5),
+    Case("topk(50), 1e3 x 5e4", "device", of(lambda a: a.topk(50), (1000, 50000)), bar=1.5),
+    Case(
+        "nonzero, 1e7",
+        "device",
+        lambda device: (lambda a: lambda: a.nonzero())(normal(device, 10_000_000) > 0),
+        bar=1.5,
+    ),
+    Case(
+        "unique, 1e6",
+        "device",
+        lambda device: (lambda a: lambda: a.unique())(integers(device, 100_000, 1_000_000)),
+        bar=1.5,
+    ),
+    Case("index_select, (1e6, 64)[1e6]", "device", _indexed(True), 8 * 64_000_000),
+    Case("a[i], (1e6, 64)[1e6]", "device", _indexed(False), 8 * 64_000_000),
+    Case("index_add_, (1e5, 64) of 1e6", "device", _index_add),
+    Case(
+        "max_pool2d(3, 2, 1), (64, 64, 112, 112)",
+        "device",
+        of(lambda a: functional.max_pool2d(a, 3, 2, 1), (64, 64, 112, 112)),
+    ),
+    Case(
+        "bilinear x 2, (32, 64, 64, 64)",
+        "device",
+        of(lambda a: functional.interpolate(a, scale_factor=2, mode="bilinear"), (32, 64, 64, 64)),
+    ),
+    Case("uniform_, 1e8", "device", of(lambda a: a.uniform_(), (N,)), 4 * N),
+    Case("normal_, 1e8", "device", of(lambda a: a.normal_(), (N,)), 4 * N),
+    Case("dropout, 1e8", "device", of(lambda a: functional.dropout(a, 0.1), (N,)), 9 * N),
+    Case("Adam foreach, 100 of 1e6", "device", _optimizer(100, 1_000_000, foreach=True)),
+    Case("Adam fused, 100 of 1e6", "device", _optimizer(100, 1_000_000, fused=True), 28 * N),
+    Case("150 operators, eager", "device", _chain),
+    Case("150 operators, replayed", "device", _graph),
+    Case("to the device, pinned, 268 MB", "device", _to_device(True), 0, 1.03),
+    Case("to the device, pageable, 268 MB", "device", _to_device(False), 0, 1.03),
+    Case("to the host, pinned, 268 MB", "device", _to_host, 0, 1.03),
+]
+
+
+def _backward(function: Callable[..., torch.Tensor], *shapes: tuple[int, ...]) -> Callable[[str], Call]:
+    def make(device: str) -> Call:
+        tensors = [normal(device, *shape).requires_grad_() for shape in shapes]
+        return lambda: function(*tensors).sum().backward()
+
+    return make
+
+
+def _embedding(device: str) -> Call:
+    table, index = normal(device, 50000, 512).requires_grad_(), integers(device, 50000, 64, 512)
+    return lambda: functional.embedding(index, table).sum().backward()
+
+
+def _cross_entropy(device: str) -> Call:
+    x, y = normal(device, 8192, 50000).requires_grad_(), integers(device, 50000, 8192)
+    return lambda: functional.cross_entropy(x, y).backward()
+
+
+# Each device in a process of its own: with a registered device, autograd of torch.cuda has no streams.
+BACKWARD = [
+    Case(
+        "(x * 2).relu().sum() and backward, 16 x 64",
+        "host",
+        _backward(lambda x: (x * 2).relu(), (16, 64)),
+        bar=1.0,
+    ),
+    Case("embedding and backward, (50000, 512)[64, 512]", "device", _embedding),
+    Case("cross_entropy and backward, 8192 x 50000", "device", _cross_entropy),
+    Case(
+        "layer_norm and backward, 4096 x 1024",
+        "device",
+        _backward(lambda x, w, b: functional.layer_norm(x, (1024,), w, b), (4096, 1024), (1024,), (1024,)),
+    ),
+    Case("softmax and backward, 4096 x 4096", "device", _backward(lambda x: x.softmax(1), (4096, 4096))),
+]

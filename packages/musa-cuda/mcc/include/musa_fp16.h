@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#pragma once
+#include <cuda_fp16.h>

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""`python -m benchmarks.gpu`: its cases, its table, its refusal without a GPU, its records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks.gpu import __main__ as gpu
+from benchmarks.gpu import cases
+
+pytestmark = pytest.mark.once
+
+DATA = Path(gpu.__file__).resolve().parents[1] / "data"
+
+
+def test_each_case_has_a_name_of_its_own() -> None:
+    names = [case.name for case in (*cases.HOST, *cases.DEVICE, *cases.BACKWARD)]
+    assert len(names) == len(set(names)) > 50
+
+
+@pytest.mark.parametrize(("musa", "marked"), [(1.19, False), (1.21, True)])
+def test_what_is_above_its_bar_is_marked(musa: float, marked: bool) -> None:
+    case = cases.Case("one", "device", lambda device: list, bytes=4000, bar=1.2)
+    text = gpu.table([gpu.row(case, 1.0, musa)])
+    assert ("above the bar" in text) == marked
+
+
+def test_a_case_gives_a_call_that_computes() -> None:
+    assert cases.of(torch.add, (2,), (2,))("cpu")().shape == (2,)
+    into = cases.of(torch.add, (2,), (2,), (2,), out=True)("cpu")
+    assert into() is into()  # the same tensor each time
+    layer_norm = next(case for case in cases.BACKWARD if case.name.startswith("layer_norm"))
+    layer_norm.make("cpu")()
+
+
+def test_without_both_devices_it_says_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("torch.cuda is available: python3 tools/dev.py gpu runs the comparison")
+    assert gpu.main([]) == 1
+    assert "torch.cuda.is_available() is False" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["gpu_h200.json", "gpu_h200_narrow_grids.json"])
+def test_the_records_are_of_these_cases(name: str) -> None:
+    record = json.loads((DATA / name).read_text())
+    known = {case.name for case in (*cases.HOST, *cases.DEVICE, *cases.BACKWARD)}
+    assert record["device"] == "NVIDIA H200" and {row["name"] for row in record["rows"]} == known

@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Builds the packs with musa-cuda as the SDK and runs the tests on an NVIDIA GPU: `dev.py gpu`.
+
+A copy of the tree in build/gpu has a .venv of its own, which shares torch with the Python that runs this, so
+neither the .venv nor the build folders of this tree change. The packages are those of PACKAGES: the emulator
+and what stands on its muDNN have no place there. Without a GPU all is built and imported, and no test runs.
+"""
+
+import json
+import os
+import re
+import sys
+import sysconfig
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from . import ROOT, WorkspaceError, legs, matrix, packages
+from .progress import run_logged, tail
+
+FOLDER = ROOT / "build" / "gpu"
+RECORD = ROOT / "tests" / "gpu" / "last_run.json"
+CAUSES = ROOT / "tests" / "gpu" / "causes.json"
+# In the order of their builds, and what each is built with beside its dependencies.
+PACKAGES = (
+    "musa-cuda",
+    "musa-runtime",
+    "torch-musa",
+    "musa-port",
+    "musa-ops-ported",
+    "musa-amp",
+    "musa-distributed",
+)
+BUILT_WITH = {
+    "musa-runtime": ["musa-cuda"],
+    "musa-ops-ported": ["musa-port"],
+    "musa-distributed": ["musa-cuda"],
+}
+# Large tools of the build, of which the machine's own version serves. Of others the pinned one is installed.
+ANY_VERSION = ("cmake", "ninja", "numpy", "setuptools", "wheel", "build")
+# Name, pytest's arguments, in how many processes, environment. There is no muDNN: what the packs lack is
+# computed on the host.
+PORTED = {"TORCH_MUSA_OPS": "ported,host-copy"}
+SUITES: tuple[tuple[str, list[str], int, dict[str, str]], ...] = (
+    ("conformance", ["tests/conformance"], 12, PORTED),
+    ("runtime", ["tests/musa_runtime"], 4, {}),
+    ("ops_ported", ["tests/musa_ops_ported"], 2, {}),
+    ("amp", ["tests/musa_amp"], 1, {}),
+    ("distributed", ["tests/musa_distributed"], 1, {}),
+    ("umbrella", ["tests/torch_musa"], 1, {}),
+    ("cuda", ["tests/gpu"], 1, {}),
+)
+# Files that are not collected, with the reason, which the record repeats.
+IGNORED = {
+    "*/test_cpp_suite.py": "C++ suites are built against the emulator, by whose folders they are found",
+    "*/musa_ops_ported/test_races.py": "compiles kernels with the emulator's mcc, whose warps it steers",
+    "*/torch_musa/test_doctor_states.py": "makes installations with the emulator's wheels and musa-ops-mudnn",
+    "*/torch_musa/test_import_order.py": "imports every package, and musa-ops-mudnn is not built",
+}
+TEST_LIMIT_S = 120
+# Prints what the record says of the machine.
+DEVICE = """
+import json, subprocess, torch
+def smi(what):
+    command = ["nvidia-smi", f"--query-gpu={what}", "--format=csv,noheader"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return done.stdout.splitlines()[0].strip() if done.returncode == 0 and done.stdout else None
+print(json.dumps({
+    "torch": torch.__version__, "cuda": torch.version.cuda, "gpus": torch.cuda.device_count(),
+    "device": smi("name"), "driver": smi("driver_version"),
+}))
+"""
+AVAILABLE = """
+import json, torch, torch_musa
+print(json.dumps({"available": torch.musa.is_available(), "devices": torch.musa.device_count()}))
+"""
+
+
+def record_path(gpus: int) -> Path:
+    """The record of a machine with so many GPUs."""
+    return RECORD if gpus < 2 else RECORD.with_name(f"{RECORD.stem}_{gpus}_gpus{RECORD.suffix}")
+
+
+def missing_gpu(found: dict[str, Any]) -> str | None:
+    """Why no test can run, from what DEVICE printed; None where there is a GPU."""
+    if found["device"] is None:
+        return "nvidia-smi finds no GPU: the machine has none, or no driver"
+    return None
+
+
+def for_gpu(text: str) -> str:
+    """The text of pyproject.toml with the packages of a GPU's build.
+
+    Raises:
+        WorkspaceError: the text has no list of packages, or no table of what they are built with.
+    """
+    listed = ", ".join(f'"{name}"' for name in PACKAGES)
+    text, lists = re.subn(
+        r"^packages = \[[^\]]*\]", f"packages = [{listed}]", text, count=1, flags=re.MULTILINE
+    )
+    text, cores = re.subn(r"^core = \d+$", f"core = {len(PACKAGES)}", text, count=1, flags=re.MULTILINE)
+    rows = "".join(
+        "{} = [{}]\n".format(name, ", ".join(f'"{other}"' for other in others))
+        for name, others in BUILT_WITH.items()
+    )
+    text, tables = re.subn(
+        r"^\[tool\.musa\.built-with\]\n(?:[^\n]+\n)*",
+        f"[tool.musa.built-with]\n{rows}",
+        text,
+        count=1,
+        flags=re.MULTILINE,
+    )
+    if (lists, cores, tables) != (1, 1, 1):
+        raise WorkspaceError(
+            "pyproject.toml has not the packages, core and [tool.musa.built-with] that are replaced"
+        )
+    return text
+
+
+class Cell(matrix.Cell):
+    """The copy of the tree."""
+
+    def __init__(self) -> None:
+        super().__init__("of the machine", matrix.RUNNING)
+
+    @property
+    def folder(self) -> Path:
+        return FOLDER
+
+    @property
+    def site(self) -> Path:
+        version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+        return self.tree / ".venv" / "lib" / version / "site-packages"
+
+    @property
+    def home(self) -> Path:
+        """MUSA_HOME of all builds and runs."""
+        return self.site / "musa_cuda" / "sdk"
+
+    def environment(self) -> dict[str, str]:
+        dropped = ("VIRTUAL_ENV", "PYTHONPATH", "TORCH_MUSA_ARCH_LIST", "MUSA_EMULATOR_SDK")
+        kept = {name: value for name, value in os.environ.items() if name not in dropped}
+        return {**kept, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "MUSA_HOME": str(self.home)}
+
+
+def wanted(requirements: str, installed: dict[str, str]) -> list[str]:
+    """The lines of requirements-dev.txt to install on a machine that has the distributions of `installed`."""
+    lines = [line.strip() for line in matrix.without_torch(requirements).splitlines()]
+    chosen = []
+    for line in lines:
+        if not line or line.startswith("#"):
+            continue
+        name = re.split(r"[=<>;\s]", line, maxsplit=1)[0].lower()
+        if not (name in ANY_VERSION and name in installed):
+            chosen.append(line)
+    return chosen
+
+
+INSTALLED = """
+import importlib.metadata as m, json
+print(json.dumps({(d.metadata["Name"] or "").lower(): d.version for d in m.distributions()}))
+"""
+
+
+def make_environment(cell: Cell) -> None:
+    """The .venv of the copy: torch and large tools of the running Python, and other requirements."""
+    if not cell.executable.exists():
+        cell.run("venv", [sys.executable, "-m", "venv", cell.tree / ".venv"])
+    matrix.share_torch(cell, sys.executable)
+    (cell.site / "machine.pth").unlink(missing_ok=True)
+    installed = json.loads(cell.run("installed packages", [sys.executable, "-c", INSTALLED]).splitlines()[-1])
+    pip = [cell.executable, "-m", "pip", "install"]
+    cell.run("requirements", [*pip, *wanted(packages.REQUIREMENTS.read_text(), installed)])
+    # Last: pip would take what the machine has for installed, and CMake looks for packages in the
+    # environment's own folders.
+    # Not --system-site-packages: the running Python may itself be of an environment.
+    (cell.site / "machine.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+    # As `dev.py setup` writes it, which then leaves the environment as it is.
+    stamp = cell.tree / ".venv" / packages.STAMPS.name / "requirements"
+    stamp.parent.mkdir(exist_ok=True)
+    stamp.write_text(f"{sys.version}\n{(cell.tree / packages.REQUIREMENTS.name).read_text()}")
+
+
+def build(cell: Cell) -> list[str]:
+    """Builds all packages in the copy; returns their names."""
+    matrix.copy_tree(ROOT, cell.tree, matrix.tracked_and_new(ROOT))
+    (cell.tree / "pyproject.toml").write_text(for_gpu((ROOT / "pyproject.toml").read_text()))
+    make_environment(cell)
+    cell.run("build", [sys.executable, "tools/dev.py", "setup"])
+    return matrix.built(cell)
+
+
+def commands(chosen: Sequence[str]) -> list[tuple[str, list[str], dict[str, str]]]:
+    """Title, pytest's arguments and environment of each process."""
+    if unknown := set(chosen) - {name for name, *_ in SUITES}:
+        raise WorkspaceError(f"{sorted(unknown)[0]} is no suite: {', '.join(name for name, *_ in SUITES)}")
+    found = []
+    for name, arguments, parts, env in SUITES:
+        if not chosen or name in chosen:
+            for part in range(1, parts + 1):
+                share = [f"--part={part}/{parts}"] if parts > 1 else []
+                found.append((f"{name}_{part}" if parts > 1 else name, [*arguments, *share], env))
+    return found
+
+
+def told(text: str) -> str:
+    """What a failure said, in a line that is the same on every machine: paths are left out."""
+    lines = text.strip().splitlines()
+    said = [line for line in lines if line.startswith("E ")][:2] or lines[-1:]
+    return re.sub(r"(?<![\w.])/(?:tmp|root|home|work)/[^\s'\",:]*", "<path>", " ".join(said))[:300]
+
+
+def run_suites(cell: Cell, chosen: Sequence[str], jobs: int, limit: float) -> dict[str, dict[str, Any]]:
+    """Runs the suites in `jobs` processes; returns the counts of each, and what failed, with its message.
+
+    limit: seconds after which a process is ended; its suite then says so.
+    """
+    reports = cell.folder / "reports"
+    reports.mkdir(parents=True, exist_ok=True)
+
+    def run(title: str, arguments: list[str], env: dict[str, str]) -> Path | str:
+        report, log = reports / f"{title}.xml", cell.folder / "logs" / f"{title}.log"
+        report.unlink(missing_ok=True)
+        command = [
+            str(cell.executable),
+            "-m",
+            "pytest",
+            "-q",
+            "--disable-warnings",
+            f"--timeout={TEST_LIMIT_S}",
+        ]
+        command += ["--continue-on-collection-errors", *(f"--ignore-glob={pattern}" for pattern in IGNORED)]
+        command = ["timeout", "-k", "5", str(int(limit)), *command, f"--junitxml={report}", *arguments]
+        try:
+            run_logged(title, command, log, {**legs.WAIT_POLICY, **cell.environment(), **env}, cwd=cell.tree)
+        except WorkspaceError:
+            if not report.is_file():  # failed tests are in the report
+                return f"{title}: ended without a report: {tail(log, 3)[-400:]}"
+        return report
+
+    results: dict[str, dict[str, Any]] = {}
+    with ThreadPoolExecutor(jobs) as pool:
+        futures = [
+            (title, pool.submit(run, title, arguments, env)) for title, arguments, env in commands(chosen)
+        ]
+        for title, future in futures:
+            name = re.sub(r"_\d+$", "", title)
+            row = results.setdefault(
+                name, {"passed": 0, "failed": 0, "skipped": 0, "stopped": [], "failures": []}
+            )
+            outcome = future.result()
+            if isinstance(outcome, str):
+                row["stopped"].append(outcome)
+                continue
+            for case, result, text in legs.outcomes(outcome):
+                row[result] += 1
+                if result == "failed":
+                    test = f"{case.get('classname')}::{case.get('name')}"
+                    row["failures"].append({"test": test, "said": told(text)})
+    return results
+
+
+def explain(results: dict[str, dict[str, Any]], causes: Sequence[dict[str, str]]) -> int:
+    """Adds to each failure its cause, of those that CAUSES lists; returns how many have none.
+
+    A cause has a regular expression, `test` or `said`, or both, that has to be found.
+    """
+    unknown = 0
+    for row in results.values():
+        for failure in row["failures"]:
+            found = [
+                cause["cause"]
+                for cause in causes
+                if re.search(cause.get("test", ""), failure["test"])
+                and re.search(cause.get("said", ""), failure["said"])
+            ]
+            failure["cause"] = found[0] if found else "not looked into"
+            unknown += not found
+    return unknown
+
+
+def table(record: dict[str, Any]) -> str:
+    lines = [f"{record['device']}, driver {record['driver']}, torch {record['torch']}"]
+    for name, row in record["suites"].items():
+        lines.append(f"{name:14}{row['passed']} passed, {row['failed']} failed, {row['skipped']} skipped")
+        lines += [f"  {text}" for text in row["stopped"]]
+        lines += [f"  failed: {failure['test']}: {failure['cause']}" for failure in row["failures"]]
+    return "\n".join(lines)
+
+
+def run(chosen: Sequence[str], *, build_only: bool, jobs: int, limit: float) -> int:
+    """Builds, tests, writes the record; returns 1 where a test failed for a cause that is not listed.
+
+    chosen: names of suites; all if empty.
+    """
+    cell = Cell()
+    start = time.monotonic()
+    built = build(cell)
+    seconds = round(time.monotonic() - start)
+    print(f"built in {seconds} s: {', '.join(built)}", flush=True)
+    found = json.loads(cell.run("device", [cell.executable, "-c", DEVICE]).splitlines()[-1])
+    musa = json.loads(cell.run("import", [cell.executable, "-c", AVAILABLE]).splitlines()[-1])
+    print(f"{found['device'] or 'no GPU'}; torch.musa.is_available() is {musa['available']}", flush=True)
+    if build_only:
+        return 0
+    if reason := missing_gpu(found):
+        raise WorkspaceError(
+            f"the packages are built, and no test can run: {reason}.\n"
+            "Fix: run it on a machine with an NVIDIA GPU, or with --build"
+        )
+    if not musa["available"]:
+        raise WorkspaceError(
+            f"there is {found['device']}, and torch.musa.is_available() is False.\n"
+            f"Fix: MUSA_HOME={cell.home} {cell.executable} -m torch_musa doctor"
+        )
+    results = run_suites(cell, chosen, jobs, limit)
+    unknown = explain(results, json.loads(CAUSES.read_text()))
+    record = {
+        **found,
+        "date": time.strftime("%Y-%m-%d"),
+        "build_seconds": seconds,
+        "not_collected": IGNORED,
+        "suites": results,
+    }
+    path = record_path(found["gpus"])
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(record, indent=1) + "\n")
+    print(table(record))
+    return int(unknown > 0 or any(row["stopped"] for row in results.values()))
