@@ -206,13 +206,14 @@ def test_the_command_runs_what_it_finds_and_records_it(
     assert "Fix: python -m tests.sdk_programs fetch" in capsys.readouterr().err
     folder = tmp_path / "MooreThreads+tutorial_on_musa" / "setup_musa" / "check"
     folder.mkdir(parents=True)
-    (folder / "test_musa.mu").write_text("int main() { return 0; }\n")
+    program = '#include <cstdio>\nint main() { std::puts("MUSA check successfully!"); return STATUS; }\n'
+    (folder / "test_musa.mu").write_text(program.replace("STATUS", "0"))
     arguments = ["run", str(tmp_path), "^tutorial/test_musa$", "--work", str(tmp_path / "work")]
     arguments += ["--record", str(tmp_path / "run.json"), "--home", str(sdk.HOME)]
     assert main(arguments) == 0
     content = json.loads((tmp_path / "run.json").read_text())
     assert content["programs"]["tutorial/test_musa"]["verdict"] == RIGHT
     assert "SDK 4." in content["sdk"] or "SDK 5." in content["sdk"]
-    (folder / "test_musa.mu").write_text("int main() { return 1; }\n")
+    (folder / "test_musa.mu").write_text(program.replace("STATUS", "1"))
     assert main(arguments) == 1
     assert "! tutorial/test_musa: ran wrong" in capsys.readouterr().out
