@@ -9,6 +9,8 @@ import torch
 
 from tests.harness import emulator
 
+pytestmark = pytest.mark.once
+
 
 def test_launches_of_kernels_are_counted() -> None:
     sdk = emulator.emulator_or_skip()

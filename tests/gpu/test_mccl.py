@@ -8,6 +8,8 @@ import pytest
 
 from tests.harness.rank_processes import run_ranks
 
+pytestmark = pytest.mark.once
+
 CODE = """
 import os, torch, torch.distributed as dist
 rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])

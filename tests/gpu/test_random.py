@@ -7,6 +7,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+pytestmark = pytest.mark.once
+
 N = 10007
 EQUAL = {
     "rand": lambda device: torch.rand(N, device=device),

@@ -11,6 +11,8 @@ import pytest
 
 from tests.musa_cuda.conftest import PACKAGE, ROOT
 
+pytestmark = pytest.mark.once
+
 HEADERS = [ROOT / "packages" / name / "csrc" / "include" for name in ("musa-emulator", "musa-emulator-mccl")]
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.once
+
 WITHOUT_GPU = ("musaErrorInsufficientDriver", "musaErrorNoDevice")
 PREAMBLE = """
 import ctypes, os

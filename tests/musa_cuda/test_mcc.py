@@ -14,6 +14,8 @@ import pytest
 
 from tests.musa_cuda.conftest import PACKAGE, ROOT
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture(scope="module")
 def driver():

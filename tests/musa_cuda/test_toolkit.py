@@ -10,6 +10,8 @@ import pytest
 
 from tests.musa_cuda import conftest  # noqa: F401 - puts codegen on the path
 
+pytestmark = pytest.mark.once
+
 
 def home(folder: Path, version: int = 13000) -> Path:
     for name in ("include", "bin", "lib64"):
