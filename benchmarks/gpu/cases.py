@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What is measured: a name, a kind, and a function of the device that returns the call to time."""
+"""The cases: each has a name, a kind, and a function that takes the device and returns the call to time."""
 
 from __future__ import annotations
 

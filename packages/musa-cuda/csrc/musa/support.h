@@ -27,7 +27,7 @@ inline MUresult without_driver() {
   return cudaDriverGetVersion(&version) != cudaSuccess || version == 0 ? MUSA_ERROR_STUB_LIBRARY : MUSA_ERROR_NOT_SUPPORTED;
 }
 
-// The driver is asked for the name without the _v2 that cuda.h adds, and gives the newest version; the type is that of cuda.h.
+// cuda.h adds _v2 to some names. The driver takes the name without it and returns the newest version, whose type cuda.h declares.
 #define MUSA_CUDA_DRIVER(function)                                                                 \
   [] {                                                                                             \
     static auto* const found = musa_cuda::driver_function<decltype(function)>(#function);          \

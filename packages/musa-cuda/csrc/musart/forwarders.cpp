@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// libmusart: an entry point for each function of the SDK's headers, and what is checked of types by hand. The sizes of what
-// pointers point to are checked by each forwarder.
+// libmusart: an entry point for each function of the SDK's headers, and the checks of types that are written by hand. Each
+// forwarder itself compares the sizes of the structures that its pointers point to.
 #include "musart/support.h"
 
 static_assert((int)musaErrorInvalidClusterSize == (int)cudaErrorInvalidClusterSize);

@@ -118,7 +118,7 @@ musaError_t musaGetDeviceProperties(struct musaDeviceProp* to, int device) {
   return musaSuccess;
 }
 
-// The device that has most of what is asked for, of those that have the compute capability.
+// Chooses the first device with at least the wanted compute capability and memory, and device 0 if there is none.
 musaError_t musaChooseDevice(int* device, const struct musaDeviceProp* wanted) {
   int count = 0;
   if (const cudaError_t failed = cudaGetDeviceCount(&count); failed != cudaSuccess) {

@@ -8,28 +8,26 @@
 namespace musa_cuda::by_hand {
 namespace {
 
-cudaChannelFormatDesc channels_of(const musaChannelFormatDesc& from) {
-  return as<cudaChannelFormatDesc>(from);
-}
-
-cudaResourceDesc resource_of(const musaResourceDesc& from) {
-  cudaResourceDesc to{};
-  to.resType = static_cast<cudaResourceType>(from.resType);
-  switch (from.resType) {
+// Of the SDK or of CUDA: the members of the two have the same names, and the types of resources the same numbers.
+template <class To, class From>
+To resource_of(const From& from) {
+  To to{};
+  to.resType = static_cast<decltype(to.resType)>(from.resType);
+  switch (static_cast<musaResourceType>(from.resType)) {
     case musaResourceTypeArray:
-      to.res.array.array = (cudaArray_t)from.res.array.array;
+      to.res.array.array = (decltype(to.res.array.array))from.res.array.array;
       break;
     case musaResourceTypeMipmappedArray:
-      to.res.mipmap.mipmap = (cudaMipmappedArray_t)from.res.mipmap.mipmap;
+      to.res.mipmap.mipmap = (decltype(to.res.mipmap.mipmap))from.res.mipmap.mipmap;
       break;
     case musaResourceTypeLinear:
       to.res.linear.devPtr = from.res.linear.devPtr;
-      to.res.linear.desc = channels_of(from.res.linear.desc);
+      to.res.linear.desc = as<decltype(to.res.linear.desc)>(from.res.linear.desc);
       to.res.linear.sizeInBytes = from.res.linear.sizeInBytes;
       break;
     case musaResourceTypePitch2D:
       to.res.pitch2D.devPtr = from.res.pitch2D.devPtr;
-      to.res.pitch2D.desc = channels_of(from.res.pitch2D.desc);
+      to.res.pitch2D.desc = as<decltype(to.res.pitch2D.desc)>(from.res.pitch2D.desc);
       to.res.pitch2D.width = from.res.pitch2D.width;
       to.res.pitch2D.height = from.res.pitch2D.height;
       to.res.pitch2D.pitchInBytes = from.res.pitch2D.pitchInBytes;
@@ -38,33 +36,7 @@ cudaResourceDesc resource_of(const musaResourceDesc& from) {
   return to;
 }
 
-musaResourceDesc resource_of(const cudaResourceDesc& from) {
-  musaResourceDesc to{};
-  to.resType = static_cast<musaResourceType>(from.resType);
-  switch (to.resType) {
-    case musaResourceTypeArray:
-      to.res.array.array = (musaArray_t)from.res.array.array;
-      break;
-    case musaResourceTypeMipmappedArray:
-      to.res.mipmap.mipmap = (musaMipmappedArray_t)from.res.mipmap.mipmap;
-      break;
-    case musaResourceTypeLinear:
-      to.res.linear.devPtr = from.res.linear.devPtr;
-      to.res.linear.desc = as<musaChannelFormatDesc>(from.res.linear.desc);
-      to.res.linear.sizeInBytes = from.res.linear.sizeInBytes;
-      break;
-    case musaResourceTypePitch2D:
-      to.res.pitch2D.devPtr = from.res.pitch2D.devPtr;
-      to.res.pitch2D.desc = as<musaChannelFormatDesc>(from.res.pitch2D.desc);
-      to.res.pitch2D.width = from.res.pitch2D.width;
-      to.res.pitch2D.height = from.res.pitch2D.height;
-      to.res.pitch2D.pitchInBytes = from.res.pitch2D.pitchInBytes;
-      break;
-  }
-  return to;
-}
-
-// The members of the two, which have the same names.
+// As resource_of.
 template <class To, class From>
 To texture_of(const From& from) {
   To to{};
@@ -94,7 +66,7 @@ musaError_t musaCreateTextureObject(
   if (resource == nullptr || texture == nullptr) {
     return musaErrorInvalidValue;
   }
-  const cudaResourceDesc from = resource_of(*resource);
+  const cudaResourceDesc from = resource_of<cudaResourceDesc>(*resource);
   const cudaTextureDesc how = texture_of<cudaTextureDesc>(*texture);
   return status(cudaCreateTextureObject((cudaTextureObject_t*)object, &from, &how, nullptr));
 }
@@ -102,7 +74,7 @@ musaError_t musaGetTextureObjectResourceDesc(struct musaResourceDesc* resource, 
   cudaResourceDesc from{};
   const cudaError_t error = cudaGetTextureObjectResourceDesc(&from, object);
   if (error == cudaSuccess) {
-    *resource = resource_of(from);
+    *resource = resource_of<musaResourceDesc>(from);
   }
   return status(error);
 }
@@ -118,7 +90,7 @@ musaError_t musaCreateSurfaceObject(musaSurfaceObject_t* object, const struct mu
   if (resource == nullptr) {
     return musaErrorInvalidValue;
   }
-  const cudaResourceDesc from = resource_of(*resource);
+  const cudaResourceDesc from = resource_of<cudaResourceDesc>(*resource);
   return status(cudaCreateSurfaceObject((cudaSurfaceObject_t*)object, &from));
 }
 
