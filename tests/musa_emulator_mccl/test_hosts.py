@@ -34,7 +34,7 @@ INTERFACES = {
 }
 
 CHOOSE = f"""
-import ctypes, faulthandler, os, subprocess, sys
+import ctypes, faulthandler, os, subprocess, sys, time
 faulthandler.dump_traceback_later(90)
 from tests.musa_emulator_mccl.binding import *
 def choose(name, wanted):
@@ -44,10 +44,14 @@ def choose(name, wanted):
 for wanted in {list(INTERFACES)}:
     choose(wanted, wanted)
 def ip(*arguments):
-    subprocess.run(["ip", *arguments], check=True)
+    return subprocess.run(["ip", *arguments], check=True, stdout=subprocess.PIPE, text=True).stdout
 for name in ("net0", "net1"):
     ip("address", "flush", "dev", name)
 ip("address", "add", "fd77::1/64", "dev", "net1", "nodad")
+# The kernel adds the route to the address later than the address, in a work queue of its own. A connection before
+# that ends with EHOSTUNREACH, and c10d does not try the address again.
+while not ip("-6", "route", "show", "table", "local", "fd77::1"):
+    time.sleep(0.01)
 choose("six", "net")
 ip("link", "del", "net0")
 ip("link", "del", "docker0")
