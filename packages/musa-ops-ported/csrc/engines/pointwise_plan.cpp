@@ -2,25 +2,14 @@
 // Copyright (c) torch_musa contributors
 #include "engines/pointwise_plan.h"
 
+#include <c10/musa/MUSAException.h>
+
 namespace musa_ops_ported {
+namespace {
 
-bool split_pointwise(at::TensorIteratorBase& iter, c10::function_ref<void(at::TensorIteratorBase&)> one) {
-  if (iter.numel() == 0 || iter.can_use_32bit_indexing()) {
-    return false;
-  }
-  for (auto& piece : iter.with_32bit_indexing()) {
-    one(piece);
-  }
-  return true;
-}
-
-PointwisePlan plan_pointwise(const at::TensorIteratorBase& iter, const at::ScalarType* expected, int operands) {
-  TORCH_INTERNAL_ASSERT(iter.ntensors() == operands, iter.ntensors(), " operands for a function of ", operands - 1);
+PointwisePlan plan_of(const at::TensorIteratorBase& iter, const at::ScalarType* expected, int operands) {
   PointwisePlan plan;
-  plan.count = iter.numel();
-  if (plan.count == 0) {
-    return plan;
-  }
+  plan.count = static_cast<int>(iter.numel());
   plan.aligned = true;
   // Dense: the iterator has merged all dimensions into one, and each operand's stride in it is its element.
   plan.dense = iter.ndim() <= 1;
@@ -38,7 +27,26 @@ PointwisePlan plan_pointwise(const at::TensorIteratorBase& iter, const at::Scala
     plan.aligned &= reinterpret_cast<uintptr_t>(plan.data[i]) % (size * kVector) == 0;
   }
   plan.dense &= !plan.cast;
+  const int per_block = plan.dense ? kPerDenseBlock : kThreads * kStridedItems;
+  plan.blocks = static_cast<int>((iter.numel() + per_block - 1) / per_block);
   return plan;
+}
+
+} // namespace
+
+void run_pointwise(at::TensorIteratorBase& iter, const at::ScalarType* expected, int operands, LaunchPointwise launch) {
+  TORCH_INTERNAL_ASSERT(iter.ntensors() == operands, iter.ntensors(), " operands for a function of ", operands - 1);
+  if (iter.numel() == 0) {
+    return;
+  }
+  if (!iter.can_use_32bit_indexing()) {
+    for (auto& piece : iter.with_32bit_indexing()) {
+      run_pointwise(piece, expected, operands, launch);
+    }
+    return;
+  }
+  launch(iter, plan_of(iter, expected, operands), c10::musa::getCurrentMUSAStream());
+  C10_MUSA_KERNEL_LAUNCH_CHECK();
 }
 
 } // namespace musa_ops_ported

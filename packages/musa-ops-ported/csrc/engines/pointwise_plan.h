@@ -4,6 +4,7 @@
 #pragma once
 
 #include <ATen/native/TensorIterator.h>
+#include <c10/musa/MUSAStream.h>
 #include <c10/util/FunctionRef.h>
 
 #include <cstdint>
@@ -14,12 +15,14 @@ namespace musa_ops_ported {
 
 inline constexpr int kThreads = 128;
 inline constexpr int kRounds = 4; // such loads of a thread
+inline constexpr int kPerDenseBlock = kThreads * kVector * kRounds;
 inline constexpr int kStridedItems = 8; // elements of a thread where strides are looked up
 inline constexpr int kMaxOperands = 6;
 
 // Where the operands lie, what they hold, and which of the two kernels they need.
 struct PointwisePlan {
-  int64_t count = 0;
+  int count = 0;
+  int blocks = 0;
   char* data[kMaxOperands] = {};
   at::ScalarType dtype[kMaxOperands] = {};
   uint32_t numbers = 0; // a bit for each operand that is a number on the host
@@ -28,9 +31,10 @@ struct PointwisePlan {
   bool cast = false;
 };
 
-// expected: the dtypes of the function's result and parameters. Out of line: nothing here depends on the function.
-PointwisePlan plan_pointwise(const at::TensorIteratorBase& iter, const at::ScalarType* expected, int operands);
-// Calls `one` with pieces small enough for 32-bit indices. True where there was something to split.
-bool split_pointwise(at::TensorIteratorBase& iter, c10::function_ref<void(at::TensorIteratorBase&)> one);
+using LaunchPointwise = c10::function_ref<void(const at::TensorIteratorBase&, const PointwisePlan&, c10::musa::MUSAStream)>;
+
+// Calls `launch` with each piece of the iterator that is small enough for 32-bit indices, and its plan. expected: the dtypes
+// of the function's result and parameters. Out of line: nothing here depends on the function.
+void run_pointwise(at::TensorIteratorBase& iter, const at::ScalarType* expected, int operands, LaunchPointwise launch);
 
 } // namespace musa_ops_ported

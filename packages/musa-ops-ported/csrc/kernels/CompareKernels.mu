@@ -19,26 +19,26 @@ namespace {
     });                                                                   \
   }
 
-// One function for the four orders, for there are some 14 dtypes. It selects operands, since a choice of comparisons is a branch.
-void compare(at::TensorIteratorBase& iter, bool swapped, bool or_equal) {
+// One function for the four orders, for there are some 14 dtypes: which of the three relations of two numbers make it true.
+// Bits instead of conditions, of which a loop makes vector operations.
+void compare(at::TensorIteratorBase& iter, bool less, bool equal, bool greater) {
   MUSA_DISPATCH(iter.common_dtype(), "compare", (MUSA_REAL, MUSA_UNSIGNED, at::kBool), {
-    pointwise(iter, [swapped, or_equal] __host__ __device__(scalar_t x, scalar_t y) -> bool {
-      const scalar_t a = swapped ? y : x, b = swapped ? x : y;
-      return or_equal ? a <= b : a < b;
+    pointwise(iter, [less, equal, greater] __host__ __device__(scalar_t x, scalar_t y) -> bool {
+      return (less & (x < y)) | (equal & (x == y)) | (greater & (x > y));
     });
   });
 }
 void lt(at::TensorIteratorBase& iter) {
-  compare(iter, false, false);
+  compare(iter, true, false, false);
 }
 void le(at::TensorIteratorBase& iter) {
-  compare(iter, false, true);
+  compare(iter, true, true, false);
 }
 void gt(at::TensorIteratorBase& iter) {
-  compare(iter, true, false);
+  compare(iter, false, false, true);
 }
 void ge(at::TensorIteratorBase& iter) {
-  compare(iter, true, true);
+  compare(iter, false, true, true);
 }
 MUSA_COMPARISON(eq, x == y, MUSA_ALL, MUSA_UNSIGNED)
 MUSA_COMPARISON(ne, x != y, MUSA_ALL, MUSA_UNSIGNED)
