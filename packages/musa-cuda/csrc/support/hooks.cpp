@@ -48,6 +48,7 @@ State& state() {
 bool loses_the_device(int code) {
   switch (code) {
     case musaErrorECCUncorrectable:
+    case musaErrorMtlinkUncorrectable:
     case musaErrorIllegalAddress:
     case musaErrorLaunchTimeout:
     case musaErrorAssert:
