@@ -100,18 +100,6 @@ template <UnaryMode mode>
 at::Tensor& plain_in_place(at::Tensor& self) {
   return plain_out<mode>(self, self);
 }
-template <Dtypes types>
-bool self_served(const at::Tensor& self) {
-  return serves<types>(self);
-}
-template <Dtypes types>
-bool out_served(const at::Tensor& self, at::Tensor& out) {
-  return serves<types>(self) && writable(out);
-}
-template <Dtypes types>
-bool in_place_served(at::Tensor& self) {
-  return serves<types>(self);
-}
 
 void elu(
     const at::Tensor& self, const at::Scalar& alpha, const at::Scalar& scale, const at::Scalar& /*input_scale*/,

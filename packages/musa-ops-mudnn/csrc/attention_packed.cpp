@@ -82,9 +82,9 @@ struct Run {
   }
 };
 
-using Results = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>;
+using PackedResults = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>;
 
-Results flash_attention(
+PackedResults flash_attention(
     const Tensor& query, const Tensor& key, const Tensor& value, const Optional& cum_seq_q, const Optional& cum_seq_k,
     c10::SymInt max_q, c10::SymInt max_k, double dropout_p, bool is_causal, bool /*return_debug_mask*/,
     std::optional<double> scale, Length /*window_left*/, Length window_right, const Optional& /*seqused_k*/,

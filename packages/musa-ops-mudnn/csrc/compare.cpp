@@ -19,7 +19,7 @@ namespace {
 // `of_number` is the mode for a number on the left: 2 < x is x > 2. Numbers are rounded as the elements beside them
 // were, so that a FLOAT 0.1 equals the number 0.1, whatever precision the device compares with.
 template <BinaryMode tensors, UnaryMode by_number, UnaryMode of_number>
-void compute(at::ScalarType dtype, const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
+void compare_in(at::ScalarType dtype, const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
   write_as(at::kBool, out, [&](const at::Tensor& result) {
     if (is_cpu_number(other)) {
       run_unary(by_number, result, in_dtype(self, dtype), rounded(number_in(other), dtype));
@@ -33,7 +33,7 @@ void compute(at::ScalarType dtype, const at::Tensor& self, const at::Tensor& oth
 
 template <BinaryMode tensors, UnaryMode by_number, UnaryMode of_number>
 void compare(Compared common, const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
-  compute<tensors, by_number, of_number>(common.dtype, self, other, out);
+  compare_in<tensors, by_number, of_number>(common.dtype, self, other, out);
 }
 
 template <UnaryMode mode>
@@ -54,12 +54,12 @@ struct Logical {
     at::Tensor none;
     auto iter = at::TensorIterator::comparison_op(none, self, other);
     at::Tensor out = iter.output();
-    compute<tensors, number, number>(iter.common_dtype(), self, other, out);
+    compare_in<tensors, number, number>(iter.common_dtype(), self, other, out);
     return out;
   }
   static at::Tensor& out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
     const auto iter = at::TensorIterator::comparison_op(out, self, other);
-    compute<tensors, number, number>(iter.common_dtype(), self, other, out);
+    compare_in<tensors, number, number>(iter.common_dtype(), self, other, out);
     return out;
   }
   static at::Tensor& in_place(at::Tensor& self, const at::Tensor& other) {

@@ -21,18 +21,18 @@ auto find(const char* name) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
 }
 
-Tensor conv2d_bias_act(
+Tensor call_conv2d_bias_act(
     const Tensor& input, const Tensor& weight, const OptionalTensor& bias, const OptionalTensor& add,
     at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation, int64_t groups,
     std::string_view activation) {
-  static const auto op = find<decltype(conv2d_bias_act)>("torch_musa::conv2d_bias_act");
+  static const auto op = find<decltype(call_conv2d_bias_act)>("torch_musa::conv2d_bias_act");
   return op.call(input, weight, bias, add, stride, padding, dilation, groups, activation);
 }
 
-Tensor cross_entropy(
+Tensor call_cross_entropy(
     const Tensor& input, const Tensor& target, const OptionalTensor& weight, int64_t reduction, int64_t ignore_index,
     double smoothing) {
-  static const auto op = find<decltype(cross_entropy)>("torch_musa::cross_entropy");
+  static const auto op = find<decltype(call_cross_entropy)>("torch_musa::cross_entropy");
   return op.call(input, target, weight, reduction, ignore_index, smoothing);
 }
 
@@ -45,8 +45,8 @@ void rule(const char* name, c10::CompileTimeFunctionPointer<Signature, function>
 } // namespace
 
 void declare_fused_autocast() {
-  rule<CastPolicy::lower_precision_fp>("conv2d_bias_act", TORCH_FN(conv2d_bias_act));
-  rule<CastPolicy::fp32>("cross_entropy", TORCH_FN(cross_entropy));
+  rule<CastPolicy::lower_precision_fp>("conv2d_bias_act", TORCH_FN(call_conv2d_bias_act));
+  rule<CastPolicy::fp32>("cross_entropy", TORCH_FN(call_cross_entropy));
 }
 
 } // namespace musa_ops_mudnn

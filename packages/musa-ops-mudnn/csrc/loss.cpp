@@ -53,7 +53,7 @@ dnn::Tensor describe_samples(const at::Tensor& tensor, Access access = Access::W
                            : describe(tensor, access);
 }
 
-Operand contiguous_or_none(const at::Tensor* tensor) {
+Operand contiguous_weights(const at::Tensor* tensor) {
   return tensor != nullptr && tensor->defined() ? contiguous(*tensor) : Operand(at::Tensor());
 }
 
@@ -63,7 +63,7 @@ void run_nll(
   const dnn::NLLLoss op = nll_operation(self, reduction, ignore_index);
   const Operand in = contiguous(self);
   const Operand labels = contiguous(target);
-  const Operand weights = contiguous_or_none(weight);
+  const Operand weights = contiguous_weights(weight);
   require_labels(labels, ignore_index, self.size(self.dim() == 1 ? 0 : 1));
   write_contiguous(out, [&](const at::Tensor& loss) {
     const OnDevice on(loss);
@@ -83,7 +83,7 @@ void run_nll_backward(
   const dnn::NLLLoss op = nll_operation(out, reduction, ignore_index);
   const Operand gradient = contiguous(grad_output);
   const Operand labels = contiguous(target);
-  const Operand weights = contiguous_or_none(weight);
+  const Operand weights = contiguous_weights(weight);
   write_contiguous(out, [&](const at::Tensor& grad_input) {
     const OnDevice on(grad_input);
     dnn::Tensor result = describe_samples(grad_input);

@@ -28,33 +28,33 @@ bool lies_in_rows(int64_t rows, int64_t columns, int64_t row_stride, int64_t col
   return (columns == 1 || column_stride == 1) && (rows == 1 || row_stride >= columns);
 }
 
-enum class Order { Rows, Columns, Neither };
+enum class MatrixOrder { Rows, Columns, Neither };
 
 // Of a vector, a matrix, or a batch of matrices.
-Order order_of(const at::Tensor& tensor) {
+MatrixOrder order_of(const at::Tensor& tensor) {
   const at::IntArrayRef sizes = tensor.sizes();
   const at::IntArrayRef strides = tensor.strides();
   const size_t dims = sizes.size();
   if (dims == 1) {
-    return sizes[0] == 1 || strides[0] >= 1 ? Order::Rows : Order::Neither;
+    return sizes[0] == 1 || strides[0] >= 1 ? MatrixOrder::Rows : MatrixOrder::Neither;
   }
   const int64_t rows = sizes[dims - 2];
   const int64_t columns = sizes[dims - 1];
-  return lies_in_rows(rows, columns, strides[dims - 2], strides[dims - 1]) ? Order::Rows
-      : lies_in_rows(columns, rows, strides[dims - 1], strides[dims - 2])  ? Order::Columns
-                                                                           : Order::Neither;
+  return lies_in_rows(rows, columns, strides[dims - 2], strides[dims - 1]) ? MatrixOrder::Rows
+      : lies_in_rows(columns, rows, strides[dims - 1], strides[dims - 2])  ? MatrixOrder::Columns
+                                                                           : MatrixOrder::Neither;
 }
 
 // As it lies in memory: a matrix in columns is its transposed in rows.
-dnn::Tensor describe_stored(const at::Tensor& tensor, Order order, Access access = Access::Write) {
+dnn::Tensor describe_stored(const at::Tensor& tensor, MatrixOrder order, Access access = Access::Write) {
   const at::IntArrayRef sizes = tensor.sizes();
   const at::IntArrayRef strides = tensor.strides();
   const size_t dims = sizes.size();
   if (dims == 1) {
     return describe_as(tensor, sizes, {sizes[0] == 1 ? 1 : strides[0]}, access);
   }
-  const size_t outer = order == Order::Rows ? dims - 2 : dims - 1;
-  const size_t inner = order == Order::Rows ? dims - 1 : dims - 2;
+  const size_t outer = order == MatrixOrder::Rows ? dims - 2 : dims - 1;
+  const size_t inner = order == MatrixOrder::Rows ? dims - 1 : dims - 2;
   const int64_t rows = sizes[outer];
   const int64_t columns = sizes[inner];
   const int64_t leading = rows == 1 ? columns : strides[outer];
@@ -70,19 +70,19 @@ class Factor {
  public:
   explicit Factor(const at::Tensor& tensor)
       : order_(order_of(tensor)),
-        tensor_(order_ == Order::Neither ? Operand(tensor.contiguous()) : Operand::borrowed(tensor)),
-        described_(describe_stored(tensor_, order_ == Order::Columns ? order_ : Order::Rows, kRead)) {}
-  bool transposed() const { return order_ == Order::Columns; }
+        tensor_(order_ == MatrixOrder::Neither ? Operand(tensor.contiguous()) : Operand::borrowed(tensor)),
+        described_(describe_stored(tensor_, order_ == MatrixOrder::Columns ? order_ : MatrixOrder::Rows, kRead)) {}
+  bool transposed() const { return order_ == MatrixOrder::Columns; }
   operator const dnn::Tensor&() const { return described_; }
 
  private:
-  const Order order_; // of the tensor given
+  const MatrixOrder order_; // of the tensor given
   const Operand tensor_;
   const dnn::Tensor described_;
 };
 
 bool takes_result(const at::Tensor& out) {
-  return order_of(out) == Order::Rows && (out.dim() != 3 || out.size(0) == 1 || out.stride(0) > 0);
+  return order_of(out) == MatrixOrder::Rows && (out.dim() != 3 || out.size(0) == 1 || out.stride(0) > 0);
 }
 
 bool overlap(const at::Tensor& out, const at::Tensor& operand) {
@@ -143,7 +143,7 @@ void multiply_into(
   }
 
   const OnDevice on(out);
-  dnn::Tensor result = describe_stored(out, Order::Rows);
+  dnn::Tensor result = describe_stored(out, MatrixOrder::Rows);
   if (addend.tensor == nullptr) {
     check(op.SetBeta(0.0), "SetBeta");
     check(op.Run(on.handle(), result, left, right, on.workspace()), Label::run, {&out, &a, &b});
@@ -152,11 +152,11 @@ void multiply_into(
 
   const at::Tensor& self = *addend.tensor;
   const bool full = self.sizes() == out.sizes();
-  if (full && !is_same_view(self, out) && order_of(self) == Order::Rows) {
+  if (full && !is_same_view(self, out) && order_of(self) == MatrixOrder::Rows) {
     check(op.SetBeta(addend.beta), "SetBeta");
     check(
         op.RunWithBiasAdd(
-            on.handle(), result, left, right, describe_stored(self, Order::Rows, kRead), dnn::Tensor(), on.workspace()),
+            on.handle(), result, left, right, describe_stored(self, MatrixOrder::Rows, kRead), dnn::Tensor(), on.workspace()),
         Label::add, {&out, &a, &b, &self});
   } else if (!full && addend.is_row_of(out)) {
     const int64_t size = out.sizes().back();
@@ -474,7 +474,7 @@ bool scaled_mm_served(
       serves<reduced_types | one(at::kFloat)>(bias) && self.dim() == 2 && other.dim() == 2 &&
       self.size(1) == other.size(0) && out_dtype.has_value() && contains(matrix_types, *out_dtype) && !scales_result &&
       !(self.scalar_type() == at::kFloat8_e5m2 && other.scalar_type() == at::kFloat8_e5m2) &&
-      order_of(self) == Order::Rows &&
+      order_of(self) == MatrixOrder::Rows &&
       lies_in_rows(other.size(1), other.size(0), other.stride(1), other.stride(0)) &&
       // torch asks for multiples of 16, and for both scales to be of one kind.
       self.size(1) % 16 == 0 && other.size(1) % 16 == 0 && is_scale(scale_a, self.size(0)) &&
@@ -504,10 +504,11 @@ at::Tensor& scaled_mm_out(
       "MatMulLtParam::SetScale");
   const Operand row = contiguous_or_none(bias);
   const OnDevice on(out);
-  dnn::Tensor result = describe_stored(out, Order::Rows);
+  dnn::Tensor result = describe_stored(out, MatrixOrder::Rows);
   check(
       op.RunLt(
-          on.handle(), result, describe_stored(self, Order::Rows, kRead), describe_stored(other, Order::Columns, kRead),
+          on.handle(), result, describe_stored(self, MatrixOrder::Rows, kRead),
+          describe_stored(other, MatrixOrder::Columns, kRead),
           dnn::Tensor(), operand(row), param, on.workspace()),
       "BatchMatMul::RunLt", {&out, &self, &other, &scale_a, &scale_b, &*row});
   return out;

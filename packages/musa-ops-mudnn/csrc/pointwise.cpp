@@ -176,20 +176,6 @@ at::Tensor& logical_not_(at::Tensor& self) {
   return musa_ops_mudnn::logical_not_out(self, self);
 }
 
-// Predicates of the forms that are written by hand.
-template <Dtypes types>
-bool self_served(const at::Tensor& self) {
-  return serves<types>(self);
-}
-template <Dtypes types>
-bool out_served(const at::Tensor& self, at::Tensor& out) {
-  return serves<types>(self) && writable(out);
-}
-template <Dtypes types>
-bool in_place_served(at::Tensor& self) {
-  return serves<types>(self);
-}
-
 template <typename Meta, auto kernel, Dtypes types>
 void declare(OpPack& pack, Names names) {
   structured<Meta, kernel, takes<types>>(pack, names);

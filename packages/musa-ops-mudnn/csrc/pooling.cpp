@@ -26,7 +26,7 @@
 namespace musa_ops_mudnn {
 namespace {
 
-using Mode = dnn::Pooling::Mode;
+using PoolingMode = dnn::Pooling::Mode;
 
 // Images in batches; one without a batch becomes one of one.
 at::Tensor batched(const at::Tensor& tensor, int64_t space) {
@@ -94,7 +94,7 @@ void run_backward(
   target.finish();
 }
 
-dnn::Pooling of_mode(Mode mode) {
+dnn::Pooling of_mode(PoolingMode mode) {
   dnn::Pooling op;
   check(op.SetMode(mode), "Pooling::SetMode");
   return op;
@@ -106,7 +106,7 @@ struct Sliding {
   std::array<int, 3> kernel{}, pad{}, stride{}, dilation{};
   int space = 0;
 
-  dnn::Pooling operation(Mode mode) const {
+  dnn::Pooling operation(PoolingMode mode) const {
     dnn::Pooling op = of_mode(mode);
     check(
         op.SetNdInfo(space, kernel.data(), pad.data(), stride.data(), dilation.data()), "Pooling::SetNdInfo");
@@ -186,7 +186,7 @@ dnn::Pooling mean_operation(
     std::optional<int64_t> divisor) {
   const auto window = sliding(2, kernel, stride, padding, kNoDilation);
   TORCH_INTERNAL_ASSERT(window.has_value());
-  dnn::Pooling op = window->operation(counts_pad ? Mode::AVGPOOL_COUNT_PAD : Mode::AVGPOOL_COUNT_WITHOUT_PAD);
+  dnn::Pooling op = window->operation(counts_pad ? PoolingMode::AVGPOOL_COUNT_PAD : PoolingMode::AVGPOOL_COUNT_WITHOUT_PAD);
   if (divisor.has_value()) {
     check(op.SetDivisor(static_cast<int>(*divisor)), "Pooling::SetDivisor");
   }
@@ -234,7 +234,7 @@ dnn::Pooling maximum_operation(
     int space, at::IntArrayRef kernel, at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation) {
   const auto window = sliding(space, kernel, stride, padding, dilation);
   TORCH_INTERNAL_ASSERT(window.has_value());
-  return window->operation(Mode::MAXPOOL);
+  return window->operation(PoolingMode::MAXPOOL);
 }
 
 template <int space>
@@ -292,7 +292,7 @@ std::tuple<at::Tensor&, at::Tensor&> max_pool3d_out(
   const auto sizes = pooled_sizes(self, *window, ceil_mode);
   resize_like(out, *sizes, self, 3);
   resize_like(indices, *sizes, self, 3);
-  run(window->operation(Mode::MAXPOOL), 3, self, out, indices);
+  run(window->operation(PoolingMode::MAXPOOL), 3, self, out, indices);
   return {out, indices};
 }
 
@@ -310,7 +310,7 @@ std::tuple<at::Tensor, at::Tensor> max_pool3d(
   const auto sizes = pooled_sizes(self, *window, ceil_mode);
   at::Tensor out = empty_image(*sizes, self, 3, self.scalar_type());
   at::Tensor indices = empty_image(*sizes, self, 3, at::kLong);
-  run(window->operation(Mode::MAXPOOL), 3, self, out, indices);
+  run(window->operation(PoolingMode::MAXPOOL), 3, self, out, indices);
   return {std::move(out), std::move(indices)};
 }
 
@@ -362,7 +362,7 @@ at::DimVector adaptive_sizes(const at::Tensor& self, at::IntArrayRef size) {
 
 at::Tensor& adaptive_avg_pool2d_out(const at::Tensor& self, at::IntArrayRef size, at::Tensor& out) {
   resize_like(out, adaptive_sizes(self, size), self, 2);
-  run(of_mode(Mode::ADAPTIVE_AVGPOOL), 2, self, out, /*indices=*/{});
+  run(of_mode(PoolingMode::ADAPTIVE_AVGPOOL), 2, self, out, /*indices=*/{});
   return out;
 }
 
@@ -372,24 +372,24 @@ bool adaptive_avg_pool2d_out_served(const at::Tensor& self, at::IntArrayRef size
 
 at::Tensor adaptive_avg_pool2d(const at::Tensor& self, at::IntArrayRef size) {
   at::Tensor out = empty_image(adaptive_sizes(self, size), self, 2, self.scalar_type());
-  run(of_mode(Mode::ADAPTIVE_AVGPOOL), 2, self, out, /*indices=*/{});
+  run(of_mode(PoolingMode::ADAPTIVE_AVGPOOL), 2, self, out, /*indices=*/{});
   return out;
 }
 
 at::Tensor adaptive_avg_pool2d_backward(const at::Tensor& grad, const at::Tensor& self) {
   at::Tensor grad_in = empty_image(self.sizes(), self, 2, self.scalar_type());
-  run_backward(of_mode(Mode::ADAPTIVE_AVGPOOL), 2, self, grad, /*indices=*/{}, grad_in);
+  run_backward(of_mode(PoolingMode::ADAPTIVE_AVGPOOL), 2, self, grad, /*indices=*/{}, grad_in);
   return grad_in;
 }
 
 void adaptive_max_pool2d(
     const at::Tensor& self, at::IntArrayRef /*size*/, const at::Tensor& out, const at::Tensor& indices) {
-  run(of_mode(Mode::ADAPTIVE_MAXPOOL), 2, self, out, indices);
+  run(of_mode(PoolingMode::ADAPTIVE_MAXPOOL), 2, self, out, indices);
 }
 
 void adaptive_max_pool2d_backward(
     const at::Tensor& grad, const at::Tensor& self, const at::Tensor& indices, const at::Tensor& grad_in) {
-  run_backward(of_mode(Mode::ADAPTIVE_MAXPOOL), 2, self, grad, indices, grad_in);
+  run_backward(of_mode(PoolingMode::ADAPTIVE_MAXPOOL), 2, self, grad, indices, grad_in);
 }
 
 bool adaptive_max_pool2d_backward_served(

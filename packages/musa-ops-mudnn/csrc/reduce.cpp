@@ -34,7 +34,7 @@
 namespace musa_ops_mudnn {
 namespace {
 
-using Mode = dnn::Reduce::Mode;
+using ReduceMode = dnn::Reduce::Mode;
 using Dims = at::OptionalIntArrayRef;
 using Mask = at::native::DimMask;
 
@@ -154,13 +154,15 @@ at::Tensor gathered(const at::Tensor& in, Axes& axes) {
 }
 
 // Whether seeing an element again changes nothing.
-bool idempotent(Mode mode) {
-  return mode == Mode::MEAN || mode == Mode::MAX || mode == Mode::MIN || mode == Mode::AND || mode == Mode::OR;
+bool idempotent(ReduceMode mode) {
+  return mode == ReduceMode::MEAN || mode == ReduceMode::MAX || mode == ReduceMode::MIN ||
+      mode == ReduceMode::AND || mode == ReduceMode::OR;
 }
 
 // Whether one element alone is its own result.
-bool keeps_one(Mode mode) {
-  return mode == Mode::ADD || mode == Mode::PROD || mode == Mode::MEAN || mode == Mode::MAX || mode == Mode::MIN;
+bool keeps_one(ReduceMode mode) {
+  return mode == ReduceMode::ADD || mode == ReduceMode::PROD || mode == ReduceMode::MEAN ||
+      mode == ReduceMode::MAX || mode == ReduceMode::MIN;
 }
 
 // Of an input that repeats elements (stride 0) the hardware's Reduce divides by zero where several dimensions are
@@ -171,7 +173,7 @@ c10::MaybeOwned<at::Tensor> without_repeats(const at::Tensor& in, Axes& axes) {
 }
 
 // Which of the axes are reduced. An empty list would say that the input is a scalar: one axis is there at least.
-dnn::Reduce reduce_of(Mode mode, Axes& axes) {
+dnn::Reduce reduce_of(ReduceMode mode, Axes& axes) {
   c10::SmallVector<int, max_dims> dims;
   for (size_t i = 0; i < axes.size(); ++i) {
     if (axes[i].reduced) {
@@ -208,7 +210,7 @@ struct Parameters {
 };
 
 // out, of the dtype that the mode gives for self's, with or without the reduced dimensions.
-void reduce(Mode mode, const at::Tensor& self, Mask mask, const at::Tensor& out, Parameters parameters = {}) {
+void reduce(ReduceMode mode, const at::Tensor& self, Mask mask, const at::Tensor& out, Parameters parameters = {}) {
   Axes axes = axes_of(self, mask, {&out}, Order::Memory);
   if (idempotent(mode)) {
     const auto repeats = [](const Axis& axis) { return axis.reduced && axis.stride == 0; };
@@ -221,9 +223,9 @@ void reduce(Mode mode, const at::Tensor& self, Mask mask, const at::Tensor& out,
   const auto in = without_repeats(self, axes);
   join(axes);
   dnn::Reduce op = reduce_of(mode, axes);
-  if (mode == Mode::NORM) {
+  if (mode == ReduceMode::NORM) {
     check(op.SetNormOrd(parameters.order), "Reduce::SetNormOrd");
-  } else if (mode == Mode::VARIANCE || mode == Mode::STD) {
+  } else if (mode == ReduceMode::VARIANCE || mode == ReduceMode::STD) {
     check(op.SetCorrection(parameters.correction), "Reduce::SetCorrection");
   }
   const OnDevice on(out);
@@ -240,7 +242,7 @@ Operand operand_of(const at::Tensor& self, at::ScalarType dtype) {
 }
 
 // Where out is BOOL, a sum says whether any element is true and a product whether all are.
-template <Mode mode, Mode of_bool>
+template <ReduceMode mode, ReduceMode of_bool>
 void accumulate(const at::Tensor& self, Mask mask, const at::Tensor& out) {
   const at::ScalarType dtype = out.scalar_type();
   if (dtype == at::kBool) {
@@ -259,7 +261,7 @@ bool served_dtype(std::optional<at::ScalarType> dtype, Dtypes types) {
 void sum(
     const at::Tensor& self, Dims dim, bool /*keepdim*/, std::optional<at::ScalarType> /*dtype*/,
     const at::Tensor& out) {
-  accumulate<Mode::ADD, Mode::OR>(self, mask_of(self, dim), out);
+  accumulate<ReduceMode::ADD, ReduceMode::OR>(self, mask_of(self, dim), out);
 }
 
 bool sum_served(const at::Tensor& self, Dims /*dim*/, bool /*keepdim*/, std::optional<at::ScalarType> dtype) {
@@ -269,7 +271,7 @@ bool sum_served(const at::Tensor& self, Dims /*dim*/, bool /*keepdim*/, std::opt
 void prod(
     const at::Tensor& self, int64_t dim, bool /*keepdim*/, std::optional<at::ScalarType> /*dtype*/,
     const at::Tensor& out) {
-  accumulate<Mode::PROD, Mode::AND>(self, mask_of_dim(self, dim), out);
+  accumulate<ReduceMode::PROD, ReduceMode::AND>(self, mask_of_dim(self, dim), out);
 }
 
 bool prod_served(const at::Tensor& self, int64_t /*dim*/, bool /*keepdim*/, std::optional<at::ScalarType> dtype) {
@@ -279,7 +281,7 @@ bool prod_served(const at::Tensor& self, int64_t /*dim*/, bool /*keepdim*/, std:
 at::Tensor prod_all(const at::Tensor& self, std::optional<at::ScalarType> dtype) {
   const at::Tensor out =
       at::empty({}, self.options().dtype(at::native::get_dtype_from_self(self, dtype, /*promote_integers=*/true)));
-  accumulate<Mode::PROD, Mode::AND>(self, mask_of(self, Dims()), out);
+  accumulate<ReduceMode::PROD, ReduceMode::AND>(self, mask_of(self, Dims()), out);
   return out;
 }
 
@@ -290,7 +292,7 @@ bool prod_all_served(const at::Tensor& self, std::optional<at::ScalarType> dtype
 void mean(
     const at::Tensor& self, Dims dim, bool /*keepdim*/, std::optional<at::ScalarType> /*dtype*/,
     const at::Tensor& out) {
-  reduce(Mode::MEAN, in_dtype(self, out.scalar_type()), mask_of(self, dim), out);
+  reduce(ReduceMode::MEAN, in_dtype(self, out.scalar_type()), mask_of(self, dim), out);
 }
 
 bool mean_served(const at::Tensor& self, Dims /*dim*/, bool /*keepdim*/, std::optional<at::ScalarType> dtype) {
@@ -304,25 +306,25 @@ bool mean_out_served(
 }
 
 // Extremes. Of booleans they are OR and AND.
-template <Mode mode>
+template <ReduceMode mode>
 void extreme(const at::Tensor& self, Mask mask, const at::Tensor& out) {
-  constexpr Mode of_bool = mode == Mode::MAX ? Mode::OR : Mode::AND;
+  constexpr ReduceMode of_bool = mode == ReduceMode::MAX ? ReduceMode::OR : ReduceMode::AND;
   reduce(self.scalar_type() == at::kBool ? of_bool : mode, self, mask, out);
 }
 
-template <Mode mode>
+template <ReduceMode mode>
 void extreme_of_dims(const at::Tensor& self, at::IntArrayRef dim, bool /*keepdim*/, const at::Tensor& out) {
   extreme<mode>(self, mask_of(self, Dims(dim)), out);
 }
 
-template <Mode mode>
+template <ReduceMode mode>
 at::Tensor extreme_of_all(const at::Tensor& self) {
   const at::Tensor out = new_empty(self, {});
   extreme<mode>(self, mask_of(self, Dims()), out);
   return out;
 }
 
-template <Mode mode>
+template <ReduceMode mode>
 at::Tensor& extreme_of_all_out(const at::Tensor& self, at::Tensor& out) {
   at::native::resize_output(out, {});
   write_as(self.scalar_type(), out, [&](const at::Tensor& result) {
@@ -344,12 +346,12 @@ void aminmax(
     const at::Tensor& self, std::optional<int64_t> dim, bool /*keepdim*/, const at::Tensor& least,
     const at::Tensor& largest) {
   const Mask mask = mask_of_dim(self, dim);
-  extreme<Mode::MIN>(self, mask, least);
-  extreme<Mode::MAX>(self, mask, largest);
+  extreme<ReduceMode::MIN>(self, mask, least);
+  extreme<ReduceMode::MAX>(self, mask, largest);
 }
 
 // The extreme of a dimension and where it stands.
-template <Mode mode>
+template <ReduceMode mode>
 void extreme_with_indices(
     const at::Tensor& self, int64_t dim, bool /*keepdim*/, const at::Tensor& values, const at::Tensor& indices) {
   Axes axes = axes_of(self, mask_of_dim(self, dim), {&values, &indices}, Order::Memory);
@@ -370,7 +372,7 @@ void extreme_with_indices(
 }
 
 // Without a dimension the index counts through all elements in their logical order: they are reduced as one dimension.
-template <Mode mode>
+template <ReduceMode mode>
 void arg(const at::Tensor& self, std::optional<int64_t> dim, bool /*keepdim*/, const at::Tensor& indices) {
   const Operand source = dim.has_value() ? Operand::borrowed(self) : contiguous(self);
   Axes axes =
@@ -390,22 +392,22 @@ void arg(const at::Tensor& self, std::optional<int64_t> dim, bool /*keepdim*/, c
 }
 
 // out is BOOL, or UINT8 where torch keeps to that.
-template <Mode mode>
+template <ReduceMode mode>
 void truth(const at::Tensor& self, Mask mask, const at::Tensor& out) {
   write_as(at::kBool, out, [&](const at::Tensor& result) { reduce(mode, self, mask, result); });
 }
 
-template <Mode mode>
+template <ReduceMode mode>
 void truth_of_all(const at::Tensor& self, const at::Tensor& out) {
   truth<mode>(self, mask_of(self, Dims()), out);
 }
 
-template <Mode mode>
+template <ReduceMode mode>
 void truth_of_dim(const at::Tensor& self, int64_t dim, bool /*keepdim*/, const at::Tensor& out) {
   truth<mode>(self, mask_of_dim(self, dim), out);
 }
 
-template <Mode mode>
+template <ReduceMode mode>
 void truth_of_dims(const at::Tensor& self, Dims dim, bool /*keepdim*/, const at::Tensor& out) {
   truth<mode>(self, mask_of(self, dim), out);
 }
@@ -423,7 +425,7 @@ at::Tensor count_nonzero(const at::Tensor& self, at::IntArrayRef dim) {
     flags = empty_as(self, at::kBool);
     run_unary(UnaryMode::IS_NONZERO, flags, self);
   }
-  accumulate<Mode::ADD, Mode::OR>(flags, mask, out);
+  accumulate<ReduceMode::ADD, ReduceMode::OR>(flags, mask, out);
   return out;
 }
 
@@ -437,13 +439,13 @@ void norm_of(const at::Tensor& self, double order, Mask mask, const at::Tensor& 
   if (std::isinf(order)) {
     const at::Tensor sizes = empty_as(in, in->scalar_type());
     run_unary(UnaryMode::ABS, sizes, in);
-    reduce(order > 0 ? Mode::MAX : Mode::MIN, sizes, mask, out);
+    reduce(order > 0 ? ReduceMode::MAX : ReduceMode::MIN, sizes, mask, out);
   } else if (order == 0) {
     const at::Tensor flags = empty_as(in, at::kBool);
     run_unary(UnaryMode::IS_NONZERO, flags, in);
-    reduce(Mode::ADD, in_dtype(flags, out.scalar_type()), mask, out);
+    reduce(ReduceMode::ADD, in_dtype(flags, out.scalar_type()), mask, out);
   } else {
-    reduce(Mode::NORM, in, mask, out, {.order = static_cast<float>(order)});
+    reduce(ReduceMode::NORM, in, mask, out, {.order = static_cast<float>(order)});
   }
 }
 
@@ -511,7 +513,7 @@ double value_of(const Correction& correction) {
   return correction.has_value() ? correction->toDouble() : 1;
 }
 
-template <Mode mode>
+template <ReduceMode mode>
 at::Tensor spread(const at::Tensor& self, Dims dim, const Correction& correction, bool keepdim) {
   const Mask mask = mask_of(self, dim);
   const at::Tensor out = empty_result(self, mask, keepdim, self.scalar_type());
@@ -519,7 +521,7 @@ at::Tensor spread(const at::Tensor& self, Dims dim, const Correction& correction
   return out;
 }
 
-template <Mode mode>
+template <ReduceMode mode>
 at::Tensor& spread_out(
     const at::Tensor& self, Dims dim, const Correction& correction, bool keepdim, at::Tensor& out) {
   const Mask mask = mask_of(self, dim);
@@ -528,12 +530,12 @@ at::Tensor& spread_out(
   return out;
 }
 
-template <Mode mode>
+template <ReduceMode mode>
 std::tuple<at::Tensor, at::Tensor> spread_and_mean(
     const at::Tensor& self, Dims dim, const Correction& correction, bool keepdim) {
   const Mask mask = mask_of(self, dim);
   const at::Tensor middle = empty_result(self, mask, keepdim, self.scalar_type());
-  reduce(Mode::MEAN, self, mask, middle);
+  reduce(ReduceMode::MEAN, self, mask, middle);
   return {spread<mode>(self, dim, correction, keepdim), middle};
 }
 
@@ -627,31 +629,31 @@ void declare_reduce(OpPack& pack) {
   pack.impl("aten::mean.out", TORCH_FN(MeanForms::out), TORCH_FN(mean_out_served));
   pack.impl("aten::count_nonzero.dim_IntList", TORCH_FN(count_nonzero), TORCH_FN(count_nonzero_served));
 
-  structured<meta::structured_amax, extreme_of_dims<Mode::MAX>, takes<all_types>>(
+  structured<meta::structured_amax, extreme_of_dims<ReduceMode::MAX>, takes<all_types>>(
       pack, {"aten::amax", "aten::amax.out"});
-  structured<meta::structured_amin, extreme_of_dims<Mode::MIN>, takes<all_types>>(
+  structured<meta::structured_amin, extreme_of_dims<ReduceMode::MIN>, takes<all_types>>(
       pack, {"aten::amin", "aten::amin.out"});
-  pack.impl("aten::max", TORCH_FN(extreme_of_all<Mode::MAX>), TORCH_FN(extreme_of_all_served));
-  pack.impl("aten::max.unary_out", TORCH_FN(extreme_of_all_out<Mode::MAX>), TORCH_FN(extreme_of_all_out_served));
-  pack.impl("aten::min", TORCH_FN(extreme_of_all<Mode::MIN>), TORCH_FN(extreme_of_all_served));
-  pack.impl("aten::min.unary_out", TORCH_FN(extreme_of_all_out<Mode::MIN>), TORCH_FN(extreme_of_all_out_served));
+  pack.impl("aten::max", TORCH_FN(extreme_of_all<ReduceMode::MAX>), TORCH_FN(extreme_of_all_served));
+  pack.impl("aten::max.unary_out", TORCH_FN(extreme_of_all_out<ReduceMode::MAX>), TORCH_FN(extreme_of_all_out_served));
+  pack.impl("aten::min", TORCH_FN(extreme_of_all<ReduceMode::MIN>), TORCH_FN(extreme_of_all_served));
+  pack.impl("aten::min.unary_out", TORCH_FN(extreme_of_all_out<ReduceMode::MIN>), TORCH_FN(extreme_of_all_out_served));
   structured_pair<meta::structured_aminmax, aminmax, takes<all_types>>(pack, {"aten::aminmax", "aten::aminmax.out"});
-  structured_pair<meta::structured_max_dim, extreme_with_indices<Mode::MAX>, takes<number_types>>(
+  structured_pair<meta::structured_max_dim, extreme_with_indices<ReduceMode::MAX>, takes<number_types>>(
       pack, {"aten::max.dim", "aten::max.dim_max"});
-  structured_pair<meta::structured_min_dim, extreme_with_indices<Mode::MIN>, takes<number_types>>(
+  structured_pair<meta::structured_min_dim, extreme_with_indices<ReduceMode::MIN>, takes<number_types>>(
       pack, {"aten::min.dim", "aten::min.dim_min"});
-  structured<meta::structured_argmax, arg<Mode::MAX>, takes<number_types>>(pack, {"aten::argmax", "aten::argmax.out"});
-  structured<meta::structured_argmin, arg<Mode::MIN>, takes<number_types>>(pack, {"aten::argmin", "aten::argmin.out"});
+  structured<meta::structured_argmax, arg<ReduceMode::MAX>, takes<number_types>>(pack, {"aten::argmax", "aten::argmax.out"});
+  structured<meta::structured_argmin, arg<ReduceMode::MIN>, takes<number_types>>(pack, {"aten::argmin", "aten::argmin.out"});
 
-  structured<meta::structured_all, truth_of_all<Mode::AND>, takes<all_types>>(pack, {"aten::all", "aten::all.all_out"});
-  structured<meta::structured_all_dim, truth_of_dim<Mode::AND>, takes<all_types>>(
+  structured<meta::structured_all, truth_of_all<ReduceMode::AND>, takes<all_types>>(pack, {"aten::all", "aten::all.all_out"});
+  structured<meta::structured_all_dim, truth_of_dim<ReduceMode::AND>, takes<all_types>>(
       pack, {"aten::all.dim", "aten::all.out"});
-  structured<meta::structured_all_dims, truth_of_dims<Mode::AND>, truth_of_dims_served>(
+  structured<meta::structured_all_dims, truth_of_dims<ReduceMode::AND>, truth_of_dims_served>(
       pack, {"aten::all.dims", "aten::all.dims_out"});
-  structured<meta::structured_any, truth_of_all<Mode::OR>, takes<all_types>>(pack, {"aten::any", "aten::any.all_out"});
-  structured<meta::structured_any_dim, truth_of_dim<Mode::OR>, takes<all_types>>(
+  structured<meta::structured_any, truth_of_all<ReduceMode::OR>, takes<all_types>>(pack, {"aten::any", "aten::any.all_out"});
+  structured<meta::structured_any_dim, truth_of_dim<ReduceMode::OR>, takes<all_types>>(
       pack, {"aten::any.dim", "aten::any.out"});
-  structured<meta::structured_any_dims, truth_of_dims<Mode::OR>, truth_of_dims_served>(
+  structured<meta::structured_any_dims, truth_of_dims<ReduceMode::OR>, truth_of_dims_served>(
       pack, {"aten::any.dims", "aten::any.dims_out"});
 
   structured<meta::structured_linalg_vector_norm, vector_norm, vector_norm_served>(
@@ -661,12 +663,12 @@ void declare_reduce(OpPack& pack) {
   structured<meta::structured_norm_ScalarOpt_dim_dtype, norm_in_dtype, norm_in_dtype_served>(
       pack, {"aten::norm.ScalarOpt_dim_dtype", "aten::norm.dtype_out"});
 
-  pack.impl("aten::var.correction", TORCH_FN(spread<Mode::VARIANCE>), TORCH_FN(spread_served));
-  pack.impl("aten::var.correction_out", TORCH_FN(spread_out<Mode::VARIANCE>), TORCH_FN(spread_out_served));
-  pack.impl("aten::std.correction", TORCH_FN(spread<Mode::STD>), TORCH_FN(spread_served));
-  pack.impl("aten::std.correction_out", TORCH_FN(spread_out<Mode::STD>), TORCH_FN(spread_out_served));
-  pack.impl("aten::var_mean.correction", TORCH_FN(spread_and_mean<Mode::VARIANCE>), TORCH_FN(spread_served));
-  pack.impl("aten::std_mean.correction", TORCH_FN(spread_and_mean<Mode::STD>), TORCH_FN(spread_served));
+  pack.impl("aten::var.correction", TORCH_FN(spread<ReduceMode::VARIANCE>), TORCH_FN(spread_served));
+  pack.impl("aten::var.correction_out", TORCH_FN(spread_out<ReduceMode::VARIANCE>), TORCH_FN(spread_out_served));
+  pack.impl("aten::std.correction", TORCH_FN(spread<ReduceMode::STD>), TORCH_FN(spread_served));
+  pack.impl("aten::std.correction_out", TORCH_FN(spread_out<ReduceMode::STD>), TORCH_FN(spread_out_served));
+  pack.impl("aten::var_mean.correction", TORCH_FN(spread_and_mean<ReduceMode::VARIANCE>), TORCH_FN(spread_served));
+  pack.impl("aten::std_mean.correction", TORCH_FN(spread_and_mean<ReduceMode::STD>), TORCH_FN(spread_served));
   pack.impl("aten::logsumexp", TORCH_FN(logsumexp), TORCH_FN(logsumexp_served));
   pack.impl("aten::logsumexp.out", TORCH_FN(logsumexp_out), TORCH_FN(logsumexp_out_served));
 }

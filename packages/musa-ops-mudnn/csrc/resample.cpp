@@ -40,15 +40,15 @@
 namespace musa_ops_mudnn {
 namespace {
 
-using Mode = dnn::Interpolate::Mode;
+using ResampleMode = dnn::Interpolate::Mode;
 
-constexpr bool is_nearest(Mode mode) {
-  return mode == Mode::NEAREST || mode == Mode::NEAREST_EXACT;
+constexpr bool is_nearest(ResampleMode mode) {
+  return mode == ResampleMode::NEAREST || mode == ResampleMode::NEAREST_EXACT;
 }
 
 // Positions are counted in float, as torch does for nearest of any dtype; linear and cubic functions of DOUBLE ask for
 // more.
-constexpr Dtypes types_of(Mode mode) {
+constexpr Dtypes types_of(ResampleMode mode) {
   return is_nearest(mode) ? float_types : matrix_types;
 }
 
@@ -68,7 +68,7 @@ struct Rest {
   void take(const at::Tensor& tensor) { out = &tensor; }
 
   // The scales that muDNN is given: input over output going forward, output over input going back.
-  std::array<float, 3> factors(Mode mode, at::IntArrayRef from, at::IntArrayRef to, bool forward) const {
+  std::array<float, 3> factors(ResampleMode mode, at::IntArrayRef from, at::IntArrayRef to, bool forward) const {
     std::array<float, 3> result{};
     for (size_t i = 0; i < from.size(); ++i) {
       const auto in = static_cast<float>(from[i]);
@@ -85,7 +85,7 @@ struct Rest {
 };
 
 // The sizes agree, and no scale points beyond the input.
-bool fits(Mode mode, at::IntArrayRef from, at::IntArrayRef to, const Rest& rest, bool forward) {
+bool fits(ResampleMode mode, at::IntArrayRef from, at::IntArrayRef to, const Rest& rest, bool forward) {
   if (from.size() != static_cast<size_t>(rest.count) || to.size() != from.size()) {
     return false;
   }
@@ -106,7 +106,7 @@ bool fits(Mode mode, at::IntArrayRef from, at::IntArrayRef to, const Rest& rest,
 }
 
 template <bool forward>
-void run(Mode mode, bool antialias, const at::Tensor& out, const at::Tensor& in, const Rest& rest) {
+void run(ResampleMode mode, bool antialias, const at::Tensor& out, const at::Tensor& in, const Rest& rest) {
   const at::Tensor& large = forward ? out : in; // of the two, what the upsampling gives
   const at::Tensor& small = forward ? in : out;
   const auto factors = rest.factors(mode, small.sizes().slice(2), large.sizes().slice(2), forward);
@@ -136,7 +136,7 @@ void run(Mode mode, bool antialias, const at::Tensor& out, const at::Tensor& in,
   }
 }
 
-template <Mode mode, bool antialias>
+template <ResampleMode mode, bool antialias>
 inline constexpr auto resample = [](const at::Tensor& self, at::IntArrayRef /*size*/, const auto&... args) -> void {
   const Rest rest(args...);
   if (rest.out->numel() > 0) {
@@ -144,7 +144,7 @@ inline constexpr auto resample = [](const at::Tensor& self, at::IntArrayRef /*si
   }
 };
 
-template <Mode mode>
+template <ResampleMode mode>
 inline constexpr auto resample_served = [](const at::Tensor& self, at::IntArrayRef size, const auto&... args) -> bool {
   constexpr Dtypes types = types_of(mode) | (is_nearest(mode) ? one(at::kByte) : 0);
   const Rest rest(args...);
@@ -152,7 +152,7 @@ inline constexpr auto resample_served = [](const at::Tensor& self, at::IntArrayR
       fits(mode, self.sizes().slice(2), size, rest, /*forward=*/true);
 };
 
-template <Mode mode, bool antialias>
+template <ResampleMode mode, bool antialias>
 inline constexpr auto resample_backward =
     [](const at::Tensor& grad, at::IntArrayRef /*size*/, at::IntArrayRef /*input_size*/, const auto&... args) -> void {
   const Rest rest(args...);
@@ -162,7 +162,7 @@ inline constexpr auto resample_backward =
 };
 
 // Several elements of the output add to one of the input: in what order, nothing says.
-template <Mode mode>
+template <ResampleMode mode>
 inline constexpr auto resample_backward_served =
     [](const at::Tensor& grad, at::IntArrayRef size, at::IntArrayRef input_size, const auto&... args) -> bool {
   const Rest rest(args...);
@@ -172,7 +172,7 @@ inline constexpr auto resample_backward_served =
       fits(mode, input_size.slice(2), size, rest, /*forward=*/false);
 };
 
-template <typename Meta, typename MetaBackward, Mode mode, bool antialias = false>
+template <typename Meta, typename MetaBackward, ResampleMode mode, bool antialias = false>
 void upsample(OpPack& pack, Names names, Names backward) {
   structured<Meta, resample<mode, antialias>, resample_served<mode>>(pack, names);
   structured<MetaBackward, resample_backward<mode, antialias>, resample_backward_served<mode>>(pack, backward);
@@ -187,18 +187,18 @@ void upsample(OpPack& pack, Names names, Names backward) {
       {"aten::" #NAME "_backward", "aten::" #NAME "_backward.grad_input"})
 
 void declare_resample(OpPack& pack) {
-  MUSA_UPSAMPLE(upsample_nearest1d, Mode::NEAREST);
-  MUSA_UPSAMPLE(upsample_nearest2d, Mode::NEAREST);
-  MUSA_UPSAMPLE(upsample_nearest3d, Mode::NEAREST);
-  MUSA_UPSAMPLE(_upsample_nearest_exact1d, Mode::NEAREST_EXACT);
-  MUSA_UPSAMPLE(_upsample_nearest_exact2d, Mode::NEAREST_EXACT);
-  MUSA_UPSAMPLE(_upsample_nearest_exact3d, Mode::NEAREST_EXACT);
-  MUSA_UPSAMPLE(upsample_linear1d, Mode::LINEAR);
-  MUSA_UPSAMPLE(upsample_bilinear2d, Mode::LINEAR);
-  MUSA_UPSAMPLE(upsample_trilinear3d, Mode::LINEAR);
-  MUSA_UPSAMPLE(upsample_bicubic2d, Mode::BICUBIC);
-  MUSA_UPSAMPLE(_upsample_bilinear2d_aa, Mode::LINEAR, /*antialias=*/true);
-  MUSA_UPSAMPLE(_upsample_bicubic2d_aa, Mode::BICUBIC, /*antialias=*/true);
+  MUSA_UPSAMPLE(upsample_nearest1d, ResampleMode::NEAREST);
+  MUSA_UPSAMPLE(upsample_nearest2d, ResampleMode::NEAREST);
+  MUSA_UPSAMPLE(upsample_nearest3d, ResampleMode::NEAREST);
+  MUSA_UPSAMPLE(_upsample_nearest_exact1d, ResampleMode::NEAREST_EXACT);
+  MUSA_UPSAMPLE(_upsample_nearest_exact2d, ResampleMode::NEAREST_EXACT);
+  MUSA_UPSAMPLE(_upsample_nearest_exact3d, ResampleMode::NEAREST_EXACT);
+  MUSA_UPSAMPLE(upsample_linear1d, ResampleMode::LINEAR);
+  MUSA_UPSAMPLE(upsample_bilinear2d, ResampleMode::LINEAR);
+  MUSA_UPSAMPLE(upsample_trilinear3d, ResampleMode::LINEAR);
+  MUSA_UPSAMPLE(upsample_bicubic2d, ResampleMode::BICUBIC);
+  MUSA_UPSAMPLE(_upsample_bilinear2d_aa, ResampleMode::LINEAR, /*antialias=*/true);
+  MUSA_UPSAMPLE(_upsample_bicubic2d_aa, ResampleMode::BICUBIC, /*antialias=*/true);
 }
 
 #undef MUSA_UPSAMPLE

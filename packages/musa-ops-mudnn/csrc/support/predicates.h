@@ -115,4 +115,18 @@ inline bool writable(const at::Tensor& out) {
   return out.is_privateuseone() && out.layout() == at::kStrided && contains(all_types, out.scalar_type());
 }
 
+// Predicates of the three forms of an operator of one tensor.
+template <Dtypes types>
+bool self_served(const at::Tensor& self) {
+  return serves<types>(self);
+}
+template <Dtypes types>
+bool out_served(const at::Tensor& self, at::Tensor& out) {
+  return serves<types>(self) && writable(out);
+}
+template <Dtypes types>
+bool in_place_served(at::Tensor& self) {
+  return serves<types>(self);
+}
+
 } // namespace musa_ops_mudnn

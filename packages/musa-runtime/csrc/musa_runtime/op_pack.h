@@ -73,9 +73,11 @@ class ChainKernel<Return(Args...), conditional> final : public c10::OperatorKern
   explicit ChainKernel(const ChainLink& link) : link_(&link) {}
 
   static ChainEntry make(const ChainLink& link) {
-    auto functor = std::make_unique<ChainKernel>(link);
-    std::atomic<const ChainLink*>* const at = &functor->link_;
-    return {c10::KernelFunction::makeFromUnboxedFunctor<false, ChainKernel>(std::move(functor)), at};
+    // Not make_unique: a unique_ptr type for each signature would cost a tenth of the time that packs take to compile.
+    auto* const functor = new ChainKernel(link);
+    return {
+        c10::KernelFunction::makeFromUnboxedFunctor<false, ChainKernel>(std::unique_ptr<c10::OperatorKernel>(functor)),
+        &functor->link_};
   }
 
   static bool declines(Args... /*args*/) {
@@ -199,8 +201,11 @@ C10_MUSA_API std::vector<PackFailure> take_pack_failures();
 } // namespace musa_runtime
 
 // Runs when the pack's library is loaded. PROVIDER is the pack's short name, as users write it in TORCH_MUSA_OPS.
-#define MUSA_OP_PACK(PROVIDER, PACK)                                                                          \
-  static void musa_op_pack_##PROVIDER(::musa_runtime::OpPack& PACK);                                          \
-  [[maybe_unused]] static const bool musa_op_pack_declared_##PROVIDER = ::musa_runtime::declare_pack(         \
-      {#PROVIDER, MUSA_RUNTIME_ABI, TORCH_VERSION_MAJOR, TORCH_VERSION_MINOR, &musa_op_pack_##PROVIDER});     \
-  static void musa_op_pack_##PROVIDER(::musa_runtime::OpPack& PACK)
+#define MUSA_OP_PACK(PROVIDER, PACK) \
+  MUSA_OP_PACK_IN(#PROVIDER, PACK, C10_CONCATENATE(musa_op_pack_##PROVIDER, C10_UID))
+// A provider's packs may be in several files that are compiled as one, so their functions are numbered.
+#define MUSA_OP_PACK_IN(PROVIDER, PACK, FUNCTION)                                                             \
+  static void FUNCTION(::musa_runtime::OpPack& PACK);                                                         \
+  [[maybe_unused]] static const bool C10_CONCATENATE(FUNCTION, _declared) = ::musa_runtime::declare_pack(     \
+      {PROVIDER, MUSA_RUNTIME_ABI, TORCH_VERSION_MAJOR, TORCH_VERSION_MINOR, &FUNCTION});                     \
+  static void FUNCTION(::musa_runtime::OpPack& PACK)

@@ -151,11 +151,11 @@ Tensor keep_of(const Tensor& drawn, double p) {
   return p > 0 ? drawn : Tensor();
 }
 
-struct Forward {
+struct ComposedForward {
   Tensor out, logsumexp, drawn;
 };
 
-Forward attend(const Problem& problem) {
+ComposedForward attend(const Problem& problem) {
   const Weights weights = weights_of(problem);
   Tensor drawn = draw(weights.values, problem.dropout_p);
   Tensor out = product(dropped(weights.values, keep_of(drawn, problem.dropout_p), problem.dropout_p), problem.v);
@@ -203,7 +203,7 @@ DenseResults attention(
   TORCH_CHECK_NOT_IMPLEMENTED(
       !return_debug_mask, "Attention on a musa device returns no debug mask. Fix: pass return_debug_mask=False");
   const WithoutAutocast guard;
-  const Forward forward =
+  const ComposedForward forward =
       attend(dense_problem(query, key, value, attn_bias, dropout_p, is_causal, scale));
   Tensor out = forward.out.dim() == query.dim()
       ? empty_attention_output(query, forward.out.sizes()).copy_(forward.out)
@@ -358,7 +358,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> flash_attention(
   const Rows keys = rows_of_keys(key, cum_seq_k, std::move(max_k), seqused_k, block_table);
   Problem problem(queries.spread(query), keys.spread(key), keys.spread(value), dropout_p, scale);
   problem.mask = mask_of(queries, keys, Window(window_left, window_right, is_causal), alibi_slopes, query);
-  const Forward forward = attend(problem);
+  const ComposedForward forward = attend(problem);
   return {
       queries.gathered(forward.out).to(query.scalar_type()).contiguous(), queries.gathered_sums(forward.logsumexp),
       forward.drawn, at::zeros({}, at::TensorOptions(at::kLong)), at::empty({0}, query.options())};

@@ -66,13 +66,13 @@ size_t step_at(const RecurrentLayer& layer, size_t index) {
 
 std::tuple<Tensor, Tensor, Tensor> lstm_step(
     RecurrentCell cell, const Tensor& from_input, const Tensor& from_hidden, const Tensor& cx) {
-  return cell == RecurrentCell::Composed ? lstm_cell(from_input, from_hidden, cx, {}, {})
+  return cell == RecurrentCell::Composed ? musa_runtime::lstm_cell(from_input, from_hidden, cx, {}, {})
                                          : at::_thnn_fused_lstm_cell(from_input, from_hidden, cx);
 }
 
 std::tuple<Tensor, Tensor> gru_step(
     RecurrentCell cell, const Tensor& from_input, const Tensor& from_hidden, const Tensor& hx) {
-  return cell == RecurrentCell::Composed ? gru_cell(from_input, from_hidden, hx, {}, {})
+  return cell == RecurrentCell::Composed ? musa_runtime::gru_cell(from_input, from_hidden, hx, {}, {})
                                          : at::_thnn_fused_gru_cell(from_input, from_hidden, hx);
 }
 
@@ -183,14 +183,14 @@ RecurrentInputGradients recurrent_steps_backward(
       }
       const Tensor of_cell_after = active(of_cell, count);
       auto [of_gates, of_cell_before, of_bias] = cell == RecurrentCell::Composed
-          ? lstm_cell_backward(of_output, of_cell_after, cells_before[t], cells[t], workspaces[t], false)
+          ? musa_runtime::lstm_cell_backward(of_output, of_cell_after, cells_before[t], cells[t], workspaces[t], false)
           : at::_thnn_fused_lstm_cell_backward_impl(
                 of_output, of_cell_after, cells_before[t], cells[t], workspaces[t], false);
       of_cell = updated(std::move(of_cell_before), of_cell);
       of_input_gates[t] = std::move(of_gates);
     } else if (gru) {
       auto of_cell_inputs = cell == RecurrentCell::Composed
-          ? gru_cell_backward(of_output, workspaces[t], false)
+          ? musa_runtime::gru_cell_backward(of_output, workspaces[t], false)
           : at::_thnn_fused_gru_cell_backward(of_output, workspaces[t], false);
       of_input_gates[t] = std::get<0>(of_cell_inputs);
       of_hidden_gates[t] = std::get<1>(of_cell_inputs);
