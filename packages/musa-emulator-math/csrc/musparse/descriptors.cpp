@@ -20,7 +20,7 @@ musparseStatus_t destroy(Object* object, musparseStatus_t invalid) {
   });
 }
 
-bool known(musparseIndexType_t type) {
+bool known_index(musparseIndexType_t type) {
   return type == MUSPARSE_INDEX_32I || type == MUSPARSE_INDEX_64I;
 }
 
@@ -29,7 +29,7 @@ musparseStatus_t create(musparseSpMatDescr_t* matrix, musparseSpMatDescr made, m
                         musparseIndexType_t column_type, musparseIndexBase_t base, musaDataType type) {
   return call<Name>([&] {
     const std::optional<at::ScalarType> element = scalar_type(type);
-    if (!known(row_type) || !known(column_type) ||
+    if (!known_index(row_type) || !known_index(column_type) ||
         (base != MUSPARSE_INDEX_BASE_ZERO && base != MUSPARSE_INDEX_BASE_ONE)) {
       return MUSPARSE_STATUS_INVALID_VALUE;
     }
