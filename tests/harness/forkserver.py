@@ -18,8 +18,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-# Of those that start with TORCH, the ones that are read when the device or a group is first used.
-_LATE = ("TORCH_MUSA_", "TORCH_MCCL_", "TORCH_FR_", "TORCH_DEVICE_BACKEND_AUTOLOAD")
+# Of those that start with TORCH, the ones that are read when the device or a group is first used, and one
+# that torch.compile sets in a process that uses it.
+_LATE = (
+    *("TORCH_MUSA_", "TORCH_MCCL_", "TORCH_FR_"),
+    *("TORCH_DEVICE_BACKEND_AUTOLOAD", "TORCHINDUCTOR_CACHE_DIR"),
+)
 
 
 def read_early(name: str) -> bool:
@@ -30,7 +34,7 @@ def read_early(name: str) -> bool:
 
 
 PREAMBLE = """
-import json, os, select, signal, sys, traceback
+import gc, json, os, select, signal, sys, traceback
 os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 sys.path[:0] = json.loads(sys.argv[1])
 import torch
@@ -92,6 +96,10 @@ def wait_for(pid, timeout):
     os.close(end)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
+# The garbage collector of a child, which also runs at its end, would write to every object of torch: copying
+# their pages costs half a second.
+gc.collect()
+gc.freeze()
 print("ready", flush=True)
 request = serve()
 if request is not None:

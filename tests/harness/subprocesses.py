@@ -41,23 +41,49 @@ def _server() -> tuple[ForkServer, dict[str, str]]:
     return server, dict(os.environ)
 
 
-def run_code(code: str, fresh: bool = False, **environment: str | None) -> str:
-    """Standard output of code that must succeed.
+def _search_path(wanted: str | None, present: str | None) -> list[str] | None:
+    """The folders that PYTHONPATH adds to those of a process with `present`; None if it takes some away."""
+    folders, old = ([part for part in (text or "").split(os.pathsep) if part] for text in (wanted, present))
+    return None if set(old) - set(folders) else [folder for folder in folders if folder not in old]
 
-    It runs in a fork of a process that has imported torch, whose `import torch` counts as the first: the
-    autoload runs there. `fresh` asks for an interpreter that has imported nothing; variables that are read
-    while torch is imported get one as well.
+
+def run_forked(code: str, timeout: float = 300, **environment: str | None) -> subprocess.CompletedProcess:
+    """Run code in a fork of a process that has imported torch, whose `import torch` counts as the first: the
+    autoload runs there.
+
+    Variables that are read while torch is imported get a new interpreter instead, except for PYTHONPATH.
+    """
+    wanted = _environment(environment)
+    server, started_with = _server()
+    changed = {name for name in {*wanted, *started_with} if wanted.get(name) != started_with.get(name)}
+    added = _search_path(wanted.get("PYTHONPATH"), started_with.get("PYTHONPATH"))
+    if added is None or any(map(read_early, changed - {"PYTHONPATH"})):
+        return run_python("-c", code, timeout=timeout, **environment)
+    preamble = f"import sys\nsys.path[1:1] = {added!r}\ndel sys\nhide_torch()\n"
+    return server.run(preamble + code, wanted, cwd=os.getcwd(), timeout=timeout)
+
+
+def code_of_module(*arguments: str) -> str:
+    """Code that does what `python -m` does with these arguments."""
+    return (
+        f"import runpy, sys\nsys.argv = {list(arguments)!r}\n"
+        f"runpy.run_module({arguments[0]!r}, run_name='__main__', alter_sys=True)\n"
+    )
+
+
+def run_module(
+    *arguments: str, timeout: float = 300, **environment: str | None
+) -> subprocess.CompletedProcess:
+    """`python -m` with arguments, the first of which names a module, as `run_forked` runs code."""
+    return run_forked(code_of_module(*arguments), timeout, **environment)
+
+
+def run_code(code: str, fresh: bool = False, **environment: str | None) -> str:
+    """Standard output of code that must succeed, as `run_forked` runs it.
+
+    `fresh` asks for an interpreter that has imported nothing.
     """
     code = textwrap.dedent(code)
-    wanted = _environment(environment)
-    if not fresh:
-        server, started_with = _server()
-        changed = {name for name in {*wanted, *started_with} if wanted.get(name) != started_with.get(name)}
-        fresh = any(map(read_early, changed))
-    done = (
-        run_python("-c", code, **environment)
-        if fresh
-        else server.run(f"hide_torch()\n{code}", wanted, cwd=os.getcwd())
-    )
+    done = run_python("-c", code, **environment) if fresh else run_forked(code, **environment)
     assert done.returncode == 0, f"exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout

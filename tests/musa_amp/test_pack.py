@@ -12,7 +12,7 @@ from torch._C._distributed_c10d import _create_work_from_future
 from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
 
 from musa_runtime.errors import PackError
-from tests.harness.subprocesses import run_code, run_python
+from tests.harness.subprocesses import run_code, run_forked
 from torch_musa import autocast, extras, pack_modules, plugins
 
 TRAIN = """
@@ -51,7 +51,7 @@ def test_it_works_beside_the_runtime_alone(memory):
 
 
 def test_a_pack_that_is_switched_off_is_named():
-    done = run_python("-c", PRODUCT, TORCH_MUSA_DISABLE_PACKS="amp")
+    done = run_forked(PRODUCT, TORCH_MUSA_DISABLE_PACKS="amp")
     assert done.returncode == 1
     assert "PackError" in done.stderr and "TORCH_MUSA_DISABLE_PACKS" in done.stderr
 

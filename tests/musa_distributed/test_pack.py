@@ -17,7 +17,7 @@ import torch
 
 from tests.harness.rank_processes import ROOT, run_ranks
 from tests.harness.skips import needs_torch
-from tests.harness.subprocesses import run_code, run_python
+from tests.harness.subprocesses import run_code, run_forked, run_module
 from tests.musa_distributed import training
 
 JOIN = """
@@ -68,7 +68,7 @@ def test_what_is_said_without_the_pack():
     code += "extras.version = lambda dist: None\n"
     text = "torch.musa.mccl needs musa-distributed (the extra torch-musa[mccl]), which is not installed.\n"
     text += "Fix: "
-    done = run_python("-c", code + "import torch.musa.mccl")
+    done = run_forked(code + "import torch.musa.mccl")
     assert done.returncode == 1 and text in done.stderr
     assert (
         run_code(code + "print(hasattr(torch.musa, 'mccl'), torch.ones(2, device='musa').sum().item())")
@@ -106,7 +106,7 @@ except RuntimeError as error:
     assert out.startswith("3.0 mccl\n")
     assert f"the MUSA SDK at {sdk_without_mccl} has no lib/libmccl.so" in out
     assert re.search("pip install .*musa-emulator-mccl", out)
-    doctor = run_python("-m", "torch_musa", "doctor", MUSA_HOME=str(sdk_without_mccl))
+    doctor = run_module("torch_musa", "doctor", MUSA_HOME=str(sdk_without_mccl))
     assert re.search(r"MCCL\n +have: .*has no lib/libmccl.so", doctor.stdout), doctor.stdout
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tests.harness.emulator import MEMORY_ALLOCATION
-from tests.harness.subprocesses import run_code, run_python
+from tests.harness.subprocesses import run_code, run_module
 
 LEAST_SERVED = 420
 NOT_SUPPORTED = 801
@@ -18,7 +18,7 @@ NOT_SUPPORTED = 801
 
 @pytest.fixture(scope="module")
 def rows():
-    done = run_python("-m", "torch_musa", "ops", "--json")
+    done = run_module("torch_musa", "ops", "--json")
     assert done.returncode == 0, done.stderr
     return {row["op"]: row for row in json.loads(done.stdout)}
 
@@ -84,12 +84,12 @@ def test_every_predicate_declines_or_serves_but_nothing_is_unconditional(musa, f
 def test_the_pack_and_its_version_are_listed():
     (row,) = [
         row
-        for row in json.loads(run_python("-m", "torch_musa", "packs", "--json").stdout)
+        for row in json.loads(run_module("torch_musa", "packs", "--json").stdout)
         if row["name"] == "mudnn"
     ]
     assert (row["status"], row["error"], row["providers"]) == ("loaded", None, ["mudnn"])
     assert row["ops"] >= LEAST_SERVED and "muDNN" in row["summary"]
-    environment = json.loads(run_python("-m", "torch_musa", "env", "--json").stdout)
+    environment = json.loads(run_module("torch_musa", "env", "--json").stdout)
     assert environment["mudnn: muDNN"].count(".") == 2
 
 

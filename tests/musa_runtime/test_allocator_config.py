@@ -9,7 +9,7 @@ import json
 import pytest
 import torch
 
-from tests.harness.subprocesses import run_code, run_python
+from tests.harness.subprocesses import run_code, run_module
 
 MIB = 1 << 20
 # torch sets back by itself what is not named here.
@@ -166,7 +166,7 @@ def test_a_bad_variable_of_cuda_is_named_as_such(musa):
 
 @pytest.mark.once
 def test_the_doctor_shows_a_bad_variable(musa):
-    done = run_python("-m", "torch_musa", "doctor", "--json", PYTORCH_MUSA_ALLOC_CONF="foo:1")
+    done = run_module("torch_musa", "doctor", "--json", PYTORCH_MUSA_ALLOC_CONF="foo:1")
     found = {outcome["title"]: outcome for outcome in json.loads(done.stdout)}
     assert found["allocator settings"]["status"] == "fail"
     assert "'foo'" in found["allocator settings"]["detail"]

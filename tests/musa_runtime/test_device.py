@@ -8,7 +8,7 @@ import threading
 import pytest
 import torch
 
-from tests.harness.subprocesses import run_code, run_python
+from tests.harness.subprocesses import run_code, run_forked
 
 
 @pytest.mark.parametrize(
@@ -101,8 +101,7 @@ def test_visible_devices_are_those_before_the_first_that_does_not_exist(two_devi
 
 
 def test_an_unreadable_list_of_visible_devices_is_named_and_the_cpu_works(two_devices):
-    done = run_python(
-        "-c",
+    done = run_forked(
         "import torch; print(float(torch.ones(3).sum())); torch.ones(1, device='musa')",
         MUSA_VISIBLE_DEVICES="first,second",
     )

@@ -13,7 +13,7 @@ import torch
 from musa_runtime import _C
 from tests.harness.emulator import MEMORY_ALLOCATION
 from tests.harness.parts import sample
-from tests.harness.subprocesses import run_code, run_python
+from tests.harness.subprocesses import run_code, run_forked
 
 KIB, MIB = 1 << 10, 1 << 20
 PAGE = 20 * MIB  # of the large pool
@@ -448,8 +448,7 @@ def test_training_is_the_same_with_and_without(musa, mode, memory):
 
 @pytest.mark.once
 def test_a_device_without_virtual_memory_says_so_once_and_works(musa):
-    done = run_python(
-        "-c",
+    done = run_forked(
         "import torch\n"
         "x = [torch.ones(n << 20, device='musa') for n in (1, 10, 20)]\n"
         "print(sum(float(y.sum()) for y in x) == 31 << 20)",

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from tests.harness.emulator import MEMORY_ALLOCATION, Emulator, Footprint
-from tests.harness.subprocesses import run_python
+from tests.harness.subprocesses import run_forked
 from tests.harness.sweeps import calls_to_fail
 
 NOT_SUPPORTED = 801
@@ -268,7 +268,7 @@ print("cpu", float(torch.ones(3).sum()))
     ["musaGetDeviceProperties", "musaMalloc", "musaSetDevice", "musaMemcpyAsync"],
 )
 def test_the_first_use_may_fail_and_the_second_works(two_devices, api):
-    done = run_python("-c", _FIRST_USE, MUSA_EMULATOR_FAIL=f"{api}@1=musaErrorMemoryAllocation")
+    done = run_forked(_FIRST_USE, MUSA_EMULATOR_FAIL=f"{api}@1=musaErrorMemoryAllocation")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.split("\n")
     assert "cpu 3.0" in lines
@@ -278,15 +278,14 @@ def test_the_first_use_may_fail_and_the_second_works(two_devices, api):
 
 
 def test_a_count_that_fails_means_no_device_and_names_the_cause(two_devices):
-    done = run_python("-c", _FIRST_USE, MUSA_EMULATOR_FAIL="musaGetDeviceCount@1=musaErrorInsufficientDriver")
+    done = run_forked(_FIRST_USE, MUSA_EMULATOR_FAIL="musaGetDeviceCount@1=musaErrorInsufficientDriver")
     assert done.returncode == 0, done.stderr
     assert done.stdout.split("\n")[0] == "raised NoDeviceError True"
     assert "cpu 3.0" in done.stdout
 
 
 def test_a_lost_device_is_reported_until_the_process_ends(two_devices):
-    done = run_python(
-        "-c",
+    done = run_forked(
         """
 import torch
 x = torch.ones(3, device="musa")

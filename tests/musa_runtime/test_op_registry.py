@@ -11,7 +11,7 @@ import torch
 
 from tests.harness.device import host_can_address_device_memory
 from tests.harness.naming import expression
-from tests.harness.subprocesses import run_code, run_python
+from tests.harness.subprocesses import run_code, run_forked
 
 
 @pytest.fixture
@@ -148,8 +148,7 @@ def test_an_order_in_the_environment_holds_for_every_operator(musa):
 
 
 def test_a_pin_to_an_unknown_provider_names_it_and_leaves_torch_usable(musa):
-    done = run_python(
-        "-c",
+    done = run_forked(
         "import torch; print(float(torch.ones(3).sum())); torch.ones(1, device='musa')",
         TORCH_MUSA_OPS="aten::mm=nobody",
     )

@@ -12,7 +12,7 @@ import time
 import pytest
 import torch
 
-from tests.harness.subprocesses import run_code, run_python
+from tests.harness.subprocesses import run_code, run_forked, run_python
 
 # ---- the end of a process --------------------------------------------------------------------------------
 
@@ -74,12 +74,14 @@ ENDS = {
 def test_a_process_ends_quietly(musa, end, memory):
     code = "\n".join(line.removeprefix("        ") for line in ENDS[end].splitlines())
     # Strict memory keeps torch's CPU kernels out, whose stand-in would say that it is slow.
-    done = run_python("-c", code, MUSA_EMULATOR_MEMORY=memory, TORCH_MUSA_FALLBACK="allow")
+    settings = {"MUSA_EMULATOR_MEMORY": memory, "TORCH_MUSA_FALLBACK": "allow"}
+    # Interpreters for one memory are enough to see what a fork does not share with them.
+    done = run_python("-c", code, **settings) if memory == "shared" else run_forked(code, **settings)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_noisy_end_would_be_noticed(musa):
-    done = run_python("-c", "import torch; x = torch.ones(1, device='musa'); raise SystemExit('noise')")
+    done = run_forked("import torch; x = torch.ones(1, device='musa'); raise SystemExit('noise')")
     assert done.returncode == 1
     assert done.stderr != ""
 

@@ -16,7 +16,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
 
 from tests.harness.skips import needs_torch
-from tests.harness.subprocesses import run_code, run_python
+from tests.harness.subprocesses import run_code, run_forked
 
 IN_PLACE = pytest.mark.host_addressable("rows of torch's own kernels, which compute on the host")
 BOTH = [ProfilerActivity.CPU, ProfilerActivity.PrivateUse1]
@@ -365,7 +365,7 @@ def test_an_sdk_without_mupti_works_and_a_profile_says_what_is_missing(tmp_path)
     print("aten::add" in {row.key for row in prof.key_averages()}, torch.musa.profiler.is_available())
     print(torch.musa.profiler.why_unavailable())
     """
-    done = run_python("-c", code.replace("\n    ", "\n"), MUSA_HOME=str(home))
+    done = run_forked(code.replace("\n    ", "\n"), MUSA_HOME=str(home))
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("True False\n")
     for text in (done.stdout, done.stderr):

@@ -5,7 +5,7 @@
 import pytest
 
 from tests.harness.emulator import emulator_or_skip
-from tests.harness.subprocesses import run_code, run_python
+from tests.harness.subprocesses import run_code, run_forked
 
 # Nothing here depends on the execution mode of this process.
 pytestmark = pytest.mark.once
@@ -60,7 +60,7 @@ print(ctypes.c_float.from_address(x.data_ptr()).value, flush=True)
 
 
 def test_host_code_that_touches_device_memory_is_stopped_with_a_report():
-    done = run_python("-c", _TOUCH, MUSA_EMULATOR_MEMORY="strict")
+    done = run_forked(_TOUCH, MUSA_EMULATOR_MEMORY="strict")
     assert "before" in done.stdout
     assert "1.0" not in done.stdout
     assert done.returncode != 0

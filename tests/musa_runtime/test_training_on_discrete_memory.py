@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.subprocesses import run_code, run_python
+from tests.harness.subprocesses import run_code, run_forked, run_python
 
 ROOT = Path(__file__).resolve().parents[2]
 # Every interpreter here chooses its own memory mode.
@@ -70,7 +70,7 @@ def test_a_training_step_copies_no_tensor_to_the_host(musa, model):
 
 def test_a_copy_to_the_host_is_an_error_there(musa):
     code = 'import torch; x = torch.rand(4, 4, device="musa"); torch.geqrf(x)'
-    done = run_python("-c", code, **_DISCRETE)
+    done = run_forked(code, **_DISCRETE)
     assert done.returncode != 0 and "TORCH_MUSA_FALLBACK" in done.stderr, done.stderr
 
 

@@ -15,7 +15,7 @@ import textwrap
 import venv
 from pathlib import Path
 
-from tests.harness.subprocesses import run_python
+from tests.harness.subprocesses import code_of_module, run_forked, run_python
 
 
 def write_pack(
@@ -68,10 +68,17 @@ class Environment:
     def __init__(self, directory: Path) -> None:
         venv.create(directory, symlinks=True)
         self.python = directory / "bin" / "python"
-        purelib = Path(sysconfig.get_path("purelib", vars={"base": str(directory)}))
+        purelib = self._purelib = Path(sysconfig.get_path("purelib", vars={"base": str(directory)}))
         # addsitedir, not a bare path: editable installs of the current environment live in .pth files there.
         lines = [f"import site; site.addsitedir({path!r})" for path in self.inherited()]
         (purelib / "inherited.pth").write_text("\n".join(lines) + "\n")
+
+    def _enter(self) -> str:
+        place = f"sys.path.index({self.inherited()[0]!r})"
+        return (
+            f"import sys\nsys.path.insert({place}, {str(self._purelib)!r})\n"
+            f"sys.prefix, sys.executable = {str(self.python.parents[1])!r}, {str(self.python)!r}\n"
+        )
 
     @staticmethod
     def inherited() -> list[str]:
@@ -82,13 +89,20 @@ class Environment:
         command += ["--no-index", "--no-deps", "--ignore-installed"]
         subprocess.run([*command, *map(str, wheels)], check=True)
 
-    def run(self, *arguments: str, **environment: str) -> str:
-        done = subprocess.run(
-            [str(self.python), *arguments],
-            env={**os.environ, **environment},
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
+    def run(self, *arguments: str, interpreter: bool = False, **environment: str) -> str:
+        """What Python prints: `-c` and code, or `-m`, a module and its arguments. In a fork that has the
+        environment's packages on its path, unless the environment's interpreter itself is asked for."""
+        if interpreter:
+            done = subprocess.run(
+                [str(self.python), *arguments],
+                env={**os.environ, **environment},
+                capture_output=True,
+                text=True,
+                timeout=300,
+            )
+        else:
+            option, *rest = arguments
+            (code,) = rest if option == "-c" else [code_of_module(*rest)]
+            done = run_forked(f"{self._enter()}{code}", **environment)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

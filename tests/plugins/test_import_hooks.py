@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from tests.harness.subprocesses import run_code, run_python
+from tests.harness.subprocesses import run_code, run_forked, run_module
 from tests.plugins.packs import write_pack
 
 pytestmark = pytest.mark.once
@@ -56,7 +56,7 @@ def environment(site):
 
 @pytest.fixture(scope="module")
 def rows(environment):
-    done = run_python("-m", "torch_musa", "packs", "--json", **environment)
+    done = run_module("torch_musa", "packs", "--json", **environment)
     assert done.returncode == 0, done.stderr
     return {row["name"]: row for row in json.loads(done.stdout)}
 
@@ -91,15 +91,15 @@ def test_the_other_packs_load(rows):
 
 
 def test_the_doctor_shows_a_hook_that_fails(environment):
-    done = run_python("-m", "torch_musa", "doctor", "--json", **environment)
+    done = run_module("torch_musa", "doctor", "--json", **environment)
     (packs,) = [outcome for outcome in json.loads(done.stdout) if outcome["title"] == "packs"]
     assert done.returncode == 1 and packs["status"] == "fail"
     assert "ValueError: not at import" in packs["detail"]
 
 
 def test_without_sdk_the_failure_is_shown_too(environment):
-    done = run_python(
-        "-m", "torch_musa", "packs", "--json", **{**environment, "MUSA_HOME": "/nonexistent/musa"}
+    done = run_module(
+        "torch_musa", "packs", "--json", **{**environment, "MUSA_HOME": "/nonexistent/musa"}
     )
     status = {row["name"]: row["status"] for row in json.loads(done.stdout)}
     assert (status["a_good"], status["c_raises"]) == ("found", "failed")
@@ -164,14 +164,14 @@ def test_a_disabled_pack_has_no_hook_and_no_module(environment, names):
 
 
 def test_trace_shows_the_hooks_at_import(environment):
-    done = run_python("-c", "import torch", TORCH_MUSA_TRACE_PACKS="1", **environment)
+    done = run_forked("import torch", TORCH_MUSA_TRACE_PACKS="1", **environment)
     assert "a_good: pack_a_good_startup:musa_import" in done.stderr
 
 
 def test_a_module_name_goes_to_one_distribution_and_the_other_is_reported(environment, site, tmp_path):
     write_pack(tmp_path, "rival", PACK, modules=("foo = pack_rival",))
     write_pack(tmp_path, "shadow", PACK, modules=("memory = pack_shadow",))
-    done = run_python("-m", "torch_musa", "packs", "--json", PYTHONPATH=path_of(site, tmp_path))
+    done = run_module("torch_musa", "packs", "--json", PYTHONPATH=path_of(site, tmp_path))
     status = {row["name"]: row for row in json.loads(done.stdout)}
     assert status["a_good"]["status"] == "loaded" and status["rival"]["status"] == "failed"
     assert "torch.musa.foo is taken by pack-a_good 1.2" in status["rival"]["error"]
@@ -186,7 +186,7 @@ def test_hooks_and_modules_without_a_pack_are_reported_and_not_used(tmp_path):
     points = tmp_path / "pack_plain-1.2.dist-info" / "entry_points.txt"
     lines = points.read_text().splitlines()
     points.write_text("\n".join(lines[2:]))  # all but its pack
-    done = run_python("-m", "torch_musa", "packs", "--json", PYTHONPATH=path_of(tmp_path))
+    done = run_module("torch_musa", "packs", "--json", PYTHONPATH=path_of(tmp_path))
     errors = {row["name"]: row["error"] for row in json.loads(done.stdout) if row["dist"] == "pack-plain"}
     assert "pack-plain declares no pack named 'plain'" in errors["plain"]
     assert "pack-plain declares no pack" in errors["foo"]

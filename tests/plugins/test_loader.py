@@ -8,7 +8,7 @@ import os
 import pytest
 
 from tests.harness import mixtures
-from tests.harness.subprocesses import run_code, run_python
+from tests.harness.subprocesses import run_code, run_forked, run_module
 from tests.plugins.packs import write_pack
 
 pytestmark = pytest.mark.once
@@ -117,7 +117,7 @@ def ours(rows):
 
 @pytest.fixture(scope="module")
 def records(environment):
-    done = run_python("-m", "torch_musa", "packs", "--json", **environment)
+    done = run_module("torch_musa", "packs", "--json", **environment)
     assert done.returncode == 0, done.stderr
     return {"printed": done.stderr, "rows": ours(json.loads(done.stdout))}
 
@@ -177,7 +177,7 @@ def test_a_name_that_two_packs_claim_goes_to_one_and_the_other_is_told(environme
     )
     (rival / "METADATA").write_text("Metadata-Version: 2.1\nName: pack-twin-rival\nVersion: 9\n")
     path = os.pathsep.join([str(tmp_path), str(tmp_path / "b"), os.environ.get("PYTHONPATH", "")])
-    done = run_python("-m", "torch_musa", "packs", "--json", PYTHONPATH=path)
+    done = run_module("torch_musa", "packs", "--json", PYTHONPATH=path)
     first, second = [row for row in json.loads(done.stdout) if row["name"] == "twin"]
     assert (first["dist"], first["status"]) == ("pack-twin", "loaded")
     assert (second["dist"], second["status"]) == ("pack-twin-rival", "failed")
@@ -216,14 +216,14 @@ def test_packs_can_be_disabled_by_name_and_altogether(environment):
 
 def test_trace_shows_every_hook_call(environment):
     code = "import torch; torch.ones(1, device='musa')"
-    done = run_python("-c", code, TORCH_MUSA_TRACE_PACKS="1", **environment)
+    done = run_forked(code, TORCH_MUSA_TRACE_PACKS="1", **environment)
     assert done.returncode == 0, done.stderr
     assert "a_first.musa_register(musa)" in done.stderr
     assert "musa_register raised ValueError('not today')" in done.stderr
 
 
 def test_doctor_runs_the_checks_of_packs_and_reports_bad_packs(environment):
-    done = run_python("-m", "torch_musa", "doctor", "--json", **environment)
+    done = run_module("torch_musa", "doctor", "--json", **environment)
     assert done.returncode == 1
     outcomes = {o["title"]: o for o in json.loads(done.stdout)}
     assert outcomes["a_first: library"]["status"] == "ok"
@@ -236,15 +236,15 @@ def test_doctor_runs_the_checks_of_packs_and_reports_bad_packs(environment):
 
 
 def test_env_reports_packs(environment):
-    done = run_python("-m", "torch_musa", "env", "--json", **environment)
+    done = run_module("torch_musa", "env", "--json", **environment)
     facts = json.loads(done.stdout)
     assert facts["a_first: library"] == "version 7"
     assert facts["pack f_typo"] == "1.2 failed"
 
 
 def test_without_sdk_packs_are_listed_but_not_loaded(environment):
-    done = run_python(
-        "-m", "torch_musa", "packs", "--json", **{**environment, "MUSA_HOME": "/nonexistent/musa"}
+    done = run_module(
+        "torch_musa", "packs", "--json", **{**environment, "MUSA_HOME": "/nonexistent/musa"}
     )
     rows = ours(json.loads(done.stdout))
     assert {row["status"] for row in rows} == {"found"} and len(rows) == len(BAD) + 2

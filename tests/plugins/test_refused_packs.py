@@ -14,7 +14,7 @@ import pytest
 
 from musa_runtime import ABI, TORCH_MINOR, config
 from tests.harness import mixtures
-from tests.harness.subprocesses import run_code, run_python
+from tests.harness.subprocesses import run_code, run_module
 from tests.musa_emulator.sdk import tool
 from tests.plugins.packs import write_pack
 
@@ -88,7 +88,9 @@ MUSA_OP_PACK(predicate, pack) { pack.impl("aten::relu", TORCH_FN(same), TORCH_FN
 """
 # Loads the packs named by its arguments, and prints why one is refused.
 PROGRAM = """
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
 #include <musa_runtime/init.h>
 #include <iostream>
 int main(int count, char** paths) {
@@ -110,6 +112,7 @@ cmake_minimum_required(VERSION 3.22)
 project(packs LANGUAGES CXX)
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_BUILD_TYPE Debug)
+set(CMAKE_CXX_FLAGS_DEBUG -O0)
 find_package(musa_runtime 0.1 CONFIG REQUIRED)
 foreach(name IN ITEMS ${PACKS})
   musa_add_op_pack(${name} SOURCES ${name}.cpp)
@@ -167,7 +170,7 @@ def environment(libraries: Path, tmp_path_factory) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def rows(environment: dict[str, str]) -> dict[str, dict]:
-    done = run_python("-m", "torch_musa", "packs", "--json", **environment)
+    done = run_module("torch_musa", "packs", "--json", **environment)
     assert done.returncode == 0, done.stderr
     return {row["name"]: row for row in json.loads(done.stdout)}
 
@@ -210,7 +213,7 @@ def test_the_device_works_and_no_kernel_of_a_refused_pack_is_a_candidate(environ
 
 
 def test_doctor_names_each_failure(environment: dict[str, str]) -> None:
-    done = run_python("-m", "torch_musa", "doctor", **environment)
+    done = run_module("torch_musa", "doctor", **environment)
     for name in REFUSED:
         assert f"'{name}'" in done.stdout, done.stdout + done.stderr
 

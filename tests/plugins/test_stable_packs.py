@@ -21,7 +21,7 @@ import torch
 
 from musa_runtime import TORCH_MINOR, config
 from tests.harness import mixtures
-from tests.harness.subprocesses import run_code, run_python
+from tests.harness.subprocesses import run_code, run_module
 from tests.musa_emulator.sdk import tool
 from tests.plugins.packs import Environment, build_wheel, write_pack
 
@@ -67,7 +67,7 @@ def test_the_rule_finds_a_library_that_does() -> None:
 
 
 def test_the_pack_is_listed_as_loaded(environment: Environment) -> None:
-    rows = json.loads(environment.run("-m", "torch_musa", "packs", "--json"))
+    rows = json.loads(environment.run("-m", "torch_musa", "packs", "--json", interpreter=True))
     (row,) = [row for row in rows if row["name"] == "stable_demo"]
     assert (row["status"], row["error"]) == ("loaded", None)
     assert (row["providers"], row["ops"]) == (["stable_demo"], 2)
@@ -375,7 +375,7 @@ def path_of_packs(libraries: Path, tmp_path_factory) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def rows(path_of_packs: dict[str, str]) -> dict[str, dict]:
-    done = run_python("-m", "torch_musa", "packs", "--json", **path_of_packs)
+    done = run_module("torch_musa", "packs", "--json", **path_of_packs)
     assert done.returncode == 0, done.stderr
     return {row["name"]: row for row in json.loads(done.stdout)}
 

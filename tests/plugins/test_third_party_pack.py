@@ -49,7 +49,7 @@ def test_the_library_names_no_directory_of_the_build_machine(wheel, tmp_path):
 
 
 def test_the_pack_is_discovered_and_listed(environment):
-    rows = json.loads(environment.run("-m", "torch_musa", "packs", "--json"))
+    rows = json.loads(environment.run("-m", "torch_musa", "packs", "--json", interpreter=True))
     (row,) = [row for row in rows if row["name"] == "demo"]
     assert (row["dist"], row["version"]) == ("musa-demo-pack", "0.3.0")
     assert (row["status"], row["error"]) == ("loaded", None)
@@ -156,7 +156,7 @@ def test_the_command_line_says_who_serves_what(environment):
     row = next(row for row in rows if row["op"] == "aten::relu")
     assert set(row) == {"op", "provider", "candidates", "calls"}
     assert row["provider"] == "demo" and row["candidates"][0] == "demo" and len(row["candidates"]) > 1
-    assert "computes" in environment.run("-m", "torch_musa", "doctor")
+    assert "computes" in environment.run("-m", "torch_musa", "doctor", interpreter=True)
 
 
 @pytest.mark.parametrize("way", ["environment", "prefer", "disabled"])

@@ -2,10 +2,13 @@
 # Copyright (c) torch_musa contributors
 """A process ends cleanly, whatever the device was doing."""
 
+import os
 import subprocess
 import sys
 
 import pytest
+
+from tests.harness.forkserver import ForkServer
 
 pytestmark = pytest.mark.once
 
@@ -26,11 +29,22 @@ p = torch.empty(8, pin_memory=True)
 }
 
 
+@pytest.fixture(scope="module")
+def server():
+    server = ForkServer()
+    yield server
+    server.close()
+
+
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
-def test_a_short_program_exits_with_status_zero(program):
+def test_a_short_program_exits_with_status_zero(program, server):
     # Together, so that the machine is busy: an engine thread that is late to start is what aborts an exit.
-    command = [sys.executable, "-c", f"import torch\n{program}"]
-    running = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(4)]
-    for process in running:
-        _, stderr = process.communicate(timeout=120)
-        assert process.returncode == 0, stderr
+    program = f"import torch\n{program}"
+    kept = {name: value for name, value in os.environ.items() if name != "TORCH_DEVICE_BACKEND_AUTOLOAD"}
+    command = [sys.executable, "-c", program]
+    interpreter = subprocess.Popen(command, env=kept, stderr=subprocess.PIPE, text=True)
+    for process in [server.start(f"hide_torch()\n{program}", kept) for _ in range(6)]:
+        done = process.wait(120)
+        assert done.returncode == 0, done.stderr
+    _, stderr = interpreter.communicate(timeout=120)
+    assert interpreter.returncode == 0, stderr
