@@ -11,13 +11,19 @@ pytestmark = pytest.mark.once
 
 
 @pytest.fixture(scope="module")
-def in_float32(tmp_path_factory):
-    return train(tmp_path_factory.mktemp("float32"), "--amp", "off")["accuracy"]
+def epochs(pytestconfig):
+    """The example's own number of epochs with --full; a third of it is enough to read."""
+    return () if pytestconfig.getoption("--full") else ("--epochs", "5")
+
+
+@pytest.fixture(scope="module")
+def in_float32(epochs, tmp_path_factory):
+    return train(tmp_path_factory.mktemp("float32"), "--amp", "off", *epochs)["accuracy"]
 
 
 # float16 is the one that needs the scaler.
 @pytest.mark.parametrize("amp", sample(("fp16", "bf16"), 2))
-def test_mixed_precision_reaches_the_accuracy_of_float32(amp, in_float32, tmp_path):
+def test_mixed_precision_reaches_the_accuracy_of_float32(amp, in_float32, epochs, tmp_path):
     assert in_float32 >= 0.97
     # Half a point is two images of the test set.
-    assert train(tmp_path, "--amp", amp)["accuracy"] == pytest.approx(in_float32, abs=0.005)
+    assert train(tmp_path, "--amp", amp, *epochs)["accuracy"] == pytest.approx(in_float32, abs=0.005)

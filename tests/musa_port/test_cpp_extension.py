@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from musa_port import cpp_extension
+from tests.harness.parts import sample
 from tests.harness.subprocesses import run_code
 
 pytestmark = [pytest.mark.once, pytest.mark.slow]
@@ -99,7 +100,11 @@ def test_operators_of_a_mu_file(musa, tmp_path: Path) -> None:
     build = tmp_path / "build"
     build.mkdir()
     made = cpp_extension.load(
-        "cubed", [tmp_path / "cubed.mu"], build_directory=str(build), is_python_module=False
+        "cubed",
+        [tmp_path / "cubed.mu"],
+        build_directory=str(build),
+        is_python_module=False,
+        extra_musa_cflags=["-O0"],
     )
     assert made is None
     x = torch.randn(5, 3).t()
@@ -107,7 +112,7 @@ def test_operators_of_a_mu_file(musa, tmp_path: Path) -> None:
     # Nothing has changed: nothing is built again.
     before = (build / "cubed.so").stat().st_mtime_ns
     recipe = ["cubed", [tmp_path / "cubed.mu"]]
-    cpp_extension._Recipe(*recipe, build, build / "cubed.so", [], [], [], [], []).build(verbose=False)
+    cpp_extension._Recipe(*recipe, build, build / "cubed.so", [], [], ["-O0"], [], []).build(verbose=False)
     assert (build / "cubed.so").stat().st_mtime_ns == before
 
 
@@ -139,10 +144,22 @@ def test_a_changed_inline_source_gives_a_new_module(musa, tmp_path: Path) -> Non
     assert [load(number).number() for number in (1, 2)] == [1, 2]
 
 
-def test_functions_of_an_inline_source_are_bound(musa, tmp_path: Path) -> None:
-    text = "at::Tensor twice(const at::Tensor& x) { return x * 2; }"
-    module = cpp_extension.load_inline("bound", text, functions="twice", build_directory=str(tmp_path))
+@pytest.mark.parametrize("implicit", sample((False, True), 2), ids=("own headers", "implicit headers"))
+def test_functions_of_an_inline_source_are_bound(musa, tmp_path: Path, implicit: bool) -> None:
+    # The implicit one, torch/extension.h, is that of test_a_cuda_extension_builds_unchanged too.
+    own = ("ATen/core/Tensor.h", "torch/csrc/Exceptions.h", "torch/csrc/utils/pybind.h")
+    headers = [] if implicit else [f"#include <{name}>\n" for name in own]
+    text = "".join(headers) + "at::Tensor twice(const at::Tensor& x) { return x.mul(2); }"
+    module = cpp_extension.load_inline(
+        "bound",
+        text,
+        functions="twice",
+        build_directory=str(tmp_path),
+        no_implicit_headers=not implicit,
+        extra_cflags=["-O0"],
+    )
     assert module.twice(torch.ones(2, device="musa")).tolist() == [2, 2]
+    assert ("torch/extension.h" in (tmp_path / "main.cpp").read_text()) == implicit
 
 
 def test_what_does_not_compile_says_where(tmp_path: Path) -> None:

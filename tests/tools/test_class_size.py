@@ -8,6 +8,8 @@ import pytest
 
 from workspace import class_size
 
+pytestmark = pytest.mark.once
+
 NAME = "packages/musa-a/csrc/a.h"
 
 

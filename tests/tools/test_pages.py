@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = (".py", ".cpp", ".h", ".mu", ".muh", ".cmake", "CMakeLists.txt")
 OWN = r"(?:MUSA|MUSART|MUDNN|MUPTI|MCCL|TORCH_MUSA|TORCH_MCCL|TORCH_FR|PYTORCH_MUSA)_[A-Z0-9_]+"
