@@ -106,9 +106,10 @@ def default_legs(full: bool) -> list[Leg]:
 # the rest together, the longest first. A folder's tests keep their order within one process.
 SHARDS = {
     "runtime": ["tests/musa_runtime"],
-    "distributed": ["tests/musa_distributed", "tests/musa_emulator_mccl"],
     "umbrella": ["tests/torch_musa", "tests/plugins"],
+    "distributed": ["tests/musa_distributed", "tests/musa_emulator_mccl"],
     "packs": ["tests/musa_ops_mudnn", "tests/musa_ops_ported", "tests/musa_amp", "tests/musa_port"],
+    "sdk": ["tests/musa_emulator", "tests/musa_emulator_math", "tests/musa_cuda"],
     "operators": ["tests/conformance"],
 }
 
