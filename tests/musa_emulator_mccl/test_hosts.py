@@ -48,8 +48,8 @@ def ip(*arguments):
 for name in ("net0", "net1"):
     ip("address", "flush", "dev", name)
 ip("address", "add", "fd77::1/64", "dev", "net1", "nodad")
-# The kernel adds the route to the address later than the address, in a work queue of its own. A connection before
-# that ends with EHOSTUNREACH, and c10d does not try the address again.
+# The kernel adds the route to the address later than the address, in a work queue of its own. A connection
+# before that ends with EHOSTUNREACH, and c10d does not try the address again.
 while not ip("-6", "route", "show", "table", "local", "fd77::1"):
     time.sleep(0.01)
 choose("six", "net")
