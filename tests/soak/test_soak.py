@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.harness.parts import sample
-from tests.harness.subprocesses import run_forked, run_python
+from tests.harness.subprocesses import run_python
 
 pytestmark = [pytest.mark.once, pytest.mark.slow]
 
@@ -50,13 +50,13 @@ print(*Soak({{"leak": leak}}, patience=0.1).run(seconds=60, rounds=20).violation
 @pytest.mark.parametrize("kind", sample(LEAKS, 4))
 def test_a_leak_is_refused(kind):
     leak, told = LEAKS[kind]
-    done = run_forked(PROGRAM.format(leak=leak), MUSA_EMULATOR_MEMORY=None)
+    done = run_python("-c", PROGRAM.format(leak=leak), MUSA_EMULATOR_MEMORY=None)
     assert done.returncode == 0, done.stderr
     assert told in done.stdout, done.stdout
 
 
 def test_work_that_leaves_nothing_is_accepted():
-    done = run_forked(PROGRAM.format(leak="torch.ones(9, device=device).sum().item()"))
+    done = run_python("-c", PROGRAM.format(leak="torch.ones(9, device=device).sum().item()"))
     assert (done.returncode, done.stdout.strip()) == (0, ""), done.stdout + done.stderr
 
 
