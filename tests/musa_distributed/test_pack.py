@@ -281,7 +281,7 @@ def running(argument: str) -> list[str]:
 @pytest.mark.slow
 def test_restarts_lose_no_completed_step(tmp_path, request):
     """Ranks are killed at random; torchrun starts all again, from the last checkpoint."""
-    rounds = 20 if request.config.getoption("--full") else 3
+    rounds = 20 if request.config.getoption("--full") else 2
     program = ROOT / "tests" / "musa_distributed" / "resume.py"
     done = torchrun(
         2,

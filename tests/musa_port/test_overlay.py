@@ -209,14 +209,7 @@ def test_one_pass_keeps_the_hosts_side_as_it_is(musa, tmp_path: Path) -> None:
         + '  m.def("of_host", [](int64_t) { return of_host(); });\n}\n'
     )
     sources = [tmp_path / "host.cpp", tmp_path / "device.mu"]
-    cpp_extension.load(
-        "overlay_test",
-        sources,
-        build_directory=str(tmp_path),
-        is_python_module=False,
-        extra_cflags=["-O0"],
-        extra_musa_cflags=["-O0"],
-    )
+    cpp_extension.load("overlay_test", sources, build_directory=str(tmp_path), is_python_module=False)
     ours, theirs = torch.ops.overlay_test.of_mcc(0), torch.ops.overlay_test.of_host(0)
     assert ours == theirs
     assert theirs.endswith(" c10::BFloat16 1.500000") and " 1 " in theirs
