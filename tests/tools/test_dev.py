@@ -696,6 +696,8 @@ HEAD = "# SPDX-License-Identifier: BSD-3-Clause\n# Copyright (c) torch_musa cont
         ("a.py", HEAD + "@pytest.mark.host_addressable('')\ndef test(): pass\n", "without a reason"),
         ("a.py", HEAD + "x = param(1, marks=mark.host_addressable)\n", "without a reason"),
         ("a.py", HEAD + "assert a == 1 if b else 2\n", "a.py:3: this assertion holds whenever"),
+        ("a.md", "one\n" + "<" * 7 + " HEAD\n", "a.md:2: a merge was left half done"),
+        ("a.md", "=" * 7 + "\nother\n" + ">" * 7 + " branch\n", "a.md:3: a merge was left half done"),
     ],
 )
 def test_the_tree_lint_finds_what_it_is_for(name, text, complaint):
@@ -714,6 +716,7 @@ def test_the_tree_lint_finds_what_it_is_for(name, text, complaint):
         ("a.py", HEAD + "raise ValueError('Wrong. Fix: the cure: none')\n"),
         ("a.py", HEAD + "assert a == (1 if b else 2)\nassert a == b if c else a < b\n"),
         ("a.cmake", "# Not find_package(Torch)\nfind_package(TorchVision)\n"),
+        ("a.md", "A title\n=======\n\nx <<<<<<< y\n"),
     ],
 )
 def test_the_tree_lint_leaves_good_files_alone(name, text):

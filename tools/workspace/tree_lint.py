@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
 """Rules of this tree that ruff lacks: SPDX lines, file length, torch in CMake, no path of one machine, marks,
-one label for fixes, the size of C++ classes, no circles of folders or modules, and one version."""
+one label for fixes, no merge left half done, the size of C++ classes, no circles of folders or modules, and
+one version."""
 
 import ast
 import re
@@ -21,6 +22,8 @@ TORCH_CONFIG = re.compile(r"^[^#]*\bfind_(package|dependency)\s*\(\s*(Torch|Caff
 MACHINE_PATH = re.compile(r"(?<![\w.$}])/(?:work|tmp|root|home|Users)/\w")
 # Messages name what helps by one word, so that a user finds it in any of them.
 OTHER_LABEL = re.compile(r"(?:\\n|\b)(Cure|Remedy|Solution|To (?:mend|fix) it)" + ":")
+# Lines with which git marks both sides of a conflict. A row of seven equals signs alone underlines titles as well.
+CONFLICT = re.compile(r"^(?:<{7}|>{7}) ")
 # A mark takes a test out of the strict leg, which stands for a GPU: no module does that as a whole.
 MEMORY_MARK = "host_addressable"
 CONDITIONAL_ASSERTION = re.compile(r"^\s*assert .* else ", re.MULTILINE)
@@ -65,6 +68,11 @@ def check_text(name: str, text: str) -> list[str]:
         f"{name}:{number}: '{match.group(1)}:' in a message or comment; the label is 'Fix:'"
         for number, line in enumerate(lines, 1)
         if (match := OTHER_LABEL.search(line))
+    ]
+    found += [
+        f"{name}:{number}: a merge was left half done: {line}"
+        for number, line in enumerate(lines, 1)
+        if CONFLICT.match(line)
     ]
     if suffix == ".py" and MEMORY_MARK in text:
         found += [f"{name}:{line}: {what}" for line, what in check_memory_marks(text)]

@@ -419,9 +419,9 @@ at::DimVector shape_of_rows(const Tensor& input, IntArrayRef shape) {
 
 template <class Operation>
 void set_axes(Operation& op, const Tensor& input, IntArrayRef shape) {
-  c10::SmallVector<int, max_dims> axes(shape.size());
+  std::array<int, max_dims> axes{}; // a tensor that is served has no more
   std::iota(axes.begin(), axes.end(), static_cast<int>(input.dim() - static_cast<int64_t>(shape.size())));
-  check(op.SetAxis(static_cast<int>(axes.size()), axes.data()), "SetAxis", {&input});
+  check(op.SetAxis(static_cast<int>(shape.size()), axes.data()), "SetAxis", {&input});
 }
 
 Three layer_norm(
