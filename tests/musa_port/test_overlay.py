@@ -196,6 +196,9 @@ std::string FUNCTION() {
 
 
 @pytest.mark.slow
+@pytest.mark.recorded(
+    "packages/musa-port/src", "packages/musa-emulator/mcc", "tests/musa_port/test_overlay.py"
+)
 def test_one_pass_keeps_the_hosts_side_as_it_is(musa, tmp_path: Path) -> None:
     """The emulator's mcc defines __MUSA_ARCH__ for the host's code too. Layouts, identities of types and
     range checks are those of the host's compiler all the same."""

@@ -22,7 +22,7 @@ TORCH_CONFIG = re.compile(r"^[^#]*\bfind_(package|dependency)\s*\(\s*(Torch|Caff
 MACHINE_PATH = re.compile(r"(?<![\w.$}])/(?:work|tmp|root|home|Users)/\w")
 # Messages name what helps by one word, so that a user finds it in any of them.
 OTHER_LABEL = re.compile(r"(?:\\n|\b)(Cure|Remedy|Solution|To (?:mend|fix) it)" + ":")
-# Lines with which git marks both sides of a conflict. A row of seven equals signs alone underlines titles as well.
+# Lines with which git marks both sides of a conflict. A row of seven equals signs underlines titles as well.
 CONFLICT = re.compile(r"^(?:<{7}|>{7}) ")
 # A mark takes a test out of the strict leg, which stands for a GPU: no module does that as a whole.
 MEMORY_MARK = "host_addressable"
