@@ -90,8 +90,11 @@ class Environment:
         subprocess.run([*command, *map(str, wheels)], check=True)
 
     def run(self, *arguments: str, interpreter: bool = False, **environment: str) -> str:
-        """What Python prints: `-c` and code, or `-m`, a module and its arguments. In a fork that has the
-        environment's packages on its path, unless the environment's interpreter itself is asked for."""
+        """Run `-c` and code, or `-m`, a module and its arguments, and return the standard output.
+
+        The code runs in a fork that finds the environment's packages. With `interpreter` it runs in a new
+        process of the environment's own interpreter.
+        """
         if interpreter:
             done = subprocess.run(
                 [str(self.python), *arguments],

@@ -23,7 +23,13 @@ MACHINE_PATH = re.compile(r"(?<![\w.$}])/(?:work|tmp|root|home|Users)/\w")
 # Messages name what helps by one word, so that a user finds it in any of them.
 OTHER_LABEL = re.compile(r"(?:\\n|\b)(Cure|Remedy|Solution|To (?:mend|fix) it)" + ":")
 # Lines with which git marks both sides of a conflict. A row of seven equals signs underlines titles as well.
-CONFLICT = re.compile(r"^(?:<{7}|>{7}) ")
+CONFLICT = re.compile(r"^(?:<{7}|>{7}) .*")
+# What no line of any file has, and what is said of it; the groups of the match are filled in.
+LINE_RULES = (
+    (MACHINE_PATH, "a path that exists on one machine only: {0}..."),
+    (OTHER_LABEL, "'{1}:' in a message or comment; the label is 'Fix:'"),
+    (CONFLICT, "a merge was left half done: {0}"),
+)
 # A mark takes a test out of the strict leg, which stands for a GPU: no module does that as a whole.
 MEMORY_MARK = "host_addressable"
 CONDITIONAL_ASSERTION = re.compile(r"^\s*assert .* else ", re.MULTILINE)
@@ -60,19 +66,10 @@ def check_text(name: str, text: str) -> list[str]:
             if TORCH_CONFIG.search(line)
         ]
     found += [
-        f"{name}:{number}: a path that exists on one machine only: {match.group(0)}..."
+        f"{name}:{number}: {message.format(match.group(0), *match.groups())}"
+        for pattern, message in LINE_RULES
         for number, line in enumerate(lines, 1)
-        if (match := MACHINE_PATH.search(line))
-    ]
-    found += [
-        f"{name}:{number}: '{match.group(1)}:' in a message or comment; the label is 'Fix:'"
-        for number, line in enumerate(lines, 1)
-        if (match := OTHER_LABEL.search(line))
-    ]
-    found += [
-        f"{name}:{number}: a merge was left half done: {line}"
-        for number, line in enumerate(lines, 1)
-        if CONFLICT.match(line)
+        if (match := pattern.search(line))
     ]
     if suffix == ".py" and MEMORY_MARK in text:
         found += [f"{name}:{line}: {what}" for line, what in check_memory_marks(text)]
