@@ -98,7 +98,58 @@ void check_pairs() {
   }
 }
 
+// Functions that C does not have, where a simple formula overflows or loses digits.
+__global__ void functions(double* of_double, float* of_float, long long* of_integers) {
+  const double huge[] = {3e300, 4e300}, odd[] = {NAN, -INFINITY};
+  const float large[] = {3e38f, -1e38f, 1e38f};
+  of_double[0] = norm3d(3e300, 0, 4e300) / 1e300;
+  of_double[1] = norm4d(1e-310, 1e-310, 1e-310, 1e-310) / 1e-310;
+  of_double[2] = norm(2, huge) / 1e300;
+  of_double[3] = norm(2, odd);
+  of_double[4] = rnorm3d(2e300, 1e300, 2e300) * 1e300;
+  of_double[5] = erfcx(100.0);
+  of_double[6] = erfcx(24.999999) - erfcx(25.000001); // the formula changes between them
+  of_double[7] = erfcx(-1.0);
+  of_double[8] = rhypot(3e-320, 4e-320); // one over a subnormal number
+  of_float[0] = norm3df(3e38f, 1e38f, -1e38f);
+  of_float[1] = norm3df(2.0f, -3.0f, 6.0f);
+  of_float[2] = norm4df(1.0f, 1.0f, 1.0f, 1.0f);
+  of_float[3] = normf(3, large);
+  of_float[4] = rnorm3df(2.0f, 3.0f, 6.0f);
+  of_float[5] = rnorm4df(2.0f, 2.0f, 2.0f, 2.0f);
+  of_float[6] = rhypotf(3.0f, 4.0f);
+  of_float[7] = fdividef(1.0f, 4.0f);
+  of_float[8] = cyl_bessel_i0f(-1.0f);
+  of_float[9] = cyl_bessel_i1f(-1.0f);
+  const size_t count = 7;
+  const int64_t limit = 9;
+  of_integers[0] = static_cast<long long>(min(count, limit));
+  of_integers[1] = max(-1L, 5UL) == ~0UL; // compared without sign
+  of_integers[2] = static_cast<long long>(max(3ULL, 4LL));
+  of_integers[3] = static_cast<long long>(umin(3u, ~0u));
+  of_integers[4] = llmax(-3LL, -4LL);
+}
+
+void check_functions() {
+  Array<double> of_double(9);
+  Array<float> of_float(10);
+  Array<long long> of_integers(5);
+  functions<<<1, 1>>>((double*)of_double, (float*)of_float, (long long*)of_integers);
+  const std::vector<double> d = of_double.host();
+  const double expected[] = {5, 2, 5, INFINITY, 1.0 / 3, 0.0056416137829894329, 0, 5.0089800807622838, INFINITY};
+  for (int i = 0; i < 9; ++i) {
+    EXPECT(d[i] == expected[i] || std::fabs(d[i] - expected[i]) < (i == 6 ? 4e-9 : 4e-16 * std::fabs(expected[i])));
+  }
+  const std::vector<float> f = of_float.host();
+  const double lengths[] = {3.3166247903554e38, 7, 2, 3.3166247903554e38, 1.0 / 7, 0.25, 0.2, 0.25, 1.2660658777520084, -0.56515910399248503};
+  for (int i = 0; i < 10; ++i) {
+    EXPECT(std::fabs(f[i] - lengths[i]) <= 1.2e-7 * std::fabs(lengths[i]));
+  }
+  EXPECT(of_integers.host() == (std::vector<long long>{7, 1, 4, 3, -3}));
+}
+
 int main() {
+  check_functions();
   check_format<__half>(1u << 16, 5, 10, true, [](float v) { return unsigned(__half(v).__x); });
   check_format<__mt_bfloat16>(1u << 16, 8, 7, true, [](float v) { return unsigned(__mt_bfloat16(v).__x); });
   check_format<__mt_fp8_e4m3>(1u << 8, 4, 3, false, [](float v) { return unsigned(__mt_fp8_e4m3(v).__x); });

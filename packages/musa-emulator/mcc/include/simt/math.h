@@ -153,11 +153,77 @@ inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
 inline float rsqrt(float x) { return rsqrtf(x); }
 inline float rcbrtf(float x) { return 1.0f / std::cbrt(x); }
 inline double rcbrt(double x) { return 1.0 / std::cbrt(x); }
+inline float fdividef(float x, float y) { return x / y; }
+
+// Lengths of vectors. The squares of float fit into double; those of double may not, so numbers are divided by a power of
+// two first. An infinite number makes the length infinite, whatever the others are.
+namespace musa_simt {
+inline double length(int count, const double* numbers) {
+  double largest = 0;
+  for (int i = 0; i < count; ++i) {
+    if (std::isinf(numbers[i])) {
+      return std::numeric_limits<double>::infinity();
+    }
+    largest = std::fmax(largest, std::fabs(numbers[i]));
+  }
+  const int exponent = largest > 0 ? std::ilogb(largest) : 0;
+  double sum = 0;
+  for (int i = 0; i < count; ++i) {
+    const double scaled = std::ldexp(numbers[i], -exponent);
+    sum += scaled * scaled;
+  }
+  return std::ldexp(std::sqrt(sum), exponent);
+}
+inline double length(int count, const float* numbers) {
+  double sum = 0;
+  for (int i = 0; i < count; ++i) {
+    if (std::isinf(numbers[i])) {
+      return std::numeric_limits<double>::infinity();
+    }
+    sum += static_cast<double>(numbers[i]) * numbers[i];
+  }
+  return std::sqrt(sum);
+}
+template <class T, class... Rest>
+inline double length_of(T first, Rest... rest) {
+  const T numbers[] = {first, rest...};
+  return length(1 + static_cast<int>(sizeof...(rest)), numbers);
+}
+} // namespace musa_simt
+
+inline double norm(int count, const double* p) { return musa_simt::length(count, p); }
+inline double norm3d(double a, double b, double c) { return musa_simt::length_of(a, b, c); }
+inline double norm4d(double a, double b, double c, double d) { return musa_simt::length_of(a, b, c, d); }
+inline float normf(int count, const float* p) { return static_cast<float>(musa_simt::length(count, p)); }
+inline float norm3df(float a, float b, float c) { return static_cast<float>(musa_simt::length_of(a, b, c)); }
+inline float norm4df(float a, float b, float c, float d) { return static_cast<float>(musa_simt::length_of(a, b, c, d)); }
+inline double rnorm(int count, const double* p) { return 1 / norm(count, p); }
+inline double rnorm3d(double a, double b, double c) { return 1 / norm3d(a, b, c); }
+inline double rnorm4d(double a, double b, double c, double d) { return 1 / norm4d(a, b, c, d); }
+inline double rhypot(double a, double b) { return 1 / std::hypot(a, b); }
+inline float rnormf(int count, const float* p) { return static_cast<float>(1 / musa_simt::length(count, p)); }
+inline float rnorm3df(float a, float b, float c) { return static_cast<float>(1 / musa_simt::length_of(a, b, c)); }
+inline float rnorm4df(float a, float b, float c, float d) { return static_cast<float>(1 / musa_simt::length_of(a, b, c, d)); }
+inline float rhypotf(float a, float b) { return static_cast<float>(1 / musa_simt::length_of(a, b)); }
+
+#if __cplusplus >= 201703L // older libraries have no Bessel functions
+inline double cyl_bessel_i0(double x) { return std::cyl_bessel_i(0.0, std::fabs(x)); }
+inline double cyl_bessel_i1(double x) { return std::copysign(std::cyl_bessel_i(1.0, std::fabs(x)), x); }
+inline float cyl_bessel_i0f(float x) { return static_cast<float>(cyl_bessel_i0(x)); }
+inline float cyl_bessel_i1f(float x) { return static_cast<float>(cyl_bessel_i1(x)); }
+#endif
 inline float saturate(float x) { return x > 0 ? std::min(x, 1.0f) : 0.0f; }
 inline float __saturatef(float x) { return saturate(x); }
 inline float normcdff(float x) { return static_cast<float>(0.5 * std::erfc(-static_cast<double>(x) * M_SQRT1_2)); }
 inline double normcdf(double x) { return 0.5 * std::erfc(-x * M_SQRT1_2); }
-inline double erfcx(double x) { return std::exp(x * x) * std::erfc(x); }
+inline double erfcx(double x) {
+  if (x < 25) {
+    return std::exp(x * x) * std::erfc(x);
+  }
+  // exp(x * x) is about to overflow: five terms of the asymptotic series, whose next one is below the last digit.
+  const double r = 1 / (2 * x * x);
+  return (1 - r * (1 - 3 * r * (1 - 5 * r * (1 - 7 * r)))) * M_2_SQRTPI / (2 * x);
+}
 inline float erfcxf(float x) { return static_cast<float>(erfcx(static_cast<double>(x))); }
 
 // sin(pi x), cos(pi x): exact where x is a multiple of one half.
@@ -277,22 +343,26 @@ inline float __double2float_rn(double x) { return static_cast<float>(x); }
 
 // ---- smallest and largest, of any two numbers
 
-inline int min(int a, int b) { return b < a ? b : a; }
-inline int max(int a, int b) { return a < b ? b : a; }
-inline unsigned min(unsigned a, unsigned b) { return b < a ? b : a; }
-inline unsigned max(unsigned a, unsigned b) { return a < b ? b : a; }
-inline unsigned min(int a, unsigned b) { return min(static_cast<unsigned>(a), b); }
-inline unsigned max(int a, unsigned b) { return max(static_cast<unsigned>(a), b); }
-inline unsigned min(unsigned a, int b) { return min(a, static_cast<unsigned>(b)); }
-inline unsigned max(unsigned a, int b) { return max(a, static_cast<unsigned>(b)); }
-inline long min(long a, long b) { return b < a ? b : a; }
-inline long max(long a, long b) { return a < b ? b : a; }
-inline unsigned long min(unsigned long a, unsigned long b) { return b < a ? b : a; }
-inline unsigned long max(unsigned long a, unsigned long b) { return a < b ? b : a; }
-inline long long min(long long a, long long b) { return b < a ? b : a; }
-inline long long max(long long a, long long b) { return a < b ? b : a; }
-inline unsigned long long min(unsigned long long a, unsigned long long b) { return b < a ? b : a; }
-inline unsigned long long max(unsigned long long a, unsigned long long b) { return a < b ? b : a; }
+#define MUSA_SIMT_EXTREMES(T, A, B)                                                          \
+  inline T min(A a, B b) { return static_cast<T>(b) < static_cast<T>(a) ? static_cast<T>(b) : static_cast<T>(a); } \
+  inline T max(A a, B b) { return static_cast<T>(a) < static_cast<T>(b) ? static_cast<T>(b) : static_cast<T>(a); }
+// Of a signed and an unsigned number of one size the result is unsigned.
+#define MUSA_SIMT_EXTREMES_OF_BOTH(SIGNED, UNSIGNED)     \
+  MUSA_SIMT_EXTREMES(SIGNED, SIGNED, SIGNED)             \
+  MUSA_SIMT_EXTREMES(UNSIGNED, UNSIGNED, UNSIGNED)       \
+  MUSA_SIMT_EXTREMES(UNSIGNED, SIGNED, UNSIGNED)         \
+  MUSA_SIMT_EXTREMES(UNSIGNED, UNSIGNED, SIGNED)
+MUSA_SIMT_EXTREMES_OF_BOTH(int, unsigned)
+MUSA_SIMT_EXTREMES_OF_BOTH(long, unsigned long)
+MUSA_SIMT_EXTREMES_OF_BOTH(long long, unsigned long long)
+#undef MUSA_SIMT_EXTREMES_OF_BOTH
+#undef MUSA_SIMT_EXTREMES
+inline unsigned umin(unsigned a, unsigned b) { return min(a, b); }
+inline unsigned umax(unsigned a, unsigned b) { return max(a, b); }
+inline long long llmin(long long a, long long b) { return min(a, b); }
+inline long long llmax(long long a, long long b) { return max(a, b); }
+inline unsigned long long ullmin(unsigned long long a, unsigned long long b) { return min(a, b); }
+inline unsigned long long ullmax(unsigned long long a, unsigned long long b) { return max(a, b); }
 // A number beats what is none, as on a GPU.
 inline float min(float a, float b) { return std::fmin(a, b); }
 inline float max(float a, float b) { return std::fmax(a, b); }

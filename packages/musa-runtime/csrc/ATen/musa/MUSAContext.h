@@ -3,6 +3,7 @@
 // What kernels and extensions ask of the current device, by the names of at::cuda. Without handles of libraries.
 #pragma once
 
+#include <ATen/Context.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/musa/MUSACachingAllocator.h>
@@ -10,6 +11,7 @@
 #include <c10/musa/MUSAFunctions.h>
 #include <c10/musa/MUSAGuard.h>
 #include <c10/musa/MUSAStream.h>
+#include <c10/util/Logging.h>
 
 namespace at::musa {
 
