@@ -249,12 +249,33 @@ def test_a_pragma_in_a_macro_is_a_hint(source: Path) -> None:
     assert run(source.parent / "fill").stdout == "42 42\n"
 
 
-def test_a_kernel_of_another_file(tmp_path: Path) -> None:
-    (tmp_path / "fill.h").write_text("__global__ void fill(int* x, const int value);\n")
-    kernel, main = KERNEL.split("int main()")
-    (tmp_path / "fill.mu").write_text('#include "fill.h"\n' + kernel.replace("int value", "const int value"))
-    (tmp_path / "main.mu").write_text('#include <cstdio>\n#include "fill.h"\nint main()' + main)
-    done = mcc("fill.mu", "main.mu", "-o", "fill", cwd=tmp_path)
+# How the file that launches a kernel knows it, and what follows the definition in the other file.
+OTHER_FILES = {
+    "plain": ("__global__ void fill_cells(int* x, const int value);", "", "fill_cells<<<"),
+    "instantiated": (
+        "template <bool B> __global__ void fill_cells(int* x, const int value);",
+        "template __global__ void fill_cells<true>(int* x, const int value);",
+        "fill_cells<true><<<",
+    ),
+}
+
+
+# The file has the kernel's name, which stands in line markers of the preprocessor then; the other's does not.
+@pytest.mark.parametrize("header", [True, False], ids=["by-header", "by-declaration"])
+@pytest.mark.parametrize("form", OTHER_FILES)
+def test_a_kernel_of_another_file(form: str, header: bool, tmp_path: Path) -> None:
+    declaration, instantiation, launch = OTHER_FILES[form]
+    (tmp_path / "cells.h").write_text(f"{declaration}\n")
+    include = '#include "cells.h"\n'
+    kernel, main = KERNEL.replace("fill", "fill_cells").split("int main()")
+    kernel = kernel.replace("int value", "const int value")
+    if instantiation:
+        kernel = kernel.replace("__global__", "template <bool B> __global__")
+    (tmp_path / "fill_cells.mu").write_text(f"{include if header else ''}{kernel}{instantiation}\n")
+    known = include if header else f"{declaration}\n"
+    main = main.replace("fill_cells<<<", launch)
+    (tmp_path / "main.mu").write_text(f"#include <cstdio>\n{known}int main(){main}")
+    done = mcc("fill_cells.mu", "main.mu", "-o", "fill", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert run(tmp_path / "fill").stdout == "42 42\n"
 

@@ -221,8 +221,10 @@ def test_the_policy_may_change_while_other_threads_call_operators(ops):
     names = {op: [name for name in providers if name not in refused] for op, providers in names.items()}
 
     def counted():
-        # Of all candidates, and of the host where its copies were to be made when the order changed.
-        return {op: ops.explain(op)["calls"] for op in calls}
+        told = {op: ops.explain(op) for op in calls}
+        for op, one in told.items():
+            assert sum(candidate["calls"] for candidate in one["candidates"]) == one["calls"], op
+        return {op: one["calls"] for op, one in told.items()}
 
     before, made, stop = counted(), threading.Barrier(3), threading.Event()
 

@@ -91,8 +91,9 @@ class Rewriter:
         self.uses: Counter[str] = Counter()
         self._addressed: dict[str, bool] = {}
         self.definitions: list[Definition] = []
-        # By name and number of parameters: for each declaration, where `const T x` could become `const T& x`.
-        self.constants: dict[tuple[str, int], list[dict[int, int]]] = {}
+        # By name and number of parameters: for each template with its body, where `const T x` could become
+        # `const T& x`; None for each other declaration.
+        self.constants: dict[tuple[str, int], list[dict[int, int] | None]] = {}
         self.shared = 0
         self._markers = [(m.end(), int(m.group(1)), m.group(2)) for m in _MARKER.finditer(text)]
 
@@ -236,7 +237,7 @@ class Rewriter:
         kind, parameters = self._template(match.start())
         behind = self._find(closing + 1, "{;")
         defined = self.text[behind] == "{"
-        self._find_constants(name.group(), opening + 1, closing)
+        self._find_constants(name.group(), opening + 1, closing, kind == "template" and defined)
         self.uses[name.group()] += 1
         if kind in ("template", "plain"):
             signature = "".join(self.text[opening:closing].split())
@@ -263,7 +264,7 @@ class Rewriter:
                 )
             )  # fmt: skip
 
-    def _find_constants(self, name: str, begin: int, end: int) -> None:
+    def _find_constants(self, name: str, begin: int, end: int, whole: bool) -> None:
         pieces = _split_at(self.text[begin:end], begin)
         places = {}
         for index, (text, position) in enumerate(pieces):
@@ -272,20 +273,22 @@ class Rewriter:
                 continue
             named = found["type"].strip() and found["name"] not in _TYPE_WORDS
             places[index] = position + (found.start("name") if named else len(text.rstrip()))
-        self.constants.setdefault((name, len(pieces)), []).append(places)
+        self.constants.setdefault((name, len(pieces)), []).append(places if whole else None)
 
     def _share_parameters(self) -> None:
         """`const Plan plan` as `const Plan& plan`: threads that may not change it need no copy.
 
-        Only where every declaration of the kernel says const: it is one function, with one type. And not
-        where the program names the kernel otherwise: its address may go to a pointer, whose type has no
-        references.
+        Only where every declaration of the kernel says const: it is one function, with one type. Only of
+        templates that have their body here, and are not instantiated for others: another file may know the
+        kernel by a declaration alone, and would ask for another symbol. And not where the program names the
+        kernel otherwise: its address may go to a pointer, whose type has no references.
         """
         for (name, _), declarations in self.constants.items():
-            if self._named_otherwise(name):
+            whole = [places for places in declarations if places is not None]
+            if len(whole) < len(declarations) or self._named_otherwise(name):
                 continue
-            common = set.intersection(*(set(places) for places in declarations))
-            self.edits += [Edit(places[i], places[i], "&") for places in declarations for i in common]
+            common = set.intersection(*(set(places) for places in whole))
+            self.edits += [Edit(places[i], places[i], "&") for places in whole for i in common]
 
     def _register(self, number: int, definition: Definition) -> None:
         """musaLaunchKernel knows a kernel by its address, whether or not this file launches it."""

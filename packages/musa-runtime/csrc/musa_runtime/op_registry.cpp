@@ -444,14 +444,13 @@ OpInfo OpRegistry::State::describe(const c10::OperatorHandle& handle) const {
     }
   }
   const FallbackStatistics boxed = fallback_statistics(info.op);
-  const bool addressable = c10::musa::host_addressable();
-  if (addressable) {
-    const bool listed = std::any_of(info.candidates.begin(), info.candidates.end(), [](const CandidateInfo& c) {
-      return c.provider == "host";
-    });
-    if (!listed) {
-      info.candidates.push_back({"host", false, boxed.native_calls, -1});
-    }
+  const auto host = std::find_if(info.candidates.begin(), info.candidates.end(), [](const CandidateInfo& c) {
+    return c.provider == "host";
+  });
+  if (host != info.candidates.end()) {
+    host->calls += boxed.native_calls; // some came through the fallback, while the order of providers changed
+  } else if (c10::musa::host_addressable()) {
+    info.candidates.push_back({"host", false, boxed.native_calls, -1});
   }
   info.candidates.push_back({"host-copy", false, boxed.cpu_calls, -1});
   info.calls += boxed.cpu_calls + boxed.native_calls;

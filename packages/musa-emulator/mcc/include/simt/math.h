@@ -191,13 +191,11 @@ inline double length_of(T first, Rest... rest) {
 }
 } // namespace musa_simt
 
-inline double norm(int count, const double* p) { return musa_simt::length(count, p); }
 inline double norm3d(double a, double b, double c) { return musa_simt::length_of(a, b, c); }
 inline double norm4d(double a, double b, double c, double d) { return musa_simt::length_of(a, b, c, d); }
 inline float normf(int count, const float* p) { return static_cast<float>(musa_simt::length(count, p)); }
 inline float norm3df(float a, float b, float c) { return static_cast<float>(musa_simt::length_of(a, b, c)); }
 inline float norm4df(float a, float b, float c, float d) { return static_cast<float>(musa_simt::length_of(a, b, c, d)); }
-inline double rnorm(int count, const double* p) { return 1 / norm(count, p); }
 inline double rnorm3d(double a, double b, double c) { return 1 / norm3d(a, b, c); }
 inline double rnorm4d(double a, double b, double c, double d) { return 1 / norm4d(a, b, c, d); }
 inline double rhypot(double a, double b) { return 1 / std::hypot(a, b); }

@@ -4,6 +4,7 @@
 
 // The names that text-porting ATen/cuda/Exceptions.h yields. The port of that header includes libraries of the SDK that an
 // installation may not have; here a library's check exists if its header does.
+#include <ATen/Context.h>
 #include <c10/musa/MUSAException.h>
 
 #define AT_MUSA_CHECK(EXPR) C10_MUSA_CHECK(EXPR)

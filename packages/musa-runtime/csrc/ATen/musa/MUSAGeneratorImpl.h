@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ATen/core/Generator.h>
+#include <ATen/core/TensorBase.h>
 #include <ATen/musa/PhiloxMusaState.h>
 #include <c10/core/GeneratorImpl.h>
 #include <c10/musa/MUSAMacros.h>

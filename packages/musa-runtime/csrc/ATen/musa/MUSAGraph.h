@@ -2,8 +2,8 @@
 // Copyright (c) torch_musa contributors
 #pragma once
 
+#include <ATen/Tensor.h>
 #include <ATen/core/Generator.h>
-#include <ATen/core/Tensor.h>
 #include <c10/core/Allocator.h>
 #include <c10/musa/MUSAMacros.h>
 #include <c10/musa/MUSAStream.h>

@@ -4,6 +4,7 @@
 
 #include <c10/musa/MUSAMacros.h>
 #include <c10/util/Exception.h>
+#include <c10/util/irange.h>
 #include <musa_runtime.h>
 
 namespace c10::musa {

@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 #pragma once
 
+#include <c10/core/Allocator.h>
 #include <c10/musa/MUSACaptures.h>
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAStream.h>

@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 #pragma once
 
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/Stream.h>
 #include <c10/musa/MUSAFunctions.h>
 
