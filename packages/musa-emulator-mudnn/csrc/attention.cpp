@@ -22,12 +22,7 @@
 #include <cmath>
 
 #include "support/alias.h"
-
-namespace musa_emulator::dnn {
-
-void draw_keep_mask(bool* keep, int64_t count, double p, uint64_t seed, uint64_t offset); // dropout.cpp
-
-} // namespace musa_emulator::dnn
+#include "support/draw.h"
 
 namespace musa::dnn {
 namespace attention {
@@ -113,7 +108,7 @@ at::Tensor as_float(const at::Tensor& tensor) {
   if (tensor.scalar_type() == at::kFloat && tensor.is_contiguous()) {
     return tensor;
   }
-  at::Tensor result = at::detail::empty_cpu(tensor.sizes(), at::kFloat);
+  at::Tensor result = new_tensor(tensor.sizes(), at::kFloat);
   at::native::copy_(result, tensor);
   return result;
 }
@@ -129,28 +124,28 @@ at::Tensor flat(const at::Tensor& tensor) {
 }
 
 at::Tensor negated(const at::Tensor& mask) {
-  at::Tensor result = at::detail::empty_cpu(mask.sizes(), at::kBool);
-  return at::cpu::logical_not_out(result, mask);
+  at::Tensor result = new_tensor(mask.sizes(), at::kBool);
+  return ops::logical_not_out(result, mask);
 }
 
 } // namespace
 
 void add_masks(const Problem& p, at::Tensor& scores) {
   if (p.mask.defined() && p.mask.scalar_type() == at::kBool) {
-    at::cpu::masked_fill_(scores, negated(p.mask), at::Scalar(kMinusInfinity));
+    ops::masked_fill_(scores, negated(p.mask), at::Scalar(kMinusInfinity));
   } else if (p.mask.defined()) {
-    at::cpu::add_(scores, p.mask, 1);
+    ops::add_(scores, p.mask, 1);
   }
   if (p.causal) {
-    at::Tensor hidden = at::detail::empty_cpu({p.q.size(2), p.k.size(2)}, at::kBool);
-    at::cpu::fill_(hidden, 1);
-    at::cpu::masked_fill_(scores, at::cpu::triu_(hidden, p.diagonal + 1), at::Scalar(kMinusInfinity));
+    at::Tensor hidden = new_tensor({p.q.size(2), p.k.size(2)}, at::kBool);
+    ops::fill_(hidden, 1);
+    ops::masked_fill_(scores, ops::triu_(hidden, p.diagonal + 1), at::Scalar(kMinusInfinity));
   }
 }
 
 at::Tensor scores_of(const Problem& p) {
-  at::Tensor scores = at::cpu::bmm(p.grouped(as_float(p.q)), flat(p.k).transpose(1, 2));
-  at::cpu::mul_(scores, number(p.scale));
+  at::Tensor scores = ops::bmm(p.grouped(as_float(p.q)), flat(p.k).transpose(1, 2));
+  ops::mul_(scores, number(p.scale));
   scores = scores.view({p.q.size(0), p.heads(), p.q.size(2), p.k.size(2)});
   add_masks(p, scores);
   return scores;
@@ -160,8 +155,8 @@ namespace {
 
 at::Tensor drop(const Problem& p, at::Tensor weights) {
   if (p.keep.defined()) {
-    at::cpu::masked_fill_(weights, negated(p.keep), at::Scalar(0));
-    at::cpu::mul_(weights, number(p.survivors_scale));
+    ops::masked_fill_(weights, negated(p.keep), at::Scalar(0));
+    ops::mul_(weights, number(p.survivors_scale));
   }
   return weights;
 }
@@ -173,16 +168,16 @@ void attend(const Problem& p, const at::Tensor& out, const at::Tensor& lse, cons
   if (lse.defined()) {
     copy_to(lse, at::native::logsumexp(scores, {-1}));
   }
-  at::Tensor shares = at::cpu::_softmax(scores, -1, /*half_to_float=*/false);
+  at::Tensor shares = ops::_softmax(scores, -1, /*half_to_float=*/false);
   if (p.causal || p.mask.defined()) {
     // A query that sees no key attends to nothing; torch's softmax says NaN.
-    at::cpu::masked_fill_(
-        shares, at::cpu::eq(at::cpu::amax(scores, {-1}, /*keepdim=*/true), at::Scalar(kMinusInfinity)), at::Scalar(0));
+    ops::masked_fill_(
+        shares, ops::eq(ops::amax(scores, {-1}, /*keepdim=*/true), at::Scalar(kMinusInfinity)), at::Scalar(0));
   }
   if (weights.defined()) {
     copy_to(weights, shares);
   }
-  copy_to(out, at::cpu::bmm(p.grouped(drop(p, shares)), flat(p.v)).view(out.sizes()));
+  copy_to(out, ops::bmm(p.grouped(drop(p, shares)), flat(p.v)).view(out.sizes()));
 }
 
 void attend_backward(
@@ -190,20 +185,20 @@ void attend_backward(
   const at::Tensor gradient = p.grouped(as_float(grad_out));
   at::Tensor dropped = weights;
   if (p.keep.defined()) {
-    dropped = at::detail::empty_cpu(weights.sizes(), at::kFloat);
+    dropped = new_tensor(weights.sizes(), at::kFloat);
     copy_to(dropped, weights);
     drop(p, dropped);
   }
-  copy_to(gradients.v, at::cpu::bmm(p.grouped(dropped).transpose(1, 2), gradient).view(gradients.v.sizes()));
-  at::Tensor of_weights = drop(p, at::cpu::bmm(gradient, flat(p.v).transpose(1, 2)).view(weights.sizes()));
+  copy_to(gradients.v, ops::bmm(p.grouped(dropped).transpose(1, 2), gradient).view(gradients.v.sizes()));
+  at::Tensor of_weights = drop(p, ops::bmm(gradient, flat(p.v).transpose(1, 2)).view(weights.sizes()));
   if (gradients.weights.defined()) {
     copy_to(gradients.weights, of_weights);
   }
-  at::Tensor of_scores = at::cpu::_softmax_backward_data(of_weights, weights, -1, at::kFloat);
-  at::cpu::mul_(of_scores, number(p.scale));
+  at::Tensor of_scores = ops::_softmax_backward_data(of_weights, weights, -1, at::kFloat);
+  ops::mul_(of_scores, number(p.scale));
   const at::Tensor rows = p.grouped(of_scores);
-  copy_to(gradients.q, at::cpu::bmm(rows, flat(p.k)).view(gradients.q.sizes()));
-  copy_to(gradients.k, at::cpu::bmm(rows.transpose(1, 2), p.grouped(as_float(p.q))).view(gradients.k.sizes()));
+  copy_to(gradients.q, ops::bmm(rows, flat(p.k)).view(gradients.q.sizes()));
+  copy_to(gradients.k, ops::bmm(rows.transpose(1, 2), p.grouped(as_float(p.q))).view(gradients.k.sizes()));
 }
 
 namespace {
@@ -229,11 +224,10 @@ at::Tensor keep_of(const Settings& settings, const Sizes& sizes, const Tensor& m
   }
   const bool direct = given.defined() && TensorAccess::contiguous(mask);
   at::Tensor keep =
-      direct ? given : at::Tensor(at::detail::empty_cpu({sizes.n, sizes.heads, sizes.q, sizes.k}, at::kBool));
+      direct ? given : at::Tensor(new_tensor({sizes.n, sizes.heads, sizes.q, sizes.k}, at::kBool));
   draw_keep_mask(
-      keep.mutable_data_ptr<bool>(), keep.numel(), settings.p,
-      settings.device_seed != nullptr ? *settings.device_seed : settings.seed,
-      settings.device_offset != nullptr ? *settings.device_offset + settings.graph_offset : settings.offset);
+      keep, settings.p, {settings.device_seed != nullptr ? 0 : settings.seed, settings.device_seed},
+      {settings.device_offset != nullptr ? settings.graph_offset : settings.offset, settings.device_offset});
   if (given.defined() && !direct) {
     at::native::copy_(given, keep);
   }

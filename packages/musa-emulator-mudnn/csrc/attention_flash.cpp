@@ -22,7 +22,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "engine/device.h"
+#include <mudnn_backend/flash.h>
 #include "support/alias.h"
 
 namespace musa::dnn {
@@ -31,8 +31,7 @@ namespace {
 using namespace attention;
 
 bool fits_flash(Call& call, const Handle& handle, const Sizes& sizes) {
-  const musa_emulator::Device* const device = musa_emulator::find_device(HandleAccess::device(handle));
-  const int arch = device != nullptr ? device->properties.major * 10 + device->properties.minor : 0;
+  const int arch = arch_of(HandleAccess::device(handle));
   const int64_t larger = std::max(sizes.dim, sizes.v_dim);
   return call.require(arch >= 22, Status::NOT_SUPPORTED, "flash attention needs mp_22 or later") &&
       call.require(
@@ -61,10 +60,10 @@ Bias bias_of(const Problem& p) {
     return {std::nullopt, {}, p.causal};
   }
   at::Tensor values =
-      at::detail::empty_cpu({p.mask.size(0), p.mask.size(1), p.q.size(2), p.k.size(2)}, at::kFloat);
-  at::cpu::zero_(values);
+      new_tensor({p.mask.size(0), p.mask.size(1), p.q.size(2), p.k.size(2)}, at::kFloat);
+  ops::zero_(values);
   add_masks(p, values);
-  const at::Tensor blind = at::cpu::eq(at::cpu::amax(values, {-1}), at::Scalar(kMinusInfinity));
+  const at::Tensor blind = ops::eq(ops::amax(values, {-1}), at::Scalar(kMinusInfinity));
   return {values.expand({p.q.size(0), p.heads(), p.q.size(2), p.k.size(2)}), blind, false};
 }
 
@@ -86,7 +85,7 @@ at::Tensor for_each_head(const Problem& p, const at::Tensor& tensor) {
 
 // What the kernel writes: the caller's memory, or a temporary where that has gaps in its rows.
 at::Tensor target_for(const at::Tensor& tensor) {
-  return tensor.stride(-1) == 1 ? tensor : at::Tensor(at::detail::empty_cpu(tensor.sizes(), tensor.scalar_type()));
+  return tensor.stride(-1) == 1 ? tensor : at::Tensor(new_tensor(tensor.sizes(), tensor.scalar_type()));
 }
 
 // [N, L, H, E], as the kernel takes what it writes, and backward all operands.
@@ -94,8 +93,17 @@ at::Tensor by_rows(const at::Tensor& tensor) {
   return tensor.transpose(1, 2);
 }
 
+// Whether torch's kernel of a device takes it: without a mask, and causal only where the first query sees the first key.
+bool suits_device(const Problem& p) {
+  return suits_torch(p) && !p.mask.defined() && (!p.causal || p.q.size(2) == p.k.size(2));
+}
+
 void flash(const Problem& p, const at::Tensor& out, const at::Tensor& lse) {
-  if (!suits_torch(p)) {
+  if (!kOnHost && suits_device(p) &&
+      device_flash(out, lse, dense(p.q), for_each_head(p, p.k), for_each_head(p, p.v), p.causal, p.scale)) {
+    return;
+  }
+  if (!kOnHost || !suits_torch(p)) {
     in_parts(p, [&](const Problem& some, const auto& of) { attend(some, of(out), of(lse), {}); });
     return;
   }
@@ -106,7 +114,7 @@ void flash(const Problem& p, const at::Tensor& out, const at::Tensor& lse) {
       /*dropout_p=*/0, bias.causal, bias.values, p.scale);
   if (bias.blind.defined()) {
     at::Tensor sums = lse;
-    at::cpu::masked_fill_(sums, bias.blind, at::Scalar(kMinusInfinity)); // torch says 0
+    ops::masked_fill_(sums, bias.blind, at::Scalar(kMinusInfinity)); // torch says 0
   }
   if (!result.is_same(out)) {
     copy_to(out, result);
@@ -120,17 +128,17 @@ class HeadGradient {
       : target_(target),
         tensor_(
             p.heads() == target.size(1) ? target_for(target)
-                                        : at::Tensor(at::detail::empty_cpu(
+                                        : at::Tensor(new_tensor(
                                               {target.size(0), p.heads(), target.size(2), target.size(3)},
                                               target.scalar_type()))) {
-    at::cpu::zero_(tensor_);
+    ops::zero_(tensor_);
   }
   at::Tensor by_rows() const { return tensor_.transpose(1, 2); }
   // Sums over the heads that share a key.
   void finish() {
     const auto sizes = target_.sizes();
     if (tensor_.size(1) != sizes[1]) {
-      at::cpu::sum_out(target_, tensor_.view({sizes[0], sizes[1], -1, sizes[2], sizes[3]}), at::IntArrayRef{2});
+      ops::sum_out(target_, tensor_.view({sizes[0], sizes[1], -1, sizes[2], sizes[3]}), at::IntArrayRef{2});
     } else if (!tensor_.is_same(target_)) {
       copy_to(target_, tensor_);
     }
@@ -145,20 +153,26 @@ at::Tensor finite(const Problem& p, const at::Tensor& lse) {
   if (!p.mask.defined() && (!p.causal || p.diagonal >= 0)) {
     return lse;
   }
-  at::Tensor result = at::detail::empty_cpu(lse.sizes(), at::kFloat);
+  at::Tensor result = new_tensor(lse.sizes(), at::kFloat);
   at::native::copy_(result, lse);
-  return at::cpu::masked_fill_(result, at::cpu::eq(result, at::Scalar(kMinusInfinity)), at::Scalar(0));
+  return ops::masked_fill_(result, ops::eq(result, at::Scalar(kMinusInfinity)), at::Scalar(0));
 }
 
 void flash_backward(
     const Problem& p, const at::Tensor& grad_out, const at::Tensor& out, const at::Tensor& lse,
     const Gradients& gradients) {
+  if (!kOnHost && suits_device(p) && p.heads() == p.kv_heads() &&
+      device_flash_backward(
+          gradients.q, gradients.k, gradients.v, dense(grad_out), dense(p.q), dense(p.k), dense(p.v), dense(out), lse,
+          p.causal, p.scale)) {
+    return;
+  }
   const at::Tensor sums = finite(p, lse);
-  if (!suits_torch(p)) {
+  if (!kOnHost || !suits_torch(p)) {
     in_parts(p, [&](const Problem& some, const auto& of) {
       at::Tensor weights = scores_of(some);
-      at::cpu::sub_(weights, of(sums).unsqueeze(-1), 1);
-      at::cpu::exp_(weights);
+      ops::sub_(weights, of(sums).unsqueeze(-1), 1);
+      ops::exp_(weights);
       attend_backward(some, weights, of(grad_out), {of(gradients.q), of(gradients.k), of(gradients.v), {}});
     });
     return;
@@ -241,8 +255,9 @@ struct Sequence {
 template <class Function>
 void for_each_sequence(
     const Sizes& sizes, const Problem& whole, const Tensor& offsets_q, const Tensor& offsets_k, Function&& function) {
-  const auto* const q = static_cast<const int32_t*>(TensorAccess::address(offsets_q));
-  const auto* const k = static_cast<const int32_t*>(TensorAccess::address(offsets_k));
+  at::Tensor copies[2];
+  const int32_t* const q = on_host(offsets_q, copies[0]);
+  const int32_t* const k = on_host(offsets_k, copies[1]);
   for (int64_t i = 0; i < sizes.n; ++i) {
     const Sequence sequence{
         i, q[i], k[i], checked_length(q, i, sizes.q, sizes.total_q), checked_length(k, i, sizes.k, sizes.total_k)};
@@ -261,7 +276,7 @@ void for_each_sequence(
 }
 
 void fill(at::Tensor tensor, double value) {
-  at::cpu::fill_(tensor, at::Scalar(value));
+  ops::fill_(tensor, at::Scalar(value));
 }
 
 } // namespace

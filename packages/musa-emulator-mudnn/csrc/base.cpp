@@ -3,7 +3,6 @@
 // Handle and Tensor.
 #include <algorithm>
 
-#include "engine/device.h"
 #include "mudnn.h"
 
 namespace musa::dnn {

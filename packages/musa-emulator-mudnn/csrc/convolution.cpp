@@ -27,7 +27,7 @@
 #include <tuple>
 #include <vector>
 
-#include "lending.h"
+#include <mudnn_backend/lending.h>
 #include "support/alias.h"
 #include "support/call.h"
 #include "support/shapes.h"
@@ -251,17 +251,17 @@ void multiply(
   const at::Tensor image = pixels(in, g.in, order);
   if (order == Order::ChannelsLast) {
     const at::Tensor factor = filter(weight, g, /*transposed=*/true);
-    Access::present(bias) ? at::cpu::addmm_out(result, alias(bias), image, factor)
-                          : at::cpu::mm_out(result, image, factor);
+    Access::present(bias) ? ops::addmm_out(result, alias(bias), image, factor)
+                          : ops::mm_out(result, image, factor);
     return;
   }
   const at::Tensor factor = filter(weight, g, /*transposed=*/false, g.in.dims[0]);
   if (Access::present(bias)) {
     const int64_t step = Access::strides(bias)[0];
     const at::Tensor rows = matrices(bias, {1, g.out.dims[1], 1}, {0, step, 0});
-    at::cpu::baddbmm_out(result, rows, factor, image);
+    ops::baddbmm_out(result, rows, factor, image);
   } else {
-    at::cpu::bmm_out(result, factor, image);
+    ops::bmm_out(result, factor, image);
   }
 }
 
@@ -270,9 +270,9 @@ void multiply_gradient(
   at::Tensor result = pixels(grad_in, g.in, order);
   const at::Tensor image = pixels(grad_out, g.out, order);
   if (order == Order::ChannelsLast) {
-    at::cpu::mm_out(result, image, filter(weight, g, /*transposed=*/false));
+    ops::mm_out(result, image, filter(weight, g, /*transposed=*/false));
   } else {
-    at::cpu::bmm_out(result, filter(weight, g, /*transposed=*/true, g.in.dims[0]), image);
+    ops::bmm_out(result, filter(weight, g, /*transposed=*/true, g.in.dims[0]), image);
   }
 }
 
@@ -281,7 +281,7 @@ void multiply_gradient(
 bool multiplies_filter_gradient(const Geometry& g, std::optional<Order> order, const Tensor& grad_weight) {
   constexpr int64_t large = 128;
   return order == Order::ChannelsLast ||
-      (order == Order::ChannelsFirst && has_type(grad_weight, {Type::FLOAT}) && g.out.space() >= large);
+      (kOnHost && order == Order::ChannelsFirst && has_type(grad_weight, {Type::FLOAT}) && g.out.space() >= large);
 }
 
 void multiply_filter_gradient(
@@ -290,12 +290,12 @@ void multiply_filter_gradient(
   const at::Tensor image = pixels(in, g.in, order);
   const at::Tensor gradient = pixels(grad_out, g.out, order);
   if (order == Order::ChannelsLast) {
-    at::cpu::mm_out(result, gradient.t(), image);
+    ops::mm_out(result, gradient.t(), image);
     return;
   }
-  at::cpu::mm_out(result, gradient.select(0, 0), image.select(0, 0).t());
+  ops::mm_out(result, gradient.select(0, 0), image.select(0, 0).t());
   for (int64_t n = 1; n < g.in.dims[0]; ++n) {
-    at::cpu::addmm_out(result, result, gradient.select(0, n), image.select(0, n).t());
+    ops::addmm_out(result, result, gradient.select(0, n), image.select(0, n).t());
   }
 }
 
@@ -340,13 +340,13 @@ void activate(const Activation& activation, at::Tensor& out, const at::Tensor& i
   using M = Activation::Mode;
   switch (activation.mode) {
     case M::IDENTITY: store(out, in); return;
-    case M::SIGMOID: at::cpu::sigmoid_out(out, in); return;
-    case M::RELU: at::cpu::clamp_min_out(out, in, 0); return;
-    case M::TANH: at::cpu::tanh_out(out, in); return;
-    case M::CLIPPED_RELU: at::cpu::clamp_out(out, in, at::Scalar(0), at::Scalar(activation.alpha)); return;
-    case M::ELU: at::cpu::elu_out(out, in, activation.alpha, 1, 1); return;
-    case M::HARD_SWISH: at::cpu::hardswish_out(out, in); return;
-    case M::SILU: at::cpu::silu_out(out, in); return;
+    case M::SIGMOID: ops::sigmoid_out(out, in); return;
+    case M::RELU: ops::clamp_min_out(out, in, 0); return;
+    case M::TANH: ops::tanh_out(out, in); return;
+    case M::CLIPPED_RELU: ops::clamp_out(out, in, at::Scalar(0), at::Scalar(activation.alpha)); return;
+    case M::ELU: ops::elu_out(out, in, activation.alpha, 1, 1); return;
+    case M::HARD_SWISH: ops::hardswish_out(out, in); return;
+    case M::SILU: ops::silu_out(out, in); return;
   }
 }
 
@@ -400,7 +400,7 @@ void run_float(
   if (const auto order = order_of(g.out, g.in); order && one_type && !adds_itself && worth_a_product(*order, g, 16)) {
     multiply(out, in, weight, bias, g, *order);
     if (addend.defined()) {
-      at::cpu::add_out(result, result, addend);
+      ops::add_out(result, result, addend);
     }
     activate(activation, result, result);
     return;
@@ -413,17 +413,24 @@ void run_float(
     return convolve(
         operand(alias_channels_second(in)), operand(alias_channels_second(weight)), operand(alias(bias)), g);
   };
+  if (!kOnHost && one_type && !addend.defined() &&
+      convolve_into(
+          result, alias_channels_second(in), alias_channels_second(weight), alias(bias), g.pad, g.stride, g.dilation,
+          g.groups)) {
+    activate(activation, result, result);
+    return;
+  }
   const bool lends = one_type && !addend.defined();
   at::Tensor value =
       lends ? make_in(result, key_of(g, Direction::Forward, result, Access::present(bias)), convolved) : convolved();
   if (!one_type) {
     if (addend.defined()) {
-      at::cpu::add_out(value, value, operand(addend));
+      ops::add_out(value, value, operand(addend));
     }
     activate(activation, value, value);
     at::native::copy_(result, value);
   } else if (addend.defined()) {
-    at::cpu::add_out(result, value, addend);
+    ops::add_out(result, value, addend);
     activate(activation, result, result);
   } else {
     activate(activation, result, value); // the copy to the caller's memory, where one is needed, is this step
@@ -433,7 +440,7 @@ void run_float(
 // Gradients of several types are computed in FLOAT, as the hardware's accumulators are. Those of HALF too: torch has no fast
 // kernel for them on most processors, and its slow one takes fifty times as long.
 bool is_widened(const Tensor& result, const Tensor& operand) {
-  return !same_type(result, operand) || has_type(result, {Tensor::Type::HALF});
+  return !same_type(result, operand) || (kOnHost && has_type(result, {Tensor::Type::HALF}));
 }
 
 // What a gradient is to be like: its shape, order and the type in which it is computed.
@@ -451,6 +458,10 @@ void run_backward_data(const Tensor& grad_in, const Tensor& grad_out, const Tens
   const bool widened = is_widened(grad_in, grad_out);
   at::Tensor gradient = alias_channels_second(grad_out);
   at::Tensor factor = alias_channels_second(weight);
+  if (!kOnHost && !widened &&
+      input_gradient_into(result, gradient, factor, g.pad, g.stride, g.dilation, g.groups)) {
+    return;
+  }
   const auto make = [&] {
     return std::get<0>(at::convolution_backward(
         widened ? gradient.to(at::kFloat) : gradient, like(result, widened), widened ? factor.to(at::kFloat) : factor,
@@ -470,6 +481,10 @@ void run_backward_filter(const Tensor& grad_weight, const Tensor& in, const Tens
   const bool widened = is_widened(grad_weight, in);
   at::Tensor gradient = alias_channels_second(grad_out);
   at::Tensor image = alias_channels_second(in);
+  if (!kOnHost && !widened &&
+      filter_gradient_into(result, gradient, image, g.pad, g.stride, g.dilation, g.groups)) {
+    return;
+  }
   const auto make = [&] {
     return std::get<1>(at::convolution_backward(
         widened ? gradient.to(at::kFloat) : gradient, widened ? image.to(at::kFloat) : image,

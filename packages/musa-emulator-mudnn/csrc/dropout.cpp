@@ -2,41 +2,15 @@
 // Copyright (c) torch_musa contributors
 // Dropout, and the mask that attention draws too.
 #include <ATen/EmptyTensor.h>
-#include <ATen/Parallel.h>
 #include <ATen/ScalarOps.h>
-#include <ATen/core/PhiloxRNGEngine.h>
 #include <ATen/ops/copy_native.h>
 #include <ATen/ops/mul_cpu_dispatch.h>
 #include <ATen/ops/where_cpu_dispatch.h>
 
-#include <algorithm>
-#include <cmath>
-
 #include "support/alias.h"
 #include "support/call.h"
+#include "support/draw.h"
 #include "support/shapes.h"
-
-namespace musa_emulator::dnn {
-
-// True where an element survives. Element i is number i % 4 of Philox's block i / 4: a mask depends on seed, offset and
-// position alone, and masks of different offsets share no block. attention.cpp draws with it too.
-void draw_keep_mask(bool* keep, int64_t count, double p, uint64_t seed, uint64_t offset);
-
-void draw_keep_mask(bool* keep, int64_t count, double p, uint64_t seed, uint64_t offset) {
-  // Of the 2^32 values. Exact at both ends: with p = 0 all survive, with p = 1 none.
-  const auto survivors = static_cast<uint64_t>(std::ldexp(1.0 - p, 32));
-  at::parallel_for(0, (count + 3) / 4, /*grain_size=*/4096, [&](int64_t begin, int64_t end) {
-    for (int64_t block = begin; block < end; ++block) {
-      at::philox_engine engine(seed, static_cast<uint64_t>(block), offset);
-      const int64_t last = std::min(4 * block + 4, count);
-      for (int64_t i = 4 * block; i < last; ++i) {
-        keep[i] = engine() < survivors;
-      }
-    }
-  });
-}
-
-} // namespace musa_emulator::dnn
 
 namespace musa::dnn {
 namespace {
@@ -59,8 +33,8 @@ bool accepts(Call& call, const Tensor& out, const Tensor& in, const Tensor& mask
 
 // Chooses rather than multiplies by the mask: what is dropped is 0 even where it was infinite.
 void keep_scaled(at::Tensor& out, const at::Tensor& in, const at::Tensor& keep, double scale) {
-  const at::Tensor scaled = at::cpu::mul(in, at::native::wrapped_scalar_tensor(scale));
-  at::cpu::where_out(out, keep, scaled, at::native::wrapped_scalar_tensor(0.0));
+  const at::Tensor scaled = ops::mul(in, at::native::wrapped_scalar_tensor(scale));
+  ops::where_out(out, keep, scaled, at::native::wrapped_scalar_tensor(0.0));
 }
 
 } // namespace
@@ -118,11 +92,10 @@ Status Dropout::RunDropout(Handle& handle, Tensor& out, const Tensor& in, Tensor
       at::Tensor result = alias(out);
       at::Tensor keep = alias(mask);
       const bool direct = TensorAccess::contiguous(mask);
-      at::Tensor drawn = direct ? keep : at::Tensor(at::detail::empty_cpu(keep.sizes(), at::kBool));
-      // Device memory is read here, when the stream has come to it: a graph's replays each find another offset.
+      at::Tensor drawn = direct ? keep : at::Tensor(new_tensor(keep.sizes(), at::kBool));
       draw_keep_mask(
-          drawn.mutable_data_ptr<bool>(), drawn.numel(), p, device_seed != nullptr ? *device_seed : seed,
-          device_offset != nullptr ? *device_offset + in_graph : offset);
+          drawn, p, {device_seed != nullptr ? 0 : seed, device_seed},
+          {device_offset != nullptr ? in_graph : offset, device_offset});
       if (!direct) {
         at::native::copy_(keep, drawn);
       }

@@ -99,31 +99,31 @@ at::Tensor number(const Scalar& value) {
 Function1 plain(Unary::Mode mode) {
   using M = Unary::Mode;
   switch (mode) {
-    case M::ABS: return at::cpu::abs_out;
-    case M::SQRT: return at::cpu::sqrt_out;
-    case M::RSQRT: return at::cpu::rsqrt_out;
-    case M::RECIPROCAL: return at::cpu::reciprocal_out;
-    case M::EXP: return at::cpu::exp_out;
-    case M::LOG: return at::cpu::log_out;
-    case M::LOG2: return at::cpu::log2_out;
-    case M::LOG10: return at::cpu::log10_out;
-    case M::LOG1P: return at::cpu::log1p_out;
-    case M::SIN: return at::cpu::sin_out;
-    case M::COS: return at::cpu::cos_out;
-    case M::TAN: return at::cpu::tan_out;
-    case M::ACOS: return at::cpu::acos_out;
-    case M::ATAN: return at::cpu::atan_out;
-    case M::TANH: return at::cpu::tanh_out;
-    case M::ERF: return at::cpu::erf_out;
-    case M::CEIL: return at::cpu::ceil_out;
-    case M::FLOOR: return at::cpu::floor_out;
-    case M::ROUND: return at::cpu::round_out;
-    case M::SIGN: return at::cpu::sign_out;
-    case M::SIGMOID: return at::cpu::sigmoid_out;
-    case M::HARDSIGMOID: return at::cpu::hardsigmoid_out;
-    case M::HARDSWISH: return at::cpu::hardswish_out;
-    case M::MISH: return at::cpu::mish_out;
-    case M::SILU: return at::cpu::silu_out;
+    case M::ABS: return ops::abs_out;
+    case M::SQRT: return ops::sqrt_out;
+    case M::RSQRT: return ops::rsqrt_out;
+    case M::RECIPROCAL: return ops::reciprocal_out;
+    case M::EXP: return ops::exp_out;
+    case M::LOG: return ops::log_out;
+    case M::LOG2: return ops::log2_out;
+    case M::LOG10: return ops::log10_out;
+    case M::LOG1P: return ops::log1p_out;
+    case M::SIN: return ops::sin_out;
+    case M::COS: return ops::cos_out;
+    case M::TAN: return ops::tan_out;
+    case M::ACOS: return ops::acos_out;
+    case M::ATAN: return ops::atan_out;
+    case M::TANH: return ops::tanh_out;
+    case M::ERF: return ops::erf_out;
+    case M::CEIL: return ops::ceil_out;
+    case M::FLOOR: return ops::floor_out;
+    case M::ROUND: return ops::round_out;
+    case M::SIGN: return ops::sign_out;
+    case M::SIGMOID: return ops::sigmoid_out;
+    case M::HARDSIGMOID: return ops::hardsigmoid_out;
+    case M::HARDSWISH: return ops::hardswish_out;
+    case M::MISH: return ops::mish_out;
+    case M::SILU: return ops::silu_out;
     default: return nullptr;
   }
 }
@@ -131,32 +131,32 @@ Function1 plain(Unary::Mode mode) {
 // divide(out, l, r). Integers divided by 0 give some number: a device raises nothing, torch's CPU functions do.
 template <class Divide>
 void divide_integers(at::Tensor& out, const at::Tensor& l, const at::Tensor& r, Divide&& divide) {
-  if (at::isFloatingType(l.scalar_type()) || at::isFloatingType(r.scalar_type())) {
+  if (!kOnHost || at::isFloatingType(l.scalar_type()) || at::isFloatingType(r.scalar_type())) {
     divide(out, l, r);
     return;
   }
-  const at::Tensor zero = at::cpu::eq(r, Scalar(0));
-  if (!*at::cpu::any(zero).const_data_ptr<bool>()) {
+  const at::Tensor zero = ops::eq(r, Scalar(0));
+  if (!*ops::any(zero).const_data_ptr<bool>()) {
     divide(out, l, r);
     return;
   }
-  const at::Tensor safe = at::cpu::add(r, zero, 1);
+  const at::Tensor safe = ops::add(r, zero, 1);
   divide(out, l, safe);
-  at::cpu::masked_fill_(out, zero, Scalar(-1));
+  ops::masked_fill_(out, zero, Scalar(-1));
 }
 
 void divide_rounded(at::Tensor& out, const at::Tensor& l, const at::Tensor& r, std::string_view rounding) {
-  divide_integers(out, l, r, [rounding](auto& to, auto& x, auto& y) { at::cpu::div_out(to, x, y, rounding); });
+  divide_integers(out, l, r, [rounding](auto& to, auto& x, auto& y) { ops::div_out(to, x, y, rounding); });
 }
 
 // oneDNN, which torch's function calls, takes longer to set up than torch's own kernel takes for a small operand.
 void run_gelu(at::Tensor& out, const at::Tensor& in, at::native::GeluType type) {
   constexpr int64_t small = 1024; // elements
-  if (in.numel() <= small && out.scalar_type() == in.scalar_type()) {
+  if (kOnHost && in.numel() <= small && out.scalar_type() == in.scalar_type()) {
     at::TensorIterator iter = at::TensorIterator::unary_op(out, in);
     at::native::GeluKernel(at::kCPU, iter, type);
   } else {
-    at::cpu::gelu_out(out, in, at::native::gelutype_to_string(type));
+    ops::gelu_out(out, in, at::native::gelutype_to_string(type));
   }
 }
 
@@ -166,58 +166,58 @@ void run_unary(Unary::Mode mode, const Scalar& alpha, const Scalar& beta, at::Te
   switch (mode) {
     case M::IDENTITY:
     case M::CAST: at::native::copy_(out, in); return;
-    case M::SQUARE: at::cpu::mul_out(out, in, in); return;
-    case M::RELU: at::cpu::clamp_min_out(out, in, 0); return;
-    case M::RELU6: at::cpu::clamp_out(out, in, Scalar(0), Scalar(6)); return;
+    case M::SQUARE: ops::mul_out(out, in, in); return;
+    case M::RELU: ops::clamp_min_out(out, in, 0); return;
+    case M::RELU6: ops::clamp_out(out, in, Scalar(0), Scalar(6)); return;
     case M::SWISH: { // x * sigmoid(alpha * x)
-      const at::Tensor gate = at::cpu::sigmoid(at::cpu::mul(in, number(alpha)));
-      at::cpu::mul_out(out, in, gate);
+      const at::Tensor gate = ops::sigmoid(ops::mul(in, number(alpha)));
+      ops::mul_out(out, in, gate);
       return;
     }
     case M::GELU: run_gelu(out, in, at::native::GeluType::None); return;
     case M::GELU_TANH: run_gelu(out, in, at::native::GeluType::Tanh); return;
-    case M::LEAKY_RELU: at::cpu::leaky_relu_out(out, in, alpha); return;
-    case M::ELU: at::cpu::elu_out(out, in, alpha, 1, 1); return;
-    case M::SOFTPLUS: at::cpu::softplus_out(out, in, alpha, beta); return;
-    case M::CLIP: at::cpu::clamp_out(out, in, alpha, beta); return;
-    case M::POW: at::cpu::pow_out(out, in, alpha); return;
-    case M::ADD: at::cpu::add_out(out, in, number(alpha), 1); return;
-    case M::SUB: at::cpu::sub_out(out, in, number(alpha), 1); return;
-    case M::MUL: at::cpu::mul_out(out, in, number(alpha)); return;
+    case M::LEAKY_RELU: ops::leaky_relu_out(out, in, alpha); return;
+    case M::ELU: ops::elu_out(out, in, alpha, 1, 1); return;
+    case M::SOFTPLUS: ops::softplus_out(out, in, alpha, beta); return;
+    case M::CLIP: ops::clamp_out(out, in, alpha, beta); return;
+    case M::POW: ops::pow_out(out, in, alpha); return;
+    case M::ADD: ops::add_out(out, in, number(alpha), 1); return;
+    case M::SUB: ops::sub_out(out, in, number(alpha), 1); return;
+    case M::MUL: ops::mul_out(out, in, number(alpha)); return;
     case M::DIV:
-    case M::TRUEDIV: at::cpu::div_out(out, in, number(alpha)); return;
-    case M::FLOORDIV: at::cpu::div_out(out, in, number(alpha), "floor"); return;
-    case M::TRUNCATEDIV: at::cpu::div_out(out, in, number(alpha), "trunc"); return;
-    case M::FLOORMOD: at::cpu::remainder_out(out, in, number(alpha)); return;
-    case M::TRUNCATEMOD: at::cpu::fmod_out(out, in, number(alpha)); return;
-    case M::MAX: at::cpu::clamp_min_out(out, in, alpha); return;
-    case M::MIN: at::cpu::clamp_max_out(out, in, alpha); return;
-    case M::SUB_BY_ALPHA: at::cpu::sub_out(out, number(alpha), in, 1); return;
+    case M::TRUEDIV: ops::div_out(out, in, number(alpha)); return;
+    case M::FLOORDIV: ops::div_out(out, in, number(alpha), "floor"); return;
+    case M::TRUNCATEDIV: ops::div_out(out, in, number(alpha), "trunc"); return;
+    case M::FLOORMOD: ops::remainder_out(out, in, number(alpha)); return;
+    case M::TRUNCATEMOD: ops::fmod_out(out, in, number(alpha)); return;
+    case M::MAX: ops::clamp_min_out(out, in, alpha); return;
+    case M::MIN: ops::clamp_max_out(out, in, alpha); return;
+    case M::SUB_BY_ALPHA: ops::sub_out(out, number(alpha), in, 1); return;
     case M::DIV_BY_ALPHA:
-    case M::TRUEDIV_BY_ALPHA: at::cpu::div_out(out, number(alpha), in); return;
+    case M::TRUEDIV_BY_ALPHA: ops::div_out(out, number(alpha), in); return;
     case M::FLOORDIV_BY_ALPHA: divide_rounded(out, number(alpha), in, "floor"); return;
     case M::TRUNCATEDIV_BY_ALPHA: divide_rounded(out, number(alpha), in, "trunc"); return;
-    case M::EQ: at::cpu::eq_out(out, in, alpha); return;
-    case M::NE: at::cpu::ne_out(out, in, alpha); return;
-    case M::LT: at::cpu::lt_out(out, in, alpha); return;
-    case M::LE: at::cpu::le_out(out, in, alpha); return;
-    case M::GT: at::cpu::gt_out(out, in, alpha); return;
-    case M::GE: at::cpu::ge_out(out, in, alpha); return;
-    case M::LOGICAL_AND: at::cpu::logical_and_out(out, in, number(alpha)); return;
-    case M::LOGICAL_OR: at::cpu::logical_or_out(out, in, number(alpha)); return;
-    case M::LOGICAL_XOR: at::cpu::logical_xor_out(out, in, number(alpha)); return;
-    case M::IS_NAN: at::native::copy_(out, at::cpu::isnan(in)); return;
+    case M::EQ: ops::eq_out(out, in, alpha); return;
+    case M::NE: ops::ne_out(out, in, alpha); return;
+    case M::LT: ops::lt_out(out, in, alpha); return;
+    case M::LE: ops::le_out(out, in, alpha); return;
+    case M::GT: ops::gt_out(out, in, alpha); return;
+    case M::GE: ops::ge_out(out, in, alpha); return;
+    case M::LOGICAL_AND: ops::logical_and_out(out, in, number(alpha)); return;
+    case M::LOGICAL_OR: ops::logical_or_out(out, in, number(alpha)); return;
+    case M::LOGICAL_XOR: ops::logical_xor_out(out, in, number(alpha)); return;
+    case M::IS_NAN: at::native::copy_(out, ops::isnan(in)); return;
     case M::IS_INF: {
       at::Tensor magnitude = at::empty_like(in);
-      at::cpu::eq_out(out, at::cpu::abs_out(magnitude, in), Scalar(INFINITY));
+      ops::eq_out(out, ops::abs_out(magnitude, in), Scalar(INFINITY));
       return;
     }
     case M::IS_FINITE: {
       at::Tensor magnitude = at::empty_like(in);
-      at::cpu::lt_out(out, at::cpu::abs_out(magnitude, in), Scalar(INFINITY));
+      ops::lt_out(out, ops::abs_out(magnitude, in), Scalar(INFINITY));
       return;
     }
-    case M::IS_NONZERO: at::cpu::ne_out(out, in, Scalar(0)); return;
+    case M::IS_NONZERO: ops::ne_out(out, in, Scalar(0)); return;
     default: plain(mode)(out, in); return;
   }
 }
@@ -225,55 +225,55 @@ void run_unary(Unary::Mode mode, const Scalar& alpha, const Scalar& beta, at::Te
 void run_binary(Binary::Mode mode, const Scalar& alpha, at::Tensor& out, const at::Tensor& l, const at::Tensor& r) {
   using M = Binary::Mode;
   switch (mode) {
-    case M::ADD: at::cpu::add_out(out, l, r, 1); return;
-    case M::SUB: at::cpu::sub_out(out, l, r, 1); return;
-    case M::ADD_ALPHA: at::cpu::add_out(out, l, r, alpha); return;
-    case M::SUB_ALPHA: at::cpu::sub_out(out, l, r, alpha); return;
-    case M::MUL: at::cpu::mul_out(out, l, r); return;
+    case M::ADD: ops::add_out(out, l, r, 1); return;
+    case M::SUB: ops::sub_out(out, l, r, 1); return;
+    case M::ADD_ALPHA: ops::add_out(out, l, r, alpha); return;
+    case M::SUB_ALPHA: ops::sub_out(out, l, r, alpha); return;
+    case M::MUL: ops::mul_out(out, l, r); return;
     case M::DIV:
-    case M::TRUEDIV: at::cpu::div_out(out, l, r); return;
+    case M::TRUEDIV: ops::div_out(out, l, r); return;
     case M::FLOORDIV: divide_rounded(out, l, r, "floor"); return;
     case M::TRUNCATEDIV: divide_rounded(out, l, r, "trunc"); return;
     case M::FLOORMOD:
-      divide_integers(out, l, r, [](auto& to, auto& x, auto& y) { at::cpu::remainder_out(to, x, y); });
+      divide_integers(out, l, r, [](auto& to, auto& x, auto& y) { ops::remainder_out(to, x, y); });
       return;
     case M::TRUNCATEMOD:
-      divide_integers(out, l, r, [](auto& to, auto& x, auto& y) { at::cpu::fmod_out(to, x, y); });
+      divide_integers(out, l, r, [](auto& to, auto& x, auto& y) { ops::fmod_out(to, x, y); });
       return;
     case M::DIVNONAN: { // 0 where the divisor is
-      at::cpu::div_out(out, l, r);
-      at::cpu::masked_fill_(out, at::cpu::eq(r, Scalar(0)), Scalar(0));
+      ops::div_out(out, l, r);
+      ops::masked_fill_(out, ops::eq(r, Scalar(0)), Scalar(0));
       return;
     }
-    case M::POW: at::cpu::pow_out(out, l, r); return;
-    case M::MAX: at::cpu::maximum_out(out, l, r); return;
-    case M::MIN: at::cpu::minimum_out(out, l, r); return;
+    case M::POW: ops::pow_out(out, l, r); return;
+    case M::MAX: ops::maximum_out(out, l, r); return;
+    case M::MIN: ops::minimum_out(out, l, r); return;
     case M::SQUARED_DIFF: {
-      const at::Tensor difference = at::cpu::sub(l, r, 1);
-      at::cpu::mul_out(out, difference, difference);
+      const at::Tensor difference = ops::sub(l, r, 1);
+      ops::mul_out(out, difference, difference);
       return;
     }
-    case M::EQ: at::cpu::eq_out(out, l, r); return;
-    case M::NE: at::cpu::ne_out(out, l, r); return;
-    case M::LT: at::cpu::lt_out(out, l, r); return;
-    case M::LE: at::cpu::le_out(out, l, r); return;
-    case M::GT: at::cpu::gt_out(out, l, r); return;
-    case M::GE: at::cpu::ge_out(out, l, r); return;
-    case M::LOGICAL_AND: at::cpu::logical_and_out(out, l, r); return;
-    case M::LOGICAL_OR: at::cpu::logical_or_out(out, l, r); return;
-    case M::LOGICAL_XOR: at::cpu::logical_xor_out(out, l, r); return;
-    case M::PRELU: at::cpu::where_out(out, at::cpu::gt(l, Scalar(0)), l, at::cpu::mul(l, r)); return;
-    case M::THRESHOLD_BW: at::cpu::threshold_backward_out(out, l, r, alpha); return;
-    case M::LEAKY_RELU_BW: at::cpu::leaky_relu_backward_out(out, l, r, alpha, /*self_is_result=*/false); return;
-    case M::RELU6_BW: at::cpu::hardtanh_backward_out(out, l, r, Scalar(0), Scalar(6)); return;
-    case M::SIGMOID_BW: at::cpu::sigmoid_backward_out(out, l, r); return;
-    case M::TANH_BW: at::cpu::tanh_backward_out(out, l, r); return;
-    case M::SILU_BW: at::cpu::silu_backward_out(out, l, r); return;
-    case M::GELU_NONE_BW: at::cpu::gelu_backward_out(out, l, r, "none"); return;
-    case M::GELU_TANH_BW: at::cpu::gelu_backward_out(out, l, r, "tanh"); return;
+    case M::EQ: ops::eq_out(out, l, r); return;
+    case M::NE: ops::ne_out(out, l, r); return;
+    case M::LT: ops::lt_out(out, l, r); return;
+    case M::LE: ops::le_out(out, l, r); return;
+    case M::GT: ops::gt_out(out, l, r); return;
+    case M::GE: ops::ge_out(out, l, r); return;
+    case M::LOGICAL_AND: ops::logical_and_out(out, l, r); return;
+    case M::LOGICAL_OR: ops::logical_or_out(out, l, r); return;
+    case M::LOGICAL_XOR: ops::logical_xor_out(out, l, r); return;
+    case M::PRELU: ops::where_out(out, ops::gt(l, Scalar(0)), l, ops::mul(l, r)); return;
+    case M::THRESHOLD_BW: ops::threshold_backward_out(out, l, r, alpha); return;
+    case M::LEAKY_RELU_BW: ops::leaky_relu_backward_out(out, l, r, alpha, /*self_is_result=*/false); return;
+    case M::RELU6_BW: ops::hardtanh_backward_out(out, l, r, Scalar(0), Scalar(6)); return;
+    case M::SIGMOID_BW: ops::sigmoid_backward_out(out, l, r); return;
+    case M::TANH_BW: ops::tanh_backward_out(out, l, r); return;
+    case M::SILU_BW: ops::silu_backward_out(out, l, r); return;
+    case M::GELU_NONE_BW: ops::gelu_backward_out(out, l, r, "none"); return;
+    case M::GELU_TANH_BW: ops::gelu_backward_out(out, l, r, "tanh"); return;
     case M::RSQRT_BW: { // l is the output y, r its gradient: -dy * y^3 / 2
-      const at::Tensor cube = at::cpu::mul(at::cpu::mul(l, l), l);
-      at::cpu::mul_out(out, at::cpu::mul(cube, r), number(-0.5));
+      const at::Tensor cube = ops::mul(ops::mul(l, l), l);
+      ops::mul_out(out, ops::mul(cube, r), number(-0.5));
       return;
     }
   }
@@ -289,12 +289,12 @@ void run_ternary(
   using M = Ternary::Mode;
   switch (mode) {
     case M::SELECT:
-    case M::SELECTV2: at::cpu::where_out(out, a, b, c); return;
-    case M::CLAMP: at::cpu::clamp_out(out, a, b, c); return;
-    case M::ADDCMUL: at::cpu::addcmul_out(out, a, b, c, 1); return;
-    case M::ADDCDIV: at::cpu::addcdiv_out(out, a, b, c, 1); return;
-    case M::ADDCMUL_ALPHA: at::cpu::addcmul_out(out, a, b, c, alpha); return;
-    case M::ADDCDIV_ALPHA: at::cpu::addcdiv_out(out, a, b, c, alpha); return;
+    case M::SELECTV2: ops::where_out(out, a, b, c); return;
+    case M::CLAMP: ops::clamp_out(out, a, b, c); return;
+    case M::ADDCMUL: ops::addcmul_out(out, a, b, c, 1); return;
+    case M::ADDCDIV: ops::addcdiv_out(out, a, b, c, 1); return;
+    case M::ADDCMUL_ALPHA: ops::addcmul_out(out, a, b, c, alpha); return;
+    case M::ADDCDIV_ALPHA: ops::addcdiv_out(out, a, b, c, alpha); return;
   }
 }
 
@@ -450,7 +450,7 @@ Status Fill::Run(Handle& handle, Tensor& out) const {
     }
     return call.enqueue([value, out = out] {
       at::Tensor result = alias(out);
-      at::cpu::fill_(result, value);
+      ops::fill_(result, value);
     });
   });
 }
@@ -465,7 +465,7 @@ Status Fill::Run(Handle& handle, Tensor& out, const Tensor& mask) const {
     const Scalar value = integer_ ? Scalar(integer_value_) : Scalar(value_);
     return call.enqueue([value, out = out, mask = mask] {
       at::Tensor result = alias(out);
-      at::cpu::masked_fill_(result, alias(mask), value);
+      ops::masked_fill_(result, alias(mask), value);
     });
   });
 }

@@ -57,7 +57,7 @@ at::Tensor widened(const at::Tensor& tensor) {
   if (tensor.scalar_type() != at::kHalf && tensor.scalar_type() != at::kBFloat16) {
     return tensor;
   }
-  at::Tensor wide = at::detail::empty_cpu(tensor.sizes(), at::kFloat);
+  at::Tensor wide = new_tensor(tensor.sizes(), at::kFloat);
   at::native::copy_(wide, tensor);
   return wide;
 }
@@ -78,9 +78,9 @@ void copy_to(at::Tensor target, const at::Tensor& source) {
 
 // What an element's partner brings to it: to the first of a pair the second, its sign changed; to the second the first.
 at::Tensor quarter_turn(const at::Tensor& x, bool interleaved) {
-  at::Tensor turned = at::detail::empty_cpu(x.sizes(), x.scalar_type());
+  at::Tensor turned = new_tensor(x.sizes(), x.scalar_type());
   const auto part = interleaved ? every_second : half_of;
-  copy_to(part(turned, 0), at::cpu::neg(part(x, 1)));
+  copy_to(part(turned, 0), ops::neg(part(x, 1)));
   copy_to(part(turned, 1), part(x, 0));
   return turned;
 }
@@ -116,14 +116,14 @@ void rotate(const Rotation& rotation, const Tensor& out, const Tensor& in, const
   const int64_t length = source.size(rotation.sequence);
   const auto type = source.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 
-  at::Tensor table = at::detail::empty_cpu(alias(freqs).sizes(), type);
+  at::Tensor table = new_tensor(alias(freqs).sizes(), type);
   at::native::copy_(table, alias(freqs));
   at::Tensor cosine;
   at::Tensor sine;
   if (holds_pairs(freqs)) {
     // An element and its partner share a pair.
-    cosine = at::detail::empty_cpu({table.size(0), size}, type);
-    sine = at::detail::empty_cpu({table.size(0), size}, type);
+    cosine = new_tensor({table.size(0), size}, type);
+    sine = new_tensor({table.size(0), size}, type);
     const auto part = rotation.interleaved ? every_second : half_of;
     for (const int64_t which : {0, 1}) {
       copy_to(part(cosine, which), table.select(2, 0));
@@ -131,8 +131,8 @@ void rotate(const Rotation& rotation, const Tensor& out, const Tensor& in, const
     }
   } else {
     table = table.view({table.size(0), size});
-    cosine = at::cpu::cos(table);
-    sine = at::cpu::sin(table);
+    cosine = ops::cos(table);
+    sine = ops::sin(table);
   }
   c10::SmallVector<int64_t, 4> shape(static_cast<size_t>(source.dim()), 1);
   shape[static_cast<size_t>(rotation.sequence)] = length;
@@ -144,14 +144,14 @@ void rotate(const Rotation& rotation, const Tensor& out, const Tensor& in, const
   at::Tensor y;
   if (forward) {
     if (rotation.latent) { // pairs stand side by side there, and the result has them half a dimension apart
-      at::Tensor apart = at::detail::empty_cpu(x.sizes(), x.scalar_type());
+      at::Tensor apart = new_tensor(x.sizes(), x.scalar_type());
       copy_to(half_of(apart, 0), every_second(x, 0));
       copy_to(half_of(apart, 1), every_second(x, 1));
       x = apart;
     }
-    y = at::cpu::add(at::cpu::mul(x, cosine), at::cpu::mul(quarter_turn(x, rotation.interleaved), sine), 1);
+    y = ops::add(ops::mul(x, cosine), ops::mul(quarter_turn(x, rotation.interleaved), sine), 1);
   } else {
-    y = at::cpu::sub(at::cpu::mul(x, cosine), quarter_turn(at::cpu::mul(x, sine), rotation.interleaved), 1);
+    y = ops::sub(ops::mul(x, cosine), quarter_turn(ops::mul(x, sine), rotation.interleaved), 1);
   }
   const at::Tensor rest = source.narrow(-1, size, source.size(-1) - size);
   if (result.data_ptr() != source.data_ptr() && rest.size(-1) > 0) {
@@ -209,7 +209,7 @@ Status Glu::Run(Handle& handle, Tensor& out, const Tensor& in) const {
     }
     return call.enqueue([axis, out = out, in = in] {
       at::Tensor result = alias(out);
-      at::cpu::glu_out(result, alias(in), axis);
+      ops::glu_out(result, alias(in), axis);
     });
   });
 }
@@ -224,7 +224,7 @@ Status SwiGlu::Run(Handle& handle, Tensor& out, const Tensor& in) const {
     }
     return call.enqueue([out = out, in = in] {
       const at::Tensor both = widened(alias(in));
-      copy_to(alias(out), at::cpu::mul(at::cpu::silu(half_of(both, 0)), half_of(both, 1)));
+      copy_to(alias(out), ops::mul(ops::silu(half_of(both, 0)), half_of(both, 1)));
     });
   });
 }
@@ -243,8 +243,8 @@ Status SwiGlu::RunBwd(Handle& handle, Tensor& grad_in, const Tensor& in, const T
       const at::Tensor both = widened(alias(in));
       const at::Tensor gradient = widened(alias(grad_out));
       // Both before either is written: the gradient may stand in the input's place.
-      const at::Tensor first = at::cpu::silu_backward(at::cpu::mul(gradient, half_of(both, 1)), half_of(both, 0));
-      const at::Tensor second = at::cpu::mul(gradient, at::cpu::silu(half_of(both, 0)));
+      const at::Tensor first = ops::silu_backward(ops::mul(gradient, half_of(both, 1)), half_of(both, 0));
+      const at::Tensor second = ops::mul(gradient, ops::silu(half_of(both, 0)));
       copy_to(half_of(result, 0), first);
       copy_to(half_of(result, 1), second);
     });

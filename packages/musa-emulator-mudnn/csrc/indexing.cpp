@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // Scatter, ScatterND, GatherX, MaskedSelect, MaskedScatter.
+#include <ATen/ops/arange.h>
 #include <ATen/ops/copy_native.h>
-#include <ATen/ops/empty_cpu_dispatch.h>
 #include <ATen/ops/gather_cpu_dispatch.h>
 #include <ATen/ops/index_add_cpu_dispatch.h>
 #include <ATen/ops/index_copy_cpu_dispatch.h>
@@ -128,7 +128,7 @@ at::Tensor as_long(const Tensor& indices) {
   if (given.scalar_type() == at::kLong) {
     return given;
   }
-  at::Tensor longs = at::cpu::empty(given.sizes(), at::TensorOptions(at::kLong));
+  at::Tensor longs = new_tensor(given.sizes(), at::kLong);
   at::native::copy_(longs, given);
   return longs;
 }
@@ -143,7 +143,15 @@ at::Tensor rows_of(const Tensor& indices, const Dims& sizes, int64_t batches) {
   const auto depth = static_cast<int64_t>(sizes.size());
   const int64_t rows = given.numel() / depth;
   const int64_t rows_per_batch = rows / batches;
-  at::Tensor result = at::cpu::empty({rows}, at::TensorOptions(at::kLong));
+  if constexpr (!kOnHost) { // nothing looks at the range
+    const at::Tensor coordinates = given.reshape({rows, depth});
+    at::Tensor result = at::arange(rows, options_of(at::kLong)).floor_divide(rows_per_batch);
+    for (int64_t i = 0; i < depth; ++i) {
+      result = result.mul(sizes[static_cast<size_t>(i)]).add(coordinates.select(1, i));
+    }
+    return result;
+  }
+  at::Tensor result = new_tensor({rows}, at::kLong);
   const auto* coordinate = given.const_data_ptr<int64_t>();
   auto* const row = result.mutable_data_ptr<int64_t>();
   for (int64_t k = 0; k < rows; ++k) {
@@ -207,10 +215,10 @@ Status Scatter::Run(
       const at::Tensor from = alias(moves ? as_bits(source) : source);
       const at::Tensor to = alias(indices);
       switch (mode) {
-        case Mode::UPDATE_ONLY: at::cpu::scatter_(result, axis, to, from); return;
-        case Mode::ADD: at::cpu::scatter_add_(result, axis, to, from); return;
-        case Mode::SUB: at::cpu::scatter_add_(result, axis, to, at::cpu::neg(from)); return;
-        case Mode::MUL: at::cpu::scatter_(result, axis, to, from, "multiply"); return;
+        case Mode::UPDATE_ONLY: ops::scatter_(result, axis, to, from); return;
+        case Mode::ADD: ops::scatter_add_(result, axis, to, from); return;
+        case Mode::SUB: ops::scatter_add_(result, axis, to, ops::neg(from)); return;
+        case Mode::MUL: ops::scatter_(result, axis, to, from, "multiply"); return;
       }
     });
   });
@@ -257,9 +265,9 @@ Status ScatterND::Run(
           at::Tensor result = alias(moves ? as_bits(whole) : whole);
           const at::Tensor from = alias(moves ? as_bits(parts) : parts);
           switch (mode) {
-            case Mode::UPDATE_ONLY: at::cpu::index_copy_(result, 0, rows, from); return;
-            case Mode::ADD: at::cpu::index_add_(result, 0, rows, from); return;
-            case Mode::SUB: at::cpu::index_add_(result, 0, rows, at::cpu::neg(from)); return;
+            case Mode::UPDATE_ONLY: ops::index_copy_(result, 0, rows, from); return;
+            case Mode::ADD: ops::index_add_(result, 0, rows, from); return;
+            case Mode::SUB: ops::index_add_(result, 0, rows, ops::neg(from)); return;
           }
         });
   });
@@ -303,7 +311,7 @@ Status GatherX::Run(Handle& handle, Tensor& out, const Tensor& indices, const Te
       }
       return call.enqueue([axis, out = as_bits(out), indices = indices, params = as_bits(params)] {
         at::Tensor result = alias(out);
-        at::cpu::gather_out(result, alias(params), axis, as_long(indices));
+        ops::gather_out(result, alias(params), axis, as_long(indices));
       });
     }
 
@@ -336,7 +344,7 @@ Status GatherX::Run(Handle& handle, Tensor& out, const Tensor& indices, const Te
             const at::Tensor rows = rows_of(indices, sizes, batches);
             at::Tensor result = alias(reshaped(out, as_rows(rows.numel(), elements)));
             const at::Tensor from = alias(reshaped(params, as_rows(batches * product(sizes), elements)));
-            at::cpu::index_select_out(result, from, 0, rows);
+            ops::index_select_out(result, from, 0, rows);
           });
     }
 
@@ -362,20 +370,20 @@ Status GatherX::Run(Handle& handle, Tensor& out, const Tensor& indices, const Te
           }
           if (batches == 1 && outer == 1) { // whole slices at once, quickest across the first dimension
             at::Tensor result = alias(reshaped(out, as_rows(picks, inner)));
-            at::cpu::index_select_out(
+            ops::index_select_out(
                 result, alias(reshaped(params, as_rows(size, inner))), 0, as_long(reshaped(indices, {picks})));
             return;
           }
           if (batches == 1) {
             at::Tensor result = alias(reshaped(out, {outer, picks, inner}));
-            at::cpu::index_select_out(
+            ops::index_select_out(
                 result, alias(reshaped(params, {outer, size, inner})), 1, as_long(reshaped(indices, {picks})));
             return;
           }
           at::Tensor result = alias(reshaped(out, {batches, outer, picks, inner}));
           Tensor spread = indices;
           spread.SetNdInfo({batches, outer, picks, inner}, {picks, 0, 1, 0});
-          at::cpu::gather_out(
+          ops::gather_out(
               result, alias(reshaped(params, {batches, outer, size, inner})), 2, as_long(spread));
         });
   });
@@ -399,7 +407,7 @@ Status MaskedSelect::Run(
     const auto found = std::make_shared<int64_t>(0);
     const Status status = call.run_and_wait(
         workspace, bytes_for_places(elements), [found, out = as_bits(out), in = as_bits(in), mask = mask] {
-          const at::Tensor chosen = at::cpu::masked_select(alias(in), alias(mask));
+          const at::Tensor chosen = ops::masked_select(alias(in), alias(mask));
           at::Tensor result = alias(reshaped(out, {chosen.numel()}));
           at::native::copy_(result, chosen);
           *found = chosen.numel();
@@ -420,7 +428,7 @@ Status MaskedScatter::Run(
     const size_t bytes = bytes_for_places(TensorAccess::elements(inout));
     return call.enqueue(workspace, bytes, [inout = as_bits(inout), mask = mask, source = as_bits(source)] {
       at::Tensor result = alias(inout);
-      at::cpu::masked_scatter_(result, alias(mask), alias(source));
+      ops::masked_scatter_(result, alias(mask), alias(source));
     });
   });
 }

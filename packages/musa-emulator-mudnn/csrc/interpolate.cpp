@@ -124,35 +124,35 @@ void resample(const Resampling& r, at::Tensor& out, const at::Tensor& in) {
   switch (size.size()) {
     case 1:
       if (r.mode == Mode::LINEAR) {
-        at::cpu::upsample_linear1d_out(out, in, size, r.align, s0);
+        ops::upsample_linear1d_out(out, in, size, r.align, s0);
       } else if (exact) {
-        at::cpu::_upsample_nearest_exact1d_out(out, in, size, s0);
+        ops::_upsample_nearest_exact1d_out(out, in, size, s0);
       } else {
-        at::cpu::upsample_nearest1d_out(out, in, size, s0);
+        ops::upsample_nearest1d_out(out, in, size, s0);
       }
       return;
     case 2:
       if (r.mode == Mode::LINEAR && r.antialias) {
-        at::cpu::_upsample_bilinear2d_aa_out(out, in, size, r.align, s0, s1);
+        ops::_upsample_bilinear2d_aa_out(out, in, size, r.align, s0, s1);
       } else if (r.mode == Mode::LINEAR) {
-        at::cpu::upsample_bilinear2d_out(out, in, size, r.align, s0, s1);
+        ops::upsample_bilinear2d_out(out, in, size, r.align, s0, s1);
       } else if (r.mode == Mode::BICUBIC && r.antialias) {
-        at::cpu::_upsample_bicubic2d_aa_out(out, in, size, r.align, s0, s1);
+        ops::_upsample_bicubic2d_aa_out(out, in, size, r.align, s0, s1);
       } else if (r.mode == Mode::BICUBIC) {
-        at::cpu::upsample_bicubic2d_out(out, in, size, r.align, s0, s1);
+        ops::upsample_bicubic2d_out(out, in, size, r.align, s0, s1);
       } else if (exact) {
-        at::cpu::_upsample_nearest_exact2d_out(out, in, size, s0, s1);
+        ops::_upsample_nearest_exact2d_out(out, in, size, s0, s1);
       } else {
-        at::cpu::upsample_nearest2d_out(out, in, size, s0, s1);
+        ops::upsample_nearest2d_out(out, in, size, s0, s1);
       }
       return;
     default:
       if (r.mode == Mode::LINEAR) {
-        at::cpu::upsample_trilinear3d_out(out, in, size, r.align, s0, s1, s2);
+        ops::upsample_trilinear3d_out(out, in, size, r.align, s0, s1, s2);
       } else if (exact) {
-        at::cpu::_upsample_nearest_exact3d_out(out, in, size, s0, s1, s2);
+        ops::_upsample_nearest_exact3d_out(out, in, size, s0, s1, s2);
       } else {
-        at::cpu::upsample_nearest3d_out(out, in, size, s0, s1, s2);
+        ops::upsample_nearest3d_out(out, in, size, s0, s1, s2);
       }
   }
 }
@@ -165,35 +165,35 @@ void resample_backward(const Resampling& r, at::Tensor& grad_in, const at::Tenso
   switch (size.size()) {
     case 1:
       if (r.mode == Mode::LINEAR) {
-        at::cpu::upsample_linear1d_backward_out(grad_in, grad_out, size, shape, r.align, s0);
+        ops::upsample_linear1d_backward_out(grad_in, grad_out, size, shape, r.align, s0);
       } else if (exact) {
-        at::cpu::_upsample_nearest_exact1d_backward_out(grad_in, grad_out, size, shape, s0);
+        ops::_upsample_nearest_exact1d_backward_out(grad_in, grad_out, size, shape, s0);
       } else {
-        at::cpu::upsample_nearest1d_backward_out(grad_in, grad_out, size, shape, s0);
+        ops::upsample_nearest1d_backward_out(grad_in, grad_out, size, shape, s0);
       }
       return;
     case 2:
       if (r.mode == Mode::LINEAR && r.antialias) {
-        at::cpu::_upsample_bilinear2d_aa_backward_out(grad_in, grad_out, size, shape, r.align, s0, s1);
+        ops::_upsample_bilinear2d_aa_backward_out(grad_in, grad_out, size, shape, r.align, s0, s1);
       } else if (r.mode == Mode::LINEAR) {
-        at::cpu::upsample_bilinear2d_backward_out(grad_in, grad_out, size, shape, r.align, s0, s1);
+        ops::upsample_bilinear2d_backward_out(grad_in, grad_out, size, shape, r.align, s0, s1);
       } else if (r.mode == Mode::BICUBIC && r.antialias) {
-        at::cpu::_upsample_bicubic2d_aa_backward_out(grad_in, grad_out, size, shape, r.align, s0, s1);
+        ops::_upsample_bicubic2d_aa_backward_out(grad_in, grad_out, size, shape, r.align, s0, s1);
       } else if (r.mode == Mode::BICUBIC) {
-        at::cpu::upsample_bicubic2d_backward_out(grad_in, grad_out, size, shape, r.align, s0, s1);
+        ops::upsample_bicubic2d_backward_out(grad_in, grad_out, size, shape, r.align, s0, s1);
       } else if (exact) {
-        at::cpu::_upsample_nearest_exact2d_backward_out(grad_in, grad_out, size, shape, s0, s1);
+        ops::_upsample_nearest_exact2d_backward_out(grad_in, grad_out, size, shape, s0, s1);
       } else {
-        at::cpu::upsample_nearest2d_backward_out(grad_in, grad_out, size, shape, s0, s1);
+        ops::upsample_nearest2d_backward_out(grad_in, grad_out, size, shape, s0, s1);
       }
       return;
     default:
       if (r.mode == Mode::LINEAR) {
-        at::cpu::upsample_trilinear3d_backward_out(grad_in, grad_out, size, shape, r.align, s0, s1, s2);
+        ops::upsample_trilinear3d_backward_out(grad_in, grad_out, size, shape, r.align, s0, s1, s2);
       } else if (exact) {
-        at::cpu::_upsample_nearest_exact3d_backward_out(grad_in, grad_out, size, shape, s0, s1, s2);
+        ops::_upsample_nearest_exact3d_backward_out(grad_in, grad_out, size, shape, s0, s1, s2);
       } else {
-        at::cpu::upsample_nearest3d_backward_out(grad_in, grad_out, size, shape, s0, s1, s2);
+        ops::upsample_nearest3d_backward_out(grad_in, grad_out, size, shape, s0, s1, s2);
       }
   }
 }
@@ -207,8 +207,8 @@ void run(Function function, const Resampling& resampling, const Tensor& target, 
     function(resampling, result, values);
     return;
   }
-  at::Tensor wide_result = at::detail::empty_cpu(result.sizes(), at::kFloat);
-  at::Tensor wide_values = at::detail::empty_cpu(values.sizes(), at::kFloat);
+  at::Tensor wide_result = new_tensor(result.sizes(), at::kFloat);
+  at::Tensor wide_values = new_tensor(values.sizes(), at::kFloat);
   at::native::copy_(wide_values, values);
   function(resampling, wide_result, wide_values);
   at::native::copy_(result, wide_result);

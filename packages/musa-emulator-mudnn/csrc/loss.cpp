@@ -231,43 +231,43 @@ struct CrossEntropyGradient {
 
   // By the logarithm of the probabilities; grad_out has a size of 1 for the classes, or one element.
   at::Tensor of_indices(const at::Tensor& log, at::Tensor label, const at::Tensor& weight, at::Tensor grad_out) const {
-    const at::Tensor ignored = at::cpu::eq(label, Scalar(ignore));
+    const at::Tensor ignored = ops::eq(label, Scalar(ignore));
     label = label.clone();
-    at::cpu::masked_fill_(label, ignored, 0); // an index that all tensors have
-    at::Tensor own = weight.defined() ? at::cpu::take(weight, label) : at::ones(label.sizes(), log.scalar_type());
-    at::cpu::masked_fill_(own, ignored, 0);
+    ops::masked_fill_(label, ignored, 0); // an index that all tensors have
+    at::Tensor own = weight.defined() ? ops::take(weight, label) : at::ones(label.sizes(), options_of(log.scalar_type()));
+    ops::masked_fill_(own, ignored, 0);
     if (mode == CrossEntropyLoss::ReductionMode::MEAN) {
-      grad_out = at::cpu::div(grad_out, own.sum());
+      grad_out = ops::div(grad_out, own.sum());
     }
     at::Tensor result = at::zeros(log.sizes(), log.scalar_type());
     if (smoothing > 0) {
       const Scalar share(smoothing / static_cast<double>(log.size(1)));
-      at::cpu::fill_(result, share);
+      ops::fill_(result, share);
       if (weight.defined()) {
-        at::cpu::mul_(result, along_classes(weight, log.dim()));
+        ops::mul_(result, along_classes(weight, log.dim()));
       }
-      at::cpu::mul_(result, grad_out);
+      ops::mul_(result, grad_out);
     }
-    own = at::cpu::mul(at::cpu::mul(own, number(1 - smoothing)), grad_out);
-    at::cpu::scatter_add_(result, 1, label, own);
-    at::cpu::masked_fill_(result, ignored, 0);
-    return at::cpu::neg_(result);
+    own = ops::mul(ops::mul(own, number(1 - smoothing)), grad_out);
+    ops::scatter_add_(result, 1, label, own);
+    ops::masked_fill_(result, ignored, 0);
+    return ops::neg_(result);
   }
 
   at::Tensor of_probabilities(
       const at::Tensor& log, const at::Tensor& label, const at::Tensor& weight, at::Tensor grad_out) const {
     const auto count = static_cast<double>(log.size(1));
     if (mode == CrossEntropyLoss::ReductionMode::MEAN) {
-      grad_out = at::cpu::mul(grad_out, number(count / static_cast<double>(log.numel())));
+      grad_out = ops::mul(grad_out, number(count / static_cast<double>(log.numel())));
     }
-    at::Tensor result = at::cpu::mul(label, number(smoothing - 1));
+    at::Tensor result = ops::mul(label, number(smoothing - 1));
     if (smoothing > 0) {
-      at::cpu::sub_(result, number(smoothing / count), 1);
+      ops::sub_(result, number(smoothing / count), 1);
     }
     if (weight.defined()) {
-      at::cpu::mul_(result, along_classes(weight, log.dim()));
+      ops::mul_(result, along_classes(weight, log.dim()));
     }
-    return at::cpu::mul_(result, grad_out);
+    return ops::mul_(result, grad_out);
   }
 };
 
@@ -341,11 +341,11 @@ Status NLLLoss::Run(
          weight = weight] {
           const ScalarType type = compute_type(in);
           const TorchRanks ranks(in);
-          const auto forward = ranks.planar() ? at::cpu::nll_loss2d_forward : at::cpu::nll_loss_forward;
+          const auto forward = ranks.planar() ? ops::nll_loss2d_forward : ops::nll_loss_forward;
           const auto [loss, total] = forward(
               ranks.input(in_type(in, type)), ranks.label(in_type(target, at::kLong)), in_type(weight, type),
               torch_reduction(mode), ignore);
-          store(out, mode == Mode::BATCHMEAN ? at::cpu::div(loss, number(ranks.samples())) : loss);
+          store(out, mode == Mode::BATCHMEAN ? ops::div(loss, number(ranks.samples())) : loss);
           store(total_weight, total);
         });
   });
@@ -368,15 +368,15 @@ Status NLLLoss::RunBwd(
           const at::Tensor whole = alias(grad_in);
           const at::Tensor own = ranks.input(whole);
           const bool direct = whole.scalar_type() == type && own.is_contiguous() && own.data_ptr() == whole.data_ptr();
-          at::Tensor gradient = direct ? own : at::empty(own.sizes(), type);
+          at::Tensor gradient = direct ? own : new_tensor(own.sizes(), type);
           at::Tensor outer = in_type(grad_out, type);
           outer = mode == Mode::NONE ? ranks.label(outer) : outer.reshape({});
           if (mode == Mode::BATCHMEAN) {
-            outer = at::cpu::div(outer, number(ranks.samples()));
+            outer = ops::div(outer, number(ranks.samples()));
           }
           // All that torch wants of the input here is its shape.
           const at::Tensor& input = gradient;
-          const auto backward = ranks.planar() ? at::cpu::nll_loss2d_backward_out : at::cpu::nll_loss_backward_out;
+          const auto backward = ranks.planar() ? ops::nll_loss2d_backward_out : ops::nll_loss_backward_out;
           backward(
               gradient, outer, input, ranks.label(in_type(target, at::kLong)), in_type(weight, type),
               torch_reduction(mode), ignore, in_type(total_weight, type).reshape({}));
@@ -414,16 +414,16 @@ Status KLDivLoss::Run(
       const at::Tensor wanted = in_type(target, type);
       at::Tensor result = alias(out);
       const bool direct = mode == Mode::NONE && result.scalar_type() == type;
-      at::Tensor terms = direct ? result : at::empty(input.sizes(), type);
+      at::Tensor terms = direct ? result : new_tensor(input.sizes(), type);
       if (log_target) { // exp(t) * (t - x)
-        at::cpu::sub_out(terms, wanted, input, 1);
-        at::cpu::mul_(terms, at::cpu::exp(wanted));
+        ops::sub_out(terms, wanted, input, 1);
+        ops::mul_(terms, ops::exp(wanted));
       } else { // t * log(t) - t * x
-        at::cpu::xlogy_out(terms, wanted, wanted);
-        at::cpu::addcmul_(terms, wanted, input, -1);
+        ops::xlogy_out(terms, wanted, wanted);
+        ops::addcmul_(terms, wanted, input, -1);
       }
       if (mode != Mode::NONE) {
-        store(out, at::cpu::div(terms.sum(), number(divisor(mode, in))));
+        store(out, ops::div(terms.sum(), number(divisor(mode, in))));
       } else if (!direct) {
         at::native::copy_(result, terms);
       }
@@ -445,10 +445,10 @@ Status KLDivLoss::RunBwd(
       if (mode != Mode::NONE) {
         scale = scale.reshape({});
       }
-      scale = at::cpu::div(scale, number(-divisor(mode, in)));
+      scale = ops::div(scale, number(-divisor(mode, in)));
       const at::Tensor wanted = in_type(target, type);
       at::Tensor result = alias(grad_in);
-      at::cpu::mul_out(result, log_target ? at::cpu::exp(wanted) : wanted, scale);
+      ops::mul_out(result, log_target ? ops::exp(wanted) : wanted, scale);
     });
   });
 }
@@ -510,7 +510,7 @@ Status CrossEntropyLoss::RunBwd(
         [mode = mode_, smoothing = smoothing_, ignore = ignore_, grad_in = grad_in, in = in, grad_out = grad_out,
          label = label, weight = weight] {
           const ScalarType type = compute_type(in);
-          const at::Tensor log = at::cpu::_log_softmax(batched(in, type, in, /*classes=*/true), 1, false);
+          const at::Tensor log = ops::_log_softmax(batched(in, type, in, /*classes=*/true), 1, false);
           const at::Tensor outer = mode == ReductionMode::NONE
               ? batched(grad_out, type, in, /*classes=*/false).unsqueeze(1)
               : in_type(grad_out, type).reshape({});
@@ -519,7 +519,7 @@ Status CrossEntropyLoss::RunBwd(
           const at::Tensor by_log = integral(label)
               ? gradient.of_indices(log, batched(label, at::kLong, in, /*classes=*/false).unsqueeze(1), weights, outer)
               : gradient.of_probabilities(log, batched(label, type, in, /*classes=*/true), weights, outer);
-          store(grad_in, at::cpu::_log_softmax_backward_data(by_log, log, 1, type));
+          store(grad_in, ops::_log_softmax_backward_data(by_log, log, 1, type));
         });
   });
 }
@@ -555,7 +555,7 @@ Status CTCLoss::Run(
     return call.enqueue([blank = blank_, zero_infinity = zero_infinity_, loss = loss, log_alpha = log_alpha,
                          log_probabilities = log_probabilities, targets = targets, input_lengths = input_lengths,
                          target_lengths = target_lengths] {
-      const auto [losses, alphas] = at::cpu::_ctc_loss(
+      const auto [losses, alphas] = ops::_ctc_loss(
           alias(log_probabilities), alias(targets), alias(input_lengths), alias(target_lengths), blank, zero_infinity);
       store(loss, losses);
       // The caller's memory is for the longest target there may be, torch's for the longest there is.
@@ -563,7 +563,7 @@ Status CTCLoss::Run(
       TORCH_CHECK(alphas.size(2) <= result.size(2), "a target is longer than SetMaxTargetLength said");
       at::Tensor used = result.narrow(2, 0, alphas.size(2));
       if (alphas.size(2) < result.size(2)) {
-        at::cpu::fill_(result, -std::numeric_limits<double>::infinity());
+        ops::fill_(result, -std::numeric_limits<double>::infinity());
       }
       at::native::copy_(used, alphas);
     });
@@ -598,7 +598,7 @@ Status CTCLoss::RunBwd(
          target_lengths = target_lengths, loss = loss, log_alpha = log_alpha] {
           store(
               grad_in,
-              at::cpu::_ctc_loss_backward(
+              ops::_ctc_loss_backward(
                   alias(grad_out), alias(log_probabilities), alias(targets), alias(input_lengths),
                   alias(target_lengths), alias(loss), alias(log_alpha), blank, zero_infinity));
         });

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "products.h"
+#include <mudnn_backend/products.h>
 #include "support/call.h"
 #include "support/lent.h"
 #include "support/shapes.h"
@@ -342,9 +342,9 @@ bool is_same(const Tensor& a, const Tensor& b) {
 
 void activate(at::Tensor& value, Epilogue epilogue) {
   if (epilogue == Epilogue::MATMULLT_EPILOGUE_RELU || epilogue == Epilogue::MATMULLT_EPILOGUE_RELU_BIAS) {
-    at::cpu::clamp_min_out(value, value, 0);
+    ops::clamp_min_out(value, value, 0);
   } else if (epilogue == Epilogue::MATMULLT_EPILOGUE_GELU || epilogue == Epilogue::MATMULLT_EPILOGUE_GELU_BIAS) {
-    at::cpu::gelu_out(value, value, "none");
+    ops::gelu_out(value, value, "none");
   }
 }
 
@@ -357,7 +357,7 @@ void run_plain(const Product& p, Epilogue epilogue) {
     // In place torch must see one tensor twice, or it would copy d onto itself.
     multiply(d, a, b, is_same(p.c, p.d) ? d : lent_alias(p.c), p.beta, p.alpha);
     if (biased) {
-      at::cpu::add_out(d, d, lent_alias(p.bias), p.gamma);
+      ops::add_out(d, d, lent_alias(p.bias), p.gamma);
     }
   } else if (biased) {
     multiply(d, a, b, lent_alias(p.bias), p.gamma, p.alpha);
@@ -778,7 +778,7 @@ Status Dot::Run(
       const at::Tensor l = widened ? alias(left).to(at::kFloat) : alias(left);
       const at::Tensor r = widened ? alias(right).to(at::kFloat) : alias(right);
       at::Tensor result = alias(out);
-      at::native::copy_(result, at::cpu::dot(l, r));
+      at::native::copy_(result, ops::dot(l, r));
     });
   });
 }

@@ -76,7 +76,25 @@ at::Tensor parameter(const Tensor& tensor, IntArrayRef shape, const Tensor& in, 
   if (present(tensor)) {
     return in_type(shaped(tensor, shape), type);
   }
-  return needed ? at::ones(shape, type) : at::Tensor();
+  return needed ? at::ones(shape, options_of(type)) : at::Tensor();
+}
+
+// The type in which a norm over rows or groups is computed. A device's kernels take parameters of the input's type alone;
+// the host's take a narrow input with FLOAT parameters.
+ScalarType input_type(const Tensor& in, std::initializer_list<const Tensor*> parameters) {
+  const ScalarType type = scalar_type(TensorAccess::type(in));
+  const bool others = std::any_of(parameters.begin(), parameters.end(), [&in](const Tensor* tensor) {
+    return present(*tensor) && TensorAccess::type(*tensor) != TensorAccess::type(in);
+  });
+  return !kOnHost && others ? c10::promoteTypes(type, at::kFloat) : type;
+}
+
+// What such a norm takes beside it.
+at::Tensor parameter_of_rows(const Tensor& tensor, IntArrayRef shape, const Tensor& in, ScalarType type) {
+  if (kOnHost) {
+    return parameter(tensor, shape, in, narrow(in));
+  }
+  return present(tensor) ? in_type(shaped(tensor, shape), type) : at::Tensor();
 }
 
 void store(const Tensor& target, const at::Tensor& value) {
@@ -94,7 +112,7 @@ struct Result {
         direct(
             !present(target) ||
             (TensorAccess::contiguous(target) && scalar_type(TensorAccess::type(target)) == type)),
-        tensor(direct ? shaped(target, shape) : at::empty(shape, type)) {}
+        tensor(direct ? shaped(target, shape) : new_tensor(shape, type)) {}
   void finish() const {
     if (!direct) {
       store(target, tensor);
@@ -255,7 +273,7 @@ void run_batch_norm(
   const at::Tensor dense = in.contiguous(in.suggest_memory_format());
   const bool direct = out.strides() == dense.strides();
   at::Tensor result = direct ? out : at::empty_like(dense);
-  at::cpu::native_batch_norm_out(
+  ops::native_batch_norm_out(
       result, mean, deviation, dense, weight, bias, running_mean, running_variance, training, momentum, epsilon);
   if (!direct) {
     at::native::copy_(out, result);
@@ -291,7 +309,7 @@ Status BatchNorm::RunPure(
     return call.enqueue([mode = mode_, epsilon = epsilon_, count, out = out, in = in, mean = mean, variance = variance,
                          weight = weight, bias = bias] {
       const ScalarType type = scalar_type(statistics_type(in));
-      at::Tensor unused[] = {at::empty({0}, type), at::empty({0}, type)};
+      at::Tensor unused[] = {new_tensor({0}, type), new_tensor({0}, type)};
       run_batch_norm(
           batch(mode, out, count), batch(mode, in, count), parameter(weight, count, in), parameter(bias, count, in),
           shaped(mean, count), shaped(variance, count), unused[0], unused[1], /*training=*/false, /*momentum=*/0,
@@ -359,17 +377,17 @@ Status BatchNorm::RunBwd(
           const at::Tensor gradient = batch(mode, grad_out, count);
           at::Tensor result = present(grad_in) ? batch(mode, grad_in, count) : at::Tensor();
           const ScalarType type = scalar_type(statistics_type(in));
-          at::Tensor scales = at::empty(count, type);
-          at::Tensor shifts = at::empty(count, type);
+          at::Tensor scales = new_tensor(count, type);
+          at::Tensor shifts = new_tensor(count, type);
           const auto format = image.suggest_memory_format();
-          if (image.is_contiguous(format) && gradient.is_contiguous(format) &&
+          if (kOnHost && image.is_contiguous(format) && gradient.is_contiguous(format) &&
               (!result.defined() || result.is_contiguous(format))) {
             at::native::batch_norm_cpu_backward_stub(
                 c10::kCPU, result, scales, shifts, gradient, image, scale, training ? none : center,
                 training ? none : spread, training ? center : none, training ? spread : none, training, epsilon);
           } else {
             at::Tensor input;
-            std::tie(input, scales, shifts) = at::cpu::native_batch_norm_backward(
+            std::tie(input, scales, shifts) = ops::native_batch_norm_backward(
                 gradient, image, scale, training ? none : center, training ? none : spread, training ? center : none,
                 training ? spread : none, training, epsilon, {present(grad_in), true, true});
             if (present(grad_in)) {
@@ -384,16 +402,16 @@ Status BatchNorm::RunBwd(
           // The output is scale * inverse * (in - mean) + bias; its derivatives by mean and by variance.
           at::Tensor inverse = spread;
           if (!training) {
-            inverse = at::cpu::add(spread, at::native::wrapped_scalar_tensor(epsilon), 1);
-            at::cpu::rsqrt_(inverse);
+            inverse = ops::add(spread, at::native::wrapped_scalar_tensor(epsilon), 1);
+            ops::rsqrt_(inverse);
           }
-          const at::Tensor slope = scale.defined() ? at::cpu::mul(scale, inverse) : inverse;
+          const at::Tensor slope = scale.defined() ? ops::mul(scale, inverse) : inverse;
           if (present(grad_mean)) {
-            store(grad_mean, at::cpu::mul(at::cpu::mul(slope, shifts), at::native::wrapped_scalar_tensor(-1)));
+            store(grad_mean, ops::mul(ops::mul(slope, shifts), at::native::wrapped_scalar_tensor(-1)));
           }
           if (present(grad_variance)) {
-            const at::Tensor product = at::cpu::mul(at::cpu::mul(slope, inverse), scales);
-            store(grad_variance, at::cpu::mul(product, at::native::wrapped_scalar_tensor(-0.5)));
+            const at::Tensor product = ops::mul(ops::mul(slope, inverse), scales);
+            store(grad_variance, ops::mul(product, at::native::wrapped_scalar_tensor(-0.5)));
           }
         });
   });
@@ -426,12 +444,14 @@ Status LayerNorm::Run(
     return call.enqueue(
         workspace, 0,
         [epsilon = epsilon_, rows, out = out, mean = mean, rstd = rstd, in = in, weight = weight, bias = bias] {
-          Result result(out, {rows.count, rows.length}, scalar_type(TensorAccess::type(in)));
+          const ScalarType type = input_type(in, {&weight, &bias});
+          Result result(out, {rows.count, rows.length}, type);
           at::Tensor means = shaped(mean, rows.count);
           at::Tensor deviations = shaped(rstd, rows.count);
           at::native::LayerNormKernel(
-              c10::kCPU, shaped(in, {rows.count, rows.length}), parameter(weight, rows.length, in, narrow(in)),
-              parameter(bias, rows.length, in), rows.count, rows.length, epsilon, &result.tensor, &means,
+              kDeviceType, in_type(shaped(in, {rows.count, rows.length}), type),
+              parameter_of_rows(weight, rows.length, in, type),
+              kOnHost ? parameter(bias, rows.length, in) : parameter_of_rows(bias, rows.length, in, type), rows.count, rows.length, epsilon, &result.tensor, &means,
               &deviations);
           result.finish();
         });
@@ -454,13 +474,15 @@ Status LayerNorm::RunBwd(
         workspace, partial_sums(rows, 2),
         [rows, grad_in = grad_in, grad_weight = grad_weight, grad_bias = grad_bias, grad_out = grad_out, in = in,
          mean = mean, rstd = rstd, weight = weight] {
-          const ScalarType type = scalar_type(statistics_type(in));
-          Result input(grad_in, {rows.count, rows.length}, scalar_type(TensorAccess::type(in)));
+          const ScalarType computed = input_type(in, {&weight});
+          const ScalarType type = kOnHost ? scalar_type(statistics_type(in)) : computed;
+          Result input(grad_in, {rows.count, rows.length}, computed);
           Result scales(grad_weight, rows.length, type);
           Result shifts(grad_bias, rows.length, type);
           at::native::LayerNormBackwardKernel(
-              c10::kCPU, shaped(grad_out, {rows.count, rows.length}), shaped(in, {rows.count, rows.length}),
-              shaped(mean, rows.count), shaped(rstd, rows.count), parameter(weight, rows.length, in, narrow(in)),
+              kDeviceType, in_type(shaped(grad_out, {rows.count, rows.length}), computed),
+              in_type(shaped(in, {rows.count, rows.length}), computed), shaped(mean, rows.count),
+              shaped(rstd, rows.count), parameter_of_rows(weight, rows.length, in, computed),
               rows.count, rows.length, &input.tensor, &scales.tensor, &shifts.tensor);
           for (const Result* result : {&input, &scales, &shifts}) {
             result->finish();
@@ -506,15 +528,16 @@ Status GroupNorm::Run(
     }
     return call.enqueue([epsilon = epsilon_, groups = groups_, axis, samples, channels, out = out, mean = mean,
                          rstd = rstd, in = in, weight = weight, bias = bias] {
+      const ScalarType type = input_type(in, {&weight, &bias});
       at::Tensor result = alias(out);
       at::Tensor input = alias(in);
       if (axis != 1) {
         result = result.movedim(axis, 1);
         input = input.movedim(axis, 1);
       }
-      const auto [value, means, deviations] = at::cpu::native_group_norm(
-          input.contiguous(input.suggest_memory_format()), parameter(weight, channels, in, narrow(in)),
-          parameter(bias, channels, in), samples, channels, input.numel() / (samples * channels), groups, epsilon);
+      const auto [value, means, deviations] = ops::native_group_norm(
+          in_type(input, type).contiguous(input.suggest_memory_format()), parameter_of_rows(weight, channels, in, type),
+          kOnHost ? parameter(bias, channels, in) : parameter_of_rows(bias, channels, in, type), samples, channels, input.numel() / (samples * channels), groups, epsilon);
       at::native::copy_(result, value);
       store(mean, means);
       store(rstd, deviations);
@@ -541,15 +564,15 @@ Status RMSNorm::Run(Handle& handle, Tensor& out, Tensor& rstd, const Tensor& in,
       const ScalarType type = scalar_type(statistics_type(in));
       const at::Tensor input = in_type(shaped(in, {rows.count, rows.length}), type);
       at::Tensor inverse = shaped(rstd, {rows.count, 1});
-      at::cpu::linalg_vector_norm_out(inverse, input, 2, IntArrayRef(1), /*keepdim=*/true);
-      at::cpu::mul_(inverse, inverse);
-      at::cpu::mul_(inverse, at::native::wrapped_scalar_tensor(1.0 / static_cast<double>(rows.length)));
-      at::cpu::add_(inverse, at::native::wrapped_scalar_tensor(epsilon), 1);
-      at::cpu::rsqrt_(inverse);
+      ops::linalg_vector_norm_out(inverse, input, 2, IntArrayRef(1), /*keepdim=*/true);
+      ops::mul_(inverse, inverse);
+      ops::mul_(inverse, at::native::wrapped_scalar_tensor(1.0 / static_cast<double>(rows.length)));
+      ops::add_(inverse, at::native::wrapped_scalar_tensor(epsilon), 1);
+      ops::rsqrt_(inverse);
       Result result(out, {rows.count, rows.length}, type);
-      at::cpu::mul_out(result.tensor, input, inverse);
+      ops::mul_out(result.tensor, input, inverse);
       if (present(weight)) {
-        at::cpu::mul_(result.tensor, parameter(weight, rows.length, in));
+        ops::mul_(result.tensor, parameter(weight, rows.length, in));
       }
       result.finish();
     });
@@ -578,28 +601,28 @@ Status RMSNorm::RunBwd(
           const at::Tensor gradient = in_type(shaped(grad_out, {rows.count, rows.length}), type);
           const at::Tensor inverse = shaped(rstd, {rows.count, 1});
           const at::Tensor scale = parameter(weight, rows.length, in);
-          at::Tensor product = at::cpu::mul(gradient, input);
+          at::Tensor product = ops::mul(gradient, input);
           if (present(grad_in)) {
-            at::Tensor sums = at::empty({rows.count}, type);
+            at::Tensor sums = new_tensor({rows.count}, type);
             if (scale.defined()) {
-              at::cpu::addmv_out(sums, sums, product, scale, /*beta=*/0);
+              ops::addmv_out(sums, sums, product, scale, /*beta=*/0);
             } else {
-              at::cpu::sum_out(sums, product, IntArrayRef(1));
+              ops::sum_out(sums, product, IntArrayRef(1));
             }
-            at::Tensor pull = at::cpu::mul(at::cpu::mul(inverse, inverse), inverse);
-            at::cpu::mul_(pull, sums.view({rows.count, 1}));
+            at::Tensor pull = ops::mul(ops::mul(inverse, inverse), inverse);
+            ops::mul_(pull, sums.view({rows.count, 1}));
             Result result(grad_in, {rows.count, rows.length}, type);
-            at::cpu::mul_out(result.tensor, gradient, inverse);
+            ops::mul_out(result.tensor, gradient, inverse);
             if (scale.defined()) {
-              at::cpu::mul_(result.tensor, scale);
+              ops::mul_(result.tensor, scale);
             }
-            at::cpu::addcmul_(result.tensor, input, pull, -1.0 / static_cast<double>(rows.length));
+            ops::addcmul_(result.tensor, input, pull, -1.0 / static_cast<double>(rows.length));
             result.finish();
           }
           if (present(grad_weight)) {
-            at::cpu::mul_(product, inverse);
+            ops::mul_(product, inverse);
             Result result(grad_weight, rows.length, type);
-            at::cpu::sum_out(result.tensor, product, IntArrayRef(0));
+            ops::sum_out(result.tensor, product, IntArrayRef(0));
             result.finish();
           }
         });

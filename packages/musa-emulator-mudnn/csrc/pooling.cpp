@@ -141,7 +141,7 @@ void widen(Window& window) {
 }
 
 at::Tensor as_float(const at::Tensor& tensor) {
-  at::Tensor result = at::detail::empty_cpu(tensor.sizes(), at::kFloat);
+  at::Tensor result = new_tensor(tensor.sizes(), at::kFloat);
   at::native::copy_(result, tensor);
   return result;
 }
@@ -152,16 +152,16 @@ void maximum(const Window& window, at::Tensor& out, at::Tensor& indices, const a
   const auto size = out.sizes().slice(out.sizes().size() - window.space);
   if (window.space == 2) {
     if (window.slides()) {
-      at::cpu::max_pool2d_with_indices_out(
+      ops::max_pool2d_with_indices_out(
           out, indices, in, window.kernel, window.stride, window.pad, window.dilation, window.ceil);
     } else {
-      at::cpu::adaptive_max_pool2d_out(out, indices, in, size);
+      ops::adaptive_max_pool2d_out(out, indices, in, size);
     }
     return;
   }
   const auto [values, positions] = window.slides()
-      ? at::cpu::max_pool3d_with_indices(in, window.kernel, window.stride, window.pad, window.dilation, window.ceil)
-      : at::cpu::adaptive_max_pool3d(in, size);
+      ? ops::max_pool3d_with_indices(in, window.kernel, window.stride, window.pad, window.dilation, window.ceil)
+      : ops::adaptive_max_pool3d(in, size);
   at::native::copy_(out, values);
   at::native::copy_(indices, positions);
 }
@@ -170,14 +170,14 @@ void mean(const Window& window, at::Tensor& out, const at::Tensor& in) {
   if (!window.slides()) {
     const auto size = out.sizes().slice(out.sizes().size() - window.space);
     at::native::copy_(
-        out, window.space == 2 ? at::cpu::_adaptive_avg_pool2d(in, size) : at::cpu::_adaptive_avg_pool3d(in, size));
+        out, window.space == 2 ? ops::_adaptive_avg_pool2d(in, size) : ops::_adaptive_avg_pool3d(in, size));
   } else if (window.space == 2) {
-    at::cpu::avg_pool2d_out(
+    ops::avg_pool2d_out(
         out, in, window.kernel, window.stride, window.pad, window.ceil, window.counts_pad(), window.divisor);
   } else {
     at::native::copy_(
         out,
-        at::cpu::avg_pool3d(
+        ops::avg_pool3d(
             in, window.kernel, window.stride, window.pad, window.ceil, window.counts_pad(), window.divisor));
   }
 }
@@ -193,12 +193,12 @@ bool needs_float(const Window& window, const at::Tensor& tensor) {
 
 // Quantised values: the mean of what they stand for, in steps of the output's scale.
 void mean_of_steps(const Window& window, at::Tensor& out, const at::Tensor& in, double ratio) {
-  at::Tensor result = at::detail::empty_cpu(out.sizes(), at::kFloat);
+  at::Tensor result = new_tensor(out.sizes(), at::kFloat);
   mean(window, result, as_float(in));
-  at::cpu::mul_(result, at::native::wrapped_scalar_tensor(ratio));
-  at::cpu::round_(result);
+  ops::mul_(result, at::native::wrapped_scalar_tensor(ratio));
+  ops::round_(result);
   const bool is_signed = out.scalar_type() == at::kChar;
-  at::cpu::clamp_(result, at::Scalar(is_signed ? -128 : 0), at::Scalar(is_signed ? 127 : 255));
+  ops::clamp_(result, at::Scalar(is_signed ? -128 : 0), at::Scalar(is_signed ? 127 : 255));
   at::native::copy_(out, result);
 }
 
@@ -207,10 +207,10 @@ void maximum_backward(
     const Window& window, at::Tensor& grad_in, const at::Tensor& grad_out, const at::Tensor& indices) {
   if (window.space == 2) {
     if (window.slides()) {
-      at::cpu::max_pool2d_with_indices_backward_out(
+      ops::max_pool2d_with_indices_backward_out(
           grad_in, grad_out, grad_in, window.kernel, window.stride, window.pad, window.dilation, window.ceil, indices);
     } else {
-      at::cpu::adaptive_max_pool2d_backward_out(grad_in, grad_out, grad_in, indices);
+      ops::adaptive_max_pool2d_backward_out(grad_in, grad_out, grad_in, indices);
     }
     return;
   }
@@ -218,26 +218,26 @@ void maximum_backward(
   const at::Tensor positions = indices.contiguous(); // read by torch as if they were
   at::native::copy_(
       grad_in,
-      window.slides() ? at::cpu::max_pool3d_with_indices_backward(
+      window.slides() ? ops::max_pool3d_with_indices_backward(
                             gradient, grad_in, window.kernel, window.stride, window.pad, window.dilation, window.ceil,
                             positions)
-                      : at::cpu::adaptive_max_pool3d_backward(gradient, grad_in, positions));
+                      : ops::adaptive_max_pool3d_backward(gradient, grad_in, positions));
 }
 
 void mean_backward(const Window& window, at::Tensor& grad_in, const at::Tensor& grad_out) {
   if (!window.slides()) {
     at::native::copy_(
         grad_in,
-        window.space == 2 ? at::cpu::_adaptive_avg_pool2d_backward(grad_out, grad_in)
-                          : at::cpu::_adaptive_avg_pool3d_backward(grad_out, grad_in));
+        window.space == 2 ? ops::_adaptive_avg_pool2d_backward(grad_out, grad_in)
+                          : ops::_adaptive_avg_pool3d_backward(grad_out, grad_in));
   } else if (window.space == 2) {
-    at::cpu::avg_pool2d_backward_out(
+    ops::avg_pool2d_backward_out(
         grad_in, grad_out, grad_in, window.kernel, window.stride, window.pad, window.ceil, window.counts_pad(),
         window.divisor);
   } else {
     at::native::copy_(
         grad_in,
-        at::cpu::avg_pool3d_backward(
+        ops::avg_pool3d_backward(
             grad_out.contiguous(), grad_in, window.kernel, window.stride, window.pad, window.ceil, window.counts_pad(),
             window.divisor));
   }
@@ -322,7 +322,7 @@ Status Pooling::Run(Handle& handle, Tensor& out, const Tensor& in, Tensor& indic
       } else if (steps) {
         mean_of_steps(plane, result, source, static_cast<double>(TensorAccess::scale(in)) / TensorAccess::scale(out));
       } else if (needs_float(plane, source)) {
-        at::Tensor wide = at::detail::empty_cpu(result.sizes(), at::kFloat);
+        at::Tensor wide = new_tensor(result.sizes(), at::kFloat);
         mean(plane, wide, as_float(source));
         at::native::copy_(result, wide);
       } else {
@@ -349,7 +349,7 @@ Status Pooling::RunBwd(Handle& handle, Tensor& grad_in, const Tensor& grad_out, 
       if (plane.takes_maximum()) {
         maximum_backward(plane, result, gradient, plane_of(indices, window.space));
       } else if (needs_float(plane, result)) {
-        at::Tensor wide = at::detail::empty_cpu(result.sizes(), at::kFloat);
+        at::Tensor wide = new_tensor(result.sizes(), at::kFloat);
         mean_backward(plane, wide, as_float(gradient));
         at::native::copy_(result, wide);
       } else {

@@ -225,12 +225,12 @@ at::Tensor converted(const at::Tensor& in, c10::ScalarType type) {
 void run_product(at::Tensor& out, const at::Tensor& in, at::IntArrayRef dims) {
   const c10::ScalarType type = accumulator(out);
   if (dims.size() == 1 && type == out.scalar_type()) {
-    at::cpu::prod_out(out, in, dims[0], /*keepdim=*/true, type);
+    ops::prod_out(out, in, dims[0], /*keepdim=*/true, type);
     return;
   }
   at::Tensor product = in;
   for (const int64_t dim : dims) {
-    product = at::cpu::prod(product, dim, /*keepdim=*/true, type);
+    product = ops::prod(product, dim, /*keepdim=*/true, type);
   }
   at::native::copy_(out, product);
 }
@@ -243,36 +243,36 @@ void run_reduce(
     case M::ADD:
       // out has the shape that the kernel asks for: what sum_out does first is done. Half types it sums as FLOAT, which
       // the kernel alone does not where it goes over out more than once.
-      if (in.scalar_type() == type && !at::isReducedFloatingType(type)) {
+      if (kOnHost && in.scalar_type() == type && !at::isReducedFloatingType(type)) {
         at::TensorIterator iter = at::TensorIterator::reduce_op(out, in);
         at::native::sum_stub(at::kCPU, iter);
       } else {
-        at::cpu::sum_out(out, in, dims, true, type);
+        ops::sum_out(out, in, dims, true, type);
       }
       return;
-    case M::MEAN: at::cpu::mean_out(out, in, dims, true, type); return;
+    case M::MEAN: ops::mean_out(out, in, dims, true, type); return;
     case M::MAX:
-    case M::MAX_UNSTABLE: at::cpu::amax_out(out, in, dims, true); return;
+    case M::MAX_UNSTABLE: ops::amax_out(out, in, dims, true); return;
     case M::MIN:
-    case M::MIN_UNSTABLE: at::cpu::amin_out(out, in, dims, true); return;
+    case M::MIN_UNSTABLE: ops::amin_out(out, in, dims, true); return;
     case M::PROD:
     case M::MUL: run_product(out, in, dims); return;
-    case M::AND: at::cpu::all_out(out, in, dims, true); return;
-    case M::OR: at::cpu::any_out(out, in, dims, true); return;
-    case M::NORM: at::cpu::linalg_vector_norm_out(out, in, Scalar(order), dims, true, type); return;
-    case M::VARIANCE: at::cpu::var_out(out, in, dims, Scalar(correction), true); return;
-    case M::STD: at::cpu::std_out(out, in, dims, Scalar(correction), true); return;
+    case M::AND: ops::all_out(out, in, dims, true); return;
+    case M::OR: ops::any_out(out, in, dims, true); return;
+    case M::NORM: ops::linalg_vector_norm_out(out, in, Scalar(order), dims, true, type); return;
+    case M::VARIANCE: ops::var_out(out, in, dims, Scalar(correction), true); return;
+    case M::STD: ops::std_out(out, in, dims, Scalar(correction), true); return;
     case M::MUL_NO_ZEROS: { // zeros do not count
       at::Tensor factors = converted(in, accumulator(out));
-      at::cpu::masked_fill_(factors, at::cpu::eq(factors, Scalar(0)), Scalar(1));
+      ops::masked_fill_(factors, ops::eq(factors, Scalar(0)), Scalar(1));
       run_product(out, factors, dims);
       return;
     }
     case M::L2LOSS: { // half the sum of the squares
       at::Tensor squares = converted(in, accumulator(out));
-      at::cpu::mul_(squares, squares);
-      const at::Tensor sums = at::cpu::sum(squares, dims, true);
-      at::native::copy_(out, at::cpu::mul(sums, at::native::wrapped_scalar_tensor(Scalar(0.5))));
+      ops::mul_(squares, squares);
+      const at::Tensor sums = ops::sum(squares, dims, true);
+      at::native::copy_(out, ops::mul(sums, at::native::wrapped_scalar_tensor(Scalar(0.5))));
       return;
     }
   }
@@ -303,7 +303,7 @@ void run_indices(bool largest, at::Tensor& indices, const Reduction& reduction) 
   if (TensorAccess::type(in) == Type::BOOL) {
     in.SetType(Type::UINT8); // torch compares no booleans here
   }
-  (largest ? at::cpu::argmax_out : at::cpu::argmin_out)(indices, alias(in), dim, /*keepdim=*/true);
+  (largest ? ops::argmax_out : ops::argmin_out)(indices, alias(in), dim, /*keepdim=*/true);
 }
 
 } // namespace
@@ -379,13 +379,13 @@ Status Reduce::RunWithIndices(
           const at::Tensor in = alias(what.in);
           if (what.dims.size() == 1) {
             if (largest) {
-              at::cpu::max_out(values, places, in, what.dims[0], /*keepdim=*/true);
+              ops::max_out(values, places, in, what.dims[0], /*keepdim=*/true);
             } else {
-              at::cpu::min_out(values, places, in, what.dims[0], /*keepdim=*/true);
+              ops::min_out(values, places, in, what.dims[0], /*keepdim=*/true);
             }
             return;
           }
-          (largest ? at::cpu::amax_out : at::cpu::amin_out)(values, in, what.dims, /*keepdim=*/true);
+          (largest ? ops::amax_out : ops::amin_out)(values, in, what.dims, /*keepdim=*/true);
           run_indices(largest, places, what);
         });
   });
@@ -440,8 +440,11 @@ Status Cum::Run(Handle& handle, Tensor& out, const Tensor& in, const MemoryMaint
     }
     return call.enqueue(workspace, partial_results(in), [mode = mode_, dim = dim_, out = place, in = source] {
       at::Tensor result = alias(out);
-      (mode == Mode::ADD ? at::cpu::cumsum_out : at::cpu::cumprod_out)(
-          result, alias(in), dim, result.scalar_type());
+      if (mode == Mode::ADD) {
+        ops::cumsum_out(result, alias(in), dim, result.scalar_type());
+      } else {
+        ops::cumprod_out(result, alias(in), dim, result.scalar_type());
+      }
     });
   });
 }

@@ -2,9 +2,10 @@
 // Copyright (c) torch_musa contributors
 // Concat, Permute, Pad.
 #include <ATen/ScalarOps.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat_cpu_dispatch.h>
 #include <ATen/ops/copy_native.h>
-#include <ATen/ops/empty_cpu_dispatch.h>
+#include <ATen/ops/fill_cpu_dispatch.h>
 #include <ATen/ops/flip_cpu_dispatch.h>
 #include <ATen/ops/index_select_cpu_dispatch.h>
 
@@ -62,7 +63,7 @@ Status accept(const Handle& handle, const char* name, std::initializer_list<cons
 // Few contiguous bytes, one row after the other: torch's function takes longer to begin.
 bool is_small(const Tensor& out, c10::ArrayRef<Tensor> inputs) {
   constexpr int64_t most = 16 << 10; // bytes
-  return TensorAccess::elements(out) * bytes_of_element(out) <= most && TensorAccess::contiguous(out) &&
+  return kOnHost && TensorAccess::elements(out) * bytes_of_element(out) <= most && TensorAccess::contiguous(out) &&
       std::all_of(inputs.begin(), inputs.end(), TensorAccess::contiguous);
 }
 
@@ -114,7 +115,7 @@ void copy_elements(const Tensor& out, const Tensor& in) {
   }
   at::Tensor result = alias(to.tensor);
   const at::Tensor source = alias(from.tensor);
-  at::native::copy_(result, flipped.empty() ? source : at::cpu::flip(source, flipped));
+  at::native::copy_(result, flipped.empty() ? source : ops::flip(source, flipped));
 }
 
 // The position in a dimension of size `size` that supplies position `at` of the padded one. `at` counts from the first
@@ -129,6 +130,24 @@ int64_t source_of(Pad::Mode mode, int64_t at, int64_t size) {
   return std::clamp<int64_t>(at, 0, size - 1);
 }
 
+// source_of() of each position from -left on.
+at::Tensor sources_of(Pad::Mode mode, int64_t padded_size, int64_t left, int64_t size) {
+  if constexpr (!kOnHost) {
+    const at::Tensor at = at::arange(-left, padded_size - left, options_of(at::kLong));
+    switch (mode) {
+      case Pad::Mode::REFLECT: return at.abs().sub(size - 1).abs().neg().add(size - 1);
+      case Pad::Mode::CIRCULAR: return at.remainder(size);
+      default: return at.clamp(0, size - 1);
+    }
+  }
+  at::Tensor sources = new_tensor({padded_size}, at::kLong);
+  auto* const positions = sources.mutable_data_ptr<int64_t>();
+  for (int64_t k = 0; k < padded_size; ++k) {
+    positions[k] = source_of(mode, k - left, size);
+  }
+  return sources;
+}
+
 struct Padding {
   int64_t left = 0;
   int64_t right = 0;
@@ -137,7 +156,11 @@ using Paddings = std::array<Padding, Tensor::kMaxDims>; // by dimension, the fir
 
 void pad_constant(const Tensor& out, const Tensor& in, const Paddings& paddings, double value) {
   at::Tensor whole = alias(out);
-  at::native::copy_(whole, at::native::wrapped_scalar_tensor(value));
+  if (kOnHost) {
+    at::native::copy_(whole, at::native::wrapped_scalar_tensor(value));
+  } else {
+    ops::fill_(whole, at::Scalar(value)); // a copy from the host cannot be captured
+  }
   Sizes to{};
   Sizes from{};
   Sizes dims{};
@@ -160,12 +183,7 @@ void pad_from_input(Pad::Mode mode, const Tensor& out, const Tensor& in, const P
     }
     const int64_t size = TensorAccess::dims(in)[i];
     const int64_t padded_size = TensorAccess::dims(out)[i];
-    const at::Tensor sources = at::cpu::empty({padded_size}, at::TensorOptions(at::kLong));
-    auto* const positions = sources.mutable_data_ptr<int64_t>();
-    for (int64_t k = 0; k < padded_size; ++k) {
-      positions[k] = source_of(mode, k - left, size);
-    }
-    padded = at::cpu::index_select(padded, static_cast<int64_t>(i), sources);
+    padded = ops::index_select(padded, static_cast<int64_t>(i), sources_of(mode, padded_size, left, size));
   }
   at::Tensor result = alias(as_bits(out));
   at::native::copy_(result, padded);
@@ -239,7 +257,7 @@ Status Concat::Run(Handle& handle, Tensor& out, int count, const Tensor* inputs)
         pieces.push_back(alias(as_bits(operand)));
       }
       at::Tensor result = alias(as_bits(out));
-      at::cpu::cat_out(result, pieces, axis);
+      ops::cat_out(result, pieces, axis);
     });
   });
 }

@@ -5,7 +5,9 @@
 
 #include <ATen/native/cpu/SoftmaxKernel.h>
 #include <ATen/ops/_log_softmax_backward_data_cpu_dispatch.h>
+#include <ATen/ops/_log_softmax_cpu_dispatch.h>
 #include <ATen/ops/_softmax_backward_data_cpu_dispatch.h>
+#include <ATen/ops/_softmax_cpu_dispatch.h>
 #include <ATen/ops/copy_native.h>
 #include <ATen/ops/logsumexp_native.h>
 
@@ -81,6 +83,11 @@ size_t workspace_bytes(const Tensor& in, int dim) {
 }
 
 void run_kernel(bool log, int dim, const at::Tensor& out, const at::Tensor& in) {
+  if constexpr (!kOnHost) {
+    at::Tensor result = out;
+    log ? ops::_log_softmax_out(result, in, dim, false) : ops::_softmax_out(result, in, dim, false);
+    return;
+  }
   if (dim == in.dim() - 1) {
     log ? at::native::log_softmax_lastdim_kernel(at::kCPU, out, in)
         : at::native::softmax_lastdim_kernel(at::kCPU, out, in);
@@ -115,8 +122,8 @@ void run_backward(bool log, int dim, at::Tensor& grad_in, const at::Tensor& out,
     at::native::copy_(grad_in, wide);
     return;
   }
-  log ? at::cpu::_log_softmax_backward_data_out(grad_in, grad_out, out, dim, grad_in.scalar_type())
-      : at::cpu::_softmax_backward_data_out(grad_in, grad_out, out, dim, grad_in.scalar_type());
+  log ? ops::_log_softmax_backward_data_out(grad_in, grad_out, out, dim, grad_in.scalar_type())
+      : ops::_softmax_backward_data_out(grad_in, grad_out, out, dim, grad_in.scalar_type());
 }
 
 } // namespace
@@ -149,7 +156,7 @@ Status Softmax::Run(Handle& handle, Tensor& out, const Tensor& in, const MemoryM
     if (dim < 0) {
       return call.status();
     }
-    if (!sums && same_type(out, in) && dim == TensorAccess::ndim(in) - 1 && TensorAccess::elements(in) <= kBrief) {
+    if (kOnHost && !sums && same_type(out, in) && dim == TensorAccess::ndim(in) - 1 && TensorAccess::elements(in) <= kBrief) {
       // torch's kernel itself: it goes through no dispatcher, so there is nothing whose modes would have to be set.
       return call.enqueue_brief([log = mode_ == Mode::LOGSOFTMAX, dim, out = out, in = in] {
         const AliasScope aliases;

@@ -2,6 +2,7 @@
 // Copyright (c) torch_musa contributors
 // Sort, SortByKey, TopK, Unique, Nonzero.
 #include <ATen/ops/_unique2_cpu_dispatch.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/clone_native.h>
 #include <ATen/ops/copy_native.h>
 #include <ATen/ops/empty_like.h>
@@ -88,6 +89,16 @@ struct Uniques {
 
 // From the order of the values to that of their first occurrences.
 void order_by_occurrence(Uniques& unique) {
+  if constexpr (!kOnHost) {
+    const at::Tensor inverse = unique.inverse.reshape({-1});
+    const at::Tensor positions = at::arange(inverse.numel(), options_of(at::kLong));
+    const at::Tensor first = at::empty_like(unique.counts).fill_(inverse.numel());
+    const at::Tensor order = first.scatter_reduce(0, inverse, positions, "amin").argsort();
+    unique.inverse = order.argsort().index_select(0, inverse).view(unique.inverse.sizes());
+    unique.values = unique.values.index_select(0, order);
+    unique.counts = unique.counts.index_select(0, order);
+    return;
+  }
   at::Tensor order = at::empty_like(unique.counts);
   auto* const old_of = order.mutable_data_ptr<int64_t>();
   auto* const inverse = unique.inverse.mutable_data_ptr<int64_t>();
@@ -101,8 +112,8 @@ void order_by_occurrence(Uniques& unique) {
     }
     inverse[i] = place;
   }
-  unique.values = at::cpu::index_select(unique.values, 0, order);
-  unique.counts = at::cpu::index_select(unique.counts, 0, order);
+  unique.values = ops::index_select(unique.values, 0, order);
+  unique.counts = ops::index_select(unique.counts, 0, order);
 }
 
 } // namespace
@@ -140,7 +151,7 @@ Status Sort::Run(
         [dim = dim_, descending = descending_, stable = stable_, values = values, indices = indices, in = in] {
           at::Tensor sorted = alias(values);
           at::Tensor places = alias(indices);
-          at::cpu::sort_out(sorted, places, alias(in), stable, dim, descending);
+          ops::sort_out(sorted, places, alias(in), stable, dim, descending);
         });
   });
 }
@@ -187,8 +198,8 @@ Status SortByKey::Run(
             source = at::native::clone(source, at::MemoryFormat::Contiguous);
           }
           at::Tensor order = at::empty_like(source, source.options().dtype(at::kLong));
-          at::cpu::sort_out(sorted, order, alias(keys), stable, dim, descending);
-          at::cpu::gather_out(followed, source, dim, order);
+          ops::sort_out(sorted, order, alias(keys), stable, dim, descending);
+          ops::gather_out(followed, source, dim, order);
         });
   });
 }
@@ -248,7 +259,7 @@ Status TopK::Run(
         [k = k_, dim, largest = largest_, sorted = sorted_, values = chosen, indices = indices, in = source] {
           at::Tensor top = alias(values);
           at::Tensor places = alias(indices);
-          at::cpu::topk_out(top, places, alias(in), k, dim, largest, sorted);
+          ops::topk_out(top, places, alias(in), k, dim, largest, sorted);
         });
   });
 }
@@ -280,7 +291,7 @@ Status Unique::Run(
         workspace, second_pair(in),
         [found, mode = mode_, values = values, inverse = inverse, counts = counts, in = in] {
           Uniques unique;
-          std::tie(unique.values, unique.inverse, unique.counts) = at::cpu::_unique2(
+          std::tie(unique.values, unique.inverse, unique.counts) = ops::_unique2(
               alias(in), /*sorted=*/true, /*return_inverse=*/true, /*return_counts=*/true);
           if (mode == Mode::UNSORTED) {
             order_by_occurrence(unique);
@@ -310,7 +321,7 @@ Status Nonzero::Run(Handle& handle, Tensor& out, const Tensor& in, const MemoryM
     const auto found = std::make_shared<int64_t>(0);
     const auto count = static_cast<size_t>(TensorAccess::elements(in));
     const Status status = call.run_and_wait(workspace, count * sizeof(int64_t), [found, out = out, in = in] {
-      const at::Tensor places = at::cpu::nonzero(alias(in));
+      const at::Tensor places = ops::nonzero(alias(in));
       store(out, places);
       *found = places.size(0);
     });

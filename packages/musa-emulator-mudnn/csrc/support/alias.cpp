@@ -144,7 +144,7 @@ at::Tensor make_new(c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayR
       c10::StorageImpl::use_byte_size_t(), bytes_of(type, sizes, strides), std::move(memory), /*allocator=*/nullptr,
       /*resizable=*/false);
   at::Tensor result = at::detail::make_tensor<c10::TensorImpl>(
-      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), c10::scalarTypeToTypeMeta(type));
+      std::move(storage), c10::DispatchKeySet(kDispatchKey), c10::scalarTypeToTypeMeta(type));
   result.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
   return result;
 }
@@ -153,7 +153,7 @@ at::Tensor make_new(c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayR
 [[gnu::noinline]] at::Tensor& add_to(
     AliasScope::Stock& stock, uint64_t hash, c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayRef strides,
     void* address) {
-  at::Tensor made = make_new(type, sizes, strides, c10::DataPtr(address, c10::Device(c10::kCPU)));
+  at::Tensor made = make_new(type, sizes, strides, c10::DataPtr(address, current_device()));
   AliasScope::Stock::Slot* spare = nullptr;
   for (AliasScope::Stock::Slot& slot : stock.set_of(hash)) {
     if (!slot.lent && (spare == nullptr || !slot.tensor.defined())) {
@@ -177,10 +177,11 @@ at::Tensor& take_from(
       continue;
     }
     const c10::TensorImpl& kept = *slot.tensor.unsafeGetTensorImpl();
-    if (c10::typeMetaToScalarType(kept.dtype()) == type && has_shape(kept, sizes, strides)) [[likely]] {
+    if (c10::typeMetaToScalarType(kept.dtype()) == type && has_shape(kept, sizes, strides) &&
+        (kOnHost || kept.device() == current_device())) [[likely]] {
       c10::StorageImpl& storage = *kept.unsafe_storage().unsafeGetStorageImpl();
       if (storage.data() != address) {
-        storage.set_data_ptr_noswap(c10::DataPtr(address, c10::Device(c10::kCPU)));
+        storage.set_data_ptr_noswap(c10::DataPtr(address, current_device()));
       }
       stock.lend(slot);
       return slot.tensor;
@@ -192,7 +193,7 @@ at::Tensor& take_from(
 at::Tensor make_of(c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayRef strides, void* address) {
   AliasScope::Stock* const stock = current_stock;
   if (stock == nullptr || stock->scopes == 0) {
-    return make_new(type, sizes, strides, c10::DataPtr(address, c10::Device(c10::kCPU)));
+    return make_new(type, sizes, strides, c10::DataPtr(address, current_device()));
   }
   return take_from(*stock, type, sizes, strides, address);
 }

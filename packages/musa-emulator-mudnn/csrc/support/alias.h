@@ -5,6 +5,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <mudnn_backend/device.h>
+
 #include "support/access.h"
 
 namespace musa_emulator::dnn {

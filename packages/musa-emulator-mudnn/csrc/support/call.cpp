@@ -2,19 +2,10 @@
 // Copyright (c) torch_musa contributors
 #include "support/call.h"
 
-#include <c10/core/AutogradState.h>
-#include <c10/core/DispatchKeySet.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
-
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <stdexcept>
 #include <string>
 
-#include "engine/memory.h"
-#include "engine/state.h"
 #include "support/alias.h"
 
 namespace musa_emulator::dnn {
@@ -22,8 +13,6 @@ namespace {
 
 using musa::dnn::HandleAccess;
 using musa::dnn::TensorAccess;
-
-constexpr unsigned char kWorkPattern = 0xA7;
 
 enum class Level { Info, Warning, Error, Fatal };
 
@@ -46,13 +35,15 @@ std::string describe(const Tensor& tensor) {
   std::string text = c10::toString(scalar_type(TensorAccess::type(tensor)));
   text += '[';
   for (int i = 0; i < TensorAccess::ndim(tensor); ++i) {
-    text += (i > 0 ? "," : "") + std::to_string(TensorAccess::dims(tensor)[i]);
+    text += i > 0 ? "," : "";
+    text += std::to_string(TensorAccess::dims(tensor)[i]);
   }
   text += ']';
   if (!TensorAccess::contiguous(tensor)) {
     text += " strides [";
     for (int i = 0; i < TensorAccess::ndim(tensor); ++i) {
-      text += (i > 0 ? "," : "") + std::to_string(TensorAccess::strides(tensor)[i]);
+      text += i > 0 ? "," : "";
+      text += std::to_string(TensorAccess::strides(tensor)[i]);
     }
     text += ']';
   }
@@ -62,54 +53,11 @@ std::string describe(const Tensor& tensor) {
 std::string describe(std::initializer_list<const Tensor*> tensors) {
   std::string text;
   for (const Tensor* tensor : tensors) {
-    text += (text.empty() ? "" : ", ") + describe(*tensor);
+    text += text.empty() ? "" : ", ";
+    text += describe(*tensor);
   }
   return text;
 }
-
-// Everything but the CPU's own kernels: the caller's modes, autograd, autocast, functionalisation.
-const c10::DispatchKeySet above_backends =
-    c10::DispatchKeySet(c10::DispatchKeySet::FULL)
-        .remove(c10::DispatchKey::Dense)
-        .remove(c10::DispatchKey::BackendSelect);
-
-// How many threads compute decides how sums are cut, and so their last bits; the stream's thread may have another
-// number than the one that called (torch gives new threads what was set last, anywhere).
-class ThreadCount {
- public:
-  // 0 keeps the number.
-  explicit ThreadCount(int wanted) : before_(wanted != 0 ? at::get_num_threads() : 0), changed_(wanted != before_) {
-    if (changed_) {
-      at::set_num_threads(wanted);
-    }
-  }
-  ~ThreadCount() {
-    if (changed_) {
-      at::set_num_threads(before_);
-    }
-  }
-  ThreadCount(const ThreadCount&) = delete;
-  ThreadCount& operator=(const ThreadCount&) = delete;
-
- private:
-  const int before_;
-  const bool changed_;
-};
-
-// As torch's guard, with one look at the thread's state instead of three.
-class NoGrad {
- public:
-  NoGrad() : state_(c10::AutogradState::get_tls_state()), before_(state_.get_grad_mode()) {
-    state_.set_grad_mode(false);
-  }
-  ~NoGrad() { state_.set_grad_mode(before_); }
-  NoGrad(const NoGrad&) = delete;
-  NoGrad& operator=(const NoGrad&) = delete;
-
- private:
-  c10::AutogradState& state_;
-  const bool before_;
-};
 
 } // namespace
 
@@ -142,11 +90,11 @@ bool logs_calls() {
   return log_level() == Level::Info;
 }
 
-void Call::log() const {
+void Checks::log() const {
   std::fprintf(stderr, "muDNN INFO %s(%s)\n", name_, describe(tensors_).c_str());
 }
 
-void Call::refuse(Status status, const char* reason) {
+void Checks::refuse(Status status, const char* reason) {
   if (status_ != Status::SUCCESS) {
     return;
   }
@@ -157,7 +105,7 @@ void Call::refuse(Status status, const char* reason) {
   }
 }
 
-bool Call::accept_operands() {
+bool Checks::accept_operands() {
   for (const Tensor* tensor : tensors_) {
     if (!TensorAccess::shaped(*tensor)) {
       continue; // absent: whether it may be is the operation's to say
@@ -170,31 +118,7 @@ bool Call::accept_operands() {
   return true;
 }
 
-bool checks_workspace() {
-  static const bool checks = [] {
-    const char* wish = std::getenv("MUDNN_EMULATOR_CHECK_WORKSPACE");
-    return wish != nullptr && *wish != '\0' ? std::strcmp(wish, "0") != 0 : engine().config.strict;
-  }();
-  return checks;
-}
-
-void WorkArea::poison() const {
-  std::memset(data, kWorkPattern, bytes);
-}
-
-void WorkArea::check() const {
-  // Each byte equals the next, and the first is the pattern.
-  if (bytes == 0 || (data[0] == kWorkPattern && std::memcmp(data, data + 1, bytes - 1) == 0)) {
-    return;
-  }
-  const auto other = std::find_if(data, data + bytes, [](unsigned char byte) { return byte != kWorkPattern; });
-  throw std::runtime_error(
-      "the workspace was written by somebody else while the operation ran, at byte " + std::to_string(other - data) +
-      " of " + std::to_string(bytes) +
-      ". Likely cause: the memory maintainer gave the memory away before the stream was done with it.");
-}
-
-musa::dnn::MemoryHandler Call::take(const musa::dnn::MemoryMaintainer& maintainer, size_t bytes, bool optional) {
+musa::dnn::MemoryHandler Checks::take(const musa::dnn::MemoryMaintainer& maintainer, size_t bytes, bool optional) {
   if (maintainer == nullptr) {
     require(optional, Status::INVALID_PARAMETER, "the operation needs a memory maintainer");
     return nullptr;
@@ -213,35 +137,6 @@ musa::dnn::MemoryHandler Call::take(const musa::dnn::MemoryMaintainer& maintaine
           attributes.device == HandleAccess::device(handle_),
       Status::INVALID_PARAMETER, "the workspace is not memory of the handle's device");
   return memory;
-}
-
-Stream* Call::stream_of_handle() {
-  Stream* const stream = resolve_stream(HandleAccess::stream(handle_));
-  require(stream != nullptr, Status::INVALID_PARAMETER, "the handle's stream is not alive");
-  return stream;
-}
-
-Status Call::submit(Stream& stream, std::shared_ptr<Launch> task) {
-  return status_of(musa_emulator::submit(stream, KernelOperation{std::move(task)}));
-}
-
-Status Call::wait() {
-  Stream* const stream = resolve_stream(HandleAccess::stream(handle_));
-  return stream != nullptr ? status_of(synchronize_stream(*stream)) : Status::INVALID_PARAMETER;
-}
-
-musaError_t Call::guarded(const char* name, int threads, void (*run)(void*), void* task) {
-  const ThreadCount as_the_caller(threads);
-  const AliasScope aliases;
-  const c10::impl::ExcludeDispatchKeyGuard exclude(above_backends);
-  const NoGrad no_grad;
-  try {
-    run(task);
-    return musaSuccess;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "muDNN ERROR# EXECUTION_FAILED in %s: %s\n", name, error.what());
-    return musaErrorLaunchFailure;
-  }
 }
 
 } // namespace musa_emulator::dnn

@@ -107,4 +107,18 @@ at::Tensor make_in(const at::Tensor& place, size_t key, Make&& make) {
   return value;
 }
 
+// Convolutions of a device that write to memory given; here make_in() does.
+template <class... Arguments>
+bool convolve_into(const Arguments&...) {
+  return false;
+}
+template <class... Arguments>
+bool input_gradient_into(const Arguments&...) {
+  return false;
+}
+template <class... Arguments>
+bool filter_gradient_into(const Arguments&...) {
+  return false;
+}
+
 } // namespace musa_emulator::dnn
