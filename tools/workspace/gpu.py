@@ -29,6 +29,8 @@ PACKAGES = (
     "musa-cuda",
     "musa-runtime",
     "torch-musa",
+    "musa-cuda-mudnn",
+    "musa-ops-mudnn",
     "musa-port",
     "musa-ops-ported",
     "musa-amp",
@@ -36,17 +38,21 @@ PACKAGES = (
 )
 BUILT_WITH = {
     "musa-runtime": ["musa-cuda"],
+    "musa-cuda-mudnn": ["musa-cuda"],
+    "musa-ops-mudnn": ["musa-cuda-mudnn"],
     "musa-ops-ported": ["musa-port"],
     "musa-distributed": ["musa-cuda"],
 }
 # Large tools of the build, of which the machine's own version serves. Of others the pinned one is installed.
 ANY_VERSION = ("cmake", "ninja", "numpy", "setuptools", "wheel", "build")
-# Name, pytest's arguments, in how many processes, environment. There is no muDNN: what the packs lack is
-# computed on the host.
+# Name, pytest's arguments, in how many processes, environment. What the packs lack is computed on the host.
+MUDNN = {"TORCH_MUSA_OPS": "mudnn,ported,host-copy"}
 PORTED = {"TORCH_MUSA_OPS": "ported,host-copy"}
 SUITES: tuple[tuple[str, list[str], int, dict[str, str]], ...] = (
-    ("conformance", ["tests/conformance"], 12, PORTED),
+    ("conformance", ["tests/conformance"], 12, MUDNN),
+    ("conformance_ported", ["tests/conformance"], 12, PORTED),
     ("runtime", ["tests/musa_runtime"], 4, {}),
+    ("ops_mudnn", ["tests/musa_ops_mudnn"], 4, {}),
     ("ops_ported", ["tests/musa_ops_ported"], 2, {}),
     ("amp", ["tests/musa_amp"], 1, {}),
     ("distributed", ["tests/musa_distributed"], 1, {}),
@@ -56,9 +62,9 @@ SUITES: tuple[tuple[str, list[str], int, dict[str, str]], ...] = (
 # Files that are not collected, with the reason, which the record repeats.
 IGNORED = {
     "*/test_cpp_suite.py": "C++ suites are built against the emulator, by whose folders they are found",
+    "*/musa_ops_mudnn/test_sdk_layouts.py": "makes SDKs out of the emulator's",
     "*/musa_ops_ported/test_races.py": "compiles kernels with the emulator's mcc, whose warps it steers",
-    "*/torch_musa/test_doctor_states.py": "makes installations with the emulator's wheels and musa-ops-mudnn",
-    "*/torch_musa/test_import_order.py": "imports every package, and musa-ops-mudnn is not built",
+    "*/torch_musa/test_doctor_states.py": "makes installations with the emulator's wheels",
 }
 TEST_LIMIT_S = 120
 # Prints what the record says of the machine.

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#include "support/call.h"
+
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+
+#include <array>
+#include <cstdio>
+#include <cstring>
+
+#include <musa_runtime.h>
+
+#include "pool.h"
+#include "support/alias.h"
+#include "support/modes.h"
+
+namespace musa_emulator::dnn {
+namespace {
+
+using musa::dnn::HandleAccess;
+
+thread_local c10::DeviceIndex device_of_call = 0;
+
+// Whether torch computes with CUDA in this process. Loads no library: `import torch` of a CUDA build has loaded them.
+bool torch_has_cuda() {
+  static const bool has = [] {
+    if (!at::hasCUDA() || !c10::impl::hasDeviceGuardImpl(c10::kCUDA)) {
+      return false;
+    }
+    at::globalContext().lazyInitDevice(c10::kCUDA);
+    return true;
+  }();
+  return has;
+}
+
+// torch.cuda names a stream that it has not made by the stream's address, and the default stream by 0.
+c10::Stream torch_stream(musaStream_t stream, c10::DeviceIndex device) {
+  constexpr uintptr_t legacy = 1; // cudaStreamLegacy, the default stream's other name
+  const auto address = reinterpret_cast<uintptr_t>(stream);
+  return c10::Stream(
+      c10::Stream::UNSAFE, c10::Device(c10::kCUDA, device), address == legacy ? 0 : static_cast<c10::StreamId>(address));
+}
+
+// torch.cuda's current device and stream, for the life of the guard.
+class OnStream {
+ public:
+  OnStream(musaStream_t stream, c10::DeviceIndex device)
+      : impl_(c10::impl::getDeviceGuardImpl(c10::kCUDA)),
+        device_(impl_->exchangeDevice(c10::Device(c10::kCUDA, device))),
+        stream_(impl_->exchangeStream(torch_stream(stream, device))) {}
+  ~OnStream() {
+    impl_->exchangeStream(stream_);
+    impl_->uncheckedSetDevice(device_);
+  }
+  OnStream(const OnStream&) = delete;
+  OnStream& operator=(const OnStream&) = delete;
+
+ private:
+  const c10::impl::DeviceGuardImplInterface* const impl_;
+  const c10::Device device_;
+  const c10::Stream stream_;
+};
+
+// While the stream is being captured into a graph: scratch memory is of the capture's own pool, and what CUDA holds for unsafe
+// in a capture is allowed to the thread (it allocates scratch memory, and what libraries need when first called).
+class CaptureScope {
+ public:
+  CaptureScope(musaStream_t stream, c10::DeviceIndex device) : device_(device) {
+    musaStreamCaptureStatus status = musaStreamCaptureStatusNone;
+    unsigned long long id = 0;
+    if (stream == nullptr || musaStreamGetCaptureInfo(stream, &status, &id) != musaSuccess ||
+        status != musaStreamCaptureStatusActive) {
+      return;
+    }
+    capture_ = id + 1;
+    musaThreadExchangeStreamCaptureMode(&mode_);
+    begin_pool(device_, capture_, stream);
+  }
+  ~CaptureScope() {
+    if (capture_ != 0) {
+      end_pool(device_, capture_);
+      musaThreadExchangeStreamCaptureMode(&mode_);
+    }
+  }
+  CaptureScope(const CaptureScope&) = delete;
+  CaptureScope& operator=(const CaptureScope&) = delete;
+
+ private:
+  const c10::DeviceIndex device_;
+  unsigned long long capture_ = 0; // 0: none
+  musaStreamCaptureMode mode_ = musaStreamCaptureModeRelaxed;
+};
+
+// What the handle says of TF32, as torch's settings, which are the process's: another thread that multiplies with torch.cuda
+// meanwhile sees them too.
+class Precision {
+ public:
+  Precision(const char* name, bool allow) : counts_(multiplies(name)), allow_(allow) {
+    if (counts_) {
+      at::Context& context = at::globalContext();
+      before_[0] = context.allowTF32CuBLAS();
+      before_[1] = context.allowTF32CuDNN();
+      set({allow, allow});
+    }
+  }
+  ~Precision() {
+    if (counts_) {
+      const std::array<bool, 2> before = before_;
+      before_ = {allow_, allow_};
+      set(before);
+    }
+  }
+  Precision(const Precision&) = delete;
+  Precision& operator=(const Precision&) = delete;
+
+ private:
+  static bool multiplies(const char* name) {
+    for (const char* part : {"MatMul", "Convolution", "Dot::", "Attention"}) {
+      if (std::strstr(name, part) != nullptr) {
+        return true;
+      }
+    }
+    return false;
+  }
+  void set(std::array<bool, 2> wanted) const {
+    if (wanted[0] != before_[0]) {
+      at::globalContext().setAllowTF32CuBLAS(wanted[0]);
+    }
+    if (wanted[1] != before_[1]) {
+      at::globalContext().setAllowTF32CuDNN(wanted[1]);
+    }
+  }
+
+  const bool counts_;
+  const bool allow_;
+  std::array<bool, 2> before_{};
+};
+
+} // namespace
+
+c10::Device current_device() {
+  return c10::Device(c10::kCUDA, device_of_call);
+}
+
+const int32_t* on_host(const Tensor& numbers, at::Tensor& copy) {
+  copy = alias(numbers).to(c10::kCPU);
+  return copy.const_data_ptr<int32_t>();
+}
+
+Call::Call(const char* name, const Handle& handle, std::initializer_list<const Tensor*> tensors)
+    : Checks(name, handle, tensors) {
+  device_of_call = static_cast<c10::DeviceIndex>(HandleAccess::device(handle));
+}
+
+Status Call::run(void (*task)(void*), void* own) {
+  if (!require(
+          torch_has_cuda(), Status::NOT_INITIALIZED,
+          "this libmudnn computes with torch's CUDA operators, and torch has none here: it was built for the CPU, or finds no "
+          "GPU. Fix: install a CUDA build of torch, or leave libmudnn out: TORCH_MUSA_OPS=ported,host-copy")) {
+    return status_;
+  }
+  const musaStream_t stream = HandleAccess::stream(handle_);
+  try {
+    const OnStream on_stream(stream, device_of_call);
+    const CaptureScope capture(stream, device_of_call);
+    const Precision precision(name_, HandleAccess::allow_tf32(handle_));
+    const AliasScope aliases;
+    const c10::impl::ExcludeDispatchKeyGuard exclude(above_backends);
+    const NoGrad no_grad;
+    task(own);
+    return Status::SUCCESS;
+  } catch (const c10::OutOfMemoryError& error) {
+    std::fprintf(stderr, "muDNN ERROR# ALLOC_FAILED in %s: %s\n", name_, error.what_without_backtrace());
+    return Status::ALLOC_FAILED;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "muDNN ERROR# EXECUTION_FAILED in %s: %s\n", name_, error.what());
+    return Status::EXECUTION_FAILED;
+  }
+}
+
+} // namespace musa_emulator::dnn

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// A call on a GPU: torch's operators launch kernels on the handle's stream at once, so a task is a function that is called.
+// Included by support/call.h alone.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include "support/call.h"
+#include "support/hooks.h"
+
+namespace musa_emulator {
+
+// The name of an entry point, for counts and faults.
+template <size_t N>
+struct ApiName {
+  char text[N];
+  constexpr ApiName(const char (&literal)[N]) {
+    for (size_t i = 0; i < N; ++i) {
+      text[i] = literal[i];
+    }
+  }
+};
+
+namespace dnn {
+
+class Call final : public Checks {
+ public:
+  Call(const char* name, const Handle& handle, std::initializer_list<const Tensor*> tensors);
+
+  template <class Task>
+  Status enqueue(Task&& task) {
+    return run([](void* own) { (*static_cast<std::remove_reference_t<Task>*>(own))(); }, &task);
+  }
+  template <class Task>
+  Status enqueue_brief(Task&& task) {
+    return enqueue(std::forward<Task>(task));
+  }
+  template <class Task, class Own>
+  Status enqueue_brief(Task&& borrowing, Own&& /*own*/) {
+    return enqueue(std::forward<Task>(borrowing));
+  }
+  // What the task finds on the host it has waited for itself.
+  template <class Task>
+  Status run_and_wait(Task&& task) {
+    return enqueue(std::forward<Task>(task));
+  }
+  // The caller's workspace is asked for and not used: torch's functions take scratch memory from torch's allocator.
+  template <class Task>
+  Status enqueue(const musa::dnn::MemoryMaintainer& maintainer, size_t bytes, Task&& task, bool optional = false) {
+    const musa::dnn::MemoryHandler memory = take(maintainer, bytes, optional);
+    return status_ != Status::SUCCESS ? status_ : enqueue(std::forward<Task>(task));
+  }
+  template <class Task>
+  Status run_and_wait(const musa::dnn::MemoryMaintainer& maintainer, size_t bytes, Task&& task) {
+    return enqueue(maintainer, bytes, std::forward<Task>(task));
+  }
+
+ private:
+  // With the handle's device and stream as torch.cuda's current ones, and past torch's modes.
+  Status run(void (*task)(void*), void* own);
+};
+
+template <ApiName Name>
+struct EntryPoint {
+  static inline constexpr ApiName name = Name;
+  static inline musa_cuda::Entry entry{name.text, musa_cuda::kCall};
+  static inline musa_cuda::Entry* const list[] = {&entry};
+  static inline const musa_cuda::Registration registration{list};
+};
+
+template <ApiName Name, class Body>
+Status call(const Handle& handle, std::initializer_list<const Tensor*> tensors, Body&& body) {
+  (void)&EntryPoint<Name>::registration; // instantiates it
+  Status status = Status::SUCCESS;
+  const auto error = musa_cuda::call<musaError_t, musa_cuda::Errors::Stay>(EntryPoint<Name>::entry, [&] {
+    Call call(EntryPoint<Name>::name.text, handle, tensors);
+    if (logs_calls()) {
+      call.log();
+    }
+    status = call.accept_operands() ? body(call) : call.status();
+    return musaSuccess; // a refusal is no error of the runtime
+  });
+  return error == musaSuccess ? status : status_of(error);
+}
+
+} // namespace dnn
+} // namespace musa_emulator
