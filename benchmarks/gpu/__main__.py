@@ -2,10 +2,11 @@
 # Copyright (c) torch_musa contributors
 """Measure the musa device over musa-cuda beside torch.cuda on one GPU.
 
-MUSA_HOME=<musa_cuda.home()> python -m benchmarks.gpu --out build/bench
+MUSA_HOME=<musa_cuda.home()> TORCH_MUSA_OPS=mudnn,ported,host-copy python -m benchmarks.gpu --out build/bench
 
 Forward cases run in one process, the devices in turn, twice each; the better median of the two counts. Cases
-with a backward pass run in a process for each device.
+with a backward pass run in a process for each device. --training runs training steps end to end instead, each
+in a process of its own, and compares their time and memory.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pathlib import Path
 
 import torch
 
+from . import training
 from .cases import BACKWARD, DEVICE, HOST, Call, Case
 
 PROCESS_LIMIT_S = 300
@@ -117,7 +119,12 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.gpu", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("build/bench"), help="folder of gpu.json")
     parser.add_argument("--alone", choices=("cuda", "musa"), help=argparse.SUPPRESS)
+    parser.add_argument("--training", action="store_true", help="training steps end to end")
+    parser.add_argument("--case", action="append", choices=training.CASES, help="a training step")
     options = parser.parse_args(arguments)
+    if options.alone and options.case:
+        print(json.dumps(training.measure(options.case[0], options.alone)))
+        return 0
     if options.alone:
         print(json.dumps({case.name: measure(case, options.alone) for case in BACKWARD}))
         return 0
@@ -130,6 +137,14 @@ def main(arguments: Sequence[str]) -> int:
             file=sys.stderr,
         )
         return 1
+    if options.training:
+        found = {
+            "device": torch.cuda.get_device_name(0), "torch": torch.__version__, "cuda": torch.version.cuda,
+            "date": time.strftime("%Y-%m-%d"), "rows": training.run(options.case or training.CASES),
+        }  # fmt: skip
+        options.out.mkdir(parents=True, exist_ok=True)
+        (options.out / "gpu_training.json").write_text(json.dumps(found, indent=1) + "\n")
+        return 0
     rows, refused = [], []
     for case in (*HOST, *DEVICE):
         try:

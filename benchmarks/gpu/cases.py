@@ -138,6 +138,36 @@ def _batch_norm(device: str) -> Call:
     return lambda: functional.batch_norm(x, mean, variance, weight, bias, True)
 
 
+def _with_tf32(device: str, allow: bool, call: Call) -> Call:
+    """The call with float32 products in TF32 or not, whichever library decides it."""
+
+    def timed() -> object:
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allow
+        if device == "musa" and hasattr(torch.backends, "mudnn"):
+            torch.backends.mudnn.allow_tf32 = allow
+        return call()
+
+    return timed
+
+
+def _product(dtype: torch.dtype, tf32: bool = False) -> Callable[[str], Call]:
+    def make(device: str) -> Call:
+        a, b = (normal(device, 4096, 4096).to(dtype) for _ in range(2))
+        return _with_tf32(device, tf32, lambda: a @ b)
+
+    return make
+
+
+def _convolution(dtype: torch.dtype, memory_format: torch.memory_format) -> Callable[[str], Call]:
+    def make(device: str) -> Call:
+        torch.backends.cudnn.benchmark = True
+        x = normal(device, 64, 256, 56, 56).to(dtype).contiguous(memory_format=memory_format)
+        weight = normal(device, 256, 256, 3, 3).to(dtype).contiguous(memory_format=memory_format)
+        return _with_tf32(device, False, lambda: functional.conv2d(x, weight, padding=1))
+
+    return make
+
+
 def _event(device: str) -> Call:
     event = getattr(torch, device).Event()
     return event.record
@@ -157,6 +187,21 @@ HOST = [
     Case("graph replay of 150 operators", "host", _graph, bar=1.0),
 ]
 DEVICE = [
+    Case("matmul 4096^3 float32", "device", _product(torch.float32), bar=1.05),
+    Case("matmul 4096^3 tf32", "device", _product(torch.float32, tf32=True), bar=1.05),
+    Case("matmul 4096^3 bfloat16", "device", _product(torch.bfloat16), bar=1.05),
+    Case(
+        "conv 3x3 (64,256,56,56) bf16 channels_last",
+        "device",
+        _convolution(torch.bfloat16, torch.channels_last),
+        bar=1.05,
+    ),
+    Case(
+        "conv 3x3 (64,256,56,56) float32",
+        "device",
+        _convolution(torch.float32, torch.contiguous_format),
+        bar=1.05,
+    ),
     Case("a + b, 1e8 float32", "device", of(torch.add, (N,), (N,), (N,), out=True), 12 * N, 1.03),
     Case(
         "a + b, 1e8 bfloat16",

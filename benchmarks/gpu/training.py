@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Training steps end to end, each in a process of its own: `python -m benchmarks.gpu --training`."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+import torch
+from torch.nn import functional
+
+from .models import GPT2, ResNet50
+
+PROCESS_LIMIT_S = 240
+TIME_BAR, MEMORY_BAR = 1.1, 1.05
+CASES = (
+    "resnet50-train",
+    "resnet50-train-graph",
+    "resnet50-infer",
+    "resnet50-infer-graph",
+    "gpt2-train",
+    "gpt2-train-graph",
+)
+Step = Callable[[], torch.Tensor]
+
+
+def resnet50_step(device: str, graphed: bool, batch: int = 256, size: int = 224) -> Step:
+    """A step with bfloat16 autocast, channels last, and SGD."""
+    model = ResNet50().to(device, memory_format=torch.channels_last)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    images = torch.randn(batch, 3, size, size).to(device).contiguous(memory_format=torch.channels_last)
+    labels = torch.randint(0, 1000, (batch,)).to(device)
+
+    def step() -> torch.Tensor:
+        optimizer.zero_grad(set_to_none=True)
+        # A graph keeps no copies of weights from a step before it.
+        with torch.autocast(device, dtype=torch.bfloat16, cache_enabled=not graphed):
+            loss = functional.cross_entropy(model(images), labels)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
+def resnet50_inference(device: str, graphed: bool, batch: int = 256, size: int = 224) -> Step:
+    model = ResNet50().eval().to(device, dtype=torch.bfloat16, memory_format=torch.channels_last)
+    images = torch.randn(batch, 3, size, size).to(device, dtype=torch.bfloat16)
+    images = images.contiguous(memory_format=torch.channels_last)
+
+    def step() -> torch.Tensor:
+        with torch.no_grad():
+            return model(images)
+
+    return step
+
+
+def gpt2_step(device: str, graphed: bool, batch: int = 16, length: int = 1024, depth: int = 12) -> Step:
+    """A step with bfloat16 autocast and AdamW."""
+    model = GPT2(length=length, depth=depth).to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, capturable=graphed)
+    ids = torch.randint(0, 50257, (batch, length + 1)).to(device)
+
+    def step() -> torch.Tensor:
+        optimizer.zero_grad(set_to_none=True)
+        with torch.autocast(device, dtype=torch.bfloat16, cache_enabled=not graphed):
+            logits = model(ids[:, :-1])
+            loss = functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
+def make(name: str, device: str, **sizes: int) -> Step:
+    """The step of a case; for a case of graphs, the replay of one step."""
+    graphed = name.endswith("-graph")
+    maker = {"resnet50-train": resnet50_step, "resnet50-infer": resnet50_inference, "gpt2-train": gpt2_step}[
+        name.removesuffix("-graph")
+    ]
+    step = maker(device, graphed, **sizes)
+    if not graphed:
+        return step
+    module = getattr(torch, device)
+    side = module.Stream()
+    side.wait_stream(module.current_stream())
+    with module.stream(side):
+        for _ in range(3):
+            step()
+    module.current_stream().wait_stream(side)
+    graph = module.CUDAGraph() if device == "cuda" else module.MUSAGraph()
+    with module.graph(graph):
+        kept = step()
+
+    def replay() -> torch.Tensor:
+        graph.replay()
+        return kept
+
+    return replay
+
+
+def measure(name: str, device: str, steps: int = 20, **sizes: int) -> dict:
+    """Milliseconds of a step, and the high-water of memory in MiB: musa's includes the operators' scratch."""
+    torch.manual_seed(0)
+    module = getattr(torch, device)
+    torch.backends.cudnn.benchmark = True
+    step = make(name, device, **sizes)
+    for _ in range(5):
+        last = step()
+    module.synchronize()
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        for _ in range(steps):
+            last = step()
+        module.synchronize()
+        times.append((time.perf_counter() - start) / steps * 1e3)
+    found = {
+        "ms": statistics.median(times),
+        "result": float(last.float().mean()),
+        "allocated": module.max_memory_allocated() / 2**20,
+        "reserved": module.max_memory_reserved() / 2**20,
+        "scratch": 0.0,
+    }
+    if device == "musa" and torch.cuda.is_available():
+        torch.cuda.init()
+        found["scratch"] = torch.cuda.max_memory_allocated() / 2**20
+        found["allocated"] += found["scratch"]
+        found["reserved"] += torch.cuda.max_memory_reserved() / 2**20
+    return found
+
+
+def process(name: str, device: str) -> dict:
+    """measure() in a process that has this device alone; what it said where it failed."""
+    env = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "1" if device == "musa" else "0"}
+    command = [sys.executable, "-m", "benchmarks.gpu", "--alone", device, "--case", name]
+    try:
+        done = subprocess.run(
+            command, env=env, capture_output=True, text=True, timeout=PROCESS_LIMIT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return {"error": f"did not end in {PROCESS_LIMIT_S} s"}
+    if done.returncode != 0:
+        return {"error": done.stderr.strip()[-1500:]}
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def run(names: Sequence[str]) -> list[dict]:
+    """A row of each case: both devices, twice, the quicker of the two runs."""
+    rows = []
+    for name in names:
+        found: dict[str, dict] = {}
+        for device in ("cuda", "musa", "cuda", "musa"):
+            one = process(name, device)
+            kept = found.get(device)
+            if kept is None or "error" in kept or one.get("ms", float("inf")) < kept["ms"]:
+                found[device] = one if "error" not in one or kept is None else kept
+        rows.append({"name": name, **found})
+        print(line(rows[-1]), flush=True)
+    return rows
+
+
+def line(row: dict) -> str:
+    for device in ("cuda", "musa"):
+        if "error" in row[device]:
+            return f"{row['name']:24}{device}: {row[device]['error'][-600:]}"
+    cuda, musa = row["cuda"], row["musa"]
+    text = f"{row['name']:24}{cuda['ms']:10.2f} ms{musa['ms']:10.2f} ms{musa['ms'] / cuda['ms']:7.3f}"
+    above = musa["ms"] > TIME_BAR * cuda["ms"]
+    for kind in ("allocated", "reserved"):
+        text += f"  {kind} {cuda[kind]:8.0f} {musa[kind]:8.0f} MiB {musa[kind] / cuda[kind]:.3f}"
+        above |= musa[kind] > MEMORY_BAR * cuda[kind]
+    text += f"  result {cuda['result']:.4f} {musa['result']:.4f}"
+    return f"{text}  above the bar" if above else text
