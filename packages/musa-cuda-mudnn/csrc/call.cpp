@@ -8,6 +8,8 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <stdexcept>
+#include <string>
 
 #include <musa_runtime.h>
 
@@ -69,8 +71,13 @@ class CaptureScope {
   CaptureScope(musaStream_t stream, c10::DeviceIndex device) : device_(device) {
     musaStreamCaptureStatus status = musaStreamCaptureStatusNone;
     unsigned long long id = 0;
-    if (stream == nullptr || musaStreamGetCaptureInfo(stream, &status, &id) != musaSuccess ||
-        status != musaStreamCaptureStatusActive) {
+    if (stream == nullptr) {
+      return; // the default stream is not captured
+    }
+    if (const musaError_t error = musaStreamGetCaptureInfo(stream, &status, &id); error != musaSuccess) {
+      throw std::runtime_error(std::string("musaStreamGetCaptureInfo failed: ") + musaGetErrorString(error));
+    }
+    if (status != musaStreamCaptureStatusActive) {
       return;
     }
     capture_ = id + 1;

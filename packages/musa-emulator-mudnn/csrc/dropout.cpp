@@ -33,6 +33,11 @@ bool accepts(Call& call, const Tensor& out, const Tensor& in, const Tensor& mask
 
 // Chooses rather than multiplies by the mask: what is dropped is 0 even where it was infinite.
 void keep_scaled(at::Tensor& out, const at::Tensor& in, const at::Tensor& keep, double scale) {
+  if constexpr (!kOnHost) { // where() would copy its number to the device, which cannot be captured
+    ops::mul_out(out, in, at::native::wrapped_scalar_tensor(scale));
+    out.masked_fill_(keep.logical_not(), 0);
+    return;
+  }
   const at::Tensor scaled = ops::mul(in, at::native::wrapped_scalar_tensor(scale));
   ops::where_out(out, keep, scaled, at::native::wrapped_scalar_tensor(0.0));
 }
