@@ -8,13 +8,15 @@
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "engines/random.muh"
+#include "engines/vector.h"
 #include "kernels.h"
 
 namespace musa_ops_ported {
 namespace {
 
 // Where every load of four neighbours is aligned, a thread takes four neighbours, else four elements a grid apart: the
-// sequence of torch's CUDA kernel, for which element has which number.
+// sequence of torch's CUDA kernel, for which element has which number. Elements are loaded before numbers are drawn, so that the
+// one hides the latency of the other.
 template <typename T, int neighbours>
 __global__ void C10_LAUNCH_BOUNDS_2(kRandomThreads, 4) dropout_kernel(
     const int64_t count, const at::PhiloxMusaState philox, const at::opmath_type<T> keep, const T* const in, T* const out,
@@ -25,13 +27,34 @@ __global__ void C10_LAUNCH_BOUNDS_2(kRandomThreads, 4) dropout_kernel(
   const op_t scale = static_cast<op_t>(1.0 / keep);
   RandomState state = random_state(philox, thread);
   for (int64_t first = thread * neighbours; first < count; first += threads * 4) {
+    Vector<T> values;
+    Vector<bool> kept;
+    if constexpr (neighbours == 4) {
+      values = *reinterpret_cast<const Vector<T>*>(in + first);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int64_t at = first + i * threads;
+        values.values[i] = at < count ? in[at] : T(0);
+      }
+    }
     const float4 numbers = murand_uniform4(&state);
+#pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const int64_t at = neighbours == 4 ? first + i : first + i * threads;
-      if (at < count) {
-        const bool kept = (&numbers.x)[i] < keep;
-        mask[at] = kept;
-        out[at] = static_cast<T>(static_cast<op_t>(in[at]) * (kept ? scale : op_t(0)));
+      kept.values[i] = (&numbers.x)[i] < keep;
+      values.values[i] = static_cast<T>(static_cast<op_t>(values.values[i]) * (kept.values[i] ? scale : op_t(0)));
+    }
+    if constexpr (neighbours == 4) {
+      *reinterpret_cast<Vector<T>*>(out + first) = values;
+      *reinterpret_cast<Vector<bool>*>(mask + first) = kept;
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int64_t at = first + i * threads;
+        if (at < count) {
+          out[at] = values.values[i];
+          mask[at] = kept.values[i];
+        }
       }
     }
   }
