@@ -61,24 +61,67 @@ struct IndexPlan {
   struct Place {
     int64_t first, second, indexed;
   };
-  __device__ Place at(int64_t element) const {
+  // Divides in 32 bits where it can. Offsets of a further index come of a loop of their own: an array of them would be in
+  // memory on a GPU.
+  template <typename Use>
+  __device__ C10_ALWAYS_INLINE void each_coordinate(int64_t element, const Use& use) const {
+    for (int d = 0; d + 1 < dims; ++d) {
+      const int64_t quotient = (element >> 31) == 0 ? static_cast<uint32_t>(element) / static_cast<uint32_t>(sizes[d])
+                                                    : element / sizes[d];
+      use(d, element - quotient * sizes[d]);
+      element = quotient;
+    }
+    if (dims > 0) {
+      use(dims - 1, element);
+    }
+  }
+  __device__ C10_ALWAYS_INLINE int64_t chosen(int k, int64_t offset) const {
+    const int64_t chosen = *reinterpret_cast<const int64_t*>(index_data[k] + offset);
+    CUDA_KERNEL_ASSERT(-indexed_sizes[k] <= chosen && chosen < indexed_sizes[k] && "index out of bounds");
+    return (chosen < 0 ? chosen + indexed_sizes[k] : chosen) * indexed_strides[k];
+  }
+  __device__ C10_ALWAYS_INLINE Place at(int64_t element) const {
     Place place{0, 0, earlier != nullptr ? earlier[element] : 0};
-    int64_t index_offset[kIndices] = {};
-    for (int d = 0; d < dims; ++d) {
-      const int64_t coordinate = element % sizes[d];
-      element /= sizes[d];
+    int64_t offset = 0;
+    each_coordinate(element, [&](int d, int64_t coordinate) {
       place.first += coordinate * first[d];
       place.second += coordinate * second[d];
-      for (int k = 0; k < indices; ++k) {
-        index_offset[k] += coordinate * index[k][d];
-      }
+      offset += coordinate * index[0][d];
+    });
+    if (indices > 0) {
+      place.indexed += chosen(0, offset);
     }
-    for (int k = 0; k < indices; ++k) {
-      int64_t chosen = *reinterpret_cast<const int64_t*>(index_data[k] + index_offset[k]);
-      CUDA_KERNEL_ASSERT(-indexed_sizes[k] <= chosen && chosen < indexed_sizes[k] && "index out of bounds");
-      place.indexed += (chosen < 0 ? chosen + indexed_sizes[k] : chosen) * indexed_strides[k];
+    for (int k = 1; k < indices; ++k) {
+      offset = 0;
+      each_coordinate(element, [&](int d, int64_t coordinate) { offset += coordinate * index[k][d]; });
+      place.indexed += chosen(k, offset);
     }
     return place;
+  }
+
+  // Makes one element of neighbours that are copied together, 16 bytes at most, and returns its size. An index that chooses
+  // rows leaves the elements of a row together.
+  int64_t widen(int64_t size, const void* out, const void* in) {
+    if (dims == 0 || earlier != nullptr || first[0] != size || second[0] != size) {
+      return size;
+    }
+    uint64_t all = reinterpret_cast<uintptr_t>(out) | reinterpret_cast<uintptr_t>(in) | static_cast<uint64_t>(sizes[0] * size);
+    for (int d = 1; d < dims; ++d) {
+      all |= static_cast<uint64_t>(first[d]) | static_cast<uint64_t>(second[d]);
+    }
+    for (int k = 0; k < indices; ++k) {
+      if (index[k][0] != 0) {
+        return size;
+      }
+      all |= static_cast<uint64_t>(indexed_strides[k]);
+    }
+    int64_t wide = 16;
+    while (wide > size && all % wide != 0) {
+      wide /= 2;
+    }
+    sizes[0] = sizes[0] * size / wide;
+    first[0] = second[0] = wide;
+    return wide;
   }
 };
 
@@ -99,11 +142,13 @@ void index(at::TensorIteratorBase& iter, at::IntArrayRef sizes, at::IntArrayRef 
   if (iter.numel() == 0) {
     return;
   }
-  const IndexPlan plan = plan_indices(iter, sizes, strides);
+  IndexPlan plan = plan_indices(iter, sizes, strides);
   char* const out = static_cast<char*>(iter.data_ptr(0));
   const char* const in = static_cast<const char*>(iter.data_ptr(1));
-  MUSA_BY_SIZE(iter.element_size(0), {
-    for_each(iter.numel(), [=] __device__(int64_t i) {
+  const int64_t size = iter.element_size(0);
+  const int64_t wide = plan.widen(size, out, in);
+  MUSA_BY_SIZE(wide, {
+    for_each(iter.numel() * size / wide, [=] __device__(int64_t i) {
       const auto place = plan.at(i);
       *reinterpret_cast<Bytes*>(out + place.first) = *reinterpret_cast<const Bytes*>(in + place.second + place.indexed);
     });
@@ -114,7 +159,7 @@ void index_put(at::TensorIterator& iter, at::IntArrayRef sizes, at::IntArrayRef 
   if (iter.numel() == 0) {
     return;
   }
-  const IndexPlan plan = plan_indices(iter, sizes, strides);
+  IndexPlan plan = plan_indices(iter, sizes, strides);
   char* const out = static_cast<char*>(iter.data_ptr(0));
   const char* const in = static_cast<const char*>(iter.data_ptr(1));
   if (accumulate) {
@@ -128,8 +173,10 @@ void index_put(at::TensorIterator& iter, at::IntArrayRef sizes, at::IntArrayRef 
     });
     return;
   }
-  MUSA_BY_SIZE(iter.element_size(0), {
-    for_each(iter.numel(), [=] __device__(int64_t i) {
+  const int64_t size = iter.element_size(0);
+  const int64_t wide = plan.widen(size, out, in);
+  MUSA_BY_SIZE(wide, {
+    for_each(iter.numel() * size / wide, [=] __device__(int64_t i) {
       const auto place = plan.at(i);
       *reinterpret_cast<Bytes*>(out + place.first + place.indexed) = *reinterpret_cast<const Bytes*>(in + place.second);
     });
