@@ -8,6 +8,7 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
 
+#include "engines/channels.muh"
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "engines/optional.h"
@@ -17,8 +18,6 @@
 
 namespace musa_ops_ported {
 namespace {
-
-constexpr int64_t kChannelStrides[] = {0, 1, 0}; // an operand that is the number of the channel
 
 at::ScalarType real_of(const at::Tensor& input) {
   return at::toOpMathType(input.scalar_type());
@@ -49,27 +48,53 @@ void check_channels(const at::Tensor& input, at::ArrayRef<at::Tensor> parameters
 
 // ---- statistics
 
-// Mean and biased variance of each channel.
+// Of some elements: their number, their sum, and the sum of squared distances from their mean.
+template <typename Real>
+struct Moments {
+  Real count, sum, squares;
+
+  friend __device__ Moments operator+(const Moments& a, const Moments& b) {
+    if (a.count == Real(0) || b.count == Real(0)) {
+      return a.count == Real(0) ? b : a;
+    }
+    const Real count = a.count + b.count;
+    const Real distance = b.sum / b.count - a.sum / a.count;
+    return {count, a.sum + b.sum, a.squares + b.squares + distance * distance * (a.count * (b.count / count))};
+  }
+};
+
+// Mean and biased variance of each channel. The input is read once: a thread takes the moments of a few elements that it
+// has in registers, which loses no digits where the mean is large, and joins them with those before.
 template <typename T>
 void channel_statistics(const at::Tensor& planes, const at::Tensor& means, const at::Tensor& variances) {
   using Real = at::opmath_type<T>;
-  const Channels channels(planes, planes);
+  using Of = Moments<Real>;
   const T* const in = planes.const_data_ptr<T>();
   Real* const mean_of = means.mutable_data_ptr<Real>();
   Real* const variance_of = variances.mutable_data_ptr<Real>();
-  each_row<Real>(channels.count, channels.size, [=] __device__(int64_t channel, int64_t first, int64_t step, auto all) {
-    const auto count = static_cast<Real>(channels.size);
-    const auto value = [&](int64_t k) { return static_cast<Real>(in[channels.at(channel, k)[0]]); };
-    const Real mean = sum_over<Real>(first, channels.size, step, all, value) / count;
-    const Real squares = sum_over<Real>(first, channels.size, step, all, [&](int64_t k) {
-      const Real distance = value(k) - mean;
-      return distance * distance;
-    });
-    if (first == 0) {
-      mean_of[channel] = mean;
-      variance_of[channel] = squares / count;
-    }
-  });
+  reduce_channels<Of, 1>(
+      {planes},
+      [=] __device__(ChannelRun<1> & run) -> Of {
+        Of all{};
+        run.in_groups<8, Real>(
+            [&](const int64_t* at) { return static_cast<Real>(in[at[0]]); },
+            [&](int n, const Real* x) {
+              Of some{static_cast<Real>(n), 0, 0};
+              for (int i = 0; i < n; ++i) {
+                some.sum += x[i];
+              }
+              const Real mean = some.sum / some.count;
+              for (int i = 0; i < n; ++i) {
+                some.squares += (x[i] - mean) * (x[i] - mean);
+              }
+              all = all + some;
+            });
+        return all;
+      },
+      [=] __device__(int64_t channel, const Of& all) {
+        mean_of[channel] = all.sum / all.count;
+        variance_of[channel] = all.squares / all.count;
+      });
 }
 
 struct Statistics {
@@ -133,15 +158,24 @@ void normalize(
   const Real* const scale = data_or_null<Real>(weight);
   const Real* const shift = data_or_null<Real>(bias);
   T* const out = output.mutable_data_ptr<T>();
-  for_each_offset(
-      input.sizes(),
-      [=] __device__(int64_t, const auto& at) {
-        const int64_t channel = at[2];
-        const Real factor = scale != nullptr ? scale[channel] * invstd[channel] : invstd[channel];
-        const Real y = (static_cast<Real>(in[at[1]]) - mean[channel]) * factor;
-        out[at[0]] = static_cast<T>(shift != nullptr ? y + shift[channel] : y);
-      },
-      output.strides(), input.strides(), at::IntArrayRef(kChannelStrides));
+  each_channel<2>({output, input}, [=] __device__(ChannelRun<2> & run) {
+    const int64_t channel = run.channel;
+    const Real center = mean[channel];
+    const Real factor = scale != nullptr ? scale[channel] * invstd[channel] : invstd[channel];
+    const Real offset = shift != nullptr ? shift[channel] : Real(0);
+    struct Element {
+      Real x;
+      int64_t to;
+    };
+    run.in_groups<4, Element>(
+        [&](const int64_t* at) { return Element{static_cast<Real>(in[at[1]]), at[0]}; },
+        [&](int n, const Element* elements) {
+          for (int i = 0; i < n; ++i) {
+            const Real y = (elements[i].x - center) * factor;
+            out[elements[i].to] = static_cast<T>(shift != nullptr ? y + offset : y);
+          }
+        });
+  });
 }
 
 void normalize_into(
@@ -168,24 +202,32 @@ void channel_sums(
     const at::Tensor& sum_dy_xmu) {
   using Real = at::opmath_type<T>;
   using Pair = Sums<Real, 2>;
-  const Channels channels(grad_out, input);
   const T* const g = grad_out.const_data_ptr<T>();
   const T* const x = input.const_data_ptr<T>();
   const Real* const mean_of = means.const_data_ptr<Real>();
   Real* const plain = sum_dy.mutable_data_ptr<Real>();
   Real* const weighted = sum_dy_xmu.mutable_data_ptr<Real>();
-  each_row<Pair>(channels.count, channels.size, [=] __device__(int64_t channel, int64_t first, int64_t step, auto all) {
-    const Real mean = mean_of[channel];
-    const Pair sum = sum_over<Pair>(first, channels.size, step, all, [&](int64_t k) {
-      const auto at = channels.at(channel, k);
-      const Real gradient = static_cast<Real>(g[at[0]]);
-      return Pair{{gradient, gradient * (static_cast<Real>(x[at[1]]) - mean)}};
-    });
-    if (first == 0) {
-      plain[channel] = sum.at[0];
-      weighted[channel] = sum.at[1];
-    }
-  });
+  reduce_channels<Pair, 2>(
+      {grad_out, input},
+      [=] __device__(ChannelRun<2> & run) -> Pair {
+        const Real mean = mean_of[run.channel];
+        Pair all{};
+        run.in_groups<8, Pair>(
+            [&](const int64_t* at) { return Pair{{static_cast<Real>(g[at[0]]), static_cast<Real>(x[at[1]])}}; },
+            [&](int n, const Pair* elements) {
+              Pair some{};
+              for (int i = 0; i < n; ++i) {
+                const Real gradient = elements[i].at[0];
+                some = some + Pair{{gradient, gradient * (elements[i].at[1] - mean)}};
+              }
+              all = all + some;
+            });
+        return all;
+      },
+      [=] __device__(int64_t channel, const Pair& all) {
+        plain[channel] = all.at[0];
+        weighted[channel] = all.at[1];
+      });
 }
 
 struct GradientSums {
@@ -216,19 +258,31 @@ void input_gradient(
   const Real* const weighted = data_or_null<Real>(sum_dy_xmu);
   const Real* const count = data_or_null<Real>(total);
   T* const out = grad_input.mutable_data_ptr<T>();
-  for_each_offset(
-      input.sizes(),
-      [=] __device__(int64_t, const auto& at) {
-        const int64_t channel = at[3];
-        Real gradient = static_cast<Real>(g[at[1]]);
-        if (plain != nullptr) {
-          const Real along_input = invstd[channel] * invstd[channel] * weighted[channel] / *count;
-          gradient -= plain[channel] / *count + (static_cast<Real>(x[at[2]]) - mean[channel]) * along_input;
-        }
-        const Real factor = scale != nullptr ? scale[channel] * invstd[channel] : invstd[channel];
-        out[at[0]] = static_cast<T>(gradient * factor);
-      },
-      grad_input.strides(), grad_out.strides(), input.strides(), at::IntArrayRef(kChannelStrides));
+  each_channel<3>({grad_input, grad_out, input}, [=] __device__(ChannelRun<3> & run) {
+    const int64_t channel = run.channel;
+    const Real factor = scale != nullptr ? scale[channel] * invstd[channel] : invstd[channel];
+    const bool moves = plain != nullptr;
+    const Real center = mean[channel];
+    const Real along_one = moves ? plain[channel] / *count : Real(0);
+    const Real along_input = moves ? invstd[channel] * invstd[channel] * weighted[channel] / *count : Real(0);
+    struct Element {
+      Real gradient, x;
+      int64_t to;
+    };
+    run.in_groups<4, Element>(
+        [&](const int64_t* at) {
+          return Element{static_cast<Real>(g[at[1]]), moves ? static_cast<Real>(x[at[2]]) : center, at[0]};
+        },
+        [&](int n, const Element* elements) {
+          for (int i = 0; i < n; ++i) {
+            Real gradient = elements[i].gradient;
+            if (moves) {
+              gradient -= along_one + (elements[i].x - center) * along_input;
+            }
+            out[elements[i].to] = static_cast<T>(gradient * factor);
+          }
+        });
+  });
 }
 
 at::Tensor input_gradient_of(
