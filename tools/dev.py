@@ -25,6 +25,7 @@ from workspace import (
     conda,
     device_pass,
     gpu,
+    gpu_sanitizer,
     images,
     legs,
     matrix,
@@ -181,6 +182,12 @@ def run_matrix(arguments: argparse.Namespace) -> int:
 
 def run_gpu(arguments: argparse.Namespace) -> int:
     prerequisites.ensure(prerequisites.BUILD)
+    if arguments.sanitize:
+        cell = gpu.Cell()
+        found = gpu.prepare(cell)
+        gpu.refuse_without_gpu(cell, found)
+        tools = arguments.rest or gpu_sanitizer.TOOLS
+        return gpu_sanitizer.run(cell, found, tools, parts=arguments.jobs, limit=arguments.limit)
     return gpu.run(arguments.rest, build_only=arguments.build, jobs=arguments.jobs, limit=arguments.limit)
 
 
@@ -304,6 +311,8 @@ def parser() -> argparse.ArgumentParser:
             )
         if name == "gpu":
             verb.add_argument("--build", action="store_true", help="build and import only; needs no GPU")
+            text = "run kernels under compute-sanitizer; arguments name its tools (default: three)"
+            verb.add_argument("--sanitize", action="store_true", help=text)
             verb.add_argument("--jobs", type=int, default=12, help="processes at a time (default: 12)")
             text = "end a process of tests after so many seconds (default: 3600)"
             verb.add_argument("--limit", type=float, default=3600, help=text)

@@ -130,6 +130,14 @@ def test_the_listed_causes_and_the_record_are_of_this_form() -> None:
         assert row["failed"] == len(row["failures"]) and all(failure["cause"] for failure in row["failures"])
 
 
+def test_suites_that_were_not_chosen_keep_their_results_of_the_same_machine() -> None:
+    machine = {"device": "a", "driver": "1", "torch": "2", "cuda": "3", "gpus": 1}
+    before = {**machine, "suites": {"amp": 1, "runtime": 1}}
+    record = {**machine, "suites": {"runtime": 2}}
+    assert gpu.joined(before, record)["suites"] == {"amp": 1, "runtime": 2}
+    assert gpu.joined({**before, "driver": "2"}, record)["suites"] == {"runtime": 2}
+
+
 def test_without_a_gpu_it_says_so() -> None:
     assert "no GPU" in gpu.missing_gpu({"device": None})
     assert gpu.missing_gpu({"device": "NVIDIA H200"}) is None

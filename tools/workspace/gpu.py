@@ -297,12 +297,8 @@ def table(record: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def run(chosen: Sequence[str], *, build_only: bool, jobs: int, limit: float) -> int:
-    """Builds, tests, writes the record; returns 1 where a test failed for a cause that is not listed.
-
-    chosen: names of suites; all if empty.
-    """
-    cell = Cell()
+def prepare(cell: Cell) -> dict[str, Any]:
+    """Builds all packages in the copy; returns the machine, as DEVICE prints it, and what the build took."""
     start = time.monotonic()
     built = build(cell)
     seconds = round(time.monotonic() - start)
@@ -310,29 +306,51 @@ def run(chosen: Sequence[str], *, build_only: bool, jobs: int, limit: float) -> 
     found = json.loads(cell.run("device", [cell.executable, "-c", DEVICE]).splitlines()[-1])
     musa = json.loads(cell.run("import", [cell.executable, "-c", AVAILABLE]).splitlines()[-1])
     print(f"{found['device'] or 'no GPU'}; torch.musa.is_available() is {musa['available']}", flush=True)
-    if build_only:
-        return 0
+    return {**found, "available": musa["available"], "build_seconds": seconds}
+
+
+def refuse_without_gpu(cell: Cell, found: dict[str, Any]) -> None:
+    """Raises: WorkspaceError: no test can run on the machine that `prepare` found."""
     if reason := missing_gpu(found):
         raise WorkspaceError(
             f"the packages are built, and no test can run: {reason}.\n"
             "Fix: run it on a machine with an NVIDIA GPU, or with --build"
         )
-    if not musa["available"]:
+    if not found["available"]:
         raise WorkspaceError(
             f"there is {found['device']}, and torch.musa.is_available() is False.\n"
             f"Fix: MUSA_HOME={cell.home} {cell.executable} -m torch_musa doctor"
         )
+
+
+def joined(before: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
+    """The record with the suites that only `before` has, if that is of the same kind of machine."""
+    if any(before.get(name) != record[name] for name in ("device", "driver", "torch", "cuda", "gpus")):
+        return record
+    return {**record, "suites": {**before["suites"], **record["suites"]}}
+
+
+def run(chosen: Sequence[str], *, build_only: bool, jobs: int, limit: float) -> int:
+    """Builds, tests, writes the record; returns 1 where a test failed for a cause that is not listed.
+
+    chosen: names of suites; all if empty. The record keeps the last results of others.
+    """
+    cell = Cell()
+    found = prepare(cell)
+    if build_only:
+        return 0
+    refuse_without_gpu(cell, found)
     results = run_suites(cell, chosen, jobs, limit)
     unknown = explain(results, json.loads(CAUSES.read_text()))
     record = {
         **found,
-        "date": time.strftime("%Y-%m-%d"),
-        "build_seconds": seconds,
         "not_collected": IGNORED,
-        "suites": results,
+        "suites": {name: {"date": time.strftime("%Y-%m-%d"), **row} for name, row in results.items()},
     }
     path = record_path(found["gpus"])
     path.parent.mkdir(exist_ok=True)
+    if chosen and path.is_file():
+        record = joined(json.loads(path.read_text()), record)
     path.write_text(json.dumps(record, indent=1) + "\n")
-    print(table(record))
+    print(table({**record, "suites": results}))
     return int(unknown > 0 or any(row["stopped"] for row in results.values()))

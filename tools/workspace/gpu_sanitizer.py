@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The kernels of the packs under compute-sanitizer: `dev.py gpu --sanitize`.
+
+Each operator of the conformance suite runs with float32 operands, forward and with its gradient, once for
+each tool. The record has the errors of each tool in short, and how many tests ran; a process that was ended
+before its time has no summary and is named.
+"""
+
+import contextlib
+import json
+import re
+import shutil
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from . import ROOT, WorkspaceError, gpu, legs
+from .progress import run_logged
+
+RECORD = ROOT / "tests" / "gpu" / "last_sanitizer_run.json"
+TOOLS = ("memcheck", "racecheck", "synccheck")
+TESTS = ("tests/conformance/test_ops.py", "-k", "float32")
+SUMMARY = re.compile(r"(?:ERROR|RACECHECK) SUMMARY: (\d+) (?:errors?|hazards? displayed \((\d+) errors?)")
+TOLD = re.compile(r"^=+ ((?:Invalid|Error: Race|Race reported|Barrier error|Program hit).*)$", re.MULTILINE)
+MOST_TOLD = 20
+
+
+def errors(text: str) -> int | None:
+    """The number in the summary of a log of compute-sanitizer; None where it has no summary.
+
+    Warnings of racecheck are not counted: these hazards do not change a result.
+    """
+    found = SUMMARY.findall(text)
+    if not found:
+        return None
+    count, of_races = found[-1]
+    return int(of_races or count)
+
+
+def told(text: str) -> list[str]:
+    """The first lines of the errors in a log, each once, without addresses."""
+    lines = [re.sub(r"0x[0-9a-f]+", "<address>", line)[:200] for line in TOLD.findall(text)]
+    return list(dict.fromkeys(lines))[:MOST_TOLD]
+
+
+def run_tool(cell: gpu.Cell, tool: str, parts: int, limit: float) -> dict[str, Any]:
+    """Runs TESTS in `parts` processes under a tool of compute-sanitizer; `limit` in seconds for each."""
+    folder = cell.folder / "sanitizer"
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def one(part: int) -> dict[str, Any]:
+        title = f"{tool}_{part}"
+        log, report = folder / f"{title}.log", folder / f"{title}.xml"
+        for path in (log, report):
+            path.unlink(missing_ok=True)
+        command = ["timeout", "-k", "5", str(int(limit)), "compute-sanitizer", "--tool", tool]
+        command += ["--target-processes", "application-only", "--log-file", str(log)]
+        command += [str(cell.executable), "-m", "pytest", "-q", "--disable-warnings"]
+        command += ["-p", "no:cacheprovider", f"--junitxml={report}", f"--part={part}/{parts}", *TESTS]
+        env = {**legs.WAIT_POLICY, **cell.environment(), **gpu.PORTED}
+        with contextlib.suppress(WorkspaceError):  # failed tests, or the limit: report and log say so
+            run_logged(title, command, folder / f"{title}.out", env, cwd=cell.tree)
+        text = log.read_text(errors="replace") if log.is_file() else ""
+        results = [result for _, result, _ in legs.outcomes(report)] if report.is_file() else []
+        return {"title": title, "errors": errors(text), "told": told(text), "results": results}
+
+    with ThreadPoolExecutor(parts) as pool:
+        rows = list(pool.map(one, range(1, parts + 1)))
+    results = [result for row in rows for result in row["results"]]
+    return {
+        "errors": sum(row["errors"] or 0 for row in rows),
+        "told": list(dict.fromkeys(line for row in rows for line in row["told"]))[:MOST_TOLD],
+        "without_summary": [row["title"] for row in rows if row["errors"] is None or not row["results"]],
+        "passed": results.count("passed"),
+        "failed": results.count("failed"),
+        "skipped": results.count("skipped"),
+    }
+
+
+def run(cell: gpu.Cell, found: dict[str, Any], tools: Sequence[str], parts: int, limit: float) -> int:
+    """Runs the tools in turn and writes RECORD; returns 1 where one reports an error or did not end.
+
+    found: the machine, as gpu.DEVICE prints it.
+    """
+    if unknown := set(tools) - set(TOOLS):
+        raise WorkspaceError(f"{sorted(unknown)[0]} is no tool: {', '.join(TOOLS)}")
+    if shutil.which("compute-sanitizer") is None:
+        raise WorkspaceError(
+            "compute-sanitizer is not on PATH.\nFix: it is part of the CUDA toolkit: put its bin on PATH"
+        )
+    rows = {}
+    for tool in tools:
+        start = time.monotonic()
+        rows[tool] = run_tool(cell, tool, parts, limit)
+        rows[tool]["seconds"] = round(time.monotonic() - start)
+        row = {name: value for name, value in rows[tool].items() if name != "told"}
+        print(f"{tool}: {row}", *rows[tool]["told"], sep="\n  ", flush=True)
+    record = {**found, "date": time.strftime("%Y-%m-%d"), "tests": " ".join(TESTS), "tools": rows}
+    RECORD.write_text(json.dumps(record, indent=1) + "\n")
+    return int(any(row["errors"] or row["without_summary"] for row in rows.values()))
