@@ -86,7 +86,14 @@ def test_dtype_promotion_equals_cpu(device, left, right):
     assert actual.dtype is expected.dtype
     assert torch.equal(actual.cpu(), expected)
     assert torch.equal((a.to(device) * 2.5).cpu(), a * 2.5)
-    assert torch.equal((b.to(device).sum() + a.to(device)).cpu(), b.sum() + a)
+    try:
+        expected = b.sum() + a
+    except NotImplementedError:
+        # Of bfloat16 and a complex scalar torch 2.14 makes BComplex32, which the CPU cannot add yet either.
+        with pytest.raises(NotImplementedError, match="BComplex32"):
+            b.to(device).sum() + a.to(device)
+        return
+    assert torch.equal((b.to(device).sum() + a.to(device)).cpu(), expected)
 
 
 def test_host_scalars_mix_with_device_tensors(device):

@@ -2,6 +2,8 @@
 // Copyright (c) torch_musa contributors
 // Elements are sorted as pairs (key, place), where keys are unsigned numbers in the order of the elements: so one sort
 // serves all dtypes, and whatever wants a part of a sorted line picks it by its places.
+//
+// An integrated GPU merges runs: few threads, no barriers. Others sort keys by their digits, see engines/radix_sort.muh.
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/argmax.h>
@@ -12,11 +14,13 @@
 #include <c10/core/WrapDimMinimal.h>
 
 #include <bit>
+#include <cstring>
 #include <limits>
 
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
 #include "engines/overlap.h"
+#include "engines/radix_sort.muh"
 #include "engines/sort.muh"
 #include "engines/vector.h"
 #include "kernels.h"
@@ -31,10 +35,13 @@ using KeyOf = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
 template <typename T>
 __device__ KeyOf<T> key_of(T value) {
   using Key = KeyOf<T>;
-  constexpr Key top = Key(1) << (8 * sizeof(Key) - 1);
-  if constexpr (std::is_integral_v<T>) {
-    return std::is_signed_v<T> ? static_cast<Key>(value) ^ top : static_cast<Key>(value);
+  if constexpr (std::is_same_v<T, bool>) {
+    return static_cast<Key>(value);
+  } else if constexpr (std::is_integral_v<T>) {
+    constexpr Key sign = std::is_signed_v<T> ? Key(1) << (8 * sizeof(T) - 1) : 0;
+    return static_cast<Key>(static_cast<std::make_unsigned_t<T>>(value)) ^ sign;
   } else {
+    constexpr Key top = Key(1) << (8 * sizeof(Key) - 1);
     const at::opmath_type<T> x = value;
     if (x != x) {
       return ~Key(0);
@@ -94,32 +101,109 @@ void sort_as(const at::Tensor& self, bool descending, const at::Tensor& places) 
   sort_pairs<Pair>(room, size, places);
 }
 
+// ---- sorting by digits
+
+// How elements of a dtype become keys, and back.
+struct KeyBits {
+  int low, high;   // the bits of a key that are not 0 for all elements
+  uint64_t flip;   // of a descending sort
+  uint64_t top;    // of signed integers: what is flipped; of floating point numbers: the sign
+  bool floating;
+  int narrow;      // bits that a bfloat16 lacks of a float32; -1: a float16
+
+  KeyBits(at::ScalarType dtype, bool descending) {
+    floating = at::isFloatingType(dtype);
+    const int bits = 8 * static_cast<int>(c10::elementSize(dtype));
+    low = dtype == at::kBFloat16 ? 16 : dtype == at::kHalf ? 8 : 0;
+    high = floating && bits < 32 ? 32 : bits;
+    flip = descending ? ~uint64_t{0} >> (64 - high) : 0;
+    top = floating || at::isSignedType(dtype) ? uint64_t{1} << (high - 1) : 0;
+    narrow = dtype == at::kBFloat16 ? 16 : dtype == at::kHalf ? -1 : 0;
+  }
+
+  // The element of a key, unless several elements have this key.
+  __device__ bool element(uint64_t key, uint64_t& bits) const {
+    key ^= flip;
+    if (!floating) {
+      bits = key ^ top;
+      return true;
+    }
+    const uint64_t all = top | (top - 1);
+    if (key == top || key == all) { // zeros, NaNs
+      return false;
+    }
+    bits = key & top ? key ^ top : ~key & all;
+    if (narrow < 0) {
+      bits = at::Half(std::bit_cast<float>(static_cast<uint32_t>(bits))).x;
+    } else {
+      bits >>= narrow;
+    }
+    return true;
+  }
+};
+
+bool by_digits(const at::Tensor& self) {
+  // Lines of a few elements are sorted by a thread each, in registers.
+  const int64_t size = self.size(-1);
+  return size > kSortRun && size <= std::numeric_limits<int32_t>::max() &&
+      c10::musa::device_properties(c10::musa::current_device()).integrated == 0;
+}
+
+RadixSorted sorted_by_digits(const at::Tensor& self, bool descending, int64_t keep) {
+  const KeyBits bits(self.scalar_type(), descending);
+  const at::Tensor keys = order_keys(self, bits.flip);
+  const bool few_bits = !bits.floating && self.element_size() > 2;
+  return self.element_size() <= 4 ? radix_order<uint32_t>(keys, bits.low, bits.high, keep, few_bits)
+                                  : radix_order<uint64_t>(keys, bits.low, bits.high, keep, few_bits);
+}
+
 // ---- what is picked from sorted lines
 
 at::Tensor along_last(const at::Tensor& tensor, int64_t dim) {
   return tensor.dim() == 0 ? tensor.unsqueeze(0) : tensor.transpose(at::maybe_wrap_dim(dim, tensor.dim()), -1);
 }
 
-// values and indices of the elements at `places` of each line.
-void pick(const at::Tensor& lines, const at::Tensor& places, const at::Tensor& values, const at::Tensor& indices) {
+// values and indices of the elements at `places` of each line, or, if places are undefined, of an order by digits.
+void pick(
+    const at::Tensor& lines, const at::Tensor& places, const at::Tensor& values, const at::Tensor& indices,
+    const RadixOrder& order = {}, bool descending = false) {
   check_overlap_within(values, indices);
   const at::Tensor self = values.is_alias_of(lines) ? lines.clone() : lines;
   at::DimVector starts(self.strides());
   const int64_t stride = starts.back();
   starts.back() = 0;
-  const int64_t* const from = places.const_data_ptr<int64_t>();
+  const int64_t* const from = places.defined() ? places.const_data_ptr<int64_t>() : nullptr;
   int64_t* const where = indices.mutable_data_ptr<int64_t>();
+  const KeyBits key_bits(self.scalar_type(), descending);
   MUSA_BY_SIZE(self.element_size(), {
     const Bytes* const in = static_cast<const Bytes*>(self.const_data_ptr());
     Bytes* const out = static_cast<Bytes*>(values.mutable_data_ptr());
     for_each_offset(
         values.sizes(),
         [=] __device__(int64_t i, const auto& at) {
-          out[at[0]] = in[at[2] + from[i] * stride];
-          where[at[1]] = from[i];
+          const int64_t place = from != nullptr ? from[i] : order.place(i);
+          where[at[1]] = place;
+          uint64_t bits = 0;
+          if (from == nullptr && key_bits.element(order.key(i), bits)) {
+            // Without a load from anywhere in the line.
+            std::memcpy(&out[at[0]], &bits, sizeof(Bytes) < sizeof(bits) ? sizeof(Bytes) : sizeof(bits));
+          } else {
+            out[at[0]] = in[at[2] + place * stride];
+          }
         },
         values.strides(), indices.strides(), starts);
   });
+}
+
+// values and indices of the first `keep` elements of each sorted line.
+void pick_first(
+    const at::Tensor& lines, bool descending, int64_t keep, const at::Tensor& values, const at::Tensor& indices) {
+  if (by_digits(lines)) {
+    const RadixSorted sorted = sorted_by_digits(lines, descending, keep);
+    pick(lines, at::Tensor(), values, indices, sorted.order, descending);
+  } else {
+    pick(lines, sorted_places(lines, descending, keep), values, indices);
+  }
 }
 
 // Results of operators that leave one element of each line, before the dimension is dropped.
@@ -254,6 +338,13 @@ at::Tensor sorted_places(const at::Tensor& self, bool descending, int64_t keep) 
   if (places.numel() == 0) {
     return places;
   }
+  if (by_digits(self)) {
+    const RadixSorted sorted = sorted_by_digits(self, descending, keep);
+    const RadixOrder order = sorted.order;
+    int64_t* const to = places.mutable_data_ptr<int64_t>();
+    for_each(places.numel(), [=] __device__(int64_t i) { to[i] = order.place(i); });
+    return places;
+  }
   const bool short_lines = self.size(-1) <= int64_t{0xffffffff};
   MUSA_DISPATCH(self.scalar_type(), "sort", (MUSA_REAL, MUSA_UNSIGNED, at::kBool), {
     if (sizeof(scalar_t) <= 4 && short_lines) {
@@ -265,14 +356,18 @@ at::Tensor sorted_places(const at::Tensor& self, bool descending, int64_t keep) 
   return places;
 }
 
-at::Tensor order_keys(const at::Tensor& self) {
+at::Tensor order_keys(const at::Tensor& self, uint64_t flip) {
   const auto dtype = self.element_size() <= 4 ? at::kInt : at::kLong;
   const at::Tensor keys = at::empty(self.sizes(), self.options().dtype(dtype));
   MUSA_DISPATCH(self.scalar_type(), "order_keys", (MUSA_REAL, MUSA_UNSIGNED, at::kBool), {
     const scalar_t* const in = self.const_data_ptr<scalar_t>();
     auto* const out = static_cast<KeyOf<scalar_t>*>(keys.mutable_data_ptr());
     for_each_offset(
-        self.sizes(), [=] __device__(int64_t i, const auto& at) { out[i] = key_of(in[at[0]]); }, self.strides());
+        self.sizes(),
+        [=] __device__(int64_t i, const auto& at) {
+          out[i] = key_of(in[at[0]]) ^ static_cast<KeyOf<scalar_t>>(flip);
+        },
+        self.strides());
   });
   return keys;
 }
@@ -283,7 +378,7 @@ void sort_stable(
   if (self.numel() > 0) {
     check_overlap(values, self);
     const at::Tensor lines = along_last(self, dim);
-    pick(lines, sorted_places(lines, descending, lines.size(-1)), along_last(values, dim), along_last(indices, dim));
+    pick_first(lines, descending, lines.size(-1), along_last(values, dim), along_last(indices, dim));
   }
 }
 
@@ -292,7 +387,7 @@ void topk(
     const at::Tensor& indices) {
   if (values.numel() > 0) {
     const at::Tensor lines = along_last(self, dim);
-    pick(lines, sorted_places(lines, largest, k), along_last(values, dim), along_last(indices, dim));
+    pick_first(lines, largest, k, along_last(values, dim), along_last(indices, dim));
   }
 }
 

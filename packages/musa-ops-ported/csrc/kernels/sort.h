@@ -16,6 +16,7 @@ at::Tensor sorted_places(const at::Tensor& self, bool descending, int64_t keep);
 // Unsigned numbers in the elements' order, as bits in a contiguous tensor of int32 (elements of up to 4 bytes) or
 // int64.
 // Equal elements have equal keys, and so have NaNs: the largest key, which no other floating point number has.
-at::Tensor order_keys(const at::Tensor& self);
+// `flip`: bits to flip in each key.
+at::Tensor order_keys(const at::Tensor& self, uint64_t flip = 0);
 
 } // namespace musa_ops_ported
