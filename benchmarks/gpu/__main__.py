@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -76,14 +77,31 @@ def measure(case: Case, device: str) -> float:
     return slow if slow > 100_000 else device_time(device, call, 12)
 
 
+def calls() -> Counter[str]:
+    """How many calls each provider of operators has served."""
+    found: Counter[str] = Counter()
+    for op in torch.musa.ops.table():
+        found.update({one["provider"]: one["calls"] for one in op["candidates"]})
+    return found
+
+
+def served(case: Case) -> str:
+    """The providers of the operators of a call; of mudnn the kernels are torch.cuda's own (musa-cuda-mudnn)."""
+    call = case.make("musa")
+    before = calls()
+    call()
+    return ",".join(sorted((calls() - before).keys() - {"host-copy"})) or "runtime"
+
+
 def beside(case: Case) -> dict:
     """Both devices in turn, twice."""
+    providers = served(case)
     found: dict[str, list[float]] = {"cuda": [], "musa": []}
     for device in ("cuda", "musa", "cuda", "musa"):
         found[device].append(measure(case, device))
         torch.cuda.empty_cache()
         torch.musa.empty_cache()
-    return row(case, min(found["cuda"]), min(found["musa"]))
+    return {**row(case, min(found["cuda"]), min(found["musa"])), "served_by": providers}
 
 
 def row(case: Case, cuda: float, musa: float) -> dict:
@@ -106,11 +124,11 @@ def alone(device: str) -> dict[str, float]:
 
 
 def table(rows: Sequence[dict]) -> str:
-    lines = [f"{'':48}{'kind':8}{'cuda, us':>12}{'musa, us':>12}{'ratio':>8}{'bar':>6}{'GB/s':>8}"]
+    lines = [f"{'':48}{'kind':8}{'cuda, us':>12}{'musa, us':>12}{'ratio':>8}{'bar':>6}{'GB/s':>8} served by"]
     for one in rows:
         rate = f"{one['bytes'] / one['musa_us'] / 1e3:8.0f}" if one["bytes"] else ""
         times = f"{one['cuda_us']:12.2f}{one['musa_us']:12.2f}{one['ratio']:8.2f}"
-        line = f"{one['name']:48}{one['kind']:8}{times}{one['bar']:6.2f}{rate}"
+        line = f"{one['name']:48}{one['kind']:8}{times}{one['bar']:6.2f}{rate:8} {one.get('served_by', '')}"
         lines.append(line if one["ratio"] <= one["bar"] else f"{line}  above the bar")
     return "\n".join(lines)
 
