@@ -77,20 +77,23 @@ def measure(case: Case, device: str) -> float:
     return slow if slow > 100_000 else device_time(device, call, 12)
 
 
-def calls() -> Counter[str]:
-    """How many calls each provider of operators has served."""
-    found: Counter[str] = Counter()
-    for op in torch.musa.ops.table():
-        found.update({one["provider"]: one["calls"] for one in op["candidates"]})
-    return found
-
-
 def served(case: Case) -> str:
-    """The providers of the operators of a call; of mudnn the kernels are torch.cuda's own (musa-cuda-mudnn)."""
+    """The providers of a call's operators; those of mudnn are kernels of torch.cuda (musa-cuda-mudnn)."""
+    ops = torch.musa.ops
     call = case.make("musa")
-    before = calls()
+    before = {row["op"]: row["calls"] for row in ops.table()}
     call()
-    return ",".join(sorted((calls() - before).keys() - {"host-copy"})) or "runtime"
+    used = [row["op"] for row in ops.table() if row["calls"] > before.get(row["op"], 0)]
+
+    def counts() -> Counter[str]:
+        found: Counter[str] = Counter()
+        for op in used:
+            found.update({one["provider"]: one["calls"] for one in ops.explain(op)["candidates"]})
+        return found
+
+    earlier = counts()
+    call()
+    return ",".join(sorted(counts() - earlier)) or "runtime"
 
 
 def beside(case: Case) -> dict:
