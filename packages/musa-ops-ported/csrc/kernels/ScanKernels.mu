@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Running results along a dimension: a block per line, its threads in chunks, the chunks' results scanned in shared memory.
+// Running results along a dimension. On an integrated GPU a block per line, its threads in chunks, the chunks' results
+// scanned in shared memory. On others in tiles, so that neighbouring threads access neighbouring addresses.
 #include <ATen/core/Tensor.h>
 #include <ATen/native/ReduceOps.h>
 #include <ATen/native/Resize.h>
+#include <ATen/ops/empty.h>
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAFunctions.h>
 #include <c10/musa/MUSAStream.h>
 #include <c10/util/complex.h>
 
+#include <algorithm>
 #include <limits>
 
+#include "engines/block_scan.muh"
 #include "engines/contiguous.h"
 #include "engines/dispatch.h"
 #include "engines/lines.h"
@@ -20,7 +24,7 @@
 namespace musa_ops_ported {
 namespace {
 
-constexpr int kScanThreads = 256; // at most
+constexpr int kScanThreads = 256;    // at most
 
 // Op: Value identity(), Value load(T, k), Value combine(earlier, later), void store(place, Value).
 template <typename T, typename Op>
@@ -57,17 +61,177 @@ __global__ void C10_LAUNCH_BOUNDS_1(kScanThreads) scan_kernel(const T* const in,
   }
 }
 
+// How blocks share lines: `together` neighbouring ones each, in parts of `chunk` elements.
+struct ScanParts {
+  int64_t parts, chunk;
+  int together;
+  bool staged;      // one line, whose elements are neighbours
+  bool only_totals; // writes the result of each part of each line to totals
+  void* totals;     // if there are several parts: first written, then read
+};
+
+template <typename Value>
+inline constexpr int kScanItems = sizeof(Value) <= 4 ? 16 : 8; // of each thread: 64 bytes, but not fewer than 8 loads
+
+// Thread (x, y) has `items` neighbours of line x. All are loaded before the first is used.
+template <typename T, typename Op>
+__global__ void C10_LAUNCH_BOUNDS_1(kScanThreads)
+    scan_tiles(const T* const in, const Lines lines, const ScanParts of, const Op op) {
+  using Value = typename Op::Value;
+  constexpr int items = kScanItems<Value>;
+  alignas(Value) __shared__ char room_bytes[kScanThreads * (items + 1) * sizeof(Value)];
+  alignas(Value) __shared__ char ends_bytes[2 * kScanThreads * sizeof(Value)];
+  Value* const room = reinterpret_cast<Value*>(room_bytes);
+  Value* const ends = reinterpret_cast<Value*>(ends_bytes);
+  Value* const totals = static_cast<Value*>(of.totals);
+  const int threads = blockDim.x;
+  const int thread = threadIdx.x;
+  const int x = thread % of.together;
+  const int y = thread / of.together;
+  const int64_t tile = threads / of.together * items;
+  const int64_t groups = (lines.count + of.together - 1) / of.together;
+  for (int64_t unit = blockIdx.x; unit < groups * of.parts; unit += gridDim.x) {
+    const int64_t part = unit / groups;
+    const int64_t line = (unit - part * groups) * of.together + x;
+    const bool within = line < lines.count;
+    const int64_t start = within ? lines.start(line) : 0;
+    Value carry = op.identity();
+    if (part > 0 && !of.only_totals) {
+      const int64_t share = (part + threads / of.together - 1) / (threads / of.together);
+      const int64_t last = (y + 1) * share < part ? (y + 1) * share : part;
+      Value own = op.identity();
+      for (int64_t i = y * share; within && i < last; ++i) {
+        own = op.combine(own, totals[i * lines.count + line]);
+      }
+      combined_before(op, own, ends, carry, of.together);
+      __syncthreads();
+    }
+    const int64_t end = (part + 1) * of.chunk < lines.size ? (part + 1) * of.chunk : lines.size;
+    for (int64_t begin = part * of.chunk; begin < end; begin += tile) {
+      Value values[items];
+      if (of.staged) {
+#pragma unroll
+        for (int k = 0; k < items; ++k) {
+          const int64_t at = begin + k * threads + thread;
+          values[k] = at < end ? op.load(in[start + at], at) : op.identity();
+        }
+#pragma unroll
+        for (int k = 0; k < items; ++k) {
+          room[apart_place<items>(k)] = values[k];
+        }
+        __syncthreads();
+        take_own(values, room);
+      } else {
+        const int64_t first = begin + y * items;
+        const int left = !within || first >= end ? 0 : static_cast<int>(end - first < items ? end - first : items);
+        const T* const from = in + start + first * lines.stride;
+#pragma unroll
+        for (int k = 0; k < items; ++k) {
+          values[k] = k < left ? op.load(from[k * lines.stride], first + k) : op.identity();
+        }
+      }
+      Value own = values[0];
+#pragma unroll
+      for (int k = 1; k < items; ++k) {
+        own = op.combine(own, values[k]);
+      }
+      Value total;
+      Value running = op.combine(carry, combined_before(op, own, ends, total, of.together));
+      carry = op.combine(carry, total);
+      if (!of.only_totals) {
+#pragma unroll
+        for (int k = 0; k < items; ++k) {
+          running = op.combine(running, values[k]);
+          values[k] = running;
+        }
+        if (of.staged) {
+#pragma unroll
+          for (int k = 0; k < items; ++k) {
+            room[own_place<items>(k)] = values[k];
+          }
+          __syncthreads();
+#pragma unroll
+          for (int k = 0; k < items; ++k) {
+            const int64_t at = begin + k * threads + thread;
+            if (at < end) {
+              op.store(start + at, room[apart_place<items>(k)]);
+            }
+          }
+        } else {
+          const int64_t first = begin + y * items;
+#pragma unroll
+          for (int k = 0; k < items; ++k) {
+            if (within && first + k < end) {
+              op.store(start + (first + k) * lines.stride, values[k]);
+            }
+          }
+        }
+      }
+      __syncthreads();
+    }
+    if (of.only_totals && within && y == 0) {
+      totals[part * lines.count + line] = carry;
+    }
+  }
+}
+
+template <typename T, typename Op>
+void scan_in_tiles(const at::Tensor& self, const Lines& lines, const Op& op) {
+  using Value = typename Op::Value;
+  constexpr int items = kScanItems<Value>;
+  ScanParts of{};
+  // Of lines this short, neighbouring threads access the same cache line.
+  of.staged = lines.stride == 1 && lines.size > 4 * items;
+  of.together = 1;
+  int along = of.staged ? 32 : 1; // threads along a line
+  while (along < (of.staged ? kScanThreads : 8) && along * items < lines.size) {
+    along *= 2;
+  }
+  if (!of.staged) {
+    of.together = kScanThreads / along;
+    while (of.together > 1 && of.together / 2 >= lines.count) {
+      of.together /= 2;
+    }
+    along = kScanThreads / of.together;
+  }
+  const int64_t tile = along * items;
+  const int64_t tiles = (lines.size + tile - 1) / tile;
+  const int64_t groups = (lines.count + of.together - 1) / of.together;
+  const int64_t processors = c10::musa::device_properties(c10::musa::current_device()).multiProcessorCount;
+  // A second pass over the elements, unless lines keep all processors busy.
+  of.chunk = tile * (groups >= processors ? tiles : std::clamp<int64_t>(groups * tiles / (4 * processors), 1, tiles));
+  of.parts = std::max<int64_t>((lines.size + of.chunk - 1) / of.chunk, 1);
+  const auto blocks = static_cast<unsigned>(std::min<int64_t>(groups * of.parts, 1 << 20));
+  const auto launch = [&] {
+    scan_tiles<T, Op><<<blocks, along * of.together, 0, c10::musa::getCurrentMUSAStream()>>>(
+        self.const_data_ptr<T>(), lines, of, op);
+    C10_MUSA_KERNEL_LAUNCH_CHECK();
+  };
+  at::Tensor totals;
+  if (of.parts > 1) {
+    const int64_t bytes = lines.count * of.parts * static_cast<int64_t>(sizeof(Value));
+    totals = at::empty({bytes}, self.options().dtype(at::kByte));
+    of.totals = totals.mutable_data_ptr();
+    of.only_totals = true;
+    launch();
+    of.only_totals = false;
+  }
+  launch();
+}
+
 template <typename T, typename Op>
 void scan(const at::Tensor& self, int64_t dim, const Op& op) {
   const Lines lines(self, dim);
   if (self.numel() == 0) {
     return;
   }
-  // A thread has 32 elements at least. An integrated GPU has few processors to keep busy, and pays more for each thread.
-  const bool integrated = c10::musa::device_properties(c10::musa::current_device()).integrated != 0;
-  const int most = integrated ? 64 : kScanThreads;
+  if (c10::musa::device_properties(c10::musa::current_device()).integrated == 0) {
+    scan_in_tiles<T>(self, lines, op);
+    return;
+  }
+  // A thread has 32 elements at least: such a GPU has few processors to keep busy, and pays more for each thread.
   int threads = 1;
-  while (threads < most && lines.size > 32 * threads) {
+  while (threads < 64 && lines.size > 32 * threads) {
     threads *= 2;
   }
   const auto blocks = static_cast<unsigned>(std::min<int64_t>(lines.count, 1 << 16));
