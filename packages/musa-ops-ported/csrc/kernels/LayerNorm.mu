@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
@@ -38,7 +39,63 @@ void forward(
   const Real least = static_cast<Real>(eps);
   each_row<Real>(rows.count, rows.size, [=] __device__(int64_t row, int64_t first, int64_t step, auto all) {
     const T* const x = in + row * rows.size;
+    const auto normalized = [&](Real value, int64_t k, Real mean, Real rstd) {
+      Real y = (value - mean) * rstd;
+      y = scale != nullptr ? y * scale[k] : y;
+      return static_cast<T>(shift != nullptr ? y + shift[k] : y);
+    };
+    Real* const means = mean_of;
+    T* const made_row = out + row * rows.size;
+    const Real added = least;
+    const auto keep_statistics = [&](Real mean, Real rstd) {
+      if (first == 0) {
+        rstd_of[row] = rstd;
+        if constexpr (centered) {
+          means[row] = mean;
+        }
+      }
+    };
     Real mean = 0;
+    if constexpr (std::is_same_v<decltype(all), SharedRow>) {
+      if (keeps_row(all, rows.size)) { // so it is read once
+        constexpr int kSome = 4; // whose parameters are loaded together, before stores
+        Real kept[kKept];
+        T made[kSome];
+        keep_row(kept, x, 1, first, rows.size, Real(0));
+        if constexpr (centered) {
+          Real sum = 0;
+#pragma unroll
+          for (int i = 0; i < kKept; ++i) {
+            sum += kept[i];
+          }
+          mean = all(sum, Plus()) / static_cast<Real>(rows.size);
+        }
+        Real squares = 0;
+#pragma unroll
+        for (int i = 0; i < kKept; ++i) {
+          const Real distance = first + i * step < rows.size ? kept[i] - mean : Real(0);
+          squares += distance * distance;
+        }
+        const Real rstd = Real(1) / std::sqrt(all(squares, Plus()) / static_cast<Real>(rows.size) + added);
+#pragma unroll
+        for (int begin = 0; begin < kKept; begin += kSome) {
+#pragma unroll
+          for (int i = begin; i < begin + kSome; ++i) {
+            const int64_t k = first + i * step;
+            made[i - begin] = k < rows.size ? normalized(kept[i], k, mean, rstd) : T();
+          }
+#pragma unroll
+          for (int i = begin; i < begin + kSome; ++i) {
+            const int64_t k = first + i * step;
+            if (k < rows.size) {
+              made_row[k] = made[i - begin];
+            }
+          }
+        }
+        keep_statistics(mean, rstd);
+        return;
+      }
+    }
     if constexpr (centered) {
       mean = sum_over<Real>(first, rows.size, step, all, [&](int64_t k) { return static_cast<Real>(x[k]); }) /
           static_cast<Real>(rows.size);
@@ -47,19 +104,11 @@ void forward(
       const Real distance = static_cast<Real>(x[k]) - mean;
       return distance * distance;
     });
-    const Real rstd = Real(1) / std::sqrt(squares / static_cast<Real>(rows.size) + least);
+    const Real rstd = Real(1) / std::sqrt(squares / static_cast<Real>(rows.size) + added);
     for (int64_t k = first; k < rows.size; k += step) {
-      Real y = (static_cast<Real>(x[k]) - mean) * rstd;
-      y = scale != nullptr ? y * scale[k] : y;
-      out[row * rows.size + k] = static_cast<T>(shift != nullptr ? y + shift[k] : y);
+      made_row[k] = normalized(static_cast<Real>(x[k]), k, mean, rstd);
     }
-    Real* const means = mean_of;
-    if (first == 0) {
-      rstd_of[row] = rstd;
-      if constexpr (centered) {
-        means[row] = mean;
-      }
-    }
+    keep_statistics(mean, rstd);
   });
 }
 

@@ -63,8 +63,8 @@ struct Moments {
   }
 };
 
-// Mean and biased variance of each channel. The input is read once: a thread takes the moments of a few elements that it
-// has in registers, which loses no digits where the mean is large, and joins them with those before.
+// Mean and biased variance of each channel. The input is read once: a thread takes the moments of a few elements that
+// it has in registers, which loses no digits where the mean is large, and joins them with those before.
 template <typename T>
 void channel_statistics(const at::Tensor& planes, const at::Tensor& means, const at::Tensor& variances) {
   using Real = at::opmath_type<T>;
