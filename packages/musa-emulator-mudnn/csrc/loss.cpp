@@ -239,7 +239,7 @@ struct CrossEntropyGradient {
     if (mode == CrossEntropyLoss::ReductionMode::MEAN) {
       grad_out = ops::div(grad_out, own.sum());
     }
-    at::Tensor result = at::zeros(log.sizes(), log.scalar_type());
+    at::Tensor result = at::zeros(log.sizes(), options_of(log.scalar_type()));
     if (smoothing > 0) {
       const Scalar share(smoothing / static_cast<double>(log.size(1)));
       ops::fill_(result, share);

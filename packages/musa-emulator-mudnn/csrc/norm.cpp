@@ -371,12 +371,15 @@ Status BatchNorm::RunBwd(
          mean = mean, deviation = deviation, weight = weight] {
           const at::Tensor center = shaped(mean, count);
           const at::Tensor spread = shaped(deviation, count); // inverse deviation, or the running variance
-          const at::Tensor scale = parameter(weight, count, in, /*needed=*/narrow(in));
+          const ScalarType type = scalar_type(statistics_type(in));
+          // torch's CUDA function makes the gradients of weight and bias like the weight, and takes saved statistics that are
+          // empty, but not absent.
+          const at::Tensor scale = parameter(weight, count, in, /*needed=*/!kOnHost || narrow(in));
           const at::Tensor none;
+          const at::Tensor unsaved = kOnHost ? none : new_tensor({0}, type);
           const at::Tensor image = batch(mode, in, count);
           const at::Tensor gradient = batch(mode, grad_out, count);
           at::Tensor result = present(grad_in) ? batch(mode, grad_in, count) : at::Tensor();
-          const ScalarType type = scalar_type(statistics_type(in));
           at::Tensor scales = new_tensor(count, type);
           at::Tensor shifts = new_tensor(count, type);
           const auto format = image.suggest_memory_format();
@@ -388,8 +391,8 @@ Status BatchNorm::RunBwd(
           } else {
             at::Tensor input;
             std::tie(input, scales, shifts) = ops::native_batch_norm_backward(
-                gradient, image, scale, training ? none : center, training ? none : spread, training ? center : none,
-                training ? spread : none, training, epsilon, {present(grad_in), true, true});
+                gradient, image, scale, training ? none : center, training ? none : spread, training ? center : unsaved,
+                training ? spread : unsaved, training, epsilon, {present(grad_in), true, true});
             if (present(grad_in)) {
               at::native::copy_(result, input);
             }

@@ -440,6 +440,12 @@ Status Cum::Run(Handle& handle, Tensor& out, const Tensor& in, const MemoryMaint
     }
     return call.enqueue(workspace, partial_results(in), [mode = mode_, dim = dim_, out = place, in = source] {
       at::Tensor result = alias(out);
+      if (!kOnHost && at::isReducedFloatingType(result.scalar_type())) { // torch's CUDA kernels would round every sum
+        at::native::copy_(
+            result,
+            mode == Mode::ADD ? ops::cumsum(alias(in), dim, at::kFloat) : ops::cumprod(alias(in), dim, at::kFloat));
+        return;
+      }
       if (mode == Mode::ADD) {
         ops::cumsum_out(result, alias(in), dim, result.scalar_type());
       } else {
