@@ -24,6 +24,7 @@
 #include <cmath>
 #include <vector>
 
+#include <mudnn_backend/lending.h>
 #include "support/alias.h"
 #include "support/call.h"
 #include "support/shapes.h"
@@ -273,8 +274,12 @@ void run_batch_norm(
   const at::Tensor dense = in.contiguous(in.suggest_memory_format());
   const bool direct = out.strides() == dense.strides();
   at::Tensor result = direct ? out : at::empty_like(dense);
-  ops::native_batch_norm_out(
-      result, mean, deviation, dense, weight, bias, running_mean, running_variance, training, momentum, epsilon);
+  if (!training ||
+      !batch_norm_into(
+          result, dense, weight, bias, running_mean, running_variance, mean, deviation, momentum, epsilon)) {
+    ops::native_batch_norm_out(
+        result, mean, deviation, dense, weight, bias, running_mean, running_variance, training, momentum, epsilon);
+  }
   if (!direct) {
     at::native::copy_(out, result);
   }

@@ -107,7 +107,7 @@ at::Tensor make_in(const at::Tensor& place, size_t key, Make&& make) {
   return value;
 }
 
-// Convolutions of a device that write to memory given; here make_in() does.
+// Convolutions and norms of a device that write to memory given; here make_in() does.
 template <class... Arguments>
 bool convolve_into(const Arguments&...) {
   return false;
@@ -118,6 +118,10 @@ bool input_gradient_into(const Arguments&...) {
 }
 template <class... Arguments>
 bool filter_gradient_into(const Arguments&...) {
+  return false;
+}
+template <class... Arguments>
+bool batch_norm_into(const Arguments&...) {
   return false;
 }
 
