@@ -58,3 +58,8 @@ void draw_keep_mask(at::Tensor& keep, double p, DrawnNumber seed, DrawnNumber of
 }
 
 } // namespace musa_emulator::dnn
+
+// The pack declines dropout where this function is exported: a provider with a kernel is faster, and its numbers are torch.cuda's.
+extern "C" [[gnu::visibility("default")]] bool mudnn_backend_composes_dropout() {
+  return true;
+}

@@ -13,6 +13,9 @@
 #include "support/call.h"
 #include "support/predicates.h"
 
+// Exported by libraries that draw a mask with many operators. The library of the SDK has no such function.
+extern "C" [[gnu::weak]] bool mudnn_backend_composes_dropout();
+
 namespace musa_ops_mudnn {
 
 at::PhiloxMusaState draw_numbers(const at::Tensor& like, int64_t count) {
@@ -52,9 +55,15 @@ std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, doubl
   return results;
 }
 
+// A library that composes dropout of operators is slower than the kernel of the next provider.
+bool has_kernel() {
+  static const bool composes = mudnn_backend_composes_dropout != nullptr && mudnn_backend_composes_dropout();
+  return !composes;
+}
+
 // Without training nothing is drawn, and the input is the result.
 bool native_dropout_served(const at::Tensor& input, double p, std::optional<bool> train) {
-  return serves<float_types>(input) && train.value_or(true) && p >= 0 && p <= 1;
+  return has_kernel() && serves<float_types>(input) && train.value_or(true) && p >= 0 && p <= 1;
 }
 
 at::Tensor native_dropout_backward(const at::Tensor& grad_output, const at::Tensor& mask, double scale) {
@@ -70,7 +79,7 @@ at::Tensor native_dropout_backward(const at::Tensor& grad_output, const at::Tens
 }
 
 bool native_dropout_backward_served(const at::Tensor& grad_output, const at::Tensor& mask, double /*scale*/) {
-  return serves<float_types>(grad_output) && serves_tensor(mask, bool_type) &&
+  return has_kernel() && serves<float_types>(grad_output) && serves_tensor(mask, bool_type) &&
       mask.device() == grad_output.device() && mask.sizes() == grad_output.sizes();
 }
 
