@@ -12,9 +12,10 @@ import pytest
 import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.attention.varlen import AuxRequest, varlen_attn, varlen_attn_out
+from torch.nn.attention.varlen import AuxRequest, varlen_attn
 from torch.nn.functional import scaled_dot_product_attention
 
+from tests.harness import skips
 from tests.harness.subprocesses import run_python
 from tests.musa_ops_mudnn import attention_sweep as sweep
 
@@ -345,6 +346,9 @@ def test_packed_sequences_run_muDNNs_kernel(served_by_mudnn):
 
 
 def test_packed_sequences_into_a_given_output(musa):
+    skips.needs_torch("2.13", "varlen_attn_out")
+    from torch.nn.attention.varlen import varlen_attn_out
+
     x, offsets = _heads(8, 2, 16), _offsets((3, 5)).to("musa")
     out = torch.empty_like(x)
     assert varlen_attn_out(out, x, x, x, offsets, offsets, 5, 5) is out
@@ -353,6 +357,7 @@ def test_packed_sequences_into_a_given_output(musa):
 
 def test_packed_queries_of_a_cache_with_pages(musa):
     """Two sequences of 5 and 2 valid keys in pages of 4 rows, out of order."""
+    skips.needs_torch("2.13", "the argument block_table of varlen_attn")
     pages = _heads(4, 4, 2, 16)
     table = torch.tensor([[2, 0], [3, 1]], dtype=torch.int32, device="musa")
     used = torch.tensor([5, 2], dtype=torch.int32, device="musa")

@@ -9,6 +9,8 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from tests.harness import skips
+
 
 @pytest.fixture
 def count(emulator) -> Callable[[Callable], int]:
@@ -34,6 +36,7 @@ def operands() -> tuple[torch.Tensor, torch.Tensor]:
 
 @pytest.mark.parametrize("device", ["musa:0", "musa:1"])
 def test_cached_memory_needs_no_call(count, device):
+    skips.needs_devices(torch.device(device).index + 1)
     assert count(lambda: torch.empty(64, device=device)) == 0
 
 
@@ -55,6 +58,7 @@ def test_an_operator_looks_at_the_device_and_runs(count, operands, name):
 
 
 def test_an_operator_on_another_device_goes_there_and_back(count, emulator):
+    skips.needs_devices(2)
     a = torch.ones(32, 32, device="musa:1")
     set_before = emulator.calls("musaSetDevice")
     a + a

@@ -9,6 +9,7 @@ import math
 import pytest
 import torch
 
+from tests.harness import skips
 from tests.harness.subprocesses import run_code
 
 NAN, INF = math.nan, math.inf
@@ -112,10 +113,12 @@ OPERATIONS = {
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
 def test_a_small_operand_that_was_freed_loses_its_device_and_no_other(operation):
+    skips.needs_devices(2)
     lost = run_code(GONE.format(operation=operation, memory=FREED))
     assert lost.splitlines() == ["True", "[2.0, 2.0, 2.0, 2.0]"]
 
 
 def test_a_small_operand_in_live_memory_loses_no_device():
+    skips.needs_devices(2)
     alive = run_code(GONE.format(operation=OPERATIONS["cat"], memory="whole.untyped_storage()"))
     assert alive.splitlines() == ["no error", "[2.0, 2.0, 2.0, 2.0]"]
