@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <limits>
+#include <type_traits>
 
 #include "engines/contiguous.h"
 #include "engines/dispatch.h"
@@ -14,22 +15,107 @@
 namespace musa_ops_ported {
 namespace {
 
-// One line's share of a thread: from `first` on in steps of `step`; `all` makes the threads' values one.
+struct Largest {
+  template <typename Real>
+  __device__ Real operator()(Real a, Real b) const {
+    return b > a || b != b ? b : a;
+  }
+};
+
+// A row that the threads of a block hold in registers: it is read once.
+template <typename In, typename Out, bool logarithm>
+__device__ C10_ALWAYS_INLINE void softmax_kept(
+    const In* in, Out* out, int64_t size, int64_t stride, int64_t first, const SharedRow& all) {
+  using Real = at::opmath_type<In>;
+  Real x[kKept];
+  keep_row(x, in, stride, first, size, -std::numeric_limits<Real>::infinity());
+  Real largest = x[0];
+#pragma unroll
+  for (int i = 1; i < kKept; ++i) {
+    largest = x[i] > largest || x[i] != x[i] ? x[i] : largest;
+  }
+  largest = all(largest, Largest());
+  Real sum = 0;
+#pragma unroll
+  for (int i = 0; i < kKept; ++i) {
+    x[i] -= largest;
+    const Real power = std::exp(x[i]);
+    sum += power;
+    x[i] = logarithm ? x[i] : power;
+  }
+  sum = all(sum, Plus());
+  const Real shift = logarithm ? std::log(sum) : Real(0);
+#pragma unroll
+  for (int i = 0; i < kKept; ++i) {
+    const int64_t k = first + i * kRowThreads;
+    if (k < size) {
+      out[k * stride] = static_cast<Out>(logarithm ? x[i] - shift : x[i] / sum);
+    }
+  }
+}
+
+// A longer row of a block is read twice. The first pass has the largest element of a thread's share and the sum of
+// exp(element - largest), which it scales where a larger element comes. A NaN is not larger, but makes the sum NaN.
+template <typename In, typename Out, bool logarithm>
+__device__ C10_ALWAYS_INLINE void softmax_read_twice(
+    const In* in, Out* out, int64_t size, int64_t stride, int64_t first, const SharedRow& all) {
+  using Real = at::opmath_type<In>;
+  constexpr Real least = -std::numeric_limits<Real>::infinity();
+  constexpr int64_t step = kRowThreads;
+  const auto load = [&](int64_t k) { return static_cast<Real>(in[k * stride]); };
+  Real own = least, sum = 0;
+  in_groups<8, Real>(first, size, step, load, [&](int64_t, int n, const Real* x) {
+    Real top = own;
+    for (int i = 0; i < n; ++i) {
+      top = x[i] > top ? x[i] : top;
+    }
+    const Real from = top == least ? Real(0) : top; // no difference of infinities
+    sum *= top > own ? std::exp(own - from) : Real(1);
+    Real some = 0;
+    for (int i = 0; i < n; ++i) {
+      some += std::exp(x[i] - from);
+    }
+    sum += some;
+    own = top;
+  });
+  const Real largest = all(own, Largest());
+  sum = all(own == largest || sum == Real(0) ? sum : sum * std::exp(own - largest), Plus());
+  const Real shift = logarithm ? largest + std::log(sum) : largest;
+  in_groups<8, Real>(first, size, step, load, [&](int64_t k, int n, const Real* x) {
+    for (int i = 0; i < n; ++i) {
+      out[(k + i * step) * stride] = static_cast<Out>(logarithm ? x[i] - shift : std::exp(x[i] - shift) / sum);
+    }
+  });
+}
+
+// One line's share of a thread: from `first` on in steps of `step`; `all` makes the threads' values one. `in_flight`:
+// whether it pays to have many loads under way.
 template <typename In, typename Out, bool logarithm, typename All>
 __device__ C10_ALWAYS_INLINE void softmax_line(
-    const In* in, Out* out, int64_t size, int64_t stride, int64_t first, int64_t step, const All& all) {
+    const In* in, Out* out, int64_t size, int64_t stride, int64_t first, int64_t step, const All& all,
+    bool in_flight) {
   using Real = at::opmath_type<In>;
+  if constexpr (std::is_same_v<All, SharedRow>) {
+    if (in_flight) {
+      if (keeps_row(all, size)) {
+        softmax_kept<In, Out, logarithm>(in, out, size, stride, first, all);
+      } else {
+        softmax_read_twice<In, Out, logarithm>(in, out, size, stride, first, all);
+      }
+      return;
+    }
+  }
   Real largest = -std::numeric_limits<Real>::infinity();
   for (int64_t k = first; k < size; k += step) {
     const Real x = static_cast<Real>(in[k * stride]);
     largest = x > largest || x != x ? x : largest;
   }
-  largest = all(largest, [](Real a, Real b) { return b > a || b != b ? b : a; });
+  largest = all(largest, Largest());
   Real sum = 0;
   for (int64_t k = first; k < size; k += step) {
     sum += std::exp(static_cast<Real>(in[k * stride]) - largest);
   }
-  sum = all(sum, [](Real a, Real b) { return a + b; });
+  sum = all(sum, Plus());
   if constexpr (logarithm) {
     const Real shift = largest + std::log(sum);
     for (int64_t k = first; k < size; k += step) {
@@ -44,14 +130,31 @@ __device__ C10_ALWAYS_INLINE void softmax_line(
 
 template <typename In, typename Out, bool logarithm, typename All>
 __device__ C10_ALWAYS_INLINE void softmax_gradient_line(
-    const Out* gradient, const Out* output, In* out, int64_t size, int64_t stride, int64_t first, int64_t step, const All& all) {
+    const Out* gradient, const Out* output, In* out, int64_t size, int64_t stride, int64_t first, int64_t step,
+    const All& all, bool in_flight) {
   using Real = at::opmath_type<Out>;
   Real sum = 0;
   for (int64_t k = first; k < size; k += step) {
     const Real g = static_cast<Real>(gradient[k * stride]);
     sum += logarithm ? g : g * static_cast<Real>(output[k * stride]);
   }
-  sum = all(sum, [](Real a, Real b) { return a + b; });
+  sum = all(sum, Plus());
+  if constexpr (std::is_same_v<All, SharedRow>) {
+    if (in_flight) {
+      in_groups<4, Sums<Real, 2>>(
+          first, size, step,
+          [&](int64_t k) {
+            return Sums<Real, 2>{{static_cast<Real>(gradient[k * stride]), static_cast<Real>(output[k * stride])}};
+          },
+          [&](int64_t k, int n, const Sums<Real, 2>* of) {
+            for (int i = 0; i < n; ++i) {
+              const Real g = of[i].at[0], y = of[i].at[1];
+              out[(k + i * step) * stride] = static_cast<In>(logarithm ? g - std::exp(y) * sum : (g - sum) * y);
+            }
+          });
+      return;
+    }
+  }
   for (int64_t k = first; k < size; k += step) {
     const Real g = static_cast<Real>(gradient[k * stride]);
     const Real y = static_cast<Real>(output[k * stride]);
@@ -64,9 +167,11 @@ void forward_of(const at::Tensor& in, int64_t dim, const at::Tensor& out) {
   const Lines lines(in, dim);
   const In* const from = in.const_data_ptr<In>();
   Out* const to = out.mutable_data_ptr<Out>();
-  each_row<at::opmath_type<In>>(lines.count, lines.size, [=] __device__(int64_t line, int64_t first, int64_t step, const auto& all) {
+  const bool in_flight = !is_integrated();
+  using Real = at::opmath_type<In>;
+  each_row<Real>(lines.count, lines.size, [=] __device__(int64_t line, int64_t first, int64_t step, const auto& all) {
     const int64_t start = lines.start(line);
-    softmax_line<In, Out, logarithm>(from + start, to + start, lines.size, lines.stride, first, step, all);
+    softmax_line<In, Out, logarithm>(from + start, to + start, lines.size, lines.stride, first, step, all, in_flight);
   });
 }
 
@@ -76,9 +181,12 @@ void backward_of(const at::Tensor& gradient, const at::Tensor& output, int64_t d
   const Out* const g = gradient.const_data_ptr<Out>();
   const Out* const y = output.const_data_ptr<Out>();
   In* const to = out.mutable_data_ptr<In>();
-  each_row<at::opmath_type<Out>>(lines.count, lines.size, [=] __device__(int64_t line, int64_t first, int64_t step, const auto& all) {
+  const bool in_flight = !is_integrated();
+  using Real = at::opmath_type<Out>;
+  each_row<Real>(lines.count, lines.size, [=] __device__(int64_t line, int64_t first, int64_t step, const auto& all) {
     const int64_t start = lines.start(line);
-    softmax_gradient_line<In, Out, logarithm>(g + start, y + start, to + start, lines.size, lines.stride, first, step, all);
+    softmax_gradient_line<In, Out, logarithm>(
+        g + start, y + start, to + start, lines.size, lines.stride, first, step, all, in_flight);
   });
 }
 
@@ -126,7 +234,8 @@ void _log_softmax(const at::Tensor& self, int64_t dim, bool half_to_float, const
   forward<true>(self, dim, out);
 }
 void _softmax_backward_data(
-    const at::Tensor& grad_output, const at::Tensor& output, int64_t dim, at::ScalarType, const at::Tensor& grad_input) {
+    const at::Tensor& grad_output, const at::Tensor& output, int64_t dim, at::ScalarType,
+    const at::Tensor& grad_input) {
   backward<false>(grad_output, output, dim, grad_input);
 }
 void _log_softmax_backward_data(
