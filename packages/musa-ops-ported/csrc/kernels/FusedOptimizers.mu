@@ -25,28 +25,16 @@ struct Common {
   __device__ bool skipped() const { return found_inf != nullptr && *found_inf == 1.0f; }
   __device__ double rate() const { return lr_tensor != nullptr ? static_cast<double>(*lr_tensor) : lr; }
 
-};
-
-// What all elements of a gradient share, loaded once. F::Update has it as its base.
-template <typename T>
-struct Gradients {
-  using op_t = at::opmath_type<T>;
-  bool skipped, scaled, maximize;
-  op_t scale, decay;
-
-  __device__ explicit Gradients(const Common& common)
-      : skipped(common.skipped()),
-        scaled(common.grad_scale != nullptr),
-        maximize(common.maximize),
-        scale(scaled ? static_cast<op_t>(*common.grad_scale) : op_t(1)),
-        decay(static_cast<op_t>(common.weight_decay)) {}
-
-  // Unscales the gradient of an element; returns the direction to descend.
-  __device__ C10_ALWAYS_INLINE op_t descent(op_t& gradient) const {
-    if (scaled) {
-      gradient /= scale;
+  // The gradient of an element, unscaled where it lies and in the direction to descend.
+  template <typename T>
+  __device__ at::opmath_type<T> gradient(T* place) const {
+    using op_t = at::opmath_type<T>;
+    op_t value = static_cast<op_t>(*place);
+    if (grad_scale != nullptr) {
+      value /= static_cast<op_t>(*grad_scale);
+      *place = static_cast<T>(value);
     }
-    return maximize ? -gradient : gradient;
+    return maximize ? -value : value;
   }
 };
 
@@ -85,32 +73,40 @@ struct Adam {
   double beta1, beta2, eps;
   bool decoupled, amsgrad; // weight decay apart from the gradient, as AdamW's
 
-  // Elements of (parameter, gradient, exp_avg, exp_avg_sq, max_exp_avg_sq).
-  struct Update : Gradients<T> {
-    static constexpr int kLists = 5;
-    bool decoupled, amsgrad;
-    op_t beta1, beta2, eps, rate, step_size, root_of_correction;
+  struct Update {
+    const Adam& op;
+    T *param, *grad, *exp_avg, *exp_avg_sq, *max_exp_avg_sq;
+    op_t rate, step_size, root_of_correction;
+    bool skipped;
 
-    __device__ bool reads(int list) const { return list != 4 || amsgrad; }
-    __device__ bool writes(int list) const { return list == 1 ? this->scaled : reads(list); }
-    __device__ C10_ALWAYS_INLINE void operator()(op_t (&of)[kLists]) const {
-      op_t p = of[0];
-      op_t g = this->descent(of[1]);
-      if (this->decay != 0) {
-        if (decoupled) {
-          p -= rate * this->decay * p;
+    __device__ void operator()(int64_t i) const {
+      if (skipped) {
+        return;
+      }
+      op_t p = static_cast<op_t>(param[i]);
+      op_t g = op.common.gradient(grad + i);
+      const op_t decay = static_cast<op_t>(op.common.weight_decay);
+      if (decay != 0) {
+        if (op.decoupled) {
+          p -= rate * decay * p;
         } else {
-          g += p * this->decay;
+          g += p * decay;
         }
       }
-      of[2] = beta1 * of[2] + (1 - beta1) * g;
-      of[3] = beta2 * of[3] + (1 - beta2) * g * g;
-      op_t largest = of[3];
-      if (amsgrad) {
-        largest = of[4] > largest ? of[4] : largest;
-        of[4] = largest;
+      const op_t b1 = static_cast<op_t>(op.beta1);
+      const op_t b2 = static_cast<op_t>(op.beta2);
+      const op_t mean = b1 * static_cast<op_t>(exp_avg[i]) + (1 - b1) * g;
+      const op_t square = b2 * static_cast<op_t>(exp_avg_sq[i]) + (1 - b2) * g * g;
+      op_t largest = square;
+      if (op.amsgrad) {
+        const op_t before = static_cast<op_t>(max_exp_avg_sq[i]);
+        largest = before > square ? before : square;
+        max_exp_avg_sq[i] = static_cast<T>(largest);
       }
-      of[0] = p - step_size * of[2] / (std::sqrt(largest) / root_of_correction + eps);
+      exp_avg[i] = static_cast<T>(mean);
+      exp_avg_sq[i] = static_cast<T>(square);
+      const op_t denominator = std::sqrt(largest) / root_of_correction + static_cast<op_t>(op.eps);
+      param[i] = static_cast<T>(p - step_size * mean / denominator);
     }
   };
 
@@ -118,15 +114,16 @@ struct Adam {
     const double step = static_cast<double>(*static_cast<const float*>(pointers[5]));
     const double rate = common.rate();
     return {
-        Gradients<T>(common),
-        decoupled,
-        amsgrad,
-        static_cast<op_t>(beta1),
-        static_cast<op_t>(beta2),
-        static_cast<op_t>(eps),
+        *this,
+        static_cast<T*>(pointers[0]),
+        static_cast<T*>(pointers[1]),
+        static_cast<T*>(pointers[2]),
+        static_cast<T*>(pointers[3]),
+        static_cast<T*>(pointers[4]),
         static_cast<op_t>(rate),
         static_cast<op_t>(rate / (1 - std::pow(beta1, step))),
-        static_cast<op_t>(std::sqrt(1 - std::pow(beta2, step)))};
+        static_cast<op_t>(std::sqrt(1 - std::pow(beta2, step))),
+        common.skipped()};
   }
 };
 
@@ -147,32 +144,37 @@ struct Sgd {
   double momentum, dampening;
   bool nesterov, is_first_step;
 
-  // Elements of (parameter, gradient, momentum buffer).
-  struct Update : Gradients<T> {
-    static constexpr int kLists = 3;
-    bool nesterov, is_first_step;
-    op_t momentum, share, rate;
+  struct Update {
+    const Sgd& op;
+    T *param, *grad, *buffer;
+    op_t rate;
+    bool skipped;
 
-    __device__ bool reads(int list) const { return list != 2 || (momentum != 0 && !is_first_step); }
-    __device__ bool writes(int list) const { return list == 0 || (list == 1 ? this->scaled : momentum != 0); }
-    __device__ C10_ALWAYS_INLINE void operator()(op_t (&of)[kLists]) const {
-      op_t g = this->descent(of[1]) + of[0] * this->decay;
-      if (momentum != 0) {
-        of[2] = is_first_step ? g : momentum * of[2] + share * g;
-        g = nesterov ? g + momentum * of[2] : of[2];
+    __device__ void operator()(int64_t i) const {
+      if (skipped) {
+        return;
       }
-      of[0] = of[0] - rate * g;
+      const op_t p = static_cast<op_t>(param[i]);
+      op_t g = op.common.gradient(grad + i) + p * static_cast<op_t>(op.common.weight_decay);
+      const op_t momentum = static_cast<op_t>(op.momentum);
+      if (momentum != 0) {
+        const op_t velocity =
+            op.is_first_step ? g : momentum * static_cast<op_t>(buffer[i]) + static_cast<op_t>(1 - op.dampening) * g;
+        buffer[i] = static_cast<T>(velocity);
+        g = op.nesterov ? g + momentum * velocity : velocity;
+      }
+      param[i] = static_cast<T>(p - rate * g);
     }
   };
 
-  __device__ Update of(void* const*) const {
+  __device__ Update of(void* const* pointers) const {
     return {
-        Gradients<T>(common),
-        nesterov,
-        is_first_step,
-        static_cast<op_t>(momentum),
-        static_cast<op_t>(1 - dampening),
-        static_cast<op_t>(common.rate())};
+        *this,
+        static_cast<T*>(pointers[0]),
+        static_cast<T*>(pointers[1]),
+        static_cast<T*>(pointers[2]),
+        static_cast<op_t>(common.rate()),
+        common.skipped()};
   }
 };
 
@@ -191,26 +193,33 @@ struct Adagrad {
   Common common;
   double lr_decay, eps;
 
-  // Elements of (parameter, gradient, sum of squares).
-  struct Update : Gradients<T> {
-    static constexpr int kLists = 3;
-    op_t rate, eps;
+  struct Update {
+    const Adagrad& op;
+    T *param, *grad, *sum;
+    op_t rate;
+    bool skipped;
 
-    __device__ bool reads(int) const { return true; }
-    __device__ bool writes(int list) const { return list != 1 || this->scaled; }
-    __device__ C10_ALWAYS_INLINE void operator()(op_t (&of)[kLists]) const {
-      const op_t g = this->descent(of[1]) + of[0] * this->decay;
-      of[2] += g * g;
-      of[0] = of[0] - rate * g / (std::sqrt(of[2]) + eps);
+    __device__ void operator()(int64_t i) const {
+      if (skipped) {
+        return;
+      }
+      const op_t p = static_cast<op_t>(param[i]);
+      const op_t g = op.common.gradient(grad + i) + p * static_cast<op_t>(op.common.weight_decay);
+      const op_t squares = static_cast<op_t>(sum[i]) + g * g;
+      sum[i] = static_cast<T>(squares);
+      param[i] = static_cast<T>(p - rate * g / (std::sqrt(squares) + static_cast<op_t>(op.eps)));
     }
   };
 
   __device__ Update of(void* const* pointers) const {
     const double step = static_cast<double>(*static_cast<const float*>(pointers[3]));
     return {
-        Gradients<T>(common),
+        *this,
+        static_cast<T*>(pointers[0]),
+        static_cast<T*>(pointers[1]),
+        static_cast<T*>(pointers[2]),
         static_cast<op_t>(common.rate() / (1 + (step - 1) * lr_decay)),
-        static_cast<op_t>(eps)};
+        common.skipped()};
   }
 };
 
