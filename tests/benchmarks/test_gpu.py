@@ -45,8 +45,8 @@ def test_without_both_devices_it_says_what_is_missing(capsys: pytest.CaptureFixt
     assert "torch.cuda.is_available() is False" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["gpu_h200.json", "gpu_h200_narrow_grids.json"])
+@pytest.mark.parametrize("name", ["gpu_h100_ported.json", "gpu_h100_mudnn.json"])
 def test_the_records_are_of_these_cases(name: str) -> None:
     record = json.loads((DATA / name).read_text())
     known = {case.name for case in (*cases.HOST, *cases.DEVICE, *cases.BACKWARD)}
-    assert record["device"] == "NVIDIA H200" and {row["name"] for row in record["rows"]} == known
+    assert record["device"] == "NVIDIA H100 80GB HBM3" and {row["name"] for row in record["rows"]} == known
