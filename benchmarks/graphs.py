@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from .measure import Effort, Row, interleaved
+from .measure import Effort, Row, interleaved, warm_up_for_capture
 
 BAR = 0.5
 LAYERS = 40
@@ -55,12 +55,7 @@ def step_on(device: torch.device, make_optimizer: Callable) -> tuple[Callable[[]
 
 def captured(step: Callable[[], torch.Tensor], module) -> tuple[Callable[[], None], torch.Tensor]:
     """(replay, the loss that it computes); the step has run three times before it is captured."""
-    side = module.Stream()
-    side.wait_stream(module.current_stream())
-    with module.stream(side):
-        for _ in range(3):
-            step()
-    module.current_stream().wait_stream(side)
+    warm_up_for_capture(step, module)
     graph = module.MUSAGraph()
     with module.graph(graph):
         loss = step()

@@ -137,3 +137,16 @@ def in_own_process(function: Callable, *arguments):
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, spawn, torch.set_num_threads, (torch.get_num_threads(),)) as process:
         return process.submit(function, *arguments).result()
+
+
+def warm_up_for_capture(step: Callable[[], object], module) -> None:
+    """Run `step` three times in a stream of its own, as torch asks before a capture.
+
+    module: torch.musa or torch.cuda.
+    """
+    side = module.Stream()
+    side.wait_stream(module.current_stream())
+    with module.stream(side):
+        for _ in range(3):
+            step()
+    module.current_stream().wait_stream(side)

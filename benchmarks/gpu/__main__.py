@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -26,6 +24,7 @@ import torch
 
 from . import training
 from .cases import BACKWARD, DEVICE, HOST, Call, Case
+from .processes import alone
 
 PROCESS_LIMIT_S = 300
 
@@ -114,18 +113,6 @@ def row(case: Case, cuda: float, musa: float) -> dict:
     }  # fmt: skip
 
 
-def alone(device: str) -> dict[str, float]:
-    """The cases with a backward pass, in a process that has this device alone."""
-    env = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "1" if device == "musa" else "0"}
-    command = [sys.executable, "-m", "benchmarks.gpu", "--alone", device]
-    done = subprocess.run(
-        command, env=env, capture_output=True, text=True, timeout=PROCESS_LIMIT_S, check=False
-    )
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 def table(rows: Sequence[dict]) -> str:
     lines = [f"{'':48}{'kind':8}{'cuda, us':>12}{'musa, us':>12}{'ratio':>8}{'bar':>6}{'GB/s':>8} served by"]
     for one in rows:
@@ -172,7 +159,7 @@ def main(arguments: Sequence[str]) -> int:
             rows.append(beside(case))
         except (RuntimeError, AttributeError) as error:
             refused.append({"name": case.name, "error": str(error).splitlines()[0][:300]})
-    cuda, musa = alone("cuda"), alone("musa")
+    cuda, musa = (alone(device, limit=PROCESS_LIMIT_S) for device in ("cuda", "musa"))
     rows += [row(case, cuda[case.name], musa[case.name]) for case in BACKWARD]
     result = {
         "device": torch.cuda.get_device_name(0), "torch": torch.__version__, "cuda": torch.version.cuda,

@@ -4,11 +4,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from types import ModuleType
@@ -16,7 +12,9 @@ from types import ModuleType
 import torch
 from torch.nn import functional
 
+from ..measure import warm_up_for_capture
 from .models import GPT2, ResNet50
+from .processes import alone
 
 PROCESS_LIMIT_S = 240
 TIME_BAR, MEMORY_BAR = 1.1, 1.05
@@ -90,12 +88,7 @@ def make(name: str, device: str, **sizes: int) -> Step:
     if not graphed:
         return step
     module = getattr(torch, device)
-    side = module.Stream()
-    side.wait_stream(module.current_stream())
-    with module.stream(side):
-        for _ in range(3):
-            step()
-    module.current_stream().wait_stream(side)
+    warm_up_for_capture(step, module)
     module.synchronize()
     reset_peaks(device)
     graph = module.CUDAGraph() if device == "cuda" else module.MUSAGraph()
@@ -122,7 +115,7 @@ def scratch(device: str) -> float:
 
 
 def reset_peaks(device: str) -> float:
-    """Starts the high-water of allocated memory anew; returns what it was, in MiB."""
+    """Reset the peaks of allocated memory; return the peaks up to this call, in MiB."""
     found = sum(allocator.max_memory_allocated() for allocator in allocators(device)) / 2**20
     for allocator in allocators(device):
         allocator.reset_peak_memory_stats()
@@ -161,28 +154,16 @@ def measure(name: str, device: str, steps: int = 20, **sizes: int) -> dict:
     return found
 
 
-def process(name: str, device: str) -> dict:
-    """measure() in a process that has this device alone; what it said where it failed."""
-    env = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "1" if device == "musa" else "0"}
-    command = [sys.executable, "-m", "benchmarks.gpu", "--alone", device, "--case", name]
-    try:
-        done = subprocess.run(
-            command, env=env, capture_output=True, text=True, timeout=PROCESS_LIMIT_S, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return {"error": f"did not end in {PROCESS_LIMIT_S} s"}
-    if done.returncode != 0:
-        return {"error": done.stderr.strip()[-1500:]}
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 def run(names: Sequence[str]) -> list[dict]:
     """A row of each case: both devices, twice, the quicker of the two runs."""
     rows = []
     for name in names:
         found: dict[str, dict] = {}
         for device in ("cuda", "musa", "cuda", "musa"):
-            one = process(name, device)
+            try:
+                one = alone(device, "--case", name, limit=PROCESS_LIMIT_S)
+            except RuntimeError as error:
+                one = {"error": str(error)}
             kept = found.get(device)
             if kept is None or "error" in kept or one.get("ms", float("inf")) < kept["ms"]:
                 found[device] = one if "error" not in one or kept is None else kept

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Convolutions by cuDNN into memory given. torch has an operator for the forward direction; of the gradients it has functions
-// that are no operators, and are looked up by name: without them the caller copies what torch's operator returns.
+// Convolutions by cuDNN that write to the caller's memory. For the forward direction torch has an operator. For the gradients it
+// has C++ functions only, which are looked up by name; a torch without them uses its operator, and the caller copies the result.
 #include <dlfcn.h>
 #include <mudnn_backend/lending.h>
 

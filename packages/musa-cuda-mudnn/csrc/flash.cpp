@@ -7,7 +7,7 @@
 namespace musa_emulator::dnn {
 namespace {
 
-// What torch's flash attention takes: HALF and BFLOAT16, heads of one dimension, a multiple of 8 up to 256.
+// torch's flash attention takes HALF and BFLOAT16. The heads of q, k and v have one size, a multiple of 8 up to 256.
 bool serves(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
   const int64_t dim = q.size(-1);
   return at::isReducedFloatingType(q.scalar_type()) && dim == k.size(-1) && dim == v.size(-1) && dim % 8 == 0 && dim <= 256;

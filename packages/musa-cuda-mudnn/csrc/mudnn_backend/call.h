@@ -46,7 +46,7 @@ class Call final : public Checks {
   Status run_and_wait(Task&& task) {
     return enqueue(std::forward<Task>(task));
   }
-  // The caller's workspace is asked for and not used: torch's functions take scratch memory from torch's allocator.
+  // Asks for the caller's workspace, as the interface requires. torch's functions take scratch memory from torch's allocator.
   template <class Task>
   Status enqueue(const musa::dnn::MemoryMaintainer& maintainer, size_t bytes, Task&& task, bool optional = false) {
     const musa::dnn::MemoryHandler memory = take(maintainer, bytes, optional);

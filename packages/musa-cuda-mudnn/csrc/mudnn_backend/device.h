@@ -12,7 +12,8 @@ namespace at::cpu {} // of the headers that the shared sources include
 
 namespace musa_emulator::dnn {
 
-// torch's functions by the names that at::cpu has for them: at:: has no function for what is a method of tensors alone.
+// torch's operators under the names that at::cpu has. For operators that are methods of tensors only, at:: has no function,
+// so they are defined here.
 namespace ops {
 
 using namespace at;

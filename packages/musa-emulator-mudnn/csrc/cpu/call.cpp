@@ -21,8 +21,8 @@ using musa::dnn::HandleAccess;
 
 constexpr unsigned char kWorkPattern = 0xA7;
 
-// How many threads compute decides how sums are cut, and so their last bits; the stream's thread may have another
-// number than the one that called (torch gives new threads what was set last, anywhere).
+// The number of threads decides how torch splits sums, and so their last bits. The stream's thread may have another number
+// than the calling thread, since torch gives a new thread the number that any thread set last.
 class ThreadCount {
  public:
   // 0 keeps the number.

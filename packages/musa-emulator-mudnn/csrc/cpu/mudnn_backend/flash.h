@@ -3,17 +3,10 @@
 // Attention by a device's own kernels: none here. attention_flash.cpp calls torch's kernel for the CPU.
 #pragma once
 
-#include <ATen/core/Tensor.h>
+#include <mudnn_backend/lending.h>
 
 namespace musa_emulator::dnn {
 
-template <class... Arguments>
-bool device_flash(const Arguments&...) {
-  return false;
-}
-template <class... Arguments>
-bool device_flash_backward(const Arguments&...) {
-  return false;
-}
+inline constexpr Declines device_flash, device_flash_backward;
 
 } // namespace musa_emulator::dnn

@@ -107,22 +107,14 @@ at::Tensor make_in(const at::Tensor& place, size_t key, Make&& make) {
   return value;
 }
 
-// Convolutions and norms of a device that write to memory given; here make_in() does.
-template <class... Arguments>
-bool convolve_into(const Arguments&...) {
-  return false;
-}
-template <class... Arguments>
-bool input_gradient_into(const Arguments&...) {
-  return false;
-}
-template <class... Arguments>
-bool filter_gradient_into(const Arguments&...) {
-  return false;
-}
-template <class... Arguments>
-bool batch_norm_into(const Arguments&...) {
-  return false;
-}
+// For operations that this backend does not serve: the caller goes on with torch's operators.
+struct Declines {
+  template <class... Arguments>
+  bool operator()(const Arguments&...) const {
+    return false;
+  }
+};
+// Other backends have kernels that write to memory given; here make_in() does that.
+inline constexpr Declines convolve_into, input_gradient_into, filter_gradient_into, batch_norm_into;
 
 } // namespace musa_emulator::dnn

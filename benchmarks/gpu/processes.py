@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Measurements in a process that registers one device alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+
+def alone(device: str, *arguments: str, limit: float) -> dict:
+    """What `python -m benchmarks.gpu --alone DEVICE` prints; musa is not registered where the device is cuda.
+
+    Args:
+        limit: seconds after which the process is ended.
+
+    Raises:
+        RuntimeError: it failed, or was ended.
+    """
+    env = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "1" if device == "musa" else "0"}
+    command = [sys.executable, "-m", "benchmarks.gpu", "--alone", device, *arguments]
+    try:
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=limit, check=False)
+    except subprocess.TimeoutExpired:
+        raise RuntimeError(f"did not end in {limit:.0f} s") from None
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr.strip()[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
