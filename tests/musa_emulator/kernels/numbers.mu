@@ -8,6 +8,8 @@
 #include <musa_fp8.h>
 
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <limits>
 
 #include "check.h"
@@ -147,8 +149,65 @@ void check_functions() {
   EXPECT(of_integers.host() == (std::vector<long long>{7, 1, 4, 3, -3}));
 }
 
+// A thread has four numbers, which is what makes a vector of them.
+struct alignas(16) Four {
+  float x[4];
+};
+__global__ void exponentials(const Four* in, Four* out, float* one_each) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  const Four from = in[i];
+  Four to;
+  for (int k = 0; k < 4; ++k) {
+    to.x[k] = expf(from.x[k]);
+  }
+  out[i] = to;
+  one_each[i] = expf(from.x[0]);
+}
+
+// One float in 1021 of all there are, with both infinities and what is not a number.
+void check_exponentials() {
+  std::vector<Four> in;
+  for (uint64_t bits = 0; bits < 1ull << 32; bits += 4 * 1021) {
+    Four four;
+    for (unsigned k = 0; k < 4; ++k) {
+      const uint32_t own = static_cast<uint32_t>(bits + k * 1021);
+      std::memcpy(&four.x[k], &own, sizeof own);
+    }
+    in.push_back(four);
+  }
+  in.push_back({{INFINITY, -INFINITY, NAN, 0.0f}});
+  in.push_back({{88.722839f, 88.7228470f, -103.972f, -103.973f}}); // either side of the largest and the smallest result
+  in.resize((in.size() + 63) / 64 * 64);
+  const size_t count = in.size();
+  Array<Four> from(count), to(count);
+  Array<float> one_each(count);
+  from = in;
+  exponentials<<<count / 64, 64>>>((const Four*)(Four*)from, (Four*)to, (float*)one_each);
+  const std::vector<Four> got = to.host();
+  const std::vector<float> ones = one_each.host();
+  const auto close = [](float x, float is) {
+    const double should = std::exp(double(x));
+    const float nearest = static_cast<float>(should);
+    if (std::isnan(should) || std::isinf(nearest) || is == nearest) {
+      return std::isnan(should) ? std::isnan(is) : is == nearest;
+    }
+    const double unit = double(std::nextafter(nearest, INFINITY)) - nearest;
+    return std::fabs(is - should) <= 4 * unit; // the bound of glibc's vector functions
+  };
+  size_t wrong = 0;
+  for (size_t i = 0; i < count; ++i) {
+    for (int k = 0; k < 4; ++k) {
+      wrong += !close(in[i].x[k], got[i].x[k]);
+    }
+    wrong += !close(in[i].x[0], ones[i]);
+  }
+  EXPECT_EQ(wrong, 0u);
+  EXPECT(!close(1.0f, 2.718279f)); // 6 units away
+}
+
 int main() {
   check_functions();
+  check_exponentials();
   check_format<__half>(1u << 16, 5, 10, true, [](float v) { return unsigned(__half(v).__x); });
   check_format<__mt_bfloat16>(1u << 16, 8, 7, true, [](float v) { return unsigned(__mt_bfloat16(v).__x); });
   check_format<__mt_fp8_e4m3>(1u << 8, 4, 3, false, [](float v) { return unsigned(__mt_fp8_e4m3(v).__x); });

@@ -20,7 +20,8 @@
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_THREAD__)
 #define MUSA_SIMT_VECTORS(...) __attribute__((simd("notinbranch"))) float __VA_ARGS__ noexcept;
 extern "C" {
-MUSA_SIMT_VECTORS(expf(float))
+// libmusart has its own: csrc/musart/simt/vector_math.cpp.
+__attribute__((simd("notinbranch"))) float expf(float) noexcept __asm__("musa_simt_expf");
 MUSA_SIMT_VECTORS(logf(float))
 MUSA_SIMT_VECTORS(sinf(float))
 MUSA_SIMT_VECTORS(cosf(float))
