@@ -25,5 +25,5 @@ def in_float32(epochs, tmp_path_factory):
 @pytest.mark.parametrize("amp", sample(("fp16", "bf16"), 2))
 def test_mixed_precision_reaches_the_accuracy_of_float32(amp, in_float32, epochs, tmp_path):
     assert in_float32 >= 0.97
-    # Half a point is two images of the test set.
-    assert train(tmp_path, "--amp", amp, *epochs)["accuracy"] == pytest.approx(in_float32, abs=0.005)
+    # Half a point is two images of the test set. More is no failure.
+    assert train(tmp_path, "--amp", amp, *epochs)["accuracy"] >= in_float32 - 0.005

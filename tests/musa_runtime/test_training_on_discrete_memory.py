@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.skips import needs_devices
 from tests.harness.subprocesses import run_code, run_forked, run_python
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,6 +76,7 @@ def test_a_copy_to_the_host_is_an_error_there(musa):
 
 
 def test_a_step_of_two_ranks_copies_no_tensor_to_the_host(musa, tmp_path):
+    needs_devices(2)
     code = f"""
     import torch
     import torch.distributed as dist

@@ -24,8 +24,9 @@ PACKAGES = (
     "musa_port",
     "musa_amp",
     "musa_distributed",
-    "musa_emulator",
 )
+# SDKs: one of them is installed.
+STAND_INS = ("musa_emulator", "musa_cuda")
 # Modules that raise when they are imported in a given state, and why that is right.
 RAISES = {
     ("musa_runtime._C", "first"): "its libraries are found by name once musa_runtime has loaded them",
@@ -59,7 +60,8 @@ assert hasattr(torch.backends, "mudnn") and hasattr(torch.distributed.Backend, "
 def modules() -> list[str]:
     """Every module below the packages, found by walking them, so that a new one is covered."""
     found = []
-    for name in PACKAGES:
+    stand_ins = [name for name in STAND_INS if importlib.util.find_spec(name)]
+    for name in (*PACKAGES, *stand_ins):
         spec = importlib.util.find_spec(name)
         found += [name, *(info.name for info in _walk(spec.submodule_search_locations, name + "."))]
     return sorted(set(found))
@@ -148,6 +150,7 @@ def test_every_module_may_come_first_in_every_state(server, full):
 def test_the_walk_finds_packages_modules_and_extensions():
     found = set(modules())
     assert {*PACKAGES, *TELLING, "musa_port.rules", "torch_musa.musa.comm"} <= found
+    assert not found.isdisjoint(STAND_INS)
     assert len(found) > 70
 
 
