@@ -1,16 +1,38 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 #include <mudnn_backend/flash.h>
+#include <mudnn_backend/lending.h>
 
+#include <ATen/SDPBackend.h>
+
+#include <algorithm>
+#include <array>
 #include <tuple>
+
+#include "support/results.h"
 
 namespace musa_emulator::dnn {
 namespace {
+
+constexpr size_t kForward = 200; // and 201: causal. See results.h.
+constexpr size_t kBackward = 202;
 
 // torch's flash attention takes HALF and BFLOAT16. The heads of q, k and v have one size, a multiple of 8 up to 256.
 bool serves(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
   const int64_t dim = q.size(-1);
   return at::isReducedFloatingType(q.scalar_type()) && dim == k.size(-1) && dim == v.size(-1) && dim % 8 == 0 && dim <= 256;
+}
+
+// Whether torch.cuda computes this attention with cuDNN.
+bool chooses_cudnn(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {
+  return at::_fused_sdp_choice(q, k, v, {}, /*dropout_p=*/0.0, causal, scale) ==
+      static_cast<int64_t>(at::SDPBackend::cudnn_attention);
+}
+
+// Whether `out` has the order of dimensions that torch's functions give the result of this query. cuDNN's graphs are
+// cached by the strides of q, k and v alone.
+bool ordered_as_torchs(const at::Tensor& out, const at::Tensor& q) {
+  return out.strides() == at::infer_dense_strides(q.sizes(), q.strides());
 }
 
 } // namespace
@@ -21,9 +43,22 @@ bool device_flash(
   if (!serves(q, k, v)) {
     return false;
   }
-  const auto result = at::_scaled_dot_product_flash_attention(q, k, v, /*dropout_p=*/0.0, causal, false, scale);
-  out.copy_(std::get<0>(result));
-  lse.copy_(std::get<1>(result).narrow(2, 0, lse.size(2)));
+  const bool by_cudnn = chooses_cudnn(q, k, v, causal, scale);
+  const auto make = [&]() -> std::array<at::Tensor, 2> {
+    if (by_cudnn) {
+      const auto result = at::_scaled_dot_product_cudnn_attention(
+          q, k, v, {}, /*compute_log_sumexp=*/true, /*dropout_p=*/0.0, causal, false, scale);
+      return {std::get<0>(result), std::get<1>(result).view(lse.sizes())};
+    }
+    const auto result = at::_scaled_dot_product_flash_attention(q, k, v, /*dropout_p=*/0.0, causal, false, scale);
+    return {std::get<0>(result), std::get<1>(result).narrow(2, 0, lse.size(2))};
+  };
+  const std::array results{out, lse};
+  if (overlaps(out, {&q, &k, &v})) {
+    copy_results(results, make());
+  } else {
+    copy_results(results, make_all_in(results, key_of(kForward + causal, {&out, &lse, &q, &k, &v}), make));
+  }
   return true;
 }
 
@@ -34,12 +69,29 @@ bool device_flash_backward(
   if (!serves(q, k, v)) {
     return false;
   }
+  const bool by_cudnn = ordered_as_torchs(out, q) && grad_out.strides() == out.strides() && lse.is_contiguous() &&
+      chooses_cudnn(q, k, v, causal, scale);
   const at::Tensor unused = new_tensor({2}, at::kLong); // the state of dropout, of which there is none
-  const auto gradients = at::_scaled_dot_product_flash_attention_backward(
-      grad_out, q, k, v, out, lse, {}, {}, q.size(2), k.size(2), /*dropout_p=*/0.0, causal, unused, unused, scale);
-  grad_q.copy_(std::get<0>(gradients));
-  grad_k.copy_(std::get<1>(gradients));
-  grad_v.copy_(std::get<2>(gradients));
+  const auto make = [&]() -> std::array<at::Tensor, 3> {
+    const auto gradients = by_cudnn
+        ? at::_scaled_dot_product_cudnn_attention_backward(
+              grad_out, q, k, v, out, lse.unsqueeze(-1), unused, unused, {}, {}, {}, q.size(2), k.size(2),
+              /*dropout_p=*/0.0, causal, scale)
+        : at::_scaled_dot_product_flash_attention_backward(
+              grad_out, q, k, v, out, lse, {}, {}, q.size(2), k.size(2), /*dropout_p=*/0.0, causal, unused, unused,
+              scale);
+    return {std::get<0>(gradients), std::get<1>(gradients), std::get<2>(gradients)};
+  };
+  const std::array results{grad_q, grad_k, grad_v};
+  const auto overwrites = [&](const at::Tensor& result) {
+    return overlaps(result, {&grad_out, &q, &k, &v, &out, &lse});
+  };
+  if (std::any_of(results.begin(), results.end(), overwrites)) {
+    copy_results(results, make());
+  } else {
+    const size_t key = key_of(kBackward + causal, {&grad_q, &grad_k, &grad_v, &grad_out, &q, &k, &v, &out});
+    copy_results(results, make_all_in(results, key, make));
+  }
   return true;
 }
 

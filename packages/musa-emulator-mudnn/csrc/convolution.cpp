@@ -30,6 +30,7 @@
 #include <mudnn_backend/lending.h>
 #include "support/alias.h"
 #include "support/call.h"
+#include "support/results.h"
 #include "support/shapes.h"
 
 namespace musa::dnn {
@@ -304,8 +305,8 @@ void multiply_filter_gradient(
 enum class Direction { Forward, BackwardData, BackwardFilter };
 
 size_t key_of(const Geometry& g, Direction direction, const at::Tensor& place, bool biased) {
-  size_t key = static_cast<size_t>(direction) * 2 + biased;
-  const auto add = [&key](int64_t value) { key = key * 0x100000001b3 ^ static_cast<size_t>(value); };
+  Key key(static_cast<size_t>(direction) * 2 + biased);
+  const auto add = [&key](int64_t value) { key.add(value); };
   add(static_cast<int64_t>(place.scalar_type()));
   add(g.groups);
   for (const Layout* layout : {&g.out, &g.in, &g.weight}) {
@@ -315,7 +316,7 @@ size_t key_of(const Geometry& g, Direction direction, const at::Tensor& place, b
   for (const std::vector<int64_t>* values : {&g.pad, &g.stride, &g.dilation}) {
     std::for_each(values->begin(), values->end(), add);
   }
-  return key;
+  return key.value();
 }
 
 void store(at::Tensor& result, const at::Tensor& value) {

@@ -27,6 +27,7 @@
 #include <mudnn_backend/lending.h>
 #include "support/alias.h"
 #include "support/call.h"
+#include "support/results.h"
 #include "support/shapes.h"
 
 namespace musa::dnn {
@@ -260,6 +261,14 @@ int64_t check_batch(Call& call, BatchNorm::Mode mode, std::initializer_list<cons
   return channels ? dims[channel_axis(in)] : TensorAccess::elements(in) / dims[0];
 }
 
+constexpr size_t kBatchNormBackward = 100; // and 101: in training. See results.h.
+
+void copy_unless_there(at::Tensor& result, const at::Tensor& value) {
+  if (!value.is_same(result)) {
+    at::native::copy_(result, value);
+  }
+}
+
 // With the dimension of the means second.
 at::Tensor batch(BatchNorm::Mode mode, const Tensor& tensor, int64_t count) {
   return mode == BatchNorm::Mode::PER_CHANNEL ? alias_channels_second(tensor)
@@ -385,21 +394,32 @@ Status BatchNorm::RunBwd(
           const at::Tensor image = batch(mode, in, count);
           const at::Tensor gradient = batch(mode, grad_out, count);
           at::Tensor result = present(grad_in) ? batch(mode, grad_in, count) : at::Tensor();
-          at::Tensor scales = new_tensor(count, type);
-          at::Tensor shifts = new_tensor(count, type);
+          at::Tensor scales;
+          at::Tensor shifts;
           const auto format = image.suggest_memory_format();
           if (kOnHost && image.is_contiguous(format) && gradient.is_contiguous(format) &&
               (!result.defined() || result.is_contiguous(format))) {
+            scales = new_tensor(count, type);
+            shifts = new_tensor(count, type);
             at::native::batch_norm_cpu_backward_stub(
                 c10::kCPU, result, scales, shifts, gradient, image, scale, training ? none : center,
                 training ? none : spread, training ? center : none, training ? spread : none, training, epsilon);
           } else {
-            at::Tensor input;
-            std::tie(input, scales, shifts) = ops::native_batch_norm_backward(
-                gradient, image, scale, training ? none : center, training ? none : spread, training ? center : unsaved,
-                training ? spread : unsaved, training, epsilon, {present(grad_in), true, true});
-            if (present(grad_in)) {
-              at::native::copy_(result, input);
+            const auto make = [&] {
+              at::Tensor input;
+              std::tie(input, scales, shifts) = ops::native_batch_norm_backward(
+                  gradient, image, scale, training ? none : center, training ? none : spread,
+                  training ? center : unsaved, training ? spread : unsaved, training, epsilon,
+                  {result.defined(), true, true});
+              return input;
+            };
+            if (!result.defined()) {
+              make();
+            } else if (overlaps(result, {&gradient, &image})) {
+              at::native::copy_(result, make());
+            } else {
+              const size_t key = key_of(kBatchNormBackward + training, {&result, &gradient, &image});
+              copy_unless_there(result, make_in(result, key, make));
             }
           }
           store(grad_weight, scales);

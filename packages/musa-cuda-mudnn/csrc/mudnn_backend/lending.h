@@ -1,18 +1,84 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Convolutions and batch norm into the caller's memory, where cuDNN's functions in torch write to memory given.
+// Results of torch's functions in the caller's memory: by cuDNN's functions in torch that write to memory given, and
+// for functions without an out= form by lending the caller's memory to the allocation that becomes the result.
 #pragma once
 
 #include <mudnn_backend/device.h>
 
+#include <array>
 #include <cstddef>
+#include <utility>
+#include <vector>
 
 namespace musa_emulator::dnn {
 
-// What make() returns; the caller copies it.
+// Within its life, allocations that torch's functions make on this thread get the memory of `places`: of the
+// allocations as large as a place, the one that became the result when a call with the same key ran before. Places that
+// are not dense are not lent. A copy of a result costs as much time as a kernel, and as much memory as the result.
+class Lending {
+ public:
+  // places: must outlive this.
+  Lending(const at::Tensor* places, size_t count, size_t key);
+  ~Lending();
+  Lending(const Lending&) = delete;
+  Lending& operator=(const Lending&) = delete;
+
+  // places[index] if the value of a function is there, and otherwise the value; it keeps where the value was allocated.
+  at::Tensor result(size_t index, at::Tensor value);
+
+  // Used by the kernels of aten::empty: a tensor in one of the places, or an undefined one.
+  at::Tensor take(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType type);
+  // An allocation of torch's own.
+  void note(const at::Tensor& made);
+
+ private:
+  static constexpr int kUnknown = -1;
+  static constexpr int kNever = -2; // the function's result has another order of dimensions
+  static constexpr size_t kMost = 3; // results of a function
+
+  int count_of(size_t bytes) const;
+
+  struct Made {
+    size_t bytes;
+    const void* data;
+  };
+  using Wanted = std::array<int, kMost>; // which allocation of a place's size gets it
+
+  const at::Tensor* const places_;
+  const size_t count_;
+  Wanted* wanted_ = nullptr; // null: nothing is lent
+  std::vector<Made> made_;
+  Lending* before_ = nullptr;
+  c10::impl::LocalDispatchKeySet keys_;
+};
+
+// What make() returns, or `place` where it is there. make() must not read what is in place. The key stands for all that
+// tells this call from others.
 template <class Make>
-at::Tensor make_in(const at::Tensor& /*place*/, size_t /*key*/, Make&& make) {
-  return make();
+at::Tensor make_in(const at::Tensor& place, size_t key, Make&& make) {
+  Lending lending(&place, 1, key);
+  return lending.result(0, make());
+}
+
+// The same for functions with several results, in an array.
+template <size_t Count, class Make>
+std::array<at::Tensor, Count> make_all_in(const std::array<at::Tensor, Count>& places, size_t key, Make&& make) {
+  Lending lending(places.data(), Count, key);
+  std::array<at::Tensor, Count> values = make();
+  for (size_t i = 0; i < Count; ++i) {
+    values[i] = lending.result(i, std::move(values[i]));
+  }
+  return values;
+}
+
+template <size_t Count>
+void copy_results(const std::array<at::Tensor, Count>& places, const std::array<at::Tensor, Count>& values) {
+  for (size_t i = 0; i < Count; ++i) {
+    if (!values[i].is_same(places[i])) {
+      places[i].copy_(values[i]);
+    }
+  }
 }
 
 // False, and nothing was done, where cuDNN does not take the operands as they lie in memory.
