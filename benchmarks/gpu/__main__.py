@@ -12,6 +12,7 @@ in a process of its own, and compares their time and memory.
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
 import statistics
 import sys
@@ -127,9 +128,12 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.gpu", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("build/bench"), help="folder of gpu.json")
     parser.add_argument("--alone", choices=("cuda", "musa"), help=argparse.SUPPRESS)
+    parser.add_argument("--stacks-after", type=float, help=argparse.SUPPRESS)
     parser.add_argument("--training", action="store_true", help="training steps end to end")
     parser.add_argument("--case", action="append", choices=training.CASES, help="a training step")
     options = parser.parse_args(arguments)
+    if options.stacks_after:
+        faulthandler.dump_traceback_later(options.stacks_after)
     if options.alone and options.case:
         print(json.dumps(training.measure(options.case[0], options.alone)))
         return 0
@@ -148,10 +152,12 @@ def main(arguments: Sequence[str]) -> int:
     if options.training:
         found = {
             "device": torch.cuda.get_device_name(0), "torch": torch.__version__, "cuda": torch.version.cuda,
-            "date": time.strftime("%Y-%m-%d"), "rows": training.run(options.case or training.CASES),
+            "date": time.strftime("%Y-%m-%d"), "rows": [],
         }  # fmt: skip
         options.out.mkdir(parents=True, exist_ok=True)
-        (options.out / "gpu_training.json").write_text(json.dumps(found, indent=1) + "\n")
+        for one in training.run(options.case or training.CASES):
+            found["rows"].append(one)  # written each time: a run may be ended before its last case
+            (options.out / "gpu_training.json").write_text(json.dumps(found, indent=1) + "\n")
         return 0
     rows, refused = [], []
     for case in (*HOST, *DEVICE):

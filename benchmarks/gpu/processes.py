@@ -9,6 +9,8 @@ import os
 import subprocess
 import sys
 
+STACKS_BEFORE_S = 20  # before its end, a process that takes too long prints the stacks of its threads
+
 
 def alone(device: str, *arguments: str, limit: float) -> dict:
     """What `python -m benchmarks.gpu --alone DEVICE` prints; musa is not registered where the device is cuda.
@@ -21,10 +23,12 @@ def alone(device: str, *arguments: str, limit: float) -> dict:
     """
     env = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "1" if device == "musa" else "0"}
     command = [sys.executable, "-m", "benchmarks.gpu", "--alone", device, *arguments]
+    command += ["--stacks-after", f"{limit - STACKS_BEFORE_S:.0f}"]
     try:
         done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=limit, check=False)
-    except subprocess.TimeoutExpired:
-        raise RuntimeError(f"did not end in {limit:.0f} s") from None
+    except subprocess.TimeoutExpired as error:
+        stacks = (error.stderr or b"").decode(errors="replace").strip()[-4000:]
+        raise RuntimeError(f"did not end in {limit:.0f} s\n{stacks}") from None
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr.strip()[-2000:]}")
     return json.loads(done.stdout.splitlines()[-1])

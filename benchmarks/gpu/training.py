@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import ModuleType
 
 import torch
@@ -78,28 +78,32 @@ def gpt2_step(device: str, graphed: bool, batch: int = 16, length: int = 1024, d
     return step
 
 
-def make(name: str, device: str, **sizes: int) -> Step:
-    """The step of a case; for a case of graphs, the replay of one step."""
+def make(name: str, device: str, **sizes: int) -> tuple[Step, float | None]:
+    """The step of a case, and None. For graphs: the replay of a captured step and the peak of its capture."""
     graphed = name.endswith("-graph")
     maker = {"resnet50-train": resnet50_step, "resnet50-infer": resnet50_inference, "gpt2-train": gpt2_step}[
         name.removesuffix("-graph")
     ]
     step = maker(device, graphed, **sizes)
     if not graphed:
-        return step
+        return step, None
     module = getattr(torch, device)
     warm_up_for_capture(step, module)
     module.synchronize()
-    reset_peaks(device)
+    release_unused(device)
     graph = module.CUDAGraph() if device == "cuda" else module.MUSAGraph()
-    with module.graph(graph):
-        kept = step()
+
+    def capture() -> torch.Tensor:
+        with module.graph(graph):
+            return step()
+
+    kept, peak = peak_of(capture, device)
 
     def replay() -> torch.Tensor:
         graph.replay()
         return kept
 
-    return replay
+    return replay, peak
 
 
 def allocators(device: str) -> list[ModuleType]:
@@ -110,33 +114,71 @@ def allocators(device: str) -> list[ModuleType]:
     return [getattr(torch, device)]
 
 
-def scratch(device: str) -> float:
-    return sum(other.max_memory_allocated() for other in allocators(device)[1:]) / 2**20
+def release_unused(device: str) -> None:
+    """Free cached memory, so that the peaks of reserved memory are those of the steps that follow.
 
-
-def reset_peaks(device: str) -> float:
-    """Reset the peaks of allocated memory; return the peaks up to this call, in MiB."""
-    found = sum(allocator.max_memory_allocated() for allocator in allocators(device)) / 2**20
+    In the steps before, cuDNN's algorithms are tried with workspaces of their own.
+    """
     for allocator in allocators(device):
+        allocator.empty_cache()
         allocator.reset_peak_memory_stats()
-    return found
+
+
+Event = tuple[float, float]  # time, and bytes that are allocated then
+
+
+def peak_of_events(events: Iterable[Event]) -> float:
+    """The maximum of a running sum in the order of time; of events at one time, frees come first."""
+    now = peak = 0.0
+    for _, size in sorted(events):
+        now += size
+        peak = max(peak, now)
+    return peak
+
+
+def peak_of(call: Callable[[], torch.Tensor], device: str) -> tuple[torch.Tensor, float]:
+    """The result of a call, and the most MiB that all allocators together have allocated at one time in it.
+
+    The allocators' own peaks are at different times: their sum would count scratch that is freed long before
+    or after the tensors' peak.
+    """
+    used = allocators(device)
+    getattr(torch, device).synchronize()
+    events: list[Event] = [(0.0, sum(allocator.memory_allocated() for allocator in used))]
+    for allocator in used:
+        allocator.memory._record_memory_history(context=None, clear_history=True)
+    try:
+        result = call()
+        getattr(torch, device).synchronize()
+        for allocator in used:
+            for entry in allocator.memory._snapshot()["device_traces"][allocator.current_device()]:
+                if entry["action"] in ("alloc", "free_requested"):
+                    sign = 1 if entry["action"] == "alloc" else -1
+                    events.append((entry["time_us"], sign * entry["size"]))
+    finally:
+        for allocator in used:
+            allocator.memory._record_memory_history(enabled=None)
+    return result, peak_of_events(events) / 2**20
 
 
 def measure(name: str, device: str, steps: int = 20, **sizes: int) -> dict:
     """Milliseconds of a step, and the high-water of memory in MiB: musa's includes the operators' scratch.
 
-    The high-water is that of the measured steps, of a graph that of its capture; that of the steps before
-    is `first`. In those, cuDNN's algorithms are tried with workspaces of their own. musa's tensors and the
-    scratch are of two allocators, whose peaks are added even if they occur at different times.
+    `allocated` is the most at one time in a step after the measured ones, for graphs in the capture.
+    `reserved` is the sum of the allocators' peaks in the measured steps. `scratch`, for musa, is the peak of
+    torch.cuda's allocator.
     """
     torch.manual_seed(0)
     module = getattr(torch, device)
     torch.backends.cudnn.benchmark = True
-    step = make(name, device, **sizes)
+    step, peak = make(name, device, **sizes)
     for _ in range(5):
         last = step()
     module.synchronize()
-    found = {} if name.endswith("-graph") else {"first": reset_peaks(device)}
+    if peak is None:
+        release_unused(device)
+        step()  # it allocates anew
+        module.synchronize()
     times = []
     for _ in range(3):
         start = time.perf_counter()
@@ -144,19 +186,20 @@ def measure(name: str, device: str, steps: int = 20, **sizes: int) -> dict:
             last = step()
         module.synchronize()
         times.append((time.perf_counter() - start) / steps * 1e3)
-    found |= {
+    found = {
         "ms": statistics.median(times),
         "result": float(last.float().mean()),
-        "scratch": scratch(device),
-        "allocated": module.max_memory_allocated() / 2**20 + scratch(device),
+        "scratch": sum(other.max_memory_allocated() for other in allocators(device)[1:]) / 2**20,
         "reserved": sum(allocator.max_memory_reserved() for allocator in allocators(device)) / 2**20,
     }
-    return found
+    if peak is None:
+        del last  # before another step, as in the measured ones
+        _, peak = peak_of(step, device)
+    return found | {"allocated": peak}
 
 
-def run(names: Sequence[str]) -> list[dict]:
+def run(names: Sequence[str]) -> Iterator[dict]:
     """A row of each case: both devices, twice, the quicker of the two runs."""
-    rows = []
     for name in names:
         found: dict[str, dict] = {}
         for device in ("cuda", "musa", "cuda", "musa"):
@@ -167,15 +210,15 @@ def run(names: Sequence[str]) -> list[dict]:
             kept = found.get(device)
             if kept is None or "error" in kept or one.get("ms", float("inf")) < kept["ms"]:
                 found[device] = one if "error" not in one or kept is None else kept
-        rows.append({"name": name, **found})
-        print(line(rows[-1]), flush=True)
-    return rows
+        row = {"name": name, **found}
+        print(line(row), flush=True)
+        yield row
 
 
 def line(row: dict) -> str:
     for device in ("cuda", "musa"):
         if "error" in row[device]:
-            return f"{row['name']:24}{device}: {row[device]['error'][-600:]}"
+            return f"{row['name']:24}{device}: {row[device]['error'][-2000:]}"
     cuda, musa = row["cuda"], row["musa"]
     text = f"{row['name']:24}{cuda['ms']:10.2f} ms{musa['ms']:10.2f} ms{musa['ms'] / cuda['ms']:7.3f}"
     above = musa["ms"] > TIME_BAR * cuda["ms"]

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from benchmarks.gpu import __main__ as gpu
-from benchmarks.gpu import cases
+from benchmarks.gpu import cases, training
 
 pytestmark = pytest.mark.once
 
@@ -43,6 +43,26 @@ def test_without_both_devices_it_says_what_is_missing(capsys: pytest.CaptureFixt
         pytest.skip("torch.cuda is available: python3 tools/dev.py gpu runs the comparison")
     assert gpu.main([]) == 1
     assert "torch.cuda.is_available() is False" in capsys.readouterr().err
+
+
+def test_a_peak_is_that_of_both_allocators_at_one_time() -> None:
+    tensors = [(0.0, 100.0), (5.0, 50.0), (9.0, -50.0)]
+    early, late = [(1.0, 40.0), (2.0, -40.0)], [(6.0, 40.0), (7.0, -40.0)]
+    assert training.peak_of_events(tensors + early) == 150
+    assert training.peak_of_events(tensors + late) == 190
+    assert training.peak_of_events([*tensors, (9.0, 60.0)]) == 160  # the free at the same time comes first
+
+
+def test_the_peak_of_a_call_counts_what_it_frees() -> None:
+    kept = torch.empty(1 << 20, device="musa", dtype=torch.uint8)
+
+    def call() -> torch.Tensor:
+        torch.empty(3 << 20, device="musa", dtype=torch.uint8)
+        return torch.empty(1 << 20, device="musa", dtype=torch.uint8)
+
+    before = torch.musa.memory_allocated() / 2**20
+    result, peak = training.peak_of(call, "musa")
+    assert result.numel() == kept.numel() and peak == pytest.approx(before + 3, abs=0.01)
 
 
 @pytest.mark.parametrize("name", ["gpu_h100_ported.json", "gpu_h100_mudnn.json"])
