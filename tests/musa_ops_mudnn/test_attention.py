@@ -5,6 +5,7 @@ sequences, DTensor, and the modules that call it. The reference is the definitio
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import os
 
@@ -237,6 +238,8 @@ PACKED_LENGTHS = {
     "an empty sequence": ((3, 0, 2), (3, 2, 0)),
 }
 WINDOWS = ((-1, -1), (-1, 0), (2, 0), (1, 1), (-1, 1))
+HAS_GROUPED_HEADS = "enable_gqa" in inspect.signature(varlen_attn).parameters  # not in torch 2.11
+PACKED_HEADS = ((2, 2), (4, 2)) if HAS_GROUPED_HEADS else ((2, 2),)
 
 
 def _offsets(lengths) -> torch.Tensor:
@@ -271,7 +274,7 @@ def _packed_reference(query, key, value, lengths, window, scale):
 
 def _packed_cases():
     return itertools.product(
-        PACKED_LENGTHS, WINDOWS, ((2, 2), (4, 2)), ((16, 16), (192, 128), (256, 256)), sweep.DTYPES
+        PACKED_LENGTHS, WINDOWS, PACKED_HEADS, ((16, 16), (192, 128), (256, 256)), sweep.DTYPES
     )
 
 
@@ -303,7 +306,7 @@ def _packed_error(case, memory_layout) -> dict[str, float]:
         max(lengths[1]),
         window_size=window,
         scale=scale,
-        enable_gqa=heads != kv_heads,
+        **({"enable_gqa": heads != kv_heads} if HAS_GROUPED_HEADS else {}),
         return_aux=AuxRequest(lse=True),
     )
     wide = [tensor.double().requires_grad_() for tensor in host]
