@@ -275,6 +275,14 @@ void for_each_sequence(
   }
 }
 
+Packed packed_of(
+    const Settings& settings, const Sizes& sizes, const Tensor& q, const Tensor& k, const Tensor& v,
+    const Tensor& offsets_q, const Tensor& offsets_k) {
+  const Problem problem = problem_of(settings, sizes, q, k, v, Tensor(), Tensor(), false);
+  return {problem.q, problem.k, problem.v, alias(offsets_q), alias(offsets_k), sizes.q, sizes.k, problem.causal,
+          problem.scale};
+}
+
 void fill(at::Tensor tensor, double value) {
   ops::fill_(tensor, at::Scalar(value));
 }
@@ -347,6 +355,10 @@ Status ScaledDotProductAttention::RunFlashVarlen(
              offsets_q = offsets_q, offsets_k = offsets_k] {
               const at::Tensor result = alias(out);
               const at::Tensor sums = alias(lse);
+              if (!kOnHost && !TensorAccess::present(mask) && settings.p == 0 && !TensorAccess::present(keep) &&
+                  device_flash_packed(packed_of(settings, sizes, q, k, v, offsets_q, offsets_k), result, sums)) {
+                return;
+              }
               fill(result, 0); // for queries that see no key, and rows of no sequence
               fill(sums, kMinusInfinity);
               for_each_sequence(
@@ -380,6 +392,12 @@ Status ScaledDotProductAttention::RunFlashVarlenBwd(
               const at::Tensor result = alias(out);
               const at::Tensor sums = alias(lse);
               const Gradients all{alias(dq), alias(dk), alias(dv), {}};
+              if (!kOnHost && !TensorAccess::present(mask) && settings.p == 0 && !TensorAccess::present(keep) &&
+                  device_flash_packed_backward(
+                      packed_of(settings, sizes, q, k, v, offsets_q, offsets_k), gradient, result, sums, all.q, all.k,
+                      all.v)) {
+                return;
+              }
               for (const at::Tensor& whole : {all.q, all.k, all.v}) {
                 fill(whole, 0);
               }

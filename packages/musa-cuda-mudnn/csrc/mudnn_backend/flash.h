@@ -7,7 +7,9 @@
 
 namespace musa_emulator::dnn {
 
-// [N, H, L, E] each, with as many heads; lse is [N, H, L]. False, and nothing was done, for operands that the kernels do not take.
+// False, and nothing was done, for operands that the kernels do not take. q, k and v have as many heads.
+
+// [N, H, L, E] each; lse is [N, H, L].
 bool device_flash(
     const at::Tensor& out, const at::Tensor& lse, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
     bool causal, double scale);
@@ -15,5 +17,19 @@ bool device_flash_backward(
     const at::Tensor& grad_q, const at::Tensor& grad_k, const at::Tensor& grad_v, const at::Tensor& grad_out,
     const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& out, const at::Tensor& lse,
     bool causal, double scale);
+
+// Sequences of packed rows: q, k, v and out are [T, H, E], lse is [B, H, longest q], and the INT32 offsets are read when
+// the stream comes to them. Causal: the last query of a sequence sees its last key.
+struct Packed {
+  at::Tensor q, k, v;
+  at::Tensor offsets_q, offsets_k; // [B + 1]
+  int64_t longest_q, longest_k;
+  bool causal;
+  double scale;
+};
+bool device_flash_packed(const Packed& packed, at::Tensor out, at::Tensor lse);
+bool device_flash_packed_backward(
+    const Packed& packed, const at::Tensor& grad_out, const at::Tensor& out, const at::Tensor& lse, at::Tensor grad_q,
+    at::Tensor grad_k, at::Tensor grad_v);
 
 } // namespace musa_emulator::dnn
