@@ -74,15 +74,17 @@ class CaptureScope {
     if (stream == nullptr) {
       return; // the default stream is not captured
     }
-    if (const musaError_t error = musaStreamGetCaptureInfo(stream, &status, &id); error != musaSuccess) {
-      throw std::runtime_error(std::string("musaStreamGetCaptureInfo failed: ") + musaGetErrorString(error));
+    musaGraph_t graph = nullptr;
+    if (const musaError_t error = musaStreamGetCaptureInfo_v2(stream, &status, &id, &graph, nullptr, nullptr);
+        error != musaSuccess) {
+      throw std::runtime_error(std::string("musaStreamGetCaptureInfo_v2 failed: ") + musaGetErrorString(error));
     }
     if (status != musaStreamCaptureStatusActive) {
       return;
     }
     capture_ = id + 1;
     musaThreadExchangeStreamCaptureMode(&mode_);
-    begin_pool(device_, capture_, stream);
+    begin_pool(device_, capture_, stream, graph);
   }
   ~CaptureScope() {
     if (capture_ != 0) {

@@ -4,11 +4,17 @@
 
 // The build says C10_CUDA_NO_CMAKE_CONFIGURE_FILE: a CPU build of torch has the headers without that file.
 #include <c10/cuda/CUDACachingAllocator.h>
+#include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
 
 namespace musa_emulator::dnn {
 namespace {
@@ -31,10 +37,85 @@ unsigned long long pool_of(unsigned long long capture) {
   return std::numeric_limits<unsigned long long>::max() - capture;
 }
 
+// A function of the CUDA runtime that libmusart has loaded, or null.
+template <class Function>
+Function* runtime_function(const char* name) {
+  static void* const library =
+      dlopen(("libcudart.so." + std::to_string(CUDART_VERSION / 1000)).c_str(), RTLD_NOLOAD | RTLD_LAZY);
+  return library != nullptr ? reinterpret_cast<Function*>(dlsym(library, name)) : nullptr;
+}
+
+// The pool of a capture. Each begin of the allocator counts as a use, which releasePool() takes back.
+struct Pool {
+  int device;
+  int uses = 0;
+  std::shared_ptr<std::atomic<bool>> unused; // set when CUDA has destroyed the graph and what was instantiated from it
+};
+
+std::mutex mutex; // guards pools
+std::map<unsigned long long, Pool>& pools() {
+  static auto* const all = new std::map<unsigned long long, Pool>; // threads may capture while the process ends
+  return *all;
+}
+
+// Sets the flag when the graph and all that was instantiated from it are destroyed. CUDA calls the destructor on a thread
+// of its own, where nothing of CUDA may be called.
+void watch(cudaGraph_t graph, const std::shared_ptr<std::atomic<bool>>& unused) {
+  static auto* const create = runtime_function<decltype(cudaUserObjectCreate)>("cudaUserObjectCreate");
+  static auto* const retain = runtime_function<decltype(cudaGraphRetainUserObject)>("cudaGraphRetainUserObject");
+  static auto* const last_error = runtime_function<decltype(cudaGetLastError)>("cudaGetLastError");
+  if (graph == nullptr || create == nullptr || retain == nullptr || last_error == nullptr) {
+    return;
+  }
+  using Flag = std::shared_ptr<std::atomic<bool>>;
+  auto own = std::make_unique<Flag>(unused);
+  const auto destroy = [](void* flag) {
+    const std::unique_ptr<Flag> last(static_cast<Flag*>(flag));
+    last->get()->store(true);
+  };
+  cudaUserObject_t object = nullptr;
+  if (create(&object, own.get(), destroy, 1, cudaUserObjectNoDestructorSync) != cudaSuccess) {
+    last_error(); // the pool stays
+    return;
+  }
+  own.release();
+  if (retain(graph, object, 1, cudaGraphUserObjectMove) != cudaSuccess) {
+    last_error();
+  }
+}
+
+// Gives the pools of destroyed graphs back to the allocator, which reuses or frees their memory.
+void release_unused(CUDAAllocator& memory) {
+  for (auto one = pools().begin(); one != pools().end();) {
+    Pool& pool = one->second;
+    if (!pool.unused->load()) {
+      ++one;
+      continue;
+    }
+    try {
+      for (; pool.uses > 0; --pool.uses) {
+        memory.releasePool(static_cast<c10::DeviceIndex>(pool.device), {pool_of(one->first), 0});
+      }
+    } catch (const std::exception&) { // the allocator was replaced or reset: there is nothing to give back
+    }
+    one = pools().erase(one);
+  }
+}
+
 } // namespace
 
-void begin_pool(int device, unsigned long long capture, void* stream) {
+void begin_pool(int device, unsigned long long capture, void* stream, void* graph) {
   if (CUDAAllocator* const memory = allocator()) {
+    {
+      const std::lock_guard lock(mutex);
+      const auto [one, is_new] = pools().try_emplace(capture, Pool{device, 0, nullptr});
+      if (is_new) {
+        one->second.unused = std::make_shared<std::atomic<bool>>(false);
+        release_unused(*memory);
+        watch(static_cast<cudaGraph_t>(graph), one->second.unused);
+      }
+      ++one->second.uses;
+    }
     memory->beginAllocateToPool(
         static_cast<c10::DeviceIndex>(device), {pool_of(capture), 0}, [stream](cudaStream_t of) { return of == stream; });
   }
