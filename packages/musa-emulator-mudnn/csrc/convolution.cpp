@@ -196,7 +196,8 @@ bool accept_float(Call& call, const Tensor& result, const Tensor& left, const Te
 
 // ---- products: a filter of one element multiplies matrices, and these are written where the caller wants them. With
 // channels second there is one product for each image, which takes longer than the general way where images are small:
-// the sizes below are where the two were measured to take the same time.
+// the sizes below are where the two were measured to take the same time. A device has kernels for these filters too, which
+// `benchmark` chooses from as torch does.
 
 bool is_pointwise(const Geometry& g) {
   const auto all = [](const std::vector<int64_t>& values, int64_t value) {
@@ -215,7 +216,7 @@ std::optional<Order> order_of(const Layout& out, const Layout& in) {
 }
 
 bool worth_a_product(Order order, const Geometry& g, int64_t least) {
-  return is_pointwise(g) && (order == Order::ChannelsLast || g.out.space() >= least);
+  return kOnHost && is_pointwise(g) && (order == Order::ChannelsLast || g.out.space() >= least);
 }
 
 at::Tensor matrices(
@@ -281,8 +282,9 @@ void multiply_gradient(
 // second, one product for each image is added to the result: in FLOAT only, for the sake of rounding.
 bool multiplies_filter_gradient(const Geometry& g, std::optional<Order> order, const Tensor& grad_weight) {
   constexpr int64_t large = 128;
-  return order == Order::ChannelsLast ||
-      (kOnHost && order == Order::ChannelsFirst && has_type(grad_weight, {Type::FLOAT}) && g.out.space() >= large);
+  return kOnHost &&
+      (order == Order::ChannelsLast ||
+       (order == Order::ChannelsFirst && has_type(grad_weight, {Type::FLOAT}) && g.out.space() >= large));
 }
 
 void multiply_filter_gradient(
