@@ -38,8 +38,16 @@ def test_the_copy_builds_the_packs_with_musa_cuda() -> None:
         assert all(other in built_before for other in needed if other in (*names, *workspace)), name
 
 
-def test_it_is_no_part_of_the_default_set_up() -> None:
-    assert "musa-cuda" not in packages.package_names()
+def test_packages_for_nvidia_gpus_are_no_part_of_a_release_and_the_pages_say_so() -> None:
+    release = packages.package_names()
+    outside = {file.parent.name for file in (ROOT / "packages").glob("*/pyproject.toml")} - set(release)
+    assert outside == set(gpu.PACKAGES) - set(release) and "musa-cuda" in outside
+    page = (ROOT / "docs" / "design" / "releases.md").read_text()
+    section = page.partition("## Packages outside a release\n")[2].partition("\n## ")[0]
+    reserved = (ROOT / "docs" / "releasing.md").read_text().partition("## Names to reserve\n")[2]
+    reserved = reserved.partition("\n## ")[0]
+    assert outside == {name for name in (*release, *outside) if f"`{name}`" in section}
+    assert all(f"`{name}`" in reserved for name in (*release, *outside))
 
 
 def test_a_workspace_of_another_form_is_refused() -> None:
