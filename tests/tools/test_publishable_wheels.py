@@ -349,14 +349,22 @@ def test_libraries_of_the_tags_systems_are_not_foreign():
 # -- the record of the last run
 
 
-def shortcomings(record: dict, names: list[str]) -> list[str]:
-    """What the record of a run has against a release of the packages. names: those that it must have."""
+def shortcomings(record: dict, names: list[str], every: list[str]) -> list[str]:
+    """Returns the reasons why the record of a run is not that of a release.
+
+    names: packages that the record must have. every: all packages of a release; a record that has them all
+    must have two equal digests of each.
+    """
     wheels = record["wheels"]
+    complete = wheels.keys() >= set(every)
     found = [f"{name}: not in the record" for name in names if name not in wheels]
+    found += [f"{name}: no package of a release" for name in wheels if name not in every]
     for name, entry in wheels.items():
         if entry["twine"] != "PASSED":
             found.append(f"{name}: twine says {entry['twine']}")
-        if entry["second_sha256"] not in (None, entry["sha256"]):
+        if entry["second_sha256"] is None:
+            found += [f"{name}: not built twice"] * complete
+        elif entry["second_sha256"] != entry["sha256"]:
             found.append(f"{name}: two builds differ")
         found += [f"{name}: {text}" for text in release.check_audit(entry["auditwheel"])]
         found += [
@@ -368,9 +376,37 @@ def shortcomings(record: dict, names: list[str]) -> list[str]:
 def test_the_recorded_wheels_could_be_published():
     """A wheel that was not built has no entry; those without which there is no device are there."""
     record = json.loads(release.RECORD.read_text())
-    core = packages.package_names()[: packages.parse_core_count((ROOT / "pyproject.toml").read_text())]
-    assert shortcomings(record, core) == []
+    names = packages.package_names()
+    core = names[: packages.parse_core_count((ROOT / "pyproject.toml").read_text())]
+    assert shortcomings(record, core, names) == []
     assert sum(bool(entry["libraries"]) for entry in record["wheels"].values()) >= 2
+
+
+def newest(versions: list[str]) -> str:
+    """The one with the greatest numbers."""
+    return max(versions, key=lambda text: [int(number) for number in re.findall(r"\d+", text)])
+
+
+def test_the_page_says_how_many_wheels_are_recorded_and_how_many_were_built_twice():
+    wheels = json.loads(release.RECORD.read_text())["wheels"]
+    twice = sum(entry["second_sha256"] == entry["sha256"] for entry in wheels.values())
+    needs = [need for entry in wheels.values() for need in entry["libraries"].values()]
+    glibc, libstdcxx = (newest([need.get(name, "0") for need in needs]) for name in ("GLIBC", "GLIBCXX"))
+    platform = newest([entry["auditwheel"]["platform"].removesuffix("_x86_64") for entry in wheels.values()])
+    names = packages.package_names()
+    page = (ROOT / "docs" / "design" / "releases.md").read_text()
+    [row] = re.findall(r"^\| wheels \| `dev\.py wheels --twice` \| (.*)$", page, re.MULTILINE)
+    assert row.startswith(f"{len(wheels)} of {len(names)} wheels are recorded, {twice} of them built twice ")
+    assert f"They need glibc {glibc}, GLIBCXX {libstdcxx} and `{platform}` (auditwheel) at most" in row
+
+
+GOOD = {
+    "twine": "PASSED",
+    "sha256": "a",
+    "second_sha256": "a",
+    "auditwheel": {"platform": "any", "libraries": []},
+    "libraries": {},
+}
 
 
 def test_shortcomings_of_a_record_are_found():
@@ -381,13 +417,24 @@ def test_shortcomings_of_a_record_are_found():
         "auditwheel": {"platform": "manylinux_2_35_x86_64", "libraries": []},
         "libraries": {"liba.so": {"GLIBC": "2.35"}},
     }
-    assert shortcomings({"wheels": {"a-pack": entry}}, ["a-pack", "b-pack"]) == [
+    both = ["a-pack", "b-pack"]
+    wheels = {"a-pack": entry, "c-pack": {**GOOD, "second_sha256": None}}
+    assert shortcomings({"wheels": wheels}, both, both) == [
         "b-pack: not in the record",
+        "c-pack: no package of a release",
         "a-pack: twine says FAILED",
         "a-pack: two builds differ",
         "a-pack: auditwheel finds symbols of manylinux_2_35_x86_64",
         "a-pack: GLIBC_2.35",
     ]
+
+
+def test_a_complete_record_without_a_second_build_is_found():
+    record = {"wheels": {"a-pack": GOOD, "b-pack": {**GOOD, "second_sha256": None}}}
+    assert shortcomings(record, ["a-pack"], ["a-pack", "b-pack"]) == ["b-pack: not built twice"]
+    assert shortcomings(record, ["a-pack"], ["a-pack", "b-pack", "c-pack"]) == []
+    record["wheels"]["b-pack"] = GOOD
+    assert shortcomings(record, ["a-pack"], ["a-pack", "b-pack"]) == []
 
 
 # -- one package after another
@@ -512,7 +559,7 @@ def test_two_builds_that_differ_are_refused(builds):
         with pytest.raises(WorkspaceError, match=r"a\.whl: a second build gave another file: again/a\.whl"):
             builds.run(twice=True, only=("a",))
         assert builds.made == expected
-    assert shortcomings({"wheels": builds.record()}, []) == ["a: two builds differ"]
+    assert shortcomings({"wheels": builds.record()}, [], ["a", "b"]) == ["a: two builds differ"]
 
 
 def test_a_change_of_a_python_file_counts(tmp_path, monkeypatch):
