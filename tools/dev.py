@@ -59,14 +59,20 @@ def workspace_lock():
         yield
 
 
-def set_up(arguments: argparse.Namespace, required=prerequisites.BUILD, *, core: bool = False) -> float:
-    """Everything up to date in .venv; returns the seconds it took."""
+def set_up(
+    arguments: argparse.Namespace,
+    required=prerequisites.BUILD,
+    *,
+    core: bool = False,
+    wheels: Path | None = None,
+) -> float:
+    """Everything up to date in .venv; returns the seconds it took. wheels: those to install, not to build."""
     start = time.monotonic()
     with workspace_lock():
         prerequisites.ensure(required)
         packages.package_names()  # a package that is missing is named before minutes go into the requirements
         packages.install_requirements()
-        built = packages.install_packages(options_of(arguments), core=core)
+        built = packages.install_packages(options_of(arguments), core=core, wheels=wheels)
     seconds = time.monotonic() - start
     print(
         f"set up in {seconds:.0f} s: {', '.join(built) + ' built' if built else 'all packages up to date'}",
@@ -82,7 +88,7 @@ def run_python(arguments: argparse.Namespace, *command: str) -> int:
 
 
 def setup(arguments: argparse.Namespace) -> int:
-    set_up(arguments)
+    set_up(arguments, wheels=arguments.wheels)
     return 0
 
 
@@ -134,7 +140,7 @@ def test(arguments: argparse.Namespace) -> int:
 def wheels(arguments: argparse.Namespace) -> int:
     names = packages.package_names()
     if unknown := [name for name in arguments.only if name not in names]:
-        raise WorkspaceError(f"there is no package {unknown[0]}; the packages are {', '.join(names)}")
+        raise WorkspaceError(f"a release has no package {unknown[0]}; it has {', '.join(names)}")
     set_up(arguments)
     with workspace_lock():
         if not arguments.local:
@@ -252,6 +258,9 @@ def parser() -> argparse.ArgumentParser:
         sanitizer = verb.add_mutually_exclusive_group()
         sanitizer.add_argument("--asan", action="store_true", help="build with the address and UB sanitizers")
         sanitizer.add_argument("--tsan", action="store_true", help="build with the thread sanitizer")
+        if name == "setup":
+            text = "install the wheels in this folder, and build the packages that have none there"
+            verb.add_argument("--wheels", type=Path, metavar="FOLDER", help=text)
         if name == "test":
             verb.add_argument(
                 "--all",

@@ -267,6 +267,20 @@ def test_the_core_of_the_repository_is_a_device_without_packs():
     assert core == ["musa-emulator", "musa-runtime", "torch-musa"]
 
 
+def test_a_package_with_a_wheel_is_installed_from_it_and_the_others_are_built(installer, tmp_path):
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    (wheels / "musa_emulator-0.1.0-py3-none-any.whl").touch()
+    names = ["musa-emulator", "musa-runtime"]
+    assert packages.install_packages(packages.Options(), wheels=wheels) == names
+    assert installer.built == ["musa_emulator-0.1.0-py3-none-any.whl", "musa-runtime"]
+    # The wheel may be another one now; without the folder, the package is installed in place.
+    assert packages.install_packages(packages.Options(), wheels=wheels) == ["musa-emulator"]
+    assert packages.install_packages(packages.Options()) == ["musa-emulator"]
+    assert installer.built[2:] == ["musa_emulator-0.1.0-py3-none-any.whl", "musa-emulator"]
+    assert packages.install_packages(packages.Options()) == []
+
+
 def test_a_failed_build_is_tried_again(installer):
     installer.fails = True
     with pytest.raises(WorkspaceError, match="compiler said no"):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from workspace import ROOT, WorkspaceError, matrix
+from workspace import ROOT, WorkspaceError, matrix, packages
 
 pytestmark = pytest.mark.once
 
@@ -117,6 +117,27 @@ def test_a_step_that_fails_ends_the_combination_and_is_recorded(tmp_path, monkey
     assert matrix.run(["2.12"], [matrix.RUNNING]) == 1
     entry = json.loads((tmp_path / "record.json").read_text())["cells"][f"2.12-{matrix.RUNNING}"]
     assert entry["stopped"] == "no such torch" and not entry["built"] and entry["tests"] is None
+
+
+def test_wheels_that_fit_every_python_are_made_of_an_up_to_date_build(tmp_path, monkeypatch, capsys):
+    tags = {"musa-emulator": "py3-none-linux_x86_64", "musa-runtime": "cp311-cp311-linux_x86_64"}
+    for name, tag in tags.items():
+        info = tmp_path / "site" / f"{name.replace('-', '_')}-0.1.0.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.4\nName: {name}\nVersion: 0.1.0\n")
+        (info / "WHEEL").write_text(f"Wheel-Version: 1.0\nTag: {tag}\n")
+        (tmp_path / name).write_text("new")
+    made = []
+    monkeypatch.setattr(matrix, "WHEELS", tmp_path / "wheels")
+    monkeypatch.setattr(packages, "SITE", tmp_path / "site")
+    monkeypatch.setattr(packages, "STAMPS", tmp_path)
+    monkeypatch.setattr(packages, "package_names", lambda: list(tags))
+    monkeypatch.setattr(packages, "current_stamps", lambda options: dict.fromkeys(tags, "new"))
+    monkeypatch.setattr(packages, "build_wheel", lambda name, options, folder: made.append(name))
+    assert matrix.shared_wheels() == made == ["musa-emulator"]
+    (tmp_path / "musa-runtime").write_text("old")
+    assert matrix.shared_wheels() == [] and made == ["musa-emulator"]
+    assert "are not up to date" in capsys.readouterr().out
 
 
 def _no_torch(cell: matrix.Cell, python: str, *, installed: bool) -> dict:

@@ -6,6 +6,10 @@ Each combination has a copy of the tree with a .venv of its own in build/matrix/
 the .venv nor the build folders of this tree change, and a second run compiles only what differs. torch is
 installed without the libraries of CUDA that its wheel requires; `cuda_stubs` takes their place. The record
 is written after each combination, and a combination that was not run has no entry.
+
+A combination with this tree's own minor of torch differs by its Python alone. Like a user of a release it
+gets the wheels that fit every Python, which are made of what this tree built, and it compiles the packages
+that are bound to one Python.
 """
 
 import json
@@ -17,6 +21,7 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +29,7 @@ from . import ROOT, WorkspaceError, legs, packages, versions
 from .progress import run_logged
 
 FOLDER = ROOT / "build" / "matrix"
+WHEELS = FOLDER / "wheels"
 RECORD = ROOT / "tests" / "data" / "last_matrix_run.json"
 # Some tests of each part of the product: loading, device API, memory, views, streams, graphs, random numbers,
 # autograd, the profiler, each pack. Tests of the tools and of the emulator do not depend on torch's minor.
@@ -246,6 +252,26 @@ def built(cell: Cell) -> list[str]:
     return [name for name in packages.package_names(cell.tree) if (stamps / name).is_file()]
 
 
+def shared_wheels() -> list[str]:
+    """Makes the wheels that fit every Python, in WHEELS; returns the names of their packages.
+
+    Nothing is compiled for them: they are made only if all packages in .venv are up to date.
+    """
+    options = packages.Options()
+    stamps = packages.current_stamps(options)
+    if not all(packages.matches(packages.STAMPS / name, stamp) for name, stamp in stamps.items()):
+        print("the packages in .venv are not up to date (dev.py setup): each copy compiles all", flush=True)
+        return []
+    shutil.rmtree(WHEELS, ignore_errors=True)
+    shared = []
+    for name in packages.package_names():
+        found = next(iter(metadata.distributions(name=name, path=[str(packages.SITE)])), None)
+        if found and re.search(r"^Tag: py3-none-", found.read_text("WHEEL") or "", re.MULTILINE):
+            packages.build_wheel(name, options, WHEELS)
+            shared.append(name)
+    return shared
+
+
 def count(reports: Iterable[Path]) -> dict[str, Any]:
     """Numbers of tests in JUnit files, and the names of those that failed."""
     result: dict[str, Any] = {"passed": 0, "failed": 0, "skipped": 0, "failures": []}
@@ -284,10 +310,14 @@ def test(cell: Cell) -> dict[str, Any]:
     return {**count(result for result in results if isinstance(result, Path)), "stopped": stopped}
 
 
-def run_cell(cell: Cell, *, installed: bool) -> dict[str, Any]:
-    """Every step up to the first that fails; returns the entry of the record."""
+def run_cell(cell: Cell, *, installed: bool, shared: Sequence[str] = ()) -> dict[str, Any]:
+    """Every step up to the first that fails; returns the entry of the record.
+
+    shared: packages that are installed from their wheels in WHEELS.
+    """
     start = time.monotonic()
     entry: dict[str, Any] = {"torch": None, "built": [], "imported": False, "tests": None, "stopped": None}
+    entry["shared"] = list(shared)
     try:
         python = find_python(cell.python)
         copy_tree(ROOT, cell.tree, tracked_and_new(ROOT))
@@ -295,7 +325,8 @@ def run_cell(cell: Cell, *, installed: bool) -> dict[str, Any]:
         requirements.write_text(without_torch(packages.REQUIREMENTS.read_text()))
         entry["torch"] = install_torch(cell, python, installed=installed)
         try:
-            cell.run("build", [python, "tools/dev.py", "setup"])
+            wheels = ["--wheels", WHEELS] if shared else []
+            cell.run("build", [python, "tools/dev.py", "setup", *wheels])
         finally:
             entry["built"] = built(cell)
         cell.run("import", [cell.executable, "-c", IMPORT])
@@ -341,10 +372,14 @@ def run(torches: Sequence[str], pythons: Sequence[str], *, installed: bool = Fal
         raise WorkspaceError(f"torch {unknown[0]} is not served; [tool.musa] of pyproject.toml says {served}")
     record = json.loads(RECORD.read_text()) if RECORD.is_file() else {"cells": {}}
     chosen = {}
+    shared = shared_wheels() if versions.own_torch() in torches else []
     for torch in torches:
         for python in pythons:
             cell = Cell(torch, python)
-            chosen[cell.name] = record["cells"][cell.name] = run_cell(cell, installed=installed)
+            entry = run_cell(
+                cell, installed=installed, shared=shared if torch == versions.own_torch() else ()
+            )
+            chosen[cell.name] = record["cells"][cell.name] = entry
             record["quick"], record["sample"] = list(QUICK), f"{SAMPLE} of {', '.join(SAMPLED)}"
             RECORD.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
     print(table(chosen, len(packages.package_names())))

@@ -247,35 +247,53 @@ def install_requirements() -> None:
     stamp_file.write_text(context)
 
 
-def install_packages(options: Options, *, core: bool = False) -> list[str]:
+def current_stamps(options: Options) -> dict[str, str]:
+    """For each package the stamp that its installation with these options has when it is up to date."""
+    chosen = [os.environ.get(name, "") for name in BUILD_VARIABLES]
+    context = [environment_context(), repr(options), *chosen]
+    stamps: dict[str, str] = {}
+    for name, needed in upstream_packages(ROOT).items():
+        stamps[name] = stamp(ROOT / "packages" / name, [stamps[other] for other in needed], context)
+    return stamps
+
+
+def install_packages(options: Options, *, core: bool = False, wheels: Path | None = None) -> list[str]:
     """Build and install every package that is not up to date; return the names of those built, in order.
 
     With ``core``, op packs that were never installed are left out; those that were must fit the runtime.
+    wheels: a folder; a package that has a wheel there is installed from it each time, and not built.
     """
-    chosen = [os.environ.get(name, "") for name in BUILD_VARIABLES]
-    context = [environment_context(), repr(options), *chosen]
     text = (ROOT / "pyproject.toml").read_text()
     names = package_names()
     upstream = upstream_packages(ROOT)
-    stamps: dict[str, str] = {}
-    for name, needed in upstream.items():
-        stamps[name] = stamp(ROOT / "packages" / name, [stamps[other] for other in needed], context)
+    stamps = current_stamps(options)
     if core:
         count = parse_core_count(text)
         names = names[:count] + [name for name in names[count:] if (STAMPS / name).is_file()]
-    outdated = [name for name in names if not matches(STAMPS / name, stamps[name])]
+    found = {name: wheel for name in names if wheels and (wheel := next(wheels_of(name, wheels), None))}
+    outdated = [name for name in names if name in found or not matches(STAMPS / name, stamps[name])]
 
     def install(name: str, stop: threading.Event) -> None:
-        command = [str(PYTHON), "-m", "pip", "install", "--no-build-isolation", "--no-deps", "-v"]
-        command += [*options.config_settings(), "-e", str(ROOT / "packages" / name)]
+        command = [str(PYTHON), "-m", "pip", "install", "--no-deps"]
+        if name in found:
+            command += ["--force-reinstall", str(found[name])]
+        else:
+            command += ["--no-build-isolation", "-v", *options.config_settings()]
+            command += ["-e", str(ROOT / "packages" / name)]
         (STAMPS / name).unlink(missing_ok=True)
         log = LOGS / f"{name}.log"
+        title = f"installing the wheel of {name}" if name in found else f"building {name}"
         with file_times.kept(SITE, name):
-            run_logged(f"building {name}", command, log, build_environment(), cwd=ROOT, stop=stop)
-        (STAMPS / name).write_text(stamps[name])
+            run_logged(title, command, log, build_environment(), cwd=ROOT, stop=stop)
+        # A wheel has copies of the Python files, so without its folder the package is built the next time.
+        (STAMPS / name).write_text("from a wheel" if name in found else stamps[name])
 
     build_in_order(outdated, upstream, install)
     return outdated
+
+
+def wheels_of(name: str, folder: Path) -> Iterator[Path]:
+    return folder.glob(f"{underscored(name)}-*.whl")
 
 
 def build_in_order(names: Sequence[str], needs: Mapping[str, Sequence[str]], build) -> None:
@@ -314,8 +332,7 @@ def build_wheel(
 
     tree: the folder whose package is built; env and compiler: where it is not built as `setup` does.
     """
-    pattern = f"{underscored(name)}-*.whl"
-    for old in target.glob(pattern):
+    for old in wheels_of(name, target):
         old.unlink()
     command = [
         str(PYTHON),
@@ -331,7 +348,7 @@ def build_wheel(
     command += [*options.config_settings(compiler), str(tree / "packages" / name)]
     log = LOGS / "-".join(filter(None, [name, compiler, "wheel.log"]))
     run_logged(f"wheel of {name}", command, log, env or build_environment(), cwd=tree)
-    made = list(target.glob(pattern))
+    made = list(wheels_of(name, target))
     if len(made) != 1:
         raise WorkspaceError(f"pip made {len(made)} wheels of {name} in {target}, one was expected")
     return made[0]

@@ -88,6 +88,11 @@ def served_torch() -> TorchRange:
     return torch_range((ROOT / SOURCE).read_text(encoding="utf-8"))
 
 
+def own_torch() -> str:
+    """The minor of torch that .venv of this tree has."""
+    return str(_setting((ROOT / SOURCE).read_text(encoding="utf-8"), "torch"))
+
+
 def found_at(name: str, text: str, files: str, pattern: str) -> Iterator[tuple[int, str]]:
     """The line and the version of each place in a file, if it is one of the files."""
     if re.fullmatch(files, name):
