@@ -10,9 +10,9 @@ namespace musa_ops_ported {
 
 inline constexpr int kVector = 4; // elements that a thread loads at once
 
-template <typename T>
-struct alignas(sizeof(T) * kVector) Vector {
-  T values[kVector];
+template <typename T, int count = kVector>
+struct alignas(sizeof(T) * count) Vector {
+  T values[count];
 };
 
 // An element of which only the size matters: what is copied or chosen is never computed with.

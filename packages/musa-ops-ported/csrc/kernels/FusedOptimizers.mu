@@ -24,17 +24,38 @@ struct Common {
 
   __device__ bool skipped() const { return found_inf != nullptr && *found_inf == 1.0f; }
   __device__ double rate() const { return lr_tensor != nullptr ? static_cast<double>(*lr_tensor) : lr; }
+};
 
-  // The gradient of an element, unscaled where it lies and in the direction to descend.
-  template <typename T>
-  __device__ at::opmath_type<T> gradient(T* place) const {
-    using op_t = at::opmath_type<T>;
-    op_t value = static_cast<op_t>(*place);
-    if (grad_scale != nullptr) {
-      value /= static_cast<op_t>(*grad_scale);
-      *place = static_cast<T>(value);
+// The part of an update that all optimizers share: numbers of the tensor, loaded once.
+template <typename T>
+struct Gradients {
+  using op_t = at::opmath_type<T>;
+  T* grad;
+  bool skipped, scaled, maximize;
+  op_t scale, decay;
+
+  __device__ Gradients(const Common& common, void* grad)
+      : grad(static_cast<T*>(grad)),
+        skipped(common.skipped()),
+        scaled(common.grad_scale != nullptr),
+        maximize(common.maximize),
+        scale(scaled ? static_cast<op_t>(*common.grad_scale) : op_t(1)),
+        decay(static_cast<op_t>(common.weight_decay)) {}
+
+  // Turns loaded gradients into the direction to descend; unscales the stored ones.
+  template <int count>
+  __device__ C10_ALWAYS_INLINE void descend(const Neighbours<count>& at, Vector<op_t, count>& g) const {
+    if (scaled) {
+      for (int k = 0; k < count; ++k) {
+        g.values[k] /= scale;
+      }
+      at.store(grad, g);
     }
-    return maximize ? -value : value;
+    if (maximize) {
+      for (int k = 0; k < count; ++k) {
+        g.values[k] = -g.values[k];
+      }
+    }
   }
 };
 
@@ -73,40 +94,48 @@ struct Adam {
   double beta1, beta2, eps;
   bool decoupled, amsgrad; // weight decay apart from the gradient, as AdamW's
 
-  struct Update {
-    const Adam& op;
-    T *param, *grad, *exp_avg, *exp_avg_sq, *max_exp_avg_sq;
-    op_t rate, step_size, root_of_correction;
-    bool skipped;
+  static constexpr int kElements = 5;
 
-    __device__ void operator()(int64_t i) const {
-      if (skipped) {
-        return;
-      }
-      op_t p = static_cast<op_t>(param[i]);
-      op_t g = op.common.gradient(grad + i);
-      const op_t decay = static_cast<op_t>(op.common.weight_decay);
-      if (decay != 0) {
-        if (op.decoupled) {
-          p -= rate * decay * p;
+  struct Update : Gradients<T> {
+    bool decoupled, amsgrad;
+    T *param, *exp_avg, *exp_avg_sq, *max_exp_avg_sq;
+    op_t beta1, beta2, eps, rate, step_size, root_of_correction;
+
+    template <int count>
+    __device__ C10_ALWAYS_INLINE void operator()(const Neighbours<count>& at) const {
+      auto p = at.load(param);
+      auto g = at.load(this->grad);
+      auto mean = at.load(exp_avg);
+      auto square = at.load(exp_avg_sq);
+      this->descend(at, g);
+      if (this->decay != 0) {
+        if (decoupled) {
+          for (int k = 0; k < count; ++k) {
+            p.values[k] -= rate * this->decay * p.values[k];
+          }
         } else {
-          g += p * decay;
+          for (int k = 0; k < count; ++k) {
+            g.values[k] += p.values[k] * this->decay;
+          }
         }
       }
-      const op_t b1 = static_cast<op_t>(op.beta1);
-      const op_t b2 = static_cast<op_t>(op.beta2);
-      const op_t mean = b1 * static_cast<op_t>(exp_avg[i]) + (1 - b1) * g;
-      const op_t square = b2 * static_cast<op_t>(exp_avg_sq[i]) + (1 - b2) * g * g;
-      op_t largest = square;
-      if (op.amsgrad) {
-        const op_t before = static_cast<op_t>(max_exp_avg_sq[i]);
-        largest = before > square ? before : square;
-        max_exp_avg_sq[i] = static_cast<T>(largest);
+      for (int k = 0; k < count; ++k) {
+        mean.values[k] = beta1 * mean.values[k] + (1 - beta1) * g.values[k];
+        square.values[k] = beta2 * square.values[k] + (1 - beta2) * g.values[k] * g.values[k];
       }
-      exp_avg[i] = static_cast<T>(mean);
-      exp_avg_sq[i] = static_cast<T>(square);
-      const op_t denominator = std::sqrt(largest) / root_of_correction + static_cast<op_t>(op.eps);
-      param[i] = static_cast<T>(p - step_size * mean / denominator);
+      at.store(exp_avg, mean);
+      at.store(exp_avg_sq, square);
+      if (amsgrad) {
+        const auto before = at.load(max_exp_avg_sq);
+        for (int k = 0; k < count; ++k) {
+          square.values[k] = before.values[k] > square.values[k] ? before.values[k] : square.values[k];
+        }
+        at.store(max_exp_avg_sq, square);
+      }
+      for (int k = 0; k < count; ++k) {
+        p.values[k] -= step_size * mean.values[k] / (std::sqrt(square.values[k]) / root_of_correction + eps);
+      }
+      at.store(param, p);
     }
   };
 
@@ -114,16 +143,19 @@ struct Adam {
     const double step = static_cast<double>(*static_cast<const float*>(pointers[5]));
     const double rate = common.rate();
     return {
-        *this,
+        Gradients<T>(common, pointers[1]),
+        decoupled,
+        amsgrad,
         static_cast<T*>(pointers[0]),
-        static_cast<T*>(pointers[1]),
         static_cast<T*>(pointers[2]),
         static_cast<T*>(pointers[3]),
         static_cast<T*>(pointers[4]),
+        static_cast<op_t>(beta1),
+        static_cast<op_t>(beta2),
+        static_cast<op_t>(eps),
         static_cast<op_t>(rate),
         static_cast<op_t>(rate / (1 - std::pow(beta1, step))),
-        static_cast<op_t>(std::sqrt(1 - std::pow(beta2, step))),
-        common.skipped()};
+        static_cast<op_t>(std::sqrt(1 - std::pow(beta2, step)))};
   }
 };
 
@@ -144,37 +176,55 @@ struct Sgd {
   double momentum, dampening;
   bool nesterov, is_first_step;
 
-  struct Update {
-    const Sgd& op;
-    T *param, *grad, *buffer;
-    op_t rate;
-    bool skipped;
+  static constexpr int kElements = 3;
 
-    __device__ void operator()(int64_t i) const {
-      if (skipped) {
-        return;
+  struct Update : Gradients<T> {
+    bool nesterov, is_first_step;
+    T *param, *buffer;
+    op_t momentum, share, rate;
+
+    template <int count>
+    __device__ C10_ALWAYS_INLINE void operator()(const Neighbours<count>& at) const {
+      auto p = at.load(param);
+      auto g = at.load(this->grad);
+      this->descend(at, g);
+      for (int k = 0; k < count; ++k) {
+        g.values[k] += p.values[k] * this->decay;
       }
-      const op_t p = static_cast<op_t>(param[i]);
-      op_t g = op.common.gradient(grad + i) + p * static_cast<op_t>(op.common.weight_decay);
-      const op_t momentum = static_cast<op_t>(op.momentum);
       if (momentum != 0) {
-        const op_t velocity =
-            op.is_first_step ? g : momentum * static_cast<op_t>(buffer[i]) + static_cast<op_t>(1 - op.dampening) * g;
-        buffer[i] = static_cast<T>(velocity);
-        g = op.nesterov ? g + momentum * velocity : velocity;
+        auto velocity = g;
+        if (!is_first_step) {
+          const auto before = at.load(buffer);
+          for (int k = 0; k < count; ++k) {
+            velocity.values[k] = momentum * before.values[k] + share * g.values[k];
+          }
+        }
+        at.store(buffer, velocity);
+        if (nesterov) {
+          for (int k = 0; k < count; ++k) {
+            g.values[k] += momentum * velocity.values[k];
+          }
+        } else {
+          g = velocity;
+        }
       }
-      param[i] = static_cast<T>(p - rate * g);
+      for (int k = 0; k < count; ++k) {
+        p.values[k] -= rate * g.values[k];
+      }
+      at.store(param, p);
     }
   };
 
   __device__ Update of(void* const* pointers) const {
     return {
-        *this,
+        Gradients<T>(common, pointers[1]),
+        nesterov,
+        is_first_step,
         static_cast<T*>(pointers[0]),
-        static_cast<T*>(pointers[1]),
         static_cast<T*>(pointers[2]),
-        static_cast<op_t>(common.rate()),
-        common.skipped()};
+        static_cast<op_t>(momentum),
+        static_cast<op_t>(1 - dampening),
+        static_cast<op_t>(common.rate())};
   }
 };
 
@@ -193,33 +243,40 @@ struct Adagrad {
   Common common;
   double lr_decay, eps;
 
-  struct Update {
-    const Adagrad& op;
-    T *param, *grad, *sum;
-    op_t rate;
-    bool skipped;
+  static constexpr int kElements = 3;
 
-    __device__ void operator()(int64_t i) const {
-      if (skipped) {
-        return;
+  struct Update : Gradients<T> {
+    T *param, *sum;
+    op_t rate, eps;
+
+    template <int count>
+    __device__ C10_ALWAYS_INLINE void operator()(const Neighbours<count>& at) const {
+      auto p = at.load(param);
+      auto g = at.load(this->grad);
+      auto squares = at.load(sum);
+      this->descend(at, g);
+      for (int k = 0; k < count; ++k) {
+        g.values[k] += p.values[k] * this->decay;
       }
-      const op_t p = static_cast<op_t>(param[i]);
-      const op_t g = op.common.gradient(grad + i) + p * static_cast<op_t>(op.common.weight_decay);
-      const op_t squares = static_cast<op_t>(sum[i]) + g * g;
-      sum[i] = static_cast<T>(squares);
-      param[i] = static_cast<T>(p - rate * g / (std::sqrt(squares) + static_cast<op_t>(op.eps)));
+      for (int k = 0; k < count; ++k) {
+        squares.values[k] += g.values[k] * g.values[k];
+      }
+      for (int k = 0; k < count; ++k) {
+        p.values[k] -= rate * g.values[k] / (std::sqrt(squares.values[k]) + eps);
+      }
+      at.store(sum, squares);
+      at.store(param, p);
     }
   };
 
   __device__ Update of(void* const* pointers) const {
     const double step = static_cast<double>(*static_cast<const float*>(pointers[3]));
     return {
-        *this,
+        Gradients<T>(common, pointers[1]),
         static_cast<T*>(pointers[0]),
-        static_cast<T*>(pointers[1]),
         static_cast<T*>(pointers[2]),
         static_cast<op_t>(common.rate() / (1 + (step - 1) * lr_decay)),
-        common.skipped()};
+        static_cast<op_t>(eps)};
   }
 };
 
