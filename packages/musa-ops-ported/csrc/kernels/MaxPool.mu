@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "engines/dispatch.h"
+#include "engines/divisor.h"
 #include "engines/for_each.muh"
 #include "kernels.h"
 #include "kernels/pooling.h"
@@ -16,9 +17,56 @@
 namespace musa_ops_ported {
 namespace {
 
-void maximum_of(
-    const at::Tensor& self, const Windows& windows, int spatial, const at::Tensor& out, const at::Tensor& indices) {
-  const Volume in(self, spatial), to(out, spatial), places(indices, spatial);
+// The outputs in the order of memory, and the windows of each, in numbers of Index.
+template <typename Index>
+struct MaxPlan {
+  Windows windows;
+  Volume in;
+  bool deep, channels_last;
+  Divisor<Index> channels, sizes[kSpatial];
+
+  MaxPlan(const Windows& windows, const Volume& in, const Volume& out, int spatial, bool channels_last)
+      : windows(windows),
+        in(in),
+        deep(spatial == kSpatial),
+        channels_last(channels_last),
+        channels(out.channels),
+        sizes{Divisor<Index>(out.size[0]), Divisor<Index>(out.size[1]), Divisor<Index>(out.size[2])} {}
+
+  __device__ C10_ALWAYS_INLINE Index split(const Divisor<Index>& by, Index size, Index& index) const {
+    const Index rest = by.quotient(index), digit = index - rest * size;
+    index = rest;
+    return digit;
+  }
+  template <int d>
+  __device__ C10_ALWAYS_INLINE Index at(Index& index) const {
+    return split(sizes[d], static_cast<Index>(windows.out[d]), index);
+  }
+  __device__ C10_ALWAYS_INLINE Index channel(Index& index) const {
+    return split(channels, static_cast<Index>(in.channels), index);
+  }
+  // As Windows::inputs, of sliding and adaptive windows.
+  template <int d>
+  __device__ C10_ALWAYS_INLINE void window(Index o, Index& begin, Index& end, Index& step) const {
+    if (windows.kind == WindowKind::Adaptive) {
+      const auto in = static_cast<Index>(windows.in[d]), out = static_cast<Index>(windows.out[d]);
+      begin = sizes[d].quotient(o * in);
+      end = sizes[d].quotient((o + 1) * in + out - 1);
+      step = 1;
+      return;
+    }
+    step = static_cast<Index>(windows.dilation[d]);
+    begin = o * static_cast<Index>(windows.stride[d]) - static_cast<Index>(windows.padding[d]);
+    end = begin + static_cast<Index>(windows.kernel[d] - 1) * step + 1;
+    end = end < static_cast<Index>(windows.in[d]) ? end : static_cast<Index>(windows.in[d]);
+    while (begin < 0) {
+      begin += step;
+    }
+  }
+};
+
+template <typename Index>
+void maximum_of(const at::Tensor& self, const MaxPlan<Index>& plan, const at::Tensor& out, const at::Tensor& indices) {
   MUSA_DISPATCH(self.scalar_type(), "max_pool", (MUSA_REAL), {
     // What no number is less than.
     using Limits = std::numeric_limits<op_t>;
@@ -26,27 +74,82 @@ void maximum_of(
     const scalar_t* const from = self.const_data_ptr<scalar_t>();
     scalar_t* const result = out.mutable_data_ptr<scalar_t>();
     int64_t* const place = indices.mutable_data_ptr<int64_t>();
-    for_each(to.count(), [=] __device__(int64_t i) {
-      const Place o = to.place(i);
-      const scalar_t* const plane = from + in.plane(o);
-      const Span zs = windows.inputs(0, o.at[0]), ys = windows.inputs(1, o.at[1]), xs = windows.inputs(2, o.at[2]);
+    for_each(out.numel(), [=] __device__(int64_t i) {
+      Index rest = static_cast<Index>(i);
+      Index channel = plan.channels_last ? plan.channel(rest) : 0;
+      Index xs, x_end, x_step, ys, y_end, y_step, zs = 0, z_end = 1, z_step = 1;
+      plan.template window<2>(plan.template at<2>(rest), xs, x_end, x_step);
+      plan.template window<1>(plan.template at<1>(rest), ys, y_end, y_step);
+      if (plan.deep) {
+        plan.template window<0>(plan.template at<0>(rest), zs, z_end, z_step);
+      }
+      channel = plan.channels_last ? channel : plan.channel(rest);
+      const Index plane =
+          rest * static_cast<Index>(plan.in.batch_stride) + channel * static_cast<Index>(plan.in.channel_stride);
+      const auto height = static_cast<Index>(plan.in.size[1]), width = static_cast<Index>(plan.in.size[2]);
+      const auto x_stride = static_cast<Index>(plan.in.stride[2]);
       op_t best = least;
-      int64_t where = in.number(zs.begin, ys.begin, xs.begin);
-      for (int64_t z = zs.begin; z < zs.end; z += zs.step) {
-        for (int64_t y = ys.begin; y < ys.end; y += ys.step) {
-          for (int64_t x = xs.begin; x < xs.end; x += xs.step) {
-            const op_t value = static_cast<op_t>(plane[in.inside(z, y, x)]);
-            if (value > best || value != value) {
-              best = value;
-              where = in.number(z, y, x);
-            }
+      Index where = (zs * height + ys) * width + xs;
+      const auto compare = [&](op_t value, Index number) {
+        if (value > best || value != value) {
+          best = value;
+          where = number;
+        }
+      };
+      for (Index z = zs; z < z_end; z += z_step) {
+        for (Index y = ys; y < y_end; y += y_step) {
+          const Index number = (z * height + y) * width;
+          const Index row =
+              plane + z * static_cast<Index>(plan.in.stride[0]) + y * static_cast<Index>(plan.in.stride[1]);
+          // Three loads are under way together. Behind the window's end they repeat the first, which changes nothing.
+          for (Index x = xs; x < x_end; x += 3 * x_step) {
+            const Index x1 = x + x_step < x_end ? x + x_step : x, x2 = x + 2 * x_step < x_end ? x + 2 * x_step : x;
+            const op_t first = static_cast<op_t>(from[row + x * x_stride]);
+            const op_t second = static_cast<op_t>(from[row + x1 * x_stride]);
+            const op_t third = static_cast<op_t>(from[row + x2 * x_stride]);
+            compare(first, number + x);
+            compare(second, number + x1);
+            compare(third, number + x2);
           }
         }
       }
-      result[to.offset(o)] = static_cast<scalar_t>(best);
-      place[places.offset(o)] = where;
+      result[i] = static_cast<scalar_t>(best);
+      place[i] = where;
     });
   });
+}
+
+bool in_32_bits(const Windows& windows, const Volume& in, int64_t outputs) {
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();
+  int64_t last = (in.batches - 1) * in.batch_stride + (in.channels - 1) * in.channel_stride;
+  bool fits = outputs <= most;
+  for (int d = 0; d < kSpatial; ++d) {
+    last += (in.size[d] - 1) * in.stride[d];
+    // Reached by the loops of a window, before they end.
+    fits = fits && windows.in[d] + 2 * windows.padding[d] + (windows.kernel[d] + 3) * windows.dilation[d] <= most &&
+        (windows.kind != WindowKind::Adaptive || (windows.in[d] + 1) * (windows.out[d] + 1) <= most);
+  }
+  return fits && last <= most && in.count() <= most;
+}
+
+void maximum_of(
+    const at::Tensor& self, const Windows& windows, int spatial, const at::Tensor& out, const at::Tensor& indices) {
+  const auto format = spatial == 3 ? at::MemoryFormat::ChannelsLast3d : at::MemoryFormat::ChannelsLast;
+  const bool contiguous = out.is_contiguous() && indices.is_contiguous();
+  const bool channels_last = !contiguous && out.is_contiguous(format) && indices.is_contiguous(format);
+  if (!contiguous && !channels_last) {
+    const at::Tensor values = at::empty(out.sizes(), out.options()), places = at::empty(out.sizes(), indices.options());
+    maximum_of(self, windows, spatial, values, places);
+    out.copy_(values);
+    indices.copy_(places);
+    return;
+  }
+  const Volume in(self, spatial), to(out, spatial);
+  if (in_32_bits(windows, in, out.numel())) {
+    maximum_of(self, MaxPlan<int32_t>(windows, in, to, spatial, channels_last), out, indices);
+  } else {
+    maximum_of(self, MaxPlan<int64_t>(windows, in, to, spatial, channels_last), out, indices);
+  }
 }
 
 Windows sliding(
