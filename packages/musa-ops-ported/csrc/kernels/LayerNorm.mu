@@ -61,7 +61,7 @@ void forward(
         constexpr int kSome = 4; // whose parameters are loaded together, before stores
         Real kept[kKept];
         T made[kSome];
-        keep_row(kept, x, 1, first, rows.size, Real(0));
+        keep_row(kept, x, 1, first, rows.size, step, Real(0));
         if constexpr (centered) {
           Real sum = 0;
 #pragma unroll

@@ -15,6 +15,9 @@
 namespace musa_ops_ported {
 namespace {
 
+// Of a block on a discrete GPU: they keep rows of 8192 elements.
+constexpr int kMostThreads = 512;
+
 struct Largest {
   template <typename Real>
   __device__ Real operator()(Real a, Real b) const {
@@ -25,10 +28,10 @@ struct Largest {
 // A row that the threads of a block hold in registers: it is read once.
 template <typename In, typename Out, bool logarithm>
 __device__ C10_ALWAYS_INLINE void softmax_kept(
-    const In* in, Out* out, int64_t size, int64_t stride, int64_t first, const SharedRow& all) {
+    const In* in, Out* out, int64_t size, int64_t stride, int64_t first, int64_t step, const SharedRow& all) {
   using Real = at::opmath_type<In>;
   Real x[kKept];
-  keep_row(x, in, stride, first, size, -std::numeric_limits<Real>::infinity());
+  keep_row(x, in, stride, first, size, step, -std::numeric_limits<Real>::infinity());
   Real largest = x[0];
 #pragma unroll
   for (int i = 1; i < kKept; ++i) {
@@ -45,23 +48,16 @@ __device__ C10_ALWAYS_INLINE void softmax_kept(
   }
   sum = all(sum, Plus());
   const Real shift = logarithm ? std::log(sum) : Real(0);
-#pragma unroll
-  for (int i = 0; i < kKept; ++i) {
-    const int64_t k = first + i * kRowThreads;
-    if (k < size) {
-      out[k * stride] = static_cast<Out>(logarithm ? x[i] - shift : x[i] / sum);
-    }
-  }
+  write_row(out, stride, first, size, step, [&](int i) { return logarithm ? x[i] - shift : x[i] / sum; });
 }
 
 // A longer row of a block is read twice. The first pass has the largest element of a thread's share and the sum of
 // exp(element - largest), which it scales where a larger element comes. A NaN is not larger, but makes the sum NaN.
 template <typename In, typename Out, bool logarithm>
 __device__ C10_ALWAYS_INLINE void softmax_read_twice(
-    const In* in, Out* out, int64_t size, int64_t stride, int64_t first, const SharedRow& all) {
+    const In* in, Out* out, int64_t size, int64_t stride, int64_t first, int64_t step, const SharedRow& all) {
   using Real = at::opmath_type<In>;
   constexpr Real least = -std::numeric_limits<Real>::infinity();
-  constexpr int64_t step = kRowThreads;
   const auto load = [&](int64_t k) { return static_cast<Real>(in[k * stride]); };
   Real own = least, sum = 0;
   in_groups<8, Real>(first, size, step, load, [&](int64_t, int n, const Real* x) {
@@ -98,9 +94,9 @@ __device__ C10_ALWAYS_INLINE void softmax_line(
   if constexpr (std::is_same_v<All, SharedRow>) {
     if (in_flight) {
       if (keeps_row(all, size)) {
-        softmax_kept<In, Out, logarithm>(in, out, size, stride, first, all);
+        softmax_kept<In, Out, logarithm>(in, out, size, stride, first, step, all);
       } else {
-        softmax_read_twice<In, Out, logarithm>(in, out, size, stride, first, all);
+        softmax_read_twice<In, Out, logarithm>(in, out, size, stride, first, step, all);
       }
       return;
     }
@@ -133,6 +129,23 @@ __device__ C10_ALWAYS_INLINE void softmax_gradient_line(
     const Out* gradient, const Out* output, In* out, int64_t size, int64_t stride, int64_t first, int64_t step,
     const All& all, bool in_flight) {
   using Real = at::opmath_type<Out>;
+  if constexpr (std::is_same_v<All, SharedRow>) {
+    if (in_flight && keeps_row(all, size)) {
+      Real g[kKept], y[kKept];
+      keep_row(g, gradient, stride, first, size, step, Real(0));
+      keep_row(y, output, stride, first, size, step, Real(0));
+      Real sum = 0;
+#pragma unroll
+      for (int i = 0; i < kKept; ++i) {
+        sum += logarithm ? g[i] : g[i] * y[i];
+      }
+      sum = all(sum, Plus());
+      write_row(out, stride, first, size, step, [&](int i) {
+        return logarithm ? g[i] - std::exp(y[i]) * sum : (g[i] - sum) * y[i];
+      });
+      return;
+    }
+  }
   Real sum = 0;
   for (int64_t k = first; k < size; k += step) {
     const Real g = static_cast<Real>(gradient[k * stride]);
@@ -169,7 +182,7 @@ void forward_of(const at::Tensor& in, int64_t dim, const at::Tensor& out) {
   Out* const to = out.mutable_data_ptr<Out>();
   const bool in_flight = !is_integrated();
   using Real = at::opmath_type<In>;
-  each_row<Real>(lines.count, lines.size, [=] __device__(int64_t line, int64_t first, int64_t step, const auto& all) {
+  each_row<Real, kMostThreads>(lines.count, lines.size, [=] __device__(int64_t line, int64_t first, int64_t step, const auto& all) {
     const int64_t start = lines.start(line);
     softmax_line<In, Out, logarithm>(from + start, to + start, lines.size, lines.stride, first, step, all, in_flight);
   });
@@ -183,7 +196,7 @@ void backward_of(const at::Tensor& gradient, const at::Tensor& output, int64_t d
   In* const to = out.mutable_data_ptr<In>();
   const bool in_flight = !is_integrated();
   using Real = at::opmath_type<Out>;
-  each_row<Real>(lines.count, lines.size, [=] __device__(int64_t line, int64_t first, int64_t step, const auto& all) {
+  each_row<Real, kMostThreads>(lines.count, lines.size, [=] __device__(int64_t line, int64_t first, int64_t step, const auto& all) {
     const int64_t start = lines.start(line);
     softmax_gradient_line<In, Out, logarithm>(
         g + start, y + start, to + start, lines.size, lines.stride, first, step, all, in_flight);
