@@ -2,9 +2,11 @@
 // Copyright (c) torch_musa contributors
 #include <transfer/memcpy.h>
 
+#include <ATen/Context.h>
 #include <ATen/core/CachingHostAllocator.h>
 #include <ATen/musa/MUSAEvent.h>
 #include <ATen/musa/PinnedMemoryAllocator.h>
+#include <c10/musa/MUSACaptures.h>
 #include <c10/musa/MUSADeferredError.h>
 #include <c10/musa/MUSAGuard.h>
 
@@ -45,11 +47,16 @@ void memcpy_tensor(const Tensor& dst, const Tensor& src, bool non_blocking) {
   if (isPinnedPtr(host.const_data_ptr())) {
     // Keeps the pinned block from being handed out again while the copy is under way. Pageable memory needs no such
     // care: the SDK has read or written it by the time the call returns.
-    at::getHostAllocator(at::kPrivateUse1)
-        ->record_event(
-            const_cast<void*>(host.const_data_ptr()),
-            host.storage().data_ptr().get_context(),
-            c10::musa::getCurrentMUSAStream(device.index()).unwrap());
+    const MUSAStream stream = c10::musa::getCurrentMUSAStream(device.index());
+    const bool recorded = at::getHostAllocator(at::kPrivateUse1)
+                              ->record_event(
+                                  const_cast<void*>(host.const_data_ptr()),
+                                  host.storage().data_ptr().get_context(),
+                                  stream.unwrap());
+    // Where torch.cuda has a device too, torch takes pinned memory of its allocator, which cannot be told of this stream.
+    if (!recorded && at::globalContext().hasCUDA() && !c10::musa::capture_in_progress()) {
+      stream.synchronize();
+    }
   }
 }
 
