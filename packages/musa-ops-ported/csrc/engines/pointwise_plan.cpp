@@ -3,14 +3,24 @@
 #include "engines/pointwise_plan.h"
 
 #include <c10/musa/MUSAException.h>
+#include <c10/musa/MUSAFunctions.h>
 
 namespace musa_ops_ported {
 namespace {
 
+// Whether a thread for each element is best. A thread waits for memory once for each vector or element that it computes, so few
+// elements are done sooner if a discrete GPU spreads them over all its threads. An integrated GPU pays more for each thread.
+bool is_few(int64_t elements, c10::DeviceIndex on) {
+  const musaDeviceProp& device = c10::musa::device_properties(on);
+  constexpr int64_t per_held_thread = 2;
+  return device.integrated == 0 &&
+      elements <= per_held_thread * device.multiProcessorCount * device.maxThreadsPerMultiProcessor;
+}
+
 PointwisePlan plan_of(const at::TensorIteratorBase& iter, const at::ScalarType* expected, int operands) {
   PointwisePlan plan;
   plan.count = static_cast<int>(iter.numel());
-  plan.aligned = true;
+  bool aligned = true;
   // Dense: the iterator has merged all dimensions into one, and each operand's stride in it is its element.
   plan.dense = iter.ndim() <= 1;
   for (int i = 0; i < operands; ++i) {
@@ -24,11 +34,13 @@ PointwisePlan plan_of(const at::TensorIteratorBase& iter, const at::ScalarType* 
     const auto size = static_cast<int64_t>(iter.element_size(i));
     plan.cast |= expected[i] != at::ScalarType::Undefined && plan.dtype[i] != expected[i];
     plan.dense &= iter.ndim() == 0 || plan.count == 1 || iter.strides(i)[0] == size;
-    plan.aligned &= reinterpret_cast<uintptr_t>(plan.data[i]) % (size * kVector) == 0;
+    aligned &= reinterpret_cast<uintptr_t>(plan.data[i]) % (size * kVector) == 0;
   }
   plan.dense &= !plan.cast;
-  const int per_block = plan.dense ? kPerDenseBlock : kThreads * kStridedItems;
-  plan.blocks = static_cast<int>((iter.numel() + per_block - 1) / per_block);
+  const bool few = is_few(plan.count, iter.device(0).index());
+  plan.vectors = aligned && !few;
+  plan.per_block = few ? kThreads : plan.dense ? kPerDenseBlock : kThreads * kStridedItems;
+  plan.blocks = static_cast<int>((iter.numel() + plan.per_block - 1) / plan.per_block);
   return plan;
 }
 

@@ -27,8 +27,9 @@ struct PointwisePlan {
   at::ScalarType dtype[kMaxOperands] = {};
   uint32_t numbers = 0; // a bit for each operand that is a number on the host
   bool dense = false; // same order of elements, no gaps, and the dtypes that the function takes
-  bool aligned = false; // for loads of kVector elements
+  bool vectors = false; // whole blocks load kVector elements at once
   bool cast = false;
+  int per_block = 0; // elements of a block
 };
 
 using LaunchPointwise = c10::function_ref<void(const at::TensorIteratorBase&, const PointwisePlan&, c10::musa::MUSAStream)>;
