@@ -16,7 +16,7 @@
 
 namespace musa_ops_ported {
 
-using DeviceGuard = c10::musa::OptionalMUSAGuard;
+using DeviceGuard = c10::musa::MUSAKernelGuard;
 using Pack = musa_runtime::OpPack;
 
 inline const at::Tensor* on_device(const at::Tensor& tensor) {

@@ -57,7 +57,7 @@ void run_pointwise(at::TensorIteratorBase& iter, const at::ScalarType* expected,
     }
     return;
   }
-  launch(iter, plan_of(iter, expected, operands), c10::musa::getCurrentMUSAStream());
+  launch(iter, plan_of(iter, expected, operands), c10::musa::getCurrentMUSAStream(iter.device(0).index()));
   C10_MUSA_KERNEL_LAUNCH_CHECK();
 }
 

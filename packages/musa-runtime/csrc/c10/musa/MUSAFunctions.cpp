@@ -143,14 +143,18 @@ DeviceIndex MaybeExchangeDevice(DeviceIndex device) {
 const musaDeviceProp& device_properties(DeviceIndex device) {
   struct Entry {
     std::once_flag once;
+    std::atomic<bool> known{false}; // read first: operators ask for each call, and std::call_once costs more than a load
     musaDeviceProp properties{};
   };
   static std::array<Entry, C10_COMPILE_TIME_MAX_MUSA_DEVICES> entries;
   const DeviceIndex index = resolve_device_index(device);
   check_device_index(index);
   Entry& entry = entries[index];
-  // An exception leaves the flag unset, so a passing failure of the SDK is not remembered.
-  std::call_once(entry.once, [&] { C10_MUSA_CHECK(musaGetDeviceProperties(&entry.properties, index)); });
+  if (C10_UNLIKELY(!entry.known.load(std::memory_order_acquire))) {
+    // An exception leaves the flag unset, so a passing failure of the SDK is not remembered.
+    std::call_once(entry.once, [&] { C10_MUSA_CHECK(musaGetDeviceProperties(&entry.properties, index)); });
+    entry.known.store(true, std::memory_order_release);
+  }
   return entry.properties;
 }
 

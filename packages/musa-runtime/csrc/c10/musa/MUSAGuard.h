@@ -7,6 +7,8 @@
 #include <c10/musa/MUSAStream.h>
 #include <c10/musa/impl/MUSAGuardImpl.h>
 
+#include <optional>
+
 namespace c10::musa {
 
 // Sets the device for a scope. Without virtual calls, unlike c10::DeviceGuard.
@@ -38,6 +40,10 @@ struct MUSAGuard {
 class MUSAKernelGuard {
  public:
   explicit MUSAKernelGuard(DeviceIndex device) : original_(ExchangeDevice(device)), device_(device) {}
+  // Without a device, the current one stays.
+  explicit MUSAKernelGuard(std::optional<Device> device)
+      : original_(device.has_value() ? ExchangeDevice(device->index()) : -1),
+        device_(device.has_value() ? device->index() : -1) {}
   ~MUSAKernelGuard() {
     if (original_ != device_) {
       restore_device(original_);
