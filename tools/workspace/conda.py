@@ -29,7 +29,8 @@ def render(build: Sequence[str] = ()) -> dict[str, Any]:
     script = Path(__file__).parent / "conda_build.py"
     command = [release.PYTHON, script, RECIPE, "--site", packages.SITE, "--folder", FOLDER, "--log", result]
     command += [f"--build={name}" for name in build]
-    run_logged("the recipe of conda", [str(word) for word in command], FOLDER / "build.log", cwd=ROOT)
+    log, environment = FOLDER / "build.log", release.tool_environment()
+    run_logged("the recipe of conda", [str(word) for word in command], log, environment, cwd=ROOT)
     return json.loads(result.read_text())
 
 

@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from importlib import metadata
 from pathlib import Path
@@ -24,7 +25,7 @@ import rattler_build
 PYTHON = f"python{sys.version_info[0]}.{sys.version_info[1]}"
 PYTHON_VERSION = sys.version.split()[0]
 # What the outputs name; what these need of others follows.
-DISTRIBUTIONS = ("pip", "scikit-build-core", "pybind11", "pluggy", "PyYAML", "setuptools", "torch")
+DISTRIBUTIONS = ("pip", "scikit-build-core", "pybind11", "pluggy", "PyYAML", "setuptools", "tomli", "torch")
 CONDA_NAMES = {"torch": "pytorch"}
 # Parts of a Python that no build needs.
 LEFT_OUT = {"test", "tests", "__pycache__", "site-packages", "idlelib"}
@@ -107,16 +108,20 @@ def below(folder: Path, prefix: str = "") -> Files:
 
 
 def add_distributions(channel: Channel, site: Path) -> None:
-    """The DISTRIBUTIONS of a folder of packages, and what they require."""
+    """The DISTRIBUTIONS and their requirements, from .venv or, if it lacks one, from the release tools.
+
+    site: the folder of packages of .venv.
+    """
+    folders = [str(site), sysconfig.get_path("purelib")]
     waiting = list(DISTRIBUTIONS)
     while waiting:
         name = waiting.pop()
-        found = next(iter(metadata.distributions(name=name, path=[str(site)])), None)
+        found = next(iter(metadata.distributions(name=name, path=folders)), None)
         if found is None or conda_name(name) in channel.names:
             continue  # required on another system
         required = [text for text in found.requires or () if "extra ==" not in text]
         needed = [re.match(r"[\w.-]+", text).group() for text in required]
-        needed = [other for other in needed if any(metadata.distributions(name=other, path=[str(site)]))]
+        needed = [other for other in needed if any(metadata.distributions(name=other, path=folders))]
         files = [
             (Path(str(found.locate_file(file))), f"lib/{PYTHON}/site-packages/{file}")
             for file in found.files or ()
@@ -181,9 +186,18 @@ def build(outputs: list[Any], channel: Channel, folder: Path) -> dict[str, dict[
     for name, entry in built.items():
         lacks = {text.split()[0] for text in entry["depends"]} - channel.names - packages.keys()
         entry["not_tested"] = sorted(lacks)
-        if not lacks:
-            rattler_build.test_package(packages[name], channel=[*channels, (folder / "output").as_uri()])
+        if not lacks and not test(packages[name], [*channels, (folder / "output").as_uri()]):
+            entry["not_tested"] = ["tests in the recipe"]
     return built
+
+
+def test(package: Path, channels: list[str]) -> int:
+    """Runs the tests of a package; returns how many there are, and ends the script if one fails."""
+    results = rattler_build.Package.from_file(package).run_tests(channel=channels, use_sharded=False)
+    for result in results:
+        if not result.success:
+            sys.exit("\n".join([*result.output, f"a test of {package.name} failed"]))
+    return len(results)
 
 
 def main(arguments: list[str]) -> int:

