@@ -27,8 +27,9 @@ bool serves(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
 // cuDNN takes neither larger heads nor sequences of one row.
 bool chooses_cudnn(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {
   constexpr int64_t longest_head = 128;
-  constexpr int64_t least = 64; // rows; below, the two take as long
-  return q.size(-1) <= longest_head && q.size(2) >= least && k.size(2) >= least && at::_fused_sdp_choice(q, k, v, {}, /*dropout_p=*/0.0, causal, scale) ==
+  constexpr int64_t least = 64; // rows of a sequence; shorter ones are left to flash attention
+  return q.size(-1) <= longest_head && q.size(2) >= least && k.size(2) >= least &&
+      at::_fused_sdp_choice(q, k, v, {}, /*dropout_p=*/0.0, causal, scale) ==
       static_cast<int64_t>(at::SDPBackend::cudnn_attention);
 }
 
