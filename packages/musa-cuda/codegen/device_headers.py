@@ -34,6 +34,20 @@ TAKEN = (
 )
 
 
+# The text of murand_kernel.h, and what replaces it.
+GENERATOR = (
+    # CUDA's generator takes the fast functions; with them normal numbers are the same ones.
+    ("length * sinf(v), length * cosf(v)", "length * __sinf(v), length * __cosf(v)"),
+    # nvcc makes one instruction of both halves of a product, and two or three of a product of 64 bits.
+    ("const uint64_t first = uint64_t{0xD2511F53u} * counter.x;", ""),
+    ("const uint64_t second = uint64_t{0xCD9E8D57u} * counter.z;", ""),
+    ("static_cast<unsigned>(first >> 32)", "__umulhi(0xD2511F53u, counter.x)"),
+    ("static_cast<unsigned>(second >> 32)", "__umulhi(0xCD9E8D57u, counter.z)"),
+    ("static_cast<unsigned>(first)", "0xD2511F53u * counter.x"),
+    ("static_cast<unsigned>(second)", "0xCD9E8D57u * counter.z"),
+)
+
+
 def convert(name: str, text: str) -> str:
     """The header as it is for nvcc."""
     for old, new in RENAMED.items():
@@ -46,11 +60,10 @@ def convert(name: str, text: str) -> str:
         flags=re.M,
     )
     if name == "murand_kernel.h":
-        # CUDA's generator takes the fast functions; with them normal numbers are the same ones.
-        old, new = "length * sinf(v), length * cosf(v)", "length * __sinf(v), length * __cosf(v)"
-        if old not in text:
-            raise ValueError(f"murand_kernel.h of the SDK no longer has {old}")
-        text = text.replace(old, new)
+        for old, new in GENERATOR:
+            if old not in text:
+                raise ValueError(f"murand_kernel.h of the SDK no longer has {old}")
+            text = text.replace(old, new)
     if name == "library_types.h":
         text, count = re.subn(
             r"typedef enum libraryPropertyType_t.*?libraryPropertyType_t;",

@@ -28,14 +28,12 @@ typedef murandStatePhilox4_32_10 murand_state_philox4x32_10;
 namespace musa_rand {
 
 __device__ inline uint4 philox(uint4 counter, uint2 key) {
-  constexpr unsigned kFirst = 0xD2511F53u, kSecond = 0xCD9E8D57u;
   for (int round = 0; round < 10; ++round) {
-    // Upper halves by name: of a shifted product nvcc makes a multiplication with an addition behind it.
-    const uint64_t first = uint64_t{kFirst} * counter.x;
-    const uint64_t second = uint64_t{kSecond} * counter.z;
+    const uint64_t first = uint64_t{0xD2511F53u} * counter.x;
+    const uint64_t second = uint64_t{0xCD9E8D57u} * counter.z;
     counter = make_uint4(
-        __umulhi(kSecond, counter.z) ^ counter.y ^ key.x, static_cast<unsigned>(second),
-        __umulhi(kFirst, counter.x) ^ counter.w ^ key.y, static_cast<unsigned>(first));
+        static_cast<unsigned>(second >> 32) ^ counter.y ^ key.x, static_cast<unsigned>(second),
+        static_cast<unsigned>(first >> 32) ^ counter.w ^ key.y, static_cast<unsigned>(first));
     key.x += 0x9E3779B9u;
     key.y += 0xBB67AE85u;
   }
