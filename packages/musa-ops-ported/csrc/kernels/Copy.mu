@@ -7,8 +7,11 @@
 #include <c10/util/Float8_e5m2fnuz.h>
 #include <c10/util/complex.h>
 
+#include <limits>
+
 #include "engines/dispatch.h"
 #include "engines/pointwise.muh"
+#include "engines/rows.muh"
 #include "kernels/Copy.h"
 
 namespace musa_ops_ported {
@@ -78,6 +81,72 @@ void convert_any(at::TensorIteratorBase& iter, bool conjugate, bool negate) {
   }), MUSA_ALL, MUSA_UNSIGNED);
 }
 
+// A copy whose innermost dimension is another one in the source than in the result, by tiles in shared memory: reads and
+// writes of a warp are neighbours. Sizes and strides are in elements, those of the result's innermost dimension first.
+constexpr int kTile = 32, kTileRows = 8;
+
+struct TransposedCopy {
+  int64_t size[3] = {1, 1, 1}, to[3] = {0, 0, 0}, from[3] = {0, 0, 0};
+
+  uint32_t tiles(int d) const { return static_cast<uint32_t>((size[d] + kTile - 1) / kTile); }
+
+  // Whether it is such a copy, and large enough to fill tiles.
+  bool take(const at::TensorIteratorBase& iter) {
+    if (iter.numel() == 0 || iter.ndim() < 2 || iter.ndim() > 3) {
+      return false;
+    }
+    const int64_t element = iter.element_size(0);
+    for (int d = 0; d < iter.ndim(); ++d) {
+      size[d] = iter.shape()[d];
+      to[d] = iter.strides(0)[d] / element;
+      from[d] = iter.strides(1)[d] / element;
+    }
+    return to[0] == 1 && from[1] == 1 && from[0] >= kTile && to[1] >= kTile && size[0] >= kTile && size[1] >= kTile &&
+        int64_t{tiles(0)} * tiles(1) * size[2] <= std::numeric_limits<int32_t>::max();
+  }
+};
+
+template <typename T>
+__global__ void C10_LAUNCH_BOUNDS_1(kTile * kTileRows) copy_tiles(
+    T* const out, const T* const in, const TransposedCopy of, const uint32_t across, const uint32_t down) {
+  __shared__ T tile[kTile][kTile + 1]; // one more, so that a column is in different banks
+  const int lane = threadIdx.x % kTile, row = threadIdx.x / kTile;
+  const uint32_t line = blockIdx.x / across, batch = line / down;
+  const int64_t x = int64_t{blockIdx.x - line * across} * kTile, y = int64_t{line - batch * down} * kTile;
+  const T* const from = in + batch * of.from[2] + x * of.from[0] + y;
+  T* const to = out + batch * of.to[2] + y * of.to[1] + x;
+#pragma unroll
+  for (int k = 0; k < kTile; k += kTileRows) {
+    const int i = row + k;
+    if (x + i < of.size[0] && y + lane < of.size[1]) {
+      tile[i][lane] = from[i * of.from[0] + lane];
+    }
+  }
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < kTile; k += kTileRows) {
+    const int i = row + k;
+    if (y + i < of.size[1] && x + lane < of.size[0]) {
+      to[i * of.to[1] + lane] = tile[lane][i];
+    }
+  }
+}
+
+// Without a conversion. On an integrated device tiles cost more than they save: threads wait for each other.
+void copy_as_stored(at::TensorIteratorBase& iter) {
+  TransposedCopy of;
+  if (is_integrated() || !of.take(iter)) {
+    MUSA_BY_SIZE(static_cast<int64_t>(iter.element_size(0)), { convert<Bytes, Bytes>(iter); });
+    return;
+  }
+  const uint32_t blocks = of.tiles(0) * of.tiles(1) * static_cast<uint32_t>(of.size[2]);
+  MUSA_BY_SIZE(static_cast<int64_t>(iter.element_size(0)), {
+    copy_tiles<Bytes><<<blocks, kTile * kTileRows, 0, c10::musa::getCurrentMUSAStream()>>>(
+        static_cast<Bytes*>(iter.data_ptr(0)), static_cast<const Bytes*>(iter.data_ptr(1)), of, of.tiles(0), of.tiles(1));
+    C10_MUSA_KERNEL_LAUNCH_CHECK();
+  });
+}
+
 } // namespace
 
 bool copy_on_device_served(const at::Tensor& self, const at::Tensor& src) {
@@ -101,7 +170,7 @@ void copy_on_device(const at::Tensor& self, const at::Tensor& src) {
     TORCH_WARN_ONCE("A complex tensor is copied to ", to, ": its imaginary part is dropped.");
   }
   if (to == from && !conjugate && !negate) {
-    MUSA_BY_SIZE(static_cast<int64_t>(self.element_size()), { convert<Bytes, Bytes>(iter); });
+    copy_as_stored(iter);
   } else if (is_float8(to)) {
     to_float8(iter);
   } else if (is_float8(from)) {
