@@ -85,21 +85,19 @@ __device__ C10_ALWAYS_INLINE void softmax_read_twice(
 }
 
 // One line's share of a thread: from `first` on in steps of `step`; `all` makes the threads' values one. `in_flight`:
-// whether it pays to have many loads under way.
-template <typename In, typename Out, bool logarithm, typename All>
+// whether it pays to have many loads under way. Kernels of their own for either: with the code of both, compilers keep
+// less of it in registers.
+template <typename In, typename Out, bool logarithm, bool in_flight, typename All>
 __device__ C10_ALWAYS_INLINE void softmax_line(
-    const In* in, Out* out, int64_t size, int64_t stride, int64_t first, int64_t step, const All& all,
-    bool in_flight) {
+    const In* in, Out* out, int64_t size, int64_t stride, int64_t first, int64_t step, const All& all) {
   using Real = at::opmath_type<In>;
-  if constexpr (std::is_same_v<All, SharedRow>) {
-    if (in_flight) {
-      if (keeps_row(all, size)) {
-        softmax_kept<In, Out, logarithm>(in, out, size, stride, first, step, all);
-      } else {
-        softmax_read_twice<In, Out, logarithm>(in, out, size, stride, first, step, all);
-      }
-      return;
+  if constexpr (in_flight && std::is_same_v<All, SharedRow>) {
+    if (keeps_row(all, size)) {
+      softmax_kept<In, Out, logarithm>(in, out, size, stride, first, step, all);
+    } else {
+      softmax_read_twice<In, Out, logarithm>(in, out, size, stride, first, step, all);
     }
+    return;
   }
   Real largest = -std::numeric_limits<Real>::infinity();
   for (int64_t k = first; k < size; k += step) {
@@ -124,13 +122,13 @@ __device__ C10_ALWAYS_INLINE void softmax_line(
   }
 }
 
-template <typename In, typename Out, bool logarithm, typename All>
+template <typename In, typename Out, bool logarithm, bool in_flight, typename All>
 __device__ C10_ALWAYS_INLINE void softmax_gradient_line(
     const Out* gradient, const Out* output, In* out, int64_t size, int64_t stride, int64_t first, int64_t step,
-    const All& all, bool in_flight) {
+    const All& all) {
   using Real = at::opmath_type<Out>;
-  if constexpr (std::is_same_v<All, SharedRow>) {
-    if (in_flight && keeps_row(all, size)) {
+  if constexpr (in_flight && std::is_same_v<All, SharedRow>) {
+    if (keeps_row(all, size)) {
       Real g[kKept], y[kKept];
       keep_row(g, gradient, stride, first, size, step, Real(0));
       keep_row(y, output, stride, first, size, step, Real(0));
@@ -152,21 +150,19 @@ __device__ C10_ALWAYS_INLINE void softmax_gradient_line(
     sum += logarithm ? g : g * static_cast<Real>(output[k * stride]);
   }
   sum = all(sum, Plus());
-  if constexpr (std::is_same_v<All, SharedRow>) {
-    if (in_flight) {
-      in_groups<4, Sums<Real, 2>>(
-          first, size, step,
-          [&](int64_t k) {
-            return Sums<Real, 2>{{static_cast<Real>(gradient[k * stride]), static_cast<Real>(output[k * stride])}};
-          },
-          [&](int64_t k, int n, const Sums<Real, 2>* of) {
-            for (int i = 0; i < n; ++i) {
-              const Real g = of[i].at[0], y = of[i].at[1];
-              out[(k + i * step) * stride] = static_cast<In>(logarithm ? g - std::exp(y) * sum : (g - sum) * y);
-            }
-          });
-      return;
-    }
+  if constexpr (in_flight && std::is_same_v<All, SharedRow>) {
+    in_groups<4, Sums<Real, 2>>(
+        first, size, step,
+        [&](int64_t k) {
+          return Sums<Real, 2>{{static_cast<Real>(gradient[k * stride]), static_cast<Real>(output[k * stride])}};
+        },
+        [&](int64_t k, int n, const Sums<Real, 2>* of) {
+          for (int i = 0; i < n; ++i) {
+            const Real g = of[i].at[0], y = of[i].at[1];
+            out[(k + i * step) * stride] = static_cast<In>(logarithm ? g - std::exp(y) * sum : (g - sum) * y);
+          }
+        });
+    return;
   }
   for (int64_t k = first; k < size; k += step) {
     const Real g = static_cast<Real>(gradient[k * stride]);
@@ -175,32 +171,39 @@ __device__ C10_ALWAYS_INLINE void softmax_gradient_line(
   }
 }
 
+template <typename In, typename Out, bool logarithm, bool in_flight>
+void forward_lines(const Lines& lines, const In* const from, Out* const to) {
+  using Real = at::opmath_type<In>;
+  constexpr int most = in_flight ? kMostThreads : kRowThreads;
+  each_row<Real, most>(lines.count, lines.size, [=] __device__(int64_t line, int64_t first, int64_t step, const auto& all) {
+    const int64_t start = lines.start(line);
+    softmax_line<In, Out, logarithm, in_flight>(from + start, to + start, lines.size, lines.stride, first, step, all);
+  });
+}
+
+template <typename In, typename Out, bool logarithm, bool in_flight>
+void backward_lines(const Lines& lines, const Out* const g, const Out* const y, In* const to) {
+  using Real = at::opmath_type<Out>;
+  constexpr int most = in_flight ? kMostThreads : kRowThreads;
+  each_row<Real, most>(lines.count, lines.size, [=] __device__(int64_t line, int64_t first, int64_t step, const auto& all) {
+    const int64_t start = lines.start(line);
+    softmax_gradient_line<In, Out, logarithm, in_flight>(
+        g + start, y + start, to + start, lines.size, lines.stride, first, step, all);
+  });
+}
+
 template <typename In, typename Out, bool logarithm>
 void forward_of(const at::Tensor& in, int64_t dim, const at::Tensor& out) {
   const Lines lines(in, dim);
-  const In* const from = in.const_data_ptr<In>();
-  Out* const to = out.mutable_data_ptr<Out>();
-  const bool in_flight = !is_integrated();
-  using Real = at::opmath_type<In>;
-  each_row<Real, kMostThreads>(lines.count, lines.size, [=] __device__(int64_t line, int64_t first, int64_t step, const auto& all) {
-    const int64_t start = lines.start(line);
-    softmax_line<In, Out, logarithm>(from + start, to + start, lines.size, lines.stride, first, step, all, in_flight);
-  });
+  const auto run = is_integrated() ? forward_lines<In, Out, logarithm, false> : forward_lines<In, Out, logarithm, true>;
+  run(lines, in.const_data_ptr<In>(), out.mutable_data_ptr<Out>());
 }
 
 template <typename In, typename Out, bool logarithm>
 void backward_of(const at::Tensor& gradient, const at::Tensor& output, int64_t dim, const at::Tensor& out) {
   const Lines lines(output, dim);
-  const Out* const g = gradient.const_data_ptr<Out>();
-  const Out* const y = output.const_data_ptr<Out>();
-  In* const to = out.mutable_data_ptr<In>();
-  const bool in_flight = !is_integrated();
-  using Real = at::opmath_type<Out>;
-  each_row<Real, kMostThreads>(lines.count, lines.size, [=] __device__(int64_t line, int64_t first, int64_t step, const auto& all) {
-    const int64_t start = lines.start(line);
-    softmax_gradient_line<In, Out, logarithm>(
-        g + start, y + start, to + start, lines.size, lines.stride, first, step, all, in_flight);
-  });
+  const auto run = is_integrated() ? backward_lines<In, Out, logarithm, false> : backward_lines<In, Out, logarithm, true>;
+  run(lines, gradient.const_data_ptr<Out>(), output.const_data_ptr<Out>(), out.mutable_data_ptr<In>());
 }
 
 template <bool logarithm>
