@@ -243,10 +243,11 @@ def inputs(options: packages.Options) -> str:
 
 
 def provided_by_torch() -> set[str]:
-    """Names of functions and objects that torch's libraries define."""
+    """Names of functions and objects that torch's libraries define, with the OpenMP library that it brings."""
     folder = Path(str(metadata_of("torch").locate_file("torch"))) / "lib"
-    names = [folder / name for name in ("libc10.so", "libtorch_cpu.so", "libtorch_python.so")]
-    return set().union(*(wheel_check.symbols_of(path).defined for path in names))
+    found = [folder / name for name in ("libc10.so", "libtorch_cpu.so", "libtorch_python.so")]
+    found += folder.glob("libgomp*.so*")
+    return set().union(*(wheel_check.symbols_of(path).defined for path in found))
 
 
 def audit(wheel: Path) -> dict[str, Any]:
@@ -261,19 +262,26 @@ def audit(wheel: Path) -> dict[str, Any]:
 def beyond_the_platform(found: dict[str, Any]) -> Iterable[str]:
     """Libraries that systems of the platform tag may lack.
 
-    found: the output of auditwheel. Its first list is for the oldest platform that has the symbols, where
-    libmvec is not promised.
+    found: the output of auditwheel. Its first list is for the oldest platform of all, where libmvec is not
+    promised; a platform that takes the wheel as it is has no list.
     """
     upgrade = found["policy_upgrades"].get(wheel_check.PLATFORM)
-    return upgrade["libs_to_eliminate"] if upgrade else found["external_libs"]
+    if upgrade:
+        return upgrade["libs_to_eliminate"]
+    return [] if is_platform_of_tag(found["overall_tag"]) else found["external_libs"]
+
+
+def is_platform_of_tag(platform: str) -> bool:
+    """Whether systems of the platform tag are ones of this platform too."""
+    version = re.match(r"manylinux_(\d+)_(\d+)_", platform)
+    return bool(version) and tuple(map(int, version.groups())) <= sysroot.GLIBC
 
 
 def check_audit(audited: dict[str, Any]) -> list[str]:
     """What auditwheel's findings have against a wheel of the platform tag."""
     found = []
     platform = audited["platform"]
-    version = re.match(r"manylinux_(\d+)_(\d+)_", platform)
-    if platform != "any" and not (version and tuple(map(int, version.groups())) <= sysroot.GLIBC):
+    if platform != "any" and not is_platform_of_tag(platform):
         found.append(f"auditwheel finds symbols of {platform}")
     foreign = [
         name for name in audited["libraries"] if not any(fnmatch.fnmatch(name, known) for known in EXCLUDED)
