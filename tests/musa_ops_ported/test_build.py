@@ -13,7 +13,9 @@ PACK = Path(__file__).resolve().parents[2] / "packages" / "musa-ops-ported"
 
 def test_kernels_read_the_headers_of_torch_in_precompiled_form():
     """Without that the build takes twice as long and succeeds all the same."""
-    files = sorted(PACK.glob("build/*/build.ninja"), key=lambda path: path.stat().st_mtime)
+    # Wheels for older systems are built without, in folders of their own.
+    files = [file for file in PACK.glob("build/*/build.ninja") if not file.parent.name.endswith("-manylinux")]
+    files.sort(key=lambda path: path.stat().st_mtime)
     assert files, "the pack was not built from this checkout; run: python3 tools/dev.py setup"
     commands = [
         line for line in files[-1].read_text().splitlines() if " -c " in line and "/csrc/kernels/" in line
