@@ -21,7 +21,10 @@ pytestmark = pytest.mark.once
 LIBRARIES = sdk.HOME / "lib"
 ENGINE = "MUSA_EMULATOR_ENGINE"  # the version of the symbols that only the emulator's own libraries may use
 HEADERS = {
-    "libmusart.so": ["musa_runtime_api.h", "musa_emulator.h", "musa_profiler_api.h", "simt/abi.h"],
+    "libmusart.so": [
+        *("musa_runtime_api.h", "musa_emulator.h", "musa_profiler_api.h"),
+        *("simt/abi.h", "simt/math.h"),
+    ],
     "libmusa.so": ["musa.h"],
     "libmupti.so": ["mupti_activity.h", "mupti_callbacks.h", "mupti_result.h", "mupti_version.h"],
     "libmccl.so": ["mccl.h"],
@@ -49,6 +52,7 @@ def declared(headers: list[str]) -> set[str]:
         names.update(re.findall(r"MUSA_PUBLIC\s[\w\s*]*?\b(\w+)\(", text))
         names.update(re.findall(r"^(?:const )?\w+[ *]+(mccl\w+)\(", text, re.MULTILINE))
         names.update(re.findall(r"^MUSA_SIMT_LOCAL \w+ (\w+);", text, re.MULTILINE))
+        names.update(re.findall(r'__asm__\("(\w+)"\);', text))
     return names
 
 
@@ -73,6 +77,7 @@ def surplus(library: str, exported: dict[str, str]) -> list[str]:
     found = []
     for name, version in exported.items():
         base = name.removeprefix("musa_simt::")
+        base = re.sub(r"^_ZGV[bcde]N\d+v_", "", base)  # the function for vectors of x86-64
         of_engine = version == ENGINE and re.match(r"((typeinfo|vtable)( name)? for )?musa_emulator::", name)
         if base not in allowed and not (library == "libmusa.so" and of_engine):
             found.append(name)
