@@ -337,14 +337,15 @@ def test_a_library_of_the_machine_is_refused():
 def test_libraries_of_the_tags_systems_are_not_foreign():
     """The symbols are those of an older platform, whose list of libraries is shorter."""
     found = {"external_libs": {"libc10.so": None, "libmvec.so.1": None, "libfoo.so": None}}
-    other = "linux_x86_64"
-    for tag, upgrades, expected in (
-        (other, {"manylinux_2_28_x86_64": {"libs_to_eliminate": ["libc10.so", "libfoo.so"]}}, ["libfoo.so"]),
-        (other, {"manylinux_2_31_x86_64": {"libs_to_eliminate": ["libc10.so"]}}, ["libmvec.so.1", "libfoo.so"]),
-        ("manylinux_2_27_x86_64", {"manylinux_2_17_x86_64": {"libs_to_eliminate": ["libmvec.so.1"]}}, []),
-        ("manylinux_2_31_x86_64", {}, ["libmvec.so.1", "libfoo.so"]),
+    other, both = "linux_x86_64", ["libmvec.so.1", "libfoo.so"]
+    # The wheel's platform, one that it would fit without some libraries, these, and the foreign ones.
+    for tag, platform, lacking, expected in (
+        (other, "manylinux_2_28_x86_64", ["libc10.so", "libfoo.so"], ["libfoo.so"]),
+        (other, "manylinux_2_31_x86_64", ["libc10.so"], both),
+        ("manylinux_2_27_x86_64", "manylinux_2_17_x86_64", ["libmvec.so.1"], []),
+        ("manylinux_2_31_x86_64", "manylinux_2_30_x86_64", ["libmvec.so.1"], both),
     ):
-        audit = {**found, "overall_tag": tag, "policy_upgrades": upgrades}
+        audit = {**found, "overall_tag": tag, "policy_upgrades": {platform: {"libs_to_eliminate": lacking}}}
         libraries = list(release.beyond_the_platform(audit))
         refused = release.check_audit({"platform": "manylinux_2_27_x86_64", "libraries": libraries})
         assert [text.split()[2].rstrip(",") for text in refused] == expected

@@ -243,7 +243,7 @@ def inputs(options: packages.Options) -> str:
 
 
 def provided_by_torch() -> set[str]:
-    """Names of functions and objects that torch's libraries define, with the OpenMP library that it brings."""
+    """Names of functions and objects that torch's libraries define, its OpenMP library among them."""
     folder = Path(str(metadata_of("torch").locate_file("torch"))) / "lib"
     found = [folder / name for name in ("libc10.so", "libtorch_cpu.so", "libtorch_python.so")]
     found += folder.glob("libgomp*.so*")
