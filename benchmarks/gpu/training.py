@@ -177,7 +177,7 @@ def measure(name: str, device: str, steps: int = 20, **sizes: int) -> dict:
     module.synchronize()
     if peak is None:
         release_unused(device)
-        step()  # it allocates anew
+        step()  # fills the emptied caches again
         module.synchronize()
     times = []
     for _ in range(3):

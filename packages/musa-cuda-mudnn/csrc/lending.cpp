@@ -31,7 +31,7 @@ bool same_order(const at::Tensor& a, const at::Tensor& b) {
   return a.dim() == b.dim();
 }
 
-// Whether it is allocated in memory of the device, so that memory may be lent to it.
+// Whether a tensor with these options lies in the current device's memory. Only such allocations get the caller's memory.
 bool on_device(std::optional<c10::Layout> layout, std::optional<c10::Device> device) {
   return current_lending != nullptr && device.has_value() && device->type() == kDeviceType &&
       (!device->has_index() || device->index() == current_device().index()) &&
@@ -49,42 +49,40 @@ std::vector<int64_t> strides_of(c10::IntArrayRef sizes, std::optional<c10::Memor
   return {strides.begin(), strides.end()};
 }
 
+// The caller's memory if it is lent to this allocation, and otherwise what `make` allocates.
+template <class Make>
+at::Tensor lend_or(
+    c10::IntArrayRef sizes, c10::IntArrayRef strides, std::optional<c10::ScalarType> type, const Make& make) {
+  at::Tensor lent = current_lending->take(sizes, strides, c10::dtype_or_default(type));
+  if (lent.defined()) {
+    return lent;
+  }
+  at::Tensor made = make();
+  current_lending->note(made);
+  return made;
+}
+
 at::Tensor empty(
     c10::SymIntArrayRef sizes, std::optional<c10::ScalarType> type, std::optional<c10::Layout> layout,
     std::optional<c10::Device> device, std::optional<bool> pin, std::optional<c10::MemoryFormat> format) {
   const c10::impl::ExcludeDispatchKeyGuard torchs_own(kLendingKey);
-  const bool counts = on_device(layout, device);
-  if (counts) {
-    const auto numbers = C10_AS_INTARRAYREF_SLOW(sizes);
-    at::Tensor lent = current_lending->take(numbers, strides_of(numbers, format), c10::dtype_or_default(type));
-    if (lent.defined()) {
-      return lent;
-    }
+  const auto make = [&] { return at::empty_symint(sizes, type, layout, device, pin, format); };
+  if (!on_device(layout, device)) {
+    return make();
   }
-  at::Tensor made = at::empty_symint(sizes, type, layout, device, pin, format);
-  if (counts) {
-    current_lending->note(made);
-  }
-  return made;
+  const auto numbers = C10_AS_INTARRAYREF_SLOW(sizes);
+  return lend_or(numbers, strides_of(numbers, format), type, make);
 }
 
 at::Tensor empty_strided(
     c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides, std::optional<c10::ScalarType> type,
     std::optional<c10::Layout> layout, std::optional<c10::Device> device, std::optional<bool> pin) {
   const c10::impl::ExcludeDispatchKeyGuard torchs_own(kLendingKey);
-  const bool counts = on_device(layout, device);
-  if (counts) {
-    at::Tensor lent = current_lending->take(
-        C10_AS_INTARRAYREF_SLOW(sizes), C10_AS_INTARRAYREF_SLOW(strides), c10::dtype_or_default(type));
-    if (lent.defined()) {
-      return lent;
-    }
+  const auto make = [&] { return at::empty_strided_symint(sizes, strides, type, layout, device, pin); };
+  if (!on_device(layout, device)) {
+    return make();
   }
-  at::Tensor made = at::empty_strided_symint(sizes, strides, type, layout, device, pin);
-  if (counts) {
-    current_lending->note(made);
-  }
-  return made;
+  return lend_or(C10_AS_INTARRAYREF_SLOW(sizes), C10_AS_INTARRAYREF_SLOW(strides), type, make);
 }
 
 } // namespace

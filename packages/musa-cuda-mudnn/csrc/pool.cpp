@@ -49,7 +49,7 @@ Function* runtime_function(const char* name) {
 struct Pool {
   int device;
   int uses = 0;
-  std::shared_ptr<std::atomic<bool>> unused; // set when CUDA has destroyed the graph and what was instantiated from it
+  std::shared_ptr<std::atomic<bool>> unused; // set once CUDA has destroyed the graph and its instances
 };
 
 std::mutex mutex; // guards pools
@@ -96,7 +96,7 @@ void release_unused(CUDAAllocator& memory) {
       for (; pool.uses > 0; --pool.uses) {
         memory.releasePool(static_cast<c10::DeviceIndex>(pool.device), {pool_of(one->first), 0});
       }
-    } catch (const std::exception&) { // the allocator was replaced or reset: there is nothing to give back
+    } catch (const std::exception&) { // a replaced or reset allocator no longer has the pool
     }
     one = pools().erase(one);
   }

@@ -15,7 +15,7 @@ namespace musa_emulator::dnn {
 
 // Within its life, allocations that torch's functions make on this thread get the memory of `places`: of the
 // allocations as large as a place, the one that became the result when a call with the same key ran before. Places that
-// are not dense are not lent. A copy of a result costs as much time as a kernel, and as much memory as the result.
+// are not dense are not lent. Without this a result is copied, which takes about as long as a kernel and a second buffer.
 class Lending {
  public:
   // places: must outlive this.
@@ -47,14 +47,14 @@ class Lending {
 
   const at::Tensor* const places_;
   const size_t count_;
-  Wanted* wanted_ = nullptr; // null: nothing is lent
+  Wanted* wanted_ = nullptr; // null if a place is not dense: then no memory is lent
   std::vector<Made> made_;
   Lending* before_ = nullptr;
   c10::impl::LocalDispatchKeySet keys_;
 };
 
-// What make() returns, or `place` where it is there. make() must not read what is in place. The key stands for all that
-// tells this call from others.
+// Calls make() and returns its value: `place` itself if torch allocated the value there. make() must not read `place`. Calls
+// with the same key allocate in the same order.
 template <class Make>
 at::Tensor make_in(const at::Tensor& place, size_t key, Make&& make) {
   Lending lending(&place, 1, key);

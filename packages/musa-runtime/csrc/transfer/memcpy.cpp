@@ -53,7 +53,7 @@ void memcpy_tensor(const Tensor& dst, const Tensor& src, bool non_blocking) {
                                   const_cast<void*>(host.const_data_ptr()),
                                   host.storage().data_ptr().get_context(),
                                   stream.unwrap());
-    // Where torch.cuda has a device too, torch takes pinned memory of its allocator, which cannot be told of this stream.
+    // Beside an NVIDIA GPU, torch pins memory with torch.cuda's allocator. It does not track this stream, so the copy is awaited.
     if (!recorded && at::globalContext().hasCUDA() && !c10::musa::capture_in_progress()) {
       stream.synchronize();
     }
