@@ -263,8 +263,9 @@ def _run_code(order: dict) -> None:
     for ours, stream in ((nothing, 0), (out, 1), (err, 2)):
         os.dup2(ours, stream)
     sys.stdin = os.fdopen(0)
+    # Python closes these objects before the process ends, and what a library writes after that shall be kept.
     sys.stdout, sys.stderr = (
-        io.TextIOWrapper(os.fdopen(stream, "wb", 0), write_through=True) for stream in (1, 2)
+        io.TextIOWrapper(os.fdopen(stream, "wb", 0, closefd=False), write_through=True) for stream in (1, 2)
     )
     os.environ.update(order["environment"])
     sys.argv = ["program", *order["arguments"]]

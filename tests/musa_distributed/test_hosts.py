@@ -250,6 +250,30 @@ def test_a_start_over_a_network_that_drops_ends_in_time_and_another_succeeds(ran
         assert "sum 4.0" in text, ended.err
 
 
+def test_a_start_that_gets_through_after_it_was_given_up(ranks):
+    """Its communicator is aborted on a thread of the pack, where an exception would end the process. The
+    device cannot be set then, as when the process ends.
+    """
+    code = START + f"""
+from tests.harness.emulator import UNKNOWN, emulator_or_skip
+emulator = emulator_or_skip()
+before = emulator.calls("mcclCommAbort")
+emulator.fail_nth("musaSetDevice", 1 + rank, UNKNOWN)
+wait_for('ready')
+deadline = time.monotonic() + {harness.PATIENCE / 2}
+while emulator.calls("mcclCommAbort") == before and time.monotonic() < deadline:
+    time.sleep(0.01)
+emulator.clear_faults()
+print("aborted", emulator.calls("mcclCommAbort") - before)
+together("aborted")
+"""
+    ranks.network.drop(1)
+    ranks.start(code, MCCL_SOCKET_IFNAME="eth1", **ALL)
+    ranks.when_ready(ranks.network.repair)
+    for ended in ranks.end():
+        assert "aborted 1" in told(ended), ended.err
+
+
 # ---- steps that cannot end
 
 

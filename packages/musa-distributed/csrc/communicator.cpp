@@ -70,7 +70,13 @@ void Communicator::abort() {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   if (mcclComm_t handle = handle_.exchange(nullptr)) {
-    const c10::musa::MUSAGuard guard(device);
+    c10::musa::OptionalMUSAGuard guard;
+    try {
+      guard.set_device(device);
+    } catch (const c10::Error&) {
+      // The device is lost, or the process ends while a start that was given up gets through. Threads call this, and what waits
+      // for other ranks has to end all the same; MCCL tells what it could not do.
+    }
     const mcclResult_t result = mcclCommAbort(handle);
     if (result != mcclSuccess) {
       TORCH_WARN("A communicator of MCCL could not be aborted: ", mcclGetErrorString(result));
