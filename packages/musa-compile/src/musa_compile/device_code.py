@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Lines of Python that generated wrappers are made of."""
+
+from torch._inductor.codegen.common import DeviceOpOverrides
+
+
+class MusaDeviceCode(DeviceOpOverrides):
+    """What Inductor writes into wrappers for musa."""
+
+    def import_get_raw_stream_as(self, name):
+        return f"from musa_compile.kernels import get_raw_stream as {name}"
+
+    def set_device(self, device_idx):
+        return f"torch.musa.set_device({device_idx})"
+
+    def synchronize(self):
+        return "torch.musa.synchronize()"
+
+    def device_guard(self, device_idx):
+        return f"torch.musa.device({device_idx})"
+
+    def current_stream(self):
+        return "torch.musa.current_stream()"
+
+    def stream_handle(self, stream_name):
+        return f"{stream_name}.musa_stream"

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""What Dynamo asks of a device: the device interface, and `with torch.musa.device(i)` in compiled functions."""
+
+import torch
+from torch import musa
+from torch._dynamo import device_interface as interfaces
+from torch._dynamo.variables import ctx_manager
+
+from musa_runtime._load import extension
+
+
+class MusaInterface(interfaces.DeviceInterface):
+    """The device interface of musa, for every index."""
+
+    device = musa.device
+    Event = musa.Event
+    Stream = musa.Stream
+
+    class Worker:
+        """What the processes ask that compile kernels. They may not use the device: the parent asks before they start."""
+
+        @staticmethod
+        def set_device(device):
+            interfaces.caching_worker_current_devices["musa"] = device
+
+        @staticmethod
+        def current_device():
+            known = interfaces.caching_worker_current_devices.get("musa")
+            return musa.current_device() if known is None else known
+
+        @staticmethod
+        def get_device_properties(device=None):
+            known = interfaces.caching_worker_device_properties
+            if "musa" not in known:
+                known["musa"] = [musa.get_device_properties(index) for index in range(musa.device_count())]
+            if isinstance(device, (str, torch.device)):
+                device = torch.device(device).index
+            return known["musa"][MusaInterface.Worker.current_device() if device is None else device]
+
+    current_device = staticmethod(musa.current_device)
+    set_device = staticmethod(musa.set_device)
+    device_count = staticmethod(musa.device_count)
+    is_available = staticmethod(musa.is_available)
+    stream = staticmethod(musa.stream)
+    current_stream = staticmethod(musa.current_stream)
+    set_stream = staticmethod(musa.set_stream)
+    _set_stream_by_id = staticmethod(musa._set_stream_by_id)
+    synchronize = staticmethod(musa.synchronize)
+    get_device_properties = staticmethod(musa.get_device_properties)
+    memory_allocated = staticmethod(musa.memory_allocated)
+
+    @staticmethod
+    def exchange_device(device):
+        return extension().exchange_device(device)
+
+    @staticmethod
+    def maybe_exchange_device(device):
+        return extension().maybe_exchange_device(device)
+
+    @staticmethod
+    def get_raw_stream(device_idx):
+        stream_id, index, _ = extension().current_stream(device_idx)
+        return extension().stream_native_handle(stream_id, index)
+
+    @staticmethod
+    def get_compute_capability(device=None):
+        major, minor = musa.get_device_capability(device)
+        return major * 10 + minor
+
+    @staticmethod
+    def is_bf16_supported(including_emulation=False):
+        return musa.is_bf16_supported(including_emulation)
+
+    @staticmethod
+    def is_triton_capable(device=None):
+        return False
+
+
+class _DeviceVariable(ctx_manager.GenericDeviceVariable):
+    """`with torch.musa.device(i)` in a compiled function."""
+
+    _exchange_fn = staticmethod(torch._C._accelerator_exchangeDevice)
+    _maybe_exchange_fn = staticmethod(torch._C._accelerator_maybeExchangeDevice)
+    _get_device_index_fn = staticmethod(lambda device, **options: musa._get_device_index(device, **options))
+
+    def module_name(self):
+        return "torch.musa"
+
+    def python_type(self):
+        return musa.device
+
+
+def register():
+    """Register with Dynamo, once."""
+    interfaces.register_interface_for_device("musa", MusaInterface)
+    for index in range(musa.device_count()):
+        interfaces.register_interface_for_device(f"musa:{index}", MusaInterface)
+    ctx_manager.register_device_context_manager(musa.device, _DeviceVariable)
+    # Recomputed regions (activation checkpointing) draw the numbers that the forward drew.
+    from torch._functorch._aot_autograd import utils
+
+    utils.register_graphsafe_rng_device_type("musa")

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Which code generator Inductor gets for musa: C++ where the host can address the device's memory, none otherwise."""
+
+import functools
+
+from torch._inductor.codegen import common
+from torch._inductor.codegen.wrapper_fxir import WrapperFxCodegen
+
+from . import cache_key, device_code, host_kernels
+from .unsupported import Refusal
+
+
+@functools.cache
+def chosen():
+    """The name of the generator.
+
+    Returns:
+        str: `"C++"`, or `"none"` where the host cannot address the device's memory.
+    """
+    from torch import musa
+
+    if not musa.is_available() or musa.get_device_properties(0).is_integrated:
+        return "C++"
+    return "none"
+
+
+def register():
+    """Register with Inductor, once."""
+    common.register_device_op_overrides("musa", device_code.MusaDeviceCode())
+    # Classes, and no function that chooses later: torch asks of what it gets here whether it is a subclass of Triton's.
+    common.register_backend_for_device(
+        "musa",
+        host_kernels.MusaScheduling,
+        host_kernels.MusaWrapper,
+        None,
+        WrapperFxCodegen,
+        cache_key.VersionPass(chosen()) if chosen() == "C++" else Refusal(),
+    )

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""`mode="reduce-overhead"`: the call of a generated module is captured into a MUSAGraph on its third run, and replayed from then on.
+
+torch's CUDA graph trees serve its own devices only. Here each compiled graph has its own MUSAGraph: inputs that stay at their
+addresses are read in place, others are copied, and outputs are copied out, so that results stay valid as in eager mode.
+"""
+
+import logging
+
+import torch
+
+_log = logging.getLogger(__name__)
+_WARM_UPS = 2  # runs before the capture
+_MOVES = 8  # inputs that were taken for staying may move so many times before graphs are given up
+
+
+class GraphedCall:
+    """A callable in place of `call` of a generated module.
+
+    Args:
+        call (callable): takes a list of inputs, which it clears, and returns a tuple of outputs.
+        mutated (sequence of int): positions of the inputs that it writes to.
+
+    Attributes:
+        reason (str or None): why it is not captured, once that is known.
+        entries (dict): what is known for each set of symbolic sizes.
+    """
+
+    def __init__(self, call, mutated=()):
+        self.call, self.mutated = call, frozenset(mutated)
+        self.reason = None
+        self.entries = {}
+
+    def __call__(self, inputs):
+        if self.reason is not None or torch.musa.is_current_stream_capturing():
+            return self.call(inputs)
+        sizes = tuple(value for value in inputs if not isinstance(value, torch.Tensor))
+        entry = self.entries.setdefault(sizes, _Entry())
+        if entry.graph is not None:
+            return self._replay(entry, inputs)
+        if entry.runs < _WARM_UPS:
+            entry.note(inputs)
+            return self.call(inputs)
+        return self._capture(entry, inputs)
+
+    def _give_up(self, reason, inputs):
+        self.reason = reason
+        self.entries.clear()
+        _log.warning("torch.compile's graphs for musa are off for one function: %s", reason)
+        return self.call(inputs)
+
+    def _capture(self, entry, inputs):
+        tensors = {at: value for at, value in enumerate(inputs) if isinstance(value, torch.Tensor)}
+        moving = sorted(entry.moving & tensors.keys())
+        if self.mutated.intersection(moving):
+            return self._give_up("it writes to an input that is not always at the same address", inputs)
+        if any(value.device.type != "musa" for value in tensors.values()):
+            return self._give_up("it has inputs in host memory", inputs)
+        fixed = list(inputs)
+        for at in moving:
+            fixed[at] = torch.empty_strided(
+                inputs[at].size(), inputs[at].stride(), dtype=inputs[at].dtype, device=inputs[at].device
+            )
+            fixed[at].copy_(inputs[at])
+        graph = torch.musa.MUSAGraph()
+        try:
+            with torch.musa.graph(graph):
+                outputs = self.call(list(fixed))
+        except RuntimeError as error:
+            return self._give_up(f"it cannot be captured: {error}", inputs)
+        reason = entry.take(graph, inputs, fixed, outputs, moving)
+        if reason is not None:
+            return self._give_up(reason, inputs)
+        return self._replay(entry, inputs)
+
+    def _replay(self, entry, inputs):
+        for at, address in entry.addresses:
+            if inputs[at].data_ptr() != address:
+                entry.moves += 1
+                if entry.moves > _MOVES:
+                    return self._give_up("its inputs do not stay at their addresses", inputs)
+                entry.moving.add(at)
+                entry.graph = None
+                return self.call(inputs)
+        for at, copy in entry.copies:
+            copy.copy_(inputs[at])
+        handed_on = {output: inputs[at] for output, at in entry.handed_on.items()}
+        inputs.clear()
+        entry.graph.replay()
+        return tuple(
+            handed_on[at] if at in handed_on else value.clone() if isinstance(value, torch.Tensor) else value
+            for at, value in enumerate(entry.outputs)
+        )
+
+
+class _Entry:
+    """Inputs and graph of one set of symbolic sizes."""
+
+    def __init__(self):
+        self.runs = self.moves = 0
+        self.graph = self.seen = None
+        self.moving = set()  # positions of inputs whose addresses differed between runs
+
+    def note(self, inputs):
+        """Compare the addresses of the inputs with those of the run before."""
+        now = [value.data_ptr() if isinstance(value, torch.Tensor) else None for value in inputs]
+        if self.seen is not None:
+            self.moving.update(at for at, (before, new) in enumerate(zip(self.seen, now)) if before != new)
+        self.seen = now
+        self.runs += 1
+
+    def take(self, graph, inputs, fixed, outputs, moving):
+        """Keep what was captured.
+
+        Returns:
+            str or None: why it cannot be replayed.
+        """
+        tensors = [(at, value) for at, value in enumerate(outputs) if isinstance(value, torch.Tensor)]
+        # Inputs that are returned as they are, which the backward graph reads, are returned as the caller gave them.
+        self.handed_on = {
+            output: at for output, value in tensors for at, own in enumerate(fixed) if value is own
+        }
+        memory = {own.untyped_storage().data_ptr() for own in fixed if isinstance(own, torch.Tensor)}
+        for output, value in tensors:
+            if output not in self.handed_on and value.untyped_storage().data_ptr() in memory:
+                return "an output is a view of an input"
+        self.copies = [(at, fixed[at]) for at in moving]
+        self.addresses = [
+            (at, value.data_ptr())
+            for at, value in enumerate(inputs)
+            if isinstance(value, torch.Tensor) and at not in moving
+        ]
+        self.outputs, self.graph = outputs, graph
+        return None

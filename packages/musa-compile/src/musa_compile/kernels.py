@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""What generated modules call."""
+
+import ctypes
+import functools
+
+import torch
+from torch._inductor.async_compile import get_compile_threads
+from torch._inductor.codecache import CppPythonBindingsCodeCache, LambdaFuture
+
+from musa_runtime._load import extension
+
+torch.musa.init()  # loads libmusa_runtime.so, which _C needs
+
+from . import _C  # noqa: E402
+
+# (size, stride, dtype, index): `torch.empty_strided` on the musa device of that index.
+empty_strided_musa = _C.empty_strided
+
+# A form of a kernel that takes operands of any number, for calls that a graph records.
+_RECORDABLE = """
+extern "C" __attribute__((visibility("default"))) void kernel_of_arrays(void* const* pointers, const int64_t* numbers) {{
+  kernel({arguments});
+}}
+"""
+
+
+def get_raw_stream(index):
+    """The SDK's handle of the current stream of a device, as an int."""
+    stream_id, device, _ = extension().current_stream(index)
+    return extension().stream_native_handle(stream_id, device)
+
+
+def host_kernel(name, index, async_compile, argument_types, source):
+    """What `AsyncCompile.cpp_pybinding` is for CPU tensors.
+
+    Args:
+        name (str): of the kernel, for profiles.
+        index (int): of the musa device that holds the operands.
+        async_compile (torch._inductor.async_compile.AsyncCompile): compiles in the background.
+        argument_types (list of str): of the C++ function `kernel`.
+        source (str): C++.
+
+    Returns:
+        The kernel, or a future of it where kernels are compiled in the background.
+    """
+    source += _recordable(argument_types)
+    load = functools.partial(CppPythonBindingsCodeCache.load_pybinding_async, argument_types, source)
+    if get_compile_threads() <= 1:  # torch resolves futures only above 1
+        return _kernel(name, index, argument_types, load()())
+    function = load(submit_fn=async_compile.submit)
+    return LambdaFuture(lambda: _kernel(name, index, argument_types, function()))
+
+
+def _recordable(argument_types):
+    pointers = numbers = 0
+    arguments = []
+    for argument in argument_types:
+        if "*" in argument:
+            arguments.append(f"static_cast<{argument}>(pointers[{pointers}])")
+            pointers += 1
+        else:
+            arguments.append(f"static_cast<{argument}>(numbers[{numbers}])")
+            numbers += 1
+    return _RECORDABLE.format(arguments=", ".join(arguments))
+
+
+def _kernel(name, index, argument_types, function):
+    # Python never unloads an extension module, so the address stays good.
+    library = ctypes.CDLL(function.__self__.__file__)
+    address = ctypes.cast(library.kernel_of_arrays, ctypes.c_void_p).value
+    is_tensor = ["*" in argument for argument in argument_types]
+
+    def record(*arguments):
+        tensors = [argument for argument, tensor in zip(arguments, is_tensor) if tensor]
+        numbers = [int(argument) for argument, tensor in zip(arguments, is_tensor) if not tensor]
+        # The runtime's fallback records the operator into the graph.
+        torch.ops.musa_compile.run_kernel(address, tensors, numbers)
+
+    return _C.Kernel(function, record, name, index)

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The hooks of the pack: what the loader of `torch_musa` asks for."""
+
+import os
+import tempfile
+
+from musa_runtime.hookspecs import hookimpl
+
+
+@hookimpl
+def musa_pack_info():
+    return {"summary": "torch.compile: Dynamo and Inductor"}
+
+
+@hookimpl
+def musa_doctor_checks():
+    return [("compiler of torch.compile", _check_compiler), ("cache of torch.compile", _check_cache)]
+
+
+def _check_compiler():
+    from torch._inductor.cpp_builder import get_cpp_compiler
+    from torch._inductor.exc import InvalidCxxCompiler
+
+    from . import generators
+
+    try:
+        compiler = get_cpp_compiler()
+    except InvalidCxxCompiler as error:
+        raise RuntimeError(
+            "Inductor compiles C++ kernels at run time, and finds no C++ compiler.\n"
+            "Likely causes: none is installed; CXX names one that is not there.\n"
+            "Fix: install g++ (apt-get install g++), or export CXX=<the compiler>"
+        ) from error
+    return f"{compiler}; kernels by {generators.chosen()}"
+
+
+def _check_cache():
+    from torch._inductor.runtime.cache_dir_utils import cache_dir
+
+    folder = cache_dir()
+    try:
+        os.makedirs(folder, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise RuntimeError(
+            f"Inductor keeps compiled kernels in {folder}, which cannot be written: {error}.\n"
+            "Fix: export TORCHINDUCTOR_CACHE_DIR=<a folder on a disk that programs may be run from>"
+        ) from error
+    return folder

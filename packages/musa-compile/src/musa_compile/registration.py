@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The import hook of the pack: registers with torch's compiler when a program first imports that.
+
+torch asks a device's module for nothing when Dynamo starts, so the pack waits for the import of the modules that hold the
+registries. This module imports nothing of the compiler.
+"""
+
+from musa_runtime.import_actions import after_import
+
+
+def musa_import(musa):
+    """What the loader of `torch_musa` calls at the end of `import torch`."""
+    # The package, so that its `__init__` is done: a module within it is still part of a cycle of imports.
+    after_import("torch._dynamo", _register_dynamo)
+    after_import("torch._inductor.compile_fx", _register_inductor)
+
+
+def _register_dynamo():
+    from . import device_interface, fake_layouts
+
+    device_interface.register()
+    fake_layouts.register()
+
+
+def _register_inductor():
+    from . import generators
+
+    generators.register()

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Calling a function once a module has been imported, now or later."""
+
+import importlib.abc
+import importlib.util
+import sys
+
+
+def after_import(name, action):
+    """Call `action` after the module `name` has been imported: at once if it is, else when that happens.
+
+    Args:
+        name (str): the full name of the module.
+        action (callable): takes nothing. An exception that it raises is raised by the import.
+    """
+    module = sys.modules.get(name)
+    if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
+        action()
+    else:
+        sys.meta_path.insert(0, _Finder(name, action))
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds one module, once, by the finders behind it, with a loader that calls the action."""
+
+    def __init__(self, name, action):
+        self.name, self.action = name, action
+
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname != self.name:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader, self.action)
+        return spec
+
+
+class _Loader(importlib.abc.Loader):
+    """The module's own loader, and then the action."""
+
+    def __init__(self, loader, action):
+        self.loader, self.action = loader, action
+
+    def create_module(self, spec):
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module):
+        # As if this loader had not been there: tools read sources and resources through the module's loader.
+        module.__spec__.loader = module.__loader__ = self.loader
+        self.loader.exec_module(module)
+        self.action()
