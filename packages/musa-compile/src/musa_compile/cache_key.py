@@ -11,8 +11,9 @@ from torch._inductor.custom_graph_pass import CustomGraphModulePass
 
 
 class VersionPass(CustomGraphModulePass):
-    """A pass that changes nothing. Its uuid is part of the key of Inductor's caches, which would otherwise return code that another
-    version of this package generated, or the other generator: C++ kernels fault where the host cannot address the memory.
+    """A pass that changes nothing. Its uuid is part of the key of Inductor's caches, which would otherwise
+    return code that another version of this package generated, or the other generator: C++ kernels fault
+    where the host cannot address the memory.
 
     Args:
         generator (str): the name of the generator.

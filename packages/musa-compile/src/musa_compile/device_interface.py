@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What Dynamo asks of a device: the device interface, and `with torch.musa.device(i)` in compiled functions."""
+"""What Dynamo asks of a device: its interface, and `with torch.musa.device(i)` in compiled functions."""
 
 import torch
 from torch import musa
@@ -8,6 +8,17 @@ from torch._dynamo import device_interface as interfaces
 from torch._dynamo.variables import ctx_manager
 
 from musa_runtime._load import extension
+from musa_runtime.device import _get_device_index
+
+# What they return does not change while a program runs, so compiled functions hold it as a constant.
+_CONSTANT = (
+    musa.device_count,
+    musa.is_available,
+    musa.get_device_properties,
+    musa.get_device_name,
+    musa.get_device_capability,
+    musa.is_bf16_supported,
+)
 
 
 class MusaInterface(interfaces.DeviceInterface):
@@ -18,7 +29,9 @@ class MusaInterface(interfaces.DeviceInterface):
     Stream = musa.Stream
 
     class Worker:
-        """What the processes ask that compile kernels. They may not use the device: the parent asks before they start."""
+        """What the processes ask that compile kernels. They may not use the device: the parent asks before
+        they start.
+        """
 
         @staticmethod
         def set_device(device):
@@ -82,7 +95,7 @@ class _DeviceVariable(ctx_manager.GenericDeviceVariable):
 
     _exchange_fn = staticmethod(torch._C._accelerator_exchangeDevice)
     _maybe_exchange_fn = staticmethod(torch._C._accelerator_maybeExchangeDevice)
-    _get_device_index_fn = staticmethod(lambda device, **options: musa._get_device_index(device, **options))
+    _get_device_index_fn = staticmethod(_get_device_index)
 
     def module_name(self):
         return "torch.musa"
@@ -97,6 +110,8 @@ def register():
     for index in range(musa.device_count()):
         interfaces.register_interface_for_device(f"musa:{index}", MusaInterface)
     ctx_manager.register_device_context_manager(musa.device, _DeviceVariable)
+    for function in _CONSTANT:
+        torch.compiler.assume_constant_result(function)
     # Recomputed regions (activation checkpointing) draw the numbers that the forward drew.
     from torch._functorch._aot_autograd import utils
 

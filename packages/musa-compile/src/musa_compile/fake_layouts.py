@@ -2,9 +2,10 @@
 # Copyright (c) torch_musa contributors
 """Layouts that fake tensors give to results of convolutions.
 
-torch asks C++ for the memory format of a convolution's result, where every device but XPU whose convolutions are "overrideable"
-counts as contiguous (`determine_backend_memory_format`). On musa, as on the CPU, the result is channels_last as soon as the input or
-the weight is. A graph that was compiled with other strides fails where it uses them.
+torch asks C++ for the memory format of a convolution's result, where every device but XPU whose convolutions
+are "overrideable" counts as contiguous (`determine_backend_memory_format`). On musa, as on the CPU, the
+result is channels_last as soon as the input or the weight is. A graph that was compiled with other strides
+fails where it uses them.
 """
 
 import torch

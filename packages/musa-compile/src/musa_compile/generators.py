@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Which code generator Inductor gets for musa: C++ where the host can address the device's memory, none otherwise."""
+"""Which code generator Inductor gets for musa: C++ where the host can address the device's memory, none
+otherwise.
+"""
 
 import functools
 
@@ -28,7 +30,8 @@ def chosen():
 def register():
     """Register with Inductor, once."""
     common.register_device_op_overrides("musa", device_code.MusaDeviceCode())
-    # Classes, and no function that chooses later: torch asks of what it gets here whether it is a subclass of Triton's.
+    # Classes, and no function that chooses later: torch asks of what it gets here whether it is a subclass
+    # of Triton's.
     common.register_backend_for_device(
         "musa",
         host_kernels.MusaScheduling,

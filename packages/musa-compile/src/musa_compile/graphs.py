@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`mode="reduce-overhead"`: the call of a generated module is captured into a MUSAGraph on its third run, and replayed from then on.
+"""`mode="reduce-overhead"`: the call of a generated module is captured into a MUSAGraph on its third run, and
+replayed from then on.
 
-torch's CUDA graph trees serve its own devices only. Here each compiled graph has its own MUSAGraph: inputs that stay at their
-addresses are read in place, others are copied, and outputs are copied out, so that results stay valid as in eager mode.
+torch's CUDA graph trees serve its own devices only. Here each compiled graph has its own MUSAGraph: inputs
+that stay at their addresses are read in place, others are copied, and outputs are copied out, so that results
+stay valid as in eager mode.
 """
 
 import logging
@@ -117,7 +119,8 @@ class _Entry:
             str or None: why it cannot be replayed.
         """
         tensors = [(at, value) for at, value in enumerate(outputs) if isinstance(value, torch.Tensor)]
-        # Inputs that are returned as they are, which the backward graph reads, are returned as the caller gave them.
+        # Inputs that are returned as they are, which the backward graph reads, are returned as the caller
+        # gave them.
         self.handed_on = {
             output: at for output, value in tensors for at, own in enumerate(fixed) if value is own
         }

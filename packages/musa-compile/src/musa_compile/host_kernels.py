@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Inductor's C++ kernels on musa memory that the host can address: scheduling of kernels, and the generated wrapper.
+"""Inductor's C++ kernels on musa memory that the host can address: scheduling of kernels, and the generated
+wrapper.
 
-Kernels wait for the current stream of their device and run on the calling thread, as torch's CPU kernels do on musa tensors.
-Matrix products, convolutions, attention and every other operator that Inductor does not generate go through the dispatcher.
+Kernels wait for the current stream of their device and run on the calling thread, as torch's CPU kernels do
+on musa tensors. Matrix products, convolutions, attention and every other operator that Inductor does not
+generate go through the dispatcher.
 """
 
 import contextlib
@@ -24,8 +26,8 @@ _HOST = torch.device("cpu")
 class MusaScheduling(CppScheduling):
     """Generates C++ kernels that know the device they belong to.
 
-    While a kernel is generated the CPU is the graph's current device: torch asks that device who generates code
-    (`get_current_backend`), and takes every device that it does not know for one of Triton's.
+    While a kernel is generated the CPU is the graph's current device: torch asks that device who generates
+    code (`get_current_backend`), and takes every device that it does not know for one of Triton's.
     """
 
     def __init__(self, scheduler):
@@ -33,8 +35,9 @@ class MusaScheduling(CppScheduling):
         self._device = None  # of the kernels that are being generated
         self._orders_streams = None
         if scheduler is not None:
-            # torch reorders the loops of every device but the CPU, and computes with their bounds as Triton's scheduling has them,
-            # where C++ has tuples. It asks these methods before; set on this object, they last as long as one compilation.
+            # torch reorders the loops of every device but the CPU, and computes with their bounds as
+            # Triton's scheduling has them, where C++ has tuples. It asks these methods before; set on this
+            # object, they last as long as one compilation.
             scheduler.shared_data_after_inverting_indexing = lambda node1, node2: -1
             scheduler.shared_data_after_reordering_loop = lambda node1, node2: -1
             scheduler._try_reindex_pointwise_for_reduction = lambda node1, node2: False
@@ -60,8 +63,9 @@ class MusaScheduling(CppScheduling):
             super().flush()
 
     def ready_to_flush(self):
-        # torch collects C++ kernels, and flushes them before nodes of other kinds that have a device. Events and synchronisation have
-        # none, so in a graph with such nodes each kernel is written at once.
+        # torch collects C++ kernels, and flushes them before nodes of other kinds that have a device.
+        # Events and synchronisation have none, so in a graph with such nodes each kernel is written at
+        # once.
         return super().ready_to_flush() or self._has_nodes_without_device()
 
     def _has_nodes_without_device(self):
@@ -72,7 +76,8 @@ class MusaScheduling(CppScheduling):
         return self._orders_streams
 
     def define_kernel(self, src_code, nodes, kernel_args=None):
-        # Kernels of a graph are shared by their source, also with those of CPU tensors, and each waits for the streams of one device.
+        # Kernels of a graph are shared by their source, also with those of CPU tensors, and each waits for
+        # the streams of one device.
         index = self._device.index if self._device is not None and self._device.index is not None else 0
         with V.graph.wrapper_code.kernels_of(index):
             return super().define_kernel(f"// musa:{index}\n{src_code}", nodes, kernel_args)
@@ -80,8 +85,9 @@ class MusaScheduling(CppScheduling):
 
 @dataclasses.dataclass
 class _EnterStreamLine(EnterCudaStreamContextLine):
-    """Enters a stream by the number of the object that the program made. torch names streams where it enters a device guard,
-    which it writes for its own devices only."""
+    """Enters a stream by the number of the object that the program made. torch names streams where it enters
+    a device guard, which it writes for its own devices only.
+    """
 
     stream_object: int = 0
 
@@ -123,13 +129,9 @@ class _ForMusa:
         self.writeline(line)
         return line
 
-    def make_allocation(
-        self, name, device, dtype, shape, stride, allocation_shape=None, is_pinned=False
-    ):
+    def make_allocation(self, name, device, dtype, shape, stride, allocation_shape=None, is_pinned=False):
         if device.type != "musa" or torch._inductor.config.test_configs.track_memory_lifecycle:
-            return super().make_allocation(
-                name, device, dtype, shape, stride, allocation_shape, is_pinned
-            )
+            return super().make_allocation(name, device, dtype, shape, stride, allocation_shape, is_pinned)
         # With the index of the device: torch's own line names the type alone, which is the current device.
         wanted = self.codegen_python_shape_tuple(shape)
         allocated = wanted if allocation_shape is None else self.codegen_python_shape_tuple(allocation_shape)
@@ -155,9 +157,7 @@ class MusaWrapper(_ForMusa, PythonWrapperCodegen):
         super().generate_end(result)
         graph = V.graph
         if torch._inductor.config.triton.cudagraphs and not graph.aot_mode and graph.device_type == "musa":
-            mutated = [
-                at for at, name in enumerate(graph.graph_input_names) if name in graph.mutated_inputs
-            ]
+            mutated = [at for at, name in enumerate(graph.graph_input_names) if name in graph.mutated_inputs]
             result.splice(
                 f"""
                 from musa_compile.graphs import GraphedCall

@@ -20,7 +20,8 @@ empty_strided_musa = _C.empty_strided
 
 # A form of a kernel that takes operands of any number, for calls that a graph records.
 _RECORDABLE = """
-extern "C" __attribute__((visibility("default"))) void kernel_of_arrays(void* const* pointers, const int64_t* numbers) {{
+extern "C" __attribute__((visibility("default")))
+void kernel_of_arrays(void* const* pointers, const int64_t* numbers) {{
   kernel({arguments});
 }}
 """

@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """The import hook of the pack: registers with torch's compiler when a program first imports that.
 
-torch asks a device's module for nothing when Dynamo starts, so the pack waits for the import of the modules that hold the
-registries. This module imports nothing of the compiler.
+torch asks a device's module for nothing when Dynamo starts, so the pack waits for the import of the modules
+that hold the registries. This module imports nothing of the compiler.
 """
 
 from musa_runtime.import_actions import after_import

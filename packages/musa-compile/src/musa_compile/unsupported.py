@@ -10,8 +10,8 @@ class Refusal(CustomGraphModulePass):
 
     def __call__(self, graph_module):
         raise RuntimeError(
-            'torch.compile\'s backend "inductor" cannot generate kernels for this musa device: they would be C++ on the host, which cannot '
-            "address the device's memory.\n"
+            'torch.compile\'s backend "inductor" cannot generate kernels for this musa device: they would be '
+            "C++ on the host, which cannot address the device's memory.\n"
             'Fix: torch.compile(..., backend="aot_eager"), which runs the operators that eager mode runs'
         )
 

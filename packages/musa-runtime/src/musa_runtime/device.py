@@ -9,6 +9,7 @@ current device.
 import os
 
 import torch
+from torch.compiler import is_dynamo_compiling
 
 from ._load import extension, load
 from .errors import InvalidDeviceError
@@ -96,6 +97,8 @@ def _out_of_range(index, count):
 
 def current_device():
     """Index of the calling thread's current device."""
+    if is_dynamo_compiling():
+        return torch.accelerator.current_device_index()
     lazy_init()
     return extension().current_device()
 
@@ -144,6 +147,9 @@ class device_of(device):
 
 def synchronize(device=None):
     """Wait until all work on all streams of a device is done."""
+    if is_dynamo_compiling():
+        wait = torch.accelerator.synchronize
+        return wait() if device is None else wait(device)
     lazy_init()
     extension().synchronize(device_index(device))
 

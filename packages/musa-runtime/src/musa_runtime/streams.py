@@ -3,9 +3,11 @@
 """Streams and events, as subclasses of torch's device-neutral ones (which is what the compiler and FSDP
 require)."""
 
+import contextlib
 import ctypes
 
 import torch
+from torch.compiler import is_dynamo_compiling
 
 from . import device as _device
 from ._load import extension
@@ -165,6 +167,8 @@ class StreamContext:
 
 def stream(stream):
     """:class:`StreamContext` for a stream; None changes nothing."""
+    if is_dynamo_compiling():  # which knows a stream as a context itself
+        return contextlib.nullcontext() if stream is None else stream
     return StreamContext(stream)
 
 
@@ -188,6 +192,9 @@ def _set_stream_by_id(stream_id, device_index, device_type):
 
 def current_stream(device=None):
     """The stream that work on a device goes to."""
+    if is_dynamo_compiling():
+        current = torch.accelerator.current_stream
+        return current() if device is None else current(device)
     lazy_init()
     return Stream(**_identity(extension().current_stream(_device.device_index(device))))
 
