@@ -9,8 +9,9 @@ import functools
 from torch._inductor.codegen import common
 from torch._inductor.codegen.wrapper_fxir import WrapperFxCodegen
 
+from musa_runtime import inductor_refusal
+
 from . import cache_key, device_code, host_kernels
-from .unsupported import Refusal
 
 
 @functools.cache
@@ -29,6 +30,9 @@ def chosen():
 
 def register():
     """Register with Inductor, once."""
+    if chosen() == "none":
+        inductor_refusal.refuse(_reason)
+        return
     common.register_device_op_overrides("musa", device_code.MusaDeviceCode())
     # Classes, and no function that chooses later: torch asks of what it gets here whether it is a subclass
     # of Triton's.
@@ -38,5 +42,13 @@ def register():
         host_kernels.MusaWrapper,
         None,
         WrapperFxCodegen,
-        cache_key.VersionPass(chosen()) if chosen() == "C++" else Refusal(),
+        cache_key.VersionPass(chosen()),
+    )
+
+
+def _reason():
+    return (
+        "torch.compile's backend \"inductor\" cannot generate code for this musa device: its kernels would be "
+        "C++ on the host, which cannot address the device's memory.\n"
+        'Fix: torch.compile(..., backend="aot_eager"), which runs the operators that eager mode runs'
     )

@@ -33,11 +33,12 @@ def _activate():
     recurrent_networks.register()
     _expose(register=True)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
-    from . import engine_threads, import_hooks
+    from . import compiler, engine_threads, import_hooks
 
     engine_threads.register()
     import_hooks.run(torch.musa)
-    import_hooks.add_placeholders()  # last, because a hook may add the module itself
+    import_hooks.add_placeholders()  # after the hooks, because one may add the module itself
+    compiler.register()
 
 
 def _check_release(runtime):
