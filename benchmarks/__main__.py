@@ -17,6 +17,7 @@ from tqdm import tqdm
 from . import (
     allocator,
     amp,
+    compiled,
     distributed,
     fragmentation,
     graphs,
@@ -43,6 +44,7 @@ GROUPS = (
     "graphs",
     "ported",
     "amp",
+    "compiled",
     "distributed",
     "math libraries",
     "stable packs",
@@ -59,7 +61,7 @@ MUSA_ONLY = {
     "stable packs": "it measures kernels of musa packs",
     "import": "it measures the musa packages",
 }
-PACKS = {"amp": "musa_amp", "distributed": "musa_distributed"}
+PACKS = {"amp": "musa_amp", "compiled": "musa_compile", "distributed": "musa_distributed"}
 
 
 # Groups whose work is the calling thread's, so that its processor time may stand for the time that passes;
@@ -93,6 +95,9 @@ def measure(
         return ported.measure_all(device, baseline, effort, quick)
     if group == "amp":
         return amp.measure_all(device, baseline, Effort(2, 1e-3) if quick else Effort(15, 0.1))
+    if group == "compiled":
+        effort = Effort(2, 1e-3) if quick else Effort(15, 0.05)
+        return compiled.measure_all(device, baseline, effort, quick)
     if group == "distributed":
         return distributed.measure_all(Effort(3, 1e-3) if quick else Effort(15, 0.1))
     if group == "math libraries":

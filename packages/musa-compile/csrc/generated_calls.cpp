@@ -149,8 +149,17 @@ void run_kernel(int64_t address, at::TensorList tensors, at::IntArrayRef numbers
 
 void run_kernel_meta(int64_t, at::TensorList, at::IntArrayRef) {}
 
+// The same values in memory of their own: a mark in graphs that a result is kept instead of computed for each user.
+at::Tensor realized(const at::Tensor& x) {
+  return x.clone();
+}
+
 TORCH_LIBRARY(musa_compile, m) {
   m.def("run_kernel(int address, Tensor(a!)[] tensors, int[] numbers) -> ()");
+  m.def("realized(Tensor x) -> Tensor");
+}
+TORCH_LIBRARY_IMPL(musa_compile, CompositeExplicitAutograd, m) {
+  m.impl("realized", &realized);
 }
 TORCH_LIBRARY_IMPL(musa_compile, CPU, m) {
   m.impl("run_kernel", &run_kernel);

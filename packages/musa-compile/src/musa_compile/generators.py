@@ -11,7 +11,7 @@ from torch._inductor.codegen.wrapper_fxir import WrapperFxCodegen
 
 from musa_runtime import inductor_refusal
 
-from . import cache_key, device_code, host_kernels
+from . import device_code, graph_passes, host_kernels
 
 
 @functools.cache
@@ -42,7 +42,7 @@ def register():
         host_kernels.MusaWrapper,
         None,
         WrapperFxCodegen,
-        cache_key.VersionPass(chosen()),
+        graph_passes.HostKernelPasses(),
     )
 
 

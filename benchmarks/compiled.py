@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""`torch.compile` on the device, against the compiled program on the baseline and against eager mode.
+
+The first ratio says what the device costs a compiled program; the second what compiling gains. Its bar is what
+compiling gains on the baseline: a program that gains little there has little to gain.
+"""
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from .measure import Effort, Row, interleaved
+
+BAR = 1.05
+GAIN = 0.8  # of eager mode's time, where the baseline's compiled program needs no more of its own
+GRAPHED = 0.5  # of eager mode's time, in programs that are bound by launches
+
+
+class Attention(nn.Module):
+    """A transformer's block: `norm` before attention and before the feed-forward part."""
+
+    def __init__(self, width: int, heads: int, norm: type[nn.Module], feed_forward: nn.Module) -> None:
+        super().__init__()
+        self.heads = heads
+        self.before_attention, self.before_feed_forward = norm(width), norm(width)
+        self.project, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.feed_forward = feed_forward
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, length, width = x.shape
+        parts = self.project(self.before_attention(x)).view(batch, length, 3, self.heads, width // self.heads)
+        query, key, value = parts.permute(2, 0, 3, 1, 4)
+        attended = F.scaled_dot_product_attention(query, key, value, is_causal=True)
+        x = x + self.out(attended.transpose(1, 2).reshape(batch, length, width))
+        return x + self.feed_forward(self.before_feed_forward(x))
+
+
+class SwiGLU(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.gate, self.up = (nn.Linear(width, 4 * width, bias=False) for _ in range(2))
+        self.down = nn.Linear(4 * width, width, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.down(F.silu(self.gate(x)) * self.up(x))
+
+
+class Residual(nn.Module):
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        convolutions = [nn.Conv2d(channels, channels, 3, padding=1, bias=False) for _ in range(2)]
+        norms = [nn.BatchNorm2d(channels) for _ in range(2)]
+        self.branch = nn.Sequential(convolutions[0], norms[0], nn.ReLU(), convolutions[1], norms[1])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.relu(x + self.branch(x))
+
+
+def chain(x: torch.Tensor) -> torch.Tensor:
+    return ((x * 2 + 1).sigmoid() * x.tanh() - x.abs().sqrt()).relu()
+
+
+def norm_and_gelu(x: torch.Tensor) -> torch.Tensor:
+    return F.gelu(F.layer_norm(x, x.shape[-1:])) * x
+
+
+def perceptron() -> nn.Module:
+    return nn.Sequential(nn.Linear(64, 128), nn.GELU(), nn.LayerNorm(128), nn.Linear(128, 10))
+
+
+def convolutional() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(3, 16, 3, padding=1),
+        nn.BatchNorm2d(16),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3, padding=1),
+        nn.BatchNorm2d(32),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(32, 10),
+    )
+
+
+def gpt_block() -> nn.Module:
+    feed_forward = nn.Sequential(nn.Linear(128, 512), nn.GELU(), nn.Linear(512, 128))
+    return Attention(128, 4, nn.LayerNorm, feed_forward)
+
+
+def llama_block() -> nn.Module:
+    return Attention(128, 4, nn.RMSNorm, SwiGLU(128))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program: `make` returns a function or a module, `shape` is that of its input."""
+
+    name: str
+    make: Callable[[], Callable]
+    shape: tuple[int, ...]
+    training: bool = False
+
+
+CASES = [
+    Case("pointwise chain", lambda: chain, (1024, 1024)),
+    Case("softmax", lambda: lambda x: x.softmax(-1), (512, 2048)),
+    Case("layer norm and GELU", lambda: norm_and_gelu, (256, 1024)),
+    *(
+        Case(f"{name}, {'training' if training else 'inference'}", make, shape, training)
+        for name, make, shape in (
+            ("perceptron", perceptron, (32, 64)),
+            ("convolutions", convolutional, (16, 3, 32, 32)),
+            ("residual blocks", lambda: nn.Sequential(Residual(32), Residual(32)), (8, 32, 28, 28)),
+            ("GPT block", gpt_block, (4, 64, 128)),
+            ("Llama block", llama_block, (4, 64, 128)),
+        )
+        for training in (False, True)
+    ),
+]
+QUICK = ("softmax", "perceptron, training")
+
+
+def side(case: Case, program: Callable, x: torch.Tensor, device: torch.device, **options) -> Callable:
+    """The work on a device: called once, it runs the program once. `options` of torch.compile; none: eager."""
+    own = copy.deepcopy(program).to(device) if isinstance(program, nn.Module) else program
+    x = x.to(device)
+    call = torch.compile(own, **options) if options else own
+    if not case.training:
+
+        def inference():
+            with torch.no_grad():
+                return call(x)
+
+        return inference
+    parameters = list(own.parameters())
+
+    def step():
+        for parameter in parameters:
+            parameter.grad = None
+        loss = call(x).square().mean()
+        loss.backward()
+        return loss.detach(), *(parameter.grad for parameter in parameters)
+
+    return step
+
+
+def check(name: str, results: list) -> None:
+    """Raise where a side has computed something else than the first."""
+    first, *others = (
+        [value.cpu() for value in (result if isinstance(result, tuple) else (result,))] for result in results
+    )
+    for other in others:
+        for value, expected in zip(other, first, strict=True):
+            if not torch.allclose(value, expected, rtol=1e-2, atol=1e-3):
+                raise RuntimeError(f"{name}: compiled and eager results differ; nothing to time")
+
+
+def measure(case: Case, device: torch.device, baseline: torch.device, effort: Effort) -> Iterator[Row]:
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    program, x = case.make(), torch.randn(case.shape)
+    eager, eager_baseline = (side(case, program, x, place) for place in (device, baseline))
+    compiled, compiled_baseline = (
+        side(case, program, x, place, fullgraph=True) for place in (device, baseline)
+    )
+    check(case.name, [run() for run in (eager_baseline, eager, compiled_baseline, compiled)])
+    pair = interleaved(compiled, device, compiled_baseline, baseline, effort)
+    yield _row("compiled / compiled on the baseline", case.name, pair, BAR)
+    there = interleaved(compiled_baseline, baseline, eager_baseline, baseline, effort)
+    pair = interleaved(compiled, device, eager, device, effort)
+    yield _row("compiled / eager", case.name, pair, max(GAIN, BAR * there.ratio))
+
+
+def measure_graphed(device: torch.device, effort: Effort) -> Row:
+    torch._dynamo.reset()
+    layers = (nn.Sequential(nn.Linear(16, 16), nn.LayerNorm(16), nn.ReLU()) for _ in range(20))
+    case = Case("20 small layers", lambda: nn.Sequential(*layers), (8, 16))
+    program, x = case.make(), torch.randn(case.shape)
+    eager = side(case, program, x, device)
+    graphed = side(case, program, x, device, mode="reduce-overhead")
+    check(case.name, [eager(), *(graphed() for _ in range(4))])
+    pair = interleaved(graphed, device, eager, device, effort)
+    return _row("reduce-overhead / eager", case.name, pair, GRAPHED)
+
+
+def _row(group: str, name: str, pair, bar: float) -> Row:
+    return Row(
+        group, name, pair.value * 1e3, pair.baseline * 1e3, "ms", bar, ratio=pair.ratio, spread=pair.spread
+    )
+
+
+def measure_all(device: torch.device, baseline: torch.device, effort: Effort, quick: bool) -> Iterator[Row]:
+    for case in CASES:
+        if not quick or case.name in QUICK:
+            yield from measure(case, device, baseline, effort)
+    yield measure_graphed(device, effort)

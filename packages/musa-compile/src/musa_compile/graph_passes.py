@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Passes over graphs before Inductor generates C++ kernels for musa.
+
+Inductor does for tensors of the CPU alone what C++ kernels need on musa as well. It asks for the device where
+nothing can be registered, so these passes say it in the graph.
+"""
+
+import functools
+import hashlib
+import math
+import operator
+import sys
+from pathlib import Path
+
+import torch
+from torch._inductor import config
+from torch._inductor.custom_graph_pass import CustomGraphModulePass
+from torch._inductor.lowering import register_lowering
+
+from . import kernels  # noqa: F401 - its library defines torch.ops.musa_compile
+
+_aten = torch.ops.aten
+_realized = torch.ops.musa_compile.realized
+
+# The functions whose results Inductor keeps on the CPU instead of computing them for each user.
+_COSTLY = {
+    getattr(_aten, name).default for name in ("exp", "log", "log10", "log1p", "log2", "sigmoid", "tanh")
+}
+_VIEWS = {
+    _aten.view.default,
+    _aten.reshape.default,
+    _aten._unsafe_view.default,
+    _aten.permute.default,
+    _aten.unsqueeze.default,
+    _aten.squeeze.dim,
+    _aten.squeeze.dims,
+    _aten.expand.default,
+    _aten.slice.Tensor,
+    _aten.select.int,
+}
+
+
+class HostKernelPasses(CustomGraphModulePass):
+    """The passes, in order.
+
+    The uuid is part of the key of Inductor's caches. It covers this package's sources: another version of
+    it would otherwise be given code of this one.
+    """
+
+    def __call__(self, graph_module):
+        graph = graph_module.graph
+        _count_in_logical_order(graph)
+        _compute_variances_in_two_steps(graph)
+        _keep_costly_results(graph)
+
+    def uuid(self):
+        return _digest_of_sources()
+
+
+@functools.cache
+def _digest_of_sources():
+    digest = hashlib.sha256(b"C++")
+    for folder in sys.modules[__package__].__path__:
+        for file in sorted(Path(folder).glob("*.py")):
+            digest.update(file.read_bytes())
+    return digest.digest()
+
+
+@register_lowering(_realized.default, type_promotion_kind=None)
+def _lower_realized(x):
+    x.realize()
+    return x
+
+
+def _count_in_logical_order(graph):
+    """Flatten the operands of argmax and argmin over all dimensions.
+
+    The result is an index in the order of dimensions. Inductor loops over a tensor in the order of its
+    memory, and counts in that order for every device that it does not know to do otherwise.
+    """
+    for target in (_aten.argmax.default, _aten.argmin.default):
+        for node in graph.find_nodes(op="call_function", target=target):
+            x = node.args[0]
+            dim = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
+            if dim is not None or not _is_on_musa(x) or x.meta["val"].dim() < 2:
+                continue
+            keepdim = node.args[2] if len(node.args) > 2 else node.kwargs.get("keepdim", False)
+            with graph.inserting_before(node):
+                flat = _call(graph, _aten.reshape.default, x, [-1])
+                index = _call(graph, target, flat, 0)
+                if keepdim:
+                    index = _call(graph, _aten.reshape.default, index, [1] * x.meta["val"].dim())
+            node.replace_all_uses_with(index)
+            graph.erase_node(node)
+
+
+def _compute_variances_in_two_steps(graph):
+    """Compute variances of few elements as the mean of squared differences, which can be vectorised.
+
+    Inductor does so on the CPU up to `config.cpp.use_two_step_variance_threshold` elements, elsewhere up to 8,
+    and by Welford's recurrence above.
+    """
+    for node in graph.find_nodes(op="call_function", target=_aten.var_mean.correction):
+        x = node.args[0]
+        dims = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
+        if not _is_on_musa(x) or not dims or x.meta["val"].dtype not in (torch.float32, torch.float64):
+            continue
+        sizes = [x.meta["val"].shape[dim] for dim in dims]
+        if not all(isinstance(size, int) for size in sizes):
+            continue
+        count = math.prod(sizes)
+        if not 1 < count <= config.cpp.use_two_step_variance_threshold or count == x.meta["val"].numel():
+            continue
+        correction, keepdim = node.kwargs.get("correction"), node.kwargs.get("keepdim", False)
+        correction = 1 if correction is None else correction
+        if count <= correction:
+            continue  # a division by zero, or by a negative number, is torch's own to define
+        if not all(user.target is operator.getitem for user in node.users):
+            continue
+        with graph.inserting_before(node):
+            mean = _call(graph, _aten.mean.dim, x, list(dims), True)
+            difference = _call(graph, _aten.sub.Tensor, x, mean)
+            square = _call(graph, _aten.mul.Tensor, difference, difference)
+            total = _call(graph, _aten.sum.dim_IntList, square, list(dims), keepdim)
+            variance = _call(graph, _aten.div.Tensor, total, count - correction)
+            if not keepdim:
+                mean = _call(graph, _aten.squeeze.dims, mean, list(dims))
+        for user in list(node.users):
+            user.replace_all_uses_with((variance, mean)[user.args[1]])
+            graph.erase_node(user)
+        graph.erase_node(node)
+
+
+def _keep_costly_results(graph):
+    """Keep results of costly functions that several nodes use, instead of computing them for each."""
+    costly = set()  # nodes whose value is computed anew for each user, and whose computation is costly
+    for node in list(graph.nodes):
+        if node.op != "call_function" or not _is_on_musa(node):
+            continue
+        if node.target not in _COSTLY and not (
+            _is_elementwise(node.target) and any(each in costly for each in node.all_input_nodes)
+        ):
+            continue
+        if len(node.users) > 1:
+            with graph.inserting_after(node):
+                kept = _call(graph, _realized.default, node)
+            node.replace_all_uses_with(kept, lambda user, kept=kept: user is not kept)
+        else:
+            costly.add(node)
+
+
+def _is_elementwise(target):
+    return target in _VIEWS or torch.Tag.pointwise in getattr(target, "tags", ())
+
+
+def _is_on_musa(node):
+    value = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
+    return isinstance(value, torch.Tensor) and value.device.type == "musa"
+
+
+def _call(graph, target, *args):
+    """A new node, with the fake tensor that it stands for."""
+    node = graph.call_function(target, args)
+    values = [arg.meta["val"] if isinstance(arg, torch.fx.Node) else arg for arg in args]
+    fake_mode = next(value.fake_mode for value in values if isinstance(value, torch._subclasses.FakeTensor))
+    with fake_mode:
+        node.meta["val"] = target(*values)
+    return node
