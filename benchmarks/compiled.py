@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """`torch.compile` on the device, against the compiled program on the baseline and against eager mode.
 
-The first ratio says what the device costs a compiled program; the second what compiling gains. Its bar is what
-compiling gains on the baseline: a program that gains little there has little to gain.
+The first ratio says what the device costs a compiled program; the second what compiling gains. Its bar is
+what compiling gains on the baseline: a program that gains little there has little to gain.
 """
 
 import copy
@@ -127,7 +127,7 @@ QUICK = ("softmax", "perceptron, training")
 
 
 def side(case: Case, program: Callable, x: torch.Tensor, device: torch.device, **options) -> Callable:
-    """The work on a device: called once, it runs the program once. `options` of torch.compile; none: eager."""
+    """The work on a device: one call runs the program once. `options` of torch.compile; none: eager."""
     own = copy.deepcopy(program).to(device) if isinstance(program, nn.Module) else program
     x = x.to(device)
     call = torch.compile(own, **options) if options else own

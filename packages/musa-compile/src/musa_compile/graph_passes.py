@@ -98,8 +98,8 @@ def _count_in_logical_order(graph):
 def _compute_variances_in_two_steps(graph):
     """Compute variances of few elements as the mean of squared differences, which can be vectorised.
 
-    Inductor does so on the CPU up to `config.cpp.use_two_step_variance_threshold` elements, elsewhere up to 8,
-    and by Welford's recurrence above.
+    Inductor does so on the CPU up to `config.cpp.use_two_step_variance_threshold` elements, elsewhere up to
+    8, and by Welford's recurrence above.
     """
     for node in graph.find_nodes(op="call_function", target=_aten.var_mean.correction):
         x = node.args[0]
