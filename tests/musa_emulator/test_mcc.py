@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
@@ -55,6 +56,23 @@ def test_kernels_are_compiled_for_processors_since_2009_unless_options_name_othe
     assert done.returncode == 0, done.stderr
     (compilation,) = [line for line in done.stderr.splitlines() if "rewritten.ii" in line]
     assert [word for word in compilation.split() if word.startswith("-march=")] == [f"-march={chosen}"]
+
+
+@pytest.mark.parametrize(("machine", "chosen"), [("aarch64", []), ("x86_64", ["-march=x86-64-v2"])])
+def test_the_processor_is_that_of_the_compiler(
+    source: Path, monkeypatch: pytest.MonkeyPatch, machine: str, chosen: list[str]
+) -> None:
+    """As with a cross compiler, which does not know options for the machine that it runs on."""
+    compiler = source.parent / "g++"
+    words = source.parent / "words"
+    compiler.write_text(
+        f'#!/bin/sh\n[ "$*" = -dumpmachine ] && exec echo {machine}-linux-gnu\n'
+        f'case "$*" in *" -E "*) exec c++ "$@";; esac\necho "$*" > {shlex.quote(str(words))}\n'
+    )
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    assert mcc("-c", source.name, cwd=source.parent).returncode == 0
+    assert [word for word in words.read_text().split() if word.startswith("-march=")] == chosen
 
 
 def test_objects_and_linking_apart(source: Path) -> None:

@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import pathlib
-import platform
 import re
 import shlex
 import subprocess
@@ -226,9 +226,16 @@ AS_A_GPU_COMPUTES = ("-fno-math-errno", "-fno-trapping-math")
 HOST_INSTRUCTIONS = {"x86_64": ("-march=x86-64-v2",)}
 
 
+@functools.cache
+def target_machine() -> str:
+    """The processor that the host's compiler compiles for, which may be a cross compiler: "x86_64"."""
+    command = [*compiler(), "-dumpmachine"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.partition("-")[0]
+
+
 def host_instructions(options: list[str]) -> tuple[str, ...]:
     chosen = any(option.startswith(("-march=", "-m32")) for option in options)
-    return () if chosen else HOST_INSTRUCTIONS.get(platform.machine(), ())
+    return () if chosen else HOST_INSTRUCTIONS.get(target_machine(), ())
 
 
 def code_generation(options: list[str]) -> tuple[str, ...]:
