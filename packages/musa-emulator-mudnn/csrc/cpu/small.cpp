@@ -32,8 +32,12 @@ float* floats(const Tensor& tensor) {
 }
 
 // Where the processor has wider registers, they are used, as torch's functions use them. No clone may contract a product
-// and a sum: AVX2 alone brings no fused operation.
+// and a sum: AVX2 alone brings no fused operation. Other processors than x86-64 have registers of one width.
+#if defined(__x86_64__)
 #define MUDNN_WIDEST __attribute__((target_clones("avx2", "default")))
+#else
+#define MUDNN_WIDEST
+#endif
 
 template <class Function>
 [[gnu::always_inline]] inline bool each(int64_t count, float* to, const float* x, Function function) {

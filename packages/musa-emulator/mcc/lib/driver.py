@@ -222,8 +222,9 @@ DEVICE_HEADER = INCLUDE / "simt" / "device.h"
 # There is no errno on a GPU, and no trap: loops over functions of numbers may become loops over vectors.
 AS_A_GPU_COMPUTES = ("-fno-math-errno", "-fno-trapping-math")
 # A GPU rounds to whole numbers and selects in one instruction. So does x86-64 since SSE4.1, which compilers
-# do not assume and all processors since 2009 have.
-HOST_INSTRUCTIONS = {"x86_64": ("-march=x86-64-v2",)}
+# do not assume and all processors since 2009 have. aarch64 can fuse a product and a sum, and compilers do so
+# unless they are stopped: kernels would give other results than on x86-64.
+HOST_INSTRUCTIONS = {"x86_64": ("-march=x86-64-v2",), "aarch64": ("-ffp-contract=off",)}
 
 
 @functools.cache
