@@ -23,6 +23,7 @@ from workspace import (
     ROOT,
     WorkspaceError,
     conda,
+    cross,
     device_pass,
     gpu,
     gpu_sanitizer,
@@ -183,6 +184,10 @@ def lint(arguments: argparse.Namespace) -> int:
 def run_matrix(arguments: argparse.Namespace) -> int:
     prerequisites.ensure(prerequisites.BUILD)
     torches = arguments.torch or versions.served_torch().minors()
+    if arguments.machine:
+        if arguments.python or arguments.installed_torch:
+            parser().error("--machine goes with --torch alone: the other system brings its Python")
+        return cross.run(torches, arguments.machine)
     return matrix.run(torches, arguments.python or [matrix.RUNNING], installed=arguments.installed_torch)
 
 
@@ -238,7 +243,7 @@ VERBS = {
     "images": (run_images, "check the Dockerfiles in docker/; dist/ has to hold the wheels for --execute"),
     "conda": (run_conda, "render the recipe in conda/, and build its outputs with packages of this machine"),
     "lint": (lint, "ruff and the rules of the tree"),
-    "matrix": (run_matrix, "build and test with other minors of torch and other Pythons, in build/matrix"),
+    "matrix": (run_matrix, "build and test with another torch, Python or processor, in build/matrix"),
     "gpu": (
         run_gpu,
         "build the packs over CUDA in build/gpu and test them on an NVIDIA GPU; arguments name suites",
@@ -318,6 +323,8 @@ def parser() -> argparse.ArgumentParser:
                 action="store_true",
                 help="use the torch that the Python has, with its CUDA libraries",
             )
+            text = "compile for this processor, and test in a Debian system of it that QEMU emulates (root)"
+            verb.add_argument("--machine", choices=sorted(cross.MACHINES), help=text)
         if name == "gpu":
             verb.add_argument("--build", action="store_true", help="build and import only; needs no GPU")
             text = "run kernels under compute-sanitizer; arguments name its tools (default: three)"

@@ -28,6 +28,7 @@ PERMANENT_REASONS = {
     "devices": "needs more devices than this machine has",
     "gpu": "needs an NVIDIA GPU, a CUDA build of torch and musa-cuda as the SDK: python3 tools/dev.py gpu",
     "cuda-toolkit": "needs a CUDA 13 toolkit",
+    "cross-compiler": "needs a cross compiler, which the builds for other processors use",
     "glibc-tools": "needs a tool of this operating system's developer package",
 }
 

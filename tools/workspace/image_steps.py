@@ -17,6 +17,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -80,25 +81,45 @@ def machine_settings() -> tuple[dict[str, str], dict[Path, str]]:
     return variables, mounts
 
 
-def mount(root: Path, source: Path, inside: str) -> str:
-    """Shell commands that mount a file or folder in the system, read-only."""
+def mount(root: Path, source: Path, inside: str, *, writable: bool = False) -> str:
+    """Shell commands that mount a file or folder in the system."""
     target = shlex.quote(f"{root}{inside}")
     place = f"mkdir -p {target}" if source.is_dir() else f"mkdir -p $(dirname {target}) && touch {target}"
-    return f"{place} && mount --bind -o ro {shlex.quote(str(source))} {target}"
+    options = "" if writable else "-o ro "
+    return f"{place} && mount --bind {options}{shlex.quote(str(source))} {target}"
+
+
+def command_in(
+    root: Path,
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    mounts: Mapping[Path, str],
+    *,
+    user: str = "0:0",
+    folder: str = "/",
+    changed: Sequence[Path] = (),
+) -> list[str]:
+    """The command line that runs a command of the system in namespaces of its own.
+
+    mounts: files and folders of the machine, which the command finds at these paths and cannot change.
+    changed: folders that it finds at their own path and can change.
+    """
+    settings, needed = machine_settings()
+    setup = [f"mount -t proc proc {root}/proc", f"mount --rbind /dev {root}/dev"]
+    setup += [f"cp -L /etc/resolv.conf {root}/etc/resolv.conf"]
+    setup += [mount(root, source.resolve(), inside) for source, inside in {**needed, **mounts}.items()]
+    setup += [mount(root, source, str(source), writable=True) for source in changed]
+    pairs = [f"{name}={value}" for name, value in {**settings, **environment}.items()]
+    inner = ["chroot", f"--userspec={user}", str(root), "/usr/bin/env", "-i", f"--chdir={folder}"]
+    script = " && ".join([*setup, "exec " + shlex.join([*inner, *pairs, *command])])
+    return ["unshare", "--mount", "--pid", "--fork", "bash", "-c", script]
 
 
 def execute(root: Path, image: Image, command: list[str], mounts: dict[Path, str], **variables: str) -> Step:
     """Runs a command of the system in namespaces of its own; returns status and end of the output."""
-    settings, needed = machine_settings()
-    environment = {"HOME": home_of(root, image.user), **settings, **image.environment, **variables}
-    setup = [f"mount -t proc proc {root}/proc", f"mount --rbind /dev {root}/dev"]
-    setup += [f"cp -L /etc/resolv.conf {root}/etc/resolv.conf"]
-    setup += [mount(root, source.resolve(), inside) for source, inside in {**needed, **mounts}.items()]
-    pairs = [f"{name}={value}" for name, value in environment.items()]
-    inner = ["chroot", f"--userspec={image.user}", str(root), "/usr/bin/env", "-i", f"--chdir={image.folder}"]
-    script = " && ".join([*setup, "exec " + shlex.join([*inner, *pairs, *command])])
+    environment = {"HOME": home_of(root, image.user), **image.environment, **variables}
     done = subprocess.run(
-        ["unshare", "--mount", "--pid", "--fork", "bash", "-c", script],
+        command_in(root, command, environment, mounts, user=image.user, folder=image.folder),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -19,7 +19,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
@@ -108,6 +108,8 @@ class Cell:
         python (str): as "3.12".
     """
 
+    takes_shared = True  # whether the wheels that this machine's build gives can be installed
+
     def __init__(self, torch: str, python: str) -> None:
         self.torch = torch
         self.python = python
@@ -128,6 +130,23 @@ class Cell:
     def executable(self) -> Path:
         """Python of the combination's own environment."""
         return self.tree / ".venv" / "bin" / "python"
+
+    @property
+    def stamps(self) -> Path:
+        """The folder with a file for each package that was installed."""
+        return self.tree / ".venv" / packages.STAMPS.name
+
+    def prepare(self) -> str:
+        """The Python that the environment is made with, which has to start."""
+        return find_python(self.python)
+
+    def has_environment(self) -> bool:
+        return self.executable.exists()
+
+    def build(self, python: str, shared: Sequence[str]) -> None:
+        """Builds and installs all packages. shared: those that are installed from their wheels in WHEELS."""
+        wheels = ["--wheels", WHEELS] if shared else []
+        self.run("build", [python, "tools/dev.py", "setup", *wheels])
 
     def environment(self) -> dict[str, str]:
         dropped = ("VIRTUAL_ENV", "PYTHONPATH")
@@ -206,8 +225,8 @@ def install_torch(cell: Cell, python: str, *, installed: bool) -> dict[str, Any]
 
     installed: use the torch that this Python has; pip then finds it installed, or there is no such minor.
     """
-    if not cell.executable.exists():
-        cell.run("venv", [python, "-m", "venv", cell.tree / ".venv"])
+    if not cell.has_environment():
+        cell.run("venv", [python, "-m", "venv", cell.executable.parents[1]])
     pip = [cell.executable, "-m", "pip", "install"]
     if installed:
         share_torch(cell, python)
@@ -248,8 +267,7 @@ def make_stand_ins(cell: Cell) -> list[str]:
 
 def built(cell: Cell) -> list[str]:
     """The packages whose installation in the combination's environment ended well."""
-    stamps = cell.tree / ".venv" / packages.STAMPS.name
-    return [name for name in packages.package_names(cell.tree) if (stamps / name).is_file()]
+    return [name for name in packages.package_names(cell.tree) if (cell.stamps / name).is_file()]
 
 
 def shared_wheels() -> list[str]:
@@ -319,14 +337,13 @@ def run_cell(cell: Cell, *, installed: bool, shared: Sequence[str] = ()) -> dict
     entry: dict[str, Any] = {"torch": None, "built": [], "imported": False, "tests": None, "stopped": None}
     entry["shared"] = list(shared)
     try:
-        python = find_python(cell.python)
+        python = cell.prepare()
         copy_tree(ROOT, cell.tree, tracked_and_new(ROOT))
         requirements = cell.tree / packages.REQUIREMENTS.name
         requirements.write_text(without_torch(packages.REQUIREMENTS.read_text()))
         entry["torch"] = install_torch(cell, python, installed=installed)
         try:
-            wheels = ["--wheels", WHEELS] if shared else []
-            cell.run("build", [python, "tools/dev.py", "setup", *wheels])
+            cell.build(python, shared)
         finally:
             entry["built"] = built(cell)
         cell.run("import", [cell.executable, "-c", IMPORT])
@@ -346,7 +363,7 @@ def passed(entry: dict[str, Any]) -> bool:
 
 def table(cells: dict[str, dict[str, Any]], of: int) -> str:
     """The record as text. of: how many packages there are."""
-    lines = [f"{'torch':10}{'Python':8}{'built':10}{'imported':10}tests"]
+    lines = [f"{'torch':10}{'Python':14}{'built':10}{'imported':10}tests"]
     for name, entry in sorted(cells.items()):
         torch, _, python = name.partition("-")
         tests = entry["tests"]
@@ -355,30 +372,37 @@ def table(cells: dict[str, dict[str, Any]], of: int) -> str:
             result = f"{tests['passed']} passed, {tests['failed']} failed, {tests['skipped']} skipped"
             result += "".join(f"; ended early: {part}" for part in tests["stopped"])
         imported = "yes" if entry["imported"] else "no"
-        lines.append(f"{torch:10}{python:8}{len(entry['built'])} of {of:<5}{imported:10}{result}")
+        lines.append(f"{torch:10}{python:14}{len(entry['built'])} of {of:<5}{imported:10}{result}")
         if entry["stopped"]:
             lines.append(f"  stopped: {entry['stopped'].strip().splitlines()[-1]}")
         lines += [f"  failed: {failure}" for failure in (tests or {}).get("failures", [])]
     return "\n".join(lines)
 
 
-def run(torches: Sequence[str], pythons: Sequence[str], *, installed: bool = False) -> int:
+def run(
+    torches: Sequence[str],
+    pythons: Sequence[str],
+    *,
+    installed: bool = False,
+    make: Callable[[str, str], Cell] = Cell,
+) -> int:
     """Runs the combinations and prints the table; returns 1 unless all of them passed.
 
-    installed: torch is not fetched, the Pythons have it.
+    installed: torch is not fetched, the Pythons have it. make: gives the combination of a torch and a Python.
     """
     served = versions.served_torch()
     if unknown := [torch for torch in torches if torch not in served]:
         raise WorkspaceError(f"torch {unknown[0]} is not served; [tool.musa] of pyproject.toml says {served}")
     record = json.loads(RECORD.read_text()) if RECORD.is_file() else {"cells": {}}
     chosen = {}
-    shared = shared_wheels() if versions.own_torch() in torches else []
+    shared: list[str] | None = None
     for torch in torches:
         for python in pythons:
-            cell = Cell(torch, python)
-            entry = run_cell(
-                cell, installed=installed, shared=shared if torch == versions.own_torch() else ()
-            )
+            cell = make(torch, python)
+            takes_shared = cell.takes_shared and torch == versions.own_torch()
+            if takes_shared and shared is None:
+                shared = shared_wheels()
+            entry = run_cell(cell, installed=installed, shared=shared if takes_shared else ())
             chosen[cell.name] = record["cells"][cell.name] = entry
             record["quick"], record["sample"] = list(QUICK), f"{SAMPLE} of {', '.join(SAMPLED)}"
             RECORD.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")

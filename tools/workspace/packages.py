@@ -327,15 +327,18 @@ def build_wheel(
     tree: Path = ROOT,
     env: Mapping[str, str] | None = None,
     compiler: str = "",
+    python: Path = PYTHON,
+    settings: Sequence[str] = (),
 ) -> Path:
-    """Builds the wheel of a package against the packages that are installed in .venv.
+    """Builds the wheel of a package against the packages that are installed for a Python, that of .venv.
 
-    tree: the folder whose package is built; env and compiler: where it is not built as `setup` does.
+    tree: the folder whose package is built; env, compiler and settings, which are further arguments of pip:
+    where it is not built as `setup` does.
     """
     for old in wheels_of(name, target):
         old.unlink()
     command = [
-        str(PYTHON),
+        str(python),
         "-m",
         "pip",
         "wheel",
@@ -345,7 +348,7 @@ def build_wheel(
         "-w",
         str(target),
     ]
-    command += [*options.config_settings(compiler), str(tree / "packages" / name)]
+    command += [*options.config_settings(compiler), *settings, str(tree / "packages" / name)]
     log = LOGS / "-".join(filter(None, [name, compiler, "wheel.log"]))
     run_logged(f"wheel of {name}", command, log, env or build_environment(), cwd=tree)
     made = list(wheels_of(name, target))
