@@ -79,6 +79,22 @@ def test_packages_are_built_here_and_installed_in_the_system_one_after_another(
     assert matrix.built(cell) == ["a", "b"]
 
 
+def test_a_command_in_the_system_has_a_limit_of_addresses(
+    cell: cross.Cell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without it, tests that use the emulated device took all memory of the machine."""
+    lines = []
+
+    def run_logged(title: str, command: list[str], log: Path, *more: object, **options: object) -> None:
+        lines.append(command)
+        log.parent.mkdir(parents=True)
+        log.write_text("$ command\noutput\n")
+
+    monkeypatch.setattr(cross, "run_logged", run_logged)
+    assert cell.run("a title", ["true"]) == "output\n"
+    assert lines[0][:3] == ["prlimit", f"--as={cross.ADDRESSES}", "unshare"]
+
+
 def test_a_command_runs_in_the_system_and_changes_the_combinations_folder_alone(cell: cross.Cell) -> None:
     words = image_steps.command_in(cell.root, ["true"], {"A": "1"}, {}, changed=[cell.folder])
     script = words[-1]
