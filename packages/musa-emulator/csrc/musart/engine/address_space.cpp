@@ -10,7 +10,6 @@
 namespace musa_emulator {
 namespace {
 
-constexpr size_t kPage = 4096;
 constexpr size_t kHugePage = size_t{2} << 20;
 
 constexpr size_t round_up(size_t value, size_t multiple) {
@@ -18,6 +17,11 @@ constexpr size_t round_up(size_t value, size_t multiple) {
 }
 
 } // namespace
+
+size_t page_size() {
+  static const auto size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return size;
+}
 
 AddressSpace::AddressSpace(uintptr_t base, size_t size, size_t guard) : guard_(guard) {
   free_.emplace(base, size);
@@ -63,9 +67,9 @@ uintptr_t AddressSpace::allocate(size_t bytes, Allocation description) {
   if (bytes > SIZE_MAX / 2) {
     return 0;
   }
-  const size_t span = round_up(bytes, kPage);
+  const size_t span = round_up(bytes, page_size());
   const bool huge = span >= kHugePage;
-  const uintptr_t base = take(span + guard_, huge ? kHugePage : kPage);
+  const uintptr_t base = take(span + guard_, huge ? kHugePage : page_size());
   if (base == 0) {
     return 0;
   }
@@ -87,8 +91,8 @@ uintptr_t AddressSpace::allocate(size_t bytes, Allocation description) {
 }
 
 uintptr_t AddressSpace::map_shared(size_t bytes, int descriptor, Allocation description) {
-  const size_t span = round_up(bytes, kPage);
-  const uintptr_t base = take(span + guard_, span >= kHugePage ? kHugePage : kPage);
+  const size_t span = round_up(bytes, page_size());
+  const uintptr_t base = take(span + guard_, span >= kHugePage ? kHugePage : page_size());
   if (base == 0) {
     return 0;
   }

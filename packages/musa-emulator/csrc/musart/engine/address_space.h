@@ -11,6 +11,9 @@
 
 namespace musa_emulator {
 
+// In bytes: 4096 on x86-64; kernels for aarch64 may have pages of 16 or 64 KiB.
+size_t page_size();
+
 struct Allocation {
   size_t bytes = 0;      // as requested
   size_t span = 0;       // whole pages

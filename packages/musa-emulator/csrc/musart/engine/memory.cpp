@@ -106,7 +106,7 @@ void reserve_memory(Engine& state) {
   }
   m.base = reinterpret_cast<uintptr_t>(region);
   m.slot_shift = std::countr_zero(slot);
-  const size_t guard = state.config.strict ? 4096 : 0;
+  const size_t guard = state.config.strict ? page_size() : 0;
   for (size_t i = 0; i < slots; ++i) {
     m.spaces.emplace_back(m.base + i * slot, slot, guard);
   }

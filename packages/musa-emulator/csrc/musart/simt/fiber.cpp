@@ -84,7 +84,12 @@ musa_simt_start:
 namespace musa_emulator::simt {
 namespace {
 
+// A multiple of the page size: kernels for aarch64 may have pages of 64 KiB.
+#if defined(__x86_64__)
 constexpr size_t kGuard = 4096;
+#else
+constexpr size_t kGuard = 64 << 10;
+#endif
 constexpr size_t kStride = kGuard + Stacks::kBytes;
 constexpr size_t kMost = 1024;
 
