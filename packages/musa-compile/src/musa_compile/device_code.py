@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Lines of Python that generated wrappers are made of."""
+"""Lines of Python and names of C++ that generated wrappers are made of."""
 
 from torch._inductor.codegen.common import DeviceOpOverrides
 
@@ -22,6 +22,10 @@ class MusaDeviceCode(DeviceOpOverrides):
 
     def current_stream(self):
         return "torch.musa.current_stream()"
+
+    def cpp_kernel_type(self):
+        # AOTInductor declares a member of this type for each kernel. Ours are functions, and leave it unused.
+        return "void*"
 
     def stream_handle(self, stream_name):
         return f"{stream_name}.musa_stream"

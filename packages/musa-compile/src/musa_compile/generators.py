@@ -11,7 +11,7 @@ from torch._inductor.codegen.wrapper_fxir import WrapperFxCodegen
 
 from musa_runtime import inductor_refusal
 
-from . import device_code, graph_passes, host_kernels
+from . import cpp_wrapper, device_code, graph_passes, host_kernels
 
 
 @functools.cache
@@ -40,7 +40,7 @@ def register():
         "musa",
         host_kernels.MusaScheduling,
         host_kernels.MusaWrapper,
-        None,
+        cpp_wrapper.MusaCppWrapper,
         WrapperFxCodegen,
         graph_passes.HostKernelPasses(),
     )

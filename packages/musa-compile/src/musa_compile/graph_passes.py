@@ -6,18 +6,15 @@ Inductor does for tensors of the CPU alone what C++ kernels need on musa as well
 nothing can be registered, so these passes say it in the graph.
 """
 
-import functools
-import hashlib
 import math
 import operator
-import sys
-from pathlib import Path
 
 import torch
 from torch._inductor import config
 from torch._inductor.custom_graph_pass import CustomGraphModulePass
 from torch._inductor.lowering import register_lowering
 
+from . import cache_key
 from . import kernels  # noqa: F401 - its library defines torch.ops.musa_compile
 
 _aten = torch.ops.aten
@@ -44,8 +41,7 @@ _VIEWS = {
 class HostKernelPasses(CustomGraphModulePass):
     """The passes, in order.
 
-    The uuid is part of the key of Inductor's caches. It covers this package's sources: another version of
-    it would otherwise be given code of this one.
+    The uuid is part of the key of Inductor's caches.
     """
 
     def __call__(self, graph_module):
@@ -55,16 +51,7 @@ class HostKernelPasses(CustomGraphModulePass):
         _keep_costly_results(graph)
 
     def uuid(self):
-        return _digest_of_sources()
-
-
-@functools.cache
-def _digest_of_sources():
-    digest = hashlib.sha256(b"C++")
-    for folder in sys.modules[__package__].__path__:
-        for file in sorted(Path(folder).glob("*.py")):
-            digest.update(file.read_bytes())
-    return digest.digest()
+        return cache_key.digest()
 
 
 @register_lowering(_realized.default, type_promotion_kind=None)

@@ -14,6 +14,8 @@ def musa_import(musa):
     # The package, so that its `__init__` is done: a module within it is still part of a cycle of imports.
     after_import("torch._dynamo", _register_dynamo)
     after_import("torch._inductor.compile_fx", _register_inductor)
+    # torch._inductor.package and torch._inductor.aoti_load_package import it before they load a model.
+    after_import("torch.export.pt2_archive._package", _register_model_runner)
 
 
 def _register_dynamo():
@@ -27,3 +29,12 @@ def _register_inductor():
     from . import generators
 
     generators.register()
+
+
+def _register_model_runner():
+    from musa_runtime._load import load
+
+    if load().status == "loaded":  # else there is no device to run a model on, and models of the CPU load
+        from . import installed
+
+        installed.load_library()

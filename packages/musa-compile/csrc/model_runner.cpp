@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+// Runs models for musa that are compiled ahead of time: what torch's package loader creates for the device "musa".
+#include <ATen/Context.h>
+#include <c10/musa/MUSAFunctions.h>
+#include <c10/musa/MUSAGraphsC10Utils.h>
+#include <c10/musa/MUSAGuard.h>
+#include <c10/musa/MUSAStream.h>
+#include <torch/csrc/inductor/aoti_runner/model_container_runner.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace torch::inductor {
+namespace {
+
+class MusaModelRunner : public AOTIModelContainerRunner {
+ public:
+  // The container in the model has CUDA's code for musa's functions: torch/csrc/inductor/aoti_include/musa.h.
+  MusaModelRunner(
+      const std::string& library,
+      size_t models,
+      c10::DeviceIndex device,
+      const std::string& kernels,
+      bool single_threaded)
+      : AOTIModelContainerRunner(library, models, "cuda:" + std::to_string(device), kernels, single_threaded),
+        device_(device) {}
+
+ protected:
+  // `stream_handle` is the SDK's handle of the stream to run on; null is the current stream.
+  std::vector<at::Tensor> run_impl(std::vector<AtenTensorHandle>& inputs, void* stream_handle) override {
+    const c10::musa::MUSAGuard device_guard(device_);
+    TORCH_CHECK(
+        !c10::musa::capturing(),
+        "A model that is compiled ahead of time cannot be captured into a MUSAGraph: its kernels are called from C++, where no "
+        "graph records them.\n"
+        "Fix: run the model outside of the capture, or capture the function that torch.compile makes of the module");
+    const c10::musa::MUSAStream stream = stream_handle == nullptr
+        ? c10::musa::getCurrentMUSAStream(device_)
+        : c10::musa::getStreamFromExternal(static_cast<musaStream_t>(stream_handle), device_);
+    std::optional<c10::musa::MUSAStreamGuard> stream_guard;
+    if (stream_handle != nullptr) {
+      stream_guard.emplace(stream);
+    }
+    return AOTIModelContainerRunner::run_impl(inputs, stream.stream());
+  }
+
+ private:
+  c10::DeviceIndex device_;
+};
+
+std::unique_ptr<AOTIModelContainerRunner> create_runner(
+    const std::string& library,
+    size_t models,
+    const std::string& device_string,
+    const std::string& kernels,
+    const bool single_threaded) {
+  at::globalContext().lazyInitDevice(c10::DeviceType::PrivateUse1);
+  TORCH_CHECK(
+      c10::musa::host_addressable(),
+      "The package holds a model that is compiled for musa devices whose memory the host can address: its kernels are C++ on "
+      "the host. This device has memory of its own.\n"
+      "Fix: run the exported program instead: torch.export.load(...).module(), or TorchScript in a C++ program");
+  const auto colon = device_string.find(':');
+  const auto device = colon == std::string::npos
+      ? c10::musa::current_device()
+      : static_cast<c10::DeviceIndex>(std::stoi(device_string.substr(colon + 1)));
+  // The container selects its device and does not restore the previous one.
+  const c10::musa::MUSAGuard guard(device);
+  return std::make_unique<MusaModelRunner>(library, models, device, kernels, single_threaded);
+}
+
+RegisterAOTIModelRunner registration("musa", &create_runner);
+
+} // namespace
+} // namespace torch::inductor

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) torch_musa contributors
+#pragma once
+
+#include <torch/csrc/inductor/aoti_torch/c/shim.h>
+
+// The C functions of libmusa_aoti.so that C++ wrappers and models which are compiled ahead of time call, beside those for
+// operators (operator_shims.h). The same functions serve every version of torch that the library is built for; a model that
+// was compiled with an older version of this header keeps working.
+
+extern "C" {
+
+// Sets `idle` to 1 if no work is pending on the current stream of the device, else to 0.
+AOTI_TORCH_EXPORT AOTITorchError aoti_torch_musa_stream_idle(int32_t device, int32_t* idle);
+
+// Waits for the work on the current stream of the device.
+AOTI_TORCH_EXPORT AOTITorchError aoti_torch_musa_synchronize_stream(int32_t device);
+
+// Waits likewise, so that a kernel on the calling thread may access the device's memory. `start`
+// receives the kernel's start time if kernels are being traced, else -1. Fails while the stream is captured into a graph.
+AOTI_TORCH_EXPORT AOTITorchError aoti_torch_musa_begin_host_kernel(int32_t device, int64_t* start);
+
+// Reports the kernel to the profiler. Only for a `start` other than -1.
+AOTI_TORCH_EXPORT AOTITorchError aoti_torch_musa_end_host_kernel(int64_t start, const char* name, int32_t device);
+
+// Device memory for constants. `aoti_torch_musa_free` waits for the device first.
+AOTI_TORCH_EXPORT AOTITorchError aoti_torch_musa_malloc(void** pointer, size_t bytes, int32_t device);
+AOTI_TORCH_EXPORT AOTITorchError aoti_torch_musa_free(void* pointer);
+AOTI_TORCH_EXPORT AOTITorchError aoti_torch_musa_memcpy(void* target, const void* source, size_t bytes);
+
+AOTI_TORCH_EXPORT AOTITorchError aoti_torch_musa_current_device(int32_t* device);
+AOTI_TORCH_EXPORT AOTITorchError aoti_torch_musa_set_device(int32_t device);
+
+// Events. `stream` may be null, which is the current stream. `done` receives 1 or 0.
+AOTI_TORCH_EXPORT AOTITorchError aoti_torch_musa_event_create(void** event);
+AOTI_TORCH_EXPORT AOTITorchError aoti_torch_musa_event_destroy(void* event);
+AOTI_TORCH_EXPORT AOTITorchError aoti_torch_musa_event_record(void* event, void* stream);
+AOTI_TORCH_EXPORT AOTITorchError aoti_torch_musa_event_query(void* event, int32_t* done);
+AOTI_TORCH_EXPORT AOTITorchError aoti_torch_musa_event_synchronize(void* event);
+
+} // extern "C"

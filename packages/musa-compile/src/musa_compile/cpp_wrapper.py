@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The wrapper in C++ that is generated for a graph: for `config.cpp_wrapper`, and for AOTInductor.
+
+Operators are called through the C functions `aoti_torch_musa_<operator>` of libmusa_aoti.so, and kernels of
+the graph directly, within the scope of an object that waits for the device's stream.
+"""
+
+import contextlib
+import os
+
+import torch
+from torch._inductor.codegen.cpp_utils import DEVICE_TO_ATEN
+from torch._inductor.codegen.cpp_wrapper_cpu import CppWrapperCpu
+from torch._inductor.virtualized import V
+
+from . import cache_key, installed
+
+# torch looks up here how C++ names a device's type; there is no function to register one.
+DEVICE_TO_ATEN.setdefault("musa", "at::kPrivateUse1")
+
+_INCLUDE_PATH = "CPLUS_INCLUDE_PATH"
+
+
+class MusaCppWrapper(CppWrapperCpu):
+    """Generates C++ for graphs with musa tensors whose memory the host can address."""
+
+    def __init__(self):
+        self.device = "musa"
+        super().__init__()
+        self.needs_vec_isa = True  # the kernels are C++
+        self._kernel_device = None
+        self._device_of_kernel = {}
+        if V.graph.aot_mode:
+            _add_include_path()
+
+    @staticmethod
+    def create(is_subgraph, subgraph_name, parent_wrapper, partition_signatures=None):
+        return MusaCppWrapper()
+
+    # torch's headers for these devices do not include each other's, and musa's must be first in a model.
+    @staticmethod
+    def get_device_include_path_jit(device):
+        if device != "musa":
+            return CppWrapperCpu.get_device_include_path_jit(device)
+        # The digest makes code that includes other headers other code for torch's cache of libraries.
+        return f'// {cache_key.digest().hex()}\n#include "{installed.file(installed.HEADER)}"'
+
+    @staticmethod
+    def get_device_include_path_aot(device):
+        if device in ("musa", "cpu"):
+            return f"// {cache_key.digest().hex()}\n{CppWrapperCpu.get_device_include_path_aot('musa')}"
+        return CppWrapperCpu.get_device_include_path_aot(device)
+
+    def write_header(self):
+        if not V.graph.is_const_graph and not V.graph.aot_mode:
+            self.header.writeline("from musa_compile.installed import load_library")
+            self.header.writeline("load_library()")
+        super().write_header()
+
+    @contextlib.contextmanager
+    def kernels_of(self, index):
+        """Kernels that are defined within it belong to the musa device of that index."""
+        self._kernel_device = index
+        try:
+            yield
+        finally:
+            self._kernel_device = None
+
+    def define_kernel(self, kernel_name, kernel_body, metadata=None, gpu=True, cpp_definition=None):
+        if self._kernel_device is not None:
+            self._device_of_kernel[kernel_name] = self._kernel_device
+        super().define_kernel(kernel_name, kernel_body, metadata, gpu, cpp_definition)
+
+    def _generate_kernel_call_helper(self, kernel_name, call_args, *, device=None, **arguments):
+        index = self._device_of_kernel.get(kernel_name)
+        if index is None:
+            super()._generate_kernel_call_helper(kernel_name, call_args, device=device, **arguments)
+            return
+        kind = "HostKernel" if V.graph.aot_mode else "PythonHostKernel"
+        place = self.codegen_device_idx(torch.device("musa", index), str(index))
+        self.writeline("{")
+        self.writeline(f'const musa_compile::{kind} host_kernel({place}, "{kernel_name}");')
+        super()._generate_kernel_call_helper(kernel_name, call_args, device=torch.device("cpu"), **arguments)
+        self.writeline("}")
+
+    def codegen_cuda_stream_enter(self, stream_idx):
+        raise NotImplementedError(
+            "Inductor's C++ wrapper for musa does not support streams within a compiled function.\n"
+            "Fix: compile without config.cpp_wrapper, or enter the stream outside of the function"
+        )
+
+    def _generate_end_jit(self, result):
+        # The line that this writes names the device for which flags and precompiled headers are chosen:
+        # those of the CPU, where kernels are compiled with -O3.
+        self.device = "cpu"
+        try:
+            super()._generate_end_jit(result)
+        finally:
+            self.device = "musa"
+
+
+def _add_include_path():
+    """Let compilers that this process starts find `torch/csrc/inductor/aoti_include/musa.h`.
+
+    AOTInductor precompiles the header of this name, and has no setting for further include paths. The folder
+    contains nothing else of torch's, and is searched after the paths that a command names.
+    """
+    folder = installed.include_dir()
+    known = os.environ.get(_INCLUDE_PATH)
+    if known is None:
+        os.environ[_INCLUDE_PATH] = folder
+    elif folder not in known.split(os.pathsep):
+        # An empty entry means the current directory, and an empty variable has none.
+        os.environ[_INCLUDE_PATH] = f"{known}{os.pathsep}{folder}" if known else folder
