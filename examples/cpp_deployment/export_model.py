@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Write a classifier as a TorchScript file for `classify`, the C++ program beside this one.
+"""Write a classifier for `classify`, the C++ program beside this one.
 
-Leaves model.pt and input.pt in --out, and prints what the model says on the CPU, for comparison.
+Leaves a TorchScript file, model.pt, or with --way package a package of AOTInductor, model.pt2, and input.pt
+in --out, and prints what the model says on the CPU, for comparison.
 
 python examples/cpp_deployment/export_model.py --out build/deployment
 """
@@ -82,18 +83,32 @@ def as_torchscript(model: nn.Module, example: torch.Tensor, way: str) -> torch.j
     return torch.jit.trace(model, example)
 
 
+def write_package(model: nn.Module, images: torch.Tensor, classes: list[str], path: Path) -> None:
+    """Compile the model for musa, for batches of any size from 2 to 64, and write it to `path` (.pt2)."""
+    batch = torch.export.Dim("batch", min=2, max=64)
+    program = torch.export.export(model.to("musa"), (images.to("musa"),), dynamic_shapes=({0: batch},))
+    metadata = {"classes.txt": "\n".join(classes)}
+    torch._inductor.aoti_compile_and_package(
+        program, package_path=str(path), inductor_configs={"aot_inductor.metadata": metadata}
+    )
+
+
 @torch.no_grad()
 def export(out: Path, name: str, way: str, batch: int) -> torch.Tensor:
-    """Write out/model.pt and out/input.pt; returns the model's logits on the CPU, (batch, classes)."""
+    """Write the model and out/input.pt; returns the model's logits on the CPU, (batch, classes)."""
     torch.manual_seed(0)
     model, classes, shape = MODELS[name]()
     model.eval()
     images = torch.rand(batch, *shape)
     out.mkdir(parents=True, exist_ok=True)
-    script = as_torchscript(model, images, way)
-    torch.jit.save(script, out / "model.pt", _extra_files={"classes.txt": "\n".join(classes)})
     torch.save(images, out / "input.pt")
-    return model(images)
+    logits = model(images)
+    if way == "package":
+        write_package(model, images, classes, out / "model.pt2")
+    else:
+        script = as_torchscript(model, images, way)
+        torch.jit.save(script, out / "model.pt", _extra_files={"classes.txt": "\n".join(classes)})
+    return logits
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -101,7 +116,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path())
     parser.add_argument("--model", choices=sorted(MODELS), default=default)
-    parser.add_argument("--way", choices=("script", "trace", "export"), default="script")
+    parser.add_argument("--way", choices=("script", "trace", "export", "package"), default="script")
     parser.add_argument("--batch", type=int, default=2)
     arguments = parser.parse_args(argv)
 
@@ -109,7 +124,8 @@ def main(argv: list[str] | None = None) -> int:
     for number, row in enumerate(logits.softmax(1)):
         share, index = row.max(0)
         print(f"image {number}: class {int(index)} with {share:.3%} on the CPU")
-    print(f"{arguments.model}: wrote {arguments.out / 'model.pt'} and {arguments.out / 'input.pt'}")
+    written = "model.pt2" if arguments.way == "package" else "model.pt"
+    print(f"{arguments.model}: wrote {arguments.out / written} and {arguments.out / 'input.pt'}")
     return 0
 
 

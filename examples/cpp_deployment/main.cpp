@@ -4,11 +4,13 @@
 // Runs an image classifier that export_model.py wrote on a MUSA device, without Python:
 //
 //   classify model.pt input.pt
+//   classify model.pt2 input.pt
 //
-// The model is a TorchScript module from images to logits (N, classes); input.pt a tensor written by torch.save. Names of
-// the classes come with the model, in its extra file "classes.txt".
+// The model is a TorchScript module from images to logits (N, classes), or a package of AOTInductor; input.pt a tensor written
+// by torch.save. Names of the classes come with the model, in its extra file "classes.txt" or in the package's metadata.
 
 #include <musa_runtime/init.h>
+#include <torch/csrc/inductor/aoti_package/model_package_loader.h>
 #include <torch/csrc/jit/serialization/pickle.h>
 #include <torch/script.h>
 
@@ -16,9 +18,12 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <iterator>
+#include <memory>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -28,7 +33,7 @@ namespace {
 
 constexpr char kUsage[] =
     "usage: classify MODEL INPUT [--device musa] [--top 5] [--repeats 1] [--save OUTPUT] [--pack LIBRARY]...\n"
-    "  MODEL    TorchScript module written by export_model.py\n"
+    "  MODEL    TorchScript module (.pt) or package of AOTInductor (.pt2) written by export_model.py\n"
     "  INPUT    batch of images, a tensor written by torch.save\n"
     "  --save   write the logits, for torch.load\n"
     "  --pack   load an op pack before the model\n";
@@ -124,6 +129,31 @@ void print(const at::Tensor& logits, const std::vector<std::string>& classes, in
   }
 }
 
+struct Model {
+  std::function<at::Tensor(const at::Tensor&)> forward;
+  std::vector<std::string> classes;
+};
+
+Model load_script(const std::string& path, const torch::Device& device) {
+  torch::jit::ExtraFilesMap extra{{"classes.txt", ""}};
+  torch::jit::Module module = torch::jit::load(path, device, extra);
+  module.eval();
+  return {
+      [module](const at::Tensor& input) mutable { return module.forward({input}).toTensor(); },
+      lines(extra["classes.txt"])};
+}
+
+// A package is compiled for one type of device. Its index is chosen here; -1 is the current device.
+Model load_package(const std::string& path, const torch::Device& device) {
+  const auto loader = std::make_shared<torch::inductor::AOTIModelPackageLoader>(
+      path, /*model_name=*/"model", /*run_single_threaded=*/false, /*num_runners=*/1, device.index());
+  auto metadata = loader->get_metadata();
+  TORCH_CHECK(
+      metadata["AOTI_DEVICE_KEY"] == c10::DeviceTypeName(device.type(), /*lower_case=*/true), path, " is compiled for ",
+      metadata["AOTI_DEVICE_KEY"], ", not for ", device, ". Fix: run it there, or export the model again.");
+  return {[loader](const at::Tensor& input) { return loader->run({input}).at(0); }, lines(metadata["classes.txt"])};
+}
+
 int run(const Options& options) {
   // Before the device is named: until then torch does not know the word "musa".
   musa_runtime::init();
@@ -136,15 +166,14 @@ int run(const Options& options) {
   const at::Tensor input = torch::jit::pickle_load(pickled).toTensor().to(device);
 
   read(options.model); // torch's own message for a missing file speaks of its archive reader
-  torch::jit::ExtraFilesMap extra{{"classes.txt", ""}};
-  torch::jit::Module model = torch::jit::load(options.model, device, extra);
-  model.eval();
+  const std::filesystem::path path = options.model;
+  const Model model = path.extension() == ".pt2" ? load_package(options.model, device) : load_script(options.model, device);
 
   const c10::InferenceMode inference;
   at::Tensor logits;
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < options.repeats; ++i) {
-    logits = model.forward({input}).toTensor();
+    logits = model.forward(input);
   }
   // The device works behind the host's back; the copy waits for it.
   logits = logits.cpu();
@@ -153,7 +182,7 @@ int run(const Options& options) {
   TORCH_CHECK(
       logits.dim() == 2, "The model returned a tensor of ", logits.dim(), " dimensions where logits (N, classes) are ",
       "expected. Fix: export a classifier, as export_model.py does.");
-  print(logits, lines(extra["classes.txt"]), options.top);
+  print(logits, model.classes, options.top);
   std::printf("%.2f ms a batch of %ld on %s\n", elapsed.count() / options.repeats, static_cast<long>(input.size(0)),
               device.str().c_str());
   if (!options.save.empty()) {
