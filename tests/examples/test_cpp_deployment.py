@@ -67,6 +67,15 @@ def exported(deployed, tmp_path_factory, request):
     return out
 
 
+@pytest.fixture(scope="module")
+def package(deployed, tmp_path_factory):
+    """A folder with model.pt2, a package of AOTInductor, input.pt, and the same model as TorchScript."""
+    out = tmp_path_factory.mktemp("package")
+    export(deployed, out, "package")
+    export(deployed, out, "script")  # from the same seed
+    return out
+
+
 def on_the_cpu(folder):
     extra = {"classes.txt": ""}
     model = torch.jit.load(folder / "model.pt", _extra_files=extra).eval()
@@ -90,6 +99,36 @@ def test_logits_are_those_of_python_on_the_cpu(deployed, exported, mode, tmp_pat
     logits, _ = on_the_cpu(exported)
     # In batches of another size and on other threads, convolutions add up in another order.
     torch.testing.assert_close(torch.load(saved), logits, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", MODES[:3], ids=lambda mode: next(iter(mode.values())))
+@pytest.mark.parametrize("device", ["musa", "musa:1"])
+def test_a_package_gives_the_logits_of_python_on_the_cpu(deployed, package, mode, device, tmp_path):
+    saved, half = tmp_path / "logits.pt", tmp_path / "half.pt"
+    images = torch.load(package / "input.pt")
+    torch.save(images[:2].clone(), half)
+    logits, classes = on_the_cpu(package)
+    for given, count in ((package / "input.pt", BATCH), (half, 2)):
+        arguments = [package / "model.pt2", given, "--save", saved, "--device", device, "--top", 1]
+        done = classify(deployed, *arguments, **mode)
+        assert done.returncode == 0, done.stderr
+        assert f"  {classes[int(logits[0].argmax())]}\n" in done.stdout
+        torch.testing.assert_close(torch.load(saved), logits[:count], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("device", "variables", "told"),
+    [
+        ("cpu", {}, "is compiled for musa, not for cpu. Fix: "),
+        ("musa:7", {}, "Invalid device musa:7"),
+        ("musa", {"MUSA_EMULATOR_MEMORY": "strict"}, "Fix: run the exported program instead"),
+    ],
+    ids=["cpu", "index", "memory"],
+)
+def test_a_package_that_cannot_run_names_the_cure(deployed, package, device, variables, told):
+    done = classify(deployed, package / "model.pt2", package / "input.pt", "--device", device, **variables)
+    assert done.returncode == 1
+    assert told in done.stderr and done.stdout == ""
 
 
 def test_the_best_classes_are_printed_by_name_in_order(deployed, exported):

@@ -11,31 +11,13 @@
 #include <musa_compile/device_shims.h>
 #include <torch/csrc/inductor/aoti_torch/utils.h>
 
-using c10::musa::MUSAStream;
-
-namespace {
-
-MUSAStream current_stream(int32_t device) {
-  return c10::musa::getCurrentMUSAStream(static_cast<c10::DeviceIndex>(device));
-}
-
-} // namespace
-
-AOTITorchError aoti_torch_musa_stream_idle(int32_t device, int32_t* idle) {
-  AOTI_TORCH_CONVERT_EXCEPTION_TO_ERROR_CODE({ *idle = current_stream(device).query() ? 1 : 0; });
-}
-
-AOTITorchError aoti_torch_musa_synchronize_stream(int32_t device) {
-  AOTI_TORCH_CONVERT_EXCEPTION_TO_ERROR_CODE({ current_stream(device).synchronize(); });
-}
-
 AOTITorchError aoti_torch_musa_begin_host_kernel(int32_t device, int64_t* start) {
   AOTI_TORCH_CONVERT_EXCEPTION_TO_ERROR_CODE({
     TORCH_CHECK(
         !c10::musa::capturing(),
         "A kernel of a C++ wrapper of torch.compile cannot be captured into a MUSAGraph: it is called from C++, where no graph "
         "records it.\nFix: compile the function without config.cpp_wrapper, or call it outside of the capture");
-    const MUSAStream stream = current_stream(device);
+    const c10::musa::MUSAStream stream = c10::musa::getCurrentMUSAStream(static_cast<c10::DeviceIndex>(device));
     if (!stream.query()) [[unlikely]] {
       stream.synchronize();
     }

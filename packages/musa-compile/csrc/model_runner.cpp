@@ -7,6 +7,7 @@
 #include <c10/musa/MUSAGuard.h>
 #include <c10/musa/MUSAStream.h>
 #include <torch/csrc/inductor/aoti_runner/model_container_runner.h>
+#include <torch/csrc/inductor/aoti_torch/c/shim.h>
 
 #include <memory>
 #include <optional>
@@ -32,6 +33,12 @@ class MusaModelRunner : public AOTIModelContainerRunner {
   // `stream_handle` is the SDK's handle of the stream to run on; null is the current stream.
   std::vector<at::Tensor> run_impl(std::vector<AtenTensorHandle>& inputs, void* stream_handle) override {
     const c10::musa::MUSAGuard device_guard(device_);
+    if (c10::musa::capturing()) {
+      for (AtenTensorHandle input : inputs) { // the model would take them over
+        aoti_torch_delete_tensor_object(input);
+      }
+      inputs.clear();
+    }
     TORCH_CHECK(
         !c10::musa::capturing(),
         "A model that is compiled ahead of time cannot be captured into a MUSAGraph: its kernels are called from C++, where no "

@@ -10,13 +10,7 @@
 
 extern "C" {
 
-// Sets `idle` to 1 if no work is pending on the current stream of the device, else to 0.
-AOTI_TORCH_EXPORT AOTITorchError aoti_torch_musa_stream_idle(int32_t device, int32_t* idle);
-
-// Waits for the work on the current stream of the device.
-AOTI_TORCH_EXPORT AOTITorchError aoti_torch_musa_synchronize_stream(int32_t device);
-
-// Waits likewise, so that a kernel on the calling thread may access the device's memory. `start`
+// Waits for the current stream of the device, so that a kernel on the calling thread may access the device's memory. `start`
 // receives the kernel's start time if kernels are being traced, else -1. Fails while the stream is captured into a graph.
 AOTI_TORCH_EXPORT AOTITorchError aoti_torch_musa_begin_host_kernel(int32_t device, int64_t* start);
 

@@ -8,16 +8,23 @@ import sys
 from pathlib import Path
 
 
-@functools.cache
-def digest():
-    """Digest of the sources of this package that determine generated code, and of the headers in it.
+def key(generator):
+    """Digest of what determines generated code: the generator, this package's sources and its headers.
+
+    Args:
+        generator (str): its name: C++ kernels fault where the host cannot address the device's memory.
 
     Returns:
         bytes: 32 of them.
     """
-    result = hashlib.sha256()
+    return hashlib.sha256(generator.encode() + _digest_of_sources()).digest()
+
+
+@functools.cache
+def _digest_of_sources():
+    digest = hashlib.sha256()
     for folder in sys.modules[__package__].__path__:
         for pattern in ("*.py", "include/**/*.h"):
             for file in sorted(Path(folder).glob(pattern)):
-                result.update(file.read_bytes())
-    return result.digest()
+                digest.update(file.read_bytes())
+    return digest.digest()

@@ -43,13 +43,12 @@ class MusaCppWrapper(CppWrapperCpu):
     def get_device_include_path_jit(device):
         if device != "musa":
             return CppWrapperCpu.get_device_include_path_jit(device)
-        # The digest makes code that includes other headers other code for torch's cache of libraries.
-        return f'// {cache_key.digest().hex()}\n#include "{installed.file(installed.HEADER)}"'
+        return f'{_version()}\n#include "{installed.file(installed.HEADER)}"'
 
     @staticmethod
     def get_device_include_path_aot(device):
         if device in ("musa", "cpu"):
-            return f"// {cache_key.digest().hex()}\n{CppWrapperCpu.get_device_include_path_aot('musa')}"
+            return f"{_version()}\n{CppWrapperCpu.get_device_include_path_aot('musa')}"
         return CppWrapperCpu.get_device_include_path_aot(device)
 
     def write_header(self):
@@ -77,10 +76,9 @@ class MusaCppWrapper(CppWrapperCpu):
         if index is None:
             super()._generate_kernel_call_helper(kernel_name, call_args, device=device, **arguments)
             return
-        kind = "HostKernel" if V.graph.aot_mode else "PythonHostKernel"
         place = self.codegen_device_idx(torch.device("musa", index), str(index))
         self.writeline("{")
-        self.writeline(f'const musa_compile::{kind} host_kernel({place}, "{kernel_name}");')
+        self.writeline(f'const musa_compile::HostKernel host_kernel({place}, "{kernel_name}");')
         super()._generate_kernel_call_helper(kernel_name, call_args, device=torch.device("cpu"), **arguments)
         self.writeline("}")
 
@@ -98,6 +96,11 @@ class MusaCppWrapper(CppWrapperCpu):
             super()._generate_end_jit(result)
         finally:
             self.device = "musa"
+
+
+def _version():
+    """A comment that makes code with other headers other code for torch's cache of libraries."""
+    return f"// {cache_key.key('C++').hex()}"
 
 
 def _add_include_path():

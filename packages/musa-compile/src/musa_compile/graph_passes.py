@@ -51,7 +51,7 @@ class HostKernelPasses(CustomGraphModulePass):
         _keep_costly_results(graph)
 
     def uuid(self):
-        return cache_key.digest()
+        return cache_key.key("C++")
 
 
 @register_lowering(_realized.default, type_promotion_kind=None)
