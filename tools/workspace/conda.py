@@ -49,12 +49,19 @@ def table(record: dict[str, Any]) -> str:
 
 
 def run(build: Sequence[str]) -> int:
-    """Renders the recipe, builds the named outputs and prints the table; a build is recorded."""
+    """Renders the recipe, builds the named outputs and prints the table.
+
+    A build is recorded, beside the recorded builds of other outputs that the recipe still has.
+    """
     names = packages.package_names()
     if unknown := [name for name in build if name not in names]:
         raise WorkspaceError(f"the recipe has no output {unknown[0]}; the outputs are {', '.join(names)}")
     record = {"built": {}, **render(build)}
     if build:
+        rendered = {name for name, _ in record["rendered"]}
+        recorded = json.loads(RECORD.read_text())["built"] if RECORD.is_file() else {}
+        kept = {name: entry for name, entry in recorded.items() if name in rendered}
+        record["built"] = {**kept, **record["built"]}
         RECORD.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
     print(table(record))
     return 0

@@ -163,10 +163,14 @@ def contents(package: Path, member: str) -> dict[str, Any]:
 
 
 def build(outputs: list[Any], channel: Channel, folder: Path) -> dict[str, dict[str, Any]]:
-    """Builds outputs in their order, then tests those whose requirements are there."""
+    """Builds outputs in their order, then tests those whose requirements are there.
+
+    What an earlier call has built in the folder serves as requirement.
+    """
     built: dict[str, dict[str, Any]] = {}
     packages: dict[str, Path] = {}
-    channels = [channel.folder.as_uri()]
+    earlier = {file.name.rsplit("-", 2)[0] for file in (folder / "output").glob("*/*.conda")}
+    channels = [channel.folder.as_uri(), *([(folder / "output").as_uri()] if earlier else [])]
     for output in outputs:
         name = str(output.recipe.package.name)
         done = output.run_build(
@@ -184,9 +188,9 @@ def build(outputs: list[Any], channel: Channel, folder: Path) -> dict[str, dict[
             "depends": index["depends"],
         }
     for name, entry in built.items():
-        lacks = {text.split()[0] for text in entry["depends"]} - channel.names - packages.keys()
+        lacks = {text.split()[0] for text in entry["depends"]} - channel.names - packages.keys() - earlier
         entry["not_tested"] = sorted(lacks)
-        if not lacks and not test(packages[name], [*channels, (folder / "output").as_uri()]):
+        if not lacks and not test(packages[name], [channels[0], (folder / "output").as_uri()]):
             entry["not_tested"] = ["tests in the recipe"]
     return built
 

@@ -14,8 +14,10 @@ from torch._inductor import config
 from torch._inductor.custom_graph_pass import CustomGraphModulePass
 from torch._inductor.lowering import register_lowering
 
-from . import cache_key
-from . import kernels  # noqa: F401 - its library defines torch.ops.musa_compile
+from . import (
+    cache_key,
+    kernels,  # noqa: F401 - its library defines torch.ops.musa_compile
+)
 
 _aten = torch.ops.aten
 _realized = torch.ops.musa_compile.realized
