@@ -10,6 +10,8 @@ import sys
 def after_import(name, action):
     """Call `action` after the module `name` has been imported: at once if it is, else when that happens.
 
+    A module in the middle of its import counts as not imported, so the action waits for its next import.
+
     Args:
         name (str): the full name of the module.
         action (callable): takes nothing. An exception that it raises is raised by the import.
