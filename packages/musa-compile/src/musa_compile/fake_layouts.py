@@ -50,11 +50,14 @@ def _rule(torchs, operands):
 
 
 def _layout_of(tensors):
-    """The channels_last format of the first tensor that has one, else None."""
+    """The channels_last format of the input or else of the weight of a convolution, or None."""
+    if tensors[0].dim() == 3:
+        # A convolution of one dimension is one of two dimensions whose height is 1, of an input that torch
+        # makes contiguous: the weight alone decides.
+        tensors = [tensors[1].unsqueeze(2)]
     for tensor in tensors:
-        if tensor.dim() in (3, 4, 5):
-            # A convolution of one dimension is one of two dimensions whose height is 1.
-            layout = suggest_memory_format(tensor.unsqueeze(2) if tensor.dim() == 3 else tensor)
+        if tensor.dim() in (4, 5):
+            layout = suggest_memory_format(tensor)
             if layout in _CHANNELS_LAST:
                 return layout
     return None

@@ -155,15 +155,35 @@ class MusaWrapper(_ForMusa, PythonWrapperCodegen):
 
     def generate_end(self, result):
         super().generate_end(result)
+        if not self._is_graphed():
+            return
         graph = V.graph
-        if torch._inductor.config.triton.cudagraphs and not graph.aot_mode and graph.device_type == "musa":
-            mutated = [at for at, name in enumerate(graph.graph_input_names) if name in graph.mutated_inputs]
-            result.splice(
-                f"""
-                from musa_compile.graphs import GraphedCall
-                call = GraphedCall(call, {mutated!r})
-                """
-            )
+        mutated = [at for at, name in enumerate(graph.graph_input_names) if name in graph.mutated_inputs]
+        # torch keeps generated modules until the process ends. So the module holds no graphs: each compiled
+        # function that reads its attribute `call` gets graphs of its own, which are freed with the function.
+        result.splice(
+            f"""
+            from musa_compile.graphs import GraphedCall
+            call_without_graphs = call
+            del call
+
+            def __getattr__(name):
+                if name == "call":
+                    return GraphedCall(call_without_graphs, {mutated!r})
+                raise AttributeError(name)
+            """
+        )
+
+    def add_benchmark_harness(self, output):
+        if not self._is_graphed():  # it calls a global `call`
+            super().add_benchmark_harness(output)
+
+    @staticmethod
+    def _is_graphed():
+        graph = V.graph
+        return (
+            torch._inductor.config.triton.cudagraphs and not graph.aot_mode and graph.device_type == "musa"
+        )
 
 
 class _MusaSubgraphWrapper(_ForMusa, SubgraphPythonWrapperCodegen):

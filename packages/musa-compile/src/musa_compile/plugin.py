@@ -18,9 +18,19 @@ def musa_doctor_checks():
     return [("compiler of torch.compile", _check_compiler), ("cache of torch.compile", _check_cache)]
 
 
+_CACHE_FIX = "Fix: export TORCHINDUCTOR_CACHE_DIR=<a folder on a disk that programs may be run from>"
+
+
 def _check_compiler():
-    from torch._inductor.cpp_builder import get_cpp_compiler
-    from torch._inductor.exc import InvalidCxxCompiler
+    try:
+        # torch makes the folder of its cache while Inductor is imported.
+        from torch._inductor.cpp_builder import get_cpp_compiler
+        from torch._inductor.exc import InvalidCxxCompiler
+    except OSError as error:
+        raise RuntimeError(
+            "Inductor cannot be imported.\n"
+            f"Likely causes: it cannot make the folder of its cache: {error}\n{_CACHE_FIX}"
+        ) from error
 
     from . import generators
 
@@ -36,16 +46,18 @@ def _check_compiler():
 
 
 def _check_cache():
-    from torch._inductor.runtime.cache_dir_utils import cache_dir
-
-    folder = cache_dir()
+    folder = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
     try:
+        from torch._inductor.runtime.cache_dir_utils import cache_dir
+
+        folder = cache_dir()
         os.makedirs(folder, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder):
             pass
     except OSError as error:
         raise RuntimeError(
-            f"Inductor keeps compiled kernels in {folder}, which cannot be written: {error}.\n"
-            "Fix: export TORCHINDUCTOR_CACHE_DIR=<a folder on a disk that programs may be run from>"
+            f"Inductor keeps compiled kernels in {folder or error.filename}, which cannot be written: "
+            f"{error}.\n"
+            f"Likely causes: the disk is full or read-only; another user owns the folder\n{_CACHE_FIX}"
         ) from error
     return folder

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The pack by itself: it costs nothing until a program compiles, the doctor checks what it needs, and memory
+that the host cannot address is an error with a cure. Kernels wait for pending work, run on their own device
+and appear in profiles.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from tests.harness.device import host_can_address_device_memory
+from tests.harness.subprocesses import run_code, run_module
+from tests.musa_compile.comparison import ONE_THREAD, assert_same, scaled
+
+pytestmark = pytest.mark.once
+
+IMPORTED = """
+import sys
+import torch
+torch.ones(2, device="musa")
+compiler = ("torch._dynamo", "torch._inductor", "musa_compile")
+print(sorted(name for name in sys.modules if name.startswith(compiler)))
+"""
+REGISTERED = """
+import torch
+import torch._dynamo.device_interface
+from torch._dynamo.device_interface import get_interface_for_device
+print(get_interface_for_device("musa").__module__, get_interface_for_device("musa:1").__module__)
+import sys
+print("musa_compile.generators" in sys.modules)
+import torch._inductor.compile_fx
+from torch._inductor.codegen.common import get_scheduling_for_device
+print(get_scheduling_for_device("musa").__module__)
+"""
+
+
+def test_importing_torch_imports_no_compiler():
+    before = set(eval(run_code(IMPORTED, TORCH_MUSA_DISABLE_PACKS="compile")))
+    added = set(eval(run_code(IMPORTED))) - before
+    assert added <= {"musa_compile", "musa_compile.registration", "musa_compile.plugin"}
+    assert "musa_compile.registration" in added | before
+
+
+def test_the_compiler_finds_the_device_when_it_is_imported():
+    assert run_code(REGISTERED).splitlines() == [
+        "musa_compile.device_interface musa_compile.device_interface",
+        "False",
+        "musa_compile.host_kernels",
+    ]
+
+
+def checks(**environment) -> list[dict]:
+    """What the doctor says about the compiler and about the cache."""
+    done = run_module("torch_musa", "doctor", "--json", **environment)
+    return [row for row in json.loads(done.stdout) if row["title"].startswith("compile: ")]
+
+
+def test_the_doctor_names_the_compiler_and_the_cache(cache_folder):
+    from musa_compile import plugin
+
+    compiler, cache = (check() for _, check in plugin.musa_doctor_checks())
+    assert "g++" in compiler or "clang" in compiler
+    assert compiler.endswith("kernels by C++" if host_can_address_device_memory() else "kernels by none")
+    assert cache == cache_folder
+
+
+def test_the_doctor_reports_a_missing_compiler(cache_folder):
+    compiler, cache = checks(CXX="/nowhere/g++")
+    assert (compiler["status"], cache["status"]) == ("fail", "ok")
+    assert "CXX" in compiler["causes"] and "g++" in compiler["command"], compiler
+
+
+def test_the_doctor_reports_a_cache_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    folder = f"{tmp_path}/file/cache"  # not even root can make a folder in a file
+    for row in checks(TORCHINDUCTOR_CACHE_DIR=folder):
+        assert row["status"] == "fail" and folder in row["detail"] + row["causes"], row
+        assert "TORCHINDUCTOR_CACHE_DIR=" in row["command"], row
+
+
+STRICT = """
+def f(x):
+    return (x * 2 + 1).relu().sum(-1)
+x = torch.randn(4, 4, device="musa", requires_grad=True)
+try:
+    torch.compile(f)(x)
+except Exception as error:
+    print(error)
+torch._dynamo.reset()
+y = torch.compile(f, backend="aot_eager", fullgraph=True)(x)
+y.sum().backward()
+print(torch.equal(y.cpu(), f(x.detach()).cpu()), torch.equal(x.grad.cpu(), 2.0 * (x.detach() > -0.5).cpu()))
+"""
+
+
+def test_memory_that_the_host_cannot_address_is_refused_with_a_cure(cache_folder):
+    output = run_code(ONE_THREAD + STRICT, MUSA_EMULATOR_MEMORY="strict")
+    assert 'backend "inductor" cannot generate kernels for this musa device' in output
+    assert 'Fix: torch.compile(..., backend="aot_eager")' in output
+    assert output.splitlines()[-1] == "True True"
+
+
+# Work is pending when a compiled kernel starts, and when its results are read.
+PENDING = """
+from tests.musa_compile.comparison import scaled
+compiled = torch.compile(scaled, fullgraph=True)
+x = torch.ones(8, device="musa")
+for _ in range(3):
+    y = x
+    for _ in range(20):
+        y = y + 1
+    result = compiled(y) + 1
+    print(result.tolist() == [44.0] * 8)
+side = torch.musa.Stream()
+with torch.musa.stream(side):
+    y = torch.full((8,), 5.0, device="musa")
+    result = compiled(y)
+side.synchronize()
+print(result.tolist() == [11.0] * 8)
+"""
+
+
+@pytest.mark.parametrize("mode", ["async", pytest.param("lazy", marks=pytest.mark.full)])
+def test_kernels_wait_for_pending_work(cache_folder, mode):
+    assert run_code(ONE_THREAD + PENDING, MUSA_EMULATOR_MODE=mode).split() == ["True"] * 4
+
+
+host_addressable = pytest.mark.host_addressable("Inductor's C++ kernels run on the host")
+
+
+@host_addressable
+def test_a_graph_on_another_device_allocates_there(two_devices, compiler):
+    x = torch.randn(8, device="musa:1")
+    before = two_devices.memory_allocated(0), two_devices.memory_allocated(1)
+    result = torch.compile(scaled, fullgraph=True)(x)
+    assert result.device == x.device
+    assert two_devices.memory_allocated(0) == before[0]
+    assert two_devices.memory_allocated(1) > before[1]
+    assert_same(result, scaled(x.cpu()))
+
+
+@host_addressable
+def test_kernels_have_names_in_profiles(musa, compiler):
+    compiled = torch.compile(scaled, fullgraph=True)
+    x = torch.randn(8, device="musa")
+    compiled(x)
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.PrivateUse1]
+    with torch.profiler.profile(activities=activities) as profile:
+        compiled(x)
+        musa.synchronize()
+    names = [event.name for event in profile.events() if event.device_type.name != "CPU"]
+    assert len([name for name in names if "::cpp_fused_" in name]) == 1, names
+
+
+@host_addressable
+def test_a_kernel_of_a_device_knows_its_name_and_device(musa, compiler):
+    from musa_compile import _C
+
+    def function(*arguments):
+        return arguments
+
+    kernel = _C.Kernel(function, None, "cpp_fused_example", 0)
+    assert (kernel.name, kernel.device) == ("cpp_fused_example", 0)
+    assert kernel(1, 2) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), ((2,), (1,), torch.float32), ([2], (1,), torch.float32, 0), ((2,), (1,), 6, 0)]
+)
+def test_wrong_arguments_of_an_allocation_are_a_type_error(musa, arguments):
+    from musa_compile.kernels import empty_strided_musa
+
+    with pytest.raises(TypeError, match="empty_strided: expected"):
+        empty_strided_musa(*arguments)
+
+
+def test_an_allocation_has_the_size_and_strides_that_were_asked_for(two_devices):
+    from musa_compile.kernels import empty_strided_musa
+
+    tensor = empty_strided_musa((2, 3), (1, 2), torch.float16, 1)
+    assert (tensor.size(), tensor.stride()) == ((2, 3), (1, 2))
+    assert (tensor.dtype, tensor.device) == (torch.float16, torch.device("musa", 1))
