@@ -31,8 +31,8 @@ _RECOMPUTED_EAGERLY = Cause(
     AssertionError,
 )
 _DEVICE_OF_A_CONTEXT = Cause(
-    "AOTAutograd's graph holds neither the change of the device nor its index, so that backend 'aot_eager' "
-    "allocates on the current device; torch.accelerator.device_index, which is torch's own, shows it too",
+    "AOTAutograd's graph holds neither the change of the device nor its index, so that it allocates on the "
+    "current device of the caller; torch.accelerator.device_index, which is torch's own, shows it too",
     AssertionError,
 )
 _BACKENDS = ("eager", "aot_eager", "inductor")
@@ -41,8 +41,11 @@ KNOWN_FAILURES = {
     **{f"test_flex_attention[{backend}]": _FLEX_ATTENTION for backend in _BACKENDS},
     **{f"test_gradients_of_flex_attention[{backend}]": _FLEX_ATTENTION for backend in _BACKENDS},
     **{f"test_generated_properties_of_tensors[{backend}]": _PROPERTIES for backend in _BACKENDS},
-    "test_the_current_device_is_chosen[aot_eager-torch.musa.device]": _DEVICE_OF_A_CONTEXT,
-    "test_the_current_device_is_chosen[aot_eager-torch.accelerator.device_index]": _DEVICE_OF_A_CONTEXT,
+    **{
+        f"test_the_current_device_is_chosen[{backend}-{context}]": _DEVICE_OF_A_CONTEXT
+        for backend in ("aot_eager", "inductor")
+        for context in ("torch.musa.device", "torch.accelerator.device_index")
+    },
     "test_is_compile_supported_says_so": Cause(
         "torch._dynamo.utils.is_compile_supported has a closed list of device types; torch asks it in "
         "torch.utils._content_store alone",
