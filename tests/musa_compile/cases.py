@@ -59,11 +59,7 @@ def _integer_operators(a, b):
 
 
 def _lerp_and_addc(a, b, c):
-    return (
-        torch.lerp(a, b, 0.3)
-        + torch.addcmul(a, b, c, value=0.5)
-        + torch.addcdiv(a, b, c.abs() + 1)
-    )
+    return torch.lerp(a, b, 0.3) + torch.addcmul(a, b, c, value=0.5) + torch.addcdiv(a, b, c.abs() + 1)
 
 
 POINTWISE = [
@@ -165,9 +161,7 @@ REDUCTIONS = [
         lambda: (randn(3, 8, 9, 9), randn(8), randn(8)),
         gradients=True,
     ),
-    Case(
-        "rms_norm", lambda x, w: F.rms_norm(x, (64,), w), lambda: (randn(9, 64), randn(64)), gradients=True
-    ),
+    Case("rms_norm", lambda x, w: F.rms_norm(x, (64,), w), lambda: (randn(9, 64), randn(64)), gradients=True),
     Case(
         "batch_norm",
         lambda x, w, b: F.batch_norm(x, None, None, w, b, True),

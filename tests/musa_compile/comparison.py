@@ -18,9 +18,7 @@ torch._inductor.config.compile_threads = 1
 
 def assert_same(actual: torch.Tensor, expected: torch.Tensor, tolerance: float = 1e-4) -> None:
     """Compare two tensors wherever they are; the dtypes and shapes must be equal too."""
-    torch.testing.assert_close(
-        actual.detach().cpu(), expected.detach().cpu(), rtol=tolerance, atol=tolerance
-    )
+    torch.testing.assert_close(actual.detach().cpu(), expected.detach().cpu(), rtol=tolerance, atol=tolerance)
 
 
 def scaled(x: torch.Tensor) -> torch.Tensor:

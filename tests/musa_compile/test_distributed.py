@@ -68,9 +68,9 @@ dist.destroy_process_group()
 """
 
 
-@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.full)])
-def test_two_ranks_compute_what_they_compute_in_eager_mode(tmp_path: Path, backend: str) -> None:
-    ended = run_ranks(PROGRAM, RANKS, timeout=300, BACKEND=backend, MEETING=str(tmp_path / "meeting"))
+@pytest.mark.parametrize("compiled_by", ["aot_eager", pytest.param("inductor", marks=pytest.mark.full)])
+def test_two_ranks_compute_what_they_compute_in_eager_mode(tmp_path: Path, compiled_by: str) -> None:
+    ended = run_ranks(PROGRAM, RANKS, timeout=300, BACKEND=compiled_by, MEETING=str(tmp_path / "meeting"))
     for rank in ended:
         assert rank.status == 0, rank.err
         assert rank.out.splitlines() == ["DDP True", "FSDP2 True", "collectives True", "DTensor True"]

@@ -156,9 +156,9 @@ def test_a_second_compilation_comes_from_the_cache():
 def test_code_of_another_version_is_not_taken_from_the_cache(monkeypatch):
     from musa_compile import cache_key
 
-    keys = [cache_key.VersionPass(generator).uuid() for generator in ("C++", "C++", "none")]
+    keys = [cache_key.key(generator) for generator in ("C++", "C++", "none")]
     monkeypatch.setattr(cache_key, "_digest_of_sources", lambda: b"of other sources")
-    keys.append(cache_key.VersionPass("C++").uuid())
+    keys.append(cache_key.key("C++"))
     assert keys[0] == keys[1] and len(set(keys)) == 3
 
 

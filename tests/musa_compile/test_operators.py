@@ -104,7 +104,7 @@ def differences(case: Case, device: str) -> str | None:
 
 
 @pytest.mark.parametrize("case", cases())
-def test_compiled_as_eager(case: Case) -> None:
+def test_compiled_as_eager(compiler: None, case: Case) -> None:
     found = differences(case, "musa")
     if case.name in TORCHS_OWN:
         assert found is not None, f"{case.name} works now: remove it from the list"

@@ -155,9 +155,7 @@ def test_flex_attention(backend):
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
     query, key, value = (torch.randn(1, 2, 128, 16, device="musa") for _ in range(3))
-    mask = create_block_mask(
-        lambda batch, head, row, column: row >= column, 1, 1, 128, 128, device="musa"
-    )
+    mask = create_block_mask(lambda batch, head, row, column: row >= column, 1, 1, 128, 128, device="musa")
     compiled = torch.compile(flex_attention, backend=backend, fullgraph=True)
     expected = F.scaled_dot_product_attention(query.cpu(), key.cpu(), value.cpu(), is_causal=True)
     assert_same(compiled(query, key, value, block_mask=mask), expected, 1e-3)

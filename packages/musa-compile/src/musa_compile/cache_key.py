@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What Inductor's caches have to know of this package, so that another version is not given code of this one."""
+"""What Inductor's caches have to know of this package: another version must not be given code of this one."""
 
 import functools
 import hashlib

@@ -48,7 +48,7 @@ def register():
 
 def _reason():
     return (
-        "torch.compile's backend \"inductor\" cannot generate code for this musa device: its kernels would "
+        'torch.compile\'s backend "inductor" cannot generate code for this musa device: its kernels would '
         "be C++ on the host, which cannot address the device's memory.\n"
         'Fix: torch.compile(..., backend="aot_eager"), which runs the operators that eager mode runs'
     )

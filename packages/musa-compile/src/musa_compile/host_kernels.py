@@ -181,9 +181,7 @@ class MusaWrapper(_ForMusa, PythonWrapperCodegen):
     @staticmethod
     def _is_graphed():
         graph = V.graph
-        return (
-            torch._inductor.config.triton.cudagraphs and not graph.aot_mode and graph.device_type == "musa"
-        )
+        return torch._inductor.config.triton.cudagraphs and not graph.aot_mode and graph.device_type == "musa"
 
 
 class _MusaSubgraphWrapper(_ForMusa, SubgraphPythonWrapperCodegen):
