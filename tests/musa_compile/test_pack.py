@@ -70,7 +70,7 @@ def test_the_doctor_names_the_compiler_and_the_cache(cache_folder):
 
 def test_the_doctor_reports_a_missing_compiler(cache_folder):
     compiler, cache = checks(CXX="/nowhere/g++")
-    assert (compiler["status"], cache["status"]) == ("fail", "ok")
+    assert (compiler["status"], cache["status"]) == ("warn", "ok")
     assert "CXX" in compiler["causes"] and "g++" in compiler["command"], compiler
 
 
@@ -78,7 +78,7 @@ def test_the_doctor_reports_a_cache_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     folder = f"{tmp_path}/file/cache"  # not even root can make a folder in a file
     for row in checks(TORCHINDUCTOR_CACHE_DIR=folder):
-        assert row["status"] == "fail" and folder in row["detail"] + row["causes"], row
+        assert row["status"] == "warn" and folder in row["detail"] + row["causes"], row
         assert "TORCHINDUCTOR_CACHE_DIR=" in row["command"], row
 
 

@@ -27,7 +27,7 @@ def _check_compiler():
         from torch._inductor.cpp_builder import get_cpp_compiler
         from torch._inductor.exc import InvalidCxxCompiler
     except OSError as error:
-        raise RuntimeError(
+        raise UserWarning(
             "Inductor cannot be imported.\n"
             f"Likely causes: it cannot make the folder of its cache: {error}\n{_CACHE_FIX}"
         ) from error
@@ -37,7 +37,7 @@ def _check_compiler():
     try:
         compiler = get_cpp_compiler()
     except InvalidCxxCompiler as error:
-        raise RuntimeError(
+        raise UserWarning(
             "Inductor compiles C++ kernels at run time, and finds no C++ compiler.\n"
             "Likely causes: none is installed; CXX names one that is not there.\n"
             "Fix: install g++ (apt-get install g++), or export CXX=<the compiler>"
@@ -55,7 +55,7 @@ def _check_cache():
         with tempfile.NamedTemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise RuntimeError(
+        raise UserWarning(
             f"Inductor keeps compiled kernels in {folder or error.filename}, which cannot be written: "
             f"{error}.\n"
             f"Likely causes: the disk is full or read-only; another user owns the folder\n{_CACHE_FIX}"

@@ -49,11 +49,13 @@ def run(title, check):
         return Outcome(title, "ok", str(check() or ""))
     except Problem as problem:
         return Outcome(title, problem.status, problem.have, problem.need, problem.causes, problem.command)
+    except Warning as warning:  # of a pack, which knows no Warn
+        return _from_error(title, warning, Warn.status)
     except Exception as error:  # noqa: BLE001 - it must not hide the remaining checks
         return _from_error(title, error)
 
 
-def _from_error(title, error):
+def _from_error(title, error, status=Problem.status):
     """Splits an error's text into what happened, likely causes and the rest, which the command replaces."""
     happened, causes = [], ""
     # torch's dispatcher explains an error in a hundred lines, of which the first ones suffice.
@@ -70,7 +72,7 @@ def _from_error(title, error):
         # A fix in words, for which there is no single command.
         fixes = [line for line in str(error).splitlines() if line.startswith("Fix: ")]
         command = fixes[0].removeprefix("Fix: ") if fixes else ""
-    return Outcome(title, "fail", "\n".join(happened), "", causes, command)
+    return Outcome(title, status, "\n".join(happened), "", causes, command)
 
 
 MARKS = {"ok": "[ ok ]", "warn": "[warn]", "fail": "[FAIL]", "skip": "[skip]"}
