@@ -34,7 +34,9 @@ def musa_doctor_checks():
         return "version 7"
     def board():
         raise OSError("the board is on fire")
-    return [("library", library), ("board", board)]
+    def fan():
+        raise UserWarning("the fan is loud\\nFix: oil it")
+    return [("library", library), ("board", board), ("fan", fan)]
 
 @hookimpl
 def musa_env_report():
@@ -230,6 +232,8 @@ def test_doctor_runs_the_checks_of_packs_and_reports_bad_packs(environment):
     assert outcomes["a_first: library"]["detail"] == "version 7"
     assert outcomes["z_last: board"]["status"] == "fail"
     assert "the board is on fire" in outcomes["z_last: board"]["detail"]
+    assert outcomes["z_last: fan"]["status"] == "warn"
+    assert outcomes["z_last: fan"]["command"] == "oil it"
     assert outcomes["packs"]["status"] == "fail"
     assert "b_raises" in outcomes["packs"]["detail"]
     assert outcomes["operator"]["status"] == "ok"
