@@ -45,6 +45,26 @@ def test_importing_torch_imports_no_compiler():
     assert "musa_compile.registration" in added | before
 
 
+FORKED = """
+import os
+import torch
+import torch._dynamo
+import torch._inductor.compile_fx
+import torch.distributed.fsdp
+import torch.export.pt2_archive._package
+print(torch.musa.is_initialized(), flush=True)
+if os.fork() == 0:
+    print((torch.ones(2, device="musa") + 1).tolist(), flush=True)
+    os._exit(0)
+os.wait()
+"""
+
+
+def test_a_program_may_fork_after_it_has_imported_the_compiler():
+    """Launchers of ranks do: what they import must not use the device, which the ranks could not use then."""
+    assert run_code(FORKED).splitlines() == ["False", "[2.0, 2.0]"]
+
+
 def test_the_compiler_finds_the_device_when_it_is_imported():
     assert run_code(REGISTERED).splitlines() == [
         "musa_compile.device_interface musa_compile.device_interface",

@@ -10,6 +10,10 @@ from torch._dynamo.variables import ctx_manager
 from musa_runtime._load import extension
 from musa_runtime.device import _get_device_index
 
+# Devices of a process, at most. Programs that fork import Dynamo before, through torch.distributed for instance,
+# and to count the devices would initialise them in the parent.
+_INDICES = 16
+
 # What they return does not change while a program runs, so compiled functions hold it as a constant.
 _CONSTANT = (
     musa.device_count,
@@ -107,7 +111,7 @@ class _DeviceVariable(ctx_manager.GenericDeviceVariable):
 def register():
     """Register with Dynamo, once."""
     interfaces.register_interface_for_device("musa", MusaInterface)
-    for index in range(musa.device_count()):
+    for index in range(_INDICES):
         interfaces.register_interface_for_device(f"musa:{index}", MusaInterface)
     ctx_manager.register_device_context_manager(musa.device, _DeviceVariable)
     for function in _CONSTANT:

@@ -11,7 +11,7 @@ from torch._inductor.codecache import CppPythonBindingsCodeCache, LambdaFuture
 
 from musa_runtime._load import extension
 
-torch.musa.init()  # loads libmusa_runtime.so, which _C needs
+extension()  # loads libmusa_runtime.so, which _C needs; initialises no device
 
 from . import _C  # noqa: E402
 

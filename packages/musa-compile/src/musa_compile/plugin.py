@@ -32,7 +32,7 @@ def _check_compiler():
             f"Likely causes: it cannot make the folder of its cache: {error}\n{_CACHE_FIX}"
         ) from error
 
-    from . import generators
+    from . import graph_passes
 
     try:
         compiler = get_cpp_compiler()
@@ -42,7 +42,7 @@ def _check_compiler():
             "Likely causes: none is installed; CXX names one that is not there.\n"
             "Fix: install g++ (apt-get install g++), or export CXX=<the compiler>"
         ) from error
-    return f"{compiler}; kernels by {generators.chosen()}"
+    return f"{compiler}; kernels by {graph_passes.generator()}"
 
 
 def _check_cache():

@@ -6,6 +6,7 @@ torch asks a device's module for nothing when Dynamo starts, so the pack waits f
 that hold the registries. This module imports nothing of the compiler.
 """
 
+import musa_runtime
 from musa_runtime.import_actions import after_import
 
 
@@ -26,15 +27,19 @@ def _register_dynamo():
 
 
 def _register_inductor():
-    from . import generators
+    if _runtime_is_loaded():  # else there are no tensors on musa to compile
+        from . import generators
 
-    generators.register()
+        generators.register()
 
 
 def _register_model_runner():
-    from musa_runtime._load import load
-
-    if load().status == "loaded":  # else there is no device to run a model on, and models of the CPU load
+    if _runtime_is_loaded():  # else there is no device to run a model on, and models of the CPU load
         from . import installed
 
         installed.load_library()
+
+
+def _runtime_is_loaded():
+    # The pack's libraries are linked against the runtime's. Asks for no device.
+    return musa_runtime.load().status == "loaded"

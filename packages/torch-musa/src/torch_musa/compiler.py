@@ -19,7 +19,7 @@ def register():
 
 
 def _refuse():
-    from musa_runtime import inductor_refusal
+    from . import inductor_refusal
 
     inductor_refusal.refuse(_reason)
 
