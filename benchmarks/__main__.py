@@ -54,6 +54,7 @@ MUSA_ONLY = {
     "allocator": "it measures musa's caching allocator",
     "fragmentation": "it measures musa's caching allocator",
     "host copies": "it counts copies of a musa device's memory",
+    "compiled": "it measures programs that are compiled for a musa device",
     "graphs": "it measures graphs of the musa device",
     "ported": "it measures kernels of a musa pack",
     "distributed": "it measures mccl",

@@ -119,7 +119,7 @@ print(torch.equal(y.cpu(), f(x.detach()).cpu()), torch.equal(x.grad.cpu(), 2.0 *
 
 def test_memory_that_the_host_cannot_address_is_refused_with_a_cure(cache_folder):
     output = run_code(ONE_THREAD + STRICT, MUSA_EMULATOR_MEMORY="strict")
-    assert 'backend "inductor" cannot generate kernels for this musa device' in output
+    assert 'backend "inductor" cannot generate code for this musa device' in output
     assert 'Fix: torch.compile(..., backend="aot_eager")' in output
     assert output.splitlines()[-1] == "True True"
 

@@ -10,7 +10,7 @@ from torch._dynamo.variables import ctx_manager
 from musa_runtime._load import extension
 from musa_runtime.device import _get_device_index
 
-# Devices of a process, at most. Programs that fork import Dynamo before, through torch.distributed for instance,
+# Devices of a process, at most. Programs that fork import Dynamo before, by torch.distributed for instance,
 # and to count the devices would initialise them in the parent.
 _INDICES = 16
 
