@@ -243,6 +243,7 @@ def test_a_quick_run_of_the_cpu_against_itself_reports_every_group(tmp_path, cap
         torch.set_num_threads(threads)
     assert set(content["not_measured"]) == {
         "allocator",
+        "compiled",
         "distributed",
         "fragmentation",
         "graphs",
