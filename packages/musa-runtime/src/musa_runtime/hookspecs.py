@@ -59,8 +59,7 @@ def musa_register(musa):
 
 @hookspec
 def musa_doctor_checks():
-    """Further checks for `doctor`: (title, function) pairs; a function returns a detail, or raises: a
-    `Warning` where the device works all the same."""
+    """Further checks for `doctor`: (title, function) pairs; it returns a detail or raises (`Warning`: warns)."""
 
 
 @hookspec
