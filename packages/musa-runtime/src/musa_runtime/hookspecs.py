@@ -59,7 +59,7 @@ def musa_register(musa):
 
 @hookspec
 def musa_doctor_checks():
-    """Further checks for `doctor`: (title, function) pairs; it returns a detail or raises (`Warning` warns)."""
+    """Further checks for `doctor`: (title, function) pairs; it returns a detail or raises (or warns)."""
 
 
 @hookspec
