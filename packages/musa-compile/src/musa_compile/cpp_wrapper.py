@@ -6,7 +6,6 @@ Operators are called through the C functions `aoti_torch_musa_<operator>` of lib
 the graph directly, within the scope of an object that waits for the device's stream.
 """
 
-import contextlib
 import os
 
 import torch
@@ -15,6 +14,7 @@ from torch._inductor.codegen.cpp_wrapper_cpu import CppWrapperCpu
 from torch._inductor.virtualized import V
 
 from . import cache_key, installed
+from .host_kernels import KernelDevice
 
 # torch looks up here how C++ names a device's type; there is no function to register one.
 DEVICE_TO_ATEN.setdefault("musa", "at::kPrivateUse1")
@@ -22,14 +22,13 @@ DEVICE_TO_ATEN.setdefault("musa", "at::kPrivateUse1")
 _INCLUDE_PATH = "CPLUS_INCLUDE_PATH"
 
 
-class MusaCppWrapper(CppWrapperCpu):
+class MusaCppWrapper(KernelDevice, CppWrapperCpu):
     """Generates C++ for graphs with musa tensors whose memory the host can address."""
 
     def __init__(self):
         self.device = "musa"
         super().__init__()
         self.needs_vec_isa = True  # the kernels are C++
-        self._kernel_device = None
         self._device_of_kernel = {}
         if V.graph.aot_mode:
             _add_include_path()
@@ -56,15 +55,6 @@ class MusaCppWrapper(CppWrapperCpu):
             self.header.writeline("from musa_compile.installed import load_library")
             self.header.writeline("load_library()")
         super().write_header()
-
-    @contextlib.contextmanager
-    def kernels_of(self, index):
-        """Kernels that are defined within it belong to the musa device of that index."""
-        self._kernel_device = index
-        try:
-            yield
-        finally:
-            self._kernel_device = None
 
     def define_kernel(self, kernel_name, kernel_body, metadata=None, gpu=True, cpp_definition=None):
         if self._kernel_device is not None:

@@ -14,7 +14,7 @@ from musa_runtime.device import _get_device_index
 # and to count the devices would initialise them in the parent.
 _INDICES = 16
 
-# What they return does not change while a program runs, so compiled functions hold it as a constant.
+# Their results do not change while a program runs, so compiled functions hold them as constants.
 _CONSTANT = (
     musa.device_count,
     musa.is_available,

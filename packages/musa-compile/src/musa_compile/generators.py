@@ -14,8 +14,7 @@ from . import cpp_wrapper, device_code, graph_passes, host_kernels
 def register():
     """Register with Inductor, once."""
     common.register_device_op_overrides("musa", device_code.MusaDeviceCode())
-    # Classes, and no function that chooses later: torch asks of what it gets here whether it is a subclass
-    # of Triton's.
+    # Torch tests whether the scheduling is a subclass of Triton's, so it must be a class, not a function.
     common.register_backend_for_device(
         "musa",
         host_kernels.MusaScheduling,

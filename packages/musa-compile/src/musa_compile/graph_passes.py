@@ -142,7 +142,7 @@ def _compute_variances_in_two_steps(graph):
 
 def _keep_costly_results(graph):
     """Keep results of costly functions that several nodes use, instead of computing them for each."""
-    costly = set()  # nodes whose value is computed anew for each user, and whose computation is costly
+    costly = set()  # nodes that are expensive and computed again for each user
     for node in list(graph.nodes):
         if node.op != "call_function" or not _is_on_musa(node):
             continue

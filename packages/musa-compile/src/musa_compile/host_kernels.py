@@ -97,8 +97,8 @@ class _EnterStreamLine(EnterCudaStreamContextLine):
         code.do_indent()
 
 
-class _ForMusa:
-    """What the generated Python of a graph, or of a part of one, has besides."""
+class KernelDevice:
+    """Part of a wrapper: the device of the kernels that are being defined."""
 
     _kernel_device = None
 
@@ -110,6 +110,10 @@ class _ForMusa:
             yield
         finally:
             self._kernel_device = None
+
+
+class _ForMusa(KernelDevice):
+    """Additions to the generated Python of a graph, or of a part of one."""
 
     def define_kernel(self, kernel_name, kernel_body, metadata=None, gpu=True, cpp_definition=None):
         if self._kernel_device is not None:

@@ -14,7 +14,10 @@ from musa_runtime._load import extension
 extension()  # loads libmusa_runtime.so, which _C needs; initialises no device
 
 from . import _C  # noqa: E402
+from .device_interface import MusaInterface  # noqa: E402
 
+# (index): the SDK's handle of the current stream of a device, as an int.
+get_raw_stream = MusaInterface.get_raw_stream
 # (size, stride, dtype, index): `torch.empty_strided` on the musa device of that index.
 empty_strided_musa = _C.empty_strided
 
@@ -25,12 +28,6 @@ void kernel_of_arrays(void* const* pointers, const int64_t* numbers) {{
   kernel({arguments});
 }}
 """
-
-
-def get_raw_stream(index):
-    """The SDK's handle of the current stream of a device, as an int."""
-    stream_id, device, _ = extension().current_stream(index)
-    return extension().stream_native_handle(stream_id, device)
 
 
 def host_kernel(name, index, async_compile, argument_types, source):
