@@ -10,6 +10,10 @@ import torch
 import torch.distributed as dist
 from torch.distributed import ReduceOp
 
+# Under these names since torch 2.13.
+all_gather_single = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)
+reduce_scatter_single = getattr(dist, "reduce_scatter_single", dist.reduce_scatter_tensor)
+
 INTEGERS = (torch.uint8, torch.int8, torch.int32, torch.int64, torch.bool)
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 COMPLEX = (torch.complex64,)
@@ -151,7 +155,7 @@ def repeated_like(x, times):
 def all_gather_into_tensor(x, group, reference, note, wait):
     size = dist.get_world_size(group)
     got = repeated_like(x, size)
-    finish(dist.all_gather_single(got, x, group=group, async_op=wait), wait)
+    finish(all_gather_single(got, x, group=group, async_op=wait), wait)
     for part, expected in zip(got.chunk(size), gathered_by_gloo(x, reference), strict=True):
         check_bytes(part, expected, note)
 
@@ -184,7 +188,7 @@ def reduce_scatter_tensor(x, group, reference, note, wait):
     size = dist.get_world_size(group)
     whole = torch.cat([x] * size)
     got = like(x)
-    finish(dist.reduce_scatter_single(got, whole, group=group, async_op=wait), wait)
+    finish(reduce_scatter_single(got, whole, group=group, async_op=wait), wait)
     check_numbers(got, _summed_by_gloo(whole.chunk(size), reference), note)
 
 
@@ -278,7 +282,7 @@ def coalesced(x, group, reference, note, wait):
     parts = [like(x), like(x)]
     with dist._coalescing_manager(group, async_ops=wait) as manager:
         for whole, part in zip(wholes, parts, strict=True):
-            dist.reduce_scatter_single(part, whole, group=group)
+            reduce_scatter_single(part, whole, group=group)
     if wait:
         manager.wait()
     for part in parts:
@@ -286,7 +290,7 @@ def coalesced(x, group, reference, note, wait):
 
     with dist._coalescing_manager(group, async_ops=wait) as manager:
         for whole, part in zip(wholes, parts, strict=True):
-            dist.all_gather_single(whole, part, group=group)
+            all_gather_single(whole, part, group=group)
     if wait:
         manager.wait()
     for whole in wholes:

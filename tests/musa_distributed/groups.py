@@ -17,6 +17,8 @@ import pytest
 import torch
 import torch.distributed as dist
 
+from tests.musa_distributed.collectives import all_gather_single, reduce_scatter_single
+
 
 def world() -> tuple[int, int, torch.device]:
     return dist.get_rank(), dist.get_world_size(), torch.device("musa", torch.musa.current_device())
@@ -36,7 +38,7 @@ def averages() -> None:
         dist.all_reduce(x, dist.ReduceOp.AVG)
         assert (x == (size + 1) / 2).all()
     whole, part = torch.full((2 * size,), float(rank), device=device), torch.empty(2, device=device)
-    dist.reduce_scatter_single(part, whole, dist.ReduceOp.AVG)
+    reduce_scatter_single(part, whole, dist.ReduceOp.AVG)
     assert (part == (size - 1) / 2).all()
 
 
@@ -60,11 +62,11 @@ def refusals() -> None:
         (
             TypeError,
             "summed and averaged",
-            lambda: dist.reduce_scatter_single(pairs, pairs.repeat(size), dist.ReduceOp.MAX),
+            lambda: reduce_scatter_single(pairs, pairs.repeat(size), dist.ReduceOp.MAX),
         ),
         (TypeError, "AVG is not for tensors of bool", lambda: dist.all_reduce(x.bool(), dist.ReduceOp.AVG)),
         (ValueError, "has no tags", lambda: dist.send(x, (rank + 1) % size, tag=3)),
-        (ValueError, "is not .* times one of", lambda: dist.all_gather_single(x, x)),
+        (ValueError, "is not .* times one of", lambda: all_gather_single(x, x)),
         (ValueError, "cannot be split evenly", lambda: dist.all_to_all_single(odd.clone(), odd)),
         (TypeError, "of one dtype", lambda: backend().allgather([[x.int()] * size], [x])),
         (ValueError, "takes dense tensors", lambda: dist.broadcast(x.to_sparse(), 0)),
@@ -162,7 +164,7 @@ def profiled() -> None:
     with torch.profiler.profile(record_shapes=True) as profiler:
         dist.all_reduce(x, group=group)
         whole = torch.empty(6 * size, dtype=x.dtype, device=device)
-        dist.all_gather_single(whole, x, group=group, async_op=True).wait()
+        all_gather_single(whole, x, group=group, async_op=True).wait()
         torch.musa.synchronize()
     with tempfile.TemporaryDirectory() as folder:
         profiler.export_chrome_trace(f"{folder}/trace.json")
@@ -234,7 +236,7 @@ def captured() -> None:
         time.sleep(0.2)  # the watchdog, which has not looked at the call before, must not do so now
         doubled = x * 2
         dist.all_reduce(doubled)
-        work = dist.all_gather_single(y, doubled, async_op=True)
+        work = all_gather_single(y, doubled, async_op=True)
         work.wait()
         result = y + 1
     for value in (1.0, 3.0):

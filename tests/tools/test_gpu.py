@@ -115,6 +115,22 @@ def test_a_process_that_leaves_no_report_is_told(tmp_path: Path) -> None:
     assert results["amp"]["passed"] == 0 and "it broke" in results["amp"]["stopped"][0]
 
 
+INTERRUPTED = """
+report=$(printf '%s\n' "$@" | sed -n 's/^--junitxml=//p')
+trap 'cat "$REPORT_OF_TESTS" > "$report"; exit 2' INT
+while true; do sleep 0.1; done
+"""
+
+
+def test_a_process_that_the_limit_ends_is_told_and_its_tests_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "written.xml").write_text(JUNIT)
+    monkeypatch.setenv("REPORT_OF_TESTS", str(tmp_path / "written.xml"))
+    row = gpu.run_suites(FakeCell(tmp_path, INTERRUPTED), ["amp"], jobs=1, limit=1)["amp"]
+    assert row["passed"] == 1 and row["stopped"] == ["amp: ended by the limit of 1 s"]
+
+
 def test_a_failure_without_a_listed_cause_is_told() -> None:
     failures = [
         {"test": "tests.a::test_bad", "said": "RuntimeError: no such device"},

@@ -229,7 +229,8 @@ def run_suites(cell: Cell, chosen: Sequence[str], jobs: int, limit: float) -> di
     reports = cell.folder / "reports"
     reports.mkdir(parents=True, exist_ok=True)
 
-    def run(title: str, arguments: list[str], env: dict[str, str]) -> Path | str:
+    def run(title: str, arguments: list[str], env: dict[str, str]) -> tuple[Path | None, str]:
+        """Pytest's report and, of a process that did not end by itself, what it said."""
         report, log = reports / f"{title}.xml", cell.folder / "logs" / f"{title}.log"
         report.unlink(missing_ok=True)
         command = [
@@ -241,13 +242,18 @@ def run_suites(cell: Cell, chosen: Sequence[str], jobs: int, limit: float) -> di
             f"--timeout={TEST_LIMIT_S}",
         ]
         command += ["--continue-on-collection-errors", *(f"--ignore-glob={pattern}" for pattern in IGNORED)]
-        command = ["timeout", "-k", "5", str(int(limit)), *command, f"--junitxml={report}", *arguments]
+        # Interrupted, pytest writes a report of the tests that ran.
+        command = ["timeout", "-s", "INT", "-k", "30", str(int(limit)), *command]
+        command += [f"--junitxml={report}", *arguments]
+        start = time.monotonic()
         try:
             run_logged(title, command, log, {**legs.WAIT_POLICY, **cell.environment(), **env}, cwd=cell.tree)
-        except WorkspaceError:
-            if not report.is_file():  # failed tests are in the report
-                return f"{title}: ended without a report: {tail(log, 3)[-400:]}"
-        return report
+        except WorkspaceError:  # failed tests are in the report
+            if not report.is_file():
+                return None, f"{title}: ended without a report: {tail(log, 3)[-400:]}"
+            if time.monotonic() - start >= limit:
+                return report, f"{title}: ended by the limit of {limit:g} s"
+        return report, ""
 
     results: dict[str, dict[str, Any]] = {}
     with ThreadPoolExecutor(jobs) as pool:
@@ -259,11 +265,10 @@ def run_suites(cell: Cell, chosen: Sequence[str], jobs: int, limit: float) -> di
             row = results.setdefault(
                 name, {"passed": 0, "failed": 0, "skipped": 0, "stopped": [], "failures": []}
             )
-            outcome = future.result()
-            if isinstance(outcome, str):
-                row["stopped"].append(outcome)
-                continue
-            for case, result, text in legs.outcomes(outcome):
+            report, stopped = future.result()
+            if stopped:
+                row["stopped"].append(stopped)
+            for case, result, text in legs.outcomes(report) if report else ():
                 row[result] += 1
                 if result == "failed":
                     test = f"{case.get('classname')}::{case.get('name')}"
