@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -248,6 +249,41 @@ template <class T> struct Holder {
   typedef int Element;
 };
 """
+
+
+# Overloads beside those of C, and names that mcc's rewriter writes.
+NOT_DEVICE_ONLY = {"min", "max", "clock64"}
+
+
+def functions_of_the_device() -> tuple[list[str], list[str]]:
+    """Declarations of the numbers' functions that C has not: of those that yield to a program's, and the others."""
+    text = (MCC.parents[1] / "lib" / "mcc" / "include" / "simt" / "math.h").read_text()
+    of_programs = re.sub(r"^namespace .*?^\} // namespace", "", text, flags=re.MULTILINE | re.DOTALL)
+    found = re.findall(
+        r"^(inline|MUSA_SIMT_DEVICE_ONLY) ((?:unsigned |long )*\w+ (?!__)(\w+)\([^)]*\)) \{",
+        of_programs,
+        re.MULTILINE,
+    )
+    yielding = [declaration for start, declaration, _ in found if start != "inline"]
+    others = [
+        declaration for start, declaration, name in found if start == "inline" and name not in NOT_DEVICE_ONLY
+    ]
+    return yielding, others
+
+
+def test_a_program_may_define_the_devices_functions_for_the_host(tmp_path: Path) -> None:
+    yielding, others = functions_of_the_device()
+    assert not others, f"a program that defines one of these for the host does not compile: {others}"
+    assert len(yielding) > 40
+    bodies = [
+        f"static {declaration} {{ {'' if declaration.startswith('void') else 'return 7;'} }}"
+        for declaration in yielding
+    ]
+    program = "\n".join([*bodies, "int main() { return umin(9, 8) + int(rsqrtf(4)) - 14; }"])
+    (tmp_path / "host.mu").write_text(f"__global__ void fill(int* x) {{ *x = 1; }}\n{program}\n")
+    done = mcc("-w", "host.mu", "-o", "host", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert run(tmp_path / "host").returncode == 0
 
 
 def test_a_name_that_changes_its_meaning_is_accepted_as_clang_accepts_it(source: Path) -> None:

@@ -147,14 +147,18 @@ inline void __stcs(T* place, T value) { *place = value; }
 template <class T>
 inline void __stcg(T* place, T value) { *place = value; }
 
+// A function of the device alone for a compiler of two passes, so a program may define one of the same name and types for the
+// host. Here both are in one program: as a template, this one is not a second definition, and the program's is preferred.
+#define MUSA_SIMT_DEVICE_ONLY template <class = void> inline
+
 // ---- of floating numbers, where C has none
 
-inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
-inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
-inline float rsqrt(float x) { return rsqrtf(x); }
-inline float rcbrtf(float x) { return 1.0f / std::cbrt(x); }
-inline double rcbrt(double x) { return 1.0 / std::cbrt(x); }
-inline float fdividef(float x, float y) { return x / y; }
+MUSA_SIMT_DEVICE_ONLY float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
+MUSA_SIMT_DEVICE_ONLY double rsqrt(double x) { return 1.0 / std::sqrt(x); }
+MUSA_SIMT_DEVICE_ONLY float rsqrt(float x) { return rsqrtf(x); }
+MUSA_SIMT_DEVICE_ONLY float rcbrtf(float x) { return 1.0f / std::cbrt(x); }
+MUSA_SIMT_DEVICE_ONLY double rcbrt(double x) { return 1.0 / std::cbrt(x); }
+MUSA_SIMT_DEVICE_ONLY float fdividef(float x, float y) { return x / y; }
 
 // Lengths of vectors. The squares of float fit into double; those of double may not, so numbers are divided by a power of
 // two first. An infinite number makes the length infinite, whatever the others are.
@@ -192,30 +196,40 @@ inline double length_of(T first, Rest... rest) {
 }
 } // namespace musa_simt
 
-inline double norm3d(double a, double b, double c) { return musa_simt::length_of(a, b, c); }
-inline double norm4d(double a, double b, double c, double d) { return musa_simt::length_of(a, b, c, d); }
-inline float normf(int count, const float* p) { return static_cast<float>(musa_simt::length(count, p)); }
-inline float norm3df(float a, float b, float c) { return static_cast<float>(musa_simt::length_of(a, b, c)); }
-inline float norm4df(float a, float b, float c, float d) { return static_cast<float>(musa_simt::length_of(a, b, c, d)); }
-inline double rnorm3d(double a, double b, double c) { return 1 / norm3d(a, b, c); }
-inline double rnorm4d(double a, double b, double c, double d) { return 1 / norm4d(a, b, c, d); }
-inline double rhypot(double a, double b) { return 1 / std::hypot(a, b); }
-inline float rnormf(int count, const float* p) { return static_cast<float>(1 / musa_simt::length(count, p)); }
-inline float rnorm3df(float a, float b, float c) { return static_cast<float>(1 / musa_simt::length_of(a, b, c)); }
-inline float rnorm4df(float a, float b, float c, float d) { return static_cast<float>(1 / musa_simt::length_of(a, b, c, d)); }
-inline float rhypotf(float a, float b) { return static_cast<float>(1 / musa_simt::length_of(a, b)); }
+MUSA_SIMT_DEVICE_ONLY double norm3d(double a, double b, double c) { return musa_simt::length_of(a, b, c); }
+MUSA_SIMT_DEVICE_ONLY double norm4d(double a, double b, double c, double d) { return musa_simt::length_of(a, b, c, d); }
+MUSA_SIMT_DEVICE_ONLY float normf(int count, const float* p) { return static_cast<float>(musa_simt::length(count, p)); }
+MUSA_SIMT_DEVICE_ONLY float norm3df(float a, float b, float c) { return static_cast<float>(musa_simt::length_of(a, b, c)); }
+MUSA_SIMT_DEVICE_ONLY float norm4df(float a, float b, float c, float d) {
+  return static_cast<float>(musa_simt::length_of(a, b, c, d));
+}
+MUSA_SIMT_DEVICE_ONLY double rnorm3d(double a, double b, double c) { return 1 / norm3d(a, b, c); }
+MUSA_SIMT_DEVICE_ONLY double rnorm4d(double a, double b, double c, double d) { return 1 / norm4d(a, b, c, d); }
+MUSA_SIMT_DEVICE_ONLY double rhypot(double a, double b) { return 1 / std::hypot(a, b); }
+MUSA_SIMT_DEVICE_ONLY float rnormf(int count, const float* p) {
+  return static_cast<float>(1 / musa_simt::length(count, p));
+}
+MUSA_SIMT_DEVICE_ONLY float rnorm3df(float a, float b, float c) {
+  return static_cast<float>(1 / musa_simt::length_of(a, b, c));
+}
+MUSA_SIMT_DEVICE_ONLY float rnorm4df(float a, float b, float c, float d) {
+  return static_cast<float>(1 / musa_simt::length_of(a, b, c, d));
+}
+MUSA_SIMT_DEVICE_ONLY float rhypotf(float a, float b) { return static_cast<float>(1 / musa_simt::length_of(a, b)); }
 
 #if __cplusplus >= 201703L // older libraries have no Bessel functions
-inline double cyl_bessel_i0(double x) { return std::cyl_bessel_i(0.0, std::fabs(x)); }
-inline double cyl_bessel_i1(double x) { return std::copysign(std::cyl_bessel_i(1.0, std::fabs(x)), x); }
-inline float cyl_bessel_i0f(float x) { return static_cast<float>(cyl_bessel_i0(x)); }
-inline float cyl_bessel_i1f(float x) { return static_cast<float>(cyl_bessel_i1(x)); }
+MUSA_SIMT_DEVICE_ONLY double cyl_bessel_i0(double x) { return std::cyl_bessel_i(0.0, std::fabs(x)); }
+MUSA_SIMT_DEVICE_ONLY double cyl_bessel_i1(double x) { return std::copysign(std::cyl_bessel_i(1.0, std::fabs(x)), x); }
+MUSA_SIMT_DEVICE_ONLY float cyl_bessel_i0f(float x) { return static_cast<float>(cyl_bessel_i0(x)); }
+MUSA_SIMT_DEVICE_ONLY float cyl_bessel_i1f(float x) { return static_cast<float>(cyl_bessel_i1(x)); }
 #endif
-inline float saturate(float x) { return x > 0 ? std::min(x, 1.0f) : 0.0f; }
+MUSA_SIMT_DEVICE_ONLY float saturate(float x) { return x > 0 ? std::min(x, 1.0f) : 0.0f; }
 inline float __saturatef(float x) { return saturate(x); }
-inline float normcdff(float x) { return static_cast<float>(0.5 * std::erfc(-static_cast<double>(x) * M_SQRT1_2)); }
-inline double normcdf(double x) { return 0.5 * std::erfc(-x * M_SQRT1_2); }
-inline double erfcx(double x) {
+MUSA_SIMT_DEVICE_ONLY float normcdff(float x) {
+  return static_cast<float>(0.5 * std::erfc(-static_cast<double>(x) * M_SQRT1_2));
+}
+MUSA_SIMT_DEVICE_ONLY double normcdf(double x) { return 0.5 * std::erfc(-x * M_SQRT1_2); }
+MUSA_SIMT_DEVICE_ONLY double erfcx(double x) {
   if (x < 25) {
     return std::exp(x * x) * std::erfc(x);
   }
@@ -223,10 +237,10 @@ inline double erfcx(double x) {
   const double r = 1 / (2 * x * x);
   return (1 - r * (1 - 3 * r * (1 - 5 * r * (1 - 7 * r)))) * M_2_SQRTPI / (2 * x);
 }
-inline float erfcxf(float x) { return static_cast<float>(erfcx(static_cast<double>(x))); }
+MUSA_SIMT_DEVICE_ONLY float erfcxf(float x) { return static_cast<float>(erfcx(static_cast<double>(x))); }
 
 // sin(pi x), cos(pi x): exact where x is a multiple of one half.
-inline double sinpi(double x) {
+MUSA_SIMT_DEVICE_ONLY double sinpi(double x) {
   const double rest = x - 2 * std::nearbyint(x / 2); // -1 to 1
   if (rest == 0 || rest == 1 || rest == -1) {
     return std::copysign(0.0, x);
@@ -235,17 +249,17 @@ inline double sinpi(double x) {
       : std::fabs(rest) <= 0.75  ? std::copysign(std::cos(M_PI * (std::fabs(rest) - 0.5)), rest)
                                  : std::copysign(std::sin(M_PI * (1 - std::fabs(rest))), rest);
 }
-inline double cospi(double x) {
+MUSA_SIMT_DEVICE_ONLY double cospi(double x) {
   const double rest = std::fabs(x - 2 * std::nearbyint(x / 2)); // 0 to 1
   return rest <= 0.25 ? std::cos(M_PI * rest) : rest <= 0.75 ? std::sin(M_PI * (0.5 - rest)) : -std::cos(M_PI * (1 - rest));
 }
-inline float sinpif(float x) { return static_cast<float>(sinpi(static_cast<double>(x))); }
-inline float cospif(float x) { return static_cast<float>(cospi(static_cast<double>(x))); }
-inline void sincospi(double x, double* sine, double* cosine) { *sine = sinpi(x), *cosine = cospi(x); }
-inline void sincospif(float x, float* sine, float* cosine) { *sine = sinpif(x), *cosine = cospif(x); }
+MUSA_SIMT_DEVICE_ONLY float sinpif(float x) { return static_cast<float>(sinpi(static_cast<double>(x))); }
+MUSA_SIMT_DEVICE_ONLY float cospif(float x) { return static_cast<float>(cospi(static_cast<double>(x))); }
+MUSA_SIMT_DEVICE_ONLY void sincospi(double x, double* sine, double* cosine) { *sine = sinpi(x), *cosine = cospi(x); }
+MUSA_SIMT_DEVICE_ONLY void sincospif(float x, float* sine, float* cosine) { *sine = sinpif(x), *cosine = cospif(x); }
 
 // Quantile of the normal distribution, by Halley's rule from where its tail or its middle begins.
-inline double normcdfinv(double p) {
+MUSA_SIMT_DEVICE_ONLY double normcdfinv(double p) {
   if (!(p > 0 && p < 1)) {
     return p == 0 ? -std::numeric_limits<double>::infinity()
         : p == 1  ? std::numeric_limits<double>::infinity()
@@ -263,11 +277,11 @@ inline double normcdfinv(double p) {
   }
   return p < 0.5 ? -x : x;
 }
-inline float normcdfinvf(float p) { return static_cast<float>(normcdfinv(static_cast<double>(p))); }
-inline double erfinv(double x) { return normcdfinv((x + 1) / 2) * M_SQRT1_2; }
-inline double erfcinv(double x) { return -normcdfinv(x / 2) * M_SQRT1_2; }
-inline float erfinvf(float x) { return static_cast<float>(erfinv(static_cast<double>(x))); }
-inline float erfcinvf(float x) { return static_cast<float>(erfcinv(static_cast<double>(x))); }
+MUSA_SIMT_DEVICE_ONLY float normcdfinvf(float p) { return static_cast<float>(normcdfinv(static_cast<double>(p))); }
+MUSA_SIMT_DEVICE_ONLY double erfinv(double x) { return normcdfinv((x + 1) / 2) * M_SQRT1_2; }
+MUSA_SIMT_DEVICE_ONLY double erfcinv(double x) { return -normcdfinv(x / 2) * M_SQRT1_2; }
+MUSA_SIMT_DEVICE_ONLY float erfinvf(float x) { return static_cast<float>(erfinv(static_cast<double>(x))); }
+MUSA_SIMT_DEVICE_ONLY float erfcinvf(float x) { return static_cast<float>(erfcinv(static_cast<double>(x))); }
 
 // Faster and less exact on a GPU; here as exact as any.
 inline float __expf(float x) { return std::exp(x); }
@@ -356,12 +370,13 @@ MUSA_SIMT_EXTREMES_OF_BOTH(long, unsigned long)
 MUSA_SIMT_EXTREMES_OF_BOTH(long long, unsigned long long)
 #undef MUSA_SIMT_EXTREMES_OF_BOTH
 #undef MUSA_SIMT_EXTREMES
-inline unsigned umin(unsigned a, unsigned b) { return min(a, b); }
-inline unsigned umax(unsigned a, unsigned b) { return max(a, b); }
-inline long long llmin(long long a, long long b) { return min(a, b); }
-inline long long llmax(long long a, long long b) { return max(a, b); }
-inline unsigned long long ullmin(unsigned long long a, unsigned long long b) { return min(a, b); }
-inline unsigned long long ullmax(unsigned long long a, unsigned long long b) { return max(a, b); }
+MUSA_SIMT_DEVICE_ONLY unsigned umin(unsigned a, unsigned b) { return min(a, b); }
+MUSA_SIMT_DEVICE_ONLY unsigned umax(unsigned a, unsigned b) { return max(a, b); }
+MUSA_SIMT_DEVICE_ONLY long long llmin(long long a, long long b) { return min(a, b); }
+MUSA_SIMT_DEVICE_ONLY long long llmax(long long a, long long b) { return max(a, b); }
+MUSA_SIMT_DEVICE_ONLY unsigned long long ullmin(unsigned long long a, unsigned long long b) { return min(a, b); }
+MUSA_SIMT_DEVICE_ONLY unsigned long long ullmax(unsigned long long a, unsigned long long b) { return max(a, b); }
+#undef MUSA_SIMT_DEVICE_ONLY
 // A number beats what is none, as on a GPU.
 inline float min(float a, float b) { return std::fmin(a, b); }
 inline float max(float a, float b) { return std::fmax(a, b); }
