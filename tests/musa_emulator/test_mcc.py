@@ -256,7 +256,7 @@ NOT_DEVICE_ONLY = {"min", "max", "clock64"}
 
 
 def functions_of_the_device() -> tuple[list[str], list[str]]:
-    """Declarations of the numbers' functions that C has not: of those that yield to a program's, and the others."""
+    """Declarations in math.h that C has not: those that a program may define too, and others."""
     text = (MCC.parents[1] / "lib" / "mcc" / "include" / "simt" / "math.h").read_text()
     of_programs = re.sub(r"^namespace .*?^\} // namespace", "", text, flags=re.MULTILINE | re.DOTALL)
     found = re.findall(
