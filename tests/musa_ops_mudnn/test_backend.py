@@ -2,7 +2,9 @@
 # Copyright (c) torch_musa contributors
 """torch.backends.mudnn: there from `import torch` on, with the names of torch.backends.cudnn; and obeyed."""
 
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -160,6 +162,62 @@ def test_tf32_rounds_only_where_it_is_allowed(mudnn):
     mudnn.allow_tf32 = True
     # TF32 has 10 bits of mantissa: each product is off by up to 2^-10 of itself, and 64 of them are summed.
     torch.testing.assert_close((x @ y).cpu().double(), exact, rtol=0, atol=0.2)
+
+
+# Prints what muDNN's handle is told, and tells it.
+WATCHED = """
+#include <cstdio>
+#include <dlfcn.h>
+extern "C" int watched(void* handle, bool allow) __asm__("_ZN4musa3dnn6Handle12SetAllowTF32Eb");
+extern "C" int watched(void* handle, bool allow) {
+  static void* const found = dlsym(RTLD_NEXT, "_ZN4musa3dnn6Handle12SetAllowTF32Eb");
+  static const auto next = reinterpret_cast<int (*)(void*, bool)>(found);
+  std::printf("handle %d\\n", allow);
+  std::fflush(stdout);
+  return next ? next(handle, allow) : 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def watched_handle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library that is loaded first and prints each call of Handle::SetAllowTF32."""
+    folder = tmp_path_factory.mktemp("watched")
+    (folder / "watched.cpp").write_text(WATCHED)
+    command = ["c++", "-shared", "-fPIC", "watched.cpp", "-o", "libwatched.so", "-ldl"]
+    subprocess.run(command, cwd=folder, check=True)
+    return folder / "libwatched.so"
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "torch.backends.musa.matmul.allow_tf32 = {}",
+        pytest.param(
+            "torch.set_float32_matmul_precision('high' if {} else 'highest')", marks=pytest.mark.full
+        ),
+        pytest.param(
+            "torch.backends.cuda.matmul.fp32_precision = 'tf32' if {} else 'ieee'", marks=pytest.mark.full
+        ),
+    ],
+)
+def test_products_follow_torchs_setting_and_convolutions_do_not(setting, watched_handle):
+    code = f"""
+    import torch
+    x = torch.ones(8, 8, device="musa")
+    image, weight = torch.ones(1, 1, 8, 8, device="musa"), torch.ones(1, 1, 3, 3, device="musa")
+    for product in (lambda: x @ x, lambda: torch.dot(x[0], x[0]), lambda: torch.bmm(x[None], x[None])):
+        {setting.format(True)}
+        product()
+        torch.nn.functional.conv2d(image, weight)
+        product()
+        {setting.format(False)}
+        product()
+    """
+    printed = run_code(code, fresh=True, LD_PRELOAD=str(watched_handle))
+    # Once for the first call of all, which fills x, and for each change.
+    assert printed.splitlines() == [f"handle {allowed}" for allowed in (0, *[1, 0, 1, 0] * 3)]
 
 
 @pytest.mark.once

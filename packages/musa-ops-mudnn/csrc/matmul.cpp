@@ -134,15 +134,16 @@ void multiply_into(
   using Label = Labels<Operation>;
   const Factor left(a);
   const Factor right(b);
+  const bool allow_tf32 = products_may_round();
   Operation op;
-  check(op.SetComputeMode(compute_mode(a.scalar_type())), "SetComputeMode");
+  check(op.SetComputeMode(compute_mode(a.scalar_type(), allow_tf32)), "SetComputeMode");
   check(op.SetTranspose(left.transposed(), right.transposed()), "SetTranspose");
   check(op.SetAlpha(alpha), "SetAlpha");
   if constexpr (std::is_same_v<Operation, dnn::BatchMatMul>) {
     check(op.SetDeterministic(must_repeat()), "SetDeterministic");
   }
 
-  const OnDevice on(out);
+  const OnDevice on(out, allow_tf32);
   dnn::Tensor result = describe_stored(out, MatrixOrder::Rows);
   if (addend.tensor == nullptr) {
     check(op.SetBeta(0.0), "SetBeta");
@@ -313,9 +314,10 @@ at::Tensor dot(const at::Tensor& self, const at::Tensor& other) {
   at::Tensor out = new_empty(self, {});
   const Factor left(self);
   const Factor right(other);
+  const bool allow_tf32 = products_may_round();
   dnn::Dot op;
-  check(op.SetComputeMode(compute_mode(self.scalar_type())), "Dot::SetComputeMode");
-  const OnDevice on(out);
+  check(op.SetComputeMode(compute_mode(self.scalar_type(), allow_tf32)), "Dot::SetComputeMode");
+  const OnDevice on(out, allow_tf32);
   dnn::Tensor result = describe(out);
   check(op.Run(on.handle(), result, left, right, on.workspace()), "Dot::Run", {&out, &self, &other});
   return out;

@@ -27,7 +27,8 @@ using musa_runtime::mudnn::type_of;
 
 class OnDevice : public musa_runtime::mudnn::OnDevice {
  public:
-  explicit OnDevice(const at::Tensor& tensor) : musa_runtime::mudnn::OnDevice(tensor, settings().allow_tf32) {}
+  explicit OnDevice(const at::Tensor& tensor, bool allow_tf32 = settings().allow_tf32)
+      : musa_runtime::mudnn::OnDevice(tensor, allow_tf32) {}
 };
 
 } // namespace musa_ops_mudnn

@@ -28,11 +28,19 @@ inline bool must_repeat() {
   return settings().deterministic || at::globalContext().deterministicAlgorithms();
 }
 
+// Whether products of FLOAT may round their operands to TF32: by torch.backends.mudnn, or by torch's own setting, which
+// torch.backends.musa.matmul.allow_tf32 and torch.set_float32_matmul_precision write.
+inline bool products_may_round() {
+  return settings().allow_tf32 ||
+      at::globalContext().float32Precision(at::Float32Backend::CUDA, at::Float32Op::MATMUL) == at::Float32Precision::TF32;
+}
+
 // One type for all operations: Convolution's is BatchMatMul's and ScaledDotProductAttention's too.
-inline ::musa::dnn::Convolution::ComputeMode compute_mode(at::ScalarType dtype) {
-  using ComputeMode = ::musa::dnn::Convolution::ComputeMode;
+using ComputeMode = ::musa::dnn::Convolution::ComputeMode;
+
+inline ComputeMode compute_mode(at::ScalarType dtype, bool allow_tf32 = settings().allow_tf32) {
   const bool reduced = dtype != at::kFloat && dtype != at::kDouble;
-  return reduced || settings().allow_tf32 ? ComputeMode::TENSOR : ComputeMode::SCALAR;
+  return reduced || allow_tf32 ? ComputeMode::TENSOR : ComputeMode::SCALAR;
 }
 
 } // namespace musa_ops_mudnn

@@ -33,9 +33,10 @@ def _activate():
     recurrent_networks.register()
     _expose(register=True)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
-    from . import compiler, engine_threads, import_hooks
+    from . import compiler, engine_threads, import_hooks, precision
 
     engine_threads.register()
+    precision.register()
     import_hooks.run(torch.musa)
     import_hooks.add_placeholders()  # after the hooks, because one may add the module itself
     compiler.register()
