@@ -20,7 +20,6 @@ from tests.musa_compile import full_run, layouts
 # stay allocated.
 pytestmark = [pytest.mark.once, pytest.mark.usefixtures("compiler")]
 
-_ROLL = "muDNN's roll keeps the strides of its input; on the CPU and on fake tensors the result is contiguous"
 _STATISTICS = (
     "in eval mode the saved statistics are of shape (0,), as on the CPU, whose kernel it is; the fake "
     "function of other devices gives them the shape (C,)"
@@ -28,9 +27,6 @@ _STATISTICS = (
 # Operators whose results are laid out otherwise than fake tensors say, and why. A closed list: each must
 # differ, and no other may.
 DIFFERENCES = {
-    "roll": _ROLL,
-    "fft_fftshift": _ROLL,
-    "fft_ifftshift": _ROLL,
     "nn_functional_pixel_shuffle": "channels_last is kept, as on the CPU, whose kernel it is; the fake "
     "function of other devices gives a contiguous result",
     "native_batch_norm": _STATISTICS,
