@@ -241,8 +241,8 @@ at::Tensor roll(const at::Tensor& self, c10::SymIntArrayRef sym_shifts, at::IntA
     int64_t& shift = shifts[static_cast<size_t>(dim)];
     shift = ((shift + given[i] % size) % size + size) % size;
   }
-  // As torch's, which joins two parts of the operand: contiguous or channels_last, whatever the operand's strides are.
-  at::Tensor out = at::empty(in.sizes(), in.options().memory_format(in.suggest_memory_format()));
+  // Contiguous, as fake tensors say; torch's CPU kernel keeps channels_last for some shifts.
+  at::Tensor out = at::empty(in.sizes(), in.options());
   roll_blocks(out, in, shifts);
   return flat ? out.view(self.sizes()) : out;
 }
