@@ -201,6 +201,21 @@ def test_the_library_is_loaded_with_the_package_loader_and_not_before():
     )
 
 
+@pytest.mark.parametrize("first", ["", "torch.musa.init()"])
+def test_without_the_pack_the_error_names_it(package, first):
+    code = f"""
+    import torch
+    {first}
+    try:
+        torch._inductor.aoti_load_package({package!r})
+    except RuntimeError as error:
+        print(error)
+    """
+    told = run_code(code, TORCH_MUSA_DISABLE_PACKS="compile")
+    assert "libmusa_aoti.so, which runs such models, is not loaded" in told
+    assert "Fix: pip install 'torch-musa[compile]'" in told
+
+
 @pytest.mark.full
 def test_memory_that_the_host_cannot_address_is_refused(package):
     run_code(
