@@ -8,7 +8,8 @@ runs by itself, all of them with --full.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -17,7 +18,7 @@ import torch.utils._pytree as pytree
 from tests.conformance import operators
 from tests.conformance.comparison import Mismatch, outcome_of, require_same
 from tests.conformance.operators import Case
-from tests.conformance.transfer import to_device
+from tests.conformance.variants import arguments_on
 
 SAMPLES = 2  # of each operator
 ONE_IN = 60  # operators of the run without --full
@@ -25,7 +26,15 @@ ONE_IN = 60  # operators of the run without --full
 # What fails compiled for the CPU as well, with torch's error. Each is checked to do so.
 TORCHS_OWN = {
     "item": "fake tensors are made within a region that forbids it",
+    "nn.functional.max_pool3d": "indices of permuted operands count in the order of memory",
+    "view_copy": "the view of permuted operands is not possible without a copy",
 }
+# What differs on musa alone, without a wrong number.
+OTHER_STATISTICS = (
+    "in eval mode the saved statistics, which nothing reads, are of shape (0,) in eager mode and on the CPU; "
+    "torch's decomposition for other devices gives them the shape (C,)"
+)
+DIFFERENT = {"native_batch_norm": OTHER_STATISTICS, "_native_batch_norm_legit": OTHER_STATISTICS}
 
 pytestmark = [pytest.mark.once, pytest.mark.slow]
 
@@ -57,23 +66,39 @@ def permuted(value: Any) -> Any:
     return other.requires_grad_(value.requires_grad)
 
 
-def arguments_of(case: Case) -> list[tuple[Any, ...]]:
-    """(input, args, kwargs) of each sample in both forms; permuted only where eager mode takes it."""
+class Arguments(NamedTuple):
+    """Of one call of an operator."""
+
+    input: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+def arguments_of(case: Case) -> list[Arguments]:
+    """Of each sample in both forms; permuted only where eager mode takes it, with its gradient."""
     gradients = case.op.supports_autograd
     found = []
     for sample in list(case.samples(True, requires_grad=gradients))[:SAMPLES]:
-        plain = (sample.input, sample.args, sample.kwargs)
+        plain = Arguments(sample.input, sample.args, sample.kwargs)
         found.append(plain)
         other = pytree.tree_map(permuted, plain)
-        value, args, kwargs = to_device("cpu", *other)
-        if outcome_of(lambda: case.op(value, *args, **kwargs)).error is None:  # noqa: B023 - called at once
+        if outcome_of(lambda: results_of(case, program_of(case), [other], "cpu")).error is None:  # noqa: B023 - called at once
             found.append(other)
     return found
 
 
-def results_of(call: Any, arguments: list[tuple[Any, ...]], device: str) -> tuple[Any, Any]:
+def program_of(case: Case) -> Callable[[list[Arguments]], list[Any]]:
+    """Calls the operator with each of the given arguments."""
+
+    def program(arguments: list[Arguments]) -> list[Any]:
+        return [case.op(value, *args, **kwargs) for value, args, kwargs in arguments]
+
+    return program
+
+
+def results_of(case: Case, call: Any, arguments: list[Arguments], device: str) -> tuple[Any, Any]:
     """What `call` returns for the arguments on a device, and the gradients of a sum of it."""
-    moved = [to_device(device, *each) for each in arguments]
+    moved = [Arguments(*arguments_on(case.op, each, device)) for each in arguments]
     outputs = call(moved)
     sums = [
         value.abs().sum()
@@ -88,15 +113,11 @@ def results_of(call: Any, arguments: list[tuple[Any, ...]], device: str) -> tupl
 
 def differences(case: Case, device: str) -> str | None:
     """How the compiled operator on `device` differs from eager mode on the CPU."""
-
-    def program(arguments: list[tuple[Any, ...]]) -> list[Any]:
-        return [case.op(value, *args, **kwargs) for value, args, kwargs in arguments]
-
-    arguments = arguments_of(case)
-    expected = results_of(program, arguments, "cpu")
+    program, arguments = program_of(case), arguments_of(case)
+    expected = results_of(case, program, arguments, "cpu")
     torch._dynamo.reset()
     try:
-        actual = results_of(torch.compile(program), arguments, device)
+        actual = results_of(case, torch.compile(program), arguments, device)
         require_same(expected, actual, device, tolerance=case.tolerance_of_gradients)
     except (Mismatch, Exception) as error:  # noqa: BLE001 - what fails on the CPU as well is torch's own
         return f"{type(error).__name__}: {error}"
@@ -106,7 +127,9 @@ def differences(case: Case, device: str) -> str | None:
 @pytest.mark.parametrize("case", cases())
 def test_compiled_as_eager(compiler: None, case: Case) -> None:
     found = differences(case, "musa")
-    if case.name in TORCHS_OWN:
+    if case.name in DIFFERENT:
+        assert found is not None and "shape" in found, found
+    elif case.name in TORCHS_OWN:
         assert found is not None, f"{case.name} works now: remove it from the list"
         assert differences(case, "cpu") is not None, f"only on musa: {found}"
     else:
