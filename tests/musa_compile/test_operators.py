@@ -26,9 +26,12 @@ ONE_IN = 60  # operators of the run without --full
 # What fails compiled for the CPU as well, with torch's error. Each is checked to do so.
 TORCHS_OWN = {
     "item": "fake tensors are made within a region that forbids it",
+    "nn.functional.feature_alpha_dropout.without_train": "the same",
     "nn.functional.max_pool3d": "indices of permuted operands count in the order of memory",
     "view_copy": "the view of permuted operands is not possible without a copy",
 }
+# The same for what differs in its last digits, which depends on the vectors of the processor.
+LAST_DIGITS = ("erfinv", "special.hermite_polynomial_he")
 # What differs on musa alone, without a wrong number.
 OTHER_STATISTICS = (
     "in eval mode the saved statistics, which nothing reads, are of shape (0,) in eager mode and on the CPU; "
@@ -129,6 +132,8 @@ def test_compiled_as_eager(compiler: None, case: Case) -> None:
     found = differences(case, "musa")
     if case.name in DIFFERENT:
         assert found is not None and "shape" in found, found
+    elif case.name in LAST_DIGITS:
+        assert found is None or differences(case, "cpu") is not None, f"only on musa: {found}"
     elif case.name in TORCHS_OWN:
         assert found is not None, f"{case.name} works now: remove it from the list"
         assert differences(case, "cpu") is not None, f"only on musa: {found}"
