@@ -11,6 +11,23 @@ def _autoload():
     torch`."""
 
 
+# The driver of the vendor's Triton reads these from this package; `torch.musa` defines them.
+_OF_TORCH_MUSA = ("current_device", "current_stream", "get_device_capability", "set_device")
+
+
+def __getattr__(name):
+    # Not imported with the package, which has to import in processes where torch.musa cannot.
+    if name == "_MUSAC":
+        import importlib
+
+        return importlib.import_module("torch_musa._MUSAC")
+    if name in _OF_TORCH_MUSA:
+        import torch
+
+        return getattr(torch.musa, name)
+    raise AttributeError(f"module 'torch_musa' has no attribute {name!r}")
+
+
 # After `_autoload`: importing torch runs torch's autoload, which looks `_autoload` up in this
 # half-initialised module.
 import torch_musa._impl  # noqa: E402, F401

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Functions that libraries outside of torch read from here: the driver of the vendor's Triton, for one."""
+
+from musa_runtime._load import extension
+from musa_runtime.initialization import lazy_init
+
+
+def _musa_getCurrentRawStream(device_index):
+    """The SDK's handle (`musaStream_t`) of the current stream of a device, as an int.
+
+    Args:
+        device_index (int): the index of the device.
+    """
+    lazy_init()
+    stream_id, index, _ = extension().current_stream(device_index)
+    return extension().stream_native_handle(stream_id, index)
