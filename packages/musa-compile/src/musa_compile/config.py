@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Paths for C++ programs that load packages of AOTInductor: `python -m musa_compile.config --cmakedir`.
+"""Settings of the pack, and paths for C++ programs that load packages of AOTInductor:
+`python -m musa_compile.config --cmakedir`.
 
 Imports neither torch nor any library.
 """
@@ -12,6 +13,12 @@ import sys
 from musa_runtime.errors import LibraryLoadError
 
 from . import installed
+
+GENERATORS = (None, "host", "triton")
+
+# The generator of kernels for graphs that are compiled from now on: C++ on the host, or Triton. None chooses
+# C++ where the host can address the device's memory, and Triton elsewhere.
+generator = None
 
 
 def main(arguments=None):

@@ -10,6 +10,8 @@ from torch._dynamo.variables import ctx_manager
 from musa_runtime._load import extension
 from musa_runtime.device import _get_device_index
 
+from . import triton_driver
+
 # Devices of a process, at most. Programs that fork import Dynamo before, by torch.distributed for instance,
 # and to count the devices would initialise them in the parent.
 _INDICES = 16
@@ -91,7 +93,7 @@ class MusaInterface(interfaces.DeviceInterface):
 
     @staticmethod
     def is_triton_capable(device=None):
-        return False
+        return triton_driver.find().name is not None
 
 
 class _DeviceVariable(ctx_manager.GenericDeviceVariable):

@@ -1,25 +1,78 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Registration with Inductor: C++ kernels, for devices whose memory the host can address.
+"""Registration with Inductor: one generator of kernels at a time.
 
-Nothing here asks for the device: programs that fork import Inductor before.
+Importing the compiler registers the generator of C++ kernels and does not query the device. Inductor asks for
+the key of its caches, or runs the pass over the graph, before it reads what is registered; both choose the
+generator, and register it if it has changed.
 """
 
 from torch._inductor.codegen import common
+from torch._inductor.codegen.triton import TritonScheduling
 from torch._inductor.codegen.wrapper_fxir import WrapperFxCodegen
+from torch._inductor.custom_graph_pass import CustomGraphModulePass
 
-from . import cpp_wrapper, device_code, graph_passes, host_kernels
+from . import (
+    cache_key,
+    choice,
+    cpp_wrapper,
+    device_code,
+    graph_passes,
+    host_kernels,
+    timing,
+    triton_driver,
+    triton_kernels,
+)
+
+# Torch tests whether the scheduling is a subclass of Triton's, so it must be a class, and not a function that
+# chooses one.
+_CLASSES = {
+    choice.HOST: (
+        host_kernels.MusaScheduling,
+        host_kernels.MusaWrapper,
+        cpp_wrapper.MusaCppWrapper,
+        WrapperFxCodegen,
+    ),
+    choice.TRITON: (
+        TritonScheduling,
+        triton_kernels.MusaTritonWrapper,
+        triton_kernels.NoCppWrapper,
+        WrapperFxCodegen,
+    ),
+}
 
 
 def register():
     """Register with Inductor, once."""
     common.register_device_op_overrides("musa", device_code.MusaDeviceCode())
-    # Torch tests whether the scheduling is a subclass of Triton's, so it must be a class, not a function.
-    common.register_backend_for_device(
-        "musa",
-        host_kernels.MusaScheduling,
-        host_kernels.MusaWrapper,
-        cpp_wrapper.MusaCppWrapper,
-        WrapperFxCodegen,
-        graph_passes.HostKernelPasses(),
-    )
+    common.register_backend_for_device("musa", *_CLASSES[choice.HOST], _Passes())
+    timing.register()
+
+
+class _Passes(CustomGraphModulePass):
+    """Prepares graphs with musa tensors for the generator. The uuid is part of the keys of caches."""
+
+    def __call__(self, graph_module):
+        generator = self._choose()
+        if generator == choice.NONE:
+            raise RuntimeError(choice.refusal())
+        if generator == choice.HOST:
+            graph_passes.prepare(graph_module)
+
+    def uuid(self):
+        return cache_key.key(_description(self._choose()))
+
+    def _choose(self):
+        generator = choice.generator()
+        classes = _CLASSES.get(generator)
+        if classes is not None and common.get_scheduling_for_device("musa") is not classes[0]:
+            common.register_backend_for_device("musa", *classes, self)
+        return generator
+
+
+def _description(generator):
+    if generator != choice.TRITON:
+        return generator
+    from torch.utils._triton import triton_hash_with_backend
+
+    return f"{generator} {triton_driver.find().name} {triton_hash_with_backend()}"

@@ -6,19 +6,14 @@ Inductor does for tensors of the CPU alone what C++ kernels need on musa as well
 nothing can be registered, so these passes say it in the graph.
 """
 
-import functools
 import math
 import operator
 
 import torch
 from torch._inductor import config
-from torch._inductor.custom_graph_pass import CustomGraphModulePass
 from torch._inductor.lowering import register_lowering
 
-from . import (
-    cache_key,
-    kernels,  # noqa: F401 - its library defines torch.ops.musa_compile
-)
+from . import kernels  # noqa: F401 - its library defines torch.ops.musa_compile
 
 _aten = torch.ops.aten
 _realized = torch.ops.musa_compile.realized
@@ -41,38 +36,16 @@ _VIEWS = {
 }
 
 
-@functools.cache
-def generator():
-    """The name of the code generator for the device.
+def prepare(graph_module):
+    """Apply the passes, in order.
 
-    Returns:
-        str: `"C++"`, or `"none"` where the host cannot address the device's memory.
+    Args:
+        graph_module (torch.fx.GraphModule): a graph that Inductor is about to generate C++ kernels for.
     """
-    from torch import musa
-
-    return "C++" if not musa.is_available() or musa.get_device_properties(0).is_integrated else "none"
-
-
-class HostKernelPasses(CustomGraphModulePass):
-    """The passes, in order. Raises for a device that no code can be generated for.
-
-    The uuid is part of the key of Inductor's caches.
-    """
-
-    def __call__(self, graph_module):
-        if generator() == "none":
-            raise RuntimeError(
-                'torch.compile\'s backend "inductor" cannot generate code for this musa device: its kernels '
-                "would be C++ on the host, which cannot address the device's memory.\n"
-                'Fix: torch.compile(..., backend="aot_eager"), which runs the operators that eager mode runs'
-            )
-        graph = graph_module.graph
-        _count_in_logical_order(graph)
-        _compute_variances_in_two_steps(graph)
-        _keep_costly_results(graph)
-
-    def uuid(self):
-        return cache_key.key(generator())
+    graph = graph_module.graph
+    _count_in_logical_order(graph)
+    _compute_variances_in_two_steps(graph)
+    _keep_costly_results(graph)
 
 
 @register_lowering(_realized.default, type_promotion_kind=None)

@@ -9,16 +9,13 @@ generate go through the dispatcher.
 """
 
 import contextlib
-import dataclasses
 
 import torch
 from torch._inductor.codegen.cpp import CppScheduling
-from torch._inductor.codegen.wrapper import (
-    EnterCudaStreamContextLine,
-    PythonWrapperCodegen,
-    SubgraphPythonWrapperCodegen,
-)
+from torch._inductor.codegen.wrapper import SubgraphPythonWrapperCodegen
 from torch._inductor.virtualized import V
+
+from .python_wrapper import MusaLines, MusaPythonWrapper
 
 _HOST = torch.device("cpu")
 
@@ -83,20 +80,6 @@ class MusaScheduling(CppScheduling):
             return super().define_kernel(f"// musa:{index}\n{src_code}", nodes, kernel_args)
 
 
-@dataclasses.dataclass
-class _EnterStreamLine(EnterCudaStreamContextLine):
-    """Enters a stream by the number of the object that the program made. torch names streams where it enters
-    a device guard, which it writes for its own devices only.
-    """
-
-    stream_object: int = 0
-
-    def codegen(self, code):
-        stream = f"get_external_object_by_index({self.stream_object})"
-        code.writeline(f"with {stream if self.stream_idx else 'contextlib.nullcontext()'}:")
-        code.do_indent()
-
-
 class KernelDevice:
     """Part of a wrapper: the device of the kernels that are being defined."""
 
@@ -112,8 +95,8 @@ class KernelDevice:
             self._kernel_device = None
 
 
-class _ForMusa(KernelDevice):
-    """Additions to the generated Python of a graph, or of a part of one."""
+class _DefinesHostKernels(KernelDevice):
+    """Definitions of kernels in the generated Python of a graph, or of a part of one."""
 
     def define_kernel(self, kernel_name, kernel_body, metadata=None, gpu=True, cpp_definition=None):
         if self._kernel_device is not None:
@@ -121,31 +104,9 @@ class _ForMusa(KernelDevice):
             kernel_body = kernel_body.replace("async_compile.cpp_pybinding(", call, 1)
         super().define_kernel(kernel_name, kernel_body, metadata, gpu, cpp_definition)
 
-    def codegen_cuda_stream_enter(self, stream_idx):
-        line = _EnterStreamLine(stream_idx)
-        if stream_idx:
-            self.imports.writeline(
-                "from torch._dynamo.graph_bytecode_inputs import get_external_object_by_index"
-            )
-            line.stream_object = V.graph.scheduler.stream_idx_to_user_obj_idx[stream_idx]
-        else:
-            self.imports.writeline("import contextlib")
-        self.writeline(line)
-        return line
 
-    def make_allocation(self, name, device, dtype, shape, stride, allocation_shape=None, is_pinned=False):
-        if device.type != "musa" or torch._inductor.config.test_configs.track_memory_lifecycle:
-            return super().make_allocation(name, device, dtype, shape, stride, allocation_shape, is_pinned)
-        # With the index of the device: torch's own line names the type alone, which is the current device.
-        wanted = self.codegen_python_shape_tuple(shape)
-        allocated = wanted if allocation_shape is None else self.codegen_python_shape_tuple(allocation_shape)
-        strides = self.codegen_python_shape_tuple(stride)
-        line = f"{name} = empty_strided_musa({allocated}, {strides}, {dtype}, {device.index or 0})"
-        return line if wanted == allocated else f"{line}.as_strided({wanted}, {strides})"
-
-
-class MusaWrapper(_ForMusa, PythonWrapperCodegen):
-    """The Python module that is generated for a graph."""
+class MusaWrapper(_DefinesHostKernels, MusaPythonWrapper):
+    """Generates the Python module of a graph whose kernels are C++."""
 
     @staticmethod
     def create(is_subgraph, subgraph_name, parent_wrapper, partition_signatures=None):
@@ -155,38 +116,8 @@ class MusaWrapper(_ForMusa, PythonWrapperCodegen):
 
     def write_header(self):
         super().write_header()
-        self.imports.writeline("from musa_compile.kernels import empty_strided_musa, host_kernel")
-
-    def generate_end(self, result):
-        super().generate_end(result)
-        if not self._is_graphed():
-            return
-        graph = V.graph
-        mutated = [at for at, name in enumerate(graph.graph_input_names) if name in graph.mutated_inputs]
-        # torch keeps generated modules until the process ends. So the module holds no graphs: each compiled
-        # function that reads its attribute `call` gets graphs of its own, which are freed with the function.
-        result.splice(
-            f"""
-            from musa_compile.graphs import GraphedCall
-            call_without_graphs = call
-            del call
-
-            def __getattr__(name):
-                if name == "call":
-                    return GraphedCall(call_without_graphs, {mutated!r})
-                raise AttributeError(name)
-            """
-        )
-
-    def add_benchmark_harness(self, output):
-        if not self._is_graphed():  # it calls a global `call`
-            super().add_benchmark_harness(output)
-
-    @staticmethod
-    def _is_graphed():
-        graph = V.graph
-        return torch._inductor.config.triton.cudagraphs and not graph.aot_mode and graph.device_type == "musa"
+        self.imports.writeline("from musa_compile.kernels import host_kernel")
 
 
-class _MusaSubgraphWrapper(_ForMusa, SubgraphPythonWrapperCodegen):
-    """The part for a graph within the graph, such as a branch of `torch.cond`."""
+class _MusaSubgraphWrapper(_DefinesHostKernels, MusaLines, SubgraphPythonWrapperCodegen):
+    """Generates the function of a graph within the graph, such as a branch of `torch.cond`."""

@@ -15,7 +15,11 @@ def musa_pack_info():
 
 @hookimpl
 def musa_doctor_checks():
-    return [("compiler of torch.compile", _check_compiler), ("cache of torch.compile", _check_cache)]
+    return [
+        ("compiler of torch.compile", _check_compiler),
+        ("Triton for torch.compile", _check_triton),
+        ("cache of torch.compile", _check_cache),
+    ]
 
 
 _CACHE_FIX = "Fix: export TORCHINDUCTOR_CACHE_DIR=<a folder on a disk that programs may be run from>"
@@ -32,7 +36,7 @@ def _check_compiler():
             f"Likely causes: it cannot make the folder of its cache: {error}\n{_CACHE_FIX}"
         ) from error
 
-    from . import graph_passes
+    from . import choice
 
     try:
         compiler = get_cpp_compiler()
@@ -42,7 +46,19 @@ def _check_compiler():
             "Likely causes: none is installed; CXX names one that is not there.\n"
             "Fix: install g++ (apt-get install g++), or export CXX=<the compiler>"
         ) from error
-    return f"{compiler}; kernels by {graph_passes.generator()}"
+    return f"{compiler}; kernels by {choice.generator()}"
+
+
+def _check_triton():
+    from . import choice, triton_driver
+
+    driver = triton_driver.find()
+    generator = choice.generator()
+    if generator == choice.NONE:
+        raise UserWarning(choice.refusal())
+    if driver.name is None:
+        return f"not needed, because kernels are C++; {driver.reason}"
+    return f"driver {driver.name!r}; {'in use' if generator == choice.TRITON else 'not in use'}"
 
 
 def _check_cache():

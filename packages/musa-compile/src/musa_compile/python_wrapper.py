@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The generated Python module of a graph with musa tensors, for every generator of kernels."""
+
+import dataclasses
+
+import torch
+from torch._inductor.codegen.wrapper import EnterCudaStreamContextLine, PythonWrapperCodegen
+from torch._inductor.virtualized import V
+
+
+@dataclasses.dataclass
+class _EnterStreamLine(EnterCudaStreamContextLine):
+    """Enters a stream by the number of the object that the program made. torch names streams where it enters
+    a device guard, which it writes for its own devices only.
+    """
+
+    stream_object: int = 0
+
+    def codegen(self, code):
+        stream = f"get_external_object_by_index({self.stream_object})"
+        code.writeline(f"with {stream if self.stream_idx else 'contextlib.nullcontext()'}:")
+        code.do_indent()
+
+
+class MusaLines:
+    """Lines of Python for musa, in the function of a graph or of a part of one."""
+
+    def codegen_cuda_stream_enter(self, stream_idx):
+        line = _EnterStreamLine(stream_idx)
+        if stream_idx:
+            self.imports.writeline(
+                "from torch._dynamo.graph_bytecode_inputs import get_external_object_by_index"
+            )
+            line.stream_object = V.graph.scheduler.stream_idx_to_user_obj_idx[stream_idx]
+        else:
+            self.imports.writeline("import contextlib")
+        self.writeline(line)
+        return line
+
+    def make_allocation(self, name, device, dtype, shape, stride, allocation_shape=None, is_pinned=False):
+        if device.type != "musa" or torch._inductor.config.test_configs.track_memory_lifecycle:
+            return super().make_allocation(name, device, dtype, shape, stride, allocation_shape, is_pinned)
+        # With the index of the device: torch's own line names the type alone, which is the current device.
+        wanted = self.codegen_python_shape_tuple(shape)
+        allocated = wanted if allocation_shape is None else self.codegen_python_shape_tuple(allocation_shape)
+        strides = self.codegen_python_shape_tuple(stride)
+        line = f"{name} = empty_strided_musa({allocated}, {strides}, {dtype}, {device.index or 0})"
+        return line if wanted == allocated else f"{line}.as_strided({wanted}, {strides})"
+
+
+class MusaPythonWrapper(MusaLines, PythonWrapperCodegen):
+    """Generates the Python module of a graph."""
+
+    def write_header(self):
+        super().write_header()
+        self.imports.writeline("from musa_compile.kernels import empty_strided_musa")
+
+    def generate_end(self, result):
+        super().generate_end(result)
+        if not self._is_graphed():
+            return
+        graph = V.graph
+        mutated = [at for at, name in enumerate(graph.graph_input_names) if name in graph.mutated_inputs]
+        # torch keeps generated modules until the process ends. So the module holds no graphs: each compiled
+        # function that reads its attribute `call` gets graphs of its own, which are freed with the function.
+        result.splice(
+            f"""
+            from musa_compile.graphs import GraphedCall
+            call_without_graphs = call
+            del call
+
+            def __getattr__(name):
+                if name == "call":
+                    return GraphedCall(call_without_graphs, {mutated!r})
+                raise AttributeError(name)
+            """
+        )
+
+    def add_benchmark_harness(self, output):
+        if not self._is_graphed():  # it calls a global `call`
+            super().add_benchmark_harness(output)
+
+    @staticmethod
+    def _is_graphed():
+        graph = V.graph
+        return torch._inductor.config.triton.cudagraphs and not graph.aot_mode and graph.device_type == "musa"

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Times of kernels, by which Inductor chooses among configurations of a kernel."""
+
+import statistics
+
+import torch
+from torch import musa
+from torch._inductor.runtime import benchmarking
+
+_MOST = 1000  # measured runs
+
+
+def register():
+    """Register with Inductor, which otherwise measures with CUDA's events."""
+    benchmarking.register_benchmarker("musa", measure, override=True)
+
+
+def measure(benchmarker, function, *, warmup=25, rep=100, is_vetted_benchmarking=False, **_):
+    """Time of a call on the current stream of the current device.
+
+    Args:
+        benchmarker (torch._inductor.runtime.benchmarking.Benchmarker): not used.
+        function (callable): launches work; called without arguments.
+        warmup (int): milliseconds of calls that are not measured.
+        rep (int): milliseconds of calls that are measured.
+        is_vetted_benchmarking (bool): whether the result cannot change numbers, see
+            `torch._inductor.config.deterministic`.
+
+    Returns:
+        float: milliseconds, the median of the measured calls.
+    """
+    if not is_vetted_benchmarking:
+        benchmarking.may_ban_benchmarking()
+    with benchmarking.maybe_gpu_benchmark_lock():
+        function()  # compiles, allocates
+        musa.synchronize()
+        evict = _eviction()
+        once = _run(function, evict, 5)
+        estimate = max(statistics.median(once), 1e-3)
+        _run(function, evict, min(int(warmup / estimate), _MOST))
+        return statistics.median(_run(function, evict, min(max(int(rep / estimate), 1), _MOST)))
+
+
+def _run(function, evict, count):
+    events = [(musa.Event(enable_timing=True), musa.Event(enable_timing=True)) for _ in range(count)]
+    for start, end in events:
+        evict.zero_()
+        start.record()
+        function()
+        end.record()
+    musa.synchronize()
+    return [start.elapsed_time(end) for start, end in events]
+
+
+def _eviction():
+    """Memory of the size of the cache: writing it evicts the operands, as other kernels of a program do."""
+    size = getattr(musa.get_device_properties(musa.current_device()), "L2_cache_size", 0)
+    return torch.empty(max(size, 4) // 4, dtype=torch.int32, device="musa")

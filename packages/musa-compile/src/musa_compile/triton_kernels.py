@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Inductor's Triton kernels: the Python that launches them.
+
+torch's own scheduling generates the kernels. torch selects the device of a kernel for the GPUs that it knows
+(`GPU_TYPES`), so these wrappers do it for musa: a kernel is loaded into the context of the current device,
+and measured on its stream.
+"""
+
+from torch._inductor.codegen.wrapper import (
+    EnterDeviceContextManagerLine,
+    ExitDeviceContextManagerLine,
+    KernelCallLine,
+    SubgraphPythonWrapperCodegen,
+)
+from torch._inductor.virtualized import V
+
+from .python_wrapper import MusaLines, MusaPythonWrapper
+
+
+class _EnterDeviceLine(EnterDeviceContextManagerLine):
+    """Enters the device guard. torch's own line sets the device once more within it."""
+
+    def codegen(self, code):
+        code.writeline(f"with {V.graph.device_ops.device_guard(self.device_idx)}:")
+        code.do_indent()
+
+
+class _SelectsDevice:
+    """Device guards in the generated Python of a graph, or of a part of one."""
+
+    _is_guarded_whole = False
+
+    def run_wrapper_ir_passes(self, is_inference):
+        super().run_wrapper_ir_passes(is_inference)
+        # After torch's passes, which merge and move the lines of allocations.
+        devices = {
+            line.device.index
+            for line in self.lines
+            if isinstance(line, KernelCallLine) and line.device.type == "musa"
+        }
+        # One guard for the whole function, and none for each kernel. Not where nodes are on other devices:
+        # operators that name the type of the device alone allocate on the current device.
+        if len(devices) == 1 and devices >= set(V.graph.device_idxs):
+            self._is_guarded_whole = True
+            self.lines.insert(0, _EnterDeviceLine(devices.pop(), None))
+            self.lines.append(ExitDeviceContextManagerLine())
+
+    def _generate_kernel_call_helper(self, kernel_name, call_args, *, device=None, **arguments):
+        device = device or V.graph.get_current_device_or_throw()
+        if device.type != "musa" or self._is_guarded_whole:
+            super()._generate_kernel_call_helper(kernel_name, call_args, device=device, **arguments)
+            return
+        self.writeline(f"with {V.graph.device_ops.device_guard(device.index)}:")
+        with self.wrapper_call.indent():
+            super()._generate_kernel_call_helper(kernel_name, call_args, device=device, **arguments)
+
+
+class MusaTritonWrapper(_SelectsDevice, MusaPythonWrapper):
+    """Generates the Python module of a graph whose kernels are Triton's."""
+
+    @staticmethod
+    def create(is_subgraph, subgraph_name, parent_wrapper, partition_signatures=None):
+        if is_subgraph:
+            return _MusaTritonSubgraphWrapper(subgraph_name, parent_wrapper, partition_signatures)
+        return MusaTritonWrapper()
+
+
+class _MusaTritonSubgraphWrapper(_SelectsDevice, MusaLines, SubgraphPythonWrapperCodegen):
+    """Generates the function of a graph within the graph, such as a branch of `torch.cond`."""
+
+
+class NoCppWrapper:
+    """Takes the place of a wrapper in C++."""
+
+    supports_caching = False
+
+    @staticmethod
+    def create(is_subgraph, subgraph_name, parent_wrapper, partition_signatures=None):
+        raise NotImplementedError(
+            "Inductor's C++ wrapper and AOTInductor do not support Triton kernels for musa.\n"
+            "Fix: compile without config.cpp_wrapper; or set musa_compile.config.generator = 'host', if the "
+            "host can address the device's memory"
+        )
