@@ -19,10 +19,10 @@ aten = torch.ops.aten
 
 def passed(program: Callable, *inputs: torch.Tensor) -> torch.fx.GraphModule:
     """The graph of the program after the passes, which has computed what the program computes."""
-    from musa_compile.graph_passes import HostKernelPasses
+    from musa_compile import graph_passes
 
     graph_module = make_fx(program, tracing_mode="fake")(*inputs)
-    HostKernelPasses()(graph_module)
+    graph_passes.prepare(graph_module)
     graph_module.graph.lint()
     graph_module.recompile()
     torch.testing.assert_close(graph_module(*inputs), program(*inputs))
@@ -79,9 +79,9 @@ def test_variances_of_few_elements_take_two_steps(dims: list[int], correction: i
 def test_other_variances_stay_as_they_are(shape: tuple[int, int], correction: int) -> None:
     x = torch.randn(shape, device="musa")
     graph_module = make_fx(lambda x: torch.var_mean(x, [-1], correction=correction), tracing_mode="fake")(x)
-    from musa_compile.graph_passes import HostKernelPasses
+    from musa_compile import graph_passes
 
-    HostKernelPasses()(graph_module)
+    graph_passes.prepare(graph_module)
     assert len(calls(graph_module, aten.var_mean.correction)) == 1
 
 

@@ -74,7 +74,7 @@ def test_the_compiler_finds_the_device_when_it_is_imported():
 
 
 def checks(**environment) -> list[dict]:
-    """What the doctor says about the compiler and about the cache."""
+    """What the doctor says about the compiler, about Triton and about the cache."""
     done = run_module("torch_musa", "doctor", "--json", **environment)
     return [row for row in json.loads(done.stdout) if row["title"].startswith("compile: ")]
 
@@ -82,14 +82,15 @@ def checks(**environment) -> list[dict]:
 def test_the_doctor_names_the_compiler_and_the_cache(cache_folder):
     from musa_compile import plugin
 
-    compiler, cache = (check() for _, check in plugin.musa_doctor_checks())
+    checks = dict(plugin.musa_doctor_checks())
+    compiler, cache = (checks[f"{of} of torch.compile"]() for of in ("compiler", "cache"))
     assert "g++" in compiler or "clang" in compiler
     assert compiler.endswith("kernels by C++" if host_can_address_device_memory() else "kernels by none")
     assert cache == cache_folder
 
 
 def test_the_doctor_reports_a_missing_compiler(cache_folder):
-    compiler, cache = checks(CXX="/nowhere/g++")
+    compiler, _, cache = checks(CXX="/nowhere/g++")
     assert (compiler["status"], cache["status"]) == ("warn", "ok")
     assert "CXX" in compiler["causes"] and "g++" in compiler["command"], compiler
 
@@ -97,7 +98,8 @@ def test_the_doctor_reports_a_missing_compiler(cache_folder):
 def test_the_doctor_reports_a_cache_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     folder = f"{tmp_path}/file/cache"  # not even root can make a folder in a file
-    for row in checks(TORCHINDUCTOR_CACHE_DIR=folder):
+    compiler, _, cache = checks(TORCHINDUCTOR_CACHE_DIR=folder)
+    for row in (compiler, cache):
         assert row["status"] == "warn" and folder in row["detail"] + row["causes"], row
         assert "TORCHINDUCTOR_CACHE_DIR=" in row["command"], row
 
@@ -120,7 +122,7 @@ print(torch.equal(y.cpu(), f(x.detach()).cpu()), torch.equal(x.grad.cpu(), 2.0 *
 def test_memory_that_the_host_cannot_address_is_refused_with_a_cure(cache_folder):
     output = run_code(ONE_THREAD + STRICT, MUSA_EMULATOR_MEMORY="strict")
     assert 'backend "inductor" cannot generate code for this musa device' in output
-    assert 'Fix: torch.compile(..., backend="aot_eager")' in output
+    assert 'Fix: torch.compile(..., backend="aot_eager")' in output and "install Triton for MUSA" in output
     assert output.splitlines()[-1] == "True True"
 
 
