@@ -17,7 +17,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import torch
 
 from tests.harness.skips import skip_permanently
 from tests.harness.subprocesses import run_code, run_module
