@@ -393,6 +393,26 @@ def test_the_stub_refuses_what_a_device_would_not_do(run: Run) -> None:
     ]
 
 
+# Inputs that are taken as aligned, as torch takes those of its own GPUs.
+ASSUMED_ALIGNED = """
+import torch._inductor.compile_fx
+torch._inductor.config.force_disable_caches = True
+x = torch.randn(34, device="musa")
+f = lambda x: x * 2 + 1
+print(torch.equal(torch.compile(f)(x[1:]), f(x[1:])))
+torch._inductor.graph.should_assume_input_aligned = lambda x: True
+torch._dynamo.reset()
+try:
+    torch.compile(f)(x[1:])
+except RuntimeError as error:
+    print("no multiple of 16" in str(error))
+"""
+
+
+def test_inputs_may_be_unaligned(run: Run) -> None:
+    assert run(ASSUMED_ALIGNED).split() == ["True", "True"]
+
+
 def triton_row(**environment: str | None) -> dict:
     done = run_module("torch_musa", "doctor", "--json", **environment)
     return next(row for row in json.loads(done.stdout) if row["title"] == "compile: Triton for torch.compile")
