@@ -3,7 +3,8 @@
 """Inductor through Triton, with a backend "musa" that interprets kernels (`triton_stub`), and the choice of
 the generator.
 
-Triton is no requirement of the tests: tests that compile are skipped where it is not installed.
+Triton is no requirement of the tests: tests that compile are skipped where it is not installed. To run them:
+`pip install --no-deps --target FOLDER triton==3.7.1`, and `PYTHONPATH=FOLDER` for pytest.
 """
 
 from __future__ import annotations

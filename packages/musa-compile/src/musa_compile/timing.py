@@ -2,11 +2,15 @@
 # Copyright (c) torch_musa contributors
 """Times of kernels, by which Inductor chooses among configurations of a kernel."""
 
+import contextlib
 import statistics
 
 import torch
 from torch import musa
 from torch._inductor.runtime import benchmarking
+
+# A lock that a program gives torch for its measurements; torch 2.13 and later.
+_lock = getattr(benchmarking, "maybe_gpu_benchmark_lock", contextlib.nullcontext)
 
 _MOST = 100  # runs that are measured, and runs before them
 
@@ -32,7 +36,7 @@ def measure(benchmarker, function, *, warmup=25, rep=100, is_vetted_benchmarking
     """
     if not is_vetted_benchmarking:
         benchmarking.may_ban_benchmarking()
-    with benchmarking.maybe_gpu_benchmark_lock():
+    with _lock():
         function()  # compiles, allocates
         musa.synchronize()
         evict = _eviction()
