@@ -9,7 +9,9 @@ C++ programs load them in tests/examples/test_cpp_deployment.py.
 from __future__ import annotations
 
 import os
+import struct
 import threading
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -257,6 +259,19 @@ def test_models_wait_for_the_stream(package, mode):
         """,
         MUSA_EMULATOR_MODE=mode,
     )
+
+
+@pytest.mark.full
+def test_weights_that_are_mapped_from_their_file(tmp_path):
+    model, inputs = mlp(), torch.randn(4, 8, device="musa")
+    path = write_package(model, inputs, tmp_path / "mapped.pt2", **{"aot_inductor.force_mmap_weights": True})
+    with zipfile.ZipFile(path) as package:
+        (name,) = [name for name in package.namelist() if name.endswith("wrapper.so")]
+        library = package.read(name)
+    # They follow the table of sections, the last part of a library; without the setting they are in a section.
+    sections = struct.unpack_from("<Q", library, 40)[0]
+    assert library.find(model[0].weight.detach().cpu().numpy().tobytes()) > sections
+    assert_as_eager(load(path), model, inputs)
 
 
 @pytest.mark.full

@@ -58,6 +58,19 @@ def test_results_stay_valid_after_later_runs(graphed):
 
 
 @host_addressable
+def test_a_program_that_marks_its_steps_runs_as_before(graphed):
+    compiled = reduce_overhead(scaled)
+    for _ in range(5):
+        torch.compiler.cudagraph_mark_step_begin()
+        x = torch.randn(8, device="musa")
+        once = compiled(x)
+        torch.compiler.cudagraph_mark_step_begin()
+        assert_same(compiled(once.clone()), scaled(scaled(x)))
+        assert_same(once, scaled(x))
+    assert captured(graphed[0]) == [True]
+
+
+@host_addressable
 def test_an_input_at_its_address_is_read_in_place(graphed):
     compiled = reduce_overhead(scaled)
     x = torch.randn(8, device="musa")
