@@ -268,7 +268,7 @@ def test_weights_that_are_mapped_from_their_file(tmp_path):
     with zipfile.ZipFile(path) as package:
         (name,) = [name for name in package.namelist() if name.endswith("wrapper.so")]
         library = package.read(name)
-    # They follow the table of sections, the last part of a library; without the setting they are in a section.
+    # They follow the table of sections, the last part of a library; otherwise they are in a section.
     sections = struct.unpack_from("<Q", library, 40)[0]
     assert library.find(model[0].weight.detach().cpu().numpy().tobytes()) > sections
     assert_as_eager(load(path), model, inputs)
