@@ -148,14 +148,15 @@ template <class T>
 inline void __stcg(T* place, T value) { *place = value; }
 
 // A function of the device alone for a compiler of two passes, so a program may define one of the same name and types for the
-// host. Here both are in one program: as a template, this one is not a second definition, and the program's is preferred.
+// host. Here both are in one program: as a template, this one is not a second definition, and the program's is preferred. So would
+// be the C library's: what C23 has (sinpi, cospi, rsqrt) stays a function, or kernels would call newer C libraries.
 #define MUSA_SIMT_DEVICE_ONLY template <class = void> inline
 
 // ---- of floating numbers, where C has none
 
-MUSA_SIMT_DEVICE_ONLY float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
-MUSA_SIMT_DEVICE_ONLY double rsqrt(double x) { return 1.0 / std::sqrt(x); }
-MUSA_SIMT_DEVICE_ONLY float rsqrt(float x) { return rsqrtf(x); }
+inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
+inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
+inline float rsqrt(float x) { return rsqrtf(x); }
 MUSA_SIMT_DEVICE_ONLY float rcbrtf(float x) { return 1.0f / std::cbrt(x); }
 MUSA_SIMT_DEVICE_ONLY double rcbrt(double x) { return 1.0 / std::cbrt(x); }
 MUSA_SIMT_DEVICE_ONLY float fdividef(float x, float y) { return x / y; }
@@ -240,7 +241,7 @@ MUSA_SIMT_DEVICE_ONLY double erfcx(double x) {
 MUSA_SIMT_DEVICE_ONLY float erfcxf(float x) { return static_cast<float>(erfcx(static_cast<double>(x))); }
 
 // sin(pi x), cos(pi x): exact where x is a multiple of one half.
-MUSA_SIMT_DEVICE_ONLY double sinpi(double x) {
+inline double sinpi(double x) {
   const double rest = x - 2 * std::nearbyint(x / 2); // -1 to 1
   if (rest == 0 || rest == 1 || rest == -1) {
     return std::copysign(0.0, x);
@@ -249,12 +250,12 @@ MUSA_SIMT_DEVICE_ONLY double sinpi(double x) {
       : std::fabs(rest) <= 0.75  ? std::copysign(std::cos(M_PI * (std::fabs(rest) - 0.5)), rest)
                                  : std::copysign(std::sin(M_PI * (1 - std::fabs(rest))), rest);
 }
-MUSA_SIMT_DEVICE_ONLY double cospi(double x) {
+inline double cospi(double x) {
   const double rest = std::fabs(x - 2 * std::nearbyint(x / 2)); // 0 to 1
   return rest <= 0.25 ? std::cos(M_PI * rest) : rest <= 0.75 ? std::sin(M_PI * (0.5 - rest)) : -std::cos(M_PI * (1 - rest));
 }
-MUSA_SIMT_DEVICE_ONLY float sinpif(float x) { return static_cast<float>(sinpi(static_cast<double>(x))); }
-MUSA_SIMT_DEVICE_ONLY float cospif(float x) { return static_cast<float>(cospi(static_cast<double>(x))); }
+inline float sinpif(float x) { return static_cast<float>(sinpi(static_cast<double>(x))); }
+inline float cospif(float x) { return static_cast<float>(cospi(static_cast<double>(x))); }
 MUSA_SIMT_DEVICE_ONLY void sincospi(double x, double* sine, double* cosine) { *sine = sinpi(x), *cosine = cospi(x); }
 MUSA_SIMT_DEVICE_ONLY void sincospif(float x, float* sine, float* cosine) { *sine = sinpif(x), *cosine = cospif(x); }
 
