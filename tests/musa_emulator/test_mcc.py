@@ -274,7 +274,7 @@ def functions_of_the_device() -> tuple[list[str], list[str]]:
 def test_a_program_may_define_the_devices_functions_for_the_host(tmp_path: Path) -> None:
     yielding, others = functions_of_the_device()
     assert not others, f"a program that defines one of these for the host does not compile: {others}"
-    assert len(yielding) > 40
+    assert len(yielding) > 30
     bodies = [
         f"static {declaration} {{ {'' if declaration.startswith('void') else 'return 7;'} }}"
         for declaration in yielding
