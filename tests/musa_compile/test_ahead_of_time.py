@@ -215,7 +215,7 @@ def test_without_the_pack_the_error_names_it(package, first):
     """
     told = run_code(code, TORCH_MUSA_DISABLE_PACKS="compile")
     assert "libmusa_aoti.so, which runs such models, is not loaded" in told
-    assert "Fix: pip install 'torch-musa[compile]'" in told
+    assert "Fix: install musa-compile, the extra torch-musa[compile]" in told
 
 
 @pytest.mark.full

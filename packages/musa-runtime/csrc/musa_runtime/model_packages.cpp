@@ -17,8 +17,8 @@ std::unique_ptr<AOTIModelContainerRunner> refuse(
       "), and libmusa_aoti.so, which runs such models, is not loaded.\n"
       "Likely causes: musa-compile is not installed, or its pack is switched off or failed to load; a C++ program is not linked "
       "with the library.\n"
-      "Fix: pip install 'torch-musa[compile]', or python -m torch_musa doctor, which names the cause; in CMake "
-      "find_package(musa_compile) and target_link_libraries(<program> PRIVATE musa::musa_aoti)");
+      "Fix: install musa-compile, the extra torch-musa[compile]; if it is installed, python -m torch_musa doctor names the cause; in "
+      "the CMake project of a program find_package(musa_compile) and target_link_libraries(<program> PRIVATE musa::musa_aoti)");
 }
 
 RegisterAOTIModelRunner registration("musa", &refuse);

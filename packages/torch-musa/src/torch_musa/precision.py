@@ -18,8 +18,8 @@ class Products:
         """bool: whether products of float32 may round their operands to TF32.
 
         This is torch's setting for its accelerators, which `torch.set_float32_matmul_precision` and
-        `torch.backends.cuda.matmul.allow_tf32` write too. False by default. `torch.backends.mudnn.allow_tf32`
-        allows it for products and convolutions. It concerns products that muDNN computes.
+        `torch.backends.cuda.matmul.allow_tf32` write too. False by default. It concerns the products of packs
+        whose libraries can round; such a pack may have a setting of its own in `torch.backends`.
         """
         return torch._C._get_cublas_allow_tf32()
 
