@@ -61,7 +61,7 @@ os.wait()
 
 
 def test_a_program_may_fork_after_it_has_imported_the_compiler():
-    """Launchers of ranks do: what they import must not use the device, which the ranks could not use then."""
+    """As launchers of ranks do. If the import initialised the device, the ranks could not use it."""
     assert run_code(FORKED).splitlines() == ["False", "[2.0, 2.0]"]
 
 

@@ -216,7 +216,7 @@ def test_kernels_are_launched_on_the_current_stream(run: Run) -> None:
     assert run(STREAMS, MUSA_EMULATOR_MODE="async").split() == ["True"] * 4 + ["False"]
 
 
-# Configurations are measured through what was registered; without that, torch measures with CUDA's events.
+# torch measures configurations with the registered function; without one it uses CUDA's events.
 AUTOTUNING = """
 import torch._inductor.compile_fx  # registers
 from torch._inductor.runtime import benchmarking
@@ -335,7 +335,7 @@ os.wait()
 
 
 def test_importing_the_compiler_asks_no_driver(run: Run) -> None:
-    """A driver that is asked for its device would initialise that, so that a fork could not use it."""
+    """Triton drivers may initialise the device when queried; forked processes could not use it then."""
     assert run(FORKED).splitlines() == ["False None None", "True 1"]
 
 

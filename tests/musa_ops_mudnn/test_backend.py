@@ -164,7 +164,7 @@ def test_tf32_rounds_only_where_it_is_allowed(mudnn):
     torch.testing.assert_close((x @ y).cpu().double(), exact, rtol=0, atol=0.2)
 
 
-# Prints what muDNN's handle is told, and tells it.
+# Prints the argument of each call of Handle::SetAllowTF32, and calls muDNN's function.
 WATCHED = """
 #include <cstdio>
 #include <dlfcn.h>

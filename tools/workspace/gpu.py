@@ -230,7 +230,7 @@ def run_suites(cell: Cell, chosen: Sequence[str], jobs: int, limit: float) -> di
     reports.mkdir(parents=True, exist_ok=True)
 
     def run(title: str, arguments: list[str], env: dict[str, str]) -> tuple[Path | None, str]:
-        """Pytest's report and, of a process that did not end by itself, what it said."""
+        """Returns pytest's report, and a message if the process wrote none or was ended by the limit."""
         report, log = reports / f"{title}.xml", cell.folder / "logs" / f"{title}.log"
         report.unlink(missing_ok=True)
         command = [

@@ -105,19 +105,15 @@ class _DefinesHostKernels(KernelDevice):
         super().define_kernel(kernel_name, kernel_body, metadata, gpu, cpp_definition)
 
 
+class _MusaSubgraphWrapper(_DefinesHostKernels, MusaLines, SubgraphPythonWrapperCodegen):
+    """Generates the function of a graph within the graph, such as a branch of `torch.cond`."""
+
+
 class MusaWrapper(_DefinesHostKernels, MusaPythonWrapper):
     """Generates the Python module of a graph whose kernels are C++."""
 
-    @staticmethod
-    def create(is_subgraph, subgraph_name, parent_wrapper, partition_signatures=None):
-        if is_subgraph:
-            return _MusaSubgraphWrapper(subgraph_name, parent_wrapper, partition_signatures)
-        return MusaWrapper()
+    subgraph_wrapper = _MusaSubgraphWrapper
 
     def write_header(self):
         super().write_header()
         self.imports.writeline("from musa_compile.kernels import host_kernel")
-
-
-class _MusaSubgraphWrapper(_DefinesHostKernels, MusaLines, SubgraphPythonWrapperCodegen):
-    """Generates the function of a graph within the graph, such as a branch of `torch.cond`."""

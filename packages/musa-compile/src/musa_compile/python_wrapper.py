@@ -50,7 +50,17 @@ class MusaLines:
 
 
 class MusaPythonWrapper(MusaLines, PythonWrapperCodegen):
-    """Generates the Python module of a graph."""
+    """Generates the Python module of a graph.
+
+    Attributes:
+        subgraph_wrapper (type): of subclasses: the wrapper for a graph within the graph.
+    """
+
+    @classmethod
+    def create(cls, is_subgraph, subgraph_name, parent_wrapper, partition_signatures=None):
+        if is_subgraph:
+            return cls.subgraph_wrapper(subgraph_name, parent_wrapper, partition_signatures)
+        return cls()
 
     def write_header(self):
         super().write_header()

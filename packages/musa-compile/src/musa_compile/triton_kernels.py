@@ -56,18 +56,14 @@ class _SelectsDevice:
             super()._generate_kernel_call_helper(kernel_name, call_args, device=device, **arguments)
 
 
+class _MusaTritonSubgraphWrapper(_SelectsDevice, MusaLines, SubgraphPythonWrapperCodegen):
+    """Generates the function of a graph within the graph, such as a branch of `torch.cond`."""
+
+
 class MusaTritonWrapper(_SelectsDevice, MusaPythonWrapper):
     """Generates the Python module of a graph whose kernels are Triton's."""
 
-    @staticmethod
-    def create(is_subgraph, subgraph_name, parent_wrapper, partition_signatures=None):
-        if is_subgraph:
-            return _MusaTritonSubgraphWrapper(subgraph_name, parent_wrapper, partition_signatures)
-        return MusaTritonWrapper()
-
-
-class _MusaTritonSubgraphWrapper(_SelectsDevice, MusaLines, SubgraphPythonWrapperCodegen):
-    """Generates the function of a graph within the graph, such as a branch of `torch.cond`."""
+    subgraph_wrapper = _MusaTritonSubgraphWrapper
 
 
 class NoCppWrapper:
