@@ -149,6 +149,7 @@ def durations() -> None:
     group = dist.new_group(backend="mccl")
     group._enable_collectives_timing()
     x = torch.ones(1000, device=device)
+    dist.all_reduce(x, group=group)  # a first call may load kernels
     work = dist.all_reduce(x, group=group, async_op=True)
     work.wait()
     torch.musa.synchronize()

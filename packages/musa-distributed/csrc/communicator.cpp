@@ -23,6 +23,10 @@ Communicator::Communicator(const mcclUniqueId& id, int own, int count, c10::Devi
 }
 
 Communicator::~Communicator() {
+  end();
+}
+
+void Communicator::end() {
   if (mcclComm_t handle = handle_.exchange(nullptr)) {
     const mcclResult_t result = mcclCommDestroy(handle);
     if (result != mcclSuccess) {

@@ -19,7 +19,6 @@ class Communicator {
  public:
   // Blocks until all ranks have called it.
   Communicator(const mcclUniqueId& id, int rank, int ranks, c10::Device device, bool high_priority);
-  // Waits for what was issued, unless it was aborted.
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -45,6 +44,8 @@ class Communicator {
   std::optional<std::string> async_error() const;
   // Ends what waits for other ranks. Those of the others notice and fail.
   void abort();
+  // Waits for what was issued, and perhaps for the other ranks to end it too. Does nothing after abort().
+  void end();
   bool aborted() const {
     return aborted_.load();
   }

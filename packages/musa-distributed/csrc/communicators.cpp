@@ -24,6 +24,7 @@ std::shared_ptr<Communicator> Communicators::make(
   group_->add_places(places);
   group_->add(made);
   communicators_[key] = made;
+  in_order_.push_back(made);
   ++made_;
   return made;
 }
@@ -46,6 +47,14 @@ std::shared_ptr<Communicator> Communicators::of_pair(int peer, const c10::Device
   return found != communicators_.end()
       ? found->second
       : make(key, "mccl/pair/" + key, device, group_->rank() == low ? 0 : 1, {low, high});
+}
+
+void Communicators::end() {
+  for (const auto& communicator : in_order_) {
+    communicator->end();
+  }
+  in_order_.clear();
+  communicators_.clear();
 }
 
 std::optional<c10::Device> Communicators::device() const {

@@ -35,9 +35,9 @@ class Communicators {
   uint64_t made() const {
     return made_;
   }
-  void clear() {
-    communicators_.clear();
-  }
+  // Ends all of them in the order in which they were made. MCCL may let the end of one wait until all its ranks have come to it,
+  // as NCCL does; the ranks made them in an order without circles, for that waited for all ranks too.
+  void end();
 
  private:
   std::shared_ptr<Communicator> make(
@@ -48,6 +48,7 @@ class Communicators {
   const c10::intrusive_ptr<const Backend::Options> options_;
   const bool high_priority_;
   std::map<std::string, std::shared_ptr<Communicator>> communicators_;
+  std::vector<std::shared_ptr<Communicator>> in_order_; // of their creation
   uint64_t made_ = 0;
 };
 

@@ -210,7 +210,7 @@ ErrorType ProcessGroupMCCL::getError() {
 
 void ProcessGroupMCCL::abort() {
   group_->abort("was aborted by the program");
-  communicators->clear();
+  communicators->end();
 }
 
 void ProcessGroupMCCL::shutdown() {
@@ -230,7 +230,7 @@ void ProcessGroupMCCL::shutdown() {
   }
   heartbeat().remove(*watchdog_);
   watchdog_->stop();
-  communicators->clear();
+  communicators->end();
   group_->free_operands();
   if (error != nullptr) {
     std::rethrow_exception(error);

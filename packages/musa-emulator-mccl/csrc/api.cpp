@@ -266,6 +266,7 @@ MCCL_PUBLIC mcclResult_t mcclCommDestroy(mcclComm_t comm) {
       return mcclInvalidArgument;
     }
     alive->drain();
+    alive->leave();
     return retire(comm);
   });
 }

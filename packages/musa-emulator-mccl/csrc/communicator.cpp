@@ -4,6 +4,8 @@
 
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
+#include <unistd.h>
+
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -31,36 +33,39 @@ struct Introduction {
   std::string host, name;
   std::string interface, address;
   std::string device;
+  std::string process;
 
   static Introduction own(int ranks, const Device& device) {
     const Interface interface = own_interface();
     return {std::to_string(ranks), host_identity(), host_name(), interface.name, interface.address,
-            std::to_string(device.physical)};
+            std::to_string(device.physical), std::to_string(getpid())};
   }
 
   static Introduction read(const std::string& text) {
     Introduction read;
     std::istringstream lines(text);
     for (std::string* field :
-         {&read.ranks, &read.host, &read.name, &read.interface, &read.address, &read.device}) {
+         {&read.ranks, &read.host, &read.name, &read.interface, &read.address, &read.device, &read.process}) {
       std::getline(lines, *field);
     }
     return read;
   }
 
   std::string text() const {
-    return ranks + '\n' + host + '\n' + name + '\n' + interface + '\n' + address + '\n' + device;
+    return ranks + '\n' + host + '\n' + name + '\n' + interface + '\n' + address + '\n' + device + '\n' +
+        process;
   }
   std::string where() const {
     return "host '" + name + "' (" + interface + ' ' + address + ')';
   }
 };
 
-void introduce(c10d::Store& store, int ranks, int rank, const Device& device) {
+// Returns whether no other rank is of this process.
+bool introduce(c10d::Store& store, int ranks, int rank, const Device& device) {
   store.set("rank" + std::to_string(rank), to_bytes(Introduction::own(ranks, device).text()));
   std::vector<Introduction> all;
   std::set<std::string> hosts;
-  std::map<std::string, int> seats;
+  std::map<std::string, int> seats, of_process;
   for (int other = 0; other < ranks; ++other) {
     const Introduction& its = all.emplace_back(Introduction::read(to_text(store.get("rank" + std::to_string(other)))));
     if (its.ranks != std::to_string(ranks)) {
@@ -76,6 +81,7 @@ void introduce(c10d::Store& store, int ranks, int rank, const Device& device) {
           "the emulator has");
     }
     hosts.insert(its.host);
+    ++of_process[its.host + '\n' + its.process];
   }
   for (int other = 0; other < ranks; ++other) {
     const Introduction& its = all[static_cast<size_t>(other)];
@@ -88,6 +94,8 @@ void introduce(c10d::Store& store, int ranks, int rank, const Device& device) {
     }
     info("rank " + std::to_string(rank) + " connects to rank " + std::to_string(other) + " on " + its.where());
   }
+  const Introduction& own = all[static_cast<size_t>(rank)];
+  return of_process[own.host + '\n' + own.process] == 1;
 }
 
 } // namespace
@@ -97,7 +105,7 @@ Communicator::Communicator(const mcclUniqueId& id, int count, int own, const Dev
   Meeting meeting(id);
   if (ranks > 1) {
     const auto store = c10::make_intrusive<c10d::PrefixStore>("mccl", meeting.store());
-    introduce(*store, ranks, rank, on);
+    alone_ = introduce(*store, ranks, rank, on);
     transport_ = std::make_unique<Transport>(c10::make_intrusive<c10d::PrefixStore>("gloo", store), rank, ranks);
     if (rank == 0) {
       store->set("ledger", to_bytes(ledger_.create(ranks)));
@@ -143,6 +151,20 @@ musaError_t Communicator::drain() {
   }
   Lock lock(engine().mutex);
   return wait_for(last, lock);
+}
+
+void Communicator::leave() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (transport_ == nullptr || !alone_ || aborted_ || async_error() != mcclSuccess) {
+      return;
+    }
+  }
+  try {
+    transport_->barrier();
+  } catch (const std::exception& error) {
+    info(name() + " does not wait for the others: " + error.what());
+  }
 }
 
 mcclRedOp_t Communicator::add_multiplier(PreMultiplier multiplier) {

@@ -37,6 +37,9 @@ class Communicator {
   musaError_t issue(Stream& stream, std::shared_ptr<Launch> launch);
   // Waits for what was issued.
   musaError_t drain();
+  // Waits until the other ranks leave too, or are gone, as NCCL does. Not where a process has several ranks: it ends them one
+  // after the other.
+  void leave();
 
   mcclRedOp_t add_multiplier(PreMultiplier multiplier);
   bool remove_multiplier(mcclRedOp_t op);
@@ -83,6 +86,7 @@ class Communicator {
 
   std::unique_ptr<Transport> transport_;
   Ledger ledger_;
+  bool alone_ = true; // no other rank is of this process
 
   // Held while a call waits for room in its stream. Calls make room by ending, so that what they need is under the other.
   std::mutex issue_mutex_;
