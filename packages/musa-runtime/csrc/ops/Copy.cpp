@@ -200,7 +200,7 @@ Scalar _local_scalar_dense(const Tensor& self) {
   }
   c10::musa::check_sync("reading a tensor's value");
   const auto read = [&self]<typename T>(T value) -> Scalar {
-    memcpy_on_stream(&value, self.const_data_ptr(), sizeof(T), musaMemcpyDeviceToHost, self.device(), Then::Wait);
+    read_number(&value, self.const_data_ptr(), sizeof(T), self.device());
     return Scalar(value);
   };
   if (!self._is_zerotensor()) {

@@ -10,14 +10,86 @@
 #include <c10/musa/MUSADeferredError.h>
 #include <c10/musa/MUSAGuard.h>
 
+#include <cstring>
+#include <mutex>
+#include <vector>
+
 namespace at::musa {
 
 using c10::musa::MUSAGuard;
 using c10::musa::MUSAStream;
 
+namespace {
+
+constexpr size_t kNumberBytes = 16;
+
+// Pinned memory for one number, for as long as a thread lives. Other threads use it afterwards: it is never freed, because threads
+// end when the SDK's libraries may be gone.
+class PinnedNumber {
+ public:
+  PinnedNumber() = default;
+  ~PinnedNumber() {
+    if (address_ != nullptr) {
+      const std::lock_guard lock(mutex());
+      spare().push_back(address_);
+    }
+  }
+  PinnedNumber(const PinnedNumber&) = delete;
+  PinnedNumber& operator=(const PinnedNumber&) = delete;
+
+  // Null where there is none to be had. Of the calling thread; a device is current.
+  static void* of_this_thread() {
+    static thread_local PinnedNumber number;
+    if (number.address_ == nullptr) {
+      const std::lock_guard lock(mutex());
+      if (!spare().empty()) {
+        number.address_ = spare().back();
+        spare().pop_back();
+      } else if (musaHostAlloc(&number.address_, kNumberBytes, musaHostAllocPortable) != musaSuccess) {
+        (void)musaGetLastError();
+        number.address_ = nullptr;
+      }
+    }
+    return number.address_;
+  }
+
+ private:
+  static std::mutex& mutex() {
+    static auto& mutex = *new std::mutex();
+    return mutex;
+  }
+  static std::vector<void*>& spare() {
+    static auto& spare = *new std::vector<void*>();
+    return spare;
+  }
+
+  void* address_ = nullptr;
+};
+
+} // namespace
+
+void read_number(void* value, const void* src, size_t nbytes, Device device) {
+  const c10::musa::MUSAKernelGuard guard(device.index());
+  void* const pinned = nbytes <= kNumberBytes ? PinnedNumber::of_this_thread() : nullptr;
+  if (pinned == nullptr) {
+    memcpy_on_stream(value, src, nbytes, musaMemcpyDeviceToHost, device, Then::Wait);
+    return;
+  }
+  const musaStream_t stream = c10::musa::getCurrentMUSAStream(device.index()).stream();
+  C10_MUSA_CHECK(musaMemcpyAsync(pinned, src, nbytes, musaMemcpyDeviceToHost, stream));
+  C10_MUSA_CHECK(musaStreamSynchronize(stream));
+  c10::musa::check_deferred_error();
+  std::memcpy(value, pinned, nbytes);
+}
+
 void memcpy_on_stream(void* dst, const void* src, size_t nbytes, musaMemcpyKind kind, Device device, Then then) {
   const c10::musa::MUSAKernelGuard guard(device.index());
   const musaStream_t stream = c10::musa::getCurrentMUSAStream(device.index()).stream();
+  if (then == Then::Wait && kind == musaMemcpyDeviceToHost) {
+    // A copy to pageable memory may wait for the stream within the driver, where CUDA's holds a lock that other threads' calls
+    // need. The watchdog of a process group could then not end the collective that the stream waits for.
+    C10_MUSA_CHECK(musaStreamSynchronize(stream));
+  }
   C10_MUSA_CHECK(musaMemcpyAsync(dst, src, nbytes, kind, stream));
   if (then == Then::Wait) {
     C10_MUSA_CHECK(musaStreamSynchronize(stream));

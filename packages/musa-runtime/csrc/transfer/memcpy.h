@@ -18,6 +18,9 @@ enum class Then : uint8_t { Return, Wait };
 // Copies on the device's current stream. Waits without check_sync, which the caller has called before.
 void memcpy_on_stream(void* dst, const void* src, size_t nbytes, musaMemcpyKind kind, Device device, Then then);
 
+// Reads up to 16 bytes of the device's memory. Waits likewise.
+void read_number(void* value, const void* src, size_t nbytes, Device device);
+
 // Whether one memcpy makes dst equal src: the same dtype, sizes and strides, and no gaps.
 bool is_memcpy(const Tensor& dst, const Tensor& src);
 
