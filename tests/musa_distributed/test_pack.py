@@ -227,6 +227,7 @@ def torchrun(ranks: int, *arguments: str, **variables: str) -> subprocess.Comple
     environment = {
         **os.environ,
         "MUSA_EMULATOR_DEVICES": str(ranks),
+        "MUSA_VISIBLE_DEVICES": ",".join(map(str, range(ranks))),  # a GPU's machine may have more
         "OMP_NUM_THREADS": "1",
         "PYTHONPATH": str(ROOT),
         **variables,

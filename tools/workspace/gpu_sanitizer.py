@@ -45,8 +45,11 @@ def told(text: str) -> list[str]:
     return list(dict.fromkeys(lines))[:MOST_TOLD]
 
 
-def run_tool(cell: gpu.Cell, tool: str, parts: int, limit: float) -> dict[str, Any]:
-    """Runs TESTS in `parts` processes under a tool of compute-sanitizer; `limit` in seconds for each."""
+def run_tool(cell: gpu.Cell, tool: str, parts: int, limit: float, gpus: int = 1) -> dict[str, Any]:
+    """Runs TESTS in `parts` processes under a tool of compute-sanitizer; `limit` in seconds for each.
+
+    gpus: the processes are shared out among so many GPUs.
+    """
     folder = cell.folder / "sanitizer"
     folder.mkdir(parents=True, exist_ok=True)
 
@@ -62,6 +65,8 @@ def run_tool(cell: gpu.Cell, tool: str, parts: int, limit: float) -> dict[str, A
         command += [str(cell.executable), "-m", "pytest", "-q", "--disable-warnings"]
         command += ["-p", "no:cacheprovider", f"--junitxml={report}", f"--part={part}/{parts}", *TESTS]
         env = {**legs.WAIT_POLICY, **cell.environment(), **gpu.PORTED}
+        if gpus > 1:
+            env["CUDA_VISIBLE_DEVICES"] = str(part % gpus)
         with contextlib.suppress(WorkspaceError):  # failed tests, or the limit: report and log say so
             run_logged(title, command, folder / f"{title}.out", env, cwd=cell.tree)
         text = log.read_text(errors="replace") if log.is_file() else ""
@@ -104,7 +109,7 @@ def run(cell: gpu.Cell, found: dict[str, Any], tools: Sequence[str], parts: int,
     rows = earlier_rows(record)
     for tool in tools:
         start = time.monotonic()
-        rows[tool] = run_tool(cell, tool, parts, limit)
+        rows[tool] = run_tool(cell, tool, parts, limit, found["gpus"])
         rows[tool]["seconds"] = round(time.monotonic() - start)
         rows[tool]["date"] = time.strftime("%Y-%m-%d")
         row = {name: value for name, value in rows[tool].items() if name != "told"}
