@@ -2,6 +2,7 @@
 # Copyright (c) torch_musa contributors
 """What the installed packages add to ``import torch``."""
 
+import json
 import os
 import statistics
 import subprocess
@@ -23,6 +24,31 @@ print(loaded - start, time.perf_counter() - loaded)
 """
 
 
+# Each pack's import hook, called by itself after an import at which it was disabled. Processor time, since what it adds is less than
+# what two imports differ by.
+HOOKS_BAR_MS = 1.0
+HOOKS = """
+import json, os, time
+from importlib.metadata import entry_points
+names = sorted(entry.name for entry in entry_points(group="torch_musa.import.v2"))
+os.environ["TORCH_MUSA_DISABLE_PACKS"] = ",".join(names)
+import torch
+from torch_musa.entry_points import IMPORT_HOOKS, select
+found = {}
+for entry in select(IMPORT_HOOKS):
+    start = time.thread_time()
+    entry.load()(torch.musa)
+    found[entry.name] = time.thread_time() - start
+print(json.dumps(found))
+"""
+
+
+def hook_seconds() -> dict[str, float]:
+    """Seconds of the processor for the import hook of each pack, in a fresh process."""
+    result = subprocess.run([sys.executable, "-c", HOOKS], check=True, capture_output=True, text=True)
+    return json.loads(result.stdout)
+
+
 def import_seconds() -> tuple[float, float]:
     """Seconds for torch alone and for the backends on top of it, in a fresh process."""
     # pip compiles what it installs; packages in development are compiled at the first import, where allowed.
@@ -40,3 +66,8 @@ def measure_all(effort: Effort) -> Iterator[Row]:
     torch_alone, backends = (1e3 * statistics.median(part) for part in times)
     both = torch_alone + backends
     yield Row("start", "import torch, with and without", both, torch_alone, "ms", BAR_MS, by="difference")
+    samples = [hook_seconds() for _ in range(effort.rounds)]
+    for name in sorted(samples[0]):
+        added = 1e3 * statistics.median(sample[name] for sample in samples)
+        title = f"import torch, with and without the hook of {name}"
+        yield Row("start", title, torch_alone + added, torch_alone, "ms", HOOKS_BAR_MS, by="difference")

@@ -22,6 +22,8 @@ using c10::musa::MUSAStream;
 namespace {
 
 constexpr size_t kNumberBytes = 16;
+// CUDA's driver takes so much pageable memory without waiting for the stream.
+constexpr size_t kStagedBytes = 64 * 1024;
 
 // Pinned memory for one number, for as long as a thread lives. Other threads use it afterwards: it is never freed, because threads
 // end when the SDK's libraries may be gone.
@@ -85,8 +87,8 @@ void read_number(void* value, const void* src, size_t nbytes, Device device) {
 void memcpy_on_stream(void* dst, const void* src, size_t nbytes, musaMemcpyKind kind, Device device, Then then) {
   const c10::musa::MUSAKernelGuard guard(device.index());
   const musaStream_t stream = c10::musa::getCurrentMUSAStream(device.index()).stream();
-  if (then == Then::Wait && kind == musaMemcpyDeviceToHost) {
-    // A copy to pageable memory may wait for the stream within the driver, where CUDA's holds a lock that other threads' calls
+  if (then == Then::Wait && (kind == musaMemcpyDeviceToHost || nbytes > kStagedBytes)) {
+    // A copy of pageable memory may wait for the stream within the driver, where CUDA's holds a lock that other threads' calls
     // need. The watchdog of a process group could then not end the collective that the stream waits for.
     C10_MUSA_CHECK(musaStreamSynchronize(stream));
   }
