@@ -103,7 +103,7 @@ Conv describe_operation(const Windows& windows, at::ScalarType dtype) {
       op.SetNdInfo(windows.space, windows.pad.data(), windows.stride.data(), windows.dilation.data()),
       "Convolution::SetNdInfo");
   check(op.SetGroups(windows.groups), "Convolution::SetGroups");
-  check(op.SetComputeMode(compute_mode(dtype)), "Convolution::SetComputeMode");
+  check(op.SetComputeMode(compute_mode(dtype, convolutions_may_round())), "Convolution::SetComputeMode");
   return op;
 }
 
@@ -134,7 +134,7 @@ void run_forward(
     const Windows& windows, const at::Tensor& out, const at::Tensor& in, const at::Tensor& weight,
     const at::Tensor& bias, at::MemoryFormat format) {
   const Conv op = describe_operation(windows, in.scalar_type());
-  const OnDevice on(out);
+  const OnDevice on(out, convolutions_may_round());
   dnn::Tensor result = describe_channels(out, format);
   const dnn::Tensor image = describe_channels(in, format, kRead);
   const dnn::Tensor filter = describe_channels(weight, format, kRead);
@@ -162,7 +162,7 @@ void run_backward_data(
     const Windows& windows, const at::Tensor& grad_in, const at::Tensor& grad_out, const at::Tensor& weight,
     at::MemoryFormat format, at::ScalarType dtype) {
   const Conv op = describe_operation(windows, dtype);
-  const OnDevice on(grad_in);
+  const OnDevice on(grad_in, convolutions_may_round());
   dnn::Tensor result = describe_channels(grad_in, format);
   const dnn::Tensor gradient = describe_channels(grad_out, format, kRead);
   at::Tensor weights = weight;
@@ -187,7 +187,7 @@ void run_backward_filter(
     const Windows& windows, const at::Tensor& grad_weight, const at::Tensor& in, const at::Tensor& grad_out,
     at::MemoryFormat format) {
   const Conv op = describe_operation(windows, in.scalar_type());
-  const OnDevice on(grad_weight);
+  const OnDevice on(grad_weight, convolutions_may_round());
   dnn::Tensor result = describe_channels(grad_weight, format);
   const dnn::Tensor image = describe_channels(in, format, kRead);
   const dnn::Tensor gradient = describe_channels(grad_out, format, kRead);

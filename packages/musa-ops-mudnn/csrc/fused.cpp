@@ -354,7 +354,7 @@ Tensor conv2d_bias_act(
   dnn::Convolution op;
   check(op.SetNdInfo(2, paddings.data(), strides.data(), dilations.data()), "Convolution::SetNdInfo");
   check(op.SetGroups(static_cast<int>(groups)), "Convolution::SetGroups");
-  check(op.SetComputeMode(compute_mode(input.scalar_type())), "Convolution::SetComputeMode");
+  check(op.SetComputeMode(compute_mode(input.scalar_type(), convolutions_may_round())), "Convolution::SetComputeMode");
   dnn::Convolution::FusedActivationDesc desc;
   check(desc.SetMode(find_activation(activation)->mode), "FusedActivationDesc::SetMode");
 
@@ -366,7 +366,7 @@ Tensor conv2d_bias_act(
   const Operand offset = contiguous_or_none(bias);
   const Tensor addend = given(add) ? add->contiguous(format) : Tensor();
 
-  const OnDevice on(out);
+  const OnDevice on(out, convolutions_may_round());
   dnn::Tensor result = describe_channels(out, format);
   const dnn::Tensor image_ = describe_channels(image, format, kRead);
   const dnn::Tensor filter_ = describe_channels(filter, format, kRead);

@@ -5,6 +5,8 @@
 This module holds the import hook of the pack, so it imports torch in functions only.
 """
 
+import os
+
 
 def register():
     """Make "mccl" the backend for musa, once."""
@@ -40,6 +42,24 @@ def _create(group, options):
     return _library.load().ProcessGroupMCCL(group.store, group.group_rank, group.group_size, options)
 
 
+def is_mccl_available():
+    """Whether the SDK in use has MCCL, so that a process group of "mccl" can be made. Loads no library."""
+    import musa_runtime
+
+    from . import _library
+
+    if musa_runtime.load().error is not None:
+        return False
+    try:
+        return os.path.exists(_library.mccl_path())
+    except RuntimeError:
+        return False
+
+
 def musa_import(musa):
     """The import hook of the pack."""
     register()
+    import torch.distributed
+
+    if torch.distributed.is_available() and not hasattr(torch.distributed, "is_mccl_available"):
+        torch.distributed.is_mccl_available = is_mccl_available

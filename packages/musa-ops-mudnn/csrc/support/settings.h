@@ -35,6 +35,13 @@ inline bool products_may_round() {
       at::globalContext().float32Precision(at::Float32Backend::CUDA, at::Float32Op::MATMUL) == at::Float32Precision::TF32;
 }
 
+// Whether convolutions of FLOAT may: by torch.backends.mudnn, or by torch.backends.fp32_precision. Not by torch's setting for
+// CUDA's convolutions, whose default is TF32.
+inline bool convolutions_may_round() {
+  return settings().allow_tf32 ||
+      at::globalContext().float32Precision(at::Float32Backend::CUDA, at::Float32Op::ALL) == at::Float32Precision::TF32;
+}
+
 // One type for all operations: Convolution's is BatchMatMul's and ScaledDotProductAttention's too.
 using ComputeMode = ::musa::dnn::Convolution::ComputeMode;
 

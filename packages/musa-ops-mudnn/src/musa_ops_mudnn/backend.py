@@ -20,10 +20,12 @@ def musa_import(musa):
 # initialized module.
 import torch.backends  # noqa: E402
 
-_NAMES = ("enabled", "deterministic", "allow_tf32")
+# In the order of the parameters of set_flags: the vendor's function has allow_tf32 as its only one.
+_NAMES = ("allow_tf32", "enabled", "benchmark", "deterministic")
 
 # What is set before the library is there; then None.
-_waiting = {"enabled": True, "deterministic": False, "allow_tf32": False}
+_waiting = {"allow_tf32": False, "enabled": True, "deterministic": False}
+_benchmark = False  # read by nothing: muDNN recommends algorithms without measuring them
 
 
 def version():
@@ -54,24 +56,27 @@ def is_available():
         return False
 
 
-def set_flags(_enabled=None, _deterministic=None, _allow_tf32=None):
-    """Set what is not None.
+def set_flags(_allow_tf32=None, _enabled=None, _benchmark=None, _deterministic=None):
+    """Sets each setting that is not None. Parameters are named as those of `torch.backends.cudnn.set_flags`.
 
     Returns:
-        tuple: the settings from before, to be given back to this function.
+        tuple: the settings from before, in the order of the parameters.
     """
     before = tuple(_get(name) for name in _NAMES)
-    for name, value in zip(_NAMES, (_enabled, _deterministic, _allow_tf32)):
+    for name, value in zip(_NAMES, (_allow_tf32, _enabled, _benchmark, _deterministic)):
         if value is not None:
             _set(name, value)
     return before
 
 
 @contextlib.contextmanager
-def flags(enabled=False, deterministic=False, allow_tf32=True):
-    """Within the block, the settings are these. The defaults are those of `torch.backends.cudnn.flags`."""
+def flags(allow_tf32=None, enabled=None, benchmark=None, deterministic=None):
+    """Within the block, the settings that are given have these values; the others stay as they are.
+
+    `torch.backends.cudnn.flags` gives defaults to those that are not given, and so switches cuDNN off.
+    """
     with torch.backends.__allow_nonbracketed_mutation():
-        before = set_flags(enabled, deterministic, allow_tf32)
+        before = set_flags(allow_tf32, enabled, benchmark, deterministic)
     try:
         yield
     finally:
@@ -99,13 +104,18 @@ def _cell(name):
 
 
 def _get(name):
+    if name == "benchmark":
+        return _benchmark
     return _waiting[name] if _waiting is not None else _cell(name).value
 
 
 def _set(name, value):
+    global _benchmark
     if not isinstance(value, bool):
         raise TypeError(f"torch.backends.mudnn.{name} must be a bool, but got {type(value).__name__}")
-    if _waiting is not None:
+    if name == "benchmark":
+        _benchmark = value
+    elif _waiting is not None:
         _waiting[name] = value
     else:
         _cell(name).value = value
@@ -121,10 +131,14 @@ class MudnnModule(torch.backends.PropModule):
     Attributes:
         enabled (bool): whether muDNN serves operators; else the next provider does.
         deterministic (bool): decline what may sum in any order.
-        allow_tf32 (bool): products and convolutions of float32 may round their operands to TF32.
+        allow_tf32 (bool): products and convolutions of float32 may round their operands to TF32. So do
+            products by `torch.backends.musa.matmul.allow_tf32` and
+            `torch.set_float32_matmul_precision`, and both by `torch.backends.fp32_precision`.
+        benchmark (bool): kept, without effect: muDNN recommends algorithms without measuring them.
     """
 
     enabled = _setting("enabled")
+    benchmark = _setting("benchmark")
     deterministic = _setting("deterministic")
     allow_tf32 = _setting("allow_tf32")
 

@@ -33,6 +33,23 @@ struct Setting {
   std::string value;
 };
 
+// What the vendor's allocator does by a setting that changes no result, and this one does not do; nullptr for other settings.
+const char* effect_left_out(const Setting& setting) {
+  if (setting.key == "cpu") {
+    return "tensors of the CPU are not in memory that the device shares, so they are copied to the device";
+  }
+  if (setting.key == "backend" && setting.value != "native") {
+    return "memory comes from the native caching allocator";
+  }
+  if (setting.key == "release_lock_on_musamalloc") {
+    return "the allocator's lock is held while the driver allocates";
+  }
+  if (setting.key == "pinned_use_musa_host_register" || setting.key == "pinned_num_register_threads") {
+    return "the driver allocates pinned memory, one thread at a time";
+  }
+  return nullptr;
+}
+
 // One text while it is read: every complaint names key and source.
 class Reader {
  public:
@@ -172,12 +189,27 @@ class Reader {
       fraction(setting, /*open=*/false);
     } else if (key == "roundup_power2_divisions") {
       roundup(setting);
-    } else if (key == "expandable_segments" || key == "pinned_use_background_threads") {
+    } else if (
+        key == "expandable_segments" || key == "pinned_use_background_threads" || key == "release_lock_on_musamalloc" ||
+        key == "pinned_use_musa_host_register") {
       one_of(setting, {"True", "False"});
+    } else if (key == "pinned_num_register_threads") {
+      const auto value = number<uint64_t>(setting.value);
+      if (!value || !std::has_single_bit(*value)) {
+        refuse(key, c10::str("must be a power of two, and not '", setting.value, "'"));
+      }
+    } else if (key == "cpu") {
+      one_of(setting, {"unified"});
     } else if (key == "pinned_max_round_threshold_mb" || key == "pinned_max_cached_size_mb") {
       mib(setting, 0);
     } else if (key == "backend") {
-      one_of(setting, {"native"});
+      if (setting.value == "unified") {
+        refuse(
+            key,
+            "is 'unified', for tensors in memory that host and device share. The musa allocator has none; "
+            "torch.musa.memory.MUSAPluggableAllocator takes functions that allocate it, with musaMallocManaged");
+      }
+      one_of(setting, {"native", "musaMallocAsync"});
     } else {
       refuse(
           key,
@@ -197,7 +229,9 @@ class Reader {
 // The settings that torch does not know. The text has been checked.
 void take_own(const std::vector<Setting>& settings) {
   for (const Setting& setting : settings) {
-    if (setting.key == "per_process_memory_fraction") {
+    if (const char* instead = effect_left_out(setting)) {
+      TORCH_WARN("The allocator setting ", setting.key, ":", setting.value, " has no effect: ", instead, ".");
+    } else if (setting.key == "per_process_memory_fraction") {
       setMemoryFractionOfAllDevices(std::strtod(setting.value.c_str(), nullptr));
     }
   }
@@ -247,7 +281,7 @@ void take_from_torch(const std::string& text) {
 [[maybe_unused]] const bool registered = [] {
   // In a torch that has CUDA too, its allocator may have claimed some of these keys, and the one place for a hook.
   std::unordered_set<std::string> keys{
-      "backend", "per_process_memory_fraction",
+      "backend", "cpu", "per_process_memory_fraction", "pinned_use_musa_host_register", "release_lock_on_musamalloc",
       // Known, so that torch does not refuse them in PYTORCH_CUDA_ALLOC_CONF, which it reads as well.
       "graph_capture_record_stream_reuse", "pinned_free_catch_all", "pinned_num_register_threads",
       "pinned_reserve_segment_size_mb", "pinned_use_cuda_host_register", "release_lock_on_cudamalloc",
