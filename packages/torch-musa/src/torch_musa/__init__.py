@@ -25,7 +25,25 @@ def __getattr__(name):
         import torch
 
         return getattr(torch.musa, name)
-    raise AttributeError(f"module 'torch_musa' has no attribute {name!r}")
+    # `from torch_musa import module` looks the module up here before it imports it. Python itself looks up
+    # names with two underscores in every module.
+    if name.startswith("__") or _has_file(name):
+        raise AttributeError(f"module 'torch_musa' has no attribute {name!r}")
+    import importlib
+
+    return importlib.import_module("torch_musa.package_names").attribute(name)
+
+
+_files = {}  # name -> whether a file or folder of this package has it
+
+
+def _has_file(name):
+    import os
+
+    if name not in _files:
+        paths = (os.path.join(folder, name) for folder in __path__)
+        _files[name] = any(os.path.isdir(path) or os.path.isfile(f"{path}.py") for path in paths)
+    return _files[name]
 
 
 # After `_autoload`: importing torch runs torch's autoload, which looks `_autoload` up in this

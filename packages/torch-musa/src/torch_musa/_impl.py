@@ -21,6 +21,9 @@ def _activate():
 
     _check_release(musa_runtime.__version__)
     result = musa_runtime.load()
+    from . import sdk_version
+
+    sdk_version.register(result)
     if result.status == "absent":
         _explain_absence(result.error)
         return
@@ -33,10 +36,10 @@ def _activate():
     recurrent_networks.register()
     _expose(register=True)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
-    from . import compiler, engine_threads, import_hooks, precision
+    from . import compiler, engine_threads, import_hooks, musa_backend
 
     engine_threads.register()
-    precision.register()
+    musa_backend.register()
     import_hooks.run(torch.musa)
     import_hooks.add_placeholders()  # after the hooks, because one may add the module itself
     compiler.register()
@@ -111,9 +114,10 @@ def _has_accelerator():
 
 
 def _expose(register):
-    from . import musa, pack_modules
+    from . import musa, pack_modules, package_names
 
     pack_modules.install_finder()
+    package_names.install_finder()
     if register:
         torch._register_device_module("musa", musa)
     else:  # torch's function insists on a device that torch can parse

@@ -15,12 +15,12 @@ class AbsentBackend(types.ModuleType):
     """Settings without effect, like those of `torch.backends.cudnn` in a torch without cuDNN.
 
     Attributes:
-        enabled (bool), deterministic (bool), allow_tf32 (bool): kept, and read by nothing.
+        enabled (bool), benchmark (bool), deterministic (bool), allow_tf32 (bool): kept, and read by nothing.
     """
 
     def __init__(self, name):
         super().__init__(name, "The settings have no effect: the pack of this library is not there.")
-        self.enabled, self.deterministic, self.allow_tf32 = True, False, False
+        self.enabled, self.benchmark, self.deterministic, self.allow_tf32 = True, False, False, False
 
     def version(self):
         """None: the library is not there."""
@@ -30,19 +30,19 @@ class AbsentBackend(types.ModuleType):
         """False: the library is not there."""
         return False
 
-    def set_flags(self, _enabled=None, _deterministic=None, _allow_tf32=None):
-        """Sets each setting that is not None and returns the settings from before as a tuple."""
-        before = (self.enabled, self.deterministic, self.allow_tf32)
-        given = (_enabled, _deterministic, _allow_tf32)
-        self.enabled, self.deterministic, self.allow_tf32 = (
+    def set_flags(self, _allow_tf32=None, _enabled=None, _benchmark=None, _deterministic=None):
+        """Sets what is not None and returns the settings from before, in the order of the parameters."""
+        before = (self.allow_tf32, self.enabled, self.benchmark, self.deterministic)
+        given = (_allow_tf32, _enabled, _benchmark, _deterministic)
+        self.allow_tf32, self.enabled, self.benchmark, self.deterministic = (
             old if new is None else new for old, new in zip(before, given, strict=True)
         )
         return before
 
     @contextlib.contextmanager
-    def flags(self, enabled=False, deterministic=False, allow_tf32=True):
-        """Changes the settings within a block."""
-        before = self.set_flags(enabled, deterministic, allow_tf32)
+    def flags(self, allow_tf32=None, enabled=None, benchmark=None, deterministic=None):
+        """Changes the settings that are given within a block."""
+        before = self.set_flags(allow_tf32, enabled, benchmark, deterministic)
         try:
             yield
         finally:

@@ -14,11 +14,15 @@ from importlib import metadata
 PACKS = "torch_musa.plugins.v2"
 IMPORT_HOOKS = "torch_musa.import.v2"
 MODULES = "torch_musa.modules.v2"
+SUBMODULES = "torch_musa.submodules.v2"
+ATTRIBUTES = "torch_musa.attributes.v2"
 # Contract v1: the version is the value of a second entry point.
 PACKS_V1 = "torch_musa.plugins"
 CONTRACTS_V1 = "torch_musa.contract"
 # Placeholders of `torch.backends.<name>` for packs that are not there, declared by torch-musa itself.
 PLACEHOLDERS = "torch_musa.backend_placeholders"
+# Which extra has a module below `torch_musa`, declared by torch-musa itself.
+NAMES_OF_EXTRAS = "torch_musa.names_of_extras"
 
 
 @functools.cache
@@ -57,7 +61,38 @@ def packs_beside(entry):
     return list(dict.fromkeys(pack.name for pack in packs if dist_of(pack) == dist))
 
 
+@functools.cache
+def offered(group):
+    """The entry points of modules in a group by the name of the module: `{"amp": EntryPoint(...)}`.
+
+    The first in the order of distribution names is taken, unless its packs are disabled.
+    """
+    found = {}
+    for entry in sorted(select(group), key=packs_are_disabled):
+        if packs_beside(entry):  # a module without a pack is reported when packs load
+            found.setdefault(entry.name, entry)
+    return found
+
+
+def packs_are_disabled(entry):
+    """Whether all packs of the distribution of an entry point are disabled."""
+    return all(map(is_disabled, packs_beside(entry)))
+
+
+def why_disabled(name, entry):
+    """The error for a name of a distribution whose packs are disabled, with the fix."""
+    packs = " and ".join(map(repr, packs_beside(entry)))
+    return (
+        f"{name} belongs to the pack {packs}, which TORCH_MUSA_DISABLE_PACKS switches off.\n"
+        "Fix: remove it from that variable"
+    )
+
+
 def without_pack():
-    """Import hooks not named as a pack of their distribution, and modules of distributions without a pack."""
-    hooks = [entry for entry in select(IMPORT_HOOKS) if entry.name not in packs_beside(entry)]
-    return hooks + [entry for entry in select(MODULES) if not packs_beside(entry)]
+    """Functions not named as a pack of their distribution, and modules of distributions without a pack."""
+    named = [entry for group in (IMPORT_HOOKS, ATTRIBUTES) for entry in select(group)]
+    modules = [entry for group in (MODULES, SUBMODULES) for entry in select(group)]
+    return [
+        *(entry for entry in named if entry.name not in packs_beside(entry)),
+        *(entry for entry in modules if not packs_beside(entry)),
+    ]

@@ -7,7 +7,6 @@ makes them importable below `torch.musa`. Where two distributions offer one name
 distribution names is taken, unless its pack is disabled, and the pack of the other is reported.
 """
 
-import functools
 import importlib
 import sys
 from importlib.machinery import ModuleSpec
@@ -17,26 +16,23 @@ from . import entry_points
 _PREFIX = "torch.musa."
 
 
-@functools.cache
 def offered():
     """Entry points by the name of the module: `{"amp": EntryPoint(...)}`."""
-    found = {}
-    for entry in sorted(entry_points.select(entry_points.MODULES), key=_is_disabled):
-        if entry_points.packs_beside(entry):  # a module without a pack is reported when packs load
-            found.setdefault(entry.name, entry)
-    return found
+    return entry_points.offered(entry_points.MODULES)
 
 
 def names():
     """Names of the modules of enabled packs."""
-    return [name for name, entry in offered().items() if not _is_disabled(entry)]
+    return [name for name, entry in offered().items() if not entry_points.packs_are_disabled(entry)]
 
 
 def why_missing(name):
     """Why there is no module `torch.musa.<name>`, with the fix; None if it exists or no pack has it."""
     entry = offered().get(name)
     if entry is not None:
-        return _disabled(name, entry) if _is_disabled(entry) else None
+        if not entry_points.packs_are_disabled(entry):
+            return None
+        return entry_points.why_disabled(f"torch.musa.{name}", entry)
     from . import extras  # on failures only: it parses the metadata of torch-musa
 
     missing = extras.missing(name)
@@ -54,18 +50,6 @@ def install_finder():
         sys.meta_path.append(_Finder())
 
 
-def _is_disabled(entry):
-    return all(map(entry_points.is_disabled, entry_points.packs_beside(entry)))
-
-
-def _disabled(name, entry):
-    packs = " and ".join(map(repr, entry_points.packs_beside(entry)))
-    return (
-        f"torch.musa.{name} belongs to the pack {packs}, which TORCH_MUSA_DISABLE_PACKS switches off.\n"
-        "Fix: remove it from that variable"
-    )
-
-
 class _Finder:
     """Finds `torch.musa.<name>`, also where the pack is missing, so that the import names the fix."""
 
@@ -76,20 +60,22 @@ class _Finder:
         reason = why_missing(name)
         if reason is None and name not in offered():
             return None
-        return ModuleSpec(fullname, _Loader(name, reason))
+        return ModuleSpec(fullname, Loader(offered().get(name), reason))
 
 
-class _Loader:
-    """Puts the pack's module into `sys.modules` under a name of `torch.musa`."""
+class Loader:
+    """Puts the module of an entry point into `sys.modules` under another name, or raises `reason`."""
 
-    def __init__(self, name, reason):
-        self.name, self.reason = name, reason
+    def __init__(self, entry, reason):
+        self.entry, self.reason = entry, reason
 
     def create_module(self, spec):
         return None  # Python's default; exec_module replaces it
 
     def exec_module(self, module):
         if self.reason is not None:
-            raise ModuleNotFoundError(self.reason, name=module.__name__)
+            # Without the module's name, by which `from package import module` would recognise the error and
+            # raise one of its own.
+            raise ModuleNotFoundError(self.reason)
         # The import system returns the module that it finds in sys.modules after this call.
-        sys.modules[module.__name__] = importlib.import_module(offered()[self.name].module)
+        sys.modules[module.__name__] = importlib.import_module(self.entry.module)

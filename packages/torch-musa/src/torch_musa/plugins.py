@@ -150,7 +150,8 @@ def _discover():
             _check_before_loading(record)
     for entry in entry_points.without_pack():
         record = PackRecord(entry.name, entry.dist.name, entry.dist.version)
-        needed = f"pack named {entry.name!r}" if entry.group == entry_points.IMPORT_HOOKS else "pack"
+        named = entry.group in (entry_points.IMPORT_HOOKS, entry_points.ATTRIBUTES)
+        needed = f"pack named {entry.name!r}" if named else "pack"
         _fail(record, PackError(f"{entry.group} = {entry.value}: {entry.dist.name} declares no {needed}"))
         found.setdefault((entry.name, entry.dist.name), (record, entry))
     return [found[key] for key in sorted(found)]
@@ -168,15 +169,30 @@ def _check_before_loading(record):
     if error is not None:
         _fail(record, error)
         return
-    for entry in entry_points.select(entry_points.MODULES):
-        if entry.dist.name != record.dist:
-            continue
-        offered = pack_modules.offered().get(entry.name)
-        if entry.name in sys.modules["torch_musa.musa"].__all__:
-            _fail(record, PackError(f"torch.musa.{entry.name} is taken by torch.musa itself"))
-        elif offered is not None and offered.dist.name != record.dist:
-            owner = f"{offered.dist.name} {offered.dist.version}"
-            _fail(record, PackError(f"torch.musa.{entry.name} is taken by {owner}"))
+    if error := _taken_name(record):
+        _fail(record, PackError(error))
+
+
+def _taken_name(record):
+    """The error for the first module of a record whose name is taken; None if there is none."""
+    for group, prefix in ((entry_points.MODULES, "torch.musa"), (entry_points.SUBMODULES, "torch_musa")):
+        for entry in entry_points.select(group):
+            if entry.dist.name != record.dist:
+                continue
+            owner = entry_points.offered(group).get(entry.name)
+            if group == entry_points.MODULES and entry.name in sys.modules["torch_musa.musa"].__all__:
+                return f"torch.musa.{entry.name} is taken by torch.musa itself"
+            if group == entry_points.SUBMODULES and _is_of_torch_musa(entry.name):
+                return f"torch_musa.{entry.name} is taken by torch_musa itself"
+            if owner is not None and owner.dist.name != record.dist:
+                return f"{prefix}.{entry.name} is taken by {owner.dist.name} {owner.dist.version}"
+    return None
+
+
+def _is_of_torch_musa(name):
+    """Whether torch_musa has a file for a module."""
+    path = Path(__file__).parent.joinpath(*name.split("."))
+    return path.is_dir() or path.with_suffix(".py").is_file()
 
 
 def hook_results(name):

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The switches of `scaled_dot_product_attention` in `torch.backends.musa`, named as in `torch.backends.cuda`.
+
+A musa device has one fused kernel, which any of torch's switches flash, mem_efficient, cudnn and
+overrideable allows. torch.backends.cuda has no function for the last, so the kernel stays allowed with CUDA's
+three switches off. The functions here keep it equal to `flash or mem_efficient or cudnn`.
+"""
+
+import contextlib
+
+from torch import _C
+
+
+def flash_sdp_enabled():
+    """Whether the switch for flash attention is on: torch's setting."""
+    return _C._get_flash_sdp_enabled()
+
+
+def mem_efficient_sdp_enabled():
+    """Whether the switch for memory efficient attention is on: torch's setting."""
+    return _C._get_mem_efficient_sdp_enabled()
+
+
+def cudnn_sdp_enabled():
+    """Whether the switch for attention by the vendor's library is on: torch's setting."""
+    return _C._get_cudnn_sdp_enabled()
+
+
+def math_sdp_enabled():
+    """Whether attention composed of products is allowed: torch's setting."""
+    return _C._get_math_sdp_enabled()
+
+
+def enable_flash_sdp(enabled):
+    """Allows or forbids flash attention. Without any of the three fused switches, attention is composed.
+
+    Args:
+        enabled (bool): the new setting.
+    """
+    _C._set_sdp_use_flash(enabled)
+    _follow()
+
+
+def enable_mem_efficient_sdp(enabled):
+    """Allows or forbids memory efficient attention, as :func:`enable_flash_sdp`.
+
+    Args:
+        enabled (bool): the new setting.
+    """
+    _C._set_sdp_use_mem_efficient(enabled)
+    _follow()
+
+
+def enable_cudnn_sdp(enabled):
+    """Allows or forbids attention by the vendor's library, as :func:`enable_flash_sdp`.
+
+    Args:
+        enabled (bool): the new setting.
+    """
+    _C._set_sdp_use_cudnn(enabled)
+    _follow()
+
+
+def enable_math_sdp(enabled):
+    """Allows or forbids attention composed of products.
+
+    Args:
+        enabled (bool): the new setting.
+    """
+    _C._set_sdp_use_math(enabled)
+
+
+def fp16_bf16_reduction_math_sdp_allowed():
+    """Whether composed attention may add in float16 and bfloat16: torch's setting."""
+    return _C._get_math_sdp_allow_fp16_bf16_reduction()
+
+
+def allow_fp16_bf16_reduction_math_sdp(enabled):
+    """Allows or forbids composed attention to add in float16 and bfloat16.
+
+    Args:
+        enabled (bool): the new setting.
+    """
+    _C._set_math_sdp_allow_fp16_bf16_reduction(enabled)
+
+
+@contextlib.contextmanager
+def sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
+    """Sets the four switches within a block. `torch.nn.attention.sdpa_kernel` is the newer interface.
+
+    Args:
+        enable_flash, enable_math, enable_mem_efficient, enable_cudnn (bool): the settings of the block.
+    """
+    before = (
+        flash_sdp_enabled(),
+        math_sdp_enabled(),
+        mem_efficient_sdp_enabled(),
+        cudnn_sdp_enabled(),
+    )
+    fused = _C._get_overrideable_sdp_enabled()
+    try:
+        _set_all(enable_flash, enable_math, enable_mem_efficient, enable_cudnn)
+        yield
+    finally:
+        _set_all(*before)
+        _C._set_sdp_use_overrideable(fused)
+
+
+def _set_all(flash, math, mem_efficient, cudnn):
+    enable_flash_sdp(flash)
+    enable_math_sdp(math)
+    enable_mem_efficient_sdp(mem_efficient)
+    enable_cudnn_sdp(cudnn)
+
+
+def _follow():
+    fused = flash_sdp_enabled() or mem_efficient_sdp_enabled() or cudnn_sdp_enabled()
+    _C._set_sdp_use_overrideable(fused)
+
+
+FUNCTIONS = (
+    allow_fp16_bf16_reduction_math_sdp,
+    cudnn_sdp_enabled,
+    enable_cudnn_sdp,
+    enable_flash_sdp,
+    enable_math_sdp,
+    enable_mem_efficient_sdp,
+    flash_sdp_enabled,
+    fp16_bf16_reduction_math_sdp_allowed,
+    math_sdp_enabled,
+    mem_efficient_sdp_enabled,
+    sdp_kernel,
+)
