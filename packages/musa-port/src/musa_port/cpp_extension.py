@@ -77,6 +77,7 @@ IS_HIP_EXTENSION = False
 
 KERNEL_SUFFIXES = (".mu",)
 CUDA_SUFFIXES = (".cu",)
+FORCE_MCC = "force_mcc"  # the vendor's option, not one of a compiler
 _CUDA_NAMES = re.compile(
     r"c10/cuda|ATen/cuda|cuda_runtime|cuda\.h|__global__|at::cuda|c10::cuda|cudaStream_t|is_cuda\("
 )
@@ -89,7 +90,8 @@ def MUSAExtension(name, sources, *args, **kwargs):
         name (str): the module's name, with dots for packages.
         sources (list of str): .cpp, .mu and .cu files.
         extra_compile_args (list of str, or dict): options of both compilers, or of each:
-            `{"cxx": [...], "mcc": [...]}`. `"nvcc"` is taken for `"mcc"`.
+            `{"cxx": [...], "mcc": [...]}`. `"nvcc"` is taken for `"mcc"`. With `"force_mcc"` among those of
+            `"cxx"`, mcc compiles the C++ sources too, with the options of both.
         kwargs: as of `setuptools.Extension`.
     """
     return _extension(name, sources, args, kwargs, with_musa=True)
@@ -348,17 +350,20 @@ class _Recipe:
         after, of_kernels = [], []
         sources, cflags, musa_cflags = self.sources, self.cflags, self.musa_cflags
         runtime = ["-lmusa_runtime", "-lmusart"] if self.with_musa else []
-        cflags = [raised(option) for option in cflags]
+        forced = FORCE_MCC in cflags
+        cflags = [raised(option) for option in cflags if option != FORCE_MCC]
+        musa_cflags = [raised(option) for option in musa_cflags if option != FORCE_MCC]
+        kernels = forced or any(_is_kernel(source) for source in sources)
         if self.with_musa and any(_is_cuda(source) for source in sources):
             sources, headers, after, of_kernels = _ported(self, headers)
             translated = of_nvcc(musa_cflags)
             if translated.dropped:
                 print(f"{self.name}: mcc has no such options of nvcc: {' '.join(translated.dropped)}")
             cflags, musa_cflags = port_macros(cflags), port_macros(translated.kept)
-        elif any(_is_kernel(source) for source in sources):
+        elif kernels:
             after = [_torch_headers(self.torch_headers)]
             of_kernels = [f"-I{include_dir()}"]
-        if any(_is_kernel(source) for source in sources):
+        if kernels:
             compile_musa = [
                 *(_mcc(), "-x", "musa", "-O3", "-U__CUDA__", *_offload_flags()),
                 f"-I{overlay_dir(after[0])}",
@@ -375,6 +380,10 @@ class _Recipe:
             *(f"-isystem{path}" for path in [*include_paths(), _python_include()]),
             *(f"-idirafter{path}" for path in after),
         ]
+        compile_musa += [*common, *of_kernels, *musa_cflags]
+        compile_cxx = [*of_torch.get_cxx_compiler().split(), "-O2", *common, *cflags]
+        if forced:
+            compile_cxx = [*compile_musa, *cflags]
         libraries = library_paths()
         _ninja.build(
             folder=self.folder,
@@ -385,8 +394,8 @@ class _Recipe:
                 *(f"-I{path}" for path in headers),
                 *(option for option in cflags if not option.startswith("-std=")),
             ],
-            compile_cxx=[*of_torch.get_cxx_compiler().split(), "-O2", *common, *cflags],
-            compile_musa=[*compile_musa, *common, *of_kernels, *musa_cflags],
+            compile_cxx=compile_cxx,
+            compile_musa=compile_musa,
             link=[
                 *of_torch.get_cxx_compiler().split(),
                 "-shared",
