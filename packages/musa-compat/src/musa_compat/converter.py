@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""musa-converter: Python programs for CUDA as programs for MUSA.
+
+musa-converter -r project               writes project_musa: a copy in which names of CUDA are those of MUSA
+musa-converter -r project -l train.py   and project_musa/train.py begins with `import torch_musa`
+musa-converter -r project -o target     into another folder
+musa-converter -r project --dry-run     what would change, as a diff
+"""
+
+import argparse
+import difflib
+import io
+import re
+import shutil
+import sys
+import tokenize
+from pathlib import Path
+
+# Names as a whole, wherever Python code has them.
+NAMES = {
+    "CUDAExtension": "MUSAExtension",
+    "CUDAGraph": "MUSAGraph",
+    "CUDAPluggableAllocator": "MUSAPluggableAllocator",
+    "CUDA_HOME": "MUSA_HOME",
+    "cudart": "musart",
+    "cudnn": "mudnn",
+    "is_cuda": "is_musa",
+    "is_nccl_available": "is_mccl_available",
+    "ProcessGroupNCCL": "ProcessGroupMCCL",
+}
+# Names after a dot: those of torch and of its tensors, modules and devices.
+ATTRIBUTES = {"cuda": "musa", "CUDA": "MUSA", "nccl": "mccl", "nvtx": "mttx"}
+# Modules by their whole path.
+MODULES = {
+    "torch.utils.cpp_extension": "torch_musa.utils.musa_extension",
+}
+# Values of strings.
+STRINGS = {
+    "nccl": "mccl",
+    "CUDA_VISIBLE_DEVICES": "MUSA_VISIBLE_DEVICES",
+    "CUDA_LAUNCH_BLOCKING": "MUSA_LAUNCH_BLOCKING",
+    "PYTORCH_CUDA_ALLOC_CONF": "PYTORCH_MUSA_ALLOC_CONF",
+}
+_DEVICE = re.compile(r"^(cuda)(?=$|:)")
+_LITERAL = re.compile(r"""(?s)([A-Za-z]*)('''|\"\"\"|'|")(.*)\2""")
+_SKIPPED = {".git", "__pycache__", "build", "dist", ".venv"}
+_FSTRING_MIDDLE = getattr(tokenize, "FSTRING_MIDDLE", None)  # Python 3.12 and later
+
+
+def convert(text):
+    """A program's text with the names of CUDA replaced. Comments, docstrings and layout stay as they are.
+
+    Args:
+        text (str): Python source.
+
+    Returns:
+        str: the converted source.
+
+    Raises:
+        SyntaxError, tokenize.TokenError: the text is not Python.
+    """
+    lines = text.splitlines(keepends=True)
+    tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    edits = []
+    for index, token in enumerate(tokens):
+        after = _after(tokens, index)
+        if after != token.string:
+            edits.append((token.start, token.end, after))
+    for (row, begin), (last, end), after in reversed(edits):
+        tail = lines[last - 1][end:]
+        lines[row - 1 : last] = [lines[row - 1][:begin] + after + tail]
+    return _modules(lines)
+
+
+def _after(tokens, index):
+    token = tokens[index]
+    if token.type == tokenize.NAME:
+        if token.string in NAMES:
+            return NAMES[token.string]
+        before = tokens[index - 1].string if index else ""
+        # `from torch import cuda` has no dot before the name.
+        imported = before in ("import", ",") and token.line.lstrip().startswith("from torch import")
+        if token.string in ATTRIBUTES and (before == "." or imported):
+            return ATTRIBUTES[token.string]
+    elif token.type == tokenize.STRING:
+        found = _LITERAL.fullmatch(token.string)
+        if found is not None:
+            return f"{found[1]}{found[2]}{_string(found[3])}{found[2]}"
+    elif token.type == _FSTRING_MIDDLE and tokens[index - 1].type == tokenize.FSTRING_START:
+        return _DEVICE.sub("musa", token.string)
+    return token.string
+
+
+def _string(value):
+    return STRINGS.get(value) or _DEVICE.sub("musa", value)
+
+
+def _modules(lines):
+    """Imports of modules that have another name, where a name of MUSA is taken from them."""
+    text = "".join(lines)
+    for before, after in MODULES.items():
+        pattern = rf"(?m)^(\s*from )({re.escape(before)})( import (?:\([^)]*\bMUSA|.*\bMUSA))"
+        text = re.sub(pattern, rf"\g<1>{after}\g<3>", text)
+    return text
+
+
+def with_import(text):
+    """The text with `import torch_musa` before its first import; unchanged if it has one."""
+    if re.search(r"(?m)^\s*import torch_musa\b", text):
+        return text
+    lines = text.splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        future = line.startswith("from __future__")
+        if re.match(r"(import|from)\s", line) and not future:
+            return "".join([*lines[:number], "import torch_musa\n", *lines[number:]])
+    return f"import torch_musa\n{text}"
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        prog="musa-converter", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("-r", "--root", type=Path, required=True, help="the folder of the program")
+    parser.add_argument(
+        "-l", "--launch", type=Path, action="append", default=[], help="a file of it that is started"
+    )
+    parser.add_argument("-o", "--output", type=Path, help="the folder of the result (default: <root>_musa)")
+    parser.add_argument("--dry-run", action="store_true", help="write nothing; print what would change")
+    return parser
+
+
+def main(arguments=None):
+    """The command line. Status 0, 1 if a file could not be read as Python, 2 for a wrong request."""
+    options = _parser().parse_args(arguments)
+    root = options.root.resolve()
+    output = options.output or root.with_name(f"{root.name}_musa")
+    try:
+        launched = _launched(options.launch, root)
+        if not root.is_dir():
+            raise ValueError(f"there is no folder {options.root}")
+        if not options.dry_run and output.exists():
+            raise ValueError(f"{output} exists. Fix: remove it, or name another folder with -o")
+        if output.resolve().is_relative_to(root):
+            raise ValueError(f"{output} is inside of {root}. Fix: name another folder with -o")
+    except ValueError as error:
+        print(f"musa-converter: {error}", file=sys.stderr)
+        return 2
+    changed, failed = 0, 0
+    for path in sorted(root.rglob("*")):
+        name = path.relative_to(root)
+        if not path.is_file() or _SKIPPED & set(name.parts):
+            continue
+        if path.suffix != ".py":
+            _copy(path, output / name, options.dry_run)
+            continue
+        text = path.read_text(encoding="utf-8", errors="surrogateescape")
+        try:
+            after = convert(text)
+        except (SyntaxError, tokenize.TokenError) as error:
+            print(f"musa-converter: {path} was copied unchanged: {error}", file=sys.stderr)
+            failed += 1
+            after = text
+        if path in launched:
+            after = with_import(after)
+        changed += after != text
+        _write(path, text, after, output / name, options.dry_run)
+    print(f"musa-converter: {changed} files changed, {failed} not read, in {output}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _launched(paths, root):
+    """The files to be started, as absolute paths: relative to the current folder, else to the root."""
+    found = set()
+    for path in paths:
+        candidates = [each.resolve() for each in (path, root / path) if each.is_file()]
+        if not candidates or not candidates[0].is_relative_to(root):
+            raise ValueError(f"-l {path}: there is no such file in {root}")
+        found.add(candidates[0])
+    return found
+
+
+def _copy(path, target, dry_run):
+    if not dry_run:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
+
+
+def _write(path, before, after, target, dry_run):
+    if dry_run:
+        sys.stdout.writelines(
+            difflib.unified_diff(before.splitlines(True), after.splitlines(True), str(path), str(target), n=1)
+        )
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(after, encoding="utf-8", errors="surrogateescape")
+    shutil.copymode(path, target)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""`torch_musa.core`: the folder of the vendor's modules, and where CMake finds `TorchMusa`."""
+
+import importlib
+from pathlib import Path
+
+from .deprecation import warn_once
+
+# No folder: Python would import each module of it a second time, as torch_musa.core.<name>. The entry points
+# of the pack name the modules instead.
+__path__ = []
+
+warn_once("torch_musa.core", "torch.musa")
+
+# For CMAKE_PREFIX_PATH: find_package(TorchMusa).
+cmake_prefix_path = str(Path(__file__).parent / "cmake")
+
+_MODULES = ("_lazy_init", "_utils", "amp", "device", "mccl", "memory", "mudnn", "random", "stream")
+
+
+def __getattr__(name):
+    if name in _MODULES:
+        return importlib.import_module(f"torch_musa.core.{name}")
+    import torch
+
+    if name.startswith("_"):
+        raise AttributeError(f"module 'torch_musa.core' has no attribute {name!r}")
+    return getattr(torch.musa, name)

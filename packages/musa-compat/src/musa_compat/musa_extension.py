@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""`torch_musa.utils.musa_extension`: the extension builder, with the vendor's headers on the include path.
+
+The functions are those of `torch_musa.utils.cpp_extension`. A header below `torch_musa/` includes one of the
+runtime.
+"""
+
+import os
+from pathlib import Path
+
+from musa_runtime import config
+from torch_musa.utils import cpp_extension
+from torch_musa.utils.cpp_extension import BuildExtension, CppExtension, library_paths
+
+
+def _musa_home():
+    try:
+        return config.musa_home()
+    except RuntimeError:
+        return None
+
+
+# The SDK in use; None without one.
+MUSA_HOME = _musa_home()
+_HEADERS = str(Path(__file__).parent / "include")
+
+
+def include_paths():
+    """Folders of headers for extensions: the vendor's names, then those of `cpp_extension`."""
+    return [_HEADERS, *cpp_extension.include_paths()]
+
+
+def MUSAExtension(name, sources, *args, **kwargs):
+    """As `torch_musa.utils.cpp_extension.MUSAExtension`; `torch_musa/csrc/...` can be included."""
+    folders = [os.fspath(folder) for folder in kwargs.pop("include_dirs", None) or []]
+    return cpp_extension.MUSAExtension(name, sources, *args, include_dirs=[*folders, _HEADERS], **kwargs)
+
+
+def load(name, sources, *args, **kwargs):
+    """As `torch_musa.utils.cpp_extension.load`; `torch_musa/csrc/...` can be included."""
+    return cpp_extension.load(name, sources, *args, **_with_headers(kwargs))
+
+
+def load_inline(name, cpp_sources, *args, **kwargs):
+    """As `torch_musa.utils.cpp_extension.load_inline`; `torch_musa/csrc/...` can be included."""
+    return cpp_extension.load_inline(name, cpp_sources, *args, **_with_headers(kwargs))
+
+
+def _with_headers(kwargs):
+    return {**kwargs, "extra_include_paths": [*(kwargs.get("extra_include_paths") or []), _HEADERS]}
+
+
+__all__ = [
+    "MUSA_HOME",
+    "BuildExtension",
+    "CppExtension",
+    "MUSAExtension",
+    "include_paths",
+    "library_paths",
+    "load",
+    "load_inline",
+]

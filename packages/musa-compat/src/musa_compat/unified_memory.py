@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""`torch_musa.use_unified_cpu_allocator`, for devices that share memory with the host (M1000)."""
+
+import warnings
+
+
+def use_unified_cpu_allocator():
+    """Warns that tensors are copied between host and device. Results are the same.
+
+    The vendor's function lets `Tensor.to` move a tensor without a copy, which needs a changed `Tensor.to`.
+    """
+    warnings.warn(
+        "torch_musa.use_unified_cpu_allocator() has no effect: tensors are copied between host and device.",
+        stacklevel=2,
+    )
