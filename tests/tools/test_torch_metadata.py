@@ -62,8 +62,8 @@ def test_installed_packages_name_the_torch_they_were_built_for(name):
     text = (ROOT / "packages" / name / "pyproject.toml").read_text()
     compiled = "workspace.torch_metadata" in text
     requirements = metadata.requires(name) or []
-    # Python alone, or no torch: the emulator, the umbrella and the porting engine.
-    assert compiled == (name not in ("musa-emulator", "torch-musa", "musa-port"))
+    # Python alone, or no torch: the emulator, the umbrella, the porting engine and the vendor's names.
+    assert compiled == (name not in ("musa-emulator", "torch-musa", "musa-port", "musa-compat"))
     if compiled:
         assert metadata.version(name).endswith(f"+torch{musa_runtime.TORCH_MINOR}")
         assert f"torch=={musa_runtime.TORCH_MINOR}.*" in requirements
