@@ -120,31 +120,56 @@ def test_flags_hold_within_the_block_and_are_restored_after_an_error(mudnn):
     with pytest.raises(ZeroDivisionError), mudnn.flags(enabled=False, deterministic=True, allow_tf32=False):
         assert (mudnn.enabled, mudnn.deterministic, mudnn.allow_tf32) == (False, True, False)
         with mudnn.flags(enabled=True):
-            # What is not named has the default of torch.backends.cudnn.flags.
-            assert (mudnn.enabled, mudnn.deterministic, mudnn.allow_tf32) == (True, False, True)
+            # Settings that are not given stay, unlike those of torch.backends.cudnn.flags.
+            assert (mudnn.enabled, mudnn.deterministic, mudnn.allow_tf32) == (True, True, False)
         assert (mudnn.enabled, mudnn.deterministic, mudnn.allow_tf32) == (False, True, False)
         _ = 1 / 0
     assert (mudnn.enabled, mudnn.deterministic, mudnn.allow_tf32) == (True, False, True)
 
 
-def test_the_names_and_defaults_are_those_of_cudnn():
+def test_the_names_are_those_of_cudnn():
     import inspect
 
     mudnn, cudnn = torch.backends.mudnn, torch.backends.cudnn
     for name in ("version", "is_available", "set_flags", "flags", "enabled", "deterministic", "allow_tf32"):
         assert hasattr(mudnn, name) and hasattr(cudnn, name) and name in dir(mudnn)
-    ours = inspect.signature(mudnn.flags).parameters
-    theirs = inspect.signature(cudnn.flags).parameters
-    assert {name: value.default for name, value in ours.items()} == {
-        name: value.default for name, value in theirs.items() if name in ours
-    }
+    for name in ("flags", "set_flags"):
+        ours, theirs = (inspect.signature(getattr(module, name)).parameters for module in (mudnn, cudnn))
+        assert set(ours) <= set(theirs)
+        assert {value.default for value in ours.values()} == {None}
 
 
 def test_set_flags_gives_back_what_was_before(mudnn):
-    mudnn.set_flags(True, False, False)
-    assert mudnn.set_flags(_deterministic=True) == (True, False, False)
-    assert mudnn.set_flags(False, None, True) == (True, True, False)
-    assert mudnn.set_flags() == (False, True, True)
+    before = mudnn.set_flags(_allow_tf32=False, _enabled=True, _benchmark=False, _deterministic=False)
+    assert mudnn.set_flags(_deterministic=True) == (False, True, False, False)
+    assert mudnn.set_flags(_enabled=False, _allow_tf32=True) == (False, True, False, True)
+    assert mudnn.set_flags(*before) == (True, False, False, True)
+    assert mudnn.set_flags() == before
+
+
+def test_the_first_position_is_the_vendors_argument(mudnn):
+    mudnn.set_flags(True)
+    assert mudnn.allow_tf32 and mudnn.enabled
+    with mudnn.flags(False):
+        assert not mudnn.allow_tf32 and mudnn.enabled
+    mudnn.set_flags(False)
+    assert not mudnn.allow_tf32 and mudnn.enabled
+
+
+def test_flags_that_allow_tf32_leave_muDNN_on(mudnn, served_by_mudnn):
+    x = torch.ones(4, device="musa")
+    with mudnn.flags(allow_tf32=True):
+        assert served_by_mudnn("aten::cos", lambda: torch.cos(x))[1]
+
+
+def test_benchmark_can_be_read_and_set(mudnn):
+    assert mudnn.benchmark is False
+    mudnn.benchmark = True
+    with mudnn.flags(enabled=True, benchmark=False):
+        assert mudnn.benchmark is False
+    assert mudnn.benchmark is True
+    with pytest.raises(TypeError, match=r"mudnn\.benchmark must be a bool"):
+        mudnn.benchmark = 1
 
 
 def test_a_setting_that_is_no_bool_is_refused(mudnn):
@@ -218,6 +243,34 @@ def test_products_follow_torchs_setting_and_convolutions_do_not(setting, watched
     printed = run_code(code, fresh=True, LD_PRELOAD=str(watched_handle))
     # Once for the first call of all, which fills x, and for each change.
     assert printed.splitlines() == [f"handle {allowed}" for allowed in (0, *[1, 0, 1, 0] * 3)]
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "torch.backends.fp32_precision",
+        pytest.param("torch.backends.cudnn.fp32_precision", marks=pytest.mark.full),
+    ],
+)
+def test_convolutions_follow_the_precision_of_all_operations(setting, watched_handle):
+    code = f"""
+    import torch
+    image = torch.ones(1, 1, 8, 8, device="musa", requires_grad=True)
+    weight = torch.ones(1, 1, 3, 3, device="musa", requires_grad=True)
+    for precision in ("tf32", "ieee", "tf32", "none"):
+        {setting} = precision
+        torch.nn.functional.conv2d(image, weight).sum().backward()
+    {setting} = "ieee"
+    with torch.backends.mudnn.flags(allow_tf32=True):
+        torch.nn.functional.conv2d(image, weight)
+    """
+    printed = run_code(code, fresh=True, LD_PRELOAD=str(watched_handle)).splitlines()
+    # Other operators, such as the sum, set the handle back.
+    assert printed[0] == "handle 0" and printed[-1] == "handle 1"
+    assert printed.count("handle 1") > 2
+    silent = run_code(code.replace('"tf32"', '"ieee"'), fresh=True, LD_PRELOAD=str(watched_handle))
+    assert silent.splitlines() == ["handle 0", "handle 1"]
 
 
 @pytest.mark.once

@@ -79,7 +79,11 @@ MALFORMED = [
     ("expandable_segments:true", "'expandable_segments' must be True or False"),
     ("pinned_use_background_threads:1", "'pinned_use_background_threads' must be True or False"),
     ("pinned_max_cached_size_mb:x", "'pinned_max_cached_size_mb' must be"),
-    ("backend:musaMallocAsync", "'backend' must be native"),
+    ("backend:cudaMallocAsync", "'backend' must be native or musaMallocAsync"),
+    ("backend:unified", "'backend' is 'unified', for tensors in memory that host and device share"),
+    ("cpu:native", "'cpu' must be unified"),
+    ("release_lock_on_musamalloc:1", "'release_lock_on_musamalloc' must be True or False"),
+    ("pinned_num_register_threads:3", "'pinned_num_register_threads' must be a power of two"),
 ]
 
 
@@ -112,6 +116,30 @@ def test_what_torch_documents_is_taken(musa, text):
     from musa_runtime import _C
 
     _C.check_allocator_settings(text, "PYTORCH_ALLOC_CONF")
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("text", "instead"),
+    [
+        ("cpu:unified", "they are copied to the device"),
+        ("backend:musaMallocAsync", "native caching allocator"),
+        pytest.param("release_lock_on_musamalloc:True", "lock is held", marks=pytest.mark.full),
+        pytest.param("pinned_use_musa_host_register:True", "pinned memory", marks=pytest.mark.full),
+        pytest.param("pinned_num_register_threads:8", "pinned memory", marks=pytest.mark.full),
+    ],
+)
+def test_a_setting_of_the_vendor_s_allocator_is_taken_with_a_warning(text, instead):
+    code = """
+    import warnings
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        import torch
+        total = torch.ones(3, device="musa").sum().item()
+    print(total, *(str(warning.message).splitlines()[0] for warning in caught))
+    """
+    printed = run_code(code, PYTORCH_MUSA_ALLOC_CONF=text)
+    assert printed.startswith(f"3.0 The allocator setting {text} has no effect: ") and instead in printed
 
 
 def test_a_refused_setting_changes_nothing(allocator):

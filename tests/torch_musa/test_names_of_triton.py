@@ -16,8 +16,8 @@ def test_the_package_has_the_functions_of_torch_musa(musa, name):
 
 
 def test_other_names_are_missing():
-    with pytest.raises(AttributeError, match="no attribute 'memory_summary'"):
-        torch_musa.memory_summary  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'memory_sumary'"):
+        torch_musa.memory_sumary  # noqa: B018
 
 
 def test_the_handle_of_the_current_stream(two_devices):

@@ -39,6 +39,12 @@ ADDITIONS = (
     # torch.library, which looks the operators of packs up in torch.ops
     r"torch\.jit\._builtins:_builtin_table\[\d+\] = str",
     r"torch\.ops:_dir\[\d+\] = str",
+    # What programs ask a build of torch: docs/design/compat.md. None replaces an attribute.
+    r"torch\.version:musa = str",
+    r"torch\.distributed:is_mccl_available = function of musa_distributed\.registration",
+    r"torch:(rope|swish_glu) = function of musa_compat\.fused_layers",
+    r"torch\.nn\.functional:(rope|swish_glu) = function of musa_compat\.fused_layers",
+    r"torch\.nn:(RoPE|SwishGLU) = type of musa_compat\.fused_layers",
     # torch.distributed.Backend.register_backend
     r"torch\.distributed\.distributed_c10d:Backend\.MCCL = str",
 )

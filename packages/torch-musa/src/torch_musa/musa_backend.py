@@ -52,7 +52,8 @@ class Products:
 
     allow_tf32 = _setting(
         "allow_tf32",
-        torch._C._get_cublas_allow_tf32,
+        # torch's older function raises an error once a program has used the newer interface, fp32_precision.
+        lambda: torch._C._get_fp32_precision_getter("cuda", "matmul") == "tf32",
         torch._C._set_cublas_allow_tf32,
         """bool: whether products of float32 may round their operands to TF32.
 
