@@ -298,3 +298,19 @@ def test_restarts_lose_no_completed_step(tmp_path, request):
     assert (tmp_path / "starts").read_text().split() == [str(start) for start in range(rounds + 1)]
     assert "the weights are those of a run without a fault" in done.stdout
     assert running(str(tmp_path)) == [], "a process was left behind"
+
+
+def test_programs_can_ask_whether_there_is_mccl():
+    code = "import torch; print(torch.distributed.is_mccl_available(), torch.musa.is_initialized())"
+    assert run_code(code) == "True False\n"
+    assert run_code(code.split(", torch.musa")[0] + ")", MUSA_HOME="/nonexistent/musa") == "False\n"
+
+
+def test_a_function_of_that_name_stays():
+    code = """
+    import torch.distributed
+    torch.distributed.is_mccl_available = mine = lambda: "mine"
+    import torch_musa
+    print(torch.distributed.is_mccl_available())
+    """
+    assert run_code(code, fresh=True, TORCH_DEVICE_BACKEND_AUTOLOAD="0") == "mine\n"

@@ -149,6 +149,30 @@ def test_a_changed_inline_source_gives_a_new_module(musa, tmp_path: Path) -> Non
     assert [load(number).number() for number in (1, 2)] == [1, 2]
 
 
+def test_force_mcc_compiles_the_c_plus_plus_sources_with_the_options_of_both(musa, tmp_path: Path) -> None:
+    text = f"""
+    #ifdef __MUSACC__
+    #define NUMBER MARK
+    #else
+    #define NUMBER 1
+    #endif
+    #include <Python.h>
+    {PLAIN_MODULE}"""
+
+    def load(name, *options):
+        return cpp_extension.load_inline(
+            name,
+            text,
+            build_directory=str(tmp_path),
+            no_implicit_headers=True,
+            extra_cflags=[*options, "-DADDED=300"],
+            extra_musa_cflags=["-DMARK=5", "-std=c++17"],  # raised to C++20, which torch's headers need
+        )
+
+    assert load("plain").number() == 301
+    assert load("forced", "force_mcc").number() == 305
+
+
 @pytest.mark.parametrize("implicit", sample((False, True), 2), ids=("own headers", "implicit headers"))
 def test_functions_of_an_inline_source_are_bound(musa, tmp_path: Path, implicit: bool) -> None:
     # The implicit one, torch/extension.h, is that of test_a_cuda_extension_builds_unchanged too.

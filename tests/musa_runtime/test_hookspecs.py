@@ -84,7 +84,16 @@ def test_the_readme_explains_each_hook():
     assert undocumented(hooks(), README.read_text()) == []
 
 
-@pytest.mark.parametrize("group", [entry_points.PACKS, entry_points.IMPORT_HOOKS, entry_points.MODULES])
+@pytest.mark.parametrize(
+    "group",
+    [
+        entry_points.PACKS,
+        entry_points.IMPORT_HOOKS,
+        entry_points.MODULES,
+        entry_points.SUBMODULES,
+        entry_points.ATTRIBUTES,
+    ],
+)
 def test_the_specifications_and_the_readme_show_each_group_of_entry_points(group):
     line = f'[project.entry-points."{group}"]'
     assert line in hookspecs.__doc__ and line in README.read_text()

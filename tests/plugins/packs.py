@@ -26,6 +26,8 @@ def write_pack(
     entry: str | None = None,
     import_hook: str | None = None,
     modules: tuple[str, ...] = (),
+    submodules: tuple[str, ...] = (),
+    attributes: str | None = None,
 ) -> None:
     """Install a pack called `name`, whose module is `pack_<name>`, into a directory on the path.
 
@@ -33,7 +35,8 @@ def write_pack(
         contract: the version that it declares; None: a pack of version 1 that declares none.
         entry: the value of its entry point; its module unless given.
         import_hook: the code of a module with a function `musa_import`.
-        modules: lines of `torch_musa.modules.v2`.
+        modules, submodules: lines of `torch_musa.modules.v2` and `torch_musa.submodules.v2`.
+        attributes: the value in `torch_musa.attributes.v2`.
     """
     module = f"pack_{name}"
     (directory / f"{module}.py").write_text(textwrap.dedent(code))
@@ -49,6 +52,10 @@ def write_pack(
         points += f"[torch_musa.import.v2]\n{name} = {module}_startup:musa_import\n"
     if modules:
         points += "\n".join(["[torch_musa.modules.v2]", *modules, ""])
+    if submodules:
+        points += "\n".join(["[torch_musa.submodules.v2]", *submodules, ""])
+    if attributes is not None:
+        points += f"[torch_musa.attributes.v2]\n{name} = {attributes}\n"
     (info / "entry_points.txt").write_text(points)
 
 

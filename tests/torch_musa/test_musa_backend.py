@@ -90,6 +90,9 @@ def test_the_names_are_those_of_torch_backends_cuda():
         parameters = [list(inspect.signature(getattr(of, name)).parameters) for of in (ours, theirs)]
         if name != "sdp_kernel":  # torch's is wrapped for its deprecation
             assert parameters[0] == parameters[1], name
+        assert name in dir(ours)
+    with pytest.raises(AttributeError, match="no attribute 'enable_flesh_sdp'"):
+        ours.enable_flesh_sdp  # noqa: B018
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@
 
 A pack is an entry point of group `torch_musa.plugins.v2`, whose value is a module or object that has some of
 the hooks below, marked with `@hookimpl`. The group names the version of the contract, so that it is read
-before any code of the pack runs. Hooks are called at the first use of the device. Two more groups serve what
+before any code of the pack runs. Hooks are called at the first use of the device. Four more groups serve what
 must exist before::
 
     [project.entry-points."torch_musa.plugins.v2"]
@@ -13,9 +13,14 @@ must exist before::
     demo = "demo_pack.startup:musa_import"   # called as musa_import(torch.musa) by `import torch`
     [project.entry-points."torch_musa.modules.v2"]
     foo = "demo_pack.foo"                    # the module torch.musa.foo, imported on first access
+    [project.entry-points."torch_musa.submodules.v2"]
+    "bar.baz" = "demo_pack.baz"              # the module torch_musa.bar.baz, imported on first access
+    [project.entry-points."torch_musa.attributes.v2"]
+    demo = "demo_pack.names:attribute"       # called as attribute("x") for torch_musa.x, unless it exists
 
 An import hook has the name of its pack. It must be defined before its module imports torch, and must neither
 use the device nor import anything slow. If it raises, the pack fails to load, and `import torch` goes on.
+A function for attributes has the name of its pack too, and raises AttributeError for names it does not have.
 
 A hook may take fewer arguments than its specification names. Packs of version 1 load too: they are in group
 `torch_musa.plugins`, with a second entry point of the same name and the value `v1` in group

@@ -34,6 +34,12 @@ def __getattr__(name):
     return importlib.import_module("torch_musa.package_names").attribute(name)
 
 
+def __dir__():
+    import importlib
+
+    return sorted({*globals(), *importlib.import_module("torch_musa.package_names").names()})
+
+
 _files = {}  # name -> whether a file or folder of this package has it
 
 

@@ -114,10 +114,9 @@ def _has_accelerator():
 
 
 def _expose(register):
-    from . import musa, pack_modules, package_names
+    from . import musa, pack_modules
 
-    pack_modules.install_finder()
-    package_names.install_finder()
+    pack_modules.install_finders()
     if register:
         torch._register_device_module("musa", musa)
     else:  # torch's function insists on a device that torch can parse

@@ -11,8 +11,6 @@ import types
 
 import torch.backends
 
-from . import attention_switches
-
 
 def _setting(name, getter, setter, doc):
     """A property of `Products` that is a bool of torch's."""
@@ -101,8 +99,22 @@ class MusaBackend(types.ModuleType):
     def __init__(self, name):
         super().__init__(name, __doc__)
         self.matmul = Products()
-        for function in attention_switches.FUNCTIONS:
-            setattr(self, function.__name__, function)
+
+    def __getattr__(self, name):
+        # The switches of attention, imported with the first name that the module does not have.
+        if not name.startswith("_"):
+            from . import attention_switches
+
+            for function in attention_switches.FUNCTIONS:
+                if function.__name__ == name:
+                    return function
+        raise AttributeError(f"module 'torch.backends.musa' has no attribute {name!r}")
+
+    def __dir__(self):
+        from . import attention_switches
+
+        switches = (function.__name__ for function in attention_switches.FUNCTIONS)
+        return sorted({*super().__dir__(), *dir(type(self)), *switches})
 
     def is_built(self):
         """True: this torch has the device. Whether there is a GPU is `torch.musa.is_available()`."""

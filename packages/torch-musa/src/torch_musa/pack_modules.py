@@ -44,10 +44,11 @@ def why_missing(name):
     return f"torch.musa.{name} needs {wheels}, which is not installed.\nFix: {command(*missing)}"
 
 
-def install_finder():
-    """Makes the modules importable by `import torch.musa.<name>`."""
-    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.append(_Finder())
+def install_finders():
+    """Makes modules of packs importable by `import torch.musa.<name>` and `import torch_musa.<name>`."""
+    for kind in (_Finder, _FinderBelowPackage):
+        if not any(isinstance(finder, kind) for finder in sys.meta_path):
+            sys.meta_path.append(kind())
 
 
 class _Finder:
@@ -61,6 +62,17 @@ class _Finder:
         if reason is None and name not in offered():
             return None
         return ModuleSpec(fullname, Loader(offered().get(name), reason))
+
+
+class _FinderBelowPackage:
+    """Finds `torch_musa.<name>` of packs: `package_names.py`, which is imported when a name is looked up."""
+
+    def find_spec(self, fullname, path=None, target=None):
+        if not fullname.startswith("torch_musa."):
+            return None
+        from . import package_names
+
+        return package_names.find_spec(fullname)
 
 
 class Loader:

@@ -10,7 +10,6 @@ is disabled, the rules of `pack_modules.py` apply.
 
 import functools
 import importlib
-import sys
 from importlib.machinery import ModuleSpec
 
 from . import entry_points
@@ -37,7 +36,8 @@ def attribute(name):
     Raises:
         AttributeError: no enabled pack has it. The text says which extra does, if one is known to.
     """
-    if name in names():
+    entry = offered().get(name)
+    if entry is not None and not entry_points.packs_are_disabled(entry):
         return importlib.import_module(_PREFIX + name)
     for find in _functions():
         try:
@@ -71,10 +71,12 @@ def why_missing(name):
     return f"torch_musa.{name} needs {wheels}, which is not installed.\nFix: {command(*missing)}"
 
 
-def install_finder():
-    """Makes the modules importable by `import torch_musa.<name>`."""
-    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.append(_Finder())
+def find_spec(fullname):
+    """The spec of a module below `torch_musa`, also if its pack is missing: the import then names the fix."""
+    name = fullname.removeprefix(_PREFIX)
+    entry = offered().get(name)
+    reason = why_missing(name)
+    return None if entry is None and reason is None else ModuleSpec(fullname, Loader(entry, reason))
 
 
 @functools.cache
@@ -102,17 +104,3 @@ def _is_in_torch_musa(name):
     import torch
 
     return hasattr(getattr(torch, "musa", None), name)
-
-
-class _Finder:
-    """Finds `torch_musa.<name>`, also where the pack is missing, so that the import names the fix."""
-
-    def find_spec(self, fullname, path=None, target=None):
-        name = fullname.removeprefix(_PREFIX)
-        if name == fullname:
-            return None
-        entry = offered().get(name)
-        reason = why_missing(name)
-        if entry is None and reason is None:
-            return None
-        return ModuleSpec(fullname, Loader(entry, reason))
