@@ -535,9 +535,10 @@ assert by_name is torch.backends.mudnn and isinstance(by_name, AbsentBackend)
 mudnn = torch.backends.mudnn
 assert mudnn.enabled is True and torch.backends.cudnn.enabled is True  # cuDNN is not there either
 mudnn.enabled = False
+mudnn.benchmark = True
 with mudnn.flags(enabled=True, deterministic=True):
-    assert (mudnn.enabled, mudnn.deterministic, mudnn.allow_tf32) == (True, True, True)
-assert (mudnn.enabled, mudnn.deterministic, mudnn.allow_tf32) == (False, False, False)
+    assert (mudnn.enabled, mudnn.deterministic, mudnn.allow_tf32) == (True, True, False)
+assert (mudnn.enabled, mudnn.deterministic, mudnn.benchmark) == (False, False, True)
 assert not mudnn.is_available() and mudnn.version() is None
 print(torch.ones(2, device="musa").sum().item())
 """
