@@ -24,8 +24,8 @@ print(loaded - start, time.perf_counter() - loaded)
 """
 
 
-# Each pack's import hook, called by itself after an import at which it was disabled. In processor time: what a
-# hook adds is less than what two imports differ by.
+# Each pack's import hook, called by itself after an import at which it was disabled. In processor time: what
+# a hook adds is less than what two imports differ by.
 HOOKS_BAR_MS = 1.0
 HOOKS = """
 import json, os, time

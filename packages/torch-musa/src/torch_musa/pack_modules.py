@@ -7,11 +7,11 @@ makes them importable below `torch.musa`. Where two distributions offer one name
 distribution names is taken, unless its pack is disabled, and the pack of the other is reported.
 """
 
-import importlib
 import sys
 from importlib.machinery import ModuleSpec
 
 from . import entry_points
+from .module_loader import Loader
 
 _PREFIX = "torch.musa."
 
@@ -73,21 +73,3 @@ class _FinderBelowPackage:
         from . import package_names
 
         return package_names.find_spec(fullname)
-
-
-class Loader:
-    """Puts the module of an entry point into `sys.modules` under another name, or raises `reason`."""
-
-    def __init__(self, entry, reason):
-        self.entry, self.reason = entry, reason
-
-    def create_module(self, spec):
-        return None  # Python's default; exec_module replaces it
-
-    def exec_module(self, module):
-        if self.reason is not None:
-            # Without the module's name, by which `from package import module` would recognise the error and
-            # raise one of its own.
-            raise ModuleNotFoundError(self.reason)
-        # The import system returns the module that it finds in sys.modules after this call.
-        sys.modules[module.__name__] = importlib.import_module(self.entry.module)

@@ -13,7 +13,7 @@ import importlib
 from importlib.machinery import ModuleSpec
 
 from . import entry_points
-from .pack_modules import Loader
+from .module_loader import Loader
 
 _PREFIX = "torch_musa."
 _NAMES_OF_TORCH_MUSA = "*"  # an entry point of NAMES_OF_EXTRAS: attributes that torch.musa has

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Imports the module of an entry point under another name."""
+
+import importlib
+import sys
+
+
+class Loader:
+    """Puts the module of an entry point into `sys.modules` under another name, or raises `reason`."""
+
+    def __init__(self, entry, reason):
+        self.entry, self.reason = entry, reason
+
+    def create_module(self, spec):
+        return None  # Python's default; exec_module replaces it
+
+    def exec_module(self, module):
+        if self.reason is not None:
+            # Without the module's name, by which `from package import module` would recognise the error and
+            # raise one of its own.
+            raise ModuleNotFoundError(self.reason)
+        # The import system returns the module that it finds in sys.modules after this call.
+        sys.modules[module.__name__] = importlib.import_module(self.entry.module)
