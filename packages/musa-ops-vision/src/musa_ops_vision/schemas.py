@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Schemas and fake kernels of torchvision's operators, where torchvision's C++ library is not loaded."""
+
+import sys
+
+import torch
+
+from . import fakes
+
+NAMESPACE = "torchvision"
+# From torchvision's C++ library, which defines the same ones.
+_REGION = "Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width"
+_GRADIENT = "Tensor grad, Tensor rois, {}float spatial_scale, SymInt pooled_height, SymInt pooled_width"
+_SIZES = "SymInt batch_size, SymInt channels, SymInt height, SymInt width"
+_CONVOLUTION = (
+    "Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, SymInt stride_w, "
+    "SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w, SymInt groups, SymInt offset_groups, "
+    "bool use_mask"
+)
+SCHEMAS = {
+    "nms": "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+    "roi_align": f"(Tensor input, {_REGION}, int sampling_ratio, bool aligned) -> Tensor",
+    "_roi_align_backward": f"({_GRADIENT.format('')}, {_SIZES}, int sampling_ratio, bool aligned) -> Tensor",
+    "roi_pool": f"(Tensor input, {_REGION}) -> (Tensor, Tensor)",
+    "_roi_pool_backward": f"({_GRADIENT.format('Tensor argmax, ')}, {_SIZES}) -> Tensor",
+    "ps_roi_align": f"(Tensor input, {_REGION}, int sampling_ratio) -> (Tensor, Tensor)",
+    "_ps_roi_align_backward":
+        f"({_GRADIENT.format('Tensor channel_mapping, ')}, int sampling_ratio, {_SIZES}) -> Tensor",
+    "ps_roi_pool": f"(Tensor input, {_REGION}) -> (Tensor, Tensor)",
+    "_ps_roi_pool_backward": f"({_GRADIENT.format('Tensor channel_mapping, ')}, {_SIZES}) -> Tensor",
+    "deform_conv2d": f"({_CONVOLUTION}) -> Tensor",
+    "_deform_conv2d_backward": f"(Tensor grad, {_CONVOLUTION}) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+}  # fmt: skip
+
+_library = None  # holds the definitions; torch removes them when it is deleted
+_defined = []  # names
+_without_fake = []  # those of them whose fake kernel is not registered yet
+
+
+def defined():
+    """The names of the operators that are defined here and not by torchvision."""
+    return list(_defined)
+
+
+def define_missing():
+    """Defines the operators that do not exist."""
+    global _library
+    missing = [name for name in SCHEMAS if not hasattr(torch.ops.torchvision, name)]
+    if missing:
+        if _library is None:
+            _library = torch.library.Library(NAMESPACE, "FRAGMENT")
+        for name in missing:
+            _library.define(name + SCHEMAS[name])
+        _defined.extend(missing)
+        _without_fake.extend(missing)
+
+
+def register_missing_fakes():
+    """Registers fake kernels of the operators that are defined here.
+
+    That of `nms` is left out if torchvision is imported, because torchvision registers one, with or without
+    its library.
+    """
+    names, _without_fake[:] = list(_without_fake), []
+    for name in names:
+        if name != "nms":
+            _library.impl(name, getattr(fakes, name.removeprefix("_")), "Meta")
+        elif "torchvision._meta_registrations" not in sys.modules:
+            torch.library.register_fake(f"{NAMESPACE}::nms", fakes.nms, lib=_library)
+
+
+def remove():
+    """Removes the definitions. Kernels stay registered, and serve the operators of torchvision's library."""
+    global _library
+    _library = None
+    _defined.clear()
+    _without_fake.clear()

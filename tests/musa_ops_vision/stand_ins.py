@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""torchvision's C++ library beside a torch for the CPU, with stand-ins for the CUDA libraries that it needs.
+
+The package index has CUDA builds of torchvision only. Their library holds the CPU kernels too, but the
+loader refuses it, because libtorch_cuda.so, libc10_cuda.so and CUDA's runtime are missing. `load(library,
+folder)` compiles libraries of these names with the symbols that torchvision imports from them and loads
+them, so that `import torchvision` finds its operators. A CUDA function that is called ends the process with
+its name.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOLS = str(ROOT / "tools")
+CUDA = r"^lib(c10_cuda|torch_cuda|cudart)\.so"
+
+
+def library() -> Path | None:
+    """The C++ library of the installed torchvision, or None."""
+    spec = importlib.util.find_spec("torchvision")
+    path = Path(spec.origin).parent / "_C.so" if spec is not None and spec.origin else None
+    return path if path is not None and path.is_file() else None
+
+
+def load(path: Path, folder: Path) -> list[str]:
+    """Loads stand-ins, made in `folder`, for the CUDA libraries that `path` needs and that are missing.
+
+    Returns:
+        list of str: their names; empty if the library loads without them.
+
+    Raises:
+        RuntimeError: another library is missing.
+    """
+    import torch
+
+    lib = Path(torch.__file__).parent / "lib"
+    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", _run("readelf", "-d", "-W", str(path)))
+    missing = sorted(name for name in needed if not (lib / name).is_file() and _missing(name))
+    foreign = [name for name in missing if not re.match(CUDA, name)]
+    if foreign:
+        raise RuntimeError(f"{path} needs {', '.join(foreign)}, which is neither here nor a library of CUDA")
+    if missing:
+        if TOOLS not in sys.path:
+            sys.path.insert(0, TOOLS)
+        from workspace import cuda_stubs
+
+        undefined = cuda_stubs.parse_symbols(_run("readelf", "--dyn-syms", "-W", str(path)))[1]
+        owner = cuda_stubs.parse_version_needs(_run("readelf", "-V", "-W", str(path)))
+        wanted: dict[str, set[cuda_stubs.Symbol]] = {name: set() for name in missing}
+        for symbol in undefined:
+            if owner.get(symbol.version) in missing:
+                wanted[owner[symbol.version]].add(symbol)
+            elif not symbol.version and "cuda" in symbol.name:
+                wanted[next(name for name in missing if "cudart" not in name)].add(symbol)
+        for name in missing:
+            cuda_stubs._compile(folder / name, wanted[name])
+            ctypes.CDLL(str(folder / name), ctypes.RTLD_GLOBAL)
+    return missing
+
+
+def _missing(name: str) -> bool:
+    try:
+        ctypes.CDLL(name)
+    except OSError:
+        return True
+    return False
+
+
+def _run(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
