@@ -24,7 +24,7 @@ from tests.harness.installations import PACKAGES, SITE, Installation, fork_serve
 
 pytestmark = pytest.mark.once
 
-PACKS = ("amp", "compat", "compile", "distributed", "mudnn", "ported")
+PACKS = ("amp", "compat", "compile", "distributed", "mudnn", "ported", "vision")
 # What a program finds: its warnings, the packs, and a product that the device computes.
 PROGRAM = """
 import json, warnings
@@ -123,7 +123,7 @@ def test_old_packs_with_a_new_runtime_are_refused(installation, server, request)
     assert set(found["packs"]) == set(PACKS)
     for name, (status, error) in found["packs"].items():
         assert status == "incompatible"
-        dist = f"musa-ops-{name}" if name in ("mudnn", "ported") else f"musa-{name}"
+        dist = f"musa-ops-{name}" if name in ("mudnn", "ported", "vision") else f"musa-{name}"
         have = f"0.2.0+torch{TORCH_MINOR}"
         lines = expected(name, dist, f"0.1.0+torch{TORCH_MINOR}", "0.1", have)
         assert error.splitlines()[:4] == lines

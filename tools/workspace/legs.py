@@ -108,7 +108,10 @@ SHARDS = {
     "runtime": ["tests/musa_runtime"],
     "umbrella": ["tests/torch_musa", "tests/plugins"],
     "distributed": ["tests/musa_distributed", "tests/musa_emulator_mccl"],
-    "packs": ["tests/musa_ops_mudnn", "tests/musa_ops_ported", "tests/musa_amp", "tests/musa_port"],
+    "packs": [
+        "tests/musa_ops_mudnn", "tests/musa_ops_ported", "tests/musa_ops_vision", "tests/musa_amp",
+        "tests/musa_port",
+    ],
     "sdk": ["tests/musa_emulator", "tests/musa_emulator_math", "tests/musa_cuda"],
     "operators": ["tests/conformance"],
 }
