@@ -29,6 +29,8 @@ PERMANENT_REASONS = {
     "gpu": "needs an NVIDIA GPU, a CUDA build of torch and musa-cuda as the SDK: python3 tools/dev.py gpu",
     "cuda-toolkit": "needs a CUDA 13 toolkit",
     "cross-compiler": "needs a cross compiler, which the builds for other processors use",
+    "torchvision": "torchvision is not installed; the tests do not require it",
+    "timm": "timm is not installed; the tests do not require it",
     "triton": "Triton is not installed; the tests do not require it",
     "glibc-tools": "needs a tool of this operating system's developer package",
 }

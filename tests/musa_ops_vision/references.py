@@ -178,6 +178,6 @@ def deform_conv2d(
     )  # fmt: skip
     if use_mask:
         samples = samples * mask.view(images, offset_groups, 1, taps, rows, columns)
-    samples = samples.reshape(images, groups, -1, taps, rows, columns)
+    samples = samples.reshape(images, groups, input.size(1) // groups, taps, rows, columns)
     kernels = weight.view(groups, weight.size(0) // groups, -1, taps)
     return torch.einsum("ngckpq,gock->ngopq", samples, kernels).flatten(1, 2) + bias.view(1, -1, 1, 1)

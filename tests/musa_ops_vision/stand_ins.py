@@ -3,7 +3,7 @@
 """torchvision's C++ library beside a torch for the CPU, with stand-ins for the CUDA libraries that it needs.
 
 The package index has CUDA builds of torchvision only. Their library holds the CPU kernels too, but the
-loader refuses it, because libtorch_cuda.so, libc10_cuda.so and CUDA's runtime are missing. `load(library,
+loader refuses it, because libtorch_cuda.so, libc10_cuda.so and CUDA's runtime are missing. `make(library,
 folder)` compiles libraries of these names with the symbols that torchvision imports from them and loads
 them, so that `import torchvision` finds its operators. A CUDA function that is called ends the process with
 its name.
@@ -30,8 +30,8 @@ def library() -> Path | None:
     return path if path is not None and path.is_file() else None
 
 
-def load(path: Path, folder: Path) -> list[str]:
-    """Loads stand-ins, made in `folder`, for the CUDA libraries that `path` needs and that are missing.
+def make(path: Path, folder: Path) -> list[str]:
+    """Makes a stand-in in `folder` for each CUDA library that `path` needs and that the loader does not find.
 
     Returns:
         list of str: their names; empty if the library loads without them.
@@ -61,9 +61,14 @@ def load(path: Path, folder: Path) -> list[str]:
             elif not symbol.version and "cuda" in symbol.name:
                 wanted[next(name for name in missing if "cudart" not in name)].add(symbol)
         for name in missing:
-            cuda_stubs._compile(folder / name, wanted[name])
-            ctypes.CDLL(str(folder / name), ctypes.RTLD_GLOBAL)
+            cuda_stubs.compile_library(folder / name, wanted[name])
     return missing
+
+
+def load(folder: Path) -> None:
+    """Loads the stand-ins that were made in a folder."""
+    for path in sorted(folder.glob("*.so*")):
+        ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL)
 
 
 def _missing(name: str) -> bool:

@@ -70,7 +70,7 @@ def install(folder: Path) -> list[str]:
     if missing:
         wanted = _wanted(folder, missing)
         for name in sorted(missing):
-            _compile(folder / name, wanted[name])
+            compile_library(folder / name, wanted[name])
     left = missing_libraries(folder)
     if left:
         raise WorkspaceError(f"stand-ins for {', '.join(sorted(left))} were made and are not found")
@@ -161,7 +161,8 @@ def version_script(symbols: set[Symbol]) -> str:
     )
 
 
-def _compile(path: Path, symbols: set[Symbol]) -> None:
+def compile_library(path: Path, symbols: set[Symbol]) -> None:
+    """Makes a library of this name with these symbols."""
     with tempfile.TemporaryDirectory() as folder:
         source, script = Path(folder, "stub.c"), Path(folder, "stub.map")
         source.write_text(source_of(symbols))

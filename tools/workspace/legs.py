@@ -79,7 +79,7 @@ def default_legs(full: bool) -> list[Leg]:
     return [
         *shards(Leg("inline", ["tests", *(["--full"] if full else [])])),
         by_mode("async", ["tests"], 1, {"MUSA_EMULATOR_MODE": "async"}),
-        by_mode("strict", [*devices, *training], 2, strict),
+        by_mode("strict", [*devices, "tests/musa_ops_vision", *training], 2, strict),
         by_mode("lazy", deferred, 3, lazy),
         by_mode(
             "ported",

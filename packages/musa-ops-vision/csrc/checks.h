@@ -4,6 +4,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/macros/Macros.h>
 
 #include <cstdint>
 #include <initializer_list>
@@ -26,11 +27,11 @@ void check_boxes(const at::Tensor& dets, const at::Tensor& scores);
 struct RegionSizes {
   int64_t regions, batches, channels, height, width, pooled_height, pooled_width;
 
-  int64_t bins() const {
+  C10_HOST_DEVICE int64_t bins() const {
     return pooled_height * pooled_width;
   }
   // Of an image's plane, in elements.
-  int64_t plane() const {
+  C10_HOST_DEVICE int64_t plane() const {
     return height * width;
   }
 };
@@ -57,10 +58,10 @@ struct Convolution {
   int64_t groups, offset_groups;
   bool use_mask;
 
-  int64_t taps() const {
+  C10_HOST_DEVICE int64_t taps() const {
     return kernel_h * kernel_w;
   }
-  int64_t pixels() const {
+  C10_HOST_DEVICE int64_t pixels() const {
     return out_h * out_w;
   }
 };

@@ -33,6 +33,11 @@ SCHEMAS = {
     "_deform_conv2d_backward": f"(Tensor grad, {_CONVOLUTION}) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
 }  # fmt: skip
 
+# Operators for which torchvision registers a fake kernel whether its library is loaded or not. qnms, of
+# quantized boxes, has no kernel here, and is defined for that registration alone.
+FAKES_OF_TORCHVISION = ("nms", "qnms")
+QNMS = SCHEMAS["nms"]
+
 _library = None  # holds the definitions; torch removes them when it is deleted
 _defined = []  # names
 _without_fake = []  # those of them whose fake kernel is not registered yet
@@ -43,15 +48,20 @@ def defined():
     return list(_defined)
 
 
-def define_missing():
-    """Defines the operators that do not exist."""
+def define_missing(for_torchvision=False):
+    """Defines the operators that do not exist.
+
+    Args:
+        for_torchvision (bool): define `qnms` too, which `import torchvision` needs.
+    """
     global _library
-    missing = [name for name in SCHEMAS if not hasattr(torch.ops.torchvision, name)]
+    wanted = {**SCHEMAS, "qnms": QNMS} if for_torchvision else SCHEMAS
+    missing = [name for name in wanted if not hasattr(torch.ops.torchvision, name)]
     if missing:
         if _library is None:
             _library = torch.library.Library(NAMESPACE, "FRAGMENT")
         for name in missing:
-            _library.define(name + SCHEMAS[name])
+            _library.define(name + wanted[name])
         _defined.extend(missing)
         _without_fake.extend(missing)
 
@@ -59,12 +69,11 @@ def define_missing():
 def register_missing_fakes():
     """Registers fake kernels of the operators that are defined here.
 
-    That of `nms` is left out if torchvision is imported, because torchvision registers one, with or without
-    its library.
+    Those of FAKES_OF_TORCHVISION are left out if torchvision is imported.
     """
     names, _without_fake[:] = list(_without_fake), []
     for name in names:
-        if name != "nms":
+        if name not in FAKES_OF_TORCHVISION:
             _library.impl(name, getattr(fakes, name.removeprefix("_")), "Meta")
         elif "torchvision._meta_registrations" not in sys.modules:
             torch.library.register_fake(f"{NAMESPACE}::nms", fakes.nms, lib=_library)

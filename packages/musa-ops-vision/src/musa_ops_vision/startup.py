@@ -4,8 +4,8 @@
 
 torchvision's C++ library defines the schemas of its operators, and torch permits one definition of each. The
 pack defines them where that library is absent. So its definitions are removed before the library is loaded,
-and made after that if it could not be loaded: torchvision registers a fake kernel for `torchvision::nms`
-in any case, which fails without a schema.
+and made after that if it could not be loaded: torchvision registers fake kernels for `torchvision::nms`
+and `torchvision::qnms` in any case, which fails without their schemas.
 """
 
 import sys
@@ -22,7 +22,7 @@ class TorchvisionImports:
             if name == "torchvision.extension":  # loads the C++ library
                 schemas.remove()
             elif name == "torchvision._meta_registrations":
-                schemas.define_missing()
+                schemas.define_missing(for_torchvision=True)
             elif "torchvision._meta_registrations" in sys.modules:
                 schemas.register_missing_fakes()
         return None
