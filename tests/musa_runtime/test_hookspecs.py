@@ -92,6 +92,7 @@ def test_the_readme_explains_each_hook():
         entry_points.MODULES,
         entry_points.SUBMODULES,
         entry_points.ATTRIBUTES,
+        entry_points.RUN_OPTIONS,
     ],
 )
 def test_the_specifications_and_the_readme_show_each_group_of_entry_points(group):

@@ -28,6 +28,7 @@ def write_pack(
     modules: tuple[str, ...] = (),
     submodules: tuple[str, ...] = (),
     attributes: str | None = None,
+    run_options: tuple[str, ...] = (),
 ) -> None:
     """Install a pack called `name`, whose module is `pack_<name>`, into a directory on the path.
 
@@ -35,7 +36,7 @@ def write_pack(
         contract: the version that it declares; None: a pack of version 1 that declares none.
         entry: the value of its entry point; its module unless given.
         import_hook: the code of a module with a function `musa_import`.
-        modules, submodules: lines of `torch_musa.modules.v2` and `torch_musa.submodules.v2`.
+        modules, submodules, run_options: lines of the groups `torch_musa.modules.v2` and so on.
         attributes: the value in `torch_musa.attributes.v2`.
     """
     module = f"pack_{name}"
@@ -50,10 +51,9 @@ def write_pack(
     if import_hook is not None:
         (directory / f"{module}_startup.py").write_text(textwrap.dedent(import_hook))
         points += f"[torch_musa.import.v2]\n{name} = {module}_startup:musa_import\n"
-    if modules:
-        points += "\n".join(["[torch_musa.modules.v2]", *modules, ""])
-    if submodules:
-        points += "\n".join(["[torch_musa.submodules.v2]", *submodules, ""])
+    for group, lines in (("modules", modules), ("submodules", submodules), ("run_options", run_options)):
+        if lines:
+            points += "\n".join([f"[torch_musa.{group}.v2]", *lines, ""])
     if attributes is not None:
         points += f"[torch_musa.attributes.v2]\n{name} = {attributes}\n"
     (info / "entry_points.txt").write_text(points)

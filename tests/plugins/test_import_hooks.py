@@ -25,6 +25,16 @@ def musa_import(musa):
     assert musa.__name__ == "torch_musa.musa" and not musa.is_initialized()
     musa.order = [*getattr(musa, "order", ()), __name__]
 """
+RUN_OPTION = """
+import contextlib
+
+
+@contextlib.contextmanager
+def foo():
+    print("foo begins")
+    yield
+    print("foo ends")
+"""
 BAD_HOOKS = {
     "c_raises": ("def musa_import(musa): raise ValueError('not at import')", "ValueError: not at import"),
     "d_exits": ("raise SystemExit(3)", "SystemExit: 3"),
@@ -41,8 +51,17 @@ def path_of(*sites):
 def site(tmp_path_factory):
     """A pack with a hook and a module, among packs whose hooks fail."""
     site = tmp_path_factory.mktemp("packs")
-    write_pack(site, "a_good", PACK, import_hook=HOOK, modules=("foo = pack_a_good_foo",))
+    write_pack(
+        site,
+        "a_good",
+        PACK,
+        import_hook=HOOK,
+        modules=("foo = pack_a_good_foo",),
+        submodules=("foo = pack_a_good_foo", "utils.foo = pack_a_good_foo"),
+        run_options=("foo = pack_a_good_run:foo",),
+    )
     (site / "pack_a_good_foo.py").write_text("print('imported foo')\nx = 7\n")
+    (site / "pack_a_good_run.py").write_text(RUN_OPTION)
     write_pack(site, "z_good", PACK, import_hook=HOOK)
     for name, (code, _) in BAD_HOOKS.items():
         write_pack(site, name, PACK, import_hook=code)
@@ -140,6 +159,42 @@ def test_a_module_of_a_pack_is_imported_on_first_access(environment, statement):
     assert run_code(code, **environment) == "imported foo\n7\n7 False\n"
 
 
+@pytest.mark.parametrize("name", ["foo", "utils.foo"])
+def test_a_module_below_torch_musa_is_imported_on_first_access(environment, name):
+    code = f"""
+    import importlib, sys
+    import torch_musa
+    assert "pack_a_good_foo" not in sys.modules
+    module = importlib.import_module("torch_musa.{name}")
+    import pack_a_good_foo
+    assert module is pack_a_good_foo is sys.modules["torch_musa.{name}"]
+    assert torch_musa.foo is module and not hasattr(torch_musa, "bar")
+    """
+    assert run_code(code, **environment) == "imported foo\n"
+
+
+PROGRAM = "import sys\nprint(__name__, sys.argv[1:], __file__ == sys.argv[0])\nsys.exit(5)\n"
+
+
+@pytest.mark.parametrize("options", [["--foo"], []])
+def test_run_executes_a_program_within_the_option_of_a_pack(environment, tmp_path, options):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    done = run_module("torch_musa", "run", *options, str(program), "--json", "-x", **environment)
+    assert done.returncode == 5, done.stderr
+    body = ["__main__ ['--json', '-x'] True"]
+    # The program leaves by an exception, SystemExit, at which the context manager of the option is left too.
+    assert done.stdout.splitlines() == (["foo begins", *body] if options else body)
+
+
+def test_run_refuses_an_option_that_no_pack_offers_and_a_program_that_is_not_there(environment, tmp_path):
+    disabled = {**environment, "TORCH_MUSA_DISABLE_PACKS": "a_good"}
+    done = run_module("torch_musa", "run", "--foo", "x.py", **disabled)
+    assert done.returncode == 2 and "--foo" in done.stderr
+    done = run_module("torch_musa", "run", "--foo", str(tmp_path / "absent.py"), **environment)
+    assert done.returncode == 1 and "no such file" in done.stderr and "Fix: " in done.stderr
+
+
 @pytest.mark.parametrize("names", ["a_good, c_raises", "all"])
 def test_a_disabled_pack_has_no_hook_and_no_module(environment, names):
     code = """
@@ -171,11 +226,15 @@ def test_trace_shows_the_hooks_at_import(environment):
 def test_a_module_name_goes_to_one_distribution_and_the_other_is_reported(environment, site, tmp_path):
     write_pack(tmp_path, "rival", PACK, modules=("foo = pack_rival",))
     write_pack(tmp_path, "shadow", PACK, modules=("memory = pack_shadow",))
+    write_pack(tmp_path, "below", PACK, submodules=("foo = pack_below",))
+    write_pack(tmp_path, "umbrella", PACK, submodules=("utils.cpp_extension = pack_umbrella",))
     done = run_module("torch_musa", "packs", "--json", PYTHONPATH=path_of(site, tmp_path))
     status = {row["name"]: row for row in json.loads(done.stdout)}
     assert status["a_good"]["status"] == "loaded" and status["rival"]["status"] == "failed"
     assert "torch.musa.foo is taken by pack-a_good 1.2" in status["rival"]["error"]
     assert "torch.musa.memory is taken by torch.musa itself" in status["shadow"]["error"]
+    assert "torch_musa.foo is taken by pack-a_good 1.2" in status["below"]["error"]
+    assert "torch_musa.utils.cpp_extension is taken by torch_musa itself" in status["umbrella"]["error"]
     code = "import torch; print(torch.musa.foo.__name__)"
     told = run_code(code, PYTHONPATH=path_of(site, tmp_path), TORCH_MUSA_DISABLE_PACKS="a_good")
     assert told == "pack_rival\n"

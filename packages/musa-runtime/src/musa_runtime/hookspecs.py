@@ -4,7 +4,7 @@
 
 A pack is an entry point of group `torch_musa.plugins.v2`, whose value is a module or object that has some of
 the hooks below, marked with `@hookimpl`. The group names the version of the contract, so that it is read
-before any code of the pack runs. Hooks are called at the first use of the device. Four more groups serve what
+before any code of the pack runs. Hooks are called at the first use of the device. More groups serve what
 must exist before::
 
     [project.entry-points."torch_musa.plugins.v2"]
@@ -17,6 +17,8 @@ must exist before::
     "bar.baz" = "demo_pack.baz"              # the module torch_musa.bar.baz, imported on first access
     [project.entry-points."torch_musa.attributes.v2"]
     demo = "demo_pack.names:attribute"       # called as attribute("x") for torch_musa.x, unless it exists
+    [project.entry-points."torch_musa.run_options.v2"]
+    foo = "demo_pack.run:foo"                # foo() is a context manager: python -m torch_musa run --foo x.py
 
 An import hook has the name of its pack. It must be defined before its module imports torch, and must neither
 use the device nor import anything slow. If it raises, the pack fails to load, and `import torch` goes on.

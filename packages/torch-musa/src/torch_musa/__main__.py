@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`python -m torch_musa doctor|packs|ops|env`."""
+"""`python -m torch_musa doctor|packs|ops|env|run`."""
 
 import argparse
 import contextlib
@@ -20,7 +20,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(
         prog="python -m torch_musa", description="Look at the musa device and its op packs."
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="doctor|packs|ops|env")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="doctor|packs|ops|env|run")
 
     commands.add_parser("doctor", help="check the installation step by step; exit status 1 if a check fails")
     commands.add_parser("packs", help="the op packs: loaded, or why not")
@@ -29,7 +29,11 @@ def main(arguments=None):
     commands.add_parser("env", help="versions and settings, for a bug report")
     for command in commands.choices.values():
         command.add_argument("--json", action="store_true", help="print JSON")
+    commands.add_parser("run", help="a program, with options that packs offer: run --help")
 
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == ["run"]:
+        return _run(commands, parser, arguments)
     options = parser.parse_args(arguments)
     # Paths may hold bytes that are no text, and a terminal's encoding may lack the letters of others.
     sys.stdout.reconfigure(errors="backslashreplace")
@@ -45,6 +49,21 @@ def main(arguments=None):
     except BrokenPipeError:  # `... | head` has seen enough
         sys.stderr.close()
         return 0
+
+
+def _run(commands, parser, arguments):
+    """Runs a program; its output and its exit status are its own."""
+    from . import script_runner
+
+    script_runner.add_arguments(commands.choices["run"])
+    try:
+        script_runner.explain_unknown(arguments[1:])
+    except MusaError as error:
+        print(f"torch_musa: {error}", file=sys.stderr)
+        return 2
+    options = parser.parse_args(arguments)
+    script_runner.run(options.program, options.arguments, options.as_module, options.pack_options)
+    return 0
 
 
 def _answer(options):

@@ -16,6 +16,7 @@ IMPORT_HOOKS = "torch_musa.import.v2"
 MODULES = "torch_musa.modules.v2"
 SUBMODULES = "torch_musa.submodules.v2"
 ATTRIBUTES = "torch_musa.attributes.v2"
+RUN_OPTIONS = "torch_musa.run_options.v2"
 # Contract v1: the version is the value of a second entry point.
 PACKS_V1 = "torch_musa.plugins"
 CONTRACTS_V1 = "torch_musa.contract"

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""`python -m torch_musa run [options] script.py [arguments]`: a program, run with options that packs offer.
+
+An option is an entry point of group `torch_musa.run_options.v2`: its name is the option's name without the
+dashes, its value is a function without parameters that returns a context manager, in which the program runs.
+"""
+
+import argparse
+import contextlib
+import runpy
+import sys
+from pathlib import Path
+
+from . import entry_points
+
+
+def options():
+    """Entry points of the options of enabled packs, by name."""
+    found = {}
+    for entry in entry_points.select(entry_points.RUN_OPTIONS):
+        packs = entry_points.packs_beside(entry)
+        if packs and not all(map(entry_points.is_disabled, packs)):
+            found.setdefault(entry.name, entry)
+    return found
+
+
+def add_arguments(parser):
+    """Adds the options of the packs, the program and its arguments to a parser of the command line."""
+    for name, entry in options().items():
+        parser.add_argument(
+            f"--{name}",
+            action="append_const",
+            dest="pack_options",
+            const=name,
+            help=f"offered by {entry_points.dist_of(entry)}",
+        )
+    parser.add_argument("-m", action="store_true", dest="as_module", help="PROGRAM is the name of a module")
+    parser.add_argument("program", metavar="PROGRAM", help="a Python file, or a module with -m")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="arguments of the program")
+
+
+def explain_unknown(arguments):
+    """Raises a MusaError for an option that no installed pack offers, but the wheel of an extra would."""
+    for argument in arguments:
+        if not argument.startswith("-"):
+            return
+        name = argument.removeprefix("--")
+        if argument == name or name in options():
+            continue
+        from . import extras
+
+        if missing := extras.missing(name):
+            from musa_runtime.errors import MusaError
+            from musa_runtime.installation import command
+
+            fix = command(*missing)
+            wheels = f"{' and '.join(missing)} (the extra torch-musa[{name}])"
+            raise MusaError(f"run {argument} needs {wheels}, which is not installed.\nFix: {fix}", fix)
+
+
+def run(program, arguments, as_module=False, pack_options=()):
+    """Runs a program as Python would, as `__main__` with `sys.argv` and `sys.path[0]` of its own.
+
+    Raises:
+        SystemExit: of the program, or because the file does not exist.
+    """
+    with contextlib.ExitStack() as stack:
+        for name in dict.fromkeys(pack_options or ()):
+            stack.enter_context(options()[name].load()())
+        sys.argv = [program, *arguments]
+        if as_module:
+            sys.path[0] = str(Path.cwd())
+            runpy.run_module(program, run_name="__main__", alter_sys=True)
+            return
+        if not Path(program).exists():
+            sys.exit(
+                f"torch_musa: {program}: no such file\n"
+                "Likely causes: another working directory; an option of the program before its name\n"
+                "Fix: python -m torch_musa run [options] PROGRAM [arguments of the program]"
+            )
+        sys.path[0] = str(Path(program).resolve().parent)
+        runpy.run_path(program, run_name="__main__")
