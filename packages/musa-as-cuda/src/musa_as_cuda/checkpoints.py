@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""`torch.load` of files that name CUDA, and `map_location="cuda"`: storages go to musa.
+
+torch asks the functions in its registry in order of priority. This one comes after the CPU's and before CUDA's.
+Files that are saved name the device where their tensors are: musa.
+"""
+
+from torch import serialization
+
+from . import translation
+
+_PRIORITY = 11  # the CPU has 10, CUDA 20
+
+
+def register():
+    """Adds the function to torch's registry."""
+    serialization.register_package(_PRIORITY, _tag, _restore)
+
+
+def unregister():
+    """Takes it out again."""
+    registry = serialization._package_registry
+    registry[:] = [entry for entry in registry if entry[2] is not _restore]
+
+
+def _tag(storage):
+    return None  # torch's own function for musa
+
+
+def _restore(storage, location):
+    """The storage on musa if the location is one of CUDA; None leaves it to the next function."""
+    device = translation.to_musa(location)
+    return serialization.default_restore_location(storage, device) if device is not location else None

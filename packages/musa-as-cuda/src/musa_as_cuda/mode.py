@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The mode that translates devices in calls of torch's functions, methods and properties of tensors.
+
+torch calls a `TorchFunctionMode` for every function of `torch`, every method of `Tensor` and every property
+such as `Tensor.device`, on the thread that entered the mode. The mode is off while such a function runs, so
+code inside of torch's own functions sees devices of MUSA.
+"""
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from . import translation
+
+_keywords = {}  # never changed
+
+
+class AsCuda(TorchFunctionMode):
+    """Devices of CUDA in arguments become devices of MUSA, and devices of MUSA in results those of CUDA."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        special = _SPECIAL.get(func)
+        if special is not None:
+            return special(func, args, kwargs or _keywords)
+        args, kwargs = translation.arguments(args, kwargs or _keywords)
+        return translation.to_cuda(func(*args, **kwargs))
+
+
+def is_active():
+    """Whether the mode is on for this thread and not suspended by a function of torch that is running."""
+    return any(isinstance(mode, AsCuda) for mode in torch.overrides._get_current_function_mode_stack())
+
+
+def _unchanged(func, args, kwargs):
+    return func(*args, **kwargs)
+
+
+def _is_cuda(func, args, kwargs):
+    return func(*args, **kwargs) or args[0].is_musa
+
+
+def _cuda(func, args, kwargs):
+    def place(tensor, device=None, non_blocking=False, memory_format=torch.preserve_format):
+        # A method without a device means the current one, also for a tensor on another device.
+        index = device if isinstance(device, int) else None
+        if device is None:
+            index = torch.musa.current_device()
+        target = translation.to_musa(device) if index is None else torch.device("musa", index)
+        return tensor.to(target, non_blocking=non_blocking, memory_format=memory_format)
+
+    return place(*args, **kwargs)
+
+
+def _type(func, args, kwargs):
+    args = tuple(map(translation.tensor_type_to_musa, args))
+    kwargs = {name: translation.tensor_type_to_musa(value) for name, value in kwargs.items()}
+    return translation.tensor_type_to_cuda(func(*args, **kwargs))
+
+
+def _repr(func, args, kwargs):
+    return func(*args, **kwargs).replace("device='musa:", "device='cuda:")
+
+
+_SPECIAL = {
+    torch.device: _unchanged,  # torch.device("cuda") stays what the program wrote
+    torch.Tensor.is_cuda.__get__: _is_cuda,
+    torch.Tensor.cuda: _cuda,
+    torch.Tensor.type: _type,
+    torch.Tensor.__repr__: _repr,
+}

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Makers of the replacements: `make(name, original)` returns the stand-in for an attribute of torch.
+
+The functions of `torch.musa` see devices of MUSA, so they run with the modes of torch suspended.
+"""
+
+import functools
+import re
+
+import torch
+
+from . import translation
+from .mode import AsCuda, is_active
+
+_MUSA_NAMES = {"CUDAGraph": "MUSAGraph"}
+_Suspended = torch._C.DisableTorchFunction
+
+
+def _call(target, args, kwargs):
+    with _Suspended():
+        return target(*map(translation.nested, args), **translation.nested(kwargs))
+
+
+def _forward(target):
+    """A function that translates devices in the arguments of `target` and in its result."""
+
+    @functools.wraps(target)
+    def forwarded(*args, **kwargs):
+        return translation.to_cuda(_call(target, args, kwargs))
+
+    return forwarded
+
+
+def _class_like(base, name, module):
+    """A class whose constructor translates devices and returns an instance of `base`; it answers isinstance."""
+
+    class Meta(type(base)):
+        def __call__(cls, *args, **kwargs):
+            return _call(base, args, kwargs)
+
+        def __instancecheck__(cls, instance):
+            with _Suspended():
+                return isinstance(instance, base)
+
+        def __subclasscheck__(cls, subclass):
+            return issubclass(subclass, base)
+
+    return Meta(name, (base,), {"__doc__": base.__doc__, "__module__": module})
+
+
+def function(name, original):
+    return _forward(getattr(torch.musa, name))
+
+
+def class_(name, original):
+    return _class_like(getattr(torch.musa, _MUSA_NAMES.get(name, name)), name, "torch.cuda")
+
+
+def of_torch(name, original):
+    return _class_like(original, name, "torch")
+
+
+def tensor_type(name, original):
+    # Tensor.type(T) reads the name of the class in C, which must be one that torch can parse.
+    return _class_like(getattr(torch.musa, name), f"torch.musa.{name}", "torch.musa")
+
+
+def value(name, original):
+    return getattr(torch.musa, name)
+
+
+def profiler(name, original):
+    return _forward(getattr(torch.musa.profiler, name))
+
+
+def marker(name, original):
+    return _forward(getattr(torch.musa.mttx, name))
+
+
+def comm(name, original):
+    return _forward(getattr(torch.musa.comm, name))
+
+
+def mccl_version(name, original):
+    return lambda: torch.musa.mccl.version()
+
+
+def initialized(name, original):
+    """The present state; `torch.cuda._initialized` follows it as long as the switch is on."""
+    from musa_runtime import initialization
+
+    if not _follows_initialization:
+        initialization.on_change(_follow_initialization)
+        _follows_initialization.append(True)
+    return torch.musa.is_initialized()
+
+
+_follows_initialization = []
+
+
+def _follow_initialization(state):
+    from . import switch
+
+    if switch.is_enabled():
+        torch.cuda._initialized = state
+
+
+def set_default_tensor_type(name, original):
+    @functools.wraps(original)
+    def set_type(t):
+        named = translation.tensor_type_to_musa(t if isinstance(t, str) else t.__name__)
+        if not named.startswith("torch.musa."):
+            torch.set_default_device(None)
+            original(t)
+            return
+        with _Suspended():
+            torch.set_default_dtype(getattr(torch.musa, named.rpartition(".")[2]).dtype)
+            torch.set_default_device("musa")
+
+    return set_type
+
+
+def default_device(name, original):
+    # Not suspended: both functions look at the modes that are on.
+    @functools.wraps(original)
+    def translated(*args):
+        return translation.to_cuda(original(*map(translation.to_musa, args)))
+
+    return translated
+
+
+def autocast(name, original):
+    @functools.wraps(original)
+    def initialize(self, device_type, *args, **kwargs):
+        original(self, translation.to_musa(device_type), *args, **kwargs)
+
+    return initialize
+
+
+def autocast_setting(name, original):
+    """Without a device, `is_autocast_enabled()` is about CUDA."""
+
+    @functools.wraps(original)
+    def setting(*args, **kwargs):
+        if name == "is_autocast_enabled" and not args and not kwargs:
+            args = ("cuda",)
+        return _call(original, args, kwargs)
+
+    return setting
+
+
+def storage(name, original):
+    @functools.wraps(original)
+    def cuda(self, device=None, non_blocking=False):
+        return self.musa(translation.to_musa(device), non_blocking)
+
+    return cuda
+
+
+def _with_mode(target):
+    """`target`, called with the mode on where it is suspended."""
+
+    @functools.wraps(target)
+    def run(*args, **kwargs):
+        if is_active():
+            return target(*args, **kwargs)
+        with AsCuda():
+            return target(*args, **kwargs)
+
+    return run
+
+
+def engine(name, original):
+    return _with_mode(original)
+
+
+def saved_tensors_hooks(name, original):
+    @functools.wraps(original)
+    def initialize(self, pack_hook, unpack_hook):
+        original(self, _with_mode(pack_hook), _with_mode(unpack_hook))
+
+    return initialize
+
+
+def not_acceptable(name, original):
+    return lambda tensor: False
+
+
+def _backend(value):
+    """`"mccl"` for `"nccl"`, also in lists such as `"cpu:gloo,cuda:nccl"`."""
+    if not isinstance(value, str):
+        return value
+    return re.sub(r"\bcuda\b", "musa", re.sub(r"\bnccl\b", "mccl", value.lower()))
+
+
+def process_group(name, original):
+    # init_process_group takes the backend first, new_group third.
+    position = 0 if name == "init_process_group" else 2
+
+    @functools.wraps(original)
+    def start(*args, **kwargs):
+        if "backend" in kwargs:
+            kwargs["backend"] = _backend(kwargs["backend"])
+        args = [_backend(value) if place == position else value for place, value in enumerate(args)]
+        return _call(original, args, kwargs)
+
+    return start
+
+
+def get_backend(name, original):
+    @functools.wraps(original)
+    def backend(group=None):
+        return original(group).replace("mccl", "nccl")
+
+    return backend
+
+
+def is_nccl_available(name, original):
+    return lambda: hasattr(torch.distributed.Backend, "MCCL")

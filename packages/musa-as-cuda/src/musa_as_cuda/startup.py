@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The import hook: at the end of `import torch`, the switch is turned on if TORCH_MUSA_AS_CUDA=1."""
+
+import os
+import warnings
+
+
+def musa_import(musa):
+    """Called by torch-musa at the end of `import torch`."""
+    setting = os.environ.get("TORCH_MUSA_AS_CUDA", "0")
+    if setting == "0":
+        return
+    from .switch import AsCudaError, enable
+
+    try:
+        if setting != "1":
+            raise AsCudaError(
+                f"TORCH_MUSA_AS_CUDA={setting!r} is neither 0 nor 1.\n"
+                "Fix: export TORCH_MUSA_AS_CUDA=1, or unset TORCH_MUSA_AS_CUDA"
+            )
+        enable()
+    except AsCudaError as error:
+        # An exception at this point does not end the program, which would run without the switch unnoticed.
+        warnings.warn(f"TORCH_MUSA_AS_CUDA has no effect: {error}", stacklevel=1)
+        raise

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Devices of CUDA as devices of MUSA, and back. Indices are kept."""
+
+import re
+
+import torch
+
+_CUDA = re.compile(r"cuda(:\d+)?")
+_CUDA_TYPE = re.compile(r"torch\.cuda\.(\w+)")
+_MUSA_TYPE = re.compile(r"torch\.musa\.(\w+)")
+_device = torch.device  # an attribute lookup less for each call of torch
+_by_string = {}
+
+
+def to_musa(value):
+    """Returns the device of MUSA for a device of CUDA, given as `str` or `torch.device`; else `value`."""
+    kind = type(value)
+    if kind is _device:
+        return _device("musa", value.index) if value.type == "cuda" else value
+    if kind is str and value.startswith("cuda") and _CUDA.fullmatch(value):
+        return f"musa{value[4:]}"
+    return value
+
+
+def to_cuda(value):
+    """Returns the `torch.device` of CUDA for one of MUSA; else `value`."""
+    if type(value) is _device and value.type == "musa":
+        return _device("cuda", value.index)
+    return value
+
+
+def arguments(args, kwargs):
+    """The positional and keyword arguments of a call, with devices of CUDA replaced."""
+    for value in args:
+        if to_musa(value) is not value:
+            args = tuple(map(to_musa, args))
+            break
+    for value in kwargs.values():
+        if to_musa(value) is not value:
+            kwargs = {name: to_musa(each) for name, each in kwargs.items()}
+            break
+    return args, kwargs
+
+
+def nested(value):
+    """Like :func:`to_musa`, also for the members of lists, tuples and dicts."""
+    if type(value) in (list, tuple):
+        return type(value)(map(nested, value))
+    if type(value) is dict:
+        return {key: nested(member) for key, member in value.items()}
+    return to_musa(value)
+
+
+def tensor_type_to_musa(name):
+    """`"torch.musa.FloatTensor"` for `"torch.cuda.FloatTensor"`; else `name`."""
+    match = _CUDA_TYPE.fullmatch(name) if isinstance(name, str) else None
+    return f"torch.musa.{match.group(1)}" if match else name
+
+
+def tensor_type_to_cuda(name):
+    """`"torch.cuda.FloatTensor"` for `"torch.musa.FloatTensor"`; else `name`."""
+    match = _MUSA_TYPE.fullmatch(name) if isinstance(name, str) else None
+    return f"torch.cuda.{match.group(1)}" if match else name
