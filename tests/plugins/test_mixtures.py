@@ -24,7 +24,7 @@ from tests.harness.installations import PACKAGES, SITE, Installation, fork_serve
 
 pytestmark = pytest.mark.once
 
-PACKS = ("amp", "compat", "compile", "distributed", "mudnn", "ported", "vision")
+PACKS = ("amp", "as_cuda", "compat", "compile", "distributed", "mudnn", "ported", "vision")
 # What a program finds: its warnings, the packs, and a product that the device computes.
 PROGRAM = """
 import json, warnings

@@ -57,13 +57,16 @@ def test_a_package_that_pins_torch_itself_is_refused():
         torch_metadata.for_minor({**SETTINGS, "dependencies": ["torch==2.13.*"]}, "2.14")
 
 
+# Python alone, or no torch.
+PYTHON_ALONE = ("musa-emulator", "torch-musa", "musa-port", "musa-compat", "musa-as-cuda")
+
+
 @pytest.mark.parametrize("name", packages.package_names())
 def test_installed_packages_name_the_torch_they_were_built_for(name):
     text = (ROOT / "packages" / name / "pyproject.toml").read_text()
     compiled = "workspace.torch_metadata" in text
     requirements = metadata.requires(name) or []
-    # Python alone, or no torch: the emulator, the umbrella, the porting engine and the vendor's names.
-    assert compiled == (name not in ("musa-emulator", "torch-musa", "musa-port", "musa-compat"))
+    assert compiled == (name not in PYTHON_ALONE)
     if compiled:
         assert metadata.version(name).endswith(f"+torch{musa_runtime.TORCH_MINOR}")
         assert f"torch=={musa_runtime.TORCH_MINOR}.*" in requirements

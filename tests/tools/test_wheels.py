@@ -27,7 +27,7 @@ else:
 pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).resolve().parents[2]
-EXTRAS = "mudnn,ported,port,amp,distributed,compile,vision,emulator"
+EXTRAS = "mudnn,ported,port,amp,distributed,compile,vision,compat,as-cuda,emulator"
 # One step of training with autocast, through muDNN, the ported kernels, MCCL and the emulator.
 TRAINING_STEP = """
 import torch, torch.distributed as dist

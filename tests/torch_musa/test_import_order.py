@@ -23,6 +23,7 @@ PACKAGES = (
     "musa_ops_ported",
     "musa_port",
     "musa_amp",
+    "musa_as_cuda",
     "musa_distributed",
 )
 # SDKs: one of them is installed.

@@ -109,7 +109,12 @@ SHARDS = {
     "umbrella": ["tests/torch_musa", "tests/plugins"],
     "distributed": ["tests/musa_distributed", "tests/musa_emulator_mccl"],
     "packs": [
-        "tests/musa_ops_mudnn", "tests/musa_ops_ported", "tests/musa_ops_vision", "tests/musa_amp",
+        "tests/musa_ops_mudnn",
+        "tests/musa_ops_ported",
+        "tests/musa_amp",
+        "tests/musa_ops_vision",
+        "tests/musa_as_cuda",
+        "tests/musa_compat",
         "tests/musa_port",
     ],
     "sdk": ["tests/musa_emulator", "tests/musa_emulator_math", "tests/musa_cuda"],
