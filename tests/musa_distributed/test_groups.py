@@ -8,6 +8,7 @@ import inspect
 
 import pytest
 
+from tests.harness.subprocesses import run_python
 from tests.musa_distributed import collectives, groups
 
 CASES = [
@@ -32,6 +33,27 @@ def test_a_wrong_result_would_be_noticed():
         collectives.check_numbers(ours, theirs, "all_reduce")
     with pytest.raises(AssertionError, match="broadcast"):
         collectives.check_bytes(ours, collectives.as_bytes(theirs), "broadcast")
+
+
+MESH = """
+import os, torch
+from torch.distributed.device_mesh import init_device_mesh
+assert not torch.musa.is_initialized()
+mesh = init_device_mesh("musa", (2,))
+x = torch.ones(1, device="musa")
+torch.distributed.all_reduce(x)
+print(torch.musa.current_device(), x.item())
+torch.distributed.destroy_process_group()
+"""
+
+
+def test_a_mesh_chooses_the_device_of_each_rank_of_a_launcher(tmp_path):
+    # init_device_mesh starts the process group first, and sets no device in a process that has used one.
+    program = tmp_path / "mesh.py"
+    program.write_text(MESH)
+    done = run_python("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(program))
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.split("\n")) == ["", "0 2.0", "1 2.0"]
 
 
 def test_what_a_rank_raises_fails_the_test(two_ranks):

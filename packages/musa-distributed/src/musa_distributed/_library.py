@@ -7,6 +7,7 @@ import functools
 import importlib
 
 from musa_runtime import sdk
+from musa_runtime._load import extension
 
 
 def mccl_path():
@@ -33,7 +34,11 @@ def load():
     """
     import torch
 
-    torch.musa.init()
+    extension()  # raises the cause if the device cannot be used
+    if not torch.musa.device_count():
+        torch.musa.init()  # raises the cause
+    # The device is not initialized here: `init_device_mesh` starts the process group first, and then sets the
+    # device of the rank only if the device has not been initialized.
     # Loaded first, so that the pack's own library finds it by its name, wherever the SDK is.
     ctypes.CDLL(mccl_path(), mode=ctypes.RTLD_GLOBAL)
     return importlib.import_module("musa_distributed._C")
