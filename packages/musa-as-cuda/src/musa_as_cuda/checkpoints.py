@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """`torch.load` of files that name CUDA, and `map_location="cuda"`: storages go to musa.
 
-torch asks the functions in its registry in order of priority. This one comes after the CPU's and before CUDA's.
-Files that are saved name the device where their tensors are: musa.
+torch calls the functions in its registry in order of priority. This one comes after the CPU's and before
+CUDA's. Files that are saved name the device where their tensors are: musa.
 """
 
 from torch import serialization

@@ -145,7 +145,12 @@ TABLE = (
         stand_ins.initialized,
         "torch.utils.checkpoint reads it, and saves no random state of the device if it is false",
     ),
-    Group("torch.cuda.profiler", ("profile", "start", "stop"), stand_ins.profiler, "they need CUDA's runtime"),
+    Group(
+        "torch.cuda.profiler",
+        ("profile", "start", "stop"),
+        stand_ins.profiler,
+        "they call CUDA's runtime, which is missing",
+    ),
     Group(
         "torch.cuda.nvtx",
         ("mark", "range_end", "range_pop", "range_push", "range_start"),
@@ -203,7 +208,7 @@ TABLE = (
         "its hooks are called while the mode is suspended; checkpointing compares devices in them",
     ),
     Group(
-        "torch.backends.cudnn",
+        "torch.backends.cudnn.m",
         ("is_acceptable",),
         stand_ins.not_acceptable,
         "recurrent networks ask it for tensors of CUDA, and it warns that cuDNN is missing",
@@ -224,18 +229,28 @@ def replaced_names():
     return [f"{group.owner}.{name}" for group in TABLE for name in group.names]
 
 
+def planned():
+    """What the table replaces in this torch, as (module or class, name, maker of the replacement)."""
+    for group in TABLE:
+        owner = _resolve(group.owner)
+        for name in group.names:
+            if owner is not None and name in vars(owner):
+                for place in _places(owner, name, vars(owner)[name]):
+                    yield place, name, group.make
+
+
 def install():
     """Replaces every attribute in the table."""
+    made = {}
     try:
-        for group in TABLE:
-            owner = _resolve(group.owner)
-            for name in group.names:
-                if owner is not None and name in vars(owner):
-                    original = vars(owner)[name]
-                    replacement = group.make(name, original)
-                    for place in _places(owner, name, original):
-                        _replaced.append((place, name, original))
-                        setattr(place, name, replacement)
+        for owner, name, make in list(planned()):
+            original = vars(owner)[name]
+            # One replacement for all places of an attribute, so that they stay the same object.
+            key = name, id(original), make
+            if key not in made:
+                made[key] = make(name, original)
+            _replaced.append((owner, name, original))
+            setattr(owner, name, made[key])
     except BaseException:
         uninstall()
         raise

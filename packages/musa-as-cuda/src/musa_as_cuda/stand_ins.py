@@ -10,7 +10,7 @@ import re
 
 import torch
 
-from . import translation
+from . import state, translation
 from .mode import AsCuda, is_active
 
 _MUSA_NAMES = {"CUDAGraph": "MUSAGraph"}
@@ -33,7 +33,7 @@ def _forward(target):
 
 
 def _class_like(base, name, module):
-    """A class whose constructor translates devices and returns an instance of `base`; it answers isinstance."""
+    """A class whose constructor translates devices and returns an instance of `base`, also for isinstance."""
 
     class Meta(type(base)):
         def __call__(cls, *args, **kwargs):
@@ -99,11 +99,9 @@ def initialized(name, original):
 _follows_initialization = []
 
 
-def _follow_initialization(state):
-    from . import switch
-
-    if switch.is_enabled():
-        torch.cuda._initialized = state
+def _follow_initialization(is_initialized):
+    if state.depth:
+        torch.cuda._initialized = is_initialized
 
 
 def set_default_tensor_type(name, original):

@@ -9,11 +9,8 @@ import torch
 
 from musa_runtime.errors import MusaError
 
-from . import checkpoints, replacements, threads
+from . import checkpoints, replacements, state, threads
 from .mode import AsCuda, is_active
-
-_depth = 0
-_mode = None
 
 
 class AsCudaError(MusaError):
@@ -22,7 +19,7 @@ class AsCudaError(MusaError):
 
 def is_enabled():
     """Whether the switch is on in this process."""
-    return _depth > 0
+    return state.depth > 0
 
 
 @contextlib.contextmanager
@@ -44,17 +41,16 @@ def enabled(over_cuda=False):
 
 def enable(over_cuda=False):
     """Turns the switch on. Each call needs a :func:`disable`; arguments and errors are :func:`enabled`'s."""
-    global _depth, _mode
-    if _depth == 0:
+    if state.depth == 0:
         if not over_cuda:
             _refuse_beside_cuda()
         replacements.install()
         checkpoints.register()
         threads.follow()
-        _mode = AsCuda()
-        _mode.__enter__()
+        state.mode = AsCuda()
+        state.mode.__enter__()
         atexit.register(_leave_at_exit)
-    _depth += 1
+    state.depth += 1
 
 
 def disable():
@@ -63,25 +59,27 @@ def disable():
     Raises:
         AsCudaError: it is off, or another mode was entered since and is still on.
     """
-    global _depth, _mode
-    if _depth == 0:
-        raise AsCudaError("musa_as_cuda.disable() without enable().\nFix: call enable() first, or remove the call")
-    if _depth == 1:
+    if state.depth == 0:
+        raise AsCudaError(
+            "musa_as_cuda.disable() was called, but the switch is off.\n"
+            "Fix: call enable() first, or remove the call"
+        )
+    if state.depth == 1:
         modes = torch.overrides._get_current_function_mode_stack()
-        if not modes or modes[-1] is not _mode:
+        if not modes or modes[-1] is not state.mode:
             raise AsCudaError(
                 "musa_as_cuda cannot be turned off here.\n"
                 "Likely causes: another thread turned it on; a block such as `with torch.device(...)` was "
                 "entered since and has not been left\n"
                 "Fix: call disable() on the thread of enable(), outside of such blocks"
             )
-        _mode.__exit__(None, None, None)
-        _mode = None
+        state.mode.__exit__(None, None, None)
+        state.mode = None
         threads.unfollow()
         checkpoints.unregister()
         replacements.uninstall()
         atexit.unregister(_leave_at_exit)
-    _depth -= 1
+    state.depth -= 1
 
 
 def _leave_at_exit():
@@ -95,8 +93,8 @@ def _refuse_beside_cuda():
     built = torch.version.cuda or torch.version.hip
     if built and torch.cuda.is_available():
         raise AsCudaError(
-            f"this torch is built for CUDA or ROCm ({built}) and sees {torch.cuda.device_count()} device(s) of its "
-            "own, so \"cuda\" would mean two devices.\n"
+            f"this torch is built for CUDA or ROCm ({built}) and sees {torch.cuda.device_count()} device(s), "
+            'so "cuda" would mean two devices.\n'
             "Likely causes: a program that should use those GPUs; a torch with CUDA on a machine for musa\n"
             "Fix: unset TORCH_MUSA_AS_CUDA; to use musa, hide the others with CUDA_VISIBLE_DEVICES=, or call "
             "musa_as_cuda.enable(over_cuda=True)"

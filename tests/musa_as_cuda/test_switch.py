@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The switch: off, torch is as without the wheel; on, it differs by the table alone; off again, as before."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+import torch
+
+import musa_as_cuda
+from musa_as_cuda import replacements
+from tests.harness.subprocesses import run_code, run_forked, run_module, run_python
+from tests.torch_musa.test_no_monkeypatch import changes, refused
+
+pytestmark = pytest.mark.once
+
+OFF = "import torch_musa; from importlib import metadata; metadata.version('musa-as-cuda')"
+ON_AND_OFF = """
+import torch_musa, torch, musa_as_cuda
+with musa_as_cuda.enabled():
+    torch.nn.Linear(2, 2).cuda()(torch.ones(1, 2, device="cuda")).sum().backward()
+"""
+
+
+def test_with_the_wheel_installed_and_the_switch_off_torch_is_as_it_was():
+    assert refused(changes(OFF)) == {"replaced": [], "added": []}
+
+
+def test_after_the_block_torch_is_as_it_was():
+    assert refused(changes(ON_AND_OFF)) == {"replaced": [], "added": []}
+
+
+CLASSES = (
+    torch.Tensor,
+    torch._C.TensorBase,
+    torch.nn.Module,
+    torch.amp.autocast_mode.autocast,
+    torch.autograd.graph.saved_tensors_hooks,
+    torch.storage._StorageBase,
+)
+
+
+def attributes() -> dict[str, object]:
+    """Every attribute of every module of torch but torch.musa, and of the classes that programs use most."""
+    modules = {
+        name: module
+        for name, module in sys.modules.items()
+        if name.partition(".")[0] == "torch" and name.split(".")[1:2] != ["musa"]
+    }
+    classes = {f"{kind.__module__}.{kind.__name__}": kind for kind in CLASSES}
+    return {
+        f"{owner}.{name}": value
+        for owner, holder in {**modules, **classes}.items()
+        for name, value in list(vars(holder).items())
+    }
+
+
+def differing(before: dict[str, object]) -> set[str]:
+    after = attributes()
+    return {path for path in before.keys() | after.keys() if before.get(path) is not after.get(path)}
+
+
+def test_with_the_switch_on_the_table_is_replaced_and_nothing_else():
+    torch.ones(1, device="musa")  # so that modules imported at the first use of the device are there
+    before = attributes()
+    with musa_as_cuda.enabled():
+        changed = differing(before)
+    expected = set()
+    for owner, name, _ in replacements.planned():
+        prefix = f"{owner.__module__}." if isinstance(owner, type) else ""
+        expected.add(f"{prefix}{owner.__name__}.{name}")
+    assert changed == expected and differing(before) == set()
+    assert {"torch.cuda.is_available", "torch.cuda.memory.memory_allocated", "torch.Generator"} <= changed
+
+
+def test_a_replacement_outside_of_the_table_is_noticed(monkeypatch):
+    before = attributes()
+    monkeypatch.setattr(torch.nn.Module, "cuda", print)
+    assert differing(before) == {"torch.nn.modules.module.Module.cuda"}
+
+
+def test_every_name_of_the_table_exists_in_this_torch():
+    missing = []
+    for group in replacements.TABLE:
+        owner = replacements._resolve(group.owner)
+        missing += [f"{group.owner}.{name}" for name in group.names if name not in vars(owner)]
+    assert missing == []
+
+
+def test_off_means_that_nothing_but_the_hook_is_imported():
+    code = "import sys, torch\nprint(sorted(name for name in sys.modules if name.startswith('musa_as_cuda')))"
+    done = run_python("-c", code)
+    assert done.stdout == "['musa_as_cuda', 'musa_as_cuda.startup']\n", done.stderr
+
+
+def test_without_the_switch_cuda_is_refused_as_before():
+    assert not musa_as_cuda.is_enabled() and not torch.cuda.is_available()
+    with pytest.raises((AssertionError, RuntimeError)):
+        torch.ones(1, device="cuda")
+
+
+def test_blocks_may_be_nested():
+    with musa_as_cuda.enabled():
+        with musa_as_cuda.enabled():
+            assert torch.ones(1, device="cuda").is_cuda
+        assert torch.ones(1, device="cuda").is_cuda and musa_as_cuda.is_enabled()
+    assert not musa_as_cuda.is_enabled() and not torch.cuda.is_available()
+    with pytest.raises(musa_as_cuda.AsCudaError, match="the switch is off"):
+        musa_as_cuda.disable()
+
+
+def test_an_exception_leaves_the_block_and_the_switch():
+    with pytest.raises(ValueError, match="of the program"), musa_as_cuda.enabled():
+        raise ValueError("of the program")
+    assert not torch.cuda.is_available()
+
+
+def test_turning_it_off_inside_of_another_mode_is_refused():
+    musa_as_cuda.enable()
+    with torch.device("cpu"), pytest.raises(musa_as_cuda.AsCudaError, match="Fix: call disable"):
+        musa_as_cuda.disable()
+    musa_as_cuda.disable()
+    assert not torch.cuda.is_available()
+
+
+def test_a_failure_while_replacing_puts_back_what_was_replaced(monkeypatch):
+    def fails(name, original):
+        raise RuntimeError("not made")
+
+    bad = replacements.Group("torch.cuda.nvtx", ("mark",), fails, "a test")
+    monkeypatch.setattr(replacements, "TABLE", (*replacements.TABLE[:2], bad))
+    with pytest.raises(RuntimeError, match="not made"):
+        musa_as_cuda.enable()
+    assert not torch.cuda.is_available() and not musa_as_cuda.is_enabled()
+
+
+SEES = "import torch; print(torch.ones(2, device='cuda'), torch.cuda.is_available())"
+SEEN = "tensor([1., 1.], device='cuda:0') True\n"
+
+
+def test_the_variable_turns_it_on():
+    done = run_python("-c", SEES, TORCH_MUSA_AS_CUDA="1")
+    assert done.stdout == SEEN, done.stderr
+
+
+def test_the_import_turns_it_on():
+    assert run_code(f"import torch_musa.as_cuda\n{SEES}") == SEEN
+
+
+def test_another_value_of_the_variable_is_warned_of_and_the_pack_fails():
+    done = run_python("-c", "import torch; print(torch.cuda.is_available())", TORCH_MUSA_AS_CUDA="yes")
+    assert done.returncode == 0 and done.stdout == "False\n"
+    assert "TORCH_MUSA_AS_CUDA='yes' is neither 0 nor 1" in done.stderr and "Fix: " in done.stderr
+    rows = json.loads(run_module("torch_musa", "packs", "--json", TORCH_MUSA_AS_CUDA="yes").stdout)
+    assert [row["status"] for row in rows if row["name"] == "as_cuda"] == ["failed"]
+
+
+PROGRAM = """
+import sys, torch
+from torch import multiprocessing
+
+
+def child(rank):
+    print("child", torch.ones(1, device="cuda").is_cuda, flush=True)
+
+
+if __name__ == "__main__":
+    print(sys.argv[1:], torch.ones(1, device="cuda").device, flush=True)
+    multiprocessing.spawn(child, nprocs=1)
+    sys.exit(3)
+"""
+
+
+def test_a_program_runs_with_its_child_processes(tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    done = run_python("-m", "torch_musa", "run", "--as-cuda", str(tmp_path / "program.py"), "--x", "1")
+    assert done.returncode == 3, done.stderr
+    assert done.stdout == "['--x', '1'] cuda:0\nchild True\n"
+
+
+def test_the_environment_says_whether_it_is_on():
+    def rows(done):
+        return [value for key, value in json.loads(done.stdout).items() if "device cuda is musa" in key]
+
+    assert rows(run_module("torch_musa", "env", "--json")) == ["no"]
+    assert rows(run_python("-m", "torch_musa", "env", "--json", TORCH_MUSA_AS_CUDA="1")) == ["yes"]
+
+
+BESIDE = """
+import torch
+torch.version.cuda, torch.cuda.is_available, torch.cuda.device_count = "13.0", lambda: True, lambda: 2
+import musa_as_cuda
+try:
+    import torch_musa.as_cuda
+except musa_as_cuda.AsCudaError as error:
+    print(error)
+print(musa_as_cuda.is_enabled())
+with musa_as_cuda.enabled(over_cuda=True):
+    print(torch.ones(1, device="cuda").is_musa)
+"""
+
+
+def test_beside_devices_of_cuda_it_is_refused():
+    printed = run_code(BESIDE)
+    assert "this torch is built for CUDA or ROCm (13.0) and sees 2 device(s)" in printed
+    assert "Fix: unset TORCH_MUSA_AS_CUDA" in printed
+    assert printed.splitlines()[-2:] == ["False", "True"]
+
+
+def test_a_disabled_pack_has_no_switch():
+    done = run_forked(SEES, TORCH_MUSA_AS_CUDA="1", TORCH_MUSA_DISABLE_PACKS="as_cuda")
+    assert done.returncode != 0 and "CUDA" in done.stderr
