@@ -17,10 +17,10 @@ _OF_TORCH_MUSA = ("current_device", "current_stream", "get_device_capability", "
 
 def __getattr__(name):
     # Not imported with the package, which has to import in processes where torch.musa cannot.
-    if name == "_MUSAC":
+    if name in ("_MUSAC", "debug"):
         import importlib
 
-        return importlib.import_module("torch_musa._MUSAC")
+        return importlib.import_module(f"torch_musa.{name}")
     if name in _OF_TORCH_MUSA:
         import torch
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`python -m torch_musa doctor|packs|ops|env|run`."""
+"""`python -m torch_musa doctor|packs|ops|env|run|compare|replay`."""
 
 import argparse
 import contextlib
@@ -20,7 +20,9 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(
         prog="python -m torch_musa", description="Look at the musa device and its op packs."
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="doctor|packs|ops|env|run")
+    commands = parser.add_subparsers(
+        dest="command", required=True, metavar="doctor|packs|ops|env|run|compare|replay"
+    )
 
     commands.add_parser("doctor", help="check the installation step by step; exit status 1 if a check fails")
     commands.add_parser("packs", help="the op packs: loaded, or why not")
@@ -30,13 +32,25 @@ def main(arguments=None):
     for command in commands.choices.values():
         command.add_argument("--json", action="store_true", help="print JSON")
     commands.add_parser("run", help="a program, with options that packs offer: run --help")
+    words = sys.argv[1:] if arguments is None else arguments
+    debug = {
+        "compare": "run a script, with each operator on the CPU too; exit status 1 if one differs",
+        "replay": "run one saved operator call again; exit status 1 if it differs from the CPU",
+    }
+    for name, text in debug.items():
+        command = commands.add_parser(name, help=text)
+        if words[:1] == [name]:  # the tools import torch, which the other commands need not wait for
+            _add_debug_arguments(name, command)
 
-    arguments = sys.argv[1:] if arguments is None else arguments
-    if arguments[:1] == ["run"]:
-        return _run(commands, parser, arguments)
-    options = parser.parse_args(arguments)
+    if words[:1] == ["run"]:
+        return _run(commands, parser, words)
+    options = parser.parse_args(words)
     # Paths may hold bytes that are no text, and a terminal's encoding may lack the letters of others.
     sys.stdout.reconfigure(errors="backslashreplace")
+    if options.command == "compare":  # standard output is the script's
+        from .debug import script
+
+        return script.run(options)
     try:
         # Standard output is for the answer alone: packs that print while they load must not spoil the JSON.
         with contextlib.redirect_stdout(sys.stderr):
@@ -77,6 +91,9 @@ def _answer(options):
         plain = [outcome.as_dict() for outcome in outcomes]
         return _as_json(plain) if options.json else doctor.render(outcomes), int(failed)
 
+    if options.command == "replay":
+        return _replay(options)
+
     from . import report
 
     if options.command == "packs":
@@ -86,6 +103,30 @@ def _answer(options):
     else:
         plain, render = report.environment(), report.render_environment
     return _as_json(plain) if options.json else render(plain), 0
+
+
+def _add_debug_arguments(name, parser):
+    if name == "compare":
+        from .debug import script
+
+        script.add_arguments(parser)
+        return
+    parser.add_argument("--times", type=int, default=1, help="runs, which must give one result")
+    parser.add_argument("--import", dest="modules", action="append", default=[], metavar="MODULE")
+    parser.add_argument(
+        "file", metavar="FILE", help="call.pt of a difference, or a file of torch_musa.debug.dump"
+    )
+
+
+def _replay(options):
+    import importlib
+
+    from . import debug
+
+    for module in options.modules:
+        importlib.import_module(module)
+    outcome = debug.replay(options.file, times=options.times)
+    return str(outcome), outcome.status
 
 
 def _as_json(value):

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""One call of an operator, as the tools of this package see it."""
+
+import functools
+import threading
+
+import torch
+
+DEVICE = "musa"
+
+# Operators whose result, or a part of it, is uninitialised memory.
+_UNINITIALISED = frozenset(
+    ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided", "resize_",
+     "resize_as_", "set_")
+)  # fmt: skip
+# Operators that write a tensor without reading it.
+_OVERWRITING = frozenset(
+    ("copy_", "fill_", "zero_", "uniform_", "normal_", "random_", "bernoulli_", "exponential_", "geometric_",
+     "cauchy_", "log_normal_", "_foreach_copy_", "_foreach_zero_")
+)  # fmt: skip
+
+
+class OperatorCall:
+    """A call of an operator.
+
+    Attributes:
+        index (int): number of the call in the `with` block, from 0.
+        func (OpOverload), args (tuple), kwargs (dict): the call. Arguments are the program's own tensors.
+        module (str): qualified name of the module that made the call, or whose backward pass did; "" outside
+            of modules. The first part is the class of the outermost module.
+        phase (str): "forward", "backward", or "recompute" for a forward pass inside of a backward pass.
+        node (str): name of the autograd node that runs; "" in a forward pass.
+        start, seconds (float): seconds since the mode was entered, and until the operator's work was done.
+            The device is idle at both ends.
+        provider (str): provider whose kernel ran, with the operator if it is another; "" if unknown.
+        result: what the operator returned.
+        error (Exception): what it raised; None if it returned.
+        thread (int): the calling thread.
+    """
+
+    def __init__(self, index, func, args, kwargs, module="", phase="forward", node=""):
+        self.index, self.func, self.args, self.kwargs = index, func, args, kwargs
+        self.module, self.phase, self.node = module, phase, node
+        self.start = self.seconds = 0.0
+        self.provider, self.result, self.error = "", None, None
+        self.thread = threading.get_ident()
+
+    @property
+    def name(self):
+        """The operator as in `torch.musa.ops`: "aten::add.Tensor"."""
+        return _name(self.func)
+
+    @property
+    def base_name(self):
+        """The operator without its namespace and its overload: "add"."""
+        return self.func._opname
+
+    @functools.cached_property
+    def named_arguments(self):
+        """Pairs of name and value of the arguments that the call gives."""
+        arguments = self.func._schema.arguments
+        positional = [(argument.name, value) for argument, value in zip(arguments, self.args)]
+        return positional + list(self.kwargs.items())
+
+    @functools.cached_property
+    def inputs(self):
+        """Pairs of name and tensor of all tensor arguments, those of lists one by one."""
+        return [pair for name, value in self.named_arguments for pair in tensors_of(name, value)]
+
+    @functools.cached_property
+    def written(self):
+        """The pairs of `inputs` that the operator's schema says it writes."""
+        names = _written_names(self.func)
+        if not names:
+            return []
+        given = [(name, value) for name, value in self.named_arguments if name in names]
+        return [pair for name, value in given for pair in tensors_of(name, value)]
+
+    @property
+    def read(self):
+        """The pairs of `inputs` whose values the result depends on."""
+        ignored = {argument.name for argument in self.func._schema.arguments if argument.is_out}
+        if self.base_name in _OVERWRITING:
+            ignored |= _written_names(self.func)
+        given = [(name, value) for name, value in self.named_arguments if name not in ignored]
+        return [pair for name, value in given for pair in tensors_of(name, value)]
+
+    @property
+    def outputs(self):
+        """Pairs of name and tensor: results, then written arguments that are not among the results."""
+        pairs = list(tensors_of("result", self.result))
+        returned = {id(tensor) for _, tensor in pairs}
+        return pairs + [(name, tensor) for name, tensor in self.written if id(tensor) not in returned]
+
+    @functools.cached_property
+    def on_device(self):
+        """Whether an argument is a musa tensor or the musa device itself."""
+        if any(tensor.device.type == DEVICE for _, tensor in self.inputs):
+            return True
+        return any(
+            isinstance(value, torch.device) and value.type == DEVICE for _, value in self.named_arguments
+        )
+
+    @property
+    def is_view(self):
+        return self.func.is_view
+
+    @property
+    def is_random(self):
+        if torch.Tag.nondeterministic_seeded not in self.func.tags:
+            return False
+        # Attention draws numbers for its dropout only.
+        if any(argument.name == "dropout_p" for argument in self.func._schema.arguments):
+            return bool(dict(self.named_arguments).get("dropout_p", 0.0))
+        return True
+
+    @property
+    def is_uninitialised(self):
+        return self.base_name in _UNINITIALISED
+
+    @property
+    def is_collective(self):
+        return "c10d" in self.func.namespace or self.func.namespace == "symm_mem"
+
+    def where(self):
+        """The operator with its module, for messages."""
+        place = f" in {self.module}" if self.module else " outside of modules"
+        return f"{self.name}{place} ({self.phase}, call {self.index})"
+
+
+@functools.cache
+def _name(func):
+    schema = func._schema
+    return f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
+
+
+@functools.cache
+def _written_names(func):
+    return frozenset(
+        argument.name
+        for argument in func._schema.arguments
+        if argument.alias_info is not None and argument.alias_info.is_write
+    )
+
+
+def tensors_of(name, value):
+    """Pairs of name and tensor of a value: a tensor, a list of tensors, or neither."""
+    if isinstance(value, torch.Tensor):
+        yield name, value
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            yield from tensors_of(f"{name}[{index}]", item)
+
+
+def describe(value):
+    """A value as short text: tensors as dtype and shape, with strides if they are not contiguous."""
+    if isinstance(value, torch.Tensor):
+        text = f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
+        if value.layout is not torch.strided:
+            return f"{text} {str(value.layout).removeprefix('torch.')}"
+        if not value.is_contiguous():
+            text += f" strides {list(value.stride())}"
+        return text if value.device.type == DEVICE else f"{text} on {value.device}"
+    if isinstance(value, (list, tuple)):
+        shown = ", ".join(describe(item) for item in value[:4])
+        return f"[{shown}, ... {len(value)} in all]" if len(value) > 4 else f"[{shown}]"
+    text = str(value) if not isinstance(value, str) else repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Each operator of a program on the device and on the CPU, compared."""
+
+import math
+import threading
+from collections import Counter
+from typing import NamedTuple
+
+import torch
+
+from musa_runtime.errors import MusaError
+
+from . import random_properties, substitutes, ties
+from . import tolerances as _tolerances
+from .call import DEVICE, describe, tensors_of
+from .host_arguments import HostArguments
+from .observer import Observer
+from .precise_reference import PreciseReference
+from .reproducer import ReproducerFolder
+from .selection import Selection
+from .timeline import Timeline
+
+# Results that operators leave unspecified: in evaluation, batch norms return no statistics on some devices.
+_UNSPECIFIED = {
+    "native_batch_norm": lambda values: [] if values.get("training") else ["result[1]", "result[2]"],
+    "_native_batch_norm_legit": lambda values: [] if values.get("training") else ["result[1]", "result[2]"],
+    "_native_batch_norm_legit_no_training": lambda values: ["result[1]", "result[2]"],
+}
+_CPU_ERRORS = (RuntimeError, TypeError, ValueError, IndexError, AttributeError)
+
+
+class DifferenceError(MusaError):
+    """An operator's result on the device differs from that of the CPU, and the comparison stops there.
+
+    Attributes:
+        difference (Difference)
+    """
+
+    def __init__(self, difference):
+        super().__init__(str(difference))
+        self.difference = difference
+
+
+class Difference(NamedTuple):
+    """An operator whose result on the device is not that of the CPU.
+
+    Attributes:
+        operator (str): e.g. "aten::add.Tensor".
+        module (str): name of its module; "" outside of modules.
+        phase (str): "forward", "backward" or "recompute".
+        call (int): number of the call in the block.
+        arguments (tuple of str): name, dtype and shape, or value, of each argument.
+        output (str): "result", "result[1]", or the name of an argument that the operator writes.
+        reason (str): what differs, with the largest error and its place.
+        max_abs, max_rel (float): largest errors; nan where values were not compared.
+        provider (str): provider whose kernel ran.
+        folder (str): folder with `call.pt` and `reproduce.py`; "" if nothing was saved.
+    """
+
+    operator: str
+    module: str
+    phase: str
+    call: int
+    arguments: tuple
+    output: str
+    reason: str
+    max_abs: float
+    max_rel: float
+    provider: str
+    folder: str
+
+    def __str__(self):
+        place = f"in {self.module}" if self.module else "outside of modules"
+        lines = [
+            f"{self.operator} {place} ({self.phase}, call {self.call}) differs from the CPU: {self.output}: "
+            f"{self.reason}",
+            *(f"  {argument}" for argument in self.arguments),
+            f"  served by {self.provider or 'an unknown provider'}",
+        ]
+        if self.folder:
+            lines.append(f"To repeat it: python {self.folder}/reproduce.py")
+        return "\n".join(lines)
+
+
+class Finding(NamedTuple):
+    """What comparing one output gave: "same", "rounding" or "different", and why."""
+
+    verdict: str
+    reason: str
+    max_abs: float = math.nan
+    max_rel: float = math.nan
+
+
+class Comparison(Observer):
+    """The observer of `compare`, which has the arguments.
+
+    Attributes:
+        differences (list of Difference): in the order of the calls.
+        compared (int): calls whose results were compared with the CPU's.
+        rounding (int): those of them that missed the tolerance by rounding only.
+        not_compared (Counter): calls for each pair (operator, reason).
+        timeline (Timeline): all operators, for the report.
+    """
+
+    def __init__(self, folder="musa_debug", *, stop=False, tolerances=None, modules=None, operators=None,
+                 save=10, limit=None):  # fmt: skip
+        self._selection = Selection(operators, modules)
+        self._folder = ReproducerFolder(folder, save)
+        self._tolerances = _tolerances.merged(tolerances)
+        self._stop, self._limit = stop, limit
+        self._pending = {}  # arguments on the CPU of the calls that run, by number
+        self._lock = threading.Lock()
+        self.differences, self.not_compared = [], Counter()
+        self.compared = self.rounding = 0
+        self.timeline = Timeline()
+
+    @property
+    def first(self):
+        """The first difference; None if there is none."""
+        return self.differences[0] if self.differences else None
+
+    def before(self, call):
+        if not call.on_device:
+            return
+        reason = self._why_not(call)
+        if reason is None and not call.is_view:
+            arguments = HostArguments(call)
+            spare = arguments.duplicate() if call.written else arguments
+            self._pending[call.index] = arguments, spare
+        elif reason is not None:
+            self._pending[call.index] = reason
+
+    def after(self, call):
+        if not call.on_device:
+            self.timeline.add(call, "host")
+            return
+        pending = self._pending.pop(call.index, None)
+        if isinstance(pending, str):
+            self._leave_out(call, pending)
+        elif call.error is not None:
+            self._after_error(call, pending)
+        elif pending is None:
+            self._compare_view(call)
+        else:
+            self._compare(call, *pending)
+
+    def _why_not(self, call):
+        """Why a call cannot be compared; None if it can."""
+        if not self._selection.includes(call):
+            return "not selected"
+        if call.is_collective:
+            return "a collective: its result depends on other processes"
+        for _, tensor in call.inputs:
+            if tensor.layout is not torch.strided:
+                return f"a tensor with layout {str(tensor.layout).removeprefix('torch.')}"
+            if tensor.is_nested:
+                return "a nested tensor"
+            if tensor.is_quantized:
+                return "a quantized tensor"
+            if tensor.device.type not in (DEVICE, "cpu"):
+                return f"a tensor on {tensor.device.type}"
+        if call.base_name in ("record_stream", "_pin_memory", "set_", "_copy_from", "resize_"):
+            return "it works on storages or streams, not on values"
+        if torch.musa.is_current_stream_capturing():
+            return "the stream is being captured into a graph"
+        if self._limit is not None:
+            size = sum(tensor.numel() * tensor.element_size() for _, tensor in call.inputs)
+            if size > self._limit:
+                return f"its arguments take more than the limit of {self._limit} bytes"
+        return None
+
+    def _leave_out(self, call, reason):
+        with self._lock:
+            self.not_compared[call.name, reason] += 1
+        self.timeline.add(call, "not compared", reason)
+
+    def _agree(self, call, rounding=False, error=0.0):
+        with self._lock:
+            self.compared += 1
+            self.rounding += rounding
+        self.timeline.add(call, "rounding" if rounding else "same", error=error)
+
+    def _differ(self, call, output, found, arguments=None, expected=None):
+        """Records a difference, and raises it if the comparison stops at the first.
+
+        Args:
+            output (str): name of the output.
+            found (Finding): what differs.
+            arguments (HostArguments): what is saved; None to save nothing.
+            expected (dict of str to Tensor): the outputs that the CPU computed.
+        """
+        folder = ""
+        if arguments is not None:
+            folder = self._folder.save(
+                call, arguments, f"{output}: {found.reason}", expected or {}, self._tolerances
+            )
+        difference = Difference(
+            call.name, call.module, call.phase, call.index, described(call), output, found.reason,
+            found.max_abs, found.max_rel, call.provider, folder,
+        )  # fmt: skip
+        with self._lock:
+            self.compared += 1
+            self.differences.append(difference)
+        self.timeline.add(call, "different", f"{output}: {found.reason}", found.max_abs)
+        if self._stop:
+            raise DifferenceError(difference) from call.error
+
+    def _after_error(self, call, pending):
+        """A call that raised on the device should raise on the CPU too."""
+        if pending is None or not isinstance(call.error, Exception) or _is_lack_of_memory(call.error):
+            self._leave_out(call, f"it raised {type(call.error).__name__}")
+            return
+        arguments, spare = pending
+        try:
+            self._run(call, arguments.args, arguments.kwargs)
+        except _CPU_ERRORS:
+            self._leave_out(call, "it raised on the device and on the CPU")
+            return
+        text = str(call.error).splitlines()[0] if str(call.error) else type(call.error).__name__
+        self._differ(call, "result", Finding("different", f"it raised only on the device: {text}"), spare)
+
+    def _compare_view(self, call):
+        """A view has no data: its shape, strides and offset are compared with those of the meta device."""
+        try:
+            expected = _on_meta(call)
+        except _CPU_ERRORS as error:
+            self._leave_out(call, f"the meta device cannot run it: {_first_line(error)}")
+            return
+        pairs = zip(tensors_of("result", call.result), tensors_of("result", expected))
+        for (name, actual), (_, wanted) in pairs:
+            have, need = _geometry(actual), _geometry(wanted)
+            if have != need:
+                reason = f"shape, strides and offset are {have}, expected {need}"
+                self._differ(call, name, Finding("different", reason))
+                return
+        self._agree(call)
+
+    def _compare(self, call, arguments, spare):
+        if call.is_random:
+            self._compare_random(call, arguments, spare)
+            return
+        if call.is_uninitialised:
+            self._leave_out(call, "its result is uninitialised memory")
+            return
+        try:
+            reference = self._run(call, arguments.args, arguments.kwargs)
+        except _CPU_ERRORS as error:
+            self._leave_out(call, f"the CPU cannot run it: {_first_line(error)}")
+            return
+        expected = dict(tensors_of("result", reference))
+        for name, tensor in call.written:
+            expected.setdefault(name, arguments.on_host(tensor))
+        skipped = _UNSPECIFIED.get(call.base_name, lambda values: [])(dict(call.named_arguments))
+        precise = PreciseReference(call, spare, lambda args, kwargs: self._run(call, args, kwargs))
+        outputs = call.outputs
+        if not outputs and isinstance(call.result, (bool, int, float)):
+            expected["result"], outputs = torch.tensor(reference), [("result", torch.tensor(call.result))]
+        rounding, error = False, 0.0
+        for name, actual in outputs:
+            if name not in expected or name in skipped:
+                continue
+            found = self._judge(call, name, actual, expected[name], spare, precise)
+            if found.verdict == "different":
+                self._differ(call, name, found, spare, {name: expected[name]})
+                return
+            rounding, error = rounding or found.verdict == "rounding", max(error, found.max_abs)
+        self._agree(call, rounding, error)
+
+    def _judge(self, call, name, actual, expected, spare, precise):
+        """The finding for one output."""
+        if actual.shape != expected.shape:
+            return Finding("different", f"the shape is {list(actual.shape)}, not {list(expected.shape)}")
+        if actual.dtype != expected.dtype:
+            return Finding("different", f"the dtype is {actual.dtype}, not {expected.dtype}")
+        actual = actual.cpu()
+        found = _tolerances.distance(actual, expected, self._tolerances.get(actual.dtype))
+        if not found.count:
+            return Finding("same", "", found.max_abs, found.max_rel)
+        source = spare.named()
+        picked = ties.picked_values(call, name, actual, source)
+        if picked is not None and torch.equal(picked, ties.picked_values(call, name, expected, source)):
+            return Finding("same", "")
+        rounding = precise.is_rounding(name, actual, expected)
+        return Finding(
+            "rounding" if rounding else "different", _in_words(found), found.max_abs, found.max_rel
+        )
+
+    def _compare_random(self, call, arguments, spare):
+        outputs = [tensor.cpu() for _, tensor in call.outputs]
+        known, problem = random_properties.check(call, outputs)
+        if problem is not None:
+            self._differ(call, "result", Finding("different", problem), spare)
+        elif known:
+            self._agree(call)
+        else:
+            self._leave_out(call, "it draws random numbers, and no property of it is known")
+
+    def _run(self, call, args, kwargs):
+        """Runs the operator, or what stands for it, on CPU arguments."""
+        substitute = substitutes.of(call.name)
+        if substitute is None:
+            return call.func(*args, **kwargs)
+        return substitute(*args, **kwargs)
+
+
+def compare(
+    folder="musa_debug", *, stop=False, tolerances=None, modules=None, operators=None, save=10, limit=None
+):
+    """Runs each operator of a `with` block on the CPU too, in forward and backward passes.
+
+    Args:
+        folder (path): where the inputs of differing calls and scripts that repeat them are saved. It is made
+            with the first difference; ranks of a distributed program get folders of their own inside of it.
+            None: nothing is saved.
+        stop (bool): raise `DifferenceError` at the first difference instead of going on.
+        tolerances (dict of torch.dtype to pair of float): (rtol, atol) in place of the defaults.
+        modules, operators (str or list of str): patterns of modules and operators to compare, see
+            `Selection`; None for all.
+        save (int): most differences that are saved.
+        limit (int): calls whose arguments take more bytes are not compared; None for no limit.
+
+    Returns:
+        Comparison: a context manager with the results.
+
+    Raises:
+        TypeError: `tolerances` has a key or a value of another kind.
+    """
+    return Comparison(
+        folder, stop=stop, tolerances=tolerances, modules=modules, operators=operators, save=save, limit=limit
+    )
+
+
+def described(call):
+    """Each argument of a call as "name: dtype[shape]" or "name: value"."""
+    return tuple(f"{name}: {describe(value)}" for name, value in call.named_arguments)
+
+
+def _in_words(found):
+    share = f"{found.count} of {found.numel} elements"
+    if not found.index:
+        place = ""
+    else:
+        place = f" at {list(found.index)}: {found.actual} on the device, {found.expected} on the CPU"
+    return f"{share} differ, by up to {found.max_abs:.3g} (relative {found.max_rel:.3g}){place}"
+
+
+def _on_meta(call):
+    """The call's result for tensors without data."""
+    replaced = {}
+
+    def on_meta(value):
+        if isinstance(value, torch.Tensor):
+            if id(value) not in replaced:
+                size = value.untyped_storage().nbytes() // value.element_size()
+                base = torch.empty(size, dtype=value.dtype, device="meta")
+                tensor = base.as_strided(value.size(), value.stride(), value.storage_offset())
+                if value.is_conj():
+                    tensor = tensor.conj()
+                replaced[id(value)] = torch._neg_view(tensor) if value.is_neg() else tensor
+            return replaced[id(value)]
+        if isinstance(value, (list, tuple)):
+            return type(value)(on_meta(item) for item in value)
+        return value
+
+    return call.func(*map(on_meta, call.args), **{name: on_meta(v) for name, v in call.kwargs.items()})
+
+
+def _geometry(tensor):
+    return list(tensor.shape), list(tensor.stride()), tensor.storage_offset()
+
+
+def _first_line(error):
+    return (str(error).splitlines() or [type(error).__name__])[0][:160]
+
+
+def _is_lack_of_memory(error):
+    return isinstance(error, torch.OutOfMemoryError)

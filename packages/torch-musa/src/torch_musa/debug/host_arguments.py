@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Arguments of a call copied to the CPU, with the strides and the aliasing that they have on the device."""
+
+import torch
+
+from .call import DEVICE
+
+_ALIGNMENT = 16  # bytes: a span begins at a multiple of it, so that elements of every dtype are aligned
+
+
+class HostArguments:
+    """CPU copies of a call's arguments.
+
+    For each storage, one copy holds the bytes between the first and the last element that the arguments use;
+    spans that do not overlap are copied separately. CPU tensors that the operator only reads are not copied.
+
+    Attributes:
+        args (tuple), kwargs (dict): the call's arguments with CPU tensors, and "cpu" for the musa device.
+        nbytes (int): size of the copies.
+    """
+
+    def __init__(self, call):
+        self._call = call
+        self._written = {id(tensor) for _, tensor in call.written}
+        spans = _merge(self._spans(call))
+        self._copies = {}
+        self.nbytes = sum(span.end - span.begin for span in spans)
+        for span in spans:
+            data = span.copy()
+            for tensor in span.tensors:
+                self._copies[id(tensor)] = _rebuild(tensor, data, span.begin)
+        self.args = tuple(self.on_host(value) for value in call.args)
+        self.kwargs = {
+            name: None if isinstance(value, torch.Generator) else self.on_host(value)
+            for name, value in call.kwargs.items()
+        }
+        if self.kwargs.get("pin_memory"):
+            self.kwargs["pin_memory"] = False
+
+    def _spans(self, call):
+        seen, spans = set(), []
+        shared = {_storage_key(tensor) for _, tensor in call.written}
+        for _, tensor in call.inputs:
+            if id(tensor) in seen:
+                continue
+            seen.add(id(tensor))
+            if tensor.device.type == DEVICE or _storage_key(tensor) in shared:
+                spans.append(_Span(tensor))
+        return spans
+
+    def on_host(self, value):
+        """An argument with its tensors replaced by their copies and the musa device by the CPU."""
+        if isinstance(value, torch.Tensor):
+            return self._copies.get(id(value), value)
+        if isinstance(value, torch.device):
+            return torch.device("cpu") if value.type == DEVICE else value
+        if isinstance(value, torch.Generator):
+            return None
+        if isinstance(value, (list, tuple)):
+            return type(value)(self.on_host(item) for item in value)
+        return value
+
+    def named(self):
+        """The CPU copy for each name in `call.inputs`."""
+        return {name: self.on_host(tensor) for name, tensor in self._call.inputs}
+
+    def duplicate(self):
+        """Another set of copies of the same values, made on the CPU before the operator runs on these.
+
+        Copies that the operator only reads are shared.
+        """
+        other = object.__new__(HostArguments)
+        other._call, other._written, other.nbytes = self._call, self._written, self.nbytes
+        storages, other._copies = {}, {}
+        written = {_storage_key(self._copies[i]) for i in self._written if i in self._copies}
+        for i, tensor in self._copies.items():
+            key = _storage_key(tensor)
+            if key not in written:
+                other._copies[i] = tensor
+                continue
+            if key not in storages:
+                storages[key] = tensor.untyped_storage().clone()
+            other._copies[i] = _resolve(
+                tensor,
+                torch.empty(0, dtype=tensor.dtype).set_(
+                    storages[key], tensor.storage_offset(), tensor.size(), tensor.stride()
+                ),
+            )
+        other.args = tuple(other.on_host(value) for value in self._call.args)
+        other.kwargs = {name: other.on_host(value) for name, value in self._call.kwargs.items()}
+        if other.kwargs.get("pin_memory"):
+            other.kwargs["pin_memory"] = False
+        return other
+
+
+class _Span:
+    """The bytes of a storage that one or several tensors use."""
+
+    def __init__(self, tensor):
+        self.tensors = [tensor]
+        self.storage = tensor.untyped_storage()
+        self.device = tensor.device
+        size = tensor.element_size()
+        extent = 0
+        if tensor.numel():
+            extent = 1 + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride()))
+        first = tensor.storage_offset() * size
+        self.begin = first // _ALIGNMENT * _ALIGNMENT
+        self.end = first + extent * size
+
+    def copy(self):
+        """A CPU tensor of dtype uint8 with the bytes."""
+        data = torch.empty(0, dtype=torch.uint8, device=self.device)
+        data.set_(self.storage, self.begin, (self.end - self.begin,), (1,))
+        return data.cpu() if self.device.type != "cpu" else data.clone()
+
+
+def _merge(spans):
+    """Spans without overlaps: those of one storage that overlap become one."""
+    merged = []
+    for span in sorted(spans, key=lambda span: (span.storage._cdata, span.begin)):
+        last = merged[-1] if merged else None
+        if last and last.storage._cdata == span.storage._cdata and span.begin < last.end:
+            last.tensors += span.tensors
+            last.end = max(last.end, span.end)
+        else:
+            merged.append(span)
+    return merged
+
+
+def _rebuild(tensor, data, begin):
+    """The tensor's copy in `data`, the bytes of its storage from `begin` on."""
+    offset = tensor.storage_offset() - begin // tensor.element_size() if tensor.numel() else 0
+    copy = torch.empty(0, dtype=tensor.dtype)
+    copy.set_(data.untyped_storage(), offset, tensor.size(), tensor.stride())
+    return _resolve(tensor, copy)
+
+
+def _resolve(tensor, copy):
+    """The copy with the conjugate and negative bits of the tensor."""
+    if tensor.is_conj():
+        copy = copy.conj()
+    return torch._neg_view(copy) if tensor.is_neg() else copy
+
+
+def _storage_key(tensor):
+    return tensor.untyped_storage()._cdata

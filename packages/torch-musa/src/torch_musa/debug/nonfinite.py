@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The operators at which NaN and infinities begin."""
+
+import math
+import threading
+from typing import NamedTuple
+
+import torch
+
+from musa_runtime.errors import MusaError
+
+from .comparison import described
+from .observer import Observer
+from .timeline import Timeline
+
+KINDS = ("nan", "inf")
+
+
+class NonFiniteError(MusaError):
+    """An operator made a NaN or an infinity, and the tracker stops there.
+
+    Attributes:
+        finding (NonFinite)
+    """
+
+    def __init__(self, finding):
+        super().__init__(str(finding))
+        self.finding = finding
+
+
+class NonFinite(NamedTuple):
+    """A call whose result has a NaN or an infinity that its inputs do not explain.
+
+    Attributes:
+        kind (str): "nan" or "inf".
+        origin (str): "operator" if all inputs of the call were finite; "input" if the tensor `argument` had
+            such a value already and no earlier operator of the block made it: data, a weight, or memory that
+            is not initialised.
+        argument (str): name of that argument. If `origin` is "operator", it names an argument with infinities
+            that a NaN can come from, or is "".
+        operator, module, phase, call, arguments, output, provider: as in `Difference`.
+        count, numel (int): such elements of the output, and all of them.
+    """
+
+    kind: str
+    origin: str
+    argument: str
+    operator: str
+    module: str
+    phase: str
+    call: int
+    arguments: tuple
+    output: str
+    count: int
+    numel: int
+    provider: str
+
+    def __str__(self):
+        place = f"in {self.module}" if self.module else "outside of modules"
+        if self.origin == "input":
+            cause = (
+                f"its argument {self.argument} had {self.kind} already, which no operator of the block made"
+            )
+        elif self.argument:
+            cause = f"its argument {self.argument} has inf, but no argument has nan"
+        else:
+            cause = f"no argument had {self.kind}"
+        return "\n".join(
+            [
+                f"{self.operator} {place} ({self.phase}, call {self.call}) has {self.kind} in "
+                f"{self.count} of {self.numel} elements of {self.output}; {cause}",
+                *(f"  {argument}" for argument in self.arguments),
+                f"  served by {self.provider or 'an unknown provider'}",
+            ]
+        )
+
+
+class NonFiniteTracker(Observer):
+    """The observer of `track_nonfinite`, which has the arguments.
+
+    Attributes:
+        findings (list of NonFinite): calls at which such values begin, in order.
+        affected (int): calls whose result had such values, with those that only passed them on.
+        timeline (Timeline): all operators, for the report.
+    """
+
+    def __init__(self, kinds=KINDS, *, stop=False):
+        kinds = (kinds,) if isinstance(kinds, str) else tuple(kinds)
+        if not kinds or set(kinds) - set(KINDS):
+            raise ValueError(f"kinds must be of {KINDS}, but got {kinds!r}.\nFix: kinds=('nan',)")
+        self._kinds, self._stop = kinds, stop
+        self._inputs = {}  # what the arguments that a running call writes held before, by number of the call
+        self._made = set()  # kinds that calls of this block have returned
+        self._lock = threading.Lock()
+        self.findings, self.affected = [], 0
+        self.timeline = Timeline()
+
+    @property
+    def first(self):
+        """The first finding; None if there is none."""
+        return self.findings[0] if self.findings else None
+
+    def before(self, call):
+        # Other inputs are looked at only if the result has such values.
+        written = {id(tensor) for _, tensor in call.written}
+        if written:
+            read = [(name, tensor) for name, tensor in call.read if id(tensor) in written]
+            self._inputs[call.index] = {name: self._count(tensor) for name, tensor in read}
+
+    def after(self, call):
+        before = self._inputs.pop(call.index, {})
+        # A view has what its base has, and uninitialised memory has anything.
+        if call.error is not None or call.is_view or call.is_uninitialised:
+            self.timeline.add(call)
+            return
+        findings, reasons = [], []
+        for name, tensor in call.outputs:
+            counts = self._count(tensor)
+            for kind in self._kinds:
+                if counts[kind]:
+                    found = self._explain(call, kind, name, counts[kind], tensor.numel(), before)
+                    (findings if isinstance(found, NonFinite) else reasons).append(found)
+                    self._made.add(kind)
+        if not findings and not reasons:
+            self.timeline.add(call)
+            return
+        note = str(findings[0]).splitlines()[0] if findings else reasons[0]
+        self.timeline.add(call, "nonfinite", note)
+        with self._lock:
+            self.affected += 1
+            self.findings += findings[:1]  # a call is one finding, also with several results
+        if findings and self._stop:
+            raise NonFiniteError(findings[0])
+
+    def _explain(self, call, kind, output, count, numel, before):
+        """A NonFinite if the value begins with this call, else the reason why it does not."""
+        if _is_given(call, kind):
+            return f"{kind} is an argument of the call"
+        inputs = {name: before.get(name) or self._count(tensor) for name, tensor in call.read}
+        argument = next((name for name, counts in inputs.items() if counts[kind]), "")
+        if argument and kind in self._made:
+            return f"the argument {argument} had {kind} already"
+        origin = "input" if argument else "operator"
+        if kind == "nan" and not argument:  # inf - inf or 0 * inf
+            argument = next((name for name, counts in inputs.items() if counts["inf"]), "")
+        return NonFinite(
+            kind, origin, argument, call.name, call.module, call.phase, call.index, described(call), output,
+            count, numel, call.provider,
+        )  # fmt: skip
+
+    def _count(self, tensor):
+        """Numbers of NaN and infinite elements."""
+        if not (tensor.is_floating_point() or tensor.is_complex()) or tensor.layout is not torch.strided:
+            return {"nan": 0, "inf": 0}
+        if tensor.is_nested or tensor.device.type == "meta" or tensor.element_size() == 1:
+            return {"nan": 0, "inf": 0}
+        if not tensor.numel() or bool(torch.isfinite(tensor).all()):
+            return {"nan": 0, "inf": 0}
+        nan = int(torch.isnan(tensor).sum())
+        return {"nan": nan, "inf": int((~torch.isfinite(tensor)).sum()) - nan}
+
+
+def _is_given(call, kind):
+    """Whether a number among the arguments is such a value, as in `masked_fill(mask, -inf)`."""
+    wanted = math.isnan if kind == "nan" else math.isinf
+
+    def holds(value):
+        if isinstance(value, (list, tuple)):
+            return any(map(holds, value))
+        return isinstance(value, float) and wanted(value)
+
+    return any(holds(value) for _, value in call.named_arguments)
+
+
+def track_nonfinite(kinds=KINDS, *, stop=False):
+    """Finds the operators of a `with` block at which NaN or infinities begin, in forward and backward passes.
+
+    Args:
+        kinds (tuple of str): of "nan" and "inf". A program that scales its loss for float16 makes infinities
+            on purpose; ("nan",) leaves them out.
+        stop (bool): raise `NonFiniteError` at the first finding instead of going on.
+
+    Returns:
+        NonFiniteTracker: a context manager with the results.
+
+    Raises:
+        ValueError: another kind.
+    """
+    return NonFiniteTracker(kinds, stop=stop)

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Tells rounding from wrong results: a call that missed the tolerance is computed again in float64."""
+
+import torch
+
+from .call import tensors_of
+
+# The device may round differently from the CPU, for example sum in another order, but not much worse.
+FACTOR = 10.0
+EPSILONS = 4.0  # rounding errors of the largest element that the device may always have
+
+_WIDER = {torch.complex64: torch.complex128, torch.complex32: torch.complex128}
+
+
+class PreciseReference:
+    """Results of a call in float64, computed when first needed.
+
+    Args:
+        call (OperatorCall): the call.
+        arguments (HostArguments): unmodified copies of its arguments, which stay as they are.
+        run (callable): what the comparison runs on the CPU, given `args` and `kwargs`.
+    """
+
+    def __init__(self, call, arguments, run):
+        self._call, self._arguments, self._run = call, arguments, run
+        self._results = None
+
+    def is_rounding(self, name, actual, reference):
+        """Whether the error of an output can come from rounding alone.
+
+        Args:
+            name (str): of the output, as in `OperatorCall.outputs`.
+            actual, reference (Tensor): what the device and the CPU returned, in the same dtype, both on the
+                CPU.
+        """
+        if not (actual.is_floating_point() or actual.is_complex()):
+            return False
+        exact = self._compute().get(name)
+        if exact is None or exact.shape != actual.shape or not exact.isfinite().all():
+            return False
+        ours, theirs = (float((t.to(exact.dtype) - exact).abs().max()) for t in (actual, reference))
+        bound = torch.finfo(actual.dtype).eps * EPSILONS * float(exact.abs().max())
+        return ours <= FACTOR * theirs + bound
+
+    def _compute(self):
+        if self._results is None:
+            self._results = self._outputs()
+        return self._results
+
+    def _outputs(self):
+        wide = {}
+
+        def widen(value):
+            if isinstance(value, torch.Tensor):
+                if id(value) not in wide:
+                    wide[id(value)] = value.to(_wide_dtype(value.dtype), copy=True)
+                return wide[id(value)]
+            if isinstance(value, torch.dtype):
+                return _wide_dtype(value)
+            if isinstance(value, (list, tuple)):
+                return type(value)(widen(item) for item in value)
+            return value
+
+        if _share_storage(self._arguments.named().values()):
+            return {}
+        args = tuple(widen(value) for value in self._arguments.args)
+        kwargs = {name: widen(value) for name, value in self._arguments.kwargs.items()}
+        try:
+            result = self._run(args, kwargs)
+        except (RuntimeError, TypeError, ValueError, IndexError):
+            # The operator has no float64 kernel on the CPU, or fixes its dtypes: the call stays a suspect.
+            return {}
+        outputs = dict(tensors_of("result", result))
+        for name, tensor in self._call.written:
+            outputs.setdefault(name, widen(self._arguments.on_host(tensor)))
+        return outputs
+
+
+def _wide_dtype(dtype):
+    return _WIDER.get(dtype, torch.float64 if dtype.is_floating_point else dtype)
+
+
+def _share_storage(tensors):
+    """Whether different tensors have memory in common, which conversion to another dtype would separate."""
+    owners = {}
+    return any(
+        owners.setdefault(tensor.untyped_storage()._cdata, id(tensor)) != id(tensor) for tensor in tensors
+    )

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Which provider served a call, from the counters of the operator registry (`torch.musa.ops`)."""
+
+import functools
+
+import torch
+
+from musa_runtime import _load
+
+# The operators that an operator without counters of its own was seen to call: {"aten::convolution": [...]}.
+_inner = {}
+
+
+@functools.cache
+def _registry():
+    torch.musa.init()
+    return _load.extension()
+
+
+class Probe:
+    """Reads the counters of an operator when made, and again in `provider`.
+
+    torch composes some operators of others, for example aten::convolution of
+    aten::convolution_overrideable. Their providers are found at the first call by comparing the counters of
+    all operators, which takes about 50 ms, and are remembered by the operator's name.
+    """
+
+    def __init__(self, name):
+        self._name = name
+        self._all = name not in _inner and not _counted(name)
+        self._before = _every_count() if self._all else self._counts()
+
+    def provider(self):
+        """Names of the providers whose counters have grown; "" if there are none."""
+        if self._all:
+            after = _every_count()
+            grown = {op for (op, _), calls in after.items() if calls > self._before.get((op, _), 0)}
+            _inner[self._name] = sorted(grown)
+        else:
+            after = self._counts()
+        used = [key for key, calls in after.items() if calls > self._before.get(key, 0)]
+        return ", ".join(
+            provider if op == self._name else f"{provider} ({op})" for op, provider in sorted(used)
+        )
+
+    def _counts(self):
+        return {key: calls for op in _inner.get(self._name, [self._name]) for key, calls in _counts(op)}
+
+
+@functools.cache
+def _counted(name):
+    """Whether kernels of the operator itself are counted."""
+    registry = _registry()
+    return registry.ops_has(name) and registry.ops_explain(name)["provider"] != "composite"
+
+
+def _counts(name):
+    registry = _registry()
+    if not registry.ops_has(name):
+        return []
+    candidates = registry.ops_explain(name)["candidates"]
+    return [((name, candidate["provider"]), candidate["calls"]) for candidate in candidates]
+
+
+def _every_count():
+    return {
+        (row["op"], candidate["provider"]): candidate["calls"]
+        for row in _registry().ops_table()
+        for candidate in row["candidates"]
+    }

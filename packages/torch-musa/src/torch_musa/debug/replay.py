@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Runs a saved call again and compares it with the CPU and with itself."""
+
+from typing import NamedTuple
+
+from . import call_file
+from .call import describe, tensors_of
+from .comparison import compare
+from .digest import digest
+
+
+class Outcome(NamedTuple):
+    """What a replay gave.
+
+    Attributes:
+        operator (str), module (str): of the saved call.
+        arguments (tuple of str): dtype and shape of its tensors.
+        results (tuple of str): dtype and shape of what it returned.
+        differences (list of Difference): differences from the CPU, one at most for each run.
+        reason (str): why it was not compared; "" if it was.
+        varying (int): runs whose result was not that of the first run, bit by bit.
+        times (int): runs.
+        provider (str): provider whose kernel ran.
+        error (Exception): what the operator raised; None if it returned.
+    """
+
+    operator: str
+    module: str
+    arguments: tuple
+    results: tuple
+    differences: list
+    reason: str
+    varying: int
+    times: int
+    provider: str
+    error: Exception | None
+
+    @property
+    def status(self):
+        """0 if all runs gave the CPU's result, else 1."""
+        return int(bool(self.differences or self.varying or self.error or self.reason))
+
+    def __str__(self):
+        place = f" in {self.module}" if self.module else ""
+        lines = [
+            f"{self.operator}{place}, {self.times} run(s), served by {self.provider or 'an unknown provider'}"
+        ]
+        lines += [f"  {text}" for text in self.arguments]
+        lines += [f"  returns {text}" for text in self.results]
+        if self.error is not None:
+            lines.append(f"it raised {type(self.error).__name__}: {self.error}")
+        if self.differences:
+            lines.append(str(self.differences[0]))
+        elif self.reason:
+            lines.append(f"not compared with the CPU: {self.reason}")
+        elif self.error is None:
+            lines.append("the same as on the CPU")
+        if self.varying:
+            lines.append(f"{self.varying} of {self.times} runs gave another result than the first run")
+        return "\n".join(lines)
+
+
+def replay(path, *, times=1, tolerances=None, device="musa"):
+    """Runs a call that `dump` or `compare` saved, on the device and on the CPU.
+
+    Args:
+        path (path): the file.
+        times (int): runs on the device, each with fresh arguments.
+        tolerances (dict of torch.dtype to pair of float): as in `compare`.
+        device (str): device on which tensors of the musa device are put.
+
+    Returns:
+        Outcome
+
+    Raises:
+        CallFileError: the file holds no call, or one of an operator that this process does not have.
+    """
+    content = call_file.load(path)
+    func = call_file.operator(content)
+    digests, results, error, shown = [], (), None, ()
+    with compare(None, tolerances=tolerances) as comparison:
+        for _ in range(times):
+            # Placed by copies, which are compared too: those rows are left out below.
+            args, kwargs = call_file.arguments(content, device)
+            before = len(comparison.timeline.rows)
+            try:
+                result = func(*args, **kwargs)
+            except Exception as raised:  # noqa: BLE001 - it is what the outcome reports
+                error = raised
+                break
+            tensors = [tensor for _, tensor in tensors_of("result", [result, args, list(kwargs.values())])]
+            digests.append([digest(tensor) for tensor in tensors])
+            results = tuple(describe(tensor) for _, tensor in tensors_of("result", result)) or (
+                describe(result),
+            )
+    row = next(
+        (row for row in comparison.timeline.rows[before:] if row.operator == content["operator"]), None
+    )
+    shown = row.arguments if row else ()
+    reasons = [reason for (op, reason) in comparison.not_compared if op == content["operator"]]
+    return Outcome(
+        content["operator"],
+        content["module"],
+        shown,
+        results,
+        [difference for difference in comparison.differences if difference.operator == content["operator"]],
+        reasons[0] if reasons else "",
+        sum(one != digests[0] for one in digests[1:]),
+        times,
+        row.provider if row else "",
+        error,
+    )

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""CPU computations for operators that torch has for devices only.
+
+Each takes the call's arguments with CPU tensors and returns the operator's results; None stands for a result
+that is not compared.
+"""
+
+import torch
+
+_aten = torch.ops.aten
+
+
+def of(name):
+    """The computation for an operator, e.g. "aten::_thnn_fused_lstm_cell"; None if there is none."""
+    return _SUBSTITUTES.get(name)
+
+
+def _attention(query, key, value, attn_bias=None, dropout_p=0.0, is_causal=False, return_debug_mask=False,
+               *, scale=None):  # fmt: skip
+    # In float32 at least, as the device accumulates; outputs have the dtype of the query.
+    wide = torch.promote_types(query.dtype, torch.float32)
+    heads = query.shape[1] // key.shape[1]
+    q, k, v = (
+        query.to(wide),
+        key.to(wide).repeat_interleave(heads, 1),
+        value.to(wide).repeat_interleave(heads, 1),
+    )
+    scores = _scores(q, k, attn_bias, is_causal, scale)
+    output = (scores.softmax(-1).nan_to_num() @ v).to(query.dtype)
+    return output, scores.logsumexp(-1).to(torch.float32), None, None, None, None, None, None, None
+
+
+def _scores(query, key, bias, is_causal, scale):
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    scores = query @ key.transpose(-1, -2) * scale
+    if is_causal:
+        keep = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+        scores = scores.masked_fill(~keep, -torch.inf)
+    if bias is not None:
+        scores = scores.masked_fill(~bias, -torch.inf) if bias.dtype is torch.bool else scores + bias
+    return scores
+
+
+def _attention_backward(grad_out, query, key, value, attn_bias, grad_input_mask, out, logsumexp, cum_seq_q,
+                        cum_seq_k, max_q, max_k, dropout_p, is_causal, philox_seed, philox_offset, *,
+                        scale=None):  # fmt: skip
+    wide = torch.promote_types(query.dtype, torch.float32)
+    heads = query.shape[1] // key.shape[1]
+    used = query.shape[-1] ** -0.5 if scale is None else scale
+    q, k, v, do = query.to(wide), key.to(wide), value.to(wide), grad_out.to(wide)
+    k, v = k.repeat_interleave(heads, 1), v.repeat_interleave(heads, 1)
+    p = _scores(q, k, attn_bias, is_causal, scale).softmax(-1).nan_to_num()
+    dp = do @ v.transpose(-1, -2)
+    ds = p * (dp - (do * (p @ v)).sum(-1, keepdim=True))
+    groups = (key.shape[0], key.shape[1], heads, key.shape[2])
+    dk = (ds.transpose(-1, -2) @ q * used).unflatten(1, groups[1:3]).sum(2)
+    dv = (p.transpose(-1, -2) @ do).unflatten(1, groups[1:3]).sum(2)
+    wanted = [ds @ k * used, dk, dv, None]
+    dtypes = [query.dtype, key.dtype, value.dtype, None]
+    if grad_input_mask[3] and attn_bias is not None:
+        wanted[3] = ds.sum_to_size(attn_bias.shape)
+        dtypes[3] = attn_bias.dtype
+    return tuple(
+        grad.to(dtype) if grad is not None and needed else None
+        for grad, dtype, needed in zip(wanted, dtypes, grad_input_mask)
+    )
+
+
+def _lstm_cell(input_gates, hidden_gates, cx, input_bias=None, hidden_bias=None):
+    gates = input_gates + hidden_gates
+    if input_bias is not None:
+        gates = gates + input_bias + hidden_bias
+    i, f, g, o = gates.chunk(4, -1)
+    cell = f.sigmoid() * cx + i.sigmoid() * g.tanh()
+    return o.sigmoid() * cell.tanh(), cell, None
+
+
+_SUBSTITUTES = {
+    "aten::_scaled_dot_product_fused_attention_overrideable": _attention,
+    "aten::_scaled_dot_product_fused_attention_overrideable_backward": _attention_backward,
+    "aten::_thnn_fused_lstm_cell": _lstm_cell,
+}
