@@ -65,7 +65,8 @@ class ModuleNames:
         stack = self._stack()
         around = stack[-1].name if stack else ""
         _name_nodes(arguments, around)
-        if not stack:
+        # Checkpointing calls parts of a module that have their names already.
+        if not stack and module not in self._names:
             root = type(module).__name__
             for name, part in module.named_modules():
                 self._names[part] = f"{root}.{name}" if name else root

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Tells rounding from wrong results: a call that missed the tolerance is computed again in float64."""
+"""Separates rounding from wrong results: a call that missed the tolerance is computed again in float64.
+
+A second computation, with inputs changed by a rounding error, shows how far rounding can move the result: where
+terms cancel, every digit.
+"""
 
 import torch
 
 from .call import tensors_of
 
-# The device may round differently from the CPU, for example sum in another order, but not much worse.
+# How much larger the device's error may be than the CPU's, and than the effect of rounding the inputs.
 FACTOR = 10.0
 EPSILONS = 4.0  # rounding errors of the largest element that the device may always have
 
@@ -24,7 +28,7 @@ class PreciseReference:
 
     def __init__(self, call, arguments, run):
         self._call, self._arguments, self._run = call, arguments, run
-        self._results = None
+        self._results = {}
 
     def is_rounding(self, name, actual, reference):
         """Whether the error of an output can come from rounding alone.
@@ -36,25 +40,35 @@ class PreciseReference:
         """
         if not (actual.is_floating_point() or actual.is_complex()):
             return False
-        exact = self._compute().get(name)
+        epsilon = torch.finfo(actual.dtype).eps
+        exact = self._output(name, 0.0)
         if exact is None or exact.shape != actual.shape or not exact.isfinite().all():
             return False
-        ours, theirs = (float((t.to(exact.dtype) - exact).abs().max()) for t in (actual, reference))
-        bound = torch.finfo(actual.dtype).eps * EPSILONS * float(exact.abs().max())
-        return ours <= FACTOR * theirs + bound
+        disturbed = self._output(name, epsilon)
+        ours, theirs, effect = (
+            float((t.to(exact.dtype) - exact).abs().max()) for t in (actual, reference, disturbed)
+        )
+        bound = epsilon * EPSILONS * float(exact.abs().max())
+        return ours <= FACTOR * max(theirs, effect) + bound
 
-    def _compute(self):
-        if self._results is None:
-            self._results = self._outputs()
-        return self._results
+    def _output(self, name, noise):
+        """An output in float64, of inputs that are changed by up to `noise` times their value."""
+        if noise not in self._results:
+            self._results[noise] = self._compute(noise)
+        return self._results[noise].get(name)
 
-    def _outputs(self):
+    def _compute(self, noise):
         wide = {}
+        generator = torch.Generator().manual_seed(0)  # the program's generator keeps its state
 
         def widen(value):
             if isinstance(value, torch.Tensor):
                 if id(value) not in wide:
-                    wide[id(value)] = value.to(_wide_dtype(value.dtype), copy=True)
+                    copy = value.to(_wide_dtype(value.dtype), copy=True)
+                    if noise and copy.is_floating_point():
+                        share = torch.rand(copy.shape, generator=generator, dtype=torch.float64)
+                        copy = copy * (1 + noise * (2 * share - 1))
+                    wide[id(value)] = copy
                 return wide[id(value)]
             if isinstance(value, torch.dtype):
                 return _wide_dtype(value)

@@ -61,6 +61,8 @@ def _normal(values, result):
     mean, deviation = values.get("mean", 0.0), values.get("std", 1.0)
     if isinstance(mean, torch.Tensor) or isinstance(deviation, torch.Tensor):
         mean, deviation = 0.0, None
+    if result.is_complex():
+        result, mean, deviation = torch.view_as_real(result), 0.0, None
     return _range_and_mean(result, -math.inf, math.inf, mean, deviation)
 
 

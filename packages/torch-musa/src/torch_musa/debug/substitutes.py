@@ -76,7 +76,21 @@ def _lstm_cell(input_gates, hidden_gates, cx, input_bias=None, hidden_bias=None)
     return o.sigmoid() * cell.tanh(), cell, None
 
 
+def _rms_norm_backward(grad_out, input, normalized_shape, rstd, weight, output_mask):
+    wide = torch.promote_types(input.dtype, torch.float32)
+    dims = list(range(input.dim() - len(normalized_shape), input.dim()))
+    x, dy = input.to(wide), grad_out.to(wide)
+    r = rstd.to(wide)
+    scaled = dy if weight is None else dy * weight.to(wide)
+    dx = r * scaled - x * r.pow(3) * (scaled * x).mean(dims, keepdim=True)
+    dw = None
+    if weight is not None and output_mask[1]:
+        dw = (dy * x * r).sum_to_size(normalized_shape).to(weight.dtype)
+    return dx.to(input.dtype) if output_mask[0] else None, dw
+
+
 _SUBSTITUTES = {
+    "aten::_fused_rms_norm_backward": _rms_norm_backward,
     "aten::_scaled_dot_product_fused_attention_overrideable": _attention,
     "aten::_scaled_dot_product_fused_attention_overrideable_backward": _attention_backward,
     "aten::_thnn_fused_lstm_cell": _lstm_cell,
