@@ -22,13 +22,19 @@ def planted(operator, kernel):
 def _host(operator, args, kwargs):
     name, _, overload = operator.partition(".")
     function = getattr(getattr(torch.ops.aten, name), overload or "default")
-    return function(*(a.cpu() if isinstance(a, torch.Tensor) else a for a in args), **kwargs)
+    return function(*map(_on_host, args), **kwargs)
+
+
+def _on_host(value):
+    if isinstance(value, (list, tuple)):
+        return [_on_host(item) for item in value]
+    return value.cpu() if isinstance(value, torch.Tensor) else value
 
 
 def _to_musa(result, change):
     if isinstance(result, torch.Tensor):
         return change(result).to("musa")
-    return tuple([change(result[0]).to("musa"), *(part.to("musa") for part in result[1:])])
+    return change(result[0]).to("musa"), *(part.to("musa") for part in result[1:])
 
 
 def wrong(operator, factor=1.05):

@@ -44,9 +44,7 @@ class Layer(nn.Module):
 
     def forward(self, x):
         b, t, width = x.shape
-        q, k, v = (
-            self.qkv(self.ln1(x)).view(b, t, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
-        )
+        q, k, v = self.qkv(self.ln1(x)).view(b, t, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.proj(y.transpose(1, 2).reshape(b, t, width))
         return x + self.mlp(self.ln2(x))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`torch_musa.debug.compare` finds planted wrong operators, with their modules, and calls right ones right."""
+"""`torch_musa.debug.compare` finds planted wrong operators with their modules, and no right ones."""
 
 import itertools
 import math
@@ -111,7 +111,7 @@ def test_it_stops_at_the_first_difference_if_told_to():
     step = Training(GPT())
     with (
         planted("gelu_backward", wrong("gelu_backward")),
-        pytest.raises(debug.DifferenceError, match=r"gelu_backward in GPT.layers.1.mlp.1") as caught,
+        pytest.raises(debug.DifferenceError, match=r"gelu_backward in GPT\.layers\.1\.mlp\.1") as caught,
     ):
         compared(step, stop=True)
     assert caught.value.difference.phase == "backward"

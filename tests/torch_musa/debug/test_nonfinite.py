@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`torch_musa.debug.track_nonfinite` names the operator and the module at which a NaN or an infinity begins."""
+"""`torch_musa.debug.track_nonfinite` names operator and module at which a NaN or an infinity begins."""
 
 import math
 
@@ -59,7 +59,7 @@ def test_it_stops_at_the_first_finding_if_told_to():
     step = Training(GPT())
     with (
         planted("gelu_backward", with_nan("gelu_backward")),
-        pytest.raises(debug.NonFiniteError, match="gelu_backward in GPT.layers.1.mlp.1") as caught,
+        pytest.raises(debug.NonFiniteError, match=r"gelu_backward in GPT\.layers\.1\.mlp\.1") as caught,
     ):
         tracked(step, stop=True)
     assert caught.value.finding.phase == "backward"

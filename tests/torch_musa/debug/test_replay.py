@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Calls as files: what `compare` and `dump` save is repeated by a script, by `replay` and by the command line."""
+"""Calls as files: a script, `replay` and the command line repeat what `compare` and `dump` saved."""
 
 import runpy
 import shutil
@@ -36,14 +36,16 @@ def test_the_script_of_a_difference_repeats_it(tmp_path, capsys):
     assert f"python {folder}/reproduce.py" in str(comparison.first)
     # The operator is right in a process without the defect.
     done = run_python(str(moved / "reproduce.py"))
-    assert (done.returncode, done.stdout) == (0, f"result: 0 of {4 * 16 * 128} elements differ\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, f"result: 0 of {4 * 16 * 128} elements differ\n"), (
+        done.stderr
+    )
     assert "torch_musa" not in (moved / "reproduce.py").read_text(), "the script needs this package"
 
 
 PROGRAMS = {
     "in place": ("add_.Tensor", lambda x: x[1:].add_(x[:-1].clone(), alpha=2)),
     "shared memory": ("add.out", lambda x: torch.add(x[:2], x[2:], out=x[2:])),
-    "a list": ("cat", lambda x: torch.cat([x, x * 2, x[1:]], 1 - 1)),
+    "a list": ("cat", lambda x: torch.cat([x, x * 2, x[1:]])),
     "several results": ("native_layer_norm", lambda x: torch.layer_norm(x, (6,), x[0])),
     "a factory": ("arange.start_out", lambda x: torch.arange(5, device="musa", dtype=torch.float32)),
     "infinities": ("masked_fill.Scalar", lambda x: x.masked_fill(x > 3, float("-inf"))),
@@ -92,9 +94,12 @@ def test_a_random_operator_is_repeated_by_replay(tmp_path):
 
 def test_only_the_first_differences_are_saved(tmp_path):
     x = torch.ones(3, device="musa")
-    with planted("relu", wrong("relu")), planted("neg", wrong("neg")):
-        with debug.compare(tmp_path, save=1) as comparison:
-            torch.relu(x), torch.relu(x), torch.neg(x)
+    with (
+        planted("relu", wrong("relu")),
+        planted("neg", wrong("neg")),
+        debug.compare(tmp_path, save=1) as comparison,
+    ):
+        torch.relu(x), torch.relu(x), torch.neg(x)
     assert [bool(difference.folder) for difference in comparison.differences] == [True, False, False]
     assert len(list(tmp_path.iterdir())) == 1
     with planted("relu", wrong("relu")), debug.compare(None) as comparison:

@@ -18,9 +18,10 @@ class Varying(NamedTuple):
     Attributes:
         cause (str): "operator" if a call with the same arguments gave another result; "state" if an argument
             differs that no earlier call of the run made, such as a weight that the first run changed;
-            "program" if the runs call different operators.
+            "program" if only one run makes the call.
         operator, module, phase, call, arguments, provider: as in `Difference`, of the second run.
-        names (tuple of str): outputs that differ, or for "state" the arguments.
+        names (tuple of str): outputs that differ; for "state" the arguments; for "program" the run that makes
+            the call, "first" or "second".
     """
 
     cause: str
@@ -45,7 +46,7 @@ class Varying(NamedTuple):
                 "Fix: check_determinism(function, restore=[model, optimizer])"
             )
         else:
-            text = f"the second run calls {where} where the first run called {names}"
+            text = f"{where} is called in the {names} run only"
         lines = [text, *(f"  {argument}" for argument in self.arguments)]
         return "\n".join([*lines, f"  served by {self.provider or 'an unknown provider'}"])
 
@@ -73,7 +74,10 @@ class Determinism(NamedTuple):
 
 
 class RunDigest(Observer):
-    """Digests of the arguments and results of each call, in order for each thread.
+    """Digests of the arguments and results of each call.
+
+    A call is compared with the other run's call of the same operator in the same module, phase and thread
+    that has the same number among those.
 
     Args:
         other (RunDigest): an earlier run that this one is compared with.
@@ -81,10 +85,9 @@ class RunDigest(Observer):
 
     def __init__(self, other=None):
         self._other = other
-        self._threads = {}  # thread -> list of (name, digests of inputs, digests of outputs)
+        self._calls = {}  # (thread, operator, module, phase) -> list of (inputs, outputs, what is shown)
         self._inputs = {}
         self._made = set()  # digests of all results so far
-        self._parted = set()  # threads whose calls are not those of the other run any more
         self.varying = []
         self.operators = 0
 
@@ -99,34 +102,39 @@ class RunDigest(Observer):
         outputs = {} if call.is_uninitialised else {name: digest(t) for name, t in call.outputs}
         if not outputs and isinstance(call.result, (bool, int, float)):
             outputs = {"result": repr(call.result)}
-        rows = self._threads.setdefault(call.thread, [])
-        rows.append((call.name, inputs, outputs))
+        key = call.thread, call.name, call.module, call.phase
+        calls = self._calls.setdefault(key, [])
+        shown = call.index, described(call), call.provider
+        calls.append((inputs, outputs, shown))
         self.operators += 1
-        if self._other is not None and call.thread not in self._parted:
-            self._compare(call, len(rows) - 1, inputs, outputs)
+        if self._other is not None:
+            others = self._other._calls.get(key, [])
+            if len(calls) > len(others):
+                self._add("program", key, shown, ("second",))
+            else:
+                self._compare(key, shown, inputs, outputs, others[len(calls) - 1])
         self._made.update(outputs.values())
 
-    def _compare(self, call, place, inputs, outputs):
-        rows = self._other._threads.get(call.thread, [])
-        name, before, wanted = rows[place] if place < len(rows) else ("no operator", {}, {})
-        if name != call.name:
-            self._parted.add(call.thread)
-            self._add("program", call, (name,))
-            return
-        changed = [key for key, value in inputs.items() if before.get(key) != value]
+    def _compare(self, key, shown, inputs, outputs, other):
+        before, wanted, _ = other
+        changed = [name for name, value in inputs.items() if before.get(name) != value]
         if not changed:
-            differs = tuple(key for key, value in outputs.items() if wanted.get(key) != value)
+            differs = tuple(name for name, value in outputs.items() if wanted.get(name) != value)
             if differs:
-                self._add("operator", call, differs)
-        elif foreign := tuple(key for key in changed if inputs[key] not in self._made):
-            self._add("state", call, foreign)
+                self._add("operator", key, shown, differs)
+        elif foreign := tuple(name for name in changed if inputs[name] not in self._made):
+            self._add("state", key, shown, foreign)
 
-    def _add(self, cause, call, names):
-        self.varying.append(
-            Varying(
-                cause, call.name, call.module, call.phase, call.index, described(call), names, call.provider
-            )
-        )
+    def add_missing(self):
+        """Adds the calls that only the other run made, once this run has ended."""
+        for key, calls in self._other._calls.items():
+            for _, _, shown in calls[len(self._calls.get(key, ())) :]:
+                self._add("program", key, shown, ("first",))
+
+    def _add(self, cause, key, shown, names):
+        _, operator, module, phase = key
+        index, arguments, provider = shown
+        self.varying.append(Varying(cause, operator, module, phase, index, arguments, names, provider))
 
 
 def check_determinism(function, *, restore=(), seed=0):
@@ -154,6 +162,7 @@ def check_determinism(function, *, restore=(), seed=0):
             with RunDigest(runs[0] if runs else None) as run:
                 function()
             runs.append(run)
+    runs[1].add_missing()
     found = runs[1].varying
     first = next((varying for varying in found if varying.cause == "operator"), None)
     return Determinism(first or (found[0] if found else None), runs[1].operators)

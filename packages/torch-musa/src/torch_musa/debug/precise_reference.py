@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """Separates rounding from wrong results: a call that missed the tolerance is computed again in float64.
 
-A second computation, with inputs changed by a rounding error, shows how far rounding can move the result: where
-terms cancel, every digit.
+A second computation, with inputs changed by a rounding error, shows how far rounding can move the result:
+where terms cancel, every digit.
 """
 
 import torch
