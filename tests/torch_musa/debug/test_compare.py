@@ -295,6 +295,26 @@ def test_an_error_that_only_the_device_raises_is_a_difference():
     assert "only on the device: no such kernel" in comparison.first.reason
 
 
+def test_calls_of_a_graph_capture_are_listed():
+    x, graph = torch.ones(4, device="musa"), torch.musa.MUSAGraph()
+    torch.relu(x)
+    with debug.compare(None) as comparison, torch.musa.graph(graph):
+        y = torch.relu(x)
+    graph.replay()
+    assert y.cpu().tolist() == [1.0] * 4 and comparison.differences == []
+    assert comparison.not_compared["aten::relu", "the stream is being captured into a graph"] == 1
+
+
+@pytest.mark.once
+def test_a_compiled_function_runs_uncompiled_and_is_compared():
+    function = torch.compile(lambda x: torch.relu(x) * 2, backend="eager")
+    x = torch.ones(4, device="musa")
+    function(x)
+    with planted("relu", wrong("relu")):
+        comparison = compared(lambda: function(x))
+    assert comparison.first.operator == "aten::relu"
+
+
 # ---- what the program chooses
 
 

@@ -102,6 +102,7 @@ RANKS = """
 import json, os, sys
 import torch
 import torch.distributed as dist
+import torch.distributed.fsdp
 from tests.torch_musa.debug.planted import planted, varying, with_nan, wrong
 from tests.torch_musa.debug.programs import GPT, Training
 from torch_musa import debug
@@ -129,6 +130,13 @@ else:
     with planted("gelu_backward", varying("gelu_backward")):
         first = debug.check_determinism(step, restore=[step.model, step.optimizer]).first
     found["varying"] = first.cause, first.operator, first.module
+    step = Training(torch.distributed.fsdp.fully_shard(GPT().to("musa")))
+    with debug.compare(None) as comparison:
+        step()
+    found["right with FSDP2"] = len(comparison.differences)
+    with planted("gelu", wrong("gelu")), debug.compare(None) as comparison:
+        step()
+    found["wrong with FSDP2"] = comparison.first.operator, comparison.first.module
     with open(f"{sys.argv[1]}/{rank}.json", "w") as file:
         json.dump(found, file)
 dist.destroy_process_group()
@@ -179,4 +187,6 @@ def test_nan_and_nondeterminism_are_found_in_two_ranks(tmp_path):
         found = json.loads((tmp_path / f"{rank}.json").read_text())
         assert found["right"] == 0 and "c10d::allreduce_" in found["collectives"]
         assert found["nan"] == ["aten::native_layer_norm", f"{name}.0.ln1"]
+        assert found["right with FSDP2"] == 0
+        assert found["wrong with FSDP2"] == ["aten::gelu", "FSDPGPT.layers.0.mlp.1"]
         assert found["varying"] == ["operator", "aten::gelu_backward", f"{name}.1.mlp.1"]

@@ -114,7 +114,7 @@ def _add_debug_arguments(name, parser):
     parser.add_argument("--times", type=int, default=1, help="runs, which must give one result")
     parser.add_argument("--import", dest="modules", action="append", default=[], metavar="MODULE")
     parser.add_argument(
-        "file", metavar="FILE", help="call.pt of a difference, or a file of torch_musa.debug.dump"
+        "files", nargs="+", metavar="FILE", help="call.pt of a difference, or a file of torch_musa.debug.dump"
     )
 
 
@@ -125,8 +125,8 @@ def _replay(options):
 
     for module in options.modules:
         importlib.import_module(module)
-    outcome = debug.replay(options.file, times=options.times)
-    return str(outcome), outcome.status
+    outcomes = [debug.replay(file, times=options.times) for file in options.files]
+    return "\n".join(map(str, outcomes)), max(outcome.status for outcome in outcomes)
 
 
 def _as_json(value):

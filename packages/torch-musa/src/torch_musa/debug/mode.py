@@ -51,6 +51,8 @@ class OperatorMode(TorchDispatchMode):
         kwargs = kwargs or {}
         if not isinstance(func, torch._ops.OpOverload):
             return func(*args, **kwargs)
+        if any(kind.__module__.startswith("torch._subclasses") for kind in types):
+            return func(*args, **kwargs)  # a fake or functional tensor, which has no values
         if any(kind.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl for kind in types):
             # A tensor subclass such as DTensor: its own dispatch runs first, and calls operators on plain
             # tensors, which come here again.
