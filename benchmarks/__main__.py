@@ -18,6 +18,7 @@ from . import (
     allocator,
     amp,
     compiled,
+    debugging,
     distributed,
     fragmentation,
     graphs,
@@ -45,6 +46,7 @@ GROUPS = (
     "ported",
     "amp",
     "compiled",
+    "debugging",
     "distributed",
     "math libraries",
     "stable packs",
@@ -54,6 +56,7 @@ MUSA_ONLY = {
     "allocator": "it measures musa's caching allocator",
     "fragmentation": "it measures musa's caching allocator",
     "host copies": "it counts copies of a musa device's memory",
+    "debugging": "it measures tools for a musa device",
     "compiled": "it measures programs that are compiled for a musa device",
     "graphs": "it measures graphs of the musa device",
     "ported": "it measures kernels of a musa pack",
@@ -99,6 +102,8 @@ def measure(
     if group == "compiled":
         effort = Effort(2, 1e-3) if quick else Effort(15, 0.05)
         return compiled.measure_all(device, baseline, effort, quick)
+    if group == "debugging":
+        return debugging.measure_all(device, Effort(2, 1e-3) if quick else Effort(9, 0.1))
     if group == "distributed":
         return distributed.measure_all(Effort(3, 1e-3) if quick else Effort(15, 0.1))
     if group == "math libraries":

@@ -244,6 +244,7 @@ def test_a_quick_run_of_the_cpu_against_itself_reports_every_group(tmp_path, cap
     assert set(content["not_measured"]) == {
         "allocator",
         "compiled",
+        "debugging",
         "distributed",
         "fragmentation",
         "graphs",
@@ -283,6 +284,13 @@ def test_calls_over_the_stable_abi_are_compared_with_those_of_the_same_kernels_i
     for op, provider in (("aten::ceil", "bench_cxx"), ("aten::floor", "bench_stable")):
         calls = {row["provider"]: row["calls"] for row in torch.musa.ops.explain(op)["candidates"]}
         assert calls[provider] > 0
+
+
+@pytest.mark.skipif(DEVICE != "musa", reason="MUSA_TEST_DEVICE names a device without the tools")
+def test_steps_under_the_debugging_tools_are_compared_with_steps_without_them(tmp_path):
+    assert cli.main(["--quick", "--only", "debugging", "--out", str(tmp_path)]) == 0
+    rows = check_outputs(tmp_path, {"debugging tool / none"})["rows"]
+    assert len(rows) == 6 and all(row["judged"] > 1 for row in rows), "the tools did nothing"
 
 
 @pytest.mark.skipif(DEVICE != "musa", reason="MUSA_TEST_DEVICE names a device without an operator registry")
