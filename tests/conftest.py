@@ -8,6 +8,7 @@ import gc
 import os
 import random
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +32,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="every N-th test of each file from the I-th on (of conformance: every N-th case): runs in other "
         "settings take the rest",
     )
+    parser.addoption(
+        "--ecosystem",
+        action="store_true",
+        help="collect tests/ecosystem, which needs the packages that `tools/dev.py ecosystem` installs",
+    )
+    parser.addoption(
+        "--ecosystem-only",
+        default="",
+        metavar="PATTERN",
+        help="of tests/ecosystem only cases whose name holds this shell-style pattern",
+    )
+
+
+ECOSYSTEM = Path(__file__).with_name("ecosystem")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leaves out the cases with real packages, whose imports fail where these are not installed."""
+    if config.getoption("--ecosystem") or not collection_path.is_relative_to(ECOSYSTEM):
+        return None
+    return True
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -45,6 +67,14 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(
             "xfail_strict is off, so a known failure that has been mended would go unnoticed. "
             "Run pytest from the repository root, where pyproject.toml turns it on."
+        )
+
+
+    named = (Path(argument.split("::")[0]).resolve() for argument in config.args)
+    if not config.getoption("--ecosystem") and any(path.is_relative_to(ECOSYSTEM) for path in named):
+        raise pytest.UsageError(
+            "tests/ecosystem needs packages that .venv does not have. "
+            "Fix: python3 tools/dev.py ecosystem --only PATTERN"
         )
 
 

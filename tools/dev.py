@@ -25,6 +25,7 @@ from workspace import (
     conda,
     cross,
     device_pass,
+    ecosystem,
     gpu,
     gpu_sanitizer,
     images,
@@ -202,6 +203,12 @@ def run_gpu(arguments: argparse.Namespace) -> int:
     return gpu.run(arguments.rest, build_only=arguments.build, jobs=arguments.jobs, limit=arguments.limit)
 
 
+def run_ecosystem(arguments: argparse.Namespace) -> int:
+    set_up(arguments, prerequisites.TEST)
+    with workspace_lock():
+        return ecosystem.run(arguments.only, arguments.all, arguments.rest)
+
+
 def bench(arguments: argparse.Namespace) -> int:
     set_up(arguments)
     return run_python(arguments, "-m", "benchmarks", *arguments.rest)
@@ -247,6 +254,10 @@ VERBS = {
     "gpu": (
         run_gpu,
         "build the packs over CUDA in build/gpu and test them on an NVIDIA GPU; arguments name suites",
+    ),
+    "ecosystem": (
+        run_ecosystem,
+        "install real packages in build/ecosystem and run them on the musa device; arguments go to pytest",
     ),
     "bench": (bench, "set up, then measure against torch's CPU device; arguments go to the benchmarks"),
     "clean": (clean, "remove build products"),
@@ -332,6 +343,11 @@ def parser() -> argparse.ArgumentParser:
             verb.add_argument("--jobs", type=int, default=12, help="processes at a time (default: 12)")
             text = "end a process of tests after so many seconds (default: 3600)"
             verb.add_argument("--limit", type=float, default=3600, help=text)
+        if name == "ecosystem":
+            text = "only cases whose name holds this shell-style pattern"
+            verb.add_argument("--only", default="", metavar="PATTERN", help=text)
+            text = "the cases that take long too; a complete run writes tests/ecosystem/last_run.json"
+            verb.add_argument("--all", action="store_true", help=text)
         if name == "clean":
             verb.add_argument("--all", action="store_true", help="remove .venv too")
     return result

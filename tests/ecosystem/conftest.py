@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""The fixtures of cases with real packages, the rule of known failures, and the record of a run."""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.ecosystem.known_failures import KNOWN_FAILURES, Known
+
+_FACTS = pytest.StashKey[dict[str, Any]]()
+
+
+def case_of(nodeid: str) -> str:
+    """The name of a case in records: ``test_timm.py::test_models[resnet18]``."""
+    return nodeid.removeprefix("tests/ecosystem/")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if session.config.getoption("--ecosystem"):
+        _declare_operators_of_torchvision()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    pattern = config.getoption("--ecosystem-only")
+    if pattern:
+        wanted = [item for item in items if fnmatch.fnmatch(case_of(item.nodeid), f"*{pattern}*")]
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(wanted)])
+        items[:] = wanted
+
+
+class Both:
+    """Runs a program on the CPU and on musa, and compares what it returns."""
+
+    def __init__(self, facts: dict[str, Any]) -> None:
+        self._facts = facts
+
+    def __call__(
+        self,
+        program: Callable[[str], Any],
+        *,
+        within: float = 1e-5,
+        watch_modules: bool = True,
+        cpu_parameters: str = "",
+        cpu_results: str = "",
+    ) -> Any:
+        """Calls `program("cpu")` and `program("musa")`; returns the second result.
+
+        Args:
+            program (callable): gets a device type and returns a tree of tensors and values.
+            within (float): the largest difference relative to the largest value of the same tensor.
+            watch_modules (bool): whether the devices of modules' parameters are recorded; a hook for that
+                would change what torch.compile sees.
+            cpu_parameters (str): the reason why modules may run on the CPU too; empty if they must not.
+            cpu_results (str): the reason why tensors of the result may be on the CPU; empty if they must not.
+        """
+        from tests.ecosystem import comparison, observation
+
+        seeded()
+        expected = program("cpu")
+        seeded()
+        with observation.Observation(watch_modules) as seen:
+            found = program("musa")
+        self.judge(expected, found, seen.summary(), within, cpu_parameters, cpu_results)
+        observation.check_on_musa(seen.summary(), comparison.devices(found), cpu_parameters, cpu_results)
+        return found
+
+    def judge(self, expected, found, summary, within, cpu_parameters="", cpu_results="") -> None:
+        """Compares two results; the record gets the difference and the devices."""
+        from tests.ecosystem import comparison
+
+        self._facts["device"] = summary
+        if cpu_parameters or cpu_results:
+            self._facts["on_cpu"] = cpu_parameters or cpu_results
+        self._facts["difference"] = comparison.compare(expected, found, within)
+
+    def launched(
+        self,
+        program: str,
+        *arguments: str,
+        launcher: Callable[[str], list[str]],
+        folder: Path,
+        within: float = 1e-5,
+        cpu_parameters: str = "",
+    ) -> None:
+        """Runs a file of `programs/` in two processes on each device, and compares what rank 0 reports.
+
+        Args:
+            launcher (callable): gets a device type and returns the arguments of Python before the program.
+            folder (Path): for the reports.
+        """
+        from tests.ecosystem import observation, programs
+
+        reports = {}
+        for device in ("cpu", "musa"):
+            reports[device] = programs.run(program, arguments, device, launcher(device), folder / device)
+        for rank, report in enumerate(reports["musa"]):
+            summary = report["summary"]
+            self.judge(reports["cpu"][rank]["result"], report["result"], summary, within, cpu_parameters)
+            observation.check_on_musa(summary, Counter(), cpu_parameters)
+
+
+def seeded() -> None:
+    """Starts all generators that programs draw from."""
+    import random
+
+    import numpy as np
+    import torch
+
+    random.seed(0)
+    np.random.seed(0)
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def both(request: pytest.FixtureRequest) -> Both:
+    """Compares a program on musa with the same one on the CPU."""
+    return Both(request.node.stash.setdefault(_FACTS, {}))
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Packages write into the current folder, and some keep state of the process."""
+    monkeypatch.chdir(tmp_path)
+    yield
+
+
+def _declare_operators_of_torchvision() -> None:
+    """Lets `import torchvision` pass where its library cannot be loaded.
+
+    The wheel on the index is built for CUDA, so beside a CPU build of torch its library does not load, and
+    the import fails on operators without a schema. No case calls them.
+    """
+    import torch
+
+    for name in ("torchvision::nms", "torchvision::qnms") if torch.version.cuda is None else ():
+        if not torch._C._jit_get_schemas_for_operator(name):
+            torch.library.define(name, "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quiet_packages() -> Iterator[None]:
+    """No package asks a hub for anything, and dataset caches stay out of the home folder."""
+    for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE"):
+        assert os.environ.get(name) == "1", f"{name} is not set. Fix: python3 tools/dev.py ecosystem"
+    with contextlib.suppress(ImportError):
+        import transformers
+
+        transformers.utils.logging.disable_progress_bar()
+    yield
+
+
+def judged(known: Known, failed: bool, text: str) -> tuple[str, str]:
+    """Outcome and explanation of a case of the closed list.
+
+    Args:
+        failed (bool): whether it failed.
+        text (str): its failure.
+    """
+    if not failed:
+        return "failed", f"known to fail ({known.reason}), but passed. Fix: remove it from known_failures.py"
+    if known.match not in text:
+        return "failed", f"failed otherwise than known_failures.py says ({known.match!r}):\n{text}"
+    return "known", known.reason
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> pytest.TestReport:
+    report = yield
+    known = KNOWN_FAILURES.get(case_of(item.nodeid))
+    outcome, reason = report.outcome, ""
+    if known is not None and report.when == "call":
+        text = str(call.excinfo.value) if call.excinfo else ""
+        outcome, reason = judged(
+            known, call.excinfo is not None, f"{call.excinfo.typename}: {text}" if text else ""
+        )
+        if outcome == "known":
+            report.outcome, report.wasxfail = "skipped", reason
+        else:
+            report.outcome, report.longrepr = "failed", reason
+    elif report.failed:
+        reason = f"{call.excinfo.typename}: {call.excinfo.value}"
+    if report.when == "call" or report.failed:
+        _note(item, outcome, reason, round(call.duration, 2))
+    return report
+
+
+def _note(item: pytest.Item, outcome: str, reason: str, seconds: float) -> None:
+    """Appends a line to the file of results, so that those before a crash are kept."""
+    path = os.environ.get("MUSA_ECOSYSTEM_RESULTS")
+    if path:
+        facts = item.stash.get(_FACTS, {})
+        line = {
+            "case": case_of(item.nodeid),
+            "outcome": outcome,
+            "seconds": seconds,
+            "reason": reason,
+            **facts,
+        }
+        with open(path, "a") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def pytest_runtest_logstart(nodeid: str, location: tuple) -> None:
+    path = os.environ.get("MUSA_ECOSYSTEM_RESULTS")
+    if path:
+        with open(path, "a") as file:
+            file.write(json.dumps({"started": case_of(nodeid)}) + "\n")

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Runs real packages, unmodified, on the musa device: `dev.py ecosystem`.
+
+The packages are in build/ecosystem/site, in the versions of tests/ecosystem/requirements.txt. They use the
+torch and the packs of .venv, so there is no second torch. Cases run in one process; if that one crashes, the
+case that ran has failed, and a new process runs the rest. A complete run writes the record beside the cases.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from . import ROOT, WorkspaceError, packages
+from .progress import run_logged
+
+CASES = ROOT / "tests" / "ecosystem"
+REQUIREMENTS = CASES / "requirements.txt"
+RECORD = CASES / "last_run.json"
+FOLDER = ROOT / "build" / "ecosystem"
+SITE = FOLDER / "site"
+# .venv's torch is the one of the run, and these come with it.
+FORBIDDEN = re.compile(r"(torch|triton|nvidia-.*|cuda-.*|torch[-_]musa|musa-.*)$", re.IGNORECASE)
+OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE")
+# Cases that crash their process end a run when there are more.
+CRASHES = 10
+
+
+def pinned(text: str) -> dict[str, str]:
+    """Names and versions of a requirements file; raises WorkspaceError for a line that is not
+    `name==version`."""
+    found = {}
+    for line in text.splitlines():
+        line = line.partition("#")[0].strip()
+        if not line:
+            continue
+        match = re.fullmatch(r"([\w.-]+)==([\w.+!-]+)", line)
+        if match is None:
+            raise WorkspaceError(f"{REQUIREMENTS.name}: {line!r} is not pinned as name==version")
+        if FORBIDDEN.match(match[1]):
+            raise WorkspaceError(f"{REQUIREMENTS.name}: {match[1]} comes from .venv and must not be listed")
+        found[match[1]] = match[2]
+    return found
+
+
+def install() -> dict[str, str]:
+    """Installs the packages unless they are up to date; returns their versions."""
+    text = REQUIREMENTS.read_text()
+    wanted = pinned(text)
+    digest = hashlib.sha256(f"{sys.version_info[:2]}{metadata_of_torch()}{text}".encode()).hexdigest()
+    stamp = FOLDER / "installed"
+    if not (stamp.is_file() and stamp.read_text() == digest):
+        stamp.unlink(missing_ok=True)
+        shutil.rmtree(SITE, ignore_errors=True)
+        # No dependency is looked for: the list is complete, and torch is not in it. DeepSpeed is built from
+        # its sources, for which it imports torch; without DS_BUILD_OPS=0 it might compile CUDA operators.
+        command = [packages.PYTHON, "-m", "pip", "install", "--no-deps", "--no-build-isolation"]
+        command += ["--target", SITE, "-r", REQUIREMENTS]
+        environment = {**os.environ, "DS_BUILD_OPS": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+        log = packages.LOGS / "ecosystem.log"
+        run_logged(f"{len(wanted)} packages", [str(word) for word in command], log, environment)
+        stamp.write_text(digest)
+    return wanted
+
+
+def metadata_of_torch() -> str:
+    return next(iter(metadata.distributions(name="torch", path=[str(packages.SITE)]))).version
+
+
+def environment(results: Path) -> dict[str, str]:
+    """Variables of a process of cases."""
+    home = FOLDER / "home"
+    return {
+        **os.environ,
+        **dict.fromkeys(OFFLINE, "1"),
+        "PYTHONPATH": os.pathsep.join([str(SITE), str(ROOT)]),
+        "MUSA_ECOSYSTEM_RESULTS": str(results),
+        # Sums of several threads differ by rounding from run to run, and threads that spin slow small models
+        # down.
+        "OMP_NUM_THREADS": "1",
+        "HF_HOME": str(home / "hf"),
+        "XDG_CACHE_HOME": str(home / "cache"),
+        "TORCH_HOME": str(home / "torch"),
+        "TORCHINDUCTOR_CACHE_DIR": str(home / "inductor"),
+        "MPLBACKEND": "Agg",
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+
+
+@dataclass
+class Run:
+    """Cases that have ended, and the one that was running when a process ended."""
+
+    ended: dict[str, dict[str, Any]] = field(default_factory=dict)
+    running: str = ""
+
+    def read(self, lines: Iterable[str]) -> None:
+        """Takes the lines that a process of cases wrote."""
+        self.running = ""
+        for line in lines:
+            entry = json.loads(line)
+            if "started" in entry:
+                self.running = entry["started"]
+                continue
+            case = entry.pop("case")
+            # A teardown can fail after the case has passed.
+            if entry["outcome"] != "passed" or case not in self.ended:
+                self.ended[case] = entry
+            self.running = ""
+
+    def crashed(self, case: str, why: str) -> None:
+        self.ended[case] = {
+            "outcome": "failed",
+            "seconds": 0.0,
+            "reason": f"the process of the case ended: {why}",
+        }
+
+    def counts(self) -> Counter[str]:
+        return Counter(entry["outcome"] for entry in self.ended.values())
+
+
+def run_cases(arguments: Sequence[str]) -> Run:
+    """Runs the cases in as many processes as crashes require; `arguments` are pytest's."""
+    found = Run()
+    results = FOLDER / "results.jsonl"
+    results.unlink(missing_ok=True)
+    for attempt in range(CRASHES + 1):
+        left_out = [f"--deselect=tests/ecosystem/{case}" for case in found.ended]
+        command = [packages.PYTHON, "-m", "pytest", CASES, "--ecosystem", "-q", *arguments, *left_out]
+        log = FOLDER / f"cases_{attempt}.log"
+        try:
+            run_logged("cases", [str(word) for word in command], log, environment(results), cwd=ROOT)
+        except WorkspaceError as error:
+            problem = str(error)
+        else:
+            problem = ""
+        if not results.is_file():
+            raise WorkspaceError(f"no case ran\n{problem}")
+        found.read(results.read_text().splitlines())
+        if not found.running:
+            if problem and "failed" not in found.counts():
+                raise WorkspaceError(f"pytest failed, but no case did\n{problem}")
+            return found
+        found.crashed(found.running, f"{problem[-600:]}")
+    raise WorkspaceError(f"{CRASHES} cases crashed their process; the last is {found.running}\n{problem}")
+
+
+def table(ended: dict[str, dict[str, Any]]) -> str:
+    """Outcomes by file, then each case that did not pass with its reason."""
+    files: dict[str, Counter[str]] = {}
+    for case, entry in ended.items():
+        files.setdefault(case.partition("::")[0], Counter())[entry["outcome"]] += 1
+    width = max(map(len, files))
+    lines = [f"{'':{width}}  passed  known  failed"]
+    for name, counts in sorted(files.items()):
+        failed = counts["failed"] + counts["skipped"]
+        lines.append(f"{name:{width}}  {counts['passed']:6}  {counts['known']:5}  {failed:6}")
+    for outcome in ("known", "skipped", "failed"):
+        for case, entry in ended.items():
+            if entry["outcome"] == outcome:
+                lines.append(f"{outcome}: {case}: {' '.join(entry['reason'].split())[:300]}")
+    return "\n".join(lines)
+
+
+def record(ended: dict[str, dict[str, Any]], versions: dict[str, str]) -> dict[str, Any]:
+    """What a complete run writes beside the cases."""
+    counts = Counter(entry["outcome"] for entry in ended.values())
+    return {
+        "device": "the emulator" if "MUSA_HOME" not in os.environ else "the SDK in MUSA_HOME",
+        "torch": metadata_of_torch(),
+        "counts": dict(sorted(counts.items())),
+        "packages": versions,
+        "cases": dict(sorted(ended.items())),
+    }
+
+
+def run(only: str, full: bool, rest: Sequence[str]) -> int:
+    """Installs the packages and runs the cases; returns 1 if a case failed.
+
+    Args:
+        only (str): a shell-style pattern that may match anywhere in a case's name; empty for all cases.
+        full (bool): runs the cases that are marked with `full` too, and writes the record.
+        rest (list of str): further arguments of pytest.
+    """
+    versions = install()
+    arguments = [*rest, *(["--full"] if full else []), *([f"--ecosystem-only={only}"] if only else [])]
+    found = run_cases(arguments)
+    counts = found.counts()
+    print(table(found.ended))
+    if full and not only and not rest:
+        RECORD.write_text(json.dumps(record(found.ended, versions), indent=1) + "\n")
+        print(f"record: {RECORD.relative_to(ROOT)}")
+    failed = counts["failed"] + counts["skipped"]
+    print(f"{counts['passed']} passed, {counts['known']} known failures, {failed} failed")
+    return int(failed > 0)
