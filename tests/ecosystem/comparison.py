@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 # A tensor's scale is at least this share of the largest value in its container.
-SHARE_OF_GROUP = 1e-3
+SHARE_OF_GROUP = 1e-2
 
 
 class Differs(AssertionError):

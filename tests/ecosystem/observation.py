@@ -45,6 +45,9 @@ class Observation:
         self.operators = _calls() - self._before
 
     def _note(self, module: torch.nn.Module, args) -> None:
+        # A parametrization computes its weight while a model is built, before it is moved.
+        if type(module).__module__.startswith("torch.nn.utils."):
+            return
         # Parameters of meta tensors belong to modules that are being built or are loaded layer by layer.
         devices = {str(p.device) for p in module.parameters(recurse=False) if p.device.type != "meta"}
         self.parameters.update(devices)

@@ -16,7 +16,7 @@ MODELS = {
     "resnet18": ({}, 1e-4),
     "resnet50d": ({}, 1e-3),
     "mobilenetv3_small_050": ({}, 1e-3),
-    "efficientnet_b0": ({}, 1e-2),
+    "efficientnet_b0": ({}, 1e-3),
     "regnetx_002": ({}, 1e-3),
     "convnext_atto": ({}, 1e-4),
     "vit_tiny_patch16_224": ({"img_size": 64, "depth": 2}, 1e-4),
