@@ -14,8 +14,8 @@ class Known:
     Attributes:
         reason (str): the cause, with the place in the package.
         match (str): part of the failure's text.
-        one_liner (str): what users write instead.
-        cure (str): the case that shows that this works.
+        one_liner (str): the line that users write instead.
+        cure (str): the case that shows that this line works.
     """
 
     reason: str
@@ -25,11 +25,8 @@ class Known:
 
 
 _OFFLOADED = Known(
-    "transformers.cache_utils calls torch.cuda.default_stream for offloaded caches on every
-    device, th
-        the CP     CPU too    
-        too"     too
-                  too"          too",
+    "transformers.cache_utils calls torch.cuda.default_stream for offloaded caches on every device, "
+    "the CPU too",
     "Torch not compiled with CUDA enabled",
     'cache_implementation="static", or no such argument',
     "test_transformers_serving.py::test_generate[static cache]",
@@ -39,15 +36,8 @@ KNOWN_FAILURES: dict[str, Known] = {
     "test_transformers_serving.py::test_offloaded_cache[offloaded]": _OFFLOADED,
     "test_transformers_serving.py::test_offloaded_cache[offloaded_static]": _OFFLOADED,
     "test_transformers_serving.py::test_continuous_batching_is_sized_by_the_memory_of_the_device": Known(
-        "get_device_and_memory_breakdown in transformers.generation.continuous_batching.utils has
-        a lis
-                list o         of cuda      
-                  cuda                 cuda
-                                                                cuda,
-        
-                
-                                "
-        "xpu and mps, and takes the host's memory for any other device",
+        "get_device_and_memory_breakdown in transformers.generation.continuous_batching.utils has a list of "
+        "cuda, xpu and mps, and takes the host's memory for any other device",
         "sized by the memory of cpu",
         "continuous_batching_config=ContinuousBatchingConfig(num_blocks=..., max_batch_tokens=...)",
         "test_transformers_serving.py::test_continuous_batching",
