@@ -9,7 +9,7 @@ import fnmatch
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ import pytest
 
 from tests.ecosystem.known_failures import KNOWN_FAILURES, Known
 
+# Reports of programs on the CPU: several cases are compared with the same one.
+_ON_CPU: dict[tuple[str, ...], list[dict[str, Any]]] = {}
 _FACTS = pytest.StashKey[dict[str, Any]]()
 
 
@@ -27,7 +29,9 @@ def case_of(nodeid: str) -> str:
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     if session.config.getoption("--ecosystem"):
-        _declare_operators_of_torchvision()
+        from tests.ecosystem import vision_schemas
+
+        vision_schemas.declare()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -91,18 +95,27 @@ class Both:
         folder: Path,
         within: float = 1e-5,
         cpu_parameters: str = "",
+        cpu_arguments: Sequence[str] | None = None,
     ) -> None:
         """Runs a file of `programs/` in two processes on each device, and compares what rank 0 reports.
 
         Args:
             launcher (callable): gets a device type and returns the arguments of Python before the program.
             folder (Path): for the reports.
+            cpu_arguments (list of str): arguments on the CPU where they are others there.
         """
         from tests.ecosystem import observation, programs
 
         reports = {}
         for device in ("cpu", "musa"):
-            reports[device] = programs.run(program, arguments, device, launcher(device), folder / device)
+            given = arguments if device == "musa" or cpu_arguments is None else cpu_arguments
+            key = (program, *given)
+            if device == "cpu" and key in _ON_CPU:
+                reports[device] = _ON_CPU[key]
+                continue
+            reports[device] = programs.run(program, given, device, launcher(device), folder / device)
+            if device == "cpu":
+                _ON_CPU[key] = reports[device]
         for rank, report in enumerate(reports["musa"]):
             summary = report["summary"]
             self.judge(reports["cpu"][rank]["result"], report["result"], summary, within, cpu_parameters)
@@ -132,19 +145,6 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
     """Packages write into the current folder, and some keep state of the process."""
     monkeypatch.chdir(tmp_path)
     yield
-
-
-def _declare_operators_of_torchvision() -> None:
-    """Lets `import torchvision` pass where its library cannot be loaded.
-
-    The wheel on the index is built for CUDA, so beside a CPU build of torch its library does not load, and
-    the import fails on operators without a schema. No case calls them.
-    """
-    import torch
-
-    for name in ("torchvision::nms", "torchvision::qnms") if torch.version.cuda is None else ():
-        if not torch._C._jit_get_schemas_for_operator(name):
-            torch.library.define(name, "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 
 
 @pytest.fixture(scope="session", autouse=True)

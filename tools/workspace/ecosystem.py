@@ -2,9 +2,10 @@
 # Copyright (c) torch_musa contributors
 """Runs real packages, unmodified, on the musa device: `dev.py ecosystem`.
 
-The packages are in build/ecosystem/site, in the versions of tests/ecosystem/requirements.txt. They use the
-torch and the packs of .venv, so there is no second torch. Cases run in one process; if that one crashes, the
-case that ran has failed, and a new process runs the rest. A complete run writes the record beside the cases.
+The packages are in build/ecosystem/site-packages, in the versions of tests/ecosystem/requirements.txt. They
+use the torch and the packs of .venv, so there is no second torch. Cases run in one process; if that one
+crashes, the case that ran has failed, and a new process runs the rest. A complete run writes the record
+beside the cases.
 """
 
 import hashlib
@@ -27,7 +28,9 @@ CASES = ROOT / "tests" / "ecosystem"
 REQUIREMENTS = CASES / "requirements.txt"
 RECORD = CASES / "last_run.json"
 FOLDER = ROOT / "build" / "ecosystem"
-SITE = FOLDER / "site"
+# dill, which datasets uses, takes modules outside of a folder of this name for the user's own and pickles
+# their contents.
+SITE = FOLDER / "site-packages"
 # .venv's torch is the one of the run, and these come with it.
 FORBIDDEN = re.compile(r"(torch|triton|nvidia-.*|cuda-.*|torch[-_]musa|musa-.*)$", re.IGNORECASE)
 OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE")

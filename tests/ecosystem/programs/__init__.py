@@ -30,7 +30,7 @@ def run(
     """The report of each rank; raises RuntimeError with the end of the output if the program fails."""
     import torch
 
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
