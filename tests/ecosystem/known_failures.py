@@ -42,4 +42,22 @@ KNOWN_FAILURES: dict[str, Known] = {
         "continuous_batching_config=ContinuousBatchingConfig(num_blocks=..., max_batch_tokens=...)",
         "test_transformers_serving.py::test_continuous_batching",
     ),
+    "test_sentence_transformers.py::test_the_device_is_found_without_an_argument": Known(
+        "get_device_name in sentence_transformers.util has a list of cuda, mps, npu, xpu and hpu",
+        "ran on the CPU",
+        'SentenceTransformer(path, device="musa")',
+        "test_sentence_transformers.py::test_embeddings[{}]",
+    ),
+    "test_torch_geometric.py::test_the_device_is_found_without_a_name": Known(
+        "torch_geometric.device has a list of cuda, mps and xpu for 'auto'",
+        "ran on the CPU",
+        'torch_geometric.device("musa")',
+        "test_torch_geometric.py::test_layers[gcn]",
+    ),
+    "test_stable_baselines3.py::test_the_device_is_found_without_a_name": Known(
+        "get_device in stable_baselines3.common.utils has cuda alone for 'auto'",
+        "ran on the CPU",
+        'PPO("MlpPolicy", env, device="musa")',
+        "test_stable_baselines3.py::test_learning[PPO]",
+    ),
 }
