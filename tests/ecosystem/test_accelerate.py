@@ -231,6 +231,16 @@ def test_devices_of_the_process_state():
     assert accelerate.utils.is_musa_available() and accelerate.utils.is_bf16_available()
 
 
+@pytest.mark.parametrize("activities", [None, ["cpu", "musa"]], ids=["default", "named"])
+def test_kernels_in_a_profile(activities):
+    """Without activities, accelerate leaves the choice to torch."""
+    accelerator = Accelerator(kwargs_handlers=[accelerate.ProfileKwargs(activities=activities)])
+    x = torch.randn(16, 16, device=accelerator.device)
+    with accelerator.profile() as profiler:
+        (x @ x).sum().item()
+    assert any(event.device_type == torch.autograd.DeviceType.PrivateUse1 for event in profiler.events())
+
+
 def launcher(*options: str):
     def arguments(device: str) -> list[str]:
         if device == "cpu":  # accelerate launch starts several processes on the CPU with MPI only

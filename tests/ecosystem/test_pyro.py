@@ -9,7 +9,7 @@ import pyro.distributions as dist
 import pytest
 import torch
 from pyro.infer import MCMC, NUTS, SVI, Predictive, Trace_ELBO, TraceEnum_ELBO
-from pyro.infer.autoguide import AutoDelta
+from pyro.infer.autoguide import AutoDelta, init_to_value
 
 from tests.ecosystem.tiny import images
 
@@ -35,7 +35,8 @@ def test_variational_inference(both):
             with pyro.plate("rows", 30):
                 pyro.sample("y", dist.Normal(x @ weight + bias, 0.1), obs=y)
 
-        guide = AutoDelta(model)
+        start = {"weight": torch.zeros(2, device=device), "bias": torch.zeros((), device=device)}
+        guide = AutoDelta(model, init_loc_fn=init_to_value(values=start))
         inference = SVI(model, guide, pyro.optim.Adam({"lr": 0.05}), Trace_ELBO())
         losses = [inference.step() for _ in range(10)]
         return {"losses": losses, "values": {name: p.detach() for name, p in pyro.get_param_store().items()}}

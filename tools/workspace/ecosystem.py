@@ -16,6 +16,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -36,6 +37,10 @@ FORBIDDEN = re.compile(r"(torch|triton|nvidia-.*|cuda-.*|torch[-_]musa|musa-.*)$
 OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE")
 # Cases that crash their process end a run when there are more.
 CRASHES = 10
+# Files whose cases start processes of two ranks, or wait for a compiler: another process runs the rest beside
+# them.
+LAUNCHING = {"test_accelerate.py", "test_deepspeed.py", "test_lightning.py", "test_transformers_serving.py"}
+NOTHING_CHOSEN = "failed with exit status 5"  # pytest's, if no test was chosen
 
 
 def pinned(text: str) -> dict[str, str]:
@@ -131,22 +136,42 @@ class Run:
         return Counter(entry["outcome"] for entry in self.ended.values())
 
 
-def run_cases(arguments: Sequence[str]) -> Run:
-    """Runs the cases in as many processes as crashes require; `arguments` are pytest's."""
+def groups() -> dict[str, list[str]]:
+    """The files of cases by the process that runs them: those with many processes of their own, and the
+    rest."""
+    files = sorted(path.name for path in CASES.glob("test_*.py"))
+    return {
+        "launching": [name for name in files if name in LAUNCHING],
+        "others": [name for name in files if name not in LAUNCHING],
+    }
+
+
+def run_cases(name: str, files: Sequence[str], arguments: Sequence[str]) -> Run:
+    """Runs the cases of the files, in as many processes as crashes require; `arguments` are pytest's."""
     found = Run()
-    results = FOLDER / "results.jsonl"
+    results = FOLDER / f"{name}.jsonl"
     results.unlink(missing_ok=True)
     for attempt in range(CRASHES + 1):
-        left_out = [f"--deselect=tests/ecosystem/{case}" for case in found.ended]
-        command = [packages.PYTHON, "-m", "pytest", CASES, "--ecosystem", "-q", *arguments, *left_out]
-        log = FOLDER / f"cases_{attempt}.log"
+        command = [
+            packages.PYTHON,
+            "-m",
+            "pytest",
+            *(CASES / file for file in files),
+            "--ecosystem",
+            "-q",
+            *arguments,
+        ]
+        command += [f"--deselect=tests/ecosystem/{case}" for case in found.ended]
+        log = FOLDER / f"{name}_{attempt}.log"
         try:
-            run_logged("cases", [str(word) for word in command], log, environment(results), cwd=ROOT)
+            run_logged(name, [str(word) for word in command], log, environment(results), cwd=ROOT)
         except WorkspaceError as error:
             problem = str(error)
         else:
             problem = ""
         if not results.is_file():
+            if NOTHING_CHOSEN in problem:
+                return found
             raise WorkspaceError(f"no case ran\n{problem}")
         found.read(results.read_text().splitlines())
         if not found.running:
@@ -196,7 +221,11 @@ def run(only: str, full: bool, rest: Sequence[str]) -> int:
     """
     versions = install()
     arguments = [*rest, *(["--full"] if full else []), *([f"--ecosystem-only={only}"] if only else [])]
-    found = run_cases(arguments)
+    with ThreadPoolExecutor() as pool:
+        runs = pool.map(lambda group: run_cases(*group, arguments), groups().items())
+        found = Run({case: entry for each in runs for case, entry in each.ended.items()})
+    if not found.ended:
+        raise WorkspaceError(f"no case matches {only!r}. Fix: name a part of a case, as --only transformers")
     counts = found.counts()
     print(table(found.ended))
     if full and not only and not rest:
