@@ -48,6 +48,16 @@ def test_rope(musa):
 
 
 @pytest.mark.once
+@pytest.mark.slow
+def test_a_compiled_function_has_one_graph(musa):
+    module = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.SwishGLU()).to("musa")
+    x, angles = torch.randn(4, 8, device="musa"), torch.randn(4, 4, device="musa")
+    program = lambda x: torch.rope(module(x).reshape(4, 1, 2, 4), angles)  # noqa: E731
+    compiled = torch.compile(program, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x), program(x))
+
+
+@pytest.mark.once
 def test_rope_without_the_operator_says_what_is_missing():
     code = """
     import torch

@@ -51,6 +51,7 @@ def test_modules_of_core_have_the_objects_of_torch_musa(musa):
     with pytest.raises(AttributeError, match=r"torch_musa\.core\.device' has no attribute 'Devise'"):
         device.Devise  # noqa: B018
     assert "set_device" in dir(device)
+    assert musa.core is torch_musa.core and musa.core._utils is _utils
 
 
 def test_unified_memory_is_answered_with_a_warning():

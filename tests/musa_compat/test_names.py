@@ -48,6 +48,8 @@ def test_no_module_that_the_pack_offers_is_left_out():
     }
     covered = {name for name, is_covered in table.names(TEXT).items() if is_covered}
     assert offered and {f"torch_musa.{name}" for name in offered} <= covered
+    modules = metadata.entry_points(group="torch_musa.modules.v2")
+    assert {f"torch.musa.{entry.name}" for entry in modules if entry.dist.name == "musa-compat"} <= covered
     assert set(ADDED) <= covered
 
 

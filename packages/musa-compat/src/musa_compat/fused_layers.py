@@ -61,7 +61,8 @@ def rope(input, freq_cis, rotary_interleaved=False, batch_first=False, multi_lat
     Raises:
         RuntimeError: no installed pack has the operator.
     """
-    torch.musa.init()  # the operators of packs exist from then on
+    if not hasattr(torch.ops.torch_musa, "rope"):
+        torch.musa.init()  # loads the packs and their operators
     if not hasattr(torch.ops.torch_musa, "rope"):
         raise RuntimeError(
             "torch.rope needs the operator torch_musa::rope, which no loaded pack has.\n"
