@@ -46,7 +46,7 @@ with torch.autocast("musa"):
 
 @pytest.mark.parametrize("memory", ["shared", "strict"])
 def test_it_works_beside_the_runtime_alone(memory):
-    others = "compile,mudnn,ported,distributed"
+    others = "compat,compile,mudnn,ported,distributed"
     output = run_code(TRAIN, TORCH_MUSA_DISABLE_PACKS=others, MUSA_EMULATOR_MEMORY=memory)
     assert output.splitlines() == ["['amp']", "True"]
 
