@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Imports the module of an entry point under another name."""
+"""The loader of modules that packs offer below `torch.musa` and `torch_musa`."""
 
 import importlib
 import sys
