@@ -206,7 +206,8 @@ def run_gpu(arguments: argparse.Namespace) -> int:
 def run_ecosystem(arguments: argparse.Namespace) -> int:
     set_up(arguments, prerequisites.TEST)
     with workspace_lock():
-        return ecosystem.run(arguments.only, arguments.all, arguments.rest)
+        versions = ecosystem.install()
+    return ecosystem.run(versions, arguments.only, arguments.all, arguments.record, arguments.rest)
 
 
 def bench(arguments: argparse.Namespace) -> int:
@@ -348,6 +349,8 @@ def parser() -> argparse.ArgumentParser:
             verb.add_argument("--only", default="", metavar="PATTERN", help=text)
             text = "the cases that take long too; a complete run writes tests/ecosystem/last_run.json"
             verb.add_argument("--all", action="store_true", help=text)
+            text = "put the outcomes of a run with --only into the record too"
+            verb.add_argument("--record", action="store_true", help=text)
         if name == "clean":
             verb.add_argument("--all", action="store_true", help="remove .venv too")
     return result

@@ -162,6 +162,14 @@ def test_outcomes_and_a_crash_are_read_from_the_file_of_results(tmp_path):
     assert ecosystem.record(found.ended, {})["counts"] == {"failed": 2, "passed": 1}
 
 
+def test_a_record_keeps_the_cases_of_other_runs_with_the_same_versions():
+    first = ecosystem.record({"a": {"outcome": "passed"}, "b": {"outcome": "failed"}}, {"timm": "1"})
+    both = ecosystem.record({"b": {"outcome": "passed"}}, {"timm": "1"}, first)
+    assert both["counts"] == {"passed": 2} and json.loads(ecosystem.text_of(both)) == both
+    with pytest.raises(WorkspaceError, match="other versions"):
+        ecosystem.record({"b": {"outcome": "passed"}}, {"timm": "2"}, first)
+
+
 def test_a_case_that_fails_in_its_teardown_has_failed():
     found = ecosystem.Run()
     lines = [{"started": "a"}, {"case": "a", "outcome": "passed"}, {"case": "a", "outcome": "failed"}]
@@ -214,6 +222,17 @@ def test_the_record_is_of_the_listed_packages_and_has_no_failure():
         case for case, entry in record["cases"].items() if entry["outcome"] == "passed" and not on_musa(entry)
     ]
     assert silent == []
+
+
+def test_the_record_has_each_case_of_each_file():
+    recorded = {case.partition("[")[0] for case in json.loads(ecosystem.RECORD.read_text())["cases"]}
+    written = set()
+    for path in ecosystem.CASES.glob("test_*.py"):
+        nodes = ast.parse(path.read_text()).body
+        written |= {
+            f"{path.name}::{node.name}" for node in nodes if getattr(node, "name", "").startswith("test_")
+        }
+    assert recorded == written
 
 
 def on_musa(entry: dict) -> bool:

@@ -8,6 +8,7 @@ crashes, the case that ran has failed, and a new process runs the rest. A comple
 beside the cases.
 """
 
+import datetime
 import hashlib
 import json
 import os
@@ -39,7 +40,13 @@ OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE")
 CRASHES = 10
 # Files whose cases start processes of two ranks, or wait for a compiler: another process runs the rest beside
 # them.
-LAUNCHING = {"test_accelerate.py", "test_deepspeed.py", "test_lightning.py", "test_transformers_serving.py"}
+LAUNCHING = {
+    "test_accelerate.py",
+    "test_deepspeed.py",
+    "test_lightning.py",
+    "test_transformers_distributed.py",
+    "test_transformers_serving.py",
+}
 NOTHING_CHOSEN = "failed with exit status 5"  # pytest's, if no test was chosen
 
 
@@ -199,27 +206,58 @@ def table(ended: dict[str, dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def record(ended: dict[str, dict[str, Any]], versions: dict[str, str]) -> dict[str, Any]:
-    """What a complete run writes beside the cases."""
-    counts = Counter(entry["outcome"] for entry in ended.values())
+def record(
+    ended: dict[str, dict[str, Any]], versions: dict[str, str], previous: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """The content of the record.
+
+    Args:
+        ended (dict): outcomes of the cases of this run.
+        versions (dict): of the packages.
+        previous (dict): a record that keeps its other cases; None after a complete run. One of other versions
+            cannot be added to.
+    """
+    cases = dict(previous["cases"]) if previous else {}
+    torch = metadata_of_torch()
+    if previous and (previous["packages"], previous["torch"]) != (versions, torch):
+        raise WorkspaceError(
+            f"{RECORD.name} is of other versions of packages or of torch. "
+            "Fix: python3 tools/dev.py ecosystem --all"
+        )
+    today = datetime.date.today().isoformat()
+    cases |= {case: {"date": today, **entry} for case, entry in ended.items()}
+    counts = Counter(entry["outcome"] for entry in cases.values())
     return {
-        "device": "the emulator" if "MUSA_HOME" not in os.environ else "the SDK in MUSA_HOME",
-        "torch": metadata_of_torch(),
+        "device": "the SDK in MUSA_HOME" if "MUSA_HOME" in os.environ else "the emulator",
+        "torch": torch,
         "counts": dict(sorted(counts.items())),
         "packages": versions,
-        "cases": dict(sorted(ended.items())),
+        "cases": dict(sorted(cases.items())),
     }
 
 
-def run(only: str, full: bool, rest: Sequence[str]) -> int:
-    """Installs the packages and runs the cases; returns 1 if a case failed.
+def text_of(content: dict[str, Any]) -> str:
+    """JSON with a line for each package and each case."""
+    parts = []
+    for name, value in content.items():
+        if name in ("packages", "cases"):
+            lines = (f" {json.dumps(key)}: {json.dumps(entry)}" for key, entry in value.items())
+            parts.append(f"{json.dumps(name)}: {{\n" + ",\n".join(lines) + "\n}")
+        else:
+            parts.append(f"{json.dumps(name)}: {json.dumps(value)}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def run(versions: dict[str, str], only: str, full: bool, recorded: bool, rest: Sequence[str]) -> int:
+    """Runs the cases; returns 1 if a case failed.
 
     Args:
+        versions (dict): of the packages, as `install` returns them.
         only (str): a shell-style pattern that may match anywhere in a case's name; empty for all cases.
-        full (bool): runs the cases that are marked with `full` too, and writes the record.
+        full (bool): runs the cases that are marked with `full` too. A run of all cases writes the record.
+        recorded (bool): puts the outcomes of a run of some cases into the record.
         rest (list of str): further arguments of pytest.
     """
-    versions = install()
     arguments = [*rest, *(["--full"] if full else []), *([f"--ecosystem-only={only}"] if only else [])]
     with ThreadPoolExecutor() as pool:
         runs = pool.map(lambda group: run_cases(*group, arguments), groups().items())
@@ -228,8 +266,10 @@ def run(only: str, full: bool, rest: Sequence[str]) -> int:
         raise WorkspaceError(f"no case matches {only!r}. Fix: name a part of a case, as --only transformers")
     counts = found.counts()
     print(table(found.ended))
-    if full and not only and not rest:
-        RECORD.write_text(json.dumps(record(found.ended, versions), indent=1) + "\n")
+    complete = full and not only and not rest
+    if complete or recorded:
+        previous = None if complete or not RECORD.is_file() else json.loads(RECORD.read_text())
+        RECORD.write_text(text_of(record(found.ended, versions, previous)))
         print(f"record: {RECORD.relative_to(ROOT)}")
     failed = counts["failed"] + counts["skipped"]
     print(f"{counts['passed']} passed, {counts['known']} known failures, {failed} failed")
