@@ -20,7 +20,7 @@ FSDP = {
     "fsdp": "full_shard auto_wrap",
     "fsdp_config": {"version": 2, "transformer_layer_cls_to_wrap": ["LlamaDecoderLayer"]},
 }
-WAYS = {"ddp": {}, "fsdp2 bf16": {**FSDP, "bf16": True}, "accumulation": {"gradient_accumulation_steps": 2}}
+WAYS = {"ddp": {}, "fsdp2 bf16": {**FSDP, "bf16": True}}
 
 
 def main() -> None:
