@@ -121,7 +121,7 @@ class Comparison(Observer):
         return self.differences[0] if self.differences else None
 
     def before(self, call):
-        if not call.on_device:
+        if not call.on_device or not self._selection.includes(call):
             return
         reason = self._why_not(call)
         if reason is None and not call.is_view:
@@ -135,6 +135,9 @@ class Comparison(Observer):
         if not call.on_device:
             self.timeline.add(call, "host")
             return
+        if not self._selection.includes(call):
+            self.timeline.add(call)
+            return
         pending = self._pending.pop(call.index, None)
         if isinstance(pending, str):
             self._leave_out(call, pending)
@@ -147,8 +150,6 @@ class Comparison(Observer):
 
     def _why_not(self, call):
         """Why a call cannot be compared; None if it can."""
-        if not self._selection.includes(call):
-            return "not selected"
         if call.is_collective:
             return "a collective: its result depends on other processes"
         for _, tensor in call.inputs:
