@@ -281,6 +281,24 @@ def test_nan_and_infinities_count_as_values():
     assert math.isinf(first.max_abs) and "3 of 4 elements" in first.reason
 
 
+def test_an_operator_that_changes_what_it_only_reads_is_found_on_request(tmp_path):
+    def careless(self):
+        result = torch.clamp(self, min=0)
+        self.view(-1)[0] = 7.0
+        return result
+
+    x = torch.ones(2, 3, device="musa")
+    with planted("relu", careless):
+        assert compared(lambda: torch.relu(x)).first is None
+        with debug.compare(tmp_path, check_inputs=True) as comparison:
+            torch.relu(x.fill_(1))
+        first = comparison.first
+        assert debug.replay(f"{first.folder}/call.pt").status == 1
+    assert debug.replay(f"{first.folder}/call.pt").status == 0
+    assert (first.operator, first.output) == ("aten::relu", "self") and "may only read" in first.reason
+    assert compared(Training(GPT()), check_inputs=True).differences == []
+
+
 def test_an_error_that_only_the_device_raises_is_a_difference():
     def refuses(self):
         raise RuntimeError("no such kernel")

@@ -104,11 +104,11 @@ class Comparison(Observer):
     """
 
     def __init__(self, folder="musa_debug", *, stop=False, tolerances=None, modules=None, operators=None,
-                 save=10, limit=None):  # fmt: skip
+                 save=10, limit=None, check_inputs=False):  # fmt: skip
         self._selection = Selection(operators, modules)
         self._folder = ReproducerFolder(folder, save)
         self._tolerances = _tolerances.merged(tolerances)
-        self._stop, self._limit = stop, limit
+        self._stop, self._limit, self._check_inputs = stop, limit, check_inputs
         self._pending = {}  # arguments on the CPU of the calls that run, by number
         self._lock = threading.Lock()
         self.differences, self.not_compared = [], Counter()
@@ -145,6 +145,9 @@ class Comparison(Observer):
             self._after_error(call, pending)
         elif pending is None:
             self._compare_view(call)
+        elif self._check_inputs and (names := pending[0].overwritten()):
+            reason = "the operator changed the argument, which it may only read"
+            self._differ(call, names[0], Finding("different", reason), pending[1])
         else:
             self._compare(call, *pending)
 
@@ -176,11 +179,13 @@ class Comparison(Observer):
             self.not_compared[call.name, reason] += 1
         self.timeline.add(call, "not compared", reason)
 
-    def _agree(self, call, rounding=False, error=0.0):
+    def _agree(self, call, rounding="", error=0.0):
+        """Records a call that is right. `rounding`: its distance from the CPU, if that is not within the
+        tolerance."""
         with self._lock:
             self.compared += 1
-            self.rounding += rounding
-        self.timeline.add(call, "rounding" if rounding else "same", error=error)
+            self.rounding += bool(rounding)
+        self.timeline.add(call, "rounding" if rounding else "same", rounding, error)
 
     def _differ(self, call, output, found, arguments=None, expected=None):
         """Records a difference, and raises it if the comparison stops at the first.
@@ -264,7 +269,7 @@ class Comparison(Observer):
         outputs = call.outputs
         if not outputs and isinstance(call.result, (bool, int, float)):
             expected["result"], outputs = torch.tensor(reference), [("result", torch.tensor(call.result))]
-        rounding, error = False, 0.0
+        rounding, error = "", 0.0
         for name, actual in outputs:
             if name not in expected or name in skipped:
                 continue
@@ -272,7 +277,9 @@ class Comparison(Observer):
             if found.verdict == "different":
                 self._differ(call, name, found, spare, {name: expected[name]})
                 return
-            rounding, error = rounding or found.verdict == "rounding", max(error, found.max_abs)
+            if found.verdict == "rounding":
+                rounding = f"{name}: {found.reason}"
+            error = max(error, found.max_abs)
         self._agree(call, rounding, error)
 
     def _judge(self, call, name, actual, expected, spare, precise):
@@ -313,7 +320,15 @@ class Comparison(Observer):
 
 
 def compare(
-    folder="musa_debug", *, stop=False, tolerances=None, modules=None, operators=None, save=10, limit=None
+    folder="musa_debug",
+    *,
+    stop=False,
+    tolerances=None,
+    modules=None,
+    operators=None,
+    save=10,
+    limit=None,
+    check_inputs=False,
 ):
     """Runs each operator of a `with` block on the CPU too, in forward and backward passes.
 
@@ -327,6 +342,8 @@ def compare(
             `Selection`; None for all.
         save (int): most differences that are saved.
         limit (int): calls whose arguments take more bytes are not compared; None for no limit.
+        check_inputs (bool): also find operators that change arguments which they only read. It copies the
+            arguments a second time.
 
     Returns:
         Comparison: a context manager with the results.
@@ -335,7 +352,14 @@ def compare(
         TypeError: `tolerances` has a key or a value of another kind.
     """
     return Comparison(
-        folder, stop=stop, tolerances=tolerances, modules=modules, operators=operators, save=save, limit=limit
+        folder,
+        stop=stop,
+        tolerances=tolerances,
+        modules=modules,
+        operators=operators,
+        save=save,
+        limit=limit,
+        check_inputs=check_inputs,
     )
 
 

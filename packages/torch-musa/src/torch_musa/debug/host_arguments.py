@@ -23,11 +23,14 @@ class HostArguments:
     def __init__(self, call):
         self._call = call
         self._written = {id(tensor) for _, tensor in call.written}
-        spans = _merge(self._spans(call))
+        spans = _merge(_spans(call))
         self._copies = {}
         self.nbytes = sum(span.end - span.begin for span in spans)
+        self._only_read = []  # pairs of span and copy
         for span in spans:
             data = span.copy()
+            if not any(id(tensor) in self._written for tensor in span.tensors):
+                self._only_read.append((span, data))
             for tensor in span.tensors:
                 self._copies[id(tensor)] = _rebuild(tensor, data, span.begin)
         self.args = tuple(self.on_host(value) for value in call.args)
@@ -37,17 +40,6 @@ class HostArguments:
         }
         if self.kwargs.get("pin_memory"):
             self.kwargs["pin_memory"] = False
-
-    def _spans(self, call):
-        seen, spans = set(), []
-        shared = {_storage_key(tensor) for _, tensor in call.written}
-        for _, tensor in call.inputs:
-            if id(tensor) in seen:
-                continue
-            seen.add(id(tensor))
-            if tensor.device.type == DEVICE or _storage_key(tensor) in shared:
-                spans.append(_Span(tensor))
-        return spans
 
     def on_host(self, value):
         """An argument with its tensors replaced by their copies and the musa device by the CPU."""
@@ -65,6 +57,16 @@ class HostArguments:
         """The CPU copy for each name in `call.inputs`."""
         return {name: self.on_host(tensor) for name, tensor in self._call.inputs}
 
+    def overwritten(self):
+        """Names of arguments whose memory has changed although the operator only reads them."""
+        changed = {
+            id(tensor)
+            for span, data in self._only_read
+            if not torch.equal(span.copy(), data)
+            for tensor in span.tensors
+        }
+        return [name for name, tensor in self._call.inputs if id(tensor) in changed]
+
     def duplicate(self):
         """Another set of copies of the same values, made on the CPU before the operator runs on these.
 
@@ -72,6 +74,7 @@ class HostArguments:
         """
         other = object.__new__(HostArguments)
         other._call, other._written, other.nbytes = self._call, self._written, self.nbytes
+        other._only_read = self._only_read
         storages, other._copies = {}, {}
         written = {_storage_key(self._copies[i]) for i in self._written if i in self._copies}
         for i, tensor in self._copies.items():
@@ -114,6 +117,18 @@ class _Span:
         data = torch.empty(0, dtype=torch.uint8, device=self.device)
         data.set_(self.storage, self.begin, (self.end - self.begin,), (1,))
         return data.cpu() if self.device.type != "cpu" else data.clone()
+
+
+def _spans(call):
+    """A span for each argument on the device, and for each CPU tensor whose storage the operator writes."""
+    seen, spans = set(), []
+    shared = {_storage_key(tensor) for _, tensor in call.written}
+    for _, tensor in call.inputs:
+        if id(tensor) not in seen:
+            seen.add(id(tensor))
+            if tensor.device.type == DEVICE or _storage_key(tensor) in shared:
+                spans.append(_Span(tensor))
+    return spans
 
 
 def _merge(spans):

@@ -79,7 +79,7 @@ def replay(path, *, times=1, tolerances=None, device="musa"):
     content = call_file.load(path)
     func = call_file.operator(content)
     digests, results, error, shown = [], (), None, ()
-    with compare(None, tolerances=tolerances) as comparison:
+    with compare(None, tolerances=tolerances, check_inputs=True) as comparison:
         for _ in range(times):
             # Placed by copies, which are compared too: those rows are left out below.
             args, kwargs = call_file.arguments(content, device)

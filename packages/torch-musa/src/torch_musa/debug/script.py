@@ -28,6 +28,9 @@ def add_arguments(parser):
         "--nonfinite", action="append", choices=("nan", "inf"), help="also find where these begin"
     )
     parser.add_argument("--limit", type=int, metavar="BYTES", help="leave calls with larger arguments out")
+    parser.add_argument(
+        "--check-inputs", action="store_true", help="also find operators that change what they only read"
+    )
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module")
     parser.add_argument("script", metavar="SCRIPT")
     parser.add_argument("arguments", nargs="...", metavar="ARGUMENTS")
@@ -52,6 +55,7 @@ def run(options):
         modules=options.modules,
         operators=options.operators,
         limit=options.limit,
+        check_inputs=options.check_inputs,
     )
     tracker = track_nonfinite(options.nonfinite, stop=options.stop) if options.nonfinite else None
     tools = [tool for tool in (comparison, tracker, log_operators()) if tool]
