@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Small programs that the tools of `torch_musa.debug` look at: a ResNet, a GPT, a training step."""
+"""Small programs for the tools of `torch_musa.debug`: a ResNet, a GPT, a training step."""
 
 import torch
 from torch import nn

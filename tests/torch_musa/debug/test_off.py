@@ -24,7 +24,7 @@ print([name for name in sys.modules if name.startswith("torch_musa.debug")])
 
 def test_a_program_that_does_not_use_it_does_not_import_it():
     assert run_code(PROGRAM) == "[]\n"
-    # The same look at a program that does use it.
+    # A program that does use it, for comparison.
     assert "torch_musa.debug.mode" in run_code("import torch, torch_musa\ntorch_musa.debug\n" + PROGRAM)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""One call of an operator, as the tools of this package see it."""
+"""One call of an operator."""
 
 import functools
 import threading
@@ -34,8 +34,8 @@ class OperatorCall:
         start, seconds (float): seconds since the mode was entered, and until the operator's work was done.
             The device is idle at both ends.
         provider (str): provider whose kernel ran, with the operator if it is another; "" if unknown.
-        result: what the operator returned.
-        error (Exception): what it raised; None if it returned.
+        result: the operator's return value.
+        error (Exception): the exception that it raised; None if it returned.
         thread (int): the calling thread.
     """
 

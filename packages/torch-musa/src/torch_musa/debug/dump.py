@@ -58,7 +58,7 @@ def dump(operators, folder="musa_debug", *, modules=None, skip=0, most=1):
         most (int): calls that are saved.
 
     Returns:
-        CallDump: a context manager; `files` lists what it saved.
+        CallDump: a context manager; `files` lists the saved files.
 
     Raises:
         CallFileError: an argument of a call cannot be saved; raised where the program calls the operator.

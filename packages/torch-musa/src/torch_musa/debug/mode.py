@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The dispatch mode that shows each operator of a program to the tools of this package."""
+"""The dispatch mode that calls the tools of this package for each operator of a program."""
 
 import itertools
 import threading
@@ -17,7 +17,7 @@ _entered = threading.local()  # `mode`: the mode that this thread has entered
 
 
 def add(observer):
-    """Shows the operators of this thread, and of its backward passes, to an observer."""
+    """Calls an observer for the operators of this thread and of its backward passes, from now on."""
     mode = getattr(_entered, "mode", None)
     if mode is None:
         mode = OperatorMode()
@@ -28,7 +28,7 @@ def add(observer):
 
 
 def remove(observer):
-    """Ends what `add` began. The mode ends with its last observer."""
+    """Undoes `add`. The mode ends with its last observer."""
     mode = _entered.mode
     mode.observers = [other for other in mode.observers if other is not observer]
     if not mode.observers:

@@ -102,7 +102,7 @@ class NonFiniteTracker(Observer):
         return self.findings[0] if self.findings else None
 
     def before(self, call):
-        # Other inputs are looked at only if the result has such values.
+        # Other inputs are counted in `after`, if the result has such values.
         written = {id(tensor) for _, tensor in call.written}
         if written:
             read = [(name, tensor) for name, tensor in call.read if id(tensor) in written]

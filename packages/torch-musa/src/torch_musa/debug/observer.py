@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The interface between the mode that sees operators and the tools of this package."""
+"""The interface of the tools: callbacks before and after each operator."""
 
 from . import mode
 
 
 class Observer:
-    """A tool that sees every operator of a `with` block, on all threads of its backward passes.
+    """A tool that is called for every operator of a `with` block, on all threads of its backward passes.
 
     Tools that are entered in one thread share a mode. `before` runs in the order in which they were entered
     and `after` in reverse, both with dispatch to modes disabled.

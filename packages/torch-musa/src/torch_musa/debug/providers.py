@@ -8,7 +8,7 @@ import torch
 
 from musa_runtime import _load
 
-# The operators that an operator without counters of its own was seen to call: {"aten::convolution": [...]}.
+# The operators that were counted during a call of an operator without counters of its own: {"aten::convolution": [...]}.
 _inner = {}
 
 

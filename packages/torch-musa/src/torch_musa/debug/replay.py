@@ -11,18 +11,18 @@ from .digest import digest
 
 
 class Outcome(NamedTuple):
-    """What a replay gave.
+    """The outcome of a replay.
 
     Attributes:
         operator (str), module (str): of the saved call.
         arguments (tuple of str): dtype and shape of its tensors.
-        results (tuple of str): dtype and shape of what it returned.
+        results (tuple of str): dtype and shape of its results.
         differences (list of Difference): differences from the CPU, one at most for each run.
         reason (str): why it was not compared; "" if it was.
         varying (int): runs whose result was not that of the first run, bit by bit.
         times (int): runs.
         provider (str): provider whose kernel ran.
-        error (Exception): what the operator raised; None if it returned.
+        error (Exception): the exception that the operator raised; None if it returned.
     """
 
     operator: str
@@ -86,7 +86,7 @@ def replay(path, *, times=1, tolerances=None, device="musa"):
             before = len(comparison.timeline.rows)
             try:
                 result = func(*args, **kwargs)
-            except Exception as raised:  # noqa: BLE001 - it is what the outcome reports
+            except Exception as raised:  # noqa: BLE001 - the outcome reports it
                 error = raised
                 break
             tensors = [tensor for _, tensor in tensors_of("result", [result, args, list(kwargs.values())])]

@@ -37,10 +37,11 @@ def add_arguments(parser):
 
 
 def run(options):
-    """Runs the script of the command line, writes the report, and returns the exit status.
+    """Runs the script of the command line and writes the report.
 
-    It is that of the script if the script fails. Else it is 1 if an operator differed or a NaN or an infinity
-    that was looked for began, and 0 if not.
+    Returns:
+        int: the exit status of the script if that is not 0. Otherwise 1 if an operator differs, or if
+            `--nonfinite` found a value, and 0 if not. 2 if there is no such file.
     """
     if not options.module and not os.path.isfile(options.script):
         print(

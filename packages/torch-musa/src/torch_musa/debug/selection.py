@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Which calls a tool looks at."""
+"""The calls to which a tool is restricted."""
 
 import fnmatch
 
