@@ -8,7 +8,8 @@ import torch
 
 from musa_runtime import _load
 
-# The operators that were counted during a call of an operator without counters of its own: {"aten::convolution": [...]}.
+# Operators without counters of their own, and the operators that were counted during a call of them, e.g.
+# {"aten::convolution": ["aten::convolution_overrideable"]}.
 _inner = {}
 
 
