@@ -31,6 +31,7 @@ from . import (
     stable_packs,
     startup,
     training,
+    vision,
 )
 from .measure import Effort, Row
 
@@ -50,6 +51,7 @@ GROUPS = (
     "distributed",
     "math libraries",
     "stable packs",
+    "vision",
     "import",
 )
 MUSA_ONLY = {
@@ -63,14 +65,20 @@ MUSA_ONLY = {
     "distributed": "it measures mccl",
     "math libraries": "it measures libraries of the MUSA SDK",
     "stable packs": "it measures kernels of musa packs",
+    "vision": "it measures kernels of a musa pack",
     "import": "it measures the musa packages",
 }
-PACKS = {"amp": "musa_amp", "compiled": "musa_compile", "distributed": "musa_distributed"}
+PACKS = {
+    "amp": "musa_amp",
+    "compiled": "musa_compile",
+    "distributed": "musa_distributed",
+    "vision": "musa_ops_vision",
+}
 
 
 # Groups whose work is the calling thread's, so that its processor time may stand for the time that passes;
-# of the last two all of it with --threads 1.
-CPU_TIME = ("small", "programs", "stable packs", "ported", "math libraries")
+# of the last three all of it with --threads 1.
+CPU_TIME = ("small", "programs", "stable packs", "ported", "math libraries", "vision")
 
 
 def measure(
@@ -111,6 +119,9 @@ def measure(
         return math_libraries.measure_all(device, baseline, effort, quick)
     if group == "stable packs":
         return stable_packs.measure_all(device, Effort(3, 1e-3, clock) if quick else Effort(21, 1e-2, clock))
+    if group == "vision":
+        effort = Effort(3, 1e-3, clock) if quick else Effort(11, 0.05, clock)
+        return vision.measure_all(device, baseline, effort, quick)
     if group == "allocator":
         return allocator.measure_all(Effort(3, 1e-3) if quick else Effort(9, 0.02))
     if group == "fragmentation":

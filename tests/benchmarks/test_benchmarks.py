@@ -253,6 +253,7 @@ def test_a_quick_run_of_the_cpu_against_itself_reports_every_group(tmp_path, cap
         "math libraries",
         "ported",
         "stable packs",
+        "vision",
     }
     assert content["operators"] is None and not any(row["served"] for row in content["rows"])
     printed = capsys.readouterr().out

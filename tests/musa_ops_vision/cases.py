@@ -102,7 +102,7 @@ def convolution_cases() -> Iterator[Case]:
         return torch.randn(*shape, generator=random, dtype=torch.float64)
 
     def between(*shape):
-        """Offsets from -2 to 2, between pixels in every dtype, because derivatives by an offset jump at pixels."""
+        """Offsets between pixels in every dtype, because derivatives by an offset jump at pixels."""
         whole = torch.randint(-2, 2, shape, generator=random)
         return (whole + torch.randint(3, 14, shape, generator=random) / 16).double()
 

@@ -94,7 +94,7 @@ def test_without_the_pack_torchvision_fails_as_before(installed):
 
 
 def test_a_library_loaded_by_hand_after_the_schemas_is_refused_by_torch(stand_in_folder):
-    """torch permits one definition. A program that loads the library itself does so before the device's use."""
+    """torch permits one definition. A program that loads the library does so before the device's use."""
     load = f"torch.ops.load_library({str(stand_ins.library())!r})\n"
     prepare = "import torch\n" + LIBRARY.format(folder=str(stand_in_folder))
     done = run_forked(prepare + DEVICE + load)
