@@ -50,6 +50,7 @@ def attributes() -> dict[str, object]:
         for name, module in sys.modules.items()
         if name.partition(".")[0] == "torch" and name.split(".")[1:2] != ["musa"]
     }
+    modules["torch.backends.cudnn"] = torch.backends.cudnn.m  # behind an object that forwards to it
     classes = {f"{kind.__module__}.{kind.__name__}": kind for kind in CLASSES}
     return {
         f"{owner}.{name}": value

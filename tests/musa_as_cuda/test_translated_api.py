@@ -13,6 +13,7 @@ import warnings
 import pytest
 import torch
 from torch import nn
+from torch.profiler import ProfilerActivity
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -347,7 +348,24 @@ def test_threads_of_the_program_are_translated_too():
     assert found == [True] * 8
 
 
-def test_markers_profilers_and_copies():
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]),
+        lambda: torch.autograd.profiler.profile(use_device="cuda"),
+    ],
+)
+def test_profilers_record_the_kernels_of_musa(make):
+    x = torch.ones(8, 8, device="cuda")
+    with make() as profile:
+        x @ x
+        torch.cuda.synchronize()
+    events = profile.events() if hasattr(profile, "events") else profile.function_events
+    kernels = [event for event in events if event.device_type.name != "CPU"]
+    assert kernels and "MUSA" in profile.key_averages().table(sort_by="cuda_time_total")
+
+
+def test_markers_and_copies():
     torch.cuda.nvtx.range_push("step")
     torch.cuda.nvtx.mark("here")
     torch.cuda.nvtx.range_pop()

@@ -13,17 +13,32 @@ from torch.overrides import TorchFunctionMode
 from . import translation
 
 _keywords = {}  # never changed
+_device = torch.device
 
 
 class AsCuda(TorchFunctionMode):
     """Devices of CUDA in arguments become devices of MUSA, and devices of MUSA in results those of CUDA."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
+        # This runs for every operator and every property: the loops are written out for speed.
         special = _SPECIAL.get(func)
         if special is not None:
             return special(func, args, kwargs or _keywords)
-        args, kwargs = translation.arguments(args, kwargs or _keywords)
-        return translation.to_cuda(func(*args, **kwargs))
+        for value in args:
+            kind = type(value)
+            if kind is str or kind is _device:
+                args = tuple(map(translation.to_musa, args))
+                break
+        if not kwargs:
+            result = func(*args)
+        else:
+            for value in kwargs.values():
+                kind = type(value)
+                if kind is str or kind is _device:
+                    kwargs = {name: translation.to_musa(each) for name, each in kwargs.items()}
+                    break
+            result = func(*args, **kwargs)
+        return translation.to_cuda(result) if type(result) is _device else result
 
 
 def is_active():
@@ -61,7 +76,12 @@ def _repr(func, args, kwargs):
     return func(*args, **kwargs).replace("device='musa:", "device='cuda:")
 
 
+def _device_of(func, args, kwargs):
+    return translation.to_cuda(func(*args))
+
+
 _SPECIAL = {
+    torch.Tensor.device.__get__: _device_of,
     torch.device: _unchanged,  # torch.device("cuda") stays what the program wrote
     torch.Tensor.is_cuda.__get__: _is_cuda,
     torch.Tensor.cuda: _cuda,

@@ -190,6 +190,18 @@ TABLE = (
         "they read and set the switch of another device; custom_fwd uses them",
     ),
     Group(
+        "torch.profiler.profiler._KinetoProfile",
+        ("__init__",),
+        stand_ins.profiler_activities,
+        "ProfilerActivity.CUDA records nothing and warns at each operator",
+    ),
+    Group(
+        "torch.autograd.profiler.profile",
+        ("__init__",),
+        stand_ins.profiler_device,
+        'use_device="cuda" and use_cuda=True record nothing',
+    ),
+    Group(
         "torch.storage._StorageBase",
         ("cuda",),
         stand_ins.storage,

@@ -148,6 +148,27 @@ def autocast_setting(name, original):
     return setting
 
 
+def profiler_activities(name, original):
+    activity = torch.profiler.ProfilerActivity
+
+    @functools.wraps(original)
+    def initialize(self, *, activities=None, **options):
+        if activities is not None:
+            activities = [activity.PrivateUse1 if each == activity.CUDA else each for each in activities]
+        original(self, activities=activities, **options)
+
+    return initialize
+
+
+def profiler_device(name, original):
+    @functools.wraps(original)
+    def initialize(self, enabled=True, *, use_cuda=False, use_device=None, **options):
+        device = "cuda" if use_cuda else use_device
+        original(self, enabled, use_device=translation.to_musa(device), **options)
+
+    return initialize
+
+
 def storage(name, original):
     @functools.wraps(original)
     def cuda(self, device=None, non_blocking=False):
