@@ -198,6 +198,10 @@ def try_script(script: Script, clone: Path, scratch: Path) -> Outcome:
                 outcome.calls[provider] = outcome.calls.get(provider, 0) + count
     if musa.returncode:
         outcome.why = f"exit status {musa.returncode}: {last_words(musa.stdout)}"
+        if not script.ranks:
+            cpu, _ = execute(script, clone, scratch / "cpu", as_cuda=False)
+            if last_words(cpu.stdout) == last_words(musa.stdout):
+                outcome.why += " (with torch alone on the CPU too)"
     elif not outcome.calls:
         outcome.why = "no kernel of musa was called"
     elif not script.no_comparison:

@@ -12,6 +12,7 @@ from types import ModuleType
 
 from . import stand_ins
 
+_ABSENT = object()
 _replaced = []  # (owner, name, what was there before)
 
 
@@ -220,6 +221,12 @@ TABLE = (
         "its hooks are called while the mode is suspended; checkpointing compares devices in them",
     ),
     Group(
+        "torch.Tensor",
+        ("_make_wrapper_subclass",),
+        stand_ins.wrapper_subclass,
+        "DTensor and other wrappers pass it the device of a tensor, and no mode is called",
+    ),
+    Group(
         "torch.backends.cudnn.m",
         ("is_acceptable",),
         stand_ins.not_acceptable,
@@ -246,8 +253,8 @@ def planned():
     for group in TABLE:
         owner = _resolve(group.owner)
         for name in group.names:
-            if owner is not None and name in vars(owner):
-                for place in _places(owner, name, vars(owner)[name]):
+            if hasattr(owner, name):
+                for place in _places(owner, name, getattr(owner, name)):
                     yield place, name, group.make
 
 
@@ -256,12 +263,13 @@ def install():
     made = {}
     try:
         for owner, name, make in list(planned()):
-            original = vars(owner)[name]
+            original = getattr(owner, name)
             # One replacement for all places of an attribute, so that they stay the same object.
             key = name, id(original), make
             if key not in made:
                 made[key] = make(name, original)
-            _replaced.append((owner, name, original))
+            # A class may inherit the attribute: then it is taken away again.
+            _replaced.append((owner, name, original if name in vars(owner) else _ABSENT))
             setattr(owner, name, made[key])
     except BaseException:
         uninstall()
@@ -271,8 +279,11 @@ def install():
 def uninstall():
     """Puts back what was there before."""
     while _replaced:
-        owner, name, original = _replaced.pop()
-        setattr(owner, name, original)
+        owner, name, before = _replaced.pop()
+        if before is _ABSENT:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, before)
 
 
 def _resolve(dotted):

@@ -202,6 +202,14 @@ def saved_tensors_hooks(name, original):
     return initialize
 
 
+def wrapper_subclass(name, original):
+    @functools.wraps(original)
+    def make(*args, **kwargs):
+        return original(*map(translation.to_musa, args), **translation.nested(kwargs))
+
+    return staticmethod(make)
+
+
 def not_acceptable(name, original):
     return lambda tensor: False
 
