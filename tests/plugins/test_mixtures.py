@@ -124,8 +124,9 @@ def test_old_packs_with_a_new_runtime_are_refused(installation, server, request)
     for name, (status, error) in found["packs"].items():
         assert status == "incompatible"
         dist = f"musa-ops-{name}" if name in ("mudnn", "ported", "vision") else f"musa-{name}"
+        dist = dist.replace("_", "-")
         have = f"0.2.0+torch{TORCH_MINOR}"
-        lines = expected(name, dist, f"0.1.0+torch{TORCH_MINOR}", "0.1", have)
+        lines = expected(name, dist, metadata.version(dist), "0.1", have)
         assert error.splitlines()[:4] == lines
         assert error.splitlines()[4].startswith("Fix: ") and f"{dist} musa-runtime" in error.splitlines()[4]
         assert error.splitlines()[5] == f"To run without it: export TORCH_MUSA_DISABLE_PACKS={name}"
