@@ -15,7 +15,7 @@ import torch
 pytest.importorskip("deepspeed", reason="needs the package deepspeed, which tests/ecosystem installs")
 
 import torch_musa.integrations.deepspeed as integration
-from tests.harness.subprocesses import _environment
+from tests.harness.subprocesses import _environment, run_python
 
 _PROGRAM = """
 import json, os, sys
@@ -177,11 +177,20 @@ def test_the_accelerator_is_deepspeeds_and_answers_for_the_device():
     first = torch.rand(4, device="musa")
     musa.set_rng_state(state)
     assert torch.equal(first, torch.rand(4, device="musa"))
+    assert musa.export_envs()[0] == "MCCL"
     variables = {}
     musa.set_visible_devices_envs(variables, [1, 0])
     assert variables == {"MUSA_VISIBLE_DEVICES": "1,0"}
     with pytest.raises(ValueError, match="is not a backend of torch"):
         musa.set_compile_backend("none")
+
+
+def test_without_a_backend_for_the_ranks_the_error_names_the_cure():
+    code = "import torch_musa.integrations.deepspeed as d; d.MUSAAccelerator().communication_backend_name()"
+    done = run_python("-c", code, TORCH_MUSA_DISABLE_PACKS="distributed")
+    assert "no backend for musa" in done.stderr and "Fix: python -m torch_musa packs" in done.stderr, (
+        done.stderr
+    )
 
 
 def test_a_graph_is_captured_and_replayed_through_the_accelerator():

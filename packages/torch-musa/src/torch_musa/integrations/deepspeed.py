@@ -5,7 +5,8 @@
     import torch_musa.integrations.deepspeed
     engine, optimizer, *_ = deepspeed.initialize(model=model, config=config)
 
-Ranks communicate over MCCL. `"Adam"` and `"AdamW"` of a config become `FusedAdam` with torch's fused kernel.
+Ranks communicate with the device's default backend. `"Adam"` and `"AdamW"` of a config become `FusedAdam`
+with torch's fused kernel.
 DeepSpeed's operators for the host (`CPUAdam` of ZeRO-Offload, asynchronous I/O) are those of its CPU
 accelerator; its other CUDA operators do not exist for musa. Without DeepSpeed, an ImportError is raised.
 """
@@ -25,6 +26,9 @@ if importlib.util.find_spec("deepspeed") is None:
 from deepspeed.accelerator import DeepSpeedAccelerator, set_accelerator
 from deepspeed.ops.op_builder.builder import OpBuilder
 
+from musa_runtime.installation import command
+from torch_musa import extras
+
 __all__ = ["MUSAAccelerator"]
 
 _HOST_OPERATORS = "deepspeed.ops.op_builder.cpu"
@@ -40,7 +44,6 @@ class MUSAAccelerator(DeepSpeedAccelerator):
 
     def __init__(self):
         self._name = "musa"
-        self._communication_backend_name = "mccl"
         self._compile_backend = "inductor"
 
     # A device with streams, on which work is asynchronous.
@@ -125,7 +128,20 @@ class MUSAAccelerator(DeepSpeedAccelerator):
     LongTensor = _constructor(torch.int64)
 
     def communication_backend_name(self):
-        return self._communication_backend_name
+        """The default backend of torch.distributed for musa.
+
+        Raises:
+            RuntimeError: if there is none.
+        """
+        try:
+            return torch.distributed.get_default_backend_for_device("musa")
+        except ValueError as error:
+            missing = extras.missing("distributed")
+            raise RuntimeError(
+                "torch.distributed has no backend for musa, which DeepSpeed needs also for one rank.\n"
+                "Likely causes: the pack with the backend is not installed, is disabled, or failed to load.\n"
+                f"Fix: {command(*missing) if missing else 'python -m torch_musa packs names the cause'}"
+            ) from error
 
     def is_triton_supported(self):
         return False
@@ -155,7 +171,7 @@ class MUSAAccelerator(DeepSpeedAccelerator):
         return _HOST_OPERATORS
 
     def create_op_builder(self, class_name):
-        """A builder of the named operator. None for collectives in host memory, which MCCL replaces."""
+        """A builder of the named operator. None for collectives in host memory."""
         return None if class_name == "ShareMemCommBuilder" else self.get_op_builder(class_name)()
 
     def get_op_builder(self, class_name):
@@ -168,7 +184,7 @@ class MUSAAccelerator(DeepSpeedAccelerator):
         return BuildExtension
 
     def export_envs(self):
-        return ["MCCL", "MUSA", "LD_LIBRARY", "PATH"]
+        return [self.communication_backend_name().upper(), "MUSA", "LD_LIBRARY", "PATH"]
 
     def visible_devices_envs(self):
         return ["MUSA_VISIBLE_DEVICES"]
