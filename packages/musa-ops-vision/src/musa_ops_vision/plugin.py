@@ -12,6 +12,10 @@ def musa_pack_info():
 
 @hookimpl
 def musa_libraries():
+    from . import schemas
+
+    # Before the library is loaded, because kernels are compared with the operators that exist at that time.
+    schemas.define_missing()
     return ["lib/libmusa_ops_vision.so"]
 
 
@@ -19,8 +23,6 @@ def musa_libraries():
 def musa_register(musa):
     from . import schemas
 
-    # Before the runtime installs kernels, which it does for operators that exist.
-    schemas.define_missing()
     schemas.register_missing_fakes()
 
 
