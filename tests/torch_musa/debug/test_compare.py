@@ -168,6 +168,15 @@ def test_every_kind_of_call_is_right_or_listed():
         k = torch.randn(1, 2, 8, 4, device="musa", requires_grad=True)
         mask = torch.randn(8, 8, device="musa")
         nn.functional.scaled_dot_product_attention(q, k, k, mask, enable_gqa=True).sum().backward()
+        q, k = torch.randn(2, 3, 4, device="musa"), torch.randn(2, 6, 4, device="musa")
+        nn.functional.scaled_dot_product_attention(q, k, k, is_causal=True)
+        nn.functional.ctc_loss(
+            torch.randn(9, 2, 5, device="musa").log_softmax(-1),
+            torch.randint(1, 5, (2, 4), device="musa"),
+            torch.tensor([9, 9]),
+            torch.tensor([4, 2]),
+            reduction="sum",
+        )
         (z.to_sparse() @ z).sum()
         torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], device="musa")
 

@@ -20,15 +20,17 @@ def _attention(query, key, value, attn_bias=None, dropout_p=0.0, is_causal=False
                *, scale=None):  # fmt: skip
     # In float32 at least, as the device accumulates; outputs have the dtype of the query.
     wide = torch.promote_types(query.dtype, torch.float32)
-    heads = query.shape[1] // key.shape[1]
-    q, k, v = (
-        query.to(wide),
-        key.to(wide).repeat_interleave(heads, 1),
-        value.to(wide).repeat_interleave(heads, 1),
-    )
+    q, k, v = query.to(wide), *(_for_heads_of(query, t.to(wide)) for t in (key, value))
     scores = _scores(q, k, attn_bias, is_causal, scale)
     output = (scores.softmax(-1).nan_to_num() @ v).to(query.dtype)
-    return output, scores.logsumexp(-1).to(torch.float32), None, None, None, None, None, None, None
+    # Without a dimension for heads, its shape is up to the device's library.
+    lse = scores.logsumexp(-1).to(torch.float32) if query.dim() == 4 else None
+    return output, lse, None, None, None, None, None, None, None
+
+
+def _for_heads_of(query, tensor):
+    """Keys or values (N, heads, S, E), repeated for the heads of the query; other shapes as they are."""
+    return tensor.repeat_interleave(query.shape[1] // tensor.shape[1], 1) if tensor.dim() == 4 else tensor
 
 
 def _scores(query, key, bias, is_causal, scale):
@@ -46,16 +48,16 @@ def _attention_backward(grad_out, query, key, value, attn_bias, grad_input_mask,
                         cum_seq_k, max_q, max_k, dropout_p, is_causal, philox_seed, philox_offset, *,
                         scale=None):  # fmt: skip
     wide = torch.promote_types(query.dtype, torch.float32)
-    heads = query.shape[1] // key.shape[1]
     used = query.shape[-1] ** -0.5 if scale is None else scale
-    q, k, v, do = query.to(wide), key.to(wide), value.to(wide), grad_out.to(wide)
-    k, v = k.repeat_interleave(heads, 1), v.repeat_interleave(heads, 1)
+    q, do = query.to(wide), grad_out.to(wide)
+    k, v = (_for_heads_of(query, t.to(wide)) for t in (key, value))
     p = _scores(q, k, attn_bias, is_causal, scale).softmax(-1).nan_to_num()
     dp = do @ v.transpose(-1, -2)
     ds = p * (dp - (do * (p @ v)).sum(-1, keepdim=True))
-    groups = (key.shape[0], key.shape[1], heads, key.shape[2])
-    dk = (ds.transpose(-1, -2) @ q * used).unflatten(1, groups[1:3]).sum(2)
-    dv = (p.transpose(-1, -2) @ do).unflatten(1, groups[1:3]).sum(2)
+    dk = ds.transpose(-1, -2) @ q * used
+    dv = p.transpose(-1, -2) @ do
+    if key.dim() == 4:  # the sum over the queries' heads that share one of the keys
+        dk, dv = (t.unflatten(1, (key.shape[1], -1)).sum(2) for t in (dk, dv))
     wanted = [ds @ k * used, dk, dv, None]
     dtypes = [query.dtype, key.dtype, value.dtype, None]
     if grad_input_mask[3] and attn_bias is not None:

@@ -28,8 +28,8 @@ class Distance(NamedTuple):
     Attributes:
         count (int): elements outside of the tolerance.
         numel (int): all elements.
-        max_abs, max_rel (float): largest absolute and relative error; inf where one of two values is not
-            finite and the other is not the same.
+        max_abs, max_rel (float): largest absolute and relative error. Both are inf where one of two values is
+            not finite and the other is not the same; the relative one also where the expected value is 0.
         index (tuple of int): the element with the largest absolute error; () for none.
         actual, expected: the values there.
     """
@@ -99,7 +99,7 @@ def distance(actual, expected, tolerance):
         largest, place = error.max(0)
         if best is None or largest > max_abs:
             best, max_abs = start + int(place), float(largest)
-        max_rel = max(max_rel, float((error / e.abs().clamp_(min=1e-300)).masked_fill_(same, 0.0).max()))
+        max_rel = max(max_rel, float((error / e.abs()).masked_fill_(same, 0.0).max()))
     if not max_abs:
         return Distance(0, flat_a.numel(), 0.0, 0.0, (), None, None)
     index = unravel(best, actual.shape)
