@@ -44,6 +44,7 @@ def clone(tmp_path_factory):
     return folder, done.stdout.strip()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "why"),
     [
