@@ -2,6 +2,7 @@
 # image for users.
 #
 # Debian 11 has glibc 2.31. Its Python, 3.9, is too old for the packages, so Debian 12's is compiled.
+# Its g++, 10, compiles the kernels of torch.compile.
 ARG BASE_IMAGE=debian:bullseye-slim
 FROM ${BASE_IMAGE}
 
@@ -10,7 +11,7 @@ ARG TORCH_VERSION=2.13.0
 
 SHELL ["/bin/bash", "-o", "pipefail", "-c"]
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends ca-certificates dpkg-dev gcc libbz2-dev libc6-dev libffi-dev \
+    && apt-get install --yes --no-install-recommends ca-certificates dpkg-dev g++ libbz2-dev libc6-dev libffi-dev \
     liblzma-dev libssl-dev make zlib1g-dev \
     && rm -rf /var/lib/apt/lists/*
 
@@ -45,6 +46,7 @@ RUN --mount=type=bind,source=dist,target=/mnt/dist \
 RUN python -c 'import platform, torch; print(*platform.libc_ver(), (torch.ones(2, 2, device="musa") @ torch.ones(2, 2, device="musa")).sum())'
 RUN --mount=type=bind,source=examples/train_digits.py,target=/mnt/train_digits.py \
     python /mnt/train_digits.py --device musa --out /workspace/digits
+RUN python -c 'import torch; from torch._inductor import metrics; x = torch.randn(64, 64, device="musa"); torch.testing.assert_close(torch.compile(torch.nn.functional.gelu)(x), torch.nn.functional.gelu(x)); assert metrics.generated_kernel_count; print("kernels compiled:", metrics.generated_kernel_count)'
 
 HEALTHCHECK --interval=5m --timeout=2m --start-period=10s --retries=1 \
     CMD ["python", "-m", "torch_musa", "doctor"]
