@@ -7,6 +7,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,7 @@ def test_packages_are_built_here_and_installed_in_the_system_one_after_another(
     monkeypatch.setattr(packages, "build_wheel", build_wheel)
     monkeypatch.setattr(packages, "package_names", lambda *root: ["a", "b"])
     monkeypatch.setattr(cross, "make_builder", lambda cell: None)
+    monkeypatch.setattr(cross, "check_modules", lambda wheel, machine: done.append(f"check {wheel.stem}"))
     monkeypatch.setattr(
         cross.Cell, "run", lambda self, title, command: done.append(f"{title}: {Path(command[-1]).name}")
     )
@@ -74,9 +76,31 @@ def test_packages_are_built_here_and_installed_in_the_system_one_after_another(
     cell.build("python3", ())
     assert done == [
         "requirements: requirements-dev.txt",
-        *("build a", "wheel of a: a.whl", "build b", "wheel of b: b.whl"),
+        *("build a", "check a", "wheel of a: a.whl", "build b", "check b", "wheel of b: b.whl"),
     ]
     assert matrix.built(cell) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("member", "refused"),
+    [
+        ("a/_C.cpython-311-aarch64-linux-gnu.so", False),
+        ("a/lib/liba.so", False),
+        ("a/_C.cpython-311-x86_64-linux-gnu.so", True),
+    ],
+)
+def test_a_module_that_the_other_python_ignores_is_refused(
+    tmp_path: Path, member: str, refused: bool
+) -> None:
+    wheel = tmp_path / "a-1-cp311-cp311-linux_aarch64.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr(member, "")
+    if not refused:
+        return cross.check_modules(wheel, MACHINE)
+    with pytest.raises(
+        WorkspaceError, match=r"_C\.cpython-311-x86_64-linux-gnu\.so, which Python on aarch64"
+    ):
+        cross.check_modules(wheel, MACHINE)
 
 
 def test_a_command_in_the_system_has_a_limit_of_addresses(

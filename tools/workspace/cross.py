@@ -11,6 +11,7 @@ behind its own: torch's headers and libraries, the SDK, and the packages that we
 import os
 import platform
 import shutil
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -127,6 +128,7 @@ class Cell(matrix.Cell):
                 python=self.builder / "bin" / "python",
                 settings=cmake_settings(self.root, self.machine),
             )
+            check_modules(wheel, self.machine)
             self.run(f"wheel of {name}", [*pip, "--force-reinstall", "--no-deps", wheel])
             (self.stamps / name).write_text("from a wheel")
 
@@ -213,6 +215,21 @@ def cmake_settings(root: Path, machine: str) -> list[str]:
         "PYTHON_MODULE_EXTENSION": f".cpython-{PYTHON.replace('.', '')}-{machine}-linux-gnu.so",
     }
     return [f"--config-settings=cmake.define.{name}={value}" for name, value in definitions.items()]
+
+
+def check_modules(wheel: Path, machine: str) -> None:
+    """Raises WorkspaceError if an extension module has the suffix of another processor's Python.
+
+    Python ignores such a file, so the package would be installed and its module not be found.
+    """
+    with zipfile.ZipFile(wheel) as archive:
+        modules = [name for name in archive.namelist() if ".cpython-" in name and name.endswith(".so")]
+    if wrong := [name for name in modules if not name.endswith(f"-{machine}-linux-gnu.so")]:
+        raise WorkspaceError(
+            f"{wheel.name} has {wrong[0]}, which Python on {machine} does not import.\n"
+            "Likely cause: the module's CMakeLists.txt ignores PYTHON_MODULE_EXTENSION.\n"
+            "Fix: set_target_properties(<module> PROPERTIES SUFFIX ${PYTHON_MODULE_EXTENSION}) if it is set"
+        )
 
 
 def run(torches: Sequence[str], machine: str) -> int:
