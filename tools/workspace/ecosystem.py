@@ -80,7 +80,11 @@ def install() -> dict[str, str]:
         # its sources, for which it imports torch; without DS_BUILD_OPS=0 it might compile CUDA operators.
         command = [packages.PYTHON, "-m", "pip", "install", "--no-deps", "--no-build-isolation"]
         command += ["--target", SITE, "-r", REQUIREMENTS]
-        environment = {**os.environ, "DS_BUILD_OPS": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+        # pip moves the packages from its folder for temporary files, and copies them from another file
+        # system.
+        temporary = FOLDER / "tmp"
+        temporary.mkdir(parents=True, exist_ok=True)
+        environment = {**os.environ, "DS_BUILD_OPS": "0", "TMPDIR": str(temporary)}
         log = packages.LOGS / "ecosystem.log"
         run_logged(f"{len(wanted)} packages", [str(word) for word in command], log, environment)
         stamp.write_text(digest)
