@@ -1,10 +1,66 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What the generators of pages share. Each is a script `docs/<name>.py` that writes `docs/<name>.md`."""
+"""Functions shared by the generators of pages, scripts `docs/<name>.py` that write `docs/<name>.md`, and by
+the checks of pages."""
 
 import argparse
 import pathlib
+import re
 from collections import Counter
+from typing import NamedTuple
+
+FENCE = re.compile(r"^(?P<indent> *)(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
+COMMENT = re.compile(r"^<!-- (.*) -->$")
+
+
+class Block(NamedTuple):
+    """A fenced code block: its language, its text, the number of its first line and the comment above it."""
+
+    language: str
+    text: str
+    line: int
+    comment: str
+
+
+def code_blocks(page):
+    """The fenced code blocks of a Markdown page, in order.
+
+    Args:
+        page (str): the text of the page.
+
+    Returns:
+        list of Block: `line` counts from 1 and is that of the opening fence; `comment` is the text of an HTML
+        comment on the line directly above, or empty.
+
+    Raises:
+        ValueError: if a fence is not closed.
+    """
+    blocks, open_, above = [], None, ""
+    for number, line in enumerate(page.splitlines(), 1):
+        fence = FENCE.match(line)
+        if open_ is None and fence:
+            comment = COMMENT.match(above)
+            words = fence["info"].split()
+            open_ = (fence["mark"], words[0] if words else "", number, comment[1] if comment else "", [])
+        elif open_ is not None and fence and fence["mark"].startswith(open_[0]) and not fence["info"].strip():
+            _, language, first, comment, lines = open_
+            blocks.append(Block(language, "".join(f"{text}\n" for text in lines), first, comment))
+            open_ = None
+        elif open_ is not None:
+            open_[4].append(line)
+        above = line.strip()
+    if open_ is not None:
+        raise ValueError(f"the code block that begins in line {open_[2]} is not closed")
+    return blocks
+
+
+def without_code(page):
+    """The page with spaces in place of its code blocks; every other character keeps its position."""
+    lines = page.split("\n")
+    for block in code_blocks(page):
+        for number in range(block.line - 1, block.line + block.text.count("\n") + 1):
+            lines[number] = " " * len(lines[number])
+    return "\n".join(lines)
 
 
 def base_name(op):

@@ -26,6 +26,7 @@ from workspace import (
     cross,
     device_pass,
     ecosystem,
+    docs,
     gpu,
     gpu_sanitizer,
     images,
@@ -208,6 +209,10 @@ def run_ecosystem(arguments: argparse.Namespace) -> int:
     with workspace_lock():
         versions = ecosystem.install()
     return ecosystem.run(versions, arguments.only, arguments.all, arguments.record, arguments.rest)
+def run_docs(arguments: argparse.Namespace) -> int:
+    set_up(arguments)
+    with workspace_lock():
+        return docs.run(VERBS, code=not arguments.no_code)
 
 
 def bench(arguments: argparse.Namespace) -> int:
@@ -260,6 +265,7 @@ VERBS = {
         run_ecosystem,
         "install real packages in build/ecosystem and run them on the musa device; arguments go to pytest",
     ),
+    "docs": (run_docs, "set up, then build the manual into build/docs/site, and check its links and code"),
     "bench": (bench, "set up, then measure against torch's CPU device; arguments go to the benchmarks"),
     "clean": (clean, "remove build products"),
 }
@@ -351,6 +357,8 @@ def parser() -> argparse.ArgumentParser:
             verb.add_argument("--all", action="store_true", help=text)
             text = "put the outcomes of a run with --only into the record too"
             verb.add_argument("--record", action="store_true", help=text)
+        if name == "docs":
+            verb.add_argument("--no-code", action="store_true", help="do not run the code blocks of pages")
         if name == "clean":
             verb.add_argument("--all", action="store_true", help="remove .venv too")
     return result
@@ -358,7 +366,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str]) -> int:
     arguments, arguments.rest = parser().parse_known_args(argv)
-    if arguments.rest and arguments.verb in ("setup", "wheels", "images", "conda", "matrix", "clean"):
+    if arguments.rest and arguments.verb in ("setup", "wheels", "images", "conda", "matrix", "docs", "clean"):
         parser().error(f"{arguments.verb} takes no argument {arguments.rest[0]}")
     try:
         return arguments.run(arguments)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import pages
 from tests.harness.device import DEVICE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -16,7 +17,7 @@ README = (ROOT / "README.md").read_text()
 
 
 def code_blocks(text: str, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [block.text for block in pages.code_blocks(text) if block.language == language]
 
 
 def test_the_first_program_runs():

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Builds the manual: `dev.py docs`. docs/design/manual.md describes the steps and the checks."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from . import ROOT, WorkspaceError, packages, site_pages
+from .progress import run_logged
+
+FOLDER = ROOT / "build" / "docs"
+PYTHON = FOLDER / "venv" / "bin" / "python"
+REQUIREMENTS = ROOT / "requirements-docs.txt"
+SOURCE = FOLDER / "source"
+GENERATED = FOLDER / "generated"
+SITE = FOLDER / "site"
+# Generators of reference pages, and the path that pages link to.
+REFERENCE = {
+    "reference_python": "docs/reference/python.md",
+    "reference_commands": "docs/reference/commands.md",
+    "reference_cpp": "docs/reference/cpp.md",
+    "reference_operators": "docs/reference/operators.md",
+}
+
+
+def install_tools() -> None:
+    """Makes build/docs/venv with the pinned requirements, unless it is up to date."""
+    if sys.version_info < (3, 11):
+        raise WorkspaceError(
+            f"Sphinx needs Python 3.11 or newer, this is {sys.version.split()[0]}.\n"
+            "Fix: run `tools/dev.py docs` with a newer python3"
+        )
+    stamp = FOLDER / "venv" / "musa-requirements.txt"
+    text = REQUIREMENTS.read_text()
+    if packages.matches(stamp, text):
+        return
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    venv = [sys.executable, "-m", "venv", "--clear", str(FOLDER / "venv")]
+    run_logged("making build/docs/venv", venv, packages.LOGS / "docs.venv.log")
+    command = [str(PYTHON), "-m", "pip", "install", "-r", str(REQUIREMENTS)]
+    log = packages.LOGS / "docs.requirements.log"
+    run_logged("installing the tools of the manual", command, log, packages.build_environment())
+    stamp.write_text(text)
+
+
+def generate() -> dict[str, str]:
+    """The texts of the reference pages, by the path that pages link to."""
+    GENERATED.mkdir(parents=True, exist_ok=True)
+    texts = {}
+    for name, page in REFERENCE.items():
+        out = GENERATED / f"{name}.md"
+        command = [str(packages.PYTHON), str(ROOT / "docs" / f"{name}.py"), "--out", str(out)]
+        run_logged(f"generating {page}", command, packages.LOGS / f"docs.{name}.log", cwd=ROOT)
+        texts[page] = out.read_text(encoding="utf-8")
+    return texts
+
+
+def run_pages(all_pages: Iterable[site_pages.Page], *, code: bool) -> list[str]:
+    """Resolves the names of pages and runs their code blocks in .venv; returns the problems.
+
+    Output of the programs goes to the log unless a block fails.
+    """
+    command = [str(packages.PYTHON), "-m", "workspace.page_runner"]
+    command += [] if code else ["--names-only"]
+    command += ["--cpp", str(GENERATED / "reference_cpp.md")]
+    command += [page.source for page in all_pages]
+    path = f"{ROOT / 'tools'}{os.pathsep}{ROOT / 'docs'}"
+    environment = {**os.environ, "PYTHONPATH": path, "PATH": f"{packages.PYTHON.parent}:{os.environ['PATH']}"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    if done.returncode not in (0, 1):
+        raise WorkspaceError(f"{done.stdout}{done.stderr}\nthe code of the pages could not be run; see above")
+    print(done.stderr, end="", flush=True)
+    return done.stdout.splitlines() if done.returncode else []
+
+
+def external_problems(site: Path) -> list[str]:
+    """Files of the site that load something from another host."""
+    return [
+        f"{path.relative_to(site)}: loads {address}"
+        for path in sorted(site.rglob("*"))
+        if path.suffix in (".html", ".css")
+        for address in site_pages.external(path.read_text(encoding="utf-8"))
+    ]
+
+
+def build_site() -> None:
+    """Runs Sphinx, whose warnings are errors."""
+    command = [str(PYTHON), "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q"]
+    command += ["-c", str(ROOT / "docs"), "-d", str(FOLDER / "doctrees"), str(SOURCE), str(SITE)]
+    # jieba keeps its dictionary in the folder for temporary files.
+    temporary = FOLDER / "tmp"
+    temporary.mkdir(exist_ok=True)
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    run_logged("building build/docs/site", command, packages.LOGS / "docs.sphinx.log", environment)
+
+
+def run(verbs: Iterable[str], *, code: bool = True) -> int:
+    """Builds the site. verbs: those of dev.py. code: whether code blocks run."""
+    start = time.monotonic()
+    install_tools()
+    all_pages = site_pages.collect(ROOT, generate())
+    sections = site_pages.navigation((ROOT / site_pages.NAVIGATION).read_text(encoding="utf-8"))
+    settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    repository = packages.workspace_setting(settings, r'^repository\s*=\s*"([^"]*)"') or ""
+    problems = site_pages.navigation_problems(all_pages, sections)
+    problems += site_pages.stage(all_pages, sections, ROOT, SOURCE, repository)
+    problems += site_pages.verb_problems(all_pages.values(), verbs)
+    written = [page for page in all_pages.values() if page.source not in REFERENCE.values()]
+    problems += run_pages(written, code=code)
+    site_pages.refuse(problems)
+    build_site()
+    site_pages.refuse(external_problems(SITE))
+    seconds = time.monotonic() - start
+    print(f"{len(all_pages)} pages in {seconds:.0f} s: {SITE / 'index.html'}")
+    return 0

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Resolves the names in pages and runs their code blocks: `python -m workspace.page_runner PAGE...` in .venv.
+
+Problems are printed as `page:line: problem`, and the exit status is 1 if there are any. Each page runs in a
+process of its own, forked after `import torch`. docs/design/manual.md has the comments that mark blocks.
+"""
+
+import argparse
+import contextlib
+import importlib
+import io
+import multiprocessing
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+import pages
+
+ROOT = Path(__file__).resolve().parents[2]
+LANGUAGES = ("python", "bash")
+NOT_RUN = re.compile(r"not run: \S.*")
+# Seconds that the blocks of one page may take.
+LIMIT = 600
+SPAN = re.compile(r"`([^`\n]+)`")
+PYTHON_NAME = re.compile(
+    r"(?<![\w./-])(?:torch\.musa|torch\.backends\.(?:mudnn|musa)|torch_musa)(?:\.[A-Za-z_]\w*)+"
+)
+CPP_NAME = re.compile(r"(?<![\w:])(?:c10::musa|at::musa|musa_runtime)::(\w+)")
+# Names that look like attributes: groups of entry points, operators of namespace torch_musa, a placeholder.
+NOT_NAMES = re.compile(
+    r"torch_musa\.(?:(?:import|modules|plugins)(?:\.v2)?|contract|backend_placeholders|swiglu|rope)"
+    r"|torch\.musa\.foo"
+)
+
+
+def resolve(name):
+    """Whether a dotted name is that of a module or of an attribute."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            value = importlib.import_module(".".join(parts[:length]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[length:]:
+            if not hasattr(value, part):
+                return False
+            value = getattr(value, part)
+        return True
+    return False
+
+
+def name_problems(page, text, cpp_names):
+    """Python names in code spans that do not exist, and C++ names that the reference does not have."""
+    problems = []
+    for number, line in enumerate(text.splitlines(), 1):
+        for name in dict.fromkeys(PYTHON_NAME.findall(" ".join(SPAN.findall(line)))):
+            if not NOT_NAMES.fullmatch(name) and not resolve(name):
+                problems.append(f"{page}:{number}: there is no {name}")
+        for name in dict.fromkeys(CPP_NAME.findall(" ".join(SPAN.findall(line)))):
+            if name not in cpp_names:
+                problems.append(f"{page}:{number}: the C++ headers declare no {name}")
+    return problems
+
+
+def block_problems(page, text, folder=ROOT):
+    """Runs the blocks of a page in this process, and returns the first problem, as a list.
+
+    Later blocks need the variables of earlier ones, so that the page ends with its first failure.
+    """
+    variables = {"__name__": "__main__"}
+    printed = None
+    for block in pages.code_blocks(text):
+        place = f"{page}:{block.line}"
+        if block.comment == "output":
+            if printed is None:
+                return [f"{place}: no block before this output runs"]
+            if printed.strip() != block.text.strip():
+                return [
+                    f"{place}: the page says {block.text.strip()!r}, the program prints {printed.strip()!r}"
+                ]
+        if block.language not in LANGUAGES or NOT_RUN.fullmatch(block.comment):
+            continue
+        run = _run_python if block.language == "python" else _run_bash
+        printed, error = run(block, place, variables, folder)
+        if error:
+            return [f"{place}: {error}"]
+    return []
+
+
+def _run_python(block, place, variables, folder):
+    output = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(output):
+            exec(compile("\n" * block.line + block.text, place.partition(":")[0], "exec"), variables)
+    except (Exception, SystemExit):  # noqa: BLE001 - a block may raise anything; the error is reported
+        return output.getvalue(), f"the block fails\n{output.getvalue()}{traceback.format_exc(limit=-3)}"
+    return output.getvalue(), None
+
+
+def _run_bash(block, place, variables, folder):
+    command = ["bash", "-euo", "pipefail", "-c", block.text]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        return done.stdout, f"the block ends with {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout, None
+
+
+def _page_process(page, text, results):
+    # Programs of pages may write files into the working directory.
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        problems = block_problems(page, text)
+        os.chdir(ROOT)
+    # Short enough for the pipe, which nothing reads before this process ends.
+    results.put([problem[:10_000] for problem in problems])
+
+
+def run_page(page, text, limit=LIMIT):
+    """Runs the blocks of a page in a fork of this process; returns its problems."""
+    context = multiprocessing.get_context("fork")
+    results = context.SimpleQueue()
+    process = context.Process(target=_page_process, args=(page, text, results))
+    process.start()
+    process.join(limit)
+    if process.is_alive():
+        process.kill()
+        process.join()
+        return [f"{page}: its code blocks took more than {limit} s"]
+    if results.empty():
+        return [f"{page}: the process of its code blocks ended with status {process.exitcode}"]
+    return results.get()
+
+
+def runs(text):
+    """Whether a page has a block to run."""
+    return any(
+        block.language in LANGUAGES and not NOT_RUN.fullmatch(block.comment)
+        for block in pages.code_blocks(text)
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--names-only", action="store_true", help="run no code block")
+    parser.add_argument("--cpp", type=Path, required=True, help="the page of the C++ reference")
+    parser.add_argument("pages", nargs="+", help="paths of pages in the repository")
+    options = parser.parse_args()
+    # Its device backend is loaded with it; the device itself is first used in the forks.
+    import torch  # noqa: F401
+
+    cpp_names = set(re.findall(r"\w+", options.cpp.read_text(encoding="utf-8")))
+    problems = []
+    for page in options.pages:
+        text = (ROOT / page).read_text(encoding="utf-8")
+        problems += name_problems(page, text, cpp_names)
+        if page.startswith("docs/") and not options.names_only and runs(text):
+            start = time.monotonic()
+            problems += run_page(page, text)
+            print(f"{page}: code blocks run in {time.monotonic() - start:.1f} s", file=sys.stderr, flush=True)
+    print("\n".join(problems))
+    return int(bool(problems))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
