@@ -24,6 +24,8 @@ READ = re.compile(
 PREFIXED = re.compile(r"""\b(?:flag|number)\("([A-Z][A-Z0-9_]+)""")
 # A row of a table of variables begins with one or several of them.
 ROW = re.compile(rf"^\| `({OWN})`(?:, `({OWN})`)*", re.MULTILINE)
+# All names of a row of docs/guide/environment.md, whatever their prefix.
+GUIDE_ROW = re.compile(r"^\| (`[A-Z][A-Z0-9_]+`(?:, `[A-Z][A-Z0-9_]+`)*) \|", re.MULTILINE)
 # Upper-case words of other kinds: error codes of the driver, macros and CMake's variables.
 OTHER = re.compile(r"MUSA_(ERROR_|SUCCESS$|KERNEL|RUNTIME_ABI$|OP_PACK)|.*_(DIR|FOUND|VERSION)$")
 # Variables of the system, of Python and of torchrun, which their own pages describe.
@@ -61,6 +63,14 @@ def unread(pages: str, sources: str) -> list[str]:
     return sorted(name for name in described if name not in sources and f'"{short[name]}"' not in sources)
 
 
+def differences(guide: str, sources: dict[str, str]) -> tuple[list[str], list[str], list[str]]:
+    """Variables that are read and not in the guide, in the guide and not read, and repeated there."""
+    listed = [name for row in GUIDE_ROW.findall(guide) for name in re.findall(r"`(\w+)`", row)]
+    read = {name for text in sources.values() for name in variables_read(text)} - {"TORCH_MCCL_"}
+    repeated = sorted({name for name in listed if listed.count(name) > 1})
+    return sorted(read - set(listed)), sorted(set(listed) - read), repeated
+
+
 @pytest.fixture(scope="module")
 def sources() -> dict[str, str]:
     files = [file for file in tracked("packages", "tools") if file.name.endswith(SOURCES)]
@@ -91,3 +101,16 @@ def test_an_undescribed_variable_is_found():
 
 def test_a_variable_that_is_not_read_any_more_is_found():
     assert unread("| `MUSA_GONE`, `MUSA_HERE` | text |\n", 'getenv("MUSA_HERE")') == ["MUSA_GONE"]
+
+
+def test_the_guide_has_every_variable_of_the_packages_once_and_no_other(sources):
+    of_packages = {file: text for file, text in sources.items() if file.startswith("packages/")}
+    guide = (ROOT / "docs" / "guide" / "environment.md").read_text()
+    assert len(GUIDE_ROW.findall(guide)) > 40
+    assert differences(guide, of_packages) == ([], [], [])
+
+
+def test_a_guide_that_lacks_invents_or_repeats_a_variable_is_refused():
+    guide = "| `MUSA_A`, `MUSA_GONE` | text |\n| `MUSA_A` | text |\n"
+    text = 'getenv("MUSA_A"); getenv("MUSA_NEW"); getenv("HOME")'
+    assert differences(guide, {"a.cpp": text}) == (["MUSA_NEW"], ["MUSA_GONE"], ["MUSA_A"])

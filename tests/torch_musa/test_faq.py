@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""Every entry of docs/guide/faq.md quotes the message that a program prints; the program of each is here."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import pages
+from tests.harness.subprocesses import run_python
+from workspace.site_pages import HEADING, anchor
+
+pytestmark = pytest.mark.once
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "faq.md"
+STRICT = {"MUSA_EMULATOR_MEMORY": "strict"}
+FORK = """
+x = torch.ones(1, device="musa")
+child = os.fork()
+if child == 0:
+    try:
+        torch.ones(1, device="musa")
+    except RuntimeError as error:
+        print(error, file=sys.stderr, flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+CAPTURE = """
+x = torch.ones(3, device="musa")
+with torch.musa.graph(torch.musa.MUSAGraph()):
+    x.nonzero()
+"""
+SVD = 'torch.linalg.svd(torch.eye(3, device="musa"))'
+ONES = 'torch.ones(1, device="musa")'
+# The environment and the program of each entry, by the anchor of its heading.
+PROGRAMS = {
+    "no-musa-sdk-was-found": ({"MUSA_HOME": "/nowhere"}, ONES),
+    "device-index-out-of-range": ({"MUSA_EMULATOR_DEVICES": "2"}, "torch.musa.set_device(99)"),
+    "out-of-memory": ({"MUSA_EMULATOR_MEMORY_LIMIT": "256M"}, 'torch.empty(1 << 30, device="musa")'),
+    "a-setting-of-the-allocator-is-refused": ({"PYTORCH_ALLOC_CONF": "expandable_segment:True"}, ONES),
+    "a-slow-operator-or-an-operator-that-copies": (STRICT, SVD),
+    "an-operator-that-copies-is-an-error": ({**STRICT, "TORCH_MUSA_FALLBACK": "error"}, SVD),
+    "unknown-provider": ({"TORCH_MUSA_OPS": "mudn"}, ONES),
+    "bfloat16-is-not-supported": (
+        {"MUSA_EMULATOR_ARCH": "mp_21"},
+        'torch.autocast("musa", dtype=torch.bfloat16)',
+    ),
+    "tensors-on-different-devices": ({}, f"{ONES} + torch.ones(1)"),
+    "the-device-in-a-forked-process": ({}, FORK),
+    "an-operator-cannot-be-captured": ({}, CAPTURE),
+}
+
+
+def entries(text: str) -> dict[str, str]:
+    """The quoted message of each section of the page, by the anchor of its heading."""
+    found = {}
+    for section in re.split(r"(?m)^(?=## )", text)[1:]:
+        [block] = [block for block in pages.code_blocks(section) if block.language == "text"]
+        found[anchor(HEADING.findall(section)[0])] = block.text
+    return found
+
+
+def quotes(message: str, output: str) -> bool:
+    """Whether the output holds the message, in which `…` matches any text."""
+    parts = [re.escape(" ".join(part.split())) for part in message.split("…")]
+    return re.search(".*?".join(parts), " ".join(output.split())) is not None
+
+
+def test_every_entry_has_a_program():
+    assert list(entries(PAGE.read_text(encoding="utf-8"))) == list(PROGRAMS)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_program_prints_the_message(musa, name):
+    environment, program = PROGRAMS[name]
+    unset = dict.fromkeys(("TORCH_MUSA_OPS", "TORCH_MUSA_FALLBACK", "MUSA_EMULATOR_MEMORY"))
+    done = run_python("-c", f"import os, sys, torch\n{program}", **{**unset, **environment})
+    message = entries(PAGE.read_text(encoding="utf-8"))[name]
+    assert quotes(message, done.stderr), f"the page quotes\n{message}\nthe program prints\n{done.stderr}"
+
+
+def test_another_message_is_noticed():
+    output = "Error: 3 of 4 ranks\nFix: wait\n"
+    assert quotes("3 of … ranks\n  Fix: wait", output)
+    assert not quotes("3 of … ranks\nFix: restart", output)
+    assert not quotes("3 of 5 ranks", output)
+
+
+def test_an_entry_without_a_message_is_noticed():
+    with pytest.raises(ValueError):
+        entries("# FAQ\n\n## A heading\n\nText alone.\n")
