@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 import dev
@@ -83,9 +81,13 @@ def test_a_page_outside_of_the_navigation_is_refused():
     ]
 
 
-@pytest.mark.skipif(
-    sys.version_info < (3, 11), reason="tomllib is in Python 3.11 and newer, which Sphinx needs too"
-)
+def test_a_section_without_pages_is_refused():
+    text = '[[section]]\ntitle = "A"\npages = [\n  "docs/a.md",\n]\n'
+    assert site_pages.navigation(text) == {"A": ["docs/a.md"]}
+    with pytest.raises(WorkspaceError, match="needs `title"):
+        site_pages.navigation(text + '[[section]]\ntitle = "B"\n')
+
+
 def test_every_page_of_the_tree_is_in_the_navigation_and_its_links_lead_somewhere(tmp_path):
     all_pages = site_pages.collect(ROOT, dict.fromkeys(docs.REFERENCE.values(), ""))
     sections = site_pages.navigation((ROOT / site_pages.NAVIGATION).read_text(encoding="utf-8"))

@@ -56,10 +56,14 @@ def collect(root: Path, generated: Mapping[str, str]) -> dict[str, Page]:
 
 
 def navigation(text: str) -> dict[str, list[str]]:
-    """The sections of the site: title, and the paths of its pages in the repository."""
-    import tomllib  # Python 3.11, which Sphinx needs too
+    """The sections of the site: title, and the paths of its pages in the repository.
 
-    return {section["title"]: section["pages"] for section in tomllib.loads(text)["section"]}
+    Read without tomllib, which Python 3.10 does not have.
+    """
+    sections = re.findall(r'^title = "([^"\n]*)"\npages = \[([^\]]*)\]', text, re.MULTILINE)
+    if len(sections) != text.count("[[section]]"):
+        raise WorkspaceError(f"{NAVIGATION}: each [[section]] needs `title = \"...\"`, then `pages = [...]`")
+    return {title: re.findall(r'"([^"]+)"', listed) for title, listed in sections}
 
 
 def navigation_problems(pages_: Iterable[str], sections: Mapping[str, list[str]]) -> list[str]:
