@@ -25,8 +25,8 @@ from workspace import (
     conda,
     cross,
     device_pass,
-    ecosystem,
     docs,
+    ecosystem,
     gpu,
     gpu_sanitizer,
     images,
@@ -209,6 +209,8 @@ def run_ecosystem(arguments: argparse.Namespace) -> int:
     with workspace_lock():
         versions = ecosystem.install()
     return ecosystem.run(versions, arguments.only, arguments.all, arguments.record, arguments.rest)
+
+
 def run_docs(arguments: argparse.Namespace) -> int:
     set_up(arguments)
     with workspace_lock():
