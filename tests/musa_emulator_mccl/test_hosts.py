@@ -148,8 +148,8 @@ for name in CASES:
     address, port = raw[21:67].split(b"\\0")[0].decode(), int.from_bytes(raw[68:70], sys.byteorder)
     bare = dist.TCPStore(address, port, None, False, wait_for_workers=False)
     store = dist.PrefixStore("mccl", bare)
-    ranks, host, *where, device = store.get("rank1").decode().split("\\n")
-    store.set("rank0", "\\n".join([ranks, host, *where, "0"]))
+    ranks, host, *where, device, process = store.get("rank1").decode().split("\\n")
+    store.set("rank0", "\\n".join([ranks, host, *where, "0", str(os.getpid())]))
     gloo = dist.ProcessGroupGloo(dist.PrefixStore("gloo", store), 0, 2, datetime.timedelta(seconds=60))
     if name == CASES[0]:
         texts = places()
