@@ -48,7 +48,7 @@ def test_every_verb_and_link_exists(page):
         [sys.executable, ROOT / "tools" / "dev.py", "--help"], capture_output=True, text=True
     )
     for verb in re.findall(r"tools/dev\.py (\w+)", text):
-        assert re.search(rf"^ +{verb} ", known.stdout, re.MULTILINE), f"{page} names dev.py {verb}"
+        assert re.search(rf"^ +{verb}( |$)", known.stdout, re.MULTILINE), f"{page} names dev.py {verb}"
     for target in re.findall(r"\]\(([^)#:]+)\)", text):
         assert (ROOT / target).exists(), f"{page} links to {target}, which does not exist"
 

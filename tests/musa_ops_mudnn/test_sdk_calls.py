@@ -73,4 +73,5 @@ def test_reading_a_number_copies_and_waits(count):
 
 
 def test_a_copy_to_the_host_copies_and_waits(count, operands):
-    assert count(operands[0].cpu) == 3
+    # musaGetDevice, musaStreamSynchronize, musaMemcpyAsync, musaStreamSynchronize: test_reads.py says why twice
+    assert count(operands[0].cpu) == 4
