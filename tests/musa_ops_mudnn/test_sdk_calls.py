@@ -73,5 +73,5 @@ def test_reading_a_number_copies_and_waits(count):
 
 
 def test_a_copy_to_the_host_copies_and_waits(count, operands):
-    # musaGetDevice, musaStreamSynchronize, musaMemcpyAsync, musaStreamSynchronize: test_reads.py says why twice
+    # musaGetDevice, musaStreamSynchronize, musaMemcpyAsync, musaStreamSynchronize; test_reads.py has why
     assert count(operands[0].cpu) == 4

@@ -76,7 +76,7 @@ def test_an_error_or_a_missing_summary_is_a_failure(
     monkeypatch.setattr(gpu_sanitizer, "RECORD", tmp_path / "record.json")
     cell = Cell(tmp_path)
     cell.tree.mkdir(parents=True)
-    found = {"device": "a GPU", "torch": "2.11"}
+    found = {"device": "a GPU", "torch": "2.11", "gpus": 2}
     assert gpu_sanitizer.run(cell, found, ["memcheck"], parts=2, limit=20) == status
     row = json.loads((tmp_path / "record.json").read_text())["tools"]["memcheck"]
     assert row["passed"] == 2 and row["failed"] == 0
