@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 import dev
@@ -192,3 +194,8 @@ def test_all_problems_are_in_one_error():
     site_pages.refuse([])
     with pytest.raises(WorkspaceError, match=r"(?s)was not built:\na:1: x\nb:2: y"):
         site_pages.refuse(["a:1: x", "b:2: y"])
+
+
+def test_a_crash_of_the_program_that_runs_pages_is_no_success():
+    with pytest.raises(WorkspaceError, match="could not be run"):
+        docs.run_pages([SimpleNamespace(source="docs/absent.md")], code=False)

@@ -9,6 +9,7 @@ process of its own, forked after `import torch`. docs/design/manual.md has the c
 import argparse
 import contextlib
 import importlib
+import importlib.util
 import io
 import multiprocessing
 import os
@@ -22,6 +23,8 @@ from pathlib import Path
 
 import pages
 
+from . import site_pages
+
 ROOT = Path(__file__).resolve().parents[2]
 LANGUAGES = ("python", "bash")
 NOT_RUN = re.compile(r"not run: \S.*")
@@ -34,7 +37,8 @@ PYTHON_NAME = re.compile(
 CPP_NAME = re.compile(r"(?<![\w:])(?:c10::musa|at::musa|musa_runtime)::(\w+)")
 # Names that look like attributes: groups of entry points, operators of namespace torch_musa, a placeholder.
 NOT_NAMES = re.compile(
-    r"torch_musa\.(?:(?:import|modules|plugins)(?:\.v2)?|contract|backend_placeholders|swiglu|rope)"
+    r"torch_musa\.(?:(?:import|modules|plugins|submodules|attributes|run_options)(?:\.v2)?|contract|backend_placeholders"
+    r"|names_of_extras|swiglu|rope)"
     r"|torch\.musa\.foo"
 )
 
@@ -47,6 +51,8 @@ def resolve(name):
             value = importlib.import_module(".".join(parts[:length]))
         except ModuleNotFoundError:
             continue
+        except ImportError:  # a module for a package that is not installed says so
+            return importlib.util.find_spec(".".join(parts[:length])) is not None
         for part in parts[length:]:
             if not hasattr(value, part):
                 return False
@@ -164,7 +170,7 @@ def main():
             problems += run_page(page, text)
             print(f"{page}: code blocks run in {time.monotonic() - start:.1f} s", file=sys.stderr, flush=True)
     print("\n".join(problems))
-    return int(bool(problems))
+    return site_pages.PROBLEMS if problems else 0
 
 
 if __name__ == "__main__":

@@ -31,6 +31,9 @@ LOADED = re.compile(
     re.IGNORECASE,
 )
 
+# Exit status of page_runner.py where pages have problems. A crash has Python's own, 1.
+PROBLEMS = 3
+
 
 @dataclass(frozen=True)
 class Page:
