@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from . import ROOT, WorkspaceError, packages, site_pages
+from . import ROOT, WorkspaceError, packages, site_pages, tool_venv
 from .progress import run_logged
 
 FOLDER = ROOT / "build" / "docs"
@@ -34,17 +34,7 @@ def install_tools() -> None:
             f"Sphinx needs Python 3.11 or newer, this is {sys.version.split()[0]}.\n"
             "Fix: run `tools/dev.py docs` with a newer python3"
         )
-    stamp = FOLDER / "venv" / "musa-requirements.txt"
-    text = REQUIREMENTS.read_text()
-    if packages.matches(stamp, text):
-        return
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    venv = [sys.executable, "-m", "venv", "--clear", str(FOLDER / "venv")]
-    run_logged("making build/docs/venv", venv, packages.LOGS / "docs.venv.log")
-    command = [str(PYTHON), "-m", "pip", "install", "-r", str(REQUIREMENTS)]
-    log = packages.LOGS / "docs.requirements.log"
-    run_logged("installing the tools of the manual", command, log, packages.build_environment())
-    stamp.write_text(text)
+    tool_venv.make(FOLDER, REQUIREMENTS, "installing the tools of the manual")
 
 
 def generate() -> dict[str, str]:

@@ -25,8 +25,17 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from . import ROOT, WorkspaceError, matrix, packages, sysroot, underscored, wheel_check, wheel_metadata
-from .progress import run_logged
+from . import (
+    ROOT,
+    WorkspaceError,
+    matrix,
+    packages,
+    sysroot,
+    tool_venv,
+    underscored,
+    wheel_check,
+    wheel_metadata,
+)
 from .wheel_check import Symbols, Wheel
 
 FOLDER = ROOT / "build" / "release"
@@ -48,17 +57,7 @@ OTHER_LICENSES = {"torch": "BSD-3-Clause", "pybind11": "BSD-3-Clause"}
 
 def install_tools() -> None:
     """The environment of the release tools, which are in none of the other environments."""
-    stamp = FOLDER / "venv" / "musa-requirements.txt"
-    text = REQUIREMENTS.read_text()
-    if packages.matches(stamp, text):
-        return
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    venv = [sys.executable, "-m", "venv", "--clear", str(FOLDER / "venv")]
-    run_logged("making build/release/venv", venv, packages.LOGS / "release.venv.log")
-    command = [str(PYTHON), "-m", "pip", "install", "-r", str(REQUIREMENTS)]
-    log = packages.LOGS / "release.requirements.log"
-    run_logged("installing release tools", command, log, packages.build_environment())
-    stamp.write_text(text)
+    tool_venv.make(FOLDER, REQUIREMENTS, "installing release tools")
 
 
 def tool_environment() -> dict[str, str]:

@@ -13,7 +13,7 @@ from types import ModuleType
 from . import stand_ins
 
 _ABSENT = object()
-_replaced = []  # (owner, name, what was there before)
+_replaced = []  # (owner, name, original value)
 
 
 @dataclass(frozen=True)
@@ -277,7 +277,7 @@ def install():
 
 
 def uninstall():
-    """Puts back what was there before."""
+    """Restores the original values."""
     while _replaced:
         owner, name, before = _replaced.pop()
         if before is _ABSENT:

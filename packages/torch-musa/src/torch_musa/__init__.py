@@ -47,7 +47,7 @@ def _has_file(name):
     import os
 
     if name not in _files:
-        paths = (os.path.join(folder, name) for folder in __path__)
+        paths = (os.path.join(folder, *name.split(".")) for folder in __path__)
         _files[name] = any(os.path.isdir(path) or os.path.isfile(f"{path}.py") for path in paths)
     return _files[name]
 

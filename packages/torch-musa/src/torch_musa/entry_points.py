@@ -64,13 +64,13 @@ def packs_beside(entry):
 
 @functools.cache
 def offered(group):
-    """The entry points of modules in a group by the name of the module: `{"amp": EntryPoint(...)}`.
+    """The entry points of a group of modules or options by their names: `{"amp": EntryPoint(...)}`.
 
     The first in the order of distribution names is taken, unless its packs are disabled.
     """
     found = {}
     for entry in sorted(select(group), key=packs_are_disabled):
-        if packs_beside(entry):  # a module without a pack is reported when packs load
+        if packs_beside(entry):  # one without a pack is not served; modules are reported when packs load
             found.setdefault(entry.name, entry)
     return found
 

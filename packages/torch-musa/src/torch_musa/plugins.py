@@ -182,17 +182,11 @@ def _taken_name(record):
             owner = entry_points.offered(group).get(entry.name)
             if group == entry_points.MODULES and entry.name in sys.modules["torch_musa.musa"].__all__:
                 return f"torch.musa.{entry.name} is taken by torch.musa itself"
-            if group == entry_points.SUBMODULES and _is_of_torch_musa(entry.name):
+            if group == entry_points.SUBMODULES and sys.modules["torch_musa"]._has_file(entry.name):
                 return f"torch_musa.{entry.name} is taken by torch_musa itself"
             if owner is not None and owner.dist.name != record.dist:
                 return f"{prefix}.{entry.name} is taken by {owner.dist.name} {owner.dist.version}"
     return None
-
-
-def _is_of_torch_musa(name):
-    """Whether torch_musa has a file for a module."""
-    path = Path(__file__).parent.joinpath(*name.split("."))
-    return path.is_dir() or path.with_suffix(".py").is_file()
 
 
 def hook_results(name):

@@ -17,12 +17,8 @@ from . import entry_points
 
 def options():
     """Entry points of the options of enabled packs, by name."""
-    found = {}
-    for entry in entry_points.select(entry_points.RUN_OPTIONS):
-        packs = entry_points.packs_beside(entry)
-        if packs and not all(map(entry_points.is_disabled, packs)):
-            found.setdefault(entry.name, entry)
-    return found
+    offered = entry_points.offered(entry_points.RUN_OPTIONS)
+    return {name: entry for name, entry in offered.items() if not entry_points.packs_are_disabled(entry)}
 
 
 def add_arguments(parser):
