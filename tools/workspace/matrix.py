@@ -56,10 +56,16 @@ QUICK = (
     "tests/musa_amp/test_autocast.py",
     "tests/musa_amp/test_scaling.py",
     "tests/musa_distributed/test_pack.py",
+    "tests/musa_compile/test_pack.py",
+    "tests/musa_compat/test_names.py",
+    "tests/musa_as_cuda/test_switch.py",
 )
-# One case in so many of PyTorch's operator database.
-SAMPLED = ("tests/conformance/test_ops.py",)
-SAMPLE = "1/40"
+# Files of which one case in so many runs: the operator database, compiled programs, torchvision's operators.
+SAMPLED = {
+    "tests/conformance/test_ops.py": "1/40",
+    "tests/musa_compile/test_programs.py": "1/6",
+    "tests/musa_ops_vision/test_operators.py": "1/6",
+}
 RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
 IMPORT = """
 import torch, torch_musa
@@ -304,7 +310,7 @@ def count(reports: Iterable[Path]) -> dict[str, Any]:
 def test(cell: Cell) -> dict[str, Any]:
     """Runs the quick suite and the sampled part: one process a file, as many at a time as there are cores."""
     commands = {name: [name] for name in QUICK}
-    commands.update({name: [name, "--part", SAMPLE] for name in SAMPLED})
+    commands.update({name: [name, "--part", part] for name, part in SAMPLED.items()})
     left_out = [f"--deselect={name}" for name in LEFT_OUT]
 
     def run_file(name: str) -> Path | str:
@@ -404,7 +410,7 @@ def run(
                 shared = shared_wheels()
             entry = run_cell(cell, installed=installed, shared=shared if takes_shared else ())
             chosen[cell.name] = record["cells"][cell.name] = entry
-            record["quick"], record["sample"] = list(QUICK), f"{SAMPLE} of {', '.join(SAMPLED)}"
+            record["quick"], record["sample"] = list(QUICK), SAMPLED
             RECORD.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
     print(table(chosen, len(packages.package_names())))
     return int(not all(passed(entry) for entry in chosen.values()))

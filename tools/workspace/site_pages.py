@@ -65,7 +65,7 @@ def navigation(text: str) -> dict[str, list[str]]:
     """
     sections = re.findall(r'^title = "([^"\n]*)"\npages = \[([^\]]*)\]', text, re.MULTILINE)
     if len(sections) != text.count("[[section]]"):
-        raise WorkspaceError(f"{NAVIGATION}: each [[section]] needs `title = \"...\"`, then `pages = [...]`")
+        raise WorkspaceError(f'{NAVIGATION}: each [[section]] needs `title = "..."`, then `pages = [...]`')
     return {title: re.findall(r'"([^"]+)"', listed) for title, listed in sections}
 
 

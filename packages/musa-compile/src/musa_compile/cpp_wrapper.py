@@ -9,15 +9,13 @@ the graph directly, within the scope of an object that waits for the device's st
 import os
 
 import torch
-from torch._inductor.codegen.cpp_utils import DEVICE_TO_ATEN
 from torch._inductor.codegen.cpp_wrapper_cpu import CppWrapperCpu
 from torch._inductor.virtualized import V
 
-from . import cache_key, installed
+from . import _compat, cache_key, installed
 from .host_kernels import KernelDevice
 
-# torch looks up here how C++ names a device's type; there is no function to register one.
-DEVICE_TO_ATEN.setdefault("musa", "at::kPrivateUse1")
+_compat.name_device_in_cpp()
 
 _INCLUDE_PATH = "CPLUS_INCLUDE_PATH"
 

@@ -27,5 +27,9 @@ class MusaDeviceCode(DeviceOpOverrides):
         # AOTInductor declares a member of this type for each kernel. Ours are functions, and leave it unused.
         return "void*"
 
+    def aten_device_type(self):
+        # Called by torch 2.15 and later: _compat.name_device_in_cpp has the others.
+        return "at::kPrivateUse1"
+
     def stream_handle(self, stream_name):
         return f"{stream_name}.musa_stream"

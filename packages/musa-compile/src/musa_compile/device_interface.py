@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What Dynamo asks of a device: its interface, and `with torch.musa.device(i)` in compiled functions."""
+"""The device interface of musa for Dynamo."""
 
 import torch
 from torch import musa
 from torch._dynamo import device_interface as interfaces
-from torch._dynamo.variables import ctx_manager
 
 from musa_runtime._load import extension
-from musa_runtime.device import _get_device_index
 
-from . import triton_driver
+from . import _compat, triton_driver
 
 # Devices of a process, at most. Programs that fork import Dynamo before, by torch.distributed for instance,
 # and to count the devices would initialise them in the parent.
@@ -96,29 +94,15 @@ class MusaInterface(interfaces.DeviceInterface):
         return triton_driver.find().name is not None
 
 
-class _DeviceVariable(ctx_manager.GenericDeviceVariable):
-    """`with torch.musa.device(i)` in a compiled function."""
-
-    _exchange_fn = staticmethod(torch._C._accelerator_exchangeDevice)
-    _maybe_exchange_fn = staticmethod(torch._C._accelerator_maybeExchangeDevice)
-    _get_device_index_fn = staticmethod(_get_device_index)
-
-    def module_name(self):
-        return "torch.musa"
-
-    def python_type(self):
-        return musa.device
-
-
 def register():
     """Register with Dynamo, once."""
     interfaces.register_interface_for_device("musa", MusaInterface)
     for index in range(_INDICES):
         interfaces.register_interface_for_device(f"musa:{index}", MusaInterface)
-    ctx_manager.register_device_context_manager(musa.device, _DeviceVariable)
+    if _compat.has_device_contexts():
+        from . import device_context
+
+        device_context.register()
     for function in _CONSTANT:
         torch.compiler.assume_constant_result(function)
-    # Recomputed regions (activation checkpointing) draw the numbers that the forward drew.
-    from torch._functorch._aot_autograd import utils
-
-    utils.register_graphsafe_rng_device_type("musa")
+    _compat.register_graphsafe_rng()

@@ -13,9 +13,9 @@ from torch._inductor.codegen.wrapper_fxir import WrapperFxCodegen
 from torch._inductor.custom_graph_pass import CustomGraphModulePass
 
 from . import (
+    _compat,
     cache_key,
     choice,
-    cpp_wrapper,
     device_code,
     graph_passes,
     host_kernels,
@@ -23,6 +23,16 @@ from . import (
     triton_driver,
     triton_kernels,
 )
+from .no_cpp_wrapper import NoCppWrapper, NoCppWrapperInThisTorch
+
+
+def _host_cpp_wrapper():
+    if not _compat.has_cpp_wrapper():
+        return NoCppWrapperInThisTorch
+    from .cpp_wrapper import MusaCppWrapper
+
+    return MusaCppWrapper
+
 
 # Torch tests whether the scheduling is a subclass of Triton's, so it must be a class, and not a function that
 # chooses one.
@@ -30,13 +40,13 @@ _CLASSES = {
     choice.HOST: (
         host_kernels.MusaScheduling,
         host_kernels.MusaWrapper,
-        cpp_wrapper.MusaCppWrapper,
+        _host_cpp_wrapper(),
         WrapperFxCodegen,
     ),
     choice.TRITON: (
         TritonScheduling,
         triton_kernels.MusaTritonWrapper,
-        triton_kernels.NoCppWrapper,
+        NoCppWrapper,
         WrapperFxCodegen,
     ),
 }

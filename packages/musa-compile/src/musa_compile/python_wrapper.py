@@ -5,12 +5,14 @@
 import dataclasses
 
 import torch
-from torch._inductor.codegen.wrapper import EnterCudaStreamContextLine, PythonWrapperCodegen
+from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 from torch._inductor.virtualized import V
+
+from . import _compat
 
 
 @dataclasses.dataclass
-class _EnterStreamLine(EnterCudaStreamContextLine):
+class _EnterStreamLine(_compat.enter_stream_line()):
     """Enters a stream by the number of the object that the program made. torch names streams where it enters
     a device guard, which it writes for its own devices only.
     """

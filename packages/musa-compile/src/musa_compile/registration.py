@@ -6,6 +6,10 @@ torch asks a device's module for nothing when Dynamo starts, so the pack waits f
 that hold the registries. This module imports nothing of the compiler.
 """
 
+import warnings
+
+import torch
+
 import musa_runtime
 from musa_runtime.import_actions import after_import
 
@@ -19,6 +23,29 @@ def musa_import(musa):
     after_import("torch.export.pt2_archive._package", _register_model_runner)
 
 
+def _warns(register):
+    """The function with a warning in place of its exceptions.
+
+    It runs within the import of a module of torch's, which must not fail: programs that do not compile import
+    Dynamo too, for their optimizers.
+    """
+
+    def action():
+        try:
+            register()
+        except Exception as error:  # noqa: BLE001 - reported, whatever another torch lacks
+            warnings.warn(
+                f"musa_compile could not register with torch {torch.__version__}: "
+                f"{type(error).__name__}: {error}. torch.compile and AOTInductor do not work on musa.\n"
+                "Fix: python -m torch_musa doctor",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+    return action
+
+
+@_warns
 def _register_dynamo():
     from . import device_interface, fake_layouts
 
@@ -26,6 +53,7 @@ def _register_dynamo():
     fake_layouts.register()
 
 
+@_warns
 def _register_inductor():
     if _runtime_is_loaded():  # else there are no tensors on musa to compile
         from . import generators
@@ -33,6 +61,7 @@ def _register_inductor():
         generators.register()
 
 
+@_warns
 def _register_model_runner():
     if _runtime_is_loaded():  # else there is no device to run a model on, and models of the CPU load
         from . import installed

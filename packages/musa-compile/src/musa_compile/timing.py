@@ -9,6 +9,8 @@ import torch
 from torch import musa
 from torch._inductor.runtime import benchmarking
 
+from . import _compat
+
 # A lock that a program gives torch for its measurements; torch 2.13 and later.
 _lock = getattr(benchmarking, "maybe_gpu_benchmark_lock", contextlib.nullcontext)
 
@@ -17,7 +19,7 @@ _MOST = 100  # runs that are measured, and runs before them
 
 def register():
     """Register with Inductor, which otherwise measures with CUDA's events."""
-    benchmarking.register_benchmarker("musa", measure, override=True)
+    _compat.register_benchmarker(measure)
 
 
 def measure(benchmarker, function, *, warmup=25, rep=100, is_vetted_benchmarking=False, **_):

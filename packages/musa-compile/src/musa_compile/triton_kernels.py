@@ -64,17 +64,3 @@ class MusaTritonWrapper(_SelectsDevice, MusaPythonWrapper):
     """Generates the Python module of a graph whose kernels are Triton's."""
 
     subgraph_wrapper = _MusaTritonSubgraphWrapper
-
-
-class NoCppWrapper:
-    """Takes the place of a wrapper in C++."""
-
-    supports_caching = False
-
-    @staticmethod
-    def create(is_subgraph, subgraph_name, parent_wrapper, partition_signatures=None):
-        raise NotImplementedError(
-            "Inductor's C++ wrapper and AOTInductor do not support Triton kernels for musa.\n"
-            "Fix: compile without config.cpp_wrapper; or set musa_compile.config.generator = 'host', if the "
-            "host can address the device's memory"
-        )
