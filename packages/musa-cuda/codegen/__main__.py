@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""python -m codegen --headers DIR... --cuda DIR [--nccl DIR] --out DIR"""
+"""python -m codegen --headers DIR... --cuda DIR [--nccl DIR] [--cupti DIR] --out DIR"""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import json
 import sys
 from pathlib import Path
 
-from . import declarations, device_headers, libraries
+from . import callbacks, declarations, device_headers, libraries
 from .libraries import Library
 
 SOURCES = Path(__file__).resolve().parents[1] / "csrc"
+MUPTI = ("mupti_activity.h", "mupti_callbacks.h", "mupti_result.h", "mupti_version.h")
 
 
 def find(headers: list[Path], name: str) -> Path:
@@ -23,8 +24,8 @@ def find(headers: list[Path], name: str) -> Path:
     return found[0]
 
 
-def described(headers: list[Path], cuda: Path, nccl: Path | None) -> list[Library]:
-    """The libraries that can be made with this CUDA toolkit, and with NCCL where it is given."""
+def described(headers: list[Path], cuda: Path, nccl: Path | None, cupti: Path | None = None) -> list[Library]:
+    """The libraries that can be made with this CUDA toolkit, and with NCCL and CUPTI where they are given."""
     include = cuda / "include"
     runtime = declarations.names(include / "cuda_runtime_api.h", r"\b(cuda[A-Z]\w+)\s*\(")
     runtime |= declarations.names(include / "cuda_profiler_api.h", r"\b(cuda[A-Z]\w+)\s*\(")
@@ -47,6 +48,14 @@ def described(headers: list[Path], cuda: Path, nccl: Path | None) -> list[Librar
         known = declarations.names(nccl / "include" / "nccl.h", r"\b(nccl[A-Z]\w+)\s*\(")
         mccl = [find(headers, "mccl.h")]
         found.append(Library("mccl", "mccl", mccl, "mcclResult_t", known, "{}", "mcclInvalidUsage"))
+    if cupti is not None:
+        known = set()
+        for name in ("activity", "callbacks", "result", "version"):
+            known |= declarations.names(cupti / f"cupti_{name}.h", r"CUPTIAPI\s+(cupti[A-Z]\w+)\s*\(")
+        mupti = [find(headers, name) for name in MUPTI]
+        found.append(
+            Library("mupti", "mupti", mupti, "MUptiResult", known, "{}", "MUPTI_ERROR_NOT_COMPATIBLE")
+        )
     for library in found:
         library.by_hand = libraries.written_by_hand(SOURCES / library.name, library.prefix)
     return found
@@ -57,12 +66,13 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--headers", type=Path, action="append", required=True)
     parser.add_argument("--cuda", type=Path, required=True)
     parser.add_argument("--nccl", type=Path)
+    parser.add_argument("--cupti", type=Path, help="folder of cupti.h")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(arguments)
     device = options.out / "device"
     device.mkdir(parents=True, exist_ok=True)
     try:
-        made = described(options.headers, options.cuda, options.nccl)
+        made = described(options.headers, options.cuda, options.nccl, options.cupti)
         report = libraries.coverage(made)
         header, source = find(options.headers, "musa_emulator.h"), SOURCES / "musart" / "testing.cpp"
         report["testing"] = libraries.testing_coverage(header, source)
@@ -70,8 +80,14 @@ def main(arguments: list[str]) -> int:
             (options.out / f"{library.name}_forwarders.inc").write_text(libraries.render(library))
         others = [find(options.headers, "mccl.h")] if options.nccl is not None else []
         device_headers.write(options.headers[0], device, *others)
-        # For the libraries' own sources: kernels must not use it.
-        device_headers.write(options.headers[0], options.out, header)
+        # For the libraries' own sources: kernels must not use them.
+        own = [header]
+        if options.cupti is not None:
+            rows = callbacks.table(options.headers[0], options.cupti)
+            (options.out / "mupti_calls.inc").write_text(callbacks.render(rows))
+            report["callback ids"] = callbacks.report(rows)
+            own += sorted(options.headers[0].glob("mupti*.h"))
+        device_headers.write(options.headers[0], options.out, *own)
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1

@@ -20,7 +20,7 @@ NOT_EXPORTED = {
     "musaEmulatorUnregisterKernel": "as musaEmulatorRegisterKernel",
     "musaEmulatorReset": "the context is shared with other users of CUDA in the process",
 }
-# Error queries neither fail by an injected fault nor count as calls of the whole SDK.
+# Queries of errors, and walks over records, neither fail by an injected fault nor count as calls of the SDK.
 QUERIES = {
     "musaGetLastError",
     "musaPeekAtLastError",
@@ -29,7 +29,12 @@ QUERIES = {
     "muGetErrorName",
     "muGetErrorString",
     "mcclGetErrorString",
+    "muptiGetResultString",
+    "muptiGetVersion",
+    "muptiActivityGetNextRecord",
 }
+# The template that calls a function of CUDA; other libraries have no use for more than `forward`.
+FORWARD = {"musa": "forward_to_driver", "mupti": "forward_to_cupti"}
 # A failing call of these releases all the same, as a driver that reports an earlier failure does.
 RELEASES = re.compile(
     r"musa(?:Free\w*|(?:Stream|Event|Graph|GraphExec|MemPool)Destroy|GraphDestroyNode|Destroy\w+|HostUnregister"
@@ -150,7 +155,7 @@ def forwarder(library: Library, function: Function) -> str:
         call = f"[&] {{ return musa_cuda::by_hand::{function.name}({function.passed}); }}"
         arguments = ""
     else:
-        forward = "forward_to_driver" if library.name == "musa" else "forward"
+        forward = FORWARD.get(library.name, "forward")
         target = library.call.format(library.target(function.name))
         call = f"[&] {{ return musa_cuda::{forward}<{function.result}>({target}{arguments}); }}"
     after = ""

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Prints where CUDA and NCCL are, for CMake: home;libcudart;nvcc;home of NCCL (empty without it)."""
+"""Prints where CUDA, NCCL and CUPTI are, for CMake.
+
+home;libcudart;nvcc;home of NCCL;headers of CUPTI;libcupti. The last three are empty if not installed.
+"""
 
 from __future__ import annotations
 
@@ -85,9 +88,21 @@ def nccl(environment: Mapping[str, str] = os.environ) -> Path | None:
     return None
 
 
+def cupti(home: Path) -> tuple[Path, Path] | None:
+    """The folder of cupti.h and the library, in a toolkit or among NVIDIA's wheels, or None."""
+    name = f"libcupti.so.{MAJOR}"
+    tools = home / "extras" / "CUPTI"
+    includes = [home / "include", tools / "include", *package_folders("nvidia.cu13.include")]
+    libraries = [home / "lib64", home / "lib", tools / "lib64", *package_folders("nvidia.cu13.lib")]
+    header = next((place for place in includes if (place / "cupti.h").is_file()), None)
+    library = next((place / name for place in libraries if (place / name).exists()), None)
+    return (header, library) if header and library else None
+
+
 def main() -> int:
     try:
-        print(";".join(str(part or "") for part in (*cuda(), nccl())))
+        found = cuda()
+        print(";".join(str(part or "") for part in (*found, nccl(), *(cupti(found[0]) or (None, None)))))
     except ToolkitError as error:
         print(error, file=sys.stderr)
         return 1

@@ -7,13 +7,14 @@
 #include <mutex>
 #include <set>
 
+#include "activity_buffers.h"
 #include "delivery.h"
 #include "engine/device.h"
 #include "engine/lifecycle.h"
 #include "mupti.h"
 
 using namespace musa_emulator;
-using musa_emulator::mupti::record_size;
+using mupti_buffers::record_size;
 
 namespace {
 
@@ -66,50 +67,6 @@ bool valid_external_kind(MUpti_ExternalCorrelationKind kind) {
   return kind > MUPTI_EXTERNAL_CORRELATION_KIND_INVALID && kind < MUPTI_EXTERNAL_CORRELATION_KIND_SIZE;
 }
 
-// The buffer being filled.
-class Buffer {
- public:
-  Buffer(MUpti_BuffersCallbackRequestFunc request, MUpti_BuffersCallbackCompleteFunc complete)
-      : request_(request), complete_(complete) {}
-
-  bool append(const void* record, size_t bytes) {
-    if (data_ != nullptr && (used_ + bytes > size_ || (most_ != 0 && count_ == most_))) {
-      hand_back();
-    }
-    if (data_ == nullptr) {
-      request_(&data_, &size_, &most_);
-      used_ = count_ = 0;
-      if (data_ == nullptr) {
-        return false;
-      }
-      if (size_ < bytes || reinterpret_cast<uintptr_t>(data_) % alignof(uint64_t) != 0) {
-        hand_back(); // of no use, but the caller's to free
-        return false;
-      }
-    }
-    std::memcpy(data_ + used_, record, bytes);
-    used_ += bytes;
-    ++count_;
-    return true;
-  }
-
-  void hand_back() {
-    if (data_ != nullptr) {
-      complete_(nullptr, 0, data_, size_, used_);
-      data_ = nullptr;
-    }
-  }
-
- private:
-  MUpti_BuffersCallbackRequestFunc request_;
-  MUpti_BuffersCallbackCompleteFunc complete_;
-  uint8_t* data_ = nullptr;
-  size_t size_ = 0;
-  size_t most_ = 0;
-  size_t used_ = 0;
-  size_t count_ = 0;
-};
-
 } // namespace
 
 namespace musa_emulator::mupti {
@@ -131,11 +88,11 @@ void deliver() {
     enabled = state().enabled;
   }
   if (request != nullptr) {
-    Buffer buffer(request, complete);
+    mupti_buffers::ClientBuffer buffer(request, complete);
     size_t dropped = take_dropped();
     const bool concurrent = enabled.count(MUPTI_ACTIVITY_KIND_KERNEL) == 0;
     for (const Activity& activity : take_activities()) {
-      const Record record = make_record(activity, concurrent);
+      const mupti_buffers::Record record = make_record(activity, concurrent);
       // Only one of the two kinds of copies may be wanted; a kind disabled since still gets what it had recorded.
       if (activity.kind == kCopies && enabled.count(record.head.kind) == 0 &&
           (enabled.count(MUPTI_ACTIVITY_KIND_MEMCPY) != 0 || enabled.count(MUPTI_ACTIVITY_KIND_MEMCPY2) != 0)) {
@@ -163,28 +120,7 @@ void deliver() {
 } // namespace musa_emulator::mupti
 
 MUptiResult muptiGetResultString(MUptiResult result, const char** text) {
-  if (text == nullptr) {
-    return MUPTI_ERROR_INVALID_PARAMETER;
-  }
-#define MUPTI_TEXT(code) \
-  case code: *text = #code; return MUPTI_SUCCESS
-  switch (result) {
-    MUPTI_TEXT(MUPTI_SUCCESS);
-    MUPTI_TEXT(MUPTI_ERROR_INVALID_PARAMETER);
-    MUPTI_TEXT(MUPTI_ERROR_INVALID_DEVICE);
-    MUPTI_TEXT(MUPTI_ERROR_INVALID_CONTEXT);
-    MUPTI_TEXT(MUPTI_ERROR_INVALID_OPERATION);
-    MUPTI_TEXT(MUPTI_ERROR_OUT_OF_MEMORY);
-    MUPTI_TEXT(MUPTI_ERROR_MAX_LIMIT_REACHED);
-    MUPTI_TEXT(MUPTI_ERROR_NOT_COMPATIBLE);
-    MUPTI_TEXT(MUPTI_ERROR_NOT_INITIALIZED);
-    MUPTI_TEXT(MUPTI_ERROR_INVALID_KIND);
-    MUPTI_TEXT(MUPTI_ERROR_QUEUE_EMPTY);
-    MUPTI_TEXT(MUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
-    MUPTI_TEXT(MUPTI_ERROR_UNKNOWN);
-    default: return MUPTI_ERROR_INVALID_PARAMETER;
-  }
-#undef MUPTI_TEXT
+  return mupti_buffers::result_string(result, text);
 }
 
 MUptiResult muptiGetVersion(uint32_t* version) {
@@ -212,9 +148,7 @@ MUptiResult muptiActivityEnable(MUpti_ActivityKind kind) {
     return MUPTI_ERROR_INVALID_KIND;
   }
   std::lock_guard lock(state().mutex);
-  // A kernel has one record, of the one kind or of the other.
-  if ((kind == MUPTI_ACTIVITY_KIND_KERNEL && state().enabled.count(MUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) != 0) ||
-      (kind == MUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL && state().enabled.count(MUPTI_ACTIVITY_KIND_KERNEL) != 0)) {
+  if (mupti_buffers::conflicts_with_kernels(kind, state().enabled)) {
     return MUPTI_ERROR_NOT_COMPATIBLE;
   }
   state().enabled.insert(kind);
@@ -251,30 +185,7 @@ MUptiResult muptiActivityFlushAll(uint32_t flag) {
 }
 
 MUptiResult muptiActivityGetNextRecord(uint8_t* buffer, size_t validSize, MUpti_Activity** record) {
-  if (buffer == nullptr || record == nullptr) {
-    return MUPTI_ERROR_INVALID_PARAMETER;
-  }
-  uint8_t* next = buffer;
-  if (*record != nullptr) {
-    uint8_t* current = reinterpret_cast<uint8_t*>(*record);
-    if (current < buffer || current >= buffer + validSize) {
-      return MUPTI_ERROR_INVALID_PARAMETER;
-    }
-    const size_t size = record_size((*record)->kind);
-    if (size == 0) {
-      return MUPTI_ERROR_INVALID_KIND;
-    }
-    next = current + size;
-  }
-  if (next >= buffer + validSize) {
-    return MUPTI_ERROR_MAX_LIMIT_REACHED;
-  }
-  auto* found = reinterpret_cast<MUpti_Activity*>(next);
-  if (record_size(found->kind) == 0) {
-    return MUPTI_ERROR_INVALID_KIND; // not a buffer of ours, or overwritten
-  }
-  *record = found;
-  return MUPTI_SUCCESS;
+  return mupti_buffers::next_record(buffer, validSize, record);
 }
 
 MUptiResult muptiActivityGetNumDroppedRecords(MUcontext, uint32_t, size_t* dropped) {

@@ -3,27 +3,13 @@
 // From the engine's collection into the caller's buffers.
 #pragma once
 
-#include <vector>
-
+#include "activity_buffers.h"
 #include "engine/activity.h"
-#include "mupti_activity.h"
+#include "mupti_callbacks.h"
 
 namespace musa_emulator::mupti {
 
-// A record of any kind, and its length.
-union Record {
-  MUpti_Activity head;
-  MUpti_ActivityAPI call;
-  MUpti_ActivityKernel4 kernel;
-  MUpti_ActivityMemcpy copy;
-  MUpti_ActivityMemcpy2 peer_copy;
-  MUpti_ActivityMemset fill;
-  MUpti_ActivitySynchronization synchronization;
-  MUpti_ActivityExternalCorrelation external;
-  MUpti_ActivityOverhead overhead;
-};
-size_t record_size(MUpti_ActivityKind kind); // 0 for a kind without records
-Record make_record(const Activity& activity, bool concurrent_kernels);
+mupti_buffers::Record make_record(const Activity& activity, bool concurrent_kernels);
 
 // The number of an entry point; 0 for a name without one.
 MUpti_CallbackId callback_id(const char* name);

@@ -112,24 +112,8 @@ MUpti_CallbackId callback_id(const char* name) {
   return found != ids.end() ? found->second : 0;
 }
 
-size_t record_size(MUpti_ActivityKind kind) {
-  switch (kind) {
-    case MUPTI_ACTIVITY_KIND_RUNTIME:
-    case MUPTI_ACTIVITY_KIND_DRIVER: return sizeof(MUpti_ActivityAPI);
-    case MUPTI_ACTIVITY_KIND_KERNEL:
-    case MUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: return sizeof(MUpti_ActivityKernel4);
-    case MUPTI_ACTIVITY_KIND_MEMCPY: return sizeof(MUpti_ActivityMemcpy);
-    case MUPTI_ACTIVITY_KIND_MEMCPY2: return sizeof(MUpti_ActivityMemcpy2);
-    case MUPTI_ACTIVITY_KIND_MEMSET: return sizeof(MUpti_ActivityMemset);
-    case MUPTI_ACTIVITY_KIND_SYNCHRONIZATION: return sizeof(MUpti_ActivitySynchronization);
-    case MUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: return sizeof(MUpti_ActivityExternalCorrelation);
-    case MUPTI_ACTIVITY_KIND_OVERHEAD: return sizeof(MUpti_ActivityOverhead);
-    default: return 0;
-  }
-}
-
-Record make_record(const Activity& activity, bool concurrent_kernels) {
-  Record record = {};
+mupti_buffers::Record make_record(const Activity& activity, bool concurrent_kernels) {
+  mupti_buffers::Record record = {};
   switch (activity.kind) {
     case kRuntimeCalls:
     case kDriverCalls: make_call(record.call, activity); break;
