@@ -4,9 +4,11 @@
 
 #include <profiler/callback_names.h>
 
+#include <c10/util/Type.h>
 #include <output_base.h>
 
 #include <algorithm>
+#include <string_view>
 
 namespace musa_runtime {
 namespace {
@@ -156,7 +158,7 @@ void ActivityRows::add_record(const MUpti_Activity& record) {
     case MUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: {
       const auto& kernel = reinterpret_cast<const MUpti_ActivityKernel4&>(record);
       Row& row = add_device_row(
-          ActivityType::CONCURRENT_KERNEL, kernel.name, static_cast<int64_t>(kernel.start),
+          ActivityType::CONCURRENT_KERNEL, readable_name(kernel.name), static_cast<int64_t>(kernel.start),
           static_cast<int64_t>(kernel.end), kernel.deviceId, kernel.streamId);
       row.addMetadata("grid", fmt::format("[{}, {}, {}]", kernel.gridX, kernel.gridY, kernel.gridZ));
       row.addMetadata("block", fmt::format("[{}, {}, {}]", kernel.blockX, kernel.blockY, kernel.blockZ));
@@ -168,6 +170,15 @@ void ActivityRows::add_record(const MUpti_Activity& record) {
     default:
       break;
   }
+}
+
+// The SDK's name may be the one that the compiler gave. Demangling takes microseconds, and a trace has few names.
+const std::string& ActivityRows::readable_name(const char* name) {
+  const auto [found, first] = kernel_names_.try_emplace(name);
+  if (first) {
+    found->second = std::string_view(name).starts_with("_Z") ? c10::demangle(name) : name;
+  }
+  return found->second;
 }
 
 template <class Record>

@@ -43,6 +43,7 @@ class ActivityRows {
   void note_synchronization(const MUpti_ActivitySynchronization& record);
   void add_record(const MUpti_Activity& record);
   void add_call(const MUpti_ActivityAPI& record, libkineto::ActivityType type);
+  const std::string& readable_name(const char* name);
   template <class Record>
   Row& add_copy(const Record& record);
   Row& add_device_row(
@@ -64,6 +65,7 @@ class ActivityRows {
   std::unordered_map<uint32_t, uint64_t> operations_;  // by the call's correlation id
   std::unordered_map<uint32_t, uint64_t> annotations_;
   std::unordered_map<uint32_t, std::string> synchronizations_;
+  std::unordered_map<const char*, std::string> kernel_names_; // by the SDK's name, which stays valid
   std::set<uint32_t> enqueuing_; // calls that put work on a device
   std::map<int32_t, std::set<int32_t>> streams_; // by device
   // The device's work under one range of the user, on one stream: its first start and its last end.

@@ -8,6 +8,7 @@
 #include <profiler/library.h>
 #include <profiler/problem.h>
 
+#include <ATen/Context.h>
 #include <c10/musa/MUSACompat.h>
 #include <c10/util/Exception.h>
 #include MUSA_PROFILER_REGISTRATION
@@ -83,6 +84,12 @@ bool is_device_activity(ActivityType type) {
       type == ActivityType::CONCURRENT_KERNEL;
 }
 
+// Whether a profile is of torch.cuda, which asks for the same kinds of activity and one more. torch.cuda's own profiler records
+// it; a profile that asks for both devices is left to it too, because the two cannot be told apart.
+bool is_of_cuda(const std::set<ActivityType>& types) {
+  return types.count(ActivityType::OVERHEAD) != 0 && at::hasCUDA();
+}
+
 class MusaProfiler final : public libkineto::IActivityProfiler {
  public:
   const std::string& name() const override {
@@ -115,7 +122,7 @@ class MusaProfiler final : public libkineto::IActivityProfiler {
  private:
   // Null where nothing of the device was asked for, or nothing can be had.
   libkineto::IActivityProfiler* loaded(const std::set<ActivityType>& types) {
-    if (std::none_of(types.begin(), types.end(), is_device_activity)) {
+    if (std::none_of(types.begin(), types.end(), is_device_activity) || is_of_cuda(types)) {
       return nullptr;
     }
     if (!library().problem.empty()) {
