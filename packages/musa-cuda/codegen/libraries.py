@@ -40,6 +40,7 @@ RELEASES = re.compile(
     r"musa(?:Free\w*|(?:Stream|Event|Graph|GraphExec|MemPool)Destroy|GraphDestroyNode|Destroy\w+|HostUnregister"
     r"|IpcCloseMemHandle)|mu(?:MemFree|MemRelease|MemUnmap|MemAddressFree|(?:Stream|Event|Ctx)Destroy|ModuleUnload)"
     r"|mccl(?:CommDestroy|CommAbort|RedOpDestroy)"
+    r"|mupti(?:ActivityDisable|ActivityPopExternalCorrelationId|Unsubscribe|Finalize)"
 )
 # What a successful call creates or destroys, for the counts of live objects: the kind, and the argument that
 # is or receives the handle.
