@@ -36,12 +36,15 @@ PACKAGES = (
     "musa-ops-ported",
     "musa-amp",
     "musa-distributed",
+    "musa-compile",
+    "musa-ops-vision",
 )
 BUILT_WITH = {
     "musa-runtime": ["musa-cuda"],
     "musa-cuda-mudnn": ["musa-cuda"],
     "musa-ops-mudnn": ["musa-cuda-mudnn"],
     "musa-ops-ported": ["musa-port"],
+    "musa-ops-vision": ["musa-port"],
     "musa-distributed": ["musa-cuda"],
 }
 # Large tools of the build, of which the machine's own version serves. Of others the pinned one is installed.
@@ -57,6 +60,8 @@ SUITES: tuple[tuple[str, list[str], int, dict[str, str]], ...] = (
     ("ops_ported", ["tests/musa_ops_ported"], 2, {}),
     ("amp", ["tests/musa_amp"], 1, {}),
     ("distributed", ["tests/musa_distributed"], 1, {}),
+    ("vision", ["tests/musa_ops_vision"], 2, {}),
+    ("compile", ["tests/musa_compile"], 2, {}),
     ("umbrella", ["tests/torch_musa"], 1, {}),
     ("cuda", ["tests/gpu"], 1, PORTED),  # counts launches of its kernels, and compares its random numbers
 )
