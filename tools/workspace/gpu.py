@@ -71,6 +71,11 @@ IGNORED = {
     "*/musa_ops_mudnn/test_sdk_layouts.py": "makes SDKs out of the emulator's",
     "*/musa_ops_ported/test_races.py": "compiles kernels with the emulator's mcc, whose warps it steers",
     "*/torch_musa/test_doctor_states.py": "makes installations with the emulator's wheels",
+    "*/musa_compile/test_triton.py": "puts a stand-in in the place of Triton, which the machine has",
+    **{
+        f"*/musa_compile/test_{name}.py": "Inductor's C++ kernels run in memory that the host addresses"
+        for name in ("ahead_of_time", "cpp_wrapper", "distributed", "exported_models", "layouts", "operators")
+    },
 }
 TEST_LIMIT_S = 120
 # Prints what the record says of the machine.
