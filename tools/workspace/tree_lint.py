@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
 """Rules of this tree that ruff lacks: SPDX lines, file length, torch in CMake, no path of one machine, marks,
-one label for fixes, no merge left half done, the size of C++ classes, no circles of folders or modules, and
-one version."""
+one label for fixes, no merge left half done, the size of C++ classes, no circles of folders or modules, one
+version, and plain English."""
 
 import ast
 import re
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from workspace.circles import check_circles
 from workspace.class_size import check_class_sizes
+from workspace.prose import check_prose
 from workspace.versions import check_versions
 
 MAX_LINES = 800
@@ -138,4 +139,6 @@ def check_tree(root: Path) -> list[str]:
         texts[path.relative_to(root).as_posix()] = text
     for name, text in texts.items():
         found += check_text(name, text)
-    return found + check_class_sizes(texts) + check_circles(texts) + check_versions(texts)
+    for check in (check_class_sizes, check_circles, check_versions, check_prose):
+        found += check(texts)
+    return found
