@@ -84,7 +84,7 @@ EXEMPT = {"tools/workspace/prose.py", "tests/tools/test_prose.py"}
 # Correct English with one of the words: a person who reads, an abbreviation, a look-up.
 _ALLOWED = re.compile(
     r"\b(?:users?|people|persons?|authors?|maintainers?|everyone|anyone|someone|somebody|those|engineers?|"
-    r"readers?|programmers?|developers?|contributors?|administrators?|you),? who\b"
+    r"readers?|programmers?|developers?|contributors?|administrators?|you),? who(?: \w+)?"
     r"|\bstands? (?:for|in)\b|\b(?:users?|you) wants?\b",
     re.IGNORECASE,
 )
