@@ -33,7 +33,8 @@ struct Setting {
   std::string value;
 };
 
-// What the vendor's allocator does by a setting that changes no result, and this one does not do; nullptr for other settings.
+// The effect of a setting in the vendor's allocator that changes no result and is not implemented here; nullptr for other
+// settings.
 const char* effect_left_out(const Setting& setting) {
   if (setting.key == "cpu") {
     return "tensors of the CPU are not in memory that the device shares, so they are copied to the device";
@@ -50,7 +51,7 @@ const char* effect_left_out(const Setting& setting) {
   return nullptr;
 }
 
-// One text while it is read: every complaint names key and source.
+// Parses and checks the text of one source: every error names the key and the source.
 class Reader {
  public:
   Reader(const std::string& text, const std::string& source, uint64_t large_segment)
@@ -60,14 +61,14 @@ class Reader {
     std::vector<Setting> found;
     std::string part;
     int depth = 0;
-    size_t left = text_.size(); // then a comma that ends the last setting
+    size_t left = text_.size(); // a comma follows that ends the last setting
     for (const char c : text_ + ',') {
       depth += c == '[' ? 1 : c == ']' ? -1 : 0;
       if (c == ',' && depth <= 0) {
         if (!part.empty()) {
           found.push_back(split(part));
         } else if (left != 0) {
-          refuse(",", "stands where a setting should"); // torch fails there with an internal assertion
+          refuse(",", "is where a setting should be"); // torch fails with an internal assertion
         }
         part.clear();
       } else if (std::isspace(static_cast<unsigned char>(c)) == 0) {
@@ -84,7 +85,7 @@ class Reader {
     return found;
   }
 
-  // After the settings were read: what they make of it.
+  // The large segment size after these settings, once they have been read.
   uint64_t large_segment() const {
     return large_segment_;
   }
@@ -146,7 +147,7 @@ class Reader {
     refuse(setting.key, c10::str("must be ", known, ", and not '", setting.value, "'"));
   }
 
-  // 4, or [256:1,512:2,>:4]: into how many steps each power of two is divided, from that many MiB on.
+  // 4, or [256:1,512:2,>:4]: the number of steps into which each power of two is divided, from that many MiB on.
   void roundup(const Setting& setting) const {
     const auto power_of_two = [](std::optional<uint64_t> value) { return value && std::has_single_bit(*value); };
     const std::string& value = setting.value;
@@ -213,10 +214,11 @@ class Reader {
     } else {
       refuse(
           key,
-          "is no setting of the musa allocator. It knows backend, expandable_segments, garbage_collection_threshold, "
+          "is no setting of the musa allocator. Its settings are backend, expandable_segments, "
+          "garbage_collection_threshold, "
           "large_segment_size_mb, max_non_split_rounding_mb, max_split_size_mb, per_process_memory_fraction, "
           "pinned_max_cached_size_mb, pinned_max_round_threshold_mb, pinned_use_background_threads and "
-          "roundup_power2_divisions; one of another backend belongs into that backend's variable, such as "
+          "roundup_power2_divisions; a setting of another backend belongs in that backend's variable, such as "
           "PYTORCH_CUDA_ALLOC_CONF");
     }
   }
@@ -226,7 +228,7 @@ class Reader {
   uint64_t large_segment_;
 };
 
-// The settings that torch does not know. The text has been checked.
+// Applies the settings that torch does not have. The text has been checked.
 void take_own(const std::vector<Setting>& settings) {
   for (const Setting& setting : settings) {
     if (const char* instead = effect_left_out(setting)) {
@@ -253,7 +255,7 @@ std::string environment(const char* name) {
 }
 
 struct Environment {
-  std::mutex mutex; // held over the reading, in which the allocators' are taken; nobody takes it under theirs
+  std::mutex mutex; // held while the text is read, when the allocators' mutexes are taken; never taken under theirs
   std::atomic<bool> loaded{false};
 };
 
@@ -266,23 +268,23 @@ uint64_t present_large_segment() {
   return Config::large_segment_size() >> 20;
 }
 
-// torch calls it with settings of a running program, after it has taken those that it knows itself.
+// Called by torch with settings of a running program, after torch has applied its own.
 void take_from_torch(const std::string& text) {
   const bool first = !the_environment().loaded;
   MUSAAllocatorConfig::load_environment();
   const std::string source = "the allocator settings";
   const auto settings = Reader(text, source, kLeastLargeSegmentMib).settings(); // torch has checked this bound
   if (first) {
-    Config::instance().parseArgs(text); // the environment came on top of what the program asked for
+    Config::instance().parseArgs(text); // the environment has overwritten settings of the program
   }
   take_own(settings);
 }
 
 [[maybe_unused]] const bool registered = [] {
-  // In a torch that has CUDA too, its allocator may have claimed some of these keys, and the one place for a hook.
+  // In a torch that also has CUDA, its allocator may have claimed some of these keys, and the only place for a hook.
   std::unordered_set<std::string> keys{
       "backend", "cpu", "per_process_memory_fraction", "pinned_use_musa_host_register", "release_lock_on_musamalloc",
-      // Known, so that torch does not refuse them in PYTORCH_CUDA_ALLOC_CONF, which it reads as well.
+      // Registered so that torch accepts them in PYTORCH_CUDA_ALLOC_CONF, which it reads as well.
       "graph_capture_record_stream_reuse", "pinned_free_catch_all", "pinned_num_register_threads",
       "pinned_reserve_segment_size_mb", "pinned_use_cuda_host_register", "release_lock_on_cudamalloc",
       "throw_on_cudamalloc_oom"};
@@ -332,7 +334,7 @@ void MUSAAllocatorConfig::load_environment() {
   }
   take_own(generic_settings);
   if (!own.empty()) {
-    // Both again, for torch sets some keys back that a text does not name.
+    // Both again, because torch resets some keys that a text does not name.
     Config::instance().parseArgs(joined(generic_settings, own_settings));
     take_own(own_settings);
   }

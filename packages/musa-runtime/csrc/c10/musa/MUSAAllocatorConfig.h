@@ -9,25 +9,25 @@
 
 namespace c10::musa::MUSACachingAllocator {
 
-// What the user asks of the allocator: torch's own settings, which live in AcceleratorAllocatorConfig, and ours.
+// The user's allocator settings: those of torch, which are stored in AcceleratorAllocatorConfig, and ours.
 //
-// They come from PYTORCH_ALLOC_CONF, then PYTORCH_MUSA_ALLOC_CONF, at the first use of the device, and from
-// torch._C._accelerator_setAllocatorSettings at any time. Keys that such a text does not name stay as they are, but for
-// three that torch then sets back: max_split_size_mb, garbage_collection_threshold, roundup_power2_divisions. torch accepts
-// unknown keys and half-read numbers in silence; here each is an error (ValueError) that names the key and the variable.
+// They are read from PYTORCH_ALLOC_CONF, then PYTORCH_MUSA_ALLOC_CONF, at the first use of the device, and from
+// torch._C._accelerator_setAllocatorSettings at any time. A key that such a text does not name keeps its value, except
+// max_split_size_mb, garbage_collection_threshold and roundup_power2_divisions, which torch then resets. torch silently
+// accepts unknown keys and half-read numbers; here each raises a ValueError that names the key and the variable.
 class C10_MUSA_API MUSAAllocatorConfig {
  public:
   static bool expandable_segments() {
     return c10::CachingAllocator::AcceleratorAllocatorConfig::use_expandable_segments();
   }
 
-  // Raises for a text that cannot be taken; source says where it comes from. Changes nothing.
+  // Raises if the text is malformed. source: the variable or call that the error names. Changes nothing.
   static void check(const std::string& text, const std::string& source);
 
-  // Takes what the environment says, once. Raises, at each call anew, when that cannot be taken. Changes nothing then.
+  // Applies the settings of the environment, once. Raises at every call, and changes nothing, while they are malformed.
   static void load_environment();
 
-  // Checks, then takes. For the settings of a running program.
+  // Checks the settings of a running program, then applies them.
   static void set(const std::string& text);
 };
 

@@ -10,11 +10,11 @@
 #include <mutex>
 #include <vector>
 
-// How the caching allocator learns that other streams have finished with freed memory. Errors are values here: it runs in
-// deleters, and the allocator has its books to mend before it may raise.
+// Events by which the caching allocator sees that other streams have finished with freed memory. Functions return error
+// codes: they run in deleters, and the allocator must restore its state before it raises.
 namespace c10::musa::MUSACachingAllocator {
 
-// Makes a device current by SDK calls alone: no exception, see above.
+// Sets the current device by SDK calls alone, without exceptions (see above).
 class CurrentDevice {
  public:
   explicit CurrentDevice(DeviceIndex device) {
@@ -42,14 +42,14 @@ class CurrentDevice {
   bool switched_ = false;
 };
 
-// Makes a call that captures forbid to threads whose interaction mode is not relaxed.
+// Runs a call that captures forbid to threads whose interaction mode is not relaxed.
 template <class Call>
 musaError_t relaxed(Call&& call) {
   const MUSAStreamCaptureModeGuard guard;
   return call();
 }
 
-// The SDK has gone, at process exit: memory went with it.
+// Whether the SDK has shut down at process exit; its memory is released then.
 inline bool is_unloading(musaError_t error) {
   return error == musaErrorMusartUnloading;
 }
@@ -61,7 +61,7 @@ struct EventPool {
 };
 
 inline EventPool& event_pool(DeviceIndex device) {
-  // Leaked: memory is freed until the very end of the process.
+  // Leaked: memory is freed until the end of the process.
   static auto& pools = *new std::array<EventPool, C10_COMPILE_TIME_MAX_MUSA_DEVICES>();
   return pools[device];
 }
@@ -72,7 +72,7 @@ inline void recycle_event(DeviceIndex device, musaEvent_t event) {
   pool.idle.push_back(event);
 }
 
-// Records on the stream's own device, which need not be that of the memory.
+// Records on the stream's own device, which may differ from that of the memory.
 inline musaError_t record_event(MUSAStream stream, musaEvent_t* event) {
   const CurrentDevice current(stream.device_index());
   if (current.error() != musaSuccess) {

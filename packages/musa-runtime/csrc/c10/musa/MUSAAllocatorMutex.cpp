@@ -4,7 +4,8 @@
 
 namespace c10::musa::MUSACachingAllocator {
 
-// A thread that has waited locks with kWaitedFor, since others may still wait: at worst it wakes no thread when it unlocks.
+// A thread that has waited locks with kWaitedFor, since others may still wait; at worst it makes a needless wake-up call
+// when it unlocks.
 void AllocatorMutex::wait() noexcept {
   while (state_.exchange(kWaitedFor, std::memory_order_acquire) != kUnlocked) {
     state_.wait(kWaitedFor, std::memory_order_relaxed);

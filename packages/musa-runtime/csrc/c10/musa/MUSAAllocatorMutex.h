@@ -7,9 +7,9 @@
 
 namespace c10::musa::MUSACachingAllocator {
 
-// The mutex of a device's cache. It is locked twice for every tensor, for about twenty nanoseconds: std::mutex calls the C
-// library for locking and for unlocking, which takes as long as the section itself. Here each is one atomic instruction in
-// place; only a thread that finds the mutex locked makes a call, and is woken by the one that unlocks. Not recursive.
+// The mutex of a device's cache. It is locked twice for every tensor, for about twenty nanoseconds. std::mutex calls the C
+// library to lock and to unlock, which takes as long as the section itself; here each is one inlined atomic instruction.
+// Only a thread that finds the mutex locked makes a call; the thread that unlocks wakes it. Not recursive.
 class AllocatorMutex {
  public:
   AllocatorMutex() = default;

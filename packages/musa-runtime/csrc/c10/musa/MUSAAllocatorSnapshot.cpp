@@ -60,7 +60,7 @@ void* DeviceCachingAllocator::base_allocation(void* ptr, size_t* size) {
   TORCH_CHECK(
       first->expandable == nullptr,
       "Device memory at ", ptr, " on musa:", static_cast<int>(cache_.device),
-      " lies in an expandable segment, which cannot be shared with another process.\n",
+      " is in an expandable segment, which cannot be shared with another process.\n",
       "Fix: set expandable_segments:False (PYTORCH_ALLOC_CONF, or torch.musa.memory._set_allocator_settings) before the "
       "tensors to be shared are made; or turn it off now and send tensor.clone(), after torch.musa.empty_cache().");
   while (first->prev != nullptr) {
@@ -132,7 +132,7 @@ std::pair<std::vector<SegmentInfo>, std::vector<TraceEntry>> DeviceCachingAlloca
   });
   std::vector<TraceEntry> trace;
   if (include_trace) {
-    // Marks where in the history this picture was taken.
+    // Marks the time of this snapshot in the history.
     cache_.trace.record(TraceEntry::SNAPSHOT, nullptr, cache_.stats.active_bytes(), nullptr, id);
     trace = cache_.trace.entries();
   }

@@ -19,9 +19,9 @@ constexpr auto kBothPools = static_cast<size_t>(StatType::AGGREGATE);
 constexpr auto kSmallPools = static_cast<size_t>(StatType::SMALL_POOL);
 constexpr auto kLargePools = static_cast<size_t>(StatType::LARGE_POOL);
 
-// One statistic, for the small pools, the large pools and both: its present value, its peak, and the sums of all
-// increases and decreases since they were last reset. Sums over both kinds of pools and the sum of decreases are derived
-// when they are read, so an update writes half of what c10's StatArray would.
+// One statistic for the small pools, the large pools and both: its current value, its peak, and the sums of all increases
+// and decreases since the last reset. The values for both kinds of pools and the sum of decreases are derived on reading,
+// so an update writes half as much as c10's StatArray.
 class Figure {
  public:
   void increase(StatType pool, size_t amount) {
@@ -62,15 +62,15 @@ class Figure {
   StatArray read() const;
 
  private:
-  // By StatType. The element for both kinds of pools is used of peak_ alone.
+  // Indexed by StatType. The element for both kinds of pools is used only in peak_.
   std::array<int64_t, 3> current_{};
   std::array<int64_t, 3> increases_{};
   std::array<int64_t, 3> peak_{};
   std::array<int64_t, 3> at_reset_{}; // current_ when increases_ was last set to 0
 };
 
-// The part of the active blocks that the program has freed: other streams still use them. The active blocks are these and the
-// allocated ones, so nothing is counted for them while no block is pending, as in most programs; their peak is then that of
+// The active blocks that the program has freed and other streams still use. The active blocks are these and the allocated
+// ones, so nothing is counted while no block is pending, as in most programs; the peak of the active blocks is then that of
 // the allocated blocks.
 class PendingFigure {
  public:
@@ -88,7 +88,7 @@ class PendingFigure {
     current_[static_cast<size_t>(pool)] -= static_cast<int64_t>(amount);
   }
 
-  // After an increase of the allocated blocks while any().
+  // Called after an increase of the allocated blocks while any().
   void note_peak(const Figure& allocated);
   void reset_peak(const Figure& allocated);
   void reset_accumulated();
@@ -96,17 +96,17 @@ class PendingFigure {
   StatArray read_active(const Figure& allocated) const;
 
  private:
-  // By StatType. The element for both kinds of pools is used of peak_ alone.
+  // Indexed by StatType. The element for both kinds of pools is used only in peak_.
   std::array<int64_t, 3> current_{};
-  std::array<int64_t, 3> peak_{}; // of the active blocks, at the allocations that found a block pending
+  std::array<int64_t, 3> peak_{}; // of the active blocks, at allocations made while a block was pending
   std::array<int64_t, 3> at_reset_{}; // current_ when the sums were last set to 0
 };
 
-// The statistics of one device, with the meaning that torch.cuda.memory_stats documents: one function for each event.
-// Guarded by the mutex of the DeviceCachingAllocator that owns it.
+// The statistics of one device, as torch.cuda.memory_stats documents them: one function per event. Guarded by the mutex of
+// the DeviceCachingAllocator that owns it.
 class AllocatorStatistics {
  public:
-  // A block is given to the program.
+  // A block is allocated by the program.
   void on_allocate(StatType pool, size_t size, size_t requested) {
     allocation_.increase(pool, 1);
     allocated_bytes_.increase(pool, size);
@@ -122,7 +122,7 @@ class AllocatorStatistics {
     allocated_bytes_.decrease(pool, size);
     requested_bytes_.decrease(pool, requested);
   }
-  // The program frees a block that is active until no stream uses it any more.
+  // The program frees a block that stays active until other streams have finished with it.
   void on_pending(StatType pool, size_t size) {
     allocation_.decrease(pool, 1);
     allocated_bytes_.decrease(pool, size);
@@ -135,14 +135,14 @@ class AllocatorStatistics {
     pending_bytes_.decrease(pool, size);
     requested_bytes_.decrease(pool, requested);
   }
-  // The net change in the free blocks that are a part of their segment, which an event brought about.
+  // The net change, by one event, in the number of free blocks that are a part of their segment.
   void on_split_change(StatType pool, int64_t blocks, int64_t bytes) {
     inactive_split_.change(pool, blocks);
     inactive_split_bytes_.change(pool, bytes);
   }
 
-  // Segments come and go as a whole, or as pages of an expandable segment: then `segments` is the net change in
-  // stretches of mapped pages.
+  // A segment, or pages of an expandable segment, were reserved or released. For pages, `segments` is the net change in the
+  // number of stretches of mapped pages.
   void on_reserve(StatType pool, MempoolId_t id, size_t bytes, int64_t segments);
   void on_release(StatType pool, MempoolId_t id, size_t bytes, int64_t segments);
 
@@ -169,10 +169,10 @@ class AllocatorStatistics {
   }
   size_t reserved_by_private_pools() const;
 
-  // Without max_split_size, which is a setting.
+  // max_split_size, a setting, is left out.
   DeviceStats read() const;
   void reset_peaks();
-  // Forgets the private pools for which exists(id) is false.
+  // Drops the private pools for which exists(id) is false.
   template <typename Exists>
   void reset_accumulated(Exists exists) {
     reset_sums();

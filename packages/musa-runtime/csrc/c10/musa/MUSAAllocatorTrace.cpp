@@ -17,7 +17,7 @@ struct ThreadNotes {
   std::vector<std::string> compile_contexts;
 };
 
-// Null until the thread notes something. Leaked: destructors of a thread that ends free memory too, in any order.
+// Null until the thread records a note. Leaked: destructors at the end of a thread also free memory, in any order.
 thread_local ThreadNotes* thread_notes = nullptr;
 
 ThreadNotes& notes_of_thread() {
@@ -31,7 +31,7 @@ uint32_t bit(TraceEntry::Action action) {
   return uint32_t{1} << static_cast<unsigned>(action);
 }
 
-// mutex guards all of it, and is a leaf. Leaked: memory is freed until the very end of the process.
+// mutex guards all members, and is a leaf. Leaked: memory is freed until the end of the process.
 struct ProcessNotes {
   std::mutex mutex;
   size_t max_annotations = 0;
@@ -63,7 +63,7 @@ std::vector<Entry> in_order(const std::vector<Entry>& ring, size_t oldest) {
   return entries;
 }
 
-// A ring that is to have another limit: its newest entries, oldest first.
+// Changes the limit of a ring: keeps the newest entries, oldest first.
 template <typename Entry>
 void resize(std::vector<Entry>& ring, size_t& oldest, size_t limit) {
   std::vector<Entry> entries = in_order(ring, oldest);
@@ -90,7 +90,7 @@ void TraceScope::enter(const AllocatorTrace& trace, RecordContext needed) {
     try {
       entered.context = recorder();
     } catch (const std::exception& error) {
-      // The memory matters more than its history: the operation goes on without a stack.
+      // The memory matters more than its history: the operation continues without a stack.
       TORCH_WARN_ONCE("The stack of an allocation could not be recorded: ", error.what());
     }
   }
@@ -132,7 +132,7 @@ void AllocatorTrace::attach(AllocatorTraceTracker tracker) {
   update_on();
 }
 
-// Stays on after recording while stacks of live memory are kept: their memory has yet to be forgotten.
+// Stays on after recording while stacks of live memory are stored: they are dropped when that memory is freed.
 void AllocatorTrace::update_on() {
   const bool on = recording_ || !trackers_.empty() || !contexts_.empty() || !segment_contexts_.empty();
   on_.store(on, std::memory_order_relaxed);

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-// What happened to device memory, and where in the program: the history behind torch.musa.memory._snapshot().
+// The history of device memory, with the program's stacks: the data behind torch.musa.memory._snapshot().
 namespace c10::musa::MUSACachingAllocator {
 
 using c10::CachingDeviceAllocator::AllocatorTraceTracker;
@@ -26,7 +26,8 @@ using c10::CachingDeviceAllocator::RecordContext;
 using c10::CachingDeviceAllocator::SegmentInfo;
 using c10::CachingDeviceAllocator::TraceEntry;
 
-// Called, without a lock, before an allocation fails: the device, bytes asked for, bytes of the device in all, and free.
+// Called without a lock before an allocation fails, with the device, the bytes requested, and the total and free bytes of
+// the device.
 using OutOfMemoryObserver =
     std::function<void(int64_t device, size_t allocated, size_t device_total, size_t device_free)>;
 
@@ -41,22 +42,23 @@ struct HistoryOptions {
   CreateContextFn recorder = nullptr;
   size_t max_entries = 1; // the newest are kept; 0 keeps none
   RecordContext when = RecordContext::NEVER;
-  bool clear = false; // drop what was recorded so far; turning recording off does so too
-  std::vector<std::string> skip_actions; // by the names of parseTraceEntryAction
+  bool clear = false; // drop the entries recorded so far; turning recording off does so too
+  std::vector<std::string> skip_actions; // named as in parseTraceEntryAction
 };
 
 // The history of one device.
 //
 // Locking
 //   on_, when_, recorder_  atomic: read before the allocator's lock is taken
-//   all else               guarded by the mutex of the DeviceCachingAllocator that owns the trace
-//   The GIL comes before that mutex, and gathering a Python stack takes it: so a TraceScope gathers first, the lock
-//   follows, and what is recorded under the lock takes the stack from the innermost scope of its thread.
+//   other members          guarded by the mutex of the DeviceCachingAllocator that owns the trace
+//   The GIL is taken before that mutex, and gathering a Python stack takes the GIL. So a TraceScope gathers the stack
+//   first, then the lock is taken, and entries recorded under the lock use the stack of the innermost scope of their
+//   thread.
 class AllocatorTrace {
  public:
   explicit AllocatorTrace(DeviceIndex device) : device_(device) {}
 
-  // Whether there is anything to record or to forget: the one branch that history costs while it is off.
+  // Whether there is anything to record or to drop: the only branch that history costs while it is off.
   bool on() const {
     return on_.load(std::memory_order_relaxed);
   }
@@ -69,16 +71,16 @@ class AllocatorTrace {
   }
 
   void record(TraceEntry::Action action, const void* addr, size_t size, void* stream, MempoolId_t pool) noexcept;
-  // As record; remembers or forgets where the memory was allocated too.
+  // Like record; also stores or drops the stack of the allocation.
   void allocated(const void* ptr, size_t size, void* stream, MempoolId_t pool) noexcept;
   void free_completed(const void* ptr, size_t size, void* stream, MempoolId_t pool) noexcept;
-  // A segment, or pages of an expandable one: SEGMENT_ALLOC or SEGMENT_MAP, SEGMENT_FREE or SEGMENT_UNMAP.
+  // For a segment (SEGMENT_ALLOC, SEGMENT_FREE) or pages of an expandable one (SEGMENT_MAP, SEGMENT_UNMAP).
   void segment_came(
       TraceEntry::Action action, const void* ptr, size_t size, void* stream, MempoolId_t pool) noexcept;
   void segment_went(
       TraceEntry::Action action, const void* ptr, size_t size, void* stream, MempoolId_t pool) noexcept;
 
-  // Where a live allocation, or a segment, was allocated; null when that was not recorded.
+  // The stack that allocated a live allocation or a segment; null if none was recorded.
   std::shared_ptr<GatheredContext> context_of(const void* ptr) const;
   std::shared_ptr<GatheredContext> segment_context_of(const void* ptr) const;
 
@@ -104,13 +106,13 @@ class AllocatorTrace {
   std::vector<TraceEntry> entries_; // a ring once it is full
   size_t oldest_ = 0;
   std::vector<AllocatorTraceTracker> trackers_;
-  // By address, beside the blocks and not in them: blocks split and merge all the time, and history is rarely on.
+  // By address, outside of the blocks: blocks split and merge all the time, and history is rarely on.
   Contexts contexts_;
   Contexts segment_contexts_;
 };
 
-// Stands at the entry of an operation of the allocator, before its lock: gathers the stack if the trace wants one for
-// operations of this kind. Scopes of a thread nest, since queued work that runs inside may free memory itself.
+// Placed at the entry of an allocator operation, before its lock: gathers the stack if the trace needs one for this kind of
+// operation. Scopes of a thread nest, since queued work that runs inside may free memory itself.
 class TraceScope {
  public:
   TraceScope(const AllocatorTrace& trace, RecordContext needed) {
@@ -126,7 +128,7 @@ class TraceScope {
   TraceScope(const TraceScope&) = delete;
   TraceScope& operator=(const TraceScope&) = delete;
 
-  // The stack that the innermost scope of this thread gathered; may be null.
+  // The stack gathered by the innermost scope of this thread; may be null.
   static std::shared_ptr<GatheredContext> context();
 
  private:
@@ -140,7 +142,7 @@ class TraceScope {
   std::optional<Entered> entered_;
 };
 
-// What belongs to the process or to a thread and not to a device.
+// State of the process or of a thread, not of a device.
 namespace trace {
 
 void set_user_metadata(const std::string& metadata); // of this thread

@@ -12,8 +12,8 @@
 #include <memory>
 #include <vector>
 
-// The data structures of the caching allocator. They call no SDK function and take no lock: everything here is guarded by
-// the mutex of the DeviceCachingAllocator that owns it.
+// The data structures of the caching allocator. They call no SDK function and take no lock: the mutex of the
+// DeviceCachingAllocator that owns them guards them.
 namespace c10::musa::MUSACachingAllocator {
 
 using c10::CachingAllocator::kMinBlockSize;
@@ -27,14 +27,14 @@ struct StreamPool;
 class ExpandableSegment;
 class MUSAAllocator;
 
-// A piece of a segment, the unit that is handed out. A segment (one musaMalloc) starts as one block; blocks of a segment
+// A piece of a segment, the unit of allocation. A segment (one musaMalloc) starts as one block; the blocks of a segment
 // form a list in address order.
 struct Block {
   char* ptr = nullptr;
   size_t size = 0;
-  size_t requested = 0; // what the caller asked for, before rounding
+  size_t requested = 0; // bytes requested by the caller, before rounding
   StreamPool* home = nullptr;
-  ExpandableSegment* expandable = nullptr; // the segment around it, unless that is a musaMalloc
+  ExpandableSegment* expandable = nullptr; // the segment around it; null if that is a musaMalloc
   Block* prev = nullptr; // neighbours in the segment
   Block* next = nullptr;
   Block* free_prev = nullptr; // neighbours in the bin of the home pool
@@ -44,9 +44,9 @@ struct Block {
   std::vector<MUSAStream> stream_uses; // other streams that use the block, by record_stream
   size_t pending_events = 0; // after the free: events of those streams that have not finished yet
   bool allocated = false;
-  bool registered = false; // the allocator finds it by its address
+  bool registered = false; // it can be found by its address
   bool oversize = false; // counted in oversize_allocations
-  bool oversize_segment = false; // a part of a segment counted in oversize_segments; the whole of it has the mark
+  bool oversize_segment = false; // a part of a segment counted in oversize_segments; the undivided block has the mark
 
   bool whole_segment() const {
     return prev == nullptr && next == nullptr;
@@ -56,11 +56,11 @@ struct Block {
   }
 };
 
-// Free blocks in bins by size. A bin spans at most 1/64 of its size and is kept in ascending order, and a two-level bitmap
+// Free blocks in bins by size. A bin spans at most 1/64 of its size and is sorted in ascending order. A two-level bitmap
 // finds the next bin that holds a block: an exact best fit without walking a tree and without touching the system heap.
-// Among equal sizes the lowest address comes first: that keeps live memory together, so that whole segments stay free
-// (benchmarks/fragmentation.py: first-in or last-in order reserves a segment more on many trainings). Where very many
-// blocks have one size, the place is only looked for among the first kTies of them.
+// Among equal sizes the lowest address comes first: that keeps live memory together, so that more segments become free as a
+// whole (benchmarks/fragmentation.py: first-in or last-in order reserves one more segment on many trainings). If very many
+// blocks have one size, only the first kTies of them are searched for the place.
 class FreeBlocks {
  public:
   void insert(Block* block) {
@@ -182,7 +182,7 @@ class FreeBlocks {
 struct BlockPool;
 
 // Blocks of one pool and one stream. A block is reused without synchronisation only on the stream that it was allocated
-// for, where stream order does the waiting.
+// for, where work is ordered anyway.
 struct StreamPool {
   BlockPool& pool;
   musaStream_t stream;
@@ -217,25 +217,26 @@ struct BlockPool {
   }
 };
 
-// The default pool, {0, 0}, or a private one: of a graph, whose replays use its addresses again, or of a MemPool. Blocks
+// The default pool, {0, 0}, or a private one of a graph, whose replays use the same addresses, or of a MemPool. Blocks
 // never change pools.
 struct MemoryPool {
   BlockPool small;
   BlockPool large;
-  // Of a private pool, where its segments come from if not from musaMalloc. Users write it: not called under the mutex.
+  // For a private pool, the allocator of its segments; null for musaMalloc. Written by users, so it is not called under the
+  // mutex.
   std::shared_ptr<MUSAAllocator> source;
   int use_count = 0; // graphs and MemPools that hold the pool
   size_t reserved = 0; // bytes of its segments
-  bool use_on_oom = false; // serves others before they run out of memory
-  bool no_split = false; // a segment is one block for ever
-  std::atomic<int> growing{0}; // allocations that opened the mutex on the way and will come back to this pool
+  bool use_on_oom = false; // its blocks serve requests for other pools before these run out of memory
+  bool no_split = false; // segments are never split
+  std::atomic<int> growing{0}; // allocations that unlocked the mutex on the way and will return to this pool
 
   explicit MemoryPool(MempoolId_t id) : small(*this, true, id), large(*this, false, id) {}
 
   bool is_private() const {
     return small.id != MempoolId_t{0, 0};
   }
-  // Free segments may go back to the device: nobody counts on finding their addresses again.
+  // Whether free segments may be released: no holder relies on their addresses.
   bool may_release() const {
     return !is_private() || use_count == 0;
   }

@@ -7,11 +7,11 @@
 
 namespace c10::musa::MUSACachingAllocator {
 
-// The blocks of one device by their address, and how they split and merge. Makes no SDK call and takes no lock: guarded by
-// the mutex of the DeviceCachingAllocator that owns it.
+// The blocks of one device by address, and how they split and merge. Makes no SDK call and takes no lock: guarded by the
+// mutex of the DeviceCachingAllocator that owns it.
 //
-// In the map are every allocated block and the first block of every segment, and free blocks that were allocated at their
-// address before. So neither reusing a block nor splitting and merging one at the end of a segment changes the map.
+// The map has every allocated block, the first block of every segment, and free blocks that were allocated at their address
+// before. So neither reusing a block nor splitting and merging one at the end of a segment changes the map.
 class BlockTable {
  public:
   // Returns the block in the map at the address; nullptr if there is none.
@@ -46,7 +46,7 @@ class BlockTable {
     }
   }
 
-  // A block that is in no list, no bin and not in the map; give() takes it back.
+  // Returns a block that is in no list, in no bin and not in the map. Return it with give().
   Block* take() {
     return store_.take();
   }
@@ -54,7 +54,7 @@ class BlockTable {
     store_.give(block);
   }
 
-  // The block keeps the first `size` bytes; returns one for the others.
+  // Shortens the block to its first `size` bytes; returns a block for the others.
   Block* cut(Block* block, size_t size) {
     Block* rest = store_.take();
     rest->ptr = block->ptr + size;
@@ -72,7 +72,7 @@ class BlockTable {
     return rest;
   }
 
-  // Joins a free block, which is in no bin, with the neighbours that are free; returns the whole, which is in no bin.
+  // Joins a free block that is in no bin with its free neighbours; returns the joined block, which is in no bin.
   Block* merge(Block* block) {
     if (Block* next = block->next; next != nullptr && next->available()) {
       block->home->free.remove(next);
@@ -87,7 +87,7 @@ class BlockTable {
   }
 
  private:
-  // Joins the next block, which is in no bin.
+  // Joins the block with the next one, which is in no bin.
   void absorb_next(Block* block) {
     Block* next = block->next;
     block->size += next->size;

@@ -13,7 +13,7 @@ namespace c10::musa::MUSACachingAllocator {
 // The memory of a device that this process may reserve.
 class MemoryLimit {
  public:
-  // Bytes of the device. Read at the first use, when the device must be the current one.
+  // Total bytes of the device. Read at the first use, when the device must be the current one.
   size_t total() {
     if (total_ == 0) {
       size_t free_bytes = 0;
@@ -24,7 +24,7 @@ class MemoryLimit {
   size_t bytes() {
     return static_cast<size_t>(fraction_ * static_cast<double>(total()));
   }
-  // Whether the limit, and not only the device, refuses to reserve this much in all.
+  // Whether the limit, rather than the device, forbids reserving this much in total.
   bool forbids(size_t reserved) {
     return fraction_ < 1.0 && reserved > bytes();
   }
@@ -40,7 +40,7 @@ class MemoryLimit {
   double fraction_ = 1.0;
 };
 
-// What the parts of one device's cache share. Guarded by the mutex of the DeviceCachingAllocator that owns it.
+// State shared by the parts of one device's cache. Guarded by the mutex of the DeviceCachingAllocator that owns it.
 struct CacheState {
   explicit CacheState(DeviceIndex index) : device(index), pools(index), trace(index) {}
 
@@ -50,10 +50,10 @@ struct CacheState {
   AllocatorStatistics stats;
   AllocatorTrace trace; // its atomic part is read before the mutex is taken
   MemoryLimit limit;
-  uint64_t allocations = 0; // ever, the time by which free blocks age
+  uint64_t allocations = 0; // in total: the time by which free blocks age
 
-  // A segment, or pages of an expandable one, was added or released; `segments` is the net change in stretches of mapped
-  // pages.
+  // Counts a segment, or pages of an expandable one, as reserved or released; `segments` is the net change in the number of
+  // stretches of mapped pages.
   void count_reserved(const Block& block, int64_t segments) {
     BlockPool& pool = block.home->pool;
     stats.on_reserve(pool.stat_type(), pool.id, block.size, segments);
@@ -64,7 +64,7 @@ struct CacheState {
     stats.on_release(pool.stat_type(), pool.id, block.size, segments);
     pool.owner.reserved -= block.size;
   }
-  // A free block that is a part of its segment counts as split; other blocks and nullptr are ignored.
+  // Counts a free block that is a part of its segment as split; ignores other blocks and nullptr.
   void count_split(const Block* block, int sign) {
     if (block != nullptr && block->available() && !block->whole_segment()) {
       stats.on_split_change(block->home->pool.stat_type(), sign, sign * static_cast<int64_t>(block->size));

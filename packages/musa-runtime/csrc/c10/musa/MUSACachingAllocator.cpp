@@ -27,7 +27,7 @@ C10_NOINLINE const DeviceCaches& make_caches() {
   return caches;
 }
 
-// Leaked: tensors are freed until the very end of the process, after static destructors.
+// Leaked: tensors are freed until the end of the process, after static destructors.
 DeviceCachingAllocator& cache(DeviceIndex device) {
   static const DeviceCaches& caches = make_caches();
   return *caches[device];
@@ -39,12 +39,13 @@ DeviceCachingAllocator& checked_cache(DeviceIndex device) {
   return cache(index);
 }
 
-// Where the next pointer to be freed most likely lives: a pointer alone does not tell its device, and asking the SDK would fail
-// after its shutdown. Most processes use one device; only those with more pay for a thread-local variable at each allocation.
+// The device whose cache most likely has the next pointer to be freed: the device is not known from the pointer, and
+// querying the SDK would fail after its shutdown. Most processes use one device; only those with more pay for a
+// thread-local variable at each allocation.
 constexpr DeviceIndex kNoDevice = -1;
 constexpr DeviceIndex kSeveralDevices = -2;
-std::atomic<DeviceIndex> used_device{kNoDevice}; // the one that all memory so far was allocated on, or one of the above
-thread_local DeviceIndex recent_device = 0; // of several, the one that this thread used last
+std::atomic<DeviceIndex> used_device{kNoDevice}; // the device of all memory so far, or one of the constants above
+thread_local DeviceIndex recent_device = 0; // if there are several, the device that this thread used last
 
 C10_NOINLINE void note_other_device(DeviceIndex device) {
   DeviceIndex used = kNoDevice;
@@ -97,7 +98,7 @@ void delete_allocation(void* ptr) noexcept {
   }
   try {
     if (!visit_caches([ptr](DeviceCachingAllocator& device) { return device.free(ptr); })) {
-      TORCH_WARN("Device memory at ", ptr, " was freed, but the musa caching allocator does not know it.");
+      TORCH_WARN("Device memory at ", ptr, " was freed, but the musa caching allocator did not allocate it.");
     }
   } catch (const c10::Error& error) {
     TORCH_WARN("Device memory at ", ptr, " could not be freed: ", error.what_without_backtrace());
@@ -157,7 +158,7 @@ class MUSADeviceAllocator final : public MUSAAllocator {
   }
 
   void recordStream(const DataPtr& data, Stream stream) override {
-    // Foreign memory (from_blob, another allocator) has its own owner, who knows its streams.
+    // Foreign memory (from_blob, another allocator) has its own owner, which tracks its streams.
     void* ptr = data.get_context();
     if (ptr == nullptr || data.get_deleter() != &delete_allocation) {
       ipc::record_stream(data, MUSAStream(stream));
@@ -186,12 +187,12 @@ MUSADeviceAllocator& instance() {
 // Null for the caching allocator.
 std::atomic<MUSAAllocator*> in_its_place{nullptr};
 
-// The caching allocator, for what it alone can do.
+// Raises if another allocator replaced the caching allocator.
 void require_native(const char* what) {
   TORCH_CHECK(
       in_its_place.load(std::memory_order_acquire) == nullptr, what, " needs the caching allocator, but musa memory comes "
       "from the allocator '", get()->name(), "' in this process.\n",
-      "Fix: do without change_current_allocator(); a MemPool can take its memory from an allocator of your own.");
+      "Fix: do not call change_current_allocator(); a MemPool can take its memory from an allocator of your own.");
 }
 
 [[maybe_unused]] const bool registered = [] {
@@ -245,7 +246,7 @@ class OnDevice final : public c10::Allocator {
 } // namespace
 
 c10::Allocator* on(DeviceIndex device) {
-  // Leaked: storages point to them until the very end of the process.
+  // Leaked: storages point to them until the end of the process.
   static auto& allocators = *[] {
     auto* made = new std::array<OnDevice*, C10_COMPILE_TIME_MAX_MUSA_DEVICES>;
     for (int i = 0; i < C10_COMPILE_TIME_MAX_MUSA_DEVICES; ++i) {
@@ -265,14 +266,14 @@ void changeCurrentAllocator(std::shared_ptr<MUSAAllocator> allocator) {
   TORCH_CHECK_VALUE(allocator != nullptr, "There is no allocator to change to.");
   TORCH_CHECK(
       in_its_place.load() == nullptr, "The allocator of musa memory was changed before, to '", get()->name(),
-      "'; that is for good.");
+      "'; the change is permanent.");
   for (int device = 0; device < C10_COMPILE_TIME_MAX_MUSA_DEVICES; ++device) {
     TORCH_CHECK(
         cache(static_cast<DeviceIndex>(device)).untouched(),
-        "The allocator of musa memory cannot be changed any more: the present one has given memory of musa:", device,
+        "The allocator of musa memory cannot be changed any more: the present one has allocated memory of musa:", device,
         ".\nFix: call change_current_allocator() before the first tensor on the device.");
   }
-  // Leaked: tensors are freed until the very end of the process.
+  // Leaked: tensors are freed until the end of the process.
   auto* const kept = new std::shared_ptr<MUSAAllocator>(std::move(allocator));
   in_its_place.store(kept->get(), std::memory_order_release);
   SetAllocator(DeviceType::PrivateUse1, kept->get());
@@ -408,7 +409,7 @@ void recordHistory(
     bool clearHistory, const std::vector<std::string>& skip_actions, DeviceIndex device) {
   const HistoryOptions options{enabled, context_recorder, alloc_trace_max_entries, when, clearHistory, skip_actions};
   for (const std::string& action : skip_actions) {
-    c10::CachingDeviceAllocator::parseTraceEntryAction(action); // raises before anything has changed
+    c10::CachingDeviceAllocator::parseTraceEntryAction(action); // raises before any change
   }
   trace::start_clock();
   trace::configure_annotations(options);
@@ -510,7 +511,7 @@ void enable(bool value) {
 
 double bench(size_t nbytes, int iterations) {
   TORCH_CHECK_VALUE(nbytes > 0 && iterations > 0, "bench needs a size and a number of iterations above 0.");
-  raw_delete(raw_alloc(nbytes)); // the first one pays for the segment
+  raw_delete(raw_alloc(nbytes)); // the first allocation reserves the segment
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < iterations; ++i) {
     raw_delete(raw_alloc(nbytes));

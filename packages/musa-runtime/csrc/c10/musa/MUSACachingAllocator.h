@@ -12,20 +12,20 @@
 #include <memory>
 #include <string>
 
-// Memory of musa devices, cached: freed memory stays with the process and is handed out again, in stream order, without
-// a call to the SDK. Registered with torch for the device type, so torch.accelerator.* memory functions work.
+// The caching allocator for musa devices: freed memory stays with the process and is allocated again, in stream order,
+// without an SDK call. Registered with torch for the device type, so the memory functions of torch.accelerator work.
 //
 // Locking: one mutex per device, see MUSADeviceCachingAllocator.h. Nothing in this namespace takes the GIL; a caller that
 // holds the GIL may call in (lock order: GIL, then allocator). Memory may be freed on any thread, whatever its device.
 //
-// A size in bytes is rounded up to a multiple of 512. Device -1 means the current device.
+// Sizes in bytes are rounded up to a multiple of 512. Device -1 means the current device.
 namespace c10::musa::MUSACachingAllocator {
 
-// An allocator that musa tensors, or the segments of a private pool, can come from. Called with no lock of the caching
-// allocator held, from any thread; the current device is that of the memory.
+// An allocator of musa tensors, or of the segments of a private pool. Called with no lock of the caching allocator held,
+// from any thread; the current device is that of the memory.
 class C10_MUSA_API MUSAAllocator : public c10::DeviceAllocator {
  public:
-  // On the current device and its current stream, or on a stream of the current device. Null when there is no memory.
+  // Allocates on the current device, on its current stream or the given one. Returns null if there is no memory.
   virtual void* raw_alloc(size_t nbytes) = 0;
   virtual void* raw_alloc_with_stream(size_t nbytes, musaStream_t stream) = 0;
   virtual void raw_delete(void* ptr) = 0;
@@ -38,65 +38,64 @@ class C10_MUSA_API MUSAAllocator : public c10::DeviceAllocator {
   std::pair<size_t, size_t> getMemoryInfo(DeviceIndex device) override;
 };
 
-// Where musa tensors get their memory: the caching allocator ("native"), unless another was put in its place.
+// The allocator of musa tensors: the caching allocator ("native") unless changeCurrentAllocator replaced it.
 C10_MUSA_API MUSAAllocator* get();
-// The same for memory of one device, which need not be the current one, on the device's current stream.
+// The same for memory of one device, which may differ from the current one, on the device's current stream.
 C10_MUSA_API c10::Allocator* on(DeviceIndex device);
-// For good. Only before the caching allocator has taken memory; raises afterwards, for memory must go back to where it
-// came from.
+// Permanent. Raises once the caching allocator has allocated memory, since memory must be freed by its own allocator.
 C10_MUSA_API void changeCurrentAllocator(std::shared_ptr<MUSAAllocator> allocator);
 
-// On the current device and its current stream, or on a stream of the current device. Size 0 gives null.
+// Allocates on the current device, on its current stream or the given one. Returns null for size 0.
 // Raises c10::OutOfMemoryError.
 C10_MUSA_API void* raw_alloc(size_t nbytes);
 C10_MUSA_API void* raw_alloc_with_stream(size_t nbytes, musaStream_t stream);
-// Raises for a pointer that raw_alloc did not give, or that was freed before. Null is allowed.
+// Raises for a pointer that raw_alloc did not return, or that is already freed. Null is allowed.
 C10_MUSA_API void raw_delete(void* ptr);
 
-// The deleter of every DataPtr made here, and a proof of origin: a DataPtr that has it is device memory, whatever device
-// the DataPtr is labelled with. Its context is the data pointer.
+// The deleter of every DataPtr made here. A DataPtr with this deleter is device memory, whatever device it is labelled
+// with. Its context is the data pointer.
 C10_MUSA_API c10::DeleterFnPtr deleter();
 
-// Allocates on the current device and stream, and labels the result with another device: memory that a CPU kernel fills
-// and that then becomes a musa tensor's without a copy.
+// Allocates on the current device and stream, and labels the result with another device: memory that a CPU kernel fills and
+// that becomes the memory of a musa tensor without a copy.
 C10_MUSA_API c10::DataPtr allocate_as(size_t nbytes, c10::Device label);
 
-// Gives cached segments that hold no live block back to the device; waits for the device. With the id of a private pool,
-// those of that pool alone; without, those of the default pool and of the private pools that nobody holds any more.
-// Does nothing while a stream of the process captures, which waiting would spoil.
+// Releases cached segments without live blocks to the device, after synchronizing it. With the id of a private pool, only
+// those of that pool; otherwise, those of the default pool and of private pools without holders. Does nothing while a
+// stream of the process captures, since synchronizing would invalidate the capture.
 C10_MUSA_API void emptyCache(c10::MempoolId_t id = {0, 0});
 
-// Private pools: memory for a graph, whose replays use the same addresses, or for a MemPool. A block returns to the pool
-// that it came from. A pool has holders, counted: createOrIncrefPool and beginAllocateToPool add one, releasePool takes
-// one away. While a pool is held its segments stay; afterwards they are cached memory like any other. Device -1 means the
-// current one; the default pool, {0, 0}, is not private.
+// Private pools: memory for a graph, whose replays use the same addresses, or for a MemPool. A block returns to its own
+// pool. Holders are counted: createOrIncrefPool and beginAllocateToPool add one, releasePool removes one. The segments of a
+// held pool are kept; afterwards they are cached memory like any other. Device -1 means the current one; the default pool,
+// {0, 0}, is not private.
 
-// From now on, allocations on streams for which filter(stream) is true come from the pool, which is made if it is not
-// there. The pool begun last is asked first. The filter is called under the allocator's lock, on the thread that
-// allocates: it must not take the GIL, allocate, or wait. Raises where the pool is being filled already.
+// From now on, allocations on streams for which filter(stream) is true come from the pool, which is created if needed.
+// Among several such pools, the last one begun has precedence. The filter is called under the allocator's lock, on the
+// thread that allocates: it must not take the GIL, allocate, or wait. Raises if the pool is already being filled.
 C10_MUSA_API void beginAllocateToPool(
     DeviceIndex device,
     c10::MempoolId_t id,
     std::function<bool(musaStream_t)> filter);
 C10_MUSA_API void endAllocateToPool(DeviceIndex device, c10::MempoolId_t id);
-// With an allocator, the pool's segments come from it, in place of musaMalloc.
+// With an allocator, the pool's segments come from it instead of musaMalloc.
 C10_MUSA_API void createOrIncrefPool(
     DeviceIndex device,
     c10::MempoolId_t id,
     std::shared_ptr<MUSAAllocator> allocator = nullptr);
 C10_MUSA_API void releasePool(DeviceIndex device, c10::MempoolId_t id);
-// 0 for a pool that is not there.
+// Returns 0 if the pool does not exist.
 C10_MUSA_API int getPoolUseCount(DeviceIndex device, c10::MempoolId_t id);
-// Free blocks of the pool serve others before they run out of memory.
+// Free blocks of the pool may serve other requests before these run out of memory.
 C10_MUSA_API void setUseOnOOM(DeviceIndex device, c10::MempoolId_t id, bool use_on_oom);
 // From now on the pool's segments are never split: each is as large as the request that made it.
 C10_MUSA_API void setNoSplit(DeviceIndex device, c10::MempoolId_t id);
 
-// Around every stream capture, from before it begins until after it ended or failed. Meanwhile the allocator records and
-// queries no event and frees no segment; what record_stream holds back is held back until the last capture has ended.
+// Called before a stream capture begins, and after it has ended or failed. In between, the allocator records and queries no
+// event and frees no segment; memory that waits for other streams waits until the last capture has ended.
 C10_MUSA_API void markCaptureBegin(DeviceIndex device);
 C10_MUSA_API void markCaptureEnd(DeviceIndex device);
-// The memory is reused only after the work queued on the stream until the free has finished. Ignores foreign memory.
+// The memory is reused only after the work queued on the stream before the free has finished. Ignores foreign memory.
 C10_MUSA_API void recordStream(const c10::DataPtr& data, MUSAStream stream);
 
 C10_MUSA_API c10::CachingDeviceAllocator::DeviceStats getDeviceStats(DeviceIndex device);
@@ -110,46 +109,46 @@ C10_MUSA_API double getMemoryFraction(DeviceIndex device);
 
 // (bytes in free blocks of the cache, bytes of the largest one)
 C10_MUSA_API std::pair<size_t, size_t> cacheInfo(DeviceIndex device);
-// Every segment of every device with its blocks, or those of one pool; with include_traces the recorded history too.
+// Every segment of every device with its blocks, or those of one pool; with include_traces, also the recorded history.
 C10_MUSA_API SnapshotInfo snapshot(c10::MempoolId_t id = {0, 0}, bool include_traces = true);
 
-// Records what happens to memory, the newest max_entries of it on each device, with the stacks that context_recorder
+// Records the history of memory, the newest max_entries entries on each device, with the stacks that context_recorder
 // gathers (on the thread that allocates or frees, without a lock). Device -1 means every device.
 C10_MUSA_API void recordHistory(
     bool enabled, c10::CachingDeviceAllocator::CreateContextFn context_recorder, size_t alloc_trace_max_entries,
     RecordContext when, bool clearHistory, const std::vector<std::string>& skip_actions, DeviceIndex device = -1);
 C10_MUSA_API bool isHistoryEnabled();
-// Notes of the program that go into the history: entries of their own, and marks on those of this thread.
+// Notes of the program in the history: separate entries, and marks on the entries of this thread.
 C10_MUSA_API void recordAnnotation(const std::vector<std::pair<std::string, std::string>>& metadata);
 C10_MUSA_API void pushCompileContext(std::string& context);
 C10_MUSA_API void popCompileContext();
 C10_MUSA_API void setUserMetadata(const std::string& metadata);
 C10_MUSA_API std::string getUserMetadata();
-// Where a live allocation was made; null when that was not recorded.
+// The stack that made a live allocation; null if none was recorded.
 C10_MUSA_API std::shared_ptr<c10::GatheredContext> getContextForPointer(const void* ptr);
-// The tracker runs under the lock of a device: it must not take the GIL, allocate device memory or throw. For good.
+// The tracker runs under the lock of a device: it must not take the GIL, allocate device memory or throw. Permanent.
 C10_MUSA_API void attachAllocatorTraceTracker(AllocatorTraceTracker tracker);
-// The observer runs without a lock, before the allocation fails. For good.
+// The observer runs without a lock, before the allocation fails. Permanent.
 C10_MUSA_API void attachOutOfMemoryObserver(OutOfMemoryObserver observer);
 
-// The segment that holds an allocation, and its size in bytes: what an IPC handle is made for. Raises for a pointer that
+// The segment that holds an allocation, and its size in bytes, for which an IPC handle is made. Raises for a pointer that
 // is not the start of a live allocation.
 C10_MUSA_API void* getBaseAllocation(void* ptr, size_t* size);
 // Whether ptr is the start of a live allocation.
 C10_MUSA_API bool owns(const void* ptr);
 
-// Where freed memory may be waiting (shared with other processes that have released it since): asked, without a lock, before
-// the device is asked for a segment. Returns whether any came back.
+// Registers a function that frees memory whose release is pending, such as memory that other processes have released. It is
+// called without a lock before a segment is requested from the device. Returns whether any memory was freed.
 C10_MUSA_API void set_reclaimer(bool (*reclaimer)());
 C10_MUSA_API bool reclaim();
 
-// False when PYTORCH_NO_MUSA_MEMORY_CACHING=1: each allocation is one of the SDK's and is returned at once, so that
-// memory checkers see every out-of-bounds access.
+// False if PYTORCH_NO_MUSA_MEMORY_CACHING=1: each allocation is then one of the SDK's and is freed at once, so that memory
+// checkers see every out-of-bounds access.
 C10_MUSA_API extern std::atomic<bool> caching_enabled;
 inline bool isEnabled() {
   return caching_enabled.load(std::memory_order_relaxed);
 }
-// Turns caching on or off for what is allocated and freed from now on.
+// Turns caching on or off for later allocations and frees.
 C10_MUSA_API void enable(bool value);
 
 // Nanoseconds per allocate-and-free pair on the current device, for benchmarks.

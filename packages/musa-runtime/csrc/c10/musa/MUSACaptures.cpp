@@ -11,7 +11,7 @@
 namespace c10::musa {
 namespace {
 
-// Of all devices, as what a capture forbids is. Changed under the mutex.
+// The captures in progress on all devices, since a capture forbids calls to any of them. Changed under the mutex.
 std::atomic<int> captures{0};
 
 struct Gate {
@@ -34,7 +34,7 @@ bool capture_in_progress() noexcept {
 void note_capture_begin() {
   Gate& g = gate();
   std::unique_lock lock(g.mutex);
-  captures.fetch_add(1); // first, so that none enters any more
+  captures.fetch_add(1); // first, so that no BetweenCaptures becomes true any more
   g.left.wait(lock, [&g] { return g.held == 0; });
 }
 

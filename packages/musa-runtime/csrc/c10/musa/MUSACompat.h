@@ -6,14 +6,14 @@
 
 #include <cstdint>
 
-// Differences between torch minors live here and nowhere else in C++. Each wheel is built for one minor: the layouts of
+// All C++ differences between torch minors are in this file. Each wheel is built for one minor: the layouts of
 // DeviceGuardImplInterface, DeviceStats and the allocators change between them.
 #if TORCH_VERSION_MAJOR != 2 || TORCH_VERSION_MINOR < 11
 #error "musa-runtime needs the headers of torch 2.11 or later. Fix: pip install 'torch>=2.11,<2.16'"
 #endif
 
-// Tokens for torch 2.12 and later: `override` of functions that torch's interfaces have since then, arguments that its
-// functions take since then. And tokens for the minors before it.
+// Tokens for torch 2.12 and later (`override` of functions and arguments that torch's interfaces have since then), and
+// tokens for earlier minors.
 #if TORCH_VERSION_MINOR >= 12
 #define MUSA_SINCE_TORCH_2_12(...) __VA_ARGS__
 #define MUSA_BEFORE_TORCH_2_12(...)
@@ -22,7 +22,7 @@
 #define MUSA_BEFORE_TORCH_2_12(...) __VA_ARGS__
 #endif
 
-// Until torch 2.12 meta functions name the dimensions of their outputs: the last parameter, and an argument for it.
+// Until torch 2.12, meta functions name the dimensions of their outputs: the last parameter, and an argument for it.
 #if __has_include(<ATen/core/Dimname.h>)
 #define MUSA_NAMES_OF_DIMENSIONS , at::DimnameList
 #define MUSA_NO_NAMES_OF_DIMENSIONS , at::DimnameList()
@@ -38,7 +38,7 @@
 #define MUSA_TORCH_HAS_ACCELERATOR_GRAPH 0
 #endif
 
-// What declares REGISTER_PRIVATEUSE1_PROFILER.
+// The header that declares REGISTER_PRIVATEUSE1_PROFILER.
 #if __has_include(<torch/csrc/profiler/standalone/privateuse1_profiler.h>)
 #define MUSA_PROFILER_REGISTRATION <torch/csrc/profiler/standalone/privateuse1_profiler.h>
 #else
@@ -54,7 +54,7 @@
 
 namespace c10::musa {
 
-// DeviceStats has figures of private pools, and of requests refused without trying, since torch 2.12.
+// DeviceStats counts private pools, and requests refused without trying, since torch 2.12.
 template <typename Stats, typename Id, typename Figure>
 void add_private_pool(Stats& stats, const Id& id, const Figure& reserved_bytes) {
   if constexpr (requires { stats.reserved_bytes_by_private_pools; }) {

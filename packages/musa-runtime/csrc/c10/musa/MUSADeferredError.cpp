@@ -31,7 +31,7 @@ void defer_error(std::exception_ptr error) {
   if (errors.first == nullptr) {
     errors.first = std::move(error);
   } else {
-    ++errors.more; // what follows the first is mostly its consequence
+    ++errors.more; // errors after the first are mostly its consequences
   }
   deferred_error_pending.store(true, std::memory_order_release);
 }
@@ -68,7 +68,7 @@ void raise_deferred_error() {
     std::rethrow_exception(first);
   } catch (c10::Error& error) {
     if (more != 0) {
-      error.add_context(c10::str(more, " more such errors since."));
+      error.add_context(c10::str(more, " more such errors since then."));
     }
     throw;
   }

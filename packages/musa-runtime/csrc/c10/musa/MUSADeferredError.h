@@ -8,8 +8,9 @@
 #include <exception>
 #include <string>
 
-// Errors of work that runs for a stream, where nobody is there to catch: a recorded call in a replayed graph, a collective whose
-// other ranks are gone. They are kept and raised where the host next waits for the device, as an error of a kernel would be.
+// Errors of work that runs for a stream, where no caller can catch them: a recorded call in a replayed graph, a collective
+// whose other ranks have ended. They are kept, and raised when the host next waits for the device, as a kernel's error
+// would be.
 namespace c10::musa {
 
 C10_MUSA_API extern std::atomic<bool> deferred_error_pending;
@@ -17,7 +18,7 @@ C10_MUSA_API extern std::atomic<bool> deferred_error_pending;
 // Callable from host functions: makes no SDK call.
 C10_MUSA_API void defer_error(std::string message);
 C10_MUSA_API void defer_error(std::exception_ptr error);
-// The program has met this very error elsewhere.
+// Drops an error that the program has already received elsewhere.
 C10_MUSA_API void forget_deferred_error(const std::exception_ptr& error);
 C10_MUSA_API void raise_deferred_error();
 

@@ -45,8 +45,8 @@ size_t round_size(size_t nbytes) {
   return round_up(nbytes, kMinBlockSize);
 }
 
-// Keeps a pool alive while an allocation from it has the lock open. A filter sent the allocation here, and whoever filled
-// the pool may let go of it meanwhile.
+// Keeps a pool alive while an allocation from it unlocks the mutex. A filter directed the allocation to the pool, and its
+// holder may release the pool in the meantime.
 class Growing {
  public:
   explicit Growing(MemoryPool& pool) : pool_(pool) {
@@ -124,7 +124,7 @@ void* DeviceCachingAllocator::malloc(size_t nbytes, musaStream_t stream) {
   return ptr;
 }
 
-// Takes the best fit out of its bin. The statistics still count it among the split blocks where it is a part of its segment.
+// Takes the best fit out of its bin. The statistics still count it as split if it is a part of its segment.
 Block* DeviceCachingAllocator::find_cached(StreamPool& home, size_t size) {
   if (C10_UNLIKELY(!isEnabled())) {
     return nullptr;
@@ -134,7 +134,7 @@ Block* DeviceCachingAllocator::find_cached(StreamPool& home, size_t size) {
     return nullptr;
   }
   if (!home.pool.is_small) {
-    // Blocks of max_split_size and more are never split; so one is given only to a request of about its size.
+    // Blocks of max_split_size and more are never split, so they serve only requests of about their size.
     const size_t max_split = home.pool.owner.no_split ? 0 : Config::max_split_size();
     if (block->size >= max_split &&
         (size < max_split || block->size - size >= Config::max_non_split_rounding_size()) &&
@@ -146,7 +146,7 @@ Block* DeviceCachingAllocator::find_cached(StreamPool& home, size_t size) {
   return block;
 }
 
-// Makes room for a request that no cached block serves. The block counts among the split blocks no longer.
+// Makes room for a request that no cached block serves. The block is no longer counted as split.
 Block* DeviceCachingAllocator::grow(StreamPool& home, size_t size, size_t nbytes, Lock& lock) {
   const MUSAGuard guard(cache_.device);
   const Growing growing(home.pool.owner);
@@ -176,7 +176,7 @@ Block* DeviceCachingAllocator::grow(StreamPool& home, size_t size, size_t nbytes
     }
     cache_.stats.on_synchronize();
     pending_.process(PendingFrees::Wait::Yes, lock);
-    // The lock was open: memory that other threads freed, or that the events gave back, may serve now.
+    // The mutex was unlocked: memory freed by other threads or by events may serve now.
     if (Block* block = cached()) {
       return block;
     }
@@ -191,7 +191,7 @@ Block* DeviceCachingAllocator::grow(StreamPool& home, size_t size, size_t nbytes
   out_of_memory(home, nbytes, segment, lock);
 }
 
-// Takes a block from a pool that serves others before they run out of memory.
+// Takes a block from a pool that serves other requests before these run out of memory.
 Block* DeviceCachingAllocator::find_on_oom(const StreamPool& home, size_t size) {
   Block* found = nullptr;
   cache_.pools.for_each([&](MemoryPool& pool) {
@@ -203,15 +203,15 @@ Block* DeviceCachingAllocator::find_on_oom(const StreamPool& home, size_t size) 
   return found;
 }
 
-// Cuts a block that is in no bin to size and marks it allocated.
+// Cuts a block that is in no bin to size and marks it as allocated.
 void DeviceCachingAllocator::hand_out(Block* block, size_t size, size_t nbytes, size_t split_bytes) {
   StreamPool& home = *block->home;
   const StatType type = home.pool.stat_type();
   int64_t new_splits = split_bytes != 0 ? -1 : 0;
   int64_t new_split_bytes = -static_cast<int64_t>(split_bytes);
   const size_t remaining = block->size - size;
-  // A remainder of a large block that only small requests could use is not worth splitting off: those have their pool.
-  // In an expandable segment it joins the pages that come to lie behind it.
+  // The remainder of a large block is split off only if large requests can use it; small requests have their own pool. In
+  // an expandable segment it joins the pages mapped behind it.
   const bool split = home.pool.is_small || block->expandable != nullptr
       ? remaining >= kMinBlockSize
       : remaining > kSmallSize && size < Config::max_split_size();
@@ -388,12 +388,12 @@ void DeviceCachingAllocator::report(void* ptr, int64_t size, size_t allocated, s
 // ---- private pools
 
 void DeviceCachingAllocator::begin_filling(MempoolId_t id, std::function<bool(musaStream_t)> filter) {
-  const Lock lock(mutex_); // unlocked before `filter` is destroyed, which may run code of the caller
+  const Lock lock(mutex_); // unlocked before `filter` is destroyed, which may run user code
   cache_.pools.begin_filling(id, std::move(filter));
 }
 
 void DeviceCachingAllocator::end_filling(MempoolId_t id) {
-  MemoryPools::Filter filter; // what it owns is destroyed after the mutex is unlocked
+  MemoryPools::Filter filter; // its captured objects are destroyed after the mutex is unlocked
   const Lock lock(mutex_);
   filter = cache_.pools.end_filling(id);
 }

@@ -15,8 +15,8 @@
 
 namespace c10::musa::MUSACachingAllocator {
 
-// The cache of one device: finds and splits blocks, and joins its parts. CacheState has what they share, Segments takes
-// memory from the device and gives it back, PendingFrees holds blocks that other streams still use.
+// The cache of one device: finds and splits blocks, and connects its parts. CacheState has their shared state, Segments
+// reserves and releases memory of the device, PendingFrees holds blocks that other streams still use.
 //
 // Locking
 //   mutex_            guards every field below it, and every Block, StreamPool and BlockPool reachable from them.
@@ -24,29 +24,30 @@ namespace c10::musa::MUSACachingAllocator {
 //   not under mutex_  SDK calls that may wait or run queued work (free, unmap, event record/query, synchronise): queued
 //                     work may itself free memory, on this or on a worker thread. Such code takes what it needs out of the
 //                     structures, unlocks, calls, locks again and puts back what failed. Nor a pool's own allocator.
-//   before mutex_     stacks are gathered, by a TraceScope at the entry: that takes the GIL.
-//   under mutex_      musaMalloc and what takes its place in an expandable segment: reserving and freeing addresses, creating
-//                     and mapping memory, which nothing queued can be using yet; and musaSetDevice around it. And the
+//   before mutex_     a TraceScope at the entry gathers stacks, which takes the GIL.
+//   under mutex_      musaMalloc and its replacement in an expandable segment: reserving and freeing addresses, creating
+//                     and mapping memory, which no queued work can use yet; and musaSetDevice around it. Also the
 //                     filters of pools that are being filled: they query a stream's capture.
 //
-// The current device: what calls the SDK for this device (grow, release) makes it current for as long. Nothing else depends
-// on the current device.
+// Current device: code that calls the SDK for this device (grow, release) sets the current device for that time. Nothing
+// else depends on the current device.
 //
-// While a stream of the process captures (see markCaptureBegin) no event is recorded or queried and no segment freed: the
-// SDK forbids it, and the capture of another thread would be lost. Memory that waits for other streams waits until then.
+// While a stream of the process captures (see markCaptureBegin) no event is recorded or queried and no segment is freed:
+// the SDK forbids it, and the capture of another thread would be invalidated. Memory that waits for other streams waits
+// until then.
 class DeviceCachingAllocator {
  public:
   explicit DeviceCachingAllocator(DeviceIndex device);
 
-  // nbytes > 0; any device may be the current one. Makes no SDK call where a cached block serves, unless freed memory
-  // waits for other streams. Raises c10::OutOfMemoryError.
+  // nbytes > 0; any device may be current. Makes no SDK call if a cached block serves, unless freed memory waits for other
+  // streams. Raises c10::OutOfMemoryError.
   void* malloc(size_t nbytes, musaStream_t stream);
-  // False when ptr is not of this device. Raises for a pointer that was freed before.
+  // Returns false if ptr is not of this device. Raises for a pointer that is already freed.
   bool free(void* ptr);
   bool record_stream(void* ptr, MUSAStream stream);
 
   bool owns(const void* ptr);
-  // The segment around an allocation; null when ptr is not of this device.
+  // Returns the segment around an allocation; null if ptr is not of this device.
   void* base_allocation(void* ptr, size_t* size);
 
   void empty_cache(MempoolId_t id);
@@ -59,13 +60,13 @@ class DeviceCachingAllocator {
   int pool_use_count(MempoolId_t id);
   void set_use_on_oom(MempoolId_t id, bool value);
   void set_no_split(MempoolId_t id);
-  // Frees what was freed during a capture and had to wait for its end.
+  // Frees the blocks whose free was deferred during a capture.
   void free_deferred();
 
   DeviceStats stats();
   void reset_peak_stats();
   void reset_accumulated_stats();
-  // Whether it never took memory of the device.
+  // Whether it never reserved memory of the device.
   bool untouched();
   void set_memory_fraction(double fraction);
   double memory_fraction();
@@ -75,9 +76,9 @@ class DeviceCachingAllocator {
   void record_history(const HistoryOptions& options);
   bool recording_history();
   void attach_trace_tracker(AllocatorTraceTracker tracker);
-  // Where a live allocation was made; null when unknown.
+  // The stack that made a live allocation; null if unknown.
   std::shared_ptr<GatheredContext> context_of(const void* ptr);
-  // The segments of one pool, or of all with {0, 0}, and with include_trace the entries of the trace.
+  // The segments of one pool, or of all with {0, 0}; with include_trace, also the entries of the trace.
   std::pair<std::vector<SegmentInfo>, std::vector<TraceEntry>> snapshot(MempoolId_t id, bool include_trace);
 
  private:
@@ -86,7 +87,7 @@ class DeviceCachingAllocator {
   Block* find_cached(StreamPool& home, size_t size);
   Block* find_on_oom(const StreamPool& home, size_t size);
   Block* grow(StreamPool& home, size_t size, size_t nbytes, Lock& lock);
-  // `split_bytes`: the size of a block that the statistics still count among the split ones, otherwise 0.
+  // `split_bytes`: the size of the block if the statistics still count it as split, otherwise 0.
   void hand_out(Block* block, size_t size, size_t nbytes, size_t split_bytes);
   void return_to_pool(Block* block);
   [[noreturn]] void out_of_memory(const StreamPool& home, size_t nbytes, size_t segment, Lock& lock);

@@ -90,7 +90,7 @@ class MUSAEvent {
     }
   }
 
-  // True when the work before the event has finished, and when the event was never recorded.
+  // Whether the work before the event has finished; true if the event was never recorded.
   bool query() const {
     if (!isCreated()) {
       return true;
@@ -117,7 +117,7 @@ class MUSAEvent {
         !(flags_ & musaEventDisableTiming) && !(other.flags_ & musaEventDisableTiming),
         "Both events must be created with enable_timing=True.");
     TORCH_CHECK_VALUE(
-        recorded_ && other.recorded_, "Both events must be recorded before the time between them can be asked for.");
+        recorded_ && other.recorded_, "Both events must be recorded before the time between them can be queried.");
     TORCH_CHECK(
         device_index_ == other.device_index_, "Both events must be of one device, but they are of musa:",
         static_cast<int>(device_index_), " and musa:", static_cast<int>(other.device_index_), ".");
@@ -150,7 +150,7 @@ class MUSAEvent {
 
   void destroy() noexcept {
     if (event_ != nullptr) {
-      // Possibly after the SDK has shut down: there is nobody to report a failure to.
+      // The SDK may have shut down: a failure cannot be reported.
       C10_MUSA_IGNORE_ERROR(musaEventDestroy(event_));
       event_ = nullptr;
       recorded_ = false;

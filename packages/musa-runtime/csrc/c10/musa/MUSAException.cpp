@@ -7,7 +7,7 @@
 namespace c10::musa {
 namespace {
 
-// The cure for the codes that users meet; empty where the SDK's own text says all there is to say.
+// The causes and the fix for common error codes; empty if the SDK's own text is sufficient.
 const char* advice(musaError_t error) {
   switch (error) {
     case musaErrorInitializationError:
@@ -56,7 +56,7 @@ void throw_musa_error(
     const char* function,
     const char* file,
     uint32_t line) {
-  // Without this the stale code would surface in the next unrelated musaGetLastError().
+  // Otherwise the stale code would be returned by the next unrelated musaGetLastError().
   (void)musaGetLastError();
   throw c10::AcceleratorError({function, file, line}, static_cast<int32_t>(error), describe(error, call));
 }

@@ -9,8 +9,8 @@
 
 namespace c10::musa {
 
-// Turns a failed SDK call into torch.AcceleratorError: the call as written, the SDK's name and text for the code, the
-// likely causes in order and the cure. Clears the thread's last error, so the next call starts clean.
+// Raises torch.AcceleratorError for a failed SDK call: the call as written, the SDK's name and text for the code, the
+// likely causes and the fix. Clears the thread's last error, so the next call starts clean.
 [[noreturn]] C10_MUSA_API void throw_musa_error(
     musaError_t error,
     const char* call,
@@ -40,7 +40,7 @@ C10_MUSA_API void warn_musa_error(musaError_t error, const char* call);
     }                                                           \
   } while (0)
 
-// The caller looks at the code itself.
+// For callers that handle the code themselves.
 #define C10_MUSA_ERROR_HANDLED(EXPR) (EXPR)
 
 #define C10_MUSA_IGNORE_ERROR(EXPR)                                            \

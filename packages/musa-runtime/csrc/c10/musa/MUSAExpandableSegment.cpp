@@ -7,7 +7,7 @@
 namespace c10::musa::MUSACachingAllocator {
 namespace {
 
-// A handle that the driver would not let go.
+// A handle that the driver failed to release.
 constexpr MUmemGenericAllocationHandle kLost = ~MUmemGenericAllocationHandle{0};
 
 MUdeviceptr driver_address(const char* address) {
@@ -58,7 +58,7 @@ DriverOutcome ExpandableSegment::map(size_t first, size_t count) {
   size_t created = 0;
   size_t mapped = 0;
   DriverOutcome outcome;
-  // All memory first: running out of it, the usual failure, is then undone without touching the addresses.
+  // All memory is created first: running out of it, the usual failure, is then undone without touching the addresses.
   for (; created < count && outcome.ok(); created += outcome.ok()) {
     outcome = {muMemCreate(&handles_[first + created], page_, &prop, 0), "muMemCreate(&handle, page, &prop, 0)"};
   }
@@ -80,7 +80,7 @@ DriverOutcome ExpandableSegment::map(size_t first, size_t count) {
     return outcome;
   }
   for (size_t i = 0; i < created; ++i) {
-    // The first failure is the one to tell; and nothing can be done about a second.
+    // Only the first failure is reported; a second one cannot be handled.
     const bool free = i >= mapped || muMemUnmap(driver_address(address(first + i)), page_) == MUSA_SUCCESS;
     (void)muMemRelease(handles_[first + i]);
     handles_[first + i] = 0;
@@ -95,7 +95,7 @@ DriverOutcome ExpandableSegment::unmap(size_t first, size_t count) {
   DriverOutcome outcome;
   for (size_t i = first; i < first + count; ++i) {
     const DriverOutcome unmapped{muMemUnmap(driver_address(address(i)), page_), "muMemUnmap(address, page)"};
-    // Also after a failure: the memory then goes with the mapping, whenever that goes.
+    // Also after a failure: the memory is then released together with the mapping.
     const DriverOutcome released{muMemRelease(handles_[i]), "muMemRelease(handle)"};
     handles_[i] = unmapped.ok() ? 0 : kLost;
     for (const DriverOutcome& step : {unmapped, released}) {

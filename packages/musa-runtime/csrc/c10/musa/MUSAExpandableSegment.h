@@ -11,7 +11,7 @@
 
 namespace c10::musa::MUSACachingAllocator {
 
-// What a series of driver calls came to: the first failure and the call that failed.
+// The outcome of a series of driver calls: the first failure and the call that failed.
 struct DriverOutcome {
   MUresult error = MUSA_SUCCESS;
   const char* call = "";
@@ -21,33 +21,34 @@ struct DriverOutcome {
   }
 };
 
-// What physical memory of a device is created with.
+// The properties with which physical memory of a device is created.
 MUmemAllocationProp device_memory(DeviceIndex device);
 
-// A reserved range of addresses that is larger than the device's memory, in which pages of physical memory are mapped where
-// they are needed: what would be many segments of fixed size, with a useless rest in each, is one that grows at its end
-// and gives back any page that is free as a whole.
+// A reserved range of addresses that is larger than the device's memory, in which pages of physical memory are mapped as
+// needed. It replaces many segments of fixed size, each with an unusable rest, by one that grows at its end and can release
+// any page that is free as a whole.
 //
-// The blocks of a stretch of mapped pages form a list, as those of an ordinary segment do; an unmapped page has no block.
+// The blocks of a stretch of mapped pages form a list, like those of an ordinary segment; an unmapped page has no block.
 //
-// Locking: the allocator's mutex guards everything but the handles of pages that are leaving, which belong to the thread
+// Locking: the allocator's mutex guards everything except the handles of pages being unmapped, which belong to the thread
 // that unmaps them.
 class ExpandableSegment {
  public:
-  // Pages of this size, for at least `bytes`. Empty, with a failure in *outcome, when the driver refuses.
+  // Reserves addresses for at least `bytes`, in pages of this size. Null, with a failure in *outcome, if the driver
+  // refuses.
   static std::unique_ptr<ExpandableSegment> reserve(
       DeviceIndex device, StreamPool& home, size_t page, size_t bytes, DriverOutcome* outcome);
-  // The pages must be unmapped; lost ones hold the addresses for ever.
+  // The pages must be unmapped; lost pages keep the addresses reserved for ever.
   DriverOutcome free_addresses();
 
-  // Maps fresh memory to empty pages. Under the allocator's mutex, like musaMalloc: none of the calls waits for queued
-  // work, because the pages are new to everybody. Undone when it fails on the way.
+  // Maps new memory to empty pages. Runs under the allocator's mutex, like musaMalloc: none of the calls waits for queued
+  // work, because no work uses the pages yet. Undone if it fails on the way.
   DriverOutcome map(size_t first, size_t count);
-  // Takes the memory of leaving pages away. Not under the mutex: the driver may wait. Goes on after a failure; a page that
-  // could not be unmapped is lost.
+  // Unmaps and frees the memory of leaving pages. Not under the mutex: the driver may wait. Continues after a failure; a
+  // page that could not be unmapped is lost.
   DriverOutcome unmap(size_t first, size_t count);
 
-  // A page is empty, mapped, leaving (its memory is being taken away) or lost.
+  // A page is empty, mapped, leaving (being unmapped) or lost.
   void mark_leaving(size_t first, size_t count);
   void mark_mapped(size_t first, size_t count);
   void mark_unmapped(size_t first, size_t count);
@@ -55,7 +56,7 @@ class ExpandableSegment {
     return top_ == 0;
   }
 
-  // Stretches of empty pages, in address order; visit(first, count) for each.
+  // Calls visit(first, count) for each stretch of empty pages, in address order.
   template <typename Visit>
   void for_each_gap(Visit visit) const {
     size_t first = 0;
@@ -74,7 +75,7 @@ class ExpandableSegment {
     }
   }
 
-  // The whole pages within a block: the first one and their number.
+  // The first of the whole pages within a block, and their number.
   std::pair<size_t, size_t> pages_of(const Block& block) const {
     const size_t begin = static_cast<size_t>(block.ptr - base_);
     const size_t first = (begin + page_ - 1) / page_;
@@ -114,7 +115,7 @@ class ExpandableSegment {
   std::vector<MUmemGenericAllocationHandle> handles_;
 };
 
-// Whether giving the block back, or some of its pages, returns memory to the device.
+// Whether releasing the block, or some of its pages, returns memory to the device.
 inline bool is_releasable(const Block& block) {
   return block.expandable != nullptr ? block.expandable->pages_of(block).second != 0 : block.whole_segment();
 }

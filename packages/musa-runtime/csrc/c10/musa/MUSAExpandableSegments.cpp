@@ -15,7 +15,7 @@ constexpr size_t kSmallPage = size_t{2} << 20;
 constexpr size_t kLargePage = size_t{20} << 20;
 
 [[noreturn]] void fail(const DriverOutcome& outcome) {
-  // The driver's codes are the runtime's.
+  // The driver's codes equal the runtime's.
   throw_musa_error(static_cast<musaError_t>(outcome.error), outcome.call, __func__, __FILE__, __LINE__);
 }
 
@@ -62,7 +62,7 @@ std::optional<Block*> ExpandableSegments::add(StreamPool& home, size_t size) {
   }
   // Free blocks at the ends of mapped stretches count towards the size.
   using Ends = ska::flat_hash_map<const char*, const Block*>;
-  Ends free_before; // by the address behind the block
+  Ends free_before; // by the address of the block's end
   Ends free_behind; // by the address of the block
   home.free.for_each([&](const Block* block) {
     if (block->expandable != nullptr && block->next == nullptr) {
@@ -77,7 +77,7 @@ std::optional<Block*> ExpandableSegments::add(StreamPool& home, size_t size) {
   size_t count = 0;
   const auto free_bytes = [](const Ends& ends, const ExpandableSegment& segment, size_t at) -> size_t {
     const auto found = ends.find(segment.address(at));
-    // Another segment's addresses may begin where these end.
+    // The addresses of another segment may begin where these end.
     return found != ends.end() && found->second->expandable == &segment ? found->second->size : 0;
   };
   const auto consider = [&](ExpandableSegment& segment, size_t gap, size_t pages) {
@@ -99,7 +99,8 @@ std::optional<Block*> ExpandableSegments::add(StreamPool& home, size_t size) {
     }
   }
   if (place == nullptr) {
-    // More than the memory: holes of the wrong size in the middle must not keep it from growing at the end.
+    // More than the memory of the device: gaps of the wrong size in the middle must not keep the segment from growing at
+    // its end.
     DriverOutcome outcome;
     auto segment = ExpandableSegment::reserve(cache_.device, home, page, total + total / 8 + page, &outcome);
     if (outcome.error == MUSA_ERROR_OUT_OF_MEMORY) {
@@ -121,7 +122,7 @@ std::optional<Block*> ExpandableSegments::add(StreamPool& home, size_t size) {
   }
   if (!outcome.ok()) {
     cache_.blocks.give(block);
-    drop_if_unused(place); // of two failures the first one is told
+    drop_if_unused(place); // only the first failure is reported
     if (outcome.error == MUSA_ERROR_OUT_OF_MEMORY) {
       return nullptr;
     }
@@ -142,7 +143,7 @@ Block* ExpandableSegments::block_before(const ExpandableSegment& segment, size_t
   char* const end = segment.address(page);
   Block* block = nullptr;
   if (segment.home().pool.is_small) {
-    // Steps down to where a block begins: blocks of the small pool are short, but a stretch has thousands of them.
+    // Steps down to the start of a block: blocks of the small pool are short, but a stretch has thousands of them.
     char* const lowest = segment.address(page - 1);
     for (char* start = end - kMinBlockSize; block == nullptr && start >= lowest; start -= kMinBlockSize) {
       block = cache_.blocks.find(start);

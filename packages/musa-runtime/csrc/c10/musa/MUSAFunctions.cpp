@@ -12,7 +12,7 @@
 namespace c10::musa {
 namespace {
 
-// The number of devices once it is known, 0 before: for the check of an index, which every operator makes several times.
+// The number of devices once it is known, 0 before: for index checks, which every operator makes several times.
 std::atomic<DeviceIndex> known_count{0};
 
 struct DeviceCount {
@@ -41,7 +41,7 @@ std::string visible_devices_text() {
   return value == nullptr ? "MUSA_VISIBLE_DEVICES is not set" : c10::str("MUSA_VISIBLE_DEVICES='", value, "'");
 }
 
-// What this thread last chose through this library.
+// The device that this thread last set through this library.
 thread_local DeviceIndex last_set_device = 0;
 
 } // namespace
@@ -58,7 +58,7 @@ DeviceIndex device_count_ensure_non_zero() {
   const DeviceCount& answer = counted();
   TORCH_CHECK(
       answer.count > 0,
-      "No musa device can be used: musaGetDeviceCount answered ",
+      "No musa device can be used: musaGetDeviceCount returned ",
       answer.error == musaSuccess ? "0 devices" : musaGetErrorName(answer.error), " (", visible_devices_text(), ").\n",
       "Likely causes: MUSA_VISIBLE_DEVICES hides every device or cannot be parsed (a comma-separated list of indices is "
       "expected), or the driver is not running.\nFix: python -m torch_musa doctor");
@@ -111,7 +111,7 @@ musaError_t SetDevice(DeviceIndex device) {
 }
 
 void restore_device(DeviceIndex device) noexcept {
-  // Twice: a passing failure must not leave the thread on another device, where the next operation would run unnoticed.
+  // Twice: a transient failure must not leave the thread on another device, where later operations would run unnoticed.
   for (int attempt = 0; attempt < 2; ++attempt) {
     if (SetDevice(device) == musaSuccess) {
       return;
@@ -124,8 +124,8 @@ DeviceIndex ExchangeDevice(DeviceIndex device) {
   int current = -1;
   const bool known = musaGetDevice(&current) == musaSuccess;
   if (C10_UNLIKELY(!known)) {
-    // Guards run where nobody can catch (the autograd engine's threads, which a throw would end together with the process).
-    // An SDK that has really failed will tell the operation that the guard stands around.
+    // Guards run where exceptions cannot be caught (a throw on a thread of the autograd engine would end the process). If
+    // the SDK has really failed, the operation inside the guard fails too.
     C10_MUSA_CLEAR_ERROR();
     current = last_set_device;
   }
@@ -143,7 +143,7 @@ DeviceIndex MaybeExchangeDevice(DeviceIndex device) {
 const musaDeviceProp& device_properties(DeviceIndex device) {
   struct Entry {
     std::once_flag once;
-    std::atomic<bool> known{false}; // read first: operators ask for each call, and std::call_once costs more than a load
+    std::atomic<bool> known{false}; // read first: operators read it often, and std::call_once costs more than a load
     musaDeviceProp properties{};
   };
   static std::array<Entry, C10_COMPILE_TIME_MAX_MUSA_DEVICES> entries;
@@ -151,7 +151,7 @@ const musaDeviceProp& device_properties(DeviceIndex device) {
   check_device_index(index);
   Entry& entry = entries[index];
   if (C10_UNLIKELY(!entry.known.load(std::memory_order_acquire))) {
-    // An exception leaves the flag unset, so a passing failure of the SDK is not remembered.
+    // An exception leaves the flag unset, so a transient failure of the SDK is not cached.
     std::call_once(entry.once, [&] { C10_MUSA_CHECK(musaGetDeviceProperties(&entry.properties, index)); });
     entry.known.store(true, std::memory_order_release);
   }
@@ -159,7 +159,7 @@ const musaDeviceProp& device_properties(DeviceIndex device) {
 }
 
 bool host_addressable() {
-  // All devices of a machine are of one kind (SoC or boards); asking device 0 answers for all of them.
+  // All devices of a machine are of one kind (SoC or boards), so device 0 represents them all.
   static const bool answer = device_count() > 0 && device_properties(0).integrated != 0;
   return answer;
 }

@@ -9,12 +9,12 @@
 
 namespace c10::musa {
 
-// Number of visible devices; 0 when there is none or the SDK refuses (the reason is kept, see device_count_error). Never
-// throws and creates no context: torch asks it at import-like moments. Asked of the SDK once per process.
+// Number of visible devices; 0 if there is none or the SDK fails (see device_count_error). Never throws and creates no
+// context: torch calls it early, as during imports. The SDK is queried once per process.
 C10_MUSA_API DeviceIndex device_count() noexcept;
-// The SDK's answer behind a device_count() of 0.
+// The SDK's error behind a device_count() of 0.
 C10_MUSA_API musaError_t device_count_error() noexcept;
-// The same, but 0 devices is an error that says why and what to do.
+// The same, but raises for 0 devices, with the causes and the fix.
 C10_MUSA_API DeviceIndex device_count_ensure_non_zero();
 // Raises for an index that names no device.
 C10_MUSA_API void check_device_index(DeviceIndex device);
@@ -26,17 +26,17 @@ C10_MUSA_API void device_synchronize();
 // The spellings that ported code uses.
 C10_MUSA_API musaError_t GetDevice(DeviceIndex* device);
 C10_MUSA_API musaError_t SetDevice(DeviceIndex device);
-// In CUDA it creates no context; a MUSA device has none to create.
+// In CUDA it creates no context; MUSA has no context to create.
 inline musaError_t MaybeSetDevice(DeviceIndex device) {
   return SetDevice(device);
 }
-// For destructors of guards: never throws, and tries again where the SDK refuses once.
+// For destructors of guards: never throws, and retries once.
 C10_MUSA_API void restore_device(DeviceIndex device) noexcept;
 C10_MUSA_API DeviceIndex ExchangeDevice(DeviceIndex device);
-// Negative: keeps the current device.
+// A negative index keeps the current device.
 C10_MUSA_API DeviceIndex MaybeExchangeDevice(DeviceIndex device);
 
-// Properties are read from the SDK once per device; the reference lives as long as the process.
+// Properties are read from the SDK once per device; the reference is valid until the process ends.
 C10_MUSA_API const musaDeviceProp& device_properties(DeviceIndex device);
 // Whether the host can address the memory of the devices (an SoC with unified memory, or the emulator's default).
 C10_MUSA_API bool host_addressable();

@@ -11,13 +11,14 @@
 
 namespace c10::musa {
 
-// Swaps the capture interaction mode of the calling thread with *mode. Returns false, and swaps nothing, on an SDK without
-// musaThreadExchangeStreamCaptureMode (SDK 4.x does not publish it), and where the call fails.
+// Swaps the capture interaction mode of the calling thread with *mode. Returns false, and swaps nothing, if the SDK has no
+// musaThreadExchangeStreamCaptureMode (SDK 4.x does not publish it) or the call fails.
 C10_MUSA_API bool exchange_stream_capture_mode(musaStreamCaptureMode* mode) noexcept;
 
-// While it lives, the calling thread has this interaction mode. A thread in the mode "global", the default, may not allocate,
-// free or query an event while any stream is captured in that mode: the call fails and invalidates the capture. The runtime
-// makes such calls for its own purposes, where the program only asked for a tensor, so it makes them as "relaxed".
+// Sets the interaction mode of the calling thread for a scope. A thread in the mode "global", the default, may not
+// allocate, free or query an event while any stream is captured in that mode: the call fails and invalidates the capture.
+// The runtime makes such calls for its own purposes, where the program only requested a tensor, so it makes them as
+// "relaxed".
 struct MUSAStreamCaptureModeGuard {
   explicit MUSAStreamCaptureModeGuard(musaStreamCaptureMode desired = musaStreamCaptureModeRelaxed) noexcept
       : mode_(desired), exchanged_(exchange_stream_capture_mode(&mode_)) {}
@@ -52,7 +53,7 @@ inline std::ostream& operator<<(std::ostream& os, CaptureStatus status) {
   return os << "unknown musaStreamCaptureStatus " << static_cast<int>(status);
 }
 
-// Of the current stream. Creates the device's context unless there is one.
+// The capture status of the current stream. Creates the device's context unless there is one.
 inline CaptureStatus currentStreamCaptureStatusMayInitCtx() {
   musaStreamCaptureStatus status = musaStreamCaptureStatusNone;
   C10_MUSA_CHECK(musaStreamIsCapturing(getCurrentMUSAStream().stream(), &status));

@@ -11,7 +11,7 @@
 
 namespace c10::musa {
 
-// Sets the device for a scope. Without virtual calls, unlike c10::DeviceGuard.
+// Sets the device for a scope, without virtual calls, unlike c10::DeviceGuard.
 struct MUSAGuard {
   explicit MUSAGuard() = delete;
   explicit MUSAGuard(DeviceIndex device) : guard_(device) {}
@@ -36,11 +36,11 @@ struct MUSAGuard {
   c10::impl::InlineDeviceGuard<impl::MUSAGuardImpl> guard_;
 };
 
-// Sets the device for a scope that sets none itself: it calls the SDK at its end only where it did at its beginning.
+// Sets the device for a scope whose code does not change it: calls the SDK at the end only if it did at the beginning.
 class MUSAKernelGuard {
  public:
   explicit MUSAKernelGuard(DeviceIndex device) : original_(ExchangeDevice(device)), device_(device) {}
-  // Without a device, the current one stays.
+  // Without a device, the current one is kept.
   explicit MUSAKernelGuard(std::optional<Device> device)
       : original_(device.has_value() ? ExchangeDevice(device->index()) : -1),
         device_(device.has_value() ? device->index() : -1) {}

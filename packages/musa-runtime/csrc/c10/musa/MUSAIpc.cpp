@@ -24,7 +24,7 @@
 namespace c10::musa::ipc {
 namespace {
 
-// An event may cost the SDK a file descriptor; beyond this many the sender waits instead.
+// An event may cost the SDK a file descriptor; beyond this many the sender synchronizes instead.
 constexpr int kMostEvents = 64;
 std::atomic<int> events_in_flight{0};
 
@@ -38,7 +38,7 @@ struct SentEvent {
   }
 };
 
-// The handle of a segment, asked for once while any storage in it is shared: the segment cannot be freed meanwhile.
+// The handle of a segment, requested once while any storage in it is shared: the segment cannot be freed in that time.
 struct ExportedSegment {
   char* base = nullptr;
   musaIpcMemHandle_t handle{};
@@ -63,7 +63,7 @@ struct OpenedSegment {
   DeviceIndex device;
   char* base;
   ~OpenedSegment() {
-    // Possibly after the SDK has shut down: there is nobody to report a failure to.
+    // The SDK may have shut down: a failure cannot be reported.
     const MUSAStreamCaptureModeGuard relaxed;
     C10_MUSA_IGNORE_ERROR(musaIpcCloseMemHandle(base));
   }
@@ -93,7 +93,7 @@ Tables& tables() {
   return instance;
 }
 
-// Takes out what the receivers have released. The caller destroys it without the mutex.
+// Takes out the messages that the receivers have released. The caller destroys them without the mutex.
 void prune(Sent& sent, std::vector<Outgoing>& finished) {
   SentCounters& counters = SentCounters::get();
   std::erase_if(sent.outgoing, [&](Outgoing& message) {
@@ -126,7 +126,7 @@ void release_sent(void* context) {
   delete sent;
 }
 
-// Work on the memory that this process queued must be done before the sender may use it again.
+// Work of this process on the memory must finish before the sender may reuse it.
 void finish_work(const Received& received) {
   const DeviceIndex device = received.segment->device;
   int before = 0;
@@ -146,20 +146,20 @@ void finish_work(const Received& received) {
 
 std::string ended_early(const PeerCounters& sender) {
   return c10::str(
-      "Process ", sender.process(), " ended while this process still held musa tensors that it had shared. What they hold "
-      "from then on is not defined.\nFix: keep the sender alive until the receivers have let go (an Event, or join() "
+      "Process ", sender.process(), " ended while this process still held musa tensors that it had shared. Their contents "
+      "are undefined from then on.\nFix: keep the sender alive until the receivers have released them (an Event, or join() "
       "after), or keep a copy: tensor.clone().");
 }
 
-// Waits on a thread of its own for the sender's end, and reports it if anything of the sender's is held then. Without
-// this, a receiver that goes on computing would learn of it only when it lets go, or calls collect().
+// Waits on a separate thread for the sender's end, and reports it if memory of the sender is held then. Otherwise a
+// receiver that continues to compute would notice only when it releases the memory or calls collect().
 void watch(const std::shared_ptr<PeerCounters>& sender) {
   if (!sender->claim_watch()) {
     return;
   }
   const auto process = static_cast<int>(syscall(SYS_pidfd_open, sender->process(), 0));
   if (process < 0) {
-    return; // a kernel before 5.3, or the sender has just ended: reported when the memory is let go
+    return; // a kernel before 5.3, or the sender has just ended: reported when the memory is released
   }
   std::thread([process, watched = std::weak_ptr<PeerCounters>(sender)] {
     pollfd end{process, POLLIN, 0};
@@ -248,7 +248,7 @@ std::shared_ptr<ExportedSegment> export_segment(void* data) {
       return known;
     }
   }
-  // Not under the mutex: the SDK may wait for the device. Two threads that come here at once get equal handles.
+  // Not under the mutex: the SDK may wait for the device. Two threads that do this at once get equal handles.
   auto segment = std::make_shared<ExportedSegment>();
   segment->base = static_cast<char*>(base);
   const musaError_t error = musaIpcGetMemHandle(&segment->handle, base);
@@ -269,11 +269,11 @@ std::shared_ptr<ExportedSegment> export_segment(void* data) {
   return segment;
 }
 
-// What the receiver has to wait for; nothing when there is nothing to wait for any more.
+// Returns the event that the receiver must wait for; nullptr if the work has finished.
 std::unique_ptr<SentEvent> mark_work(DeviceIndex device) {
   const MUSAStream stream = getCurrentMUSAStream(device);
   if (stream.id() == 0 && pool_streams_exist(device)) {
-    // A queue pickles on a thread of its own, which knows nothing of the stream that filled the tensor.
+    // A queue pickles on a thread of its own, so the stream that filled the tensor is unknown.
     device_synchronize();
     return nullptr;
   }
@@ -281,7 +281,7 @@ std::unique_ptr<SentEvent> mark_work(DeviceIndex device) {
     return nullptr;
   }
   if (events_in_flight.load() >= kMostEvents) {
-    C10_MUSA_CHECK(musaStreamSynchronize(stream.stream())); // our wait, not one for sync debug mode to tell of
+    C10_MUSA_CHECK(musaStreamSynchronize(stream.stream())); // an internal wait, which sync debug mode does not report
     return nullptr;
   }
   auto mark = std::make_unique<SentEvent>();
@@ -289,7 +289,7 @@ std::unique_ptr<SentEvent> mark_work(DeviceIndex device) {
   return mark;
 }
 
-// Returns a slot that was taken for a message which did not come about.
+// Returns a slot that was taken for a message that could not be made.
 class TakenSlot {
  public:
   TakenSlot() : address_(SentCounters::get().take()) {}
@@ -350,7 +350,7 @@ c10::Storage open_own(const Message& message) {
     Sent* sent = known->second;
     auto storage = sent->storage.lock();
     if (!storage && !sent->in_limbo) {
-      // Another thread is releasing the storage and has not come to its deleter yet.
+      // Another thread is releasing the storage and has not reached its deleter yet.
       lock.unlock();
       std::this_thread::yield();
       continue;
@@ -394,14 +394,14 @@ std::shared_ptr<OpenedSegment> open_segment(DeviceIndex device, const Message& m
   const std::lock_guard lock(all.mutex);
   auto& place = all.opened[key];
   if (auto segment = place.lock()) {
-    return segment; // another thread was faster; ours is closed
+    return segment; // another thread opened it first; ours is closed
   }
   place = fresh;
   std::erase_if(all.opened, [](const auto& entry) { return entry.second.expired(); });
   return fresh;
 }
 
-// A claimed message; given up unless it becomes a storage's.
+// A claimed message; released again unless a storage takes it over.
 class Claim {
  public:
   Claim(std::shared_ptr<PeerCounters> counters, uint32_t slot) : counters_(std::move(counters)), slot_(slot) {
@@ -425,7 +425,7 @@ class Claim {
 };
 
 c10::Storage receive(const Message& message, const std::shared_ptr<PeerCounters>& counters) {
-  // First of all: a message that cannot be opened is lost, and its sender may have the memory back.
+  // First: a message that cannot be opened is lost, and its sender may reuse the memory.
   Claim claim(counters, message.counter.slot);
   const DeviceIndex device = find_device(message);
   const MUSAGuard guard(device);
@@ -441,7 +441,7 @@ c10::Storage receive(const Message& message, const std::shared_ptr<PeerCounters>
   const std::lock_guard lock(all.mutex);
   if (const auto known = all.storages.find(key); known != all.storages.end()) {
     if (auto storage = known->second.lock()) {
-      return c10::Storage(std::move(storage)); // it has a claim of its own
+      return c10::Storage(std::move(storage)); // it has its own claim
     }
   }
   auto storage = c10::make_intrusive<c10::StorageImpl>(
@@ -463,7 +463,7 @@ Message share(const c10::Storage& storage) {
   const Device device = storage.device();
   const MUSAGuard guard(device);
   if (c10::impl::cow::is_cow_data_ptr(storage.data_ptr())) {
-    (void)storage.mutable_data(); // a lazy clone gets its own memory before it can be shared
+    (void)storage.mutable_data(); // a lazy clone gets its own memory before it is shared
   }
   c10::StorageImpl* impl = storage.unsafeGetStorageImpl();
   Tables& all = tables();
@@ -488,7 +488,7 @@ Message share(const c10::Storage& storage) {
 
   const std::lock_guard lock(all.mutex);
   Sent* sent = nullptr;
-  if (impl->data_ptr().get_deleter() == &release_sent) { // by now, perhaps by another thread
+  if (impl->data_ptr().get_deleter() == &release_sent) { // shared by now, perhaps by another thread
     sent = static_cast<Sent*>(impl->data_ptr().get_context());
   } else {
     sent = new Sent{{}, c10::weak_intrusive_ptr<c10::StorageImpl>(storage.getWeakStorageImpl()), segment, message.nbytes, {}};

@@ -12,12 +12,12 @@
 // Device memory shared with other processes.
 //
 // The sender keeps the memory until every message that named it has been received and released: while its storage lives
-// anyway, and after that in limbo, which is looked through at each new message, by collect(), and when the allocator
-// needs memory. The receiver opens the segment (one musaMalloc) once, however many tensors in it arrive, and closes it
-// with the last of them.
+// anyway, and after that in limbo, which is searched at each new message, by collect(), and when the allocator needs
+// memory. The receiver opens the segment (one musaMalloc) once, however many of its tensors arrive, and closes it with the
+// last of them.
 //
-// Locking: one mutex guards the tables of this file; nothing is called under it that waits, runs queued work or takes
-// another lock but the counters'. Deleters run on any thread, with or without the GIL. Lock order: GIL, then this.
+// Locking: one mutex guards the tables of this file. No call under it waits, runs queued work or takes another lock than
+// the counters'. Deleters run on any thread, with or without the GIL. Lock order: GIL, then this.
 namespace c10::musa::ipc {
 
 // All that a receiver needs.
@@ -28,19 +28,19 @@ struct Message {
   musaIpcMemHandle_t segment{};
   size_t offset = 0; // of the storage in the segment
   size_t nbytes = 0;
-  std::optional<musaIpcEventHandle_t> event; // nothing where the sender's work had finished
+  std::optional<musaIpcEventHandle_t> event; // nullopt if the sender's work had finished
 };
 
-// Makes a message that carries the storage's memory. What the current stream of the storage's device will have done by now
-// is what the receiver sees. On a thread that has chosen no stream (a queue's feeder) that is the work of all streams.
-// Raises SharingError for memory that cannot be shared: received from another process, or not of the caching allocator.
+// Makes a message for the storage's memory. The receiver sees the results of the work queued so far on the current stream
+// of the storage's device; on a thread that has chosen no stream (a queue's feeder), of the work on all streams. Raises
+// SharingError for memory that cannot be shared: received from another process, or not of the caching allocator.
 C10_MUSA_API Message share(const c10::Storage& storage);
 
-// The memory of a message; the receiver's current stream waits for the sender's work. In the sender itself: its own
-// storage. A second message with the same memory gives the same storage while that lives.
+// Opens the memory of a message; the receiver's current stream waits for the sender's work. In the sender itself, returns
+// its own storage. A second message with the same memory returns the same storage while that is alive.
 C10_MUSA_API c10::Storage open(const Message& message);
 
-// Gives memory in limbo that the receivers have released back to the allocator; the number of storages.
+// Frees memory in limbo that the receivers have released; returns the number of storages.
 C10_MUSA_API size_t collect();
 
 // record_stream for memory that was shared or received; ignores other memory.

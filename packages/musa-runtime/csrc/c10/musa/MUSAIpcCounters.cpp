@@ -14,9 +14,10 @@
 namespace c10::musa::ipc {
 namespace {
 
-// A message that nobody has received or released holds memory anyway, so a program meets this limit last.
+// A message that is not yet received and released holds memory, so a program runs out of memory before it reaches this
+// limit.
 constexpr uint32_t kSlots = 1u << 20;
-constexpr size_t kBytes = kSlots * sizeof(CounterWord); // sparse: pages that are not used cost nothing
+constexpr size_t kBytes = kSlots * sizeof(CounterWord); // sparse: unused pages take no memory
 constexpr off_t kSenderByte = kSlots;
 constexpr char kName[] = "torch_musa-shared";
 
@@ -37,7 +38,7 @@ struct flock byte_lock(off_t byte, short type) {
   return lock;
 }
 
-// Whether another process holds the byte. These locks belong to a process and are dropped by the kernel at its end.
+// Whether another process holds the byte. These locks belong to a process; the kernel drops them when it ends.
 bool locked_elsewhere(int descriptor, off_t byte) noexcept {
   struct flock lock = byte_lock(byte, F_WRLCK);
   return fcntl(descriptor, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
@@ -56,7 +57,7 @@ std::string sender_gone(int32_t process) {
       "get()), or send a copy on the CPU: tensor.cpu().");
 }
 
-// The file behind a descriptor, as the kernel names it.
+// The path of a descriptor's file, according to the kernel.
 std::string file_of(int descriptor) {
   char path[64], text[256];
   std::snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
@@ -64,7 +65,7 @@ std::string file_of(int descriptor) {
   return std::string(text, length > 0 ? static_cast<size_t>(length) : 0);
 }
 
-// Opens the file that the address names. The address came in a message, so what it names is checked first, on a descriptor that
+// Opens the file that the address names. The address came in a message, so the file is checked first, on a descriptor that
 // can neither read nor write: a wrong file is never opened for writing, and one that is too short is never mapped.
 int open_counters(const CounterAddress& address) {
   char path[64];
@@ -115,8 +116,8 @@ int open_counters(const CounterAddress& address) {
   return descriptor;
 }
 
-// Peers by sender. Entries are kept as long as the sender lives, even when nothing of it is held: closing any descriptor of
-// a file drops all locks of the process on it, so the file must be opened once only.
+// Peers by sender. Entries are kept while the sender lives, even when none of its memory is held: closing any descriptor of
+// a file drops all locks of the process on it, so the file must be opened only once.
 struct Peers {
   std::mutex mutex;
   std::vector<std::shared_ptr<PeerCounters>> known;
@@ -193,7 +194,7 @@ bool SentCounters::in_use(uint32_t slot) const {
 }
 
 bool SentCounters::held(uint32_t slot) const {
-  // The receiver locks before it marks, so a mark without a lock is one of a process that has ended.
+  // The receiver locks before it marks, so a mark without a lock is from a process that has ended.
   return words_[slot].load(std::memory_order_acquire) == kHeld && locked_elsewhere(descriptor_, slot);
 }
 
@@ -249,7 +250,7 @@ void PeerCounters::receive(uint32_t slot) {
   if (slot < kSlots) {
     struct flock lock = byte_lock(slot, F_WRLCK);
     while (words_[slot].load(std::memory_order_acquire) == kSent) {
-      // The lock first: a mark without a lock means that the receiver has died.
+      // Lock first: a mark without a lock means that the receiver has died.
       if (fcntl(descriptor_, F_SETLK, &lock) != 0) {
         sched_yield(); // the slot's last receiver has marked it and is about to unlock it
         continue;
@@ -273,7 +274,7 @@ void PeerCounters::receive(uint32_t slot) {
 
 void PeerCounters::release(uint32_t slot) noexcept {
   const std::lock_guard guard(mutex_);
-  // The mark first: once unlocked, the slot may be given to another message at any time.
+  // Mark first: once unlocked, the slot may be used for another message at any time.
   words_[slot].store(kReleased, std::memory_order_release);
   struct flock lock = byte_lock(slot, F_UNLCK);
   (void)fcntl(descriptor_, F_SETLK, &lock); // unlocking a lock that is held cannot fail but for lack of kernel memory

@@ -12,15 +12,16 @@
 #include <stdexcept>
 #include <vector>
 
-// By what a process that shares device memory knows when the last receiver has let go of it.
+// Reference counts for shared device memory, kept in shared memory so that the exporting process sees when the last
+// receiver releases it.
 //
 // Every message that carries shared memory has a slot in a page that the sender keeps (`SentCounters`); the receiver marks
 // it. The page is an anonymous file, which a receiver opens through /proc/<sender>/fd: it has no name, so nothing is left
-// behind however the processes end. Who is alive is told by locks of the kernel on that file (a byte for each slot, and one
-// for the sender), which go with the process that holds them, killed or not.
+// behind however the processes end. Whether a process is alive is detected by kernel locks on that file (a byte for each
+// slot, and one for the sender), which the kernel drops when the process that holds them ends, killed or not.
 namespace c10::musa::ipc {
 
-// What went wrong with sharing, apart from failures of the SDK. The text says what happened, why, and the cure.
+// A failure to share memory, apart from failures of the SDK. The text has the cause and the fix.
 class C10_MUSA_API SharingError : public std::runtime_error {
  public:
   enum class Kind { Refused, SenderGone };
@@ -33,11 +34,11 @@ class C10_MUSA_API SharingError : public std::runtime_error {
   Kind kind_;
 };
 
-// Names a slot to another process.
+// Identifies a slot to another process.
 struct CounterAddress {
   int32_t process = 0;
   int32_t descriptor = 0;
-  uint64_t inode = 0; // with the file system's number: tells a descriptor, or a process id, that has been reused
+  uint64_t inode = 0; // with file_system: detects a reused descriptor or process id
   uint64_t file_system = 0;
   uint32_t slot = 0;
 };
@@ -48,18 +49,18 @@ static_assert(CounterWord::is_always_lock_free, "the words are shared between pr
 // The slots of this process. Thread-safe. Never used in a forked child: see `of_this_process`.
 class SentCounters {
  public:
-  // Created at the first call. Raises SharingError where the system refuses.
+  // Created at the first call. Raises SharingError if the system refuses.
   static SentCounters& get();
 
-  // A free slot, now marked as sent. Raises SharingError when all are taken.
+  // Returns a free slot, now marked as sent. Raises SharingError if all are taken.
   CounterAddress take();
   // The slot may be used again.
   void give_back(uint32_t slot);
-  // A message that is on its way, or whose receiver lives and has not let go.
+  // Whether the message is on its way, or its receiver lives and has not released it.
   bool in_use(uint32_t slot) const;
-  // Received by a living process that has not let go.
+  // Whether a living process has received the message and not released it.
   bool held(uint32_t slot) const;
-  // Claims a message that has come back to the process that sent it. Raises when it has been received before.
+  // Claims a message that has come back to the process that sent it. Raises if it has been received before.
   void receive_own(uint32_t slot);
 
  private:
@@ -68,7 +69,7 @@ class SentCounters {
   int descriptor_ = -1;
   uint64_t inode_ = 0, file_system_ = 0;
   CounterWord* words_ = nullptr;
-  std::mutex mutex_; // guards what follows
+  std::mutex mutex_; // guards the fields below
   std::vector<uint32_t> free_;
   uint32_t next_ = 0;
 };
@@ -83,9 +84,9 @@ class PeerCounters {
   PeerCounters(const PeerCounters&) = delete;
   PeerCounters& operator=(const PeerCounters&) = delete;
 
-  // Claims a message. Raises SharingError when it was received before.
+  // Claims a message. Raises SharingError if it has been received before.
   void receive(uint32_t slot);
-  // The memory is not touched any more.
+  // Called once the process no longer uses the memory.
   void release(uint32_t slot) noexcept;
   bool sender_alive() const noexcept;
   // True for the first call after the sender's end: it is reported once.
@@ -109,13 +110,13 @@ class PeerCounters {
   CounterWord* words_ = nullptr;
   std::atomic<bool> reported_{false};
   std::atomic<bool> watched_{false};
-  std::mutex mutex_; // the kernel's locks are per process, so threads need one of their own to receive and release
+  std::mutex mutex_; // the kernel's locks are per process, so threads need a lock of their own to receive and release
 };
 
-// Called where sharing begins; what is made from then on is this process's.
+// Called when sharing begins; later objects belong to this process.
 void claim_process() noexcept;
-// False before that, and in a forked child: the objects it finds are the parent's, whose memory and counters it must leave
-// alone.
+// False before that, and in a forked child: the objects that a child finds are the parent's, whose memory and counters it
+// must not touch.
 bool of_this_process() noexcept;
 
 } // namespace c10::musa::ipc

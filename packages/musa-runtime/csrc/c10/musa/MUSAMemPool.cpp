@@ -31,7 +31,7 @@ MemPool::~MemPool() {
       MUSACachingAllocator::emptyCache(id_);
     }
   } catch (const c10::Error& error) {
-    TORCH_WARN("A memory pool could not give its memory back: ", error.what_without_backtrace());
+    TORCH_WARN("A memory pool could not release its memory: ", error.what_without_backtrace());
   }
 }
 
@@ -40,7 +40,7 @@ int MemPool::use_count() const {
 }
 
 MempoolId_t MemPool::graph_pool_handle(bool is_user_created) {
-  // From 1: {0, 0} is the default pool.
+  // Starts at 1: {0, 0} is the default pool.
   static std::atomic<CaptureId_t> of_users{1};
   static std::atomic<CaptureId_t> of_graphs{1};
   return is_user_created ? MempoolId_t{0, of_users++} : MempoolId_t{of_graphs++, 0};

@@ -56,11 +56,11 @@ MemoryPool& MemoryPools::hold(MempoolId_t id, const std::shared_ptr<MUSAAllocato
 }
 
 void MemoryPools::begin_filling(MempoolId_t id, Filter&& filter) {
-  TORCH_CHECK(filter != nullptr, "A memory pool is filled by the streams that a filter names; it must not be empty.");
+  TORCH_CHECK(filter != nullptr, "The filter that selects the streams of a memory pool must not be empty.");
   for (const Filling& filling : fillings_) {
     TORCH_CHECK(
-        filling.pool->small.id != id, "Allocations go to the memory pool ", text_of(id), " of musa:",
-        static_cast<int>(device_), " already.\n",
+        filling.pool->small.id != id, "Allocations already go to the memory pool ", text_of(id), " of musa:",
+        static_cast<int>(device_), ".\n",
         "Likely causes: use_mem_pool() of the same pool is nested, or two threads fill one pool at a time.\n",
         "Fix: one region per pool; give each thread a pool of its own.");
   }

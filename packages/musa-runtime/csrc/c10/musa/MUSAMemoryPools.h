@@ -23,7 +23,7 @@ class MemoryPools {
   MemoryPool& default_pool() {
     return *default_pool_;
   }
-  // The pool that allocations for the stream come from at present.
+  // The pool that allocations for the stream currently come from.
   MemoryPool& filled_by(musaStream_t stream) {
     return C10_LIKELY(fillings_.empty()) ? *default_pool_ : find_filled_by(stream);
   }
@@ -38,23 +38,22 @@ class MemoryPools {
   }
   size_t largest_free_block() const;
 
-  // Allocations for the streams that the filter accepts come from the pool, which is held until the caller releases it. Of
-  // several such pools the one begun last comes first.
-  // The filter stays the caller's if this raises.
+  // Allocations for the streams that the filter accepts come from the pool, which is held until the caller releases it.
+  // Among several such pools, the last one begun has precedence. If this raises, the caller keeps the filter.
   void begin_filling(MempoolId_t id, Filter&& filter);
-  // Returns the filter: what it owns must be destroyed without the mutex.
+  // Returns the filter, whose captured objects must be destroyed without the mutex.
   [[nodiscard]] Filter end_filling(MempoolId_t id);
 
-  // Makes the pool if it does not exist. source: where its segments come from, nullptr for the device or for the source
-  // that it has.
+  // Creates the pool if it does not exist. source: the allocator of its segments; nullptr for musaMalloc, or for the source
+  // of an existing pool.
   MemoryPool& hold(MempoolId_t id, const std::shared_ptr<MUSAAllocator>& source);
   void release(MempoolId_t id);
   int use_count(MempoolId_t id) const;
   void set_use_on_oom(MempoolId_t id, bool value);
   void set_no_split(MempoolId_t id);
 
-  // Takes out the private pools that have neither a holder nor a segment, unless is_used(pool). Destroying one may run the
-  // user's code, so it must be done without the mutex.
+  // Removes the private pools that have neither a holder nor a segment, unless is_used(pool). Destroying one may run the
+  // user's code, so the caller does that without the mutex.
   template <typename IsUsed>
   [[nodiscard]] std::vector<std::unique_ptr<MemoryPool>> take_unused(IsUsed is_used) {
     std::vector<std::unique_ptr<MemoryPool>> unused;
@@ -72,7 +71,7 @@ class MemoryPools {
   }
 
  private:
-  // A pool that the allocations of some streams come from at present.
+  // A pool that the allocations of some streams currently come from.
   struct Filling {
     MemoryPool* pool;
     Filter filter;

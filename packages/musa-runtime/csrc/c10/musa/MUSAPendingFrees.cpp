@@ -22,7 +22,7 @@ void PendingFrees::add(Block* block, Lock& lock) {
   for (size_t i = 0; i < uses.size(); ++i) {
     if (record_event(uses[i], &events[i]) != musaSuccess) {
       C10_MUSA_CLEAR_ERROR();
-      // Without an event the stream itself tells. When not even that works the device is lost and nothing runs on it.
+      // Without an event, the stream itself is synchronized. If that fails too, the device is lost and no work runs on it.
       C10_MUSA_IGNORE_ERROR(relaxed([&] { return musaStreamSynchronize(uses[i].stream()); }));
     }
   }
@@ -54,7 +54,7 @@ void PendingFrees::process(Wait wait, Lock& lock) {
     while (true) {
       const auto queue = events_.find(stream);
       if (queue == events_.end()) {
-        break; // emptied, perhaps by another thread while the lock was open
+        break; // emptied, perhaps by another thread while the mutex was unlocked
       }
       const PendingEvent pending = queue->second.front();
       queue->second.pop_front();

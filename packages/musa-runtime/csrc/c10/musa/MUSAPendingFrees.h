@@ -13,7 +13,7 @@ namespace c10::musa::MUSACachingAllocator {
 
 // Blocks that were freed while other streams (Block::stream_uses) may still use them. A block waits until an event on each
 // of these streams has finished. While a stream of the process captures, no event is recorded or queried; blocks that are
-// freed meanwhile are deferred until the capture has ended.
+// freed during a capture are deferred until it has ended.
 //
 // Guarded by the mutex of the allocator, which each function below takes locked and returns locked. They unlock it for
 // calls of the SDK, since queued work that runs inside may free memory itself.
@@ -30,12 +30,12 @@ class PendingFrees {
     return events_.empty();
   }
 
-  // The block was allocated, and is in no bin. It finishes right away if its streams cannot be recorded.
+  // The block was allocated, and is in no bin. It finishes immediately if no event can be recorded on its streams.
   void add(Block* block, Lock& lock);
-  // Finishes the blocks whose events have finished, and with Wait::Yes all. Does nothing during a capture. Raises if the SDK
-  // fails; the blocks that have not finished stay.
+  // Finishes the blocks whose events have finished, and with Wait::Yes all. Does nothing during a capture. Raises if the
+  // SDK fails; unfinished blocks are kept.
   void process(Wait wait, Lock& lock);
-  // After a capture: adds again what was deferred.
+  // After a capture: adds the deferred blocks again.
   void add_deferred(Lock& lock);
 
  private:

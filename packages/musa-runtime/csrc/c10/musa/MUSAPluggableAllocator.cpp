@@ -18,7 +18,7 @@ using c10::CachingDeviceAllocator::DeviceStats;
 
 constexpr auto kAll = static_cast<size_t>(StatType::AGGREGATE);
 
-// Nothing is split, cached or rounded, so that several figures are the same.
+// No block is split, cached or rounded, so that several figures are equal.
 template <typename Visit>
 void for_each_figure(DeviceStats& stats, Visit visit) {
   for (StatArray* count : {&stats.allocation, &stats.segment, &stats.active}) {
@@ -123,7 +123,7 @@ void MUSAPluggableAllocator::recordStream(const DataPtr& data, Stream stream) {
   const std::lock_guard<std::mutex> guard(mutex_);
   const auto found = live_.find(data.get_context());
   if (data.get_deleter() != &delete_allocation || found == live_.end()) {
-    return; // foreign memory has its own owner, who knows its streams
+    return; // foreign memory has its own owner, which tracks its streams
   }
   auto& uses = found->second.uses;
   if (std::find(uses.begin(), uses.end(), use) == uses.end()) {

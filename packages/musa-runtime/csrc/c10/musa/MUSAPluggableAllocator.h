@@ -10,13 +10,13 @@
 
 namespace c10::musa::MUSACachingAllocator {
 
-// Memory from two functions of the user's. It caches nothing: each allocation is one call, each free another.
+// An allocator made of two user functions. It caches nothing: each allocation calls one, each free the other.
 //
 // Locking: mutex_ guards live_ and stats_, is a leaf, and is not held while the user's functions run; they may take the
 // GIL, and may allocate.
 class C10_MUSA_API MUSAPluggableAllocator final : public MUSAAllocator {
  public:
-  // Both are called with the device current. Null means that there is no memory.
+  // Both are called with the device current. AllocFn returns null if there is no memory.
   using AllocFn = void* (*)(ssize_t size, int device, musaStream_t stream);
   using FreeFn = void (*)(void* ptr, ssize_t size, int device, musaStream_t stream);
 
@@ -31,7 +31,7 @@ class C10_MUSA_API MUSAPluggableAllocator final : public MUSAAllocator {
   std::string name() override;
 
   void emptyCache(MempoolId_t id) override;
-  // The stream is waited for before the memory is freed.
+  // The stream is synchronized before the memory is freed.
   void recordStream(const DataPtr& data, Stream stream) override;
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(DeviceIndex device) override;
   void resetAccumulatedStats(DeviceIndex device) override;

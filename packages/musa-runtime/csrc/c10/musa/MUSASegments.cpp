@@ -34,7 +34,7 @@ size_t segment_size(size_t size) {
 } // namespace
 
 size_t Segments::size_for(const MemoryPool& pool, size_t size) {
-  // Pages of an expandable segment are rounding enough.
+  // The pages of an expandable segment round enough.
   const bool exact = pool.no_split || (pages_.enabled() && pool.source == nullptr);
   return exact ? size : segment_size(size);
 }
@@ -98,13 +98,13 @@ void Segments::give_to_source(const Block& block) {
   try {
     block.home->pool.owner.source->raw_delete(block.ptr);
   } catch (const std::exception& error) {
-    // As for musaFree: whether the memory still exists is unknown, so it is never handed out again.
+    // As for musaFree: whether the memory still exists is unknown, so it is never allocated again.
     TORCH_WARN("The allocator of a memory pool could not free ", static_cast<void*>(block.ptr), ": ", error.what());
   }
 }
 
-// A detached segment is in no bin and not in the map: while the mutex is open no thread can reach it, and the SDK may return
-// its address again.
+// A detached segment is in no bin and not in the map: while the mutex is unlocked no thread can reach it, and the SDK may
+// return its address again.
 template <typename Select>
 std::vector<Block*> Segments::detach_if(Select select) {
   std::vector<Block*> segments;
@@ -137,7 +137,7 @@ void Segments::release(std::vector<Block*> segments, Lock& lock) {
   if (segments.empty()) {
     return;
   }
-  // Before the lock opens: another thread may get the same address from the SDK and record that first.
+  // Before the mutex is unlocked: another thread may get the same address from the SDK and record that first.
   for (const Block* block : segments) {
     const auto action = block->expandable != nullptr ? TraceEntry::SEGMENT_UNMAP : TraceEntry::SEGMENT_FREE;
     cache_.trace.segment_went(action, block->ptr, block->size, block->home->stream, block->home->pool.id);
@@ -146,7 +146,7 @@ void Segments::release(std::vector<Block*> segments, Lock& lock) {
   lock.unlock();
   musaError_t error = musaSuccess;
   const char* call = "musaSetDevice(device)";
-  // No interaction mode permits musaDeviceSynchronize during a capture: the segments stay until a later call.
+  // No interaction mode permits musaDeviceSynchronize during a capture: the segments are kept until a later call.
   if (const BetweenCaptures between; between) {
     const CurrentDevice current(cache_.device);
     error = current.error();
@@ -157,7 +157,7 @@ void Segments::release(std::vector<Block*> segments, Lock& lock) {
     }
     while (error == musaSuccess && freed < segments.size()) {
       error = free_segment(*segments[freed], &call);
-      // Also when it failed: whether the SDK still holds that memory is unknown, so it is never handed out again.
+      // Also after a failure: whether the SDK still holds that memory is unknown, so it is never allocated again.
       ++freed;
     }
   }
@@ -278,7 +278,7 @@ musaError_t Segments::free_segment(const Block& block, const char** call) {
     const auto [first, count] = block.expandable->pages_of(block);
     const DriverOutcome outcome = block.expandable->unmap(first, count);
     *call = outcome.call;
-    return static_cast<musaError_t>(outcome.error); // the driver's codes are the runtime's
+    return static_cast<musaError_t>(outcome.error); // the driver's codes equal the runtime's
   }
   if (block.home->pool.owner.source != nullptr) {
     give_to_source(block);
@@ -291,7 +291,7 @@ musaError_t Segments::free_segment(const Block& block, const char** call) {
 void Segments::drop_unused_pools(Lock& lock) {
   auto unused = cache_.pools.take_unused([this](const MemoryPool& pool) { return pages_.has_addresses_of(pool); });
   if (!unused.empty()) {
-    // The last owner of a pool's allocator may be the pool: its destructor is the user's code.
+    // The pool may be the last owner of its allocator, whose destructor is user code.
     lock.unlock();
     unused.clear();
     lock.lock();

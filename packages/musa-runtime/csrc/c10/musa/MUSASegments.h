@@ -10,33 +10,34 @@
 
 namespace c10::musa::MUSACachingAllocator {
 
-// Takes segments from the device and gives them back: musaMalloc and musaFree, the allocator of a private pool, or pages of
-// expandable segments.
+// Reserves segments from the device and releases them: musaMalloc and musaFree, the allocator of a private pool, or pages
+// of expandable segments.
 //
-// Guarded by the mutex of the allocator, which functions with a Lock take locked and return locked. They unlock it for calls
-// of the SDK that may wait or run queued work, and for a pool's own allocator. Functions that add a segment need the device
-// to be the current one; those that release make it current.
+// Guarded by the mutex of the allocator, which functions with a Lock take locked and return locked. They unlock it for
+// calls of the SDK that may wait or run queued work, and for a pool's own allocator. Functions that add a segment need the
+// device to be the current one; those that release make it current.
 class Segments {
  public:
   using Lock = AllocatorLock;
 
   explicit Segments(CacheState& cache) : cache_(cache), pages_(cache) {}
 
-  // Bytes of the segment that add() takes for a block of `size` bytes.
+  // Bytes of the segment that add() reserves for a block of `size` bytes.
   size_t size_for(const MemoryPool& pool, size_t size);
   // Returns a free block of at least `size` bytes, in no bin; nullptr if the device, or the limit, has no room.
   Block* add(StreamPool& home, size_t size, Lock& lock);
 
-  // The functions below free segments that are free as a whole, and of expandable ones the pages that are, except those of
-  // private pools that have a holder. If the device cannot be synchronized, the segments return to the cache; if freeing one
-  // fails, that one is lost and those after it return. Then the failure is raised. During a capture nothing is freed.
+  // The functions below release segments that are free as a whole, and free pages of expandable segments, except those of
+  // private pools that have a holder. If the device cannot be synchronized, the segments return to the cache; if freeing
+  // one fails, that one is lost and those after it return. Then the failure is raised. During a capture nothing is
+  // released.
   void release_all(Lock& lock);
   void release_pool(MempoolId_t id, Lock& lock);
-  // Frees as little as makes room: the smallest segment that is large enough, otherwise the largest ones until their sum is.
-  // Their memory is of other streams or too small a piece, so the cache itself could not serve the request.
+  // Releases as little as makes room: the smallest segment that is large enough, otherwise the largest ones until their sum
+  // is. These segments belong to other streams or are too small, so the cache itself could not serve the request.
   void release_to_fit(size_t size, Lock& lock);
-  // If `size` bytes more would exceed the configured share of the limit, frees large segments, those idle longest first.
-  // Those idle for less than the average stay: they are in use again soon.
+  // If `size` more bytes would exceed the configured share of the limit, releases large segments, those idle longest first.
+  // Segments idle for less than the average are kept, since they are likely to be reused soon.
   void collect_garbage(size_t size, Lock& lock);
 
   // Destroys the private pools that have neither a holder nor a segment.

@@ -22,7 +22,7 @@ struct PoolStream {
   musaStream_t handle = nullptr;
 };
 
-// Streams are created one by one at first use: a process that never asks for a second stream pays for none.
+// Streams are created one by one at first use, so a process with only the default stream creates none.
 struct DevicePool {
   std::array<std::array<PoolStream, kStreamsPerPriority>, kMaxPriorities> streams;
   std::array<std::atomic<uint32_t>, kMaxPriorities> next{};
@@ -30,7 +30,7 @@ struct DevicePool {
 };
 
 DevicePool& device_pool(DeviceIndex device) {
-  // Leaked on purpose: handles must outlive static destructors of other libraries that still synchronise on them.
+  // Leaked: handles must outlive static destructors of other libraries that still synchronize on them.
   static auto& pools = *new std::array<DevicePool, C10_COMPILE_TIME_MAX_MUSA_DEVICES>();
   return pools[device];
 }
@@ -49,7 +49,7 @@ const PriorityRange& priorities() {
   return range;
 }
 
-// Odd ids: bit 0 is 1, bits 1..3 the priority row, the rest the index in the row.
+// Odd ids: bit 0 is 1, bits 1..3 are the priority row, the rest is the index in the row.
 StreamId pool_id(int row, int index) {
   return (static_cast<StreamId>(index) << 4) | (static_cast<StreamId>(row) << 1) | 1;
 }
@@ -58,11 +58,11 @@ bool is_pool_id(StreamId id) {
   return (id & 1) != 0;
 }
 
-// Current stream per device of this thread; id 0 is the default stream, which is what a new thread starts on.
+// The current stream of each device for this thread; id 0 is the default stream, on which a new thread starts.
 thread_local std::array<StreamId, C10_COMPILE_TIME_MAX_MUSA_DEVICES> current_ids{};
 
-// Whether any thread ever chose a stream besides the default one. Until then nobody looks up a thread-local variable for the
-// current stream, which every allocation and every kernel asks for.
+// Whether any thread ever chose a stream other than the default one. Until then no thread-local variable is read for the
+// current stream, which every allocation and every kernel needs.
 std::atomic<bool> streams_are_chosen{false};
 
 StreamId current_id(DeviceIndex device) {
@@ -145,7 +145,7 @@ musaStream_t current_stream_handle(DeviceIndex device) {
 void setCurrentMUSAStream(MUSAStream stream) {
   check_device_index(stream.device_index());
   if (stream.id() != 0) {
-    streams_are_chosen.store(true, std::memory_order_relaxed); // this thread sees it; others have chosen none
+    streams_are_chosen.store(true, std::memory_order_relaxed); // visible to this thread; others have chosen no stream
   }
   current_ids[stream.device_index()] = stream.id();
 }
@@ -153,7 +153,7 @@ void setCurrentMUSAStream(MUSAStream stream) {
 MUSAStream getStreamFromPool(int priority, DeviceIndex device) {
   const DeviceIndex index = resolve_device_index(device);
   check_device_index(index);
-  // Out-of-range priorities are clamped, as the SDK itself does.
+  // Out-of-range priorities are clamped, as in the SDK.
   const PriorityRange& range = priorities();
   const int row = range.least - std::clamp(priority, range.greatest, range.least);
   const uint32_t turn = device_pool(index).next[row].fetch_add(1, std::memory_order_relaxed);

@@ -10,8 +10,8 @@
 
 namespace c10::musa {
 
-// A c10::Stream that is known to be on a musa device. A StreamId is 0 for the device's default stream, odd for a stream
-// of the pool (device table index and priority), and otherwise the address of a musaStream_t made elsewhere.
+// A c10::Stream that is known to be on a musa device. A StreamId is 0 for the device's default stream, odd for a stream of
+// the pool (device table index and priority), and otherwise the address of a musaStream_t created elsewhere.
 class C10_MUSA_API MUSAStream {
  public:
   enum Unchecked { UNCHECKED };
@@ -60,7 +60,7 @@ class C10_MUSA_API MUSAStream {
     return MUSAStream(Stream::unpack3(id, device, type));
   }
 
-  // True when all work submitted so far has finished.
+  // Whether all work submitted so far has finished.
   bool query() const;
   void synchronize() const;
   int priority() const;
@@ -78,13 +78,13 @@ C10_MUSA_API MUSAStream getCurrentMUSAStream(DeviceIndex device = -1);
 // The SDK's handle of the current stream, for a device that is known to exist.
 C10_MUSA_API musaStream_t current_stream_handle(DeviceIndex device);
 C10_MUSA_API void setCurrentMUSAStream(MUSAStream stream);
-// Round robin over a fixed pool per device and priority, as torch.cuda does: streams are never destroyed, so a raw
+// Selects from a fixed pool per device and priority, round robin, as torch.cuda does. Streams are never destroyed, so a raw
 // handle stays valid.
 C10_MUSA_API MUSAStream getStreamFromPool(bool is_high_priority = false, DeviceIndex device = -1);
 C10_MUSA_API MUSAStream getStreamFromPool(int priority, DeviceIndex device = -1);
-// Whether a stream besides the default one was ever made on the device.
+// Whether a stream other than the default one was ever created on the device.
 C10_MUSA_API bool pool_streams_exist(DeviceIndex device);
-// Wraps a handle that someone else owns and keeps alive.
+// Wraps a handle that the caller owns and keeps alive.
 C10_MUSA_API MUSAStream getStreamFromExternal(musaStream_t stream, DeviceIndex device);
 
 C10_MUSA_API std::ostream& operator<<(std::ostream& out, const MUSAStream& stream);

@@ -21,7 +21,7 @@ void warn_or_error_on_sync(const char* what) {
       "Fix: keep the value on the device, copy with non_blocking=True from or to pinned memory, or allow it here with "
       "torch.musa.set_sync_debug_mode(\"default\").");
   TORCH_WARN(
-      "called a synchronizing MUSA operation: ", what, " makes the host wait for the device (said because of "
+      "called a synchronizing MUSA operation: ", what, " makes the host wait for the device (reported because of "
       "torch.musa.set_sync_debug_mode(\"warn\")).");
 }
 

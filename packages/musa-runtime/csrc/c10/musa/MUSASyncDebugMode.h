@@ -7,9 +7,9 @@
 
 #include <atomic>
 
-// Finding the places where a program waits for the device: torch.musa.set_sync_debug_mode. What counts is torch.cuda's
-// choice: reading a value, copies that the host waits for, operators whose result's shape depends on data, and waiting for a
-// stream. Waiting for a device or an event is what the caller asked for by name, and does not count.
+// Reports where a program waits for the device: torch.musa.set_sync_debug_mode. The same waits count as in torch.cuda:
+// reading a value, copies that the host waits for, operators whose result's shape depends on data, and waiting for a
+// stream. Waiting for a device or an event is explicit in the program and does not count.
 
 namespace c10::musa {
 
@@ -31,11 +31,11 @@ class WarningState {
 
 C10_MUSA_API WarningState& warning_state();
 
-// Warns or raises, as the mode says. `what` names the wait in the text.
+// Warns or raises, depending on the mode. `what` names the wait in the text.
 C10_MUSA_API void warn_or_error_on_sync(const char* what = "a synchronizing operation");
 
-// Before every wait that counts, and before the work that is to be waited for is queued: an exception in between would leave
-// the device writing into memory that its owner has given up.
+// Called before every wait that counts, and before the work to wait for is queued: an exception in between would leave the
+// device writing into memory that its owner has freed.
 inline void check_sync(const char* what) {
   static WarningState& state = warning_state();
   if (C10_UNLIKELY(state.get_sync_debug_mode() != SyncDebugMode::L_DISABLED)) {
@@ -43,7 +43,7 @@ inline void check_sync(const char* what) {
   }
 }
 
-// The spellings that ported code uses.
+// Names that ported code uses.
 inline void memcpy_and_sync(void* dst, const void* src, int64_t nbytes, musaMemcpyKind kind, musaStream_t stream) {
   check_sync("a copy that the host waits for");
   C10_MUSA_CHECK(musaMemcpyAsync(dst, src, nbytes, kind, stream));

@@ -44,8 +44,8 @@ DeviceIndex MUSAGuardImpl::deviceCount() const noexcept {
 }
 
 DeviceCapability MUSAGuardImpl::getDeviceCapability(Device /*device*/) const {
-  // The dtypes that compute. torch's default adds those that can only be stored: float8, the unsigned integers above
-  // uint8, quantized and sub-byte types.
+  // The dtypes that support computation. torch's default adds those that can only be stored: float8, the unsigned integers
+  // above uint8, quantized and sub-byte types.
   DeviceCapability result;
   result.capability_data.capability_bits = 0;
   auto& types = result.capability_data.supported_scalar_types;
@@ -153,7 +153,7 @@ void MUSAGuardImpl::synchronizeEvent(void* event) const {
 }
 
 void MUSAGuardImpl::destroyEvent(void* event, const DeviceIndex /*device*/) const noexcept {
-  // Called from destructors, possibly after the SDK has shut down: there is nobody to report a failure to.
+  // Called from destructors, possibly after the SDK has shut down: a failure cannot be reported.
   if (event != nullptr) {
     C10_MUSA_IGNORE_ERROR(musaEventDestroy(as_event(event)));
   }
@@ -162,7 +162,7 @@ void MUSAGuardImpl::destroyEvent(void* event, const DeviceIndex /*device*/) cons
 double MUSAGuardImpl::elapsedTime(void* start, void* end, const DeviceIndex device) const {
   TORCH_CHECK(
       start != nullptr && end != nullptr,
-      "Both events must have been recorded before the time between them can be asked for.");
+      "Both events must have been recorded before the time between them can be queried.");
   MUSAGuard guard(resolve_device_index(device));
   float milliseconds = 0.0f;
   C10_MUSA_CHECK(musaEventElapsedTime(&milliseconds, as_event(start), as_event(end)));

@@ -9,10 +9,10 @@
 
 namespace c10::musa::impl {
 
-// torch's generic view of devices, streams and events. Callers: c10::DeviceGuard/StreamGuard, the autograd engine
-// (deviceCount, streams of backward nodes), torch.Stream, torch.Event, torch.accelerator, FSDP, the pinned allocator.
-// A Device or Stream argument may carry index -1, "the current device": each function resolves it, else torch would hand
-// out streams of device -1 that select nothing.
+// torch's generic interface to devices, streams and events. Callers: c10::DeviceGuard/StreamGuard, the autograd engine
+// (deviceCount, streams of backward nodes), torch.Stream, torch.Event, torch.accelerator, FSDP, the pinned allocator. A
+// Device or Stream argument may have index -1, "the current device": each function resolves it, otherwise torch would
+// return streams of device -1 that select nothing.
 struct C10_MUSA_API MUSAGuardImpl final : c10::impl::DeviceGuardImplInterface {
   static constexpr DeviceType static_type = DeviceType::PrivateUse1;
 
