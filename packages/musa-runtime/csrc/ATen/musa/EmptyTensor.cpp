@@ -13,7 +13,7 @@ namespace {
 
 constexpr c10::DispatchKeySet kMusa(c10::DispatchKey::PrivateUse1);
 
-// Every musa tensor begins here, also in C++ programs that never pass through torch.musa's Python initialisation.
+// Every musa tensor is created here, also in C++ programs that never run torch.musa's Python initialisation.
 c10::Allocator* allocator_of(c10::DeviceIndex device) {
   at::globalContext().lazyInitDevice(c10::DeviceType::PrivateUse1);
   const c10::DeviceIndex index = c10::musa::resolve_device_index(device);

@@ -8,9 +8,9 @@
 
 namespace at::detail {
 
-// Uninitialised tensors of a musa device, on its current stream, without the dispatcher: for kernels, which are below it.
-// Device -1 is the current one. The first use of the device initialises it. Memory that the allocator has cached needs no
-// call of the SDK, and no device need be current. Raise c10::OutOfMemoryError.
+// Returns an uninitialised tensor on a musa device, for its current stream. Bypasses the dispatcher, since kernels are
+// below it. Device -1 is the current one. The first use of the device initialises it. For cached memory, no SDK call is
+// made and the device need not be current. Raises c10::OutOfMemoryError.
 C10_MUSA_API TensorBase empty_musa(
     IntArrayRef size, ScalarType dtype, c10::DeviceIndex device, std::optional<MemoryFormat> format = std::nullopt);
 C10_MUSA_API TensorBase empty_strided_musa(

@@ -2,8 +2,8 @@
 // Copyright (c) torch_musa contributors
 #pragma once
 
-// The names that text-porting ATen/cuda/Exceptions.h yields. The port of that header includes libraries of the SDK that an
-// installation may not have; here a library's check exists if its header does.
+// The names that text-porting ATen/cuda/Exceptions.h yields. A port of that header would include SDK libraries that may not
+// be installed; here the check of a library is defined only if its header exists.
 #include <ATen/Context.h>
 #include <c10/musa/MUSAException.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// What kernels and extensions ask of the current device, by the names of at::cuda. Without handles of libraries.
+// Properties and streams of the current device for kernels and extensions, named as in at::cuda. Has no library handles.
 #pragma once
 
 #include <ATen/Context.h>
@@ -18,7 +18,7 @@ namespace at::musa {
 using c10::musa::getCurrentMUSAStream;
 
 inline musaDeviceProp* getDeviceProperties(c10::DeviceIndex device) {
-  return const_cast<musaDeviceProp*>(&c10::musa::device_properties(device)); // as torch.cuda's, which nobody writes to
+  return const_cast<musaDeviceProp*>(&c10::musa::device_properties(device)); // not const as in torch.cuda; never written to
 }
 inline musaDeviceProp* getCurrentDeviceProperties() {
   return getDeviceProperties(c10::musa::current_device());

@@ -4,7 +4,7 @@
 
 #include <c10/musa/MUSAEvent.h>
 
-// Ported code spells the class both ways.
+// Ported code uses both names of the class.
 namespace at::musa {
 using c10::musa::MUSAEvent;
 } // namespace at::musa

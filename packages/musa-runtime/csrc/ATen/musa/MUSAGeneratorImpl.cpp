@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kSeedBytes = sizeof(uint64_t);
 constexpr size_t kOffsetBytes = sizeof(int64_t);
 constexpr size_t kStateBytes = kSeedBytes + kOffsetBytes;
-constexpr uint64_t kPhiloxWidth = 4; // numbers that one Philox round makes
+constexpr uint64_t kPhiloxWidth = 4; // numbers per Philox round
 
 uint64_t round_to_philox(uint64_t increment) {
   return (increment + kPhiloxWidth - 1) / kPhiloxWidth * kPhiloxWidth;
@@ -33,7 +33,7 @@ void check_stream_not_capturing() {
   C10_MUSA_CHECK(musaStreamIsCapturing(c10::musa::getCurrentMUSAStream().stream(), &status));
   TORCH_CHECK(
       status == musaStreamCaptureStatusNone,
-      "A random operator was called while a graph is captured, with a generator that the graph does not know.\n",
+      "A random operator was called while a graph is captured, with a generator that is not registered with the graph.\n",
       "Fix: register it before the capture, graph.register_generator_state(generator), or use the default generator.");
 }
 
@@ -43,7 +43,8 @@ MUSAGeneratorImpl::MUSAGeneratorImpl(DeviceIndex device)
     : MUSAGeneratorImpl(device, c10::make_intrusive<MUSAGeneratorState>()) {}
 
 MUSAGeneratorImpl::MUSAGeneratorImpl(DeviceIndex device, c10::intrusive_ptr<MUSAGeneratorState> state)
-    // Without a dispatch key: an operator goes where its tensors are, and host kernels name a generator of another device.
+    // Without a dispatch key: operators are dispatched by their tensors, and host kernels report a generator of another
+    // device.
     : c10::GeneratorImpl(musa_device(device), c10::DispatchKeySet()),
       state_(std::move(state)) {
   no_reset_rnn_state_.clear();
@@ -191,7 +192,7 @@ const Generator& getDefaultMUSAGenerator(DeviceIndex device) {
     std::once_flag once;
     Generator generator;
   };
-  // Leaked: Python objects that hold these generators die after static destructors.
+  // Leaked: Python objects that hold these generators are destroyed after static destructors.
   static auto& entries = *new std::array<Entry, C10_COMPILE_TIME_MAX_MUSA_DEVICES>();
   const DeviceIndex index = c10::musa::resolve_device_index(device);
   c10::musa::check_device_index(index);

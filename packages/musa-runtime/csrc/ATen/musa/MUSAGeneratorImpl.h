@@ -12,9 +12,9 @@
 
 namespace at {
 
-// Seed and offset, shared between the generators that graphsafe_set_state ties together. A counter-based generator
-// (Philox 4x32-10, Salmon et al. 2011): numbers are a function of (seed, thread, offset), so the state is 16 bytes.
-// Locking: the fields are guarded by the mutex_ of the generator through which they are reached.
+// Seed and offset, shared by the generators that graphsafe_set_state connects. A counter-based generator (Philox 4x32-10,
+// Salmon et al. 2011): numbers are a function of (seed, thread, offset), so the state is 16 bytes. Locking: the fields are
+// guarded by the mutex_ of the generator that accesses them.
 struct MUSAGeneratorState : c10::intrusive_ptr_target {
   uint64_t seed = c10::default_rng_seed_val;
   uint64_t philox_offset_per_thread = 0;
@@ -29,8 +29,8 @@ struct MUSAGeneratorState : c10::intrusive_ptr_target {
   }
 };
 
-// Random numbers on a musa device. As for every torch generator, the caller of a method that changes the state holds
-// mutex_:  std::lock_guard<std::mutex> lock(generator->mutex_);
+// The random number generator of a musa device. As for every torch generator, the caller of a method that changes the state
+// holds mutex_:  std::lock_guard<std::mutex> lock(generator->mutex_);
 struct C10_MUSA_API MUSAGeneratorImpl final : c10::GeneratorImpl {
   // Device -1 means the current device.
   explicit MUSAGeneratorImpl(DeviceIndex device = -1);
@@ -43,7 +43,7 @@ struct C10_MUSA_API MUSAGeneratorImpl final : c10::GeneratorImpl {
   uint64_t current_seed() const override;
   // Draws a seed from the operating system, and returns it.
   uint64_t seed() override;
-  // The offset counts numbers drawn per thread; a multiple of 4, for Philox makes four at a time.
+  // The offset counts numbers drawn per thread. It is a multiple of 4, the width of a Philox round.
   void set_offset(uint64_t offset) override;
   uint64_t get_offset() const override;
   // A CPU uint8 tensor of 16 bytes: seed (uint64), offset (int64).
@@ -61,7 +61,7 @@ struct C10_MUSA_API MUSAGeneratorImpl final : c10::GeneratorImpl {
   // The same as (seed, offset), for code that runs on the host. Raises during graph capture.
   std::pair<uint64_t, uint64_t> philox_engine_inputs(uint64_t increment);
 
-  // Called by the graph around a capture, and before each replay. seed and offset are device memory of one int64 each;
+  // Called by the graph around a capture, and before each replay. seed and offset point to one int64 each in device memory;
   // capture_epilogue returns how far one replay advances the offset.
   void capture_prologue(int64_t* seed, int64_t* offset);
   uint64_t capture_epilogue();
@@ -71,7 +71,7 @@ struct C10_MUSA_API MUSAGeneratorImpl final : c10::GeneratorImpl {
     return state_ == other.state_;
   }
 
-  // True once per seeding: cached dropout state of RNNs must be made anew.
+  // True once per seeding: the cached dropout state of RNNs must then be recreated.
   bool reset_rnn_state() {
     return !no_reset_rnn_state_.test_and_set();
   }
@@ -86,9 +86,9 @@ struct C10_MUSA_API MUSAGeneratorImpl final : c10::GeneratorImpl {
 
 namespace musa::detail {
 
-// The generator of a device that random ops use when given none. It lives as long as the process.
+// The default generator of a device, used by random ops without a generator argument. It lives until the process ends.
 C10_MUSA_API const Generator& getDefaultMUSAGenerator(DeviceIndex device = -1);
-// A new one with the default seed.
+// Returns a new generator with the default seed.
 C10_MUSA_API Generator createMUSAGenerator(DeviceIndex device = -1);
 
 } // namespace musa::detail

@@ -19,15 +19,15 @@ class CallRecorder;
 
 namespace at::musa {
 
-// An id for a pool that several captures share, as capture_begin's argument.
+// Returns the id of a pool that several captures share, for capture_begin.
 C10_MUSA_API c10::MempoolId_t graph_pool_handle();
 
-// Work of one device, captured once and launched as a whole. Captured are the SDK's operations on the streams of the
-// capture and, through host_kernels/capture/captured_call.h, the calls of native kernels; MUSAGraph.cpp is beside that
-// file. Nothing runs at capture; tensors made in it lie in the graph's pool, at addresses that stay the graph's as long
-// as it lives.
+// Work of one device, captured once and launched as a whole. The capture has the SDK's operations on the captured streams
+// and, through host_kernels/capture/captured_call.h, the calls of native kernels; MUSAGraph.cpp is in the same folder.
+// Nothing runs at capture. Tensors created in it are allocated from the graph's pool, which reserves their addresses while
+// the graph exists.
 //
-// Not thread-safe. Life: capture_begin, capture_end, replay as often as wanted, reset (the destructor resets).
+// Not thread-safe. Lifetime: capture_begin, capture_end, any number of replays, reset (called by the destructor).
 class C10_MUSA_API MUSAGraph {
  public:
   // keep_graph: the SDK's graph is kept after the capture, and instantiated at the first replay or by instantiate().
@@ -36,21 +36,22 @@ class C10_MUSA_API MUSAGraph {
   MUSAGraph(const MUSAGraph&) = delete;
   MUSAGraph& operator=(const MUSAGraph&) = delete;
 
-  // Before the capture: random operators in it may use this generator. The device's default one is always known.
+  // Called before the capture: lets random operators in it use this generator. The device's default one is always
+  // registered.
   void register_generator_state(const at::Generator& generator);
 
-  // On the current device and stream, which must not be the default stream. Raises, and captures nothing, when the SDK
-  // refuses.
+  // Captures the current stream of the current device, which must not be the default stream. Raises, and captures nothing,
+  // if the SDK refuses.
   void capture_begin(
       c10::MempoolId_t pool = {0, 0},
       musaStreamCaptureMode capture_mode = musaStreamCaptureModeGlobal);
-  // Raises the first reason why the capture failed; then the object is as new.
+  // Raises the first reason for which the capture failed; the object can then be used for a new capture.
   void capture_end();
   void instantiate();
-  // On the current stream of the graph's device.
+  // Launches on the current stream of the graph's device.
   void replay();
-  // Also ends a capture that is under way, and discards it. Replays that still run are not waited for; their memory
-  // stays reserved until they are over.
+  // Also ends and discards a capture that is in progress. Does not wait for replays that still run; their memory stays
+  // reserved until they finish.
   void reset();
 
   c10::MempoolId_t pool() const;
@@ -62,7 +63,7 @@ class C10_MUSA_API MUSAGraph {
   musaGraphExec_t raw_musa_graph_exec() const;
 
  private:
-  // A generator, how far one replay advances it, and where in seeds_ its seed and offset lie.
+  // A generator, how far one replay advances it, and the index of its seed and offset in seeds_.
   struct CapturedGenerator {
     at::Generator generator;
     uint64_t increment = 0;
@@ -79,11 +80,11 @@ class C10_MUSA_API MUSAGraph {
   bool debug_ = false;
   c10::DeviceIndex capture_dev_ = -1;
   std::optional<c10::musa::MUSAStream> capture_stream_;
-  unsigned long long capture_id_ = 0; // by which the allocators' filters know the capture's streams
+  unsigned long long capture_id_ = 0; // identifies the capture's streams in the allocators' filters
   c10::MempoolId_t mempool_id_{0, 0};
   c10::MempoolId_t host_pool_id_{0, 0};
 
-  // What has been begun and must be ended, or is held and must be given back.
+  // State that must be ended or released.
   bool capturing_ = false;
   bool marked_ = false;
   bool filling_pool_ = false;

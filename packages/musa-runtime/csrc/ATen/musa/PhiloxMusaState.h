@@ -6,9 +6,9 @@
 
 namespace at {
 
-// What a random kernel takes by value. Eager: seed and offset themselves. While a graph is captured: pointers to device
-// memory that each replay fills, plus the kernel's own offset within the graph, so that replays draw new numbers.
-// Field names are those that ported kernels read.
+// The random state that a kernel takes by value. Eager: seed and offset themselves. While a graph is captured: pointers to
+// device memory that each replay fills, plus the kernel's own offset within the graph, so that replays draw new numbers.
+// Ported kernels read these field names.
 struct PhiloxMusaState {
   union Payload {
     uint64_t val;

@@ -22,7 +22,7 @@ struct PinnedMemoryAllocatorImpl final : at::CachingHostAllocatorImpl<MUSAStream
   }
 
  private:
-  // Microseconds since it was made.
+  // Microseconds since its construction.
   class Stopwatch {
    public:
     int64_t elapsed() const {
@@ -41,7 +41,7 @@ struct PinnedMemoryAllocatorImpl final : at::CachingHostAllocatorImpl<MUSAStream
   void allocate_host_memory(size_t size, void** ptr) override {
     const Stopwatch watch;
     const MUSAStreamCaptureModeGuard relaxed;
-    // Portable: page-locked for every device, whichever is current.
+    // Portable: page-locked for every device.
     musaError_t error = musaHostAlloc(ptr, size, musaHostAllocPortable);
     if (error == musaErrorMemoryAllocation) {
       C10_MUSA_CLEAR_ERROR();
@@ -50,7 +50,7 @@ struct PinnedMemoryAllocatorImpl final : at::CachingHostAllocatorImpl<MUSAStream
       if (error == musaErrorMemoryAllocation) {
         C10_MUSA_CLEAR_ERROR();
         TORCH_CHECK_WITH(
-            OutOfMemoryError, false, "Out of page-locked host memory: ", size, " bytes were asked for.\n",
+            OutOfMemoryError, false, "Out of page-locked host memory: ", size, " bytes were requested.\n",
             "Likely causes: the host has no memory left, or the limit on locked memory is too low.\n",
             "Fix: pin fewer tensors (DataLoader: lower prefetch_factor or pin_memory=False), or raise 'ulimit -l'.");
       }
@@ -59,20 +59,20 @@ struct PinnedMemoryAllocatorImpl final : at::CachingHostAllocatorImpl<MUSAStream
     note_time(stats_.host_alloc_time, watch);
   }
 
-  // Called with torch's locks held and its books half done: must not throw.
+  // Called with torch's locks held and its state incomplete: must not throw.
   void free_block(at::HostBlock<MUSAStream>* block) override {
     const Stopwatch watch;
     const MUSAStreamCaptureModeGuard relaxed;
     const musaError_t error = musaFreeHost(block->ptr_);
     if (error == musaErrorMusartUnloading) {
-      C10_MUSA_CLEAR_ERROR(); // process exit: the SDK has released it
+      C10_MUSA_CLEAR_ERROR(); // process exit: the SDK has freed it
       return;
     }
     C10_MUSA_CHECK_WARN(error);
     note_time(stats_.host_free_time, watch);
   }
 
-  // Called from the deleter of a tensor: must not throw. Each use must yield one event, or the block would never be
+  // Called from the deleter of a tensor: must not throw. Each use must yield one event, otherwise the block would never be
   // reused.
   void record_stream(std::optional<std::vector<MUSAEvent>>& events, MUSAStream stream) override {
     MUSAEvent event;
@@ -87,7 +87,7 @@ struct PinnedMemoryAllocatorImpl final : at::CachingHostAllocatorImpl<MUSAStream
     events->push_back(std::move(event));
   }
 
-  // By any thread: that of a DataLoader pins memory while the program captures.
+  // Called on any thread: a DataLoader's thread pins memory while the program captures.
   bool query_event(MUSAEvent& event) override {
     const c10::musa::BetweenCaptures between;
     const MUSAStreamCaptureModeGuard relaxed;
@@ -110,7 +110,7 @@ void delete_pinned(void* context);
 struct PinnedMemoryAllocator final : at::CachingHostAllocatorInterface<PinnedMemoryAllocatorImpl, &delete_pinned> {};
 
 PinnedMemoryAllocator& instance() {
-  // Leaked: pinned tensors are freed until the very end of the process, after static destructors.
+  // Leaked: pinned tensors are freed until the end of the process, after static destructors.
   static auto& allocator = *new PinnedMemoryAllocator();
   return allocator;
 }
@@ -137,7 +137,7 @@ bool isPinnedPtr(const void* data) {
   musaPointerAttributes attributes{};
   const musaError_t error = musaPointerGetAttributes(&attributes, data);
   if (error == musaErrorInvalidValue) {
-    // How some SDK versions answer for memory they do not know; others succeed with the type Unregistered.
+    // Some SDK versions return an error for unregistered memory; others succeed with the type Unregistered.
     C10_MUSA_CLEAR_ERROR();
     return false;
   }

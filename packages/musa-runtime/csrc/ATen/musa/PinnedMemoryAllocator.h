@@ -7,12 +7,12 @@
 
 namespace at::musa {
 
-// Page-locked host memory, cached, that the device can copy from and to asynchronously. A block handed to
-// record_event(ptr, ctx, stream) is reused only after the work queued on that stream until the free has finished.
-// Locking: torch's CachingHostAllocatorImpl; no SDK call is made while one of its locks is held, except free.
+// The caching allocator of page-locked host memory, from and to which the device copies asynchronously. A block passed to
+// record_event(ptr, ctx, stream) is reused only after the work queued on that stream before the free has finished. Locking:
+// torch's CachingHostAllocatorImpl; no SDK call is made while one of its locks is held, except free.
 C10_MUSA_API at::HostAllocator* getPinnedMemoryAllocator();
 
-// Whether data points into page-locked host memory, whoever allocated it; interior pointers count.
+// Whether data points into page-locked host memory of any allocator; interior pointers count.
 C10_MUSA_API bool isPinnedPtr(const void* data);
 
 } // namespace at::musa
