@@ -22,11 +22,11 @@ using c10::musa::MUSAStream;
 namespace {
 
 constexpr size_t kNumberBytes = 16;
-// CUDA's driver takes so much pageable memory without waiting for the stream.
+// CUDA's driver accepts this much pageable memory without waiting for the stream.
 constexpr size_t kStagedBytes = 64 * 1024;
 
-// Pinned memory for one number, for as long as a thread lives. Other threads use it afterwards: it is never freed, because threads
-// end when the SDK's libraries may be gone.
+// Pinned memory for one number, one instance per thread. When the thread ends, other threads reuse it: it is never freed,
+// because threads may end after the SDK's libraries are unloaded.
 class PinnedNumber {
  public:
   PinnedNumber() = default;
@@ -39,7 +39,7 @@ class PinnedNumber {
   PinnedNumber(const PinnedNumber&) = delete;
   PinnedNumber& operator=(const PinnedNumber&) = delete;
 
-  // Null where there is none to be had. Of the calling thread; a device is current.
+  // Returns the calling thread's memory, or null if none can be allocated. A device must be current.
   static void* of_this_thread() {
     static thread_local PinnedNumber number;
     if (number.address_ == nullptr) {
@@ -88,8 +88,8 @@ void memcpy_on_stream(void* dst, const void* src, size_t nbytes, musaMemcpyKind 
   const c10::musa::MUSAKernelGuard guard(device.index());
   const musaStream_t stream = c10::musa::getCurrentMUSAStream(device.index()).stream();
   if (then == Then::Wait && (kind == musaMemcpyDeviceToHost || nbytes > kStagedBytes)) {
-    // A copy of pageable memory may wait for the stream within the driver, where CUDA's holds a lock that other threads' calls
-    // need. The watchdog of a process group could then not end the collective that the stream waits for.
+    // For a copy of pageable memory, CUDA's driver may wait for the stream while it holds a lock that calls of other
+    // threads need. The watchdog of a process group could then not end the collective that the stream waits for.
     C10_MUSA_CHECK(musaStreamSynchronize(stream));
   }
   C10_MUSA_CHECK(musaMemcpyAsync(dst, src, nbytes, kind, stream));
@@ -119,15 +119,16 @@ void memcpy_tensor(const Tensor& dst, const Tensor& src, bool non_blocking) {
   }
   const Tensor& host = is_musa(dst) ? src : dst;
   if (isPinnedPtr(host.const_data_ptr())) {
-    // Keeps the pinned block from being handed out again while the copy is under way. Pageable memory needs no such
-    // care: the SDK has read or written it by the time the call returns.
+    // Keeps the pinned block from being reused during the copy. Pageable memory does not need this: the SDK has read or
+    // written it when the call returns.
     const MUSAStream stream = c10::musa::getCurrentMUSAStream(device.index());
     const bool recorded = at::getHostAllocator(at::kPrivateUse1)
                               ->record_event(
                                   const_cast<void*>(host.const_data_ptr()),
                                   host.storage().data_ptr().get_context(),
                                   stream.unwrap());
-    // Beside an NVIDIA GPU, torch pins memory with torch.cuda's allocator. It does not track this stream, so the copy is awaited.
+    // With an NVIDIA GPU, torch pins memory with torch.cuda's allocator. It does not track this stream, so the host waits
+    // for the copy.
     if (!recorded && at::globalContext().hasCUDA() && !c10::musa::capture_in_progress()) {
       stream.synchronize();
     }
@@ -144,8 +145,7 @@ void memcpy_between_devices(const Tensor& dst, const Tensor& src) {
     event.record(before);
     event.block(after);
   };
-  // The source's stream does the copy: after the work that the target's memory is still waiting for, and before any later
-  // work on the target.
+  // The source's stream does the copy: after the pending work on the target's memory, and before any later work on it.
   order(target_stream, source_stream);
   {
     MUSAGuard guard(from);
@@ -155,8 +155,8 @@ void memcpy_between_devices(const Tensor& dst, const Tensor& src) {
   try {
     order(source_stream, target_stream);
   } catch (...) {
-    // The target's stream does not know of the copy, so nothing would keep it from writing into memory that the caller,
-    // with this exception in hand, frees and someone else is given. Wait it out.
+    // The copy is not ordered with the target's stream. When the caller handles this exception, it may free the target's
+    // memory while the copy still writes to it, so the host waits for the copy.
     MUSAGuard guard(from);
     C10_MUSA_IGNORE_ERROR(musaStreamSynchronize(source_stream.stream()));
     throw;

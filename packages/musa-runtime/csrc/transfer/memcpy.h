@@ -5,7 +5,7 @@
 #include <ATen/core/Tensor.h>
 #include <musa_runtime.h>
 
-// Copies that the SDK makes in one call.
+// Copies made by a single SDK call.
 
 namespace at::musa {
 
@@ -15,22 +15,22 @@ inline bool is_musa(const Tensor& tensor) {
 
 enum class Then : uint8_t { Return, Wait };
 
-// Copies on the device's current stream. Waits without check_sync, which the caller has called before.
+// Copies on the device's current stream. Waits without check_sync, which the caller has already called.
 void memcpy_on_stream(void* dst, const void* src, size_t nbytes, musaMemcpyKind kind, Device device, Then then);
 
-// Reads up to 16 bytes of the device's memory. Waits likewise.
+// Reads up to 16 bytes of the device's memory. Waits without check_sync as well.
 void read_number(void* value, const void* src, size_t nbytes, Device device);
 
-// Whether one memcpy makes dst equal src: the same dtype, sizes and strides, and no gaps.
+// Whether one memcpy makes dst equal to src: equal dtypes, sizes and strides, and no gaps.
 bool is_memcpy(const Tensor& dst, const Tensor& src);
 
-// The copies below are of tensors for which is_memcpy holds and that are not empty.
+// The copies below require tensors that are not empty and for which is_memcpy holds.
 
-// At least one tensor is on a device; if both are, on the same. Returns when the bytes have arrived, except within a device
-// and for non_blocking, where the copy may still be in progress on the current stream.
+// At least one tensor is on a device; if both are, it is the same one. Returns when the copy has finished, except within a
+// device and for non_blocking, where the copy may still be in progress on the current stream.
 void memcpy_tensor(const Tensor& dst, const Tensor& src, bool non_blocking);
 
-// The tensors are on two devices. Enqueued on the source's current stream, and in order with the target's.
+// The tensors are on two devices. Enqueued on the source's current stream, ordered with the target's.
 void memcpy_between_devices(const Tensor& dst, const Tensor& src);
 
 } // namespace at::musa

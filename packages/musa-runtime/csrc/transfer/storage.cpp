@@ -26,7 +26,7 @@ void resize_storage(c10::StorageImpl* storage, size_t nbytes) {
 
 void ensure_storage(c10::TensorImpl* impl) {
   if (impl->numel() == 0) {
-    return; // nothing to hold, whatever the offset
+    return; // no elements, whatever the offset
   }
   const size_t needed = at::detail::computeStorageNbytes(
       impl->sizes(), impl->strides(), impl->dtype().itemsize(), impl->storage_offset());

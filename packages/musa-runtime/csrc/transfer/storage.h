@@ -4,7 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
-// Storages of device memory that change their size.
+// Resizing of storages in device memory.
 
 namespace at::musa {
 
@@ -14,7 +14,7 @@ void resize_storage(c10::StorageImpl* storage, size_t nbytes);
 // Grows the tensor's storage to hold its sizes and strides at its offset. Never shrinks it, as in torch.
 void ensure_storage(c10::TensorImpl* impl);
 
-// Gives the tensor other sizes and strides at its storage offset, and grows its storage for them.
+// Sets the sizes and strides of the tensor at its storage offset, and grows its storage for them.
 void restride(const Tensor& tensor, IntArrayRef size, IntArrayRef stride);
 
 } // namespace at::musa
