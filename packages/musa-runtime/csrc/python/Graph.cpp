@@ -32,8 +32,8 @@ musaStreamCaptureMode capture_mode(const std::string& name) {
 void bind_graph(py::module_& m) {
   m.def("graph_pool_handle", &at::musa::graph_pool_handle);
   m.def("is_current_stream_capturing", &c10::musa::current_stream_is_capturing);
-  // Without the GIL: captures and replays run kernels, which may be Python's, on this or another thread. With torch's
-  // frame around them, which passes warnings on to Python.
+  // Without the GIL: captures and replays run kernels, which may be written in Python, on this or another thread. torch's
+  // wrapper around them forwards warnings to Python.
   py::class_<MUSAGraph>(m, "_MUSAGraph")
       .def(py::init<bool>(), py::arg("keep_graph"))
       .def(

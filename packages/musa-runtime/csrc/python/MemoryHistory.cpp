@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 
-// The allocator's history for Python: stacks are gathered as torch::CapturedTraceback and become, at the snapshot, the
-// dicts that torch's memory_viz reads. Also the statistics that torch.accelerator's interface leaves out.
+// The allocator's history for Python. Stacks are gathered as torch::CapturedTraceback and converted, at the snapshot, to
+// the dicts that torch's memory_viz reads. Also the statistics that torch.accelerator's interface lacks.
 
 #include <python/bindings.h>
 
@@ -33,7 +33,7 @@ namespace {
 
 // ---- recording
 
-// Memory is freed until the very end of the process, when there is no interpreter left to ask.
+// Memory is freed until the end of the process, after the interpreter has been destroyed.
 bool interpreter_lives() {
 #if PY_VERSION_HEX >= 0x030D0000
   return Py_IsInitialized() != 0 && Py_IsFinalizing() == 0;
@@ -56,7 +56,7 @@ void annotate(const char* stage, const at::RecordFunction& function) {
   allocator::recordAnnotation({{"name", function.name()}, {"stage", stage}});
 }
 
-// Lets torch.profiler.record_function leave its mark in the history. The calls that use it hold the GIL.
+// Records the ranges of torch.profiler.record_function in the history. Called with the GIL held.
 void record_annotations(bool enabled) {
   static std::optional<at::CallbackHandle> handle;
   if (handle.has_value() && !enabled) {
@@ -98,7 +98,7 @@ void record_memory_history(
 
 // ---- stacks
 
-// Collects stacks first, since torch turns addresses into names far faster in one batch.
+// Collects stacks first, since torch symbolizes addresses far faster in one batch.
 class Stacks {
  public:
   void add(const std::shared_ptr<c10::GatheredContext>& context) {
@@ -127,7 +127,7 @@ class Stacks {
     }
   }
 
-  // Innermost frame first; empty where no stack was recorded. Entries share the dicts of their frames.
+  // Innermost frame first; empty if no stack was recorded. Entries share the dicts of their frames.
   py::list frames(const std::shared_ptr<c10::GatheredContext>& context) const {
     return context == nullptr ? py::list() : lists_.at(places_.at(context.get()));
   }
@@ -321,7 +321,7 @@ void attach_out_of_memory_observer(py::function observer) {
     try {
       (*kept)(device, nbytes, total, free);
     } catch (py::error_already_set& error) {
-      // The caller is owed the error about memory; this one goes where Python reports what it cannot raise.
+      // The caller expects the out-of-memory error; this one is reported through Python's hook for unraisable exceptions.
       error.discard_as_unraisable("an observer of exhausted musa memory");
     }
   });

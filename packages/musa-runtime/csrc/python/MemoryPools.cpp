@@ -67,7 +67,7 @@ void bind_memory_pools(py::module_& m) {
   m.def("release_pool", &allocator::releasePool);
   m.def("pool_use_count", &allocator::getPoolUseCount);
   m.def("empty_pool", &allocator::emptyCache, py::call_guard<py::gil_scoped_release>());
-  // For who captures by calling the SDK itself.
+  // For programs that capture by calling the SDK directly.
   m.def("mark_capture_begin", &allocator::markCaptureBegin, py::call_guard<py::gil_scoped_release>());
   m.def("mark_capture_end", &allocator::markCaptureEnd);
 }

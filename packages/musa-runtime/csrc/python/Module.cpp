@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 
-// The private extension behind musa_runtime's Python modules. Thin on purpose: argument checks and documentation live in
-// Python, behaviour in libmusa_runtime.so.
+// The private extension behind musa_runtime's Python modules. It is thin: argument checks and documentation are in Python,
+// behaviour is in libmusa_runtime.so.
 
 #include <ATen/Context.h>
 #include <c10/musa/MUSAGuard.h>
@@ -25,7 +25,7 @@ using musa_runtime::OpRegistry;
 
 namespace {
 
-// Not every SDK's properties carry an identifier; where they do, it is 16 bytes.
+// Some SDKs have no identifier in the properties; in the others it has 16 bytes.
 template <typename Properties>
 py::object uuid_of(const Properties& properties) {
   if constexpr (requires { properties.uuid.bytes; }) {
@@ -140,7 +140,7 @@ void bind_stream(py::module_& m) {
   m.def("set_stream", [](int64_t id, int device) {
     const auto stream =
         MUSAStream::unpack3(id, static_cast<DeviceIndex>(device), c10::DeviceType::PrivateUse1);
-    // In this order: choosing the stream cannot fail, so a context manager that leaves a failed region still restores it.
+    // In this order: setting the stream cannot fail, so a context manager that leaves a failed region still restores it.
     c10::musa::setCurrentMUSAStream(stream);
     c10::musa::set_device(stream.device_index());
   });
@@ -221,8 +221,8 @@ void bind_registry(py::module_& m) {
 } // namespace
 
 PYBIND11_MODULE(_C, m) {
-  // torch's own translation, so that an SDK failure arrives as torch.AcceleratorError and exhausted memory as
-  // torch.OutOfMemoryError. Everything else is pybind11's.
+  // torch's own translation, so that an SDK failure is raised as torch.AcceleratorError and exhausted memory as
+  // torch.OutOfMemoryError. pybind11 translates other exceptions.
   py::register_local_exception_translator([](std::exception_ptr pointer) {
     try {
       if (pointer) {

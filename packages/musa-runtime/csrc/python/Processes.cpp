@@ -35,7 +35,7 @@ Handle as_handle(const py::bytes& bytes) {
   return handle;
 }
 
-// Plain values only: the receiver unpickles them before it knows this module.
+// Plain values only: the receiver may unpickle them before it imports this module.
 py::tuple pack(const ipc::Message& message) {
   return py::make_tuple(
       py::make_tuple(

@@ -14,7 +14,7 @@ namespace musa_runtime::python {
 void bind_profiler(py::module_& m) {
   m.def("profiler_start", [] { C10_MUSA_CHECK(musaProfilerStart()); });
   m.def("profiler_stop", [] { C10_MUSA_CHECK(musaProfilerStop()); });
-  m.def("profiler_problem", &profiler_problem, "Why the device's activity cannot be profiled; empty where it can.");
+  m.def("profiler_problem", &profiler_problem, "Why the device's activity cannot be profiled; empty if it can.");
   m.def("range_push", &markers::range_push);
   m.def("range_pop", &markers::range_pop);
   m.def("range_start", &markers::range_start);

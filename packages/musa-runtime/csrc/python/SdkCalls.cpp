@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 
-// SDK calls that Python code makes by itself (torch.musa.musart()), and what steers or provokes waiting. The functions of
-// `musart` answer with the SDK's own code and raise nothing; torch.musa.check_error() turns a code into an exception.
+// SDK calls made directly by Python code (torch.musa.musart()), and functions that control or cause waiting. The functions
+// of `musart` return the SDK's code and raise nothing; torch.musa.check_error() turns a code into an exception.
 
 #include <c10/musa/MUSAGuard.h>
 #include <c10/musa/MUSAStream.h>
@@ -20,7 +20,7 @@ using c10::musa::MUSAGuard;
 
 namespace {
 
-// The SDK keeps a failed call's code as the thread's last error; the next checked launch would report it as its own.
+// The SDK stores a failed call's code as the thread's last error; the next checked launch would report it as its own.
 musaError_t returned(musaError_t error) {
   if (error != musaSuccess) {
     C10_MUSA_CLEAR_ERROR();
@@ -76,7 +76,7 @@ void bind_musart(py::module_& m) {
       no_gil);
 }
 
-// Keeps the current stream busy. Runs on a thread of the SDK, which calls into nothing of ours.
+// Keeps the current stream busy. The callback runs on a thread of the SDK and calls no code of ours.
 void sleep_on_stream(double seconds) {
   auto duration = std::make_unique<std::chrono::duration<double>>(seconds);
   C10_MUSA_CHECK(musaLaunchHostFunc(
@@ -86,7 +86,7 @@ void sleep_on_stream(double seconds) {
         std::this_thread::sleep_for(*time);
       },
       duration.get()));
-  (void)duration.release(); // the callback's, now that it is certain to run
+  (void)duration.release(); // now owned by the callback, which is certain to run
 }
 
 } // namespace

@@ -4,7 +4,7 @@
 
 #include <pybind11/pybind11.h>
 
-// The parts of the private extension musa_runtime._C, a file per topic; Module.cpp calls them.
+// The parts of the private extension musa_runtime._C, one file per topic; Module.cpp calls them.
 namespace musa_runtime::python {
 
 void bind_graph(pybind11::module_& m);
