@@ -9,8 +9,8 @@
 
 namespace musa_runtime {
 
-// Returns a storage of its own, labelled CPU, over the same memory. (Sharing the StorageImpl itself does not do: torch takes
-// the device of every view from its storage, so views that a CPU kernel makes would claim to be musa tensors.)
+// Returns a new storage, labelled CPU, over the same memory. (The StorageImpl itself cannot be shared: torch takes the
+// device of every view from its storage, so views made by a CPU kernel would claim to be musa tensors.)
 c10::Storage alias_storage(c10::StorageImpl* original);
 
 // The deleter of an alias's DataPtr, whose context is the musa StorageImpl that the alias keeps alive.
@@ -27,7 +27,7 @@ inline c10::StorageImpl* original_of(const c10::StorageImpl* alias) {
 struct AliasImpl final : c10::TensorImpl {
   AliasImpl(c10::TensorImpl* source, c10::Storage storage);
 
-  // To tell a storage that a kernel resized from one that it replaced.
+  // Distinguishes a storage that a kernel resized from one that it replaced.
   const c10::StorageImpl* made_with;
 };
 

@@ -19,19 +19,19 @@ using c10::DeviceType;
 
 constinit thread_local std::span<OfferedMemory> offered_memory;
 
-// Empty when nothing of that size was offered.
+// Empty if no memory of that size was offered.
 c10::DataPtr take_offered(size_t nbytes) {
   for (OfferedMemory& offer : offered_memory) {
     if (offer.nbytes == nbytes && offer.data != nullptr) {
       void* data = std::exchange(offer.data, nullptr);
-      // The context is what raw allocations (oneDNN's) need; there is nothing to delete.
+      // Raw allocations (oneDNN's) need the context; nothing is deleted.
       return c10::DataPtr(data, data, &c10::detail::deleteNothing, c10::Device(DeviceType::CPU));
     }
   }
   return {};
 }
 
-// Addresses that recorded calls may be given, with the number of calls. The mutex is a leaf.
+// Addresses that recorded calls may use, with the number of calls. The mutex is a leaf.
 struct LentMemory {
   std::mutex mutex;
   std::unordered_map<void*, size_t> calls;
@@ -64,7 +64,7 @@ class ScopedCpuAllocator final : public c10::Allocator {
   }
 
   c10::DeleterFnPtr raw_deleter() const override {
-    // raw_allocate() may hand out either kind of memory, so its deleter looks at the address.
+    // raw_allocate() may return either kind of memory, so its deleter checks the address.
     base_deleter_ = base_->raw_deleter();
     return &delete_either;
   }

@@ -52,7 +52,7 @@ std::atomic<OnCopy>& on_copy() {
 std::atomic<bool> default_is_native{true};
 
 struct Statistics {
-  std::mutex mutex; // guards rows; taken last, nothing is called under it
+  std::mutex mutex; // guards rows; a leaf lock
   std::unordered_map<std::string, FallbackStatistics> rows;
 };
 
@@ -61,7 +61,7 @@ Statistics& statistics() {
   return instance;
 }
 
-// The running statistics that batch norm updates without an annotation in its schema.
+// The running statistics, which batch norm updates although its schema does not annotate them.
 bool writes_unannotated(const std::string& name, const std::string& argument) {
   return (name == "aten::native_batch_norm" || name == "aten::batch_norm_update_stats") &&
       (argument == "running_mean" || argument == "running_var");
@@ -72,13 +72,13 @@ bool is_written(const c10::FunctionSchema& schema, const c10::Argument& argument
       writes_unannotated(schema.name(), argument.name());
 }
 
-// Kernels that compute what the backward pass will need only if an operand requires a gradient.
+// Kernels that compute data for the backward pass only if an operand requires a gradient.
 bool looks_at_requires_grad(const std::string& name) {
   return name == "aten::_sparse_mm_reduce_impl";
 }
 
-// Whether the result shares its operand's memory and the kernel reads none of it. Sparse tensors: only the accessors of their
-// parts; their other views compute new indices.
+// Whether the result shares its operand's memory and the kernel reads none of it. For sparse tensors, only the accessors of
+// their parts qualify; their other views compute new indices.
 bool is_metadata_view(const c10::FunctionSchema& schema, const std::vector<IValue>& arguments) {
   static const std::vector<std::string> accessors{
       "aten::_indices", "aten::_values", "aten::indices", "aten::values", "aten::crow_indices", "aten::col_indices",
@@ -95,7 +95,7 @@ bool is_metadata_view(const c10::FunctionSchema& schema, const std::vector<IValu
   });
 }
 
-// Whether a list of tensors, or the value beside it, has a tensor in host memory.
+// Whether a list of tensors, or the value passed with it, has a tensor in host memory.
 bool has_host_tensor(const Stack& arguments) {
   const auto is_on_host = [](const at::Tensor& tensor) { return tensor.defined() && tensor.is_cpu(); };
   return std::any_of(arguments.begin(), arguments.end(), [&](const IValue& value) {
@@ -107,8 +107,8 @@ bool has_host_tensor(const Stack& arguments) {
   });
 }
 
-// Copies of tensors that overlap one which the operator writes. They are views of one host copy of their storage, so that
-// torch's kernels see the overlap, and refuse it or not.
+// Copies of tensors that overlap a tensor which the operator writes. They are views of one host copy of their storage, so
+// that torch's kernels detect the overlap, and refuse it or not.
 class OverlappingCopies {
  public:
   OverlappingCopies(const c10::FunctionSchema& schema, const std::vector<IValue>& arguments) {
@@ -214,7 +214,7 @@ void report_copy(const OperatorHandle& op, const std::string& name, size_t bytes
     Statistics& stats = statistics();
     std::lock_guard<std::mutex> lock(stats.mutex);
     FallbackStatistics& row = stats.rows[name];
-    first = row.cpu_bytes == 0 && bytes != 0; // a call that copies nothing is worth no warning
+    first = row.cpu_bytes == 0 && bytes != 0; // a call that copies nothing is not reported
     ++row.cpu_calls;
     row.cpu_bytes += bytes;
   }
@@ -242,7 +242,7 @@ void call_on_host(const OperatorHandle& op, Stack* stack, Mode mode) {
   }
   if (mode == Mode::Copy) {
     if (is_metadata_view(schema, originals)) {
-      mode = Mode::Alias; // a view moves no data, and a copy would not be a view
+      mode = Mode::Alias; // a view copies no data, and a copy would not be a view
     } else {
       TORCH_CHECK(
           on_copy().load(std::memory_order_relaxed) != OnCopy::Error,
@@ -282,7 +282,7 @@ void call_on_host(const OperatorHandle& op, Stack* stack, Mode mode) {
         }
       }
       const HostTensor rule = host_tensor_rule(schema.name(), argument.name());
-      // An operator never writes to a number of the host beside musa tensors; copies alone write there.
+      // Among operators with musa tensors, only copies write to a host tensor.
       const bool refused = written && (rule == HostTensor::Number || rule == HostTensor::Value);
       value = host_form(scope, value, refused ? HostTensor::Refused : rule, written);
     }
@@ -294,7 +294,7 @@ void call_on_host(const OperatorHandle& op, Stack* stack, Mode mode) {
       }
     }
   }
-  // Generators come last: which default generator serves is known only once the tensors have been seen.
+  // Generators come last: the device, and so the default generator, is known only after the tensors.
   for (size_t i = 0; i < count; ++i) {
     if (is_generator(schema.arguments()[i])) {
       IValue& value = (*stack)[begin + i];
@@ -340,7 +340,7 @@ void call_on_host(const OperatorHandle& op, Stack* stack, Mode mode) {
     IValue& value = (*stack)[stack->size() - returned + r];
     const c10::AliasInfo* alias = schema.returns()[r].alias_info();
     if (alias != nullptr && alias->isWrite()) {
-      // The result is one of the arguments: hand back that very tensor.
+      // The result is one of the arguments: return that very tensor.
       for (size_t i = 0; i < count; ++i) {
         const c10::AliasInfo* argument_alias = schema.arguments()[i].alias_info();
         if (argument_alias != nullptr && *argument_alias == *alias) {
@@ -382,7 +382,7 @@ void require_cpu_kernel(const OperatorHandle& op) {
           [&op](DispatchKey key) { return op.hasKernelForDispatchKey(key); }),
       "The operator '", op.operator_name(), "' is not available for the musa device: no installed pack serves it, and "
       "torch has no CPU kernel that could.\nFix: install a pack that serves it (python -m torch_musa ops '",
-      op.operator_name(), "' shows who could), or move the operands to the CPU if the operator exists there.");
+      op.operator_name(), "' lists the packs that could), or move the operands to the CPU if the operator exists there.");
 }
 
 void native_boxed(const OperatorHandle& op, Stack* stack) {
@@ -424,13 +424,13 @@ void set_default_fallback(const std::string& which) {
 }
 
 void install_fallbacks() {
-  (void)on_copy(); // a malformed TORCH_MUSA_FALLBACK is reported now, not at some later operator
+  (void)on_copy(); // a malformed TORCH_MUSA_FALLBACK is reported now instead of at a later operator
   static std::vector<c10::RegistrationHandleRAII>& registrations = *new std::vector<c10::RegistrationHandleRAII>();
   if (!registrations.empty()) {
     return;
   }
   auto& dispatcher = c10::Dispatcher::singleton();
-  // (torch's key, ours): layouts other than strided are served by the boxed kernels alone.
+  // (torch's key, ours): layouts other than strided are served only by the boxed kernels.
   const std::pair<DispatchKey, DispatchKey> layouts[] = {
       {DispatchKey::SparseCPU, DispatchKey::SparsePrivateUse1},
       {DispatchKey::SparseCsrCPU, DispatchKey::SparseCsrPrivateUse1},
@@ -442,8 +442,8 @@ void install_fallbacks() {
     registrations.push_back(dispatcher.registerFallback(
         musa_key, c10::KernelFunction::makeFromBoxedFunction<&default_boxed>(), "torch_musa fallback"));
   }
-  // A composed kernel of torch outranks a backend fallback. Where torch's CPU has a kernel of its own for a layout, the
-  // composed one is for other layouts or only raises, so ours must stand in the same place.
+  // A composite kernel of torch has precedence over a backend fallback. If torch's CPU has its own kernel for a layout, the
+  // composite one is for other layouts or only raises, so ours must be registered for the same key.
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
     const auto handle = dispatcher.findSchema(name);
     if (!handle.has_value()) {

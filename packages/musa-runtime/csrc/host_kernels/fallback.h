@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-// The boxed kernels behind every operator that no candidate serves, for all layouts: `host` (torch's CPU kernel on
-// aliased device memory) and `host-copy` (copy to the host, compute, copy back).
+// The boxed kernels for every operator that no candidate serves, for all layouts: `host` (torch's CPU kernel on aliased
+// device memory) and `host-copy` (copy to the host, compute, copy back).
 
 namespace musa_runtime {
 
@@ -18,7 +18,7 @@ c10::KernelFunction fallback_kernel(const std::string& which);
 
 // Registers the backend fallback for musa tensors of every layout. Idempotent.
 void install_fallbacks();
-// What the backend fallback does for operators without an installed kernel.
+// Selects the backend fallback for operators without an installed kernel.
 void set_default_fallback(const std::string& which);
 
 struct FallbackStatistics {
@@ -33,7 +33,7 @@ struct FallbackReportRow {
   uint64_t count;
   uint64_t bytes;
 };
-// Operators that went through `host-copy`, most bytes first.
+// Operators served by `host-copy`, most bytes first.
 C10_MUSA_API std::vector<FallbackReportRow> fallback_report();
 
 // "allow", "warn" (once per operator, the default) or "error", for the `host-copy` kernel only: `host` copies nothing.

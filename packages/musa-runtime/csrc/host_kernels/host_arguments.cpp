@@ -46,7 +46,7 @@ HostTensor host_tensor_rule(std::string_view op, std::string_view argument) {
     return HostTensor::Refused;
   }
   op.remove_prefix(aten.size());
-  // The in-place form has its functional form's row; `__ilshift__` and its like have rows of their own.
+  // An in-place form uses the row of its functional form; `__ilshift__` and similar ones have rows of their own.
   if (op.ends_with("_") && !op.ends_with("__")) {
     op.remove_suffix(1);
   }

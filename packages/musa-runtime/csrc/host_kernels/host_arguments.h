@@ -9,15 +9,15 @@
 #include <string>
 #include <string_view>
 
-// Which arguments of an operator accept tensors in host memory beside musa tensors, as on torch.cuda. The table is
-// host_arguments.inc.
+// The arguments of an operator that accept tensors in host memory together with musa tensors, as on torch.cuda. The table
+// is in host_arguments.inc.
 
 namespace musa_runtime {
 
 enum class HostTensor : uint8_t {
   Refused,
   Indexed, // refused, with the error of advanced indexing
-  Number, // one 0-dim tensor a call, torch's rule for TensorIterator operators
+  Number, // one 0-dim tensor per call, torch's rule for TensorIterator operators
   Value, // 0-dim tensors
   Any,
 };

@@ -28,7 +28,7 @@ using c10::DeviceType;
 using c10::DispatchKey;
 using c10::DispatchKeySet;
 
-// Hands memory that a scope allocated over to the device: same bytes, other label.
+// Labels memory that a scope allocated as the device's: same bytes, other label.
 c10::DataPtr relabelled(c10::StorageImpl* storage, c10::Device device) {
   c10::DataPtr& data = storage->_mutable_data_ptr_no_checks();
   const c10::DeleterFnPtr deleter = data.get_deleter();
@@ -100,7 +100,7 @@ at::Tensor HostScope::alias_dense(const at::Tensor& tensor, Access access) {
 at::Tensor HostScope::copy_dense(const at::Tensor& tensor) {
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   for (size_t i = 0; i < seen_count_; ++i) {
-    // One view passed twice, as two tensors: kernels that refuse to write to what they read must see it.
+    // One view passed twice, as two tensors: kernels that refuse to write to their inputs must detect it.
     const c10::TensorImpl* other = seen_[i].argument;
     if (is_dense_musa(other) && other->unsafe_storage().is_alias_of(impl->unsafe_storage()) &&
         other->storage_offset() == impl->storage_offset() && other->sizes() == impl->sizes() &&
@@ -222,7 +222,7 @@ void HostScope::enter() {
   redirected_before_ = cpu_allocations == CpuMemory::Device;
   entered_ = true;
   const musaStream_t stream = c10::musa::getCurrentMUSAStream(index_).stream();
-  // Another thread's capture must not see this query: a kernel on a device is launched without one.
+  // This query must not invalidate another thread's capture: a kernel launch on a device makes no query either.
   std::optional<c10::musa::MUSAStreamCaptureModeGuard> relaxed;
   if (C10_UNLIKELY(c10::musa::capture_in_progress())) {
     relaxed.emplace();
@@ -247,7 +247,7 @@ at::Tensor HostScope::device(at::Tensor result) {
     return result;
   }
   c10::TensorImpl* impl = result.unsafeGetTensorImpl();
-  // A zero tensor has no memory to copy: re-labelling is all there is to do in either mode.
+  // A zero tensor has no memory to copy: it is only re-labelled, in either mode.
   const bool has_memory_elsewhere = mode_ != Mode::Alias && !result._is_zerotensor();
   if (C10_UNLIKELY(has_memory_elsewhere || !is_dense_cpu(impl) || !is_plain(impl))) {
     return device_slow(std::move(result));
@@ -286,8 +286,8 @@ at::Tensor HostScope::device_slow(at::Tensor result) {
   if (!is_plain(impl)) {
     return LayoutMaterializer::device(*this, result);
   }
-  // The kernel placed this in memory of its own (a constant, a packed weight, another library's buffer), or the device's
-  // memory is discrete: copy. The copy's allocation must be labelled as the device's.
+  // The kernel's result is in other memory (a constant, a packed weight, another library's buffer), or the device's memory
+  // is discrete: copy. The copy must be allocated as the device's.
   const CpuMemory before = std::exchange(cpu_allocations, CpuMemory::Host);
   copied_bytes_ += result.numel() * result.itemsize();
   at::Tensor copied = at::musa::to_musa(result, target());
@@ -320,7 +320,7 @@ void HostScope::write_back_slow(const at::Tensor& original, const at::Tensor& ho
             c10::Storage(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(original_of(after))));
       }
     } else if (alias != nullptr && alias->made_with == after && is_from_scope(after)) {
-      // Resized in place: all tensors on this storage see the new memory.
+      // Resized in place: all tensors on this storage use the new memory.
       before->set_data_ptr_noswap(relabelled(after, before->device()));
       before->set_nbytes(after->nbytes());
     } else {

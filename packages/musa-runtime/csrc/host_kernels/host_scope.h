@@ -16,15 +16,16 @@
 #include <optional>
 #include <vector>
 
-// How torch's CPU kernels serve musa tensors. A kernel wrapper reads:
+// Runs torch's CPU kernels on musa tensors. A kernel wrapper reads:
 //
 //   HostScope scope;
 //   at::Tensor a = scope.host(self);          // argument as a CPU tensor
-//   scope.enter();                            // everything submitted before has finished; allocations are device memory
+//   scope.enter();                            // waits for earlier work; allocations are then device memory
 //   return scope.device(at::cpu::relu(a));    // result as a musa tensor
 //
-// On memory that the host can address, host() aliases: the CPU tensor shows the musa tensor's memory, so writes and views
-// act on the real thing, and device() re-labels results, which the scope's allocator placed in device memory. On discrete memory host() copies, and write_back() carries changes of mutated arguments home.
+// On memory that the host can address, host() aliases: the CPU tensor uses the musa tensor's memory, so writes and views
+// affect the musa tensor, and device() re-labels results, which the scope's allocator placed in device memory. On discrete
+// memory host() copies, and write_back() copies changes of mutated arguments back.
 
 namespace musa_runtime {
 
@@ -32,7 +33,7 @@ class C10_MUSA_API HostScope {
  public:
   enum class Mode : uint8_t { Alias, Copy };
 
-  // The mode that the devices' memory asks for.
+  // The mode that fits the devices' memory.
   HostScope();
   explicit HostScope(Mode mode) : mode_(mode) {}
   explicit HostScope(std::atomic<uint64_t>& calls) : mode_(Mode::Alias), counter_(&calls) {
@@ -42,8 +43,8 @@ class C10_MUSA_API HostScope {
   HostScope(const HostScope&) = delete;
   HostScope& operator=(const HostScope&) = delete;
 
-  // Arguments that the kernel only reads. Raises if tensors are on different devices, unless the rule accepts a CPU
-  // tensor. A lazy clone stays lazy.
+  // Arguments that the kernel only reads. Raises if tensors are on different devices, unless the rule accepts a CPU tensor.
+  // A lazy clone stays lazy.
   at::Tensor host(const at::Tensor& tensor, HostTensor rule = HostTensor::Refused) {
     return converted(tensor, rule, Access::Read);
   }
@@ -55,8 +56,8 @@ class C10_MUSA_API HostScope {
   std::vector<at::Tensor> host(const at::ITensorListRef& tensors, HostTensor rule = HostTensor::Refused);
   c10::List<std::optional<at::Tensor>> host(
       const c10::List<std::optional<at::Tensor>>& tensors, HostTensor rule = HostTensor::Refused);
-  // Arguments that the kernel writes, to be converted before those that it reads: a lazy clone gets memory of its own,
-  // and later aliases of its storage must show that memory.
+  // Arguments that the kernel writes, to be converted before those that it only reads: a lazy clone gets its own memory,
+  // and later aliases of its storage must use that memory.
   at::Tensor host_written(const at::Tensor& tensor, HostTensor rule = HostTensor::Refused) {
     return converted(tensor, rule, Access::Write);
   }
@@ -64,19 +65,19 @@ class C10_MUSA_API HostScope {
     return tensor.has_value() ? std::make_optional(host_written(*tensor)) : std::nullopt;
   }
   std::vector<at::Tensor> host_written(at::TensorList tensors, HostTensor rule = HostTensor::Refused);
-  // A factory's device argument; becomes the CPU.
+  // Replaces a factory's device argument by the CPU.
   std::optional<at::Device> host(std::optional<at::Device> device);
   at::Device host(at::Device device);
-  // A CPU generator seeded from the musa generator's seed and offset, whose offset advances: the same seed gives the same
-  // numbers on every run.
+  // Returns a CPU generator seeded from the musa generator's seed and offset, and advances the offset: the same seed gives
+  // the same numbers in every run.
   std::optional<at::Generator> host(const std::optional<at::Generator>& generator);
 
   void enter();
-  // What the profiler calls the kernel where no counter tells the operator; the text must outlive the scope.
+  // The kernel's name in the profile if no counter identifies the operator; the text must outlive the scope.
   void set_name(const char* name) {
     name_ = name;
   }
-  // Before enter(): for kernels that give new memory to a tensor of the host (copying a sparse tensor to the CPU).
+  // Called before enter() for kernels that allocate memory for a host tensor (copying a sparse tensor to the CPU).
   void keep_host_allocations() {
     redirects_ = false;
   }
@@ -96,8 +97,8 @@ class C10_MUSA_API HostScope {
     return value;
   }
 
-  // After the kernel, for each mutated argument and its host form: takes over a changed shape or storage (out= resizing)
-  // and, in Copy mode, the data.
+  // Called after the kernel for each mutated argument and its host form: takes over a changed shape or storage (out=
+  // resizing) and, in Copy mode, the data.
   void write_back(const at::Tensor& original, const at::Tensor& host) {
     if (C10_LIKELY(mode_ == Mode::Alias && original.defined())) {
       const c10::TensorImpl* before = original.unsafeGetTensorImpl();
@@ -124,17 +125,17 @@ class C10_MUSA_API HostScope {
   Mode mode() const {
     return mode_;
   }
-  // Bytes copied in either direction by Copy mode.
+  // Bytes copied by Copy mode, in both directions.
   size_t copied_bytes() const {
     return copied_bytes_;
   }
-  // The device of the arguments, else the current one.
+  // The device of the arguments, or the current one.
   at::Device target() const;
 
  private:
   friend struct LayoutMaterializer;
 
-  // Strided and not quantized: everything else goes through LayoutMaterializer.
+  // Whether the tensor is strided and not quantized; other tensors are handled by LayoutMaterializer.
   static bool is_plain(const c10::TensorImpl* impl) {
     return impl->key_set().has_any(c10::DispatchKeySet(c10::DispatchKey::Dense));
   }
@@ -148,9 +149,9 @@ class C10_MUSA_API HostScope {
   at::Tensor device_slow(at::Tensor result);
   void write_back_slow(const at::Tensor& original, const at::Tensor& host);
 
-  // The first arguments and their host forms. One tensor given twice (self and out) must stay one tensor, and two tensors over
-  // one storage must stay so: kernels detect overlap and in-place use by comparing them. The caller holds the host forms,
-  // and lists longer than this are of distinct tensors (foreach).
+  // The first arguments and their host forms. One tensor passed twice (self and out) must stay one tensor, and two tensors
+  // over one storage must share it: kernels detect overlap and in-place use by comparing them. The caller keeps the host
+  // forms alive, and lists longer than this have distinct tensors (foreach).
   struct Seen {
     const c10::TensorImpl* argument;
     c10::TensorImpl* host;
@@ -163,7 +164,7 @@ class C10_MUSA_API HostScope {
   }
   std::array<Seen, 8> seen_;
   size_t seen_count_ = 0;
-  bool remembers_ = true; // off for the parts of sparse and quantized arguments, which nobody holds
+  bool remembers_ = true; // off for the parts of sparse and quantized arguments, which have no owner
   Mode mode_;
   HostTensorCheck host_tensors_;
   bool entered_ = false;
@@ -174,7 +175,7 @@ class C10_MUSA_API HostScope {
   size_t copied_bytes_ = 0;
   const std::atomic<uint64_t>* counter_ = nullptr;
   const char* name_ = nullptr;
-  int64_t traced_from_ = 0; // kernel_trace.h; 0 while nothing is traced
+  int64_t traced_from_ = 0; // see kernel_trace.h; 0 while nothing is traced
   std::optional<c10::impl::ExcludeDispatchKeyGuard> exclude_;
 };
 

@@ -4,15 +4,15 @@
 
 #include <cstdint>
 
-// How native random operators draw: each call has a CPU generator of its own, seeded from the musa generator's seed and offset.
+// Seeds of native random operators: each call has a CPU generator seeded from the musa generator's seed and offset.
 
 namespace musa_runtime {
 
-// How far a native random operator advances the offset. One counter block per call keeps calls apart; within a call the CPU
-// engine makes its own long sequence.
+// The amount by which a native random operator advances the offset. One counter block per call separates calls; within a
+// call the CPU engine generates its own long sequence.
 constexpr uint64_t kDrawnPerCall = 4;
 
-// The seed of the CPU generator for a musa generator's seed and offset.
+// Returns the seed of the CPU generator for a musa generator's seed and offset.
 inline uint64_t host_seed(uint64_t seed, uint64_t offset) {
   // splitmix64 finaliser (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014): neighbouring
   // offsets must not give correlated mt19937 states.

@@ -15,7 +15,7 @@ namespace musa_runtime {
 namespace {
 
 struct Collected {
-  std::mutex mutex; // guards kernels; taken last, nothing is called under it
+  std::mutex mutex; // guards kernels; a leaf lock
   std::vector<TracedKernel> kernels;
 };
 
@@ -27,7 +27,7 @@ Collected& collected() {
 struct ThreadTrace {
   std::array<std::vector<uint64_t>, 2> correlations; // by CorrelationKind
   bool in_kernel = false;
-  uint64_t operation = 0; // as the kernel began: a kernel of torch may call further operators
+  uint64_t operation = 0; // when the kernel began: a kernel of torch may call further operators
   uint64_t annotation = 0;
 };
 thread_local ThreadTrace this_thread;
@@ -105,7 +105,7 @@ void end_traced_kernel(
   }
 }
 
-// Looked up by name: an SDK without this call must not keep the runtime from loading for the sake of a label.
+// Looked up by name: a label must not prevent the runtime from loading with an SDK without this call.
 uint64_t traced_stream(const c10::musa::MUSAStream& stream) {
   using GetId = musaError_t (*)(musaStream_t, unsigned long long*);
   static const auto get_id = reinterpret_cast<GetId>(dlsym(RTLD_DEFAULT, "musaStreamGetId"));

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-// What a profiler learns about kernels that run on the host, on device memory: the SDK sees nothing of them, so they
-// report themselves. Off, it costs one branch per kernel.
+// Profiler records of kernels that run on the host, on device memory: the SDK does not record them, so they record
+// themselves. While it is off, it costs one branch per kernel.
 
 namespace musa_runtime {
 
@@ -34,24 +34,24 @@ inline bool kernel_tracing() {
   return kernel_tracing_on.load(std::memory_order_relaxed);
 }
 
-// Collection, by the profiler: stop returns what was collected since start.
+// Used by the profiler. stop_kernel_tracing returns the kernels since start_kernel_tracing.
 C10_MUSA_API void start_kernel_tracing();
 C10_MUSA_API std::vector<TracedKernel> stop_kernel_tracing();
 
-// The operators and ranges that this thread is in, told by the profiler as torch opens and closes them.
+// The operators and ranges that this thread is in. The profiler updates them as torch opens and closes them.
 enum class CorrelationKind : uint8_t { Operation, Annotation };
 C10_MUSA_API void push_correlation(CorrelationKind kind, uint64_t id);
 C10_MUSA_API void pop_correlation(CorrelationKind kind);
 C10_MUSA_API uint64_t innermost_correlation(CorrelationKind kind); // 0: none
 
-// The kernel's side. begin: the start time, 0 inside another kernel of this thread, which then stands for both.
+// Called by kernels. begin: returns the start time, or 0 inside another kernel of this thread, which then represents both.
 // end: `counter` and `name` identify the operator, and each may be null.
 C10_MUSA_API int64_t begin_traced_kernel();
 C10_MUSA_API void end_traced_kernel(
     int64_t start, const std::atomic<uint64_t>* counter, const char* name, c10::DeviceIndex device) noexcept;
 
-// For kernels that run where no call of the SDK is allowed (a host function of a stream): the caller takes the times and has
-// asked for the stream's number before.
+// For kernels that run where SDK calls are not allowed (a host function of a stream): the caller measures the times and has
+// queried the stream's number before.
 C10_MUSA_API uint64_t traced_stream(const c10::musa::MUSAStream& stream);
 C10_MUSA_API void report_traced_kernel(TracedKernel kernel) noexcept;
 

@@ -16,7 +16,7 @@ namespace {
 using c10::DispatchKey;
 using c10::DispatchKeySet;
 
-// Moves one strided part; both directions run through here.
+// Converts one strided part, in either direction.
 using Part = std::function<at::Tensor(const at::Tensor&)>;
 
 at::Tensor rebuild_sparse(const at::Tensor& tensor, const Part& part, DispatchKey key) {

@@ -6,12 +6,12 @@
 
 namespace musa_runtime {
 
-// Sparse, compressed sparse, quantized and nested tensors between device and host: their strided parts go through the
-// scope (aliased or copied), the rest is metadata.
+// Converts sparse, compressed sparse, quantized and nested tensors between device and host: their strided parts go through
+// the scope (aliased or copied), the rest is metadata.
 struct LayoutMaterializer {
   static at::Tensor host(HostScope& scope, const at::Tensor& tensor, bool written);
   static at::Tensor device(HostScope& scope, const at::Tensor& result);
-  // Gives `original` the parts and shape that the kernel left in `host`.
+  // Assigns the parts and the shape of `host`, after the kernel, to `original`.
   static void write_back(HostScope& scope, const at::Tensor& original, const at::Tensor& host);
 };
 

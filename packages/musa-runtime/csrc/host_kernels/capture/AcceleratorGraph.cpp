@@ -9,7 +9,7 @@
 namespace at::musa {
 namespace {
 
-// What torch.accelerator.Graph drives.
+// The implementation of torch.accelerator.Graph.
 class AcceleratorGraph final : public at::GraphImplInterface {
  public:
   explicit AcceleratorGraph(const at::GraphImplArgs& arguments) : graph_(arguments.keep_graph) {}
@@ -58,7 +58,7 @@ class AcceleratorGraph final : public at::GraphImplInterface {
 } // namespace at::musa
 
 namespace at {
-// The key is the device type's name in capitals, as torch.utils.rename_privateuse1_backend makes it.
+// The key is the device type's name in capitals, as produced by torch.utils.rename_privateuse1_backend.
 REGISTER_GRAPH_IMPL(MUSA, musa::AcceleratorGraph)
 } // namespace at
 #endif

@@ -27,7 +27,7 @@ at::MUSAGeneratorImpl* impl_of(const at::Generator& generator) {
   return at::check_generator<at::MUSAGeneratorImpl>(generator);
 }
 
-// Asked under the allocators' locks: neither waits nor allocates.
+// Called under the allocators' locks: neither waits nor allocates.
 bool belongs_to_capture(musaStream_t stream, unsigned long long capture_id, CallRecorder& recorder) {
   if (stream == nullptr || capture_id == 0) {
     return false;
@@ -36,13 +36,14 @@ bool belongs_to_capture(musaStream_t stream, unsigned long long capture_id, Call
   unsigned long long id = 0;
   if (musaStreamGetCaptureInfo_v2(stream, &status, &id, nullptr, nullptr, nullptr) != musaSuccess) {
     C10_MUSA_CLEAR_ERROR();
-    recorder.fail("the SDK could not tell which streams the capture has, so that memory may come from the wrong pool");
+    recorder.fail("the SDK could not list the streams of the capture, so that memory may come from the wrong pool");
     return false;
   }
   return status != musaStreamCaptureStatusNone && id == capture_id;
 }
 
-// The graph is null after an error. A stream that goes on capturing after a passing failure would be lost to its owner.
+// The graph is null after an error. Retries after a transient failure, since the stream's owner could not use a stream that
+// still captures.
 musaError_t end_capture_of(musaStream_t stream, musaGraph_t* graph) {
   const musaError_t error = musaStreamEndCapture(stream, graph);
   if (error == musaSuccess) {
@@ -116,7 +117,7 @@ void MUSAGraph::begin(c10::MempoolId_t pool, musaStreamCaptureMode mode) {
       "Fix: capture in a side stream: with torch.musa.graph(graph): ..., or with torch.musa.stream(torch.musa.Stream()): ...");
   TORCH_CHECK(
       CallRecorder::current() == nullptr, "The current stream is being captured into another graph already.");
-  CallRecorder::retire(nullptr); // of earlier graphs, those whose replays have ended
+  CallRecorder::retire(nullptr); // frees the recorders of earlier graphs whose replays have ended
   mempool_id_ = pool.first == 0 && pool.second == 0 ? c10::musa::MemPool::graph_pool_handle(/*is_user_created=*/false) : pool;
   host_pool_id_ = c10::musa::MemPool::graph_pool_handle(/*is_user_created=*/false); // pinned memory is not shared between graphs
 
@@ -153,7 +154,7 @@ void MUSAGraph::begin(c10::MempoolId_t pool, musaStreamCaptureMode mode) {
   recorder_->begin(capture_id_);
 }
 
-// Ends everything that a capture begins. Does not throw: its caller may be in the midst of another error.
+// Ends everything that a capture begins. Does not throw: the caller may be handling another error.
 musaError_t MUSAGraph::stop_capture(musaGraph_t* graph) {
   musaError_t error = musaSuccess;
   if (capturing_) {
@@ -187,13 +188,13 @@ musaError_t MUSAGraph::stop_capture(musaGraph_t* graph) {
 }
 
 void MUSAGraph::capture_end() {
-  TORCH_CHECK(capturing_, "No capture into this graph is under way. Fix: capture_begin() first.");
+  TORCH_CHECK(capturing_, "No capture into this graph is in progress. Fix: capture_begin() first.");
   const MUSAGuard guard(capture_dev_);
   std::string failure;
   try {
     recorder_->append_finish(*capture_stream_);
   } catch (const c10::Error& error) {
-    failure = error.what_without_backtrace(); // the capture is invalid, as its end will say too
+    failure = error.what_without_backtrace(); // the capture is invalid, as its end will report too
   }
   const musaError_t error = stop_capture(&graph_);
   if (!recorder_->failure().empty()) {
@@ -209,8 +210,8 @@ void MUSAGraph::capture_end() {
     C10_MUSA_CHECK(musaGraphGetNodes(graph_, nullptr, &nodes));
     if (nodes == 0) {
       TORCH_WARN(
-          "The captured musa graph is empty. Likely cause: the work went to another stream or device than the one that "
-          "was captured.");
+          "The captured musa graph is empty. Likely cause: the work was queued on another stream or device than the "
+          "captured one.");
     }
     if (!keep_graph_) {
       instantiate();
@@ -234,7 +235,7 @@ void MUSAGraph::instantiate() {
   }
 }
 
-// In stream order, so that a replay that is still waiting for its turn keeps its numbers.
+// In stream order, so that a replay that has not run yet keeps its numbers.
 void MUSAGraph::fill_seeds() {
   std::vector<int64_t> values(generators_.size() * 2, 0);
   bool draws = false;
@@ -331,7 +332,7 @@ void MUSAGraph::debug_dump(const std::string& path) {
 musaGraph_t MUSAGraph::raw_musa_graph() const {
   TORCH_CHECK(
       graph_ != nullptr,
-      "The SDK's graph is not there. Likely causes: nothing was captured, or it was given back after it had been "
+      "The SDK's graph does not exist. Likely causes: nothing was captured, or it was released after it had been "
       "instantiated.\nFix: enable_debug_mode() before the capture, or MUSAGraph(keep_graph=True).");
   return graph_;
 }

@@ -19,7 +19,7 @@ using torch::jit::Stack;
 
 std::atomic<int> captures_running{0};
 
-// A run of calls on one stream with nothing between them: one host node.
+// Consecutive calls on one stream: one host node.
 struct CallRecorder::Sequence {
   Sequence(CallRecorder* recorder, uint64_t traced) : owner(recorder), stream(traced) {}
   ~Sequence() {
@@ -61,7 +61,7 @@ Recorders& recorders() {
 struct CaptureInfo {
   musaStreamCaptureStatus status = musaStreamCaptureStatusNone;
   unsigned long long id = 0;
-  const musaGraphNode_t* frontier = nullptr; // the nodes that the stream's next one will depend on
+  const musaGraphNode_t* frontier = nullptr; // the nodes on which the stream's next node will depend
   size_t frontier_size = 0;
 };
 
@@ -84,13 +84,13 @@ bool lies_in(const at::Tensor& made, const std::vector<OfferedMemory>& memory) {
   });
 }
 
-// The kernel put its results elsewhere, or with other strides than the meta kernel said.
+// The kernel stored its results elsewhere, or with other strides than the meta kernel computed.
 void move_home(
     std::vector<std::pair<at::Tensor, const at::Tensor*>>& strays,
     const std::vector<OfferedMemory>& memory) {
   for (auto& [made, wanted] : strays) {
     if (lies_in(made, memory)) {
-      made = made.clone(); // it lies where another result belongs
+      made = made.clone(); // it is where another result belongs
     }
   }
   for (const auto& [made, wanted] : strays) {
@@ -120,15 +120,15 @@ void RecordedCall::run(ReplayScope& scope, Stack& stack, std::vector<OfferedMemo
     if (!wanted.defined()) {
       return;
     }
-    TORCH_CHECK(made.defined(), "a result that was announced at capture is missing");
+    TORCH_CHECK(made.defined(), "a result that was recorded at capture is missing");
     if (next > 1 && (made.numel() == 0 || wanted.numel() == 0) && made.numel() != wanted.numel()) {
-      // By-products that nobody reads in this mode: the statistics of batch norm in evaluation, the offsets of an embedding
+      // By-products that are not read in this mode: the statistics of batch norm in evaluation, the offsets of an embedding
       // bag. CPU and meta kernels disagree about whether they exist.
       return;
     }
     TORCH_CHECK(
         made.sizes() == wanted.sizes() && made.scalar_type() == wanted.scalar_type(),
-        "its result is ", made.scalar_type(), made.sizes(), ", but the capture was told ", wanted.scalar_type(),
+        "its result is ", made.scalar_type(), made.sizes(), ", but the capture recorded ", wanted.scalar_type(),
         wanted.sizes());
     if (made.numel() != 0 && !same_place(made, wanted)) {
       strays.emplace_back(made, &wanted);
@@ -182,7 +182,7 @@ void CallRecorder::end() {
 CallRecorder* CallRecorder::current() {
   const c10::musa::MUSAStream stream = c10::musa::getCurrentMUSAStream();
   if (stream.id() == 0) {
-    return nullptr; // the default stream cannot be captured, and asking about it may disturb a capture
+    return nullptr; // the default stream cannot be captured, and querying it may disturb a capture
   }
   const CaptureInfo info = capture_info(stream);
   if (info.status == musaStreamCaptureStatusNone) {
@@ -199,8 +199,8 @@ void CallRecorder::append(RecordedCall call, c10::musa::MUSAStream stream) {
   if (before.frontier_size == 1) {
     const auto open = by_node_.find(before.frontier[0]);
     if (open != by_node_.end()) {
-      // Nothing came between. Work of other streams that waits for this node now waits for the call too: later than it
-      // must, which is allowed.
+      // No other node in between. Work of other streams that waits for this node now also waits for the call: later than
+      // necessary, which is allowed.
       open->second->add(std::move(call));
       return;
     }
@@ -208,7 +208,7 @@ void CallRecorder::append(RecordedCall call, c10::musa::MUSAStream stream) {
   auto sequence = std::make_unique<Sequence>(this, traced_stream(stream));
   sequence->add(std::move(call));
   C10_MUSA_CHECK(musaLaunchHostFunc(stream.stream(), &run_sequence, sequence.get()));
-  sequences_.push_back(std::move(sequence)); // at once: the graph points to it
+  sequences_.push_back(std::move(sequence)); // immediately: the graph points to it
   const CaptureInfo after = capture_info(stream);
   if (after.frontier_size == 1) {
     by_node_[after.frontier[0]] = sequences_.back().get();
@@ -247,7 +247,7 @@ void CallRecorder::replay_refused() {
   }
 }
 
-// Runs as a host function: no exception may leave it, and no SDK call be made in it.
+// Runs as a host function: must not throw and must not call the SDK.
 void CallRecorder::run_sequence(void* argument) {
   const auto& sequence = *static_cast<const Sequence*>(argument);
   if (sequence.owner->failed_.load(std::memory_order_relaxed)) {
@@ -263,8 +263,8 @@ void CallRecorder::run_sequence(void* argument) {
         "the static inputs; run the same operators eagerly to see where they fail."));
   };
   try {
-    // A thread of the SDK's computes with as many threads as the capturing one did: their number decides how sums are
-    // cut, and so their last bits. (What torch gives new threads may differ: a loader's pinning thread sets that to 1.)
+    // A thread of the SDK computes with as many threads as the capturing thread did: their number decides how sums are
+    // split, and so their last bits. (torch's default for new threads may differ: a loader's pinning thread sets it to 1.)
     if (at::get_num_threads() != sequence.threads) {
       at::set_num_threads(sequence.threads);
     }
@@ -301,7 +301,8 @@ void CallRecorder::finish_replay(void* argument) {
 }
 
 void CallRecorder::retire(std::unique_ptr<CallRecorder> recorder) {
-  // Waiting for the replays could mean waiting for a stream that is being captured; so those that still run are put aside.
+  // Waiting for the replays could mean waiting for a stream that is being captured, so recorders whose replays still run
+  // are put aside.
   static std::mutex& mutex = *new std::mutex(); // guards waiting
   static auto& waiting = *new std::vector<std::unique_ptr<CallRecorder>>();
   std::vector<std::unique_ptr<CallRecorder>> done; // destroyed without the lock

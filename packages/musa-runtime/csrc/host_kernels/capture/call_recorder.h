@@ -16,21 +16,21 @@
 #include <unordered_map>
 #include <vector>
 
-// The native calls of one graph: recorded while it is captured, made by its host nodes whenever it is replayed.
+// The native calls of one graph: recorded during its capture, made by its host nodes in every replay.
 
 namespace musa_runtime {
 
 // One call with everything resolved: CPU tensors over the memory of its arguments and results. They keep no memory alive;
-// as in every graph, that is the pool's part and, for what existed before the capture, the caller's.
+// as in every graph, the pool does and, for memory from before the capture, the caller.
 struct RecordedCall {
   explicit RecordedCall(c10::OperatorHandle handle) : op(std::move(handle)) {}
 
   c10::OperatorHandle op;
   torch::jit::Stack arguments;
-  // Where each tensor that the operator returns belongs, lists flattened; undefined for one that is an argument.
+  // The place of each tensor that the operator returns, lists flattened; undefined for one that is an argument.
   std::vector<at::Tensor> results;
   std::vector<OfferedMemory> offers;
-  // A random operator's generator is seeded anew in each replay, from the graph's seed and offset.
+  // A random operator's generator is seeded again in each replay, from the graph's seed and offset.
   struct Draw {
     at::Generator generator;
     const int64_t* seed;
@@ -42,8 +42,8 @@ struct RecordedCall {
   void run(ReplayScope& scope, torch::jit::Stack& stack, std::vector<OfferedMemory>& offers) const;
 };
 
-// Locking: capture is single-threaded by torch's rules; the recorder is used by the capturing threads one after another.
-// Replays only read calls. The atomics are shared between the replaying threads and the host.
+// Locking: capture is single-threaded by torch's rules; the capturing threads use the recorder one after another. Replays
+// only read calls. The atomics are shared between the replaying threads and the host.
 class C10_MUSA_API CallRecorder {
  public:
   explicit CallRecorder(c10::DeviceIndex device);
@@ -57,10 +57,10 @@ class C10_MUSA_API CallRecorder {
 
   // Adds a call to the stream's work. Consecutive calls share one host node.
   void append(RecordedCall call, c10::musa::MUSAStream stream);
-  // The last node of a graph with calls; tells that a replay is over.
+  // Adds the last node of a graph with calls, which marks the end of a replay.
   void append_finish(c10::musa::MUSAStream stream);
 
-  // The first reason why the capture cannot become a graph; empty while it can.
+  // Records the first reason for which the capture cannot become a graph; empty if it can.
   void fail(const std::string& reason);
   const std::string& failure() const {
     return failure_;
@@ -71,7 +71,7 @@ class C10_MUSA_API CallRecorder {
   }
   size_t calls() const;
 
-  // Around the launch of a replay. The nodes may run long after it.
+  // Called around the launch of a replay. The nodes may run long after it.
   void replay_begins();
   void replay_refused();
   bool in_flight() const {
@@ -80,7 +80,7 @@ class C10_MUSA_API CallRecorder {
 
   // Destroys a recorder once its last replay is over.
   static void retire(std::unique_ptr<CallRecorder> recorder);
-  // Of the capture that the current stream belongs to; null when there is none.
+  // The recorder of the capture that the current stream belongs to; null if there is none.
   static CallRecorder* current();
 
  private:
@@ -95,7 +95,7 @@ class C10_MUSA_API CallRecorder {
   std::vector<std::unique_ptr<Sequence>> sequences_;
   std::unordered_map<musaGraphNode_t, Sequence*> by_node_; // while capturing
   std::atomic<int> replays_{0};
-  std::atomic<bool> failed_{false}; // in the replay under way: its remaining calls are not made
+  std::atomic<bool> failed_{false}; // in the current replay: its remaining calls are skipped
 };
 
 } // namespace musa_runtime

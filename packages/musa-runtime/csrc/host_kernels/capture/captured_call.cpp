@@ -33,7 +33,7 @@ using torch::jit::Stack;
 const DispatchKeySet kAboveBackends = c10::autograd_dispatch_keyset_with_ADInplaceOrView |
     DispatchKeySet({DispatchKey::AutocastCPU, DispatchKey::AutocastPrivateUse1});
 
-// A tensor over a storage with the shape of another one.
+// Returns a tensor over `storage` with the shape of `tensor`.
 at::Tensor shaped_like(const at::Tensor& tensor, const c10::Storage& storage, DispatchKey key) {
   at::Tensor made = at::detail::make_tensor<c10::TensorImpl>(
       c10::TensorImpl::VIEW, c10::Storage(storage), DispatchKeySet(key), tensor.dtype());
@@ -44,7 +44,7 @@ at::Tensor shaped_like(const at::Tensor& tensor, const c10::Storage& storage, Di
   return made;
 }
 
-// A CPU storage over memory that someone else keeps alive.
+// Returns a CPU storage over memory that it does not own.
 c10::Storage storage_over(void* data, size_t nbytes) {
   return c10::Storage(c10::make_intrusive<c10::StorageImpl>(
       c10::StorageImpl::use_byte_size_t(), nbytes, c10::DataPtr(data, c10::Device(DeviceType::CPU)),
@@ -55,8 +55,8 @@ bool is_plain(const at::Tensor& tensor) {
   return tensor.layout() == at::kStrided && !tensor.is_quantized() && !tensor.is_nested();
 }
 
-// The other forms of a call's tensors. Tensors that share a storage share it in each form, and a tensor that occurs twice stays
-// one tensor: kernels look at both.
+// The meta and host forms of a call's tensors. Tensors that share a storage share it in each form, and a tensor that occurs
+// twice stays one tensor: kernels check both.
 class Forms {
  public:
   Forms(const std::string& op, c10::DeviceIndex device) : op_(op), device_(device) {}
@@ -72,13 +72,13 @@ class Forms {
     }
     check(tensor, rule);
     if (tensor.is_cpu() && tensor.dim() == 0) {
-      // Beside meta tensors, as beside those of a device, a value of the host may stay where it is; a number from Python must.
+      // A CPU tensor may be passed together with meta tensors, as with device tensors; a wrapped Python number must be.
       return forms_.emplace_back(Form{tensor, tensor, {}}).meta;
     }
     return forms_.emplace_back(Form{tensor, shaped_like(tensor, meta_storage(tensor), DispatchKey::Meta), {}}).meta;
   }
 
-  // After the meta kernel has run, and out= arguments have their size.
+  // Called after the meta kernel, when out= arguments have their size.
   at::Tensor host(const at::Tensor& tensor) {
     if (!tensor.defined()) {
       return tensor;
@@ -86,7 +86,7 @@ class Forms {
     for (Form& form : forms_) {
       if (form.tensor.is_same(tensor)) {
         if (!form.host.defined()) {
-          // A value of the host is a constant of the graph, as the arguments of a kernel are.
+          // A host value is a constant of the graph, like the arguments of a kernel.
           form.host = tensor.is_cpu() ? tensor.clone()
                                       : shaped_like(tensor, host_storage(tensor), DispatchKey::CPU);
           if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
@@ -99,7 +99,7 @@ class Forms {
     TORCH_INTERNAL_ASSERT(false, "a tensor without a meta form");
   }
 
-  // What a meta kernel that resized an out= argument means for the argument itself.
+  // Applies to an out= argument the size that the meta kernel gave it.
   void follow_meta(const at::Tensor& tensor) {
     const at::Tensor shape = meta(tensor);
     if (tensor.defined() && (shape.sizes() != tensor.sizes() || shape.strides() != tensor.strides())) {
@@ -107,7 +107,7 @@ class Forms {
     }
   }
 
-  // The argument whose memory a result of the meta kernel shows; null when it is new memory.
+  // The argument whose memory a result of the meta kernel shares; null if it is new memory.
   const at::Tensor* shown_by(const at::Tensor& result) const {
     for (const Form& form : forms_) {
       if (form.meta.unsafeGetTensorImpl()->unsafe_storage().is_alias_of(
@@ -159,7 +159,7 @@ class Forms {
     }
     c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
     if (C10_UNLIKELY(c10::impl::cow::is_cow_data_ptr(storage->data_ptr()))) {
-      (void)storage->mutable_data(); // a lazy clone gets its own memory before a kernel may write to it
+      (void)storage->mutable_data(); // a lazy clone gets its own memory before a kernel writes to it
     }
     return storage_over(storage->_mutable_data_ptr_no_checks().get(), storage->nbytes());
   }
@@ -203,7 +203,7 @@ bool is_written(const c10::Argument& argument) {
   return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
 }
 
-// What the results will look like. Empty when the operator only changes its arguments and has no meta kernel.
+// The shapes of the results. Empty if the operator only changes its arguments and has no meta kernel.
 std::optional<Stack> shapes_of_results(
     const OperatorHandle& op,
     const std::string& name,
@@ -236,7 +236,7 @@ std::optional<Stack> shapes_of_results(
   return stack;
 }
 
-// New memory of the graph, and the CPU tensor through which replays fill it.
+// Returns new memory of the graph, and the CPU tensor through which replays fill it.
 std::pair<at::Tensor, at::Tensor> new_result(const at::Tensor& shape, std::vector<OfferedMemory>& offers) {
   at::Tensor made = at::detail::empty_strided_generic(
       shape.sizes(), shape.strides(), c10::musa::MUSACachingAllocator::get(), DispatchKeySet(DispatchKey::PrivateUse1),
@@ -269,18 +269,18 @@ class Results {
       return IValue(list);
     }
     if (!shape.isNone()) {
-      refuse_to_capture(op_, "it gives the host a value that the device has yet to compute");
+      refuse_to_capture(op_, "it returns a value to the host that the device has not computed yet");
     }
     call_.results.emplace_back();
     return shape;
   }
 
-  // An argument that the operator returns; a list counts once for each of its tensors.
+  // Skips an argument that the operator returns; a list counts once for each of its tensors.
   void skip(const IValue& argument) {
     call_.results.resize(call_.results.size() + (argument.isTensorList() ? argument.toTensorList().size() : 1));
   }
 
-  // Whether nothing was made, so that there is nothing to compute.
+  // Whether no memory was allocated, so that there is nothing to compute.
   bool all_views() const {
     return taken_ != 0 && new_ == 0;
   }
@@ -309,9 +309,9 @@ class Results {
   size_t new_ = 0;
 };
 
-// Calls torch's CPU kernel once on zeros of the host, so that a dtype that it refuses is refused while the graph is captured
-// and the call can go on to another provider; in a replay it would be too late. Every CPU kernel takes float32 and float64
-// where any device's does, so calls with those alone are not tried.
+// Calls torch's CPU kernel once on zeros in host memory, so that an unsupported dtype raises while the graph is captured,
+// when another provider can still serve the call; in a replay it would be too late. Every CPU kernel supports float32 and
+// float64 where a device kernel does, so calls with only those are not tried.
 void try_dtypes(const OperatorHandle& op, const std::string& name, const std::vector<IValue>& arguments) {
   std::string key = name;
   bool unusual = false;
@@ -354,7 +354,7 @@ void try_dtypes(const OperatorHandle& op, const std::string& name, const std::ve
   } catch (const c10::NotImplementedError&) {
     throw;
   } catch (const c10::Error&) {
-    return; // zeros are no valid values for it (a singular matrix), which says nothing about its dtypes
+    return; // zeros are invalid values for it (a singular matrix), which proves nothing about its dtypes
   }
   const std::lock_guard<std::mutex> lock(mutex);
   taken.insert(std::move(key));
@@ -412,7 +412,7 @@ void record_call(const OperatorHandle& op, Stack* stack) {
     refuse_to_capture(name, "the shape of its result depends on the values of its operands");
   }
   if (op.hasTag(at::Tag::data_dependent_output)) {
-    refuse_to_capture(name, "it reads values on the host, which the device has yet to compute");
+    refuse_to_capture(name, "it reads values on the host that the device has not computed yet");
   }
   CallRecorder* recorder = CallRecorder::current();
   TORCH_INTERNAL_ASSERT(recorder != nullptr);
@@ -431,7 +431,7 @@ void record_call(const OperatorHandle& op, Stack* stack) {
       writes = true;
       (void)converted(arguments[i], [&](const at::Tensor& each) {
         if (each.defined() && each.is_cpu()) {
-          refuse_to_capture(name, "it writes to a tensor of the host");
+          refuse_to_capture(name, "it writes to a host tensor");
         }
         forms.follow_meta(each);
         return each;

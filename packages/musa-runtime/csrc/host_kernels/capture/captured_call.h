@@ -9,37 +9,37 @@
 #include <atomic>
 #include <string>
 
-// What stands in for a native kernel while a graph is captured. A native kernel is host code that runs on the calling thread,
-// so the SDK cannot record it, and running it at capture would change memory that a capture must leave alone. In its place
-// the call is recorded: results get their shapes from the operator's meta kernel and their memory from the graph's pool,
-// and a host node that makes the call on that memory joins the graph.
+// Replaces native kernels while a graph is captured. A native kernel is host code on the calling thread, so the SDK cannot
+// record it, and running it at capture would change memory that a capture must not change. Instead the call is recorded:
+// results get their shapes from the operator's meta kernel and their memory from the graph's pool, and a host node that
+// makes the call on that memory is added to the graph.
 
 namespace musa_runtime {
 
 class CallRecorder;
 
-// Captures that are under way in this process, on any thread.
+// The number of captures in progress in this process, on any thread.
 C10_MUSA_API extern std::atomic<int> captures_running;
 
 // Whether the current stream of the current device belongs to one of them.
 C10_MUSA_API bool current_stream_is_recorded();
 
-// Asked before every native call: one load and one branch unless a graph is being captured somewhere.
+// Checked before every native call: one load and one branch unless a graph is being captured on some thread.
 inline bool capturing() {
   return captures_running.load(std::memory_order_relaxed) != 0 && current_stream_is_recorded();
 }
 
-// A boxed kernel that records the operator it is called for.
+// A boxed kernel that records the call of its operator.
 C10_MUSA_API const c10::KernelFunction& recording_kernel();
 
 // Records a call with the arguments on the stack, and replaces them by its results. Raises NotImplementedError, and records
-// nothing, if torch's CPU kernel does not take the dtypes of the operands.
+// nothing, if torch's CPU kernel does not support the dtypes of the operands.
 void record_call(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
 // Whether the current capture is already marked as failed.
 C10_MUSA_API bool capture_failed();
 
-// Raises the error for an operator that has no place in a graph, and marks the current capture as failed.
+// Raises the error for an operator that a graph cannot record, and marks the current capture as failed.
 [[noreturn]] C10_MUSA_API void refuse_to_capture(const std::string& op, const std::string& reason);
 
 } // namespace musa_runtime

@@ -5,8 +5,8 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <host_kernels/cpu_allocations.h>
 
-// The thread's state while recorded calls run from a host node of a graph: on any thread, which may have run nothing of
-// torch before, and without a call to the SDK, which host functions may not make.
+// The thread's state while recorded calls run from a host node of a graph: on any thread, which may be new to torch, and
+// without SDK calls, which host functions must not make.
 
 namespace musa_runtime {
 
@@ -17,7 +17,7 @@ class ReplayScope {
   ReplayScope(const ReplayScope&) = delete;
   ReplayScope& operator=(const ReplayScope&) = delete;
 
-  // Offers memory to the allocations from here on. The list outlives the scope or the next offer.
+  // Offers memory to later allocations. The list must outlive the scope or the next offer.
   void offer(std::span<OfferedMemory> memory) {
     offer_memory(memory);
   }
