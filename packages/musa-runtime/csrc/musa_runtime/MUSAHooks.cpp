@@ -22,7 +22,7 @@ namespace {
 
 constexpr char kNativeOps[] = "libmusa_native_ops.so";
 
-// The generated operator library lies beside this one; it is not linked because `import torch` must not pay for it.
+// The generated operator library is in the same folder. It is not linked because that would slow down `import torch`.
 void load_native_ops() {
   Dl_info self{};
   TORCH_CHECK(
@@ -43,7 +43,7 @@ void MUSAHooks::init() const {
   c10::musa::device_count_ensure_non_zero();
   c10::musa::MUSACachingAllocator::MUSAAllocatorConfig::load_environment();
   load_native_ops();
-  // Those of packs that were loaded through a loader are taken already.
+  // Failures of packs that were loaded through a loader have been reported already.
   for (const musa_runtime::PackFailure& failure : musa_runtime::take_pack_failures()) {
     TORCH_WARN("Kernels are not used: ", failure.message);
   }

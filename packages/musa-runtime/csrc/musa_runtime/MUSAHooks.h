@@ -6,10 +6,10 @@
 
 namespace at::musa {
 
-// What torch asks of the accelerator before, and beside, running operators on it.
+// torch's hooks for the accelerator: initialisation, generators, pinned memory and device properties.
 struct MUSAHooks final : at::PrivateUse1HooksInterface {
   // Called once by Context::lazyInitDevice: checks that a device can be used, loads the generated operator library and
-  // lets the op registry install its choices. Raises with cause and cure; a later call tries again.
+  // makes the op registry install its kernels. Raises with cause and fix; a later call retries.
   void init() const override;
   bool isBuilt() const override {
     return true;

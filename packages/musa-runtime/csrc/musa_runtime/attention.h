@@ -13,12 +13,13 @@
 #include <algorithm>
 #include <numeric>
 
-// Shared by the runtime's composed attention and by packs that serve attention.
+// Helpers shared by the runtime's composed attention and by packs that serve attention.
 
 namespace musa_runtime {
 
 // Whether torch.nn.attention.sdpa_kernel allows a fused kernel. FLASH_ATTENTION, EFFICIENT_ATTENTION, CUDNN_ATTENTION and
-// OVERRIDEABLE all do, because a musa device has one fused kernel. MATH wins over them only as the first of a priority list.
+// OVERRIDEABLE all do, because a musa device has one fused kernel. MATH has precedence only as the first of a priority
+// list.
 inline bool allows_fused_attention() {
   at::Context& context = at::globalContext();
   const bool fused = context.userEnabledFlashSDP() || context.userEnabledMemEfficientSDP() ||
@@ -26,14 +27,14 @@ inline bool allows_fused_attention() {
   return fused && !(context.userEnabledMathSDP() && context.sDPPriorityOrder().front() == at::SDPBackend::math);
 }
 
-// Whether the operands are those of a tracer: fake tensors, or symbolic sizes.
+// Whether the tensor belongs to a tracer: a fake tensor, or one with symbolic sizes.
 inline bool is_traced(const at::Tensor& tensor) {
   return tensor.unsafeGetTensorImpl()->is_python_dispatch() ||
       tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
 }
 
-// An output of `sizes`, of the query's rank, with dimensions in the query's order of strides. torch's fake kernel of
-// _scaled_dot_product_fused_attention_overrideable promises these strides.
+// Returns an output of `sizes`, of the query's rank, with dimensions in the query's order of strides. torch's fake kernel
+// of _scaled_dot_product_fused_attention_overrideable has these strides.
 inline at::Tensor empty_attention_output(const at::Tensor& query, at::IntArrayRef sizes) {
   if (query.sizes() == sizes) {
     return at::empty_like(query);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr char kName[] = "musa";
 
-// One at a time: torch looks at the old name and writes the new one in two steps.
+// Serializes the naming: torch reads the old name and writes the new one in two steps.
 std::mutex& naming() {
   static std::mutex mutex;
   return mutex;
@@ -28,13 +28,13 @@ void init(int abi) {
       "This program and libmusa_runtime.so come from different builds of musa-runtime.\n  have: ABI ", MUSA_RUNTIME_ABI,
       " in the library that was loaded\n  need: ABI ", abi, ", the headers that the program was compiled with\n",
       "Likely causes: musa-runtime was upgraded after the program was built, or LD_LIBRARY_PATH puts another copy in "
-      "front.\nFix: configure and build the program anew: cmake --fresh -S . -B build && cmake --build build");
+      "front.\nFix: configure and build the program again: cmake --fresh -S . -B build && cmake --build build");
   {
     const std::lock_guard<std::mutex> lock(naming());
     if (c10::is_privateuse1_backend_registered()) {
       const std::string owner = c10::get_privateuse1_backend();
       TORCH_CHECK(
-          owner == kName, "The backend '", owner, "' has taken PrivateUse1, which torch lends to one backend a process.\n",
+          owner == kName, "The backend '", owner, "' has taken PrivateUse1, which only one backend can have.\n",
           "Fix: link and load only one of the two.");
     } else {
       c10::register_privateuse1_backend(kName);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// An error for AOTInductor packages that are loaded without libmusa_aoti.so, the library of musa-compile that runs their models.
-// torch's package loader calls the function that is registered last. libmusa_aoti.so depends on this library, so it is
-// initialised later and its function replaces this one.
+// The error for AOTInductor packages that are loaded without libmusa_aoti.so, the library of musa-compile that runs their
+// models. torch's package loader calls the function that is registered last. libmusa_aoti.so depends on this library, so it
+// is initialised later and its function replaces this one.
 
 #include <c10/util/Exception.h>
 #include <torch/csrc/inductor/aoti_runner/model_container_runner.h>

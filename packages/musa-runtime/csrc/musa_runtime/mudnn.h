@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Calls of muDNN on torch's tensors: this thread's handle on the current stream, workspaces from the caching allocator,
-// descriptions of tensors, and what a status means. For packs that call muDNN; it is compiled into them, so the runtime
-// needs no muDNN. Link with musa::mudnn.
+// muDNN calls on torch's tensors: this thread's handle on the current stream, workspaces from the caching allocator, tensor
+// descriptors, and checks of the status. For packs that call muDNN; it is compiled into them, so the runtime needs no
+// muDNN. Link with musa::mudnn.
 //
 //   using namespace musa_runtime;
 //   musa::dnn::Softmax op;
@@ -18,7 +18,7 @@
 #include <c10/musa/MUSAGuard.h>
 #include <c10/musa/MUSAStream.h>
 #include <musa_runtime/operand.h>
-// From SDK 5 on, mudnn.h is a C interface. The SDK is recognized by the headers it has, not by a version. The parts of the C++
+// From SDK 5 on, mudnn.h is a C interface. The SDK is recognized by its headers, not by a version. The parts of the C++
 // interface are included too, for an SDK whose mudnn.h leaves one out.
 #if __has_include(<mudnncxx/mudnn.h>)
 #include <mudnncxx/mudnn.h>
@@ -79,8 +79,8 @@ inline const char* meaning_of(dnn::Status status) {
     case dnn::Status::NOT_INITIALIZED:
       return "Likely cause: the driver or the device is not available. `python -m torch_musa doctor` says more.";
     default:
-      return "Likely causes: the muDNN installed is older than 3.0 or newer than this pack knows, or the pack offered an "
-             "operand that muDNN does not take. MUDNN_LOG_LEVEL=INFO shows the call; TORCH_MUSA_OPS=<operator>=host,host-copy "
+      return "Likely causes: the muDNN installed is older than 3.0 or newer than this pack supports, or the pack passed an "
+             "operand that muDNN rejects. MUDNN_LOG_LEVEL=INFO shows the call; TORCH_MUSA_OPS=<operator>=host,host-copy "
              "routes the operator around muDNN.";
   }
 }
@@ -101,14 +101,14 @@ inline const char* meaning_of(dnn::Status status) {
     separator = ", ";
   }
   text << ").\n" << detail::meaning_of(status);
-  // This error reports what failed within muDNN, so the next kernel's launch must not report it again.
+  // This error reports the failure within muDNN, so the next kernel launch must not report it again.
   C10_MUSA_CLEAR_ERROR();
   TORCH_CHECK_WITH(OutOfMemoryError, status != dnn::Status::ALLOC_FAILED, text.str());
   TORCH_CHECK(false, text.str());
 }
 
-// Raises for anything but SUCCESS: OutOfMemoryError for memory, RuntimeError else, with the call, the dtypes and shapes of the
-// tensors, and the status.
+// Raises unless the status is SUCCESS: OutOfMemoryError for ALLOC_FAILED, otherwise RuntimeError, with the call, the dtypes
+// and shapes of the tensors, and the status.
 inline void check(dnn::Status status, const char* call, std::initializer_list<const at::Tensor*> tensors = {}) {
   if (status != dnn::Status::SUCCESS) [[unlikely]] {
     raise(status, call, tensors);
@@ -128,7 +128,7 @@ struct KnownHandle {
   std::optional<bool> allow_tf32; // empty: never set
 };
 
-// A thread's handles, one a device, made when first used. They end with the thread.
+// This thread's handle for the device, created at its first use and destroyed with the thread.
 inline dnn::Handle& handle_of(c10::DeviceIndex device, bool allow_tf32) {
   thread_local std::vector<std::unique_ptr<KnownHandle>> handles;
   const auto index = static_cast<size_t>(device);
@@ -151,7 +151,7 @@ inline dnn::Handle& handle_of(c10::DeviceIndex device, bool allow_tf32) {
 
 } // namespace detail
 
-// Makes the tensor's device the current one while it lives: muDNN works on the current device, whatever the operands.
+// Sets the tensor's device for a scope: muDNN uses the current device, whatever the operands.
 class OnDevice {
  public:
   // allow_tf32: whether FLOAT products and convolutions may round their operands to TF32.
@@ -162,7 +162,7 @@ class OnDevice {
   dnn::Handle& handle() const {
     return handle_;
   }
-  // Lends memory of the caching allocator in the order of the current stream.
+  // Allocates workspaces from the caching allocator, in the order of the current stream.
   static dnn::MemoryMaintainer workspace() {
     return [](size_t bytes) {
       return dnn::MemoryHandler(
@@ -178,8 +178,8 @@ class OnDevice {
 
 // ---- tensors
 
-// Whether muDNN writes to a tensor. Describing a lazy clone for writing gives it memory of its own; for reading, it stays
-// lazy. The default is the one that is right for both.
+// Whether muDNN writes to a tensor. Describing a lazy clone for writing gives it its own memory; for reading, it stays
+// lazy. The default, Write, is correct for both.
 enum class Access : uint8_t { Read, Write };
 inline constexpr Access kRead = Access::Read;
 
@@ -198,14 +198,14 @@ inline dnn::Tensor::Format format_of(int64_t dims, bool channels_last) {
   }
 }
 
-// muDNN's descriptors hold plain pointers, of operands that it only reads too.
+// muDNN's descriptors hold non-const pointers, also for operands that it only reads.
 inline void* address_of(const at::Tensor& tensor, Access access) {
   return access == Access::Read ? const_cast<void*>(tensor.const_data_ptr()) : tensor.mutable_data_ptr();
 }
 
 } // namespace detail
 
-// Raises for a dtype that muDNN has no name for; predicates keep those away.
+// Raises for a dtype that muDNN does not have; predicates exclude those.
 inline dnn::Tensor::Type type_of(at::ScalarType dtype) {
   using Type = dnn::Tensor::Type;
   switch (dtype) {
@@ -226,7 +226,7 @@ inline dnn::Tensor::Type type_of(at::ScalarType dtype) {
   }
 }
 
-// Dimensions and strides as they are. An undefined tensor gives an absent operand.
+// Describes dimensions and strides unchanged. An undefined tensor gives an absent operand.
 inline dnn::Tensor describe(const at::Tensor& tensor, Access access = Access::Write) {
   dnn::Tensor result;
   if (tensor.defined()) {
@@ -250,16 +250,16 @@ inline dnn::Tensor operand(const Operand& tensor) {
   return operand(*tensor);
 }
 
-// Whether an optional argument is there. torch passes an undefined tensor for one that is not, too.
+// Whether an optional argument is present. torch also passes an undefined tensor for an absent one.
 inline bool given(const std::optional<at::Tensor>& tensor) {
   return tensor.has_value() && tensor->defined();
 }
-// Contiguous where it is there, undefined where it is not.
+// Contiguous if present, otherwise undefined.
 inline Operand contiguous_or_none(const std::optional<at::Tensor>& tensor) {
   return given(tensor) ? contiguous(*tensor) : Operand(at::Tensor());
 }
 
-// The same memory under another shape.
+// Describes the same memory with another shape.
 inline dnn::Tensor describe_as(
     const at::Tensor& tensor, at::IntArrayRef sizes, at::IntArrayRef strides, Access access = Access::Write) {
   dnn::Tensor result;
@@ -269,8 +269,9 @@ inline dnn::Tensor describe_as(
   return result;
 }
 
-// A tensor (N, C, space...) of 3, 4 or 5 dimensions for the operations that look at the format: in the order of the letters
-// of NHWC and its relatives where that is how the memory lies, of NCHW otherwise. The memory is dense in that order.
+// A tensor (N, C, space...) of 3, 4 or 5 dimensions for operations that check the format: in the order of the letters of
+// NHWC (or its 3- and 5-dimensional forms) if the memory has that order, otherwise of NCHW. The memory must be dense in
+// that order.
 inline dnn::Tensor describe_channels(const at::Tensor& tensor, at::MemoryFormat format, Access access = Access::Write) {
   const int64_t dims = tensor.dim();
   const bool channels_last =
@@ -289,7 +290,7 @@ inline dnn::Tensor describe_channels(const at::Tensor& tensor, at::MemoryFormat 
   return result;
 }
 
-// The format of 4- and 5-dimensional tensors that lie in channels-last order; Contiguous else.
+// The format of 4- and 5-dimensional tensors in channels-last order; otherwise Contiguous.
 inline at::MemoryFormat channels_format(const at::Tensor& tensor) {
   const at::MemoryFormat format = tensor.suggest_memory_format();
   return format == at::MemoryFormat::Preserve ? at::MemoryFormat::Contiguous : format;

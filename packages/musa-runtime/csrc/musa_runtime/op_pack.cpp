@@ -16,7 +16,7 @@ namespace musa_runtime {
 namespace {
 
 struct Failures {
-  std::mutex mutex; // guards list; nothing is called under it
+  std::mutex mutex; // guards list; a leaf lock
   std::vector<PackFailure> list;
 };
 

@@ -21,39 +21,39 @@
 //     pack.impl("aten::relu", TORCH_FN(relu_kernel), TORCH_FN(relu_served));
 //   }
 //
-// relu_served takes relu's arguments and returns whether this pack can serve them; if it declines, the call goes on to
-// the next candidate in rank. Kernels are called with the current device set by the caller's tensors.
+// relu_served has relu's parameters and returns whether this pack can serve the arguments; if it declines, the next
+// candidate in rank is called. Kernels are called with the current device set by the caller's tensors.
 //
-// The declaration runs when the library is loaded, unless the library was built for another ABI of the runtime or
-// another minor of torch. Each kernel is checked against the operator's schema. A pack is taken as a whole or not at
-// all, and its failure is recorded instead of thrown (take_pack_failures()). A kernel for an operator that this torch
-// does not have, for example one of a library that is not loaded, is kept; it is not installed.
+// The declaration runs when the library is loaded, unless the library was built for another ABI of the runtime or another
+// minor of torch. Each kernel is checked against the operator's schema. A pack is accepted as a whole or not at all, and
+// its failure is recorded instead of thrown (take_pack_failures()). A kernel for an operator that this torch does not have,
+// for example one of a library that is not loaded, is kept but not installed.
 
 namespace musa_runtime {
 
 namespace detail {
 
-// One candidate in an operator's chain. Never changed after the dispatcher can reach it. Code that is inlined into
-// packs reads these fields: a change of this struct needs another MUSA_RUNTIME_ABI.
+// One candidate in an operator's chain. Immutable once the dispatcher can reach it. Code that is inlined into packs reads
+// these fields: a change of this struct needs another MUSA_RUNTIME_ABI.
 struct ChainLink {
-  void (*kernel)(); // nullptr: every call goes on to `next`
+  void (*kernel)(); // nullptr: every call is passed to `next`
   void (*served)(); // the predicate; nullptr for kernels without one
   std::atomic<uint64_t>* calls;
   const char* provider;
-  c10::KernelFunction next; // invalid where a call ends with this kernel
+  c10::KernelFunction next; // invalid if a call ends with this kernel
   c10::OperatorHandle op;
 };
 
 // Adds the operator and its provider to an error that leaves a kernel.
 C10_MUSA_API void add_context(c10::Error& error, const ChainLink& link);
 
-// A kernel for the dispatcher, and where it reads the link that it calls.
+// A kernel for the dispatcher, and the pointer through which it reads its link.
 struct ChainEntry {
   c10::KernelFunction kernel;
   std::atomic<const ChainLink*>* link;
 };
 
-// What the registry needs of a kernel's C++ type. Part of the ABI like ChainLink.
+// The registry's view of a kernel's C++ type. Part of the ABI like ChainLink.
 struct KernelType {
   ChainEntry (*make)(const ChainLink& link);
   void (*declines)(); // a predicate that declines every call; nullptr for kernels without a predicate
@@ -63,8 +63,8 @@ struct KernelType {
   void (*check_signature)(const c10::OperatorHandle& op); // throws c10::Error
 };
 
-// The functor behind an installed kernel. The link is read once per call, so that a call follows one chain to its end
-// while another thread changes the order of providers.
+// The functor of an installed kernel. The link is read once per call, so that a call follows one chain to its end while
+// another thread changes the order of providers.
 template <typename Signature, bool conditional>
 class ChainKernel;
 template <typename Return, typename... Args, bool conditional>
@@ -73,7 +73,7 @@ class ChainKernel<Return(Args...), conditional> final : public c10::OperatorKern
   explicit ChainKernel(const ChainLink& link) : link_(&link) {}
 
   static ChainEntry make(const ChainLink& link) {
-    // Not make_unique: a unique_ptr type for each signature would cost a tenth of the time that packs take to compile.
+    // Not make_unique: a unique_ptr type for each signature would take a tenth of the compile time of packs.
     auto* const functor = new ChainKernel(link);
     return {
         c10::KernelFunction::makeFromUnboxedFunctor<false, ChainKernel>(std::unique_ptr<c10::OperatorKernel>(functor)),
@@ -156,12 +156,12 @@ class C10_MUSA_API OpPack {
         reinterpret_cast<void (*)()>(served));
   }
 
-  // The same library's kernels for another provider. "runtime" is the provider of compositions of torch's operators,
-  // which rank behind the kernels of packs. They are taken or refused together with this pack's.
+  // Returns the same library's kernels for another provider. "runtime" is the provider of compositions of torch's
+  // operators, which rank behind the kernels of packs. They are accepted or refused together with this pack's.
   OpPack& of_provider(const char* provider);
 
-  // Declares that the kernels of this provider dereference device memory on the host; they are not candidates where the
-  // host cannot address it.
+  // Declares that the kernels of this provider dereference device memory on the host; they are candidates only if the host
+  // can address it.
   OpPack& needs_host_addressable();
 
   // The operators declared so far, in order.
@@ -176,7 +176,7 @@ class C10_MUSA_API OpPack {
   State& state_;
 };
 
-// What MUSA_OP_PACK hands over. Its layout must not change: it is read before the ABI numbers are compared.
+// The argument of declare_pack(). Its layout must not change: it is read before the ABI numbers are compared.
 struct PackDeclaration {
   const char* provider;
   int abi;
@@ -185,13 +185,13 @@ struct PackDeclaration {
   void (*declare)(OpPack&);
 };
 
-// Adds all kernels of a pack to the op registry, or none and records why. Returns whether they were added. Called while
-// a library is loaded, where an exception would end the process or the import.
+// Adds all kernels of a pack to the op registry, or adds none and records the reason. Returns whether they were added.
+// Called while a library is loaded, where an exception would end the process or the import.
 C10_MUSA_API bool declare_pack(const PackDeclaration& declaration) noexcept;
 
 struct PackFailure {
   std::string provider;
-  std::string op; // empty if the failure is not that of one operator
+  std::string op; // empty if the failure is not about one operator
   std::string message; // what happened, have and need, and the command that fixes it
 };
 
@@ -200,7 +200,7 @@ C10_MUSA_API std::vector<PackFailure> take_pack_failures();
 
 } // namespace musa_runtime
 
-// Runs when the pack's library is loaded. PROVIDER is the pack's short name, as users write it in TORCH_MUSA_OPS.
+// Runs when the pack's library is loaded. PROVIDER is the pack's short name, as used in TORCH_MUSA_OPS.
 #define MUSA_OP_PACK(PROVIDER, PACK) \
   MUSA_OP_PACK_IN(#PROVIDER, PACK, C10_CONCATENATE(musa_op_pack_##PROVIDER, C10_UID))
 // A provider's packs may be in several files that are compiled as one, so their functions are numbered.

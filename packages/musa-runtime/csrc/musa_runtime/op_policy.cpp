@@ -35,9 +35,9 @@ std::string join(const std::vector<std::string>& parts) {
 }
 
 struct Ranks {
-  std::mutex mutex; // guards `of`; no other lock is taken while it is held
-  // A copy of every operand costs more than any device kernel, hence the last rank. Torch's own kernels in place beat
-  // anything emulated; they are candidates only on memory that the host can address.
+  std::mutex mutex; // guards `of`; a leaf lock
+  // Copying every operand costs more than any device kernel, hence the last rank. Torch's own kernels in place are faster
+  // than emulated ones; they are candidates only on memory that the host can address.
   std::map<std::string, int> of{{"host", 200}, {"runtime", 400}, {"host-copy", 500}};
 };
 
@@ -46,7 +46,7 @@ Ranks& ranks() {
   return instance;
 }
 
-// Indices of `offers`, the lowest rank first; equal ranks in order of names.
+// Returns indices of `offers`, the lowest rank first; equal ranks in order of names.
 std::vector<int> default_order(const std::vector<std::string>& offers) {
   std::vector<std::pair<int, std::string>> keys;
   {
@@ -173,13 +173,13 @@ OpPolicy::Ranking OpPolicy::rank(const std::string& op, const std::vector<std::s
     if (at != offers.end()) {
       ranking.order.push_back(static_cast<int>(at - offers.begin()));
     } else if (provider == "host-copy" || (provider == "host" && ranking.pinned)) {
-      // Serves every operator; whatever is ranked behind it is never reached.
+      // Serves every operator, so providers ranked after it are never reached.
       ranking.last_resort = provider;
       break;
     }
   }
-  // The runtime's compositions are the only form in which some operators exist at all (convolution, RNN cells), so an
-  // order that forgets them still reaches them.
+  // For some operators (convolution, RNN cells) the runtime's compositions are the only implementation, so they are reached
+  // even if the order does not name them.
   const auto runtime = std::find(offers.begin(), offers.end(), "runtime");
   if (runtime != offers.end()) {
     const int index = static_cast<int>(runtime - offers.begin());

@@ -12,17 +12,17 @@
 
 namespace musa_runtime {
 
-// The name of the provider that `name` means: "native" and "cpu", earlier names of "host" and "host-copy", are accepted.
+// Returns the current name of a provider: "native" and "cpu" are earlier names of "host" and "host-copy".
 C10_MUSA_API std::string provider_name(const std::string& name);
 
-// The rank of a provider that has none.
+// The rank of a provider without a rank of its own.
 constexpr int kDefaultRank = 150;
 
-// Ranks give the default order of providers, the lowest first. The runtime's own are 200 (host), 400 (runtime) and
-// 500 (host-copy). A rank holds for the operators that are installed after it is set.
+// Ranks give the default order of providers, the lowest first. The runtime's own are 200 (host), 400 (runtime) and 500
+// (host-copy). A rank applies to operators that are installed after it is set.
 C10_MUSA_API void set_provider_rank(const std::string& provider, int rank);
 
-// Who serves an operator: an order of providers for all ops, and orders pinned for single ops.
+// The order of providers for all operators, and orders pinned for single operators.
 class OpPolicy {
  public:
   struct Ranking {
@@ -35,11 +35,12 @@ class OpPolicy {
   // Items separated by ';': "mudnn,host" or "aten::mm=ported,host". `source` names the input in errors.
   static OpPolicy parse(const std::string& spec, const std::string& source);
 
-  // Replaces pins whose operator is a pattern ("aten::*norm*") by pins of what it matches; a pin by full name wins.
+  // Replaces pins whose operator is a pattern ("aten::*norm*") by pins of the matching operators; a pin by full name has
+  // precedence.
   void expand(const std::function<std::vector<std::string>(const std::string&)>& matching);
   void pin(const std::string& op, const std::vector<std::string>& providers);
   std::vector<std::string> pinned_ops() const;
-  // (item with the providers' names of today, provider) of every provider that the policy names.
+  // (item with the current names of providers, provider) for every provider that the policy names.
   std::vector<std::pair<std::string, std::string>> mentioned() const;
 
   Ranking rank(const std::string& op, const std::vector<std::string>& offers) const;

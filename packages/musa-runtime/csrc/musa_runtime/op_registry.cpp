@@ -52,7 +52,7 @@ void call_composed(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::ji
   op.callBoxedForDispatchKey(key, *stack);
 }
 
-// torch's kernel that composes the operator from others and stays on the device; not valid if there is none.
+// torch's kernel that composes the operator from others and stays on the device; invalid if there is none.
 c10::KernelFunction composed_kernel(const c10::OperatorHandle& op) {
   using Key = c10::DispatchKey;
   return op.hasKernelForDispatchKey(Key::CompositeExplicitAutograd)
@@ -64,7 +64,7 @@ c10::KernelFunction composed_kernel(const c10::OperatorHandle& op) {
       : c10::KernelFunction();
 }
 
-// Why a kernel does not fit its operator; empty if it does.
+// The reason why a kernel does not fit its operator; empty if it does.
 std::string misfit(const Candidate& candidate, const c10::OperatorHandle& op) {
   if (candidate.stable != nullptr) {
     return candidate.stable->misfit(candidate.provider, candidate.op, op.schema());
@@ -93,7 +93,7 @@ std::string misfit(const Candidate& candidate, const c10::OperatorHandle& op) {
 }
 
 // The type of the kernel that the dispatcher gets. It cannot change later, so one with a C++ signature is preferred over
-// the boxed one of stable kernels: a call that goes on from a boxed kernel to an unboxed one is boxed for nothing.
+// the boxed one of stable kernels: a call passed from a boxed kernel to an unboxed one would be boxed needlessly.
 const detail::KernelType* registered_type(const std::vector<Candidate*>& order, const std::vector<Candidate*>& offers) {
   for (const auto* list : {&order, &offers}) {
     for (const Candidate* candidate : *list) {
@@ -114,11 +114,12 @@ struct OpRegistry::State {
     OpRoute route;
     std::vector<Candidate*> chain; // in rank order; the first is what the dispatcher calls
     std::string reason;
-    // No candidate is chosen any more, but one was: the route exists, and calls what torch would call without a registration.
+    // No candidate is selected any more, but one was: the route exists, and calls the kernel that torch would call without
+    // it.
     bool unchosen = false;
   };
 
-  // Guards everything below. Lock order: GIL, then this, then the dispatcher's own lock. Kernels never take it.
+  // Guards the members below. Lock order: GIL, then this, then the dispatcher's own lock. Kernels never take it.
   mutable std::mutex mutex;
   std::map<std::string, std::vector<std::unique_ptr<Candidate>>> candidates;
   std::set<std::string> known_providers{"host", "runtime", "host-copy"};
@@ -132,11 +133,11 @@ struct OpRegistry::State {
   void install_op(const std::string& op);
   void install_all();
   void check_providers(const OpPolicy& wanted) const;
-  // The operators that match a pattern and whose provider a policy can choose; none is an error.
+  // The operators that match a pattern and whose provider a policy can choose; raises if there are none.
   std::vector<std::string> choosable(const std::string& pattern) const;
-  // Reads a specification, patterns expanded and names checked.
+  // Parses a specification: expands patterns and checks names.
   OpPolicy read_policy(const std::string& spec, const std::string& source) const;
-  // Why a policy cannot choose this operator's provider; empty where it can.
+  // The reason why a policy cannot choose this operator's provider; empty if it can.
   std::string why_fixed(const std::string& op) const;
   std::string joined_providers() const;
   OpInfo describe(const c10::OperatorHandle& handle) const;
@@ -189,9 +190,9 @@ void OpRegistry::State::install_op(const std::string& op) {
       break;
     }
   }
-  // Where a candidate was declared but none may serve, the boxed kernel must stand in its place: torch's composed form
-  // would reach the fallback in several steps, each with copies of its own. Lists of tensors (foreach) are left to
-  // torch's composed kernel, which calls one operator per tensor of a list, and each stays on the device.
+  // If a candidate was declared but none may serve, the boxed kernel is registered instead: torch's composed form would
+  // reach the fallback in several steps, each with its own copies. Lists of tensors (foreach) are left to torch's composed
+  // kernel, which calls one operator per tensor of a list, and each stays on the device.
   const bool is_foreach = op.rfind("aten::_foreach_", 0) == 0;
   const bool unchosen = order.empty() && !ranking.pinned && (found == candidates.end() || is_foreach);
   auto at = installed.find(op);
@@ -205,7 +206,7 @@ void OpRegistry::State::install_op(const std::string& op) {
     chain.last = composed_kernel(*handle);
     chain.last_name = chain.last.isValid() ? "composed" : ranking.last_resort;
   }
-  // Behind a kernel of the host the boxed one would call the same kernel of torch again.
+  // After a host kernel, the boxed one would call the same kernel of torch again.
   const bool same = !order.empty() && order.back()->needs_host_addressable && chain.last_name == "host";
   if (ends_unconditionally || same) {
     chain.last = c10::KernelFunction();
@@ -309,7 +310,7 @@ void OpRegistry::State::check_providers(const OpPolicy& wanted) const {
     const std::string reason = why_fixed(op);
     TORCH_CHECK_VALUE(
         reason.empty(), "The provider of '", op, "' cannot be chosen: ", reason,
-        ".\nFix: python -m torch_musa ops PATTERN lists the operators and who serves them.");
+        ".\nFix: python -m torch_musa ops PATTERN lists the operators and their providers.");
   }
 }
 

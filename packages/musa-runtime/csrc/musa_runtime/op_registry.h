@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-// The candidates of every operator, and who serves it. Packs see op_pack.h only.
+// The candidates of every operator, and the selection of its provider. Packs include only op_pack.h.
 
 namespace musa_runtime {
 
@@ -44,19 +44,19 @@ struct Candidate {
   const detail::KernelType* type;
   void (*kernel)();
   void (*served)(); // nullptr for kernels without a predicate
-  // May decline a call: by its predicate, or by NotImplementedError (kernels of the host).
+  // May decline a call: by its predicate, or by raising NotImplementedError (host kernels).
   bool conditional;
-  // Serves device memory that the host cannot address (false for kernels that dereference it on the host).
+  // Dereferences device memory on the host, so it serves only memory that the host can address.
   bool needs_host_addressable;
   // Counted by the installed kernel: this candidate's own counter, or one in the static table of generated kernels.
   std::atomic<uint64_t> own_calls{0};
   std::atomic<uint64_t>* calls = &own_calls;
   std::unique_ptr<StableKernel> stable; // of kernels over torch's stable ABI
-  // Against the operator's schema: unknown until the operator is defined.
+  // Whether it fits the operator's schema: unknown until the operator is defined.
   enum class Fit { Unknown, Yes, No } fit = Fit::Unknown;
 };
 
-// What explain() and the command line print.
+// The data that explain() and the command line print.
 struct CandidateInfo {
   std::string provider;
   bool conditional;
@@ -75,43 +75,42 @@ class C10_MUSA_API OpRegistry {
  public:
   static OpRegistry& get();
 
-  // Adds all candidates, or throws PackError and adds none. `provider` becomes known even without an operator, so that
-  // a policy may name it.
+  // Adds all candidates, or throws PackError and adds none. `provider` is registered even without an operator, so that a
+  // policy may name it.
   void add(const std::string& provider, std::vector<std::unique_ptr<Candidate>> candidates);
   // Checks candidates whose operator was not defined yet when they were added, and returns those that do not fit: they
   // are never installed.
   std::vector<PackFailure> check_late_operators();
 
-  // Reads TORCH_MUSA_OPS and TORCH_MUSA_FALLBACK and installs everything declared so far; later additions install
-  // themselves. Called once, when the device is first used.
+  // Reads TORCH_MUSA_OPS and TORCH_MUSA_FALLBACK and installs everything declared so far; later additions are installed
+  // immediately. Called once, when the device is first used.
   void install();
 
-  // The policy may change while other threads call operators: each call follows the old order or the new one to its
-  // end. Only the first pin of an operator that has no candidate changes the dispatcher's own table, which torch does
-  // not guard.
+  // The policy may change while other threads call operators: each call follows the old order or the new one to its end.
+  // Only the first pin of an operator that has no candidate changes the dispatcher's own table, which torch does not guard.
 
   // "mudnn,host" orders all ops; "aten::mm=host;aten::relu=host-copy" pins some. Raises ValueError for an unknown
   // provider or op, and leaves the policy as it was.
   void set_policy(const std::string& spec);
   void reset_policy();
-  // Pattern: an op name, with '*' standing for anything.
+  // pattern: an operator's name, in which '*' matches any text.
   void prefer(const std::string& pattern, const std::vector<std::string>& providers);
 
   std::vector<std::string> providers() const;
   bool has(const std::string& op) const;
   OpInfo explain(const std::string& op) const;
   std::vector<OpInfo> table() const;
-  // Which operator each candidate's call counter belongs to, for the profiler.
+  // The operator of each candidate's call counter, for the profiler.
   std::unordered_map<const std::atomic<uint64_t>*, std::string> names_by_counter() const;
 
  private:
   OpRegistry();
-  ~OpRegistry() = delete; // lives as long as the process: installed kernels point into it
+  ~OpRegistry() = delete; // lives until the process ends: installed kernels point into it
   struct State;
   State& state_;
 };
 
-// A pack's error, with the operator that it is about.
+// A pack's error, with the operator that it concerns.
 struct PackError : std::runtime_error {
   PackError(std::string op_, const std::string& message) : std::runtime_error(message), op(std::move(op_)) {}
   std::string op;
@@ -125,7 +124,7 @@ inline constexpr char kRebuildPack[] =
 // Returns whether there was none.
 bool record_failure(const char* provider, c10::function_ref<void()> declare) noexcept;
 
-// What the declaration that runs has added so far for one provider.
+// The kernels that the current declaration has added so far for one provider.
 struct OpPack::State {
   std::string provider;
   std::vector<std::unique_ptr<Candidate>>* candidates; // of the whole library

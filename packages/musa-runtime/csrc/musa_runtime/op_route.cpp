@@ -32,8 +32,7 @@ class BoxedKernel final : public c10::OperatorKernel {
   std::atomic<const ChainLink*> link_;
 };
 
-// Whether a registered kernel of one type can call a link of the other. Two libraries have two objects for one C++
-// type.
+// Whether a registered kernel of one type can call a link of the other. Two libraries have two objects for one C++ type.
 bool is_same(const KernelType& a, const KernelType& b) {
   return &a == &b ||
       (a.signature != nullptr && b.signature != nullptr && (a.declines == nullptr) == (b.declines == nullptr) &&
@@ -50,7 +49,7 @@ void add_context(c10::Error& error, const ChainLink& link) {
 
 } // namespace detail
 
-// Here, where StableLink is complete.
+// Defined here because StableLink is complete here.
 OpRoute::OpRoute(const c10::OperatorHandle& op, const KernelType* type) : op_(op), type_(type) {}
 OpRoute::~OpRoute() = default;
 

@@ -30,8 +30,8 @@ struct ChainMember {
   }
 };
 
-// The chain that serves an operator: its members in rank order, then a boxed kernel. `last_name` identifies `last`; it
-// is empty where a call ends with the last member.
+// The chain that serves an operator: its members in rank order, then a boxed kernel. `last_name` identifies `last`; it is
+// empty if a call ends with the last member.
 struct Chain {
   std::vector<ChainMember> members;
   std::string last_name;
@@ -39,13 +39,13 @@ struct Chain {
 };
 
 // The only kernel that the dispatcher gets for an operator on PrivateUse1. The dispatcher's table may not change while
-// another thread calls the operator, because it copies kernels field by field. So the kernel is registered once and
-// reads an atomic pointer to the head of the chain; set() replaces the chain by one store. A call that is under way
-// ends on the chain on which it began: chains are kept for the life of the process, one for each order that was set.
+// another thread calls the operator, because it copies kernels field by field. So the kernel is registered once and reads
+// an atomic pointer to the head of the chain; set() replaces the chain by one store. A call in progress ends on the chain
+// on which it began: chains are kept until the process ends, one for each order that was set.
 class OpRoute {
  public:
-  // type: the type of the registered kernel. A chain whose head has this type is called without a detour. nullptr for
-  // operators that have boxed kernels only.
+  // type: the type of the registered kernel. A chain whose head has this type is called directly. nullptr for operators
+  // that have only boxed kernels.
   OpRoute(const c10::OperatorHandle& op, const detail::KernelType* type);
   ~OpRoute();
 

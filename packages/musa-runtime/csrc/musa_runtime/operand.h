@@ -8,8 +8,8 @@
 
 namespace musa_runtime {
 
-// A tensor that the caller holds, or a new one that was made from it. A second reference to the caller's tensor would do as
-// well, but for a tensor that Python holds it takes the GIL, which costs as much as a small operator does.
+// A tensor that the caller holds, or a new one made from it. Borrows instead of adding a reference, because for a tensor
+// that Python holds that takes the GIL, which costs as much as a small operator.
 class Operand {
  public:
   // The tensor must outlive this.

@@ -20,7 +20,7 @@ using detail::ChainLink;
 
 constexpr char kNamespace[] = "musa_stable";
 
-// The library through which torch receives the boxed functions. Kept for the life of the process, as chains are.
+// The library through which torch receives the boxed functions. Kept until the process ends, like chains.
 TorchLibraryHandle library() {
   static const TorchLibraryHandle handle = [] {
     TorchLibraryHandle made = nullptr;
@@ -32,8 +32,8 @@ TorchLibraryHandle library() {
   return handle;
 }
 
-// Whether the stable ABI of every torch minor that is served converts values of a type. It raises an error at the call for
-// others. torch 2.13 added generators; a kernel over the stable ABI can draw no numbers from one.
+// Whether the stable ABI of every supported torch minor converts values of a type. For other types it raises an error at
+// the call. torch 2.13 added generators, but a kernel over the stable ABI cannot draw numbers from one.
 bool is_convertible(const c10::TypePtr& type) {
   switch (type->kind()) {
     case c10::TypeKind::TensorType:
@@ -87,7 +87,7 @@ class StableChainKernel final : public c10::OperatorKernel {
   }
 
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
-    // OpRoute makes a StableLink for every link of this type.
+    // OpRoute creates a StableLink for every link of this type.
     const auto& link = static_cast<const StableLink&>(*link_.load(std::memory_order_acquire));
     if (link.stable == nullptr || !link.stable->serves(keys, *stack)) {
       link.next.callBoxed(op, keys, stack);
@@ -97,7 +97,7 @@ class StableChainKernel final : public c10::OperatorKernel {
     try {
       try {
         link.stable->call(op, keys, stack);
-      } catch (const std::runtime_error& raised) { // of the pack: torch's macros for the stable ABI raise nothing else
+      } catch (const std::runtime_error& raised) { // the pack's: torch's macros for the stable ABI raise only this type
         if (const std::exception_ptr original = take_original_error(raised.what())) {
           std::rethrow_exception(original);
         }

@@ -8,11 +8,11 @@
 #include <exception>
 #include <utility>
 
-// What the declaration that runs has added so far.
+// The kernels that the current declaration has added so far.
 struct MusaStableDeclaration {
   const MusaStablePack& pack;
   std::vector<std::unique_ptr<musa_runtime::Candidate>> candidates;
-  std::exception_ptr error; // the first one of musa_stable_impl, which may not throw into a library that is written in C
+  std::exception_ptr error; // the first one of musa_stable_impl, which must not throw into a C library
 };
 
 namespace musa_runtime {
@@ -29,8 +29,8 @@ void check_build(const MusaStablePack& pack) {
         "a pack over torch's stable ABI was compiled with another musa_runtime/stable_abi.h.\n  have: stable ABI ",
         pack.abi, "\n  need: stable ABI ", MUSA_STABLE_ABI, "\n", kRebuildPack));
   }
-  // Not compared with the torch that the pack was built with: newer headers only add functions, and the pack says by
-  // torch_needed which of them it may call.
+  // Not compared with the torch that the pack was built with: newer headers only add functions, and torch_needed limits
+  // which of them the pack calls.
   if (pack.torch_needed > TORCH_ABI_VERSION) {
     throw PackError("", c10::str(
         "the pack '", pack.provider, "' calls functions of a newer torch's stable ABI.\n  have: torch ",
@@ -56,7 +56,7 @@ void declare(const MusaStablePack& pack) {
 extern "C" {
 
 int musa_stable_pack(const MusaStablePack* pack) {
-  // Of a declaration with another number only that number is read.
+  // For a declaration with another ABI number, only that number is read.
   const char* const provider = pack->abi == MUSA_STABLE_ABI ? pack->provider : "";
   return static_cast<int>(musa_runtime::record_failure(provider, [&] { musa_runtime::declare(*pack); }));
 }

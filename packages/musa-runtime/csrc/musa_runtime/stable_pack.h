@@ -22,10 +22,10 @@
 //
 // Kernels and predicates take and return the types that torch's stable ABI converts, for example torch::stable::Tensor,
 // int64_t, double, bool, std::optional and std::vector of them. They are compared with the operator's schema when the
-// library is loaded, as those of MUSA_OP_PACK are (musa_runtime/op_pack.h), and a pack is taken as a whole or not at all.
+// library is loaded, like those of MUSA_OP_PACK (musa_runtime/op_pack.h), and a pack is accepted as a whole or not at all.
 // torch converts the arguments for the predicate and for the kernel, so a predicate costs a second conversion.
 //
-// Operators whose schema has a Scalar (add, sub, clamp) have no kernels over the stable ABI: it cannot pass one.
+// Operators whose schema has a Scalar (add, sub, clamp) cannot have kernels over the stable ABI, which cannot pass one.
 
 namespace musa_runtime::stable {
 
@@ -151,8 +151,8 @@ inline void check(const char* message) {
 } // namespace detail
 
 // Returns an uninitialized contiguous tensor of the given sizes, with the dtype and the device of `like`. Raises
-// std::runtime_error, which the caller of the operator gets as torch.OutOfMemoryError if the memory does not suffice.
-// torch::stable::empty_like finds its operator by name at every call, and hides the cause of an error.
+// std::runtime_error, which the caller of the operator gets as torch.OutOfMemoryError if the memory is exhausted. Unlike
+// this function, torch::stable::empty_like looks up its operator by name at every call, and hides the cause of an error.
 inline torch::stable::Tensor new_empty(
     const torch::stable::Tensor& like,
     torch::headeronly::IntHeaderOnlyArrayRef sizes) {
@@ -171,7 +171,7 @@ inline void* current_stream(int32_t device_index) {
 
 } // namespace musa_runtime::stable
 
-// Runs when the pack's library is loaded. PROVIDER is the pack's short name, as users write it in TORCH_MUSA_OPS.
+// Runs when the pack's library is loaded. PROVIDER is the pack's short name, as used in TORCH_MUSA_OPS.
 #define MUSA_STABLE_OP_PACK(PROVIDER, PACK)                                                                          \
   static void musa_stable_op_pack_##PROVIDER(::musa_runtime::stable::StablePack& PACK);                              \
   static void musa_stable_op_pack_declare_##PROVIDER(MusaStableDeclaration* declaration) {                           \

@@ -12,24 +12,24 @@
 #include <cstdint>
 #include <type_traits>
 
-// What turns one of torch's structured operators into the forms that a pack declares:
+// Turns one of torch's structured operators into the forms that a pack declares:
 //
 //   musa_runtime::Outputs<at::meta::structured_mm, 1> op;
-//   op.given = {&out};                    // of out= and in place; nothing in the functional form
+// for out= and in place; empty in the functional form
 //   op.meta(self, other);                 // makes, checks or resizes the output
 //   kernel(self, other, op.maybe_get_output(0));
 //   op.finish();
 
 namespace musa_runtime {
 
-// Outputs as a meta function asks for them: new, or given by the caller.
+// Outputs as a meta function requests them: new, or passed by the caller.
 template <typename Meta, size_t N>
 struct Outputs final : Meta {
   static constexpr bool iterates = std::is_base_of_v<at::TensorIteratorBase, Meta>;
 
   // Given outputs; none in the functional form.
   std::array<const at::Tensor*, N> given{};
-  std::array<at::Tensor, N> made{}; // new outputs, or what takes the place of one whose strides do not fit
+  std::array<at::Tensor, N> made{}; // new outputs, or replacements of outputs whose strides do not fit
   bool in_place = false;
 
   const at::Tensor& maybe_get_output(int64_t i) override {
@@ -47,7 +47,7 @@ struct Outputs final : Meta {
     set_output(i, sizes, strides, options, /*exact_strides=*/false);
   }
 
-  // After the kernel: outputs computed elsewhere go to where the caller wants them.
+  // Called after the kernel: copies outputs that were computed elsewhere to the caller's outputs.
   void finish() {
     for (size_t i = 0; i < N; ++i) {
       if (given[i] != nullptr && made[i].defined()) {
