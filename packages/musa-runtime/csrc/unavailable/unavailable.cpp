@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 
-// Stands in for libmusa_runtime.so where no MUSA SDK can be loaded. The device's name is registered with torch all the
-// same, so torch will ask about it: every question is answered "none", and what needs the device says why there is none.
+// Replaces libmusa_runtime.so if no MUSA SDK can be loaded. The device's name is registered with torch anyway, so torch
+// queries it: every query returns "none", and operations that need the device raise with the reason.
 
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -90,7 +90,7 @@ struct UnavailableGuard final : c10::impl::DeviceGuardImplInterface {
   c10::Stream exchangeStream(c10::Stream) const override {
     raise();
   }
-  // The autograd engine asks this even for CPU-only programs.
+  // Called by the autograd engine even for CPU-only programs.
   c10::DeviceIndex deviceCount() const noexcept override {
     return 0;
   }
