@@ -10,8 +10,8 @@
 #include <musa_runtime/op_pack.h>
 
 // The implementation of scaled_dot_product_attention. torch queries a stub for it, not an operator, and a stub has one
-// function per device. This one redispatches to the operator _fused_sdp_choice: a pack that serves attention is a candidate
-// for that operator, so the policy that ranks providers ranks attention too.
+// function per device. This one redispatches to the operator _fused_sdp_choice: packs that serve attention are candidates
+// for that operator, so the policy that ranks providers also ranks attention.
 
 namespace musa_runtime {
 namespace {
@@ -20,7 +20,7 @@ using at::Tensor;
 using sdp::SDPBackend;
 
 // Strided nested tensors, and the wrappers of torch.func's transforms (vmap, grad, jvp), which have no storage. torch
-// defines both for the composed form only.
+// supports both only in the composed form.
 bool needs_math(const Tensor& tensor) {
   return tensor.is_nested() || !tensor.has_storage();
 }
@@ -45,7 +45,7 @@ bool suits_efficient(const sdp::sdp_params& params) {
       (params.dropout == 0 || params.query.scalar_type() != at::kDouble);
 }
 
-// Whether torch's CPU kernel of flash attention takes the operands. It works on device memory in place.
+// Whether torch's CPU kernel of flash attention supports the operands. It runs on device memory in place.
 bool suits_host_flash(const sdp::sdp_params& params) {
   const c10::ScalarType dtype = params.query.scalar_type();
   return c10::musa::host_addressable() &&
@@ -59,8 +59,8 @@ bool suits_host_flash(const sdp::sdp_params& params) {
       sdp::check_last_dim_stride_equals_1_dense</*ignore_singleton_dim=*/false>(params, false);
 }
 
-// No provider multiplies matrices of doubles in memory of the device's own; the runtime's composed attention does, for
-// torch's math form too. Tracers get torch's form, which they can decompose.
+// No provider multiplies matrices of doubles in discrete memory; the runtime's composed attention does, also in place of
+// torch's math form. Tracers get torch's form, which they can decompose.
 SDPBackend composed_form(const Tensor& query, const Tensor& key, const Tensor& value) {
   const auto is_double = [](const Tensor& tensor) {
     return tensor.scalar_type() == at::kDouble && !is_traced(tensor);

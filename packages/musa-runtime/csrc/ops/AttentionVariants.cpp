@@ -7,8 +7,8 @@
 #include <ATen/ops/ones.h>
 #include <musa_runtime/op_pack.h>
 
-// CUDA's dense attention operators, in terms of _scaled_dot_product_fused_attention_overrideable. Programs and torch's
-// Python code name them: DTensor has sharding rules for them, and ring attention calls them.
+// CUDA's dense attention operators, implemented by _scaled_dot_product_fused_attention_overrideable. Programs and torch's
+// Python code call them by name: DTensor has sharding rules for them, and ring attention calls them.
 
 namespace musa_runtime {
 namespace {
@@ -46,7 +46,7 @@ void refuse_debug_mask(bool return_debug_mask) {
 
 // ---- flash ---------------------------------------------------------------------------------------------------------
 
-// Flash attention aligns causality at the last query and key, all other forms at the first.
+// Flash attention aligns causality at the last query and key, all other forms align it at the first.
 Optional causal_mask(const Tensor& query, const Tensor& key, bool& is_causal) {
   if (!is_causal || query.size(-2) == key.size(-2)) {
     return std::nullopt;

@@ -23,8 +23,8 @@
 #include <cmath>
 #include <limits>
 
-// Attention composed of operators on the device, for operands that no pack takes: doubles in memory of the device's own,
-// and packed sequences with windows, pages or positional biases. It holds all scores of a call at once.
+// Attention composed of operators on the device, for operands that no pack supports: doubles in discrete memory, and packed
+// sequences with windows, pages or positional biases. It stores all scores of a call at once.
 
 namespace musa_runtime {
 namespace {
@@ -35,7 +35,7 @@ using Optional = std::optional<Tensor>;
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 constexpr int64_t kBlock = int64_t{1} << 22; // elements of the largest temporary of product()
 
-// A composition computes in the dtype of its operands, inside autocast too.
+// A composition computes in the dtype of its operands, also inside autocast.
 struct WithoutAutocast : c10::impl::ExcludeDispatchKeyGuard {
   WithoutAutocast() : ExcludeDispatchKeyGuard(c10::autocast_dispatch_keyset) {}
 };
@@ -50,7 +50,7 @@ Tensor product(const Tensor& a, const Tensor& b) {
   if (has_kernel || c10::musa::host_addressable()) {
     return at::matmul(a, b);
   }
-  // muDNN refuses matrices of doubles, and those without elements. Sums of elementwise products, for blocks of rows.
+  // muDNN refuses matrices of doubles and empty ones: sums of elementwise products, in blocks of rows.
   const Tensor columns = b.transpose(-2, -1).unsqueeze(-3);
   const int64_t of_batch = c10::multiply_integers(
       at::infer_size(a.sizes().slice(0, a.dim() - 2), b.sizes().slice(0, b.dim() - 2)));
@@ -71,7 +71,7 @@ Tensor product(const Tensor& a, const Tensor& b) {
 // Floats or doubles [..., heads, L, E]. Leading dimensions broadcast.
 struct Problem {
   Tensor q, k, v;
-  Tensor mask; // BOOL, true for the scores that count, or additive; broadcasts to the scores; may be undefined
+  Tensor mask; // BOOL, true for the scores that are kept, or additive; broadcasts to the scores; may be undefined
   double dropout_p;
   double scale;
 
@@ -79,7 +79,7 @@ struct Problem {
       : q(widened(query)), k(per_query_head(widened(key))), v(per_query_head(widened(value))), dropout_p(p),
         scale(factor.has_value() ? *factor : 1 / std::sqrt(static_cast<double>(query.size(-1)))) {}
 
-  // Keys or values that several heads of the query share, once for each of them.
+  // Repeats keys or values that several heads of the query share, once for each head.
   Tensor per_query_head(const Tensor& tensor) const {
     if (!is_shared(tensor)) {
       return tensor;
@@ -130,7 +130,7 @@ Weights weights_of(const Problem& problem) {
   Tensor logsumexp = at::logsumexp(scores, {-1});
   Tensor values = at::_softmax(scores, -1, /*half_to_float=*/false);
   if (problem.mask.defined()) {
-    // Softmax gives NaN for a query that sees no key. Its output is 0.
+    // Softmax gives NaN for a query without keys; its output is 0.
     values = values.masked_fill(logsumexp.eq(kMinusInfinity).unsqueeze(-1), 0);
   }
   return {std::move(values), std::move(logsumexp)};
@@ -140,8 +140,8 @@ Tensor dropped(const Tensor& values, const Tensor& keep, double p) {
   return keep.defined() ? values * keep * (p < 1 ? 1 / (1 - p) : 0.0) : values;
 }
 
-// What the backward pass needs of a random forward pass: dropout's mask itself. Without dropout, a number, as other
-// implementations return.
+// The state that the backward pass needs of a random forward pass: dropout's mask. Without dropout, a number, as in other
+// implementations.
 Tensor draw(const Tensor& values, double p) {
   return p > 0 ? at::empty_like(values, values.options().dtype(at::kBool)).bernoulli_(1 - p)
                : at::zeros({}, at::TensorOptions(at::kLong));
@@ -166,7 +166,7 @@ struct Gradients {
   Tensor q, k, v, mask;
 };
 
-// Of the problem's own operands; the caller reduces those of repeated keys and values.
+// Gradients of the problem's own operands; the caller reduces those of repeated keys and values.
 Gradients attend_backward(const Problem& problem, const Tensor& gradient, const Tensor& drawn) {
   const Tensor keep = keep_of(drawn, problem.dropout_p);
   const Tensor weights = weights_of(problem).values;
@@ -256,7 +256,7 @@ class Rows {
     slots_ = (page * size + positions.remainder(size)).clamp(0, like.size(0) * size - 1).flatten();
   }
 
-  // To [B, H, longest, E].
+  // Converts to [B, H, longest, E].
   Tensor spread(const Tensor& tensor) const {
     if (slots_.defined()) {
       return tensor.flatten(0, 1)
@@ -266,12 +266,12 @@ class Rows {
     }
     return (packed_.has_value() ? packed_->pad(tensor) : tensor).transpose(1, 2);
   }
-  // The inverse.
+  // The inverse of spread().
   Tensor gathered(const Tensor& tensor) const {
     const Tensor rows = tensor.transpose(1, 2);
     return packed_.has_value() ? packed_->pack(rows) : rows;
   }
-  // [B, H, longest] to [H, T], or as it is.
+  // Converts [B, H, longest] to [H, T] for packed sequences; otherwise returns it unchanged.
   Tensor gathered_sums(const Tensor& tensor) const {
     return packed_.has_value() ? packed_->pack(tensor.transpose(1, 2)).t().contiguous() : tensor;
   }
@@ -297,7 +297,8 @@ struct Window {
                                       : -1) {}
 };
 
-// The scores that count. Positions are aligned at the end of a sequence: its last query has the position of its last key.
+// The scores that are kept. Positions are aligned at the end of a sequence: its last query has the position of its last
+// key.
 Tensor mask_of(const Rows& queries, const Rows& keys, const Window& window, const Optional& slopes, const Tensor& like) {
   const auto options = like.options().dtype(at::kLong);
   const Tensor column = at::arange(keys.longest(), options);

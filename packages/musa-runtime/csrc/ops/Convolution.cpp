@@ -7,8 +7,8 @@
 #include <host_kernels/host_scope.h>
 #include <musa_runtime/op_pack.h>
 
-// torch sends a renamed backend's convolutions here, and nowhere else: there is no CPU kernel of this name to fall back
-// on. These run torch's CPU convolution on the host form of the operands, on any kind of device memory.
+// torch dispatches a renamed backend's convolutions only to these operators, which have no CPU kernel to fall back on. They
+// run torch's CPU convolution on the host form of the operands, on any kind of device memory.
 
 namespace musa_runtime {
 namespace {
@@ -57,7 +57,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward_overrideable
     c10::SymIntArrayRef output_padding,
     c10::SymInt groups,
     std::array<bool, 3> output_mask) {
-  // The operator has no bias argument; a bias gradient is asked for by the mask, and has one entry per output channel.
+  // The operator has no bias argument; the mask requests a bias gradient, which has one entry per output channel.
   const std::vector<c10::SymInt> bias_sizes{grad_output.sym_size(1)};
   if (C10_UNLIKELY(capturing())) {
     return record<

@@ -23,7 +23,7 @@ using c10::musa::MUSAGuard;
 using musa_runtime::HostScope;
 using musa_runtime::HostTensor;
 
-// A host form of what a copy is going to overwrite: with its present bytes only where some of them stay.
+// The host form of a copy's target: with its current bytes only if some of them are kept.
 Tensor host_form_of_target(const Tensor& dst) {
   if (!dst.is_non_overlapping_and_dense()) {
     return read_span(dst);
@@ -35,7 +35,8 @@ Tensor host_form_of_target(const Tensor& dst) {
   return host;
 }
 
-// Where one side is the host, whose kernel of torch converts or rearranges: on aliases or on host copies of the spans.
+// Copies with the host on one side, when torch's host kernel must convert or rearrange: on aliases or on host copies of the
+// spans.
 void copy_with_host(const Tensor& dst, const Tensor& src) {
   if (C10_UNLIKELY(musa_runtime::capturing())) {
     musa_runtime::refuse_to_capture(
@@ -56,7 +57,7 @@ void copy_with_host(const Tensor& dst, const Tensor& src) {
   }
 }
 
-// ---- torch_musa::_copy_on_device(self, src): within a device, of one shape. An operator, so that packs may serve it.
+// ---- torch_musa::_copy_on_device(self, src): within a device, equal shapes. An operator, so that packs may serve it.
 
 void copy_on_aliases(const Tensor& self, const Tensor& src) {
   if (C10_UNLIKELY(musa_runtime::capturing())) {
@@ -86,7 +87,7 @@ void copy_through_host(const Tensor& self, const Tensor& src) {
 
 TORCH_LIBRARY_FRAGMENT(torch_musa, m) {
   m.def("_copy_on_device(Tensor(a!) self, Tensor src) -> ()");
-  // What the provider of copies calls with host tensors.
+  // Called by the provider of copies with host tensors.
   m.impl("_copy_on_device", c10::DispatchKey::CPU, [](const Tensor& self, const Tensor& src) { self.copy_(src); });
 }
 
@@ -95,7 +96,7 @@ MUSA_OP_PACK(runtime, pack) {
   pack.of_provider("host").needs_host_addressable().impl("torch_musa::_copy_on_device", TORCH_FN(copy_on_aliases));
 }
 
-// Past the dispatcher's other keys: the lazy bits of conjugation and negation are for the kernel to resolve.
+// Bypasses the dispatcher's other keys: the kernel resolves the lazy bits of conjugation and negation.
 void copy_on_device(const Tensor& self, const Tensor& src) {
   static const auto op = c10::Dispatcher::singleton()
                              .findSchemaOrThrow("torch_musa::_copy_on_device", "")
@@ -125,7 +126,7 @@ void copy_dense(const Tensor& dst, const Tensor& src, bool non_blocking) {
       convert_and_copy(dst, src);
       return;
     }
-    // Convert on the source's device into the target's layout, then send.
+    // Convert on the source's device into the target's layout, then copy.
     Tensor staged = at::empty_like(dst, src.options().dtype(dst.scalar_type()), at::MemoryFormat::Preserve);
     staged._set_conj(dst.is_conj());
     staged._set_neg(dst.is_neg());
@@ -148,7 +149,7 @@ void copy_dense(const Tensor& dst, const Tensor& src, bool non_blocking) {
   }
 }
 
-// The same elements in the same order, so that there is nothing to copy.
+// Whether both have the same elements in the same order, so that there is nothing to copy.
 bool is_same_view(const Tensor& self, const Tensor& src) {
   return self.is_alias_of(src) && self.storage_offset() == src.storage_offset() && self.sizes() == src.sizes() &&
       self.strides() == src.strides() && self.scalar_type() == src.scalar_type() && self.is_conj() == src.is_conj() &&
@@ -162,7 +163,7 @@ Tensor& copy_(Tensor& self, const Tensor& src, bool non_blocking) {
   }
   if (src.layout() != kStrided || self.layout() != kStrided || src.is_meta() || self.is_meta() ||
       src.is_quantized() || self.is_quantized() || src._is_zerotensor()) {
-    // Device-independent cases and errors of torch's own copy.
+    // Device-independent cases and errors are handled by torch's own copy.
     return at::native::copy_(self, src, non_blocking);
   }
   if (is_same_view(self, src)) {
@@ -196,7 +197,7 @@ Scalar _local_scalar_dense(const Tensor& self) {
   if (C10_UNLIKELY(musa_runtime::capturing())) {
     musa_runtime::refuse_to_capture(
         "aten::_local_scalar_dense (what .item(), bool() and float() call)",
-        "it reads a value on the host, which the device has yet to compute");
+        "it reads a value on the host that the device has not computed yet");
   }
   c10::musa::check_sync("reading a tensor's value");
   const auto read = [&self]<typename T>(T value) -> Scalar {
@@ -216,7 +217,7 @@ Scalar _local_scalar_dense(const Tensor& self) {
   return at::cpu::_local_scalar_dense(read_span(self));
 }
 
-// Between quantized tensors, or into one from floats: the host forms know their quantizers.
+// Between quantized tensors, or from floats into one: the host forms have the quantizers.
 Tensor& copy_quantized_(Tensor& self, const Tensor& src, bool non_blocking) {
   HostScope scope;
   const Tensor host_self = scope.host_written(self, HostTensor::Any);

@@ -7,8 +7,8 @@
 #include <ATen/ops/zeros_like.h>
 #include <musa_runtime/op_pack.h>
 
-// torch's CPU kernel of native_dropout draws from the CPU's default generator, which no argument can change. Composed from
-// bernoulli_, the mask comes from the musa generator.
+// torch's CPU kernel of native_dropout draws from the CPU's default generator, which no argument can change. In this
+// composition, bernoulli_ draws the mask from the musa generator.
 
 namespace musa_runtime {
 namespace {

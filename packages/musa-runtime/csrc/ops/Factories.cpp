@@ -10,12 +10,12 @@
 #include <c10/musa/MUSACachingAllocator.h>
 #include <torch/library.h>
 
-// Allocation and metadata: the operators through which every other one reaches memory.
+// Allocation and metadata: the operators by which all others allocate memory.
 
 namespace at::musa {
 namespace {
 
-// The device that the options name; raises for options that no musa tensor has.
+// The device that the options name; raises for options that musa tensors do not support.
 DeviceIndex requested(std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
   TORCH_CHECK(layout_or_default(layout) == kStrided, "musa tensors of layout ", *layout, " are not made by empty()");
   TORCH_CHECK(!pinned_memory_or_default(pin_memory), "Only dense CPU tensors can be pinned");
@@ -44,8 +44,8 @@ Tensor empty_strided(
   return at::detail::empty_strided_musa(size, stride, dtype_or_default(dtype), requested(layout, device, pin_memory));
 }
 
-// Module.to() keeps its Parameters, and `p.data = musa_tensor` works, only when strided CPU and musa tensors may take each
-// other's implementation over; torch does not count renamed backends among those by itself.
+// Module.to() keeps its Parameters, and `p.data = musa_tensor` works, only if strided CPU and musa tensors may exchange
+// their implementations; by default torch does not allow this for renamed backends.
 bool has_compatible_shallow_copy_type(const Tensor& self, const Tensor& from) {
   const auto plain = [](const Tensor& tensor) {
     return tensor.layout() == kStrided && !tensor.is_quantized() && !tensor.is_nested();
@@ -70,13 +70,13 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("view_as_complex", TORCH_FN(at::native::view_as_complex));
 }
 
-// Without rules of its own an operator runs under autocast as it would outside; torch has no such default for renamed
-// backends and would refuse every operator. The rules come with the amp pack.
+// An operator without autocast rules runs under autocast as it does outside; torch has no such default for renamed backends
+// and would refuse every operator. The amp pack adds the rules.
 TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) {
   m.fallback(torch::CppFunction::makeFallthrough());
 }
 
-// Asked of any pair of which one is sparse; the answer is torch's own.
+// Called for any pair of tensors of which one is sparse; returns torch's own result.
 TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
   m.impl("_has_compatible_shallow_copy_type", TORCH_FN(has_compatible_shallow_copy_type));
 }

@@ -10,10 +10,10 @@
 #include <musa_runtime/op_pack.h>
 #include <ops/RecurrentCells.h>
 
-// The gated cells of nn.LSTM and nn.GRU. torch uses these operators for every device but the CPU and has no composed form
-// of them; here they are composed from operators that each find their own provider. Gates of a batch of B with H
-// hidden units are (B, 4H) for the LSTM, in the order input, forget, cell, output (Hochreiter and Schmidhuber 1997, Gers et
-// al. 2000), and (B, 3H) for the GRU, in the order reset, update, new (Cho et al. 2014, with the reset gate applied to
+// The gated cells of nn.LSTM and nn.GRU. torch uses these operators for every device except the CPU and has no composed
+// form of them; here they are composed of operators that are dispatched to their own providers. Gates of a batch of B with
+// H hidden units are (B, 4H) for the LSTM, in the order input, forget, cell, output (Hochreiter and Schmidhuber 1997, Gers
+// et al. 2000), and (B, 3H) for the GRU, in the order reset, update, new (Cho et al. 2014, with the reset gate applied to
 // the hidden product as torch documents).
 
 namespace musa_runtime {

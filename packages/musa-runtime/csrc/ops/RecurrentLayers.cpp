@@ -31,7 +31,7 @@
 //   torch_musa::_recurrent_layer           forward pass of one layer in one direction (RecurrentSteps.h names the shapes)
 //   torch_musa::_recurrent_layer_backward  its gradients
 //
-// docs/design/recurrent.md says which calls stay with torch's composition.
+// docs/design/recurrent.md lists the calls that torch's composition keeps.
 
 namespace musa_runtime {
 namespace {
@@ -167,7 +167,7 @@ RecurrentInputGradients onednn_backward(
   return of;
 }
 
-// A graph records the steps instead: one host call would have no shapes to go by.
+// A graph records the steps instead: one host call has no meta kernel that gives its shapes.
 bool is_served_on_host(
     const Tensor& /*input*/, TensorList /*state*/, TensorList /*weights*/, at::IntArrayRef /*batch_sizes*/,
     int64_t /*mode*/, bool /*has_biases*/, bool /*reverse*/, bool /*keep*/) {
@@ -253,7 +253,7 @@ RecurrentInputGradients run_backward(
 
 // ---- The gradient
 
-// Beneath autograd and autocast: the operands have their dtype already.
+// Below autograd and autocast: the operands already have their dtype.
 struct BelowAutograd {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   c10::impl::ExcludeDispatchKeyGuard below_autocast{c10::DispatchKey::AutocastPrivateUse1};
@@ -265,7 +265,7 @@ variable_list take(const variable_list& from, size_t& next, size_t count) {
   return {begin, begin + static_cast<std::ptrdiff_t>(count)};
 }
 
-// The first gradient by the operator; with create_graph=True by differentiating the steps.
+// First-order gradients use the operator; with create_graph=True, the steps are differentiated.
 class RecurrentLayerGradient : public torch::autograd::Function<RecurrentLayerGradient> {
  public:
   static variable_list forward(
@@ -322,13 +322,13 @@ class RecurrentLayerGradient : public torch::autograd::Function<RecurrentLayerGr
     variable_list results{std::move(of.input)};
     results.insert(results.end(), of.state.begin(), of.state.end());
     results.insert(results.end(), of.weights.begin(), of.weights.end());
-    results.emplace_back(); // of the argument that is no tensor
+    results.emplace_back(); // of the argument that is not a tensor
     return results;
   }
 
  private:
-  // Differentiates the steps, made of differentiable operators, with respect to views of the operands: one tensor may be
-  // several operands.
+  // Differentiates the steps, which consist of differentiable operators, with respect to views of the operands: one tensor
+  // may be several operands.
   static variable_list differentiable(RecurrentLayer layer, const variable_list& grads) {
     const c10::impl::ExcludeDispatchKeyGuard below_autocast(c10::DispatchKey::AutocastPrivateUse1);
     variable_list operands;
@@ -415,7 +415,7 @@ bool is_plain(const Tensor& tensor, const Tensor& input) {
       !tensor._fw_grad(/*level=*/0).defined();
 }
 
-// Modes and transforms see the operators that torch composes a network of.
+// Modes and transforms must see the operators of which torch composes a network.
 bool is_observed() {
   return c10::impl::PythonDispatcherTLS::get_state() != nullptr || c10::impl::TorchDispatchModeTLS::any_modes_set() ||
       c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerBackMode);
@@ -438,7 +438,7 @@ std::optional<std::vector<int64_t>> batch_sizes_of(const Network& network) {
   return fits ? std::make_optional(std::move(sizes)) : std::nullopt;
 }
 
-// Whether all operands have the shapes that the network's settings ask for. torch's composition raises for others.
+// Whether all operands have the shapes that the network's settings require. torch's composition raises for others.
 bool has_shapes(const Network& network, int64_t batch) {
   const int64_t count = network.layers * network.directions();
   for (const Tensor& state : network.state) {
@@ -468,7 +468,7 @@ bool has_shapes(const Network& network, int64_t batch) {
   return true;
 }
 
-// The batch sizes of the steps, or nothing where torch's composition shall run.
+// The batch sizes of the steps, or nullopt if torch's composition must run.
 std::optional<std::vector<int64_t>> steps_served(const Network& network) {
   const size_t states = network.mode == RecurrentMode::Lstm ? 2 : 1;
   if (network.state.size() != states || network.layers < 1 ||
@@ -540,7 +540,7 @@ void cast_for_autocast(Network& network) {
   std::for_each(network.weights.begin(), network.weights.end(), cast);
 }
 
-// Nothing where torch's composition shall run.
+// Returns nullopt if torch's composition must run.
 std::optional<Tensors> run(Network network, bool above_backends) {
   if (is_observed()) {
     return std::nullopt;

@@ -49,8 +49,8 @@ Tensor shaped_as_input(const Tensor& rows, const RecurrentLayer& layer) {
   return layer.input.dim() == 3 ? rows.view({layer.input.size(0), layer.input.size(1), rows.size(1)}) : rows;
 }
 
-// The rows of sequences that take part in a step, and the state after it: the other sequences have ended, or, in reverse,
-// have not begun, and keep their rows.
+// The rows of a state whose sequences take part in a step. The other sequences have ended or, in reverse, have not begun,
+// and keep their rows.
 Tensor active(const Tensor& state, int64_t count) {
   return count == state.size(0) ? state : state.narrow(0, 0, count);
 }
@@ -93,7 +93,7 @@ RecurrentResult recurrent_steps(const RecurrentLayer& layer, RecurrentCell cell,
   const Tensor hidden_bias = layer.has_biases ? layer.weights[3] : Tensor();
   const Tensor hidden_weight = layer.weights[1].t();
   const Tensor projection = projected ? layer.weights.back().t() : Tensor();
-  // The ungated cell only adds the two products, so both biases go into the first.
+  // The ungated cell only adds the two products, so the first one gets both biases.
   const Tensor bias = !gated && layer.has_biases ? input_bias + hidden_bias : input_bias;
   const Tensors from_input = split(product(bias, as_rows(layer.input), layer.weights[0].t()), layer);
 
@@ -154,7 +154,7 @@ RecurrentInputGradients recurrent_steps_backward(
   const Tensor& before = kept[1];
 
   const Tensors of_outputs = gradients.output.defined() ? split(as_rows(gradients.output), layer) : Tensors(steps);
-  const Tensors workspaces = split(kept[0], layer); // of the ungated cell its output
+  const Tensors workspaces = split(kept[0], layer); // of the ungated cell, its output
   const Tensors cells_before = lstm ? split(kept[2], layer) : Tensors();
   const Tensors cells = lstm ? split(kept[3], layer) : Tensors();
 
@@ -164,7 +164,7 @@ RecurrentInputGradients recurrent_steps_backward(
   Tensor of_hidden = or_zeros(gradients.state[0], layer.state[0]);
   Tensor of_cell = lstm ? or_zeros(gradients.state[1], layer.state[1]) : Tensor();
   Tensors of_input_gates(steps), of_hidden_gates(steps), of_projected(steps);
-  // Where every step has the whole batch, the product that gives the state's gradient adds the earlier output's.
+  // If every step has the whole batch, the product that gives the state's gradient adds the earlier output's.
   const bool uniform = layer.batch_sizes.front() == layer.batch_sizes.back();
   const bool added_by_product = uniform && gradients.output.defined();
 
@@ -175,7 +175,7 @@ RecurrentInputGradients recurrent_steps_backward(
     if (of_outputs[t].defined() && (!added_by_product || index + 1 == steps)) {
       of_output = of_output + of_outputs[t];
     }
-    Tensor direct; // the gradient of the state before the step that does not pass the gates
+    Tensor direct; // the gradient of the state before the step, without the part through the gates
     if (lstm) {
       if (projected) {
         of_projected[t] = of_output;

@@ -17,7 +17,7 @@ namespace musa_runtime {
 // torch's numbers (native/RNN.h), which are cuDNN's.
 enum class RecurrentMode : int64_t { Relu = 0, Tanh = 1, Lstm = 2, Gru = 3 };
 
-// Which implementation of the gated cells the loop calls.
+// The implementation of the gated cells that the loop calls.
 enum class RecurrentCell {
   Operators, // aten::_thnn_fused_*: musa tensors, differentiable
   Composed, // RecurrentCells.h: CPU tensors
@@ -37,13 +37,13 @@ struct RecurrentLayer {
 
 struct RecurrentResult {
   at::Tensor output; // (T, B, P) or (N, P)
-  std::vector<at::Tensor> state; // as that of the layer
+  std::vector<at::Tensor> state; // like that of the layer
   // For the backward pass; empty unless `keep`. Shares no memory with the results, which programs may change in place.
   std::vector<at::Tensor> kept;
 };
 RecurrentResult recurrent_steps(const RecurrentLayer& layer, RecurrentCell cell, bool keep);
 
-// Gradients of the results; undefined tensors stand for zeros.
+// Gradients of the results; undefined tensors represent zeros.
 struct RecurrentGradients {
   at::Tensor output;
   std::vector<at::Tensor> state;
@@ -53,12 +53,12 @@ struct RecurrentInputGradients {
   std::vector<at::Tensor> state;
   std::vector<at::Tensor> weights;
 };
-// wanted: input, state, weights. Gradients that are not wanted are undefined.
+// wanted: input, state, weights. Gradients that are not requested are undefined.
 RecurrentInputGradients recurrent_steps_backward(
     const RecurrentLayer& layer, const std::vector<at::Tensor>& kept, const RecurrentGradients& gradients,
     RecurrentCell cell, std::array<bool, 3> wanted);
 
-// Whether `kept` is what recurrent_steps() returned: another provider may have served the forward pass.
+// Whether recurrent_steps() returned `kept`: another provider may have served the forward pass.
 bool is_kept_by_steps(const RecurrentLayer& layer, const std::vector<at::Tensor>& kept);
 
 } // namespace musa_runtime

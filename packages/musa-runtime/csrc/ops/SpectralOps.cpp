@@ -22,9 +22,9 @@
 #include <ATen/ops/fft_rfftn_native.h>
 #include <torch/library.h>
 
-// torch.fft refuses float16 by the name of the device type: only cuda takes it. Here such a transform is computed in float32
-// and its result is rounded to half precision. Other dtypes go to torch's implementation. Registered for the autograd key as
-// well, because a kernel for the backend key alone would take torch's differentiable composition out of dispatch.
+// torch.fft refuses float16 by the name of the device type: only cuda supports it. Here such a transform is computed in
+// float32 and its result is rounded to half precision. Other dtypes use torch's implementation. Registered for the autograd
+// key as well, because a kernel for the backend key alone would replace torch's differentiable composition.
 
 namespace musa_runtime {
 namespace {

@@ -9,9 +9,9 @@
 
 #include <numeric>
 
-// The pieces of nn.SyncBatchNorm, which exist in torch for GPUs only. Statistics are per channel (dimension 1) over all other
-// dimensions; invstd = 1 / sqrt(biased variance + eps). Formulas: Ioffe and Szegedy 2015, with the sums exchanged between
-// processes by the module.
+// The operators of nn.SyncBatchNorm, which torch implements for GPUs only. Statistics are per channel (dimension 1) over
+// all other dimensions; invstd = 1 / sqrt(biased variance + eps). Formulas: Ioffe and Szegedy 2015, with the sums exchanged
+// between processes by the module.
 
 namespace musa_runtime {
 namespace {

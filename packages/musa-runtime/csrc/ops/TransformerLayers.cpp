@@ -16,7 +16,7 @@
 #include <cmath>
 
 // The operators of the inference fast path of torch.nn.MultiheadAttention and TransformerEncoderLayer, composed. torch's
-// CPU kernels serve them where the host can address device memory; elsewhere the whole layer would go through host copies.
+// CPU kernels serve them if the host can address device memory; otherwise the whole layer would run through host copies.
 
 namespace musa_runtime {
 namespace {
@@ -31,12 +31,12 @@ bool present(const Optional& tensor) {
 // mask_type as in torch.nn.MultiheadAttention.merge_masks.
 enum MaskType : int64_t { OfScores = 0, OfKeys = 1, Merged = 2 };
 
-// [N, heads, L, E / heads] of x [N, L, E].
+// Reshapes x [N, L, E] to [N, heads, L, E / heads].
 Tensor split_heads(const Tensor& x, int64_t heads) {
   return x.unflatten(-1, {heads, x.size(-1) / heads}).transpose(1, 2);
 }
 
-// query, key and value [N, L, E]. mask: BOOL, true for the scores that do not count. Returns [N, L, E] and the weights.
+// query, key and value [N, L, E]. mask: BOOL, true for excluded scores. Returns [N, L, E] and the weights.
 std::tuple<Tensor, Tensor> multi_head_attention(
     const Tensor& query, const Tensor& key, const Tensor& value, int64_t embed_dim, int64_t heads,
     const Tensor& qkv_weight, const Tensor& qkv_bias, const Tensor& proj_weight, const Tensor& proj_bias,

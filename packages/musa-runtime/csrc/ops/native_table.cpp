@@ -9,7 +9,7 @@
 namespace musa_runtime {
 namespace {
 
-// torch's CPU kernels of these write to self before they refuse a dtype, so a refused call ends with them.
+// torch's CPU kernels of these operators write to self before they refuse a dtype, so a refused call is not passed on.
 // tests/conformance/test_declined_calls.py checks the list.
 constexpr std::string_view kWriteFirst[] = {"aten::addbmm_", "aten::index_reduce_", "aten::scatter_reduce_.two"};
 

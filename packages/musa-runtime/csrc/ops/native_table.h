@@ -13,15 +13,15 @@
 
 namespace musa_runtime {
 
-// Whether a call that torch's CPU kernel refused goes on to the next candidate: there is one, and the refusal did not spoil a
-// capture. The call no longer counts as served.
+// Whether a call that torch's CPU kernel refused is passed to the next candidate: there is one, and the refusal did not
+// invalidate a capture. The call no longer counts as served.
 bool goes_on(const detail::ChainLink& link, bool recorded);
 
 // A generated kernel as the dispatcher calls it: while a graph is captured, the call is recorded instead of made.
 //
-// torch's CPU kernels choose their loop by dtype before they write, and raise NotImplementedError for a dtype that they have no
-// loop for. Such a call goes on to the next candidate with its arguments unchanged. The handler costs nothing until an
-// exception is thrown. tests/conformance/test_declined_calls.py checks that a refused call writes nothing.
+// torch's CPU kernels select their loop by dtype before they write, and raise NotImplementedError for an unsupported dtype.
+// Such a call is passed to the next candidate with its arguments unchanged. The handler costs nothing until an exception is
+// thrown. tests/conformance/test_declined_calls.py checks that a refused call writes nothing.
 template <typename Signature>
 struct NativeKernel;
 template <typename Return, typename... Args>
@@ -31,7 +31,7 @@ struct NativeKernel<Return(Args...)> final : c10::OperatorKernel {
   explicit NativeKernel(const detail::ChainLink& link) : current(&link) {}
 
   static detail::ChainEntry make(const detail::ChainLink& link) {
-    // Not make_unique: a unique_ptr type for each signature costs a tenth of the build time.
+    // Not make_unique: a unique_ptr type for each signature takes a tenth of the build time.
     auto* const functor = new NativeKernel(link);
     return {
         c10::KernelFunction::makeFromUnboxedFunctor<false, NativeKernel>(std::unique_ptr<c10::OperatorKernel>(functor)),
@@ -46,7 +46,7 @@ struct NativeKernel<Return(Args...)> final : c10::OperatorKernel {
     }
     const bool recorded = capturing();
     try {
-      // By value arguments are copied, because the next candidate may still need them.
+      // By-value arguments are copied, because the next candidate may still need them.
       return C10_UNLIKELY(recorded) ? call(link, recording_kernel(), args...) : kernel(args...);
     } catch (const c10::NotImplementedError&) {
       if (!goes_on(link, recorded)) {
@@ -56,7 +56,7 @@ struct NativeKernel<Return(Args...)> final : c10::OperatorKernel {
     return call(link, link.next, args...);
   }
 
-  // Rare, and long with the boxing that it may need: one copy, not three in each kernel.
+  // Rarely called, and long because of the boxing it may need: one copy instead of three in each kernel.
   C10_NOINLINE static Return call(const detail::ChainLink& link, const c10::KernelFunction& function, Args... args) {
     return function.call<Return, Args...>(
         link.op, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), std::forward<Args>(args)...);
@@ -65,8 +65,8 @@ struct NativeKernel<Return(Args...)> final : c10::OperatorKernel {
   std::atomic<const detail::ChainLink*> current;
 };
 
-// A row of a generated table. The kernel is kept as a plain pointer with the function that knows its type, so that the
-// templates around it are instantiated once per signature and not once per operator: that is most of the build time.
+// A row of a generated table. The kernel is stored as a plain pointer with the function that has its type, so that the
+// templates around it are instantiated once per signature instead of once per operator, which takes most of the build time.
 struct NativeOp {
   const char* name;
   const detail::KernelType* type;
@@ -86,12 +86,12 @@ NativeOp native_op(const char* name, Signature* kernel) {
 // Declares a table's kernels as candidates of the provider "host"; calls[i] counts table[i].
 bool register_native_ops(const NativeOp* table, std::atomic<uint64_t>* calls, size_t count);
 
-// Indexing waits for the device where a mask must be turned into indices, and not otherwise.
+// Indexing waits for the device only if a mask must be converted to indices.
 void check_sync_of_masks(const c10::List<std::optional<at::Tensor>>& indices);
 
-// Whether the tensors are on several devices, the host included, or those of a list of several dtypes. torch's composed kernel
-// then runs on the tensors themselves: each one is dispatched alone, so a dtype that is refused half way through leaves no list
-// half done.
+// Whether the tensors are on several devices, the host included, or have several dtypes within a list. torch's composed
+// kernel then runs on the tensors themselves: each one is dispatched separately, so a dtype that is refused in the middle
+// leaves no list half processed.
 bool is_mixed(std::initializer_list<at::TensorList> lists, std::initializer_list<at::Tensor> tensors);
 
 } // namespace musa_runtime
