@@ -11,11 +11,11 @@ namespace {
 constexpr size_t kBufferBytes = 1 << 20;
 
 struct Filled {
-  std::mutex mutex; // guards buffers; taken inside MUPTI's callbacks, nothing is called under it
+  std::mutex mutex; // guards buffers; a leaf lock, taken inside MUPTI's callbacks
   std::vector<ActivityRecords::Buffer> buffers;
 };
 
-// Never destroyed: MUPTI may hand a buffer back while the process ends.
+// Never destroyed: MUPTI may return a buffer while the process ends.
 Filled& filled() {
   static Filled& instance = *new Filled();
   return instance;
@@ -56,7 +56,7 @@ void start_activity_records(const std::vector<MUpti_ActivityKind>& kinds, std::v
   }
   note_failure(
       muptiActivityRegisterCallbacks(&request_buffer, &complete_buffer), "muptiActivityRegisterCallbacks", errors);
-  size_t ignored = 0; // of an earlier profile
+  size_t ignored = 0; // from an earlier profile
   note_failure(muptiActivityGetNumDroppedRecords(nullptr, 0, &ignored), "muptiActivityGetNumDroppedRecords", errors);
   for (const MUpti_ActivityKind kind : kinds) {
     note_failure(

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-// MUPTI's activity records, from start to stop. One profile at a time, as torch's profiler has it.
+// MUPTI's activity records, from start to stop. One profile at a time, as in torch's profiler.
 
 namespace musa_runtime {
 
-// MUPTI's two stacks of correlation ids that we use.
+// The two stacks of correlation ids that are used here.
 constexpr MUpti_ExternalCorrelationKind kOperationIds = MUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
 constexpr MUpti_ExternalCorrelationKind kAnnotationIds = MUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1;
 
@@ -25,17 +25,17 @@ struct ActivityRecords {
   };
   std::vector<Buffer> buffers;
 
-  // What went wrong with a walk over the records is added to `errors`.
+  // Adds failures while reading the records to `errors`.
   void for_each(const std::function<void(const MUpti_Activity&)>& visit, std::vector<std::string>& errors) const;
 };
 
-// Failures of MUPTI are collected in `errors`: they cost records, but must not end the program that is profiled.
+// Failures of MUPTI are collected in `errors`: they lose records, but must not end the profiled program.
 void start_activity_records(const std::vector<MUpti_ActivityKind>& kinds, std::vector<std::string>& errors);
 void disable_activity_records(const std::vector<MUpti_ActivityKind>& kinds, std::vector<std::string>& errors);
 ActivityRecords stop_activity_records(
     const std::vector<MUpti_ActivityKind>& kinds, std::vector<std::string>& errors);
 
-// "what failed: MUPTI_ERROR_..." where `result` is a failure.
+// Adds "what failed: MUPTI_ERROR_..." if `result` is a failure.
 void note_failure(MUptiResult result, const std::string& what, std::vector<std::string>& errors);
 
 } // namespace musa_runtime

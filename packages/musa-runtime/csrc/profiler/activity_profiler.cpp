@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 
-// The musa device in torch's profiler (kineto): what libmusa_profiler.so exports.
+// The musa device in torch's profiler (kineto): the export of libmusa_profiler.so.
 
 #include <profiler/activity_rows.h>
 #include <profiler/library.h>
@@ -20,7 +20,7 @@ namespace {
 
 using libkineto::ActivityType;
 
-// What torch calls its threads, by what MUPTI calls them. A thread enters as it runs its first operator under a profiler.
+// Maps MUPTI's thread ids to torch's. A thread is added when it runs its first operator under a profiler.
 class Threads {
  public:
   void note_this_thread() {
@@ -46,7 +46,7 @@ Threads& threads() {
   return instance;
 }
 
-// torch waits for the current device before it stops a profiler; work on the others would go unrecorded.
+// torch waits for the current device before it stops a profiler; pending work on the others would not be recorded.
 void wait_for_devices(std::vector<std::string>& errors) {
   for (c10::DeviceIndex device = 0; device < c10::musa::device_count(); ++device) {
     if (!at::globalContext().getAcceleratorHooksInterface().hasPrimaryContext(device)) {
@@ -73,7 +73,7 @@ void name_kernels(std::vector<TracedKernel>& kernels) {
 class Session final : public libkineto::IActivityProfilerSession {
  public:
   explicit Session(const std::set<ActivityType>& types) : types_(types) {
-    // Calls are always recorded, shown or not: they carry what ties work to operators.
+    // Calls are always recorded, whether shown or not: they connect work to operators.
     kinds_ = {
         MUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, MUPTI_ACTIVITY_KIND_SYNCHRONIZATION, MUPTI_ACTIVITY_KIND_RUNTIME};
     const auto add = [this](ActivityType type, std::initializer_list<MUpti_ActivityKind> kinds) {
@@ -109,7 +109,7 @@ class Session final : public libkineto::IActivityProfilerSession {
       return;
     }
     status_ = libkineto::TraceStatus::PROCESSING;
-    // The waits below are ours and not the program's: no more calls are recorded.
+    // The waits below are not the program's: no more calls are recorded.
     disable_activity_records(
         {MUPTI_ACTIVITY_KIND_RUNTIME, MUPTI_ACTIVITY_KIND_DRIVER, MUPTI_ACTIVITY_KIND_SYNCHRONIZATION}, errors_);
     wait_for_devices(errors_);
@@ -146,7 +146,7 @@ class Session final : public libkineto::IActivityProfilerSession {
     records_.buffers.clear();
   }
 
-  // Devices and streams are named row by row, as they occur in the trace.
+  // Devices and streams are named row by row, in the order of the trace.
   std::unique_ptr<libkineto::DeviceInfo> getDeviceInfo() override {
     return nullptr;
   }
@@ -177,7 +177,7 @@ class Session final : public libkineto::IActivityProfilerSession {
   }
 
  private:
-  // Failures here are not noted: any thread calls this, for every operator, and what is lost is a link between rows.
+  // Failures here are not reported: every thread calls this, for every operator, and only a link between rows is lost.
   static void push(CorrelationKind kind, MUpti_ExternalCorrelationKind external, uint64_t id) {
     push_correlation(kind, id);
     (void)muptiActivityPushExternalCorrelationId(external, id);
@@ -203,7 +203,7 @@ class ActivityProfiler final : public libkineto::IActivityProfiler {
   const std::string& name() const override {
     return name_;
   }
-  // torch asks the registered profiler, which stands before this one.
+  // Empty because torch queries the registered profiler, which comes before this one.
   const std::set<ActivityType>& availableActivities() const override {
     static const std::set<ActivityType> none;
     return none;

@@ -15,10 +15,10 @@ namespace {
 
 using libkineto::ActivityType;
 
-// The stream of a record that is about all streams.
+// The stream of a record that applies to all streams.
 constexpr uint32_t kAllStreams = static_cast<uint32_t>(-1);
 
-// Calls that neither put work on a device nor wait for it; every operator makes some, and they would bury the rest.
+// Calls that neither enqueue work on a device nor wait for it; every operator makes some, and they would hide the others.
 bool is_noise(const std::string& call) {
   static const std::set<std::string> names{
       "musaEventQuery",          "musaGetDevice",        "musaGetLastError", "musaPeekAtLastError",
@@ -66,8 +66,8 @@ void set_bandwidth(libkineto::GenericTraceActivity& row, uint64_t bytes) {
   }
 }
 
-// "aten::add.Tensor" ran as the kernel "native::add.Tensor": not the operator's own name, under which tables would
-// show two different things.
+// The kernel of "aten::add.Tensor" is named "native::add.Tensor". With the operator's own name, tables would show two
+// different things under one name.
 std::string kernel_name(const std::string& op) {
   const size_t colons = op.find("::");
   return "native::" + (colons == std::string::npos ? op : op.substr(colons + 2));
@@ -89,7 +89,7 @@ ActivityRows::ActivityRows(
 }
 
 void ActivityRows::add(const ActivityRecords& records, std::vector<std::string>& errors) {
-  // What ties rows together comes in records of its own, in any order.
+  // The records that connect rows are separate, in any order.
   records.for_each(
       [this](const MUpti_Activity& record) {
         if (record.kind == MUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION) {
@@ -109,7 +109,7 @@ void ActivityRows::add(const ActivityRecords& records, std::vector<std::string>&
         }
       },
       errors);
-  for (const MUpti_ActivityAPI* call : calls) { // last: by now it is known which of them put work on a device
+  for (const MUpti_ActivityAPI* call : calls) { // last: now it is known which of them enqueued work
     add_call(
         *call,
         call->kind == MUPTI_ACTIVITY_KIND_RUNTIME ? ActivityType::PRIVATEUSE1_RUNTIME
@@ -209,7 +209,7 @@ ActivityRows::Row& ActivityRows::add_device_row(
 
 void ActivityRows::correlate(Row& row, uint32_t correlation) {
   if (correlation == 0) {
-    return; // put on the stream before the profile began
+    return; // enqueued before the profile began
   }
   row.id = static_cast<int32_t>(correlation);
   row.flow.id = correlation;
@@ -267,7 +267,7 @@ void ActivityRows::add_call(const MUpti_ActivityAPI& record, ActivityType type) 
   if (const auto operation = operations_.find(record.correlationId); operation != operations_.end()) {
     link(row, operation->second);
   }
-  // torch takes the id of a row that belongs to no operator for an operator's. 0 is nobody's.
+  // torch interprets the id of a row without an operator as an operator's id. 0 belongs to no operator.
   row.id = row.linked == nullptr ? 0 : static_cast<int32_t>(record.correlationId);
   if (enqueues) {
     row.flow.id = record.correlationId;

@@ -12,15 +12,15 @@
 #include <tuple>
 #include <unordered_map>
 
-// From activity records to the rows of a trace: kernels, copies and fills on the streams of their devices, calls on the
-// threads that made them, each tied to the operator of torch that it came from.
+// Converts activity records to the rows of a trace: kernels, copies and fills on the streams of their devices, calls on the
+// threads that made them, each linked to its operator of torch.
 
 namespace musa_runtime {
 
 class ActivityRows {
  public:
-  // linked: torch's activity of a correlation id, null where there is none. threads: torch's numbers by MUPTI's. outer_ranges:
-  // of each range of the user, the one around it.
+  // linked: torch's activity of a correlation id, null if there is none. threads: torch's thread ids by MUPTI's.
+  // outer_ranges: the enclosing range of each range of the user.
   ActivityRows(
       std::set<libkineto::ActivityType> types,
       libkineto::getLinkedActivityCallback linked,
@@ -29,7 +29,7 @@ class ActivityRows {
 
   void add(const ActivityRecords& records, std::vector<std::string>& errors);
   void add(const std::vector<TracedKernel>& kernels);
-  // Hands all rows to the logger, with the names of devices and streams. The trace buffer owns the rows.
+  // Passes all rows to the logger, with the names of devices and streams. The trace buffer owns the rows.
   void log(libkineto::ActivityLogger& logger, int64_t time);
 
   std::unique_ptr<libkineto::CpuTraceBuffer> take_buffer() {
@@ -49,7 +49,7 @@ class ActivityRows {
   Row& add_device_row(
       libkineto::ActivityType type, const std::string& name, int64_t start, int64_t end, uint32_t device,
       uint64_t stream);
-  // Ties a row to the call that enqueued it, and so to the operator and the ranges around that call.
+  // Links a row to the call that enqueued it, and so to the operator and the ranges around that call.
   void correlate(Row& row, uint32_t correlation);
   void link(Row& row, uint64_t operation);
   // Extends the range's span on the device, and those of the ranges around it.
@@ -66,9 +66,9 @@ class ActivityRows {
   std::unordered_map<uint32_t, uint64_t> annotations_;
   std::unordered_map<uint32_t, std::string> synchronizations_;
   std::unordered_map<const char*, std::string> kernel_names_; // by the SDK's name, which stays valid
-  std::set<uint32_t> enqueuing_; // calls that put work on a device
+  std::set<uint32_t> enqueuing_; // calls that enqueued work on a device
   std::map<int32_t, std::set<int32_t>> streams_; // by device
-  // The device's work under one range of the user, on one stream: its first start and its last end.
+  // The device's work in one range of the user, on one stream: its first start and its last end.
   struct Span {
     int64_t start;
     int64_t end;

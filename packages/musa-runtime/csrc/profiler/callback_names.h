@@ -7,8 +7,8 @@
 
 namespace musa_runtime {
 
-// The name of the call that MUPTI numbers so; "call <id>" for a number that the SDK's headers do not name. The table is
-// made from those headers when this library is compiled (codegen/generate_callback_names.py).
+// The name of the call with MUPTI's number `id`; "call <id>" for a number without a name in the SDK's headers. The table is
+// generated from those headers when this library is compiled (codegen/generate_callback_names.py).
 std::string callback_name(bool driver, uint32_t id);
 
 } // namespace musa_runtime

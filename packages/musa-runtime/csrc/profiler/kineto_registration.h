@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// For torch 2.11, which has no registry for the profiler of a device of its own: Kineto's is used.
+// For torch 2.11, which has no registry for the profiler of another device: Kineto's is used.
 #pragma once
 
 #include <libkineto.h>

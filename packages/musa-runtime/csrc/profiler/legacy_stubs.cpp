@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 
-// What torch.autograd.profiler needs to time operators by events instead of by activity records:
+// The functions with which torch.autograd.profiler times operators by events instead of activity records:
 // profile(use_device="musa", use_kineto=False).
 
 #include <profiler/markers.h>

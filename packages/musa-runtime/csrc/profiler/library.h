@@ -4,8 +4,8 @@
 
 #include <IActivityProfiler.h>
 
-// libmusa_profiler.so is apart from libmusa_runtime.so because it needs the SDK's libmupti.so, which an SDK may lack. It
-// exports one function under this name; the runtime loads it when a profiler first asks for the device's activity.
+// libmusa_profiler.so is separate from libmusa_runtime.so because it needs the SDK's libmupti.so, which an SDK may lack. It
+// exports one function with this name; the runtime loads it when a profiler first requests the device's activity.
 
 namespace musa_runtime {
 

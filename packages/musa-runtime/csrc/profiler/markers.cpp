@@ -29,7 +29,7 @@ Range open_range(const std::string& message, bool any_thread) {
 thread_local std::vector<Range> this_threads_ranges;
 
 struct OpenRanges {
-  std::mutex mutex; // guards everything below; no range is closed under it
+  std::mutex mutex; // guards the members below; no range is closed under it
   std::unordered_map<uint64_t, Range> ranges;
   uint64_t next = 1;
 };

@@ -8,7 +8,7 @@
 
 namespace musa_runtime {
 
-// Loads what profiling the device needs. Empty where that succeeds, else what is missing, why, and the cure.
+// Loads the libraries for profiling the device. Returns an empty string, or the missing part, its cause and the fix.
 C10_MUSA_API std::string profiler_problem();
 
 } // namespace musa_runtime

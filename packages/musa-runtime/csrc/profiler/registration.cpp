@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 
-// Registers the musa device with torch's profiler. This costs next to nothing at `import torch`: torch makes the object
-// below when its first profiler starts, and only a profiler that asks for the device's activity makes it load
-// libmusa_profiler.so. The device itself is not touched, so a profiler may start before the device's first use.
+// Registers the musa device with torch's profiler. The cost at `import torch` is negligible: torch creates the object below
+// when its first profiler starts, and only a profiler that requests the device's activity makes it load
+// libmusa_profiler.so. The device itself is not used, so a profiler may start before the device's first use.
 
 #include <profiler/library.h>
 #include <profiler/problem.h>
@@ -32,7 +32,7 @@ std::string folder_of(const void* address) {
   return path.substr(0, path.rfind('/') + 1);
 }
 
-// The result of loading, which is tried once: libraries do not appear while a process runs.
+// The result of loading, which is tried once: a missing library does not appear while a process runs.
 struct Library {
   CreateProfiler create = nullptr;
   std::string problem;
@@ -46,7 +46,7 @@ struct Library {
       }
       return handle;
     };
-    // Beside the SDK's runtime, in the SDK's folder for tools, or where the loader looks.
+    // Next to the SDK's runtime, in the SDK's folder for tools, or on the loader's search path.
     const std::string sdk = folder_of(dlsym(RTLD_DEFAULT, "musaGetDeviceCount"));
     bool found = false;
     for (const std::string& path :
@@ -78,7 +78,7 @@ const Library& library() {
   return instance;
 }
 
-// Calls of the SDK are not among them: torch counts those as the host's, and asks for them in every profile.
+// Without calls of the SDK: torch counts those as the host's, and requests them in every profile.
 bool is_device_activity(ActivityType type) {
   return type == ActivityType::GPU_MEMCPY || type == ActivityType::GPU_MEMSET ||
       type == ActivityType::CONCURRENT_KERNEL;
@@ -120,13 +120,13 @@ class MusaProfiler final : public libkineto::IActivityProfiler {
   }
 
  private:
-  // Null where nothing of the device was asked for, or nothing can be had.
+  // Null if no activity of the device was requested, or none can be recorded.
   libkineto::IActivityProfiler* loaded(const std::set<ActivityType>& types) {
     if (std::none_of(types.begin(), types.end(), is_device_activity) || is_of_cuda(types)) {
       return nullptr;
     }
     if (!library().problem.empty()) {
-      TORCH_WARN(library().problem, " What runs on the CPU is profiled all the same.");
+      TORCH_WARN(library().problem, " The CPU is profiled anyway.");
       return nullptr;
     }
     if (profiler_ == nullptr) {
