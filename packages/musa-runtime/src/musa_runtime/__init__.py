@@ -17,7 +17,7 @@ def load():
 
 
 def __getattr__(name):
-    # Not at the top: builds import this package for its CMake files, also while pip replaces it.
+    # Not at the top: builds import this package for its CMake files, even while pip replaces it.
     if name == "TORCH_MINOR":
         from ._load import torch_minor
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The version of this package, and what its libraries were compiled for."""
+"""The version of this package, and the torch minors it supports."""
 
 __version__ = "0.1.0"
 
@@ -9,6 +9,6 @@ __version__ = "0.1.0"
 OLDEST_TORCH = "2.11"
 NEWEST_TORCH = "2.15"
 
-# Must equal `musa_runtime_abi()` of libmusa_runtime.so. Raised whenever Python and C++ stop understanding
-# each other.
+# Must equal `musa_runtime_abi()` of libmusa_runtime.so. Raised with every incompatible change between Python
+# and C++.
 ABI = 2

@@ -11,13 +11,13 @@ def rename_privateuse1():
     from torch.utils import rename_privateuse1_backend
 
     rename_privateuse1_backend("musa")
-    # torch 2.13 adds this alias by itself; older profilers name the device PrivateUse1 only.
+    # torch 2.13 adds this alias itself; older profilers only have the name PrivateUse1.
     activity = torch._C._profiler.ProfilerActivity
     if not hasattr(activity, "MUSA"):
         activity.MUSA = activity.PrivateUse1
 
 
 def empty_host_cache() -> None:
-    """Give unused pinned blocks back to the SDK, where torch can (2.12 and later)."""
+    """Return unused pinned blocks to the SDK; needs torch 2.12 or later."""
     if hasattr(torch.accelerator, "empty_host_cache"):
         torch.accelerator.empty_host_cache()

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Loading the runtime's libraries, in order, with every refusal kept.
+"""Loads the runtime's libraries in order, and records every failure.
 
 torch minor -> SDK -> libmusart.so -> libmusa_runtime.so -> ABI -> `_C`. The torch minor is compared in Python
-first, because a library of another minor may crash on load instead of failing. Where a later step fails,
-libmusa_unavailable.so is loaded in its stead: renaming PrivateUse1 makes musa torch's accelerator, and torch
-asks its accelerator's hooks even for CPU work (pinned memory, `torch.accelerator`); hooks that answer "no
-device" keep that work alive.
+first, because a library of another minor may crash on load instead of failing. If a later step fails,
+libmusa_unavailable.so is loaded instead: renaming PrivateUse1 makes musa torch's accelerator, and torch
+calls its accelerator's hooks even for CPU work (pinned memory, `torch.accelerator`); with hooks that report
+"no device", that work continues.
 """
 
 import ctypes
@@ -31,13 +31,13 @@ UNAVAILABLE = "lib/libmusa_unavailable.so"
 
 
 class LoadResult:
-    """What became of loading.
+    """The result of loading.
 
     Attributes:
         status (str): `"loaded"`; `"unavailable"` (torch has hooks that answer "no device"); or `"absent"`
-            (torch has no hooks of ours, so PrivateUse1 must not be renamed).
+            (no hooks are registered, so PrivateUse1 must not be renamed).
         error (MusaError or None): why the runtime is not loaded.
-        sdk (musa_runtime.sdk.Sdk or None): the SDK, None when the search was not reached.
+        sdk (musa_runtime.sdk.Sdk or None): the SDK, None if the search was not reached.
         attempts (list of (str, str)): each step taken, with `"ok"` or its failure.
         seconds (float): time spent.
         extension (module or None): `musa_runtime._C`.
@@ -69,7 +69,7 @@ def load():
     global _result
     if _result is not None:
         return _result
-    # Outside the lock: importing torch runs the autoload, which comes back here and does the work.
+    # Outside the lock: importing torch runs the autoload, which calls this function again and does the work.
     import torch
 
     with _lock:
@@ -112,7 +112,7 @@ def torch_minor():
 
 
 def reinstall_command():
-    """Returns the command that installs this package anew."""
+    """Returns the command that reinstalls this package."""
     from .installation import command  # on errors only: it imports importlib.metadata
 
     return command("musa-runtime", reinstall=True)
@@ -145,7 +145,7 @@ def package_file(relative):
 
 
 def _recorded_file(relative):
-    # Slow (reads the wheel's RECORD), and only reached where `__path__` does not lead to the file.
+    # Slow (reads the wheel's RECORD); used only if `__path__` does not lead to the file.
     from importlib.metadata import PackageNotFoundError, files
 
     try:
@@ -206,7 +206,7 @@ def _check_torch(version):
 
 
 def _check_slot(torch):
-    # torch accepts one set of hooks; a second registration ends the process from a static initialiser.
+    # torch accepts one set of hooks; a second registration ends the process in a static initialiser.
     owner = torch._C._get_privateuse1_backend_name()
     if owner not in ("privateuseone", "musa"):
         raise BackendConflictError(
@@ -235,7 +235,7 @@ def _check_abi(library):
 
 def _open(result, path, fix):
     try:
-        # RTLD_GLOBAL: packs and the extension are linked against these libraries by name and must meet this
+        # RTLD_GLOBAL: packs and the extension are linked against these libraries by name and must use this
         # copy.
         library = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
     except OSError as error:
@@ -257,7 +257,7 @@ def _load_error(result, headline, command):
 
 
 def _load_substitute(result):
-    """Registers hooks that say why there is no device, unless loading a library is unsafe."""
+    """Registers hooks that report why there is no device, unless loading a library is unsafe."""
     if isinstance(result.error, (TorchVersionError, BackendConflictError)):
         return
     if any(step.endswith(os.path.basename(RUNTIME)) and outcome == "ok" for step, outcome in result.attempts):
@@ -270,7 +270,7 @@ def _load_substitute(result):
         set_reason = library.musa_runtime_set_unavailable_reason
         set_reason.argtypes = [ctypes.c_char_p]
         set_reason.restype = None
-        # Paths may hold bytes that are no text; torch decodes the reason as UTF-8 when it raises it.
+        # Paths may contain bytes that are not text; torch decodes the reason as UTF-8 when it raises it.
         set_reason(str(result.error).encode("utf-8", "backslashreplace"))
     except (OSError, AttributeError) as error:
         result.attempts.append((path, str(error)))

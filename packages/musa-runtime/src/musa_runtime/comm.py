@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Moving tensors between the devices of one process: broadcast, scatter, gather, reduce_add. The names and
+"""Copies tensors between the devices of one process: broadcast, scatter, gather, reduce_add. The names and
 meanings are those of torch.cuda.comm, except that complex tensors stay complex.
 
-Copies are queued on the current streams of the devices and the host does not wait for them, except where the
-target is in host memory. Devices are given as int, str or `torch.device`. None of this records gradients: for
-that see `torch.musa.parallel`.
+Copies are queued on the current streams of the devices. The host does not wait for them, except if the
+target is in host memory. Devices are int, str or `torch.device`. These functions record no gradients: for
+gradients see `torch.musa.parallel`.
 """
 
 import warnings
@@ -19,11 +19,11 @@ _BUFFER_SIZE = 10 << 20
 
 
 def broadcast(tensor, devices=None, *, out=None):
-    """Copies of a tensor on several devices.
+    """Copy a tensor to several devices.
 
     Args:
         tensor (Tensor): on the host or any musa device.
-        devices (iterable of devices): where to; a device that already holds the tensor gets no copy.
+        devices (iterable of devices): the targets; a device that already has the tensor gets no copy.
         out (sequence of Tensor): musa tensors of the same shape to copy into, instead of `devices`.
 
     Returns:
@@ -48,16 +48,16 @@ def broadcast(tensor, devices=None, *, out=None):
 
 
 def broadcast_coalesced(tensors, devices, buffer_size=_BUFFER_SIZE):
-    """Copies of many tensors on several devices, small ones sent together.
+    """Copy many tensors to several devices; small ones are copied together.
 
     Args:
         tensors (sequence of Tensor): all on the first of the devices, or all on the host.
-        devices (iterable of devices): where to.
-        buffer_size (int): bytes that are sent together at most; larger tensors go alone.
+        devices (iterable of devices): the targets.
+        buffer_size (int): maximum of bytes copied together; larger tensors are copied alone.
 
     Returns:
-        tuple of list of Tensor: for each device the tensors in their order. A device that already holds them
-        gets them as they are.
+        tuple of list of Tensor: for each device the tensors in their order. A device that already has them
+        gets the tensors themselves.
     """
     tensors = list(tensors)
     devices = [_musa(device) for device in devices]
@@ -87,11 +87,11 @@ def reduce_add(inputs, destination=None):
 
     Args:
         inputs (sequence of Tensor): on musa devices.
-        destination (device, optional): where the sum is to be; None is the current device.
+        destination (device, optional): of the sum; None is the current device.
 
     Returns:
-        Tensor: the sum, added in the order of the inputs. A single input that is there already is returned as
-        it is.
+        Tensor: the sum, added in the order of the inputs. A single input that is already on the destination
+        is returned itself.
     """
     inputs = list(inputs)
     target = _musa(destination)
@@ -110,18 +110,18 @@ def reduce_add(inputs, destination=None):
     total = _sent(inputs[0], target)
     for position, tensor in enumerate(inputs[1:], start=1):
         arrived = _sent(tensor, target)
-        # The first sum makes a tensor of its own: no input may change.
+        # The first sum creates a new tensor: no input may change.
         total = total + arrived if position == 1 else total.add_(arrived)
     return total
 
 
 def reduce_add_coalesced(inputs, destination=None, buffer_size=_BUFFER_SIZE):
-    """:func:`reduce_add` for many tensors, small ones sent together.
+    """:func:`reduce_add` for many tensors; small ones are copied together.
 
     Args:
         inputs (sequence of sequence of Tensor): for each device its tensors, in the same order everywhere.
-        destination (device, optional): where the sums are to be; None is the current device.
-        buffer_size (int): bytes that are sent together at most.
+        destination (device, optional): of the sums; None is the current device.
+        buffer_size (int): maximum of bytes copied together.
 
     Returns:
         tuple of Tensor: the sums. Tensors that are sparse on some devices only are summed as dense ones.
@@ -145,18 +145,18 @@ def reduce_add_coalesced(inputs, destination=None, buffer_size=_BUFFER_SIZE):
 
 
 def scatter(tensor, devices=None, chunk_sizes=None, dim=0, streams=None, *, out=None):
-    """Chunks of a tensor on several devices.
+    """Copy chunks of a tensor to several devices.
 
     Args:
         tensor (Tensor): on the host or any musa device.
-        devices (sequence of devices): where to; equal chunks as `Tensor.chunk` makes them, possibly fewer
-            than devices, unless `chunk_sizes` says otherwise.
+        devices (sequence of devices): the targets; equal chunks as `Tensor.chunk` makes them, possibly fewer
+            than devices, unless `chunk_sizes` is given.
         chunk_sizes (sequence of int, optional): size of each chunk along `dim`, one for each device.
-        dim (int): along which to cut.
+        dim (int): the dimension to split.
         streams (sequence of Stream or None, optional): for each device the stream to copy on; None is the
-            current one. Before other streams use a chunk, they must wait for that one.
-        out (sequence of Tensor): musa tensors to copy into, instead of `devices`; their sizes say where to
-            cut.
+            current one. Other streams must wait for it before they use a chunk.
+        out (sequence of Tensor): musa tensors to copy into, instead of `devices`; their sizes give the
+            chunks.
 
     Returns:
         tuple of Tensor: the chunks, or `out`. A chunk whose device already holds the tensor is a view of it.
@@ -205,17 +205,17 @@ def _scatter_out(tensor, out, dim, streams):
 
 
 def gather(tensors, dim=0, destination=None, *, out=None):
-    """Tensors of several devices, concatenated on one.
+    """Concatenate tensors of several devices on one device.
 
     Args:
-        tensors (sequence of Tensor): on musa devices, equal in shape but for `dim`. Tensors of no dimension
-            count as of one element.
-        dim (int): along which to concatenate.
+        tensors (sequence of Tensor): on musa devices, with equal shapes except for `dim`. 0-dim tensors count
+            as having one element.
+        dim (int): the dimension to concatenate.
         destination (device, optional): a musa device or "cpu"; None is the current musa device.
         out (Tensor): on a musa device or the host, of the right shape, to copy into instead of `destination`.
 
     Returns:
-        Tensor: the whole, or `out`.
+        Tensor: the concatenation, or `out`.
     """
     tensors = [tensor.view(1) if tensor.dim() == 0 else tensor for tensor in tensors]
     if not tensors:
@@ -291,8 +291,8 @@ def _common_format(tensors):
 
 
 def _groups(tensors, buffer_size):
-    """Positions of tensors that go together: dense, of one dtype, up to `buffer_size` bytes; in the order of
-    each group's first."""
+    """Positions of tensors that are copied together: dense, of one dtype, up to `buffer_size` bytes; in the
+    order of each group's first tensor."""
     groups, open_groups = [], {}
     for position, tensor in enumerate(tensors):
         nbytes = tensor.numel() * tensor.element_size()
@@ -314,8 +314,8 @@ def _flattened(tensors):
 
 def _unflattened(flat, like):
     parts = flat.split([tensor.numel() for tensor in like])
-    # `.data`: parts of one buffer would share a version counter, and changing one in place (a running mean)
-    # would forbid the backward pass of all.
+    # `.data`: parts of one buffer would share a version counter, and an in-place change of one (a running
+    # mean) would forbid the backward pass of all.
     return [part.view(tensor.shape).data for part, tensor in zip(parts, like, strict=True)]
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Paths and versions for whoever builds against the runtime: `python -m musa_runtime.config --cmakedir`.
+"""Paths and versions for builds against the runtime: `python -m musa_runtime.config --cmakedir`.
 
-Imports neither torch nor any library, so it also answers on a machine where the runtime does not load.
+Imports neither torch nor any library, so it also works on a machine where the runtime does not load.
 """
 
 import argparse
@@ -35,7 +35,7 @@ def musa_home():
     """The MUSA SDK in use.
 
     Raises:
-        SdkNotFoundError: there is none.
+        SdkNotFoundError: no SDK is found.
     """
     found = sdk.resolve()
     if found.home is None:
@@ -75,7 +75,7 @@ def main(arguments=None):
     if not answers:
         parser.print_help(sys.stderr)
         return 2
-    sys.stdout.reconfigure(errors="surrogateescape")  # a path may hold bytes that are no text
+    sys.stdout.reconfigure(errors="surrogateescape")  # a path may contain bytes that are not text
     sys.stderr.reconfigure(errors="backslashreplace")
     try:
         for answer in answers:

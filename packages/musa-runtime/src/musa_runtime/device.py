@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Devices: choosing, counting, describing and waiting for them. The names and meanings are torch.cuda's.
+"""Select, count, describe and synchronize devices. The names and meanings are torch.cuda's.
 
-Wherever a device is taken, it may be an int, a str ("musa", "musa:1"), a `torch.device`, or None for the
+A `device` argument may be an int, a str ("musa", "musa:1"), a `torch.device`, or None for the
 current device.
 """
 
@@ -22,7 +22,7 @@ def is_available():
 
 
 def device_count():
-    """Number of visible devices (see `MUSA_VISIBLE_DEVICES`); 0 where the runtime is not loaded. Never
+    """Number of visible devices (see `MUSA_VISIBLE_DEVICES`); 0 if the runtime is not loaded. Never
     raises."""
     result = load()
     return 0 if result.error is not None else result.extension.device_count()
@@ -39,7 +39,7 @@ def device_index(device=None, allow_cpu=False):
 
     Args:
         device (int, str, torch.device or None): None, `"musa"` and a negative int mean the current device.
-        allow_cpu (bool): answer -1 for a CPU device rather than raise.
+        allow_cpu (bool): return -1 for a CPU device instead of raising.
 
     Raises:
         InvalidDeviceError: another device type, an unparsable string, or an index beyond the visible devices.
@@ -54,7 +54,7 @@ def device_index(device=None, allow_cpu=False):
 
 
 def _requested_index(device, allow_cpu=False):
-    """The index that is asked for; None for the current device, -1 for a CPU device where that is allowed."""
+    """The requested index; None for the current device, -1 for a CPU device if `allow_cpu`."""
     if device is None:
         return None
     if isinstance(device, bool):
@@ -119,7 +119,7 @@ class device:
         device (int, str, torch.device or None): the device to select.
 
     Raises:
-        InvalidDeviceError: on entry, when there is no such device.
+        InvalidDeviceError: on entry, if there is no such device.
     """
 
     def __init__(self, device):
@@ -155,7 +155,7 @@ def synchronize(device=None):
 
 
 def get_device_properties(device=None):
-    """What the SDK says of a device: `name major minor total_memory` (bytes) `multi_processor_count warp_size
+    """Properties of a device: `name major minor total_memory` (bytes) `multi_processor_count warp_size
     is_integrated` ..."""
     lazy_init()
     return extension().get_device_properties(device_index(device))
@@ -173,20 +173,20 @@ def get_device_capability(device=None):
 
 
 def get_arch_list():
-    """Architectures of the visible devices, as `["mp_22", ...]`, sorted; empty where there is none."""
+    """Architectures of the visible devices, as `["mp_22", ...]`, sorted; empty if there is no device."""
     capabilities = {get_device_capability(index) for index in range(device_count())}
     return [f"mp_{major}{minor}" for major, minor in sorted(capabilities)]
 
 
 def get_gencode_flags():
-    """What to tell mcc so that it compiles for the visible devices, e.g. `"--offload-arch=mp_22"`; empty
-    where there is none."""
+    """The options with which mcc compiles for the visible devices, e.g. `"--offload-arch=mp_22"`; empty if
+    there is no device."""
     return " ".join(f"--offload-arch={arch}" for arch in get_arch_list())
 
 
 def is_tf32_supported():
-    """Whether matrix products of float32 can run on tensor cores in TF32, which compute capability 2.2 and
-    later have."""
+    """Whether matrix products of float32 can run on tensor cores in TF32: compute capability 2.2 and
+    later."""
     return is_available() and get_device_capability() >= (2, 2)
 
 
@@ -194,16 +194,16 @@ _SYNC_DEBUG_MODES = {"default": 0, "warn": 1, "error": 2}
 
 
 def set_sync_debug_mode(debug_mode):
-    """Find the places where the program makes the host wait for the device: reading values (`.item()`),
+    """Report the places where the program makes the host wait for the device: reading values (`.item()`),
     copies between host and device that are not `non_blocking`, operators whose result's shape depends on
     data (`nonzero`, indexing with a mask), `Stream.synchronize()`.
 
-    :func:`synchronize` and `Event.synchronize()` say what they do, and are not counted. Kernels that run on
-    the calling thread, as on devices that share the host's memory, are not either.
+    :func:`synchronize` and `Event.synchronize()` are explicit waits, and are not counted. Neither are kernels
+    that run on the calling thread, as on devices that share the host's memory.
 
     Args:
         debug_mode (str or int): "default" or 0 for silence, "warn" or 1 for a warning, "error" or 2 for a
-            RuntimeError at each such place, before the device is given anything to do.
+            RuntimeError at each such place, before work is queued.
 
     Raises:
         ValueError: another mode.
@@ -224,16 +224,16 @@ def get_sync_debug_mode():
 
 
 def _sleep(cycles):
-    # torch.cuda._sleep, for tests of what overlaps: keeps the current stream busy for that many cycles of the
-    # multiprocessors' clock.
+    # torch.cuda._sleep, for tests of overlapping work: keeps the current stream busy for that many cycles of
+    # the multiprocessors' clock.
     lazy_init()
-    clock = get_device_properties().clock_rate * 1e3  # the SDK tells kHz
+    clock = get_device_properties().clock_rate * 1e3  # the SDK reports kHz
     extension().sleep_on_stream(cycles / clock)
 
 
 def _get_device_index(device, optional=False, allow_cpu=False):
-    # torch.load asks `torch.musa._utils` for this name. The range is left to torch, which says how to mend a
-    # checkpoint's device that is not here.
+    # torch.load looks up this name in `torch.musa._utils`. torch itself checks the range: its error explains
+    # how to load a checkpoint of a missing device.
     index = _requested_index(device, allow_cpu)
     if index is not None:
         return index
@@ -249,11 +249,11 @@ def can_device_access_peer(device, peer_device):
 
 
 def is_bf16_supported(including_emulation=True):
-    """Whether bfloat16 tensors work.
+    """Whether bfloat16 tensors are supported.
 
     Args:
-        including_emulation (bool): True counts arithmetic in float32 with rounding, which every device can
-            do; False asks for bfloat16 units, which compute capability 2.2 and later have.
+        including_emulation (bool): True includes arithmetic in float32 with rounding, which every device
+            supports; False requires bfloat16 units: compute capability 2.2 and later.
     """
     if not is_available():
         return False
@@ -261,7 +261,7 @@ def is_bf16_supported(including_emulation=True):
 
 
 def mem_get_info(device=None):
-    """(free, total) bytes of a device, as the driver counts them, over all processes."""
+    """(free, total) bytes of a device, counted by the driver over all processes."""
     lazy_init()
     return extension().mem_get_info(device_index(device))
 

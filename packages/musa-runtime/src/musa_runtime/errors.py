@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Every error this project raises by name. A failing SDK call is `torch.AcceleratorError`, exhausted memory
-`torch.OutOfMemoryError`; what is here is all that goes wrong before, around and beside the SDK."""
+"""The named errors of this project. A failed SDK call raises `torch.AcceleratorError` and exhausted memory
+`torch.OutOfMemoryError`; the errors here are for failures outside of SDK calls."""
 
 
 class MusaError(RuntimeError):
@@ -18,7 +18,7 @@ class MusaError(RuntimeError):
 
 
 class SdkNotFoundError(MusaError):
-    """None of the places that are searched holds a MUSA SDK."""
+    """No MUSA SDK was found in the searched places."""
 
 
 class TorchVersionError(MusaError):
@@ -26,7 +26,7 @@ class TorchVersionError(MusaError):
 
 
 class BackendConflictError(MusaError):
-    """Another backend has taken PrivateUse1, the one device slot torch lends to out-of-tree backends."""
+    """Another backend has taken PrivateUse1, torch's only device type for out-of-tree backends."""
 
 
 class AbiMismatchError(MusaError):
@@ -38,7 +38,7 @@ class LibraryLoadError(MusaError):
 
 
 class NoDeviceError(MusaError):
-    """The SDK is there, but shows no device."""
+    """The SDK reports no device."""
 
 
 class InvalidDeviceError(MusaError, ValueError):
@@ -46,11 +46,11 @@ class InvalidDeviceError(MusaError, ValueError):
 
 
 class ForkError(MusaError):
-    """The device was used in a process forked after the device had been initialised."""
+    """The device was used in a process that was forked after the device was initialised."""
 
 
 class SharingError(MusaError):
-    """Device memory cannot be shared with another process, or what was shared cannot be opened."""
+    """Device memory cannot be shared with another process, or shared memory cannot be opened."""
 
 
 class ProducerExitedError(SharingError):
@@ -58,7 +58,7 @@ class ProducerExitedError(SharingError):
 
 
 class UnknownOpError(MusaError, ValueError):
-    """No operator of that name is known to the op registry."""
+    """The op registry has no operator of that name."""
 
 
 class UnknownProviderError(MusaError, ValueError):
@@ -74,15 +74,15 @@ class ContractVersionError(PackError):
 
 
 class AllocatorInUseError(MusaError):
-    """The allocator was to be changed after it had given memory away."""
+    """The allocator cannot be changed after it has allocated memory."""
 
 
 class DeferredCallError(MusaError):
-    """A call queued before the device was initialised failed when it was carried out."""
+    """A call queued before the device was initialised failed when it ran."""
 
 
 class SdkCallError(MusaError):
-    """An SDK call that the program made by itself failed; `code` is what it returned."""
+    """An SDK call made by the program failed; `code` is its result."""
 
     def __init__(self, code, text):
         super().__init__(text)
@@ -93,4 +93,4 @@ class SdkCallError(MusaError):
 
 
 class TelemetryUnavailableError(MusaError):
-    """The management library cannot be asked: it, its Python package or the figure is not there."""
+    """The management library, its Python package or the requested figure is not available."""

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Graphs: work captured once and launched as a whole, with torch.cuda's spelling.
+"""Graphs: work that is captured once and launched as a whole, with torch.cuda's names.
 
-Capturing runs nothing. Tensors made during a capture lie in the graph's memory pool, at addresses that every
-replay uses again; so inputs are copied into the tensors that the capture saw, and outputs read from those
-that it made.
+Capturing runs nothing. Tensors created during a capture are allocated in the graph's memory pool, at
+addresses that every replay uses again; so inputs are copied into the tensors that were captured, and outputs
+are read from the tensors that the capture created.
 """
 
 import gc
@@ -20,28 +20,28 @@ from .initialization import is_initialized, lazy_init
 
 
 def is_current_stream_capturing():
-    """Whether the current stream is being captured into a graph. False while the device is not in use."""
+    """Whether the current stream is being captured into a graph. False before the first use of the device."""
     return is_initialized() and extension().is_current_stream_capturing()
 
 
 def graph_pool_handle():
-    """A token for a memory pool, to be given as `pool` to several captures that are to share memory.
+    """Return a token for a memory pool; captures that get it as `pool` share memory.
 
-    Graphs may share a pool when they are replayed in the order in which they were captured, and never at the
-    same time: a later graph may keep its results where an earlier one had its intermediate values.
+    Graphs may share a pool if they are replayed in the order in which they were captured, and never at the
+    same time: a later graph may store its results where an earlier one had its intermediate values.
     """
     lazy_init()
     return extension().graph_pool_handle()
 
 
 class MUSAGraph:
-    """Work of one device that was captured and can be launched again.
+    """Captured work of one device that can be launched repeatedly.
 
-    Prefer :class:`graph`, which begins and ends the capture, to calling these methods.
+    Prefer :class:`graph`, which begins and ends the capture.
 
     Args:
         keep_graph (bool): keep the SDK's graph after the capture. It is then instantiated by
-            :meth:`instantiate` or the first :meth:`replay`, and not at the end of the capture.
+            :meth:`instantiate` or the first :meth:`replay`, instead of at the end of the capture.
     """
 
     def __init__(self, keep_graph=False):
@@ -51,7 +51,7 @@ class MUSAGraph:
     def register_generator_state(self, generator):
         """Let random operators in the capture draw from `generator`. Call it before the capture begins.
 
-        The default generator of the device is known to every graph.
+        The default generator of the device is always registered.
         """
         self._graph.register_generator_state(generator)
 
@@ -60,43 +60,43 @@ class MUSAGraph:
 
         Args:
             pool (tuple[int, int] or None): the memory pool, from :func:`graph_pool_handle` or another graph's
-                :meth:`pool`; None makes a new one.
-            capture_error_mode (str): which calls of the SDK that a graph cannot record spoil the capture:
-                "global", those of any thread; "thread_local", those of this thread; "relaxed", none but those
-                on the captured streams.
+                :meth:`pool`; None creates a new one.
+            capture_error_mode (str): which SDK calls that a graph cannot record invalidate the capture:
+                "global", those of any thread; "thread_local", those of this thread; "relaxed", only those on
+                the captured streams.
 
         Raises:
-            RuntimeError: on the default stream, in another capture, or with a capture in this object already.
+            RuntimeError: on the default stream, in another capture, or if this object already has a capture.
             ValueError: an unknown `capture_error_mode`.
         """
         self._graph.capture_begin(pool, capture_error_mode)
 
     def capture_end(self):
-        """End the capture, and make the graph ready for :meth:`replay` (unless `keep_graph`).
+        """End the capture, and instantiate the graph for :meth:`replay` (unless `keep_graph`).
 
         Raises:
             RuntimeError: the capture failed; the message names the first operator or call that cannot be
-                captured. The object is then empty, and can begin another capture.
+                captured. The object is then empty and can be used again.
         """
         self._graph.capture_end()
 
     def instantiate(self):
-        """Make the captured graph ready for launching. Needs `keep_graph=True`."""
+        """Instantiate the captured graph for launching. Needs `keep_graph=True`."""
         self._graph.instantiate()
 
     def replay(self):
         """Launch the graph on the current stream of its device.
 
-        Random operators draw on from where their generator stands, so each replay draws new numbers: the same
-        that the operators would draw if they were called one by one.
+        Random operators continue from the current offset of their generator, so each replay draws new
+        numbers: the same that the operators would draw if they were called one by one.
 
-        An error in the replayed work itself, such as an index out of range, is raised where the host next
+        An error in the replayed work itself, such as an index out of range, is raised when the host next
         waits for the device.
         """
         self._graph.replay()
 
     def reset(self):
-        """Give back the graph and its hold on the pool. A capture under way is ended and discarded."""
+        """Free the graph and release its pool. A capture in progress is ended and discarded."""
         self._graph.reset()
 
     def pool(self):
@@ -104,7 +104,7 @@ class MUSAGraph:
         return self._graph.pool()
 
     def enable_debug_mode(self):
-        """Keep what :meth:`debug_dump` needs. Call it before the capture."""
+        """Keep the SDK's graph for :meth:`debug_dump`. Call it before the capture."""
         self._graph.enable_debug_mode()
 
     def debug_dump(self, debug_path):
@@ -123,16 +123,16 @@ class MUSAGraph:
 class graph:
     """Context manager that captures the work of its body into a graph.
 
-    Before it begins it waits for the device and returns cached memory. When the body raises, the capture is
-    discarded, the graph is reset and the exception goes on.
+    Synchronizes the device and frees cached memory first. If the body raises, the capture is
+    discarded, the graph is reset and the exception propagates.
 
     Args:
-        musa_graph (MUSAGraph): what to capture into.
+        musa_graph (MUSAGraph): the graph to capture into.
         pool, capture_error_mode: see :meth:`MUSAGraph.capture_begin`.
         stream (torch.musa.Stream or None): current in the body; None takes a stream kept for captures.
     """
 
-    default_capture_stream = None  # by device index, made at the first use
+    default_capture_stream = None  # by device index, created at the first use
 
     def __init__(self, musa_graph, pool=None, stream=None, capture_error_mode="global"):
         lazy_init()
@@ -169,27 +169,27 @@ class graph:
             if exc_type is None:
                 self.musa_graph.capture_end()
             else:
-                # Its end would fail too, with a second error in front of the one that matters.
+                # Ending it would fail too, and hide the exception of the body.
                 self.musa_graph.reset()
         finally:
             self._context.__exit__(exc_type, exc, traceback)
 
 
 def make_graphed_callables(callables, sample_args, num_warmup_iters=3, allow_unused_input=False, pool=None):
-    """Versions of functions or modules whose forward and backward work are graphs.
+    """Return versions of functions or modules whose forward and backward passes are graphs.
 
-    A graphed callable takes part in autograd like its source. It copies its arguments to where the capture
-    saw them, replays, and returns results that live until its next call.
+    A graphed callable takes part in autograd like its source. It copies its arguments to the captured
+    tensors, replays, and returns results that are valid until its next call.
 
     Args:
-        callables (Module, function, or tuple of these): what to graph. Members of a tuple share one pool, so
-            they must be called in the order in which they stand there. A module is changed in place and
-            returned; in the other mode (training or evaluation) it runs as before.
+        callables (Module, function, or tuple of these): what to capture. Members of a tuple share one pool,
+            so they must be called in the order of the tuple. A module is changed in place and
+            returned; in the other mode (training or evaluation) it runs without a graph.
         sample_args (tuple of tensors, or tuple of such tuples): one tuple for each callable, in its order.
             Containers of tensors are allowed, other values are not. Shapes, dtypes and `requires_grad` must
             be those of the later calls.
-        num_warmup_iters (int): how often each is run before the capture.
-        allow_unused_input (bool): whether an input that needs a gradient may play no part in the output.
+        num_warmup_iters (int): number of runs of each before the capture.
+        allow_unused_input (bool): whether inputs that need a gradient may be unused.
         pool (tuple[int, int] or None): see :func:`graph_pool_handle`.
 
     Returns:
@@ -215,7 +215,7 @@ def make_graphed_callables(callables, sample_args, num_warmup_iters=3, allow_unu
     plans = [_Plan(call, args, allow_unused_input) for call, args in zip(callables, sample_args)]
     pool = graph_pool_handle() if pool is None else pool
 
-    # Warm-up: what the first calls set up (workspaces, caches) must not become part of a graph.
+    # Warm-up: the effects of first calls (workspaces, caches) must not become part of a graph.
     _device.synchronize()
     with _streams.stream(_streams.Stream()):
         for plan in plans:
@@ -233,7 +233,7 @@ def make_graphed_callables(callables, sample_args, num_warmup_iters=3, allow_unu
 
 
 class _Plan:
-    """One callable on its way to being graphed."""
+    """A callable while it is being captured."""
 
     def __init__(self, call, args, allow_unused_input):
         self.call = call
@@ -302,7 +302,7 @@ class _Plan:
             self.grad_inputs = self._gradients(self.outputs, self.grad_outputs)
 
     def finish(self):
-        # The autograd graph of the capture has served; kept, it would keep its saved tensors.
+        # The autograd graph of the capture is no longer needed; it would keep its saved tensors alive.
         outputs = tuple(value.detach() for value in self.outputs)
         static = _Static(self, outputs)
         inputs_spec, outputs_spec, parameters = self.inputs_spec, self.outputs_spec, self.parameters
@@ -368,7 +368,7 @@ class _Graphed(torch.autograd.Function):
 
 
 def _copy_if_elsewhere(static, value):
-    # A caller that writes into the static tensors itself saves the copy.
+    # A caller that writes into the static tensors itself avoids the copy.
     if value.shape != static.shape or value.dtype != static.dtype:
         raise RuntimeError(
             f"A graphed callable was captured with {static.dtype}{tuple(static.shape)} and called with "

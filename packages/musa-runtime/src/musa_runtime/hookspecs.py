@@ -3,9 +3,9 @@
 """The plugin contract, version 2: everything that an op pack can declare to the loader.
 
 A pack is an entry point of group `torch_musa.plugins.v2`, whose value is a module or object that has some of
-the hooks below, marked with `@hookimpl`. The group names the version of the contract, so that it is read
-before any code of the pack runs. Hooks are called at the first use of the device. More groups serve what
-must exist before::
+the hooks below, marked with `@hookimpl`. The group names the version of the contract, so that it can be
+checked before any code of the pack runs. Hooks are called at the first use of the device. More groups are for
+objects that are needed earlier::
 
     [project.entry-points."torch_musa.plugins.v2"]
     demo = "demo_pack.plugin"                # hooks
@@ -21,8 +21,8 @@ must exist before::
     foo = "demo_pack.run:foo"                # foo() is a context manager: python -m torch_musa run --foo x.py
 
 An import hook has the name of its pack. It must be defined before its module imports torch, and must neither
-use the device nor import anything slow. If it raises, the pack fails to load, and `import torch` goes on.
-A function for attributes has the name of its pack too, and raises AttributeError for names it does not have.
+use the device nor import anything slow. If it raises, the pack fails to load, and `import torch` continues.
+A function for attributes has the name of its pack too, and raises AttributeError for other names.
 
 A hook may take fewer arguments than its specification names. Packs of version 1 load too: they are in group
 `torch_musa.plugins`, with a second entry point of the same name and the value `v1` in group
@@ -37,7 +37,7 @@ CONTRACT_VERSION = 2
 # Position of a pack that has no `musa_rank`: behind the vendor's library (100), before torch's CPU kernels on
 # memory that the host can address (200), the runtime's compositions (400) and copies to the host (500).
 DEFAULT_RANK = 150
-# Version 1 had no ranks, and put other packs than this project's first.
+# Version 1 had no ranks: packs other than this project's came first.
 RANK_V1 = 50
 
 hookspec = pluggy.HookspecMarker(PROJECT)
@@ -46,7 +46,7 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @hookspec
 def musa_pack_info():
-    """What the pack is: a dict whose `summary` is one line for `python -m torch_musa packs`."""
+    """Information about the pack: a dict whose `summary` is one line for `python -m torch_musa packs`."""
 
 
 @hookspec
@@ -61,12 +61,12 @@ def musa_rank():
 
 @hookspec
 def musa_register(musa):
-    """Register what is written in Python, after the libraries; `musa` is the module `torch.musa`."""
+    """Register Python code, after the libraries; `musa` is the module `torch.musa`."""
 
 
 @hookspec
 def musa_doctor_checks():
-    """Further checks for `doctor`: (title, function) pairs; it returns a detail or raises (or warns)."""
+    """Further checks for `doctor`: (title, function) pairs; it returns a detail, raises or warns."""
 
 
 @hookspec

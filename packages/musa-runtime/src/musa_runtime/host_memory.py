@@ -11,10 +11,10 @@ def host_memory_stats():
     """Statistics of the pinned-memory allocator as a flat dict; empty before the first use of the device.
 
     Keys: `num_host_alloc` and `num_host_free`, calls to the driver; `allocations` and `allocated_bytes`,
-    blocks held of the driver, in use or cached; `active_requests` and `active_bytes`, blocks in use; each of
+    blocks from the driver, in use or cached; `active_requests` and `active_bytes`, blocks in use; each of
     these four with `.current .peak .allocated .freed`. `host_alloc_time` and `host_free_time`, microseconds
     spent in the driver, with `.total .max .min .count .avg`. A block's size is a power of two, and a peak is
-    the sum of the peaks of each size, so it may lie above the true one.
+    the sum of the peaks of each size, so it may exceed the true one.
     """
     return flatten(host_memory_stats_as_nested_dict())
 
@@ -31,7 +31,7 @@ def reset_accumulated_host_memory_stats():
 
 
 def reset_peak_host_memory_stats():
-    """Let every peak of :func:`host_memory_stats` start again from the present value."""
+    """Reset every peak of :func:`host_memory_stats` to the current value."""
     lazy_init()
     extension().reset_peak_host_memory_stats()
 

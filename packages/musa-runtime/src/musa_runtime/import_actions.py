@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Calling a function once a module has been imported, now or later."""
+"""Calls a function once a module has been imported, now or later."""
 
 import importlib.abc
 import importlib.util
@@ -8,7 +8,7 @@ import sys
 
 
 def after_import(name, action):
-    """Call `action` after the module `name` has been imported: at once if it is, else when that happens.
+    """Call `action` after the module `name` has been imported: now if it is, otherwise later.
 
     A module in the middle of its import counts as not imported, so the action waits for its next import.
 
@@ -24,7 +24,7 @@ def after_import(name, action):
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds one module, once, by the finders behind it, with a loader that calls the action."""
+    """Finds one module, once, by the later finders, with a loader that calls the action."""
 
     def __init__(self, name, action):
         self.name, self.action = name, action
@@ -49,7 +49,7 @@ class _Loader(importlib.abc.Loader):
         return self.loader.create_module(spec)
 
     def exec_module(self, module):
-        # As if this loader had not been there: tools read sources and resources through the module's loader.
+        # As without this loader: tools read sources and resources through the module's loader.
         module.__spec__.loader = module.__loader__ = self.loader
         self.loader.exec_module(module)
         self.action()

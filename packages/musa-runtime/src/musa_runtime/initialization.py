@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """First use of the device: packs, then the C++ side, then the calls that were queued before.
 
-`import torch` must touch no device, so everything that needs one begins with `lazy_init()`. torch's C++ calls
-it too, under the name `torch.musa._lazy_init`, before it makes the first musa tensor.
+`import torch` must not use the device, so code that needs it calls `lazy_init()` first. torch's C++ calls
+it too, under the name `torch.musa._lazy_init`, before it creates the first musa tensor.
 
 Locking: `_lock` guards all module state below. It is taken with the GIL held and released while waiting, and
 is re-entrant because packs may use the device while they register.
@@ -41,16 +41,16 @@ def set_pack_loader(load_packs):
 
 
 def on_change(observer):
-    """Call `observer(initialized: bool)` whenever the answer of :func:`is_initialized` changes."""
+    """Call `observer(initialized: bool)` whenever :func:`is_initialized` changes."""
     _observers.append(observer)
 
 
 def lazy_init():
-    """Make the device usable; immediate when it is.
+    """Initialise the device; returns immediately if it is initialised.
 
     Raises:
         ForkError: in a process forked after the device was initialised.
-        MusaError: the recorded cause, when the runtime is not loaded.
+        MusaError: the recorded cause, if the runtime is not loaded.
         NoDeviceError: no device is visible.
         torch.AcceleratorError: the SDK refuses.
     """
@@ -67,7 +67,7 @@ def lazy_init():
 
 
 def call_when_initialized(call, key):
-    """Run `call()` now if the device is initialised, else when it becomes so.
+    """Run `call()` now if the device is initialised, otherwise when it is.
 
     Args:
         key (tuple): the function's name first. A queued call with an equal key is replaced, so that seeding
@@ -75,7 +75,7 @@ def call_when_initialized(call, key):
     """
     with _lock:
         if not _initialized:
-            _queued.pop(key, None)  # re-inserted at the end: the order of the last calls is what counts
+            _queued.pop(key, None)  # re-inserted at the end: the order of the last calls matters
             _queued[key] = call
             return
     call()
@@ -85,7 +85,7 @@ def _initialize():
     global _initialized, _initializing
     native = _load.extension()
     with _lock:
-        if _initialized or _initializing:  # the latter: a pack or a queued call came back here on this thread
+        if _initialized or _initializing:  # the latter: a pack or a queued call on this thread
             return
         _initializing = True
         try:
@@ -107,10 +107,10 @@ def _initialize():
 
 
 def _run_backward_on_the_calling_thread():
-    # Where kernels run on the thread that calls them, the engine's own thread adds no parallelism, only a
-    # switch of threads for each backward pass and a second OpenMP pool that competes with the caller's for
-    # the same cores: small training steps take 1.2 to 3 times as long. It is torch's own switch, for the
-    # thread that first uses the device; backward passes of CPU tensors run on the calling thread anyway.
+    # If kernels run on the calling thread, the engine's own thread adds no parallelism, only a thread switch
+    # for each backward pass and a second OpenMP pool that competes with the caller's for the same cores:
+    # small training steps take 1.2 to 3 times as long. The switch is torch's own, for the thread that first
+    # uses the device; backward passes of CPU tensors run on the calling thread anyway.
     import torch
 
     torch.autograd.set_multithreading_enabled(False)
@@ -144,7 +144,7 @@ def _run_queued():
 
 
 def _forget_in_child():
-    # Another thread may have held the lock at the fork; in the child nobody would ever release it.
+    # Another thread may have held the lock at the fork; in the child no thread would ever release it.
     global _lock, _initialized, _initializing
     _lock = threading.RLock()
     _initializing = False

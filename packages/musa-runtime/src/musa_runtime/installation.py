@@ -2,9 +2,9 @@
 # Copyright (c) torch_musa contributors
 """The command that installs or repairs a package of this family, from the place its packages came from.
 
-These packages are on no package index, so a plain `pip install <name>` would run whatever somebody else
-registers under that name. Every message that tells a user to install one of them takes the command from
-`command()`, and a test refuses any other. Imported on errors only; standard library only.
+These packages are on no package index, so a plain `pip install <name>` would install whatever is registered
+under that name. Every message that recommends installing one of them takes the command from `command()`, and
+a test refuses any other. Imported on errors only; standard library only.
 """
 
 import json
@@ -16,12 +16,12 @@ from importlib import metadata
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-# Installed wherever an error of this family is raised, so the origin of the others is looked up here.
+# Installed wherever an error of this family is raised, so the origin of other packages is read from these.
 _REFERENCES = ("torch-musa", "musa-runtime")
 
 
 def pip():
-    """Returns the command of pip for the running interpreter, which need not be the one that PATH finds."""
+    """Returns the command of pip for the running interpreter, which may differ from the one on PATH."""
     return f"{shlex.quote(sys.executable or 'python')} -m pip"
 
 
@@ -36,7 +36,7 @@ def command(*names, reinstall=False):
         names (str): distributions, such as "musa-runtime".
         reinstall (bool): replace the files of a distribution that is installed already.
     """
-    # A pack of somebody else comes from a place of its own.
+    # A third-party pack comes from another place.
     own = all(name == "torch-musa" or name.startswith("musa-") for name in names)
     for reference in (*names, *_REFERENCES) if own else names:
         built = _from_record(_direct_url(reference), names, reinstall)
@@ -47,7 +47,7 @@ def command(*names, reinstall=False):
 
 
 def _direct_url(name):
-    """Returns the record of where pip took a distribution from, as in PEP 610, or None."""
+    """Returns pip's record of a distribution's origin, as in PEP 610, or None."""
     try:
         return json.loads(metadata.distribution(name).read_text("direct_url.json") or "null")
     except (metadata.PackageNotFoundError, ValueError):
@@ -83,8 +83,8 @@ def _from_checkout(packages, names, editable):
 
 
 def _in_order(sources):
-    # One pip run each: a package is compiled against those before it, and pip builds all of a run before it
-    # installs.
+    # One pip run each: a package is compiled against the previous ones, and pip builds all packages of a run
+    # before it installs any.
     return " && ".join(f"{pip()} install --no-build-isolation --no-deps {source}" for source in sources)
 
 

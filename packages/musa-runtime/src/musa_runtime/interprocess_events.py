@@ -2,10 +2,10 @@
 # Copyright (c) torch_musa contributors
 """Events that another process can open.
 
-torch.Event takes `interprocess=True` but has no way to a handle on a device that torch does not know, so
-these events are of a class of their own, with torch.Event's methods. They are waited for by streams of
-`torch.musa` (`Stream.wait_event`, `event.wait(stream)`), and cannot be timed: a clock reading means nothing
-in another process.
+torch.Event takes `interprocess=True` but cannot export a handle for an out-of-tree device, so these events
+have their own class, with torch.Event's methods. Streams of `torch.musa` can wait for them
+(`Stream.wait_event`, `event.wait(stream)`). They cannot be timed: a clock reading is meaningless in another
+process.
 """
 
 import torch
@@ -21,7 +21,7 @@ class InterprocessEvent:
 
     Args:
         enable_timing (bool): must be False.
-        blocking (bool): the host sleeps in `synchronize` rather than spins.
+        blocking (bool): the host sleeps in `synchronize` instead of spinning.
 
     Raises:
         ValueError: `enable_timing=True`.
@@ -38,12 +38,12 @@ class InterprocessEvent:
 
     @classmethod
     def from_ipc_handle(cls, device, handle):
-        """The event of another process behind its `ipc_handle()`. That process keeps the event alive until
-        this returns.
+        """Open the event of another process from its `ipc_handle()`. That process must keep the event alive
+        until this returns.
 
         Raises:
-            torch.AcceleratorError: the handle was made by this process, or the other process or its event is
-                gone.
+            torch.AcceleratorError: the handle was made by this process, or the other process or its event no
+                longer exists.
         """
         lazy_init()
         return cls(_opened=extension()._InterprocessEvent.from_handle(_device.device_index(device), handle))
@@ -76,11 +76,11 @@ class InterprocessEvent:
         self._event.synchronize()
 
     def elapsed_time(self, end_event):
-        """Always raises ValueError: interprocess events carry no time."""
+        """Always raises ValueError: interprocess events have no time."""
         raise ValueError("an interprocess event cannot be timed")
 
     def ipc_handle(self):
-        """What another process gives to `from_ipc_handle`, as bytes. Keep this event alive until it has."""
+        """The handle for `from_ipc_handle`, as bytes. Keep this event alive until it is opened."""
         return self._event.ipc_handle()
 
     def __repr__(self):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`torch.musa.FloatTensor`, `torch.musa.FloatStorage` and their like, for programs from before
+"""`torch.musa.FloatTensor`, `torch.musa.FloatStorage` and similar types, for programs from before
 `torch.tensor(..., dtype=, device=)`.
 
-They make ordinary tensors and storages, answer `isinstance`, and can be given to `Tensor.type()`. They cannot
-be given to `torch.set_default_tensor_type`, which accepts types of torch's own only: use
+They make ordinary tensors and storages, support `isinstance`, and can be passed to `Tensor.type()`. They
+cannot be passed to `torch.set_default_tensor_type`, which accepts only torch's own types: use
 `torch.set_default_device("musa")` and `torch.set_default_dtype`.
 """
 
@@ -45,7 +45,7 @@ _STORAGE_DTYPES = {
 
 
 class _LegacyTensorType(type):
-    """What the tensor types are instances of: calling one makes a tensor, not an instance."""
+    """The metaclass of the tensor types: calling one makes a tensor, not an instance."""
 
     is_musa = True
     is_cuda = False
@@ -56,7 +56,8 @@ class _LegacyTensorType(type):
 
     def __call__(cls, *args, **kwargs):
         lazy_init()
-        # torch's legacy constructor: sizes, a sequence of values, a tensor or storage of this type, nothing.
+        # torch's legacy constructor accepts sizes, a sequence of values, a tensor or storage of this type, or
+        # nothing.
         return cls._prototype(kwargs.pop("device", None)).new(*args, **kwargs)
 
     def _prototype(cls, device):
@@ -92,9 +93,9 @@ def _tensor_type(name, dtype, layout=torch.strided, module=_MODULE):
 class _MusaLegacyStorage(_LegacyStorage):
     @classmethod
     def from_buffer(cls, *args, **kwargs):
-        """Not offered: a buffer lies in host memory."""
+        """Not supported: a buffer is in host memory."""
         raise RuntimeError(
-            f"{cls.__module__}.{cls.__name__}.from_buffer: a buffer lies in host memory.\n"
+            f"{cls.__module__}.{cls.__name__}.from_buffer: a buffer is in host memory.\n"
             "Fix: torch.frombuffer(buffer, dtype=...).musa()"
         )
 
@@ -108,7 +109,7 @@ class _MusaLegacyStorage(_LegacyStorage):
 
 
 def _storage_type(name, dtype):
-    # torch finds the device of a legacy storage class in the last part of its module's name.
+    # torch reads the device of a legacy storage class from the last part of its module's name.
     return type(
         name,
         (_MusaLegacyStorage,),

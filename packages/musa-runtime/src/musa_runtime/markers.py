@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Ranges and marks in a program's timeline (`torch.musa.mttx`), with the spelling of `torch.cuda.nvtx`.
+"""Ranges and marks in a program's timeline (`torch.musa.mttx`), with the names of `torch.cuda.nvtx`.
 
-They are user annotations of `torch.profiler`: a trace shows them on the thread that made them and, over the
-work that they enclose, on the device's streams. They touch no device.
+They are user annotations of `torch.profiler`: a trace shows them on the thread that made them and, above the
+work that they enclose, on the device's streams. They do not use the device.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ def range_push(msg):
         msg (str): its name.
 
     Returns:
-        int: how many ranges of this thread enclose it.
+        int: the number of ranges of this thread that enclose it.
     """
     return _load.extension().range_push(msg)
 
@@ -29,7 +29,7 @@ def range_pop():
     """Close the innermost range of this thread.
 
     Returns:
-        int: how many ranges of this thread enclosed it.
+        int: the number of ranges of this thread that enclosed it.
 
     Raises:
         RuntimeError: this thread has no open range.
@@ -56,16 +56,16 @@ def range_end(range_id):
 
 
 def mark(msg):
-    """Mark this moment, as a range of no length."""
+    """Mark this moment, as a range of length zero."""
     _load.extension().mark(msg)
 
 
 @contextlib.contextmanager
 def range(msg, *args, **kwargs):
-    """A range around a `with` block, or around each call of a function that it decorates.
+    """A range around a `with` block, or around each call of a decorated function.
 
     Args:
-        msg (str): its name; formatted with `args` and `kwargs` (:meth:`str.format`) where there are any.
+        msg (str): its name; formatted with `args` and `kwargs` (:meth:`str.format`) if there are any.
     """
     range_push(msg.format(*args, **kwargs) if args or kwargs else msg)
     try:

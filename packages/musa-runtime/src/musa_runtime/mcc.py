@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What a MUSA compiler accepts: the architectures and options to compile kernels with.
+"""Architectures and options that a MUSA compiler accepts for kernels.
 
-Every answer comes from the compiler itself, which is run on an empty file: the vendor's mcc is based on
-clang, the emulator's on the host's C++ compiler, and neither version numbers nor the host's compiler say
-which it is.
+Every result comes from the compiler itself, which is run on an empty file: the vendor's mcc is based on
+clang, the emulator's on the host's C++ compiler, and neither version numbers nor the host's compiler
+distinguish them.
 
 Also a script, for CMake: `python mcc.py MCC archs`, `python mcc.py MCC accepted FLAG...` and
 `python mcc.py MCC precompiles FLAG...` print lists for CMake. Hence standard library only, and no relative
-import. `python -m musa_runtime.mcc MCC check` tries what the packs need of a compiler that they have never
-been built with.
+import. `python -m musa_runtime.mcc MCC check` tests the features that packs need, for a compiler with which
+they were never built.
 """
 
 import os
@@ -17,7 +17,7 @@ import sys
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 if not __package__ and sys.path and os.path.abspath(sys.path[0]) == _HERE:
-    # Run from among the sources: the modules beside this one hide those of the standard library.
+    # When run from the source folder, its modules would hide those of the standard library.
     del sys.path[0]
 
 import re  # noqa: E402 - after the change of sys.path
@@ -30,7 +30,7 @@ KNOWN_ARCHS = ("21", "22", "31")
 
 
 class CompilerError(RuntimeError):
-    """mcc cannot be run, or it accepts nothing; the message says what to do."""
+    """mcc cannot be run, or it accepts nothing; the message has the fix."""
 
 
 def parse_archs(text):
@@ -54,7 +54,7 @@ def parse_archs(text):
     return archs
 
 
-# What kernels that include torch's headers need, each as a small file: name, source, what to do without it.
+# The features that kernels with torch's headers need, each as a small file: name, source, fix.
 TRIALS = (
     (
         "C++20",
@@ -76,7 +76,7 @@ TRIALS = (
         "update the SDK; until then use the packs that need no mcc: musa-runtime, musa-ops-mudnn",
     ),
     (
-        # As torch's macros declare it where NDEBUG is defined.
+        # As torch's macros declare it if NDEBUG is defined.
         "assertions in kernels",
         "#include <cassert>\n"
         'extern "C" {\n'
@@ -118,7 +118,7 @@ def accepts(mcc, options):
 def precompiles(mcc, options):
     """Whether `mcc` precompiles a header for sources with these options: `-x musa-header` and `-include-pch`.
 
-    Files that the options include are left out: the build may not have made them yet.
+    Files that the options include are left out: the build may not have created them yet.
 
     Raises:
         CompilerError: `mcc` cannot be run.
@@ -159,7 +159,7 @@ def _run(command):
 
 
 def accepted(mcc, options):
-    """Those of the options that `mcc` accepts, in their order. Each must be one word."""
+    """The options that `mcc` accepts, in their order. Each must be one word."""
     if not options or accepts(mcc, options):
         return list(options)
     return [option for option in options if accepts(mcc, [option])]
@@ -169,7 +169,7 @@ def supported_archs(mcc):
     """The known architectures that `mcc` compiles for, oldest first.
 
     Raises:
-        CompilerError: there is none.
+        CompilerError: it compiles for none of them.
     """
     flags = {f"--offload-arch=mp_{arch}": arch for arch in KNOWN_ARCHS}
     found = [flags[flag] for flag in accepted(mcc, list(flags))]
@@ -184,8 +184,8 @@ def supported_archs(mcc):
 
 
 def archs(mcc, devices=(), environment=os.environ):
-    """The architectures to compile for: `TORCH_MUSA_ARCH_LIST`, else those of `devices`, else all that
-    `mcc` can.
+    """The architectures to compile for: `TORCH_MUSA_ARCH_LIST`, otherwise those of `devices`, otherwise all
+    that `mcc` supports.
 
     Args:
         mcc (str): path of the compiler.
@@ -206,9 +206,9 @@ def offload_flags(mcc, devices=(), environment=os.environ):
 
 
 def check(mcc, environment=os.environ):
-    """Compiles each of TRIALS for the architectures of `archs`; prints a line for each.
+    """Compiles each of TRIALS for the architectures of `archs`, and prints a line for each.
 
-    Returns how many failed. Raises as `archs`.
+    Returns the number of failures. Raises the errors of `archs`.
     """
     flags = ["-std=c++20", "-U__CUDA__", "-DNDEBUG", *offload_flags(mcc, (), environment)]
     failed = 0

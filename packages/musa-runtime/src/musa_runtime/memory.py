@@ -3,8 +3,8 @@
 """Device memory: statistics, limits, and raw allocation. The names and meanings are torch.cuda's; sizes are
 in bytes.
 
-Statistics come through torch's own accelerator interface, so `torch.accelerator.memory_stats` and this module
-cannot differ; torch.cuda's keys that it lacks are added.
+Statistics come from torch's own accelerator interface, so `torch.accelerator.memory_stats` and this module
+cannot differ; keys of torch.cuda that it lacks are added.
 """
 
 import torch
@@ -19,7 +19,7 @@ from .host_memory import (
     reset_peak_host_memory_stats,
 )
 from .initialization import is_initialized, lazy_init
-from .memory_history import (  # noqa: F401 - torch.cuda.memory's names, of which most begin with an underscore
+from .memory_history import (  # noqa: F401 - names of torch.cuda.memory, mostly with an underscore
     _allocation_traceback,
     _attach_out_of_memory_observer,
     _dump_snapshot,
@@ -45,7 +45,7 @@ from .memory_pools import (
 
 
 def empty_cache():
-    """Give cached blocks that no tensor uses back to the device."""
+    """Release cached blocks that no tensor uses to the device."""
     if is_initialized():
         torch._C._accelerator_emptyCache()
 
@@ -55,19 +55,18 @@ def memory_stats(device=None):
     first use.
 
     Keys are `<quantity>.<pool>.<metric>`. Pools: `all, large_pool, small_pool`. Metrics: `current, peak`, and
-    the sums of all that came and went, `allocated, freed`. Quantities, each a count and (`_bytes`) a size:
+    the sums of increases and decreases, `allocated, freed`. Quantities, each a count and (`_bytes`) a size:
 
-    - `allocation, allocated_bytes`: memory that was handed out; `requested_bytes`: what was asked for, before
-      rounding.
-    - `active, active_bytes`: the same with memory that was freed while another stream still uses it.
-    - `segment, reserved_bytes`: memory held of the device.
-    - `inactive_split, inactive_split_bytes`: free parts of segments that are in use otherwise.
+    - `allocation, allocated_bytes`: allocated memory; `requested_bytes`: the sizes before rounding.
+    - `active, active_bytes`: also memory that was freed while another stream still uses it.
+    - `segment, reserved_bytes`: memory reserved from the device.
+    - `inactive_split, inactive_split_bytes`: free parts of segments that are partly in use.
 
     Counters: `num_alloc_retries`, failed calls to the driver after which cached memory was released;
     `num_ooms`, errors raised; `num_oom_rejections`, requests refused without trying; `num_sync_all_streams`,
     waits for other streams' use of freed memory; `num_device_alloc` and `num_device_free`, calls to the
     driver. `max_split_size` is the setting (bytes), `oversize_allocations.<metric>` and
-    `oversize_segments.<metric>` count what is above it, and
+    `oversize_segments.<metric>` count the larger ones, and
     `reserved_bytes_by_private_pools.<id>.<pool>.<metric>` is the share of each memory pool.
     """
     return _flatten(memory_stats_as_nested_dict(device))
@@ -92,12 +91,12 @@ def max_memory_allocated(device=None):
 
 
 def memory_reserved(device=None):
-    """Bytes the allocator holds of the device, in use or cached."""
+    """Bytes that the allocator has reserved from the device, in use or cached."""
     return memory_stats(device).get("reserved_bytes.all.current", 0)
 
 
 def max_memory_reserved(device=None):
-    """Most bytes the allocator held since the start, or since :func:`reset_peak_memory_stats`."""
+    """Most bytes reserved by the allocator since the start, or since :func:`reset_peak_memory_stats`."""
     return memory_stats(device).get("reserved_bytes.all.peak", 0)
 
 
@@ -112,7 +111,7 @@ def max_memory_cached(device=None):
 
 
 def reset_peak_memory_stats(device=None):
-    """Let every peak start again from the present value."""
+    """Reset every peak to the current value."""
     lazy_init()
     torch._C._accelerator_resetPeakStats(_device.device_index(device))
 
@@ -134,7 +133,7 @@ def reset_max_memory_cached(device=None):
 
 
 def set_per_process_memory_fraction(fraction, device=None):
-    """Limit what the allocator takes of a device.
+    """Limit the memory that the allocator reserves from a device.
 
     Args:
         fraction (float): of the device's total memory, 0 to 1. Beyond it, allocation raises
@@ -148,28 +147,28 @@ def set_per_process_memory_fraction(fraction, device=None):
             f"the memory fraction must be a number from 0 to 1, not {type(fraction).__name__}: {fraction!r}"
         )
     if not 0 <= fraction <= 1:
-        raise ValueError(f"the memory fraction must lie from 0 to 1, but got {fraction}")
+        raise ValueError(f"the memory fraction must be from 0 to 1, but got {fraction}")
     lazy_init()
     extension().set_per_process_memory_fraction(float(fraction), _device.device_index(device))
 
 
 def get_per_process_memory_fraction(device=None):
-    """The fraction set by :func:`set_per_process_memory_fraction`; 1.0 where none was."""
+    """The fraction set by :func:`set_per_process_memory_fraction`; 1.0 by default."""
     lazy_init()
     return extension().get_per_process_memory_fraction(_device.device_index(device))
 
 
 def caching_allocator_alloc(size, device=None, stream=None):
-    """Allocate from the caching allocator, for libraries that handle memory themselves.
+    """Allocate from the caching allocator, for libraries that manage memory themselves.
 
     Args:
         size (int): bytes.
-        device (int, str, torch.device or None): where.
+        device (int, str, torch.device or None): the device of the memory.
         stream (Stream or int, optional): the stream that will use the memory, or its `musaStream_t`; None is
             the current one.
 
     Returns:
-        int: the address; give it back with :func:`caching_allocator_delete`.
+        int: the address; free it with :func:`caching_allocator_delete`.
     """
     from . import streams
 
@@ -190,13 +189,13 @@ def caching_allocator_alloc(size, device=None, stream=None):
 
 
 def caching_allocator_delete(mem_ptr):
-    """Give back memory from :func:`caching_allocator_alloc`."""
+    """Free memory from :func:`caching_allocator_alloc`."""
     extension().raw_delete(mem_ptr)
 
 
 def list_gpu_processes(device=None):
     """:func:`torch.musa.list_gpu_processes`."""
-    from . import telemetry  # when asked for: `import torch` shall not pay for it
+    from . import telemetry  # here, so that `import torch` does not pay for it
 
     return telemetry.list_gpu_processes(device)
 
@@ -221,7 +220,7 @@ _SUMMARY_WIDTH = 75
 
 
 def memory_summary(device=None, abbreviated=False):
-    """A table of :func:`memory_stats` to print, laid out as that of `torch.cuda.memory_summary`.
+    """A printable table of :func:`memory_stats`, in the layout of `torch.cuda.memory_summary`.
 
     Args:
         abbreviated (bool): only totals, without a row for each pool.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What happened to device memory, and which lines of the program did it. Names, arguments and the snapshot's
+"""The history of device memory, with the program's stacks. Names, arguments and the snapshot's
 format are torch.cuda.memory's, so that torch's memory_viz (`torch/cuda/_memory_viz.py`, and
 https://pytorch.org/memory_viz) opens a snapshot of musa memory.
 
@@ -20,7 +20,7 @@ from .initialization import lazy_init
 _ENABLED = (None, "state", "all")
 _CONTEXTS = (None, "state", "alloc", "all")
 _STACKS = ("python", "all")
-# TraceEntry's, in the order in which they are documented.
+# The actions of TraceEntry, in the order in which they are documented.
 _ACTIONS = (
     "alloc",
     "free_requested",
@@ -35,7 +35,7 @@ _ACTIONS = (
 
 
 def _require(name, value, allowed):
-    # True and 1 are equal to each other and mean nothing here.
+    # True equals 1, but must not be accepted for it.
     if not any(value is choice or (isinstance(value, str) and value == choice) for choice in allowed):
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, but got {value!r}")
 
@@ -51,16 +51,16 @@ def _record_memory_history(
     global_record_annotations=False,
     skip_actions=None,
 ):
-    """Start or stop recording what happens to device memory.
+    """Start or stop recording the history of device memory.
 
     Args:
-        enabled: `"all"` records every event, `"state"` only where live memory was allocated, None stops and
+        enabled: `"all"` records every event, `"state"` only the stacks of live memory, None stops and
             drops the events (live memory keeps its stacks).
-        context: which stacks are taken: None; `"state"`, those of live memory; `"alloc"`, also those of
+        context: which stacks are recorded: None; `"state"`, those of live memory; `"alloc"`, also those of
             allocation events; `"all"`, also those of frees.
         stacks: `"python"` frames (and TorchScript's), or `"all"`, C++ frames too. A stack costs a few
             microseconds and some hundred bytes.
-        max_entries (int): events kept for each device; the oldest go first.
+        max_entries (int): events kept for each device; the oldest are dropped first.
         device: the device to record; None, every device.
         clear_history (bool): drop earlier events.
         compile_context (bool): mark events that happen while torch.compile compiles with the name of the
@@ -104,7 +104,7 @@ def _follow_compilations(wanted):
     global _compile_callbacks
     if wanted == (_compile_callbacks is not None):
         return
-    from torch._dynamo.callback import callback_handler  # seconds to import: only who asks for it pays
+    from torch._dynamo.callback import callback_handler  # imported here because it takes seconds
 
     if wanted:
 
@@ -125,10 +125,10 @@ def _follow_compilations(wanted):
 
 
 def _snapshot(device=None, augment_with_fx_traces=False):
-    """The state of the caching allocator, and what was recorded since :func:`_record_memory_history`.
+    """The state of the caching allocator, and the history since :func:`_record_memory_history`.
 
     Args:
-        device: whose segments and events are wanted; None, those of every device. `device_traces` has a list
+        device: the device of the segments and events; None, every device. `device_traces` has a list
             for each device in any case.
         augment_with_fx_traces (bool): name the lines of the model behind frames of code that FX generated.
 
@@ -163,8 +163,8 @@ def memory_snapshot(mempool_id=None, include_traces=True):
 
     Args:
         mempool_id (pair of int, optional): only the segments of this memory pool.
-        include_traces (bool): leave a mark (`snapshot`) in the recorded history; False makes the call cheap
-            when a long history is recorded.
+        include_traces (bool): record a mark (`snapshot`) in the history; False makes the call cheap
+            if a long history is recorded.
     """
     lazy_init()
     pool = None if mempool_id is None else tuple(mempool_id)
@@ -172,7 +172,7 @@ def memory_snapshot(mempool_id=None, include_traces=True):
 
 
 def _allocation_traceback(data_ptr):
-    """Where live memory was allocated, as a list of frames; None when that was not recorded.
+    """The stack that allocated live memory, as a list of frames; None if it was not recorded.
 
     Args:
         data_ptr (int): address of the allocation's first byte, e.g. `tensor.untyped_storage().data_ptr()`.
@@ -181,7 +181,7 @@ def _allocation_traceback(data_ptr):
 
 
 def _set_memory_metadata(metadata):
-    """Mark what this thread does to memory from now on with a text (`user_metadata`); "" ends it."""
+    """Mark this thread's later memory events with a text (`user_metadata`); "" ends it."""
     extension().set_memory_metadata(metadata)
 
 
@@ -191,12 +191,12 @@ def _get_memory_metadata():
 
 
 def _attach_out_of_memory_observer(observer):
-    """Call a function whenever memory runs out, before the error is raised; there is no way to detach it.
+    """Call a function whenever memory is exhausted, before the error is raised. It cannot be detached.
 
     Args:
-        observer: called with the device's index and three numbers of bytes: asked for, of the device in all,
-            free on the device. It may take a snapshot. An exception in it is reported and does not replace
-            the error about memory.
+        observer: called with the device's index and three numbers of bytes: requested, in total on the
+            device, free on the device. It may take a snapshot. An exception in it is reported and does not
+            replace the out-of-memory error.
     """
     if not callable(observer):
         raise TypeError(f"the observer must be a function, not {type(observer).__name__}")
@@ -205,14 +205,14 @@ def _attach_out_of_memory_observer(observer):
 
 
 def _save_segment_usage(filename="output.svg", snapshot=None):
-    """Write a flame graph of what fills each segment. torch's memory_viz downloads the program that draws."""
+    """Write a flame graph of each segment's blocks. torch's memory_viz downloads the drawing program."""
     from torch.cuda import _memory_viz
 
     _write(filename, _memory_viz.segments(_snapshot() if snapshot is None else snapshot))
 
 
 def _save_memory_usage(filename="output.svg", snapshot=None):
-    """Write a flame graph of which lines hold how much memory."""
+    """Write a flame graph of the memory allocated by each line."""
     from torch.cuda import _memory_viz
 
     _write(filename, _memory_viz.memory(_snapshot() if snapshot is None else snapshot))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Memory pools of one's own, and allocators of one's own. The names and meanings are torch.cuda's."""
+"""User-defined memory pools and allocators. The names and meanings are torch.cuda's."""
 
 import contextlib
 import ctypes
@@ -14,15 +14,15 @@ from .memory_history import memory_snapshot
 
 
 class MemPool:
-    """A pool of device memory: what is allocated inside :func:`use_mem_pool` comes from it and returns to it.
+    """A pool of device memory: allocations inside :func:`use_mem_pool` come from it and return to it.
 
-    The pool keeps its memory while it lives. When it dies, free memory goes back to the device, and the
-    memory of tensors that are still alive becomes ordinary cached memory once they die.
+    The pool keeps its memory while it exists. When it is destroyed, free memory is released to the device,
+    and the memory of tensors that are still alive becomes ordinary cached memory once they are freed.
 
     Args:
-        allocator (optional): where its segments come from, as :meth:`MUSAPluggableAllocator.allocator` gives
-            it; None, the device.
-        use_on_oom (bool): let others have the pool's free memory before they run out of memory.
+        allocator (optional): the allocator of its segments, from :meth:`MUSAPluggableAllocator.allocator`;
+            None, the device.
+        use_on_oom (bool): use the pool's free memory for other requests before memory runs out.
         no_split (bool): never split a segment; each is as large as the tensor that made it.
 
     The pool belongs to the device that is current when it is made.
@@ -43,14 +43,14 @@ class MemPool:
         return self._pool.device
 
     def use_count(self):
-        """How many hold the pool: this object, the regions that fill it at present, and graphs."""
+        """The number of holders: this object, the regions that currently fill it, and graphs."""
         return self._pool.use_count()
 
     def snapshot(self, include_traces=True):
         """The pool's segments, in the form of :func:`memory_snapshot`.
 
         Args:
-            include_traces (bool): leave a mark in the recorded history.
+            include_traces (bool): record a mark in the history.
         """
         return memory_snapshot(self.id, include_traces=include_traces)
 
@@ -62,12 +62,12 @@ class MemPool:
 def use_mem_pool(pool, device=None):
     """Allocate from a pool, in this thread.
 
-    Other threads are not affected, so memory that backward() allocates on a thread of its own comes from
-    elsewhere. Regions of different pools may be nested: the innermost counts.
+    Other threads are not affected, so memory that backward() allocates on its own thread comes from
+    elsewhere. Regions of different pools may be nested: the innermost is used.
 
     Args:
-        pool (MemPool): where to allocate from.
-        device (int, str, torch.device or None): whose allocations are meant; None is the current device.
+        pool (MemPool): the pool to allocate from.
+        device (int, str, torch.device or None): whose allocations use the pool; None is the current device.
 
     Raises:
         RuntimeError: the pool is being filled already, by an outer region or by another thread.
@@ -89,7 +89,7 @@ class MUSAPluggableAllocator:
     Args:
         path_to_so_file (str or path): the library.
         alloc_fn_name (str): name of `void* f(ssize_t size, int device, musaStream_t stream)`. `size` is in
-            bytes; null means that there is no memory.
+            bytes; it returns null if there is no memory.
         free_fn_name (str): name of `void f(void* ptr, ssize_t size, int device, musaStream_t stream)`.
 
     Both are called with the device current, from any thread, and must not be called again from within.
@@ -112,16 +112,16 @@ class MUSAPluggableAllocator:
                     f"To see what it has: nm -D --defined-only {path}"
                 ) from error
             addresses.append(ctypes.cast(function, ctypes.c_void_p).value)
-        self._library = library  # its functions are called as long as the allocator is used
+        self._library = library  # keeps the functions loaded while the allocator is used
         self._allocator = extension().custom_allocator(*addresses)
 
     def allocator(self):
-        """What :class:`MemPool` takes as its `allocator`."""
+        """The argument `allocator` of :class:`MemPool`."""
         return self._allocator
 
 
 def change_current_allocator(allocator):
-    """Put an allocator in the place of the caching allocator, for the whole process and for good.
+    """Replace the caching allocator, for the whole process and permanently.
 
     Args:
         allocator (MUSAPluggableAllocator): nothing is cached then; each tensor is one call of its functions.
@@ -147,16 +147,16 @@ def get_allocator_backend():
 
 
 def caching_allocator_enable(value=True):
-    """Turn caching on or off: when off, memory is asked of the device for each tensor, and goes back at once.
+    """Turn caching on or off: when off, each tensor's memory is requested from the device and freed at once.
 
-    Memory checkers then see every access beyond the end. What is cached already goes back at the next free.
+    Memory checkers then see every access beyond the end. Memory cached before is released at the next free.
     """
     extension().allocator_enable(bool(value))
 
 
 @contextlib.contextmanager
 def caching_allocator_disabled():
-    """While it is entered, :func:`caching_allocator_enable` is off; then as before."""
+    """Context manager that turns caching off, and restores the previous setting at its end."""
     before = extension().allocator_is_enabled()
     caching_allocator_enable(False)
     try:
@@ -170,12 +170,12 @@ def _set_allocator_settings(settings):
 
     Args:
         settings (str): as in PYTORCH_ALLOC_CONF, e.g.
-            `"max_split_size_mb:64,garbage_collection_threshold:0.8"`. Keys that are not named stay as they
-            are, but for max_split_size_mb, garbage_collection_threshold and roundup_power2_divisions, which
-            torch then sets back to their defaults.
+            `"max_split_size_mb:64,garbage_collection_threshold:0.8"`. Keys that are not named keep their
+            values, except max_split_size_mb, garbage_collection_threshold and roundup_power2_divisions, which
+            torch then resets to their defaults.
 
     Raises:
-        ValueError: a key is unknown or its value malformed; nothing is changed then.
+        ValueError: a key is unknown or its value malformed; no setting is changed.
     """
     extension().set_allocator_settings(settings)
 

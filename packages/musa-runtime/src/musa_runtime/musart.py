@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""SDK calls by hand: `torch.musa.musart()` gives the functions, `check_error` makes exceptions of their
-codes."""
+"""Direct SDK calls: `torch.musa.musart()` has the functions, `check_error` converts their codes to
+exceptions."""
 
 from ._load import extension
 from .errors import SdkCallError
@@ -9,16 +9,16 @@ from .initialization import lazy_init
 
 
 def musart():
-    """The SDK calls that Python offers, as a namespace; initialises the device.
+    """A namespace of SDK calls; initialises the device.
 
     * `musaError`: the enum of codes, e.g. `musaError.success`; `musaGetErrorString(code)` and
-      `musaGetErrorName(code)` say what one means.
+      `musaGetErrorName(code)` describe a code.
     * `musaProfilerStart()`, `musaProfilerStop()`.
-    * `musaHostRegister(address, nbytes, flags)`, `musaHostUnregister(address)`: pin memory that is there.
+    * `musaHostRegister(address, nbytes, flags)`, `musaHostUnregister(address)`: pin existing memory.
     * `musaStreamCreate(address)`: writes a `musaStream_t` to an address; `musaStreamDestroy(stream)`.
     * `musaMemGetInfo(device)`: (free, total) bytes.
 
-    Those that give nothing else return a `musaError`, to be checked with :func:`check_error`.
+    Functions without another result return a `musaError`, to be checked with :func:`check_error`.
     """
     lazy_init()
     return extension()._musart
@@ -35,7 +35,7 @@ def check_error(res):
     """Raise :class:`SdkCallError` (a `torch.musa.MusaError`) unless a code of the SDK is success.
 
     Args:
-        res (int or musaError): what an SDK call returned.
+        res (int or musaError): the result of an SDK call.
     """
     code = int(res)
     if code != musaStatus.SUCCESS:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Who serves which operator, why, and how to choose otherwise.
+"""The providers of operators: which one serves an operator, why, and how to choose another.
 
 Each operator has candidates: kernels of packs ("mudnn", "ported", ...) and torch's own CPU kernels ("host"
-in place on memory the host can address, "host-copy" on copies). Policy puts them in order; the first that
-accepts the arguments runs. "native" and "cpu", earlier names of the two, are accepted.
+in place on memory the host can address, "host-copy" on copies). The policy orders them; the first that
+accepts the arguments runs. "native" and "cpu", earlier names of "host" and "host-copy", are accepted.
 
 Operators are named `"aten::add.Tensor"`, `"add.Tensor"` or `torch.ops.aten.add.Tensor`; a default overload
 has no dot.
@@ -25,8 +25,7 @@ def op_name(op):
         op (str, OpOverload or OpOverloadPacket): e.g. `"mm"`, `torch.ops.aten.add.Tensor`.
     """
     if not isinstance(op, str):
-        # An OpOverload carries `_schema`; a packet only its qualified name, which then means the default
-        # overload.
+        # An OpOverload has `_schema`; a packet has only its qualified name, which means the default overload.
         schema = getattr(op, "_schema", None)
         if schema is not None:
             return f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
@@ -78,17 +77,17 @@ def offers():
 
 
 def take_pack_failures():
-    """The packs' libraries whose kernels were refused since the last call, which also forgets them.
+    """Return the libraries of packs whose kernels were refused since the last call, and clear the record.
 
     Returns:
-        list of dict: `provider`, `op` (empty where the failure is not that of one operator) and `message`,
+        list of dict: `provider`, `op` (empty if the failure is not about one operator) and `message`,
             which ends with the command that fixes it.
     """
     return extension().take_pack_failures()
 
 
 def add_provider(name, rank):
-    """Makes a provider known, so that an order may name it, with its rank in the default order.
+    """Registers a provider, so that an order may name it, with its rank in the default order.
 
     Takes effect for operators that are installed later: packs call it, through the loader, before the device
     is initialised.
@@ -97,14 +96,14 @@ def add_provider(name, rank):
 
 
 def explain(op):
-    """Who serves an operator and why.
+    """The provider that serves an operator, and the reason.
 
     Returns:
         dict: `op`, `provider`, `reason`, and `candidates`: a list of `{provider, conditional, calls, rank}`
         in order.
 
     Raises:
-        UnknownOpError: naming the closest operators that exist.
+        UnknownOpError: names the closest operators that exist.
     """
     lazy_init()
     name = op_name(op)
@@ -113,7 +112,7 @@ def explain(op):
 
 
 def providers():
-    """Names of the providers that can be asked for, as a list."""
+    """Names of the available providers, as a list."""
     lazy_init()
     return policy.known_providers()
 
@@ -122,18 +121,18 @@ def prefer(pattern, *providers):
     """Serve operators by these providers first, in this order, from now on.
 
     Other threads may call operators meanwhile: each call follows the old order or the new one to its end.
-    An operator without a candidate is to be preferred before other threads call it.
+    An operator without a candidate must be preferred before other threads call it.
 
     Args:
         pattern (str or operator): an operator, or a shell-style pattern such as `"aten::*norm*"`, or `"*"`.
         providers (str): as in :func:`providers`.
 
     Returns:
-        Preference: leave it alone, or use it as a context manager to undo the preference at the end of the
+        Preference: ignore it, or use it as a context manager to undo the preference at the end of the
         block.
 
     Raises:
-        UnknownProviderError: naming the providers there are.
+        UnknownProviderError: names the providers that exist.
         UnknownOpError: nothing matches the pattern.
     """
     lazy_init()
@@ -153,14 +152,14 @@ def prefer(pattern, *providers):
 
 
 def reset():
-    """Forget every preference, and go back to the default policy and `TORCH_MUSA_OPS`."""
+    """Remove every preference, and restore the default policy and `TORCH_MUSA_OPS`."""
     lazy_init()
     _preferences.clear()
     extension().ops_reset_policy()
 
 
 def set_fallback_mode(mode):
-    """What happens when an operator runs on a copy in host memory.
+    """Set the reaction to an operator that runs on copies in host memory.
 
     Args:
         mode (str): `"allow"`, `"warn"` (once per operator, the default) or `"error"`. `TORCH_MUSA_FALLBACK`
@@ -179,7 +178,7 @@ def fallback_report():
 
 
 class Preference:
-    """A preference in force. As a context manager it ends with the block."""
+    """An active preference. As a context manager it ends with the block."""
 
     def __init__(self, pattern, providers):
         self.pattern = pattern
@@ -195,8 +194,8 @@ class Preference:
         if self not in _preferences:  # reset() was called inside the block
             return
         _preferences.remove(self)
-        # The registry knows no way to take one rule back: start from the environment's policy, then apply
-        # what remains.
+        # The registry cannot remove a single rule: start from the environment's policy, then apply the
+        # remaining ones.
         extension().ops_reset_policy()
         for preference in _preferences:
             extension().ops_prefer(preference.pattern, list(preference.providers))
@@ -206,13 +205,13 @@ _preferences = []
 
 
 def set_policy(specification):
-    """Replace the policy, and with it every preference, by what `TORCH_MUSA_OPS` could say.
+    """Replace the policy, and with it every preference, by a specification as in `TORCH_MUSA_OPS`.
 
     Args:
         specification (str): e.g. `"mudnn,host"` or `"aten::mm=ported;aten::relu=host"`.
 
     Raises:
-        UnknownProviderError, UnknownOpError: naming the offending part; the policy stays as it was.
+        UnknownProviderError, UnknownOpError: names the offending part; the policy is not changed.
     """
     lazy_init()
     policy.check_specification(specification, "set_policy")
@@ -226,7 +225,7 @@ def _check_op(name):
     from difflib import get_close_matches
 
     names = [row["op"] for row in extension().ops_table()]
-    # Overloads first: whoever asks for "aten::add" most likely means one of them.
+    # Overloads first: "aten::add" most likely means one of them.
     close = [other for other in names if other.startswith(f"{name}.")] or get_close_matches(
         name, names, n=5, cutoff=0.6
     )

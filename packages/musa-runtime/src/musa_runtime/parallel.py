@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Data parallelism over the musa devices of one process, as torch.nn.parallel offers it.
+"""Data parallelism over the musa devices of one process, like torch.nn.parallel.
 
-torch.nn.DataParallel itself cannot serve musa: it moves tensors with `torch._C._scatter`, `_gather` and
-`_broadcast_coalesced`, which exist in torch's CUDA builds alone and take CUDA devices alone. The class here
-is a torch.nn.DataParallel with these steps replaced; all else, `parallel_apply` included, is torch's.
+torch.nn.DataParallel itself does not support musa: it moves tensors with `torch._C._scatter`, `_gather` and
+`_broadcast_coalesced`, which exist only in torch's CUDA builds and accept only CUDA devices. The class here
+is a torch.nn.DataParallel with these steps replaced; everything else, including `parallel_apply`, is torch's.
 
     model = torch.musa.parallel.DataParallel(model.to("musa:0"))
 
@@ -73,15 +73,15 @@ class _Gather(Function):
 
 
 def scatter(inputs, devices, dim=0):
-    """Cut the tensors in a nest of tuples, lists and dicts into a chunk for each device.
+    """Split the tensors in nested tuples, lists and dicts into a chunk for each device.
 
     Args:
-        inputs: the nest; what is no tensor goes to every device as it is.
-        devices (sequence of devices): where to.
-        dim (int): along which tensors are cut.
+        inputs: the nested inputs; objects that are not tensors are passed to every device unchanged.
+        devices (sequence of devices): the targets.
+        dim (int): the dimension to split.
 
     Returns:
-        list: the nest once for each device; fewer than devices where the tensors are too small to cut.
+        list: the inputs of each device; fewer than devices if the tensors are too small to split.
 
     Raises:
         ValueError: the tensors do not give equally many chunks.
@@ -94,7 +94,7 @@ def scatter(inputs, devices, dim=0):
         raise ValueError(
             f"scatter over {len(devices)} devices along dimension {dim}: tensors of shapes {sizes} give "
             f"{sorted(counts)} chunks, so some device would go without.\n"
-            "Fix: give all of them the same batch size; pass what is no batch as something else than "
+            "Fix: give all of them the same batch size; pass other data as something else than "
             "a tensor"
         )
     results = []
@@ -105,15 +105,15 @@ def scatter(inputs, devices, dim=0):
 
 
 def gather(outputs, destination, dim=0):
-    """Concatenate the tensors of nests of one form, one nest for each device.
+    """Concatenate the tensors in the nested outputs of each device, which have one structure.
 
     Args:
-        outputs (sequence): the nests.
+        outputs (sequence): the outputs of the devices.
         destination (device): a musa device or "cpu".
-        dim (int): along which tensors are concatenated; tensors of no dimension become elements of a vector.
+        dim (int): the dimension to concatenate; 0-dim tensors become elements of a vector.
 
     Returns:
-        One nest. What is no tensor is taken from the first.
+        Outputs of the same structure. Objects that are not tensors are taken from the first.
     """
     first = outputs[0]
     if isinstance(first, torch.Tensor):
@@ -131,11 +131,11 @@ def gather(outputs, destination, dim=0):
 
 
 def replicate(network, devices, detach=False):
-    """Copies of a module that share its parameters: gradients of all arrive in the parameters of `network`.
+    """Copies of a module that share its parameters: all gradients are added to the parameters of `network`.
 
     Args:
         network (torch.nn.Module): on the first of the devices.
-        devices (sequence of devices): where the copies are to be; the first shares memory with `network`.
+        devices (sequence of devices): devices of the copies; the first shares memory with `network`.
         detach (bool): copy without recording gradients.
 
     Returns:
@@ -188,8 +188,8 @@ class DataParallel(torch.nn.DataParallel):
 
     Args:
         module (Module): with parameters and buffers on the first of the devices.
-        device_ids (sequence of devices, optional): all visible devices where it is None.
-        output_device (device, optional): where results are gathered; None is the first of the devices.
+        device_ids (sequence of devices, optional): None means all visible devices.
+        output_device (device, optional): device of the results; None is the first of the devices.
         dim (int): the batch's dimension.
     """
 
@@ -210,7 +210,7 @@ class DataParallel(torch.nn.DataParallel):
 
 
 def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, module_kwargs=None):
-    """One forward pass of :class:`DataParallel` without keeping the wrapper.
+    """One forward pass of :class:`DataParallel` without a wrapper object.
 
     Args:
         inputs: a tensor, or a tuple of positional arguments.

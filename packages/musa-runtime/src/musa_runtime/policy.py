@@ -7,9 +7,9 @@ import os
 from ._load import extension
 from .errors import UnknownOpError, UnknownProviderError
 
-# The runtime's own, which no pack brings: torch's kernels in place and on copies, and compositions.
+# The runtime's own providers: torch's kernels in place and on copies, and compositions.
 OWN_PROVIDERS = ("host", "host-copy", "runtime")
-# Earlier names, which are accepted, and what they mean; op_policy.cpp has the same.
+# Earlier names that are accepted, and their current names; op_policy.cpp has the same.
 ALIASES = {"native": "host", "cpu": "host-copy"}
 
 
@@ -20,7 +20,7 @@ def check_environment(environ=None):
     `"aten::mm=ported;aten::*norm*=host,ported"`, or both.
 
     Raises:
-        UnknownProviderError: naming the offending part and the providers there are.
+        UnknownProviderError: names the offending part and the providers that exist.
     """
     environ = os.environ if environ is None else environ
     check_specification(environ.get("TORCH_MUSA_OPS", ""), "TORCH_MUSA_OPS")

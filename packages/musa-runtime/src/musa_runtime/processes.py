@@ -2,19 +2,19 @@
 # Copyright (c) torch_musa contributors
 """musa tensors between processes, through `torch.multiprocessing`.
 
-A tensor, parameter, storage or module that is put into a queue or pipe of `torch.multiprocessing`, or given
-to a spawned process, arrives as the same memory: nothing is copied, and what one process writes the other
-sees. The rules are those of torch.cuda:
+A tensor, parameter, storage or module that is put into a queue or pipe of `torch.multiprocessing`, or passed
+to a spawned process, arrives as the same memory: nothing is copied, and each process sees the other's writes.
+The rules are those of torch.cuda:
 
 * Start processes with "spawn". A process forked after the first use of the device gets a `ForkError`.
-* The sender keeps the memory until the last receiver has let go of it, and must outlive the receivers. A
-  message of a sender that has ended raises `ProducerExitedError`; memory that is held when its sender ends is
-  warned of.
-* A receiver cannot send on what it received; it sends a copy (`tensor.clone()`).
+* The sender keeps the memory until the last receiver has released it, and must outlive the receivers. A
+  message of a sender that has ended raises `ProducerExitedError`; if its memory is still in use when the
+  sender ends, a warning is issued.
+* A receiver cannot forward received memory; it sends a copy (`tensor.clone()`).
 * A queue pickles on a thread of its own, some time after `put()`.
 
-Only untyped storages need anything of ours: torch reduces tensors, parameters, sparse tensors and typed
-storages to them by itself. Their reducer passes every storage of another device on to torch's own.
+Only untyped storages need reducers of this module: torch reduces tensors, parameters, sparse tensors and
+typed storages to them. The reducer passes storages of other devices to torch's own.
 """
 
 import atexit
@@ -34,7 +34,7 @@ _watching_exit = False
 
 
 def register():
-    """Let torch.multiprocessing send musa memory. Cheap, touches no device, and may be called again."""
+    """Let torch.multiprocessing send musa memory. Cheap, does not use the device, and may be repeated."""
     global _registered
     if not _registered:
         ForkingPickler.register(torch.UntypedStorage, _reduce_storage)
@@ -43,9 +43,9 @@ def register():
 
 
 def ipc_collect():
-    """Give memory that receivers have released back to the allocator, and report senders that have ended.
+    """Return memory that receivers have released to the allocator, and report senders that have ended.
 
-    Happens by itself when something is sent, and before the device is asked for more memory.
+    Called automatically when memory is sent, and before more memory is requested from the device.
     """
     if not is_initialized() or is_in_bad_fork():
         return
@@ -53,8 +53,8 @@ def ipc_collect():
     for process in extension().ipc_usage()["ended"]:
         warnings.warn(
             f"process {process} has ended while this process still holds musa tensors that it had shared. "
-            "What they hold from now on is not defined.\nFix: keep the sender alive until the "
-            "receivers have let go, or keep a copy: tensor.clone()",
+            "Their contents are undefined from now on.\nFix: keep the sender alive until the "
+            "receivers have released them, or keep a copy: tensor.clone()",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -77,7 +77,8 @@ def _rebuild_storage(*message):
 
 
 def _rebuild_empty(device_index):
-    # No memory, so nothing of the sender's device but its number; a receiver that sees fewer takes its own.
+    # Without memory, only the number of the sender's device is sent; a receiver with fewer devices uses its
+    # own.
     lazy_init()
     if device_index >= extension().device_count():
         device_index = extension().current_device()
@@ -107,7 +108,7 @@ def _report_at_exit():
     if held:
         warnings.warn(
             f"this process ends while others still hold {held} shared musa tensor(s) of it. "
-            "What they hold from now on is not defined.\n"
+            "Their contents are undefined from now on.\n"
             "Fix: let the receivers drop the tensors, or copy them with tensor.clone(), before this "
             "process ends: wait for an Event that they set, or join() them",
             RuntimeWarning,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Switching an attached profiling tool on and off, from a program (`torch.musa.profiler`).
+"""Starts and stops an attached profiling tool from a program (`torch.musa.profiler`).
 
-For profiles inside the program, `torch.profiler` is the tool::
+For profiles inside the program, use `torch.profiler`::
 
     with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.MUSA]) as prof:
         step()
@@ -20,7 +20,7 @@ __all__ = ["is_available", "profile", "start", "stop", "why_unavailable"]
 def start():
     """Start the collection of the SDK's profiling tool that this program runs under.
 
-    Without such a tool nothing happens.
+    Has no effect without such a tool.
 
     Raises:
         torch.AcceleratorError: the SDK refuses.
@@ -30,7 +30,7 @@ def start():
 
 
 def stop():
-    """Stop what :func:`start` started.
+    """Stop the collection of :func:`start`.
 
     Raises:
         torch.AcceleratorError: the SDK refuses.
@@ -41,7 +41,7 @@ def stop():
 
 @contextlib.contextmanager
 def profile():
-    """Collect for the duration of a `with` block: what it asks of the device, and nothing from before."""
+    """Collect during a `with` block: only the device work of the block, none from before."""
     from .device import synchronize
 
     synchronize()
@@ -54,14 +54,14 @@ def profile():
 
 
 def is_available():
-    """Whether `torch.profiler` can record the device's activity. Does not touch the device."""
+    """Whether `torch.profiler` can record the device's activity. Does not use the device."""
     return why_unavailable() is None
 
 
 def why_unavailable():
-    """What keeps `torch.profiler` from recording the device's activity, with the cure; None for nothing.
+    """Why `torch.profiler` cannot record the device's activity, with the fix; None if it can.
 
-    The same text is the warning that such a profile gives.
+    The warning of such a profile has the same text.
     """
     result = _load.load()
     if result.error is not None:

@@ -3,7 +3,7 @@
 """Random numbers. Each device has a Philox generator; its state is 16 bytes, the seed (uint64) then the
 offset (int64).
 
-Seeding touches no device: before the first use it is queued, and carried out when the device is initialised.
+Seeding does not use the device: before the first use it is queued, and runs at initialisation.
 """
 
 import torch
@@ -20,8 +20,8 @@ def _get_generator(device="musa"):
 
 
 class _DefaultGenerators:
-    """Default generators by device index; a sequence that asks for each when it is indexed, so that it costs
-    nothing before."""
+    """Default generators by device index, as a sequence that creates each at its first access, so that it
+    costs nothing before."""
 
     def __len__(self):
         return _device.device_count()
@@ -56,7 +56,7 @@ def set_rng_state(new_state, device="musa"):
         new_state (Tensor): 16 bytes, uint8, on the CPU, as from :func:`get_rng_state`.
         device (int, str or torch.device): which device.
     """
-    # A clone: the caller may overwrite the tensor before a queued call is carried out.
+    # A clone: the caller may overwrite the tensor before a queued call runs.
     state = new_state.clone()
     requested = _device._requested_index(device)
     key = ("set_rng_state", requested)
@@ -119,10 +119,10 @@ def initial_seed():
 
 
 def fork_rng(devices=None, enabled=True):
-    """`torch.random.fork_rng` for musa: on exit, generators of the CPU and the given devices are as on entry.
+    """`torch.random.fork_rng` for musa: on exit, restores the generators of the CPU and the given devices.
 
     Args:
-        devices (iterable of devices, optional): all visible devices where it is None.
+        devices (iterable of devices, optional): None means all visible devices.
     """
     devices = range(_device.device_count()) if devices is None else devices
     return torch.random.fork_rng(

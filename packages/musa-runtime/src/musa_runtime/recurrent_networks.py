@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""How torch.compile and torch.export trace recurrent networks: by torch's own decompositions."""
+"""Makes torch.compile and torch.export trace recurrent networks by torch's own decompositions."""
 
 import torch
 
@@ -19,5 +19,5 @@ def _trace_by_composition():
     for packet in (aten.lstm, aten.gru, aten.rnn_tanh, aten.rnn_relu):
         for overload in (packet.input, packet.data):
             for key in (torch._C.DispatchKey.AutogradPrivateUse1, torch._C.DispatchKey.PrivateUse1):
-                if key not in overload.py_kernels:  # an initialisation that failed may be repeated
+                if key not in overload.py_kernels:  # a failed initialisation may be repeated
                     overload.py_impl(key)(overload.decompose)

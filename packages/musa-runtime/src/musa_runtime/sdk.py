@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Where the MUSA SDK is: one answer, used at build time and at load time.
+"""Finds the MUSA SDK, at build time and at load time.
 
-`$MUSA_HOME` wins, and is final: a wrong `$MUSA_HOME` is an error, and no other place is searched. Then the
-default place of the vendor's installer, then the `musa_emulator` package.
+`$MUSA_HOME` has precedence, and is final: a wrong `$MUSA_HOME` is an error, and no other place is searched.
+Then the default place of the vendor's installer, then the `musa_emulator` package.
 
 Also a script, for CMake, which runs before this package is installed: `python sdk.py` prints the home, or
 exits with 1. Hence standard library only, and no relative import.
@@ -14,18 +14,18 @@ import sys
 
 DEFAULT_HOME = "/usr/local/musa"
 RUNTIME_LIBRARY = os.path.join("lib", "libmusart.so")
-# The library of muDNN's C++ interface: of SDK 5, whose libmudnn.so is the C interface, else of SDK 4.
+# The library of muDNN's C++ interface: that of SDK 5, whose libmudnn.so is the C interface, or of SDK 4.
 MUDNN = ("libmudnncxx.so", "libmudnn.so")
 EMULATOR = ("musa-emulator", "musa-emulator-mudnn", "musa-emulator-mccl")
 
 
 class Sdk:
-    """The outcome of a search. `home` is None when there is no SDK, and `reason` then says why.
+    """The outcome of a search. `home` is None if there is no SDK, and `reason` then has the cause.
 
     Attributes:
-        home (str or None): the directory that holds `include/`, `lib/` and `bin/`.
-        source (str or None): what named it: `"MUSA_HOME"`, `"/usr/local/musa"` or `"musa_emulator"`.
-        attempts (list of (str, str)): every place looked at, with what was found there.
+        home (str or None): the directory with `include/`, `lib/` and `bin/`.
+        source (str or None): where it was found: `"MUSA_HOME"`, `"/usr/local/musa"` or `"musa_emulator"`.
+        attempts (list of (str, str)): every searched place, with the finding.
     """
 
     def __init__(self, home, source, attempts):
@@ -43,7 +43,7 @@ class Sdk:
 
     @property
     def version(self):
-        """`musa_runtime.version` of the SDK's `version.json`, or None where the file does not say."""
+        """`musa_runtime.version` of the SDK's `version.json`, or None if the file has none."""
         if self.home is None:
             return None
         import json
@@ -56,7 +56,7 @@ class Sdk:
 
     @property
     def reason(self):
-        """Why there is no SDK: every attempt, the likely causes, then the fixes. None when there is one."""
+        """Why there is no SDK: every attempt, the likely causes, then the fixes. None if there is one."""
         if self.home is not None:
             return None
         lines = ["no MUSA SDK was found. Places searched:"]
@@ -70,16 +70,16 @@ class Sdk:
 
     @property
     def causes(self):
-        """Likely causes of a search without result."""
+        """Likely causes of a failed search."""
         if self.source == "MUSA_HOME":
             return "MUSA_HOME names another directory than the SDK's, or the SDK is incomplete"
         return "neither the MUSA SDK nor the emulator is installed"
 
     @property
     def command(self):
-        """The shell command that makes an SDK available, None when there is one.
+        """The shell command that makes an SDK available, None if there is one.
 
-        Without $MUSA_HOME, when one of the other places has an SDK; else the installation of the emulator.
+        Unsets $MUSA_HOME if one of the other places has an SDK; otherwise installs the emulator.
         """
         if self.home is not None:
             return None
@@ -89,7 +89,7 @@ class Sdk:
         return unset + _install_command(*EMULATOR)
 
     def reinstall_command(self):
-        """Returns the shell command that installs this SDK anew, None for the vendor's."""
+        """Returns the shell command that reinstalls this SDK, None for the vendor's."""
         return _install_command("musa-emulator", reinstall=True) if self.source == "musa_emulator" else None
 
 
@@ -114,7 +114,7 @@ def resolve(environ=None):
     if finding == "found":
         return Sdk(DEFAULT_HOME, DEFAULT_HOME, attempts)
 
-    # pip leaves folders of compiled Python files behind when it uninstalls; they hold nothing of an SDK.
+    # pip leaves folders of compiled Python files behind when it uninstalls; they contain no SDK.
     directories = _package_directories("musa_emulator")
     homes = [os.path.join(directory, "sdk") for directory in directories]
     homes = [home for home in homes if not os.path.isdir(home) or _has_sdk_files(home)]
@@ -134,14 +134,14 @@ def library(name, component, causes, wheel):
     """The path of a library of the SDK.
 
     Args:
-        name (str or tuple of str): of the file, as `"libmccl.so"`; of several, such as `MUDNN`, the first
+        name (str or tuple of str): the file, such as `"libmccl.so"`; of several, such as `MUDNN`, the first
             that exists.
-        component (str): of the SDK, as `"muDNN"`.
-        causes (str): why it may be missing, for the error.
-        wheel (str): the wheel that brings the library to the emulator.
+        component (str): the component of the SDK, such as `"muDNN"`.
+        causes (str): likely causes if it is missing, for the error.
+        wheel (str): the wheel with the emulator's version of the library.
 
     Raises:
-        SdkNotFoundError: there is no SDK.
+        SdkNotFoundError: no SDK is found.
         LibraryLoadError: the SDK has no such library.
     """
     from .errors import LibraryLoadError, SdkNotFoundError
@@ -202,9 +202,9 @@ def _package_directories(name):
 
 
 def _see_neighbours(script):
-    """Let `resolve` find `musa_emulator` where this package is installed, whichever Python runs the script.
+    """Let `resolve` find `musa_emulator` next to this package, whichever Python runs the script.
 
-    CMake may have found another interpreter than the one of the environment that it builds against.
+    CMake may have found an interpreter of another environment than the one it builds against.
     """
     site = os.path.abspath(os.path.join(os.path.dirname(script), *[os.pardir] * 4))
     if os.path.isdir(os.path.join(site, "musa_runtime", "share")) and site not in sys.path:
@@ -213,7 +213,7 @@ def _see_neighbours(script):
 
 def _main():
     _see_neighbours(__file__)
-    sys.stdout.reconfigure(errors="surrogateescape")  # a path may hold bytes that are no text
+    sys.stdout.reconfigure(errors="surrogateescape")  # a path may contain bytes that are not text
     sdk = resolve()
     if sdk.home is None:
         print(f"musa_runtime: {sdk.reason}", file=sys.stderr)
@@ -223,7 +223,7 @@ def _main():
 
 
 if __name__ == "__main__":
-    # As a script, this file's directory comes first on the path and its random.py would shadow the standard
+    # As a script, this file's directory comes first on the path and its random.py would hide the standard
     # library's.
     sys.path[:] = [entry for entry in sys.path if entry != os.path.dirname(os.path.abspath(__file__))]
     sys.exit(_main())

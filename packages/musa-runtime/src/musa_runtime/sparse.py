@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Legacy types of sparse COO tensors: `torch.musa.sparse.FloatTensor(indices, values, size)` and its like."""
+"""Legacy types of sparse COO tensors, such as `torch.musa.sparse.FloatTensor(indices, values, size)`."""
 
 import torch
 

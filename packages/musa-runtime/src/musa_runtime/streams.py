@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Streams and events, as subclasses of torch's device-neutral ones (which is what the compiler and FSDP
+"""Streams and events, as subclasses of torch's device-independent ones (which the compiler and FSDP
 require)."""
 
 import contextlib
@@ -20,7 +20,7 @@ class Stream(torch.Stream):
     """An in-order queue of work on one device. As a context manager it becomes the current stream.
 
     Args:
-        device (int, str, torch.device or None): where; None is the current device.
+        device (int, str, torch.device or None): its device; None is the current one.
         priority (int): lower numbers run first; see :meth:`priority_range`.
     """
 
@@ -75,11 +75,11 @@ class Stream(torch.Stream):
 
 
 class ExternalStream(Stream):
-    """A stream that another library made. That library keeps it alive and destroys it.
+    """A stream of another library, which keeps it alive and destroys it.
 
     Args:
         stream_ptr (int): the `musaStream_t`.
-        device (int, str, torch.device or None): the device it was made on.
+        device (int, str, torch.device or None): the stream's device.
     """
 
     def __new__(cls, stream_ptr, device=None, **kwargs):
@@ -92,7 +92,7 @@ class ExternalStream(Stream):
 
 
 class _EventType(type):
-    # What `Event(...)` makes is a torch.Event; this is what keeps isinstance(x, torch.musa.Event) true of it.
+    # `Event(...)` makes a torch.Event; this makes isinstance(x, torch.musa.Event) true for it.
     def __instancecheck__(cls, instance):
         if super().__instancecheck__(instance):
             return True
@@ -107,8 +107,8 @@ class Event(torch.Event, metaclass=_EventType):
     """A mark in a stream that the host or other streams can wait for, and that can be timed.
 
     Args:
-        enable_timing (bool): needed for `elapsed_time`, which gives milliseconds.
-        blocking (bool): the host sleeps in `synchronize` rather than spins.
+        enable_timing (bool): needed for `elapsed_time`, which is in milliseconds.
+        blocking (bool): the host sleeps in `synchronize` instead of spinning.
         interprocess (bool): the event can be shared with another process; excludes `enable_timing`.
 
     The methods are torch.Event's: `record`, `wait`, `query`, `synchronize`, `elapsed_time`. `event_id` is the
@@ -129,11 +129,11 @@ class Event(torch.Event, metaclass=_EventType):
 
     @classmethod
     def from_ipc_handle(cls, device, handle):
-        """An event of another process, from its `ipc_handle()`.
+        """Open an event of another process from its `ipc_handle()`.
 
         Args:
-            device (int, str, torch.device or None): the device it was made on.
-            handle (bytes): from the other process, which keeps its event alive until this returns.
+            device (int, str, torch.device or None): the event's device.
+            handle (bytes): from the other process, which must keep its event alive until this returns.
         """
         return InterprocessEvent.from_ipc_handle(device, handle)
 
@@ -167,7 +167,7 @@ class StreamContext:
 
 def stream(stream):
     """:class:`StreamContext` for a stream; None changes nothing."""
-    if is_dynamo_compiling():  # which knows a stream as a context itself
+    if is_dynamo_compiling():  # dynamo treats a stream as a context itself
         return contextlib.nullcontext() if stream is None else stream
     return StreamContext(stream)
 
@@ -182,7 +182,7 @@ def set_stream(stream):
 
 
 def _set_stream_by_id(stream_id, device_index, device_type):
-    # The name and arguments are what dynamo calls when it restores a stream inside a compiled function.
+    # dynamo calls this name with these arguments when it restores a stream inside a compiled function.
     lazy_init()
     native = extension()
     if native.current_device() != device_index:
@@ -191,7 +191,7 @@ def _set_stream_by_id(stream_id, device_index, device_type):
 
 
 def current_stream(device=None):
-    """The stream that work on a device goes to."""
+    """The current stream of a device."""
     if is_dynamo_compiling():
         current = torch.accelerator.current_stream
         return current() if device is None else current(device)
@@ -200,7 +200,7 @@ def current_stream(device=None):
 
 
 def default_stream(device=None):
-    """The stream that is current until another is chosen."""
+    """The stream that is current by default."""
     lazy_init()
     return Stream(**_identity(extension().default_stream(_device.device_index(device))))
 

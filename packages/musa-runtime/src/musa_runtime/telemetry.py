@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What a device is doing just now: load, temperature, power, clock, processes.
+"""The current state of a device: load, temperature, power, clock, processes.
 
 The figures come from the vendor's management library through the optional package `mthreads-ml-py` (module
 `pymtml`); without it each function raises :class:`TelemetryUnavailableError` with the command to install it.
 The package is imported and its library opened at the first call, and stays open.
 
-The management library numbers devices of its own, whatever `MUSA_VISIBLE_DEVICES` says; devices are matched
-by their place on the PCI bus.
+The management library has its own numbering of devices, independent of `MUSA_VISIBLE_DEVICES`; devices are
+matched by their PCI address.
 
-Wherever a device is taken, None is the current one. All figures are of the whole device, over all processes.
+A `device` of None is the current one. All figures are for the whole device, over all processes.
 """
 
 import importlib
@@ -19,9 +19,9 @@ from . import device as _device
 from .errors import TelemetryUnavailableError
 
 _INSTALL = "pip install mthreads-ml-py"
-_lock = threading.Lock()  # guards the two below; held while the library opens, so that it does so once
+_lock = threading.Lock()  # guards the two below; held while the library opens, so that it opens once
 _opened = None
-_handles = {}  # place on the PCI bus -> the library's device; the library counts handles, so they are kept
+_handles = {}  # PCI address -> the library's device; the library counts handles, so they are kept
 
 
 def utilization(device=None):
@@ -47,21 +47,21 @@ def power_draw(device=None):
 
 
 def clock_rate(device=None):
-    """Present clock of the multiprocessors in MHz."""
+    """Current clock of the multiprocessors in MHz."""
     return _of_gpu(device, "mtmlGpuGetClock")
 
 
 def device_memory_used(device=None):
-    """Bytes of device memory in use, over all processes. Needs no management library: the driver tells."""
+    """Bytes of device memory in use, over all processes. From the driver, without the management library."""
     free, total = _device.mem_get_info(device)
     return total - free
 
 
 def list_gpu_processes(device=None):
-    """The processes that use a device and the memory that each holds, as text to print.
+    """The processes that use a device and the memory of each, as printable text.
 
-    The management library may not report processes: mthreads-ml-py up to 2.4 never does. The text says so
-    then, since an empty list would read as an idle device.
+    The management library may not report processes: mthreads-ml-py up to 2.4 never does. The text then says
+    so, since an empty list would look like an idle device.
     """
     index = _device.device_index(device)
     library = _library()
@@ -120,7 +120,7 @@ def _library():
 
 
 def _handle(library, device):
-    """The library's own device."""
+    """The device object of the library."""
     index = _device.device_index(device)
     properties = _device.get_device_properties(index)
     place = f"{properties.pci_domain_id:04x}:{properties.pci_bus_id:02x}:{properties.pci_device_id:02x}.0"
@@ -131,7 +131,7 @@ def _handle(library, device):
             return _handles[place]
     except Exception as error:
         raise TelemetryUnavailableError(
-            f"the management library does not know musa:{index}, which is at {place} on the PCI bus: "
+            f"the management library does not list musa:{index}, which is at {place} on the PCI bus: "
             f"{error}\nLikely causes: no permission to see the device (containers); another version of the "
             "library than of the driver.\nTo see what the driver shows: mthreads-gmi"
         ) from error
