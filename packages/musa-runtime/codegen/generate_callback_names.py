@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Writes the names behind MUPTI's callback ids, from the SDK's own headers: its numbers are nowhere else.
+"""Writes the names behind MUPTI's callback ids, from the SDK's headers, which alone define its numbers.
 
 python generate_callback_names.py --include DIR --out FILE.cpp
 """
@@ -36,7 +36,7 @@ SUFFIXES = re.compile(r"(_ptsz|_ptds)?(_v\d+)?(_ptsz|_ptds)?$")
 
 
 def names(header, domain):
-    """(id, entry point) of each row of the header's enumeration; none where there is no such header."""
+    """(id, entry point) of each row of the header's enumeration; none if there is no such header."""
     if not header.exists():
         return []
     text = header.read_text(encoding="utf-8", errors="replace")

@@ -22,7 +22,7 @@ from torchgen.context import native_function_manager
 from torchgen.gen import parse_native_yaml
 from torchgen.model import DispatchKey, NativeFunction, SchemaKind
 
-# Kernels that csrc/ops writes by hand: allocation, views and copies act on the musa tensor itself.
+# Operators with handwritten kernels in csrc/ops: allocation, views and copies work on the musa tensor itself.
 HAND_WRITTEN = {
     "_copy_from",
     "_copy_from_and_resize",
@@ -45,9 +45,9 @@ HAND_WRITTEN = {
     "view_as_complex",
     "view_as_real",
 }
-# Their CPU kernels make or take objects that exist on the CPU only.
+# Their CPU kernels create or accept objects that exist only on the CPU.
 CPU_ONLY = {"from_file", "to_mkldnn", "_to_mkldnn", "is_pinned", "_pin_memory", "record_stream"}
-# Arguments that accept host tensors beside musa ones, as on torch.cuda: (operator, argument) -> rule.
+# Arguments that accept host tensors together with musa ones, as on torch.cuda: (operator, argument) -> rule.
 HOST_ARGUMENTS = pathlib.Path(__file__).parents[1] / "csrc/host_kernels/host_arguments.inc"
 HOST_RULES = {
     (op, argument): rule
@@ -61,10 +61,11 @@ UNANNOTATED_WRITES = {
     "batch_norm_update_stats": ("running_mean", "running_var"),
     "native_batch_norm": ("running_mean", "running_var"),
 }
-# Composed operators that refuse every device but those they name.
+# Composed operators that refuse devices which they do not name.
 COMPOSITE_BY_DEVICE_NAME = {"mode.values"}
-# Their CPU kernels refuse dtypes that other candidates take (nansum: complex numbers), but not by
-# NotImplementedError, so the call could not go on. Without a wrapper a pack or the boxed kernel serves them.
+# Their CPU kernels refuse dtypes that other candidates support (nansum: complex numbers), but do not raise
+# NotImplementedError, so the call could not be passed on. Without a wrapper a pack or the boxed kernel serves
+# them.
 REFUSES_DTYPES_OTHERWISE = {"nansum", "nansum.out"}
 # Each tensor of a list is copied between its own devices. A tensor of scalars must be in host memory, which
 # torch's kernel checks.
@@ -76,11 +77,11 @@ LEFT_TO_COMPOSITE = {
     "_foreach_copy",
     "_foreach_copy_",
 }
-# torch's own marks of operators that must know the data before they know their result's shape or value.
+# torch's own tags of operators that must read the data to determine the shape or value of their result.
 WAITS_FOR_DATA = {"dynamic_output_shape", "data_dependent_output"}
-# The same without the mark: they begin with nonzero.
+# Operators without the tag that begin with nonzero.
 BEGINS_WITH_NONZERO = {"_to_sparse", "_to_sparse_bsc", "_to_sparse_bsr", "_to_sparse_csc", "_to_sparse_csr"}
-# Indexing is marked so because of masks alone.
+# Indexing has the tag only because of masks.
 TAKES_MASKS = {"index", "index_put", "index_put_", "_index_put_impl_"}
 
 HEADER = """\
@@ -179,18 +180,18 @@ def mutated_names(function: NativeFunction) -> list[str]:
 
 
 def host_form(function: NativeFunction, binding: Binding, written: bool) -> str:
-    """The call of HostScope that converts an argument."""
+    """Returns the call of HostScope that converts an argument."""
     name = str(function.func.name.name)
     base = name if name.endswith("__") else name.removesuffix("_")
     rule = HOST_RULES.get((base, binding.name))
-    # No written argument may be a number in host memory; one that is indexed has an error of its own.
+    # A written argument must not be a number in host memory; an indexed one has its own error.
     if rule is None or (written and rule != "HostTensor::Indexed"):
         return f"host{'_written' if written else ''}({binding.name})"
     return f"host{'_written' if written else ''}({binding.name}, {rule})"
 
 
 def render(wrapper: Wrapper, index: int) -> str:
-    # torchgen's spelling of mutable arguments depends on the function at hand.
+    # torchgen's form of mutable arguments depends on the current function.
     with native_function_manager(wrapper.function):
         return render_in_context(wrapper, index)
 
@@ -216,7 +217,7 @@ def render_in_context(wrapper: Wrapper, index: int) -> str:
     if base in TAKES_MASKS:
         lines.append("  check_sync_of_masks(indices);")
     elif function.tags & WAITS_FOR_DATA or base in BEGINS_WITH_NONZERO:
-        # repeat_interleave is told its output's size by a caller who wants no wait.
+        # Callers pass repeat_interleave the size of its output to avoid the wait.
         told = any(binding.name == "output_size" for binding in bindings)
         unless = "if (!output_size.has_value()) " if told else ""
         lines.append(f'  {unless}c10::musa::check_sync("an operator whose result depends on data");')
@@ -224,7 +225,7 @@ def render_in_context(wrapper: Wrapper, index: int) -> str:
     mutated = mutated_names(function)
     written = {*mutated, *UNANNOTATED_WRITES.get(base, ())}
     # Written arguments first: a lazy clone among them gets its own memory before its storage is aliased.
-    # Generators last: which default generator serves is known only once the tensors have been seen.
+    # Generators last: the default generator is known only once the tensors are converted.
     ordered = sorted(
         bindings, key=lambda binding: (binding.name not in written, "at::Generator" in binding.type)
     )
@@ -245,7 +246,8 @@ def render_in_context(wrapper: Wrapper, index: int) -> str:
     if aliased_return:
         lines.append(f"  {call};")
         lines += write_backs
-        # An out= operator returns its outs, even where it mutates others; an in-place one what it mutates.
+        # An out= operator returns its outs, even if it mutates others; an in-place one returns what it
+        # mutates.
         outs = [argument.name for argument in function.func.arguments.out] or mutated
         lines.append(f"  return {outs[0]};" if len(returns) == 1 else f"  return {{{', '.join(outs)}}};")
     elif not returns:
@@ -291,7 +293,7 @@ def main() -> None:
 
     packaged = pathlib.Path(torchgen.__file__).parent / "packaged/ATen/native"
     wrappers = selected(packaged / "native_functions.yaml", packaged / "tags.yaml")
-    # Neighbours of one signature share the template instances that dominate compile time.
+    # Neighbours with one signature share the template instances that dominate compile time.
     wrappers.sort(key=lambda wrapper: (wrapper.signature_type, wrapper.name))
     options.out.mkdir(parents=True, exist_ok=True)
     version = installed_torch_version()
