@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
 #
-# Build helpers, shipped with the runtime so that op packs of others are built as ours are.
+# Build helpers, shipped with the runtime so that third-party op packs are built like ours.
 include_guard(GLOBAL)
 include("${CMAKE_CURRENT_LIST_DIR}/MusaKernels.cmake")
 
-# Where a library installed at <site-packages>/<package>/lib finds its own, the runtime's and torch's libraries. No other
-# entry: the path of a build machine would hide that a library is missing from the wheel.
+# Run path of a library installed at <site-packages>/<package>/lib: its own, the runtime's and torch's libraries. There is no
+# other entry: the path of a build machine would hide that a library is missing from the wheel.
 set(MUSA_INSTALL_RPATH "$ORIGIN;$ORIGIN/../../musa_runtime/lib;$ORIGIN/../../torch/lib")
 
-# musa_warnings(<target>): the warnings that the project's own sources are free of.
+# musa_warnings(<target>): enables the warnings that the project's own sources avoid.
 function(musa_warnings target)
   target_compile_options(${target} PRIVATE
     $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers>)
 endfunction()
 
-# musa_unity_build(<count>): the libraries that follow in this folder are compiled in groups of so many files: most of the time
-# goes into headers, which a group shares. A debug build compiles each file alone, so that a change costs one file and no file
-# lives on the includes of another.
+# musa_unity_build(<count>): compiles the following libraries of this folder in groups of <count> files: most of the time is
+# spent on headers, which a group shares. A debug build compiles each file alone, so that a change recompiles one file and no
+# file depends on the includes of another.
 macro(musa_unity_build count)
   if(NOT CMAKE_BUILD_TYPE STREQUAL Debug)
     set(CMAKE_UNITY_BUILD ON)
@@ -25,7 +25,7 @@ macro(musa_unity_build count)
   endif()
 endmacro()
 
-# musa_library_defaults(<target>): language, visibility and run path of every library of the project.
+# musa_library_defaults(<target>): sets language, visibility and run path, as for every library of the project.
 function(musa_library_defaults target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   set_target_properties(${target} PROPERTIES
@@ -37,25 +37,25 @@ function(musa_library_defaults target)
     POSITION_INDEPENDENT_CODE ON
     INSTALL_RPATH "${MUSA_INSTALL_RPATH}"
     INSTALL_RPATH_USE_LINK_PATH OFF)
-  # torch's umbrella headers then name the operators that they use, not all 3,000: seconds less for each file.
+  # torch's umbrella headers then include only the operators that they use, instead of all 3,000: seconds less for each file.
   target_compile_definitions(${target} PRIVATE AT_PER_OPERATOR_HEADERS)
-  # A symbol that no library defines is an error here, not a crash at the first call. The sanitizers' runtimes are loaded
-  # with the process, so with them symbols stay open.
+  # An undefined symbol is then a link error instead of a crash at the first call. The sanitizers' runtimes are loaded with
+  # the process, so their symbols are undefined here.
   if(NOT "${CMAKE_SHARED_LINKER_FLAGS} ${CMAKE_CXX_FLAGS}" MATCHES "-fsanitize")
     target_link_options(${target} PRIVATE LINKER:--no-undefined)
   endif()
-  # RUNPATH, not RPATH: LD_LIBRARY_PATH stays able to put another build in front.
+  # RUNPATH instead of RPATH, so that LD_LIBRARY_PATH can select another build.
   target_link_options(${target} PRIVATE LINKER:--enable-new-dtags)
 endfunction()
 
 # musa_add_op_pack(<name> [STABLE] SOURCES <file>... [LIBRARIES <library>...] [DESTINATION <dir>])
 #
-# A shared library lib<name>.so that declares operators to the runtime's op registry, installed to DESTINATION (lib, below
-# the package of the wheel). Load it with musa_runtime's library hook. Sources that end in .mu are compiled by mcc, for the
-# architectures in $TORCH_MUSA_ARCH_LIST or all that it can; they need the package musa-port.
+# Adds a shared library lib<name>.so that declares operators to the runtime's op registry, installed to DESTINATION (default:
+# lib, below the package of the wheel). Load it with musa_runtime's library hook. Sources that end in .mu are compiled by mcc,
+# for the architectures in $TORCH_MUSA_ARCH_LIST or all that it supports; they need the package musa-port.
 #
-# STABLE: the pack is over torch's stable ABI (musa_runtime/stable_pack.h), and the library serves every torch from the oldest
-# that the runtime serves on. torch's headers then refuse all that is not stable. Sources that end in .mu include no header of
+# STABLE: the pack is over torch's stable ABI (musa_runtime/stable_pack.h), and the library works with every torch that the
+# runtime supports. torch's headers then reject everything that is not stable. Sources that end in .mu include no header of
 # torch, so musa-port is not needed.
 function(musa_add_op_pack name)
   cmake_parse_arguments(PARSE_ARGV 1 pack "STABLE" "DESTINATION" "SOURCES;LIBRARIES")

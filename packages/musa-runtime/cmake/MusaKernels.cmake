@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
 #
-# How .mu sources are compiled, for our packs and those of others; on top of the SDK's own FindMUSA.cmake.
+# Compiles .mu sources, for our packs and third-party ones, based on the SDK's FindMUSA.cmake.
 include_guard(GLOBAL)
 
-# Installed, the script lies beside this file; in the source tree, among the Python sources.
+# The script is installed next to this file; in the source tree it is among the Python sources.
 set(_musa_mcc_script "${CMAKE_CURRENT_LIST_DIR}/mcc.py")
 if(NOT EXISTS "${_musa_mcc_script}")
   set(_musa_mcc_script "${CMAKE_CURRENT_LIST_DIR}/../src/musa_runtime/mcc.py")
@@ -12,8 +12,8 @@ endif()
 set_property(GLOBAL PROPERTY MUSA_MCC_SCRIPT "${_musa_mcc_script}")
 unset(_musa_mcc_script)
 
-# musa_enable_kernels(): finds mcc with the SDK's FindMUSA.cmake; musa_add_library and musa_compile exist afterwards. The
-# component `kernels` of the package calls it. A macro, because FindMUSA.cmake sets variables that they read.
+# musa_enable_kernels(): finds mcc with the SDK's FindMUSA.cmake, which defines musa_add_library and musa_compile. The
+# component `kernels` of the package calls it. A macro, because FindMUSA.cmake sets variables that these read.
 macro(musa_enable_kernels)
   if(NOT Python_EXECUTABLE)
     find_package(Python 3.10 REQUIRED COMPONENTS Interpreter)
@@ -23,7 +23,7 @@ macro(musa_enable_kernels)
   set(MUSA_LINK_LIBRARIES_KEYWORD PRIVATE)
 endmacro()
 
-# Runs mcc.py, whose answer is a list.
+# Runs mcc.py, which prints a list.
 function(_musa_ask_mcc result)
   get_property(script GLOBAL PROPERTY MUSA_MCC_SCRIPT)
   execute_process(
@@ -35,16 +35,16 @@ function(_musa_ask_mcc result)
   set(${result} "${answer}" PARENT_SCOPE)
 endfunction()
 
-# musa_accepted_flags(<result> <flag>...): those flags that this mcc accepts. The SDK's is based on clang, whichever
-# compiler builds the host's sources, and stops at an option of GCC.
+# musa_accepted_flags(<result> <flag>...): the flags that this mcc accepts. The SDK's is based on clang, whichever
+# compiler builds the host's sources, and rejects options of GCC.
 function(musa_accepted_flags result)
   _musa_ask_mcc(answer accepted ${ARGN})
   set(${result} "${answer}" PARENT_SCOPE)
 endfunction()
 
 # musa_kernel_flags(<result>): the flags that every .mu source needs. --offload-arch for the architectures in
-# $TORCH_MUSA_ARCH_LIST, or else all that mcc can compile for. clang defines __CUDA__ in its MUSA mode too, and torch's
-# headers would take it for CUDA.
+# $TORCH_MUSA_ARCH_LIST, or else all that mcc supports. clang defines __CUDA__ in its MUSA mode too, and torch's
+# headers would then assume CUDA.
 function(musa_kernel_flags result)
   _musa_ask_mcc(archs archs)
   message(STATUS "MUSA architectures: ${archs}")
@@ -52,9 +52,9 @@ function(musa_kernel_flags result)
   set(${result} -std=c++20 -U__CUDA__ ${archs} PARENT_SCOPE)
 endfunction()
 
-# musa_precompile_for_kernels(<target> <header>): has mcc read the header once, before the .mu sources of the target, instead of
-# in each of them, where it can: with the emulator's mcc over GCC. Elsewhere it changes nothing, so sources include what they
-# need. Called before the target's library is added, with MUSA_MCC_FLAGS complete, to which it adds; followed by
+# musa_precompile_for_kernels(<target> <header>): makes mcc parse the header once, before the .mu sources of the target, instead of
+# in each of them, if it supports that: the emulator's mcc with GCC does. Otherwise it has no effect, so sources must include
+# all headers. Call it before the target's library is added, when MUSA_MCC_FLAGS is complete (it appends to it), and then
 # musa_torch_kernels(<target>). The header includes no kernels.
 function(musa_precompile_for_kernels target header)
   string(TOUPPER "${CMAKE_BUILD_TYPE}" build)
@@ -106,7 +106,7 @@ function(musa_ported_headers result)
       COMMAND "${CMAKE_COMMAND}" -E touch "${folder}/stamp"
       DEPENDS ${sources}
       COMMENT "Porting the headers of the installed torch")
-    # The first build of the kernels needs the headers before it is known which of them a kernel includes.
+    # The first build of the kernels needs all headers, because their dependencies are not known yet.
     add_custom_target(musa_ported_headers DEPENDS "${folder}/stamp")
     set_property(GLOBAL PROPERTY MUSA_PORT_INCLUDE "${port_include}")
   endif()
@@ -114,8 +114,8 @@ function(musa_ported_headers result)
 endfunction()
 
 # musa_torch_kernels(<target>): for a target with .mu sources that include torch's headers: the include folders and the
-# dependency of musa_ported_headers. The overlay is on the path of the host's sources too, which preprocess to the same text
-# with it: it only differs where a MUSA compiler is.
+# dependency of musa_ported_headers. The overlay is also on the path of the host's sources, which preprocess to the same text
+# with it: it differs only for a MUSA compiler.
 function(musa_torch_kernels target)
   musa_ported_headers(ported)
   get_property(port_include GLOBAL PROPERTY MUSA_PORT_INCLUDE)
@@ -127,11 +127,11 @@ function(musa_torch_kernels target)
   endif()
 endfunction()
 
-# musa_torch_kernel_flags(<result>): musa_kernel_flags and what the include folders above need beside them.
+# musa_torch_kernel_flags(<result>): musa_kernel_flags and the flags that the include folders above need.
 function(musa_torch_kernel_flags result)
   musa_kernel_flags(flags)
   musa_ported_headers(ported)
   get_property(port_include GLOBAL PROPERTY MUSA_PORT_INCLUDE)
-  # Last among the folders of headers: what the runtime, or musa-port, has written for MUSA comes before what was ported.
+  # Last among the include folders: headers that the runtime or musa-port wrote for MUSA have precedence over ported ones.
   set(${result} ${flags} "-idirafter${ported}" -DAT_DISABLE_JITERATOR -include "${port_include}/prelude.h" PARENT_SCOPE)
 endfunction()

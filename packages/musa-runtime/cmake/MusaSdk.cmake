@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
 #
-# Defines the imported targets of the MUSA SDK, in the order of musa_runtime/sdk.py (which is also what runs at load time):
+# Defines the imported targets of the MUSA SDK, found by musa_runtime/sdk.py, as at load time:
 #   musa::sdk      headers only
 #   musa::musart   headers and libmusart.so
 #   musa::musa     headers and the driver's libmusa.so
-#   musa::mupti    headers and libmupti.so, only where the SDK has them
-#   musa::mudnn    headers and library of muDNN's C++ interface, likewise: mudnncxx/mudnn.h and libmudnncxx.so (SDK 5), else
-#                  mudnn.h and libmudnn.so (SDK 4)
+#   musa::mupti    headers and libmupti.so, only if the SDK has them
+#   musa::mudnn    headers and library of muDNN's C++ interface, if the SDK has them: mudnncxx/mudnn.h and libmudnncxx.so (SDK 5)
+#                  or mudnn.h and libmudnn.so (SDK 4)
 # and MUSA_HOME. Included by the runtime's own build and by its installed CMake package.
 include_guard(DIRECTORY)
 
@@ -16,13 +16,13 @@ if(NOT TARGET musa::sdk)
     find_package(Python 3.10 REQUIRED COMPONENTS Interpreter)
   endif()
 
-  # Installed, the script lies beside this file; in the source tree, among the Python sources.
+  # The script is installed next to this file; in the source tree it is among the Python sources.
   set(_musa_sdk_script "${CMAKE_CURRENT_LIST_DIR}/sdk.py")
   if(NOT EXISTS "${_musa_sdk_script}")
     set(_musa_sdk_script "${CMAKE_CURRENT_LIST_DIR}/../src/musa_runtime/sdk.py")
   endif()
 
-  # Asked anew at each configure: a cached answer would survive a change of $MUSA_HOME.
+  # Run at each configure: a cached result would survive a change of $MUSA_HOME.
   execute_process(
     COMMAND "${Python_EXECUTABLE}" "${_musa_sdk_script}"
     OUTPUT_VARIABLE MUSA_HOME
@@ -49,14 +49,14 @@ if(NOT TARGET musa::sdk)
     IMPORTED_NO_SONAME OFF
     INTERFACE_LINK_LIBRARIES musa::sdk)
 
-  # The driver's library comes with the SDK (emulator) or with the kernel driver, in the system's own folders.
+  # The driver's library comes with the SDK (emulator) or with the kernel driver, in the system's folders.
   find_library(MUSA_DRIVER_LIBRARY musa HINTS "${MUSA_HOME}/lib" NO_CACHE REQUIRED)
   add_library(musa::musa SHARED IMPORTED)
   set_target_properties(musa::musa PROPERTIES
     IMPORTED_LOCATION "${MUSA_DRIVER_LIBRARY}"
     INTERFACE_LINK_LIBRARIES musa::sdk)
 
-  # The profiling interface: beside the rest, or with the tools.
+  # The profiling interface: in the SDK's own folders, or with its tools.
   find_path(MUPTI_INCLUDE_DIR mupti.h
     PATHS "${MUSA_HOME}/include" "${MUSA_HOME}/extras/MUPTI/include" NO_DEFAULT_PATH)
   find_library(MUPTI_LIBRARY mupti
@@ -70,7 +70,7 @@ if(NOT TARGET musa::sdk)
       INTERFACE_LINK_LIBRARIES "musa::sdk;musa::musa")
   endif()
 
-  # The library of primitives for networks, a package of its own.
+  # muDNN, a separate package of the SDK.
   set(_musa_mudnn "")
   if(EXISTS "${MUSA_HOME}/include/mudnncxx/mudnn.h" AND EXISTS "${MUSA_HOME}/lib/libmudnncxx.so")
     set(_musa_mudnn "${MUSA_HOME}/lib/libmudnncxx.so")

@@ -7,16 +7,16 @@
 # and MUSA_TORCH_HOME, the folder of the torch package; set it beforehand to choose a torch, otherwise Python finds it;
 # MUSA_TORCH_MINOR, as "2.13".
 #
-# Not find_package(Torch): beside a CUDA build of torch, which is what the package index serves, it requires the CUDA
-# toolkit and ends in an error without one. Nothing here is compiled for CUDA.
+# Not find_package(Torch): with a CUDA build of torch, the default of the package index, it requires the CUDA toolkit
+# and fails without one. Nothing here is compiled for CUDA.
 include_guard(DIRECTORY)
 
 # The minors that the packages can be built for.
 set(MUSA_OLDEST_TORCH 2.11)
 set(MUSA_NEWEST_TORCH 2.15)
 
-# Sets the minor of the torch at a folder, and ends the configuration where the packages cannot be built for it, or where
-# the version of the wheel that is being built names another one.
+# Sets the minor of the torch in a folder, and ends the configuration if the packages cannot be built for it, or if
+# the version of the wheel being built names another one.
 function(_musa_check_torch home result)
   file(READ "${home}/include/torch/headeronly/version.h" text)
   set(minor "")
@@ -50,7 +50,7 @@ if(NOT TARGET musa::torch)
     if(NOT Python_EXECUTABLE)
       find_package(Python 3.10 REQUIRED COMPONENTS Interpreter)
     endif()
-    # Found without importing torch: an import would autoload the very packages that are being rebuilt.
+    # Without importing torch, which would autoload the packages that are being rebuilt.
     execute_process(
       COMMAND "${Python_EXECUTABLE}" -c
         "import importlib.util as u, pathlib; print(pathlib.Path(u.find_spec('torch').origin).parent)"
@@ -81,13 +81,13 @@ if(NOT TARGET musa::torch)
   set_target_properties(musa::torch PROPERTIES
     IMPORTED_LOCATION "${MUSA_TORCH_HOME}/lib/libtorch_cpu.so"
     INTERFACE_INCLUDE_DIRECTORIES "${MUSA_TORCH_HOME}/include;${MUSA_TORCH_HOME}/include/torch/csrc/api/include"
-    # What torch's wheels are built with; without them its headers hide the classes of torch.distributed.
+    # torch's wheels are built with these; without them its headers hide the classes of torch.distributed.
     INTERFACE_COMPILE_DEFINITIONS "USE_DISTRIBUTED;USE_C10D_GLOO;USE_RPC;USE_TENSORPIPE"
     INTERFACE_LINK_LIBRARIES musa::c10
-    # GCC collects garbage once a file takes 128 MB, which torch's headers alone do; the memory is freed at the end of the
-    # file anyhow. Collecting at 1 GB saves an eighth of the time.
+    # GCC collects garbage once a file uses 128 MB, which torch's headers alone exceed; the memory is freed at the end of the
+    # file anyway. Collecting at 1 GB saves an eighth of the time.
     INTERFACE_COMPILE_OPTIONS "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000>"
-    # The CUDA libraries that a CUDA build of libtorch_cpu.so needs are in wheels of their own, off the linker's path.
+    # The CUDA libraries that a CUDA build of libtorch_cpu.so needs are in separate wheels, not on the linker's path.
     INTERFACE_LINK_OPTIONS "LINKER:--allow-shlib-undefined")
 
   add_library(musa::torch_python SHARED IMPORTED)
