@@ -48,7 +48,6 @@ NOT_YET_CLEAN: tuple[str, ...] = (
     "packages/musa-ops-ported",
     "packages/musa-ops-vision",
     "packages/musa-port",
-    "packages/musa-runtime",
     "packages/torch-musa",
     "tests",
     "tests/benchmarks",
