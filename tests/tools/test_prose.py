@@ -132,6 +132,20 @@ def test_a_folder_is_listed_until_it_is_clean_and_not_longer(monkeypatch):
     assert finding.startswith("tests/new/b.py:1: 'anew'")
 
 
+def test_names_of_tests_are_prose(monkeypatch):
+    text = "x = 1\n\n\n@mark\ndef test_a_failure_is_told_to_whoever_waits():\n    pass\n"
+    assert [words for _, words, _ in prose.test_name_findings("tests/a/test_x.py", text)] == [
+        "is told",
+        "whoever",
+    ]
+    monkeypatch.setattr(prose, "NAMES_NOT_YET_CLEAN", ("tests/a",))
+    assert not prose.check_prose({"tests/a/test_x.py": text})
+    assert prose.check_prose({"tests/b/test_x.py": text})[0].startswith("tests/b/test_x.py:5: 'is told'")
+    assert prose.check_prose({"tests/a/test_x.py": "def test_sums():\n    pass\n"}) == [
+        "tools/workspace/prose.py:1: tests/a is clean. Fix: remove it from NAMES_NOT_YET_CLEAN"
+    ]
+
+
 def test_counts_are_by_folder():
     texts = {"docs/a.md": "One two.\n\nThree anew.\n", "packages/p/csrc/x.h": "// asked\nint x;\n"}
     assert prose.counts(texts, by_file=False) == {"docs": (2, 4, 1), "packages/p": (1, 1, 1)}

@@ -2,8 +2,9 @@
 # Copyright (c) torch_musa contributors
 """A rule of this tree: comments, docstrings, messages and pages are plain technical English.
 
-Searches the comments and string literals of sources and the text of Markdown pages for words and
-constructions that CONTRIBUTING.md replaces. Code, and text in quotation marks or backticks, is left out.
+Searches the comments and string literals of sources, the names of tests and the text of Markdown pages for
+words and constructions that CONTRIBUTING.md replaces. Code, and text in quotation marks or backticks, is
+left out.
 
     python3 -m workspace.prose [PATH ...]           # each finding as name:line: message
     python3 -m workspace.prose --count [PATH ...]   # by folder: comments, words per comment, findings
@@ -19,7 +20,7 @@ import subprocess
 import sys
 import tokenize
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -75,6 +76,27 @@ NOT_YET_CLEAN: tuple[str, ...] = (
     "tests/tools",
     "tests/torch_musa",
     "tools",
+)
+
+# The same for the names of test functions.
+NAMES_NOT_YET_CLEAN: tuple[str, ...] = (
+    "tests/benchmarks",
+    "tests/ecosystem",
+    "tests/harness",
+    "tests/musa_amp",
+    "tests/musa_as_cuda",
+    "tests/musa_compat",
+    "tests/musa_compile",
+    "tests/musa_distributed",
+    "tests/musa_emulator",
+    "tests/musa_emulator_mccl",
+    "tests/musa_ops_mudnn",
+    "tests/musa_ops_ported",
+    "tests/musa_port",
+    "tests/musa_runtime",
+    "tests/plugins",
+    "tests/tools",
+    "tests/torch_musa",
 )
 
 # Files that name the words themselves.
@@ -160,6 +182,7 @@ _QUOTATION = re.compile(
     r"``[^`]{1,200}``|`[^`]{1,200}`|\"[^\"]{1,200}\"|“[^”]{1,200}”|(?<!\w)'[^'\n]{1,80}'(?!\w)"
 )
 _ITEM = re.compile(r"\s*(?:[-*|>#]|\d+\.)\s")
+_TEST_NAME = re.compile(r"^[ \t]*(?:async )?def (test_\w+)", re.MULTILINE)
 _PLACEHOLDER = re.compile(r"\{[^{}\n]*\}")
 _NOT_NEWLINE = re.compile(r"[^\n]")
 
@@ -294,6 +317,21 @@ def file_findings(name: str, text: str) -> list[tuple[int, str, str]]:
     return [found for passage in passages(name, text) for found in findings(passage)]
 
 
+def test_name_findings(name: str, text: str) -> list[tuple[int, str, str]]:
+    """Findings in the names of the test functions of a Python file, read as sentences."""
+    if name in EXEMPT or not name.endswith(".py"):
+        return []
+    return [
+        found
+        for match in _TEST_NAME.finditer(text)
+        for found in findings(Passage(text.count("\n", 0, match.start(1)) + 1, match[1].replace("_", " ")))
+    ]
+
+
+def all_findings(name: str, text: str) -> list[tuple[int, str, str]]:
+    return sorted(file_findings(name, text) + test_name_findings(name, text))
+
+
 def folder(name: str) -> str:
     """The folder that is clean or not as a whole: two levels of packages, tests and docs, else one."""
     parts = PurePosixPath(name).parts[:-1]
@@ -302,18 +340,30 @@ def folder(name: str) -> str:
 
 
 def check_prose(texts: Mapping[str, str]) -> list[str]:
-    """Findings in folders that are clean, and clean folders in NOT_YET_CLEAN, each as ``name:line: what``."""
+    """Findings in clean folders, and clean folders among the listed ones, each as ``name:line: what``."""
+    return [
+        *check_listed(texts, file_findings, NOT_YET_CLEAN, "NOT_YET_CLEAN"),
+        *check_listed(texts, test_name_findings, NAMES_NOT_YET_CLEAN, "NAMES_NOT_YET_CLEAN"),
+    ]
+
+
+def check_listed(
+    texts: Mapping[str, str],
+    find: Callable[[str, str], list[tuple[int, str, str]]],
+    listed: tuple[str, ...],
+    title: str,
+) -> list[str]:
     found, unclean = [], set()
     for name, text in texts.items():
-        for line, words, instead in file_findings(name, text):
-            if folder(name) in NOT_YET_CLEAN:
+        for line, words, instead in find(name, text):
+            if folder(name) in listed:
                 unclean.add(folder(name))
             else:
                 found.append(message(name, line, words, instead))
     present = {folder(name) for name in texts}
     return found + [
-        f"tools/workspace/prose.py:1: {clean} is clean. Fix: remove it from NOT_YET_CLEAN"
-        for clean in NOT_YET_CLEAN
+        f"tools/workspace/prose.py:1: {clean} is clean. Fix: remove it from {title}"
+        for clean in listed
         if clean in present and clean not in unclean
     ]
 
@@ -341,7 +391,7 @@ def counts(texts: Mapping[str, str], by_file: bool) -> dict[str, tuple[int, int,
     for name, text in texts.items():
         comments = [passage.text for passage in passages(name, text) if passage.comment]
         words = sum(len(comment.split()) for comment in comments)
-        row = (len(comments), words, len(file_findings(name, text)))
+        row = (len(comments), words, len(all_findings(name, text)))
         key = name if by_file else folder(name)
         rows[key] = tuple(map(sum, zip(rows.get(key, (0, 0, 0)), row, strict=True)))
     return rows
@@ -373,7 +423,7 @@ def main(arguments: list[str]) -> int:
     lines = [
         message(name, line, words, instead)
         for name, text in texts.items()
-        for line, words, instead in file_findings(name, text)
+        for line, words, instead in all_findings(name, text)
     ]
     for line in lines:
         print(line)
