@@ -29,8 +29,8 @@ def device_count():
 
 
 def init():
-    """Initialise the device now rather than at first use. Raises what
-    :func:`musa_runtime.initialization.lazy_init` raises."""
+    """Initialise the device now instead of at its first use. Raises the errors of
+    :func:`musa_runtime.initialization.lazy_init`."""
     lazy_init()
 
 
@@ -91,7 +91,7 @@ def _out_of_range(index, count):
     return (
         f"musa device index {index} is out of range: {count} device(s) visible, {valid}.\n"
         f"MUSA_VISIBLE_DEVICES {setting}; it selects and renumbers the devices a process sees.\n"
-        "To list them: python -m torch_musa doctor"
+        "Fix: use a visible device; python -m torch_musa doctor lists them"
     )
 
 

@@ -109,7 +109,7 @@ class MUSAPluggableAllocator:
                 raise AttributeError(
                     f"{path} has no function {name!r}.\n"
                     'Likely cause: it was compiled as C++ without extern "C", which changes the name.\n'
-                    f"To see what it has: nm -D --defined-only {path}"
+                    f'Fix: declare it extern "C"; its functions are listed by: nm -D --defined-only {path}'
                 ) from error
             addresses.append(ctypes.cast(function, ctypes.c_void_p).value)
         self._library = library  # keeps the functions loaded while the allocator is used

@@ -231,7 +231,8 @@ def _check_op(name):
     )
     hint = f" Did you mean {', '.join(close[:5])}?" if close else ""
     raise UnknownOpError(
-        f"there is no operator {name!r} in the op registry.{hint}\nTo list them: python -m torch_musa ops"
+        f"there is no operator {name!r} in the op registry.{hint}\n"
+        "Fix: python -m torch_musa ops lists the operators"
     )
 
 

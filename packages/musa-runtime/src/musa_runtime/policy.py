@@ -53,6 +53,6 @@ def check_provider(name, where):
     if ALIASES.get(name, name) not in known:
         raise UnknownProviderError(
             f"{where}: there is no provider {name!r}; there are: {', '.join(known)}.\n"
-            "A provider comes with an op pack: is its package installed, and did it load?\n"
-            "To see: python -m torch_musa packs"
+            "Likely causes: the op pack of the provider is not installed, or failed to load.\n"
+            "Fix: python -m torch_musa packs lists the packs and their failures"
         )

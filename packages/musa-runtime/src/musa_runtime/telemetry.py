@@ -43,7 +43,7 @@ def temperature(device=None):
 def power_draw(device=None):
     """Power drawn by the board in milliwatts."""
     library = _library()
-    return _ask(library, "mtmlDeviceGetPowerUsage", _handle(library, device))
+    return _query(library, "mtmlDeviceGetPowerUsage", _handle(library, device))
 
 
 def clock_rate(device=None):
@@ -65,7 +65,7 @@ def list_gpu_processes(device=None):
     """
     index = _device.device_index(device)
     library = _library()
-    processes = _ask(library, "nvmlDeviceGetComputeRunningProcesses", _handle(library, index))
+    processes = _query(library, "nvmlDeviceGetComputeRunningProcesses", _handle(library, index))
     lines = [f"GPU:{index}"]
     for process in processes:
         held = process.usedGpuMemory
@@ -82,13 +82,13 @@ def list_gpu_processes(device=None):
 def _of_gpu(device, name):
     library = _library()
     with library.mtmlGpuContext(_handle(library, device)) as gpu:
-        return _ask(library, name, gpu)
+        return _query(library, name, gpu)
 
 
 def _of_memory(device, name):
     library = _library()
     with library.mtmlMemoryContext(_handle(library, device)) as memory:
-        return _ask(library, name, memory)
+        return _query(library, name, memory)
 
 
 def _library():
@@ -113,7 +113,7 @@ def _library():
                 f"mthreads-ml-py could not open the management library: {error}\n"
                 "Likely causes: libmtml.so is not installed (it comes with the driver) or not on the library "
                 "path; the kernel driver is not loaded; a container was started without the devices.\n"
-                "To see what the driver shows: mthreads-gmi"
+                "Fix: compare with the driver's tool: mthreads-gmi"
             ) from error
         _opened, _handles = library, {}
     return library
@@ -133,18 +133,18 @@ def _handle(library, device):
         raise TelemetryUnavailableError(
             f"the management library does not list musa:{index}, which is at {place} on the PCI bus: "
             f"{error}\nLikely causes: no permission to see the device (containers); another version of the "
-            "library than of the driver.\nTo see what the driver shows: mthreads-gmi"
+            "library than of the driver.\nFix: compare with the driver's tool: mthreads-gmi"
         ) from error
 
 
-def _ask(library, name, handle):
+def _query(library, name, handle):
     try:
         return getattr(library, name)(handle)
     except Exception as error:
         raise TelemetryUnavailableError(
             f"{name} failed: {error}\n"
             "Likely causes: this device or driver does not measure it; the process may not read it.\n"
-            "To see what the driver shows: mthreads-gmi"
+            "Fix: compare with the driver's tool: mthreads-gmi"
         ) from error
 
 

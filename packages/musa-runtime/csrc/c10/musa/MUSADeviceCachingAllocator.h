@@ -23,7 +23,7 @@ namespace c10::musa::MUSACachingAllocator {
 //   lock order        GIL, then mutex_. Nothing here takes the GIL.
 //   not under mutex_  SDK calls that may wait or run queued work (free, unmap, event record/query, synchronise): queued
 //                     work may itself free memory, on this or on a worker thread. Such code takes what it needs out of the
-//                     structures, unlocks, calls, locks again and puts back what failed. Nor a pool's own allocator.
+//                     structures, unlocks, calls, locks again and puts back the failed ones. Nor a pool's own allocator.
 //   before mutex_     a TraceScope at the entry gathers stacks, which takes the GIL.
 //   under mutex_      musaMalloc and its replacement in an expandable segment: reserving and freeing addresses, creating
 //                     and mapping memory, which no queued work can use yet; and musaSetDevice around it. Also the
