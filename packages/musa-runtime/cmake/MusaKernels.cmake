@@ -24,7 +24,7 @@ macro(musa_enable_kernels)
 endmacro()
 
 # Runs mcc.py, which prints a list.
-function(_musa_ask_mcc result)
+function(_musa_query_mcc result)
   get_property(script GLOBAL PROPERTY MUSA_MCC_SCRIPT)
   execute_process(
     COMMAND "${Python_EXECUTABLE}" "${script}" "${MUSA_MCC_EXECUTABLE}" ${ARGN}
@@ -38,7 +38,7 @@ endfunction()
 # musa_accepted_flags(<result> <flag>...): the flags that this mcc accepts. The SDK's is based on clang, whichever
 # compiler builds the host's sources, and rejects options of GCC.
 function(musa_accepted_flags result)
-  _musa_ask_mcc(answer accepted ${ARGN})
+  _musa_query_mcc(answer accepted ${ARGN})
   set(${result} "${answer}" PARENT_SCOPE)
 endfunction()
 
@@ -46,7 +46,7 @@ endfunction()
 # $TORCH_MUSA_ARCH_LIST, or else all that mcc supports. clang defines __CUDA__ in its MUSA mode too, and torch's
 # headers would then assume CUDA.
 function(musa_kernel_flags result)
-  _musa_ask_mcc(archs archs)
+  _musa_query_mcc(archs archs)
   message(STATUS "MUSA architectures: ${archs}")
   list(TRANSFORM archs PREPEND "--offload-arch=mp_")
   set(${result} -std=c++20 -U__CUDA__ ${archs} PARENT_SCOPE)
@@ -59,7 +59,7 @@ endfunction()
 function(musa_precompile_for_kernels target header)
   string(TOUPPER "${CMAKE_BUILD_TYPE}" build)
   separate_arguments(flags UNIX_COMMAND "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${build}}")
-  _musa_ask_mcc(answer precompiles ${flags} ${MUSA_MCC_FLAGS})
+  _musa_query_mcc(answer precompiles ${flags} ${MUSA_MCC_FLAGS})
   message(STATUS "mcc precompiles headers: ${answer}")
   if(NOT answer STREQUAL "yes")
     return()

@@ -218,8 +218,8 @@ def render_in_context(wrapper: Wrapper, index: int) -> str:
         lines.append("  check_sync_of_masks(indices);")
     elif function.tags & WAITS_FOR_DATA or base in BEGINS_WITH_NONZERO:
         # Callers pass repeat_interleave the size of its output to avoid the wait.
-        told = any(binding.name == "output_size" for binding in bindings)
-        unless = "if (!output_size.has_value()) " if told else ""
+        sized = any(binding.name == "output_size" for binding in bindings)
+        unless = "if (!output_size.has_value()) " if sized else ""
         lines.append(f'  {unless}c10::musa::check_sync("an operator whose result depends on data");')
     lines.append(f"  HostScope scope(calls[{index}]);")
     mutated = mutated_names(function)

@@ -32,7 +32,7 @@ c10::DataPtr take_offered(size_t nbytes) {
 }
 
 // Addresses that recorded calls may use, with the number of calls. The mutex is a leaf.
-struct LentMemory {
+struct GraphMemory {
   std::mutex mutex;
   std::unordered_map<void*, size_t> calls;
 
@@ -42,8 +42,8 @@ struct LentMemory {
   }
 };
 
-LentMemory& lent_memory() {
-  static LentMemory& instance = *new LentMemory();
+GraphMemory& graph_memory() {
+  static GraphMemory& instance = *new GraphMemory();
   return instance;
 }
 
@@ -75,7 +75,7 @@ class ScopedCpuAllocator final : public c10::Allocator {
 
  private:
   static void delete_either(void* pointer) {
-    if (lent_memory().contains(pointer)) {
+    if (graph_memory().contains(pointer)) {
       return;
     }
     if (c10::musa::MUSACachingAllocator::owns(pointer)) {
@@ -95,18 +95,18 @@ void offer_memory(std::span<OfferedMemory> memory) {
   offered_memory = memory;
 }
 
-void begin_lending(void* data) {
-  LentMemory& lent = lent_memory();
-  std::lock_guard<std::mutex> lock(lent.mutex);
-  ++lent.calls[data];
+void begin_graph_use(void* data) {
+  GraphMemory& memory = graph_memory();
+  std::lock_guard<std::mutex> lock(memory.mutex);
+  ++memory.calls[data];
 }
 
-void end_lending(void* data) {
-  LentMemory& lent = lent_memory();
-  std::lock_guard<std::mutex> lock(lent.mutex);
-  const auto found = lent.calls.find(data);
-  if (found != lent.calls.end() && --found->second == 0) {
-    lent.calls.erase(found);
+void end_graph_use(void* data) {
+  GraphMemory& memory = graph_memory();
+  std::lock_guard<std::mutex> lock(memory.mutex);
+  const auto found = memory.calls.find(data);
+  if (found != memory.calls.end() && --found->second == 0) {
+    memory.calls.erase(found);
   }
 }
 

@@ -29,8 +29,8 @@ void offer_memory(std::span<OfferedMemory> memory);
 
 // Between these calls a graph owns the address: code that allocated it as raw memory, and frees it by address alone, does
 // not free it. Counted.
-void begin_lending(void* data);
-void end_lending(void* data);
+void begin_graph_use(void* data);
+void end_graph_use(void* data);
 
 // Registers the CPU allocator that implements the above and forwards to torch's own otherwise. Called once, at
 // initialisation, on devices with host-addressable memory.

@@ -73,7 +73,7 @@ bool is_written(const c10::FunctionSchema& schema, const c10::Argument& argument
 }
 
 // Kernels that compute data for the backward pass only if an operand requires a gradient.
-bool looks_at_requires_grad(const std::string& name) {
+bool reads_requires_grad(const std::string& name) {
   return name == "aten::_sparse_mm_reduce_impl";
 }
 
@@ -287,7 +287,7 @@ void call_on_host(const OperatorHandle& op, Stack* stack, Mode mode) {
       value = host_form(scope, value, refused ? HostTensor::Refused : rule, written);
     }
   }
-  if (looks_at_requires_grad(schema.name())) {
+  if (reads_requires_grad(schema.name())) {
     for (size_t i = 0; i < count; ++i) {
       if (originals[i].isTensor() && originals[i].toTensor().requires_grad()) {
         (*stack)[begin + i].toTensor().set_requires_grad(true);

@@ -101,7 +101,7 @@ void prune(Sent& sent, std::vector<Outgoing>& finished) {
       return false;
     }
     tables().by_slot.erase(message.slot);
-    counters.give_back(message.slot);
+    counters.free_slot(message.slot);
     finished.push_back(std::move(message));
     return true;
   });
@@ -295,7 +295,7 @@ class TakenSlot {
   TakenSlot() : address_(SentCounters::get().take()) {}
   ~TakenSlot() {
     if (!kept_) {
-      SentCounters::get().give_back(address_.slot);
+      SentCounters::get().free_slot(address_.slot);
     }
   }
   TakenSlot(const TakenSlot&) = delete;

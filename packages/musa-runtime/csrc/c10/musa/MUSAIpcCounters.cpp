@@ -131,8 +131,8 @@ Peers& peers() {
 } // namespace
 
 void claim_process() noexcept {
-  pid_t nobody = 0;
-  sharing_process.compare_exchange_strong(nobody, getpid());
+  pid_t unclaimed = 0;
+  sharing_process.compare_exchange_strong(unclaimed, getpid());
 }
 
 bool of_this_process() noexcept {
@@ -183,7 +183,7 @@ CounterAddress SentCounters::take() {
   return {getpid(), descriptor_, inode_, file_system_, slot};
 }
 
-void SentCounters::give_back(uint32_t slot) {
+void SentCounters::free_slot(uint32_t slot) {
   const std::lock_guard lock(mutex_);
   words_[slot].store(kFree, std::memory_order_release);
   free_.push_back(slot);

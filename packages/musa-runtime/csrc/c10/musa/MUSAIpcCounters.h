@@ -55,7 +55,7 @@ class SentCounters {
   // Returns a free slot, now marked as sent. Raises SharingError if all are taken.
   CounterAddress take();
   // The slot may be used again.
-  void give_back(uint32_t slot);
+  void free_slot(uint32_t slot);
   // Whether the message is on its way, or its receiver lives and has not released it.
   bool in_use(uint32_t slot) const;
   // Whether a living process has received the message and not released it.

@@ -25,7 +25,7 @@ struct CallRecorder::Sequence {
   ~Sequence() {
     for (const RecordedCall& call : calls) {
       for (const OfferedMemory& each : call.offers) {
-        end_lending(each.data);
+        end_graph_use(each.data);
       }
     }
   }
@@ -35,7 +35,7 @@ struct CallRecorder::Sequence {
   void add(RecordedCall call) {
     calls.push_back(std::move(call));
     for (const OfferedMemory& each : calls.back().offers) {
-      begin_lending(each.data);
+      begin_graph_use(each.data);
     }
   }
 
@@ -114,7 +114,7 @@ void RecordedCall::run(ReplayScope& scope, Stack& stack, std::vector<OfferedMemo
 
   size_t next = 0;
   std::vector<std::pair<at::Tensor, const at::Tensor*>> strays;
-  const auto settle = [&](const at::Tensor& made) {
+  const auto place_result = [&](const at::Tensor& made) {
     TORCH_CHECK(next < results.size(), "it returned more tensors than when it was captured");
     const at::Tensor& wanted = results[next++];
     if (!wanted.defined()) {
@@ -136,13 +136,13 @@ void RecordedCall::run(ReplayScope& scope, Stack& stack, std::vector<OfferedMemo
   };
   for (const IValue& value : stack) {
     if (value.isTensor()) {
-      settle(value.toTensor());
+      place_result(value.toTensor());
     } else if (value.isTensorList()) {
       for (const at::Tensor& made : value.toTensorList().vec()) {
-        settle(made);
+        place_result(made);
       }
     } else {
-      settle(at::Tensor());
+      place_result(at::Tensor());
     }
   }
   if (!strays.empty()) {
