@@ -36,15 +36,15 @@ bool torch_has_cuda() {
   return has;
 }
 
-// torch.cuda names a stream that it has not made by the stream's address, and the default stream by 0.
+// torch.cuda identifies an external stream by its address, and the default stream by 0.
 c10::Stream torch_stream(musaStream_t stream, c10::DeviceIndex device) {
-  constexpr uintptr_t legacy = 1; // cudaStreamLegacy, the default stream's other name
+  constexpr uintptr_t legacy = 1; // cudaStreamLegacy, an alias of the default stream
   const auto address = reinterpret_cast<uintptr_t>(stream);
   return c10::Stream(
       c10::Stream::UNSAFE, c10::Device(c10::kCUDA, device), address == legacy ? 0 : static_cast<c10::StreamId>(address));
 }
 
-// torch.cuda's current device and stream, for the life of the guard.
+// Makes a device and a stream torch.cuda's current ones while the guard is alive.
 class OnStream {
  public:
   OnStream(musaStream_t stream, c10::DeviceIndex device)
@@ -64,8 +64,9 @@ class OnStream {
   const c10::Stream stream_;
 };
 
-// While the stream is being captured into a graph: scratch memory is of the capture's own pool, and what CUDA holds for unsafe
-// in a capture is allowed to the thread (it allocates scratch memory, and what libraries need when first called).
+// While the stream is being captured into a graph, scratch memory comes from a pool of that capture, and the thread
+// may make calls that CUDA considers unsafe during a capture: allocations, and the first-call initialization of
+// libraries.
 class CaptureScope {
  public:
   CaptureScope(musaStream_t stream, c10::DeviceIndex device) : device_(device) {
@@ -97,12 +98,12 @@ class CaptureScope {
 
  private:
   const c10::DeviceIndex device_;
-  unsigned long long capture_ = 0; // 0: none
+  unsigned long long capture_ = 0; // 0: not capturing
   musaStreamCaptureMode mode_ = musaStreamCaptureModeRelaxed;
 };
 
-// What the handle says of TF32, as torch's settings, which are the process's: another thread that multiplies with torch.cuda
-// meanwhile sees them too.
+// Applies the handle's TF32 setting to torch's settings. These are process-wide, so another thread that multiplies
+// with torch.cuda at the same time is affected too.
 class Precision {
  public:
   Precision(const char* name, bool allow) : counts_(multiplies(name)), allow_(allow) {
@@ -165,8 +166,8 @@ Call::Call(const char* name, const Handle& handle, std::initializer_list<const T
 Status Call::run(void (*task)(void*), void* own) {
   if (!require(
           torch_has_cuda(), Status::NOT_INITIALIZED,
-          "this libmudnn computes with torch's CUDA operators, and torch has none here: it was built for the CPU, or finds no "
-          "GPU. Fix: install a CUDA build of torch, or leave libmudnn out: TORCH_MUSA_OPS=ported,host-copy")) {
+          "torch's CUDA operators are not available: torch was built for the CPU, or finds no GPU. Fix: install a CUDA "
+          "build of torch, or disable this libmudnn: TORCH_MUSA_OPS=ported,host-copy")) {
     return status_;
   }
   const musaStream_t stream = HandleAccess::stream(handle_);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Convolutions by cuDNN that write to the caller's memory. For the forward direction torch has an operator. For the gradients it
-// has C++ functions only, which are looked up by name; a torch without them uses its operator, and the caller copies the result.
+// cuDNN convolutions that write to the caller's memory. The forward direction is a torch operator. The gradients are
+// C++ functions of torch without an operator, which are looked up by symbol name; if a torch version lacks them, its
+// operator is used and the caller copies the result.
 #include <dlfcn.h>
 #include <mudnn_backend/lending.h>
 
@@ -21,10 +22,10 @@ struct Settings {
   const at::Context& context = at::globalContext();
   bool benchmark = context.benchmarkCuDNN();
   bool deterministic = context.deterministicCuDNN() || context.deterministicAlgorithms();
-  bool allow_tf32 = context.allowTF32CuDNN(); // what the handle says: call.cpp
+  bool allow_tf32 = context.allowTF32CuDNN(); // set from the handle in call.cpp
 };
 
-// Groups are torch's to distribute: it has kernels of its own for some.
+// Grouped convolutions are left to torch, which has special kernels for some of them.
 bool serves(const at::Tensor& result, int64_t groups) {
   return groups == 1 && at::globalContext().userEnabledCuDNN() &&
       (result.scalar_type() == at::kFloat || at::isReducedFloatingType(result.scalar_type())) &&
@@ -37,7 +38,7 @@ bool gradient_into(
   if (function == nullptr || !serves(result, groups)) {
     return false;
   }
-  // One order for all three.
+  // cuDNN needs one memory format for all three tensors.
   const auto format = other.suggest_memory_format() == at::MemoryFormat::Contiguous ? grad_out.suggest_memory_format()
                                                                                     : other.suggest_memory_format();
   if (!result.is_contiguous(format)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Philox4x32-10 in torch's integer operators: numbers of 32 bits in INT64 tensors. Slow, about 120 operators a mask, and the
-// same numbers as the emulator's.
+// Philox4x32-10 with torch's integer operators: 32-bit numbers in INT64 tensors. Slow (about 120 operators a mask),
+// but bit-identical to the emulator's.
 #include "support/draw.h"
 
 #include <mudnn_backend/device.h>
@@ -21,7 +21,7 @@ at::Tensor high(const at::Tensor& number) {
   return number.bitwise_right_shift(32).bitwise_and(kLow);
 }
 
-// A tensor of no dimension; with memory of the device it reads that memory when the stream comes to it.
+// Returns a 0-dim tensor. If the number is in device memory, the tensor aliases it, so it is read in stream order.
 at::Tensor number_of(const DrawnNumber& number) {
   const at::Tensor value = at::full({}, static_cast<int64_t>(number.value), options_of(at::kLong));
   if (number.on_device == nullptr) {
@@ -45,7 +45,7 @@ void draw_keep_mask(at::Tensor& keep, double p, DrawnNumber seed, DrawnNumber of
   at::Tensor key1 = high(key);
   std::array<at::Tensor, 4> c = {low(start), high(start), low(block), high(block)};
   for (int round = 0; round < 10; ++round) {
-    const at::Tensor product0 = c[0].mul(kMultiplier0); // below 2^64: the bits are those of the unsigned product
+    const at::Tensor product0 = c[0].mul(kMultiplier0); // below 2^64: same bits as the unsigned product
     const at::Tensor product1 = c[2].mul(kMultiplier1);
     c = {high(product1).bitwise_xor(c[1]).bitwise_xor(key0), low(product1),
          high(product0).bitwise_xor(c[3]).bitwise_xor(key1), low(product0)};
@@ -59,7 +59,8 @@ void draw_keep_mask(at::Tensor& keep, double p, DrawnNumber seed, DrawnNumber of
 
 } // namespace musa_emulator::dnn
 
-// The pack declines dropout where this function is exported: a provider with a kernel is faster, and its numbers are torch.cuda's.
+// If this function is exported, the pack declines dropout: a provider with a kernel is faster and draws torch.cuda's
+// numbers.
 extern "C" [[gnu::visibility("default")]] bool mudnn_backend_composes_dropout() {
   return true;
 }

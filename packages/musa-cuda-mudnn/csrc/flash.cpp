@@ -14,27 +14,28 @@
 namespace musa_emulator::dnn {
 namespace {
 
-constexpr size_t kForward = 200; // and 201: causal. See results.h.
+constexpr size_t kForward = 200; // 201 if causal; see results.h
 constexpr size_t kBackward = 202;
 
-// torch's flash attention takes HALF and BFLOAT16. The heads of q, k and v have one size, a multiple of 8 up to 256.
+// torch's flash attention supports HALF and BFLOAT16. q, k and v must have the same head size, a multiple of 8 up to
+// 256.
 bool serves(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
   const int64_t dim = q.size(-1);
   return at::isReducedFloatingType(q.scalar_type()) && dim == k.size(-1) && dim == v.size(-1) && dim % 8 == 0 && dim <= 256;
 }
 
-// Whether torch.cuda computes this attention with cuDNN. These tensors do not say whether a gradient is wanted, for which
-// cuDNN takes neither larger heads nor sequences of one row.
+// Whether torch.cuda computes this attention with cuDNN. The tensors do not show whether a gradient will be computed;
+// for gradients cuDNN supports neither larger heads nor sequences of one row, so both are excluded here.
 bool chooses_cudnn(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {
   constexpr int64_t longest_head = 128;
-  constexpr int64_t least = 64; // rows of a sequence; shorter ones are left to flash attention
+  constexpr int64_t least = 64; // rows of a sequence; flash attention handles shorter ones
   return q.size(-1) <= longest_head && q.size(2) >= least && k.size(2) >= least &&
       at::_fused_sdp_choice(q, k, v, {}, /*dropout_p=*/0.0, causal, scale) ==
       static_cast<int64_t>(at::SDPBackend::cudnn_attention);
 }
 
-// Whether `out` has the order of dimensions that torch's functions give the result of this query. cuDNN's graphs are
-// cached by the strides of q, k and v alone.
+// Whether `out` has the dimension order that torch's functions choose for this query. cuDNN graphs are cached by the
+// strides of q, k and v alone, so another order of `out` would reuse a wrong graph.
 bool ordered_as_torchs(const at::Tensor& out, const at::Tensor& q) {
   return out.strides() == at::infer_dense_strides(q.sizes(), q.strides());
 }
@@ -75,7 +76,7 @@ bool device_flash_backward(
   }
   const bool by_cudnn = ordered_as_torchs(out, q) && grad_out.strides() == out.strides() && lse.is_contiguous() &&
       chooses_cudnn(q, k, v, causal, scale);
-  const at::Tensor unused = new_tensor({2}, at::kLong); // the state of dropout, of which there is none
+  const at::Tensor unused = new_tensor({2}, at::kLong); // the dropout state, unused without dropout
   const auto make = [&]() -> std::array<at::Tensor, 3> {
     const auto gradients = by_cudnn
         ? at::_scaled_dot_product_cudnn_attention_backward(

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Attention within packed sequences, by torch's memory-efficient kernels. They read the offsets from the device's memory,
-// so a capture records them, where a loop over sequences on the host would wait for the offsets.
+// Attention over packed sequences with torch's memory-efficient kernels. The kernels read the offsets from device
+// memory, so the call can be captured into a graph; a host loop over sequences would have to synchronize for the
+// offsets.
 #include <mudnn_backend/flash.h>
 
 #include <limits>
@@ -10,9 +11,9 @@ namespace musa_emulator::dnn {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int64_t kNoMask = 0; // of torch's custom_mask_type
+constexpr int64_t kNoMask = 0; // values of torch's custom_mask_type
 constexpr int64_t kCausalFromBottomRight = 2;
-constexpr int64_t kSums = 32; // torch's kernels take as many sums as a multiple of this
+constexpr int64_t kSums = 32; // torch's kernels pad the log-sum-exp rows to a multiple of this
 
 bool serves(const Packed& packed, const at::Tensor& lse) {
   const auto aligned = [](const at::Tensor& tensor) {
@@ -30,7 +31,7 @@ at::Tensor count_to(int64_t end) {
   return at::arange(end, options_of(at::kInt));
 }
 
-// The sequence of each packed row. Rows outside of all sequences have one too; inside() tells them.
+// Returns the sequence index of each packed row. Rows outside all sequences get an index too; see inside().
 at::Tensor sequences(const at::Tensor& offsets, const at::Tensor& rows) {
   const int64_t count = offsets.numel() - 1;
   return at::bucketize(rows, offsets.narrow(0, 1, count), /*out_int32=*/true, /*right=*/true).clamp_max(count - 1);
@@ -40,14 +41,14 @@ at::Tensor inside(const at::Tensor& offsets, const at::Tensor& rows) {
   return rows.ge(offsets.select(0, 0)).logical_and(rows.lt(offsets.select(0, offsets.numel() - 1)));
 }
 
-// Whether the query at a position of its sequence sees a key.
+// Whether the query at `position` of its sequence attends to at least one key.
 at::Tensor sees(
     const Packed& packed, const at::Tensor& position, const at::Tensor& queries, const at::Tensor& keys) {
   const at::Tensor any = keys.gt(0).logical_and(position.lt(queries));
   return packed.causal ? any.logical_and(position.add(keys).ge(queries)) : any;
 }
 
-// Of [T]: rows of q that see no key, whose results torch's kernels leave unwritten or not a number.
+// Returns a [T] mask of the rows of q that attend to no key. torch's kernels leave their results unwritten or NaN.
 at::Tensor blind_rows(const Packed& packed) {
   const at::Tensor rows = count_to(packed.q.size(0));
   const at::Tensor sequence = sequences(packed.offsets_q, rows);
@@ -57,7 +58,7 @@ at::Tensor blind_rows(const Packed& packed) {
   return sees(packed, position, queries, keys).logical_and(inside(packed.offsets_q, rows)).logical_not();
 }
 
-// Of [T]: rows of k that no query is computed for.
+// Returns a [T] mask of the rows of k whose sequence has no query.
 at::Tensor unused_rows(const Packed& packed) {
   const at::Tensor rows = count_to(packed.k.size(0));
   const at::Tensor sequence = sequences(packed.offsets_k, rows);
@@ -94,13 +95,13 @@ bool device_flash_packed_backward(
   if (!serves(packed, lse) || grad_out.stride(-1) != 1 || out.stride(-1) != 1) {
     return false;
   }
-  // A query that sees no key has the sum 0, whose logarithm torch's kernels take as infinity: its weights are 0 then.
+  // A query without keys has an lse of log(0). torch's kernels expect infinity for it, which makes its weights 0.
   const int64_t longest = lse.size(2);
   const at::Tensor sums =
       at::full({lse.size(0), lse.size(1), (longest + kSums - 1) / kSums * kSums}, kInfinity, options_of(at::kFloat));
   sums.narrow(2, 0, longest).copy_(lse);
   sums.masked_fill_(sums.eq(-kInfinity), kInfinity);
-  const at::Tensor unused = new_tensor({}, at::kLong); // the state of dropout, of which there is none
+  const at::Tensor unused = new_tensor({}, at::kLong); // the dropout state, unused without dropout
   const auto gradients = at::_efficient_attention_backward(
       grad_out.unsqueeze(0), packed.q.unsqueeze(0), packed.k.unsqueeze(0), packed.v.unsqueeze(0), /*bias=*/{},
       out.unsqueeze(0), packed.offsets_q, packed.offsets_k, packed.longest_q, packed.longest_k, sums,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The caller's memory for allocations of torch's functions. torch allocates results with aten::empty and
-// aten::empty_strided through its dispatcher, where a key that torch uses for no mode of its own has kernels that lend
-// memory. The key is part of the thread's keys within a Lending alone; every other operator falls through it.
+// Makes torch's functions allocate their results in the caller's memory. torch allocates results with aten::empty and
+// aten::empty_strided through its dispatcher. A dispatch key that no torch mode uses has kernels for both that return
+// the caller's memory. The key is in the thread's key set only inside a Lending; every other operator falls through
+// it.
 #include <mudnn_backend/lending.h>
 
 #include <ATen/EmptyTensor.h>
@@ -31,7 +32,8 @@ bool same_order(const at::Tensor& a, const at::Tensor& b) {
   return a.dim() == b.dim();
 }
 
-// Whether a tensor with these options lies in the current device's memory. Only such allocations get the caller's memory.
+// Whether a tensor with these options is in the current device's memory. Only such allocations get the caller's
+// memory.
 bool on_device(std::optional<c10::Layout> layout, std::optional<c10::Device> device) {
   return current_lending != nullptr && device.has_value() && device->type() == kDeviceType &&
       (!device->has_index() || device->index() == current_device().index()) &&
@@ -49,7 +51,7 @@ std::vector<int64_t> strides_of(c10::IntArrayRef sizes, std::optional<c10::Memor
   return {strides.begin(), strides.end()};
 }
 
-// The caller's memory if it is lent to this allocation, and otherwise what `make` allocates.
+// Returns the caller's memory if it is reserved for this allocation, otherwise the result of `make`.
 template <class Make>
 at::Tensor lend_or(
     c10::IntArrayRef sizes, c10::IntArrayRef strides, std::optional<c10::ScalarType> type, const Make& make) {

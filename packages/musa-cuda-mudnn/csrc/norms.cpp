@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Batch norm of training by cuDNN, for operands that torch.cuda computes with cuDNN too.
+// Batch norm in training mode with cuDNN, for the operands that torch.cuda computes with cuDNN too.
 #include <mudnn_backend/lending.h>
 
 #include <limits>
@@ -8,7 +8,7 @@
 namespace musa_emulator::dnn {
 namespace {
 
-constexpr int64_t kMostSamples = 880801; // of a batch that cuDNN takes
+constexpr int64_t kMostSamples = 880801; // largest batch that cuDNN supports
 
 bool serves(
     const at::Tensor& out, const at::Tensor& in, const at::Tensor& weight, const at::Tensor& bias,
@@ -30,7 +30,7 @@ bool batch_norm_into(
   if (!serves(out, in, weight, bias, running_mean, running_variance, epsilon)) {
     return false;
   }
-  at::Tensor reserve = new_tensor({0}, at::kByte); // torch replaces it; empty in this order of dimensions
+  at::Tensor reserve = new_tensor({0}, at::kByte); // torch replaces it; it stays empty in this dimension order
   at::cudnn_batch_norm_out(
       out, mean, deviation, reserve, in, weight, bias, running_mean, running_variance, /*training=*/true, momentum, epsilon);
   return true;

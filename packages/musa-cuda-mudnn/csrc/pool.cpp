@@ -2,7 +2,7 @@
 // Copyright (c) torch_musa contributors
 #include "pool.h"
 
-// The build says C10_CUDA_NO_CMAKE_CONFIGURE_FILE: a CPU build of torch has the headers without that file.
+// The build defines C10_CUDA_NO_CMAKE_CONFIGURE_FILE, because a CPU build of torch lacks that generated header.
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -21,7 +21,8 @@ namespace {
 
 using c10::cuda::CUDACachingAllocator::CUDAAllocator;
 
-// torch.cuda's allocator, or null. By name: the library is not linked, so that this one loads beside a CPU build.
+// Returns torch.cuda's allocator, or nullptr. Looked up by name and not linked, so that this library also loads with
+// a CPU build.
 CUDAAllocator* allocator() {
   static const auto* const place = [] {
     void* const library = dlopen("libc10_cuda.so", RTLD_NOLOAD | RTLD_LAZY);
@@ -32,12 +33,12 @@ CUDAAllocator* allocator() {
   return place != nullptr ? place->load() : nullptr;
 }
 
-// Unlike those of torch.cuda's graphs, which count up from 1.
+// The pool id. Distinct from the ids of torch.cuda's graphs, which count up from 1.
 unsigned long long pool_of(unsigned long long capture) {
   return std::numeric_limits<unsigned long long>::max() - capture;
 }
 
-// A function of the CUDA runtime that libmusart has loaded, or null.
+// Returns a function of the CUDA runtime that libmusart has loaded, or nullptr.
 template <class Function>
 Function* runtime_function(const char* name) {
   static void* const library =
@@ -45,7 +46,7 @@ Function* runtime_function(const char* name) {
   return library != nullptr ? reinterpret_cast<Function*>(dlsym(library, name)) : nullptr;
 }
 
-// The pool of a capture. Each begin of the allocator counts as a use, which releasePool() takes back.
+// The pool of a capture. Each beginAllocateToPool() counts as a use, which releasePool() removes.
 struct Pool {
   int device;
   int uses = 0;
@@ -54,12 +55,12 @@ struct Pool {
 
 std::mutex mutex; // guards pools
 std::map<unsigned long long, Pool>& pools() {
-  static auto* const all = new std::map<unsigned long long, Pool>; // threads may capture while the process ends
+  static auto* const all = new std::map<unsigned long long, Pool>; // leaked: threads may capture at exit
   return *all;
 }
 
-// Sets the flag when the graph and all that was instantiated from it are destroyed. CUDA calls the destructor on a thread
-// of its own, where nothing of CUDA may be called.
+// Sets the flag when the graph and its instances are destroyed. CUDA calls the destructor on its own thread, where no
+// CUDA call is allowed.
 void watch(cudaGraph_t graph, const std::shared_ptr<std::atomic<bool>>& unused) {
   static auto* const create = runtime_function<decltype(cudaUserObjectCreate)>("cudaUserObjectCreate");
   static auto* const retain = runtime_function<decltype(cudaGraphRetainUserObject)>("cudaGraphRetainUserObject");
@@ -75,7 +76,7 @@ void watch(cudaGraph_t graph, const std::shared_ptr<std::atomic<bool>>& unused) 
   };
   cudaUserObject_t object = nullptr;
   if (create(&object, own.get(), destroy, 1, cudaUserObjectNoDestructorSync) != cudaSuccess) {
-    last_error(); // the pool stays
+    last_error(); // the pool is never released
     return;
   }
   own.release();
@@ -84,7 +85,7 @@ void watch(cudaGraph_t graph, const std::shared_ptr<std::atomic<bool>>& unused) 
   }
 }
 
-// Gives the pools of destroyed graphs back to the allocator, which reuses or frees their memory.
+// Releases the pools of destroyed graphs; the allocator then reuses or frees their memory.
 void release_unused(CUDAAllocator& memory) {
   for (auto one = pools().begin(); one != pools().end();) {
     Pool& pool = one->second;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Pools of torch.cuda's allocator. Its headers are CUDA's and do not go together with the SDK's: hence no type of either here.
+// Pools of torch.cuda's allocator. CUDA's headers conflict with the SDK's, so this header uses types of neither.
 #pragma once
 
 namespace musa_emulator::dnn {
 
-// From begin to end, torch.cuda's allocator serves the stream from the pool of a capture. It does not know of a capture that
-// torch.cuda has not begun: it would give the graph's scratch memory to later work, and free it when its cache is emptied.
-// When the graph and all that was instantiated from it are destroyed, a later capture gives the pool back.
+// Between begin_pool and end_pool, torch.cuda's allocator serves the stream from a pool of the capture. Otherwise the
+// allocator, which tracks only torch.cuda's own captures, would reuse the graph's scratch memory for later work and
+// free it in empty_cache(). After the graph and its instances are destroyed, a later capture releases the pool.
 //
-// graph: the cudaGraph_t that is captured into. It keeps the pool; null, or without CUDA's user objects, the pool stays
-// for good.
+// graph: the cudaGraph_t being captured, which keeps the pool alive. The pool is never released if it is null or if
+// CUDA lacks user objects.
 void begin_pool(int device, unsigned long long capture, void* stream, void* graph);
 void end_pool(int device, unsigned long long capture);
 

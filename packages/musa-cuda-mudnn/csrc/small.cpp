@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Loops of the host over operands: none, since the host does not address them.
+// Host loops over operands: none, because the host cannot access device memory.
 #include "support/small.h"
 
 #include <stdexcept>
@@ -9,7 +9,7 @@ namespace musa_emulator::dnn {
 namespace {
 
 [[noreturn]] void unreachable() {
-  throw std::logic_error("operands in a GPU's memory are not computed on the host");
+  throw std::logic_error("the host cannot access operands in GPU memory");
 }
 
 } // namespace

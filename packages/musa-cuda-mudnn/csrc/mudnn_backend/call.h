@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// A call on a GPU: torch's operators launch kernels on the handle's stream at once, so a task is a function that is called.
-// Included by support/call.h alone.
+// A call on a GPU. torch's operators enqueue kernels on the handle's stream themselves, so a task is a function that
+// is called immediately. Include support/call.h instead of this header.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace musa_emulator {
 
-// The name of an entry point, for counts and faults.
+// The name of an entry point, for call counts and injected faults.
 template <size_t N>
 struct ApiName {
   char text[N];
@@ -41,12 +41,13 @@ class Call final : public Checks {
   Status enqueue_brief(Task&& borrowing, Own&& /*own*/) {
     return enqueue(std::forward<Task>(borrowing));
   }
-  // What the task finds on the host it has waited for itself.
+  // A task that reads results on the host synchronizes itself.
   template <class Task>
   Status run_and_wait(Task&& task) {
     return enqueue(std::forward<Task>(task));
   }
-  // Asks for the caller's workspace, as the interface requires. torch's functions take scratch memory from torch's allocator.
+  // Takes the caller's workspace, as the interface requires, but does not use it: torch's functions take scratch
+  // memory from torch's allocator.
   template <class Task>
   Status enqueue(const musa::dnn::MemoryMaintainer& maintainer, size_t bytes, Task&& task, bool optional = false) {
     const musa::dnn::MemoryHandler memory = take(maintainer, bytes, optional);
@@ -58,7 +59,7 @@ class Call final : public Checks {
   }
 
  private:
-  // With the handle's device and stream as torch.cuda's current ones, and past torch's modes.
+  // Runs the task with the handle's device and stream as torch.cuda's current ones, and without torch's modes.
   Status run(void (*task)(void*), void* own);
 };
 
@@ -72,7 +73,7 @@ struct EntryPoint {
 
 template <ApiName Name, class Body>
 Status call(const Handle& handle, std::initializer_list<const Tensor*> tensors, Body&& body) {
-  (void)&EntryPoint<Name>::registration; // instantiates it
+  (void)&EntryPoint<Name>::registration; // instantiates the registration
   Status status = Status::SUCCESS;
   const auto error = musa_cuda::call<musaError_t, musa_cuda::Errors::Stay>(EntryPoint<Name>::entry, [&] {
     Call call(EntryPoint<Name>::name.text, handle, tensors);
@@ -80,7 +81,7 @@ Status call(const Handle& handle, std::initializer_list<const Tensor*> tensors, 
       call.log();
     }
     status = call.accept_operands() ? body(call) : call.status();
-    return musaSuccess; // a refusal is no error of the runtime
+    return musaSuccess; // a refused call is not a runtime error
   });
   return error == musaSuccess ? status : status_of(error);
 }

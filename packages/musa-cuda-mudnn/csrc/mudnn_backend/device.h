@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Where tasks compute: on a GPU, with torch's CUDA operators through torch's dispatcher. The emulator's libmudnn compiles the
-// same sources with its own header of this name.
+// The compute device of tasks: a GPU, with torch's CUDA operators called through torch's dispatcher. The emulator's
+// libmudnn compiles the same sources with its own header of this name.
 #pragma once
 
 #include <ATen/ATen.h>
 
 #include "support/access.h"
 
-namespace at::cpu {} // of the headers that the shared sources include
+namespace at::cpu {} // used by the shared sources
 
 namespace musa_emulator::dnn {
 
-// torch's operators under the names that at::cpu has. For operators that are methods of tensors only, at:: has no function,
-// so they are defined here.
+// torch's operators under the names of at::cpu. Operators that exist only as tensor methods have no at:: function and
+// are defined here.
 namespace ops {
 
 using namespace at;
@@ -53,7 +53,7 @@ MUDNN_METHOD(zero_)
 inline constexpr bool kOnHost = false;
 inline constexpr c10::DeviceType kDeviceType = c10::kCUDA;
 inline constexpr c10::DispatchKey kDispatchKey = c10::DispatchKey::CUDA;
-// Of the call that the thread is in.
+// The device of the call that is running on this thread.
 c10::Device current_device();
 
 inline at::TensorOptions options_of(c10::ScalarType type) {
@@ -63,10 +63,10 @@ inline at::Tensor new_tensor(c10::IntArrayRef sizes, c10::ScalarType type) {
   return at::empty(sizes, options_of(type));
 }
 
-// The numbers of a contiguous INT32 operand as the host reads them: in a copy, for which the stream is waited for.
+// Copies a contiguous INT32 operand to the host into `copy`, and returns its data. Synchronizes the stream.
 const int32_t* on_host(const musa::dnn::Tensor& numbers, at::Tensor& copy);
 
-// 10 * major + minor of the MUSA architecture that kernels are compiled for here (mcc: __MUSA_ARCH__).
+// 10 * major + minor of the MUSA architecture that kernels are compiled for (__MUSA_ARCH__ of mcc).
 inline int arch_of(int /*index*/) {
   return 31;
 }

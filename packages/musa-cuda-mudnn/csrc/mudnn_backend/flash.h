@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Attention by torch's CUDA kernels.
+// Attention with torch's CUDA kernels.
 #pragma once
 
 #include <mudnn_backend/device.h>
 
 namespace musa_emulator::dnn {
 
-// False, and nothing was done, for operands that the kernels do not take. q, k and v have as many heads.
+// Returns false, without doing anything, if the kernels do not support the operands. q, k and v have equal H.
 
-// [N, H, L, E] each; lse is [N, H, L].
+// q, k, v and out are [N, H, L, E], lse is [N, H, L].
 bool device_flash(
     const at::Tensor& out, const at::Tensor& lse, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
     bool causal, double scale);
@@ -18,8 +18,8 @@ bool device_flash_backward(
     const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& out, const at::Tensor& lse,
     bool causal, double scale);
 
-// Sequences of packed rows: q, k, v and out are [T, H, E], lse is [B, H, longest q], and the INT32 offsets are read when
-// the stream comes to them. Causal: the last query of a sequence sees its last key.
+// Packed sequences: q, k, v and out are [T, H, E], and lse is [B, H, longest q]. The INT32 offsets are read in stream
+// order. With `causal`, the last query of a sequence attends to its last key.
 struct Packed {
   at::Tensor q, k, v;
   at::Tensor offsets_q, offsets_k; // [B + 1]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Results of torch's functions in the caller's memory: by cuDNN's functions in torch that write to memory given, and
-// for functions without an out= form by lending the caller's memory to the allocation that becomes the result.
+// Results of torch's functions in the caller's memory. cuDNN functions with an output parameter write there directly;
+// for functions without an out= form, the allocation of the result returns the caller's memory.
 #pragma once
 
 #include <mudnn_backend/device.h>
@@ -13,29 +13,30 @@
 
 namespace musa_emulator::dnn {
 
-// Within its life, allocations that torch's functions make on this thread get the memory of `places`: of the
-// allocations as large as a place, the one that became the result when a call with the same key ran before. Places that
-// are not dense are not lent. Without this a result is copied, which takes about as long as a kernel and a second buffer.
+// While a Lending is alive, allocations by torch's functions on this thread can return the memory of `places`. Among
+// the allocations of a place's size, the one is chosen that became the result in an earlier call with the same key.
+// Places that are not dense are skipped. Without a Lending the result is copied, which takes about as long as a
+// kernel and needs a second buffer.
 class Lending {
  public:
-  // places: must outlive this.
+  // `places` must outlive this object.
   Lending(const at::Tensor* places, size_t count, size_t key);
   ~Lending();
   Lending(const Lending&) = delete;
   Lending& operator=(const Lending&) = delete;
 
-  // places[index] if the value of a function is there, and otherwise the value; it keeps where the value was allocated.
+  // Returns places[index] if `value` was allocated there, otherwise `value`. Records which allocation `value` is.
   at::Tensor result(size_t index, at::Tensor value);
 
-  // Used by the kernels of aten::empty: a tensor in one of the places, or an undefined one.
+  // Called by the kernels of aten::empty. Returns a tensor in one of the places, or an undefined tensor.
   at::Tensor take(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType type);
-  // An allocation of torch's own.
+  // Records an allocation from torch's own allocator.
   void note(const at::Tensor& made);
 
  private:
   static constexpr int kUnknown = -1;
-  static constexpr int kNever = -2; // the function's result has another order of dimensions
-  static constexpr size_t kMost = 3; // results of a function
+  static constexpr int kNever = -2; // the result has another dimension order
+  static constexpr size_t kMost = 3; // most results of a function
 
   int count_of(size_t bytes) const;
 
@@ -43,25 +44,25 @@ class Lending {
     size_t bytes;
     const void* data;
   };
-  using Wanted = std::array<int, kMost>; // which allocation of a place's size gets it
+  using Wanted = std::array<int, kMost>; // for each place, the index of the allocation that gets it
 
   const at::Tensor* const places_;
   const size_t count_;
-  Wanted* wanted_ = nullptr; // null if a place is not dense: then no memory is lent
+  Wanted* wanted_ = nullptr; // null if a place is not dense; no place is used then
   std::vector<Made> made_;
   Lending* before_ = nullptr;
   c10::impl::LocalDispatchKeySet keys_;
 };
 
-// Calls make() and returns its value: `place` itself if torch allocated the value there. make() must not read `place`. Calls
-// with the same key allocate in the same order.
+// Returns make(), as `place` itself if torch allocated the value there. make() must not read `place`. All calls with
+// one key must allocate in the same order.
 template <class Make>
 at::Tensor make_in(const at::Tensor& place, size_t key, Make&& make) {
   Lending lending(&place, 1, key);
   return lending.result(0, make());
 }
 
-// The same for functions with several results, in an array.
+// As make_in, for functions that return an array of results.
 template <size_t Count, class Make>
 std::array<at::Tensor, Count> make_all_in(const std::array<at::Tensor, Count>& places, size_t key, Make&& make) {
   Lending lending(places.data(), Count, key);
@@ -81,7 +82,7 @@ void copy_results(const std::array<at::Tensor, Count>& places, const std::array<
   }
 }
 
-// False, and nothing was done, where cuDNN does not take the operands as they lie in memory.
+// Returns false, without doing anything, if cuDNN does not support the operands with these strides.
 bool convolve_into(
     at::Tensor& out, const at::Tensor& in, const at::Tensor& weight, const at::Tensor& bias, c10::IntArrayRef pad,
     c10::IntArrayRef stride, c10::IntArrayRef dilation, int64_t groups);
@@ -91,8 +92,8 @@ bool input_gradient_into(
 bool filter_gradient_into(
     at::Tensor& grad_weight, const at::Tensor& grad_out, const at::Tensor& in, c10::IntArrayRef pad,
     c10::IntArrayRef stride, c10::IntArrayRef dilation, int64_t groups);
-// Batch norm of training. False, and nothing was done, where torch would not choose cuDNN, or the operands are channels last:
-// cuDNN's function for those keeps memory for the gradient, which muDNN's interface has no place for.
+// Batch norm in training mode. Returns false, without doing anything, if torch would not choose cuDNN, or if the
+// operands are channels last: cuDNN then needs reserve memory for the gradient, which muDNN's interface cannot hold.
 bool batch_norm_into(
     at::Tensor& out, const at::Tensor& in, const at::Tensor& weight, const at::Tensor& bias, const at::Tensor& running_mean,
     const at::Tensor& running_variance, at::Tensor& mean, at::Tensor& deviation, double momentum, double epsilon);

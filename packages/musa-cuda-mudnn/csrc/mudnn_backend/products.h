@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// torch's products of matrices, into memory given.
+// torch's matrix products with a given output.
 #pragma once
 
 #include <mudnn_backend/device.h>
