@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The entry points: what callers may do wrong is refused here, with a reason on stderr.
+// The entry points. They validate the arguments and report the reason for a refusal on stderr.
 #include <mccl.h>
 
 #include <cstring>
@@ -20,7 +20,7 @@
 using namespace musa_emulator;
 using namespace musa_emulator::mccl;
 
-// The handle. Kept for good, so that a stale one is recognized.
+// The handle. Never freed, so that use after destruction is detected.
 struct mcclComm {
   enum : uint32_t { kAlive = 0x4343434d, kDead = 0xdead434d };
   std::atomic<uint32_t> magic{kDead};
@@ -29,7 +29,7 @@ struct mcclComm {
 
 namespace {
 
-// What the exception that is being handled is to the caller.
+// Converts the exception being handled to a result code.
 mcclResult_t explain(const char* call) {
   try {
     throw;
@@ -42,7 +42,7 @@ mcclResult_t explain(const char* call) {
   }
 }
 
-// What entry points have in common: counted, failed on demand, and no exception leaves.
+// Common frame of the entry points: counts the call, injects faults, and converts exceptions.
 template <ApiName Name, unsigned Traits = kOrdinary, class Body>
 mcclResult_t entry(Body&& body) {
   mcclResult_t result = mcclSuccess;
@@ -62,13 +62,13 @@ mcclResult_t entry(Body&& body) {
 
 std::shared_ptr<Communicator> communicator_of(mcclComm_t handle, const char* call) {
   if (handle == nullptr || handle->magic.load() != mcclComm::kAlive) {
-    refuse(mcclInvalidArgument, call, "the communicator is not alive");
+    refuse(mcclInvalidArgument, call, "the communicator was destroyed, or is not a communicator");
     return nullptr;
   }
   return handle->comm;
 }
 
-// Whether memory is the device's, or such host memory as a device can read.
+// Whether memory belongs to the device, or is host memory that the device can read.
 bool reachable(const void* memory, size_t bytes, int device) {
   const PointerInfo info = classify(memory);
   const auto address = reinterpret_cast<uintptr_t>(memory);
@@ -82,7 +82,7 @@ mcclResult_t check_buffer(const Communicator& comm, const char* call, const char
   }
   return refuse(
       mcclInvalidArgument, call,
-      std::string(which) + " is not " + std::to_string(bytes) + " bytes of memory of " + comm.name());
+      std::string(which) + " is not " + std::to_string(bytes) + " accessible bytes for " + comm.name());
 }
 
 struct Call {
@@ -103,22 +103,22 @@ mcclResult_t issue(const Call& call, mcclComm_t handle, musaStream_t stream_hand
   }
   const size_t element = size_of(s.datatype);
   if (element == 0) {
-    return refuse(mcclInvalidArgument, name, "there is no data type " + std::to_string(s.datatype));
+    return refuse(mcclInvalidArgument, name, "unknown data type " + std::to_string(s.datatype));
   }
   const int arch = engine().config.arch;
   if ((s.datatype == mcclBfloat16 && arch < 22) || (s.datatype >= mcclFp8E4M3 && arch < 31)) {
     return refuse(
-        mcclInvalidArgument, name, std::string(name_of(s.datatype)) + " is not for mp_" + std::to_string(arch));
+        mcclInvalidArgument, name, std::string(name_of(s.datatype)) + " is unsupported on mp_" + std::to_string(arch));
   }
   if (s.root < 0 || s.root >= comm->ranks) {
-    return refuse(mcclInvalidArgument, name, "there is no rank " + std::to_string(s.root) + " for " + comm->name());
+    return refuse(mcclInvalidArgument, name, "rank out of range: " + std::to_string(s.root) + " for " + comm->name());
   }
   const auto reduction = comm->reduction(s.op);
   if (!reduction.has_value()) {
-    return refuse(mcclInvalidArgument, name, "there is no reduction " + std::to_string(s.op));
+    return refuse(mcclInvalidArgument, name, "unknown reduction " + std::to_string(s.op));
   }
   if (reduction->multiplier != nullptr && reduction->multiplier->datatype != s.datatype) {
-    return refuse(mcclInvalidArgument, name, "the operation's scalar is of another data type");
+    return refuse(mcclInvalidArgument, name, "the data type of the operation's scalar differs from that of the call");
   }
   Stream* const stream = resolve_stream(stream_handle);
   if (stream == nullptr || stream->device->ordinal != comm->device) {
@@ -129,12 +129,13 @@ mcclResult_t issue(const Call& call, mcclComm_t handle, musaStream_t stream_hand
     return mcclSuccess; // on every rank
   }
   if (sent != 0) {
-    if (const auto bad = check_buffer(*comm, name, "the memory to send from", call.send, sent * element); bad != mcclSuccess) {
+    if (const auto bad = check_buffer(*comm, name, "the send buffer", call.send, sent * element); bad != mcclSuccess) {
       return bad;
     }
   }
   if (received != 0) {
-    if (const auto bad = check_buffer(*comm, name, "the memory to receive in", call.recv, received * element); bad != mcclSuccess) {
+    if (const auto bad = check_buffer(*comm, name, "the receive buffer", call.recv, received * element);
+        bad != mcclSuccess) {
       return bad;
     }
   }
@@ -168,7 +169,7 @@ mcclResult_t retire(mcclComm_t handle) {
   if (handle->magic.exchange(mcclComm::kDead) != mcclComm::kAlive) {
     return mcclInvalidArgument;
   }
-  handle->comm.reset(); // what is still queued owns it too
+  handle->comm.reset(); // pending operations also own it
   return mcclSuccess;
 }
 
@@ -194,7 +195,7 @@ MCCL_PUBLIC const char* mcclGetErrorString(mcclResult_t result) {
 MCCL_PUBLIC mcclResult_t mcclGetVersion(int* version) {
   return entry<"mcclGetVersion">([&] {
     if (version == nullptr) {
-      return refuse(mcclInvalidArgument, "mcclGetVersion", "the place for the version is null");
+      return refuse(mcclInvalidArgument, "mcclGetVersion", "version is null");
     }
     *version = MCCL_VERSION_CODE;
     return mcclSuccess;
@@ -204,7 +205,7 @@ MCCL_PUBLIC mcclResult_t mcclGetVersion(int* version) {
 MCCL_PUBLIC mcclResult_t mcclGetUniqueId(mcclUniqueId* id) {
   return entry<"mcclGetUniqueId">([&] {
     if (id == nullptr) {
-      return refuse(mcclInvalidArgument, "mcclGetUniqueId", "the place for the id is null");
+      return refuse(mcclInvalidArgument, "mcclGetUniqueId", "uniqueId is null");
     }
     make_id(id);
     return mcclSuccess;
@@ -216,14 +217,14 @@ MCCL_PUBLIC mcclResult_t mcclCommInitRank(mcclComm_t* comm, int nranks, mcclUniq
     if (comm == nullptr || nranks < 1 || rank < 0 || rank >= nranks) {
       return refuse(
           mcclInvalidArgument, "mcclCommInitRank",
-          "rank " + std::to_string(rank) + " of " + std::to_string(nranks) + " cannot be");
+          "rank " + std::to_string(rank) + " of " + std::to_string(nranks) + " is out of range");
     }
     if (!problem_of_faults().empty()) {
       return refuse(mcclInvalidUsage, "mcclCommInitRank", problem_of_faults());
     }
     Device* const device = current_device();
     if (device == nullptr) {
-      return refuse(mcclUnhandledMusaError, "mcclCommInitRank", "there is no device");
+      return refuse(mcclUnhandledMusaError, "mcclCommInitRank", "no device is available");
     }
     return Group::of_this_thread().add(
         [comm, nranks, id, rank, device] { return join_or_explain(comm, nranks, id, rank, *device); });
@@ -240,11 +241,11 @@ MCCL_PUBLIC mcclResult_t mcclCommInitAll(mcclComm_t* comms, int ndev, const int*
     }
     for (const int ordinal : ordinals) {
       if (find_device(ordinal) == nullptr) {
-        return refuse(mcclInvalidArgument, "mcclCommInitAll", "there is no device " + std::to_string(ordinal));
+        return refuse(mcclInvalidArgument, "mcclCommInitAll", "unknown device " + std::to_string(ordinal));
       }
     }
     if (comms == nullptr || ndev < 1 || std::set<int>(ordinals.begin(), ordinals.end()).size() != ordinals.size()) {
-      return refuse(mcclInvalidUsage, "mcclCommInitAll", "it takes one or more devices, each once");
+      return refuse(mcclInvalidUsage, "mcclCommInitAll", "expected one or more distinct devices");
     }
     mcclUniqueId id;
     make_id(&id);
@@ -321,7 +322,7 @@ MCCL_PUBLIC mcclResult_t mcclRedOpCreatePreMulSum(
     const size_t bytes = size_of(datatype);
     if (alive == nullptr || op == nullptr || scalar == nullptr || bytes == 0 ||
         (residence != mcclScalarDevice && residence != mcclScalarHostImmediate)) {
-      return refuse(mcclInvalidArgument, "mcclRedOpCreatePreMulSum", "an argument is null or unknown");
+      return refuse(mcclInvalidArgument, "mcclRedOpCreatePreMulSum", "an argument is null or not supported");
     }
     PreMultiplier multiplier{datatype};
     if (residence == mcclScalarDevice) {
@@ -341,7 +342,7 @@ MCCL_PUBLIC mcclResult_t mcclRedOpDestroy(mcclRedOp_t op, mcclComm_t comm) {
   return entry<"mcclRedOpDestroy", kReleases>([&] {
     const auto alive = communicator_of(comm, "mcclRedOpDestroy");
     if (alive == nullptr || !alive->remove_multiplier(op)) {
-      return refuse(mcclInvalidArgument, "mcclRedOpDestroy", "the communicator has made no such operation");
+      return refuse(mcclInvalidArgument, "mcclRedOpDestroy", "the operation was not created by this communicator");
     }
     return mcclSuccess;
   });

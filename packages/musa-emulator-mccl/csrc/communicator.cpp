@@ -27,9 +27,9 @@ std::string to_text(const std::vector<uint8_t>& bytes) {
   return {bytes.begin(), bytes.end()};
 }
 
-// What a rank publishes of itself. Every rank reads those of all ranks and comes to the same conclusion.
+// The properties that a rank publishes. Every rank reads those of all ranks and so comes to the same conclusion.
 struct Introduction {
-  std::string ranks; // how many there are
+  std::string ranks; // number of ranks
   std::string host, name;
   std::string interface, address;
   std::string device;
@@ -60,7 +60,7 @@ struct Introduction {
   }
 };
 
-// Returns whether no other rank is of this process.
+// Returns whether all other ranks are in other processes.
 bool introduce(c10d::Store& store, int ranks, int rank, const Device& device) {
   store.set("rank" + std::to_string(rank), to_bytes(Introduction::own(ranks, device).text()));
   std::vector<Introduction> all;
@@ -70,15 +70,16 @@ bool introduce(c10d::Store& store, int ranks, int rank, const Device& device) {
     const Introduction& its = all.emplace_back(Introduction::read(to_text(store.get("rank" + std::to_string(other)))));
     if (its.ranks != std::to_string(ranks)) {
       throw std::invalid_argument(
-          "rank " + std::to_string(other) + " was told of " + its.ranks + " ranks, and rank " + std::to_string(rank) + " of " +
-          std::to_string(ranks) + "; rank " + std::to_string(other) + " is on " + its.where());
+          "rank " + std::to_string(other) + " was started with nranks=" + its.ranks + ", and rank " +
+          std::to_string(rank) + " with nranks=" + std::to_string(ranks) + "; rank " + std::to_string(other) +
+          " is on " + its.where());
     }
     const auto [taken, fresh] = seats.emplace(its.host + '\n' + its.device, other);
     if (!fresh) {
       throw std::invalid_argument(
-          "ranks " + std::to_string(taken->second) + " and " + std::to_string(other) + " are on one device of " + its.where() +
-          ". Each rank needs a device of its own: musaSetDevice before mcclCommInitRank; MUSA_EMULATOR_DEVICES says how many "
-          "the emulator has");
+          "ranks " + std::to_string(taken->second) + " and " + std::to_string(other) + " are on one device of " +
+          its.where() + ". Each rank needs its own device. Fix: call musaSetDevice before mcclCommInitRank; "
+          "MUSA_EMULATOR_DEVICES sets the number of devices");
     }
     hosts.insert(its.host);
     ++of_process[its.host + '\n' + its.process];
@@ -88,9 +89,9 @@ bool introduce(c10d::Store& store, int ranks, int rank, const Device& device) {
     if (hosts.size() > 1 && is_loopback(its.address)) {
       throw std::runtime_error(
           "rank " + std::to_string(other) + " on " + its.where() +
-          " has a loopback address, which the ranks of other hosts cannot reach. Likely causes: MCCL_SOCKET_IFNAME names the "
-          "loopback interface there; that host has no other one that is up. Fix: set MCCL_SOCKET_IFNAME there to the interface "
-          "that connects the hosts");
+          " has a loopback address, which other hosts cannot reach. Likely causes: MCCL_SOCKET_IFNAME selects the "
+          "loopback interface there; no other interface of that host is up. Fix: set MCCL_SOCKET_IFNAME there to the "
+          "interface that connects the hosts");
     }
     info("rank " + std::to_string(rank) + " connects to rank " + std::to_string(other) + " on " + its.where());
   }
@@ -110,16 +111,16 @@ Communicator::Communicator(const mcclUniqueId& id, int count, int own, const Dev
     if (rank == 0) {
       store->set("ledger", to_bytes(ledger_.create(ranks)));
     } else if (const auto problem = ledger_.open(to_text(store->get("ledger")), ranks)) {
-      info(name() + " shares no page with rank 0, so calls that do not fit together are not recognized: " + *problem);
+      info(name() + " shares no page with rank 0, so mismatched calls are not detected: " + *problem);
     }
-    transport_->barrier(); // rank 0's ledger has been opened by all
+    transport_->barrier(); // all ranks have opened rank 0's ledger
   }
   meeting.leave(ranks);
 }
 
 Communicator::~Communicator() {
   if ((gate.load() & kGateUnloading) != 0) {
-    (void)transport_.release(); // a graph kept it to the end of the process, and torch's library may have ended before
+    (void)transport_.release(); // leaked: a graph kept it until process exit, when torch's library may be unloaded
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// One rank's side of a communicator. Its calls run one after the other, in the order of issue, on whatever streams.
+// One rank of a communicator. Its calls run one at a time, in the order of issue, on any streams.
 #pragma once
 
 #include <mccl.h>
@@ -23,7 +23,7 @@ namespace musa_emulator::mccl {
 
 class Communicator {
  public:
-  // Blocks until all ranks are there. Throws: std::invalid_argument for what the caller did wrong.
+  // Blocks until all ranks have connected. Throws std::invalid_argument for invalid arguments of the caller.
   Communicator(const mcclUniqueId& id, int ranks, int rank, const Device& device);
   ~Communicator();
 
@@ -31,29 +31,29 @@ class Communicator {
   const int device; // ordinal
   std::string name() const; // for the log
 
-  // ---- issue, from the caller's threads
+  // ---- issuing, on the caller's threads
 
-  // Puts the launch on the stream behind all that was issued before.
+  // Enqueues the launch on the stream, after all launches that were issued before.
   musaError_t issue(Stream& stream, std::shared_ptr<Launch> launch);
-  // Waits for what was issued.
+  // Waits for all issued launches.
   musaError_t drain();
-  // Waits until the other ranks leave too, or are gone, as NCCL does. Not where a process has several ranks: it ends them one
-  // after the other.
+  // Waits until the other ranks leave or exit, as NCCL does. Does not wait if a process has several ranks, because it
+  // destroys them one after the other.
   void leave();
 
   mcclRedOp_t add_multiplier(PreMultiplier multiplier);
   bool remove_multiplier(mcclRedOp_t op);
-  // Empty for what is no operation of this communicator.
+  // Returns nullopt if `op` is not an operation of this communicator.
   std::optional<Reduction> reduction(mcclRedOp_t op) const;
 
   mcclResult_t async_error() const { return error_.load(); }
-  // Ends what is running and lets the rest do nothing. Returns when nothing runs.
+  // Aborts the running calls and skips the pending ones. Returns when none is running.
   void abort();
 
-  // ---- run, from the thread that drives a stream
+  // ---- running, on the thread that drives a stream
 
-  // Calls work(), unless the communicator was aborted. A call that cannot end, since a peer is gone or has called something
-  // else, lasts until abort(), as on a device.
+  // Calls work(), unless the communicator was aborted. A call whose peer exited or made a different call hangs until
+  // abort(), like a call on a device.
   template <class Work>
   void run(Work&& work) {
     if (!begin()) {
@@ -68,7 +68,7 @@ class Communicator {
     }
     end();
   }
-  // Never returns to the work: throws Aborted once somebody aborts.
+  // Thrown when the communicator is aborted. wait_for_abort() and hang() never return normally.
   struct Aborted : std::exception {};
   [[noreturn]] void wait_for_abort();
   [[noreturn]] void hang(const std::string& why);
@@ -86,13 +86,14 @@ class Communicator {
 
   std::unique_ptr<Transport> transport_;
   Ledger ledger_;
-  bool alone_ = true; // no other rank is of this process
+  bool alone_ = true; // all other ranks are in other processes
 
-  // Held while a call waits for room in its stream. Calls make room by ending, so that what they need is under the other.
+  // Held while a call waits for space in its stream. Calls that finish free space and may need mutex_, so that is a
+  // separate mutex.
   std::mutex issue_mutex_;
-  Fence last_; // under issue_mutex_
+  Fence last_; // guarded by issue_mutex_
 
-  mutable std::mutex mutex_; // guards what follows
+  mutable std::mutex mutex_; // guards the fields below
   std::condition_variable changed_;
   bool aborted_ = false;
   int running_ = 0;
@@ -101,7 +102,7 @@ class Communicator {
 
   std::atomic<mcclResult_t> error_{mcclSuccess};
 
-  // Of the thread whose turn it is.
+  // Used only by the thread that runs the current call.
   uint64_t collectives_ = 0;
   std::vector<uint64_t> sent_, received_;
 };

@@ -22,7 +22,7 @@ struct Rule {
 struct Rules {
   std::vector<Rule> rules;
   std::string problem;
-  std::mutex mutex; // guards what follows
+  std::mutex mutex; // guards the fields below
   std::map<std::string, uint64_t> runs;
 
   Rules() {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Faults of the network and of peers, injected where a collective runs: MUSA_EMULATOR_MCCL_FAULT, rules divided by ';', each
-// "CALL@N=ACTION" or "@N=ACTION": what happens to this process's N-th run of that call, or of any.
+// Injects network and peer faults where a collective runs. MUSA_EMULATOR_MCCL_FAULT holds rules separated by ';',
+// each "CALL@N=ACTION" or "@N=ACTION", for the N-th run of that call, or of any call, in this process.
 //
-//   delay:MS  it begins that much later          drop  this rank never takes part
-//   size      this rank has an element less      die   the process is killed
+//   delay:MS  starts MS later                    drop  this rank does not take part
+//   size      this rank has one element fewer    die   the process is killed
 #pragma once
 
 #include <chrono>
@@ -20,9 +20,9 @@ struct Fault {
   std::chrono::milliseconds delay{0};
 };
 
-// Counts this run.
+// Counts this run and returns its fault.
 Fault next_fault(Kind kind);
-// Why the environment's rules cannot be understood; empty where they can.
+// Returns the parse error of the environment variable, or an empty string.
 const std::string& problem_of_faults();
 
 } // namespace musa_emulator::mccl

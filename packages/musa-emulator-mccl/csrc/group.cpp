@@ -83,7 +83,8 @@ mcclResult_t Group::end() {
 mcclResult_t Group::launch() {
   const std::vector<Issued> calls = std::move(calls_);
   calls_.clear();
-  // All transfers of a communicator at once, at the place of its first one: they may need each other in any order.
+  // Starts all transfers of a communicator at once, at the position of the first one: they may depend on each other
+  // in any order.
   std::vector<const Issued*> done;
   for (const Issued& call : calls) {
     std::shared_ptr<Launch> launch = call.collective;
@@ -101,7 +102,7 @@ mcclResult_t Group::launch() {
       done.push_back(&call);
     }
     if (const musaError_t status = call.comm->issue(*call.stream, std::move(launch)); status != musaSuccess) {
-      return refuse(result_of(status), call.signature.call(), "the stream does not take it");
+      return refuse(result_of(status), call.signature.call(), "enqueueing on the stream failed");
     }
   }
   return mcclSuccess;

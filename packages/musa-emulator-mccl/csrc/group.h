@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// mcclGroupStart and mcclGroupEnd: what a thread calls in between starts together at the end.
+// mcclGroupStart and mcclGroupEnd: the calls that a thread makes between them start together at the end.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@ struct Issued {
   std::shared_ptr<Communicator> comm;
   Stream* stream;
   Signature signature;
-  std::shared_ptr<Launch> collective; // null for a transfer
-  void* memory;                       // of a transfer
+  std::shared_ptr<Launch> collective; // null if a transfer
+  void* memory;                       // the transfer's buffer
 };
 
 class Group {
@@ -24,14 +24,14 @@ class Group {
   static Group& of_this_thread();
 
   void start() { ++depth_; }
-  // mcclInvalidUsage where no group is open.
+  // Returns mcclInvalidUsage if no group is open.
   mcclResult_t end();
 
-  // At once, where no group is open.
+  // Runs the call immediately if no group is open.
   mcclResult_t add(Issued call);
-  // A call that blocks until other ranks make theirs, which may be this thread's too.
+  // Adds a call that blocks until other ranks make theirs, possibly on this thread.
   mcclResult_t add(std::function<mcclResult_t()> joins);
-  // A call of the group was refused: the group's end says so and starts nothing.
+  // Records that a call of the group was refused: end() then returns `result` and starts nothing.
   mcclResult_t refused(mcclResult_t result);
 
  private:
@@ -43,7 +43,7 @@ class Group {
   std::vector<std::function<mcclResult_t()>> joins_;
 };
 
-// What an error of the runtime is to a caller of MCCL.
+// Converts a runtime error to a result of MCCL.
 mcclResult_t result_of(musaError_t status);
 
 } // namespace musa_emulator::mccl

@@ -34,7 +34,8 @@ std::string inode_of(const char* path) {
   return stat(path, &status) == 0 ? std::to_string(status.st_ino) : "none";
 }
 
-// Empty if the address is of no family that ranks connect by. Link-local addresses of IPv6 need a scope, so they are left out.
+// Returns an empty string for an address family that ranks do not connect with. Link-local IPv6 addresses need a
+// scope and are skipped.
 std::string text_of(const sockaddr* address) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   if (address == nullptr) {
@@ -51,17 +52,17 @@ std::string text_of(const sockaddr* address) {
   return text.data();
 }
 
-// In the kernel's order, which lists every IPv4 address before the first one of IPv6.
+// In the kernel's order, which lists all IPv4 addresses before the IPv6 ones.
 std::vector<Interface> interfaces() {
   ifaddrs* first = nullptr;
   if (getifaddrs(&first) != 0) {
-    throw std::runtime_error(std::string("the network interfaces of this host cannot be listed: ") + std::strerror(errno));
+    throw std::runtime_error(std::string("cannot list the network interfaces of this host: ") + std::strerror(errno));
   }
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(first, freeifaddrs);
   std::vector<Interface> found;
   for (const ifaddrs* i = first; i != nullptr; i = i->ifa_next) {
     const std::string address = text_of(i->ifa_addr);
-    constexpr unsigned kUsable = IFF_UP | IFF_RUNNING; // running: with a carrier
+    constexpr unsigned kUsable = IFF_UP | IFF_RUNNING; // running: the interface has a carrier
     if ((i->ifa_flags & kUsable) == kUsable && !address.empty()) {
       found.push_back({i->ifa_name, address});
     }
@@ -69,7 +70,7 @@ std::vector<Interface> interfaces() {
   return found;
 }
 
-// What MCCL_SOCKET_IFNAME permits.
+// The parsed filter of MCCL_SOCKET_IFNAME.
 class Wanted {
  public:
   explicit Wanted(std::string text) {
@@ -100,7 +101,7 @@ class Wanted {
   std::vector<std::string> names_;
 };
 
-// Of the interfaces that are permitted, the one with the lowest is taken.
+// The permitted interface with the lowest rank is used.
 int rank_of(const Interface& interface) {
   return is_loopback(interface.address) ? 2 : interface.name.starts_with("docker") ? 1 : 0;
 }

@@ -16,7 +16,7 @@
 namespace musa_emulator::mccl {
 namespace {
 
-// Calls by which ranks may be apart and still compared: a root may run ahead of who listens to it.
+// Number of calls by which ranks may differ and still be compared: a broadcast root may run ahead of the receivers.
 constexpr uint64_t kDepth = 64;
 constexpr uint64_t kTransferDepth = 16;
 
@@ -28,7 +28,7 @@ std::string link_of(const std::string& path) {
   return length > 0 ? std::string(text.data(), static_cast<size_t>(length)) : "";
 }
 
-// Closes the descriptor at the end.
+// Closes the file descriptor in the destructor.
 struct Descriptor {
   explicit Descriptor(int descriptor) : number(descriptor) {}
   ~Descriptor() {
@@ -43,7 +43,7 @@ struct Descriptor {
 
 } // namespace
 
-// All zero to begin with; numbers count from 1.
+// Initialized to zero; call numbers start at 1.
 struct Ledger::Entry {
   std::atomic<uint64_t> number;
   std::atomic<uint64_t> count;
@@ -104,14 +104,14 @@ std::optional<std::string> Ledger::open(const std::string& where, int ranks) {
   std::getline(text, host);
   std::getline(text, space);
   if (host != host_identity() || space != pid_space()) {
-    return "rank 0 is on another host, or in another pid namespace";
+    return "rank 0 is on another host or in another pid namespace";
   }
   uint32_t process = 0, number = 0;
   uint64_t inode = 0;
   if (!(text >> process >> number >> inode) || text.peek() != std::istringstream::traits_type::eof()) {
     return "rank 0 did not send a process, a descriptor and an inode";
   }
-  // O_PATH opens nothing for reading or writing, so a wrong file is recognized before it is touched.
+  // O_PATH opens a file without read or write access, so a wrong file is rejected before it is touched.
   const std::string path = "/proc/" + std::to_string(process) + "/fd/" + std::to_string(number);
   const Descriptor found(::open(path.c_str(), O_PATH | O_CLOEXEC)), own(memfd_create(kName, MFD_CLOEXEC));
   const std::string reopened = "/proc/self/fd/" + std::to_string(found.number);
@@ -149,7 +149,7 @@ std::optional<Signature> Ledger::read(const Entry& entry, uint64_t number) {
   Signature signature{
       static_cast<Kind>(entry.kind.load()), static_cast<mcclDataType_t>(entry.datatype.load()),
       static_cast<mcclRedOp_t>(entry.op.load()), static_cast<int>(entry.root.load()), entry.count.load()};
-  return entry.number.load() == number ? std::optional(signature) : std::nullopt; // overwritten meanwhile
+  return entry.number.load() == number ? std::optional(signature) : std::nullopt; // overwritten while it was read
 }
 
 std::optional<std::string> Ledger::collective(int rank, uint64_t number, const Signature& signature) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// A page that the ranks of one machine share, in which each writes what it is about to do: who finds another entry under the
-// same number than its own knows that the ranks have called different things. A device would hang or compute nonsense, and
-// Gloo would end the process.
+// A page shared by the ranks of one machine. Each rank records its next call under a number; a different entry under
+// the same number means that the ranks made different calls. A device would hang or return wrong results, and Gloo
+// would terminate the process.
 #pragma once
 
 #include <cstddef>
@@ -21,15 +21,16 @@ class Ledger {
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
 
-  // By rank 0. Returns the text by which the others open it; empty if it could not be made.
+  // Called by rank 0. Returns a string with which the other ranks open the page, or an empty string on failure.
   std::string create(int ranks);
-  // Opens rank 0's page. Returns why it was not opened: the ranks share no processes, or the text, which comes from the network,
-  // names anything but the page of such a ledger.
+  // Opens rank 0's page. Returns the reason if it was not opened: the ranks do not share a pid namespace, or the
+  // string, which comes from the network, does not name such a page.
   std::optional<std::string> open(const std::string& where, int ranks);
 
-  // Writes the entry, then looks at those of the others under this number. What differs, told of the first that does.
+  // Writes the entry, then compares it with those of the other ranks under this number. Returns a description of the
+  // first difference.
   std::optional<std::string> collective(int rank, uint64_t number, const Signature& signature);
-  // The same with one other rank; the number counts what goes from `from` to `to`.
+  // As collective(), with one other rank; `number` counts the transfers from `from` to `to`.
   std::optional<std::string> transfer(int from, int to, bool sends, uint64_t number, const Signature& signature);
 
  private:

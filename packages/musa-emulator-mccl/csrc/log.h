@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// What MCCL_DEBUG asks for: WARN (default) says why a call was refused or a communicator stopped, INFO tells every call.
+// MCCL_DEBUG: WARN (default) logs why a call was refused or a communicator stopped, INFO also logs every call.
 #pragma once
 
 #include <mccl.h>
@@ -10,11 +10,11 @@
 namespace musa_emulator::mccl {
 
 bool logs_calls();
-// One line on stderr: process, then the text.
+// Prints one line on stderr: process id and text.
 void info(const std::string& text);
 void warn(const std::string& text);
 
-// Says why, and gives the result back.
+// Logs the reason and returns `result`.
 mcclResult_t refuse(mcclResult_t result, const char* call, const std::string& reason);
 
 } // namespace musa_emulator::mccl

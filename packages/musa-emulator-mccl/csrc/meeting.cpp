@@ -30,11 +30,11 @@ constexpr char kMagic[] = "musa-emulator mccl 2";
 
 struct Content {
   char magic[sizeof kMagic];
-  char address[46]; // of IPv4 or IPv6, as text
+  char address[46]; // IPv4 or IPv6, as text
   uint16_t port;
   uint64_t nonce;
   uint64_t host;      // hash of its identity
-  char host_name[40]; // for messages, possibly cut off
+  char host_name[40]; // for messages, possibly truncated
 };
 static_assert(sizeof(Content) <= MCCL_UNIQUE_ID_BYTES);
 
@@ -51,7 +51,7 @@ struct Started {
   std::map<std::string, c10::intrusive_ptr<c10d::Store>> stores; // by key
 };
 
-// The stores that this process started and not all ranks have left yet.
+// The stores that this process started and that some ranks still use.
 Started& started() {
   static Started& instance = *new Started();
   return instance;
@@ -73,15 +73,15 @@ c10::intrusive_ptr<c10d::TCPStore> open_store(const Content& content, std::optio
   return c10::make_intrusive<c10d::TCPStore>(content.address, options);
 }
 
-// A socket bound to a free port of this address alone: by itself a TCPStore, which has no authentication, listens on all
-// interfaces. The store that gets the socket closes it.
+// Returns a socket bound to a free port of this address only: by default a TCPStore, which has no authentication,
+// listens on all interfaces. The store takes ownership of the socket.
 int bind_to(const std::string& address, uint16_t* port) {
   addrinfo hints = {}, *found = nullptr;
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICHOST;
   if (getaddrinfo(address.c_str(), "0", &hints, &found) != 0) {
-    throw std::runtime_error(address + " is no network address");
+    throw std::runtime_error(address + " is not a network address");
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
   const int bound = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -93,9 +93,9 @@ int bind_to(const std::string& address, uint16_t* port) {
     if (bound >= 0) {
       close(bound);
     }
-    throw std::runtime_error("no port of " + address + " can be bound: " + std::strerror(reason));
+    throw std::runtime_error("cannot bind a port of " + address + ": " + std::strerror(reason));
   }
-  // The port is at the same place in the addresses of both families.
+  // sockaddr_in and sockaddr_in6 have the port at the same offset.
   *port = ntohs(reinterpret_cast<const sockaddr_in*>(&taken)->sin_port);
   return bound;
 }
@@ -125,7 +125,7 @@ Meeting::Meeting(const mcclUniqueId& id) {
   Content content;
   std::memcpy(&content, id.internal, sizeof content);
   if (std::memcmp(content.magic, kMagic, sizeof kMagic) != 0) {
-    throw std::invalid_argument("the bytes are no id that mcclGetUniqueId of this library made");
+    throw std::invalid_argument("the unique id was not created by mcclGetUniqueId of this library");
   }
   content.address[sizeof content.address - 1] = content.host_name[sizeof content.host_name - 1] = '\0';
   key_ = key_of(content);
@@ -135,8 +135,8 @@ Meeting::Meeting(const mcclUniqueId& id) {
   if (is_loopback(content.address) && content.host != hash_of(host_identity())) {
     throw std::runtime_error(
         "the unique id names " + where + ", a loopback address, which " + from +
-        " cannot reach. Likely causes: MCCL_SOCKET_IFNAME names the loopback interface there; that host has no other one "
-        "that is up. Fix: set MCCL_SOCKET_IFNAME to the interface that connects the hosts");
+        " cannot reach. Likely causes: MCCL_SOCKET_IFNAME selects the loopback interface there; no other interface of "
+        "that host is up. Fix: set MCCL_SOCKET_IFNAME to the interface that connects the hosts");
   }
   info("mcclCommInitRank: " + from + " connects to " + where);
   try {
@@ -148,7 +148,7 @@ Meeting::Meeting(const mcclUniqueId& id) {
 }
 
 void Meeting::leave(int ranks) {
-  // Of several ranks in the process that started the store, the first to come here ends it.
+  // If the process that started the store has several ranks, the first one that leaves shuts it down.
   c10::intrusive_ptr<c10d::Store> mine;
   {
     const std::lock_guard lock(started().mutex);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// How the ranks of a communicator find each other: a unique id says where the store of the process that made it listens.
+// Rendezvous of a communicator's ranks: a unique id contains the address of a store in the process that created it.
 #pragma once
 
 #include <mccl.h>
@@ -10,16 +10,16 @@
 
 namespace musa_emulator::mccl {
 
-// Starts a store and writes the address at which it listens, that of own_interface(). Throws std::exception.
+// Starts a store and writes its address, on own_interface(), to the id. Throws std::exception.
 void make_id(mcclUniqueId* id);
 
-// The store behind an id.
+// Connection to the store of an id.
 class Meeting {
  public:
-  // Throws std::invalid_argument if the bytes are no id, and std::runtime_error, with both hosts and the address, if the store
-  // cannot be reached.
+  // Throws std::invalid_argument if the id is invalid, and std::runtime_error, with both hosts and the address, if
+  // the store cannot be reached.
   explicit Meeting(const mcclUniqueId& id);
-  // The last thing that a rank does with the store; the process that started it waits for all and ends it.
+  // A rank's last use of the store. The process that started the store waits for all ranks and shuts it down.
   void leave(int ranks);
 
   const c10::intrusive_ptr<c10d::Store>& store() const { return store_; }

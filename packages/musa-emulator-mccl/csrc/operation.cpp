@@ -18,7 +18,7 @@
 namespace musa_emulator::mccl {
 namespace {
 
-// The thread may be the caller's, with modes of torch that are none of the device's.
+// Runs torch without modes: the thread may be the caller's, whose modes must not affect the device's work.
 class PlainTorch {
   const c10::impl::ExcludeDispatchKeyGuard exclude_{
       c10::DispatchKeySet(c10::DispatchKeySet::FULL)
@@ -27,7 +27,7 @@ class PlainTorch {
   const c10::AutoGradMode no_grad_{false};
 };
 
-// Suffers what was asked to befall this run; the signature is what the rank says it does.
+// Applies the injected fault of this run. `signature` is the call that the rank reports to the others.
 void suffer(Communicator& comm, Signature& signature) {
   const Fault fault = next_fault(signature.kind);
   switch (fault.action) {
@@ -155,7 +155,7 @@ class Transfers final : public Launch {
             sends ? comm_->rank : peer, sends ? peer : comm_->rank, sends, number, shown);
         if (differs.has_value()) {
           objection = differs;
-          continue; // the others of the group may still be right
+          continue; // the other transfers of the group may still match
         }
         const at::Tensor values = bytes_of(transfer.memory, transfer.signature.count, shown.datatype);
         const int tag = static_cast<int>(number % Transport::kTags);
@@ -173,7 +173,7 @@ class Transfers final : public Launch {
   }
 
  private:
-  // The n-th send to the own rank is for the n-th receive from it.
+  // The n-th send to the same rank matches the n-th receive from it.
   void to_itself() const {
     std::deque<const Transfer*> sent;
     for (const Transfer& transfer : transfers_) {
@@ -184,14 +184,14 @@ class Transfers final : public Launch {
     for (const Transfer& transfer : transfers_) {
       if (transfer.signature.root == comm_->rank && transfer.signature.kind == Kind::Recv) {
         if (sent.empty() || sent.front()->signature.count != transfer.signature.count) {
-          comm_->hang(comm_->name() + " calls " + transfer.signature.describe() + " and sends itself no such");
+          comm_->hang(comm_->name() + " calls " + transfer.signature.describe() + " and has no matching own send");
         }
         move(transfer.memory, sent.front()->memory, transfer.signature.count * size_of(transfer.signature.datatype));
         sent.pop_front();
       }
     }
     if (!sent.empty()) {
-      comm_->hang(comm_->name() + " calls " + sent.front()->signature.describe() + " and does not receive it");
+      comm_->hang(comm_->name() + " calls " + sent.front()->signature.describe() + " and has no matching receive");
     }
   }
 

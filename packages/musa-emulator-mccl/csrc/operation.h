@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// What a stream runs: a collective, or all sends and receives of a group.
+// Launches of a stream: a collective, or all sends and receives of a group.
 #pragma once
 
 #include <memory>

@@ -21,7 +21,8 @@ namespace {
 
 using c10d::ReduceOp;
 
-// Bytes to receive up to which an all-reduce gathers: it sends more than Gloo's algorithm, in fewer messages.
+// Largest receive size in bytes for which an all-reduce gathers: that sends more bytes than Gloo's algorithm, in
+// fewer messages.
 constexpr size_t kSmall = 1 << 21;
 
 bool gloo_reduces(c10::ScalarType type) {
@@ -43,7 +44,7 @@ ReduceOp::RedOpType gloo_op(mcclRedOp_t op) {
     case mcclProd: return ReduceOp::PRODUCT;
     case mcclMax: return ReduceOp::MAX;
     case mcclMin: return ReduceOp::MIN;
-    default: return ReduceOp::SUM; // of an average, the first step
+    default: return ReduceOp::SUM; // mcclAvg is a sum, divided afterwards
   }
 }
 
@@ -71,7 +72,7 @@ void with_type_of(const at::Tensor& values, Function&& function) {
   }
 }
 
-// result = op over the rows, in their order.
+// Sets result to op over the rows, in row order.
 template <class T>
 void reduce_elements(const T* rows, T* result, int ranks, size_t count, mcclRedOp_t op) {
   using Wide = typename ComputesIn<T>::type;
@@ -93,7 +94,7 @@ void combine(const at::Tensor& one, const at::Tensor& other, at::Tensor result, 
     case mcclProd: at::cpu::mul_outf(one, other, result); break;
     case mcclMax: at::cpu::maximum_outf(one, other, result); break;
     case mcclMin: at::cpu::minimum_outf(one, other, result); break;
-    default: at::cpu::add_outf(one, other, 1, result); break; // of an average, the first step
+    default: at::cpu::add_outf(one, other, 1, result); break; // mcclAvg is a sum, divided afterwards
   }
 }
 
@@ -109,7 +110,7 @@ void finish(const at::Tensor& values, mcclRedOp_t op, int ranks) {
   }
 }
 
-// result = op over `rows`, (ranks, elements), in the order of the ranks, so that all ranks come to the same bits.
+// Sets result to op over `rows`, (ranks, elements), in rank order, so that all ranks get the same bits.
 void reduce_rows(const at::Tensor& rows, const at::Tensor& result, mcclRedOp_t op, int ranks) {
   if (gloo_reduces(result.scalar_type())) {
     combine(rows.select(0, 0), rows.select(0, 1), result, op);
@@ -127,14 +128,14 @@ void reduce_rows(const at::Tensor& rows, const at::Tensor& result, mcclRedOp_t o
   });
 }
 
-// Every rank gets everybody's values and reduces them itself.
+// Every rank gathers the values of all ranks and reduces them locally.
 void gather_and_reduce(const at::Tensor& values, mcclRedOp_t op, Transport& transport, int ranks) {
   const at::Tensor rows = at::empty({ranks, values.numel()}, values.options());
   transport.exchange(values.unsqueeze(0), rows);
   reduce_rows(rows, values, op, ranks);
 }
 
-// Before the exchange: each rank's own values, in place.
+// Applied in place to each rank's own values before the exchange.
 void prepare(const at::Tensor& values, const Reduction& reduction) {
   if (reduction.multiplier == nullptr) {
     return;
@@ -204,7 +205,7 @@ void reduce_scatter(
     const at::Tensor& whole, const at::Tensor& part, const Reduction& reduction, Transport* transport, int ranks) {
   at::Tensor values = whole;
   if (reduction.multiplier != nullptr) {
-    values = whole.clone(); // the caller's are not to be changed
+    values = whole.clone(); // the caller's send buffer must not change
     prepare(values, reduction);
   }
   if (transport == nullptr) {
@@ -225,7 +226,7 @@ void reduce(const at::Tensor& values, const Reduction& reduction, int root, Tran
   }
   if (gloo_reduces(values.scalar_type())) {
     transport->reduce(values, gloo_op(reduction.op), root);
-    finish(values, reduction.op, ranks); // of use at the root alone
+    finish(values, reduction.op, ranks); // needed only at the root
   } else {
     gather_and_reduce(values, reduction.op, *transport, ranks);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// What ranks must agree on when they meet in a call.
+// The properties of a call that all ranks must agree on.
 #pragma once
 
 #include <mccl.h>
@@ -15,27 +15,28 @@ enum class Kind : uint8_t { AllReduce, Reduce, Broadcast, AllGather, ReduceScatt
 struct Signature {
   Kind kind;
   mcclDataType_t datatype;
-  mcclRedOp_t op = mcclSum; // of reductions
+  mcclRedOp_t op = mcclSum; // only for reductions
   int root = 0;             // or the peer
-  size_t count = 0;         // as the caller gave it
+  size_t count = 0;         // as passed by the caller
 
-  // What a kind of call does not have is as above.
+  // Fields that a kind of call does not use have their defaults.
   bool operator==(const Signature&) const = default;
 
-  // Elements that a rank's memory to send from and to receive in must have; a root's buffer is no matter on other ranks.
+  // Required elements of a rank's send and receive buffers. Buffers that only the root uses have size 0 on other
+  // ranks.
   struct Amounts {
     size_t sent, received;
   };
   Amounts amounts(int rank, int ranks) const;
 
-  // The entry point, as in "mcclAllReduce".
+  // The name of the entry point, e.g. "mcclAllReduce".
   const char* call() const;
-  // "mcclAllReduce of 1024 float32, op 0"
+  // E.g. "mcclAllReduce of 1024 float32, op 0".
   std::string describe() const;
 };
 
 const char* name_of(mcclDataType_t datatype);
-// 0 for what is no data type.
+// Returns 0 if `datatype` is not a data type.
 size_t size_of(mcclDataType_t datatype);
 
 } // namespace musa_emulator::mccl

@@ -14,7 +14,7 @@ namespace musa_emulator::mccl {
 namespace {
 
 constexpr std::chrono::minutes kPatienceToConnect{10};
-constexpr std::chrono::hours kForever{24 * 365}; // who waits is ended by abort(), as on a device
+constexpr std::chrono::hours kForever{24 * 365}; // waits end with abort(), as on a device
 
 // One listening socket and one thread for all communicators of the process.
 std::shared_ptr<gloo::transport::Device> network() {
@@ -26,7 +26,7 @@ std::shared_ptr<gloo::transport::Device> network() {
 c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> options() {
   auto options = c10d::ProcessGroupGloo::Options::create(kPatienceToConnect);
   options->devices.push_back(network());
-  options->threads = 0; // calls run on the thread that makes them: see Group::finish
+  options->threads = 0; // calls run on the calling thread: see Group::finish
   return options;
 }
 
@@ -37,8 +37,8 @@ class Transport::Group : public c10d::ProcessGroupGloo {
   using ProcessGroupGloo::contexts_;
   using ProcessGroupGloo::ProcessGroupGloo;
 
-  // Runs the collective that was put in the group's queue. A worker of the group's own would cost two switches of threads for
-  // each call, and this thread has nothing to do but to wait for it.
+  // Runs the collective that is in the group's queue. A worker thread would cost two context switches per call while
+  // this thread waits for it.
   void finish(const c10::intrusive_ptr<c10d::Work>& work) {
     while (true) {
       c10::intrusive_ptr<AsyncWork> next;
@@ -52,7 +52,7 @@ class Transport::Group : public c10d::ProcessGroupGloo {
       }
       AsyncWork::execute(next);
     }
-    work->wait(); // raises what went wrong
+    work->wait(); // rethrows the error of the collective
   }
 };
 
@@ -85,10 +85,10 @@ void Transport::broadcast(const at::Tensor& values, int root) {
   group_->finish(group_->broadcast(tensors, options));
 }
 
-// One message each way between any two ranks, where Gloo's algorithms send many: on one machine, threads that wake each other
-// cost more than bytes.
+// Sends one message each way between any two ranks, where Gloo's algorithms send many: on one machine, waking threads
+// costs more than copying bytes.
 void Transport::exchange(const at::Tensor& sent, const at::Tensor& received) {
-  const int tag = static_cast<int>(kTags | (++exchanges_ % kTags)); // none of the others'
+  const int tag = static_cast<int>(kTags | (++exchanges_ % kTags)); // distinct from the tags of other messages
   const auto row_for = [&](int peer) { return sent.select(0, sent.size(0) == 1 ? 0 : peer); };
   std::vector<c10::intrusive_ptr<c10d::Work>> works;
   for (int peer = 0; peer < ranks_; ++peer) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Bytes between ranks: torch's ProcessGroupGloo on tensors of the host.
+// Transfers bytes between ranks with torch's ProcessGroupGloo on CPU tensors.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,7 +12,8 @@
 
 namespace musa_emulator::mccl {
 
-// Calls throw std::exception where a peer is gone, or abort() ended them. Calls but abort() come from one thread at a time.
+// Methods throw std::exception if a peer exited or abort() was called. All methods except abort() are called from one
+// thread at a time.
 class Transport {
  public:
   // Blocks until all ranks are connected.
@@ -22,16 +23,16 @@ class Transport {
   void all_reduce(const at::Tensor& values, c10d::ReduceOp::RedOpType op);
   void reduce(const at::Tensor& values, c10d::ReduceOp::RedOpType op, int root);
   void broadcast(const at::Tensor& values, int root);
-  // Each rank's message to each: row i of `sent` goes to rank i, or all of `sent` to everybody where it is one row; row i of
-  // `received`, (ranks, elements), comes from rank i. The own row is copied, unless it lies there already.
+  // Sends a message from each rank to each: row i of `sent`, or its only row, goes to rank i; row i of `received`,
+  // (ranks, elements), comes from rank i. The own row is copied, unless it is already in place.
   void exchange(const at::Tensor& sent, const at::Tensor& received);
-  // The tag counts messages from one rank to another; kTags of them can be under way.
+  // Tags number the messages from one rank to another; at most kTags messages can be pending.
   static constexpr uint32_t kTags = 1U << 30;
   c10::intrusive_ptr<c10d::Work> send(const at::Tensor& values, int peer, int tag);
   c10::intrusive_ptr<c10d::Work> recv(const at::Tensor& values, int peer, int tag);
   void barrier();
 
-  // Ends all connections, here and for the peers.
+  // Closes all connections; calls of the peers fail too.
   void abort(const std::string& reason);
 
  private:

@@ -55,7 +55,7 @@ typedef enum {
   mcclFp8E5M2 = 11,
 } mcclDataType_t;
 
-/* Values from 5 on are operations that mcclRedOpCreatePreMulSum made. */
+/* Values from 5 on are operations created with mcclRedOpCreatePreMulSum. */
 typedef enum {
   mcclSum = 0,
   mcclProd = 1,
@@ -66,36 +66,36 @@ typedef enum {
 } mcclRedOp_t;
 
 typedef enum {
-  mcclScalarDevice = 0,        /* in memory of the device, read when the collective runs */
-  mcclScalarHostImmediate = 1, /* in memory of the host, read before the call returns */
+  mcclScalarDevice = 0,        /* in device memory, read when the collective runs */
+  mcclScalarHostImmediate = 1, /* in host memory, read before the call returns */
 } mcclScalarResidence_t;
 
 /* 10000 * major + 100 * minor + patch. */
 mcclResult_t mcclGetVersion(int* version);
-/* Called by one rank; the others get its bytes by other means. */
+/* Called by one rank, which sends the bytes to the others by other means. */
 mcclResult_t mcclGetUniqueId(mcclUniqueId* id);
 const char* mcclGetErrorString(mcclResult_t result);
 
 /* Blocks until all ranks have called. The communicator belongs to the caller's current device. */
 mcclResult_t mcclCommInitRank(mcclComm_t* comm, int nranks, mcclUniqueId id, int rank);
-/* One communicator per device, all of this process; devs may be null for 0, 1, ... */
+/* One communicator per device, all in this process; devs may be null for 0, 1, ... */
 mcclResult_t mcclCommInitAll(mcclComm_t* comms, int ndev, const int* devs);
-/* Waits for the communicator's work. */
+/* Waits for the communicator's pending operations. */
 mcclResult_t mcclCommDestroy(mcclComm_t comm);
-/* Ends the communicator's work, finished or not; its results are undefined. */
+/* Aborts the communicator's pending operations; their results are undefined. */
 mcclResult_t mcclCommAbort(mcclComm_t comm);
-/* Why the communicator's work cannot go on: it then waits for mcclCommAbort. */
+/* The error that stopped the communicator: its operations then hang until mcclCommAbort. */
 mcclResult_t mcclCommGetAsyncError(mcclComm_t comm, mcclResult_t* error);
 mcclResult_t mcclCommCount(const mcclComm_t comm, int* count);
 mcclResult_t mcclCommMuDevice(const mcclComm_t comm, int* device);
 mcclResult_t mcclCommUserRank(const mcclComm_t comm, int* rank);
 
-/* A sum of values that are multiplied with *scalar first. */
+/* Creates a sum of values that are first multiplied by *scalar. */
 mcclResult_t mcclRedOpCreatePreMulSum(
     mcclRedOp_t* op, void* scalar, mcclDataType_t datatype, mcclScalarResidence_t residence, mcclComm_t comm);
 mcclResult_t mcclRedOpDestroy(mcclRedOp_t op, mcclComm_t comm);
 
-/* Counts are elements. sendbuff may be recvbuff; for AllGather and ReduceScatter, its part of it. */
+/* Counts are elements. sendbuff may equal recvbuff, or this rank's part of it for AllGather and ReduceScatter. */
 mcclResult_t mcclAllReduce(
     const void* sendbuff, void* recvbuff, size_t count, mcclDataType_t datatype, mcclRedOp_t op, mcclComm_t comm,
     musaStream_t stream);
@@ -120,8 +120,8 @@ mcclResult_t mcclSend(
 mcclResult_t mcclRecv(
     void* recvbuff, size_t count, mcclDataType_t datatype, int peer, mcclComm_t comm, musaStream_t stream);
 
-/* Calls in between start together when the outermost group ends: those that need each other, and those of several devices
- * of one thread. */
+/* Calls between the two start together when the outermost group ends: calls that depend on each other, and calls for
+ * several devices from one thread. */
 mcclResult_t mcclGroupStart(void);
 mcclResult_t mcclGroupEnd(void);
 

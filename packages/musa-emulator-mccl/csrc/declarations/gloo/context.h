@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// What torch's library has of Gloo and torch's headers name: the wheel brings c10d's headers and not those of Gloo that they
-// include. Declared here as far as they need it and transport.cpp calls it. Nothing of it is defined or derived from.
+// Declarations of the Gloo classes inside torch's library that torch's headers name. The wheel contains c10d's
+// headers, but not the Gloo headers that they include. Only the members that those headers need, and that
+// transport.cpp calls, are declared; nothing is defined or derived.
 #pragma once
 
 #include <chrono>
@@ -29,7 +30,7 @@ namespace tcp {
 
 class Pair : public transport::Pair {
  public:
-  // Ends what waits for this peer, with an exception, and the connection.
+  // Fails pending operations with this peer with an exception, and closes the connection.
   std::exception_ptr signalExceptionExternal(const std::string& message);
 };
 
