@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// muBLASLt: products with an epilogue, described by objects.
+// muBLASLt: matrix products with an epilogue, configured by descriptors.
 #include "mublasLt.h"
 
 #include <cstring>
@@ -9,7 +9,7 @@
 #include "mublas/product.h"
 #include "support/entry.h"
 
-// `magic` comes first in each of them, so that a stale or wrong pointer is recognised.
+// `magic` is the first field of each object, so that a stale or wrong pointer is detected.
 struct mublasLtContext {
   static constexpr uint32_t kAlive = 0x4d424c48;
   uint32_t magic = kAlive;
@@ -71,7 +71,7 @@ mublasStatus_t destroy(Object* object, mublasStatus_t invalid = MUBLAS_STATUS_IN
   });
 }
 
-// Where an attribute is stored; null for an unknown attribute.
+// The storage of an attribute; null for an unknown attribute.
 struct Field {
   void* data = nullptr;
   size_t size = 0;
@@ -135,7 +135,7 @@ mublasStatus_t get(Object* object, Attribute attribute, void* value, size_t byte
   return MUBLAS_STATUS_SUCCESS;
 }
 
-// A checked product of batches. It owns copies of what the descriptors say.
+// A validated product of batches, with copies of the descriptors.
 struct Matmul {
   Product product;
   at::ScalarType type_d, scale_type;
@@ -188,7 +188,7 @@ bool known(mublasLtEpilogue_t epilogue) {
   return false;
 }
 
-// Types of alpha and beta that a computation takes.
+// Whether alpha and beta can have the type `scale` for this computation.
 bool scales(at::ScalarType scale, mublasComputeType_t compute, at::ScalarType computed) {
   return scale == computed || (compute == MUBLAS_COMPUTE_16F && scale == at::kHalf) ||
       (compute == MUBLAS_COMPUTE_32I && (scale == at::kInt || scale == at::kFloat));

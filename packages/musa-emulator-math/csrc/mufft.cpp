@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// muFFT over torch's transforms, on strided views of device memory.
+// muFFT on torch's transforms, with strided views of device memory.
 #include "mufft.h"
 
 #include <ATen/ATen.h>
@@ -20,7 +20,7 @@ namespace {
 using musa_emulator::api;
 using musa_emulator::kReleases;
 
-// How the elements of a side lie. Empty: contiguous.
+// Strides of the input or output. Empty: contiguous.
 struct Layout {
   std::vector<int64_t> embed;
   int64_t stride = 1, distance = 0;
@@ -35,7 +35,7 @@ struct Plan {
   at::ScalarType in_type = at::kComplexFloat, out_type = at::kComplexFloat;
 };
 
-// Guards the table; a plan is copied for each execution.
+// Guards the plan table; an execution copies its plan.
 std::mutex table_mutex;
 std::map<mufftHandle, std::shared_ptr<Plan>>& table() {
   static auto* plans = new std::map<mufftHandle, std::shared_ptr<Plan>>;
@@ -140,7 +140,7 @@ mufftResult_t make(
       bytes);
 }
 
-// A plan in one step; without a plan, none is left behind.
+// Creates and makes a plan; if making it fails, the plan is destroyed.
 template <class Make>
 mufftResult_t create(mufftHandle* handle, Make&& make_it) {
   if (handle == nullptr) {
@@ -163,8 +163,8 @@ mufftResult_t create(mufftHandle* handle, Make&& make_it) {
   return result;
 }
 
-// One side of a plan. `last`: how many elements the last dimension has here, of the n that the transform has; `padded`: a
-// row of real numbers has room for the complex ones that replace it in place.
+// The input or output of a plan. `last`: the size of the last dimension on this side, where the transform has n;
+// `padded`: rows of real numbers are padded for an in-place complex result.
 at::Tensor side(const Plan& plan, void* data, const Layout& layout, at::ScalarType type, int64_t last, bool padded) {
   std::vector<int64_t> sizes{plan.batch};
   sizes.insert(sizes.end(), plan.n.begin(), plan.n.end());

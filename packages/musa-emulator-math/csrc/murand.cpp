@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// muRAND's host interface over torch's Philox engine: a generator is a seed and a place in the seed's sequence. A quasi-random
-// one is a place in Sobol's sequence, over torch's direction numbers.
+// muRAND's host interface on torch's Philox engine: a generator is a seed and an index into the seed's sequence. A
+// quasi-random generator is an index into Sobol's sequence, with torch's direction numbers.
 #include "murand_host.h"
 
 #include <ATen/core/PhiloxRNGEngine.h>
@@ -17,11 +17,11 @@
 
 struct murandGenerator_st {
   static constexpr uint32_t kAlive = 0x4d52414e;
-  uint32_t magic = kAlive; // first, so that a stale handle is recognised
+  uint32_t magic = kAlive; // first, so that a stale handle is detected
   murandRngType_t type = MURAND_RNG_PSEUDO_DEFAULT;
   musaStream_t stream = nullptr;
   uint64_t seed = 0;
-  uint64_t next = 0; // index of the next number of 32 bits, or of the next point
+  uint64_t next = 0; // index of the next 32-bit number, or of the next point
   unsigned dimensions = 1; // of a point
 
   bool quasi() const { return type >= MURAND_RNG_QUASI_DEFAULT; }
@@ -44,7 +44,7 @@ murandStatus_t status_of(musaError_t error) {
   }
 }
 
-// The numbers of 32 bits of a seed, from an index on.
+// The 32-bit numbers of a seed, from an index on.
 class Sequence {
  public:
   Sequence(uint64_t seed, uint64_t index) : engine_(seed, 0, index / 4) {
@@ -63,17 +63,18 @@ class Sequence {
   at::Philox4_32 engine_;
 };
 
-// Sobol's sequence with the direction numbers of Joe and Kuo (Constructing Sobol sequences with better two-dimensional
-// projections, 2008). Neighbouring points differ by one direction number, in the order of Gray codes (Antonov and Saleev, 1979).
+// Sobol's sequence with the direction numbers of Joe and Kuo (Constructing Sobol sequences with better
+// two-dimensional projections, 2008). In Gray code order, consecutive points differ by one direction number (Antonov
+// and Saleev, 1979).
 class Points {
  public:
-  static constexpr int kBits = 30; // of torch's direction numbers, which suffice for so many points
+  static constexpr int kBits = 30; // bits of torch's direction numbers, enough for kCount points
   static constexpr uint64_t kCount = uint64_t{1} << kBits;
 
   explicit Points(int64_t dimensions) : directions_(at::zeros({dimensions, kBits}, at::kLong)) {
     at::_sobol_engine_initialize_state_(directions_, dimensions);
   }
-  // Calls emit(i, coordinate) for the points from `index` on, with a coordinate as a numerator over 2^kBits.
+  // Calls emit(i, coordinate) for the points from `index` on. A coordinate is a numerator over 2^kBits.
   template <class Emit>
   void walk(int64_t dimension, uint64_t index, size_t count, Emit&& emit) const {
     const int64_t* directions = directions_.const_data_ptr<int64_t>() + dimension * kBits;
@@ -93,7 +94,7 @@ class Points {
   at::Tensor directions_;
 };
 
-// Enqueues the coordinates of the next points, dimension after dimension: output[k] = convert(coordinate).
+// Enqueues the coordinates of the next points, one dimension after the other: output[k] = convert(coordinate).
 template <musa_emulator::ApiName Name, class T, class Convert>
 murandStatus_t generate_points(murandGenerator_t generator, T* output, size_t count, Convert convert) {
   const unsigned dimensions = generator->dimensions;
@@ -120,12 +121,12 @@ murandStatus_t generate_points(murandGenerator_t generator, T* output, size_t co
   }));
 }
 
-// A quasi-random number as a fraction: half a unit of the last place of the type's integers keeps it above 0.
+// Converts a coordinate to a fraction. Half a unit in the last place of the type's integers keeps it above 0.
 double fraction(murandRngType_t type, uint64_t coordinate) {
   return static_cast<double>(coordinate) * 0x1p-30 + (type == MURAND_RNG_QUASI_SOBOL64 ? 0x1p-65 : 0x1p-33);
 }
 
-// Enqueues `fill(sequence)`, which takes `words` numbers of the sequence; the generator stands behind them at once.
+// Enqueues `fill(sequence)`, which uses `words` numbers of the sequence. The generator's index advances immediately.
 template <musa_emulator::ApiName Name, class Fill>
 murandStatus_t generate(murandGenerator_t generator, const void* output, size_t count, size_t words, Fill&& fill) {
   if (!alive(generator)) {
@@ -154,7 +155,8 @@ murandStatus_t generate(murandGenerator_t generator, const void* output, size_t 
   return status_of(error);
 }
 
-// Pairs, by the method of Box and Muller (A note on the generation of random normal deviates, 1958).
+// Normal numbers in pairs, with the method of Box and Muller (A note on the generation of random normal deviates,
+// 1958).
 template <musa_emulator::ApiName Name, class T, class Uniform, class Finish>
 murandStatus_t normal(
     murandGenerator_t generator, T* output, size_t count, size_t words, T mean, T stddev, Uniform uniform, Finish finish) {

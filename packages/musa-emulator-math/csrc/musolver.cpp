@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// muSOLVER over torch's linear algebra on the CPU.
+// muSOLVER on torch's linear algebra for the CPU.
 #include "musolver.h"
 
 #include <c10/util/Exception.h>
@@ -27,7 +27,7 @@ mublasStatus_t buffer_size(bool known, bool fits, int* size) {
     } else if (!fits) {
       status = MUBLAS_STATUS_INVALID_SIZE;
     } else {
-      *size = 256; // not used; not 0, because callers pass it to musaMalloc
+      *size = 256; // unused, but not 0: callers pass it to musaMalloc
     }
     return musaSuccess;
   });
@@ -76,11 +76,11 @@ mublasStatus_t getrs(
     }
     return enqueue(handle, Name.text, [=] {
       if (std::any_of(ipiv, ipiv + n, [n](int pivot) { return pivot < 1 || pivot > n; })) {
-        throw std::out_of_range("a pivot is out of range: getrf writes them, counted from 1");
+        throw std::out_of_range("a pivot is out of range. Fix: pass the 1-based pivots that getrf wrote");
       }
       const at::Tensor lu = matrix(a, n, n, lda, type_of<T>), of_b = matrix(b, n, columns, ldb, type_of<T>);
       const at::Tensor pivots = vector(ipiv, n, 1, at::kInt);
-      // The transposed system of a complex matrix is the adjoint one with conjugated sides.
+      // Solves the transposed system of a complex matrix as the adjoint system with conjugated operands.
       const bool conjugated = operation == MUBLAS_OP_T && of_b.is_complex();
       const at::Tensor x = at::linalg_lu_solve(
           lu, pivots, conjugated ? of_b.conj_physical() : of_b, /*left=*/true, /*adjoint=*/operation != MUBLAS_OP_N);
@@ -140,7 +140,7 @@ bool known(mublasSvect_t left, mublasSvect_t right, mublasWorkmode_t mode) {
   return known(left) && known(right) && (left != MUBLAS_SVECT_OVERWRITE || right != MUBLAS_SVECT_OVERWRITE) &&
       (mode == MUBLAS_OUTOFPLACE || mode == MUBLAS_INPLACE);
 }
-// Whether the vectors go to an array of their own.
+// Whether the vectors are written to a separate array.
 bool apart(mublasSvect_t vectors) {
   return vectors == MUBLAS_SVECT_ALL || vectors == MUBLAS_SVECT_SINGULAR;
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Linear algebra on the device (libmublas). Functions enqueue on the handle's stream and return. Scalars (alpha, beta, results)
-// are in host memory, where a result makes the call wait, or in device memory, as mublasSetPointerMode says.
+// Linear algebra on the device (libmublas). Functions enqueue work on the handle's stream and return.
+// mublasSetPointerMode selects whether scalars (alpha, beta, results) are in host or device memory; a result in host
+// memory makes the call wait.
 #ifndef MUSA_MUBLAS_H
 #define MUSA_MUBLAS_H
-#define MUBLAS_H__ // programs test it
+#define MUBLAS_H__ // checked by programs
 
 #include "library_types.h"
 #include "muComplex.h"
@@ -40,7 +41,7 @@ typedef enum mublasDiagType_t { MUBLAS_DIAG_NON_UNIT = 131, MUBLAS_DIAG_UNIT = 1
 typedef enum mublasSideMode_t { MUBLAS_SIDE_LEFT = 141, MUBLAS_SIDE_RIGHT = 142 } mublasSideMode_t;
 typedef enum mublasPointerMode_t { MUBLAS_POINTER_MODE_HOST = 0, MUBLAS_POINTER_MODE_DEVICE = 1 } mublasPointerMode_t;
 typedef enum mublasAtomicsMode_t { MUBLAS_ATOMICS_NOT_ALLOWED = 0, MUBLAS_ATOMICS_ALLOWED = 1 } mublasAtomicsMode_t;
-// Accepted and kept: the processor computes in the type that it is asked for.
+// Accepted and stored without effect: computations use the requested type.
 typedef enum mublasMath_t {
   MUBLAS_DEFAULT_MATH = 0,
   MUBLAS_TENSOR_OP_MATH = 1,
@@ -71,15 +72,16 @@ MUSA_PUBLIC mublasStatus_t mublasGetMathMode(mublasHandle_t handle, mublasMath_t
 MUSA_PUBLIC mublasStatus_t mublasSetAtomicsMode(mublasHandle_t handle, mublasAtomicsMode_t mode);
 MUSA_PUBLIC mublasStatus_t mublasGetAtomicsMode(mublasHandle_t handle, mublasAtomicsMode_t* mode);
 MUSA_PUBLIC mublasStatus_t mublasSetWorkspace(mublasHandle_t handle, void* workspace, size_t bytes);
-// The name of the enumerator.
+// Returns the name of the enumerator.
 MUSA_PUBLIC const char* mublasGetStatusString(mublasStatus_t status);
 MUSA_PUBLIC const char* mublasStatus_to_string(mublasStatus_t status);
 
-// Functions that exist for several types: S is float, D is double, C and Z are complex numbers of those, H is __half.
+// Functions with several types: S is float, D is double, C and Z are their complex types, H is __half.
 
-// ---- vectors: n elements, `inc` apart --------------------------------------------------------------------------------
+// ---- vectors: n elements with increment `inc`
+// -------------------------------------------------------------------------
 
-// amax and amin give an index that counts from 1, and 0 for no elements.
+// amax and amin return a 1-based index, or 0 if there are no elements.
 #define MUBLAS_VECTOR_FUNCTIONS(L, T, NORM, INDEX, REAL)                                                             \
   MUSA_PUBLIC mublasStatus_t mublas##L##axpy(                                                                        \
       mublasHandle_t handle, int n, const T* alpha, const T* x, int incx, T* y, int incy);                           \
@@ -110,7 +112,8 @@ MUSA_PUBLIC mublasStatus_t mublasCsscal(mublasHandle_t handle, int n, const floa
 MUSA_PUBLIC mublasStatus_t mublasZdscal(
     mublasHandle_t handle, int n, const double* alpha, muDoubleComplex* x, int incx);
 
-// ---- matrices and vectors. Matrices are column-major: element (i, j) is at a[i + j * lda] ----------------------------
+// ---- matrix and vector. Matrices are column-major: element (i, j) is at a[i + j * lda]
+// -------------------------------
 
 #define MUBLAS_GEMV(L, T)                                                                                            \
   MUSA_PUBLIC mublasStatus_t mublas##L##gemv(                                                                        \
@@ -156,7 +159,7 @@ MUBLAS_GEMM(Z, muDoubleComplex)
 MUBLAS_GEMM(H, __half)
 #endif
 #undef MUBLAS_GEMM
-// The matrices of a batch are constant in the functions of real numbers only.
+// In the complex functions, the matrices of a batch are not const.
 #define MUBLAS_MATRIX_FUNCTIONS(L, T, CONST)                                                                         \
   MUSA_PUBLIC mublasStatus_t mublas##L##trsm(                                                                        \
       mublasHandle_t handle, mublasSideMode_t side, mublasFillMode_t uplo, mublasOperation_t trans,                  \
@@ -180,7 +183,8 @@ MUBLAS_MATRIX_FUNCTIONS(C, muComplex, )
 MUBLAS_MATRIX_FUNCTIONS(Z, muDoubleComplex, )
 #undef MUBLAS_MATRIX_FUNCTIONS
 
-// ---- matrices of several types. alpha and beta are of the type of `compute` ------------------------------------------
+// ---- matrices with mixed types. alpha and beta have the type of `compute`
+// --------------------------------------------
 
 MUSA_PUBLIC mublasStatus_t mublasGemmEx(
     mublasHandle_t handle, mublasOperation_t transa, mublasOperation_t transb, int m, int n, int k,
@@ -200,7 +204,7 @@ MUSA_PUBLIC mublasStatus_t mublasGemmBatchedEx(
 MUSA_EXTERN_C_END
 
 #ifdef __cplusplus
-// SDK 3 took the type of the computation as a musaDataType, and programs still pass one.
+// SDK 3 took the compute type as a musaDataType, and programs still pass one.
 static inline mublasComputeType_t mublas_compute_type(musaDataType type) {
   switch (type) {
     case MUSA_R_16F: return MUBLAS_COMPUTE_16F;
@@ -209,7 +213,7 @@ static inline mublasComputeType_t mublas_compute_type(musaDataType type) {
     case MUSA_R_32I: return MUBLAS_COMPUTE_32I;
     case MUSA_R_32F:
     case MUSA_C_32F: return MUBLAS_COMPUTE_32F;
-    default: return static_cast<mublasComputeType_t>(0); // refused as an invalid value
+    default: return static_cast<mublasComputeType_t>(0); // rejected as an invalid value
   }
 }
 static inline mublasStatus_t mublasGemmEx(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Fourier transforms on the device (libmufft). No direction is scaled: an inverse after a forward multiplies by the size.
+// Fourier transforms on the device (libmufft). Neither direction is scaled: forward and inverse together multiply by
+// the size.
 #ifndef MUSA_MUFFT_H
 #define MUSA_MUFFT_H
 
@@ -39,7 +40,7 @@ typedef enum mufftResult_t {
 } mufftResult_t;
 typedef mufftResult_t mufftResult;
 
-// From what to what: R real, C complex, of float; D real, Z complex, of double.
+// Input and output type. R is real and C complex with float, D is real and Z complex with double.
 typedef enum mufftType_t {
   MUFFT_R2C = 0x2a,
   MUFFT_C2R = 0x2c,
@@ -56,7 +57,7 @@ MUSA_PUBLIC mufftResult_t mufftGetVersion(int* version);
 MUSA_PUBLIC mufftResult_t mufftCreate(mufftHandle* plan);
 MUSA_PUBLIC mufftResult_t mufftDestroy(mufftHandle plan);
 MUSA_PUBLIC mufftResult_t mufftSetStream(mufftHandle plan, musaStream_t stream);
-// The host's memory serves as work area: sizes are 0, and what the caller gives is not used.
+// Work areas are not used: all sizes are 0.
 MUSA_PUBLIC mufftResult_t mufftSetAutoAllocation(mufftHandle plan, int automatic);
 MUSA_PUBLIC mufftResult_t mufftSetWorkArea(mufftHandle plan, void* area);
 MUSA_PUBLIC mufftResult_t mufftGetSize(mufftHandle plan, size_t* bytes);
@@ -64,8 +65,8 @@ MUSA_PUBLIC mufftResult_t mufftGetSize(mufftHandle plan, size_t* bytes);
 MUSA_PUBLIC mufftResult_t mufftPlan1d(mufftHandle* plan, int nx, mufftType_t type, int batch);
 MUSA_PUBLIC mufftResult_t mufftPlan2d(mufftHandle* plan, int nx, int ny, mufftType_t type);
 MUSA_PUBLIC mufftResult_t mufftPlan3d(mufftHandle* plan, int nx, int ny, int nz, mufftType_t type);
-// Element (x, y, z) of transform b is at b * dist + ((x * embed[1] + y) * embed[2] + z) * stride. Without `embed` the
-// elements are contiguous, and strides and distances are not looked at.
+// Element (x, y, z) of transform b is at b * dist + ((x * embed[1] + y) * embed[2] + z) * stride. If `embed` is null,
+// the elements are contiguous, and stride and dist are ignored.
 MUSA_PUBLIC mufftResult_t mufftPlanMany(
     mufftHandle* plan, int rank, int* n, int* inembed, int istride, int idist, int* onembed, int ostride, int odist,
     mufftType_t type, int batch);
@@ -86,7 +87,7 @@ MUSA_PUBLIC mufftResult_t mufftExecZ2Z(mufftHandle plan, mufftDoubleComplex* in,
 MUSA_PUBLIC mufftResult_t mufftExecD2Z(mufftHandle plan, mufftDoubleReal* in, mufftDoubleComplex* out);
 MUSA_PUBLIC mufftResult_t mufftExecZ2D(mufftHandle plan, mufftDoubleComplex* in, mufftDoubleReal* out);
 
-// Types by name: MUSA_R_ and MUSA_C_ of 16F, 32F and 64F.
+// Supported types: MUSA_R_ and MUSA_C_ with 16F, 32F and 64F.
 MUSA_PUBLIC mufftResult_t mufftXtMakePlanMany(
     mufftHandle plan, int rank, long long* n, long long* inembed, long long istride, long long idist,
     musaDataType inputtype, long long* onembed, long long ostride, long long odist, musaDataType outputtype,

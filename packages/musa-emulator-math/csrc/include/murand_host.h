@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Random numbers into device memory (libmurand). The same type, seed and offset give the same numbers; all pseudo-random types
-// draw from Philox 4x32-10 here, so that numbers differ from those of a GPU for the other types. Quasi-random types draw from
+// Random numbers in device memory (libmurand). Equal types, seeds and offsets give equal numbers. All pseudo-random
+// types use Philox 4x32-10 here, so the numbers of the other types differ from a GPU's. Quasi-random types use
 // Sobol's sequence.
 #ifndef MUSA_MURAND_HOST_H
 #define MUSA_MURAND_HOST_H
@@ -53,23 +53,24 @@ MUSA_PUBLIC murandStatus_t murandGetVersion(int* version);
 MUSA_PUBLIC murandStatus_t murandCreateGenerator(murandGenerator_t* generator, murandRngType_t type);
 MUSA_PUBLIC murandStatus_t murandDestroyGenerator(murandGenerator_t generator);
 MUSA_PUBLIC murandStatus_t murandSetStream(murandGenerator_t generator, musaStream_t stream);
-// Begins the sequence of the seed. MURAND_STATUS_TYPE_ERROR for quasi-random types.
+// Starts the sequence of the seed. Returns MURAND_STATUS_TYPE_ERROR for quasi-random types.
 MUSA_PUBLIC murandStatus_t murandSetPseudoRandomGeneratorSeed(murandGenerator_t generator, unsigned long long seed);
-// The next number, or the next point of a quasi-random type, is that of this index in the sequence.
+// Sets the index of the next number, or of the next point of a quasi-random type.
 MUSA_PUBLIC murandStatus_t murandSetGeneratorOffset(murandGenerator_t generator, unsigned long long offset);
-// There is one order of each sequence. MURAND_STATUS_OUT_OF_RANGE for an order of the other kind of type.
+// Each sequence has one order. Returns MURAND_STATUS_OUT_OF_RANGE for an order of the other kind of type.
 MUSA_PUBLIC murandStatus_t murandSetGeneratorOrdering(murandGenerator_t generator, murandOrdering_t order);
-// The dimensions of each point, 1 to 20,000; 1 unless set. MURAND_STATUS_TYPE_ERROR for pseudo-random types.
+// Sets the dimensions of each point, 1 to 20,000 (default 1). Returns MURAND_STATUS_TYPE_ERROR for pseudo-random
+// types.
 MUSA_PUBLIC murandStatus_t murandSetQuasiRandomGeneratorDimensions(murandGenerator_t generator, unsigned int dimensions);
 
-// Quasi-random types: the first coordinate of all points, then the second, and so on. MURAND_STATUS_LENGTH_NOT_MULTIPLE unless
-// the count is a multiple of the dimensions, MURAND_STATUS_OUT_OF_RANGE beyond the first 2^30 points.
-// Not for MURAND_RNG_QUASI_SOBOL64, whose numbers have 64 bits: MURAND_STATUS_TYPE_ERROR.
+// Quasi-random types write the first coordinate of all points, then the second, and so on. Returns
+// MURAND_STATUS_LENGTH_NOT_MULTIPLE unless the count is a multiple of the dimensions, MURAND_STATUS_OUT_OF_RANGE
+// after the first 2^30 points, and MURAND_STATUS_TYPE_ERROR for MURAND_RNG_QUASI_SOBOL64, whose numbers have 64 bits.
 MUSA_PUBLIC murandStatus_t murandGenerate(murandGenerator_t generator, unsigned int* output, size_t count);
-// Greater than 0, up to 1.
+// Values in (0, 1].
 MUSA_PUBLIC murandStatus_t murandGenerateUniform(murandGenerator_t generator, float* output, size_t count);
 MUSA_PUBLIC murandStatus_t murandGenerateUniformDouble(murandGenerator_t generator, double* output, size_t count);
-// Two at a time: MURAND_STATUS_LENGTH_NOT_MULTIPLE for an odd count. MURAND_STATUS_TYPE_ERROR for quasi-random types.
+// Returns MURAND_STATUS_LENGTH_NOT_MULTIPLE if the count is odd, and MURAND_STATUS_TYPE_ERROR for quasi-random types.
 MUSA_PUBLIC murandStatus_t murandGenerateNormal(
     murandGenerator_t generator, float* output, size_t count, float mean, float stddev);
 MUSA_PUBLIC murandStatus_t murandGenerateNormalDouble(

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Factorizations of dense matrices on the device (libmusolver). There is no handle of its own: functions take muBLAS's, enqueue on
-// its stream and return a status of muBLAS. Matrices are column-major and in device memory, and so are pivots and `info`.
-// `buffer` has the size that `_bufferSize` writes; here nothing uses it, and it may be null.
+// Factorizations of dense matrices on the device (libmusolver). Functions take a muBLAS handle, enqueue work on its
+// stream and return a muBLAS status. Matrices are column-major; matrices, pivots and `info` are in device memory.
+// `buffer` has the size that `_bufferSize` writes; it is not used here and may be null.
 #ifndef MUSA_MUSOLVER_H
 #define MUSA_MUSOLVER_H
 
@@ -10,27 +10,28 @@
 
 #include "mublas.h"
 
-// How many singular vectors musolver?gesvd computes, and where to.
+// Which singular vectors musolver?gesvd computes, and where they are written.
 typedef enum mublasSvect_t {
   MUBLAS_SVECT_ALL = 191,       // a square matrix
   MUBLAS_SVECT_SINGULAR = 192,  // the first min(m, n)
-  MUBLAS_SVECT_OVERWRITE = 193, // the first min(m, n), into the matrix that is decomposed
+  MUBLAS_SVECT_OVERWRITE = 193, // the first min(m, n), overwriting the decomposed matrix
   MUBLAS_SVECT_NONE = 194
 } mublasSvect_t;
-// Accepted and without effect.
+// Accepted without effect.
 typedef enum mublasWorkmode_t { MUBLAS_OUTOFPLACE = 201, MUBLAS_INPLACE = 202 } mublasWorkmode_t;
 
 MUSA_EXTERN_C_BEGIN
 
-// For each of the types S: float, D: double, C and Z: complex numbers of those.
+// Types: S is float, D is double, C and Z are their complex types.
 //
-// getrf   A = P * L * U with partial pivoting, in place. Row i was exchanged with row ipiv[i], counted from 1. *info is 0, or the
-//         place, counted from 1, of a diagonal element of U that is exactly 0.
-// getrs   Solves op(A) * X = B with what getrf left, into B.
+// getrf   A = P * L * U with partial pivoting, in place. Row i was exchanged with row ipiv[i] (1-based). *info is 0, or
+//         the 1-based index of a diagonal element of U that is exactly 0.
+// getrs   Solves op(A) * X = B with the output of getrf; X overwrites B.
 // geqrf   A = Q * R: R in the upper triangle, and min(m, n) reflectors below it and in tau.
-// orgqr   The m x n matrix Q of the first k reflectors, into A; ungqr of complex numbers. m >= n >= k.
-// gesvd   A = U * diag(s) * V. The rows of V are the conjugated right singular vectors. `e` has room for min(m, n) - 1 elements that
-//         are 0 after success, or is null. *info is 0, or 1 if the iteration did not converge. A is kept unless overwritten.
+// orgqr   The m x n matrix Q of the first k reflectors, written to A; ungqr for complex types. m >= n >= k.
+// gesvd   A = U * diag(s) * V. The rows of V are the conjugated right singular vectors. `e` is null, or has
+//         min(m, n) - 1 elements, which are set to 0 on success. *info is 0, or 1 if the iteration did not converge.
+//         A is unchanged unless overwritten.
 #define MUSOLVER_FUNCTIONS(L, T, REAL, Q)                                                                                    \
   MUSA_PUBLIC mublasStatus_t musolver##L##getrf_bufferSize(int m, int n, bool pivot, int* size);                             \
   MUSA_PUBLIC mublasStatus_t musolver##L##getrf(                                                                             \

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Sparse linear algebra on the device (libmusparse): matrices in CSR or COO format, of float, double and their complex types.
-// Functions enqueue on the handle's stream and return. alpha and beta have the type of the computation, and are in host memory
-// or in device memory as musparseSetPointerMode says. Indices, values and dense operands are in device memory.
+// Sparse linear algebra on the device (libmusparse): matrices in CSR or COO format with float, double and their
+// complex types. Functions enqueue work on the handle's stream and return. alpha and beta have the compute type;
+// musparseSetPointerMode selects host or device memory for them. Indices, values and dense operands are in device
+// memory.
 #ifndef MUSA_MUSPARSE_H
 #define MUSA_MUSPARSE_H
 
@@ -53,8 +54,8 @@ typedef enum musparseSpMMStage_t {
 typedef enum musparseSpGEMMAlg_t { MUSPARSE_SPGEMM_ALG_DEFAULT = 0 } musparseSpGEMMAlg_t;
 typedef enum musparseSpGEMMStage_t {
   MUSPARSE_SPGEMM_STAGE_BUFFER_SIZE = 1,
-  MUSPARSE_SPGEMM_STAGE_NNZ = 2,    // waits; writes the row pointers of c, and the number of entries into its descriptor
-  MUSPARSE_SPGEMM_STAGE_COMPUTE = 3 // writes the columns, ascending in each row, and the values of c
+  MUSPARSE_SPGEMM_STAGE_NNZ = 2,    // waits; writes c's row pointers, and its nnz into the descriptor
+  MUSPARSE_SPGEMM_STAGE_COMPUTE = 3 // writes c's columns, ascending in each row, and its values
 } musparseSpGEMMStage_t;
 
 MUSA_EXTERN_C_BEGIN
@@ -65,13 +66,14 @@ MUSA_PUBLIC musparseStatus_t musparseGetVersion(musparseHandle_t handle, int* ve
 MUSA_PUBLIC musparseStatus_t musparseSetStream(musparseHandle_t handle, musaStream_t stream);
 MUSA_PUBLIC musparseStatus_t musparseSetPointerMode(musparseHandle_t handle, musparsePointerMode_t mode);
 
-// ---- descriptors: sizes and addresses of operands. Work that is enqueued keeps what the descriptor said at the call ---------
+// ---- descriptors: sizes and addresses of operands. Enqueued work uses the values that a descriptor had at the call
+// ---------
 
 // `row_pointers` has rows + 1 elements, `columns` and `values` have nnz.
 MUSA_PUBLIC musparseStatus_t musparseCreateCsr(
     musparseSpMatDescr_t* matrix, int64_t rows, int64_t cols, int64_t nnz, void* row_pointers, void* columns, void* values,
     musparseIndexType_t row_pointer_type, musparseIndexType_t column_type, musparseIndexBase_t base, musaDataType type);
-// Entries in any order; entries of the same place are added.
+// Entries may be in any order; duplicate entries are added.
 MUSA_PUBLIC musparseStatus_t musparseCreateCoo(
     musparseSpMatDescr_t* matrix, int64_t rows, int64_t cols, int64_t nnz, void* row_indices, void* columns, void* values,
     musparseIndexType_t index_type, musparseIndexBase_t base, musaDataType type);
@@ -82,13 +84,14 @@ MUSA_PUBLIC musparseStatus_t musparseCsrSetPointers(
 MUSA_PUBLIC musparseStatus_t musparseCreateDnVec(
     musparseDnVecDescr_t* vector, int64_t size, void* values, musaDataType type);
 MUSA_PUBLIC musparseStatus_t musparseDestroyDnVec(musparseDnVecDescr_t vector);
-// `ld` is the distance of rows in row-major order, and of columns in column-major order.
+// `ld` is the distance between rows in row-major order, and between columns in column-major order.
 MUSA_PUBLIC musparseStatus_t musparseCreateDnMat(
     musparseDnMatDescr_t* matrix, int64_t rows, int64_t cols, int64_t ld, void* values, musaDataType type,
     musparseOrder_t order);
 MUSA_PUBLIC musparseStatus_t musparseDestroyDnMat(musparseDnMatDescr_t matrix);
 
-// ---- products. Buffers are not used: they may be null, except with MUSPARSE_SPMM_STAGE_AUTO, where null asks for the size ----
+// ---- products. Buffers are not used and may be null, except with MUSPARSE_SPMM_STAGE_AUTO, where null requests the
+// size ------
 
 // y = alpha * op(a) * x + beta * y. y is not read if beta is 0.
 MUSA_PUBLIC musparseStatus_t musparseSpMV_bufferSize(
@@ -104,8 +107,9 @@ MUSA_PUBLIC musparseStatus_t musparseSpMM(
     musparseHandle_t handle, musparseOperation_t operation_a, musparseOperation_t operation_b, const void* alpha,
     musparseSpMatDescr_t a, musparseDnMatDescr_t b, const void* beta, musparseDnMatDescr_t c, musaDataType compute_type,
     musparseSpMMAlg_t algorithm, musparseSpMMStage_t stage, size_t* buffer_size, void* buffer);
-// c = alpha * a * b of CSR matrices with indices of one type. Only beta = 0 is implemented, so that d, which may be c, is not read.
-// Between the stages NNZ and COMPUTE the caller allocates columns and values of c and gives them to musparseCsrSetPointers.
+// c = alpha * a * b for CSR matrices with equal index types. Only beta = 0 is implemented, so d, which may equal c,
+// is not read. Between the stages NNZ and COMPUTE the caller allocates columns and values of c and passes them to
+// musparseCsrSetPointers.
 MUSA_PUBLIC musparseStatus_t musparseSpGEMM(
     musparseHandle_t handle, musparseOperation_t operation_a, musparseOperation_t operation_b, const void* alpha,
     musparseSpMatDescr_t a, musparseSpMatDescr_t b, const void* beta, musparseSpMatDescr_t d, musparseSpMatDescr_t c,
@@ -114,7 +118,7 @@ MUSA_PUBLIC musparseStatus_t musparseSpGEMM(
 MUSA_EXTERN_C_END
 
 #ifdef __cplusplus
-// SDK 3 has one function for both steps: without a buffer it only writes the size.
+// SDK 3 has one function for both steps: with a null buffer it only writes the size.
 static inline musparseStatus_t musparseSpMV(
     musparseHandle_t handle, musparseOperation_t operation, const void* alpha, musparseSpMatDescr_t a,
     musparseDnVecDescr_t x, const void* beta, musparseDnVecDescr_t y, musaDataType compute_type, musparseSpMVAlg_t algorithm,

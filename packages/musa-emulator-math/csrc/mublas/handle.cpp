@@ -39,7 +39,7 @@ mublasStatus_t mublasCreate(mublasHandle_t* handle) {
       return musaErrorInvalidValue;
     }
     int device;
-    const musaError_t status = musaGetDevice(&device); // without one there is nothing to compute on
+    const musaError_t status = musaGetDevice(&device); // fails without a device
     if (status == musaSuccess) {
       *handle = new mublasContext;
     }
@@ -100,7 +100,7 @@ mublasStatus_t mublasSetAtomicsMode(mublasHandle_t handle, mublasAtomicsMode_t m
 mublasStatus_t mublasGetAtomicsMode(mublasHandle_t handle, mublasAtomicsMode_t* mode) {
   return get(handle, &mublasContext::atomics_mode, mode);
 }
-// The host's memory serves; the caller's is left alone.
+// The workspace is not used.
 mublasStatus_t mublasSetWorkspace(mublasHandle_t handle, void* workspace, size_t bytes) {
   if (!alive(handle)) {
     return MUBLAS_STATUS_INVALID_HANDLE;
@@ -125,7 +125,7 @@ const char* mublasGetStatusString(mublasStatus_t status) {
     case MUBLAS_STATUS_CONTINUE: return "MUBLAS_STATUS_CONTINUE";
     case MUBLAS_STATUS_CHECK_NUMERICS_FAIL: return "MUBLAS_STATUS_CHECK_NUMERICS_FAIL";
   }
-  return "unknown status of muBLAS";
+  return "unknown muBLAS status";
 }
 const char* mublasStatus_to_string(mublasStatus_t status) {
   return mublasGetStatusString(status);

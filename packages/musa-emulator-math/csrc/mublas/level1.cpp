@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Vectors.
+// Level 1: vector operations.
 #include "mublas/support.h"
 
 using namespace musa_emulator;
@@ -18,7 +18,7 @@ mublasStatus_t axpy(mublasHandle_t handle, int n, const T* alpha, const T* x, in
       return MUBLAS_STATUS_INVALID_POINTER;
     }
     return enqueue(handle, Name.text, [=, factor = Scalar<element<T>>(handle, alpha)] {
-      // An increment of 0 takes one element n times, as the reference implementation does.
+      // As in the reference implementation, an increment of 0 uses one element n times.
       const at::Tensor values = ordered(x, n, incx, type_of<T>) * at::Scalar(factor());
       if (incy == 0) {
         view(y, {}, {}, type_of<T>).add_(values.sum());
@@ -74,7 +74,7 @@ mublasStatus_t swap(mublasHandle_t handle, int n, T* x, int incx, T* y, int incy
   });
 }
 
-// Puts the one number of `compute()` where the pointer mode says. Into host memory it is a wait.
+// Writes the scalar result of `compute()` to the address for the pointer mode. Waits if that is host memory.
 template <class R, class Compute>
 mublasStatus_t reduce(mublasHandle_t handle, const char* name, R* result, Compute&& compute) {
   if (result == nullptr) {
@@ -115,7 +115,7 @@ mublasStatus_t nrm2(mublasHandle_t handle, int n, const T* x, int incx, typename
       if (n <= 0 || incx <= 0) {
         return 0;
       }
-      // In double, where no square of a float is too large; the squares of doubles are scaled.
+      // Computed in double, where the square of a float cannot overflow; doubles are scaled before they are squared.
       const at::Tensor sizes = vector(x, n, incx, type_of<T>).abs().to(at::kDouble);
       const double largest = sizes.max().item<double>();
       return static_cast<Real>(
@@ -124,7 +124,7 @@ mublasStatus_t nrm2(mublasHandle_t handle, int n, const T* x, int incx, typename
   });
 }
 
-// A complex number counts with the sizes of its two parts.
+// The size of a complex number is the sum of the sizes of its parts.
 template <class T>
 at::Tensor sizes_of(const T* x, int n, int incx) {
   const at::Tensor elements = vector(x, n, incx, type_of<T>);
@@ -144,7 +144,7 @@ mublasStatus_t asum(mublasHandle_t handle, int n, const T* x, int incx, typename
   });
 }
 
-// The first of the largest, or of the smallest, counted from 1.
+// Writes the 1-based index of the first largest or smallest element.
 template <ApiName Name, bool largest, class T>
 mublasStatus_t iamax(mublasHandle_t handle, int n, const T* x, int incx, int* result) {
   return call<Name>(handle, [&] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Matrices and vectors.
+// Level 2: operations on a matrix and vectors.
 #include "mublas/support.h"
 
 using namespace musa_emulator;
@@ -31,7 +31,7 @@ mublasStatus_t gemv(
           const int64_t in = trans == MUBLAS_OP_N ? n : m, out = trans == MUBLAS_OP_N ? m : n;
           const at::Tensor of_a = transposed(matrix(a, m, n, lda, type_of<T>), trans);
           const at::Tensor of_x = ordered(x, in, incx, type_of<T>);
-          // y is not read where beta is 0: it may hold anything.
+          // y is not read if beta is 0, because it may be uninitialized.
           if (incy > 0) {
             at::Tensor of_y = vector(y, out, incy, type_of<T>);
             at::addmv_out(of_y, of_y, of_a, of_x, at::Scalar(kept()), at::Scalar(factor()));

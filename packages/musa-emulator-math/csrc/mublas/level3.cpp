@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Matrices of one type.
+// Level 3: operations on matrices of one type.
 #include "mublas/support.h"
 
 using namespace musa_emulator;
@@ -101,7 +101,7 @@ mublasStatus_t gemm_batched(
     return enqueue(
         handle, Name.text,
         [=, factor = Scalar<element<T>>(handle, alpha), kept = Scalar<element<T>>(handle, beta)] {
-          for (int i = 0; i < batch; ++i) { // the arrays of addresses are in device memory too
+          for (int i = 0; i < batch; ++i) { // the pointer arrays are in device memory too
             multiply(
                 matrix(c[i], m, n, ldc, type_of<T>), operand(a[i], transa, m, k, lda, type_of<T>),
                 operand(b[i], transb, k, n, ldb, type_of<T>), factor(), kept());
@@ -200,7 +200,7 @@ mublasStatus_t geam(
     return enqueue(
         handle, Name.text,
         [=, factor = Scalar<element<T>>(handle, alpha), other = Scalar<element<T>>(handle, beta)] {
-          // With a factor of 0 the matrix is not read, and may be absent.
+          // If the factor is 0, the matrix is not read and may be null.
           at::Tensor sum = at::zeros({m, n}, type_of<T>);
           if (factor() != element<T>(0)) {
             sum = operand(a, transa, m, n, lda, type_of<T>) * at::Scalar(factor());
@@ -258,7 +258,7 @@ mublasStatus_t syrk(
     return enqueue(
         handle, Name.text,
         [=, factor = Scalar<element<T>>(handle, alpha), kept = Scalar<element<T>>(handle, beta)] {
-          // The square of a complex matrix has no conjugate here: that is herk.
+          // syrk does not conjugate complex matrices; herk does.
           const at::Tensor rows = operand(a, trans == MUBLAS_OP_N ? MUBLAS_OP_N : MUBLAS_OP_T, n, k, lda, type_of<T>);
           at::Tensor sum = at::mm(rows, rows.t()) * at::Scalar(factor());
           const at::Tensor of_c = matrix(c, n, n, ldc, type_of<T>);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// mublasGemmEx and its relatives for batches.
+// mublasGemmEx and its batched variants.
 #include "mublas/product.h"
 
 using namespace musa_emulator;
@@ -17,7 +17,7 @@ at::ScalarType factor_type(mublasComputeType_t compute, bool complex) {
   }
 }
 
-// Arguments that all of them take.
+// The arguments that all variants share.
 struct Arguments {
   mublasOperation_t transa, transb;
   int m, n, k;
@@ -28,7 +28,8 @@ struct Arguments {
   int batch;
 };
 
-// `run(product, i, alpha, beta)` computes product i of the batch. `has_inputs`, `has_output`: whether a and b, and c, are not null.
+// `run(product, i, alpha, beta)` computes product i of the batch. `has_inputs`: a and b are not null; `has_output`: c
+// is not null.
 template <ApiName Name, class Run>
 mublasStatus_t gemm_ex(mublasHandle_t handle, const Arguments& given, bool has_inputs, bool has_output, Run run) {
   return call<Name>(handle, [&] {

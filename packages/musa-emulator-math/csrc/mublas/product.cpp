@@ -6,7 +6,7 @@ namespace musa_emulator::blas {
 
 void multiply(
     const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, const at::Scalar& alpha, const at::Scalar& beta) {
-  if (a.size(-1) == 0) { // an empty sum
+  if (a.size(-1) == 0) { // the sum is empty
     beta.equal(0) ? c.zero_() : c.mul_(beta);
     return;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// A product of matrices of several types, for mublasGemmEx and its relatives and for muBLASLt.
+// A matrix product with mixed types, used by mublasGemmEx, its batched variants and muBLASLt.
 #pragma once
 
 #include <optional>
@@ -9,13 +9,13 @@
 
 namespace musa_emulator::blas {
 
-// nullopt unless torch has the type.
+// Returns nullopt if torch lacks the type.
 std::optional<at::ScalarType> scalar_type(musaDataType type);
 
-// The type of the products and sums. 16-bit types are computed in float; sums of int8 are exact in double.
+// The type of products and sums. 16-bit types are computed in float; sums of int8 in double, which is exact.
 std::optional<at::ScalarType> compute_type(mublasComputeType_t compute, at::ScalarType result);
 
-// alpha or beta of any type.
+// alpha or beta with a type known at run time.
 class Factor {
  public:
   Factor(bool on_device, const void* pointer, at::ScalarType type)
@@ -38,7 +38,7 @@ struct Product {
 
   // c = alpha * op(a) * op(b) + beta * c
   void operator()(const void* of_a, const void* of_b, void* of_c, const at::Scalar& alpha, const at::Scalar& beta) const;
-  // op(a) * op(b), of the type of the computation.
+  // Returns op(a) * op(b) in the compute type.
   at::Tensor compute_product(const void* of_a, const void* of_b) const;
 
  private:
@@ -46,12 +46,12 @@ struct Product {
   at::Tensor right(const void* of_b) const;
 };
 
-// The address of element `index`.
+// Returns the address of element `index`.
 inline const void* advance(const void* data, at::ScalarType type, int64_t index) {
   return static_cast<const char*>(data) + static_cast<int64_t>(c10::elementSize(type)) * index;
 }
 
-// Fills `product`, or returns the status with which the arguments are refused.
+// Fills `product`. Returns an error status if the arguments are invalid.
 mublasStatus_t prepare(
     mublasOperation_t transa, mublasOperation_t transb, int64_t m, int64_t n, int64_t k, musaDataType atype, int64_t lda,
     musaDataType btype, int64_t ldb, musaDataType ctype, int64_t ldc, mublasComputeType_t compute, int64_t batch,

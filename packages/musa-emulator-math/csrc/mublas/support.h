@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// What the levels of muBLAS share: the handle, the frame of a call, scalars, and matrices as views of torch's.
+// Code that the muBLAS levels share: the handle, the frame of a call, scalars, and views of matrices as tensors.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -15,7 +15,7 @@
 
 struct mublasContext {
   static constexpr uint32_t kAlive = 0x4d424c41;
-  uint32_t magic = kAlive; // first, so that a stale handle is recognised
+  uint32_t magic = kAlive; // first, so that a stale handle is detected
   musaStream_t stream = nullptr;
   mublasPointerMode_t pointer_mode = MUBLAS_POINTER_MODE_HOST;
   mublasMath_t math_mode = MUBLAS_DEFAULT_MATH;
@@ -51,7 +51,7 @@ struct Element<__half> {
   using type = at::Half;
   using real = at::Half;
 };
-// How torch calls an element of the interface; both have the same bytes.
+// torch's element type for a type of the interface; both have the same bytes.
 template <class T>
 using element = typename Element<T>::type;
 template <class T>
@@ -69,7 +69,7 @@ inline mublasStatus_t status_of(musaError_t error) {
 
 using math::alive;
 
-// The frame of an entry point: injected faults, the handle. `body()` returns a status of its own, or enqueues.
+// Frame of an entry point: checks the handle and injects faults. `body()` enqueues work, or returns an error status.
 template <ApiName Name, class Body>
 mublasStatus_t call(mublasHandle_t handle, Body&& body) {
   if (!alive(handle)) {
@@ -83,7 +83,7 @@ mublasStatus_t enqueue(mublasHandle_t handle, const char* name, Task&& task) {
   return status_of(math::enqueue(handle->stream, name, std::forward<Task>(task)));
 }
 
-// alpha and beta of a call, in the memory that the handle's pointer mode names.
+// alpha and beta of a call, read according to the handle's pointer mode.
 template <class T>
 class Scalar : public math::Scalar<T> {
  public:
@@ -94,20 +94,20 @@ class Scalar : public math::Scalar<T> {
 inline at::Tensor view(const void* data, at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType type) {
   return at::from_blob(const_cast<void*>(data), sizes, strides, at::TensorOptions().dtype(type));
 }
-// Column-major, and a batch of them.
+// A column-major matrix, or a batch of them.
 inline at::Tensor matrix(const void* data, int64_t rows, int64_t columns, int64_t ld, at::ScalarType type) {
   return view(data, {rows, columns}, {1, ld}, type);
 }
-// Elements of a vector in their order in memory: with a negative increment that is from the last one to the first.
+// The elements of a vector in memory order; with a negative increment, the last element is first.
 inline at::Tensor vector(const void* data, int64_t n, int64_t inc, at::ScalarType type) {
   return view(data, {n}, {inc < 0 ? -inc : inc}, type);
 }
-// In the order of the vector, for reading.
+// The elements in vector order, read-only.
 inline at::Tensor ordered(const void* data, int64_t n, int64_t inc, at::ScalarType type) {
   const at::Tensor elements = vector(data, n, inc, type);
   return inc < 0 ? elements.flip(0) : elements;
 }
-// Into a vector, in its order.
+// Writes values to a vector, in vector order.
 inline void assign(void* data, int64_t n, int64_t inc, const at::Tensor& values) {
   vector(data, n, inc, values.scalar_type()).copy_(inc < 0 ? values.flip(0) : values);
 }
@@ -121,12 +121,12 @@ inline at::Tensor transposed(const at::Tensor& a, mublasOperation_t operation) {
 inline bool known(mublasOperation_t operation) {
   return operation == MUBLAS_OP_N || operation == MUBLAS_OP_T || operation == MUBLAS_OP_C;
 }
-// Whether an array of the leading dimension `ld` has room for columns of so many rows.
+// Whether a leading dimension `ld` is valid for columns of `rows` elements.
 inline bool holds(int64_t ld, int64_t rows) {
   return ld >= (rows > 1 ? rows : 1);
 }
 
-// c = alpha * a * b + beta * c, of matrices or of batches. c is not read where beta is 0: it may hold anything.
+// c = alpha * a * b + beta * c, for matrices or batches. c is not read if beta is 0, because it may be uninitialized.
 void multiply(const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, const at::Scalar& alpha, const at::Scalar& beta);
 
 } // namespace musa_emulator::blas

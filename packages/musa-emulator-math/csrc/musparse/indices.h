@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Checked access to the indices of a sparse matrix. An exception loses the device, as an invalid access does.
+// Checked access to the indices of a sparse matrix. Like an invalid memory access, an index out of range puts the
+// device into a sticky error state.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,7 @@ namespace musa_emulator::sparse {
   throw std::out_of_range("an index of the sparse matrix is out of range");
 }
 
-// The position that an index names, from 0.
+// Returns the 0-based position of an index.
 template <class Index>
 int64_t checked(Index index, int64_t base, int64_t size) {
   const int64_t position = static_cast<int64_t>(index) - base;
@@ -30,7 +31,7 @@ struct Range {
   int64_t begin, end;
 };
 
-// The entries of a row of a CSR matrix.
+// Returns the entry range of a CSR row.
 template <class Row>
 Range row_range(const musparseSpMatDescr& a, int64_t row) {
   const Row* starts = static_cast<const Row*>(a.row_data);
@@ -41,7 +42,8 @@ Range row_range(const musparseSpMatDescr& a, int64_t row) {
   return range;
 }
 
-// The same for the columns of one matrix, in the width of the indices: a subtraction and a comparison for each.
+// As checked(), for the columns of one matrix and at the width of the indices: one subtraction and one comparison per
+// index.
 template <class Column>
 class ColumnPositions {
  public:

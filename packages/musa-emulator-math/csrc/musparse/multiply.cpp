@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Products of a sparse and a dense operand. The loops are ours: torch's CPU operators have a fast product of CSR matrices only,
-// and convert transposed and COO matrices first, which takes ten times as long as these loops and more.
+// Products of a sparse and a dense operand. torch's CPU operators are fast only for a product with a CSR matrix; they
+// convert transposed and COO matrices first, which takes at least ten times as long as these loops.
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ using namespace musa_emulator::sparse;
 
 namespace {
 
-// A dense operand of the product: rows and columns of op(b).
+// The dense operand of a product, as rows and columns of op(b).
 struct Dense {
   void* data;
   int64_t rows, columns, row_stride, column_stride;
@@ -23,8 +23,8 @@ struct Dense {
   }
 };
 
-// `Width` elements of a row of c = alpha * a * b + beta * c. Rows of b or columns of b have the stride 1: as a constant it saves a
-// multiplication for each entry, or makes vector instructions of the loop over the elements.
+// Computes `Width` elements of a row of c = alpha * a * b + beta * c. Either the rows or the columns of b have stride
+// 1. As a constant, that stride saves a multiplication per entry, or lets the element loop be vectorized.
 template <int Width, bool UnitRows, class T, class Column>
 void multiply_row(
     const musparseSpMatDescr& a, Range range, const T* b, int64_t b_stride, T alpha, T beta, T* c, int64_t c_stride) {
@@ -32,7 +32,7 @@ void multiply_row(
   const ColumnPositions<Column> position(a);
   const Column* columns = static_cast<const Column*>(a.column_data);
   const T* values = static_cast<const T*>(a.values);
-  // A single sum would wait for its last addition with each entry, so entries take turns.
+  // Several partial sums: with a single one, each addition would wait for the previous one.
   constexpr int kTurns = Width == 1 ? 4 : 1;
   T partial[kTurns][Width] = {};
   const auto add = [&](int64_t entry, T* sums) {
@@ -119,7 +119,7 @@ void add_entries(const musparseSpMatDescr& a, bool transposed, const Dense& b, T
 // c = alpha * op(a) * b + beta * c
 template <class T>
 void multiply(musparseSpMatDescr a, musparseOperation_t operation, const Dense& b, T alpha, T beta, const Dense& c) {
-  at::Tensor values; // owns conjugated values
+  at::Tensor values; // owns the conjugated values
   if (operation == MUSPARSE_OPERATION_CONJUGATE_TRANSPOSE && c10::isComplexType(a.type)) {
     values = at::from_blob(a.values, {a.entries}, at::TensorOptions().dtype(a.type)).conj_physical();
     a.values = values.data_ptr();
@@ -147,7 +147,7 @@ Dense dense(const musparseDnMatDescr& matrix) {
   return {matrix.values, matrix.rows, matrix.columns, matrix.row_stride, matrix.column_stride};
 }
 
-// Whether the operands of a product are there, of one type, and of sizes that fit.
+// Checks that the operands exist, have one type, and have matching sizes.
 musparseStatus_t check(
     musparseHandle_t handle, musparseOperation_t operation, const void* alpha, const musparseSpMatDescr* a,
     at::ScalarType type_b, const Dense& b, const void* beta, at::ScalarType type_c, const Dense& c, musaDataType compute_type) {
@@ -251,7 +251,7 @@ musparseStatus_t musparseSpMM(
           [operation_a, conjugated, right, matrix = *a, to = dense(*c), factor = math::Scalar<T>(on_device, alpha),
            kept = math::Scalar<T>(on_device, beta)] {
             Dense from = right;
-            at::Tensor values; // owns a conjugated operand
+            at::Tensor values; // owns the conjugated operand
             if (conjugated) {
               values = right.tensor(matrix.type).conj_physical();
               from.data = values.data_ptr();

@@ -12,7 +12,8 @@ using namespace musa_emulator::sparse;
 
 namespace {
 
-// Calls `take(row, columns, sums)` for each row of a * b: the columns that have entries, ascending, and sums by column.
+// Calls `take(row, columns, sums)` for each row of a * b. `columns` lists the columns with entries in ascending
+// order; `sums` is indexed by column.
 template <class T, class Index, class Take>
 void for_each_row(const musparseSpMatDescr& a, const musparseSpMatDescr& b, Take&& take) {
   const Index *columns_a = static_cast<const Index*>(a.column_data), *columns_b = static_cast<const Index*>(b.column_data);
@@ -64,7 +65,7 @@ void multiply(const musparseSpMatDescr& a, const musparseSpMatDescr& b, const mu
   for_each_row<T, Index>(a, b, [&](int64_t row, const std::vector<int64_t>& columns, const std::vector<T>& sums) {
     const Range range = row_range<Index>(c, row);
     if (range.end - range.begin != static_cast<int64_t>(columns.size())) {
-      throw std::out_of_range("the row pointers of the product are not those of the stage that counts entries");
+      throw std::out_of_range("the row pointers of the product differ from those that MUSPARSE_SPGEMM_STAGE_NNZ wrote");
     }
     int64_t entry = range.begin;
     for (const int64_t column : columns) {
@@ -142,7 +143,7 @@ musparseStatus_t musparseSpGEMM(
           }
           return enqueue(handle, "musparseSpGEMM", [left = *a, right = *b, out = *c, factor, kept] {
             if (kept() != T(0)) {
-              throw std::invalid_argument("musparseSpGEMM adds no matrix: beta must be 0");
+              throw std::invalid_argument("musparseSpGEMM supports only beta = 0");
             }
             out.wide_rows ? multiply<T, int64_t>(left, right, out, factor())
                           : multiply<T, int32_t>(left, right, out, factor());

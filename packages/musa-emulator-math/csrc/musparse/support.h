@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Handles, descriptors and the frame of an entry point of muSPARSE.
+// Handles, descriptors and the entry-point frame of muSPARSE.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -14,7 +14,7 @@
 #include "support/scalar.h"
 #include "support/task.h"
 
-// `magic` comes first in each of them, so that a stale or wrong pointer is recognised.
+// `magic` is the first field of each object, so that a stale or wrong pointer is detected.
 struct musparseContext {
   static constexpr uint32_t kAlive = 0x4d535043;
   uint32_t magic = kAlive;
@@ -27,10 +27,10 @@ struct musparseSpMatDescr {
   uint32_t magic = kAlive;
   bool csr = true; // else COO
   int64_t rows = 0, columns = 0, entries = 0;
-  void* row_data = nullptr; // CSR: where each row begins in the arrays below; COO: the row of each entry
+  void* row_data = nullptr; // CSR: the first entry of each row; COO: the row of each entry
   void* column_data = nullptr;
   void* values = nullptr;
-  bool wide_rows = false, wide_columns = false; // whether indices have 64 bits
+  bool wide_rows = false, wide_columns = false; // whether indices are 64-bit
   int64_t base = 0;
   at::ScalarType type = at::kFloat;
 };
@@ -63,7 +63,7 @@ inline std::optional<at::ScalarType> scalar_type(musaDataType type) {
   }
 }
 
-// Calls `body` with a zero of the element type.
+// Calls `body` with a zero of the element type, to select a type at run time.
 template <class Body>
 auto with_type(at::ScalarType type, Body&& body) {
   switch (type) {
@@ -74,7 +74,7 @@ auto with_type(at::ScalarType type, Body&& body) {
   }
 }
 
-// Calls `body` with a zero of the type of row data and one of the type of column indices.
+// Calls `body` with a zero of the row data type and a zero of the column index type.
 template <class Body>
 void with_indices(const musparseSpMatDescr& a, Body&& body) {
   const auto columns = [&](auto row) { a.wide_columns ? body(row, int64_t()) : body(row, int32_t()); };
@@ -103,7 +103,8 @@ musparseStatus_t enqueue(musparseHandle_t handle, const char* name, Task&& task)
   return status_of(math::enqueue(handle->stream, name, std::forward<Task>(task)));
 }
 
-// The size of every buffer. No function uses it, and callers that allocate 0 bytes would pass the null that asks for the size.
+// The size of every buffer. Not 0, although no function uses it: callers that allocate 0 bytes would pass null, which
+// requests the size.
 constexpr size_t kBufferSize = 256;
 
 inline bool known(musparseOperation_t operation) {

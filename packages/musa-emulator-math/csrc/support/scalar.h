@@ -4,7 +4,7 @@
 
 namespace musa_emulator::math {
 
-// A number that a caller passes by address. A number in host memory is read at once, because the caller may change it after the
+// A number passed by address. A number in host memory is read immediately, because the caller may change it after the
 // call; a number in device memory is read when the task runs, because earlier work on the stream may write it.
 template <class T>
 class Scalar {

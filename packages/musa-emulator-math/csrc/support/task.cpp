@@ -17,7 +17,7 @@
 namespace musa_emulator::math {
 namespace {
 
-// Everything but the CPU's own kernels: the modes of the thread that happens to run the task.
+// All dispatch keys except the CPU kernels', to exclude modes of the thread that runs the task.
 const c10::DispatchKeySet above_backends =
     c10::DispatchKeySet(c10::DispatchKeySet::FULL)
         .remove(c10::DispatchKey::Dense)
@@ -26,7 +26,7 @@ const c10::DispatchKeySet above_backends =
 struct Payload {
   const char* name;
   std::function<void()> task;
-  int threads = at::get_num_threads(); // of the caller: it decides how sums are split, and so their last bits
+  int threads = at::get_num_threads(); // of the caller: it determines how sums are split, and so their last bits
 };
 
 musaError_t run(void* pointer) {
