@@ -21,7 +21,7 @@ MODES = ("inline", "async", "lazy")
 def test_touching_device_memory_in_strict_mode_is_explained_before_the_fault() -> None:
     done = sdk.run("p = malloc(4096); ctypes.memset(p.value + 100, 1, 1)", MUSA_EMULATOR_MEMORY="strict")
     assert done.returncode == -signal.SIGSEGV
-    assert "host code touched device memory" in done.stderr
+    assert "host code accessed device memory" in done.stderr
     assert "device 0, byte 100 of the allocation of 4096 bytes" in done.stderr
     assert "musaMemcpy" in done.stderr and "MUSA_EMULATOR_MEMORY=shared" in done.stderr
 
@@ -45,7 +45,7 @@ def test_the_previous_fault_handler_still_runs() -> None:
     """
     done = sdk.run(code, MUSA_EMULATOR_MEMORY="strict")
     assert done.returncode == -signal.SIGSEGV
-    assert "host code touched device memory" in done.stderr
+    assert "host code accessed device memory" in done.stderr
     assert "Fatal Python error: Segmentation fault" in done.stderr
 
 

@@ -57,18 +57,18 @@ MISTAKES = {
     ),
     "overrun": (
         "musaErrorLaunchFailure",
-        r"something was written behind the end of cells \(.*faults\.mu:\d+\)",
+        r"out-of-bounds write after the end of cells \(.*faults\.mu:\d+\)",
     ),
-    "too-much": ("musaErrorLaunchFailure", r"shared memory: 1638400 bytes with cells .* a block has 196608"),
+    "too-much": ("musaErrorLaunchFailure", r"shared memory: 1638400 bytes with cells .* the limit is 196608"),
     "null": ("musaErrorIllegalAddress", r"kernel null made an illegal memory access"),
-    "not-in-mask": ("musaErrorLaunchFailure", r"lane 0 calls __shfl_sync .* a mask that does not name it"),
+    "not-in-mask": ("musaErrorLaunchFailure", r"lane 0 calls __shfl_sync .* a mask that excludes it"),
     "assert": (
         "musaErrorAssert",
         r"kernel asserts, block .*faults\.mu:\d+: assertion failed: .*out of bounds",
     ),
     "trap": ("musaErrorLaunchFailure", r"kernel traps, block .*faults\.mu:\d+: __trap; thread \(3, 0, 0\)"),
     "asm-trap": ("musaErrorLaunchFailure", r"kernel traps_in_assembly, .*: __trap; thread \(3, 0, 0\)"),
-    "deep": ("musaErrorLaunchFailure", r"kernel runs_deep: a thread has used up its stack"),
+    "deep": ("musaErrorLaunchFailure", r"kernel runs_deep: stack overflow of a thread"),
 }
 RIGHT = ("race", "no-race", "no-overrun", "no-assert", "no-trap", "no-asm-trap", "not-deep")
 
@@ -111,7 +111,7 @@ def test_schedules_differ() -> None:
 def test_a_setting_that_cannot_be_read_is_refused(setting: str, value: str) -> None:
     done = run(program("faults"), "no-race", **{setting: value})
     assert "musaErrorInitializationError" in done.stdout
-    assert f'{setting}="{value}" is not valid' in done.stderr
+    assert f'{setting}="{value}" is invalid' in done.stderr
 
 
 # ---- sanitizers

@@ -40,12 +40,10 @@ TABLE = [
     Refusal("alignas_after_shared", BOTH, "an attribute list cannot appear here", "alignas after __shared__"),
     Refusal("container_in_kernel", ("device",), "'std::vector<int>'"),
     Refusal("device_function_on_host", ("host",), "'answer'", "calls the __device__ function answer"),
-    Refusal("device_lambda_on_host", ("host",), "'operator()'", "plus_one, a lambda for the device alone"),
+    Refusal("device_lambda_on_host", ("host",), "'operator()'", "plus_one, a __device__ lambda"),
     Refusal("exception_in_kernel", BOTH, "cannot use 'throw'", "throw in the kernel kernel"),
-    Refusal(
-        "host_function_in_device_function", ("device",), "'doubled'", "calls the host's function doubled"
-    ),
-    Refusal("host_function_in_kernel", ("device",), "'log_value'", "calls the host's function log_value"),
+    Refusal("host_function_in_device_function", ("device",), "'doubled'", "calls the host function doubled"),
+    Refusal("host_function_in_kernel", ("device",), "'log_value'", "calls the host function log_value"),
     Refusal("host_method_in_kernel", ("device",), "'operator float'"),
     Refusal("host_variable_in_kernel", ("device",), "__host__ variable 'table'"),
     Refusal("kernel_with_result", BOTH, "must have void return type", "must return void"),
@@ -137,7 +135,7 @@ def test_without_clang_the_error_says_how_to_get_one(tmp_path: Path) -> None:
     assert "Fix: apt-get install --yes clang-16" in str(caught.value)
 
 
-@pytest.mark.parametrize(("version", "told"), [("14.0.6", "is clang 14"), (None, "not a clang that runs")])
+@pytest.mark.parametrize(("version", "told"), [("14.0.6", "is clang 14"), (None, "not a working clang")])
 def test_a_clang_that_is_too_old_or_none_is_named(tmp_path: Path, version: str | None, told: str) -> None:
     other = tmp_path / "clang++"
     other.write_text(f"#!/bin/sh\necho {'clang version ' + version if version else 'gcc 12'}\n")

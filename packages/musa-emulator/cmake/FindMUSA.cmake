@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
 #
-# find_package(MUSA): kernels in CMake projects.
+# find_package(MUSA): compiles MUSA kernels in CMake projects.
 #
 #   list(APPEND CMAKE_MODULE_PATH $ENV{MUSA_HOME}/cmake)
 #   find_package(MUSA REQUIRED)
@@ -9,7 +9,7 @@
 #   musa_add_executable(program main.mu)
 #
 # Reads    MUSA_MCC_FLAGS (list), MUSA_VERBOSE_BUILD, MUSA_LINK_LIBRARIES_KEYWORD (PRIVATE, PUBLIC or nothing),
-#          MUSA_MCC_EXECUTABLE, and of a source the property MUSA_SOURCE_PROPERTY_FORMAT: OBJ has mcc compile a .cpp.
+#          MUSA_MCC_EXECUTABLE; and the source property MUSA_SOURCE_PROPERTY_FORMAT: with OBJ, mcc compiles a .cpp.
 # Sets     MUSA_FOUND, MUSA_VERSION, MUSA_VERSION_MAJOR, MUSA_VERSION_MINOR, MUSA_TOOLKIT_ROOT_DIR, MUSA_INCLUDE_DIRS,
 #          MUSA_LIBRARIES, MUSA_MUSART_LIBRARY, MUSA_MCC_EXECUTABLE.
 # Defines  musa_add_library(name [SHARED|STATIC|MODULE|OBJECT] sources... [OPTIONS flags...]), musa_add_executable,
@@ -41,15 +41,16 @@ if(NOT MUSA_FOUND)
 endif()
 
 set(MUSA_LIBRARIES "${MUSA_MUSART_LIBRARY}")
-set(MUSA_MCC_FLAGS "" CACHE STRING "Flags of every call of mcc")
-option(MUSA_VERBOSE_BUILD "Print the commands of mcc" OFF)
+set(MUSA_MCC_FLAGS "" CACHE STRING "Flags for every call of mcc")
+option(MUSA_VERBOSE_BUILD "Print the mcc commands" OFF)
 mark_as_advanced(MUSA_MCC_EXECUTABLE MUSA_MUSART_LIBRARY MUSA_INCLUDE_DIRS)
 
 macro(musa_include_directories)
   include_directories(${ARGN})
 endmacro()
 
-# In `objects`: a file for each source that mcc compiles, with what `target` is compiled with; and in `rest` the others.
+# Sets `objects` to an object file for each source that mcc compiles, with the compile settings of `target`, and
+# `rest` to the other sources.
 function(_musa_objects target objects rest)
   cmake_parse_arguments(PARSE_ARGV 3 arg "" "" "OPTIONS;SOURCES")
   set(compiled "")
@@ -102,7 +103,7 @@ function(_musa_objects target objects rest)
   set(${rest} "${others}" PARENT_SCOPE)
 endfunction()
 
-# Gives a target its sources and what they need.
+# Adds sources, include directories and libraries to a target.
 function(_musa_fill target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "OPTIONS")
   _musa_objects(${target} compiled rest SOURCES ${arg_UNPARSED_ARGUMENTS} OPTIONS ${arg_OPTIONS})

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-# find_package(MUSAToolkit): the SDK that this file is part of.
+# find_package(MUSAToolkit): finds the SDK that this file is part of.
 #
 #   list(APPEND CMAKE_MODULE_PATH "$ENV{MUSA_HOME}/cmake")
 #   find_package(MUSAToolkit REQUIRED)
 #   target_link_libraries(program PRIVATE MUSA::musart)
 #
-# Targets: MUSA::toolkit (headers), MUSA::musart, MUSA::musa_driver; and of the mathematical libraries those that are
-# installed: MUSA::mublas, MUSA::mublasLt, MUSA::mufft, MUSA::murand, MUSA::musparse, MUSA::musolver. A library that is
-# named in COMPONENTS must be there.
+# Targets: MUSA::toolkit (headers), MUSA::musart, MUSA::musa_driver, and the installed mathematical libraries:
+# MUSA::mublas, MUSA::mublasLt, MUSA::mufft, MUSA::murand, MUSA::musparse, MUSA::musolver. A library named in
+# COMPONENTS is required.
 # Variables: MUSAToolkit_FOUND, MUSAToolkit_VERSION, MUSAToolkit_INCLUDE_DIRS, MUSAToolkit_LIBRARY_DIR, MUSAToolkit_BIN_DIR.
 get_filename_component(_musa_home "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
 
@@ -58,7 +58,7 @@ if(MUSAToolkit_FOUND AND NOT TARGET MUSA::toolkit)
       add_library(MUSA::${_musa_library} SHARED IMPORTED)
       set_target_properties(MUSA::${_musa_library} PROPERTIES
         IMPORTED_LOCATION "${MUSAToolkit_${_musa_library}_LIBRARY}"
-        # What it needs of torch it finds itself, beside the SDK.
+        # The library finds torch's libraries itself at run time, so its undefined symbols are not an error.
         INTERFACE_LINK_OPTIONS "LINKER:--allow-shlib-undefined")
       target_link_libraries(MUSA::${_musa_library} INTERFACE MUSA::musart)
     endif()

@@ -320,7 +320,7 @@ TEST_F(VirtualMemoryTest, StrictMemoryIsOpenToTheSdkAlone) {
   EXPECT_OK(musaEmulatorLaunchTask(nullptr, "increment", increment, host(mapped.address), nullptr));
   EXPECT_EQ(9, read_back(host(mapped.address), 1)[0]);
   EXPECT_OK(musaDeviceSynchronize());
-  EXPECT_DEATH(++*host(mapped.address), "host code touched device memory");
+  EXPECT_DEATH(++*host(mapped.address), "host code accessed device memory");
 }
 
 TEST_F(VirtualMemoryTest, HostAccessToUnmappedAddressesIsExplained) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Prints what each device is, one property a line.
+// Prints the properties of each device, one per line.
 #include <cstdio>
 
 #include "musa_runtime.h"

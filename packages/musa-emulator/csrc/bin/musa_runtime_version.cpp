@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Prints the runtime's version. Build systems take the first quoted X.Y.Z of the output.
+// Prints the runtime version. Build systems parse the first quoted X.Y.Z of the output.
 #include <cstdio>
 
 #include "musa_runtime.h"

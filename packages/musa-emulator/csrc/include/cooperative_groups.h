@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Groups of threads that wait for each other and exchange values: the block, tiles of a warp, the active lanes, the grid.
+// Groups of threads that synchronize and exchange values: the block, tiles of a warp, the active lanes, the grid.
 #ifndef MUSA_COOPERATIVE_GROUPS_H
 #define MUSA_COOPERATIVE_GROUPS_H
 
 #ifndef __MUSACC__
-#error "cooperative_groups.h holds functions of kernels: compile this file with mcc"
+#error "cooperative_groups.h declares device functions. Fix: compile this file with mcc"
 #endif
 
 #include <type_traits>
@@ -19,7 +19,7 @@ namespace details {
 inline unsigned rank_in_block() { return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z); }
 inline unsigned block_size() { return blockDim.x * blockDim.y * blockDim.z; }
 
-// Lanes of one warp, by a mask that describes the 32 that the calling thread is in.
+// Lanes of one warp, as a mask of the 32 lanes around the calling thread.
 class Lanes {
  public:
   explicit Lanes(unsigned mask) : mask_(mask) {}
@@ -31,10 +31,10 @@ class Lanes {
     const musa_simt::Site site{here.file, here.line, "sync"};
     musa_simt::musa_simt_exchange_within(&site, musa_simt::Exchange::Sync, mask_, nullptr, nullptr, 0, 0, 0);
   }
-  // The value of the lane of this rank; outside of the group the caller's own.
+  // Returns the value of the lane with this rank; the caller's own value if the rank is out of range.
   template <class T>
   T from(const char* what, T value, unsigned rank, musa_simt::Here here) const {
-    static_assert(std::is_trivially_copyable<T>::value, "only plain values are exchanged between lanes");
+    static_assert(std::is_trivially_copyable<T>::value, "lanes exchange only trivially copyable values");
     const musa_simt::Site site{here.file, here.line, what};
     const unsigned lane = rank < size() ? lane_of(rank) : musa_simt::musa_simt_lane() % 32;
     T result;
@@ -42,7 +42,7 @@ class Lanes {
         &site, musa_simt::Exchange::Index, mask_, &value, &result, sizeof(T), static_cast<int>(lane), 32);
     return result;
   }
-  // Bit i: of the lane of rank i.
+  // Bit i of the result is the vote of the lane with rank i.
   template <class T>
   unsigned vote(const char* what, musa_simt::Exchange kind, T value, musa_simt::Here here) const {
     const musa_simt::Site site{here.file, here.line, what};
@@ -50,7 +50,7 @@ class Lanes {
     musa_simt::musa_simt_exchange_within(&site, kind, mask_, &value, &result, sizeof(T), 0, 32);
     return kind == musa_simt::Exchange::Any || kind == musa_simt::Exchange::All ? result : by_rank(result);
   }
-  // The lanes of the group that give the caller's value.
+  // Returns the lanes of the group that passed the same value as the caller.
   template <class T>
   Lanes same(const char* what, T value, musa_simt::Here here) const {
     const musa_simt::Site site{here.file, here.line, what};
@@ -95,7 +95,7 @@ class thread_block {
 };
 inline thread_block this_thread_block() { return {}; }
 
-// All blocks of a kernel that musaLaunchCooperativeKernel launched.
+// All blocks of a kernel launched with musaLaunchCooperativeKernel.
 class grid_group {
  public:
   static bool is_valid() { return true; }
@@ -116,11 +116,11 @@ class grid_group {
 };
 inline grid_group this_grid() { return {}; }
 
-// Some lanes of a warp: what threads of a tile and active lanes have in common.
+// Some lanes of a warp: the common base of tiles and active lanes.
 class coalesced_group {
  public:
   explicit coalesced_group(unsigned mask) : lanes_(mask) {}
-  // The threads of this group that give the same value as the caller.
+  // Returns the threads of this group that passed the same value as the caller.
   template <class T>
   coalesced_group partition(const char* what, T value, musa_simt::Here here) const {
     return coalesced_group(lanes_.same(what, value, here).mask());
@@ -135,7 +135,7 @@ class coalesced_group {
   }
   template <class T>
   T shfl_up(T value, unsigned delta, musa_simt::Here here = {}) const {
-    return lanes_.from("shfl_up", value, thread_rank() - delta, here); // below 0 it is larger than any rank
+    return lanes_.from("shfl_up", value, thread_rank() - delta, here); // below 0 it wraps out of range
   }
   template <class T>
   T shfl_down(T value, unsigned delta, musa_simt::Here here = {}) const {
@@ -166,13 +166,13 @@ class coalesced_group {
 };
 inline coalesced_group coalesced_threads(musa_simt::Here here = {}) { return coalesced_group(__activemask(here)); }
 
-// `count` threads in a row of the block, a power of two up to 32. Without a parent any tile of that size.
+// `count` consecutive threads of the block, a power of two up to 32. Without a parent: any tile of that size.
 template <unsigned count, class Parent = void>
 class thread_block_tile : public thread_block_tile<count, void> {};
 
 template <unsigned count>
 class thread_block_tile<count, void> : public coalesced_group {
-  static_assert(count > 0 && count <= 32 && (count & (count - 1)) == 0, "a tile has 1, 2, 4, 8, 16 or 32 threads");
+  static_assert(count > 0 && count <= 32 && (count & (count - 1)) == 0, "the tile size must be 1, 2, 4, 8, 16 or 32");
 
  public:
   thread_block_tile()
@@ -197,7 +197,7 @@ inline thread_block_tile<count, Parent> tiled_partition(const Parent&) {
   return {};
 }
 
-// The threads of a group that give the same predicate or label as the caller.
+// Return the threads of a group that passed the same predicate or label as the caller.
 inline coalesced_group binary_partition(const coalesced_group& group, bool predicate, musa_simt::Here here = {}) {
   return group.partition("binary_partition", static_cast<int>(predicate), here);
 }
@@ -206,7 +206,7 @@ inline coalesced_group labeled_partition(const coalesced_group& group, Label lab
   return group.partition("labeled_partition", label, here);
 }
 
-// Any of them, where its kind is not known when compiling.
+// A group whose kind is not known at compile time.
 class thread_group {
  public:
   thread_group(thread_block) : tile_(0) {}
@@ -225,7 +225,7 @@ class thread_group {
   }
 
  private:
-  unsigned tile_; // how many threads in a row; 0: all of the block
+  unsigned tile_; // number of consecutive threads; 0: the whole block
 };
 inline thread_group tiled_partition(const thread_group&, unsigned count) { return thread_group(count); }
 
@@ -242,7 +242,7 @@ inline auto group_size(const Group& group) {
   return group.size();
 }
 
-// ---- reductions; cooperative_groups/reduce.h declares them too
+// ---- reductions, also declared by cooperative_groups/reduce.h
 
 template <class T>
 struct plus {
@@ -269,7 +269,7 @@ struct bit_xor {
   T operator()(T a, T b) const { return a ^ b; }
 };
 
-// In the order of the ranks, and the same for every thread.
+// Reduces in rank order. Every thread gets the same result.
 template <class Group, class T, class Operation>
 inline T reduce(const Group& group, T value, Operation operation, musa_simt::Here here = {}) {
   T result = group.shfl(value, 0, here);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Types of the runtime API. Every enum and struct is a plain C type with a tag, because callers write both
-// `musaMemcpyKind` and `enum musaMemcpyKind`.
+// Types of the runtime API. Every enum and struct has a tag, because C callers write both `musaMemcpyKind` and `enum
+// musaMemcpyKind`.
 #ifndef MUSA_DRIVER_TYPES_H
 #define MUSA_DRIVER_TYPES_H
-#define __DRIVER_TYPES_H__ // programs test it
+#define __DRIVER_TYPES_H__ // checked by programs
 
 #include <limits.h>
 #include <stddef.h>
@@ -153,7 +153,7 @@ typedef struct musaMipmappedArray* musaMipmappedArray_t;
 typedef unsigned long long musaTextureObject_t;
 typedef unsigned long long musaSurfaceObject_t;
 
-// Handles with a meaning of their own: the device's legacy stream, and the calling thread's own stream.
+// Special handles: the device's legacy default stream, and the calling thread's default stream.
 #define musaStreamLegacy ((musaStream_t)0x1)
 #define musaStreamPerThread ((musaStream_t)0x2)
 
@@ -226,8 +226,8 @@ typedef enum musaMemoryType musaMemoryType;
 struct musaPointerAttributes {
   enum musaMemoryType type;
   int device;
-  void* devicePointer;  // NULL where the device cannot reach the memory
-  void* hostPointer;    // NULL where the host cannot reach the memory
+  void* devicePointer;  // NULL if the device cannot access the memory
+  void* hostPointer;    // NULL if the host cannot access the memory
 };
 typedef struct musaPointerAttributes musaPointerAttributes;
 
@@ -316,11 +316,11 @@ struct musaMemPoolProps {
   enum musaMemAllocationHandleType handleTypes;
   struct musaMemLocation location;
   void* win32SecurityAttributes;
-  size_t maxSize;  // bytes; 0: as much as the device has
+  size_t maxSize;  // bytes; 0: the device's memory size
   unsigned char reserved[56];
 };
 
-// Which access a device has to the memory of a pool: 0 none, 1 to read, 3 to read and write.
+// A device's access to the memory of a pool: 0 none, 1 read, 3 read and write.
 enum musaMemAccessFlags {
   musaEmulatorAccessNone = 0,
   musaEmulatorAccessRead = 1,
@@ -385,7 +385,7 @@ struct musaDeviceProp {
   int deviceOverlap;
   int multiProcessorCount;
   int kernelExecTimeoutEnabled;
-  int integrated;  // 1 where host and device share physical memory
+  int integrated;  // 1 if host and device share physical memory
   int canMapHostMemory;
   int computeMode;
   int maxTexture1D;

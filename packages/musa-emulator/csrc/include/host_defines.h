@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Storage and function qualifiers for translation units that a plain host compiler builds.
-// A device compiler defines the qualifiers itself before including this file, hence the guards.
+// Storage and function qualifiers for translation units compiled by a host compiler. A device compiler defines the
+// qualifiers before it includes this file, hence the #ifndef guards.
 #ifndef MUSA_HOST_DEFINES_H
 #define MUSA_HOST_DEFINES_H
-#define __HOST_DEFINES_H__ // programs test it
+#define __HOST_DEFINES_H__ // checked by programs
 
 #ifndef __host__
 #define __host__
@@ -25,10 +25,10 @@
 #define __align__(n) __attribute__((aligned(n)))
 #endif
 
-// The libraries are built with hidden visibility, so each public function asks to be exported.
+// The libraries are built with hidden visibility, so each public function is exported explicitly.
 #define MUSA_PUBLIC __attribute__((visibility("default")))
 #define MUSARTAPI
-#define MUSART_CB // of callbacks; nothing but on Windows
+#define MUSART_CB // calling convention of callbacks; empty except on Windows
 
 #ifdef __cplusplus
 #define MUSA_DEFAULT_ARGUMENT(value) = value

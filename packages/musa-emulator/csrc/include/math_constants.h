@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Constants of mathematics and of floating-point numbers, for kernels.
+// Mathematical and floating-point constants for kernels.
 #ifndef MUSA_MATH_CONSTANTS_H
 #define MUSA_MATH_CONSTANTS_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Complex numbers as pairs: x is the real part, y the imaginary one. Plain C.
+// Complex numbers as structs: x is the real part, y the imaginary part. Valid C.
 #ifndef MUSA_COMPLEX_H
 #define MUSA_COMPLEX_H
 
@@ -13,7 +13,7 @@ typedef float2 muFloatComplex;
 typedef double2 muDoubleComplex;
 typedef muFloatComplex muComplex;
 
-// For both precisions: `f` ends the names of functions of float.
+// For both precisions: `f` is the suffix of the float functions.
 #define MUSA_DEFINE_COMPLEX(Complex, Real, f, hypot_, make)                                                   \
   static __inline__ __host__ __device__ Real muCreal##f(Complex z) { return z.x; }                            \
   static __inline__ __host__ __device__ Real muCimag##f(Complex z) { return z.y; }                            \
@@ -33,7 +33,7 @@ typedef muFloatComplex muComplex;
   static __inline__ __host__ __device__ Complex muCmul##f(Complex a, Complex b) {                             \
     return make(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);                                                \
   }                                                                                                           \
-  /* Scaled by the size of the divisor, so that its square is no overflow. */                                 \
+  /* Scaled by the size of the divisor, so that its square does not overflow. */                              \
   static __inline__ __host__ __device__ Complex muCdiv##f(Complex a, Complex b) {                             \
     const Real scale = (b.x < 0 ? -b.x : b.x) + (b.y < 0 ? -b.y : b.y);                                       \
     const Real ax = a.x / scale, ay = a.y / scale, bx = b.x / scale, by = b.y / scale;                        \

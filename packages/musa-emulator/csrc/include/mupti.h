@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The profiling interface of the MUSA SDK: records of activity, and callbacks around calls.
+// The profiling interface of the MUSA SDK: activity records, and callbacks for API calls.
 #ifndef MUPTI_H
 #define MUPTI_H
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Activity records: what calls were made, what ran on the devices, and which call each piece of work came from.
+// Activity records: API calls, work on the devices, and the call that enqueued each piece of work.
 //
-// Records come in buffers that the caller lends through two callbacks. Times are nanoseconds since the Unix epoch.
-// A correlation id names one call; work carries the id of the call that put it on its stream, and all of a graph's work
-// that of the launch. A context id is a device's number + 1.
+// The caller provides buffers for records through two callbacks. Times are nanoseconds since the Unix epoch. A
+// correlation id identifies one call; work has the id of the call that enqueued it, and all work of a graph has the
+// id of the graph launch. A context id is the device ordinal + 1.
 #ifndef MUPTI_ACTIVITY_H
 #define MUPTI_ACTIVITY_H
 
@@ -52,9 +52,9 @@ typedef enum {
 
 typedef enum {
   MUPTI_ACTIVITY_FLAG_NONE = 0,
-  MUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC = 1, /* of a copy */
-  MUPTI_ACTIVITY_FLAG_MEMSET_ASYNC = 1, /* of a fill */
-  MUPTI_ACTIVITY_FLAG_FLUSH_FORCED = 1, /* of muptiActivityFlushAll */
+  MUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC = 1, /* for copies */
+  MUPTI_ACTIVITY_FLAG_MEMSET_ASYNC = 1, /* for fills */
+  MUPTI_ACTIVITY_FLAG_FLUSH_FORCED = 1, /* for muptiActivityFlushAll */
   MUPTI_ACTIVITY_FLAG_FORCE_INT = 0x7fffffff
 } MUpti_ActivityFlag;
 
@@ -87,7 +87,7 @@ typedef enum {
 #define MUPTI_CORRELATION_ID_UNKNOWN 0
 #define MUPTI_SYNCHRONIZATION_INVALID_VALUE ((uint32_t)-1)
 
-/* Every record begins with its kind, lies at a multiple of 8 bytes and is as long as its type. */
+/* Every record starts with its kind, is aligned to 8 bytes and has the size of its type. */
 typedef struct {
   MUpti_ActivityKind kind;
 } MUpti_Activity;
@@ -125,7 +125,7 @@ typedef struct {
   uint32_t localMemoryTotal;
   uint32_t correlationId;
   int64_t gridId;
-  const char* name; /* stays valid */
+  const char* name; /* never freed */
   uint64_t queued;
   uint64_t submitted;
 } MUpti_ActivityKernel4;
@@ -148,7 +148,7 @@ typedef struct {
 } MUpti_ActivityMemcpy;
 typedef MUpti_ActivityMemcpy MUpti_ActivityMemcpy4;
 
-/* MEMCPY2: between two devices. */
+/* MEMCPY2: a copy between two devices. */
 typedef struct {
   MUpti_ActivityKind kind;
   uint8_t copyKind;
@@ -158,7 +158,7 @@ typedef struct {
   uint64_t bytes;
   uint64_t start;
   uint64_t end;
-  uint32_t deviceId; /* whose stream copies */
+  uint32_t deviceId; /* of the stream that copies */
   uint32_t contextId;
   uint32_t streamId;
   uint32_t srcDeviceId;
@@ -182,7 +182,7 @@ typedef struct {
   uint16_t memoryKind;
 } MUpti_ActivityMemset;
 
-/* A wait of the host, or of one stream for an event. */
+/* A wait of the host, or of a stream for an event. */
 typedef struct {
   MUpti_ActivityKind kind;
   MUpti_ActivitySynchronizationType type;
@@ -194,7 +194,8 @@ typedef struct {
   uint32_t musaEventId; /* MUPTI_SYNCHRONIZATION_INVALID_VALUE */
 } MUpti_ActivitySynchronization;
 
-/* The innermost id that the calling thread had pushed when it made the call of that correlationId, one record a kind. */
+/* The innermost id on the calling thread's stack when it made the call with this correlationId; one record per kind.
+   */
 typedef struct {
   MUpti_ActivityKind kind;
   MUpti_ExternalCorrelationKind externalKind;
@@ -209,7 +210,7 @@ typedef enum {
   MUPTI_ACTIVITY_OVERHEAD_FORCE_INT = 0x7fffffff
 } MUpti_ActivityOverheadKind;
 
-/* Time spent on profiling itself. */
+/* Time spent by the profiler itself. */
 typedef struct {
   MUpti_ActivityKind kind;
   MUpti_ActivityOverheadKind overheadKind;
@@ -219,32 +220,34 @@ typedef struct {
   uint32_t threadId;
 } MUpti_ActivityOverhead;
 
-/* Asks for a buffer, at 8 bytes' alignment. maxNumRecords 0: as many as fit. A null buffer or size 0 drops records. */
+/* Requests a buffer, aligned to 8 bytes. maxNumRecords 0: as many as fit. With a null buffer or size 0, records are
+   dropped. */
 typedef void (*MUpti_BuffersCallbackRequestFunc)(uint8_t** buffer, size_t* size, size_t* maxNumRecords);
-/* Hands a buffer back, with validSize bytes of records. */
+/* Returns a buffer with validSize bytes of records to the caller. */
 typedef void (*MUpti_BuffersCallbackCompleteFunc)(
     MUcontext context, uint32_t streamId, uint8_t* buffer, size_t size, size_t validSize);
 
 MUSA_EXTERN_C_BEGIN
 MUSA_PUBLIC MUptiResult muptiActivityRegisterCallbacks(
     MUpti_BuffersCallbackRequestFunc request, MUpti_BuffersCallbackCompleteFunc complete);
-/* MUPTI_ERROR_INVALID_KIND for a kind without records. */
+/* Returns MUPTI_ERROR_INVALID_KIND for a kind that has no records. */
 MUSA_PUBLIC MUptiResult muptiActivityEnable(MUpti_ActivityKind kind);
 MUSA_PUBLIC MUptiResult muptiActivityDisable(MUpti_ActivityKind kind);
-/* Hands over all records of finished work, in full and in partly filled buffers. MUPTI_ERROR_INVALID_OPERATION before
-   muptiActivityRegisterCallbacks, and inside its callbacks. */
+/* Delivers all records of finished work, in full and in partially filled buffers. Returns
+   MUPTI_ERROR_INVALID_OPERATION before muptiActivityRegisterCallbacks, and inside its callbacks. */
 MUSA_PUBLIC MUptiResult muptiActivityFlushAll(uint32_t flag);
-/* The record behind *record, or the first one for a null *record. MUPTI_ERROR_MAX_LIMIT_REACHED at the end. */
+/* Advances *record to the next record, or to the first if *record is null. Returns MUPTI_ERROR_MAX_LIMIT_REACHED at
+   the end. */
 MUSA_PUBLIC MUptiResult muptiActivityGetNextRecord(uint8_t* buffer, size_t validSize, MUpti_Activity** record);
-/* Records lost for want of a buffer, since the last call. */
+/* Number of records dropped since the last call because no buffer was available. */
 MUSA_PUBLIC MUptiResult muptiActivityGetNumDroppedRecords(MUcontext context, uint32_t streamId, size_t* dropped);
 MUSA_PUBLIC MUptiResult muptiActivityPushExternalCorrelationId(MUpti_ExternalCorrelationKind kind, uint64_t id);
-/* MUPTI_ERROR_QUEUE_EMPTY where this thread has pushed none of that kind. lastId may be null. */
+/* Returns MUPTI_ERROR_QUEUE_EMPTY if the kind's stack of this thread is empty. lastId may be null. */
 MUSA_PUBLIC MUptiResult muptiActivityPopExternalCorrelationId(MUpti_ExternalCorrelationKind kind, uint64_t* lastId);
 MUSA_PUBLIC MUptiResult muptiActivitySetAttribute(MUpti_ActivityAttribute attribute, size_t* valueSize, void* value);
-/* A null context is the current device's. */
+/* A null context means the current device. */
 MUSA_PUBLIC MUptiResult muptiGetDeviceId(MUcontext context, uint32_t* deviceId);
-/* Ends all collection; what was not flushed is gone. */
+/* Stops all collection and discards records that were not flushed. */
 MUSA_PUBLIC MUptiResult muptiFinalize(void);
 MUSA_EXTERN_C_END
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Callbacks at the beginning and the end of each call. Parameters of the calls are not handed over: functionParams is null.
+// Callbacks at the start and end of each call. The call's parameters are not available: functionParams is null.
 #ifndef MUPTI_CALLBACKS_H
 #define MUPTI_CALLBACKS_H
 
@@ -28,7 +28,7 @@ typedef struct {
   const char* symbolName;    /* null */
   MUcontext context;         /* null */
   uint32_t contextUid;
-  uint64_t* correlationData; /* the same word at a call's beginning and end */
+  uint64_t* correlationData; /* the same word at the start and end of a call */
   uint32_t correlationId;
 } MUpti_CallbackData;
 
@@ -39,7 +39,7 @@ struct MUpti_Subscriber_st;
 typedef struct MUpti_Subscriber_st* MUpti_SubscriberHandle;
 
 MUSA_EXTERN_C_BEGIN
-/* One subscriber at a time. A callback must not unsubscribe. */
+/* Only one subscriber at a time. A callback must not unsubscribe. */
 MUSA_PUBLIC MUptiResult
 muptiSubscribe(MUpti_SubscriberHandle* subscriber, MUpti_CallbackFunc callback, void* userdata);
 MUSA_PUBLIC MUptiResult muptiUnsubscribe(MUpti_SubscriberHandle subscriber);

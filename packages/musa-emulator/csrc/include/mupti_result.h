@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// What every MUPTI function returns.
+// Return codes of the MUPTI functions.
 #ifndef MUPTI_RESULT_H
 #define MUPTI_RESULT_H
 

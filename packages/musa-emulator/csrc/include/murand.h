@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Generators that the host calls are in murand_host.h, with libmurand.so of the package musa-emulator-math; those within
-// kernels are in murand_kernel.h.
+// The host API is in murand_host.h, with libmurand.so of the package musa-emulator-math; the device API is in
+// murand_kernel.h.
 #ifndef MUSA_MURAND_H
 #define MUSA_MURAND_H
 #include "musa_runtime.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Random numbers within kernels: the counter-based generator Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random
-// numbers: as easy as 1, 2, 3; SC 2011). A state stands at element `offset` of the sequence of (seed, subsequence); each call
-// of a function with a 4 in its name takes four elements, the others take what they return.
+// Random numbers in kernels: the counter-based generator Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random
+// numbers: as easy as 1, 2, 3; SC 2011). A state is at element `offset` of the sequence of (seed, subsequence).
+// Functions with a 4 in the name consume four elements per call, the others as many as they return.
 #pragma once
 
 #include <musa_runtime.h>
@@ -11,15 +11,15 @@
 #include <cstdint>
 
 #ifndef __MUSACC__
-#error "murand_kernel.h is for kernels: compile this file with mcc"
+#error "murand_kernel.h declares device functions. Fix: compile this file with mcc"
 #endif
 
 struct murandStatePhilox4_32_10 {
   uint4 counter; // element number / 4 in the lower half, subsequence in the upper
   uint2 key;
-  uint4 output; // of this counter
-  unsigned position; // of the next element in the output
-  bool has_normal; // Box and Muller's method makes two at a time
+  uint4 output; // for the current counter
+  unsigned position; // index of the next element in `output`
+  bool has_normal; // the method of Box and Muller computes two at a time
   float normal;
 };
 typedef murandStatePhilox4_32_10 murandStatePhilox4_32_10_t;
@@ -40,7 +40,7 @@ __device__ inline uint4 philox(uint4 counter, uint2 key) {
   return counter;
 }
 
-// Both halves of the counter are numbers of 64 bits, and the lower one carries into the upper.
+// Both halves of the counter are 64-bit numbers; the lower half carries into the upper half.
 __device__ inline void advance(uint4& counter, uint64_t by) {
   const uint64_t low = (uint64_t{counter.y} << 32 | counter.x) + by;
   if (low < by) {
@@ -64,7 +64,7 @@ __device__ inline double uniform53(unsigned low, unsigned high) {
   return bits * kUnit53 + kUnit53 / 2;
 }
 
-// Two normal numbers of two uniform ones.
+// Converts two uniform numbers to two normal numbers.
 __device__ inline float2 box_muller(unsigned first, unsigned second) {
   const float u = uniform(first);
   const float v = second * (kUnit * 6.2831855f) + kUnit * 6.2831855f / 2;
@@ -80,7 +80,7 @@ __device__ inline double2 box_muller53(uint4 bits) {
 
 } // namespace musa_rand
 
-// Moves on by so many elements, or by so many whole sequences.
+// Skips elements, or whole subsequences.
 __device__ inline void skipahead(unsigned long long elements, murandStatePhilox4_32_10* state) {
   const unsigned long long from_here = elements + state->position;
   musa_rand::advance(state->counter, from_here / 4);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The default generator of kernels: XORWOW (Marsaglia: Xorshift RNGs, Journal of Statistical Software 8, 2003). How a seed and
-// a subsequence make a state is the emulator's own choice, so its numbers are not the vendor's; Philox's are.
+// The default generator in kernels: XORWOW (Marsaglia: Xorshift RNGs, Journal of Statistical Software 8, 2003). The
+// initialization from seed and subsequence is specific to the emulator, so its numbers differ from the vendor's;
+// Philox's do not.
 #pragma once
 
 #include <murand_kernel.h>
@@ -9,7 +10,7 @@
 struct murandStateXORWOW {
   unsigned x[5];
   unsigned weyl;
-  bool has_normal, has_normal_double; // Box and Muller's method makes two at a time
+  bool has_normal, has_normal_double; // the method of Box and Muller computes two at a time
   float normal;
   double normal_double;
 };
@@ -49,7 +50,7 @@ __device__ inline void murand_init(
   uint64_t word = musa_rand::mix(seed) ^ musa_rand::mix(~subsequence);
   for (unsigned& x : state->x) {
     word += 0x9E3779B97F4A7C15ull;
-    x = static_cast<unsigned>(musa_rand::mix(word) >> 32) | 1; // not all may be 0
+    x = static_cast<unsigned>(musa_rand::mix(word) >> 32) | 1; // an all-zero state would stay zero
   }
   state->weyl = static_cast<unsigned>(musa_rand::mix(word + 1));
   state->has_normal = state->has_normal_double = false;

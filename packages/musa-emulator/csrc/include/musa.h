@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Driver interface (libmusa). Streams and events are the runtime's: the handles are interchangeable.
+// Driver API (libmusa). Stream and event handles are those of the runtime.
 #ifndef MUSA_H
 #define MUSA_H
 
@@ -252,7 +252,7 @@ typedef struct MUlaunchConfig_st {
 #define MU_CTX_SCHED_BLOCKING_SYNC 0x04
 #define MU_CTX_MAP_HOST 0x08
 
-// ---- copies of boxes. Coordinates and widths are in bytes.
+// ---- 2D and 3D copies. Coordinates and widths are in bytes.
 
 typedef struct MUarray_st* MUarray;
 
@@ -316,7 +316,7 @@ MUSA_PUBLIC MUresult muCtxGetCurrent(MUcontext* context);
 MUSA_PUBLIC MUresult muCtxSetCurrent(MUcontext context);
 MUSA_PUBLIC MUresult muCtxGetDevice(MUdevice* device);
 MUSA_PUBLIC MUresult muCtxSynchronize(void);
-// Contexts of a device share its memory: each is the device's primary one here, and makes the device current.
+// All contexts of a device share its memory: each is the device's primary context here, and becomes current.
 MUSA_PUBLIC MUresult muCtxCreate(MUcontext* context, unsigned int flags, MUdevice device);
 MUSA_PUBLIC MUresult muCtxDestroy(MUcontext context);
 MUSA_PUBLIC MUresult muCtxPushCurrent(MUcontext context);
@@ -327,21 +327,21 @@ MUSA_PUBLIC MUresult muCtxSetCacheConfig(MUfunc_cache config);
 MUSA_PUBLIC MUresult muCtxGetApiVersion(MUcontext context, unsigned int* version);
 MUSA_PUBLIC MUresult muCtxGetStreamPriorityRange(int* leastPriority, int* greatestPriority);
 
-// A module is a file that `mcc -fatbin` wrote, or its bytes. Kernels are found by the names in its symbol table: for kernels
-// declared extern "C" the plain one, else the mangled one.
+// A module is a file that `mcc -fatbin` wrote, or its bytes. Kernels are looked up by symbol name: the plain name if
+// declared extern "C", else the mangled name.
 MUSA_PUBLIC MUresult muModuleLoad(MUmodule* module, const char* path);
 MUSA_PUBLIC MUresult muModuleLoadData(MUmodule* module, const void* image);
 MUSA_PUBLIC MUresult muModuleLoadFatBinary(MUmodule* module, const void* image);
 MUSA_PUBLIC MUresult muModuleUnload(MUmodule module);
 MUSA_PUBLIC MUresult muModuleGetFunction(MUfunction* function, MUmodule module, const char* name);
-// A variable of the module, and its size.
+// Returns the address and size of a variable of the module.
 MUSA_PUBLIC MUresult muModuleGetGlobal(MUdeviceptr* pointer, size_t* bytes, MUmodule module, const char* name);
 MUSA_PUBLIC MUresult muFuncGetAttribute(int* value, MUfunction_attribute attribute, MUfunction function);
 MUSA_PUBLIC MUresult muFuncSetAttribute(MUfunction function, MUfunction_attribute attribute, int value);
 MUSA_PUBLIC MUresult muFuncSetCacheConfig(MUfunction function, MUfunc_cache config);
 MUSA_PUBLIC MUresult muOccupancyMaxActiveBlocksPerMultiprocessor(
     int* blocks, MUfunction function, int blockSize, size_t dynamicSharedBytes);
-// Arguments as an array of addresses, or in `extra` as a buffer of them all.
+// Arguments are an array of addresses, or a packed buffer in `extra`.
 MUSA_PUBLIC MUresult muLaunchKernel(
     MUfunction function, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
     unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, MUstream stream, void** kernelParams,
@@ -356,7 +356,7 @@ MUSA_PUBLIC MUresult muMemAlloc(MUdeviceptr* pointer, size_t bytes);
 MUSA_PUBLIC MUresult muMemAllocPitch(
     MUdeviceptr* pointer, size_t* pitch, size_t widthInBytes, size_t height, unsigned int elementSizeBytes);
 MUSA_PUBLIC MUresult muMemFree(MUdeviceptr pointer);
-// Of host and device memory; MUSA_ERROR_NOT_SUPPORTED for arrays.
+// For host and device memory; returns MUSA_ERROR_NOT_SUPPORTED for arrays.
 MUSA_PUBLIC MUresult muMemcpy2D(const MUSA_MEMCPY2D* copy);
 MUSA_PUBLIC MUresult muMemcpy2DAsync(const MUSA_MEMCPY2D* copy, MUstream stream);
 MUSA_PUBLIC MUresult muMemcpy3D(const MUSA_MEMCPY3D* copy);
@@ -375,8 +375,8 @@ MUSA_PUBLIC MUresult muMemsetD32(MUdeviceptr dst, unsigned int value, size_t cou
 MUSA_PUBLIC MUresult muMemsetD32Async(MUdeviceptr dst, unsigned int value, size_t count, MUstream stream);
 MUSA_PUBLIC MUresult muPointerGetAttribute(void* data, MUpointer_attribute attribute, MUdeviceptr pointer);
 
-// Sizes and addresses are multiples of the granularity. A range that is reserved, or mapped and not yet made
-// accessible, faults.
+// Sizes and addresses must be multiples of the granularity. Access to a range that is only reserved, or mapped
+// without muMemSetAccess, faults.
 MUSA_PUBLIC MUresult muMemGetAllocationGranularity(
     size_t* granularity, const MUmemAllocationProp* prop, MUmemAllocationGranularity_flags option);
 MUSA_PUBLIC MUresult muMemAddressReserve(
@@ -389,7 +389,7 @@ MUSA_PUBLIC MUresult muMemMap(
     MUdeviceptr pointer, size_t size, size_t offset, MUmemGenericAllocationHandle handle, unsigned long long flags);
 MUSA_PUBLIC MUresult muMemUnmap(MUdeviceptr pointer, size_t size);
 MUSA_PUBLIC MUresult muMemSetAccess(MUdeviceptr pointer, size_t size, const MUmemAccessDesc* desc, size_t count);
-// A POSIX file descriptor goes out through `shareable` (int*) and comes in as `shareable` itself, as a number.
+// A POSIX file descriptor: exporting writes it to `shareable` (int*), importing takes its value in `shareable`.
 MUSA_PUBLIC MUresult muMemExportToShareableHandle(
     void* shareable, MUmemGenericAllocationHandle handle, MUmemAllocationHandleType type, unsigned long long flags);
 MUSA_PUBLIC MUresult muMemImportFromShareableHandle(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Numbers of 16 bits that are the upper half of a float. Each operation is one of float, rounded once.
+// 16-bit numbers with the upper half of a float's bits. Each operation is computed in float and rounded once.
 #ifndef MUSA_BF16_H
 #define MUSA_BF16_H
 #ifdef __cplusplus
@@ -13,7 +13,7 @@ struct BFloat16Format {
   static unsigned short from_float(float value) {
     const unsigned bits = bits_of(value);
     if ((bits & 0x7fffffffu) > 0x7f800000u) {
-      return static_cast<unsigned short>(0x7fffu); // not a number
+      return static_cast<unsigned short>(0x7fffu); // NaN
     }
     return static_cast<unsigned short>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Numbers of 16 bits as IEEE 754 has them: 5 of exponent, 10 of fraction. Each operation is one of float, rounded once.
+// IEEE 754 16-bit floating-point numbers: 5 exponent bits, 10 fraction bits. Each operation is computed in float and
+// rounded once.
 #ifndef MUSA_FP16_H
 #define MUSA_FP16_H
 #ifdef __cplusplus
@@ -15,12 +16,12 @@ struct HalfFormat {
     const unsigned sign = bits >> 16 & 0x8000u;
     const unsigned magnitude = bits & 0x7fffffffu;
     if (magnitude > 0x7f800000u) {
-      return static_cast<unsigned short>(0x7fffu); // not a number
+      return static_cast<unsigned short>(0x7fffu); // NaN
     }
-    if (magnitude >= 0x477ff000u) { // what rounds to 65520 and more
+    if (magnitude >= 0x477ff000u) { // values that round to 65520 or more
       return static_cast<unsigned short>(sign | 0x7c00u);
     }
-    if (magnitude < 0x38800000u) { // below the least normal number: counted in steps of 2^-24
+    if (magnitude < 0x38800000u) { // subnormal: in steps of 2^-24
       const float steps = float_of(magnitude) * 16777216.0f;
       const unsigned whole = static_cast<unsigned>(steps);
       const float rest = steps - static_cast<float>(whole);

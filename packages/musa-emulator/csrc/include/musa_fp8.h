@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Numbers of 8 bits, for storage: e4m3 (4 of exponent, 3 of fraction, no infinity, up to 448) and e5m2 (as IEEE 754, up to
-// 57344), of "FP8 formats for deep learning" (Micikevicius et al., 2022). Arithmetic is done in float.
+// 8-bit floating-point storage types: e4m3 (4 exponent bits, 3 fraction bits, no infinity, up to 448) and e5m2 (as
+// IEEE 754, up to 57344), from "FP8 formats for deep learning" (Micikevicius et al., 2022). Arithmetic is done in
+// float.
 #ifndef MUSA_FP8_H
 #define MUSA_FP8_H
 #ifdef __cplusplus
@@ -13,7 +14,7 @@ typedef unsigned char __mt_fp8_storage_t;
 typedef unsigned short __mt_fp8x2_storage_t;
 typedef unsigned int __mt_fp8x4_storage_t;
 enum __mt_fp8_interpretation_t { __MT_E4M3, __MT_E5M2 };
-// What becomes of numbers that are too large: the largest one, or infinity (e4m3: not a number).
+// Conversion of values that are too large: to infinity (e4m3: NaN), or to the largest number.
 enum __mt_saturation_t { __MT_NOSAT, __MT_SATFINITE };
 
 namespace musa_simt_float8 {
@@ -55,10 +56,10 @@ inline __host__ __device__ unsigned char from_float(float value, __mt_saturation
   }
   const float magnitude = std::fabs(value);
   int exponent = 0;
-  std::frexp(magnitude, &exponent); // 0.5 to 1, times 2^exponent
+  std::frexp(magnitude, &exponent); // in [0.5, 1), times 2^exponent
   const int least = 1 - Format::kBias;
   exponent = exponent - 1 < least || magnitude == 0.0f ? least : exponent - 1;
-  // In steps of the last place, ties to even. A carry into the next exponent is the number that follows.
+  // In units of the last place, ties to even. A carry into the exponent gives the next representable number.
   const float steps = std::isinf(value) ? 0.0f : std::nearbyint(std::ldexp(magnitude, Format::kFraction - exponent));
   const unsigned bits =
       (static_cast<unsigned>(exponent - least) << Format::kFraction) + static_cast<unsigned>(steps);
@@ -84,7 +85,7 @@ struct Number {
   explicit __host__ __device__ operator bool() const { return (__x & 0x7fu) != 0; }
 };
 
-// Two or four in a word, the first in its lowest byte.
+// Two or four numbers packed into a word, the first in the lowest byte.
 template <class Format, class Word>
 struct Vector {
   Word __x;
@@ -93,13 +94,13 @@ struct Vector {
   explicit __host__ __device__ Vector(float2 v) : __x(static_cast<Word>(byte(v.x) | byte(v.y) << 8)) {}
   explicit __host__ __device__ Vector(float4 v)
       : __x(static_cast<Word>(byte(v.x) | byte(v.y) << 8 | byte(v.z) << 16 | byte(v.w) << 24)) {
-    static_assert(sizeof(Word) == 4, "four numbers in a word of two");
+    static_assert(sizeof(Word) == 4, "the word is too large for two numbers");
   }
   explicit __host__ __device__ Vector(__half2 v) : Vector(make_float2(float(v.x), float(v.y))) {}
   explicit __host__ __device__ Vector(__mt_bfloat162 v) : Vector(make_float2(float(v.x), float(v.y))) {}
   explicit __host__ __device__ operator float2() const { return make_float2(at(0), at(1)); }
   explicit __host__ __device__ operator float4() const {
-    static_assert(sizeof(Word) == 4, "two numbers are no four");
+    static_assert(sizeof(Word) == 4, "the word is too small for four numbers");
     return make_float4(at(0), at(1), at(2), at(3));
   }
   explicit __host__ __device__ operator __half2() const { return {__half(at(0)), __half(at(1))}; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Start and stop of an attached profiler's collection.
+// Starts and stops the collection of an attached profiler.
 #ifndef MUSA_PROFILER_API_H
 #define MUSA_PROFILER_API_H
 

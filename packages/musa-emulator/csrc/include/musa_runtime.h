@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// C++ entry to the runtime API: the C interface plus the typed overloads.
+// C++ header of the runtime API: the C interface and typed overloads.
 #ifndef MUSA_RUNTIME_H
 #define MUSA_RUNTIME_H
-#define __MUSA_RUNTIME_H__ // programs test it
+#define __MUSA_RUNTIME_H__ // checked by programs
 
 #include "host_defines.h"
 #include "library_types.h"
@@ -75,7 +75,7 @@ static inline musaError_t musaLaunchCooperativeKernel(
 template <class... Parameters, class... Arguments>
 static inline musaError_t musaLaunchKernelEx(
     const musaLaunchConfig_t* config, void (*kernel)(Parameters...), Arguments&&... arguments) {
-  // Converted to the parameter types first: the runtime reads each argument through a pointer of that type.
+  // The runtime reads each argument through a pointer to the parameter type, so arguments are converted first.
   return [&](Parameters... converted) {
     void* pointers[sizeof...(Parameters) + 1] = {const_cast<void*>(static_cast<const void*>(&converted))..., nullptr};
     return ::musaLaunchKernelExC(config, reinterpret_cast<const void*>(kernel), pointers);
@@ -89,7 +89,7 @@ static inline musaError_t musaOccupancyMaxActiveBlocksPerMultiprocessor(
       blocks, reinterpret_cast<const void*>(function), blockSize, dynamicSharedBytes);
 }
 
-// Returns the largest block that keeps a multiprocessor full, and the grid that fills the device with it.
+// Returns the block size with the highest occupancy, and the smallest grid that fills the device with it.
 template <class T>
 static inline musaError_t musaOccupancyMaxPotentialBlockSize(
     int* minGridSize, int* blockSize, T* function, size_t dynamicSharedBytes = 0, int blockSizeLimit = 0) {
@@ -119,7 +119,7 @@ static inline musaError_t musaOccupancyMaxPotentialBlockSize(
   return status;
 }
 
-// Templates, so that a caller's own function of the same name comes first; musa_runtime_api.h says why.
+// Templates, so that a caller's own function of the same name is preferred; see musa_runtime_api.h.
 namespace musa_runtime_exports {
 extern "C" {
 musaError_t exported_musaMallocAsync(void** pointer, size_t bytes, musaStream_t stream) __asm__("musaMallocAsync");
@@ -211,7 +211,8 @@ static inline musaError_t musaMallocFromPoolAsync(T** pointer, size_t bytes, mus
   return musa_runtime_exports::exported_musaMallocFromPoolAsync(reinterpret_cast<void**>(pointer), bytes, pool, stream);
 }
 
-// The variable itself, or its address, as in `musaMemcpyToSymbol(table, ...)`, where `table` is declared __constant__.
+// Takes the variable itself or its address, as in `musaMemcpyToSymbol(table, ...)`, where `table` is declared
+// __constant__.
 extern "C" musaError_t musaEmulatorRegisterSymbol(const void* symbol, size_t bytes);
 template <class T>
 static inline const void* musa_symbol_of(const T& symbol) {
@@ -250,7 +251,7 @@ static inline musaError_t musaGetSymbolSize(size_t* bytes, const T& symbol) {
   return ::musaGetSymbolSize(bytes, musa_symbol_of(symbol));
 }
 
-// The descriptor of an element type: musaCreateChannelDesc<float4>().
+// The channel descriptor of an element type, e.g. musaCreateChannelDesc<float4>().
 template <class T>
 inline musaChannelFormatDesc musaCreateChannelDesc();
 #define MUSA_DEFINE_CHANNEL_DESC(name, element, kind)                                                                  \
@@ -281,7 +282,7 @@ MUSA_DEFINE_CHANNEL_DESC(uint, unsigned int, musaChannelFormatKindUnsigned)
 MUSA_DEFINE_CHANNEL_DESC(float, float, musaChannelFormatKindFloat)
 #undef MUSA_DEFINE_CHANNEL_DESC
 
-// As CUDA 11 has it, and as ggml's backend for MUSA calls it.
+// The signature of CUDA 11, which ggml's MUSA backend calls.
 static inline musaError_t musaGraphExecUpdate(
     musaGraphExec_t exec, musaGraph_t graph, musaGraphNode_t* errorNode, musaGraphExecUpdateResult* result) {
   musaGraphExecUpdateResultInfo info = {};
@@ -295,7 +296,7 @@ static inline musaError_t musaGraphExecUpdate(
   return status;
 }
 
-// SDK 5.x passes flags alone; SDK 4.x has the five-argument C form. Both spellings are in use.
+// SDK 5.x passes only flags; SDK 4.x has the C form with five arguments. Programs use both.
 static inline musaError_t musaGraphInstantiate(
     musaGraphExec_t* exec, musaGraph_t graph, unsigned long long flags = 0) {
   return ::musaGraphInstantiateWithFlags(exec, graph, flags);

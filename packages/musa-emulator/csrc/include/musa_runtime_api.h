@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// C interface of the runtime (libmusart).
+// C API of the runtime (libmusart).
 //
-// Every function returns an error code and stores a failure as the calling thread's last error, unless noted.
-// Some functions that SDK 4.x exports without declaring them (the stream-ordered allocator, the capture-mode exchange, the
-// three-argument musaStreamGetCaptureInfo) are declared for C here. For C++ they are templates in musa_runtime.h: callers
-// define functions of these names in their own namespaces, and a function that is no template beats one that is, where a
-// global function would make the call ambiguous.
+// Unless noted, every function returns an error code, and stores a failure as the calling thread's last error. SDK
+// 4.x exports some functions without declaring them (the stream-ordered allocator, the capture mode exchange, the
+// three-argument musaStreamGetCaptureInfo). They are declared for C here. For C++ they are templates in
+// musa_runtime.h: callers define functions with these names in their own namespaces, and overload resolution prefers
+// a non-template, while two plain functions would be ambiguous.
 #ifndef MUSA_RUNTIME_API_H
 #define MUSA_RUNTIME_API_H
-#define __MUSA_RUNTIME_API_H__ // programs test it
+#define __MUSA_RUNTIME_API_H__ // checked by programs
 
 #include "driver_types.h"
 #include "host_defines.h"
@@ -41,7 +41,7 @@ MUSA_PUBLIC musaError_t musaDeviceGetCacheConfig(enum musaFuncCache* config);
 MUSA_PUBLIC musaError_t musaDeviceSetSharedMemConfig(enum musaSharedMemConfig config);
 MUSA_PUBLIC musaError_t musaDeviceGetSharedMemConfig(enum musaSharedMemConfig* config);
 MUSA_PUBLIC musaError_t musaCtxResetPersistingL2Cache(void);
-// `busId` receives "domain:bus:device.function", at most `length` characters with the terminator.
+// Writes "domain:bus:device.function" to `busId`, at most `length` characters including the terminator.
 MUSA_PUBLIC musaError_t musaDeviceGetPCIBusId(char* busId, int length, int device);
 MUSA_PUBLIC musaError_t musaDeviceGetByPCIBusId(int* device, const char* busId);
 // A numerically lower value is a higher priority: `least` is 0, `greatest` is negative.
@@ -56,7 +56,7 @@ MUSA_PUBLIC musaError_t musaRuntimeGetVersion(int* version);
 
 // ---- errors ---------------------------------------------------------------------------------------------------
 
-// Returns the calling thread's last error and clears it. On a lost device the next call returns the error again.
+// Returns the calling thread's last error and clears it. On a lost device, the next call returns the error again.
 MUSA_PUBLIC musaError_t musaGetLastError(void);
 MUSA_PUBLIC musaError_t musaPeekAtLastError(void);
 MUSA_PUBLIC const char* musaGetErrorString(musaError_t error);
@@ -67,10 +67,10 @@ MUSA_PUBLIC const char* musaGetErrorName(musaError_t error);
 MUSA_PUBLIC musaError_t musaStreamCreate(musaStream_t* stream);
 MUSA_PUBLIC musaError_t musaStreamCreateWithFlags(musaStream_t* stream, unsigned int flags);
 MUSA_PUBLIC musaError_t musaStreamCreateWithPriority(musaStream_t* stream, unsigned int flags, int priority);
-// Returns at once. Work still queued runs to its end before the stream's resources are released.
+// Returns immediately. The stream's resources are released after its pending work has finished.
 MUSA_PUBLIC musaError_t musaStreamDestroy(musaStream_t stream);
 MUSA_PUBLIC musaError_t musaStreamSynchronize(musaStream_t stream);
-// musaSuccess when all work has finished, musaErrorNotReady otherwise.
+// Returns musaSuccess if all work has finished, otherwise musaErrorNotReady.
 MUSA_PUBLIC musaError_t musaStreamQuery(musaStream_t stream);
 MUSA_PUBLIC musaError_t musaStreamGetPriority(musaStream_t stream, int* priority);
 MUSA_PUBLIC musaError_t musaStreamGetFlags(musaStream_t stream, unsigned int* flags);
@@ -80,7 +80,7 @@ MUSA_PUBLIC musaError_t musaStreamWaitEvent(
     musaStream_t stream, musaEvent_t event, unsigned int flags MUSA_DEFAULT_ARGUMENT(0));
 MUSA_PUBLIC musaError_t musaStreamAddCallback(
     musaStream_t stream, musaStreamCallback_t callback, void* userData, unsigned int flags);
-// `fn` runs on the host in stream order. It must not call the runtime: such a call returns musaErrorNotPermitted.
+// `fn` runs on the host in stream order. It must not call the runtime; such calls return musaErrorNotPermitted.
 MUSA_PUBLIC musaError_t musaLaunchHostFunc(musaStream_t stream, musaHostFn_t fn, void* userData);
 MUSA_PUBLIC musaError_t musaStreamSetAttribute(
     musaStream_t stream, musaStreamAttrID attribute, const musaStreamAttrValue* value);
@@ -100,7 +100,7 @@ MUSA_PUBLIC musaError_t musaEventRecordWithFlags(
     unsigned int flags MUSA_DEFAULT_ARGUMENT(musaEventRecordDefault));
 MUSA_PUBLIC musaError_t musaEventQuery(musaEvent_t event);
 MUSA_PUBLIC musaError_t musaEventSynchronize(musaEvent_t event);
-// Milliseconds between the completion of two recorded events, both with timing.
+// Milliseconds between the completion of two recorded events that have timing enabled.
 MUSA_PUBLIC musaError_t musaEventElapsedTime(float* milliseconds, musaEvent_t start, musaEvent_t end);
 MUSA_PUBLIC musaError_t musaEventDestroy(musaEvent_t event);
 
@@ -109,7 +109,7 @@ MUSA_PUBLIC musaError_t musaEventDestroy(musaEvent_t event);
 MUSA_PUBLIC musaError_t musaMalloc(void** pointer, size_t bytes);
 MUSA_PUBLIC musaError_t musaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height);
 MUSA_PUBLIC musaError_t musaMalloc3D(struct musaPitchedPtr* pitched, struct musaExtent extent);
-// Waits for the device before the memory is released.
+// Waits for the device, then frees the memory.
 MUSA_PUBLIC musaError_t musaFree(void* pointer);
 MUSA_PUBLIC musaError_t musaMallocHost(void** pointer, size_t bytes);
 MUSA_PUBLIC musaError_t musaHostAlloc(void** pointer, size_t bytes, unsigned int flags);
@@ -130,7 +130,7 @@ MUSA_PUBLIC musaError_t musaPointerGetAttributes(struct musaPointerAttributes* a
 MUSA_PUBLIC struct musaChannelFormatDesc musaCreateChannelDesc(
     int x, int y, int z, int w, enum musaChannelFormatKind f);
 MUSA_PUBLIC musaError_t musaGetChannelDesc(struct musaChannelFormatDesc* desc, musaArray_const_t array);
-// Memory for textures and surfaces. Extents count elements. Flags: layered 1, for surfaces 2, cubemap 4.
+// Memory for textures and surfaces. Extents are in elements. Flags: layered 1, surface 2, cubemap 4.
 MUSA_PUBLIC musaError_t musaMallocArray(
     musaArray_t* array, const struct musaChannelFormatDesc* desc, size_t width, size_t height MUSA_DEFAULT_ARGUMENT(0),
     unsigned int flags MUSA_DEFAULT_ARGUMENT(0));
@@ -140,7 +140,7 @@ MUSA_PUBLIC musaError_t musaMalloc3DArray(
 MUSA_PUBLIC musaError_t musaFreeArray(musaArray_t array);
 MUSA_PUBLIC musaError_t musaArrayGetInfo(
     struct musaChannelFormatDesc* desc, struct musaExtent* extent, unsigned int* flags, musaArray_t array);
-// Offsets in a row, and widths, are bytes.
+// Offsets within a row and widths are in bytes.
 MUSA_PUBLIC musaError_t musaMemcpyToArray(
     musaArray_t dst, size_t x, size_t y, const void* src, size_t bytes, enum musaMemcpyKind kind);
 MUSA_PUBLIC musaError_t musaMemcpyFromArray(
@@ -160,7 +160,7 @@ MUSA_PUBLIC musaError_t musaMemcpy2DFromArrayAsync(
 MUSA_PUBLIC musaError_t musaMemcpy2DArrayToArray(
     musaArray_t dst, size_t dst_x, size_t dst_y, musaArray_const_t src, size_t src_x, size_t src_y, size_t width,
     size_t height, enum musaMemcpyKind kind MUSA_DEFAULT_ARGUMENT(musaMemcpyDeviceToDevice));
-// Over linear memory, rows of it, or an array; musaErrorNotSupported over mipmapped arrays.
+// For linear memory, pitched memory or an array; returns musaErrorNotSupported for mipmapped arrays.
 MUSA_PUBLIC musaError_t musaCreateTextureObject(
     musaTextureObject_t* object, const struct musaResourceDesc* resource, const struct musaTextureDesc* texture,
     const struct musaResourceViewDesc* view);
@@ -169,13 +169,13 @@ MUSA_PUBLIC musaError_t musaGetTextureObjectResourceDesc(
     struct musaResourceDesc* resource, musaTextureObject_t object);
 MUSA_PUBLIC musaError_t musaGetTextureObjectTextureDesc(
     struct musaTextureDesc* texture, musaTextureObject_t object);
-// Over an array that was allocated for surfaces.
+// For an array that was allocated with the surface flag.
 MUSA_PUBLIC musaError_t musaCreateSurfaceObject(
     musaSurfaceObject_t* object, const struct musaResourceDesc* resource);
 MUSA_PUBLIC musaError_t musaDestroySurfaceObject(musaSurfaceObject_t object);
 
-// Variables that are declared __device__ or __constant__. In C++ the templates in musa_runtime.h take the variable itself;
-// these take its address, once a template was called for it.
+// Variables declared __device__ or __constant__. In C++ the templates in musa_runtime.h take the variable itself.
+// These functions take its address, after a template was called for the variable.
 MUSA_PUBLIC musaError_t musaMemcpyToSymbol(
     const void* symbol, const void* src, size_t bytes, size_t offset, enum musaMemcpyKind kind);
 MUSA_PUBLIC musaError_t musaMemcpyFromSymbol(
@@ -188,7 +188,7 @@ MUSA_PUBLIC musaError_t musaGetSymbolAddress(void** address, const void* symbol)
 MUSA_PUBLIC musaError_t musaGetSymbolSize(size_t* bytes, const void* symbol);
 
 #ifndef __cplusplus
-// Allocated at once; free for others when the stream has come to musaFreeAsync.
+// Allocates immediately. The memory becomes free for others when the stream reaches musaFreeAsync.
 MUSA_PUBLIC musaError_t musaMallocAsync(void** pointer, size_t bytes, musaStream_t stream);
 MUSA_PUBLIC musaError_t musaFreeAsync(void* pointer, musaStream_t stream);
 MUSA_PUBLIC musaError_t musaMallocFromPoolAsync(void** pointer, size_t bytes, musaMemPool_t pool, musaStream_t stream);
@@ -315,7 +315,7 @@ MUSA_PUBLIC musaError_t musaGraphAddDependencies(
 MUSA_PUBLIC musaError_t musaGraphRemoveDependencies(
     musaGraph_t graph, const musaGraphNode_t* from, const musaGraphNode_t* to, size_t count);
 MUSA_PUBLIC musaError_t musaGraphDestroyNode(musaGraphNode_t node);
-// With NULL arrays the counts alone are returned; otherwise `count` is the capacity on entry.
+// If the arrays are NULL, only the counts are returned; otherwise `count` is the capacity on entry.
 MUSA_PUBLIC musaError_t musaGraphGetNodes(musaGraph_t graph, musaGraphNode_t* nodes, size_t* count);
 MUSA_PUBLIC musaError_t musaGraphGetRootNodes(musaGraph_t graph, musaGraphNode_t* nodes, size_t* count);
 MUSA_PUBLIC musaError_t musaGraphGetEdges(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The types that musa_fp16.h and musa_bf16.h have in common. Not to be included by itself.
+// Common parts of the types in musa_fp16.h and musa_bf16.h. Do not include this header directly.
 #ifndef MUSA_SIMT_FLOAT16_H
 #define MUSA_SIMT_FLOAT16_H
 #ifdef __cplusplus
@@ -26,8 +26,8 @@ inline __host__ __device__ float float_of(unsigned bits) {
   return value;
 }
 
-// A number N of 16 bits that derives from this. N is a structure of its own, so that programs may declare it: struct __half;
-// Kernels read such numbers in place of other types of their size: torch's Half reads its bits as __half.
+// Base class of a 16-bit number N. N is a separate struct so that programs can forward-declare it (struct __half;).
+// Kernels access other 16-bit types through N: torch's Half reads its bits as __half.
 template <class N, class Format>
 struct __attribute__((__may_alias__, __aligned__(2))) Number {
   unsigned short __x;
@@ -77,7 +77,7 @@ struct __attribute__((__may_alias__, __aligned__(2))) Number {
   __host__ __device__ N& self() { return static_cast<N&>(*this); }
 };
 
-// Two numbers in a word. Comparisons hold where they hold for both.
+// Two numbers in a word. A comparison is true if it is true for both.
 template <class N2, class N>
 struct __attribute__((__may_alias__, __aligned__(4))) Pair {
   N x, y;
@@ -108,7 +108,7 @@ struct __attribute__((__may_alias__, __aligned__(4))) Pair {
   __host__ __device__ N2& self() { return static_cast<N2&>(*this); }
 };
 
-// The number next to the nearest one, where that is on the wrong side of `value`.
+// The rounding direction. If the nearest number is on the wrong side of `value`, its neighbor is taken.
 enum class Toward { Zero, Up, Down };
 template <class N>
 inline __host__ __device__ N rounded(double value, Toward direction) {
@@ -121,7 +121,7 @@ inline __host__ __device__ N rounded(double value, Toward direction) {
   if (down ? got < value : got > value) {
     return nearest;
   }
-  // Adjacent numbers have adjacent bits; around 0 the sign changes.
+  // Adjacent numbers have adjacent bits, except at 0, where the sign changes.
   const unsigned short bits = nearest.__x;
   if ((bits & 0x7fffu) == 0) {
     return N::from_bits(down ? 0x8001u : 0x0001u);
@@ -130,7 +130,7 @@ inline __host__ __device__ N rounded(double value, Toward direction) {
   return N::from_bits(static_cast<unsigned short>(bits + (grows ? 1 : -1)));
 }
 
-// The nearest, or the one toward zero, that `To` has; 0 for what is no number.
+// Converts a whole number to `To`, clamped to its range; NaN becomes 0.
 template <class To>
 inline __host__ __device__ To integer_of(float whole) {
   if (std::isnan(whole)) {
@@ -144,7 +144,7 @@ inline __host__ __device__ To integer_of(float whole) {
 }
 
 inline __host__ __device__ float clamped(float value) {
-  return value > 0.0f ? (value < 1.0f ? value : 1.0f) : 0.0f; // 0 for what is no number
+  return value > 0.0f ? (value < 1.0f ? value : 1.0f) : 0.0f; // NaN becomes 0
 }
 
 } // namespace musa_simt_float16

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The functions of numbers of 16 bits and of pairs of them: one macro, for both kinds. Not to be included by itself.
+// The functions for 16-bit numbers and pairs of them, as one macro for both formats. Do not include this header
+// directly.
 #ifndef MUSA_SIMT_FLOAT16_FUNCTIONS_H
 #define MUSA_SIMT_FLOAT16_FUNCTIONS_H
 #ifdef __cplusplus
@@ -9,7 +10,7 @@
 
 #define MUSA_SIMT_FLOAT16_INLINE inline __host__ __device__
 
-// `N` is the number, `N2` the pair; `name` is how conversions call the number.
+// `N` is the number type, `N2` the pair type; `name` is the part of conversion names for N.
 #define MUSA_SIMT_FLOAT16_FUNCTIONS(N, N2, name) \
   MUSA_SIMT_FLOAT16_INLINE N __float2##name(float x) { return N(x); } \
   MUSA_SIMT_FLOAT16_INLINE N __float2##name##_rn(float x) { return N(x); } \

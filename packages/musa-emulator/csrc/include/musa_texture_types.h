@@ -12,7 +12,7 @@ enum musaChannelFormatKind {
   musaChannelFormatKindFloat = 2,
   musaChannelFormatKindNone = 3
 };
-// Bits of each component; 0 for one that is not there.
+// Bits of each component; 0 if the component does not exist.
 struct musaChannelFormatDesc {
   int x, y, z, w;
   enum musaChannelFormatKind f;

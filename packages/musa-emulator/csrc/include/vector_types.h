@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Built-in vector types. Alignment follows the device ABI: a two- or four-element vector is loaded in one access.
+// Built-in vector types. Alignment follows the device ABI: vectors of two or four elements are loaded in one access.
 #ifndef MUSA_VECTOR_TYPES_H
 #define MUSA_VECTOR_TYPES_H
-#define __VECTOR_TYPES_H__ // programs test it
+#define __VECTOR_TYPES_H__ // checked by programs
 
 #include "host_defines.h"
 

@@ -19,11 +19,11 @@ using mupti_buffers::record_size;
 namespace {
 
 struct State {
-  std::mutex mutex; // guards everything below; no callback is called under it
+  std::mutex mutex; // guards the fields below; callbacks are called without it
   MUpti_BuffersCallbackRequestFunc request = nullptr;
   MUpti_BuffersCallbackCompleteFunc complete = nullptr;
   std::set<MUpti_ActivityKind> enabled;
-  size_t dropped = 0; // for want of a buffer
+  size_t dropped = 0; // because no buffer was available
 };
 
 State& state() {
@@ -31,14 +31,14 @@ State& state() {
   return *instance;
 }
 
-// One delivery at a time, so that buffers are filled in the order of the records.
+// Serializes deliveries, so that records keep their order in the buffers.
 std::mutex& delivery_mutex() {
   static std::mutex* instance = new std::mutex;
   return *instance;
 }
 thread_local bool delivering = false;
 
-// What the engine must collect for a kind.
+// The activity kinds of the engine that a record kind needs.
 uint32_t engine_kind(MUpti_ActivityKind kind) {
   switch (kind) {
     case MUPTI_ACTIVITY_KIND_RUNTIME: return kRuntimeCalls;
@@ -50,11 +50,11 @@ uint32_t engine_kind(MUpti_ActivityKind kind) {
     case MUPTI_ACTIVITY_KIND_MEMSET: return kFills;
     case MUPTI_ACTIVITY_KIND_SYNCHRONIZATION: return kSynchronizations;
     case MUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: return kExternalCorrelations;
-    default: return 0; // made here
+    default: return 0; // these records are made in this file
   }
 }
 
-// With the lock held. Call observation belongs to the callback interface and is left as it is.
+// The lock must be held. Keeps the observer of calls, which the callback interface sets.
 void apply(const State& current) {
   uint32_t kinds = traced_kinds.load() & kCallObserver;
   for (const MUpti_ActivityKind kind : current.enabled) {
@@ -93,7 +93,7 @@ void deliver() {
     const bool concurrent = enabled.count(MUPTI_ACTIVITY_KIND_KERNEL) == 0;
     for (const Activity& activity : take_activities()) {
       const mupti_buffers::Record record = make_record(activity, concurrent);
-      // Only one of the two kinds of copies may be wanted; a kind disabled since still gets what it had recorded.
+      // Both copy kinds use one kind of the engine, so records of the other are skipped, unless both were disabled since.
       if (activity.kind == kCopies && enabled.count(record.head.kind) == 0 &&
           (enabled.count(MUPTI_ACTIVITY_KIND_MEMCPY) != 0 || enabled.count(MUPTI_ACTIVITY_KIND_MEMCPY2) != 0)) {
         continue;
@@ -221,7 +221,8 @@ MUptiResult muptiActivitySetAttribute(MUpti_ActivityAttribute attribute, size_t*
   size_t number = 0;
   std::memcpy(&number, value, sizeof number);
   switch (attribute) {
-    // They size memory of a GPU. Here records wait on the host, so there is nothing to size; zero is refused all the same.
+    // These attributes set GPU buffer sizes and have no effect here, because records are stored on the host. As in
+    // CUPTI, 0 is invalid.
     case MUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE:
     case MUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT:
       return number != 0 ? MUPTI_SUCCESS : MUPTI_ERROR_INVALID_PARAMETER;
@@ -237,7 +238,7 @@ MUptiResult muptiGetDeviceId(MUcontext context, uint32_t* deviceId) {
     return MUPTI_ERROR_NOT_INITIALIZED;
   }
   const UntracedScope scope;
-  const int before = thread_state().device; // asking must not change it
+  const int before = thread_state().device; // restored: the query must not change the current device
   MUdevice device = before;
   if (context != nullptr) {
     const bool known = muCtxSetCurrent(context) == MUSA_SUCCESS && muCtxGetDevice(&device) == MUSA_SUCCESS;

@@ -18,10 +18,10 @@ struct MUpti_Subscriber_st {
 namespace {
 
 struct State {
-  std::mutex mutex; // guards everything below; no callback is called under it
+  std::mutex mutex; // guards the fields below; callbacks are called without it
   MUpti_SubscriberHandle subscriber = nullptr;
   std::set<std::pair<MUpti_CallbackDomain, MUpti_CallbackId>> enabled;
-  std::map<uint32_t, uint64_t> words; // correlationData of the calls under way
+  std::map<uint32_t, uint64_t> words; // correlationData of running calls
 };
 
 State& state() {
@@ -29,7 +29,7 @@ State& state() {
   return *instance;
 }
 
-// The last number of a domain's calls; 0 for what is no domain.
+// Returns the largest callback id of a domain, or 0 if `domain` is invalid.
 uint32_t last_callback(MUpti_CallbackDomain domain) {
   switch (domain) {
     case MUPTI_CB_DOMAIN_RUNTIME_API: return MUPTI_RUNTIME_TRACE_CBID_SIZE - 1;
@@ -67,7 +67,7 @@ void observe(const char* name, bool ended, uint32_t correlation, musaError_t sta
   }
 }
 
-// With the lock held.
+// The lock must be held.
 void apply() {
   const bool any = !state().enabled.empty();
   set_call_observer(any ? observe : nullptr);

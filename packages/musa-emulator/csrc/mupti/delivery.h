@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// From the engine's collection into the caller's buffers.
+// Converts the engine's activities to records in the caller's buffers.
 #pragma once
 
 #include "activity_buffers.h"
@@ -11,10 +11,10 @@ namespace musa_emulator::mupti {
 
 mupti_buffers::Record make_record(const Activity& activity, bool concurrent_kernels);
 
-// The number of an entry point; 0 for a name without one.
+// Returns the callback id of an entry point, or 0 if it has none.
 MUpti_CallbackId callback_id(const char* name);
 
-// Fills buffers with everything collected. Calls the callbacks, so no lock may be held.
+// Delivers all collected records. Calls the buffer callbacks, so no lock may be held.
 void deliver();
 
 } // namespace musa_emulator::mupti

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Gives every entry point that has none a callback id, in mupti_runtime_cbid.h and mupti_driver_cbid.h.
+"""Assigns a callback id to every entry point without one, in mupti_runtime_cbid.h and mupti_driver_cbid.h.
 
     python number_callbacks.py [--check]
 
-Ids never change: programs are compiled with them. So new names go to the end. --check writes nothing and
-exits with 1 when a name is missing.
+Programs are compiled with the ids, so existing ids never change and new names are appended. With --check,
+nothing is written, and the exit status is 1 if an entry point has no id.
 """
 
 import pathlib
@@ -34,7 +34,7 @@ typedef enum {{
 
 
 def entry_points(pattern):
-    """Names in the sources, sorted; those of the emulator's own interface are not part of the SDK."""
+    """Sorted names of the entry points in the sources, without the emulator's own, which the SDK lacks."""
     names = set()
     for source in (CSRC / "musart").rglob("*.cpp"), (CSRC / "musa").rglob("*.cpp"):
         for path in source:
@@ -43,7 +43,7 @@ def entry_points(pattern):
 
 
 def numbered(header, domain):
-    """Names with an id, in its order."""
+    """Names that have an id, in id order."""
     if not header.exists():
         return []
     pattern = rf"MUPTI_{domain}_TRACE_CBID_(\w+) = (\d+)"
@@ -52,7 +52,7 @@ def numbered(header, domain):
 
 
 def missing():
-    """Entry points without an id: (header, domain, what it is, names with one, names without)."""
+    """Yields per domain: header, domain, name of the API, names with an id, names without an id."""
     for domain, what, pattern in (
         ("RUNTIME", "runtime", ENTRY_POINT),
         ("DRIVER", "driver", DRIVER_ENTRY_POINT),

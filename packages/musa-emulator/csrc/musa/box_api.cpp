@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Pitched memory and copies of boxes, of the driver.
+// The driver's pitched allocations, and 2D and 3D copies.
 #include "driver_support.h"
 #include "engine/device.h"
 #include "engine/memory.h"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kPitchAlignment = 512;
 
-// One side of a copy: the address of its first byte. MUSA_ERROR_NOT_SUPPORTED for arrays.
+// Computes the address of the first byte of a copy's source or destination. Arrays are not supported.
 musaError_t side(
     MUmemorytype type, const void* host, MUdeviceptr device, size_t x, size_t y, size_t z, size_t pitch, size_t height,
     char** address) {
@@ -56,7 +56,7 @@ musaError_t copy_box(const MUSA_MEMCPY3D& box, MUstream stream, Host host) {
   if (status != musaSuccess) {
     return status;
   }
-  // One row needs no pitch, one slice no height.
+  // The pitch matters only with several rows, the height only with several slices.
   const bool rows = box.Height > 1 || box.Depth > 1;
   if ((rows && (box.srcXInBytes + box.WidthInBytes > box.srcPitch || box.dstXInBytes + box.WidthInBytes > box.dstPitch)) ||
       (box.Depth > 1 && (box.srcY + box.Height > box.srcHeight || box.dstY + box.Height > box.dstHeight))) {

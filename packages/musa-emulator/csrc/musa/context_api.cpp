@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Contexts of the driver. A device has one here, its primary context; the calling thread keeps a stack of them.
+// The driver's contexts. Each device has only its primary context here; each thread has a stack of contexts.
 #include <vector>
 
 #include "driver_support.h"
@@ -24,7 +24,7 @@ Device* device_of(MUcontext context) {
   return nullptr;
 }
 
-// What was current before each push of this thread.
+// The devices that were current before each push on this thread.
 std::vector<int>& stack() {
   static thread_local std::vector<int> devices;
   return devices;
@@ -58,7 +58,7 @@ MUresult muCtxDestroy(MUcontext context) {
   return driver_api<"muCtxDestroy", kReleases>([&] {
     const Device* found = device_of(context);
     if (found == nullptr) {
-      return musaErrorDeviceUninitialized; // MUSA_ERROR_INVALID_CONTEXT
+      return musaErrorDeviceUninitialized; // the same value as MUSA_ERROR_INVALID_CONTEXT
     }
     if (found->ordinal == thread_state().device && !stack().empty()) {
       thread_state().device = stack().back();

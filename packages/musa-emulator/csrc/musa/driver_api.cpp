@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The driver interface, over the same engine as the runtime. Its calls do not touch the runtime's last error.
+// The driver API, on the same engine as the runtime. Its calls do not change the runtime's last error.
 #include "musa.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Shared by the files that define the driver's entry points.
+// Helpers for the files that define the driver's entry points.
 #pragma once
 
 #include <utility>
@@ -10,7 +10,7 @@
 
 namespace musa_emulator {
 
-// Codes have the same numbers on both sides.
+// Driver and runtime use the same numeric error codes.
 inline MUresult to_driver(musaError_t status) {
   return static_cast<MUresult>(status);
 }

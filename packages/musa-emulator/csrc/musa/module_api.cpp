@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Modules, their kernels and variables, launches of the driver. A module is a shared library that `mcc -fatbin` wrote:
-// loading it makes its kernels known, and their names are those of its symbols.
+// Modules with their kernels and variables, and the driver's launches. A module is a shared library that `mcc
+// -fatbin` wrote. Loading it registers its kernels, which are looked up by symbol name.
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
@@ -31,7 +31,7 @@ using namespace musa_emulator;
 
 namespace {
 
-// Guards the set of modules that are loaded.
+// Guards the set of loaded modules.
 std::mutex modules_mutex;
 std::set<MUmodule>& modules() {
   static auto* loaded = new std::set<MUmodule>;
@@ -48,8 +48,8 @@ musaError_t load(const char* path, const char* called, MUmodule* module) {
   if (library == nullptr) {
     std::fprintf(
         stderr,
-        "musa-emulator: the module %s cannot be loaded: %s\n"
-        "Likely cause: it was compiled for a GPU, or by another compiler.\n"
+        "musa-emulator: cannot load the module %s: %s\n"
+        "Likely cause: it was compiled for a GPU or by another compiler.\n"
         "Fix: compile its source with the emulator's compiler: mcc -fatbin <source>.mu -o <module>\n",
         called, dlerror());
     return musaErrorInvalidKernelImage;
@@ -61,7 +61,7 @@ musaError_t load(const char* path, const char* called, MUmodule* module) {
   return musaSuccess;
 }
 
-// The size of an ELF image in memory: its section headers are at its end. 0 for anything else.
+// Returns the size of an ELF image in memory, whose section headers are at the end, or 0 if it is not one.
 size_t size_of_image(const void* image) {
   ElfW(Ehdr) header;
   std::memcpy(&header, image, SELFMAG);
@@ -104,7 +104,7 @@ musaError_t with_function(MUfunction function, Body&& body) {
   return kernel != nullptr ? body(*kernel) : musaErrorInvalidResourceHandle;
 }
 
-// Arguments that the caller packed into one buffer, each as aligned as its type.
+// Splits a packed argument buffer. Each argument has the alignment of its type.
 musaError_t unpack(const Kernel& kernel, void** extra, std::vector<void*>* arguments) {
   char* buffer = nullptr;
   size_t bytes = 0;
@@ -118,7 +118,7 @@ musaError_t unpack(const Kernel& kernel, void** extra, std::vector<void*>* argum
     }
   }
   if (kernel.argument_alignments.size() != kernel.argument_sizes.size()) {
-    return musaErrorNotSupported; // a kernel that a test registered by hand
+    return musaErrorNotSupported; // a kernel that a test registered manually
   }
   size_t offset = 0;
   for (size_t i = 0; i < kernel.argument_alignments.size(); ++i) {
@@ -149,7 +149,7 @@ musaError_t launch(
       if (const musaError_t status = unpack(kernel, extra, &unpacked); status != musaSuccess) {
         return status;
       }
-      unpacked.push_back(nullptr); // so that there is an array without arguments too
+      unpacked.push_back(nullptr); // a non-null array, even without arguments
       parameters = unpacked.data();
     }
     if (cooperative && block.x != 0 && block.y != 0 && block.z != 0 &&
@@ -160,7 +160,7 @@ musaError_t launch(
     const musaError_t status =
         make_launch(*found->device, kernel.symbol, grid, block, parameters, shared_bytes, cooperative, &made);
     if (status == musaErrorInvalidConfiguration) {
-      return musaErrorInvalidValue; // as the driver calls it
+      return musaErrorInvalidValue; // the driver's code for this error
     }
     return status == musaSuccess ? submit(*found, KernelOperation{std::move(made)}) : status;
   });
@@ -177,7 +177,7 @@ MUresult muModuleLoad(MUmodule* module, const char* path) {
     if (access(path, R_OK) != 0) {
       return musaErrorFileNotFound;
     }
-    // Without a slash the loader would look on its own path.
+    // Without a slash, dlopen would search the library path.
     std::string place = path;
     if (place.find('/') == std::string::npos) {
       place.insert(0, "./");
@@ -214,7 +214,7 @@ MUresult muModuleUnload(MUmodule module) {
         return musaErrorInvalidResourceHandle;
       }
     }
-    // Kernels that are under way are in the library's code.
+    // Running kernels execute code of the library.
     if (may_wait() == musaSuccess) {
       for (int i = 0; i < device_count(); ++i) {
         wait_for_device(*find_device(i));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The driver's virtual memory management: what may be asked for; engine/virtual_memory.h does it.
+// The driver's virtual memory management: argument checks. The implementation is in engine/virtual_memory.h.
 #include "engine/virtual_memory.h"
 
 #include <climits>
@@ -12,7 +12,7 @@ using namespace musa_emulator;
 
 namespace {
 
-// A device set up without virtual memory management refuses all of it.
+// Fails if the device has no virtual memory management.
 template <ApiName Name, unsigned Traits = kOrdinary, class Body>
 MUresult virtual_memory_api(Body&& body) {
   return driver_api<Name, Traits>(
@@ -56,7 +56,7 @@ MUresult muMemGetAllocationGranularity(
 
 MUresult muMemAddressReserve(
     MUdeviceptr* pointer, size_t size, size_t alignment, MUdeviceptr, unsigned long long flags) {
-  // The address asked for is a wish, and is not granted.
+  // The requested address is a hint, and is ignored.
   return virtual_memory_api<"muMemAddressReserve">([&] {
     if (pointer == nullptr || flags != 0) {
       return musaErrorInvalidValue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Arrays, and copies between them and memory.
+// Arrays, and copies between arrays and memory.
 #include "engine/array.h"
 
 #include "api_support.h"
@@ -19,13 +19,13 @@ musaError_t allocate(musaArray_t* array, const musaChannelFormatDesc* desc, musa
   return allocate_array(current_device()->ordinal, *desc, extent, flags, array);
 }
 
-// A rectangle of an array's first slice: `x` and `width` in bytes, rows from `y` on.
+// A rectangle of an array's first slice that starts at byte `x` of row `y`.
 struct Rectangle {
   musaArray_const_t array;
   size_t x, y;
 };
 
-// The first byte of the rectangle and the distance of its rows. Invalid if it does not lie within the array.
+// Computes the address of the rectangle and the pitch of its rows. Fails if the rectangle is outside the array.
 musaError_t locate(const Rectangle& place, size_t width, size_t height, char** data, size_t* pitch) {
   const Array* array = find_array(place.array);
   if (array == nullptr) {
@@ -39,7 +39,7 @@ musaError_t locate(const Rectangle& place, size_t width, size_t height, char** d
   return musaSuccess;
 }
 
-// Linear memory of rows `pitch` bytes apart, or a rectangle of an array.
+// Pitched linear memory, or a rectangle of an array if `memory` is null.
 struct Side {
   void* memory;
   size_t pitch;
@@ -72,7 +72,7 @@ musaError_t copy_rows(
   });
 }
 
-// `bytes` that go on from row to row of an array, as one piece: the emulator's rows follow each other without a gap.
+// Copies `bytes` that may span several rows of an array. The rows of emulated arrays are contiguous.
 musaError_t copy_piece(
     musaArray_const_t array, size_t x, size_t y, const void* memory, size_t bytes, bool into, musaMemcpyKind kind) {
   return with_stream(nullptr, [&](Stream& found) {

@@ -76,7 +76,7 @@ musaError_t musaChooseDevice(int* device, const musaDeviceProp* properties) {
     if (device == nullptr || properties == nullptr) {
       return musaErrorInvalidValue;
     }
-    *device = 0; // all emulated devices are alike
+    *device = 0; // all emulated devices are equal
     return musaSuccess;
   });
 }
@@ -143,7 +143,7 @@ musaError_t musaDeviceGetLimit(size_t* value, musaLimit limit) {
   });
 }
 
-// Caches and banks do not exist here; the preferences are accepted as a device without a choice accepts them.
+// Accepted without effect, as on a device with a fixed cache configuration: there are no caches and banks here.
 
 musaError_t musaDeviceSetCacheConfig(musaFuncCache) {
   return api<"musaDeviceSetCacheConfig">([] { return musaSuccess; });

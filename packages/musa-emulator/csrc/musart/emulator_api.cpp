@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// musa_emulator.h: for tests, and for the libraries that put work on a stream.
+// musa_emulator.h: functions for tests, and for libraries that enqueue work.
 #include "musa_emulator.h"
 
 #include "api_support.h"
@@ -11,8 +11,8 @@
 
 using namespace musa_emulator;
 
-// These do not go through api(): a test that steers the emulator must not trip over the faults it has set, and its
-// steering must not count as use. The exception is the launch of a task, which is work like any other.
+// These functions do not use api(): a test that configures the emulator must not hit its own injected faults, and
+// these calls must not be counted. Launching a task does use it, because it is ordinary work.
 
 musaError_t musaEmulatorFailNth(const char* name, unsigned long long n, musaError_t code) {
   const ApiEntry* entry = name != nullptr ? find_api(name) : nullptr;
@@ -107,7 +107,7 @@ musaError_t musaEmulatorReset(void) {
 
 musaError_t musaEmulatorLaunchTask(
     musaStream_t stream, const char* name, musaEmulatorTaskFn function, void* payload, void (*destroy)(void*)) {
-  // Made first: it owns the payload, also where the call is refused.
+  // Created first, because it owns the payload even if the call fails.
   std::shared_ptr<Launch> task = make_task(name, function, payload, destroy);
   return api<"musaEmulatorLaunchTask">([&] {
     return with_stream(stream, [&](Stream& found) {

@@ -7,7 +7,7 @@
 
 using namespace musa_emulator;
 
-// Errors stay readable in every state, so these do not go through api().
+// Errors can be read in every state, so these functions do not use api().
 
 musaError_t musaGetLastError(void) {
   return std::exchange(thread_state().last_error, musaSuccess);

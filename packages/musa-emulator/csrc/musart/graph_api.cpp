@@ -14,7 +14,7 @@ using namespace musa_emulator;
 
 namespace {
 
-// Fills a caller's array, or returns the count alone where there is none.
+// Fills the caller's array; returns only the count if it is null.
 template <class T>
 void fill_array(const std::vector<T>& items, T* array, size_t* count) {
   if (array != nullptr) {
@@ -40,7 +40,7 @@ musaError_t with_node(musaGraphNode_t node, Body&& body) {
   return is_node(node) ? body() : musaErrorInvalidValue;
 }
 
-// Calls `body(operation)` for a node whose operation is of the given kind.
+// Calls `body(operation)` if the node has an operation of this kind.
 template <class Wanted, class Body>
 musaError_t with_operation(musaGraphNode_t node, Body&& body) {
   return with_node(node, [&] {
@@ -141,7 +141,7 @@ musaError_t replace(musaGraphNode_t node, Operation& operation) {
   });
 }
 
-// The executable's entry for a node of the graph it was made from, or null.
+// Returns the executable's entry for a node of its source graph, or nullptr.
 ExecutableNode* find_entry(Plan& plan, musaGraphNode_t node) {
   const auto found =
       std::find_if(plan.begin(), plan.end(), [node](const ExecutableNode& entry) { return entry.origin == node; });
@@ -183,7 +183,7 @@ musaError_t musaGraphCreate(musaGraph_t* graph, unsigned int flags) {
 
 musaError_t musaGraphDestroy(musaGraph_t graph) {
   return api<"musaGraphDestroy", kReleases>([&] {
-    OwnedGraph destroyed; // outlives the lock
+    OwnedGraph destroyed; // destroyed after the lock is released
     return with_graph(graph, [&] {
       destroyed = withdraw_graph(graph);
       return musaSuccess;
@@ -330,7 +330,7 @@ musaError_t musaGraphRemoveDependencies(
 
 musaError_t musaGraphDestroyNode(musaGraphNode_t node) {
   return api<"musaGraphDestroyNode", kReleases>([&] {
-    std::unique_ptr<MUgraphNode_st> destroyed; // outlives the lock
+    std::unique_ptr<MUgraphNode_st> destroyed; // destroyed after the lock is released
     return with_node(node, [&] {
       destroyed = withdraw_node(node);
       return musaSuccess;
@@ -453,7 +453,7 @@ musaError_t musaGraphKernelNodeGetParams(musaGraphNode_t node, musaKernelNodePar
     return with_operation<KernelOperation>(node, [&](KernelOperation& operation) {
       auto* launch = dynamic_cast<KernelLaunch*>(operation.launch.get());
       if (parameters == nullptr || launch == nullptr) {
-        return musaErrorInvalidDeviceFunction; // a task of an emulated library has no parameters to show
+        return musaErrorInvalidDeviceFunction; // a task of an emulated library, without parameters
       }
       *parameters = {};
       parameters->func = const_cast<void*>(launch->kernel().symbol);
@@ -615,7 +615,7 @@ musaError_t musaGraphInstantiateWithParams(
 
 musaError_t musaGraphExecDestroy(musaGraphExec_t exec) {
   return api<"musaGraphExecDestroy", kReleases | kUnsafeInCapture>([&] {
-    OwnedExecutable destroyed; // outlives the lock
+    OwnedExecutable destroyed; // destroyed after the lock is released
     Lock lock(engine().mutex);
     if (!is_executable(exec)) {
       return musaErrorInvalidValue;
@@ -645,7 +645,7 @@ musaError_t musaGraphUpload(musaGraphExec_t exec, musaStream_t stream) {
           return musaErrorInvalidValue;
         }
       }
-      return submit(found, EmptyOperation{}); // there is no device to upload to, only an order to keep
+      return submit(found, EmptyOperation{}); // an upload has no effect besides its place in the stream's order
     });
   });
 }
@@ -657,7 +657,7 @@ musaError_t musaGraphLaunch(musaGraphExec_t exec, musaStream_t stream) {
 
 musaError_t musaGraphExecUpdate(musaGraphExec_t exec, musaGraph_t graph, musaGraphExecUpdateResultInfo* result) {
   return api<"musaGraphExecUpdate">([&] {
-    MUgraphExec_st replaced; // outlives the lock
+    MUgraphExec_st replaced; // destroyed after the lock is released
     return with_graph(graph, [&] {
       if (!is_executable(exec) || result == nullptr) {
         return musaErrorInvalidValue;
@@ -719,7 +719,7 @@ musaError_t musaGraphNodeSetEnabled(musaGraphExec_t exec, musaGraphNode_t node, 
       return musaErrorInvalidValue;
     }
     ExecutableNode* entry = find_entry(writable_plan(*exec), node);
-    // As on the driver, only these kinds can be switched off.
+    // Like the driver, supports disabling only for these kinds.
     if (entry == nullptr ||
         (entry->type != musaGraphNodeTypeKernel && entry->type != musaGraphNodeTypeMemcpy &&
          entry->type != musaGraphNodeTypeMemset)) {

@@ -14,7 +14,7 @@ musaError_t musaIpcGetMemHandle(musaIpcMemHandle_t* handle, void* pointer) {
     if (handle == nullptr || info.type != musaMemoryTypeDevice) {
       return musaErrorInvalidValue;
     }
-    // The first export moves the contents to shared pages, which work in flight must not see.
+    // The first export moves the contents to shared pages, so pending work must finish before.
     if (const musaError_t status = wait_for_device(*find_device(info.device)); status != musaSuccess) {
       return status;
     }

@@ -14,7 +14,7 @@ musaError_t launch(
     bool cooperative = false) {
   return with_stream(stream, [&](Stream& found) {
     if (found.device->ordinal != thread_state().device) {
-      return musaErrorInvalidResourceHandle; // a kernel runs on the current device, so its stream must be of that device
+      return musaErrorInvalidResourceHandle; // a kernel runs on the current device, so the stream must belong to it
     }
     std::shared_ptr<Launch> made;
     const musaError_t status = make_launch(*found.device, function, grid, block, arguments, shared_bytes, cooperative, &made);
@@ -22,7 +22,7 @@ musaError_t launch(
   });
 }
 
-// Calls `body(kernel)` with the kernel behind the symbol.
+// Calls `body(kernel)` with the kernel of the symbol.
 template <class Body>
 musaError_t with_kernel(const void* function, Body&& body) {
   const std::shared_ptr<Kernel> kernel = find_kernel(function);
@@ -145,8 +145,8 @@ musaError_t musaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
   });
 }
 
-// They steer a tool that watches from outside and learns of these calls, like of all others, through MUPTI: they have no
-// effect of their own.
+// These calls control an external profiler, which observes them through MUPTI like all other calls. They have no
+// effect themselves.
 
 musaError_t musaProfilerStart(void) {
   return api<"musaProfilerStart">([] { return musaSuccess; });

@@ -168,7 +168,7 @@ musaError_t musaMemPrefetchAsync(const void* pointer, size_t bytes, int device, 
       if (device != musaCpuDeviceId && find_device(device) == nullptr) {
         return musaErrorInvalidDevice;
       }
-      return submit(found, EmptyOperation{}); // there is one memory; what remains is the place in the order
+      return submit(found, EmptyOperation{}); // host and device share the memory, so only the stream's order matters
     });
   });
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Stream-ordered allocation. Memory is taken from the device when it is asked for, and goes back when the stream comes to
-// musaFreeAsync. Pools only count: what is free is free for everyone.
+// Stream-ordered allocation. Memory is allocated immediately and freed when the stream reaches musaFreeAsync. Pools
+// only count allocations; they cache no memory.
 #include "pool.h"
 
 #include <algorithm>
@@ -18,15 +18,15 @@
 
 struct MUmemPoolHandle_st {
   int device = 0;
-  bool built_in = false; // the device's default one
-  size_t limit = 0;      // 0: none
+  bool built_in = false; // the device's default pool
+  size_t limit = 0;      // 0: no limit
   uint64_t used = 0, most_used = 0;
   uint64_t release_threshold = 0;
   int reuse[3] = {1, 1, 1};
-  std::map<int, musaMemAccessFlags> access; // of other devices
+  std::map<int, musaMemAccessFlags> access; // by other devices
 };
 
-// As C declares them; in C++ the header has templates of these names.
+// The C declarations; for C++ the header has templates with these names.
 MUSA_EXTERN_C_BEGIN
 MUSA_PUBLIC musaError_t musaMallocAsync(void** pointer, size_t bytes, musaStream_t stream);
 MUSA_PUBLIC musaError_t musaFreeAsync(void* pointer, musaStream_t stream);
@@ -49,14 +49,14 @@ namespace {
 struct Allocation {
   std::shared_ptr<MUmemPoolHandle_st> pool;
   size_t bytes;
-  bool freed = false; // the free is on a stream
+  bool freed = false; // musaFreeAsync is pending on a stream
 };
 
-// Guarded by its mutex, which is taken before no other lock.
+// Guarded by its mutex. No other lock is acquired while it is held.
 struct Pools {
   std::mutex mutex;
   std::map<musaMemPool_t, std::shared_ptr<MUmemPoolHandle_st>> pools;
-  std::map<int, musaMemPool_t> defaults, current; // of devices
+  std::map<int, musaMemPool_t> defaults, current; // by device
   std::map<void*, Allocation> allocations;
 };
 
@@ -67,7 +67,7 @@ Pools& pools() {
 
 using PoolLock = std::lock_guard<std::mutex>;
 
-// With the lock held.
+// The lock must be held.
 musaMemPool_t default_pool(Pools& all, int device) {
   musaMemPool_t& pool = all.defaults[device];
   if (pool == nullptr) {
@@ -89,7 +89,7 @@ musaError_t allocate(void** pointer, size_t bytes, musaMemPool_t pool, Stream& s
   if (pointer == nullptr) {
     return musaErrorInvalidValue;
   }
-  // A node of a graph that allocates is not emulated.
+  // Allocations in graphs are not emulated.
   if (const musaError_t status = forbid_on_capturing(stream); status != musaSuccess) {
     return status;
   }
@@ -179,7 +179,7 @@ musaError_t musaFreeAsync(void* pointer, musaStream_t stream) {
         const PoolLock lock(all.mutex);
         if (const auto known = all.allocations.find(pointer); known != all.allocations.end()) {
           if (known->second.freed) {
-            return musaErrorInvalidValue; // twice
+            return musaErrorInvalidValue; // freed twice
           }
           known->second.freed = true;
         }
@@ -243,7 +243,7 @@ musaError_t musaMemPoolCreate(musaMemPool_t* pool, const musaMemPoolProps* prope
       return musaErrorInvalidDevice;
     }
     if (properties->handleTypes != musaMemHandleTypeNone) {
-      return musaErrorNotSupported; // pools of several processes
+      return musaErrorNotSupported; // pools shared between processes
     }
     auto made = std::make_shared<MUmemPoolHandle_st>();
     made->device = properties->location.id;
@@ -255,7 +255,7 @@ musaError_t musaMemPoolCreate(musaMemPool_t* pool, const musaMemPoolProps* prope
   });
 }
 
-// Allocations of the pool live on.
+// Allocations of the pool stay valid.
 musaError_t musaMemPoolDestroy(musaMemPool_t pool) {
   return api<"musaMemPoolDestroy", kReleases>([&] {
     return with_pool(pool, [&](Pools& all, MUmemPoolHandle_st& found) {
@@ -289,7 +289,7 @@ musaError_t musaMemPoolSetAttribute(musaMemPool_t pool, musaMemPoolAttr attribut
         case musaMemPoolAttrReservedMemHigh:
         case musaMemPoolAttrUsedMemHigh:
           if (*static_cast<uint64_t*>(value) != 0) {
-            return musaErrorInvalidValue; // a high mark can only be put back
+            return musaErrorInvalidValue; // a high-water mark can only be reset
           }
           found.most_used = found.used;
           return musaSuccess;
@@ -324,10 +324,10 @@ musaError_t musaMemPoolGetAttribute(musaMemPool_t pool, musaMemPoolAttr attribut
 
 musaError_t musaMemPoolTrimTo(musaMemPool_t pool, size_t) {
   return api<"musaMemPoolTrimTo">(
-      [&] { return with_pool(pool, [](Pools&, MUmemPoolHandle_st&) { return musaSuccess; }); }); // nothing is kept
+      [&] { return with_pool(pool, [](Pools&, MUmemPoolHandle_st&) { return musaSuccess; }); }); // nothing is cached
 }
 
-// Recorded and checked; memory is the host's, so that a missing access stops nothing.
+// Checked and stored without effect: memory is host memory, so every device can access it.
 musaError_t musaMemPoolSetAccess(musaMemPool_t pool, const musaMemAccessDesc* access, size_t count) {
   return api<"musaMemPoolSetAccess">([&] {
     if (access == nullptr && count != 0) {
@@ -345,7 +345,7 @@ musaError_t musaMemPoolSetAccess(musaMemPool_t pool, const musaMemAccessDesc* ac
     return with_pool(pool, [&](Pools&, MUmemPoolHandle_st& found) {
       for (size_t i = 0; i < count; ++i) {
         if (access[i].location.id == found.device && access[i].flags != musaEmulatorAccessReadWrite) {
-          return musaErrorInvalidValue; // a device cannot lose its own pool
+          return musaErrorInvalidValue; // a device always has access to its own pool
         }
       }
       for (size_t i = 0; i < count; ++i) {

@@ -119,7 +119,8 @@ musaError_t musaLaunchHostFunc(musaStream_t stream, musaHostFn_t function, void*
 
 namespace {
 
-// Slot of an attribute, or -1. They steer hardware caches and host threads, so here they are only remembered.
+// Returns the index of an attribute, or -1. Attributes configure hardware caches and host threads, so they are only
+// stored.
 int attribute_slot(musaStreamAttrID attribute) {
   switch (attribute) {
     case musaStreamAttributeAccessPolicyWindow: return 0;
@@ -164,7 +165,7 @@ musaError_t musaStreamBeginCapture(musaStream_t stream, musaStreamCaptureMode mo
       [&] { return with_stream(stream, [&](Stream& found) { return begin_capture(found, mode); }); });
 }
 
-// As C declares them; in C++ the header has templates of these names.
+// The C declarations; for C++ the header has templates with these names.
 MUSA_EXTERN_C_BEGIN
 MUSA_PUBLIC musaError_t musaThreadExchangeStreamCaptureMode(enum musaStreamCaptureMode* mode);
 MUSA_PUBLIC musaError_t musaStreamGetCaptureInfo(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Variables of kernels. mcc makes ordinary variables of them; the first call that names one makes it known with its size.
+// Device variables. mcc turns them into ordinary variables; the first call that uses one registers it with its size.
 #include "api_support.h"
 #include "engine/memory.h"
 #include "engine/transfer.h"
@@ -10,7 +10,7 @@ using namespace musa_emulator;
 
 namespace {
 
-// Calls `body(address)` with the address behind the offset.
+// Calls `body(address)` with the variable's address plus the offset.
 template <class Body>
 musaError_t with_symbol(const void* symbol, size_t bytes, size_t offset, Body&& body) {
   const size_t size = symbol_size(symbol);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Texture and surface objects: a description of memory, whose address is the handle. Kernels read and write through it;
+// Texture and surface objects: descriptions of memory, with their address as the handle. Kernels access them in
 // simt/texture.h and simt/surface.h.
 #include <cstdint>
 #include <mutex>
@@ -16,14 +16,14 @@ using musa_simt::TextureObject;
 
 namespace {
 
-// Guards the sets of texture and surface objects that are alive.
+// Guards the sets of live texture and surface objects.
 std::mutex textures_mutex;
 std::set<musaTextureObject_t>& textures() {
   static auto* alive = new std::set<musaTextureObject_t>;
   return *alive;
 }
 
-// The same for surface objects.
+// The live surface objects.
 std::set<musaSurfaceObject_t>& surfaces() {
   static auto* alive = new std::set<musaSurfaceObject_t>;
   return *alive;
@@ -84,7 +84,7 @@ musaError_t describe(const musaResourceDesc& resource, const musaTextureDesc& te
   if (made->width == 0 || made->height == 0 || made->width * made->bytes > made->pitch) {
     return musaErrorInvalidValue;
   }
-  // A number of a texture is read as it is, or an integer of 8 or 16 bits as a part of 1.
+  // A texture component is read as it is, or an 8-bit or 16-bit integer is normalized.
   const bool normalized = texture.readMode == musaReadModeNormalizedFloat;
   if (normalized && (desc->f == musaChannelFormatKindFloat || desc->x == 32)) {
     return musaErrorInvalidNormSetting;
@@ -111,7 +111,7 @@ musaError_t musaCreateTextureObject(
     const musaResourceViewDesc* view) {
   return api<"musaCreateTextureObject">([&] {
     if (object == nullptr || resource == nullptr || texture == nullptr || view != nullptr) {
-      return musaErrorInvalidValue; // a view is for arrays
+      return musaErrorInvalidValue; // only arrays have views
     }
     current_device();
     TextureObject described{};
@@ -168,7 +168,7 @@ musaError_t musaCreateSurfaceObject(musaSurfaceObject_t* object, const musaResou
     }
     const Array* array = find_array(resource->res.array.array);
     if (array == nullptr || (array->flags & kArraySurface) == 0) {
-      return musaErrorInvalidValue; // an array that was not made for surfaces
+      return musaErrorInvalidValue; // the array was not allocated with the surface flag
     }
     auto* made = new TextureObject{};
     made->resource = *resource;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The command line of mcc over that of the host's C++ compiler."""
+"""Translates mcc's command line to that of the host's C++ compiler."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KERNEL_SUFFIXES = {".mu", ".cu"}
 SOURCE_SUFFIXES = {".c", ".cc", ".cpp", ".cxx", ".C", *KERNEL_SUFFIXES}
 DEFAULT_ARCH = 31
 
-# Options that take the next argument, and what becomes of the two.
+# Options that take the next argument, by the stage that uses them.
 _FOR_COMPILING = (
     *["-D", "-U", "-I", "-F", "-A", "-isystem", "-iquote", "-idirafter", "-include", "-imacros", "-iprefix"],
     *[
@@ -55,47 +55,47 @@ _IGNORED_PAIRS = (
     *["-arch", "-mthread-model", "-dependency-file", "-ivfsoverlay"],
 )
 _PAIRS = ("-o", "-x", "-Xarch_host", "-include-pch", *_FOR_COMPILING, *_FOR_LINKING, *_IGNORED_PAIRS)
-# Of the GPU's compiler; here there is nothing for them to do.
+# Options of the GPU's compiler that have no effect here.
 _IGNORED = re.compile(
     r"-mtgpu|-cuda_wrapper|-mathx-.*|-fmusa-.*|-fcuda-.*|--?use_fast_math|-fplugin=.*|-f(?:no-)?gpu-rdc|-rdc|-dc|-Od3"
     r"|--(?:musa|cuda)-path=.*|--no-offload.*|-nocuda(?:inc|lib)|-nogpu(?:inc|lib)|--target=.*|-Qunused-arguments"
     r"|-Weverything|-stdlib=libstdc\+\+|-f(?:no-)?integrated-as|-fansi-escape-codes|-fuse-cuid=.*"
 )
-# What clang calls otherwise than the host's compiler.
+# Options that clang spells differently than the host's compiler.
 _RENAMED = (
     (
         re.compile(r"-f(no-)?color-diagnostics"),
         lambda m: f"-fdiagnostics-color={'never' if m[1] else 'always'}",
     ),
     (re.compile(r"-ferror-limit=(\d+)"), lambda m: f"-fmax-errors={m[1]}"),
-    # The headers of kernels need C++14, which takes what C++11 does.
+    # The kernel headers need C++14, which also accepts C++11 sources.
     (re.compile(r"-std=(c|gnu)\+\+(?:11|0x|1y)"), lambda m: f"-std={m[1]}++14"),
 )
-# What the driver's muModuleLoad takes: here a shared library with the kernels.
+# Produce a module for the driver's muModuleLoad: here a shared library with the kernels.
 _MODULE = ("-fatbin", "--fatbin", "--cuda-device-only", "--musa-device-only")
 _GPU_ALONE = ("-ptx", "-dlink")
 _ARCH = re.compile(r"--(?:offload-arch|cuda-gpu-arch)=(.*)")
 
 
 class UsageError(Exception):
-    """A command line that cannot be carried out."""
+    """An invalid command line."""
 
 
 @dataclass
 class Command:
-    """What is asked for."""
+    """The parsed command line."""
 
-    sources: list[tuple[str, bool]] = field(default_factory=list)  # and whether it holds kernels
+    sources: list[tuple[str, bool]] = field(default_factory=list)  # path, and whether it contains kernels
     options: list[str] = field(default_factory=list)  # for the host's compiler
     linking: list[str] = field(default_factory=list)
     output: str | None = None
     stage: str = "link"
     archs: list[int] = field(default_factory=list)
     verbose: bool = False
-    two_pass: bool = False  # the passes of clang before anything else
-    module: bool = False  # for muModuleLoad
-    header: str | None = None  # to be precompiled
-    precompiled: pathlib.Path | None = None  # a header that was, to be read before the sources
+    two_pass: bool = False  # run clang's passes first
+    module: bool = False  # build a module for muModuleLoad
+    header: str | None = None  # the header to precompile
+    precompiled: pathlib.Path | None = None  # a precompiled header to include first
 
 
 def parse(arguments: list[str]) -> Command:
@@ -125,15 +125,15 @@ def parse(arguments: list[str]) -> Command:
             command.module = True
         elif argument in _GPU_ALONE:
             raise UsageError(
-                f"{argument} asks for code of the GPU alone, and the emulated device has none: "
-                "kernels are compiled into the host's object file. Drop the option"
+                f"{argument} produces only GPU code, which the emulated device does not have: "
+                "kernels are compiled into the host's object file. Fix: remove the option"
             )
         elif argument in ("-c", "-S", "-E"):
             command.stage = {"-c": "compile", "-S": "assemble", "-E": "preprocess"}[argument]
         elif argument in ("-###", "-v", "--verbose"):
             command.verbose = True
         elif argument == "--version":
-            print("mcc: the compiler of musa-emulator, over")
+            print("mcc: the compiler of musa-emulator, based on")
             subprocess.run([*compiler(), "--version"], check=True)
             sys.exit(0)
         elif paired:
@@ -159,10 +159,10 @@ def parse(arguments: list[str]) -> Command:
             command.linking.append(argument)
     if command.header is not None:
         if command.sources or command.output is None or not command.output.endswith(".gch"):
-            raise UsageError("-x musa-header takes one header alone, and -o with a name that ends in .gch")
+            raise UsageError("-x musa-header needs exactly one header, and -o with a name that ends in .gch")
         return command
     if command.precompiled is not None and not command.precompiled.is_file():
-        raise UsageError(f"-include-pch {command.precompiled}: there is no such file")
+        raise UsageError(f"-include-pch {command.precompiled}: no such file")
     if not command.sources and not command.linking:
         raise UsageError("no input files")
     if command.module and command.stage in ("link", "compile"):
@@ -172,7 +172,7 @@ def parse(arguments: list[str]) -> Command:
         if command.output is None and command.sources:
             command.output = pathlib.Path(command.sources[0][0]).stem + ".fatbin"
     if command.output is not None and command.stage != "link" and len(command.sources) > 1:
-        raise UsageError("-o names one file, and there are several sources. Compile them one by one")
+        raise UsageError("-o names one file, but there are several sources. Fix: compile them one by one")
     return command
 
 
@@ -186,7 +186,7 @@ def _renamed(option: str) -> str:
 def _arch(name: str) -> int:
     match = re.fullmatch(r"mp_(\d\d)", name)
     if match is None:
-        raise UsageError(f"{name} is no architecture of MUSA: they are called mp_21, mp_22, mp_31")
+        raise UsageError(f"{name} is not a MUSA architecture: expected mp_21, mp_22 or mp_31")
     return int(match.group(1))
 
 
@@ -219,17 +219,17 @@ def definitions(command: Command) -> list[str]:
 DEVICE_HEADER = INCLUDE / "simt" / "device.h"
 
 
-# There is no errno on a GPU, and no trap: loops over functions of numbers may become loops over vectors.
+# As on a GPU, no errno and no floating-point traps, so that loops with math functions can be vectorized.
 AS_A_GPU_COMPUTES = ("-fno-math-errno", "-fno-trapping-math")
-# A GPU rounds to whole numbers and selects in one instruction. So does x86-64 since SSE4.1, which compilers
-# do not assume and all processors since 2009 have. aarch64 can fuse a product and a sum, and compilers do so
-# unless they are stopped: kernels would give other results than on x86-64.
+# SSE4.1, which all processors since 2009 have but compilers do not assume, rounds and selects in one
+# instruction, as a GPU does. On aarch64, compilers would fuse multiply-adds, and kernels would give other
+# results than on x86-64.
 HOST_INSTRUCTIONS = {"x86_64": ("-march=x86-64-v2",), "aarch64": ("-ffp-contract=off",)}
 
 
 @functools.cache
 def target_machine() -> str:
-    """The processor that the host's compiler compiles for, which may be a cross compiler: "x86_64"."""
+    """The target processor of the host's compiler, e.g. "x86_64"; it may be a cross compiler."""
     command = [*compiler(), "-dumpmachine"]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.partition("-")[0]
 
@@ -250,7 +250,7 @@ def code_generation(options: list[str]) -> tuple[str, ...]:
 
 
 def compile_kernels(command: Command, source: str, output: str, folder: pathlib.Path, flag: str) -> int:
-    """Preprocess, rewrite, compile. With --two-pass clang's passes come first; -fsyntax-only ends there."""
+    """Preprocesses, rewrites and compiles; with --two-pass, after clang's passes."""
     if command.two_pass:
         arch = max(command.archs, default=DEFAULT_ARCH)
         headers = two_pass.Headers(INCLUDE / "two_pass", HOME / "include")
@@ -272,7 +272,7 @@ def compile_kernels(command: Command, source: str, output: str, folder: pathlib.
     first = ["-include", str(DEVICE_HEADER)]
     if command.precompiled is not None:
         check_options(command)
-        # In place of its text comes a line that the compiler reads it by.
+        # The preprocessor emits a line that refers to the precompiled header, instead of its text.
         first = ["-include", str(command.precompiled.with_suffix("")), "-fpch-preprocess", "-Winvalid-pch"]
         first += code_generation(command.options)
     status = run(
@@ -299,7 +299,7 @@ def compile_kernels(command: Command, source: str, output: str, folder: pathlib.
     if command.stage == "preprocess":
         sys.stdout.write(text) if command.output is None else pathlib.Path(output).write_text(text)
         return 0
-    # Dependencies were written by the preprocessor.
+    # The preprocessor has written the dependencies.
     options = _without_dependencies(command.options)
     standard = [] if any(option.startswith("-std=") for option in options) else ["-std=c++17"]
     compile_it = [
@@ -318,7 +318,7 @@ def relevant_options(command: Command) -> list[str]:
 
 
 def check_options(command: Command) -> None:
-    """All options must be those of the header: GCC crashes where the level of optimization is another."""
+    """Raises UsageError if options differ from the header's: another optimization level crashes GCC."""
     record = options_file(command.precompiled)
     made_with = record.read_text(encoding="utf-8").splitlines() if record.is_file() else []
     options = relevant_options(command)
@@ -326,14 +326,14 @@ def check_options(command: Command) -> None:
         more = [option for option in options if option not in made_with]
         fewer = [option for option in made_with if option not in options]
         raise UsageError(
-            f"-include-pch {command.precompiled}: it was made with other options, or in another order "
+            f"-include-pch {command.precompiled}: it was compiled with other options, or in another order "
             f"(only here: {shlex.join(more) or 'none'}; only there: {shlex.join(fewer) or 'none'}).\n"
-            "Fix: make it again, mcc -x musa-header, with the options of the sources"
+            "Fix: precompile it again (mcc -x musa-header) with the options of the sources"
         )
 
 
 def add_dependency(options: list[str], precompiled: pathlib.Path) -> None:
-    """The preprocessor does not name a precompiled header among the dependencies that it writes."""
+    """Adds the precompiled header to the dependency file, because the preprocessor omits it."""
     if "-MF" in options:
         path = pathlib.Path(options[options.index("-MF") + 1])
         text = path.read_text(encoding="utf-8", errors="surrogateescape").rstrip("\n")
@@ -341,9 +341,10 @@ def add_dependency(options: list[str], precompiled: pathlib.Path) -> None:
 
 
 def precompile(command: Command, folder: pathlib.Path) -> int:
-    """Makes `output` of the header, and beside it the file that GCC takes it for, the name without .gch.
+    """Precompiles the header to `output`, and writes a file next to it with the same name without .gch.
 
-    The host's compiler precompiles the header as it is, so there must be nothing in it to rewrite.
+    GCC finds the precompiled header by that name. The header is not rewritten, so it must not contain
+    anything that mcc rewrites.
     """
     output = pathlib.Path(command.output)
     wrapper = output.with_suffix("")
@@ -363,9 +364,9 @@ def precompile(command: Command, folder: pathlib.Path) -> int:
     )
     if line is not None:
         print(
-            f"mcc: error: {command.header} cannot be precompiled: it includes what mcc has to rewrite:\n"
+            f"mcc: error: {command.header} cannot be precompiled: it contains code that mcc must rewrite:\n"
             f"  {line.strip()[:200]}\n"
-            "Likely causes: a kernel, a launch, or shared memory in one of the headers that it includes.\n"
+            "Likely causes: a kernel, a launch or shared memory in one of the headers that it includes.\n"
             "Fix: include that header in the sources instead",
             file=sys.stderr,
         )
@@ -378,11 +379,11 @@ _ERROR = re.compile(r"^.*\berror: .*$", re.MULTILINE)
 
 
 def run_as_clang(command: list[str], verbose: bool) -> int:
-    """Runs the host's compiler; again where all that it refuses is a name whose meaning changes in a class.
+    """Runs the host's compiler. Runs it again if all errors are about names that change meaning in a class.
 
-    GCC refuses that, which clang and the GPU's compiler accept: the standard leaves it to them. GCC 12
-    has no option for it but -fpermissive, which accepts much more, so that option is given only where
-    nothing else was refused.
+    The standard requires no diagnostic for these; GCC rejects them, clang and the GPU's compiler accept
+    them. GCC 12 can accept them only with -fpermissive, which accepts much more, so that option is used
+    only if there are no other errors.
     """
     if verbose:
         print(shlex.join(command), file=sys.stderr)
@@ -465,7 +466,7 @@ def main(arguments: list[str]) -> int:
         language, variable = ("C++", "CXX") if error.filename == compiler()[0] else ("C", "CC")
         print(
             f"mcc: error: the {language} compiler {error.filename} was not found.\n"
-            f"Likely causes: none is installed, or {variable} or MUSA_HOST_{variable} names another.\n"
+            f"Likely causes: it is not installed, or {variable} or MUSA_HOST_{variable} is wrong.\n"
             "Fix: apt-get install --yes g++",
             file=sys.stderr,
         )

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What a compiler with a host and a device pass refuses, and a compiler for the host alone would accept.
+"""Finds errors of a compiler with a host and a device pass that a compiler for the host accepts.
 
-mcc compiles a .mu file once, with __device__ and __host__ as empty macros. These checks read the text of the
-source file itself, before the preprocessor. They report only what is certain from that text: functions of the
-file, called by their plain name, in bodies without #if. `mcc --two-pass` makes the complete check with clang.
+mcc compiles a .mu file once, with __device__ and __host__ as empty macros. These checks read the source
+text before preprocessing, and report only errors that are certain from it: calls of functions in the same
+file, by unqualified name, in bodies without #if. `mcc --two-pass` performs the complete check with clang.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BLANKED = re.compile(
     """,
     re.VERBOSE | re.MULTILINE | re.DOTALL,
 )
-_CONDITIONAL = "\x01"  # left where an #if or #else was
+_CONDITIONAL = "\x01"  # replaces an #if or #else
 _FUNCTION = re.compile(r"(?P<head>.*?)\b(?P<name>[A-Za-z_]\w*)\s*\Z", re.DOTALL)
 _AFTER_PARAMETERS = re.compile(r"(?:\s|\bconst\b|\bnoexcept\b|\boverride\b|\bfinal\b|->\s*[\w:<>*&\s]+)*")
 _NO_FUNCTION = {
@@ -38,7 +38,7 @@ _NO_FUNCTION = {
     "sizeof",
     "requires",
 }
-# A head with one of these says, or may say, that the device can call the function: every macro may.
+# A function with one of these in its head may be callable on the device. A macro may be a qualifier.
 _MAYBE_DEVICE = re.compile(
     r"\b(?:constexpr|consteval|template|operator|friend|using|typedef|[A-Z][A-Z0-9_]+|__\w+__)\b"
 )
@@ -47,7 +47,7 @@ _DEVICE_LAMBDA = re.compile(r"\bauto\s+(?P<name>\w+)\s*=\s*\[[^\[\]]*\]\s*__devi
 
 @dataclass(frozen=True)
 class Function:
-    """A function of the file: the words before its name, and where its body is (empty if there is none)."""
+    """A function of the file: the text before its name, and the range of its body (may be empty)."""
 
     name: str
     head: str
@@ -61,17 +61,17 @@ class Function:
 
     @property
     def is_for_device(self) -> bool:
-        """Whether it is compiled for the device alone."""
+        """Whether it is compiled only for the device."""
         return self.is_kernel or ("__device__" in self.head and "__host__" not in self.head)
 
     @property
     def is_for_host(self) -> bool:
-        """Whether it is certainly compiled for the host alone."""
+        """Whether it is certainly compiled only for the host."""
         return _MAYBE_DEVICE.search(self.head.replace("__host__", " ")) is None
 
 
 def _blank(text: str) -> str:
-    """The text with comments, strings and directives replaced by others of their length and lines."""
+    """Replaces comments, strings and directives by blanks, keeping positions and lines."""
 
     def blank(match: re.Match[str]) -> str:
         found = match.group()
@@ -97,7 +97,7 @@ def _closing(text: str, opening: int) -> int | None:
 
 
 def _functions(text: str) -> Iterator[Function]:
-    """The functions that are declared or defined at the scope of a namespace."""
+    """Yields the functions that are declared or defined at namespace scope."""
     start = position = 0
     while position < len(text):
         character = text[position]
@@ -143,7 +143,7 @@ _LAMBDA = re.compile(r"\[[^\[\]]*\]\s*(?:\w+\s*)*[({]")
 
 
 def _calls(body: str, name: str) -> re.Match[str] | None:
-    """A call by the plain name, unless the body declares something of that name."""
+    """Finds a call by unqualified name, unless the body declares that name."""
     if re.search(rf"\b(?:auto|using|int|float|double|bool)\s*[&*]*\s*{name}\b", body):
         return None
     return re.search(rf"(?<![\w.:>~]){name}\s*\(", body)
@@ -160,7 +160,7 @@ def _refused(text: str) -> Iterator[tuple[int, str]]:
     device_only -= {function.name for function in functions if not function.is_for_device}
     for function in functions:
         body = text[function.body : function.end]
-        # A macro may be the type.
+        # The return type may be a macro.
         if function.is_kernel and not re.search(r"\bvoid\b|\b[A-Z][A-Z0-9_]+\b", function.head):
             yield function.begin, f"the kernel {function.name} must return void"
         if _CONDITIONAL in body or function.body == function.end:
@@ -168,21 +168,21 @@ def _refused(text: str) -> Iterator[tuple[int, str]]:
         if function.is_for_device:
             kind = "kernel" if function.is_kernel else "__device__ function"
             if thrown := re.search(r"\b(throw|try)\b", body):
-                what = f"{thrown.group()} in the {kind} {function.name}: there are no exceptions on a device"
+                what = f"{thrown.group()} in the {kind} {function.name}: devices do not support exceptions"
                 yield function.body + thrown.start(), what
             for name in sorted(host_only):
                 if called := _calls(body, name):
                     what = (
-                        f"the {kind} {function.name} calls the host's function {name}. "
+                        f"the {kind} {function.name} calls the host function {name}. "
                         f"Fix: declare {name} as __device__ or __host__ __device__"
                     )
                     yield function.body + called.start(), what
         elif function.is_for_host:
-            # A lambda may be code of the device.
+            # A lambda may be device code.
             for name in () if _LAMBDA.search(body) else sorted(device_only):
                 if called := _calls(body, name):
                     what = (
-                        f"the host's function {function.name} calls the __device__ function {name}. "
+                        f"the host function {function.name} calls the __device__ function {name}. "
                         f"Fix: declare {name} as __host__ __device__"
                     )
                     yield function.body + called.start(), what
@@ -191,14 +191,13 @@ def _refused(text: str) -> Iterator[tuple[int, str]]:
                 rest = body[lambda_.end() :]
                 if called := re.search(rf"(?<![\w.:>]){name}\s*\(", rest):
                     what = (
-                        f"the host calls {name}, a lambda for the device alone. "
-                        "Fix: declare it as __host__ __device__"
+                        f"the host calls {name}, a __device__ lambda. Fix: declare it as __host__ __device__"
                     )
                     yield function.body + lambda_.end() + called.start(), what
 
 
 def check(source: str, path: str) -> list[str]:
-    """Messages like a compiler's, with file and line, for what is certainly refused by a pass."""
+    """Returns compiler-style messages, with file and line, for code that a pass certainly rejects."""
     text = _blank(source)
     return [
         f"{path}:{text.count(chr(10), 0, position) + 1}: error: {problem}"

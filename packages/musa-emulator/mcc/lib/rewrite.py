@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Makes C++ of a preprocessed .mu file: launches, and variables in shared and constant memory.
+"""Rewrites a preprocessed .mu file to C++: launches, and variables in shared and constant memory.
 
-The macros of simt/device.h leave words that no program uses (``__musa_shared__``); here each is replaced
-together with what it stands before. Lines keep their numbers, so that messages name the source.
+The macros of simt/device.h leave reserved words (``__musa_shared__``), which are replaced here together with
+the declaration that follows. Lines keep their numbers, so that error messages refer to the source.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-# What must not be looked into, and what is looked for.
+# Tokens to skip, and tokens to rewrite.
 _TOKEN = re.compile(
     r"""
     (?P<assembly>\b(?:asm|__asm__|__asm)\s*(?:volatile\s*|__volatile__\s*)?
@@ -42,7 +42,7 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 class SourceError(Exception):
-    """Something in the source that is not understood. Says where and what."""
+    """The source cannot be parsed. The message has file, line and reason."""
 
 
 @dataclass
@@ -56,8 +56,8 @@ class Edit:
 class Declared:
     """A kernel's declaration.
 
-    How many template parameters have no default, how many there are, the types of the function's parameters,
-    how many those are, and whether some have a default argument.
+    The number of template parameters without a default, the number of all template parameters, the types of
+    the function's parameters, their number, and whether some have a default argument.
     """
 
     required: int
@@ -69,30 +69,28 @@ class Declared:
 
 @dataclass(frozen=True)
 class Definition:
-    """A `__global__` function with its body: what a registration of it needs."""
+    """The definition of a `__global__` function, as needed to register it."""
 
     name: str
-    arguments: (
-        str | None
-    )  # template arguments that name it, "" outside of templates; None: they cannot be written
+    arguments: str | None  # the template arguments; "" if not a template, None if they cannot be named
     specialization: bool
-    parameters: tuple[int, int]  # positions around the text of its parameters
-    body: tuple[int, int]  # of its braces
+    parameters: tuple[int, int]  # range of the parameter list
+    body: tuple[int, int]  # range of the braces
 
 
 class Rewriter:
-    """One translation unit."""
+    """Rewrites one translation unit."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.edits: list[Edit] = []
         self.kernels: dict[str, set[Declared]] = {}
-        # By name: how often a kernel is declared or launched. Who names one otherwise may take its address.
+        # By name: number of declarations and launches. Any other use may take the kernel's address.
         self.uses: Counter[str] = Counter()
         self._addressed: dict[str, bool] = {}
         self.definitions: list[Definition] = []
-        # By name and number of parameters: for each template with its body, where `const T x` could become
-        # `const T& x`; None for each other declaration.
+        # By name and number of parameters: for each template definition, where `const T x` could
+        # become `const T& x`; None for each other declaration.
         self.constants: dict[tuple[str, int], list[dict[int, int] | None]] = {}
         self.shared = 0
         self._markers = [(m.end(), int(m.group(1)), m.group(2)) for m in _MARKER.finditer(text)]
@@ -106,21 +104,21 @@ class Rewriter:
             if kind == "launch":
                 launches.append(match.start())
             elif match.group("instruction"):
-                # The two instructions of a GPU that libraries write in assembly.
+                # The two GPU instructions that libraries use as inline assembly.
                 call = {"trap": "::__trap()", "exit": "::__musa_exit()"}[match.group("instruction")]
                 self.edits.append(Edit(match.start(), match.end(), call))
             elif kind == "pragma":
-                # From a macro, in the middle of a line, as nvcc accepts it. A hint, nothing more.
+                # From a macro, in the middle of a line, which nvcc accepts. Only a hint, so it is dropped.
                 self.edits.append(Edit(match.start(), match.end(), ""))
             elif kind == "clock":
-                # In kernels clock() counts cycles, elsewhere processor time. `int clock()` is a declaration.
+                # clock() counts cycles in kernels, else processor time. `int clock()` is a declaration.
                 before = re.search(
                     r"(\w+)\s*\Z|[*&]\s*\Z", self.text[max(0, match.start() - 100) : match.start()]
                 )
                 if before is None or before[1] in _KEYWORDS or before[0].strip() in ("*", "&"):
                     self.edits.append(Edit(match.start(), match.end(), "::musa_simt::clock_ticks()"))
             elif match.group() == "__noinline__":
-                # A word of kernels; and of the host's headers, inside of __attribute__((...)).
+                # A kernel qualifier; host headers use the name inside __attribute__((...)).
                 if self.text[self._space_back(match.start()) - 1] not in "(,":
                     self.edits.append(Edit(match.start(), match.end(), "__attribute__((noinline))"))
             elif match.group() == "__musa_global__":
@@ -139,10 +137,10 @@ class Rewriter:
             self._register(number, definition)
         return self._applied()
 
-    # ---- places
+    # ---- positions
 
     def place(self, position: int) -> tuple[str, int]:
-        """The file and line of the source that a position of the preprocessed text came from."""
+        """The source file and line of a position in the preprocessed text."""
         low, high = 0, len(self._markers)
         while low < high:
             middle = (low + high) // 2
@@ -162,7 +160,7 @@ class Rewriter:
     # ---- reading C++, as far as needed
 
     def _space(self, position: int) -> int:
-        """The first position from here on that is neither white space nor a line marker."""
+        """The first position from here on that is not in white space or a line marker."""
         while True:
             match = re.compile(r"\s*").match(self.text, position)
             position = match.end()
@@ -172,7 +170,7 @@ class Rewriter:
             return position
 
     def _space_back(self, position: int) -> int:
-        """The position behind the last character before this one that is no white space nor of a marker."""
+        """The position after the last preceding character that is not in white space or a line marker."""
         while True:
             while position > 0 and self.text[position - 1].isspace():
                 position -= 1
@@ -182,7 +180,7 @@ class Rewriter:
             position = line
 
     def _closing(self, position: int) -> int:
-        """The position of the bracket that closes the one here."""
+        """The position of the matching closing bracket."""
         opening = self.text[position]
         expected = [_CLOSING[opening]]
         for match in re.compile(_TOKEN.pattern + r"|(?P<bracket>[()\[\]{}])", _TOKEN.flags).finditer(
@@ -194,13 +192,13 @@ class Rewriter:
             if bracket in _CLOSING:
                 expected.append(_CLOSING[bracket])
             elif bracket != expected.pop():
-                raise self.error(match.start(), f"a {bracket} that closes nothing")
+                raise self.error(match.start(), f"a {bracket} without an opening bracket")
             elif not expected:
                 return match.start()
-        raise self.error(position, f"a {opening} that is not closed")
+        raise self.error(position, f"a {opening} without a closing bracket")
 
     def _find(self, position: int, wanted: str) -> int:
-        """The position of the first of these characters outside of brackets."""
+        """The position of the first of these characters outside brackets."""
         pattern = re.compile(_TOKEN.pattern + r"|(?P<found>[" + re.escape(wanted) + r"(\[{}])", _TOKEN.flags)
         while True:
             match = pattern.search(self.text, position)
@@ -219,7 +217,7 @@ class Rewriter:
     # ---- kernels
 
     def _kernel(self, match: re.Match) -> None:
-        """`__global__ void name(`: the name is remembered, the word becomes an attribute."""
+        """Records the kernel of `__global__ void name(`, and replaces the qualifier by an attribute."""
         position = match.end()
         while True:
             opening = self._find(position, "(")
@@ -228,7 +226,7 @@ class Rewriter:
                 end = self._space_back(self._opening_angle(end - 1))
             name = re.search(r"(?:operator\s*\(\)|~?\w+)\Z", self.text[max(0, end - 200) : end])
             if name is None and self.text[end - 1] not in "<,=&|+-*/%!":
-                raise self.error(match.start(), "no name of a function after __global__")
+                raise self.error(match.start(), "no function name after __global__")
             if name is None or name.group() in ("__attribute__", "alignas", "decltype", "noexcept", "sizeof"):
                 position = self._closing(opening) + 1
                 continue
@@ -248,7 +246,7 @@ class Rewriter:
             self.kernels.setdefault(name.group(), set()).add(
                 Declared(required, len(parameters), signature, len(pieces), defaults)
             )
-        # Without a body there is nothing to inline: the function is another file's, or it follows.
+        # A declaration is not inlined; the definition follows or is in another file.
         attribute = "__attribute__((always_inline))" if defined else ""
         self.edits.append(Edit(match.start(), match.end(), attribute))
         if defined:
@@ -276,12 +274,12 @@ class Rewriter:
         self.constants.setdefault((name, len(pieces)), []).append(places if whole else None)
 
     def _share_parameters(self) -> None:
-        """`const Plan plan` as `const Plan& plan`: threads that may not change it need no copy.
+        """Changes `const Plan plan` to `const Plan& plan`: threads that cannot change it need no copy.
 
-        Only where every declaration of the kernel says const: it is one function, with one type. Only of
-        templates that have their body here, and are not instantiated for others: another file may know the
-        kernel by a declaration alone, and would ask for another symbol. And not where the program names the
-        kernel otherwise: its address may go to a pointer, whose type has no references.
+        All declarations of the kernel must have the const, because they must have one type. Only templates
+        that are defined here and not instantiated explicitly: another file that only declares the kernel
+        would reference another symbol. Not if the kernel is used in any other way: its address may be
+        assigned to a pointer, whose type has no references.
         """
         for (name, _), declarations in self.constants.items():
             whole = [places for places in declarations if places is not None]
@@ -291,7 +289,7 @@ class Rewriter:
             self.edits += [Edit(places[i], places[i], "&") for places in whole for i in common]
 
     def _register(self, number: int, definition: Definition) -> None:
-        """musaLaunchKernel knows a kernel by its address, whether or not this file launches it."""
+        """Registers a kernel by its address for musaLaunchKernel, even if this file does not launch it."""
         name = definition.name
         declared = self.kernels.get(name, set())
         parameters = self.text[slice(*definition.parameters)]
@@ -305,18 +303,18 @@ class Rewriter:
             text = f" static const void* const {variable} __attribute__((unused)) = &{known};"
             self.edits.append(Edit(definition.body[1] + 1, definition.body[1] + 1, text))
             return
-        # In the body: there the parameters of the template and those of the function have names.
+        # Inside the body, where the template parameters and function parameters are in scope.
         names = [_parameter_name(text) for text in _split(parameters)]
         if name in names or (len(declared) > 1 and (None in names or "..." in parameters)):
             return
         kind = f"decltype(&{kernel})"
-        if len(declared) > 1:  # which one is meant, its type says
+        if len(declared) > 1:  # the type selects the overload
             kind = f"void (*)({', '.join(f'decltype({one})' for one in names)})"
         text = f" (void)&::musa_simt::Kernel<{kind}, &{kernel}, true>::registration;"
         self.edits.append(Edit(definition.body[0] + 1, definition.body[0] + 1, text))
 
     def _template(self, position: int) -> tuple[str, list[str]]:
-        """The kind of the declaration that goes on here, and the parameters of a template.
+        """The kind of the declaration before this position, and its template parameters.
 
         Kinds: plain, template, specialization, instantiation.
         """
@@ -347,20 +345,20 @@ class Rewriter:
         return ("template", parameters) if parameters else ("specialization", [])
 
     def _has_address(self, name: str, declared: set[Declared]) -> bool:
-        """Whether the program may name the kernel by its address: other files too, if it is no template."""
+        """Whether the program may take the kernel's address. Other files may, unless it is a template."""
         if any(one.parameters == 0 for one in declared):
             return True
         return self._named_otherwise(name)
 
     def _named_otherwise(self, name: str) -> bool:
-        """Whether the name occurs elsewhere than in declarations and launches."""
+        """Whether the name occurs outside declarations and launches."""
         if name not in self._addressed:
             count = sum(1 for _ in re.finditer(rf"\b{re.escape(name)}\b", self.text))
             self._addressed[name] = count > self.uses[name]
         return self._addressed[name]
 
     def _launch(self, position: int, begin: int) -> None:
-        """`kernel<<<configuration>>>(arguments)`, whose name begins there."""
+        """Rewrites `kernel<<<configuration>>>(arguments)`; `begin` is the start of the name."""
         kernel = self.text[begin:position].strip()
         end = self._launch_end(position + 3)
         opening = self._space(end + 3)
@@ -369,11 +367,11 @@ class Rewriter:
         closing = self._closing(opening)
         _, given = _template_arguments(kernel)
         name = _base_name(kernel)
-        # A member, an element or the result of a call is a pointer, whatever kernel has the same name.
+        # A member, an element or the result of a call is a pointer, even if a kernel has the same name.
         pointer = re.search(r"[.\]]|->", _template_arguments(kernel)[0]) is not None
         declared = set() if pointer else self.kernels.get(name, set())
         separator = ", " if self._space(opening + 1) != closing else ""
-        # Only what stands around the pieces is replaced: they may hold launches of their own.
+        # Only the text around the pieces is replaced, because they may contain launches.
         where = "::musa_simt::Configuration("
         if not declared:
             head = f"::musa_simt::launch_pointer({where}"
@@ -385,14 +383,14 @@ class Rewriter:
             name_of_type = f"decltype(&{kernel}), &{kernel}".replace("\n", " ")
             head = f"::musa_simt::Kernel<{name_of_type}, {by_address}>::launch({where}"
             middle = ")" + separator
-        else:  # which one is meant, the arguments say; a call also adds default arguments
+        else:  # the arguments select the overload; the call adds default arguments
             head = f"::musa_simt::launch_deduced([](auto... given) {{ {kernel}(given...); }}, {where}"
             middle = ")" + separator
         self.edits.append(Edit(begin, position + 3, head + "\n" * self.text.count("\n", begin, position)))
         self.edits.append(Edit(end, opening + 1, middle + "\n" * self.text.count("\n", end, opening)))
 
     def _leaves_out(self, kernel: Declared, opening: int, closing: int) -> bool:
-        """Whether a launch with these arguments leaves out some that have a default."""
+        """Whether a launch with these arguments omits some that have a default."""
         return kernel.defaults and len(_split(self.text[opening + 1 : closing])) < kernel.count
 
     def _launch_end(self, position: int) -> int:
@@ -410,9 +408,9 @@ class Rewriter:
         raise self.error(position, "a <<< without its >>>")
 
     def _expression_before(self, position: int) -> int:
-        """Where the expression begins that ends here and names a kernel.
+        """The start of the expression that ends here and denotes a kernel.
 
-        A name with :: and template arguments, one in brackets, or a pointer: p, p[0], table.p, find(0).
+        A name with :: and template arguments, a name in parentheses, or a pointer: p, p[0], table.p, find(0).
         """
         end = self._space_back(position)
         first = end
@@ -468,7 +466,7 @@ class Rewriter:
             elif character in ";{(":
                 break
             position -= 1
-        raise self.error(position, "template arguments that are not opened")
+        raise self.error(position, "unmatched > of template arguments")
 
     def _opening(self, position: int) -> int:
         depth = 0
@@ -478,12 +476,12 @@ class Rewriter:
             if depth == 0:
                 return position
             position -= 1
-        raise self.error(position, "a bracket that is not opened")
+        raise self.error(position, "unmatched closing bracket")
 
     # ---- variables
 
     def _shared(self, match: re.Match) -> None:
-        """`__shared__ T a[2], b;` becomes a local type with these members, and references to a copy."""
+        """Rewrites `__shared__ T a[2], b;` to a local struct, and references to its members."""
         begin = self._declaration_begin(match.start())
         end = self._find(match.end(), ";")
         before = self.text[begin : match.start()].split()
@@ -496,24 +494,24 @@ class Rewriter:
         if misplaced := re.match(r"\s*(alignas\b|\[\[)", declaration):
             raise self.error(
                 match.start(),
-                f"{misplaced.group(1)} after __shared__: a two-pass compiler refuses an attribute list. "
+                f"{misplaced.group(1)} after __shared__: a two-pass compiler rejects an attribute list here. "
                 "Fix: write it first, as in alignas(16) __shared__ char room[64];",
             )
         if "extern" in before:
             found = re.match(r"(?P<type>.*?)\b(?P<name>\w+)\s*\[\s*\]\s*\Z", declaration, re.DOTALL)
             if found is None:
-                raise self.error(match.start(), "extern __shared__ takes one array without a size")
+                raise self.error(match.start(), "extern __shared__ must declare one array without a size")
             kind = re.sub(
                 r"^\s*__attribute__\s*\(\(aligned\(.*?\)\)\)|^\s*alignas\s*\([^()]*\)", "", found["type"]
             ).strip()
             if self._in_function(begin):
                 memory = "::musa_simt::musa_simt_dynamic_shared()"
                 if re.search(r"\[=[\],]", self.text[end : self._block_end(end)]):
-                    # A lambda that copies what it names can copy a pointer, but no array.
+                    # A lambda that captures by value can copy a pointer, but not an array of unknown size.
                     text = f"{kind}* const {found['name']} = static_cast<{kind}*>({memory})"
                 else:
                     text = f"{kind} (&{found['name']})[] = *static_cast<{kind}(*)[]>({memory})"
-            else:  # each function that names it asks anew
+            else:  # each function that uses it calls the engine
                 text = f"const ::musa_simt::DynamicShared<{kind}> {found['name']}{{}}"
             self._replace(begin, end, text, marker)
             return
@@ -522,9 +520,9 @@ class Rewriter:
         kind = f"musa_simt_shared_{self.shared}"
         _, line = self.place(match.start())
         words = " ".join(word for word in before if word not in ("static", "inline"))
-        # Unlike the name in the marker, the builtin's follows -ffile-prefix-map, as __FILE__ does.
+        # Unlike the name in the line marker, the builtin respects -ffile-prefix-map, as __FILE__ does.
         site = f'::musa_simt::Site{{__builtin_FILE(), {line}, "{", ".join(names)}"}}'
-        if not self._in_function(begin):  # every kernel that names it has its own
+        if not self._in_function(begin):  # every kernel that uses it has its own instance
             text = f"struct {kind} {{ {words} {declaration.strip()}; }};"
             for name in names:
                 member = f"{kind}, decltype({kind}::{name}), &{kind}::{name}"
@@ -539,7 +537,7 @@ class Rewriter:
         self._replace(begin, end, text, marker)
 
     def _type_before(self, position: int) -> int:
-        """Where the declaration begins whose type stands before `__shared__`, or 0 if none does."""
+        """The start of a declaration whose type precedes `__shared__`, or 0 if the type does not."""
         end = self._space_back(position)
         if end == 0 or not re.match(r"[\w>*]", self.text[end - 1]):
             return 0
@@ -548,7 +546,7 @@ class Rewriter:
         return begin if begin < end else 0
 
     def _in_function(self, position: int) -> bool:
-        """Whether the braces around this position are those of a function or of a statement."""
+        """Whether the braces around this position belong to a function or a statement."""
         depth = 0
         for at in range(position - 1, -1, -1):
             depth += (self.text[at] == "}") - (self.text[at] == "{")
@@ -563,7 +561,7 @@ class Rewriter:
         return False
 
     def _block_end(self, position: int) -> int:
-        """Where the braces around this position close."""
+        """The position of the closing brace around this position."""
         depth = 0
         for brace in re.finditer(r"[{}]", self.text[position:]):
             depth += 1 if brace.group() == "{" else -1
@@ -572,11 +570,11 @@ class Rewriter:
         return len(self.text)
 
     def _constant(self, match: re.Match) -> None:
-        """Constant memory is ordinary memory: kernels read it, musaMemcpyToSymbol writes it."""
+        """Makes a `__constant__` variable an ordinary one: kernels read it, musaMemcpyToSymbol writes it."""
         self.edits.append(Edit(match.start(), match.end(), ""))
 
     def _declaration_begin(self, position: int) -> int:
-        """Before the words static, extern, volatile, ... and alignas(...) that precede this one."""
+        """The position before preceding specifiers: static, extern, volatile, ..., alignas(...)."""
         while True:
             end = self._space_back(position)
             if self.text[end - 1] == ")":
@@ -597,7 +595,7 @@ class Rewriter:
         """The names in a declaration."""
         names = []
         while position <= end:
-            # Angle brackets of types are stepped over: a comma in them separates nothing.
+            # Angle brackets of types are skipped: a comma inside them is not a separator.
             stop = self._declarator_end(position, end)
             text = re.sub(r"\[[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\]", "", self.text[position:stop])
             name = re.search(r"(\w+)\s*\Z", text)
@@ -627,7 +625,7 @@ class Rewriter:
     # ---- the result
 
     def _replace(self, begin: int, end: int, text: str, marker: str = "") -> None:
-        """Replaces text so that what follows keeps its line: by a line marker, or by as many empty lines."""
+        """Replaces text, and keeps following line numbers with a line marker or empty lines."""
         missing = self.text.count("\n", begin, end) - text.count("\n")
         self.edits.append(Edit(begin, end, text + (marker or "\n" * max(missing, 0))))
 
@@ -636,7 +634,7 @@ class Rewriter:
         position = 0
         for edit in sorted(self.edits, key=lambda edit: (edit.begin, edit.end)):
             if edit.begin < position:
-                raise self.error(edit.begin, "one construct of the kernel language inside of another")
+                raise self.error(edit.begin, "nested constructs of the kernel language")
             pieces += [self.text[position : edit.begin], edit.text]
             position = edit.end
         pieces.append(self.text[position:])
@@ -644,14 +642,14 @@ class Rewriter:
 
 
 def _template_arguments(name: str) -> tuple[str, int]:
-    """A name without its template arguments, and how many there are."""
+    """Splits a name into the part before its template arguments, and their number."""
     name = name.rstrip()
     if not name.endswith(">"):
         return name, 0
     depth = enclosed = 0
     for position in range(len(name) - 1, -1, -1):
         enclosed += (name[position] in ")]}") - (name[position] in "([{")
-        if enclosed == 0:  # in brackets, < and > compare
+        if enclosed == 0:  # inside brackets, < and > are comparisons
             depth += (name[position] == ">") - (name[position] == "<")
         if depth == 0:
             return name[:position], len(_split(name[position + 1 : -1]))
@@ -659,7 +657,7 @@ def _template_arguments(name: str) -> tuple[str, int]:
 
 
 def _parameter_name(text: str) -> str | None:
-    """The name that a parameter of a function or of a template declares; None if it has none."""
+    """The name of a function or template parameter; None if it is unnamed."""
     declarator = re.sub(r"(?:\s*\[[^\[\]]*\])+\s*\Z", "", _before_default(text)).strip()
     # A pointer or reference to a function, a member function or an array: `int (*name)(int)`.
     pointer = re.search(
@@ -687,12 +685,12 @@ def _before_default(text: str) -> str:
 
 
 def _arguments_of(parameters: list[str]) -> str | None:
-    """`<T, n, More...>` for the parameters of a template; None if one that needs an argument has no name."""
+    """`<T, n, More...>` for template parameters; None if an unnamed one has no default."""
     arguments = []
     for index, text in enumerate(parameters):
         name = _parameter_name(text)
         if name is None:
-            # `class = enable_if_t<...>`: its default, if that holds for all that follow too
+            # `class = enable_if_t<...>`: omitted if all following parameters have defaults too
             unnamed = parameters[index:]
             return (
                 f"<{', '.join(arguments)}>" if all(_before_default(one) != one for one in unnamed) else None
@@ -702,20 +700,20 @@ def _arguments_of(parameters: list[str]) -> str | None:
 
 
 def _base_name(kernel: str) -> str:
-    """Of `place::name<arguments>`: name."""
+    """The part `name` of `scope::name<arguments>`."""
     base = re.search(r"(\w+)\s*\Z", _template_arguments(kernel)[0])
     return base.group(1) if base else ""
 
 
 def _split(text: str) -> list[str]:
-    """At the commas outside of brackets."""
+    """Splits at the commas outside brackets."""
     return [piece for piece, _ in _split_at(text, 0)]
 
 
 def _without_markers(text: str) -> tuple[str, str]:
-    """A declaration without the preprocessor's line markers, and the last of them as lines of their own.
+    """Splits a declaration into its text without line markers, and the last marker on a line of its own.
 
-    GCC writes markers within a declaration where a macro of ours is used in a system header.
+    GCC writes markers inside a declaration if a system header uses a macro of simt/device.h.
     """
     markers = re.findall(r"^#.*$", text, re.MULTILINE)
     kept = re.sub(r"^#.*\n?", "", text, flags=re.MULTILINE)
@@ -723,7 +721,7 @@ def _without_markers(text: str) -> tuple[str, str]:
 
 
 def _split_at(text: str, offset: int) -> list[tuple[str, int]]:
-    """The same, each piece with the position that it begins at."""
+    """As _split(), with the start position of each piece."""
     pieces, angle, enclosed, begin = [], 0, 0, 0
     for position, character in enumerate(text):
         enclosed += (character in "([{") - (character in ")]}")
@@ -737,9 +735,9 @@ def _split_at(text: str, offset: int) -> list[tuple[str, int]]:
 
 
 def rewrite(text: str) -> str:
-    """The preprocessed text as C++.
+    """Returns the preprocessed text as C++.
 
     Raises:
-        SourceError: with file and line, for what is not understood.
+        SourceError: the text cannot be parsed; the message has file and line.
     """
     return Rewriter(text).rewrite()

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`mcc --two-pass`: checks a .mu file as a compiler with separate passes for host and device does.
+"""`mcc --two-pass`: checks a .mu file with separate host and device passes.
 
-The emulator compiles once for both, so it accepts a kernel that calls a host function, and it does not see
-what a file does under `#ifdef __MUSA_ARCH__`. The vendor's mcc is based on clang; here clang's CUDA mode
-makes its two passes, over a shim (include/two_pass) that declares only the device functions that MUSA is
-known to have. No code is made.
+The emulator compiles once for both, so it accepts a kernel that calls a host function, and it always
+defines __MUSA_ARCH__. The vendor's mcc is based on clang; this check runs the two passes of clang's CUDA
+mode with headers (include/two_pass) that declare only the device functions that MUSA is known to have. No
+code is generated.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NEWEST = 22
 CLANG = "MUSA_EMULATOR_CLANG"
 PASSES = ("device", "host")
 
-# Options that decide what the source means; all others are about code, warnings or dependencies.
+# Options that affect the meaning of the source; the others affect code, warnings or dependencies.
 _PAIRED = ("-D", "-U", "-I", "-isystem", "-iquote", "-idirafter", "-include", "-imacros")
 _JOINED = re.compile(
     r"-[DUI].+|-(?:isystem|iquote|idirafter).+|-std=.+|-f(?:no-)?(?:exceptions|rtti|signed-char|char8_t)"
@@ -31,11 +31,11 @@ _JOINED = re.compile(
 
 
 class ClangMissingError(Exception):
-    """There is no clang to make the passes with. The message says how to get one."""
+    """No suitable clang was found. The message has the command that installs one."""
 
 
 def language_options(options: list[str]) -> list[str]:
-    """Those of mcc's options that both passes need."""
+    """The options of mcc that both passes need."""
     kept = []
     rest = iter(options)
     for option in rest:
@@ -47,7 +47,7 @@ def language_options(options: list[str]) -> list[str]:
 
 
 def clang_version(command: list[str]) -> int | None:
-    """The major version of a clang, or None if the command is no clang."""
+    """The major version of a clang, or None if the command is not a clang."""
     try:
         done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
     except OSError:
@@ -57,16 +57,16 @@ def clang_version(command: list[str]) -> int | None:
 
 
 def find_clang(environment=os.environ) -> list[str]:
-    """The command of a clang that is new enough: `MUSA_EMULATOR_CLANG`, else the oldest that is installed.
+    """The command of a suitable clang: `MUSA_EMULATOR_CLANG`, or the oldest installed version.
 
     Raises:
-        ClangMissingError: there is none, or MUSA_EMULATOR_CLANG is not one.
+        ClangMissingError: there is none, or MUSA_EMULATOR_CLANG is not a suitable clang.
     """
     fix = f"Fix: apt-get install --yes clang-{OLDEST}, or export {CLANG}=<path of clang++>"
     if chosen := shlex.split(environment.get(CLANG, "")):
         version = clang_version(chosen)
         if version is None or version < OLDEST:
-            found = "not a clang that runs" if version is None else f"clang {version}"
+            found = "not a working clang" if version is None else f"clang {version}"
             raise ClangMissingError(
                 f"--two-pass needs clang {OLDEST} or newer; {CLANG}={shlex.join(chosen)} is {found}.\n{fix}"
             )
@@ -84,7 +84,7 @@ def find_clang(environment=os.environ) -> list[str]:
 
 @dataclass(frozen=True)
 class Headers:
-    """The folders that both passes include from: the shim's and the SDK's."""
+    """The include folders of both passes."""
 
     shim: pathlib.Path
     sdk: pathlib.Path
@@ -93,7 +93,7 @@ class Headers:
 def command_of(
     clang: list[str], mode: str, options: list[str], arch: int, headers: Headers, source: str
 ) -> list[str]:
-    """The command of one pass."""
+    """Returns the command of one pass."""
     kept = language_options(options)
     standard = [] if any(option.startswith("-std=") for option in kept) else ["-std=c++17"]
     return [
@@ -107,7 +107,7 @@ def command_of(
 def check(
     source: str, options: list[str], arch: int, headers: Headers, verbose: bool = False
 ) -> dict[str, str]:
-    """What the passes refuse in a source: clang's messages by the name of the pass; empty if both accept it.
+    """Runs both passes. Returns clang's errors by pass name; empty if both accept the source.
 
     Raises:
         ClangMissingError: there is no clang.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""A stand-in for the MUSA SDK that runs on the CPU, laid out like a MUSA_HOME."""
+"""An emulator of the MUSA SDK that runs on the CPU, with the layout of a MUSA_HOME."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["home"]
 
 
 def home() -> pathlib.Path:
-    """Return the directory that serves as ``MUSA_HOME``, with ``include``, ``lib`` and ``bin``.
+    """Return the emulator's ``MUSA_HOME``, with ``include``, ``lib`` and ``bin``.
 
     Raises:
-        RuntimeError: the package is present as sources only, without the libraries that installing builds.
+        RuntimeError: the libraries are missing, because only the package's sources are present.
     """
     candidates = [pathlib.Path(__file__).parent / "sdk"]
-    # In an editable install this file stays among the sources, while what CMake built is in site-packages.
+    # In an editable install this file is in the source tree, the files that CMake built in site-packages.
     try:
         distribution = importlib.metadata.distribution("musa-emulator")
     except importlib.metadata.PackageNotFoundError:
@@ -30,5 +30,5 @@ def home() -> pathlib.Path:
     looked = ", ".join(str(candidate) for candidate in candidates)
     raise RuntimeError(
         f"musa_emulator has no libmusart.so (looked in {looked}). Likely cause: the package is on the path "
-        "but was not installed. Install it with: python3 tools/dev.py setup"
+        "but was not installed. Fix: python3 tools/dev.py setup"
     )

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The part of thrust::complex that torch's headers use, computed by std::complex.
-#if __has_include_next(<thrust/complex.h>) // muThrust's, of which this is a small part
-#pragma GCC system_header // -pedantic refuses the next line elsewhere
+// The subset of thrust::complex that torch's headers use, implemented with std::complex.
+#if __has_include_next(<thrust/complex.h>) // prefer muThrust's header
+#pragma GCC system_header // -pedantic rejects #include_next elsewhere
 #include_next <thrust/complex.h>
 #elif !defined(THRUST_COMPLEX_H)
 #define THRUST_COMPLEX_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-#if __has_include_next(<thrust/tuple.h>) // muThrust's, of which this is a small part
-#pragma GCC system_header // -pedantic refuses the next line elsewhere
+#if __has_include_next(<thrust/tuple.h>) // prefer muThrust's header
+#pragma GCC system_header // -pedantic rejects #include_next elsewhere
 #include_next <thrust/tuple.h>
 #elif !defined(THRUST_TUPLE_H)
 #define THRUST_TUPLE_H

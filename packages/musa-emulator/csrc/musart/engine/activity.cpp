@@ -18,17 +18,17 @@
 namespace musa_emulator {
 namespace {
 
-constexpr size_t kBacklog = 4096;      // records at which libmupti is asked to take them
-constexpr size_t kMostRecords = 1 << 20; // records kept when it does not
+constexpr size_t kBacklog = 4096;      // number of records at which libmupti is notified
+constexpr size_t kMostRecords = 1 << 20; // number of records after which further ones are dropped
 
 struct Collection {
-  std::mutex mutex; // guards everything below
+  std::mutex mutex; // guards the fields below
   std::vector<Activity> records;
   uint64_t dropped = 0;
-  std::unordered_set<std::string> names; // of kernels: a record outlives the launch
+  std::unordered_set<std::string> names; // of kernels; copied because a record outlives its launch
 };
 
-// Never destroyed: streams may still finish work while the process ends.
+// Never destroyed: streams may still finish work at process exit.
 Collection& collection() {
   static Collection* instance = new Collection;
   return *instance;
@@ -168,7 +168,7 @@ void end_call(const ApiEntry& entry, const CallTrace& trace, musaError_t status)
   Activity call;
   call.end = activity_clock();
   thread_state().correlation = trace.outer;
-  // A task stands for the kernel that a library of the SDK would launch.
+  // A task replaces the kernel that a library of the SDK would launch, so it is reported as a launch.
   const char* name = std::strcmp(entry.name, "musaEmulatorLaunchTask") == 0 ? "musaLaunchKernel" : entry.name;
   if (const CallObserver observer = call_observer.load()) {
     const UntracedScope scope;
@@ -242,7 +242,7 @@ void note_operation(const Stream& stream, const Operation& operation, uint32_t c
   } else if (const auto* kernel = std::get_if<KernelOperation>(&operation); kernel != nullptr && wants(kKernels)) {
     Activity activity = operation_record(kKernels, stream, correlation, start);
     activity.name = interned(kernel->launch->name());
-    activity.grid = activity.block = {1, 1, 1}; // of a task
+    activity.grid = activity.block = {1, 1, 1}; // a task, which has no grid
     if (const auto* launch = dynamic_cast<const KernelLaunch*>(kernel->launch.get())) {
       activity.grid = launch->grid();
       activity.block = launch->block();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// What a profiler learns: calls, the work that they put on streams, and waits. libmupti hands it out.
+// Activities for profilers: calls, the work that they enqueue, and waits. libmupti delivers them.
 //
-// Collected while a kind is asked for, and else not: the scheduler and the entry points then take one branch each. The
-// lock of the collection is taken last, and nothing is called under it.
+// Collected only while a kind is enabled; otherwise the scheduler and the entry points only check a flag. The lock of
+// the collection is acquired last, and no function is called while it is held.
 #pragma once
 
 #include <atomic>
@@ -31,17 +31,17 @@ enum ActivityKinds : uint32_t {
 
 enum class SynchronizationType : uint8_t { Event, StreamWaitEvent, Stream, Device };
 
-// One record; which fields count depends on `kind`, one of ActivityKinds.
+// One activity. `kind`, one of ActivityKinds, determines which fields are valid.
 struct Activity {
   uint32_t kind = 0;
-  uint32_t correlation = 0; // of the call, or of the call that put the work on the stream
+  uint32_t correlation = 0; // id of the call, or of the call that enqueued the work
   int64_t start = 0;        // nanoseconds since the Unix epoch
   int64_t end = 0;
-  const char* name = nullptr; // of the call or the kernel; never freed
+  const char* name = nullptr; // name of the call or kernel; never freed
   int device = 0;
-  uint64_t stream = 0; // 0 for a wait for all of a device's streams
+  uint64_t stream = 0; // 0 if all streams of a device are waited for
   // Calls.
-  uint32_t thread = 0; // the low bits of pthread_self(), as CUPTI has it
+  uint32_t thread = 0; // the low bits of pthread_self(), as in CUPTI
   musaError_t status = musaSuccess;
   // Copies and fills. Host memory has device -1.
   uint64_t bytes = 0;
@@ -50,7 +50,7 @@ struct Activity {
   musaMemoryType target = musaMemoryTypeUnregistered;
   int source_device = -1;
   int target_device = -1;
-  bool waits = false; // whether the call that made the copy returns after it
+  bool waits = false; // whether the call blocks until the copy is done
   // Kernels.
   dim3 grid{};
   dim3 block{};
@@ -69,24 +69,25 @@ inline bool tracing() {
   return traced_kinds.load(std::memory_order_relaxed) != 0;
 }
 
-// ---- libmupti's side --------------------------------------------------------------------------------------------------
+// ---- interface for libmupti
+// --------------------------------------------------------------------------------------------
 MUSA_ENGINE void set_traced_kinds(uint32_t kinds);
-// Everything collected since the last call.
+// Returns and removes all collected activities.
 MUSA_ENGINE std::vector<Activity> take_activities();
-// Records lost because nobody took them in time, since the last call.
+// Number of activities dropped since the last call because the collection was full.
 MUSA_ENGINE uint64_t take_dropped();
-// Called at the end of a call, without a lock, when many records wait.
+// The handler is called at the end of a call, without a lock, when many activities are collected.
 MUSA_ENGINE void set_backlog_handler(void (*handler)());
 
 MUSA_ENGINE void push_external(uint32_t kind, uint64_t id);
-// False when this thread has pushed none of this kind.
+// Returns false if this thread's stack of this kind is empty.
 MUSA_ENGINE bool pop_external(uint32_t kind, uint64_t* id);
 
-// Told of each call's beginning and end, without a lock, on the calling thread.
+// Called at the start and end of each call, without a lock, on the calling thread.
 using CallObserver = void (*)(const char* name, bool ended, uint32_t correlation, musaError_t status);
 MUSA_ENGINE void set_call_observer(CallObserver observer);
 
-// Calls that this thread makes while it lives are not recorded: those of the profiler itself.
+// While in scope, calls of this thread are not recorded. Used for the profiler's own calls.
 class MUSA_ENGINE UntracedScope {
  public:
   UntracedScope();
@@ -98,20 +99,21 @@ class MUSA_ENGINE UntracedScope {
 
 MUSA_ENGINE bool is_driver_call(const char* name);
 
-// ---- the engine's side ------------------------------------------------------------------------------------------------
+// ---- interface for the engine
+// ------------------------------------------------------------------------------------------
 MUSA_ENGINE int64_t activity_clock();
 
-// Records the operation, begun at `start` and ended now. Without a record for operations that CUPTI has none for.
+// Records an operation that started at `start` and has just finished. Operations without a CUPTI record are ignored.
 MUSA_ENGINE void note_copy(const Stream& stream, const CopyOperation& copy, uint32_t correlation, int64_t start);
 MUSA_ENGINE void note_fill(const Stream& stream, const FillOperation& fill, uint32_t correlation, int64_t start);
 void note_operation(const Stream& stream, const Operation& operation, uint32_t correlation, int64_t start);
 
-// The correlation id of the call that this thread is in; 0 outside one and while nothing is traced.
+// The correlation id of this thread's current call; 0 outside a call or if nothing is traced.
 inline uint32_t current_correlation() {
   return tracing() ? thread_state().correlation : 0;
 }
 
-// Around a wait.
+// Records a wait that lasts as long as the object.
 class SynchronizationScope {
  public:
   SynchronizationScope(SynchronizationType type, const Device& device, const Stream* stream)

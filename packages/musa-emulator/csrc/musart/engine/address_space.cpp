@@ -79,8 +79,8 @@ uintptr_t AddressSpace::allocate(size_t bytes, Allocation description) {
     return 0;
   }
   if (huge) {
-    // First-touch faults dominate large operations; huge pages make them 512 times fewer. A kernel without them
-    // serves small pages, which is correct too.
+    // First-touch faults dominate the cost of large operations; huge pages make them 512 times fewer. A kernel
+    // without huge pages uses small ones, which is correct too.
     madvise(pages, span, MADV_HUGEPAGE);
   }
   description.bytes = bytes;
@@ -115,7 +115,7 @@ bool AddressSpace::release(uintptr_t base) {
     return false;
   }
   const Allocation& allocation = found->second;
-  // A fresh reservation over the old pages returns them and makes the addresses fault, in one call.
+  // One call that frees the pages and makes the addresses inaccessible: a new reservation over the old mapping.
   mmap(
       reinterpret_cast<void*>(base), allocation.span, PROT_NONE,
       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);

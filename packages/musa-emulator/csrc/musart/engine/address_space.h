@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// One range of reserved addresses, out of which allocations are committed.
+// A reserved address range in which allocations are committed.
 //
-// Not synchronised: the memory lock (memory.h) guards every instance.
+// Not synchronized: the memory lock (memory.h) guards every instance.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +11,17 @@
 
 namespace musa_emulator {
 
-// In bytes: 4096 on x86-64; kernels for aarch64 may have pages of 16 or 64 KiB.
+// In bytes: 4096 on x86-64; aarch64 kernels may use 16 or 64 KiB.
 size_t page_size();
 
 struct Allocation {
   size_t bytes = 0;      // as requested
   size_t span = 0;       // whole pages
-  int device = 0;        // owner, or for host memory the device that was current
-  unsigned flags = 0;    // of musaHostAlloc
-  int descriptor = -1;   // of the shared pages, once exported to or imported from another process
+  int device = 0;        // the owner; for host memory, the device that was current
+  unsigned flags = 0;    // flags of musaHostAlloc
+  int descriptor = -1;   // the shared pages, after an export to or import from another process
   bool imported = false;
-  int open = 0;          // strict memory: scopes that need access
+  int open = 0;          // strict memory: number of scopes that need access
 };
 
 class AddressSpace {
@@ -29,29 +29,30 @@ class AddressSpace {
   AddressSpace() = default;
   AddressSpace(uintptr_t base, size_t size, size_t guard);
 
-  // First fit. The pages are readable and writable, and zero. Null base when no address range or memory is left.
+  // First-fit allocation of readable, writable, zeroed pages. The base is null if there is no address range or memory
+  // left.
   uintptr_t allocate(size_t bytes, Allocation description);
-  // Maps shared pages instead of fresh ones.
+  // As allocate(), with shared pages instead of new ones.
   uintptr_t map_shared(size_t bytes, int descriptor, Allocation description);
-  // Gives the pages back; the addresses fault from then on. False when `base` is not the start of an allocation.
+  // Frees the pages; the addresses fault afterwards. Returns false if `base` is not the start of an allocation.
   bool release(uintptr_t base);
-  // The allocation that holds the address, or end().
+  // Returns the allocation that contains the address, or end().
   using Iterator = std::map<uintptr_t, Allocation>::iterator;
   Iterator find(uintptr_t address);
   std::map<uintptr_t, Allocation>& allocations() { return allocations_; }
 
-  // Pages charged to the owner: those it allocated, not those it imported.
+  // Bytes charged to the owner: pages that it allocated, not pages that it imported.
   size_t used() const { return used_; }
-  // Of memory that lies elsewhere.
+  // Charges memory that is not in this range.
   void charge(size_t bytes) { used_ += bytes; }
   void refund(size_t bytes) { used_ -= bytes; }
 
-  // Addresses alone, for who maps pages of its own.
+  // Reserves addresses only; the caller maps pages itself.
   uintptr_t take(size_t span, size_t alignment);
   void give_back(uintptr_t base, size_t span);
 
  private:
-  size_t guard_ = 0; // bytes left inaccessible behind each allocation
+  size_t guard_ = 0; // inaccessible bytes after each allocation
   size_t used_ = 0;
   std::map<uintptr_t, size_t> free_;
   std::map<uintptr_t, Allocation> allocations_;

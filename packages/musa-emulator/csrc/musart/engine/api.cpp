@@ -13,7 +13,7 @@
 namespace musa_emulator {
 namespace {
 
-// Filled while libraries load, before any call; read-only afterwards.
+// Written while libraries are loaded, before any call; read-only afterwards.
 constinit ApiEntry* first_entry = nullptr;
 
 } // namespace
@@ -43,11 +43,12 @@ uint64_t total_calls() {
 
 namespace {
 
-// Which parts of the counts belong to a thread, a bit each. Part 0 is shared and always taken.
+// A bit for each part of the counts that belongs to a thread. Part 0 is shared, and its bit is always set.
 std::atomic<unsigned> taken_parts{1};
 
-// A thread that takes over a part has to see the counts of the thread before it. A race detector must not see an order
-// between the two, since other data of theirs may race; on the processors that it runs on, the locked instruction is enough.
+// A thread that takes a part must see the counts of its previous owner. Under a race detector the order is relaxed,
+// because an ordering would hide races on other data of the two threads; on its processors the locked instruction
+// suffices.
 #ifdef __SANITIZE_THREAD__
 constexpr auto kTakeOver = std::memory_order_relaxed;
 constexpr auto kHandOver = std::memory_order_relaxed;
@@ -56,7 +57,7 @@ constexpr auto kTakeOver = std::memory_order_acquire;
 constexpr auto kHandOver = std::memory_order_release;
 #endif
 
-// The lowest part that no other living thread has, or the shared part if all are taken. Given back at the thread's end.
+// The lowest part that no living thread owns, or the shared part if all are taken. Released when the thread exits.
 class CountPart {
  public:
   CountPart() {
@@ -108,7 +109,7 @@ bool loses_device(musaError_t error) {
 }
 
 musaError_t pass_gate(ApiEntry& entry, unsigned traits, musaError_t* report) {
-  // Before anything that locks: after a fork the locks are in an unknown state.
+  // Checked before anything is locked: after a fork, the state of the locks is undefined.
   if (gate.load(std::memory_order_acquire) & kGateForked) {
     return musaErrorInitializationError;
   }
@@ -152,7 +153,7 @@ musaError_t pass_gate(ApiEntry& entry, unsigned traits, musaError_t* report) {
     }
   }
   if ((reasons & kGateCapturing) && (traits & kUnsafeInCapture) != 0) {
-    return forbid_unsafe_call(); // also for a call that releases: it does nothing
+    return forbid_unsafe_call(); // applies to a call that releases too: it does nothing
   }
   return musaSuccess;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The frame around every public entry point: it counts the call, applies injected faults, refuses calls that are
-// not allowed now, turns C++ exceptions into error codes and stores the thread's last error.
+// Common frame of every public entry point: counts the call, applies injected faults, rejects calls that are not
+// allowed in the current state, converts C++ exceptions to error codes and stores the thread's last error.
 #pragma once
 
 #include <atomic>
@@ -16,8 +16,8 @@
 
 namespace musa_emulator {
 
-// A count that threads add to at the same time. The first threads have a part each, which no other thread writes: adding to it
-// needs no locked instruction. All further threads share part 0.
+// A counter for concurrent threads. Each of the first threads has its own part, which it increments without a locked
+// instruction. All further threads share part 0.
 class CallCount {
  public:
   void add_one() noexcept {
@@ -38,14 +38,14 @@ class CallCount {
   }
 
  private:
-  struct alignas(64) Part { // a cache line, so that it does not travel between the caches of the cores with every call
+  struct alignas(64) Part { // one cache line each, to avoid false sharing
     std::atomic<uint64_t> value{0};
   };
   Part parts_[ThreadState::kCountParts];
 };
 
 struct MUSA_ENGINE ApiEntry {
-  explicit ApiEntry(const char* entry_name) noexcept; // adds itself to the list of entry points
+  explicit ApiEntry(const char* entry_name) noexcept; // appends itself to the list of entry points
   const char* name;
   CallCount calls;
   ApiEntry* next;
@@ -54,32 +54,32 @@ struct MUSA_ENGINE ApiEntry {
 // Behaviour of an entry point in unusual states.
 enum ApiTraits : unsigned {
   kOrdinary = 0,
-  kReleases = 1,      // frees a resource: does so even when it is made to fail
-  kNeedsNoDevice = 2, // works with no device and with a lost one
-  kSurvivesLoss = 4,  // works with a lost device
-  kUnsafeInCapture = 8, // refused during a capture, by the interaction mode of the calling thread; capture.h
+  kReleases = 1,      // frees a resource, even if a failure is injected
+  kNeedsNoDevice = 2, // works without a device and on a lost device
+  kSurvivesLoss = 4,  // works on a lost device
+  kUnsafeInCapture = 8, // forbidden during a capture, depending on the thread's interaction mode; capture.h
 };
 
-// Zero while calls may go straight to their body. The low bits are reasons to look closer; above them is the
-// number of host functions that are running.
+// Zero if calls may run their body immediately. The low bits are reasons for pass_gate(); the bits above count the
+// running host functions.
 enum GateReason : uint32_t {
   kGateUninitialized = 1,
   kGateForked = 2,
   kGateUnloading = 4,
   kGateFaults = 8,
   kGateDeviceLost = 16,
-  kGateNoDevice = 32, // none there, or the configuration was refused
-  kGateTraced = 64,   // a profiler is told of every call
-  kGateCapturing = 128, // a stream of some thread is capturing
+  kGateNoDevice = 32, // no device, or an invalid configuration
+  kGateTraced = 64,   // a profiler records calls
+  kGateCapturing = 128, // a stream is capturing
   kGateHostFunction = 256,
 };
 MUSA_ENGINE extern std::atomic<uint32_t> gate;
 
-// Decides a call while the gate is not clear. Returns an error to refuse it; `report` is an error to return after
-// the body has run.
+// Checks a call while the gate is not zero. Returns an error that rejects the call; sets `report` to an error that
+// the call returns after its body has run.
 MUSA_ENGINE musaError_t pass_gate(ApiEntry& entry, unsigned traits, musaError_t* report);
 
-// A call that a profiler is told of; activity.cpp. The correlation id stays 0 where it is not.
+// A call that a profiler records; activity.cpp. The correlation id is 0 if it is not recorded.
 struct CallTrace {
   uint32_t correlation = 0;
   uint32_t outer;
@@ -146,9 +146,9 @@ inline musaError_t api(Body&& body) {
 }
 
 MUSA_ENGINE uint64_t total_calls();
-// Null for a name that is not an entry point.
+// Returns nullptr if the name is not an entry point.
 MUSA_ENGINE ApiEntry* find_api(const char* name);
-// Whether a device that reports this error is lost.
+// Whether this is a sticky error, after which a device is lost.
 MUSA_ENGINE bool loses_device(musaError_t error);
 
 } // namespace musa_emulator

@@ -11,7 +11,7 @@
 namespace musa_emulator {
 namespace {
 
-// Guards the arrays that are alive. Not held while memory is allocated or freed.
+// Guards the set of live arrays. Not held while memory is allocated or freed.
 std::mutex arrays_mutex;
 std::unordered_map<musaArray_const_t, std::unique_ptr<Array>>& arrays() {
   static auto* alive = new std::unordered_map<musaArray_const_t, std::unique_ptr<Array>>;
@@ -91,7 +91,7 @@ const Array* find_array(musaArray_const_t array) {
     const auto entry = arrays().find(array);
     found = entry != arrays().end() ? entry->second.get() : nullptr;
   }
-  // A device reset frees the memory of arrays, and with it the array.
+  // A device reset frees the memory of arrays, which makes their handles invalid.
   return found != nullptr && classify(found->data).type == musaMemoryTypeDevice ? found : nullptr;
 }
 

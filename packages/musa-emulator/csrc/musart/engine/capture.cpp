@@ -25,7 +25,7 @@ Capture* find_capture(uint64_t id) {
   return found != engine().captures.end() ? found->second.get() : nullptr;
 }
 
-// Detaches every stream and forgets the capture; the graph is the caller's.
+// Detaches every stream and removes the capture. The caller takes ownership of the graph.
 void close_capture(Capture& capture) {
   Engine& state = engine();
   for (Stream* stream : capture.streams) {
@@ -38,7 +38,7 @@ void close_capture(Capture& capture) {
   state.captures.erase(capture.id);
 }
 
-// Whether all work of the joined streams leads into the origin's last nodes.
+// Whether the origin's last nodes depend on all work of the joined streams.
 bool all_joined(const Capture& capture) {
   std::unordered_set<musaGraphNode_t> reached;
   std::vector<musaGraphNode_t> stack = capture.origin->capture_frontier;
@@ -56,7 +56,7 @@ bool all_joined(const Capture& capture) {
          });
 }
 
-// Calls `body` for the capturing streams that work on this default stream would wait for.
+// Calls `body` for each capturing stream that work on this default stream would wait for.
 template <class Body>
 void for_each_implicit_dependency(const Stream& stream, Body&& body) {
   if (!stream.legacy || engine().active_captures.load(std::memory_order_relaxed) == 0) {
@@ -167,7 +167,7 @@ musaError_t capture_operation(Stream& stream, Operation operation) {
   }
   if (std::holds_alternative<CallbackOperation>(operation)) {
     invalidate_capture(stream);
-    return musaErrorStreamCaptureUnsupported; // superseded by host functions, which can be captured
+    return musaErrorStreamCaptureUnsupported; // deprecated in favor of host functions, which can be captured
   }
   stream.capture_frontier = {add_node(*capture.graph, std::move(operation), stream.capture_frontier)};
   return musaSuccess;
@@ -244,7 +244,7 @@ OwnedGraph leave_capture(Stream& stream) {
   stream.capture_frontier.clear();
   if (capture.streams.empty() || capture.origin == &stream) {
     musaGraph_t graph = capture.graph;
-    close_capture(capture); // nobody is left who could end it
+    close_capture(capture); // no stream is left that could end it
     return withdraw_graph(graph);
   }
   return nullptr;

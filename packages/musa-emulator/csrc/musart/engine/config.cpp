@@ -48,7 +48,7 @@ void refuse(Config& config, musaError_t error, const std::string& problem) {
 void refuse_value(Config& config, const char* name, const char* value, const char* expected) {
   refuse(
       config, musaErrorInitializationError,
-      std::string(name) + "=\"" + value + "\" is not valid: expected " + expected + ". Correct it, or run: unset " + name);
+      std::string(name) + "=\"" + value + "\" is invalid: expected " + expected + ". Fix: correct it or unset " + name);
 }
 
 bool read_flag(Config& config, const char* name, bool otherwise) {
@@ -63,7 +63,7 @@ bool read_flag(Config& config, const char* name, bool otherwise) {
   return *value == '1';
 }
 
-// Bytes of memory that this process may use: the machine's, or the container's where that is less.
+// Memory in bytes available to this process: the machine's or, if lower, the container's limit.
 size_t host_memory() {
   size_t bytes = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGE_SIZE));
   size_t limit = 0;
@@ -156,7 +156,7 @@ void read_threads(Config& config) {
   }
 }
 
-// As the driver reads it: ordinals in the order wanted; the list ends at the first one that does not exist.
+// Parsed like the driver does: a list of ordinals in order, which ends at the first one that does not exist.
 void read_visible_devices(Config& config) {
   const char* value = std::getenv("MUSA_VISIBLE_DEVICES");
   if (value == nullptr) {
@@ -178,24 +178,26 @@ void read_visible_devices(Config& config) {
       config.visible.clear();
       refuse(
           config, musaErrorNoDevice,
-          quoted + " cannot be read: \"" + std::string(item) +
-              "\" is not a device ordinal, so no device is visible. Give ordinals separated by commas, such as "
-              "MUSA_VISIBLE_DEVICES=0,1, or run: unset MUSA_VISIBLE_DEVICES");
+          quoted + " is invalid: \"" + std::string(item) +
+              "\" is not a device ordinal, so no device is visible. Fix: list ordinals separated by commas, such as "
+              "MUSA_VISIBLE_DEVICES=0,1, or unset MUSA_VISIBLE_DEVICES");
       return;
     }
     if (item.front() == '-') {
       return;
     }
     if (ordinal >= config.physical_devices) {
-      config.problem = quoted + " names device " + std::to_string(ordinal) + ", but there are " +
-          std::to_string(config.physical_devices) + " devices (MUSA_EMULATOR_DEVICES); it and what follows it are ignored";
+      config.problem = quoted + " contains device " + std::to_string(ordinal) + ", but there are " +
+          std::to_string(config.physical_devices) +
+          " devices (MUSA_EMULATOR_DEVICES); it and all later ordinals are ignored";
       return;
     }
     if (std::find(config.visible.begin(), config.visible.end(), ordinal) != config.visible.end()) {
       config.visible.clear();
       refuse(
           config, musaErrorNoDevice,
-          quoted + " names device " + std::to_string(ordinal) + " twice, so no device is visible. Name each device once");
+          quoted + " contains device " + std::to_string(ordinal) +
+              " twice, so no device is visible. Fix: list each device once");
       return;
     }
     config.visible.push_back(ordinal);
@@ -234,7 +236,7 @@ Config read_config() {
     }
   }
 
-  // Three quarters of the memory over all devices leaves room for the process itself.
+  // Three quarters of the memory, divided over all devices, leave memory for the process itself.
   const size_t share = host_memory() / 4 * 3 / static_cast<size_t>(std::max(config.physical_devices, 1));
   config.memory_limit = share & ~((size_t{2} << 20) - 1);
   if (const char* value = environment("MUSA_EMULATOR_MEMORY_LIMIT")) {

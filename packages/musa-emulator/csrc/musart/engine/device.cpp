@@ -15,7 +15,7 @@
 namespace musa_emulator {
 namespace {
 
-// What distinguishes the products; everything else is common to them.
+// The properties in which the products differ.
 struct ArchTable {
   int arch;
   const char* name;
@@ -62,7 +62,7 @@ musaDeviceProp make_properties(const Config& config, int physical) {
   p.texturePitchAlignment = 32;
   p.deviceOverlap = 1;
   p.multiProcessorCount = arch.processors;
-  // Whether the host may address device memory: true unless strict memory takes that away.
+  // Whether the host may access device memory: true unless memory is strict.
   p.integrated = config.strict ? 0 : 1;
   p.canMapHostMemory = 1;
   p.computeMode = musaComputeModeDefault;
@@ -79,7 +79,7 @@ musaDeviceProp make_properties(const Config& config, int physical) {
   p.memoryClockRate = arch.memory_clock_khz;
   p.memoryBusWidth = arch.bus_bits;
   p.l2CacheSize = arch.l2_bytes;
-  // Windows of persisting accesses are hints: they are taken, and change nothing.
+  // Persisting access windows are hints: they are accepted without effect.
   p.persistingL2CacheMaxSize = arch.l2_bytes / 4 * 3;
   p.accessPolicyMaxWindowSize = arch.l2_bytes;
   p.maxThreadsPerMultiProcessor = arch.threads_per_processor;
@@ -221,7 +221,7 @@ musaError_t device_attribute(const Device& device, musaDeviceAttr attribute, int
 
 void lose_device(Device& device, musaError_t error) {
   musaError_t none = musaSuccess;
-  if (device.lost.compare_exchange_strong(none, error)) { // the first cause is the one to report
+  if (device.lost.compare_exchange_strong(none, error)) { // the first error is kept
     gate.fetch_or(kGateDeviceLost);
   }
 }
@@ -239,7 +239,7 @@ musaError_t synchronize_device(Device& device) {
 musaError_t wait_for_device(Device& device) {
   const SynchronizationScope scope(SynchronizationType::Device, device, nullptr);
   Lock lock(engine().mutex);
-  // Collected first: the list changes while the lock is released for waiting.
+  // Collected first, because the list may change while the lock is released during a wait.
   std::vector<Fence> fences;
   for (Stream* stream : device.streams) {
     if (!stream->idle()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Devices: their table, their properties, the calling thread's current one.
+// Devices: their table, their properties, and the calling thread's current device.
 #pragma once
 
 #include "engine/state.h"
@@ -10,16 +10,16 @@ namespace musa_emulator {
 void create_devices(Engine& state);
 
 MUSA_ENGINE int device_count();
-// Null when out of range.
+// Returns nullptr if `ordinal` is out of range.
 MUSA_ENGINE Device* find_device(int ordinal);
-// The calling thread's device. Activates its context. Null only when there is no device.
+// Returns the calling thread's device and activates its context. Returns nullptr only if there is no device.
 MUSA_ENGINE Device* current_device();
 MUSA_ENGINE musaError_t device_attribute(const Device& device, musaDeviceAttr attribute, int* value);
 MUSA_ENGINE void lose_device(Device& device, musaError_t error);
 MUSA_ENGINE musaError_t synchronize_device(Device& device);
-// The same in every state of captures, for calls that wait without being a synchronization.
+// As synchronize_device(), but allowed during captures, for calls that wait without being a synchronization.
 MUSA_ENGINE musaError_t wait_for_device(Device& device);
-// Releases what the device holds and forgives a lost device.
+// Frees the device's resources, and clears a sticky error.
 MUSA_ENGINE musaError_t reset_device(Device& device);
 
 inline constexpr int kLeastPriority = 0;

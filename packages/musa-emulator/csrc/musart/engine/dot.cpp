@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Graphs in Graphviz format.
+// Writes graphs in Graphviz format.
 #include <cinttypes>
 #include <cstdio>
 #include <string>

@@ -19,7 +19,7 @@ int64_t now() {
       .count();
 }
 
-// Every event that is alive, for reset.
+// All live events, for a reset.
 std::vector<Event*>& live_events() {
   static auto* events = new std::vector<Event*>;
   return *events;
@@ -28,13 +28,13 @@ std::vector<Event*>& live_events() {
 void release_event(Event& event) {
   Engine& state = engine();
   event.magic.store(Event::kDead);
-  ++event.generation; // a record still queued must not write into the event's successor
+  ++event.generation; // a pending record must not complete the next event with this handle
   event.capture_frontier.clear();
   event.shared.reset();
   live_events()[event.place] = live_events().back();
   live_events()[event.place]->place = event.place;
   live_events().pop_back();
-  state.free_events.push_back(&event); // oldest first on reuse, so that a stale handle stays recognisable
+  state.free_events.push_back(&event); // reused in FIFO order, so that a stale handle is detected as long as possible
   state.live_events.fetch_sub(1);
 }
 
@@ -43,7 +43,7 @@ void release_event(Event& event) {
 musaError_t create_event(Device& device, unsigned flags, Event** event) {
   constexpr unsigned known = musaEventBlockingSync | musaEventDisableTiming | musaEventInterprocess;
   const bool interprocess = (flags & musaEventInterprocess) != 0;
-  // A clock value cannot be read across processes, so the driver insists on both flags.
+  // The clock cannot be read across processes, so the driver requires both flags.
   if ((flags & ~known) != 0 || (interprocess && (flags & musaEventDisableTiming) == 0)) {
     return musaErrorInvalidValue;
   }
@@ -132,7 +132,7 @@ musaError_t record_event(Event& event, Stream& stream, unsigned flags) {
   }
   if (state.active_captures.load(std::memory_order_relaxed) != 0) {
     if (stream.capture.load(std::memory_order_relaxed) != nullptr) {
-      // An external record becomes a node; a plain one only marks a point in the captured work.
+      // An external record becomes a node; another record only marks a point in the captured work.
       return (flags & musaEventRecordExternal) != 0 ? capture_operation(stream, RecordOperation{&event})
                                                     : capture_record(stream, event);
     }
@@ -145,7 +145,7 @@ musaError_t record_event(Event& event, Stream& stream, unsigned flags) {
   }
   submit_locked(stream, begin_record(event, stream), {}, lock);
   if (event.shared && state.config.mode == Mode::Lazy) {
-    drive(event.fence); // another process may wait for it, where nobody here does
+    drive(event.fence); // another process may wait for it, and no thread here
   }
   return musaSuccess;
 }
@@ -176,7 +176,7 @@ musaError_t wait_event(Stream& stream, Event& event, unsigned flags) {
   if (event.shared) {
     const uint64_t target = interprocess_recorded(*event.shared);
     if (!interprocess_reached(*event.shared, target)) {
-      // The fence drives a record of this process's own, where nothing else would.
+      // The fence makes a record of this process run, if no thread waits for it.
       submit_locked(stream, InterprocessWaitOperation{event.shared, target}, {event.fence}, lock);
     }
     return musaSuccess;
@@ -214,7 +214,7 @@ musaError_t synchronize_event(Event& event) {
   if (event.capture_id != 0) {
     return forbid_captured_event(event);
   }
-  // The record to wait for is the latest now; the event may be recorded again while the lock is released.
+  // Waits for the record that is the latest now; the event may be recorded again while the lock is released.
   const std::shared_ptr<InterprocessEvent> shared = event.shared;
   const uint64_t target = shared ? interprocess_recorded(*shared) : 0;
   Device& device = *event.device;
@@ -236,7 +236,7 @@ musaError_t elapsed_time(Event& start, Event& end, float* milliseconds) {
   }
   for (Event* event : {&start, &end}) {
     if (event->capture_id != 0) {
-      return musaErrorCapturedEvent; // invalidates nothing
+      return musaErrorCapturedEvent; // does not invalidate the capture
     }
     if ((event->flags & musaEventDisableTiming) != 0 || !event->recorded) {
       return musaErrorInvalidResourceHandle;

@@ -9,7 +9,7 @@ namespace musa_emulator {
 
 MUSA_ENGINE musaError_t create_event(Device& device, unsigned flags, Event** event);
 MUSA_ENGINE musaError_t destroy_event(Event* event);
-// Null for a handle that is not alive.
+// Returns nullptr if the handle is not alive.
 MUSA_ENGINE Event* resolve_event(musaEvent_t handle);
 
 MUSA_ENGINE musaError_t record_event(Event& event, Stream& stream, unsigned flags);
@@ -18,8 +18,8 @@ MUSA_ENGINE musaError_t query_event(Event& event);
 MUSA_ENGINE musaError_t synchronize_event(Event& event);
 MUSA_ENGINE musaError_t elapsed_time(Event& start, Event& end, float* milliseconds);
 
-// With the lock held. begin_record() makes the event stand for the next operation of `stream`; finish_record()
-// runs when that operation does.
+// The lock must be held. begin_record() binds the event to the next operation of `stream`; finish_record() is called
+// when that operation runs.
 RecordOperation begin_record(Event& event, Stream& stream);
 void finish_record(const RecordOperation& record);
 void release_all_events();

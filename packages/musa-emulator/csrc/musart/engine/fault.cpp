@@ -13,12 +13,12 @@ namespace musa_emulator {
 namespace {
 
 struct Rule {
-  const ApiEntry* entry; // null: any
+  const ApiEntry* entry; // null: any entry point
   uint64_t remaining;
   musaError_t code;
 };
 
-// Locked last of all locks: rules are consulted before a call takes any other.
+// The last lock in the lock order: a call checks the rules before it acquires any other lock.
 struct Rules {
   std::mutex mutex;
   std::vector<Rule> list;
@@ -92,7 +92,7 @@ std::string parse_faults(const std::string& specification) {
     const std::string api = item.substr(0, std::min(at, equals));
     const ApiEntry* entry = api == "*" ? nullptr : find_api(api.c_str());
     if (entry == nullptr && api != "*") {
-      return "\"" + api + "\" is not an entry point of the runtime (* stands for any)";
+      return "\"" + api + "\" is not an entry point of the runtime (* matches any)";
     }
     uint64_t n = 1;
     if (at != std::string::npos) {

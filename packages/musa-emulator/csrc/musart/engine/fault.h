@@ -10,13 +10,13 @@
 
 namespace musa_emulator {
 
-// The n-th call from now of `entry`, or of any entry point where `entry` is null, fails with `code`.
+// Makes the n-th call from now of `entry`, or of any entry point if `entry` is null, fail with `code`.
 MUSA_ENGINE void add_fault(const ApiEntry* entry, uint64_t n, musaError_t code);
 MUSA_ENGINE void clear_faults();
 MUSA_ENGINE bool fault_pending();
-// Counts this call against the rules; the code it must fail with, or musaSuccess.
+// Counts this call. Returns the code that it must fail with, or musaSuccess.
 musaError_t next_fault(const ApiEntry& entry);
-// Applies "api@n=musaErrorName;..."; returns what is wrong with it, or an empty string.
+// Adds the rules of "api@n=musaErrorName;...". Returns the error in it, or an empty string.
 std::string parse_faults(const std::string& specification);
 
 } // namespace musa_emulator

@@ -16,8 +16,8 @@
 namespace musa_emulator {
 namespace {
 
-// Handles that are alive. Graphs are rare and large beside a stream operation, so looking them up is affordable and
-// catches any stale handle.
+// The live handles. Graphs are rare and large compared with a stream operation, so this lookup is affordable; it
+// detects any stale handle.
 struct Handles {
   std::unordered_set<musaGraph_t> graphs;
   std::unordered_set<musaGraphNode_t> nodes;
@@ -29,7 +29,7 @@ Handles& handles() {
   return *instance;
 }
 
-// Ends the validity of the handles below a graph, child graphs included.
+// Invalidates the handles of a graph's nodes, including child graphs.
 void forget_nodes(const MUgraph_st& graph);
 
 void forget_node(MUgraphNode_st& node) {
@@ -104,7 +104,7 @@ musaGraphNode_t add_node(
 musaGraphNode_t add_child(
     MUgraph_st& graph, const MUgraph_st& child, const std::vector<musaGraphNode_t>& dependencies) {
   OwnedGraph copy = clone_graph(child);
-  handles().graphs.insert(copy.get()); // its handle can be asked for, but the node owns it
+  handles().graphs.insert(copy.get()); // the caller can query its handle, but the node owns it
   musaGraphNode_t node = add_node(graph, ChildGraphOperation{copy.get()}, dependencies);
   node->child = std::move(copy);
   return node;
@@ -153,7 +153,7 @@ musaGraphNodeType node_type(const Operation& operation) {
 }
 
 musaError_t make_plan(const MUgraph_st& graph, Plan* plan, musaGraphNode_t* culprit) {
-  // Of the nodes that can run next, always the one added first: the order of a captured stream is kept.
+  // Among the runnable nodes, takes the one added first, which keeps the order of a captured stream.
   std::unordered_map<musaGraphNode_t, size_t> added;
   std::unordered_map<musaGraphNode_t, size_t> missing;
   std::unordered_map<musaGraphNode_t, std::vector<musaGraphNode_t>> dependents;
@@ -169,7 +169,7 @@ musaError_t make_plan(const MUgraph_st& graph, Plan* plan, musaGraphNode_t* culp
       runnable.insert(i);
     }
   }
-  std::unordered_map<musaGraphNode_t, size_t> place; // of a node, or of the last node of its child graph
+  std::unordered_map<musaGraphNode_t, size_t> place; // index of a node, or of the last node of its child graph
   while (!runnable.empty()) {
     musaGraphNode_t node = graph.nodes[*runnable.begin()].get();
     runnable.erase(runnable.begin());
@@ -315,7 +315,7 @@ musaError_t launch_graph(musaGraphExec_t exec, Stream& stream) {
     if (const auto* record = std::get_if<RecordOperation>(&node.operation)) {
       run->records.push_back(begin_record(*record->event, stream));
     } else if (const auto* wait = std::get_if<WaitOperation>(&node.operation)) {
-      after.push_back(wait->event->fence); // waited for before the graph begins: earlier than needed, never later
+      after.push_back(wait->event->fence); // waited for before the graph starts, which is earlier than necessary
     } else if (const auto* kernel = std::get_if<KernelOperation>(&node.operation)) {
       run->waits_for_others |= kernel->launch->waits_for_others();
     }
@@ -333,7 +333,7 @@ musaError_t execute_graph(const GraphRun& run, bool lost) {
     }
     if (std::holds_alternative<RecordOperation>(node.operation)) {
       Lock lock(engine().mutex);
-      finish_record(*record++); // also behind a failure: others may be waiting for it
+      finish_record(*record++); // also after a failure, because others may wait for it
     } else if (!lost && status == musaSuccess) {
       const int64_t start = tracing() ? activity_clock() : 0;
       status = execute(node.operation);

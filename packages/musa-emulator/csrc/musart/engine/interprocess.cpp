@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// A handle names a descriptor in the exporting process, which others open through /proc/<pid>/fd. So nothing is
-// left behind however a process ends, and the exporter must be alive while a handle is opened.
+// A handle identifies a descriptor of the exporting process, which others open through /proc/<pid>/fd. So nothing is
+// left behind when a process crashes, but the exporter must be alive when a handle is opened.
 #include "engine/interprocess.h"
 
 #include <errno.h>
@@ -27,8 +27,8 @@ namespace {
 struct EventPage {
   std::atomic<uint64_t> recorded;
   std::atomic<uint64_t> completed;
-  std::atomic<uint32_t> ring; // futex; bumped at each completion
-  std::atomic<int32_t> recorder; // process that recorded last
+  std::atomic<uint32_t> ring; // futex word, incremented at each completion
+  std::atomic<int32_t> recorder; // the process that recorded last
 };
 
 struct HandleContent {
@@ -37,7 +37,7 @@ struct HandleContent {
   int32_t descriptor;
   int32_t device;
   uint64_t bytes;
-  uint64_t inode, file_system; // tell a descriptor number that has been reused
+  uint64_t inode, file_system; // detect a reused descriptor number
 };
 static_assert(sizeof(HandleContent) <= MUSA_IPC_HANDLE_SIZE);
 
@@ -47,7 +47,7 @@ constexpr size_t kPage = 4096;
 constexpr char kMemoryName[] = "musa-emulator";
 constexpr char kEventName[] = "musa-emulator-event";
 
-// Whether the descriptor is of an anonymous file of this name.
+// Whether the descriptor is an anonymous file with this name.
 bool is_memfd(int descriptor, const char* name) {
   char path[64], expected[64], found[sizeof expected];
   std::snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
@@ -74,19 +74,20 @@ musaError_t open_handle(uint32_t magic, const Handle& handle, HandleContent* con
     return musaErrorInvalidValue;
   }
   if (content->process == getpid()) {
-    return musaErrorDeviceUninitialized; // a handle is for other processes, as on a device
+    return musaErrorDeviceUninitialized; // as on a device, a handle cannot be opened in the process that exported it
   }
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/fd/%d", content->process, content->descriptor);
-  // O_PATH first: a handle is bytes of another process, and what it names is checked before it is opened for writing.
+  // Opened with O_PATH first: a handle comes from another process, so its target is checked before it is opened for
+  // writing.
   const int found = open(path, O_PATH | O_CLOEXEC);
   if (found < 0) {
     const int reason = errno;
     std::fprintf(
         stderr,
-        "musa-emulator: an IPC handle from process %d cannot be opened: %s.\n"
+        "musa-emulator: cannot open an IPC handle from process %d: %s.\n"
         "  Likely causes: that process has ended; it runs as another user; it is in another PID namespace "
-        "(containers must share one: docker run --pid=...).\n",
+        "(containers must share one). Fix: docker run --pid=....\n",
         content->process, std::strerror(reason));
     return reason == ENOENT ? musaErrorInvalidResourceHandle : musaErrorOperatingSystem;
   }
@@ -166,7 +167,7 @@ void wait_interprocess(const InterprocessEvent& shared, uint64_t target) {
     if (interprocess_reached(shared, target) || (gate.load() & kGateUnloading) != 0) {
       return;
     }
-    // Bounded, to notice a recorder that dies without ringing.
+    // With a timeout, to detect that the recording process exited without a wake-up.
     const timespec patience{0, 20'000'000};
     syscall(SYS_futex, &shared.page->ring, FUTEX_WAIT, ring, &patience, nullptr, 0);
   }

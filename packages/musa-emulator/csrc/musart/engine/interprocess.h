@@ -9,16 +9,17 @@
 
 namespace musa_emulator {
 
-// The shared page of an event. Counters only grow: the event is complete when `completed` has caught up.
+// The shared page of an event, with counters that only grow. The event is complete when `completed` reaches the
+// target.
 struct InterprocessEvent;
 
 musaError_t create_interprocess(std::shared_ptr<InterprocessEvent>* shared);
 uint64_t begin_interprocess_record(InterprocessEvent& shared);
 void finish_interprocess_record(InterprocessEvent& shared, uint64_t target);
 uint64_t interprocess_recorded(const InterprocessEvent& shared);
-// Also true once the process that recorded last is gone: its work cannot finish any more.
+// Also true if the process that recorded last has exited, because its work cannot finish any more.
 bool interprocess_reached(const InterprocessEvent& shared, uint64_t target);
-// Blocks the calling thread. Returns early when the process is ending.
+// Blocks the calling thread. Returns early if the process exits.
 void wait_interprocess(const InterprocessEvent& shared, uint64_t target);
 
 MUSA_ENGINE musaError_t export_memory(void* pointer, musaIpcMemHandle_t* handle);

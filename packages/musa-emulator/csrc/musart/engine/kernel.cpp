@@ -10,7 +10,7 @@
 namespace musa_emulator {
 namespace {
 
-// Modules register kernels while they load, from any thread. Not nested with any other lock.
+// Modules register kernels while they are loaded, on any thread. No other lock is acquired under this one.
 struct Registry {
   std::mutex mutex;
   std::unordered_map<const void*, std::shared_ptr<Kernel>> kernels;
@@ -54,7 +54,7 @@ KernelLaunch::KernelLaunch(
       block_(block),
       shared_bytes_(shared_bytes),
       cooperative_(cooperative) {
-  // Every argument starts at an address aligned for any type; sizes alone do not tell what it needs.
+  // Every argument starts at an address aligned for any type, because a size does not determine the alignment.
   constexpr size_t unit = sizeof(max_align_t);
   size_t units = 0;
   for (const size_t size : kernel_->argument_sizes) {
@@ -124,7 +124,7 @@ musaError_t make_launch(
     return musaErrorInvalidConfiguration;
   }
   if (kernel->max_threads > 0 && threads > static_cast<size_t>(kernel->max_threads)) {
-    return musaErrorLaunchOutOfResources; // more than __launch_bounds__ allows
+    return musaErrorLaunchOutOfResources; // exceeds __launch_bounds__
   }
   const size_t dynamic_limit = kernel->max_dynamic_shared >= 0 ? static_cast<size_t>(kernel->max_dynamic_shared)
                                                                : p.sharedMemPerBlock - kernel->static_shared;

@@ -23,8 +23,8 @@ namespace {
 
 std::once_flag initialized;
 
-// A child has none of the worker threads and may have inherited locked mutexes, so it gets an error from every
-// call, as after a fork on a GPU. A process that had not used the runtime may fork freely.
+// A forked child has no worker threads and may have inherited locked mutexes, so all its calls fail, as on a GPU. A
+// process may fork freely before its first use of the runtime.
 void after_fork_in_child() {
   if ((gate.load(std::memory_order_relaxed) & kGateUninitialized) == 0) {
     gate.fetch_or(kGateForked);
@@ -95,7 +95,7 @@ musaError_t reset() {
   clear_faults();
   end_all_captures();
   for (auto& device : state.devices) {
-    device->lost.store(musaSuccess); // work behind a lost device is dropped, the rest runs to its end
+    device->lost.store(musaSuccess); // work after the error is dropped, other work finishes
     synchronize_device(*device);
   }
   release_all_graphs();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The engine's beginning and end: first use, fork, exit, reset.
+// The engine's lifecycle: first use, fork, exit, reset.
 #pragma once
 
 #include "engine/export.h"
@@ -8,9 +8,9 @@
 
 namespace musa_emulator {
 
-// At the first API call, once.
+// Called once, at the first API call.
 void initialize();
-// The same for functions outside the API frame. False in a forked child and while the process ends.
+// As initialize(), for functions without the API frame. Returns false in a forked child and during process exit.
 MUSA_ENGINE bool ensure_initialized();
 MUSA_ENGINE musaError_t reset();
 MUSA_ENGINE const char* configuration_error();

@@ -46,14 +46,14 @@ uintptr_t find_registration(Memory& m, uintptr_t address, Registration* found) {
 musaError_t check_end(const void* pointer, size_t bytes, const PointerInfo& info, Memory& m) {
   const auto address = reinterpret_cast<uintptr_t>(pointer);
   if (!m.reserved(address)) {
-    return musaSuccess; // the runtime does not know where the caller's own memory ends
+    return musaSuccess; // the size of the caller's own memory is unknown
   }
   if (m.is_virtual(address)) {
-    // Mappings side by side are one range. Whether a device may access them shows when the work runs.
+    // Adjacent mappings count as one range. Whether a device may access them is checked when the work runs.
     MemoryLock lock(m.mutex);
     return m.virtual_memory.mapped(address, bytes) ? musaSuccess : musaErrorInvalidValue;
   }
-  // Freed, never allocated, or running past the end of the allocation.
+  // Freed, never allocated, or past the end of the allocation.
   if (info.type == musaMemoryTypeUnregistered || bytes > info.bytes || address - info.base > info.bytes - bytes) {
     return musaErrorInvalidValue;
   }
@@ -72,9 +72,9 @@ void reserve_memory(Engine& state) {
   MemoryLock lock(m.mutex);
   m.devices = static_cast<int>(state.devices.size());
   const size_t slots = state.devices.size() + 2;
-  // Generous, so that fragmentation of addresses never matters; less where the process may not map as much. Callers of
-  // virtual memory management reserve more addresses than there is memory, again and again; as the last resort, none.
-  // The thread sanitizer spends a minute a TiB of them.
+  // Much larger than the memory, so that address fragmentation has no effect; smaller if the process may not map that
+  // much. Programs that use virtual memory management repeatedly reserve more addresses than there is memory; as a
+  // last resort, they get none. The thread sanitizer needs a minute per TiB.
   const size_t limit = state.config.memory_limit;
   const size_t generous = std::bit_ceil(under_tsan() ? limit * 2 : std::max(limit * 4, size_t{64} << 30));
   constexpr size_t kVirtualSlots[] = {32, 4, 1, 0};
@@ -99,8 +99,8 @@ void reserve_memory(Engine& state) {
     state.devices.clear();
     state.config.error = musaErrorMemoryAllocation;
     state.config.problem =
-        "the address ranges of the emulated devices cannot be reserved; lower MUSA_EMULATOR_DEVICES or "
-        "MUSA_EMULATOR_MEMORY_LIMIT, or raise the limit on virtual memory (ulimit -v)";
+        "cannot reserve the address ranges of the emulated devices. Fix: lower MUSA_EMULATOR_DEVICES or "
+        "MUSA_EMULATOR_MEMORY_LIMIT, or raise the virtual memory limit (ulimit -v)";
     std::fprintf(stderr, "musa-emulator: %s\n", state.config.problem.c_str());
     return;
   }
@@ -180,7 +180,7 @@ musaError_t free_device(void* pointer) {
   AddressSpace& space = m.spaces[static_cast<size_t>(m.slot_of(address))];
   const auto found = space.find(address);
   if (&space == &m.pinned() || found == space.allocations().end() || found->second.imported) {
-    return musaErrorInvalidValue; // musaFreeHost and musaIpcCloseMemHandle release those
+    return musaErrorInvalidValue; // musaFreeHost and musaIpcCloseMemHandle free those
   }
   m.generation.fetch_add(1);
   return space.release(address) ? musaSuccess : musaErrorInvalidValue;
@@ -385,7 +385,7 @@ musaError_t check_transfer(
   if (const musaError_t status = check_end(src, src_bytes, from, m); status != musaSuccess) {
     return status;
   }
-  // Page-locked and managed memory is reachable from both sides; pageable memory and device memory are not.
+  // Page-locked and managed memory is accessible from host and device; pageable memory and device memory are not.
   const bool to_device_ok = to.type != musaMemoryTypeUnregistered;
   const bool from_device_ok = from.type != musaMemoryTypeUnregistered;
   const bool to_host_ok = to.type != musaMemoryTypeDevice;
@@ -412,7 +412,7 @@ musaError_t check_fill(const void* pointer, size_t bytes) {
 
 namespace {
 
-// The system call itself: a sanitizer cannot know that writers are held off, and would report the reads in here.
+// A direct system call: a sanitizer does not see that writers are blocked, and would report a race for these reads.
 bool write_all(int descriptor, const void* data, size_t bytes) {
   const char* next = static_cast<const char*>(data);
   off_t offset = 0;
@@ -449,8 +449,8 @@ musaError_t share_allocation(void* pointer, int* descriptor, size_t* bytes, int*
     *descriptor = allocation.descriptor;
     return musaSuccess;
   }
-  // Private pages are the faster ones, so sharing is paid for only by memory that is in fact exported. The name is
-  // for humans; the segment has no entry in any file system and goes with the last process that maps it.
+  // Private pages are faster, so only memory that is exported is moved to shared pages. The name is only informative;
+  // the memfd has no file system entry and is freed with the last process that maps it.
   const int shared = memfd_create("musa-emulator", MFD_CLOEXEC);
   if (shared < 0) {
     return musaErrorOperatingSystem;
@@ -463,7 +463,7 @@ musaError_t share_allocation(void* pointer, int* descriptor, size_t* bytes, int*
   bool copied = false;
   void* swapped = MAP_FAILED;
   {
-    // The allocation may hold more than what is being shared, and threads that go on working with the rest of it.
+    // The allocation may be larger than the shared part, and other threads may use the rest of it.
     const WritersHeldOff held(found->first, allocation.span);
     copied = write_all(shared, pages, allocation.span);
     if (copied) {
@@ -579,7 +579,7 @@ MemoryAccess::~MemoryAccess() {
       continue;
     }
     AddressSpace& space = m.spaces[static_cast<size_t>(m.slot_of(base))];
-    // The memory may have been released meanwhile, by a caller that did not wait for its own work.
+    // The memory may have been freed meanwhile, if a caller did not wait for its own work.
     if (const auto found = space.allocations().find(base); found != space.allocations().end()) {
       --found->second.open;
       close_unless_open(m, base, found->second);
@@ -593,7 +593,7 @@ bool describe_address(uintptr_t address, char* text, size_t capacity) {
   if (device < 0 && !m.is_virtual(address)) {
     return false;
   }
-  // The faulting thread may itself hold the lock.
+  // The faulting thread may hold the lock itself.
   if (!m.mutex.try_lock()) {
     device < 0 ? std::snprintf(text, capacity, "virtual memory of a device")
                : std::snprintf(text, capacity, "device %d", device);
@@ -610,7 +610,7 @@ bool describe_address(uintptr_t address, char* text, size_t capacity) {
         text, capacity, "device %d, byte %zu of the allocation of %zu bytes at %p", device,
         static_cast<size_t>(address - found->first), found->second.bytes, reinterpret_cast<void*>(found->first));
   } else {
-    std::snprintf(text, capacity, "device %d, no live allocation (freed, or outside its bounds)", device);
+    std::snprintf(text, capacity, "device %d, no live allocation (freed, or out of bounds)", device);
   }
   m.mutex.unlock();
   return true;

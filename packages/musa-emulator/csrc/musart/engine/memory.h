@@ -2,7 +2,7 @@
 // Copyright (c) torch_musa contributors
 // Device, page-locked, registered and managed memory.
 //
-// One lock of its own guards all tables here; it is taken after the engine's and never before it.
+// A separate lock guards all tables here; it is acquired after the engine's lock, never before it.
 #pragma once
 
 #include <cstddef>
@@ -29,15 +29,15 @@ MUSA_ENGINE musaError_t free_host(void* pointer);
 MUSA_ENGINE musaError_t allocate_managed(size_t bytes, void** pointer);
 MUSA_ENGINE musaError_t register_host(void* pointer, size_t bytes, unsigned flags);
 MUSA_ENGINE musaError_t unregister_host(void* pointer);
-// A variable of a program's kernels is in the program's own memory. Once known here, it is reachable from both sides.
+// Registers a device variable, which is in the program's own memory, as accessible from host and device.
 MUSA_ENGINE void register_symbol(const void* variable, size_t bytes);
-MUSA_ENGINE size_t symbol_size(const void* variable); // 0 for anything else
+MUSA_ENGINE size_t symbol_size(const void* variable); // 0 if not registered
 MUSA_ENGINE musaError_t host_flags(const void* pointer, unsigned* flags);
 MUSA_ENGINE void memory_usage(int device, size_t* used, size_t* total);
 
-// The memory that holds the address, found without a lock when the thread looked there before.
+// Returns the memory that contains the address. Needs no lock if the thread's cache contains it.
 MUSA_ENGINE PointerInfo classify(const void* pointer);
-// Device ordinal of the range that holds the address, allocated or not; -1 outside device ranges.
+// Ordinal of the device whose address range contains the address, allocated or not; -1 if there is none.
 int device_of_range(uintptr_t address);
 
 MUSA_ENGINE size_t live_allocations(int device);
@@ -45,18 +45,18 @@ MUSA_ENGINE size_t live_bytes(int device);
 MUSA_ENGINE size_t live_host_allocations();
 MUSA_ENGINE size_t live_host_bytes();
 
-// Whether a transfer of this kind between these addresses is legal, and of how many bytes from each.
+// Checks a transfer of this kind: the direction, and the number of bytes on each side.
 MUSA_ENGINE musaError_t check_transfer(
     const void* dst, size_t dst_bytes, const void* src, size_t src_bytes, musaMemcpyKind kind);
-// Whether `bytes` from `pointer` on lie in memory that a device can write.
+// Checks that the device can write `bytes` bytes from `pointer` on.
 MUSA_ENGINE musaError_t check_fill(const void* pointer, size_t bytes);
 
-// Inter-process sharing: replaces the allocation's pages by shared ones, once, and returns their descriptor.
+// Inter-process sharing: replaces the allocation's pages by shared ones at the first call. Returns their descriptor.
 musaError_t share_allocation(void* pointer, int* descriptor, size_t* bytes, int* device);
 musaError_t map_shared(int device, int descriptor, size_t bytes, void** pointer);
 musaError_t unmap_shared(void* pointer);
 
-// Makes device memory accessible to the calling code while in scope. Does nothing unless memory is strict.
+// Makes device memory accessible to the calling code while in scope. Has no effect unless memory is strict.
 class MUSA_ENGINE MemoryAccess {
  public:
   struct Everything {};
@@ -72,7 +72,7 @@ class MUSA_ENGINE MemoryAccess {
   size_t bytes_[2] = {0, 0};
 };
 
-// For the fault handler: describes the address without allocating. Returns false outside the reserved ranges.
+// Used by the fault handler: describes the address without allocating. Returns false outside the reserved ranges.
 bool describe_address(uintptr_t address, char* text, size_t capacity);
 
 } // namespace musa_emulator

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The tables behind memory.h, shared by the files that keep them. No other file includes this.
+// The tables of memory.h, shared by the files that implement it. Not for other files.
 #pragma once
 
 #include <algorithm>
@@ -19,14 +19,14 @@ struct Registration {
   size_t bytes;
   unsigned flags;
   int device;
-  musaMemoryType type = musaMemoryTypeHost; // musaMemoryTypeManaged for a variable of a program's kernels
+  musaMemoryType type = musaMemoryTypeHost; // musaMemoryTypeManaged for device variables
 };
 
 struct Memory {
   std::mutex mutex;
 
-  // Constant between resets. One reservation, split into equal slots: devices, page-locked, managed; and behind them
-  // many slots as one range, for the addresses that the driver's virtual memory calls reserve.
+  // Constant between resets. One reservation, divided into slots of equal size: one per device, one for page-locked
+  // and one for managed memory, and several slots as one range for the driver's virtual memory management.
   uintptr_t base = 0;
   size_t size = 0;
   int slot_shift = 0;
@@ -35,10 +35,10 @@ struct Memory {
   // Guarded by the mutex.
   std::vector<AddressSpace> spaces;
   std::map<uintptr_t, Registration> registrations;
-  int everything_open = 0; // strict memory: scopes that need all device memory
+  int everything_open = 0; // strict memory: number of scopes that need all device memory
   VirtualMemory virtual_memory;
 
-  // Raised when an address stops belonging to what it belonged to; invalidates the threads' caches.
+  // Incremented when an address changes its owner, which invalidates the threads' caches.
   std::atomic<uint64_t> generation{1};
   std::atomic<size_t> registered{0};
 

@@ -27,7 +27,7 @@ void fill_rows(const FillOperation& fill) {
   }
 }
 
-// Marks the thread for the duration of a host function, so that API calls from inside it are refused.
+// Marks the thread while a host function runs, so that API calls in it are rejected.
 class HostFunctionScope {
  public:
   HostFunctionScope() : thread_(thread_state()), outer_(thread_.running) {
@@ -59,7 +59,7 @@ class KernelScope {
 musaError_t report_illegal(const char* what, const void* pointer) {
   char where[512];
   describe_address(reinterpret_cast<uintptr_t>(pointer), where, sizeof where);
-  std::fprintf(stderr, "musa-emulator: a %s on a device reached memory at %p that it may not touch: %s\n", what, pointer, where);
+  std::fprintf(stderr, "musa-emulator: a %s on a device accessed memory at %p illegally: %s\n", what, pointer, where);
   return musaErrorIllegalAddress;
 }
 
@@ -71,7 +71,7 @@ musaError_t CallbackOperation::device_lost() const {
 
 void copy_box(const CopyOperation& copy) {
   const MemoryAccess access(copy.dst, copy.dst_bytes(), copy.src, copy.src_bytes());
-  // memmove: ranges that overlap are undefined on a device, but must not be undefined behaviour here.
+  // memmove: overlapping ranges are undefined on a device, but must not be undefined behavior here.
   if (copy.linear()) {
     std::memmove(copy.dst, copy.src, copy.width);
     return;
@@ -127,7 +127,7 @@ bool is_brief(const Operation& operation) {
 musaError_t execute(Launch& launch) {
   const KernelScope scope;
   if (!engine().config.strict || launch.waits_for_others()) {
-    return run_guarded(launch); // needs no access, or opens the memory that it needs itself
+    return run_guarded(launch); // needs no access, or manages access to memory itself
   }
   const MemoryAccess access{MemoryAccess::Everything{}};
   return run_guarded(launch);

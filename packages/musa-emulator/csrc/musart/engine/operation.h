@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// One unit of work: what a stream runs and what a graph node holds.
+// A unit of work, which a stream runs and a graph node contains.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct CopyOperation {
   size_t dst_pitch = 0, src_pitch = 0;
   size_t dst_slice = 0, src_slice = 0;
   musaMemcpyKind kind = musaMemcpyDefault;
-  std::shared_ptr<char> staging; // owns `src` where the caller's buffer may be reused at once
+  std::shared_ptr<char> staging; // owns `src` if the caller may reuse its buffer immediately
 
   bool linear() const { return height == 1 && depth == 1; }
   size_t dst_bytes() const { return (depth - 1) * dst_slice + (height - 1) * dst_pitch + width; }
@@ -58,11 +58,11 @@ struct InterprocessEvent;
 struct RecordOperation {
   musaEvent_t event;
   uint64_t generation = 0; // of the event; a later record supersedes this one
-  std::shared_ptr<InterprocessEvent> shared = {}; // of an event that other processes see
+  std::shared_ptr<InterprocessEvent> shared = {}; // set if other processes share the event
   uint64_t target = 0;
 };
 
-// Graphs only: a stream waits through the fences of its tasks.
+// Only in graphs: a stream waits through the fences of its tasks.
 struct WaitOperation {
   musaEvent_t event;
 };
@@ -75,13 +75,13 @@ struct InterprocessWaitOperation {
 
 struct EmptyOperation {};
 
-// A kernel or a task. Immutable, shared by the stream's queue and by graphs.
+// A kernel or a task. Immutable; shared by the stream's queue and by graphs.
 class MUSA_ENGINE Launch {
  public:
   virtual ~Launch() = default;
   virtual musaError_t run() = 0;
   virtual const char* name() const = 0;
-  // Ends only when other processes or devices do their part. Such a launch opens the memory that it needs itself.
+  // Whether the launch depends on other processes or devices. Such a launch manages access to memory itself.
   virtual bool waits_for_others() const { return false; }
 };
 
@@ -93,7 +93,7 @@ struct ChildGraphOperation {
   musaGraph_t graph; // owned by the node
 };
 
-// A launch of an executable graph: all of its nodes, as one unit of the stream's order.
+// A launch of an executable graph, whose nodes are one operation of the stream.
 struct GraphOperation {
   std::shared_ptr<struct GraphRun> run;
 };
@@ -103,16 +103,17 @@ using Operation = std::variant<
     InterprocessWaitOperation, KernelOperation, ChildGraphOperation,
     GraphOperation>;
 
-// Runs everything but records, which the scheduler does under its lock. A failure loses the device.
+// Runs any operation except records, which the scheduler handles under its lock. A failure is a sticky error of the
+// device.
 musaError_t execute(const Operation& operation);
 musaError_t execute(Launch& launch);
-// Short enough to run while the engine lock is held, sparing a second locking round.
+// Limit for operations that run while the engine lock is held, which saves releasing and reacquiring it.
 inline constexpr size_t kBriefBytes = 8 << 10;
 bool is_brief(const Operation& operation);
 
 void copy_box(const CopyOperation& copy);
 void fill_box(const FillOperation& fill);
-// Whether the mappings under the operation let a device do it now. They may change between submission and execution.
+// Whether a device may access the operands now. Mappings may change between submission and execution.
 bool may_run(const CopyOperation& copy);
 bool may_run(const FillOperation& fill);
 

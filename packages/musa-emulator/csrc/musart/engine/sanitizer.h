@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The thread sanitizer that the process runs under, if any: kernels may be compiled with it while this library is not.
+// Detects whether the process runs under the thread sanitizer: kernels may be compiled with it although this library
+// is not.
 #pragma once
 
 extern "C" __attribute__((weak)) void __tsan_switch_to_fiber(void* fiber, unsigned flags);

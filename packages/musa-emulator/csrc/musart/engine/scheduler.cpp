@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Runs the streams' work. A stream is a queue in which at most one operation runs at a time, started once its fences
-// are reached. Who runs it depends on the mode:
+// Runs the work of streams. A stream is a queue in which at most one operation runs at a time, after its fences are
+// reached. The mode determines the thread:
 //
-//   inline  the submitting thread at once; where that is impossible because another thread is at work on something
-//           it depends on, whoever finishes that
+//   inline  the submitting thread, immediately; if the operation depends on unfinished work of another thread, the
+// thread
+//           that finishes that work
 //   async   the stream's worker thread
-//   lazy    a thread that waits for it or polls it, and then no more of it than needed
+//   lazy    a thread that waits for the operation or polls it, and only as much as needed
 //
-// Fences only ever point to work submitted earlier, so following them from any point ends at work that can run.
+// Fences only refer to work submitted earlier, so following them always ends at work that can run.
 #include <algorithm>
 #include <chrono>
 
@@ -24,15 +25,15 @@
 namespace musa_emulator {
 namespace {
 
-// Operations that may wait in a stream: a device's launch queue is finite too, and who launches faster than it
-// computes waits for room. Without it a loop that never synchronizes queues seconds of work.
+// Limit of pending operations per stream, like a device's launch queue: a thread that launches faster than the work
+// runs is blocked. Without a limit, a loop that never synchronizes would queue seconds of work.
 constexpr uint64_t kQueueDepth = 1024;
 
 bool ready(const Task& task) {
   return std::all_of(task.after.begin(), task.after.end(), [](const Fence& fence) { return fence.reached(); });
 }
 
-// Work that may last until others do theirs: no thread that they may need waits in it.
+// Whether the work may block until other ranks or processes act. A thread that these may need must not wait in it.
 bool waits_for_others(const Operation& operation) {
   if (const auto* wait = std::get_if<InterprocessWaitOperation>(&operation)) {
     return !interprocess_reached(*wait->shared, wait->target);
@@ -57,13 +58,13 @@ void wake_blocked_workers(Engine& state) {
   }
 }
 
-// Written with the lock held alone, so it needs no atomic addition.
+// Only written with the lock held, so no atomic addition is needed.
 void count_blocking(Device& device, int change) {
   const uint64_t pending = device.pending_blocking.load(std::memory_order_relaxed);
   device.pending_blocking.store(pending + static_cast<uint64_t>(change), std::memory_order_release);
 }
 
-// Accounts for the operation that has just ended on `stream`.
+// Updates the state after an operation on `stream` has finished.
 void finish(Stream& stream, musaError_t status) {
   Engine& state = engine();
   if (status != musaSuccess) {
@@ -93,11 +94,11 @@ musaError_t execute_traced(const Stream& stream, const Operation& operation, uin
   return status;
 }
 
-// Runs one operation; the caller has checked that it may start. The lock is released while user code runs, which
-// includes giving up the operation: a launch's payload may call the runtime when it is destroyed.
+// Runs one operation, which the caller has checked to be startable. The lock is released while user code runs. That
+// includes the destruction of the operation, because a launch's payload may call the runtime when it is destroyed.
 void run(Stream& stream, Operation operation, uint32_t correlation, Lock& lock) {
   musaError_t status = musaSuccess;
-  // A lost device executes nothing more, but callbacks still learn of it.
+  // A lost device runs no more work, but callbacks are still called with the error.
   const bool skip = stream.device->lost.load(std::memory_order_relaxed) != musaSuccess &&
       !std::holds_alternative<CallbackOperation>(operation);
   stream.running = true;
@@ -138,12 +139,13 @@ void worker(Stream& stream) {
     if ((stream.handed_to_worker || state.config.mode == Mode::Async) && can_start(stream)) {
       run_first(stream, lock);
       if (state.config.mode == Mode::Inline) {
-        drain_others(lock); // nobody else may come by
+        drain_others(lock); // no other thread may run them
       }
       continue;
     }
     if (stream.handed_to_worker && stream.queue.empty()) {
-      // It was woken for one wait. It stays, since a stream that waited once will again, and a thread takes long to start.
+      // The worker was needed for one wait. It is kept, because the stream is likely to wait again and starting a
+      // thread is slow.
       stream.handed_to_worker = false;
       if (stream.magic.load() == Stream::kDead && stream.idle()) {
         recycle_stream(stream);
@@ -169,24 +171,24 @@ void wake_worker(Stream& stream) {
   stream.worker_alive = true;
 }
 
-// Inline mode: the stream's work is the worker's until there is none.
+// Inline mode: the worker runs the stream's work until the queue is empty.
 void hand_to_worker(Stream& stream) {
   stream.handed_to_worker = true;
   wake_worker(stream);
 }
 
-// Inline mode: runs what can be run of this stream.
+// Inline mode: runs all operations of this stream that can start.
 void drain(Stream& stream, Lock& lock) {
   while (!stream.handed_to_worker && can_start(stream)) {
     if (waits_for_others(stream.queue.front().operation)) {
-      hand_to_worker(stream); // blocking the caller could block what the others wait for
+      hand_to_worker(stream); // blocking the caller could block the ranks or processes that it waits for
       return;
     }
     run_first(stream, lock);
   }
 }
 
-// Inline mode: work on other streams may have become ready by what this thread has finished.
+// Inline mode: runs work on other streams that became ready by the operations that this thread finished.
 void drain_others(Lock& lock) {
   Engine& state = engine();
   bool progressed = true;
@@ -204,7 +206,7 @@ void drain_others(Lock& lock) {
   }
 }
 
-// Runs one operation without which the fence cannot be reached. False when another thread is at it.
+// Runs one operation that the fence depends on. Returns false if another thread is running it.
 bool help(const Fence& fence, bool may_block, Lock& lock) {
   Stream* stream = fence.stream;
   while (true) {
@@ -224,7 +226,7 @@ bool help(const Fence& fence, bool may_block, Lock& lock) {
       return false;
     }
     if (engine().config.mode == Mode::Inline) {
-      hand_to_worker(*stream); // another stream of this thread may be what it waits for
+      hand_to_worker(*stream); // it may depend on another stream of this thread
       return false;
     }
   }
@@ -232,7 +234,7 @@ bool help(const Fence& fence, bool may_block, Lock& lock) {
   return true;
 }
 
-// Adds what the default-stream rules make an operation on `stream` wait for.
+// Adds the fences that the default-stream rules require for an operation on `stream`.
 void add_implicit_fences(const Stream& stream, std::vector<Fence>& after) {
   const Device& device = *stream.device;
   if (device.pending_blocking.load(std::memory_order_acquire) == 0) {
@@ -259,8 +261,8 @@ void add_implicit_fences(const Stream& stream, std::vector<Fence>& after) {
 void submit_locked(Stream& stream, Operation operation, std::vector<Fence> after, Lock& lock) {
   Engine& state = engine();
   add_implicit_fences(stream, after);
-  // A fence on the stream itself is kept by its order; it may even be the operation that is being submitted, where
-  // a graph waits for an event that it records.
+  // Fences on the stream itself are redundant, because it runs in order. Such a fence may even be for the submitted
+  // operation, if a graph waits for an event that it records.
   std::erase_if(after, [&stream](const Fence& fence) { return fence.reached() || fence.stream == &stream; });
   const bool was_idle = stream.idle();
   stream.submitted.store(stream.submitted.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -276,7 +278,7 @@ void submit_locked(Stream& stream, Operation operation, std::vector<Fence> after
     if (mode == Mode::Async) {
       wake_worker(stream);
     } else if (mode == Mode::Lazy && waits_for_others(stream.queue.back().operation)) {
-      // The others may wait for this before anybody here does.
+      // Other processes may wait for this operation before any thread of this process does.
       drive({&stream, stream.submitted.load(std::memory_order_relaxed)});
     }
   }
@@ -315,7 +317,7 @@ musaError_t submit(Stream& stream, Operation operation, std::vector<Fence> after
 
 namespace {
 
-// Shares no ownership: the operation is gone when this returns.
+// The launch is not owned: the operation has finished when this returns.
 void submit_owned(Stream& stream, Launch& launch, Lock& lock) {
   submit_locked(stream, KernelOperation{std::shared_ptr<Launch>(std::shared_ptr<void>(), &launch)}, {}, lock);
 }
@@ -376,7 +378,7 @@ std::vector<Fence> fences_of(Stream& stream) {
   std::vector<Fence> fences;
   add_implicit_fences(stream, fences);
   if (!stream.legacy) {
-    fences.clear(); // only the default stream stands for others
+    fences.clear(); // only the default stream includes other streams
   }
   fences.push_back({&stream, stream.submitted.load(std::memory_order_relaxed)});
   return fences;
@@ -458,7 +460,7 @@ void stop_workers() {
     stream->wake.notify_all();
   }
   state.progress.notify_all();
-  // An operation that never ends must not keep the process from ending, as it would not on a device.
+  // An operation that never ends must not block process exit; it would not on a device.
   const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(2);
   ++state.waiting;
   while (any_alive() && state.progress.wait_until(lock, deadline) != std::cv_status::timeout) {

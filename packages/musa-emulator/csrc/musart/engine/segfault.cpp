@@ -19,18 +19,18 @@
 namespace musa_emulator {
 namespace {
 
-// Where to resume when the kernel that this thread runs faults. Addressed without a call (initial-exec): the fault handler
-// reads it, and a call could allocate.
+// Jump target if the kernel on this thread faults. Accessed without a call (initial-exec), because the fault handler
+// reads it and a call could allocate.
 constinit thread_local sigjmp_buf* recovery [[gnu::tls_model("initial-exec")]] = nullptr;
 constinit thread_local const char* running_kernel [[gnu::tls_model("initial-exec")]] = nullptr;
-// What the recovery reports.
+// The error to report after the jump.
 constinit thread_local musaError_t fault [[gnu::tls_model("initial-exec")]] = musaErrorIllegalAddress;
 
 struct sigaction previous_segv;
 struct sigaction previous_bus;
 
 void say(const char* text) {
-  // A fault handler can do nothing about a closed stderr.
+  // A fault handler cannot handle a closed stderr.
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text, std::strlen(text));
 }
 
@@ -43,12 +43,12 @@ void chain(int signal, siginfo_t* info, void* context, const struct sigaction& p
     previous.sa_handler(signal);
     return;
   }
-  // Back to the default action; the faulting instruction runs again and ends the process.
+  // Restores the default action; the faulting instruction is executed again and terminates the process.
   sigaction(signal, &previous, nullptr);
 }
 
-// Pages whose writers are, or lately were, held off. A fault may be handled only after its cause has gone, so the last
-// ranges are remembered.
+// Pages that writers are, or recently were, blocked from. A fault may be handled after the block has ended, so the
+// last ranges are kept.
 struct HeldRange {
   std::atomic<uintptr_t> base{0};
   std::atomic<size_t> bytes{0};
@@ -58,7 +58,7 @@ HeldRange held_ranges[kHeldRanges];
 std::atomic<size_t> next_held_range{0};
 std::atomic<bool> holding_off{false};
 
-// Whether the access is worth another attempt. The number of attempts bounds what a fault of another cause costs.
+// Whether to retry the access. The number of attempts is limited, in case the fault has another cause.
 bool try_again(uintptr_t address) {
   thread_local uintptr_t last = 0;
   thread_local int attempts = 0;
@@ -84,7 +84,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   if (recovery != nullptr && behind_stack != nullptr && behind_stack(address)) {
     say("musa-emulator: kernel ");
     say(running_kernel);
-    say(": a thread has used up its stack of 128 KiB. Likely causes: it calls itself without an end; large local arrays\n");
+    say(": stack overflow of a thread (128 KiB). Likely causes: unbounded recursion; large local arrays\n");
     fault = musaErrorLaunchFailure;
     pthread_sigmask(SIG_SETMASK, &static_cast<const ucontext_t*>(context)->uc_sigmask, nullptr);
     siglongjmp(*recovery, 1);
@@ -98,8 +98,8 @@ void on_fault(int signal, siginfo_t* info, void* context) {
         text, sizeof text, "musa-emulator: kernel %s made an illegal memory access at address %p%s%s\n",
         running_kernel != nullptr ? running_kernel : "(unnamed)", info->si_addr, ours ? ": " : "", ours ? where : "");
     say(text);
-    // The jump leaves the handler without a return, so the mask from before the fault is put back here; saving it
-    // at every launch instead would cost a system call each.
+    // The jump leaves the handler without returning, so the signal mask is restored here; saving it at every launch
+    // would cost a system call.
     pthread_sigmask(SIG_SETMASK, &static_cast<const ucontext_t*>(context)->uc_sigmask, nullptr);
     siglongjmp(*recovery, 1);
   }
@@ -107,7 +107,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
     char text[1024];
     std::snprintf(
         text, sizeof text,
-        "musa-emulator: host code touched device memory at address %p: %s.\n"
+        "musa-emulator: host code accessed device memory at address %p: %s.\n"
         "  Likely causes: a device pointer was dereferenced on the host; the memory was freed.\n"
         "  Fix: copy the data with musaMemcpy (in Python: tensor.cpu()), or allow host access with "
         "MUSA_EMULATOR_MEMORY=shared.\n",
@@ -121,8 +121,8 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 
 std::atomic<bool (*)(uintptr_t)> is_behind_stack{nullptr};
 
-// Called for every launch. A static's initialisation is one load where it is done; std::call_once writes two thread-local
-// pointers first, each by a call.
+// Called for every launch. An initialized static costs one load; std::call_once first writes two thread-local
+// pointers, with a call for each.
 void install_fault_handler() {
   [[maybe_unused]] static const bool installed = [] {
     struct sigaction action = {};
@@ -167,10 +167,10 @@ musaError_t guard(const char* kernel, Part&& part) {
     try {
       status = part();
     } catch (const std::exception& error) {
-      std::fprintf(stderr, "musa-emulator: kernel %s ended with an exception: %s\n", kernel, error.what());
+      std::fprintf(stderr, "musa-emulator: kernel %s threw an exception: %s\n", kernel, error.what());
       status = musaErrorLaunchFailure;
     } catch (...) {
-      std::fprintf(stderr, "musa-emulator: kernel %s ended with an exception\n", kernel);
+      std::fprintf(stderr, "musa-emulator: kernel %s threw an exception\n", kernel);
       status = musaErrorLaunchFailure;
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Memory faults: an explanation for host code that touches device memory, an error for kernels.
+// Memory faults: an error message if host code accesses device memory, an error code if a kernel faults.
 #pragma once
 
 #include <atomic>
@@ -12,10 +12,10 @@
 
 namespace musa_emulator {
 
-// Once per process; chains to the handler that was there.
+// Called once per process; unhandled faults are passed to the previous handler.
 void install_fault_handler();
-// While in scope, threads that write to these pages wait: for pages that are being replaced by others with the same
-// contents. One at a time; the caller holds the memory lock. A system call that writes there fails with EFAULT.
+// While in scope, threads that write to these pages wait. Used while pages are replaced by others with the same
+// contents. Only one at a time; the caller holds the memory lock. A system call that writes there fails with EFAULT.
 class WritersHeldOff {
  public:
   WritersHeldOff(uintptr_t base, size_t bytes);
@@ -28,12 +28,12 @@ class WritersHeldOff {
   size_t bytes_;
 };
 
-// Runs the launch; an invalid access or an exception inside it becomes the error that loses the device.
+// Runs the launch. An invalid access or an exception in it becomes a sticky error of the device.
 musaError_t run_guarded(Launch& launch);
-// Of an address below the stack of a kernel's thread: whether it is one. Set by whoever makes such stacks; called in a signal
-// handler.
+// Whether an address is in the guard page of a kernel thread's stack. Set by the code that allocates such stacks;
+// called in a signal handler.
 MUSA_ENGINE extern std::atomic<bool (*)(uintptr_t address)> is_behind_stack;
-// The same for a part of a launch, on a thread of its own.
+// As above, for a part of a launch on a separate thread.
 MUSA_ENGINE musaError_t run_guarded(const char* kernel, const std::function<musaError_t()>& part);
 
 } // namespace musa_emulator

@@ -2,10 +2,10 @@
 // Copyright (c) torch_musa contributors
 // The objects behind device, stream and event handles.
 //
-// Locking. `engine().mutex` guards everything below that is not marked otherwise. Order: engine().mutex, then the
-// memory lock (memory.h), then the fault lock (fault.cpp). No lock is held while a host function or a kernel runs, except
-// the brief launches of the emulator's own libraries (launch_brief_now).
-// Fields marked (atomic) may be read without the lock and are written with it held.
+// Locking: `engine().mutex` guards all fields below that are not marked otherwise. Lock order: engine().mutex, the
+// memory lock (memory.h), the fault lock (fault.cpp). No lock is held while a host function or a kernel runs, except
+// for brief launches of the emulator's own libraries (launch_brief_now). Fields marked (atomic) are written with the
+// lock held and may be read without it.
 #pragma once
 
 #include <atomic>
@@ -30,8 +30,8 @@ namespace musa_emulator {
 struct Device;
 struct Capture;
 
-// A point in a stream's work: reached when the stream has finished that many operations. Streams are never deleted
-// and their counters never go back, so a fence stays meaningful after the stream has been destroyed.
+// A point in a stream's work, reached when the stream has completed that many operations. Streams are never deleted
+// and their counters never decrease, so a fence stays valid after the stream is destroyed.
 struct Fence {
   MUstream_st* stream = nullptr;
   uint64_t sequence = 0;
@@ -41,7 +41,7 @@ struct Fence {
 struct Task {
   Operation operation;
   std::vector<Fence> after;
-  uint32_t correlation = 0; // of the call that submitted it; activity.h
+  uint32_t correlation = 0; // of the call that submitted the task; activity.h
 };
 
 } // namespace musa_emulator
@@ -50,7 +50,7 @@ struct MUstream_st {
   enum : uint32_t { kAlive = 0x53545245, kDead = 0xdead5352 };
 
   // Set at creation; constant while the handle is alive.
-  std::atomic<uint32_t> magic{kDead}; // (atomic) first, so that a stale handle is recognised
+  std::atomic<uint32_t> magic{kDead}; // (atomic) first, so that a stale handle is detected
   musa_emulator::Device* device = nullptr;
   unsigned flags = 0;
   int priority = 0;
@@ -59,17 +59,17 @@ struct MUstream_st {
   bool owned_by_user = false; // counted by musaEmulatorLiveStreams
 
   std::atomic<uint64_t> submitted{0}; // (atomic)
-  std::atomic<uint64_t> completed{0}; // (atomic) the running operation is not completed
-  std::deque<musa_emulator::Task> queue; // submitted and not started
+  std::atomic<uint64_t> completed{0}; // (atomic) excludes the running operation
+  std::deque<musa_emulator::Task> queue; // submitted, not started
   bool running = false;
   musaStreamAttrValue attributes[2] = {};
 
-  // The worker thread: always in async mode, in other modes while the queue waits for another process.
+  // The worker thread: always used in async mode, in other modes while the queue waits for another process.
   std::condition_variable wake;
   bool worker_alive = false;
-  bool worker_blocked = false; // its first task waits for a fence
+  bool worker_blocked = false; // the first task waits for a fence
   bool handed_to_worker = false;
-  // Lazy mode: a thread sees to it that all up to this is run.
+  // Lazy mode: a thread makes all operations up to this one run.
   uint64_t driven_to = 0;
   bool driven = false;
 
@@ -89,11 +89,11 @@ struct MUevent_st {
   unsigned flags = 0;
   musa_emulator::Device* device = nullptr;
 
-  uint64_t generation = 0; // counts records over the lives of the handle
+  uint64_t generation = 0; // number of records over all uses of the handle
   bool recorded = false;
-  size_t place = 0; // in the list of live events
+  size_t place = 0; // index in the list of live events
   musa_emulator::Fence fence;
-  int64_t nanoseconds = 0; // steady clock at completion; 0 until the record has run
+  int64_t nanoseconds = 0; // steady clock at completion; 0 until then
   uint64_t capture_id = 0; // non-zero while the last record was captured
   std::vector<musaGraphNode_t> capture_frontier;
   std::shared_ptr<musa_emulator::InterprocessEvent> shared;
@@ -112,12 +112,12 @@ struct Device {
   int ordinal = 0;
   int physical = 0;
   musaDeviceProp properties = {};
-  std::atomic<bool> active{false};             // (atomic) something needed a context
-  std::atomic<musaError_t> lost{musaSuccess};  // (atomic) the error every call reports
+  std::atomic<bool> active{false};             // (atomic) a context was needed
+  std::atomic<musaError_t> lost{musaSuccess};  // (atomic) the sticky error
   std::atomic<uint64_t> pending_blocking{0};   // (atomic) unfinished operations of the default and blocking streams
-  std::vector<Stream*> streams;                // the default stream first; destroyed ones until they are drained
+  std::vector<Stream*> streams;                // the default stream first; includes destroyed ones with pending work
   Stream* legacy = nullptr;
-  std::set<int> peers;                         // access enabled to
+  std::set<int> peers;                         // devices whose memory may be accessed
   std::map<int, size_t> limits;
   unsigned flags = 0;
 };
@@ -130,11 +130,11 @@ struct Engine {
   std::condition_variable progress; // an operation has finished
   int waiting = 0;                  // threads waiting on `progress`
   int blocked_workers = 0;
-  int drivers = 0;                  // threads that only wait, so that work is run
+  int drivers = 0;                  // threads that wait only to make work run
   std::atomic<size_t> queued{0};    // (atomic) tasks in all queues
   bool stopping = false;
 
-  std::deque<Stream*> free_streams; // reused oldest first
+  std::deque<Stream*> free_streams; // reused in FIFO order
   std::deque<Event*> free_events;
   std::atomic<size_t> live_streams{0}; // (atomic)
   std::atomic<size_t> live_events{0};  // (atomic)
@@ -146,7 +146,7 @@ struct Engine {
   uint64_t next_capture_id = 1;
 };
 
-// The engine; never destroyed, so that work in flight at exit has something to stand on.
+// The engine. Never destroyed, because work may still run at process exit.
 MUSA_ENGINE Engine& engine();
 
 using Lock = std::unique_lock<std::mutex>;

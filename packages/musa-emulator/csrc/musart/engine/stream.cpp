@@ -12,9 +12,9 @@
 namespace musa_emulator {
 namespace {
 
-// The per-thread default streams of one thread, one per device; destroyed with the thread.
+// The per-thread default streams of one thread, one per device; destroyed when the thread exits.
 struct ThreadStreams {
-  std::map<int, std::pair<Stream*, uint64_t>> by_device; // with the id, which tells a recycled handle
+  std::map<int, std::pair<Stream*, uint64_t>> by_device; // with the id, to detect a reused handle
 
   ~ThreadStreams() {
     if (gate.load(std::memory_order_acquire) & (kGateForked | kGateUnloading)) {
@@ -96,7 +96,7 @@ musaError_t destroy_stream(musaStream_t handle) {
 void recycle_stream(Stream& stream) {
   Engine& state = engine();
   std::erase(stream.device->streams, &stream);
-  // Oldest first on reuse, so that a stale handle stays recognisable for as long as possible.
+  // Reused in FIFO order, so that a stale handle is detected as long as possible.
   state.free_streams.push_back(&stream);
 }
 

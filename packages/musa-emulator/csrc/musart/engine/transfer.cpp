@@ -12,7 +12,7 @@
 namespace musa_emulator {
 namespace {
 
-// Up to this size a queued copy from pageable memory goes through a staging buffer; above it the caller waits.
+// Up to this size, a queued copy from pageable memory uses a staging buffer; for larger copies the caller waits.
 constexpr size_t kStagingBytes = size_t{64} << 20;
 
 bool pageable(const void* pointer) {
@@ -74,7 +74,7 @@ CopyOperation linear_copy(void* dst, const void* src, size_t bytes, musaMemcpyKi
   return copy;
 }
 
-// One side of a box copy: the first byte, and the distances of rows and slices.
+// The source or destination of a box copy: its first byte, row pitch and slice pitch.
 static musaError_t box_side(
     musaArray_const_t array, const musaPitchedPtr& memory, const musaPos& at, const musaExtent& elements, size_t element,
     char** data, size_t* pitch, size_t* slice) {
@@ -105,7 +105,7 @@ musaError_t box_copy(const musaMemcpy3DParms& parameters, CopyOperation* copy) {
       (parameters.dstArray != nullptr && parameters.dstPtr.ptr != nullptr)) {
     return musaErrorInvalidValue;
   }
-  // The extent counts elements of an array if there is one, else bytes.
+  // The extent is in elements of the array, or in bytes if there is no array.
   size_t element = 1;
   for (const musaArray_const_t array : {parameters.srcArray, parameters.dstArray}) {
     if (array == nullptr) {
@@ -169,7 +169,7 @@ musaError_t submit_copy(Stream& stream, CopyOperation&& copy, Host host) {
     return submit(stream, std::move(copy));
   }
   if (host == Host::Waits) {
-    // Between device buffers the host does not wait, whatever the function's name suggests.
+    // Copies between device buffers do not make the host wait, even in the synchronous functions.
     const bool on_device = classify(copy.dst).type == musaMemoryTypeDevice &&
         classify(copy.src).type == musaMemoryTypeDevice;
     return on_device ? submit(stream, std::move(copy)) : submit_and_wait(stream, std::move(copy));
@@ -210,7 +210,7 @@ musaError_t submit_fill(Stream& stream, const FillOperation& fill, Host host) {
       run_now(stream, [&] { fill_now(stream, fill); })) {
     return musaSuccess;
   }
-  // As on the hardware, filling device memory does not make the host wait; filling host memory does.
+  // As on hardware, the host waits for a fill of host memory, but not for a fill of device memory.
   if (host == Host::Waits && classify(fill.dst).type != musaMemoryTypeDevice) {
     return submit_and_wait(stream, fill);
   }

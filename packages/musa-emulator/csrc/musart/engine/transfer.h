@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Copies and fills, with the host-side behaviour of the hardware: which of them return before they are done.
+// Copies and fills. As on hardware, some of them return before they are done.
 #pragma once
 
 #include "engine/state.h"
@@ -10,7 +10,7 @@ namespace musa_emulator {
 enum class Host { Waits, Continues };
 
 MUSA_ENGINE CopyOperation linear_copy(void* dst, const void* src, size_t bytes, musaMemcpyKind kind);
-// musaErrorInvalidPitchValue for rows longer than the pitch.
+// Returns musaErrorInvalidPitchValue if rows are longer than the pitch.
 MUSA_ENGINE musaError_t box_copy(const musaMemcpy3DParms& parameters, CopyOperation* copy);
 MUSA_ENGINE musaMemcpy3DParms describe_copy(const CopyOperation& copy);
 // Checks pointers, bounds and direction.

@@ -18,8 +18,7 @@
 namespace musa_emulator {
 namespace {
 
-// Seen in /proc, and how an imported descriptor is told from any other file: the number is the device's, as the machine
-// counts them.
+// Visible in /proc; identifies an imported descriptor. Followed by the physical ordinal of the device.
 constexpr char kName[] = "musa-emulator-physical-";
 
 bool is_multiple(size_t value) {
@@ -58,7 +57,7 @@ void destroy(Memory& m, std::map<uint64_t, PhysicalMemory>::iterator memory) {
   m.virtual_memory.physical.erase(memory);
 }
 
-// The pages of the address range are inaccessible already.
+// The pages of the address range must already be inaccessible.
 void forget_mapping(Memory& m, std::map<uintptr_t, Mapping>::iterator mapping) {
   const auto memory = m.virtual_memory.physical.find(mapping->second.handle);
   m.virtual_memory.mappings.erase(mapping);
@@ -67,8 +66,8 @@ void forget_mapping(Memory& m, std::map<uintptr_t, Mapping>::iterator mapping) {
   }
 }
 
-// Whether mappings begin at the start of the range and end at its end, and fill it. Access and unmapping are for whole
-// mappings only.
+// Whether the range consists of whole mappings, without gaps. Access can be set, and mappings removed, only for whole
+// mappings.
 bool whole_mappings(VirtualMemory& v, uintptr_t address, size_t bytes) {
   const auto last = v.find(address + bytes - 1);
   return v.mappings.contains(address) && v.mapped(address, bytes) &&
@@ -129,7 +128,7 @@ musaError_t reserve_addresses(size_t bytes, size_t alignment, uintptr_t* address
   if (bytes == 0 || !is_multiple(bytes) || (alignment != 0 && !std::has_single_bit(alignment))) {
     return musaErrorInvalidValue;
   }
-  install_fault_handler(); // such addresses fault also where ordinary device memory does not
+  install_fault_handler(); // such addresses can fault even if ordinary device memory cannot
   Memory& m = memory();
   MemoryLock lock(m.mutex);
   const uintptr_t base = m.virtual_addresses().take(bytes, std::max(alignment, kGranularity));
@@ -151,7 +150,7 @@ musaError_t free_addresses(uintptr_t address, size_t bytes) {
   }
   const auto mapping = v.mappings.lower_bound(address);
   if (mapping != v.mappings.end() && mapping->first < address + bytes) {
-    return musaErrorInvalidValue; // mapped still
+    return musaErrorInvalidValue; // still mapped
   }
   v.reservations.erase(found);
   m.virtual_addresses().give_back(address, bytes);
@@ -210,7 +209,7 @@ musaError_t release_physical(uint64_t handle) {
 }
 
 musaError_t map_physical(uintptr_t address, size_t bytes, size_t offset, uint64_t handle) {
-  // Mapping from the middle of an allocation is not offered by the driver.
+  // Like the driver, does not map from the middle of an allocation.
   if (bytes == 0 || !is_multiple(bytes) || !is_multiple(address) || offset != 0) {
     return musaErrorInvalidValue;
   }
@@ -232,14 +231,14 @@ musaError_t map_physical(uintptr_t address, size_t bytes, size_t offset, uint64_
   }
   const auto next = v.mappings.lower_bound(address);
   if (v.find(address) != v.mappings.end() || (next != v.mappings.end() && next->first < address + bytes)) {
-    return musaErrorInvalidValue; // mapped already
+    return musaErrorInvalidValue; // already mapped
   }
   if (mmap(
           pages_at(address), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, found->second.descriptor, found->second.offset) ==
       MAP_FAILED) {
     return musaErrorMemoryAllocation;
   }
-  madvise(pages_at(address), bytes, MADV_HUGEPAGE); // as for ordinary memory, where the kernel offers it
+  madvise(pages_at(address), bytes, MADV_HUGEPAGE); // as for ordinary memory, if the kernel supports it
   v.mappings.emplace(address, Mapping{.bytes = bytes, .handle = handle});
   ++found->second.mappings;
   m.generation.fetch_add(1);
@@ -312,9 +311,9 @@ musaError_t import_physical(int descriptor, uint64_t* handle) {
     ++device;
   }
   if (device == device_count()) {
-    return musaErrorInvalidDevice; // hidden from this process
+    return musaErrorInvalidDevice; // not visible to this process
   }
-  // A descriptor of its own: the caller closes the one it passed.
+  // Duplicated, because the caller closes its descriptor.
   const int own = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   if (own < 0) {
     return musaErrorOperatingSystem;
@@ -371,7 +370,7 @@ void release_virtual_memory(Memory& m) {
       close(pages.descriptor);
     }
   }
-  // Handles from before stay invalid.
+  // Handles are not reused, so that old ones stay invalid.
   const uint64_t next_handle = v.next_handle;
   v = {};
   v.next_handle = next_handle;
@@ -397,7 +396,7 @@ void open_mappings(Memory& m, uintptr_t address, size_t bytes) {
 void close_mappings(Memory& m, uintptr_t address, size_t bytes) {
   VirtualMemory& v = m.virtual_memory;
   for (auto mapping = v.find(address); mapping != v.mappings.end() && mapping->first < address + bytes; ++mapping) {
-    // Zero where the range was mapped anew meanwhile, by a caller that did not wait for its own work.
+    // 0 if the range was mapped again meanwhile, by a caller that did not wait for its own work.
     if (mapping->second.open > 0 && --mapping->second.open == 0) {
       protect(m, mapping->first, mapping->second);
     }
@@ -413,8 +412,8 @@ void refresh_mappings(Memory& m) {
 void describe_virtual(Memory& m, uintptr_t address, char* text, size_t capacity) {
   VirtualMemory& v = m.virtual_memory;
   if (const auto mapping = v.find(address); mapping != v.mappings.end()) {
-    const char* why = mapping->second.readers == 0 ? "without access: muMemSetAccess has granted it to no device"
-        : mapping->second.writers == 0             ? "for reading only"
+    const char* why = mapping->second.readers == 0 ? "without access: muMemSetAccess was not called"
+        : mapping->second.writers == 0             ? "read-only"
                                                    : "and accessible to devices";
     std::snprintf(
         text, capacity, "device %d, byte %zu of the mapping of %zu bytes at %p, mapped %s", v.device_of(mapping->second),
@@ -428,7 +427,7 @@ void describe_virtual(Memory& m, uintptr_t address, char* text, size_t capacity)
         static_cast<size_t>(address - reservation->first), pages_at(reservation->first));
     return;
   }
-  std::snprintf(text, capacity, "addresses for virtual memory management, not reserved (or freed)");
+  std::snprintf(text, capacity, "address range of virtual memory management, not reserved or freed");
 }
 
 } // namespace musa_emulator

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// What compiled kernels call.
+// The functions that compiled kernels call.
 #include "simt/abi.h"
 
 #include <cstdio>
@@ -81,7 +81,7 @@ void musa_simt_fail(const char* message, const char* file, unsigned line, int as
   running_block->fail(problem, assertion != 0);
 }
 
-// As the source calls it.
+// Returns the kernel's name as in the source.
 static std::string name_of(std::string_view signature) {
   signature.remove_prefix(signature.find("kernel = ") + 9);
   return std::string(signature.substr(0, signature.find_first_of(";]")));

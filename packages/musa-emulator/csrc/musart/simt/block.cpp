@@ -48,7 +48,7 @@ void release(void* address) {
   }
 }
 
-// Not a write of the thread that happens to be running.
+// Hides the write from the thread sanitizer: it is not made by the running GPU thread.
 void fill(void* place, unsigned char byte, size_t bytes) {
   if (&AnnotateIgnoreWritesBegin != nullptr) {
     AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
@@ -59,7 +59,8 @@ void fill(void* place, unsigned char byte, size_t bytes) {
   }
 }
 
-// Word by word: they were stored so a moment ago, and wider loads would wait for the stores to reach the cache.
+// Copies word by word. The words were just stored separately, and a wider load would stall until the stores reach the
+// cache.
 inline void copy(uint3& to, const uint3& from) {
   const volatile uint3& words = from;
   to.x = words.x;
@@ -75,11 +76,11 @@ uint64_t step(uint64_t& state) { // xorshift
 }
 
 std::string where(const Site* site) {
-  return site == nullptr ? "an unnamed place"
+  return site == nullptr ? "an unknown location"
                          : std::string(site->what) + " (" + site->file + ":" + std::to_string(site->line) + ")";
 }
 
-// The lane that this one reads from, or `lanes` and more where there is none.
+// Returns the lane that this one reads from; a value >= the number of lanes if there is none.
 unsigned source_of(const Meeting& meeting, unsigned lane, int operand) {
   const unsigned width = meeting.width;
   const unsigned first = lane & ~(width - 1);
@@ -103,30 +104,30 @@ unsigned source_of(const Meeting& meeting, unsigned lane, int operand) {
 
 } // namespace
 
-// Between a thread's wait and the next thread there is one return at most: the processor guesses none of them right.
+// Inlined because the return address of a fiber switch is always mispredicted.
 #define SIMT_INLINE __attribute__((always_inline)) inline
 
 __thread Block* running_block;
 
 Block::Block() {
-  fibers_.reserve(kMaxThreads + 1); // contexts are referred to while others are made
+  fibers_.reserve(kMaxThreads + 1); // no reallocation: references to contexts must stay valid
 }
 
 Block::~Block() {
   std::free(shared_);
 }
 
-// ---- who runs
+// ---- scheduling of threads
 
 unsigned Block::current() const {
   return in_order ? threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z) : running_;
 }
 
-// From now on the thread of this number is the one that runs.
+// Makes this thread the running one.
 SIMT_INLINE void Block::start(unsigned thread) {
   running_ = thread;
   const uint3 size = shape_->block;
-  if (size.x == count_) { // without the divisions
+  if (size.x == count_) { // avoids the divisions
     threadIdx = {thread, 0, 0};
   } else {
     threadIdx = {thread % size.x, thread / size.x % size.y, thread / (size.x * size.y)};
@@ -136,7 +137,7 @@ SIMT_INLINE void Block::start(unsigned thread) {
   }
 }
 
-// Until now threads ran in their order, each to its end. From now on they are kept account of.
+// Ends the phase in which threads run one after the other without waiting: from now on their state is tracked.
 void Block::break_order() {
   if (!in_order) {
     return;
@@ -199,7 +200,7 @@ SIMT_INLINE void Block::begin_fiber() {
   stacks_.begin(fibers_[running_fiber_], running_fiber_, &Block::enter, this);
 }
 
-// Leaves `from` to a thread that can run, or to whoever drives the block.
+// Switches from `from` to a thread that can run; if there is none, to the caller of drive().
 SIMT_INLINE void Block::go_on(Context& from) {
   unsigned thread = next_ready();
   if (thread == kNobody && started_ == count_ && !groups_.empty() && release_converged()) {
@@ -241,18 +242,18 @@ void Block::enter(void* self) {
   try {
     block.body_(block.arguments_);
   } catch (const std::exception& error) {
-    block.fail(std::string("an exception left the kernel: ") + error.what(), /*asserted=*/false);
+    block.fail(std::string("the kernel threw an exception: ") + error.what(), /*asserted=*/false);
   } catch (...) {
-    block.fail("an exception left the kernel", /*asserted=*/false);
+    block.fail("the kernel threw an exception", /*asserted=*/false);
   }
   if (!under_tsan()) {
     block.free_fibers_.push_back(block.running_fiber_);
   }
   block.go_on(block.fibers_[block.running_fiber_]);
-  std::abort(); // nobody switches back to a stack that is free
+  std::abort(); // never reached: the fiber of this stack is free
 }
 
-// After the kernel's body has returned. Whether the same stack is to run another thread.
+// Called when the kernel's body has returned. Returns whether another thread runs on the same stack.
 bool Block::next_thread() {
   if (in_order) {
     threadIdx.x = 0;
@@ -271,7 +272,7 @@ bool Block::next_thread() {
   thread_ended();
   if (under_tsan()) {
     release(&live_);
-    return false; // the next thread is another one to the sanitizer too
+    return false; // for the sanitizer, each thread has its own stack
   }
   const unsigned thread = take_unstarted();
   if (thread == kNobody) {
@@ -281,7 +282,8 @@ bool Block::next_thread() {
   return true;
 }
 
-// In the middle of the kernel's body. Its stack is left as it is until the block's end: the thread still runs on it here.
+// Ends the thread in the middle of the kernel's body. Its stack is not reused before the block ends, because this
+// code still runs on it.
 void Block::exit_thread() {
   break_order();
   thread_ended();
@@ -289,7 +291,7 @@ void Block::exit_thread() {
     release(&live_);
   }
   go_on(fibers_[running_fiber_]);
-  std::abort(); // no thread waits on this stack
+  std::abort(); // never reached: the thread has ended
 }
 
 void Block::thread_ended() {
@@ -300,7 +302,7 @@ void Block::thread_ended() {
   }
   const unsigned warp = running_ >> warp_shift_;
   for (size_t i = 0; i < groups_.size();) {
-    // Somebody may have waited for this one alone.
+    // Groups may have waited only for this thread.
     i = groups_[i].warp == warp && complete(groups_[i]) ? 0 : i + 1;
   }
 }
@@ -347,7 +349,7 @@ void Block::grid_barrier(const Site* site) {
 
 // ---- warps
 
-// The lanes that a mask of 32 bits names; in a wider warp it stands for each 32 of them.
+// Converts a 32-bit mask to lanes of the warp. In a wider warp, it applies to each group of 32 lanes.
 Block::Lanes Block::named_by(unsigned mask) const {
   Lanes named = mask;
   if (shape_->warp > 32) {
@@ -363,7 +365,7 @@ void Block::meet(
   const unsigned warp = running_ >> warp_shift_;
   const unsigned lane = running_ & (shape_->warp - 1);
   if ((mask >> (lane % 32) & 1) == 0) {
-    fail("lane " + std::to_string(lane) + " calls " + where(site) + " with a mask that does not name it", false);
+    fail("lane " + std::to_string(lane) + " calls " + where(site) + " with a mask that excludes it", false);
   }
   const Lanes named = own_32 ? Lanes{mask} << (lane / 32 * 32) : named_by(mask);
   auto group = std::find_if(groups_.begin(), groups_.end(), [&](const Group& other) {
@@ -395,17 +397,18 @@ void Block::arrive(Group& group, const Site* site, const void* give, void* get, 
   thread.get = get;
   thread.operand = operand;
   group.arrived |= Lanes{1} << (running_ & (shape_->warp - 1));
-  Thread& leader = threads_[group.warp * shape_->warp]; // stands for the warp
+  Thread& leader = threads_[group.warp * shape_->warp]; // the warp's synchronization object for the sanitizer
   release(&leader);
   if (!complete(group)) {
     wait(WaitsFor::Warp, site);
   } else {
-    ready_.remove(running_); // it goes on at once
+    ready_.remove(running_); // continues without waiting
   }
   acquire(&leader);
 }
 
-// Whether all have come, except those that have ended; then the exchange is made, they may go on, and the group is gone.
+// Returns false if live lanes are missing. Otherwise performs the exchange, makes the lanes ready, and removes the
+// group.
 bool Block::complete(Group& group) {
   if ((group.named & live_lanes_[group.warp] & ~group.arrived) != 0) {
     return false;
@@ -427,9 +430,9 @@ void Block::finish(Group& group) {
   groups_.pop_back();
 }
 
-// Called when no thread of the block can go on: the lanes that meet without a mask are then all that are active. The group
-// at the first line goes on, so that lanes of different branches come together behind them (the order by the least program
-// counter of Diamos et al.: SIMD re-convergence at thread frontiers; MICRO 2011).
+// Called when no thread of the block can run, so the lanes that wait without a mask are all active lanes. The group
+// at the lowest line continues, so that lanes of divergent branches converge after them (the order by the least
+// program counter of Diamos et al.: SIMD re-convergence at thread frontiers; MICRO 2011).
 bool Block::release_converged() {
   Group* first = nullptr;
   for (Group& group : groups_) {
@@ -444,7 +447,7 @@ bool Block::release_converged() {
   return true;
 }
 
-// Of elements of one size, which the compiler knows.
+// The element size is a template parameter, so that the compiler can inline the copies.
 template <size_t bytes>
 void Block::shuffle(const Group& group) {
   Thread* const lanes = &threads_[group.warp * shape_->warp];
@@ -497,7 +500,7 @@ void Block::move(const Group& group) {
     case Exchange::Ballot:
     case Exchange::Any:
     case Exchange::All: {
-      unsigned votes[4] = {}; // of each 32 lanes
+      unsigned votes[4] = {}; // one word per 32 lanes
       bool any = false;
       bool all = true;
       for_each([&](unsigned lane) {
@@ -553,7 +556,7 @@ void* Block::shared(const Site* site, const void* key, size_t bytes, size_t alig
   shared_asked_ += bytes;
   if (shared_asked_ > shape_->shared_limit || offset + bytes + kRedZone > shared_capacity_) {
     fail(
-        "shared memory: " + std::to_string(shared_asked_) + " bytes with " + where(site) + ", and a block has " +
+        "shared memory: " + std::to_string(shared_asked_) + " bytes with " + where(site) + ", but the limit is " +
             std::to_string(shape_->shared_limit),
         false);
   }
@@ -567,7 +570,7 @@ void* Block::shared(const Site* site, const void* key, size_t bytes, size_t alig
   return data;
 }
 
-// The name of a variable behind which something was written.
+// Returns the shared variable that was written out of bounds, or an empty string.
 std::string Block::overrun() const {
   const auto touched = [](const char* place) {
     return std::any_of(place, place + kRedZone, [](char byte) { return static_cast<unsigned char>(byte) != kRedZoneByte; });
@@ -578,11 +581,11 @@ std::string Block::overrun() const {
     }
   }
   return shape_->dynamic_shared != 0 && touched(shared_ + kRedZone + (shape_->dynamic_shared + 15) / 16 * 16)
-      ? "the shared memory that the launch asked for"
+      ? "dynamic shared memory"
       : "";
 }
 
-// ---- the whole
+// ---- running a block
 
 void Block::reset(const LaunchShape& shape, uint3 index, Body body, void** arguments) {
   const bool same_launch = shape_ == &shape;
@@ -607,13 +610,13 @@ void Block::reset(const LaunchShape& shape, uint3 index, Body body, void** argum
   if (const unsigned rest = count_ % shape.warp; rest != 0) {
     live_lanes_[warps - 1] = ~Lanes{0} >> (128 - rest);
   }
-  if (failed_ || free_fibers_.size() != fibers_.size()) { // stacks that were left for good
+  if (failed_ || free_fibers_.size() != fibers_.size()) { // stacks of threads that did not return
     free_fibers_.clear();
     for (unsigned i = 0; i < fibers_.size(); ++i) {
       free_fibers_.push_back(i);
     }
   }
-  if (under_tsan()) { // a thread to the sanitizer for each of ours, on a stack of its own; blocks before this one had them
+  if (under_tsan()) { // under TSAN each GPU thread has its own fiber and stack
     if (failed_) {
       std::for_each(fibers_.begin(), fibers_.end(), end);
     }
@@ -623,7 +626,7 @@ void Block::reset(const LaunchShape& shape, uint3 index, Body body, void** argum
     for (unsigned i = count_; i-- > 0;) {
       free_fibers_.push_back(i);
     }
-    // What grows while they run would be a race of theirs.
+    // Allocated in advance: a reallocation while threads run would be reported as their race.
     stacks_.reserve(count_);
     groups_.reserve(count_);
     variables_.reserve(256);
@@ -682,7 +685,7 @@ Block::Outcome Block::resume() {
 }
 
 Block::Outcome Block::drive() {
-  // A kernel that launches another one goes on where it was.
+  // Restored at the end, because a kernel that launches another one continues afterwards.
   const struct {
     uint3 thread = threadIdx, block = blockIdx, block_dim = blockDim, grid_dim = gridDim;
     int warp = warpSize;
@@ -727,7 +730,7 @@ Block::Outcome Block::drive() {
     return Outcome::Failed;
   }
   if (const std::string variable = overrun(); !variable.empty()) {
-    problem_ = "something was written behind the end of " + variable;
+    problem_ = "out-of-bounds write after the end of " + variable;
     failed_ = true;
     return Outcome::Failed;
   }
@@ -743,7 +746,7 @@ void Block::fail(std::string problem, bool asserted) {
   problem_ += "; thread (" + std::to_string(thread % size.x) + ", " + std::to_string(thread / size.x % size.y) + ", " +
       std::to_string(thread / (size.x * size.y)) + ")";
   switch_to(fibers_[running_fiber_], outside_);
-  std::abort(); // its stack is given up
+  std::abort(); // never reached: the stack is abandoned
 }
 
 std::string Block::describe_deadlock() const {
@@ -772,7 +775,7 @@ std::string Block::describe_deadlock() const {
     text += (&crowd == crowds.data() ? " " : ", ") + std::to_string(crowd.threads) + " of " + std::to_string(count_) +
         " threads wait at " + where(crowd.site);
   }
-  return text + ", for others that never come";
+  return text + ", for threads that never arrive";
 }
 
 } // namespace musa_emulator::simt

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// One block: its threads, where they wait, what they share.
+// One block: its threads, their waits, and its shared memory.
 #pragma once
 
 #include <array>
@@ -21,13 +21,13 @@ using musa_simt::Site;
 
 inline constexpr unsigned kMaxThreads = 1024;
 
-// What all blocks of a launch have in common.
+// Parameters that all blocks of a launch share.
 struct LaunchShape {
   uint3 grid, block;
   size_t dynamic_shared = 0;
-  size_t shared_limit = 0; // of a block, static and dynamic together
+  size_t shared_limit = 0; // per block, static and dynamic together
   unsigned warp = 32;
-  bool poison = false; // fresh shared memory is filled with a pattern
+  bool poison = false; // new shared memory is filled with a pattern
   ThreadOrder order = ThreadOrder::Forward;
   uint64_t seed = 0;
 };
@@ -38,7 +38,7 @@ class ThreadSet {
   void clear() { words_.fill(0); }
   void add(unsigned thread) { words_[thread / 64] |= uint64_t{1} << (thread % 64); }
   void remove(unsigned thread) { words_[thread / 64] &= ~(uint64_t{1} << (thread % 64)); }
-  // Of 64 threads from `first` on those whose bits are set.
+  // Adds the threads first + i for each bit i of `bits`.
   void add_all(unsigned first, uint64_t bits) { words_[first / 64] |= bits << (first % 64); }
   bool has(unsigned thread) const { return (words_[thread / 64] >> (thread % 64) & 1) != 0; }
   void take_all(ThreadSet& other) {
@@ -54,12 +54,12 @@ class ThreadSet {
   std::array<uint64_t, kWords> words_{};
 };
 
-// What the lanes of a warp do together.
+// A collective operation of the lanes of a warp.
 struct Meeting {
   Exchange kind = Exchange::Sync;
   size_t bytes = 0;
   unsigned width = 0;
-  void (*merge)(void* into, const void* value) = nullptr; // a reduction
+  void (*merge)(void* into, const void* value) = nullptr; // for reductions
 };
 
 class Block {
@@ -71,11 +71,11 @@ class Block {
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
 
-  // Begins the block of this index and runs it until its end, or until all its threads wait for other blocks.
+  // Starts the block with this index, and runs it until it ends or all its threads wait for other blocks.
   Outcome run(const LaunchShape& shape, uint3 index, Body body, void** arguments);
-  // Goes on after the other blocks have come to the grid's barrier.
+  // Continues after the other blocks have reached the grid barrier.
   Outcome resume();
-  // Why it failed.
+  // The reason for Outcome::Failed.
   const std::string& problem() const { return problem_; }
   bool asserted() const { return asserted_; }
 
@@ -85,11 +85,13 @@ class Block {
   [[noreturn]] void exit_thread();
   int barrier(const Site* site, Count count, int predicate);
   void grid_barrier(const Site* site);
-  // `own_32`: the mask names lanes of the caller's own 32, and not of each 32 of a wider warp.
+  // `own_32`: the mask selects lanes in the caller's group of 32 only, instead of in each group of 32 of a wider
+  // warp.
   void meet(
       const Site* site, const Meeting& meeting, unsigned mask, const void* give, void* get, int operand,
       bool own_32 = false);
-  // The same without a mask, among those that come to this site; they go on when no thread of the block can.
+  // As meet(), without a mask: joins the lanes that reach this site. They continue when no other thread of the block
+  // can run.
   void converge(const Site* site, const Meeting& meeting, const void* give, void* get, int operand);
   unsigned lane() const { return current() % shape_->warp; }
   uint3* index() { return &threads_[running_].index; }
@@ -103,21 +105,21 @@ class Block {
   using Lanes = unsigned __int128; // of one warp
 
   struct Thread {
-    uint3 index{}; // of one that runs, in threadIdx, except to the sanitizer
+    uint3 index{}; // while the thread runs, threadIdx is used instead, except under the sanitizer
     unsigned fiber = 0;
     WaitsFor waits_for = WaitsFor::Nothing;
     const Site* site = nullptr;
-    // What it gives to a meeting, and where it wants the result.
+    // Input and output of a collective operation.
     const void* give = nullptr;
     void* get = nullptr;
     int operand = 0;
   };
-  struct Group { // those who have come to a meeting
+  struct Group { // the lanes that have arrived at a collective operation
     unsigned warp;
     Lanes named;
     Meeting meeting;
     Lanes arrived;
-    // Of a meeting without a mask; the caller's Site lives as long as its call.
+    // Set if the operation has no mask. The caller's Site stays alive during its call.
     const Site* site = nullptr;
   };
   struct SharedVariable {
@@ -157,32 +159,32 @@ class Block {
   Body body_ = nullptr;
   void** arguments_ = nullptr;
   uint3 index_{};
-  unsigned count_ = 0; // of threads
-  unsigned warp_shift_ = 0; // a warp has a power of two of lanes
+  unsigned count_ = 0; // number of threads
+  unsigned warp_shift_ = 0; // log2 of the warp size
   unsigned started_ = 0;
-  unsigned live_ = 0; // not ended, whether they have begun or not
+  unsigned live_ = 0; // threads that have not ended, started or not
   unsigned at_barrier_ = 0;
   unsigned at_grid_barrier_ = 0;
-  int tally_ = 0; // of the predicates at a barrier
+  int tally_ = 0; // result of the predicates at a barrier
   Count tally_kind_ = Count::None;
   int tally_result_ = 0;
-  unsigned running_ = 0; // where in_order does not say
-  std::vector<unsigned> order_; // in which threads begin, where it is not their own
+  unsigned running_ = 0; // used if in_order is false
+  std::vector<unsigned> order_; // the start order of threads, if not ascending
   mutable uint64_t random_ = 0;
   std::array<Thread, kMaxThreads> threads_;
   ThreadSet ready_, at_barrier_set_, at_grid_barrier_set_, ended_;
   std::vector<Group> groups_;
-  std::array<Lanes, kMaxThreads / 32> live_lanes_{}; // of each warp
+  std::array<Lanes, kMaxThreads / 32> live_lanes_{}; // by warp
 
   Stacks stacks_;
-  std::vector<Context> fibers_; // by the number of their stack
+  std::vector<Context> fibers_; // by stack number
   std::vector<unsigned> free_fibers_;
   unsigned running_fiber_ = 0;
   Context outside_;
 
   char* shared_ = nullptr;
   size_t shared_capacity_ = 0;
-  size_t shared_used_ = 0; // with red zones
+  size_t shared_used_ = 0; // including red zones
   size_t shared_asked_ = 0;
   std::vector<SharedVariable> variables_;
   std::string problem_;

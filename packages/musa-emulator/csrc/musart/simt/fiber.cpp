@@ -84,7 +84,7 @@ musa_simt_start:
 namespace musa_emulator::simt {
 namespace {
 
-// A multiple of the page size: kernels for aarch64 may have pages of 64 KiB.
+// A multiple of the page size: aarch64 kernels may use pages of 64 KiB.
 #if defined(__x86_64__)
 constexpr size_t kGuard = 4096;
 #else
@@ -93,7 +93,7 @@ constexpr size_t kGuard = 64 << 10;
 constexpr size_t kStride = kGuard + Stacks::kBytes;
 constexpr size_t kMost = 1024;
 
-// Where stacks lie. Read in a signal handler, so without a lock; freed places are used again.
+// The address ranges of stacks. Read without a lock, because a signal handler reads them; free entries are reused.
 constexpr size_t kRegions = 1024;
 std::atomic<uintptr_t> regions[kRegions];
 
@@ -119,7 +119,7 @@ Stacks::Stacks() {
   for (std::atomic<uintptr_t>& region : regions) {
     uintptr_t none = 0;
     if (region.compare_exchange_strong(none, reinterpret_cast<uintptr_t>(memory_))) {
-      break; // with all taken, an overflow here is a plain fault
+      break; // if all entries are used, an overflow is reported as an ordinary fault
     }
   }
   is_behind_stack = &is_guard;
@@ -135,14 +135,14 @@ void Stacks::reserve(size_t count) {
 
 void Stacks::begin(Context& context, size_t number, void (*entry)(void*), void* argument) {
   reserve(number + 1);
-  // The tops of equal stacks would all lie in the same lines of the cache, and threads would drive each other out.
+  // Stacks start at different offsets, because equal offsets would map to the same cache lines and evict each other.
   const size_t shift = number % 61 * 192;
   auto top = reinterpret_cast<uintptr_t>(memory_ + (number + 1) * kStride - shift) & ~uintptr_t{63};
   auto* frame = reinterpret_cast<void**>(top);
 #if defined(__x86_64__)
   *--frame = reinterpret_cast<void*>(entry);
   *--frame = argument;
-  *--frame = reinterpret_cast<void*>(&musa_simt_start); // with an aligned stack, once it has taken the two
+  *--frame = reinterpret_cast<void*>(&musa_simt_start); // aligned after it pops the two values
 #elif defined(__aarch64__)
   frame -= 20;
   for (int i = 0; i < 20; ++i) {

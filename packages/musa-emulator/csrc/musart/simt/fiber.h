@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Stacks, and switching between them.
+// Stacks of GPU threads, and switching between them.
 #pragma once
 
 #include <cstddef>
@@ -8,22 +8,22 @@
 #include "engine/sanitizer.h"
 
 #if !defined(__x86_64__)
-// In assembly: keeps what a call must keep on the stack, and exchanges stack pointers.
+// In assembly: pushes the callee-saved registers and exchanges the stack pointers.
 extern "C" void musa_simt_switch(void** save, void* load);
 #endif
 
 namespace musa_emulator::simt {
 
-// A flow of control that is not running: where its registers lie, and what the thread sanitizer, to which each GPU thread is a
-// thread, knows it by.
+// A suspended execution context: its stack pointer, and its fiber for the thread sanitizer, which treats each GPU
+// thread as a thread.
 struct Context {
   void* stack_pointer = nullptr;
   void* tsan = nullptr;
 };
 
 #if defined(__x86_64__)
-// In place, not a function: processors guess where a `ret` goes from the calls before it, and here those were made on
-// another stack. The compiler saves the registers that it needs; the red zone below the stack is its own.
+// Inlined, because processors predict a `ret` from preceding calls, which were made on another stack here. The
+// compiler saves the registers that it needs; the red zone below the stack pointer is skipped.
 __attribute__((always_inline)) inline void musa_simt_switch(void** save, void* load) {
   asm volatile(
       "leaq -128(%%rsp), %%rsp\n\t"
@@ -45,41 +45,41 @@ __attribute__((always_inline)) inline void musa_simt_switch(void** save, void* l
 }
 #endif
 
-// Saves the caller in `from` and goes on in `to`. Returns when somebody switches back.
+// Suspends the caller in `from` and resumes `to`. Returns when the caller is resumed.
 __attribute__((always_inline)) inline void switch_to(Context& from, Context& to) {
   if (under_tsan()) {
-    __tsan_switch_to_fiber(to.tsan, 1); // 1: the switch itself orders nothing
+    __tsan_switch_to_fiber(to.tsan, 1); // 1: the switch is not a synchronization
   }
   musa_simt_switch(&from.stack_pointer, to.stack_pointer);
 }
 
-// Stacks of one size with a guard page below each, made when first needed and kept.
+// Stacks of equal size, each with a guard page below. Created on first use and kept.
 class Stacks {
  public:
-  static constexpr size_t kBytes = 128 << 10; // fault handlers say this number too
+  static constexpr size_t kBytes = 128 << 10; // also printed by the fault handler
 
   Stacks();
   ~Stacks();
   Stacks(const Stacks&) = delete;
   Stacks& operator=(const Stacks&) = delete;
 
-  // Makes those that are not there yet, up to this number of them.
+  // Creates missing stacks up to this number.
   void reserve(size_t count);
-  // The context begins with `entry(argument)` on the stack of this number. `entry` must not return.
+  // Prepares the context to start with `entry(argument)` on this stack. `entry` must not return.
   void begin(Context& context, size_t number, void (*entry)(void*), void* argument);
 
  private:
-  char* memory_ = nullptr; // of all of them, reserved
+  char* memory_ = nullptr; // reserved for all stacks
   size_t made_ = 0;
 };
 
-// Lets the calling thread of the host take signals while it runs on a stack of these that is full.
+// Gives the calling host thread a signal stack, so that it can handle the overflow of one of these stacks.
 void prepare_for_overflow();
 
-// Of the caller, for the switch back to it.
+// The caller's context, to switch back to.
 Context current_context();
-// What sanitizers know of a context begins and ends. To them whoever makes a context has done so before it runs, so contexts
-// of threads that are to race are not made by one another.
+// Create and destroy the sanitizer's fiber of a context. The sanitizer orders the creation before the fiber's code,
+// so GPU threads must not create each other's contexts: their races would be hidden.
 void announce(Context& context);
 void end(Context& context);
 

@@ -18,7 +18,7 @@
 namespace musa_emulator::simt {
 namespace {
 
-// Waking another thread takes about as long as this; a launch that is over by then is left to one.
+// About the time to wake another thread; a launch that finishes earlier uses only one.
 constexpr std::chrono::microseconds kAlone{20};
 
 LaunchShape shape_of(const KernelLaunch& launch) {
@@ -49,7 +49,7 @@ musaError_t report(const KernelLaunch& launch, const Block& block, uint3 index) 
   return block.asserted() ? musaErrorAssert : musaErrorLaunchFailure;
 }
 
-// Large, and good for any launch: one for each OS thread, and one more for each kernel that a running kernel launches.
+// Blocks are large and reusable: one per OS thread, and another one for each kernel launched by a running kernel.
 class OwnBlock {
  public:
   OwnBlock() {
@@ -74,7 +74,7 @@ musaError_t run_blocks(KernelLaunch& launch) {
   const uint64_t count = uint64_t{shape.grid.x} * shape.grid.y * shape.grid.z;
   std::atomic<uint64_t> next{0};
   std::atomic<musaError_t> status{musaSuccess};
-  // One block after the other, until none is left or until() says so.
+  // Runs one block after the other, until none is left or until() returns true.
   const auto work = [&](auto&& until) {
     const OwnBlock own;
     Block& block = *own;
@@ -95,7 +95,7 @@ musaError_t run_blocks(KernelLaunch& launch) {
       }
     }
   };
-  // A launch by a running kernel stays on its thread: the others may be waiting for this one.
+  // A launch by a running kernel uses only this thread, because the other threads may wait for this kernel.
   const size_t threads = running_block == nullptr ? engine().config.threads : 1;
   if (threads > 1 && count > 1) {
     const auto begin = std::chrono::steady_clock::now();
@@ -116,7 +116,7 @@ musaError_t run_blocks(KernelLaunch& launch) {
   return status;
 }
 
-// All blocks at once, by turns on this thread.
+// Runs all blocks concurrently, by switching between them on this thread.
 musaError_t run_cooperative(KernelLaunch& launch) {
   const LaunchShape shape = shape_of(launch);
   const uint64_t count = uint64_t{shape.grid.x} * shape.grid.y * shape.grid.z;
@@ -140,7 +140,7 @@ musaError_t run_cooperative(KernelLaunch& launch) {
     }
     if (waiting != count) {
       std::fprintf(
-          stderr, "musa-emulator: kernel %s: %llu of %llu blocks wait for the grid, and the others have ended\n",
+          stderr, "musa-emulator: kernel %s: %llu of %llu blocks wait at a grid barrier, and the others have ended\n",
           launch.name(), static_cast<unsigned long long>(waiting), static_cast<unsigned long long>(count));
       return musaErrorLaunchFailure;
     }

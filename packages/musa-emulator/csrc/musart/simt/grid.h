@@ -7,8 +7,8 @@
 
 namespace musa_emulator::simt {
 
-// Spreads the blocks over the cores and waits for the last; those of a cooperative launch take turns on this thread.
-// What goes wrong in one of them is said on stderr.
+// Distributes the blocks over the cores and waits for all of them; the blocks of a cooperative launch run by turns on
+// this thread. Errors in a block are printed on stderr.
 musaError_t run(KernelLaunch& launch);
 
 } // namespace musa_emulator::simt

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// expf of kernels, of one number and of vectors. glibc's libmvec has no version with fused multiply-adds for four floats,
-// the vector that a thread of a pointwise kernel has; processors with AVX-512 take half the time here.
+// expf for kernels, scalar and vectorized. A thread of a pointwise kernel uses vectors of four floats, for which
+// glibc's libmvec has no version with fused multiply-add; on processors with AVX-512 this version takes half the
+// time.
 #include <driver_types.h>
 
 #include <cmath>
@@ -10,8 +11,8 @@
 
 #include <immintrin.h>
 
-// The compiler makes these names of musa_simt_expf by the vector functions' ABI of x86-64: b, c, d, e are SSE, AVX, AVX2
-// and AVX-512, then the number of floats. mcc's simt/math.h declares the function.
+// By the vector function ABI of x86-64, the compiler derives these names from musa_simt_expf: b, c, d, e are SSE,
+// AVX, AVX2 and AVX-512, followed by the number of floats. mcc's simt/math.h declares the function.
 #define MUSA_SIMT_FORWARDED(vector)                                                    \
   asm(".text\n.globl " vector "_musa_simt_expf\n.type " vector "_musa_simt_expf, @function\n" vector \
       "_musa_simt_expf:\n\tjmp *" vector "_expf@GOTPCREL(%rip)\n.size " vector "_musa_simt_expf, .-" vector "_musa_simt_expf\n");
@@ -20,16 +21,16 @@ MUSA_SIMT_FORWARDED("_ZGVdN8v")
 MUSA_SIMT_FORWARDED("_ZGVeN16v")
 #undef MUSA_SIMT_FORWARDED
 
-extern "C" __m128 _ZGVbN4v_expf(__m128 x); // of libmvec, which libm brings
+extern "C" __m128 _ZGVbN4v_expf(__m128 x); // in libmvec, which libm links
 
 namespace {
 
-// exp(x) = 2^n * exp(r), n a whole number and |r| <= ln(2) / 2. Whole vectors in memory: an instruction takes one as its
-// operand, where a single float would have to be spread first.
+// exp(x) = 2^n * exp(r) with integer n and |r| <= ln(2) / 2. Constants are stored as whole vectors, which
+// instructions use as memory operands; a single float would have to be broadcast first.
 struct Constants {
-  __m128 lowest, highest; // the result is 0, or infinite, beyond
+  __m128 lowest, highest; // outside, the result is 0 or infinite
   __m128 log2_e, minus_ln2, minus_ln2_rest;
-  __m128 terms[5]; // of (exp(r) - 1 - r) / r^2, the highest power first: at most 6.5e-8 away from it
+  __m128 terms[5]; // approximates (exp(r) - 1 - r) / r^2 with an error of at most 6.5e-8; highest power first
   __m128 one;
 };
 
@@ -46,13 +47,13 @@ constexpr Constants kConstants = {
     {four(0.00139261840f), four(0.00836317893f), four(0.0416665561f), four(0.166665763f), four(0.5f)},
     four(1.0f)};
 
-// At most 1 unit in the last place away.
+// The error is at most 1 unit in the last place.
 [[gnu::target("avx512f,avx512vl,avx512dq,fma")]] __m128 expf_avx512(__m128 x) {
-  // GCC makes a load of one float and an instruction of each constant that it sees.
+  // Hides the constants from GCC, which would otherwise load and broadcast each as a single float.
   const Constants* constants = &kConstants;
   asm("" : "+r"(constants));
   const Constants& of = *constants;
-  x = _mm_min_ps(of.highest, _mm_max_ps(of.lowest, x)); // the second operand if one is NaN
+  x = _mm_min_ps(of.highest, _mm_max_ps(of.lowest, x)); // returns the second operand if one is NaN
   const __m128 n = _mm_roundscale_ps(_mm_mul_ps(x, of.log2_e), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   const __m128 r = _mm_fmadd_ps(n, of.minus_ln2_rest, _mm_fmadd_ps(n, of.minus_ln2, x));
   __m128 sum = of.terms[0];
@@ -65,7 +66,7 @@ constexpr Constants kConstants = {
 
 using Function = __m128 (*)(__m128);
 
-// A kernel is called after the libraries are loaded.
+// Initialized when the library is loaded, before any kernel runs.
 const Function chosen = [] {
   __builtin_cpu_init();
   const bool has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");

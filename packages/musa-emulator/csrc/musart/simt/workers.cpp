@@ -13,11 +13,11 @@ namespace {
 
 struct Job {
   const std::function<void()>* body;
-  size_t wanted; // helpers that may still begin
+  size_t wanted; // number of helpers that may still start
   size_t running = 0;
 };
 
-// Never destroyed: its threads sleep in it when the process ends.
+// Never destroyed: its threads wait in it at process exit.
 class Pool {
  public:
   void run(size_t helpers, const std::function<void()>& body) {
@@ -33,7 +33,7 @@ class Pool {
     wake_.notify_all();
     body();
     std::unique_lock lock(mutex_);
-    job.wanted = 0; // who has not begun by now finds nothing to do
+    job.wanted = 0; // helpers that have not started do not run the body
     std::erase(jobs_, &job);
     done_.wait(lock, [&] { return job.running == 0; });
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Threads that run blocks beside the one that drives the stream.
+// Threads that run blocks in addition to the thread that drives the stream.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace musa_emulator::simt {
 
-// Calls body() on the caller and on up to `helpers` others at the same time, and waits for those that have begun.
+// Calls body() concurrently on the caller and on up to `helpers` other threads, and waits for those that started.
 void run_beside(size_t helpers, const std::function<void()>& body);
 
 } // namespace musa_emulator::simt

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Between compiled kernels and the engine in libmusart.
+// The interface between compiled kernels and the engine in libmusart.
 #pragma once
 
 #include <driver_types.h>
 #include <stddef.h>
 
-// One OS thread runs one block, so what a GPU thread sees of itself is that OS thread's. Found without a call: a library
-// that is loaded late may use a little of the memory that the loader keeps for this.
+// One OS thread runs one block, so the built-in variables of a GPU thread are thread-local. They are accessed without
+// a call: a library loaded at run time may use some of the static TLS space.
 #define MUSA_SIMT_LOCAL extern __thread __attribute__((tls_model("initial-exec"), visibility("default")))
 
 MUSA_SIMT_LOCAL uint3 threadIdx;
@@ -18,17 +18,18 @@ MUSA_SIMT_LOCAL int warpSize;
 
 namespace musa_simt {
 
-// The line of a kernel that a message names.
+// A source location for messages.
 struct Site {
   const char* file;
   unsigned line;
   const char* what; // __syncthreads, __shfl_down_sync, a variable's name
 };
 
-// While this is set, no thread of the block waits and they run in order: the next is found without the engine.
+// True while no thread of the block has waited and threads run in order: the next thread is then found without the
+// engine.
 MUSA_SIMT_LOCAL bool in_order;
 
-// A kernel with its arguments: runs threads, from the one that threadIdx names, until next_thread() says that none is left.
+// A kernel with its arguments: runs threads, starting with threadIdx, until next_thread() returns false.
 using Body = void (*)(void** arguments);
 
 struct KernelInfo {
@@ -37,7 +38,7 @@ struct KernelInfo {
   Body body;
   const size_t* argument_bytes;
   size_t arguments;
-  int max_threads; // of __launch_bounds__; 0: none
+  int max_threads; // from __launch_bounds__; 0: none
   const size_t* argument_alignments;
 };
 
@@ -49,37 +50,38 @@ MUSA_PUBLIC uint3* musa_simt_index();
 enum class Count : int { None, Sum, And, Or };
 MUSA_PUBLIC int musa_simt_barrier(const Site* site, Count count, int predicate);
 
-// What a lane gets of the lanes of its warp: `get` after all that `mask` names have given.
+// An operation between the lanes of a warp: `get` is written after all lanes in `mask` have arrived.
 enum class Exchange : int { Sync, Index, Up, Down, Xor, Ballot, Any, All, MatchAny, MatchAll };
 MUSA_PUBLIC void musa_simt_exchange(
     const Site* site, Exchange kind, unsigned mask, const void* give, void* get, size_t bytes, int operand, int width);
-// The same where a mask names lanes of the caller's own 32 alone, also in a wider warp.
+// As musa_simt_exchange, but the mask selects lanes only in the caller's group of 32, even in a wider warp.
 MUSA_PUBLIC void musa_simt_exchange_within(
     const Site* site, Exchange kind, unsigned mask, const void* give, void* get, size_t bytes, int operand, int width);
-// The same among the lanes that are active: those of the warp that come to this site while all others of the block wait
-// or have ended.
+// As musa_simt_exchange, among the active lanes: those of the warp that reach this site while all other threads of
+// the block wait or have ended.
 MUSA_PUBLIC void musa_simt_converge(
     const Site* site, Exchange kind, const void* give, void* get, size_t bytes, int operand, int width);
-// The same for a reduction: `merge` adds the second to the first.
+// A reduction: `merge` combines the second value into the first.
 MUSA_PUBLIC void musa_simt_reduce(
     const Site* site, unsigned mask, void* value, size_t bytes, void (*merge)(void* into, const void* value));
 MUSA_PUBLIC unsigned musa_simt_lane();
-// Ends the calling thread, as if its kernel returned.
+// Ends the calling thread, as if the kernel returned.
 [[noreturn]] MUSA_PUBLIC void musa_simt_exit();
 
-// Shared memory of the block: a variable's, by its address as a key, and what the launch asked for.
+// Shared memory of the block: a variable, with the address of `key` as its id, and dynamic shared memory.
 MUSA_PUBLIC void* musa_simt_shared(const Site* site, const void* key, size_t bytes, size_t alignment);
 MUSA_PUBLIC void* musa_simt_dynamic_shared();
 
-// All blocks of a cooperative launch.
+// A barrier for all blocks of a cooperative launch.
 MUSA_PUBLIC void musa_simt_grid_barrier(const Site* site);
 
 MUSA_PUBLIC void musa_simt_register(const KernelInfo* kernel);
 MUSA_PUBLIC void musa_simt_unregister(const void* symbol);
 MUSA_PUBLIC bool musa_simt_is_registered(const void* symbol);
-// Whether the caller is a thread of a kernel.
+// Whether a kernel's thread is the caller.
 MUSA_PUBLIC bool musa_simt_in_kernel();
-// Ends the kernel: the device is lost with musaErrorAssert or musaErrorLaunchFailure. Outside of one, the process.
+// Ends the kernel with the sticky error musaErrorAssert or musaErrorLaunchFailure. Outside a kernel, terminates the
+// process.
 [[noreturn]] MUSA_PUBLIC void musa_simt_fail(const char* message, const char* file, unsigned line, int assertion);
 
 } // extern "C"
@@ -87,6 +89,6 @@ MUSA_PUBLIC bool musa_simt_in_kernel();
 } // namespace musa_simt
 
 #if defined(__SANITIZE_THREAD__) && defined(__MUSACC__)
-// Each GPU thread is a thread to the sanitizer, and its index must lie where no other looks.
+// The sanitizer treats each GPU thread as a thread, so each needs its own index variable.
 #define threadIdx (*::musa_simt::musa_simt_index())
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Atomic functions. Blocks run on several threads of the host, so these are atomic there.
+// Atomic functions. Blocks run on several host threads, so they are host atomics.
 #pragma once
 
 #include <musa_bf16.h>
@@ -28,7 +28,7 @@ struct Word<8> {
   using type = unsigned long long;
 };
 
-// Replaces *place by change(*place); gives what was there.
+// Replaces *place by change(*place) and returns the old value.
 template <class T, class Change>
 inline T update(T* place, Change&& change) {
   using Bits = typename Word<sizeof(T)>::type;
@@ -117,7 +117,7 @@ inline unsigned short atomicCAS(unsigned short* place, unsigned short expected, 
       place, [=](unsigned short now) -> unsigned short { return now == expected ? value : now; });
 }
 
-// Of a block, or of the system: all are of the system here.
+// Block and system scopes: all have system scope here.
 #define MUSA_SIMT_SCOPED(name)                                                     \
   template <class T, class Value>                                                  \
   inline T name##_block(T* place, Value value) { return name(place, static_cast<T>(value)); } \

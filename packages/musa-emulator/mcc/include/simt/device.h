@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// What the language of kernels has beyond C++. mcc includes this first in each .mu file.
+// The kernel language beyond C++. mcc includes this header first in each .mu file.
 #pragma once
 
-// Left by the preprocessor for the rewriter; see lib/mcc/rewrite.py.
+// Markers that the preprocessor leaves for the rewriter; see lib/mcc/rewrite.py.
 #define __shared__ __musa_shared__
 #define __constant__ __musa_constant__
 #define __global__ __musa_global__
@@ -16,7 +16,7 @@
 #define __align__(n) __attribute__((aligned(n)))
 
 #ifndef __clang__
-// A hint of clang's. GCC's own would evaluate what it is told.
+// clang's hint. GCC's equivalent would evaluate the condition.
 #define __builtin_assume(condition) static_cast<void>(0)
 #endif
 

@@ -10,7 +10,7 @@
 
 #include "simt/abi.h"
 
-// Written in C++14, what it takes beyond that GCC and clang allow in headers of the system.
+// Valid C++14, except for extensions that GCC and clang accept in system headers.
 #pragma GCC system_header
 
 namespace musa_simt {
@@ -35,14 +35,14 @@ const char* signature_of() {
   return __PRETTY_FUNCTION__;
 }
 
-// What musaLaunchKernel knows a kernel by is its address, if the program can come by that. Where it cannot, the kernel is
-// compiled once, into `body`, and not a second time as a function to point to.
+// musaLaunchKernel identifies a kernel by its address, if the program can take it. Otherwise the kernel is compiled
+// only once, into `body`, without a function of its own.
 template <class Function, Function kernel, bool by_address>
 struct Kernel;
 
 template <class... Parameters, void (*kernel)(Parameters...), bool by_address>
 struct Kernel<void (*)(Parameters...), kernel, by_address> {
-  // As the launch copies them.
+  // The type of the copy that the launch makes.
   template <class Parameter>
   using Stored = std::remove_cv_t<std::remove_reference_t<Parameter>>;
 
@@ -55,8 +55,8 @@ struct Kernel<void (*)(Parameters...), kernel, by_address> {
     run_threads(*static_cast<const Stored<Parameters>*>(arguments[i])...);
   }
 
-  // By value: what does not change is then in registers. What would not fit there stays where it is, if no thread may
-  // change it (mcc made a reference of it).
+  // Arguments are passed by value, so that constants stay in registers. Large arguments are passed by reference if no
+  // thread can change them (mcc turned them into references).
   template <class Parameter>
   using Passed = std::conditional_t<
       std::is_reference<Parameter>::value && (sizeof(Stored<Parameter>) > 8 * sizeof(void*)), const Stored<Parameter>&,
@@ -72,7 +72,7 @@ struct Kernel<void (*)(Parameters...), kernel, by_address> {
       do {
         threadIdx.x = x;
         kernel(arguments...);
-      } while (in_order && ++x < count); // no thread of the block has waited: the next one runs here
+      } while (in_order && ++x < count); // no thread of the block has waited: run the next one here
     } while (musa_simt_next_thread());
 #endif
   }
@@ -85,7 +85,7 @@ struct Kernel<void (*)(Parameters...), kernel, by_address> {
     }
   }
 
-  // While the library is loaded, musaLaunchKernel knows the kernel.
+  // Registers the kernel for musaLaunchKernel while the library is loaded.
   struct Registration {
     Registration() {
       static constexpr size_t bytes[] = {sizeof(Stored<Parameters>)..., 0};
@@ -100,10 +100,10 @@ struct Kernel<void (*)(Parameters...), kernel, by_address> {
 
   template <class... Arguments>
   static musaError_t launch(const Configuration& where, Arguments&&... given) {
-    static_assert(sizeof...(Arguments) == sizeof...(Parameters), "the launch has another number of arguments than the kernel");
+    static_assert(sizeof...(Arguments) == sizeof...(Parameters), "launch and kernel differ in number of arguments");
     static_assert(
         (std::is_trivially_destructible<Stored<Parameters>>::value && ... && true),
-        "a kernel's arguments are copied byte by byte: one of them has a destructor");
+        "kernel arguments are copied byte by byte, but one of them has a destructor");
     (void)&registration;
     return launch_with(symbol(), where, Stored<Parameters>(static_cast<Parameters>(std::forward<Arguments>(given)))...);
   }
@@ -113,12 +113,12 @@ template <class... Parameters, void (*kernel)(Parameters...), bool by_address>
 const typename Kernel<void (*)(Parameters...), kernel, by_address>::Registration
     Kernel<void (*)(Parameters...), kernel, by_address>::registration;
 
-// A template or an overloaded name, of which the arguments choose one: its call stands for it.
+// A template or an overloaded name: a lambda that calls it resolves the overload for the arguments.
 template <class Call, class... Parameters>
 struct Deduced {
   static void kernel(Parameters... arguments) {
-    static_assert(std::is_empty<Call>::value, "a call that stands for a kernel holds nothing");
-    alignas(Call) static char nothing; // before C++20 a closure cannot be made where it is not written
+    static_assert(std::is_empty<Call>::value, "the lambda must not capture anything");
+    alignas(Call) static char nothing; // before C++20, a lambda type cannot be default-constructed
     reinterpret_cast<const Call&>(nothing)(arguments...);
   }
 };
@@ -130,17 +130,17 @@ musaError_t launch_deduced(Call, const Configuration& where, Arguments&&... give
       where, std::forward<Arguments>(given)...);
 }
 
-// Calls the kernel at an address; a kernel itself.
+// A kernel that calls the kernel at an address.
 template <class... Parameters>
 struct Called {
   static void kernel(void (*at)(Parameters...), Parameters... arguments) { at(static_cast<Parameters&&>(arguments)...); }
 };
 
-// Through a pointer. The kernel's definition has registered it, except where the rewriter could not name its template
-// arguments; then the pointer is one more argument of a kernel that calls it.
+// A launch through a pointer. The kernel's definition has registered it, unless the rewriter could not name its
+// template arguments. In that case the pointer is passed to a kernel that calls it.
 template <class... Parameters, class... Arguments>
 musaError_t launch_pointer(const Configuration& where, void (*kernel)(Parameters...), Arguments&&... given) {
-  static_assert(sizeof...(Arguments) == sizeof...(Parameters), "the launch has another number of arguments than the kernel");
+  static_assert(sizeof...(Arguments) == sizeof...(Parameters), "launch and kernel differ in number of arguments");
   if (kernel != nullptr && !musa_simt_is_registered(reinterpret_cast<const void*>(kernel))) {
     using Function = void (*)(void (*)(Parameters...), Parameters...);
     return Kernel<Function, &Called<Parameters...>::kernel, false>::launch(where, kernel, std::forward<Arguments>(given)...);
@@ -150,15 +150,15 @@ musaError_t launch_pointer(const Configuration& where, void (*kernel)(Parameters
       std::remove_cv_t<std::remove_reference_t<Parameters>>(static_cast<Parameters>(std::forward<Arguments>(given)))...);
 }
 
-// A __shared__ variable, by the local type that its declaration became.
+// A __shared__ variable, as an instance of the local type that replaces its declaration.
 template <class Variable>
 Variable& shared_variable(const Site& site) {
   static char key;
   return *static_cast<Variable*>(musa_simt_shared(&site, &key, sizeof(Variable), alignof(Variable)));
 }
 
-// A __shared__ variable outside of functions: a member of the struct that its declaration became. Stands for an array as a
-// pointer to its first element, for anything else as a reference.
+// A __shared__ variable at namespace scope, as a member of the struct that replaces its declaration. Converts to a
+// pointer to the first element for an array, otherwise to a reference.
 template <class Struct, class Member, Member Struct::*member>
 struct SharedOfFile {
   Site site;

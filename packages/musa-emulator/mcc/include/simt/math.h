@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Functions of one number that kernels have: C's are there already, under the names of float too.
+// Numeric functions of kernels that the C library lacks. C's functions are available already, also under their float
+// names.
 #pragma once
 
 #include <algorithm>
@@ -14,13 +15,14 @@
 #include <limits>
 #include <type_traits>
 
-// ---- many at once: glibc has these for vectors, and a loop of one thread over its elements may take them. Other C
-// libraries, and sanitizers, take one at a time; so does double, where those for vectors lose the last digits.
+// ---- vectorized functions: glibc has vector versions of these, which a loop of one thread over its elements may
+// use. Other C libraries and sanitizers use the scalar versions; so does double, whose vector versions lose the last
+// digits.
 
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_THREAD__)
 #define MUSA_SIMT_VECTORS(...) __attribute__((simd("notinbranch"))) float __VA_ARGS__ noexcept;
 extern "C" {
-// libmusart has its own: csrc/musart/simt/vector_math.cpp.
+// libmusart contains its own version: csrc/musart/simt/vector_math.cpp.
 __attribute__((simd("notinbranch"))) float expf(float) noexcept __asm__("musa_simt_expf");
 MUSA_SIMT_VECTORS(logf(float))
 MUSA_SIMT_VECTORS(sinf(float))
@@ -51,7 +53,7 @@ MUSA_SIMT_VECTORS(hypotf(float, float))
 #undef MUSA_SIMT_VECTORS
 #endif
 
-// ---- of integers and of bits
+// ---- integers and bits
 
 namespace musa_simt {
 
@@ -100,7 +102,7 @@ inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
 inline long long __mul64hi(long long a, long long b) { return static_cast<long long>(static_cast<__int128>(a) * b >> 64); }
 inline unsigned __sad(int a, int b, unsigned sum) { return sum + static_cast<unsigned>(a < b ? b - a : a - b); }
 inline unsigned __usad(unsigned a, unsigned b, unsigned sum) { return sum + (a < b ? b - a : a - b); }
-// The mean, rounded down or, with an r, up.
+// The average, rounded down, or up in the r variants.
 inline int __hadd(int a, int b) { return static_cast<int>((static_cast<int64_t>(a) + b) >> 1); }
 inline int __rhadd(int a, int b) { return static_cast<int>((static_cast<int64_t>(a) + b + 1) >> 1); }
 inline unsigned __uhadd(unsigned a, unsigned b) { return static_cast<unsigned>((static_cast<uint64_t>(a) + b) >> 1); }
@@ -113,12 +115,12 @@ inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
 inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
   return static_cast<unsigned>((static_cast<uint64_t>(high) << 32 | low) >> (shift & 31));
 }
-// Byte i of the result is the one of the eight bytes of y:x that the i-th four bits of the selector name.
+// Byte i of the result is the byte of y:x that the i-th nibble of the selector selects.
 inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
   const uint64_t bytes = static_cast<uint64_t>(y) << 32 | x;
   unsigned result = 0;
   for (unsigned i = 0; i < 4; ++i) {
-    const unsigned which = selector >> (4 * i) & 7; // of four bits the lower three
+    const unsigned which = selector >> (4 * i) & 7; // the lower three bits of the nibble
     result |= (static_cast<unsigned>(bytes >> (8 * which)) & 0xff) << (8 * i);
   }
   return result;
@@ -147,12 +149,13 @@ inline void __stcs(T* place, T value) { *place = value; }
 template <class T>
 inline void __stcg(T* place, T value) { *place = value; }
 
-// A function of the device alone for a compiler of two passes, so a program may define one of the same name and types for the
-// host. Here both are in one program: as a template, this one is not a second definition, and the program's is preferred. So would
-// be the C library's: what C23 has (sinpi, cospi, rsqrt) stays a function, or kernels would call newer C libraries.
+// Functions that exist only on the device for a two-pass compiler, so that a program may define a host function with
+// the same signature. Both are in one program here: as a template, this one is not a redefinition, and the program's
+// is preferred. A function of the C library would be preferred too, so names in C23 (sinpi, cospi, rsqrt) are plain
+// functions; otherwise kernels would call newer C libraries.
 #define MUSA_SIMT_DEVICE_ONLY template <class = void> inline
 
-// ---- of floating numbers, where C has none
+// ---- floating-point functions that C lacks
 
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
@@ -161,8 +164,8 @@ MUSA_SIMT_DEVICE_ONLY float rcbrtf(float x) { return 1.0f / std::cbrt(x); }
 MUSA_SIMT_DEVICE_ONLY double rcbrt(double x) { return 1.0 / std::cbrt(x); }
 MUSA_SIMT_DEVICE_ONLY float fdividef(float x, float y) { return x / y; }
 
-// Lengths of vectors. The squares of float fit into double; those of double may not, so numbers are divided by a power of
-// two first. An infinite number makes the length infinite, whatever the others are.
+// Vector norms. Squares of floats fit into double; those of doubles may overflow, so the numbers are first divided by
+// a power of two. An infinite number makes the norm infinite, even if others are NaN.
 namespace musa_simt {
 inline double length(int count, const double* numbers) {
   double largest = 0;
@@ -234,15 +237,15 @@ MUSA_SIMT_DEVICE_ONLY double erfcx(double x) {
   if (x < 25) {
     return std::exp(x * x) * std::erfc(x);
   }
-  // exp(x * x) is about to overflow: five terms of the asymptotic series, whose next one is below the last digit.
+  // exp(x * x) is about to overflow: five terms of the asymptotic series; the next term is below the last digit.
   const double r = 1 / (2 * x * x);
   return (1 - r * (1 - 3 * r * (1 - 5 * r * (1 - 7 * r)))) * M_2_SQRTPI / (2 * x);
 }
 MUSA_SIMT_DEVICE_ONLY float erfcxf(float x) { return static_cast<float>(erfcx(static_cast<double>(x))); }
 
-// sin(pi x), cos(pi x): exact where x is a multiple of one half.
+// sin(pi x) and cos(pi x), exact if x is a multiple of one half.
 inline double sinpi(double x) {
-  const double rest = x - 2 * std::nearbyint(x / 2); // -1 to 1
+  const double rest = x - 2 * std::nearbyint(x / 2); // in [-1, 1]
   if (rest == 0 || rest == 1 || rest == -1) {
     return std::copysign(0.0, x);
   }
@@ -251,7 +254,7 @@ inline double sinpi(double x) {
                                  : std::copysign(std::sin(M_PI * (1 - std::fabs(rest))), rest);
 }
 inline double cospi(double x) {
-  const double rest = std::fabs(x - 2 * std::nearbyint(x / 2)); // 0 to 1
+  const double rest = std::fabs(x - 2 * std::nearbyint(x / 2)); // in [0, 1]
   return rest <= 0.25 ? std::cos(M_PI * rest) : rest <= 0.75 ? std::sin(M_PI * (0.5 - rest)) : -std::cos(M_PI * (1 - rest));
 }
 inline float sinpif(float x) { return static_cast<float>(sinpi(static_cast<double>(x))); }
@@ -259,7 +262,7 @@ inline float cospif(float x) { return static_cast<float>(cospi(static_cast<doubl
 MUSA_SIMT_DEVICE_ONLY void sincospi(double x, double* sine, double* cosine) { *sine = sinpi(x), *cosine = cospi(x); }
 MUSA_SIMT_DEVICE_ONLY void sincospif(float x, float* sine, float* cosine) { *sine = sinpif(x), *cosine = cospif(x); }
 
-// Quantile of the normal distribution, by Halley's rule from where its tail or its middle begins.
+// Quantile of the normal distribution, with Halley's method from an approximation for the tail or the center.
 MUSA_SIMT_DEVICE_ONLY double normcdfinv(double p) {
   if (!(p > 0 && p < 1)) {
     return p == 0 ? -std::numeric_limits<double>::infinity()
@@ -267,7 +270,7 @@ MUSA_SIMT_DEVICE_ONLY double normcdfinv(double p) {
                   : std::numeric_limits<double>::quiet_NaN();
   }
   const double tail = std::min(p, 1 - p);
-  double x = (0.5 - tail) * 2.5; // how far to the right of 0 the tail begins
+  double x = (0.5 - tail) * 2.5; // initial approximation in the center
   if (tail < 0.1) {
     const double t = std::sqrt(-2 * std::log(tail));
     x = t - (std::log(t) + 0.92) / t;
@@ -284,7 +287,7 @@ MUSA_SIMT_DEVICE_ONLY double erfcinv(double x) { return -normcdfinv(x / 2) * M_S
 MUSA_SIMT_DEVICE_ONLY float erfinvf(float x) { return static_cast<float>(erfinv(static_cast<double>(x))); }
 MUSA_SIMT_DEVICE_ONLY float erfcinvf(float x) { return static_cast<float>(erfcinv(static_cast<double>(x))); }
 
-// Faster and less exact on a GPU; here as exact as any.
+// On a GPU faster and less accurate; here as accurate as the standard functions.
 inline float __expf(float x) { return std::exp(x); }
 inline float __exp10f(float x) { return std::pow(10.0f, x); }
 inline float __logf(float x) { return std::log(x); }
@@ -309,7 +312,7 @@ inline double __dmul_rn(double x, double y) { return x * y; }
 inline double __ddiv_rn(double x, double y) { return x / y; }
 inline double __fma_rn(double x, double y, double z) { return std::fma(x, y, z); }
 
-// Rounded to the nearest, and kept within the type: casts of C++ are undefined beyond it.
+// Rounds and clamps to the range of the type, because casts of out-of-range values are undefined in C++.
 namespace musa_simt {
 template <class To, class From>
 inline To to_integer(From rounded) {
@@ -355,12 +358,12 @@ inline float __uint2float_rn(unsigned x) { return static_cast<float>(x); }
 inline double __int2double_rn(int x) { return x; }
 inline float __double2float_rn(double x) { return static_cast<float>(x); }
 
-// ---- smallest and largest, of any two numbers
+// ---- minimum and maximum
 
 #define MUSA_SIMT_EXTREMES(T, A, B)                                                          \
   inline T min(A a, B b) { return static_cast<T>(b) < static_cast<T>(a) ? static_cast<T>(b) : static_cast<T>(a); } \
   inline T max(A a, B b) { return static_cast<T>(a) < static_cast<T>(b) ? static_cast<T>(b) : static_cast<T>(a); }
-// Of a signed and an unsigned number of one size the result is unsigned.
+// The minimum of a signed and an unsigned number of the same size is unsigned.
 #define MUSA_SIMT_EXTREMES_OF_BOTH(SIGNED, UNSIGNED)     \
   MUSA_SIMT_EXTREMES(SIGNED, SIGNED, SIGNED)             \
   MUSA_SIMT_EXTREMES(UNSIGNED, UNSIGNED, UNSIGNED)       \
@@ -378,7 +381,7 @@ MUSA_SIMT_DEVICE_ONLY long long llmax(long long a, long long b) { return max(a, 
 MUSA_SIMT_DEVICE_ONLY unsigned long long ullmin(unsigned long long a, unsigned long long b) { return min(a, b); }
 MUSA_SIMT_DEVICE_ONLY unsigned long long ullmax(unsigned long long a, unsigned long long b) { return max(a, b); }
 #undef MUSA_SIMT_DEVICE_ONLY
-// A number beats what is none, as on a GPU.
+// As on a GPU, returns the number if the other operand is NaN.
 inline float min(float a, float b) { return std::fmin(a, b); }
 inline float max(float a, float b) { return std::fmax(a, b); }
 inline double min(double a, double b) { return std::fmin(a, b); }
@@ -388,7 +391,7 @@ inline double max(float a, double b) { return std::fmax(static_cast<double>(a), 
 inline double min(double a, float b) { return std::fmin(a, static_cast<double>(b)); }
 inline double max(double a, float b) { return std::fmax(a, static_cast<double>(b)); }
 
-// ---- time: of the host, so that loops that wait for it end
+// ---- clocks: host time, so that loops that wait for time to pass terminate
 
 inline long long clock64() {
   timespec now;
@@ -396,9 +399,9 @@ inline long long clock64() {
   return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 namespace musa_simt {
-// clock(), in kernels and in the host's code.
+// clock() in kernels and in host code.
 inline clock_t clock_ticks() {
-  return musa_simt_in_kernel() ? static_cast<clock_t>(clock64()) : (::clock)(); // in brackets, else mcc rewrites it
+  return musa_simt_in_kernel() ? static_cast<clock_t>(clock64()) : (::clock)(); // in parentheses, else mcc rewrites it
 }
 } // namespace musa_simt
 inline void __nanosleep(unsigned) {}

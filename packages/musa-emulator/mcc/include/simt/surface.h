@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Reading and writing through surface objects. x counts bytes. `boundary`: what an access outside does. 0: nothing, and
-// reads give 0; 1: it takes the nearest element; 2: it ends the kernel with musaErrorLaunchFailure.
+// Access through surface objects. x is in bytes. `boundary` is the behavior for out-of-range coordinates. 0: writes
+// are ignored and reads return 0; 1: clamps to the nearest element; 2: ends the kernel with musaErrorLaunchFailure.
 #pragma once
 
 #include <cstring>
@@ -13,7 +13,7 @@
 
 namespace musa_simt {
 
-// The address of an element; nullptr for one outside that is ignored.
+// Returns the address of an element, or nullptr if the access is ignored.
 inline char* surface_place(musaSurfaceObject_t object, size_t bytes, int x, int y, int slice, int boundary) {
   const TextureObject& of = *reinterpret_cast<const TextureObject*>(object);
   const auto inside = [](long long at, size_t size) { return at >= 0 && static_cast<size_t>(at) < size; };
@@ -27,7 +27,7 @@ inline char* surface_place(musaSurfaceObject_t object, size_t bytes, int x, int 
       return nullptr;
     }
     if (boundary != 1) {
-      musa_simt_fail("an access outside of a surface", __FILE__, __LINE__, /*assertion=*/0);
+      musa_simt_fail("surface access out of range", __FILE__, __LINE__, /*assertion=*/0);
     }
   }
   return of.data + nearest(slice, of.depth) * of.slice + nearest(y, of.height) * of.pitch + nearest(column, columns) * bytes;

@@ -11,7 +11,7 @@
 
 namespace musa_simt {
 
-// Where a function was called, without a word in the call.
+// The source location of a call, as a default argument.
 struct Here {
   const char* file = __builtin_FILE();
   unsigned line = __builtin_LINE();
@@ -19,17 +19,17 @@ struct Here {
 
 template <class T>
 inline T exchange(const char* what, Here here, Exchange kind, unsigned mask, T value, int operand, int width) {
-  static_assert(std::is_trivially_copyable<T>::value, "only plain values are exchanged between lanes");
+  static_assert(std::is_trivially_copyable<T>::value, "lanes exchange only trivially copyable values");
   const Site site{here.file, here.line, what};
   T result;
   musa_simt_exchange(&site, kind, mask, &value, &result, sizeof(T), operand, width);
   return result;
 }
 
-// Without a mask: among the lanes that are active.
+// Without a mask: among the active lanes.
 template <class T>
 inline T converge(const char* what, Here here, Exchange kind, T value, int operand, int width) {
-  static_assert(std::is_trivially_copyable<T>::value, "only plain values are exchanged between lanes");
+  static_assert(std::is_trivially_copyable<T>::value, "lanes exchange only trivially copyable values");
   const Site site{here.file, here.line, what};
   T result;
   musa_simt_converge(&site, kind, &value, &result, sizeof(T), operand, width);
@@ -70,7 +70,7 @@ inline void __syncwarp(unsigned mask = 0xffffffffu, musa_simt::Here here = {}) {
   musa_simt::musa_simt_exchange(&site, musa_simt::Exchange::Sync, mask, nullptr, nullptr, 0, 0, 0);
 }
 
-// The lanes that are active: in a warp of more than 32, those among the 32 of the calling lane.
+// The active lanes; in a warp of more than 32, those in the caller's group of 32.
 inline unsigned __activemask(musa_simt::Here here = {}) {
   return static_cast<unsigned>(musa_simt::converge("__activemask", here, musa_simt::Exchange::Ballot, 1, 0, warpSize));
 }
@@ -119,7 +119,7 @@ inline unsigned __match_all_sync(unsigned mask, T value, int* all, musa_simt::He
   return result;
 }
 
-// Shuffles and votes without a mask, of the first GPUs.
+// Shuffles and votes without a mask, from early GPU generations.
 template <class T>
 inline T __shfl(T value, int lane, int width = warpSize, musa_simt::Here here = {}) {
   return musa_simt::converge("__shfl", here, musa_simt::Exchange::Index, value, lane, width);
@@ -147,7 +147,7 @@ inline int __all(int predicate, musa_simt::Here here = {}) {
   return musa_simt::converge("__all", here, musa_simt::Exchange::All, predicate, 0, warpSize);
 }
 
-// The lane of the calling thread, and the lanes before, up to, after it, among the 32 that a mask describes.
+// The calling thread's lane, and masks of the lanes before, up to and after it in its group of 32.
 inline unsigned __get_laneid() { return musa_simt::musa_simt_lane(); }
 inline unsigned __laneid() { return musa_simt::musa_simt_lane(); }
 inline unsigned __get_lanemask_eq() { return 1u << (musa_simt::musa_simt_lane() % 32); }

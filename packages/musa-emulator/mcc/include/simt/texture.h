@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Reading through texture objects.
+// Access through texture objects.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,7 @@
 
 namespace musa_simt {
 
-// The type of a component, and how many there are.
+// The component type of T, and the number of components.
 template <class T>
 struct Components {
   using type = T;
@@ -40,7 +40,7 @@ MUSA_SIMT_COMPONENTS(uint, unsigned)
 MUSA_SIMT_COMPONENTS(float, float)
 #undef MUSA_SIMT_COMPONENTS
 
-// A component of memory as a number: integers of a normalized texture as parts of 1.
+// Reads a component as a float. Integers of a normalized texture are divided by the largest value of their type.
 inline float component(const TextureObject& of, const char* place, int index) {
   const musaChannelFormatDesc& desc = of.desc;
   const bool normalized = of.texture.readMode == musaReadModeNormalizedFloat;
@@ -59,7 +59,7 @@ inline float component(const TextureObject& of, const char* place, int index) {
   return bytes == 1 ? read(uint8_t{}, 255.0f) : bytes == 2 ? read(uint16_t{}, 65535.0f) : read(uint32_t{}, 1.0f);
 }
 
-// Where a coordinate outside leads: -1 for the border.
+// Maps a coordinate to the array by the address mode; returns -1 for the border.
 inline long long address(long long i, long long size, musaTextureAddressMode mode) {
   if (i >= 0 && i < size) {
     return i;
@@ -75,7 +75,7 @@ inline long long address(long long i, long long size, musaTextureAddressMode mod
   }
 }
 
-// The element at a place of a slice, each component as a float; integers of 32 bits are copied. A slice of -1 is the border.
+// Reads an element of a slice, with each component as a float; 32-bit integers are copied. Slice -1 is the border.
 template <class T>
 inline T texel(const TextureObject& of, long long x, long long y, long long slice = 0) {
   using C = typename Components<T>::type;
@@ -92,7 +92,7 @@ inline T texel(const TextureObject& of, long long x, long long y, long long slic
   const char* place = of.data + static_cast<size_t>(slice) * of.slice + static_cast<size_t>(row) * of.pitch +
       static_cast<size_t>(column) * of.bytes;
   if (of.texture.readMode == musaReadModeElementType && of.bytes == sizeof(T)) {
-    std::memcpy(&result, place, sizeof result); // also where a float has fewer digits than the integer
+    std::memcpy(&result, place, sizeof result); // exact also for integers that a float cannot represent
     return result;
   }
   for (int i = 0; i < Components<T>::count; ++i) {
@@ -105,8 +105,8 @@ inline float coordinate(const TextureObject& of, float value, size_t size) {
   return of.texture.normalizedCoords != 0 ? value * static_cast<float>(size) : value;
 }
 
-// The two elements that a coordinate lies between, counted from their centres, and the weight of the second. Weights have
-// 8 bits of fraction, as on a GPU.
+// The two elements around a coordinate, by their centers, and the weight of the second. Weights have 8 fraction bits,
+// as on a GPU.
 struct Between {
   long long first;
   float weight;
@@ -118,7 +118,7 @@ struct Between {
   }
 };
 
-// The texture at a point of `dimensions` coordinates, of a layer or a cube's face where there is one.
+// Samples the texture at a point with `dimensions` coordinates, in a layer or cube face if there is one.
 template <class T, int dimensions>
 inline T sample(const TextureObject& of, float x, float y, float z, long long layer = 0) {
   const float u = coordinate(of, x, of.width), v = dimensions > 1 ? coordinate(of, y, of.height) : 0.5f;
@@ -144,7 +144,7 @@ inline T sample(const TextureObject& of, float x, float y, float z, long long la
       weight *= behind != 0 ? along_z.weight : 1 - along_z.weight;
     }
     if (weight == 0) {
-      continue; // at the centre of an element its neighbours are not read
+      continue; // at the center of an element, its neighbors are not read
     }
     const T value = texel<T>(of, along_x.first + right, along_y.first + below, slice(along_z.first + behind));
     for (int i = 0; i < Components<T>::count; ++i) {
@@ -158,7 +158,7 @@ inline T sample(const TextureObject& of, float x, float y, float z, long long la
   return result;
 }
 
-// A direction's face of a cube, and the place there.
+// Samples the cube face in a direction.
 template <class T>
 inline T sample_cube(const TextureObject& of, float x, float y, float z, long long first_face) {
   const float ax = std::fabs(x), ay = std::fabs(y), az = std::fabs(z);
@@ -184,7 +184,7 @@ inline long long layer_of(const TextureObject& of, int layer, int faces = 1) {
 
 } // namespace musa_simt
 
-// Outside of the memory it gives 0.
+// Returns 0 if the index is out of range.
 template <class T>
 inline T tex1Dfetch(musaTextureObject_t object, int index) {
   const musa_simt::TextureObject& of = musa_simt::texture_of(object);
@@ -221,7 +221,7 @@ inline T texCubemapLayered(musaTextureObject_t object, float x, float y, float z
   const musa_simt::TextureObject& of = musa_simt::texture_of(object);
   return musa_simt::sample_cube<T>(of, x, y, z, musa_simt::layer_of(of, layer, 6));
 }
-// The same with a place for the result.
+// Variants that write the result to a pointer.
 #define MUSA_SIMT_INTO(name, parameters, arguments)                         \
   template <class T>                                                        \
   inline void name(T* result, musaTextureObject_t object, parameters) {     \

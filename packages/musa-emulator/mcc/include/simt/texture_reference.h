@@ -10,19 +10,19 @@
 
 #pragma GCC system_header
 
-extern "C" MUSA_PUBLIC musaError_t musaDeviceSynchronize(void); // this header comes before the program's own
+extern "C" MUSA_PUBLIC musaError_t musaDeviceSynchronize(void); // the program's headers come later
 
-// A variable of namespace scope, which kernels read without a parameter.
+// A variable at namespace scope that kernels read without a parameter.
 template <class T>
 struct texture {
-  texture(int /*normalized coordinates, which tex1Dfetch has none of*/ = 0) {}
+  texture(int /*normalized coordinates, unused by tex1Dfetch*/ = 0) {}
 
   musaChannelFormatDesc channelDesc = {};
   const T* data = nullptr;
   size_t count = 0;
 };
 
-// Waits for the device: kernels that were launched before read the memory that was bound when they were launched.
+// Waits for the device, because kernels launched earlier must read the memory that was bound at their launch.
 template <class T>
 inline musaError_t musaUnbindTexture(texture<T>& reference) {
   const musaError_t status = reference.data == nullptr ? musaSuccess : musaDeviceSynchronize();
@@ -33,7 +33,7 @@ inline musaError_t musaUnbindTexture(texture<T>& reference) {
   return status;
 }
 
-// `offset`, which may be null, is set to 0: any address can be read here.
+// `offset`, which may be null, is set to 0, because any alignment is supported.
 template <class T>
 inline musaError_t musaBindTexture(size_t* offset, texture<T>& reference, const void* data, size_t bytes = UINT32_MAX) {
   if (data == nullptr) {
@@ -50,7 +50,7 @@ inline musaError_t musaBindTexture(size_t* offset, texture<T>& reference, const 
   return status;
 }
 
-// Outside of the memory it gives 0.
+// Returns 0 if the index is out of range.
 template <class T>
 inline T tex1Dfetch(const texture<T>& reference, int index) {
   return index >= 0 && static_cast<size_t>(index) < reference.count ? reference.data[index] : T();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Words as vectors of bytes or halves, bit fields, dot products of bytes, address spaces, the end of a thread.
+// Words as vectors of bytes or halfwords, bit fields, byte dot products, address spaces, thread exit.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 #pragma GCC system_header
 
-// ---- one operation for each part of a word. `T` is the part: signed or unsigned, of 8 or 16 bits.
+// ---- one operation per part of a word. `T` is the type of a part: signed or unsigned, 8 or 16 bits.
 
 namespace musa_simt {
 
@@ -35,7 +35,7 @@ inline int saturated(int value) {
   const int most = (1 << (8 * sizeof(T) - std::is_signed<T>::value)) - 1;
   return std::min(std::max(value, least), most);
 }
-// The sum of the absolute differences of all parts.
+// The sum of absolute differences of all parts.
 template <class T>
 inline unsigned sum_of_differences(unsigned a, unsigned b) {
   unsigned sum = 0;
@@ -104,7 +104,7 @@ MUSA_SIMT_WORDS(4, int8_t, uint8_t)
 #undef MUSA_SIMT_WORD_OF_ONE
 #undef MUSA_SIMT_WORD
 
-// ---- dot products of bytes, added to a sum
+// ---- dot products of bytes with an accumulator
 
 inline int __dp4a(int a, int b, int sum) {
   unsigned total = static_cast<unsigned>(sum); // wraps around, as on a GPU
@@ -123,7 +123,7 @@ inline int __dp4a(char4 a, char4 b, int sum) { return sum + a.x * b.x + a.y * b.
 inline unsigned __dp4a(uchar4 a, uchar4 b, unsigned sum) {
   return sum + a.x * 1u * b.x + a.y * 1u * b.y + a.z * 1u * b.z + a.w * 1u * b.w;
 }
-// Halves of `a` times the two lower, or the two upper, bytes of `b`.
+// Halfwords of `a` times the two lower or upper bytes of `b`.
 inline int __dp2a_lo(int a, int b, int sum) {
   return sum + static_cast<int16_t>(a) * static_cast<int8_t>(b) + (a >> 16) * static_cast<int8_t>(b >> 8);
 }
@@ -133,7 +133,7 @@ inline unsigned __dp2a_lo(unsigned a, unsigned b, unsigned sum) {
 }
 inline unsigned __dp2a_hi(unsigned a, unsigned b, unsigned sum) { return __dp2a_lo(a, b >> 16, sum); }
 
-// ---- bit fields: `length` bits from bit `start` on
+// ---- bit fields: `length` bits starting at bit `start`
 
 inline unsigned __bfe_u32(unsigned value, unsigned start, unsigned length) {
   start &= 0xff, length &= 0xff;
@@ -149,7 +149,8 @@ inline unsigned __bfi_u32(unsigned into, unsigned field, unsigned start, unsigne
   return (into & ~mask) | (field << start & mask);
 }
 
-// ---- address spaces: one here. An address of shared memory is counted from the block's first one, so that it has 32 bits.
+// ---- address spaces: only one here. Shared addresses are relative to the block's first one, so that they fit into
+// 32 bits.
 
 inline size_t __cvta_generic_to_shared(const void* pointer) {
   return static_cast<size_t>(static_cast<const char*>(pointer) - static_cast<const char*>(musa_simt::musa_simt_dynamic_shared()));
@@ -161,9 +162,9 @@ inline size_t __cvta_generic_to_global(const void* pointer) { return reinterpret
 inline void* __cvta_global_to_generic(size_t address) { return reinterpret_cast<void*>(address); }
 inline void* __musa_ptr_gen_to_global(const void* pointer) { return const_cast<void*>(pointer); }
 
-// ---- the end of a thread, and of the kernel
+// ---- exit of a thread, and of the kernel
 
-// The thread ends here. What its functions would destroy on return stays.
+// Ends the thread. Destructors of the functions on its stack are not called.
 [[noreturn]] inline void __musa_exit() {
   musa_simt::musa_simt_exit();
 }
@@ -172,8 +173,8 @@ inline void* __musa_ptr_gen_to_global(const void* pointer) { return const_cast<v
 }
 inline void __brkpt(int = 0) {}
 
-// What assert() and torch's CUDA_KERNEL_ASSERT come to: it ends the kernel, not the process. The headers' own declarations
-// of __assert_fail declare it again.
+// The implementation of assert() and torch's CUDA_KERNEL_ASSERT: ends the kernel, not the process. The headers'
+// declarations of __assert_fail redeclare it.
 extern "C" [[noreturn]] inline void musa_simt_assert_fail(
     const char* expression, const char* file, unsigned line, const char* function) noexcept {
   (void)function;

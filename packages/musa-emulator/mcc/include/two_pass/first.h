@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Included first by `mcc --two-pass`, in both passes. It makes clang's CUDA mode a MUSA compiler: MUSA's qualifiers and
-// macros, and only the device functions that MUSA is known to have. Nothing is compiled to code, so most functions are
-// declared without a definition.
+// Included first by `mcc --two-pass`, in both passes. Makes clang's CUDA mode accept MUSA: defines MUSA's qualifiers
+// and macros, and declares only the device functions that MUSA is known to have. No code is generated, so most
+// functions have no definition.
 #pragma once
 
 #define __host__ __attribute__((host))
@@ -23,13 +23,14 @@
 #endif
 #undef __CUDA_ARCH__
 
-// These functions of the C library exist in both passes. The library declares them for the host only, and clang refuses a
-// host overload of a __host__ __device__ function: its declarations are renamed while its headers are included.
+// These functions of the C library exist in both passes. The library declares them for the host only, and clang
+// rejects a host overload of a __host__ __device__ function, so the library's declarations are renamed while its
+// headers are included.
 extern "C" {
 __host__ __device__ void* memcpy(void*, const void*, __SIZE_TYPE__) noexcept;
 __host__ __device__ void* memset(void*, int, __SIZE_TYPE__) noexcept;
 __host__ __device__ void* memmove(void*, const void*, __SIZE_TYPE__) noexcept;
-// torch declares this one as __host__ __device__ in the device pass and for the host in the host pass.
+// torch declares this function as __host__ __device__ in the device pass and for the host in the host pass.
 #ifdef __MUSA_ARCH__
 __host__
 #endif
@@ -64,7 +65,7 @@ __host__ __device__ int __signbitf(float);
 #define __finite mcc_host_finite
 #define __signbitf mcc_host_signbitf
 #define __signbit mcc_host_signbit
-// The C library has internal functions under the names of these device functions.
+// The C library has internal functions with the names of these device functions.
 #define __tanf mcc_host_tanf
 #define __sinf mcc_host_sinf
 #define __cosf mcc_host_cosf
@@ -93,7 +94,7 @@ __host__ __device__ int __signbitf(float);
 #undef __log10f
 #undef __exp10f
 
-// Included before clang's device overloads of the functions in <cmath>, which the host's own would hide otherwise.
+// Included before clang's device overloads for <cmath>, which the host's functions would hide otherwise.
 #include <limits.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -116,7 +117,7 @@ __host__ __device__ int __signbitf(float);
 #include <vector_types.h>
 #include <vector_functions.h>
 
-// clang's own declarations of the built-in variables and of the C library's functions for device code. They ask for CUDA.
+// clang's own declarations of built-in variables and device versions of C library functions. They require __CUDA__.
 #define __CUDA__ 1
 #define CUDA_VERSION 11050
 #define CUDART_VERSION 11050
@@ -133,6 +134,6 @@ __host__ __device__ int __signbitf(float);
 
 #include <musa_runtime.h>
 
-// clang turns `kernel<<<...>>>` into calls of these.
+// clang translates `kernel<<<...>>>` to calls of these functions.
 extern "C" int cudaConfigureCall(dim3, dim3, size_t = 0, musaStream_t = nullptr);
 extern "C" unsigned __cudaPushCallConfiguration(dim3, dim3, size_t = 0, musaStream_t = nullptr);

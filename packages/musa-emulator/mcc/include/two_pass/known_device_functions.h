@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The device functions that MUSA is known to have: public code calls each of them on the vendor's SDK. A function that is
-// missing here is an error in the device pass; add it with the public code that uses it.
+// The device functions that MUSA is known to have: public code calls each of them with the vendor's SDK. A function
+// that is missing here is an error in the device pass; add it together with the public code that uses it.
 #pragma once
 
 #include <cstddef>
@@ -119,7 +119,7 @@ __device__ long long __float2ll_rz(float);
 __device__ int __double2int_rn(double);
 __device__ long long __double2ll_rn(double);
 
-// clang's <cmath> for device code is written in terms of these.
+// clang's <cmath> for device code is implemented with these.
 __device__ int __isfinited(double);
 __device__ int __isinfd(double);
 __device__ int __isnand(double);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The emulator's header defines its functions for the host; MUSA's are callable from both sides.
+// The emulator's header defines its functions for the host; MUSA's can be called from host and device.
 #pragma once
 #pragma clang force_cuda_host_device begin
 #include_next <musa_bf16.h>

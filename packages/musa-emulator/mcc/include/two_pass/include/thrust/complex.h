@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The part of thrust::complex that torch's headers use. The functions are declared for both sides and have no definition.
+// The subset of thrust::complex that torch's headers use, declared for host and device without definitions.
 #pragma once
 
 namespace thrust {
