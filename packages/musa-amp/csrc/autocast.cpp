@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The rules of torch.autocast("musa"). The lists are torch's own (AT_FORALL_*, which CUDA's rules are made of), so they follow
-// the installed torch; what CUDA has beyond them is below. Any other operator runs as it stands, by the runtime's fallthrough.
+// The rules of torch.autocast("musa"). The lists are torch's AT_FORALL_* macros, which the rules for CUDA use too, so
+// they match the installed torch. An operator without a rule runs unchanged, through the fallthrough kernel that
+// musa_runtime registers.
 #include <ATen/Operators.h>
 #include <ATen/autocast_mode.h>
 #include <torch/library.h>
 
 namespace {
 
-// torch's lists name them as in namespace at.
+// The AT_FORALL_* macros use these types without a namespace.
 #if __has_include(<ATen/core/Dimname.h>)
 using at::Dimname;
 using at::DimnameList;
@@ -23,10 +24,10 @@ Tensor refuse_binary_cross_entropy(
     int64_t /*reduction*/) {
   TORCH_CHECK(
       false,
-      "binary_cross_entropy and BCELoss are unsafe under autocast: in a 16-bit type a sigmoid before them often comes to "
-      "exactly 0 or 1, whose logarithm has no finite gradient.\n"
-      "Fix: torch.nn.functional.binary_cross_entropy_with_logits (BCEWithLogitsLoss), which takes what the sigmoid "
-      "would; or leave autocast for the loss, with float32 operands: torch.autocast(\"musa\", enabled=False).");
+      "binary_cross_entropy and BCELoss are unsafe under autocast: in a 16-bit type a sigmoid before them often rounds "
+      "to exactly 0 or 1, whose logarithm has no finite gradient.\n"
+      "Fix: use torch.nn.functional.binary_cross_entropy_with_logits (BCEWithLogitsLoss) on the input of the sigmoid, "
+      "or compute the loss in float32 with autocast disabled: torch.autocast(\"musa\", enabled=False).");
 }
 
 TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The operators behind torch.amp.GradScaler. Neither waits for the device, so both can be captured in a graph.
+// The operators behind torch.amp.GradScaler. They do not wait for the device, so both can be captured in a graph.
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <c10/musa/MUSAException.h>
@@ -49,14 +49,14 @@ void unscale(at::TensorList grads, Tensor& found_inf, const Tensor& inv_scale) {
   const c10::Device device = found_inf.device();
   check_state(found_inf, "found_inf", at::kFloat, device);
   check_state(inv_scale, "inv_scale", at::kFloat, device);
-  // All of it is looked at before anything is written.
+  // All gradients are checked before the first one is written.
   for (const Tensor& grad : grads) {
     TORCH_CHECK(
         grad.device() == device, "gradients to unscale must be on the device of found_inf, ", device,
         ", but one is on ", grad.device(), ".");
     TORCH_CHECK(
         grad.layout() == at::kStrided, "gradients to unscale must be strided tensors, but one is ", grad.layout(),
-        ". Of a sparse gradient, pass its values.");
+        ".\nFix: for a sparse gradient, pass its values.");
     at::assert_no_internal_overlap(grad);
     dtype_of(grad);
   }
@@ -94,7 +94,7 @@ void unscale(at::TensorList grads, Tensor& found_inf, const Tensor& inv_scale) {
     } else {
       const Tensor dense = grad.contiguous();
       add(dense);
-      launch(); // it is read from here on
+      launch(); // enqueued now, because `dense` is freed at the end of this block
       grad.copy_(dense);
     }
   }
@@ -115,7 +115,7 @@ Tensor& update_scale(
   return scale;
 }
 
-// Sparse gradients come to the same check, which says what to pass instead.
+// A sparse gradient reaches the same check, whose error says to pass its values.
 TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
   m.impl("_amp_foreach_non_finite_check_and_unscale_", TORCH_FN(unscale));
 }

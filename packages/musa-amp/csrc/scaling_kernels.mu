@@ -11,7 +11,7 @@ namespace musa_amp {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kRun = 16; // neighbours that one thread takes in one go
+constexpr int kRun = 16; // consecutive elements per thread and iteration
 
 __device__ inline float wide(__half value) {
   return __half2float(value);
@@ -39,7 +39,7 @@ __device__ inline void store(double* place, double value) {
   *place = value;
 }
 
-// Comparisons, which vectorize, instead of isfinite; false for what is not a number.
+// Uses comparisons, which vectorize, instead of isfinite. Returns false for NaN.
 __device__ inline bool is_finite(float value) {
   return value >= -FLT_MAX && value <= FLT_MAX;
 }

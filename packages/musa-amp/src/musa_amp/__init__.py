@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`torch.musa.amp`: what `torch.amp` offers, with the device filled in.
+"""`torch.musa.amp`: the interface of `torch.amp` with the device type "musa".
 
 The rules of `torch.autocast("musa")` and the operators of `torch.amp.GradScaler("musa")` are in the library
-of this pack; importing this module loads nothing of it.
+of this pack; importing this module does not load it.
 """
 
 import functools
@@ -16,12 +16,12 @@ class autocast(torch.amp.autocast):
 
     Args:
         enabled (bool): False switches autocast off within an enabled region.
-        dtype (torch.dtype, optional): `torch.float16` or `torch.bfloat16`; None asks
-            `torch.get_autocast_dtype("musa")`, float16 unless it was set.
-        cache_enabled (bool): keep the casts of weights until the outermost region ends.
+        dtype (torch.dtype, optional): `torch.float16` or `torch.bfloat16`. None means
+            `torch.get_autocast_dtype("musa")`, which is float16 unless it was changed.
+        cache_enabled (bool): cache the cast weights until the outermost region ends.
 
     Raises:
-        RuntimeError: bfloat16 on a device that has no units for it.
+        RuntimeError: bfloat16 on a device without bfloat16 units.
     """
 
     def __init__(self, enabled=True, dtype=None, cache_enabled=True):
@@ -32,11 +32,11 @@ class GradScaler(torch.amp.GradScaler):
     """`torch.amp.GradScaler("musa")`: scales losses so that float16 gradients neither vanish nor overflow.
 
     Args:
-        init_scale (float): the first scale.
-        growth_factor (float): factor of the scale after `growth_interval` steps with finite gradients.
-        backoff_factor (float): factor of the scale after a step with an infinite or undefined gradient.
-        growth_interval (int): steps between two growths.
-        enabled (bool): False makes every method pass on what it gets.
+        init_scale (float): the initial scale.
+        growth_factor (float): multiplies the scale after `growth_interval` steps with finite gradients.
+        backoff_factor (float): multiplies the scale after a step with an infinite or NaN gradient.
+        growth_interval (int): number of steps with finite gradients before the scale grows.
+        enabled (bool): False turns scaling off: every method returns its input unchanged.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ for _function in (custom_fwd, custom_bwd):
 
 
 def amp_definitely_not_available():
-    """Whether there is no device to use mixed precision on."""
+    """Whether no musa device is available."""
     return not torch.musa.is_available()
 
 
