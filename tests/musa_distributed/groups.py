@@ -61,15 +61,19 @@ def refusals() -> None:
         (TypeError, "cannot reduce tensors of Short", lambda: dist.all_reduce(x.short())),
         (
             TypeError,
-            "summed and averaged",
+            "SUM and AVG only",
             lambda: reduce_scatter_single(pairs, pairs.repeat(size), dist.ReduceOp.MAX),
         ),
-        (TypeError, "AVG is not for tensors of bool", lambda: dist.all_reduce(x.bool(), dist.ReduceOp.AVG)),
+        (
+            TypeError,
+            "AVG does not support bool tensors",
+            lambda: dist.all_reduce(x.bool(), dist.ReduceOp.AVG),
+        ),
         (ValueError, "has no tags", lambda: dist.send(x, (rank + 1) % size, tag=3)),
-        (ValueError, "is not .* times one of", lambda: all_gather_single(x, x)),
+        (ValueError, "is not .* times that of", lambda: all_gather_single(x, x)),
         (ValueError, "cannot be split evenly", lambda: dist.all_to_all_single(odd.clone(), odd)),
         (TypeError, "of one dtype", lambda: backend().allgather([[x.int()] * size], [x])),
-        (ValueError, "takes dense tensors", lambda: dist.broadcast(x.to_sparse(), 0)),
+        (ValueError, "supports dense tensors only", lambda: dist.broadcast(x.to_sparse(), 0)),
     ]
     for kind, text, call in cases:
         with pytest.raises((kind, RuntimeError), match=text):

@@ -337,7 +337,7 @@ def test_a_host_that_vanishes_during_the_start(ranks):
     ranks.start(code, **FIRST_HOST)
     ranks.when_ready(ranks.network.hosts[1].vanish)
     for one in ranks.end()[:2]:
-        assert re.search(r"there did not come: rank 2, 3\.", told(one)), one.out
+        assert re.search(r"these ranks did not arrive: rank 2, 3\.", told(one)), one.out
 
 
 # ---- torchrun

@@ -12,7 +12,7 @@
 namespace c10d::mccl {
 namespace {
 
-// As tools for traces know them, which is not as the flight recorder does.
+// Trace tools use other names than the flight recorder for these calls.
 const char* name_in_traces(OpType type, const char* otherwise) {
   switch (type) {
     case OpType::ALLREDUCE: return "allreduce";
@@ -21,7 +21,7 @@ const char* name_in_traces(OpType type, const char* otherwise) {
   }
 }
 
-// The distance between neighbours, where it is the same for all; else -1.
+// Returns the distance between consecutive ranks, or -1 if it varies.
 int stride_of(const std::vector<uint64_t>& ranks) {
   if (ranks.size() < 2) {
     return 1;
@@ -53,12 +53,12 @@ void CallRange::begin(
   const auto sequence = std::make_tuple(static_cast<int64_t>(launched.seq()), launched.p2p);
   const std::vector<uint64_t> ranks = group.global_ranks();
   const int start = static_cast<int>(ranks.front()), stride = stride_of(ranks);
-  const int rank = first.peer >= 0 ? first.peer : group.rank(); // of a transfer, the other one
+  const int rank = first.peer >= 0 ? first.peer : group.rank(); // for a transfer, the rank of the peer
   const std::string call = name_in_traces(launched.type, launched.type == OpType::COALESCED ? "coalesced" : first.title.name());
   const at::ScalarType dtype = !inputs.empty() ? inputs.front().scalar_type()
       : !outputs.empty()                       ? outputs.front().scalar_type()
                                                : at::kByte;
-  const std::vector<int64_t> splits; // of one size
+  const std::vector<int64_t> splits; // empty: the parts are equal
 
   auto parameters = std::make_shared<torch::ParamCommsDebugInfo>(
       name, rank, std::string(call), numel_of(inputs), numel_of(outputs), dtype, splits, splits, start, stride, group.size()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// What profilers and execution traces learn of a call, as torch's other backends tell it: a range "record_param_comms" around
-// the host's part, with the group, the sequence number, and what is sent.
+// Reports a call to profilers and execution traces as torch's other backends do: a range "record_param_comms" around
+// the host's part of the call, with the group, the sequence number, and the tensors' sizes.
 #pragma once
 
 #include <ATen/record_function.h>
@@ -17,8 +17,8 @@ namespace c10d::mccl {
 
 class CallRange {
  public:
-  // Of one request or of several, of which `first` is one; the tensors are those of all. Costs next to nothing where nobody
-  // listens.
+  // Covers one request, or several of which `first` is one; the tensors are those of all requests. Nearly free while no
+  // profiler is active.
   CallRange(
       const Group& group, const Launched& launched, const Request& first, const std::vector<at::Tensor>& inputs,
       const std::vector<at::Tensor>& outputs);

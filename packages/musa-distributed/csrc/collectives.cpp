@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Calls that MCCL has itself.
+// The collectives that MCCL provides itself.
 #include <ATen/ops/zeros.h>
 #include <c10/musa/MUSAFunctions.h>
 
@@ -17,11 +17,12 @@ using namespace mccl;
 
 namespace {
 
-// Complex numbers are reduced as pairs; raises for reductions that this would be wrong for.
+// Complex tensors are reduced as pairs of real numbers. Raises TypeError for reductions whose result would be wrong
+// then.
 at::Tensor to_reduce(const at::Tensor& tensor, const ReduceOp& op) {
   TORCH_CHECK_TYPE(
-      !tensor.is_complex() || isComplexViewAsRealAllowed(op), "Complex numbers can be summed and averaged, and have no other "
-      "reduction.");
+      !tensor.is_complex() || isComplexViewAsRealAllowed(op), "Complex tensors support ReduceOp.SUM and AVG only: "
+      "other reductions are not defined on pairs of real numbers.");
   return as_real(tensor);
 }
 
@@ -59,18 +60,19 @@ void check_list(const char* call, const std::vector<at::Tensor>& list, const at:
   }
   const at::Tensor& mine = list[static_cast<size_t>(rank)];
   TORCH_CHECK_VALUE(
-      mine.numel() == own.numel(), "mccl:", call, ": the list's tensor for this rank is of ", mine.sizes(),
-      " and the tensor itself of ", own.sizes(), ".");
+      mine.numel() == own.numel(), "mccl:", call, ": the list's tensor for this rank has the shape ", mine.sizes(),
+      " and the tensor itself ", own.sizes(), ".");
 }
 
 void check_whole(const char* call, const at::Tensor& whole, const at::Tensor& part, int size) {
   check_same_dtype(call, whole, part);
   TORCH_CHECK_VALUE(
-      whole.numel() == part.numel() * size, "mccl:", call, ": a tensor of ", whole.sizes(), " is not ", size, " times one of ",
-      part.sizes(), ".");
+      whole.numel() == part.numel() * size, "mccl:", call, ": the number of elements of a tensor of shape ",
+      whole.sizes(), " is not ", size, " times that of a tensor of shape ", part.sizes(), ".");
 }
 
-// Where a barrier without tensors meets: the device that the caller names, or that the group is bound to, or that it has used.
+// Returns the device that a barrier runs on: the one the caller passes, else the one the group is bound to, else the
+// one it has used before.
 c10::Device device_of_barrier(
     const BarrierOptions& options, std::optional<c10::Device> bound, std::optional<c10::Device> used) {
   if (options.device.has_value()) {
@@ -152,7 +154,7 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::allgather(
     request.call = [whole, own](mcclComm_t comm, musaStream_t stream, int) { call_all_gather(whole, own, comm, stream); };
     return launcher_->run(std::move(request));
   }
-  // Ranks have different amounts: each sends its own to all.
+  // Ranks have different sizes, so each one broadcasts its part.
   std::vector<at::Tensor> parts;
   for (const at::Tensor& output : outputs) {
     parts.push_back(memory_to_write(request, output));
@@ -179,17 +181,17 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::_allgather_base(
 
 c10::intrusive_ptr<Work> ProcessGroupMCCL::allgather_coalesced(
     std::vector<std::vector<at::Tensor>>& output_lists, std::vector<at::Tensor>& inputs, const AllgatherOptions& options) {
-  // A list per rank, of a tensor per input.
+  // output_lists has one list per rank, with one tensor per input.
   TORCH_CHECK_VALUE(
-      output_lists.size() == static_cast<size_t>(size_), "mccl:all_gather_coalesced takes a list for each of the ", size_,
-      " ranks, not ", output_lists.size(), ".");
+      output_lists.size() == static_cast<size_t>(size_), "mccl:all_gather_coalesced takes one list for each of the ",
+      size_, " ranks, not ", output_lists.size(), ".");
   startCoalescing();
   for (size_t i = 0; i < inputs.size(); ++i) {
     std::vector<std::vector<at::Tensor>> outputs(1);
     for (const auto& list : output_lists) {
       TORCH_CHECK_VALUE(
-          list.size() == inputs.size(), "mccl:all_gather_coalesced has ", inputs.size(), " inputs and lists of ",
-          list.size(), ".");
+          list.size() == inputs.size(), "mccl:all_gather_coalesced has ", inputs.size(), " inputs, but a list with ",
+          list.size(), " tensors.");
       outputs.front().push_back(list[i]);
     }
     std::vector<at::Tensor> input{inputs[i]};
@@ -234,7 +236,7 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::reduce_scatter(
     };
     return launcher_->run(std::move(request));
   }
-  // Ranks get different amounts: each gathers its own from all.
+  // Ranks have different sizes, so each part is reduced to its rank.
   std::vector<at::Tensor> parts;
   for (const at::Tensor& input : inputs) {
     parts.push_back(memory_to_read(request, as_real(input)));

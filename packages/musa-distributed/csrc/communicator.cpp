@@ -9,7 +9,7 @@
 namespace c10d::mccl {
 namespace {
 
-// How long an abort waits for a thread that is within a call. That thread may be waiting for the very communicator.
+// Time that abort() waits for a thread within a call: that thread may itself be blocked in this communicator.
 constexpr std::chrono::seconds kPatienceToAbort{1};
 
 } // namespace
@@ -30,7 +30,7 @@ void Communicator::end() {
   if (mcclComm_t handle = handle_.exchange(nullptr)) {
     const mcclResult_t result = mcclCommDestroy(handle);
     if (result != mcclSuccess) {
-      TORCH_WARN("A communicator of MCCL could not be destroyed: ", mcclGetErrorString(result));
+      TORCH_WARN("An MCCL communicator could not be destroyed: ", mcclGetErrorString(result));
     }
   }
 }
@@ -67,7 +67,7 @@ std::optional<std::string> Communicator::async_error() const {
 
 void Communicator::abort() {
   aborted_.store(true);
-  // Not a mutex with timeouts, which thread sanitizers misunderstand.
+  // try_lock in a loop, because ThreadSanitizer misreports mutexes with timeouts.
   Lock lock(mutex_, std::defer_lock);
   const auto deadline = std::chrono::steady_clock::now() + kPatienceToAbort;
   while (!lock.try_lock() && std::chrono::steady_clock::now() < deadline) {
@@ -78,12 +78,13 @@ void Communicator::abort() {
     try {
       guard.set_device(device);
     } catch (const c10::Error&) {
-      // The device is lost, or the process ends while a start that was given up gets through. Threads call this, and what waits
-      // for other ranks has to end all the same; MCCL tells what it could not do.
+      // The device is lost, or the process is exiting while an abandoned start completes. Watchdog threads call this,
+      // so the error is ignored: calls that wait for other ranks must be aborted in any case, and MCCL reports its own
+      // failure.
     }
     const mcclResult_t result = mcclCommAbort(handle);
     if (result != mcclSuccess) {
-      TORCH_WARN("A communicator of MCCL could not be aborted: ", mcclGetErrorString(result));
+      TORCH_WARN("An MCCL communicator could not be aborted: ", mcclGetErrorString(result));
     }
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// This rank's side of a communicator of MCCL.
+// This rank's end of an MCCL communicator.
 #pragma once
 
 #include <c10/musa/MUSAEvent.h>
@@ -14,7 +14,7 @@
 
 namespace c10d::mccl {
 
-// Calls on it are made by one thread at a time, under lock(). abort() may be called by any.
+// One thread at a time makes calls on it, holding lock(). Any thread may call abort().
 class Communicator {
  public:
   // Blocks until all ranks have called it.
@@ -25,26 +25,25 @@ class Communicator {
 
   const int rank, ranks;
   const c10::Device device;
-  const c10::musa::MUSAStream stream; // of its asynchronous calls
+  const c10::musa::MUSAStream stream; // for asynchronous calls
 
   using Lock = std::unique_lock<std::mutex>;
   Lock lock() {
     return Lock(mutex_);
   }
-  // Raises once it was aborted. Under lock().
+  // Raises an error after abort(). Requires lock().
   mcclComm_t handle() const;
-  // Lets the stream wait for the calls before, if they were made on another one: MCCL wants its calls in one order. Under
-  // lock().
-  // Not for calls that a graph captures, whose order is the graph's.
+  // Makes the stream wait for earlier calls if they were made on another stream, because MCCL requires one order for
+  // all calls. Requires lock(). Not for calls captured into a graph, which are ordered by the graph.
   void join(const c10::musa::MUSAStream& stream);
-  // A call was issued, at whose end the event is. Under lock(), and not for captured calls.
+  // Records that a call was enqueued; `end` is the event after it. Requires lock(). Not for captured calls.
   void issued_on(const c10::musa::MUSAStream& stream, std::shared_ptr<c10::musa::MUSAEvent> end);
 
-  // What went wrong behind the program's back.
+  // Returns the error that MCCL found asynchronously, or nullopt.
   std::optional<std::string> async_error() const;
-  // Ends what waits for other ranks. Those of the others notice and fail.
+  // Aborts pending calls. The other ranks detect this and fail too.
   void abort();
-  // Waits for what was issued, and perhaps for the other ranks to end it too. Does nothing after abort().
+  // Waits for pending calls, which may wait for other ranks in turn. Does nothing after abort().
   void end();
   bool aborted() const {
     return aborted_.load();

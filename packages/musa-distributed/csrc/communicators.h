@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The communicators of a process group. Each is made when a call needs it first.
+// The communicators of a process group. Each is created by the first call that needs it.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -16,27 +16,28 @@
 
 namespace c10d::mccl {
 
-// Used by one thread at a time. A communicator outlives this object while a call on it is under way.
+// Used by one thread at a time. A communicator outlives this object while a call on it is pending.
 class Communicators {
  public:
-  // The options' timeout, which the program may change, limits the start of a communicator.
+  // The timeout in `options`, which the program may change, limits the creation of a communicator.
   Communicators(
       c10::intrusive_ptr<Store> store, std::shared_ptr<Group> group, c10::intrusive_ptr<const Backend::Options> options,
       bool high_priority);
 
-  // Of all ranks. Blocks until all of them have called it, unless it was made before.
+  // Returns the communicator of all ranks. The first call creates it and blocks until all ranks have called this
+  // function.
   std::shared_ptr<Communicator> of_all(const c10::Device& device);
-  // Of this rank and another one; its ranks are 0 and 1. Blocks likewise.
+  // Returns the communicator of this rank and `peer`, in which the ranks are 0 and 1. Blocks likewise.
   std::shared_ptr<Communicator> of_pair(int peer, const c10::Device& device);
 
-  // The device of one of them; nothing if there are none.
+  // The device of one of the communicators, or nullopt if there is none.
   std::optional<c10::Device> device() const;
-  // How many were made.
+  // Number of communicators created.
   uint64_t made() const {
     return made_;
   }
-  // Ends all of them in the order in which they were made. MCCL may let the end of one wait until all its ranks have come to it,
-  // as NCCL does; the ranks made them in an order without circles, for that waited for all ranks too.
+  // Destroys all communicators in the order of creation. As in NCCL, destroying one may block until all its ranks do
+  // the same. That cannot deadlock: creating a communicator blocks likewise, so all ranks have a consistent order.
   void end();
 
  private:
@@ -48,7 +49,7 @@ class Communicators {
   const c10::intrusive_ptr<const Backend::Options> options_;
   const bool high_priority_;
   std::map<std::string, std::shared_ptr<Communicator>> communicators_;
-  std::vector<std::shared_ptr<Communicator>> in_order_; // of their creation
+  std::vector<std::shared_ptr<Communicator>> in_order_; // in the order of creation
   uint64_t made_ = 0;
 };
 

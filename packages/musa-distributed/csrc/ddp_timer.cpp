@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// When steps of DistributedDataParallel happen on the device: how long it computes and communicates, and how much of both at
-// once.
+// Timer for DistributedDataParallel: measures on the device how long a step computes and communicates, and how much of
+// both overlaps.
 #include <c10/musa/MUSAEvent.h>
 #include <torch/csrc/distributed/c10d/reducer_timer.hpp>
 
@@ -32,7 +32,7 @@ class MusaTimer : public Timer {
     first->second.synchronize();
     last->second.synchronize();
     const float milliseconds = first->second.elapsed_time(last->second);
-    // The events are those of different iterations where this one had no communication.
+    // Without communication in this iteration, the events come from different iterations.
     return milliseconds < 0 ? std::nullopt
                             : std::optional(static_cast<int64_t>(milliseconds * kNanosecondsPerMillisecond));
   }

@@ -16,7 +16,7 @@ namespace {
 
 std::optional<mcclDataType_t> type_of(at::ScalarType dtype) {
   switch (dtype) {
-    case at::kBool: // as bytes
+    case at::kBool: // sent as bytes
     case at::kByte: return mcclUint8;
     case at::kChar: return mcclInt8;
     case at::kInt: return mcclInt32;
@@ -33,8 +33,8 @@ std::optional<mcclDataType_t> type_of(at::ScalarType dtype) {
   }
 }
 
-// Where the factor of a reduction is, by NCCL's numbers: MCCL's names for them are not known, nor is that of their type,
-// which is the function's.
+// Values of mcclScalarResidence_t, assumed equal to NCCL's. The names of the enumerators and of the type in MCCL are
+// not documented, so the type is deduced from the function.
 constexpr int kOnDevice = 0;
 constexpr int kOnHost = 1;
 
@@ -43,7 +43,7 @@ Residence residence_of(mcclResult_t (*)(Operation, Data, mcclDataType_t, Residen
   return static_cast<Residence>(place);
 }
 
-// The scalar as an element of the dtype, in the host's memory.
+// Returns the scalar as an element of `dtype`, in host memory.
 std::array<char, 8> scalar_bytes(double value, at::ScalarType dtype) {
   std::array<char, 8> bytes{};
   const auto put = [&](auto element) { std::memcpy(bytes.data(), &element, sizeof element); };
@@ -54,7 +54,7 @@ std::array<char, 8> scalar_bytes(double value, at::ScalarType dtype) {
     case at::kDouble: put(value); break;
     default:
       C10_THROW_ERROR(
-          TypeError, c10::str("ReduceOp.PREMUL_SUM is for float16, bfloat16, float32 and float64, not for ", dtype, "."));
+          TypeError, c10::str("ReduceOp.PREMUL_SUM supports float16, bfloat16, float32 and float64, not ", dtype, "."));
   }
   return bytes;
 }
@@ -72,7 +72,7 @@ Elements elements_to_reduce(const at::Tensor& tensor) {
 Elements elements_to_move(at::ScalarType dtype, int64_t numel) {
   const auto count = static_cast<size_t>(numel);
   const auto type = type_of(dtype);
-  // 8-bit floats exist on newer architectures only, and nothing is computed here.
+  // The data is only moved, and 8-bit float types exist on newer architectures only.
   if (type.has_value() && *type != mcclFp8E4M3 && *type != mcclFp8E5M2) {
     return {*type, count};
   }
@@ -82,25 +82,25 @@ Elements elements_to_move(at::ScalarType dtype, int64_t numel) {
 Reduction::Reduction(const ReduceOp& op, at::ScalarType dtype, mcclComm_t comm) {
   switch (op) {
     case ReduceOp::SUM:
-      // 1 + 1 is 2 to MCCL, which sees bytes.
+      // Booleans are reduced as uint8, in which 1 + 1 would be 2.
       op_ = dtype == at::kBool ? mcclMax : mcclSum;
       return;
     case ReduceOp::PRODUCT: op_ = mcclProd; return;
     case ReduceOp::MIN: op_ = mcclMin; return;
     case ReduceOp::MAX: op_ = mcclMax; return;
     case ReduceOp::AVG:
-      TORCH_CHECK_TYPE(dtype != at::kBool, "ReduceOp.AVG is not for tensors of bool.");
+      TORCH_CHECK_TYPE(dtype != at::kBool, "ReduceOp.AVG does not support bool tensors.");
       op_ = mcclAvg;
       return;
     case ReduceOp::PREMUL_SUM: {
       const auto* supplement = dynamic_cast<const MUSA_PREMUL_SUM_SUPPLEMENT*>(op.supplement_.get());
       TORCH_CHECK_VALUE(
           supplement != nullptr,
-          "ReduceOp.PREMUL_SUM comes without its factor; torch.distributed._make_nccl_premul_sum makes one with it.");
+          "ReduceOp.PREMUL_SUM has no factor.\nFix: create it with torch.distributed._make_nccl_premul_sum(factor).");
       if (supplement->tensor_factor.defined() && !supplement->tensor_factor.is_cpu()) {
         TORCH_CHECK_TYPE(
-            supplement->tensor_factor.scalar_type() == dtype, "The factor of ReduceOp.PREMUL_SUM is of ",
-            supplement->tensor_factor.scalar_type(), " and the tensor of ", dtype, ".");
+            supplement->tensor_factor.scalar_type() == dtype, "The factor of ReduceOp.PREMUL_SUM has dtype ",
+            supplement->tensor_factor.scalar_type(), " and the tensor ", dtype, ".");
         MCCL_CHECK(mcclRedOpCreatePreMulSum(
             &op_, supplement->tensor_factor.data_ptr(), *type_of(dtype),
             residence_of(mcclRedOpCreatePreMulSum, kOnDevice), comm));
@@ -119,14 +119,14 @@ Reduction::Reduction(const ReduceOp& op, at::ScalarType dtype, mcclComm_t comm) 
     case ReduceOp::BXOR:
       TORCH_CHECK_VALUE(
           false, "MCCL has no bitwise reductions (BAND, BOR, BXOR).\nFix: reduce a CPU tensor with backend "
-                 "\"cpu:gloo,musa:mccl\", or gather and combine.");
+                 "\"cpu:gloo,musa:mccl\", or gather the tensors and combine them.");
     default: TORCH_CHECK_VALUE(false, "Unknown reduction ", static_cast<int>(op.op_), ".");
   }
 }
 
 Reduction::~Reduction() {
   if (owner_ != nullptr) {
-    (void)mcclRedOpDestroy(op_, owner_); // what is queued keeps it; there is nobody to tell
+    (void)mcclRedOpDestroy(op_, owner_); // enqueued calls keep it; a destructor cannot report an error
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// How elements of a tensor travel: MCCL's data types and reductions for torch's.
+// Maps torch's dtypes and reductions to MCCL's.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,15 +14,16 @@ struct Elements {
   size_t count;
 };
 
-// For what computes. Raises TypeError for a dtype that MCCL cannot reduce. Complex numbers must be viewed as real ones before.
+// For calls that reduce. Raises TypeError for a dtype that MCCL cannot reduce. Complex tensors must be viewed as real
+// before.
 Elements elements_to_reduce(const at::Tensor& tensor);
-// For what only moves: every dtype can.
+// For calls that only move data: every dtype is supported.
 Elements elements_to_move(at::ScalarType dtype, int64_t numel);
 
 // A reduction operation for the calls of one communicator on tensors of one dtype.
 class Reduction {
  public:
-  // Raises ValueError for what MCCL has not: bitwise operations, and averages of booleans.
+  // Raises ValueError for bitwise operations and TypeError for averages of booleans, which MCCL lacks.
   Reduction(const ReduceOp& op, at::ScalarType dtype, mcclComm_t comm);
   ~Reduction();
   Reduction(const Reduction&) = delete;
@@ -34,7 +35,7 @@ class Reduction {
 
  private:
   mcclRedOp_t op_ = mcclSum;
-  mcclComm_t owner_ = nullptr; // where the operation was made for this scalar
+  mcclComm_t owner_ = nullptr; // set if the operation was created for this scalar
 };
 
 } // namespace c10d::mccl

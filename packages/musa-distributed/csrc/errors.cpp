@@ -7,8 +7,8 @@
 namespace c10d::mccl {
 namespace {
 
-// Codes whose names in MCCL are not known, by NCCL's numbers. A number that means something else in an SDK gives another
-// text below; a name that it does not have would not compile.
+// Error codes whose names in MCCL are not documented, assumed equal to NCCL's. If a number has another meaning in some
+// SDK, only the text below is wrong; an unknown name would not compile.
 constexpr int kUnhandledDeviceError = 1;
 constexpr int kInvalidArgument = 4;
 constexpr int kRemoteError = 6;
@@ -16,18 +16,20 @@ constexpr int kRemoteError = 6;
 const char* causes_of(mcclResult_t result) {
   switch (static_cast<int>(result)) {
     case kUnhandledDeviceError:
-      return "1. an earlier operation of the device failed: MUSA_LAUNCH_BLOCKING=1 finds it; 2. the device ran out of memory.";
+      return "1. an earlier operation on the device failed: run with MUSA_LAUNCH_BLOCKING=1 to find it; 2. the device "
+             "is out of memory.";
     case mcclSystemError:
-      return "1. the ranks cannot reach each other: MCCL_SOCKET_IFNAME names the network interface; 2. a rank ended while the "
-             "others were connecting; 3. there is no room in /dev/shm.";
+      return "1. the ranks cannot reach each other: set MCCL_SOCKET_IFNAME to the network interface; 2. a rank exited "
+             "while the others were connecting; 3. /dev/shm is full.";
     case kInvalidArgument:
     case mcclInvalidUsage:
-      return "1. two ranks are on one device: each process needs its own, torch.musa.set_device(local_rank) or device_id= of "
-             "init_process_group; 2. the data type is not for this architecture; 3. the ranks disagree on their number.";
+      return "1. two ranks are on one device: each process needs its own, torch.musa.set_device(local_rank) or device_id="
+             " of init_process_group; 2. this architecture does not support the data type; 3. the ranks disagree on "
+             "their number.";
     case kRemoteError:
-      return "1. another rank has ended: its own output says why; 2. the network failed.";
+      return "1. another rank has exited: see its output; 2. the network failed.";
     default:
-      return "1. a fault within MCCL.";
+      return "1. an internal error of MCCL.";
   }
 }
 
@@ -37,7 +39,7 @@ std::string explain(mcclResult_t result, const char* call) {
   const std::string text(call);
   return c10::str(
       text.substr(0, text.find('(')), " failed: ", mcclGetErrorString(result), " (", static_cast<int>(result),
-      ").\nLikely causes: ", causes_of(result), "\nTo learn more: run with MCCL_DEBUG=INFO.");
+      ").\nLikely causes: ", causes_of(result), "\nFix: run with MCCL_DEBUG=INFO, which logs the details.");
 }
 
 void throw_mccl_error(mcclResult_t result, const char* call) {

@@ -9,10 +9,10 @@
 
 namespace c10d::mccl {
 
-// "mcclCommInitRank failed: ...", with the likely causes in order and the fix.
+// Returns "mcclCommInitRank failed: ...", with the likely causes in order and the fix.
 std::string explain(mcclResult_t result, const char* call);
 
-// torch.distributed.DistBackendError: the call, MCCL's reason, the likely causes in order and the cure.
+// Raises torch.distributed.DistBackendError with the text of explain().
 [[noreturn]] void throw_mccl_error(mcclResult_t result, const char* call);
 
 } // namespace c10d::mccl

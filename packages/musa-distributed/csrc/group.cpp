@@ -17,7 +17,7 @@ namespace c10d::mccl {
 namespace {
 
 constexpr std::chrono::milliseconds kBusyInterval{50};
-// Beyond what an access to the store takes by itself.
+// Added to the time that an access to the store is allowed to take.
 constexpr std::chrono::milliseconds kPatienceWithStore{1000};
 constexpr std::chrono::milliseconds kPatienceToLook{1000};
 constexpr const char* kFailed = "failed";
@@ -92,7 +92,7 @@ std::string Group::place_of(int rank) const {
   return found != places_.end() ? " [on " + found->second + "]" : "";
 }
 
-// ---- calls under way
+// ---- pending calls
 
 bool Group::add(const std::shared_ptr<Launched>& launched) {
   Recorder::Status progress;
@@ -177,14 +177,14 @@ std::string Group::status() const {
     open = under_way_.size();
   }
   if (enqueued == nullptr) {
-    return "has called nothing";
+    return "has made no call";
   }
   return c10::str(
       "last called ", enqueued->text(), open == 0 ? "; all calls have finished" : c10::str("; ", open, " not finished"),
       completed == nullptr ? "; none has finished" : c10::str("; last finished ", completed->text()));
 }
 
-// What the other ranks are doing: they find the note in the store and answer there.
+// Collects the state of the other ranks, which find the note in the store and reply there.
 std::string Group::reports(const std::string& reason) {
   const auto patience = 2 * settings_.coordination + std::chrono::milliseconds(500);
   std::vector<std::string> keys;
@@ -206,7 +206,7 @@ std::string Group::reports(const std::string& reason) {
     }
     return answers;
   };
-  std::string text = "\nWhat the ranks of the group were doing:";
+  std::string text = "\nState of the ranks of the group:";
   std::string problem, desync;
   std::optional<std::vector<std::optional<std::string>>> answers;
   try {
@@ -221,11 +221,11 @@ std::string Group::reports(const std::string& reason) {
     }
   } catch (const std::exception& error) {
     const std::string what = error.what();
-    problem = c10::str("cannot be asked any more: ", what.substr(0, what.find('\n')));
+    problem = c10::str("is no longer reachable: ", what.substr(0, what.find('\n')));
     desync = c10::str("\nThe calls of the ranks are not compared: ", store_name_, " ", problem);
   }
   if (!answers.has_value()) {
-    // The store is a rank's too, and may have ended with it.
+    // A rank hosts the store, so the store may have ended with it.
     Places places;
     {
       const std::lock_guard lock(mutex_);
@@ -237,7 +237,8 @@ std::string Group::reports(const std::string& reason) {
   for (int rank = 0; rank < size_; ++rank) {
     const auto& answer = (*answers)[static_cast<size_t>(rank)];
     text += c10::str(
-        "\n  rank ", rank, ": ", answer.value_or("does not answer; it has ended, is stopped, or cannot reach the store"),
+        "\n  rank ", rank, ": ",
+        answer.value_or("does not answer; it has exited, is stopped, or cannot reach the store"),
         place_of(rank));
   }
   return text + desync;
@@ -256,7 +257,7 @@ std::string Group::write_record() const {
 
 void Group::fail(ErrorType kind, const std::shared_ptr<Launched>& launched, const std::string& what) {
   if (failing_.exchange(true)) {
-    std::unique_lock lock(mutex_); // another thread is at it
+    std::unique_lock lock(mutex_); // another thread reports a failure
     changed_.wait(lock, [this] { return failure_ != nullptr; });
     if (launched != nullptr) {
       launched->fail(failure_);
@@ -272,10 +273,10 @@ void Group::fail(ErrorType kind, const std::shared_ptr<Launched>& launched, cons
   const std::string others = reports(reason);
   const std::string text = c10::str(
       reason, ".", others, write_record(),
-      "\nLikely causes: 1. a rank has ended or is stuck elsewhere: the one that does not answer or is behind, see its own "
-      "output; 2. the ranks called different things: python -m torch.distributed.flight_recorder.fr_trace compares the "
-      "records; 3. the call needs longer: timeout= of init_process_group.\n"
-      "To go on: start again from the last checkpoint (torchrun --max-restarts), or destroy_process_group() and "
+      "\nLikely causes: 1. a rank has exited or is stuck elsewhere: see the output of the rank that does not answer or "
+      "is behind; 2. the ranks made different calls: python -m torch.distributed.flight_recorder.fr_trace compares the "
+      "records; 3. the call needs more time: raise timeout= of init_process_group.\n"
+      "Fix: restart from the last checkpoint (torchrun --max-restarts), or call destroy_process_group() and "
       "init_process_group().");
   give_up(std::make_exception_ptr(
       c10::DistBackendError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, text)));
@@ -292,7 +293,7 @@ void Group::give_up(const std::exception_ptr& failure) {
       launched->fail(failure);
     }
   }
-  // Before the abort, which lets the program's waits return: what they return with is no result.
+  // Set before the abort: the abort makes the program's waits return, without a valid result.
   c10::musa::defer_error(failure);
   changed_.notify_all();
   for (const auto& comm : communicators()) {
@@ -308,17 +309,17 @@ void Group::abort(const std::string& reason) {
   const auto failure = std::make_exception_ptr(c10::DistBackendError(
       {__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, c10::str(who(), " ", reason)));
   give_up(failure);
-  c10::musa::forget_deferred_error(failure); // the program asked for it
+  c10::musa::forget_deferred_error(failure); // the program requested the abort
 }
 
 void Group::end_process(const std::string& reason) {
-  std::cerr << reason << "\nThe process ends, as TORCH_MCCL_ASYNC_ERROR_HANDLING says." << std::endl;
+  std::cerr << reason << "\nThe process is terminated, as TORCH_MCCL_ASYNC_ERROR_HANDLING requests." << std::endl;
   std::abort();
 }
 
-// ---- the watchdog's view
+// ---- polling by the watchdog
 
-// What the device and MCCL say of the calls; nothing while a graph is being captured.
+// Returns the state that the device and MCCL report for the calls; empty during a graph capture.
 Group::Seen Group::ask(const std::vector<std::shared_ptr<Launched>>& calls) const {
   Seen seen;
   const c10::musa::BetweenCaptures between;
@@ -384,7 +385,7 @@ bool Group::look_at_calls() {
         hook(*launched, milliseconds);
       } catch (const std::exception& error) {
         broken = launched;
-        reason = c10::str("has finished, and its completion hook raised: ", error.what());
+        reason = c10::str("has finished, but its completion hook raised: ", error.what());
       }
     }
   }
@@ -422,7 +423,7 @@ void Group::look_at_others() {
   }
   next_coordination_ = now + settings_.coordination;
   if (store_.busy()) {
-    return; // it blocks, so the calls under way are left to their timeout
+    return; // blocked; pending calls are left to their timeout
   }
   std::optional<std::optional<std::string>> found;
   try {
@@ -434,7 +435,7 @@ void Group::look_at_others() {
       return std::optional(store.get_to_str(kFailed));
     });
   } catch (const std::exception&) {
-    return; // the store has ended with the rank that held it; calls under way will tell
+    return; // the rank that hosted the store has ended; pending calls report the failure
   }
   const std::optional<std::string> reported = found.value_or(std::nullopt);
   if (!reported.has_value()) {
@@ -448,7 +449,7 @@ void Group::look_at_others() {
       const std::lock_guard lock(mutex_);
       current = under_way_.empty() ? nullptr : under_way_.front();
     }
-    fail(ErrorType::REMOTE_ERROR, current, "cannot go on, since another rank has failed: " + reason);
+    fail(ErrorType::REMOTE_ERROR, current, "cannot continue, because another rank has failed: " + reason);
   } else {
     (void)write_record();
   }

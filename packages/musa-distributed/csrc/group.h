@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// What the threads of a process group share: the calls under way, and whether the group can go on.
+// State that the threads of a process group share: the pending calls, and the group's failure.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -23,10 +23,10 @@
 
 namespace c10d::mccl {
 
-// Tests derive from it.
+// Virtual functions exist for tests only.
 class Group {
  public:
-  // The store is accessed by a thread of the group alone; see Store::clone.
+  // Only one thread of the group accesses the store; see Store::clone.
   Group(c10::intrusive_ptr<Store> store, int rank, int size, const Settings& settings);
   virtual ~Group() = default;
 
@@ -39,7 +39,7 @@ class Group {
   const Settings& settings() const {
     return settings_;
   }
-  // Of all groups of this process.
+  // Index among all groups of this process.
   size_t number() const {
     return number_;
   }
@@ -49,38 +49,41 @@ class Group {
   int global_rank() const;
   // "[rank 1 of 4, group default_pg]"
   std::string who() const;
-  // Where ranks run, for messages. Adds to what is known.
+  // Records where ranks run, for messages. Keeps earlier entries.
   void add_places(const Places& places);
 
-  // ---- calls under way
+  // ---- pending calls
 
-  // Whether it is the only one: the watchdog may sleep long, and is to be woken.
+  // Returns whether the call is the only pending one. The caller must wake the watchdog then, because it may be in a
+  // long sleep.
   bool add(const std::shared_ptr<Launched>& launched);
   void add(const std::shared_ptr<Communicator>& comm);
   std::vector<std::shared_ptr<Communicator>> communicators() const;
-  // Waits until nothing is under way. Raises what failed.
+  // Waits until no call is pending. Raises the group's failure, if any.
   void drain(std::chrono::milliseconds timeout);
-  // Operands of calls that nobody waited for. On the program's thread.
+  // Frees the operands of finished calls on which wait() was not called. Called on the program's thread.
   void free_operands();
-  // Called for each call that has ended, on the watchdog's thread; with milliseconds where timing is on.
+  // The hook is called on the watchdog's thread for each finished call, with its duration in milliseconds if timing is
+  // enabled.
   using CompletionHook = std::function<void(const Launched&, std::optional<float>)>;
   void set_on_completion(CompletionHook hook);
 
   // ---- failure
 
-  // Raises the failure, once there is one.
+  // Raises the group's failure, if there is one.
   void check() const;
   std::exception_ptr failure() const;
-  // Ends the group: "<who>: <the call> <what happened>". The other ranks are told and asked what they are doing, the flight
-  // recorder is written, communicators are aborted, and the program gets the error where it next waits. Only the first counts.
+  // Ends the group with the error "<who>: <the call> <what>". Reports the failure to the other ranks and collects their
+  // state, writes the flight record, and aborts the communicators; the program gets the error at its next wait. Only
+  // the first call has an effect.
   void fail(ErrorType kind, const std::shared_ptr<Launched>& launched, const std::string& what);
   ErrorType error() const {
     return error_.load();
   }
-  // Aborts the communicators; calls under way end with the reason.
+  // Aborts the communicators; pending calls fail with `reason`.
   void abort(const std::string& reason);
 
-  // What the watchdog does. Returns when it wants to be called again.
+  // One poll by the watchdog. Returns the time until the next one.
   std::chrono::milliseconds look();
 
  protected:
@@ -97,9 +100,9 @@ class Group {
   };
   struct Seen {
     std::vector<Ended> ended;
-    std::vector<std::shared_ptr<Launched>> started; // with desync debugging: since the last look
+    std::vector<std::shared_ptr<Launched>> started; // since the last poll; with desync debugging only
     std::shared_ptr<Launched> late, broken;
-    std::string reason; // of what is broken
+    std::string reason; // why `broken` failed
   };
   Seen ask(const std::vector<std::shared_ptr<Launched>>& calls) const;
   bool look_at_calls();
@@ -116,7 +119,7 @@ class Group {
   const Settings settings_;
   const size_t number_;
 
-  mutable std::mutex mutex_; // guards what follows
+  mutable std::mutex mutex_; // guards the fields below
   std::shared_ptr<const GroupName> name_ = std::make_shared<const GroupName>();
   std::vector<uint64_t> global_ranks_;
   std::list<std::shared_ptr<Launched>> under_way_;
@@ -131,11 +134,12 @@ class Group {
   Shelf left_behind_;
   std::atomic<bool> failing_{false};
   std::atomic<ErrorType> error_{ErrorType::SUCCESS};
-  bool published_ = false; // of the watchdog's thread
+  bool published_ = false; // used by the watchdog's thread only
   std::chrono::steady_clock::time_point next_coordination_{};
 };
 
-// Names the group as torch has named its backend so far, which torch does piece by piece after it has made it.
+// Names the group after its backend. torch sets the name of a backend step by step after creating it, so it may be
+// incomplete.
 void name_group(Group& group, const Backend& backend, const Backend::Options& options);
 
 } // namespace c10d::mccl

@@ -79,7 +79,7 @@ void Launcher::refuse_nan(const Request& request) const {
     if (at::isFloatingType(tensor.scalar_type()) || at::isComplexType(tensor.scalar_type())) {
       TORCH_CHECK_VALUE(
           !at::isnan(tensor).any().item<bool>(), group_->who(), " ", request.title.text(), ": a tensor of ", tensor.sizes(),
-          " that is to be sent holds NaN (TORCH_MCCL_NAN_CHECK=1).");
+          " to be sent contains NaN (checked because of TORCH_MCCL_NAN_CHECK=1).");
     }
   }
 }
@@ -135,15 +135,16 @@ c10::intrusive_ptr<Work> Launcher::issue(const std::vector<Request>& requests, b
   TORCH_CHECK(!closed_, group_->who(), " was shut down.");
   if (!named_) {
     named_ = true;
-    name_group(*group_, backend_, *options_); // torch describes a group after it has made it, without a call
+    // torch sets the description after creating the group, without a notification
+    name_group(*group_, backend_, *options_);
   }
-  // Tensors that require gradients may be written to: torch.distributed's operators are not differentiable.
+  // torch.distributed's operators are not differentiable, so tensors that require gradients may be written to.
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const Request& first = requests.front();
   const c10::Device device = first.device;
   for (const Request& request : requests) {
     TORCH_CHECK_VALUE(
-        request.device == device, "Calls that start together must be on one device, and there are ", device, " and ",
+        request.device == device, "Coalesced calls must use one device, but use ", device, " and ",
         request.device, ".");
   }
   const c10::musa::MUSAGuard on_device(device);
@@ -153,7 +154,8 @@ c10::intrusive_ptr<Work> Launcher::issue(const std::vector<Request>& requests, b
     std::for_each(requests.begin(), requests.end(), [this](const Request& request) { refuse_nan(request); });
   }
 
-  // A send that needs no third rank must not wait for one. The ranks of a group that is bound to a device have all met already.
+  // A send between two ranks must not wait for a third one. In a group that is bound to a device, all ranks are
+  // connected already.
   const bool pair = !coalesced && isP2POp(first.type) && !backend_.getBoundDeviceId().has_value();
   const auto comm = pair ? communicators_->of_pair(first.peer, device) : communicators_->of_all(device);
   const int peer = pair ? 1 - comm->rank : first.peer;
@@ -205,14 +207,14 @@ void Launcher::put_on_stream(
   if (launched.start.has_value()) {
     launched.start->record(stream);
   }
-  // Many calls of MCCL that belong together, or one.
+  // Several coalesced MCCL calls, or one.
   MCCL_CHECK(mcclGroupStart());
   try {
     for (const Request& request : requests) {
       request.call(handle, stream.stream(), requests.size() == 1 ? peer : request.peer);
     }
   } catch (...) {
-    (void)mcclGroupEnd(); // reports the same error again, and starts nothing
+    (void)mcclGroupEnd(); // reports the same error again, and launches nothing
     throw;
   }
   MCCL_CHECK(mcclGroupEnd());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Puts the calls of a process group on streams: in order with the program's stream, recorded for the flight record, and
-// watched until they end.
+// Enqueues the calls of a process group on streams, ordered with the program's stream, adds them to the flight record,
+// and has the watchdog poll them until they finish.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -22,31 +22,31 @@ namespace c10d::mccl {
 // Used by one thread at a time. The backend and the watchdog must outlive it.
 class Launcher {
  public:
-  // Of the backend, only what torch sets after it is made is read: its name, its description, the device that it is bound to.
+  // Reads only the properties of `backend` that torch sets after creating it: name, description, and bound device.
   Launcher(
       const Backend& backend, c10::intrusive_ptr<const Backend::Options> options, const Settings& settings,
       std::shared_ptr<Group> group, std::shared_ptr<Communicators> communicators, Watchdog& watchdog);
 
-  // Puts the call on its stream. While calls are coalesced, keeps it instead and returns null.
+  // Enqueues the call on its stream. While calls are being coalesced, stores it instead and returns nullptr.
   c10::intrusive_ptr<Work> run(Request request);
 
-  // Calls from here on are kept. Those of a block that ended with an exception are dropped.
+  // Starts storing calls. Drops the stored calls of a block that ended with an exception.
   void start_coalescing();
-  // Starts what was kept, as one; null if there is nothing.
+  // Enqueues the stored calls as one; returns nullptr if there are none.
   c10::intrusive_ptr<Work> end_coalescing();
 
-  // From now on the duration of calls is measured. Called by any thread.
+  // Measures the duration of later calls. Thread-safe.
   void enable_timing() {
     timing_.store(true);
   }
-  // From now on calls are refused.
+  // Makes later calls raise an error.
   void close() {
     closed_ = true;
   }
   bool closed() const {
     return closed_;
   }
-  // How many collectives have started, which is the sequence number of the last one.
+  // Number of collectives enqueued, which is the sequence number of the last one.
   uint64_t collectives() const {
     return collectives_;
   }

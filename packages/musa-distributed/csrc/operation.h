@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// What a call of a process group does, kept as numbers: name, ranks, dtypes and sizes. Texts are formatted when a failure, the
-// flight record or a trace needs them, not at each call.
+// Description of a call of a process group: name, ranks, dtypes and sizes. Texts are formatted only when a failure, the
+// flight record or a trace needs them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,11 +15,11 @@
 
 namespace c10d::mccl {
 
-// A literal "mccl:all_reduce".
+// A literal such as "mccl:all_reduce".
 class Title {
  public:
   template <size_t N>
-  consteval Title(const char (&text)[N]) : text_(text) { // NOLINT: implicit, so that literals are titles
+  consteval Title(const char (&text)[N]) : text_(text) { // NOLINT: implicit, so that literals convert to Title
     if (!std::string_view(text).starts_with(kPrefix)) {
       throw "a title starts with mccl:";
     }
@@ -38,7 +38,7 @@ class Title {
   const char* text_;
 };
 
-// The dtypes and sizes of tensors, without the tensors.
+// The dtypes and sizes of tensors, without references to the tensors.
 class Operands {
  public:
   Operands() = default;
@@ -51,13 +51,13 @@ class Operands {
     return tensors_[index].dtype;
   }
   at::IntArrayRef sizes(size_t index) const;
-  // "Float[4, 2], Int[3]", with a count in place of those after the fourth; "nothing" if there are none.
+  // Returns "Float[4, 2], Int[3]", with a count instead of the tensors after the fourth; "nothing" if there are none.
   std::string text() const;
 
  private:
   struct Tensor {
     at::ScalarType dtype;
-    uint32_t end; // of its sizes in sizes_
+    uint32_t end; // index in sizes_ after its sizes
   };
   c10::SmallVector<Tensor, 2> tensors_;
   c10::SmallVector<int64_t, 8> sizes_;
@@ -67,7 +67,7 @@ struct Operation {
   OpType type = OpType::UNKNOWN;
   Title title;
   int rank = 0;
-  int peer = -1; // of a send or receive
+  int peer = -1; // for sends and receives
   Operands inputs, outputs;
 
   // For the flight record: "mccl:all_reduce", "mccl:send 0->1".
@@ -76,7 +76,7 @@ struct Operation {
   std::string text(uint64_t seq) const;
 };
 
-// What started together under one sequence number: one operation, or several that were coalesced.
+// Operations enqueued together under one sequence number: one operation, or several coalesced ones.
 struct Operations {
   uint64_t seq = 0;
   Title title; // "mccl:coalesced" for several

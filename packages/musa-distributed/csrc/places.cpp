@@ -55,7 +55,7 @@ std::string own_place() {
   const bool named = gethostname(name.data(), name.size() - 1) == 0;
   std::vector<std::string> details = addresses();
   if (details.empty()) {
-    details.emplace_back("no address but loopback");
+    details.emplace_back("loopback address only");
   }
   const char* const wanted = std::getenv("MCCL_SOCKET_IFNAME");
   if (wanted != nullptr && *wanted != '\0') {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Where the ranks of a group run, for messages: a rank that cannot be reached is found by its host and addresses.
+// Hosts and addresses of the ranks of a group, for messages that help to find an unreachable rank.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -10,16 +10,17 @@
 
 namespace c10d::mccl {
 
-// By rank: "host-a (eth0 10.0.0.1)".
+// Maps the rank to a text such as "host-a (eth0 10.0.0.1)".
 using Places = std::map<int, std::string>;
 
-// Host name and the addresses of the network interfaces that are up, without loopback; with MCCL_SOCKET_IFNAME if it is set.
+// Returns the host name and the addresses of the network interfaces that are up, without loopback; and
+// MCCL_SOCKET_IFNAME if it is set.
 std::string own_place();
 
-// "\n  host-a (eth0 10.0.0.1): ranks 0, 1", a line for each place; empty if no place is known.
+// Returns "\n  host-a (eth0 10.0.0.1): ranks 0, 1", one line per place; empty if `places` is empty.
 std::string describe(const Places& places);
 
-// "the store at 10.0.0.1:29500"
+// Returns "the store at 10.0.0.1:29500".
 std::string describe(const c10::intrusive_ptr<Store>& store);
 
 } // namespace c10d::mccl

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Sends and receives, and the collectives that are made of them. A rank's part for itself is a copy.
+// Sends and receives, and the collectives that are composed of them. A rank's part for itself is copied.
 #include <algorithm>
 #include <numeric>
 
@@ -29,7 +29,7 @@ void call_recv(const at::Tensor& memory, int peer, mcclComm_t comm, musaStream_t
   }
 }
 
-// A tensor for each rank, of any sizes: what goes to it, and what comes from it.
+// Sends to[rank] to each rank and receives from[rank] from it; the tensors may have any sizes.
 void exchange(Request& request, const std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from) {
   request.call = [to, from](mcclComm_t comm, musaStream_t stream, int) {
     for (size_t peer = 0; peer < to.size(); ++peer) {
@@ -41,7 +41,7 @@ void exchange(Request& request, const std::vector<at::Tensor>& to, const std::ve
   };
 }
 
-// As request_for, of operands whose elements are taken as they are.
+// Like request_for, for operands whose elements are only moved.
 template <class Options>
 Request exchange_request(
     OpType type, Title title, const Options& options, const std::vector<at::Tensor>& inputs,
@@ -55,28 +55,29 @@ Request exchange_request(
   return request;
 }
 
-// The root's list of a tensor for each rank, shaped like its own one; others have none.
+// Checks and returns the root's list: one tensor per rank, each with as many elements as `like`. Returns an empty list
+// on other ranks.
 std::vector<at::Tensor> list_of_root(
     const char* call, const std::vector<std::vector<at::Tensor>>& lists, bool is_root, int rank, const at::Tensor& like,
     int size) {
   TORCH_CHECK_VALUE(
-      lists.size() == (is_root ? 1 : 0), "mccl:", call, " takes one list on the root, and none on others; rank ", rank, " has ",
-      lists.size(), ".");
+      lists.size() == (is_root ? 1 : 0), "mccl:", call, " takes one list on the root and none on the other ranks; rank ",
+      rank, " has ", lists.size(), ".");
   if (!is_root) {
     return {};
   }
   TORCH_CHECK_VALUE(
-      lists.front().size() == static_cast<size_t>(size), "mccl:", call, " takes a tensor for each of the ", size,
+      lists.front().size() == static_cast<size_t>(size), "mccl:", call, " takes one tensor for each of the ", size,
       " ranks, not ", lists.front().size(), ".");
   for (const at::Tensor& tensor : lists.front()) {
     TORCH_CHECK_VALUE(
-        tensor.numel() == like.numel(), "mccl:", call, ": the list has a tensor of ", tensor.sizes(), ", and the tensor is of ",
-        like.sizes(), ".");
+        tensor.numel() == like.numel(), "mccl:", call, ": the list has a tensor of shape ", tensor.sizes(),
+        ", but the tensor has the shape ", like.sizes(), ".");
   }
   return lists.front();
 }
 
-// Where each rank's rows are; an empty list of sizes means equal parts.
+// Returns the rows of each rank as views; empty `sizes` means equal parts.
 std::vector<at::Tensor> split_rows(
     const at::Tensor& memory, const at::Tensor& tensor, const std::vector<int64_t>& sizes, int ranks) {
   const int64_t rows = tensor.dim() == 0 ? 0 : tensor.size(0);
@@ -84,7 +85,7 @@ std::vector<at::Tensor> split_rows(
   if (parts.empty()) {
     TORCH_CHECK_VALUE(
         rows % ranks == 0, "mccl:all_to_all: ", rows, " rows cannot be split evenly among ", ranks,
-        " ranks.\nFix: name the sizes, input_split_sizes and output_split_sizes.");
+        " ranks.\nFix: pass input_split_sizes and output_split_sizes.");
     parts.assign(static_cast<size_t>(ranks), rows / ranks);
   }
   TORCH_CHECK_VALUE(
@@ -103,7 +104,7 @@ std::vector<at::Tensor> split_rows(
 void check_transfer(const char* call, int peer, int tag, int size) {
   check_root(call, peer, size);
   TORCH_CHECK_VALUE(
-      tag == 0, "mccl:", call, " has no tags: messages between two ranks arrive in the order in which they were sent; tag is ",
+      tag == 0, "mccl:", call, " has no tags: messages between two ranks arrive in the order of the sends; tag is ",
       tag, ".");
 }
 
@@ -162,7 +163,7 @@ c10::intrusive_ptr<Work> ProcessGroupMCCL::alltoall(
     std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& inputs, const AllToAllOptions& options) {
   TORCH_CHECK_VALUE(
       outputs.size() == static_cast<size_t>(size_) && inputs.size() == outputs.size(),
-      "mccl:all_to_all takes a tensor for each of the ", size_, " ranks; there are ", inputs.size(), " inputs and ",
+      "mccl:all_to_all takes one tensor for each of the ", size_, " ranks; there are ", inputs.size(), " inputs and ",
       outputs.size(), " outputs.");
   Request request = exchange_request(OpType::ALLTOALL, "mccl:all_to_all", options, inputs, outputs);
   std::vector<at::Tensor> to, from;

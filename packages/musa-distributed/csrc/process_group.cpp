@@ -18,12 +18,14 @@ using namespace mccl;
 
 namespace {
 
-// Of the process: ends it once a group's watchdog hangs, as it does when the device's driver does not return.
+// One per process. Terminates the process if a group's watchdog hangs, for example because the device's driver does not
+// return.
 HeartbeatMonitor& heartbeat() {
   static HeartbeatMonitor& monitor = *new HeartbeatMonitor(std::chrono::seconds(1), [](const std::string& name) {
     std::cerr << "The watchdog " << name
-              << " of a process group does not come back: the device or the store does not answer.\nThe process ends. "
-                 "TORCH_MCCL_HEARTBEAT_TIMEOUT_SEC says how long it may take; TORCH_MCCL_ENABLE_MONITORING=0 switches this off."
+              << " of a process group hangs: the device or the store does not answer.\nThe process is terminated. "
+                 "TORCH_MCCL_HEARTBEAT_TIMEOUT_SEC sets the time limit; TORCH_MCCL_ENABLE_MONITORING=0 disables the "
+                 "check."
               << std::endl;
     std::abort();
   });
@@ -36,8 +38,8 @@ std::string library_version() {
   return c10::str(version / 10000, ".", version / 100 % 100, ".", version % 100);
 }
 
-// Where the group's threads write in the store: apart from those of a group of this name that was there before, in this process
-// or before torchrun started it again.
+// Returns a store with a prefix for the group's threads. The prefix differs from that of earlier groups of the same
+// name, in this process or before torchrun restarted it.
 c10::intrusive_ptr<Store> store_of_threads(const c10::intrusive_ptr<Store>& store, const std::string& group) {
   static std::mutex mutex;
   static auto& made = *new std::map<std::string, int>();
@@ -47,7 +49,8 @@ c10::intrusive_ptr<Store> store_of_threads(const c10::intrusive_ptr<Store>& stor
   return c10::make_intrusive<PrefixStore>(prefix, store->clone());
 }
 
-// A group of some ranks of `parent`, given by their numbers there, with the options that are wanted or those of `parent`.
+// Creates a group of some ranks of `parent` (`members` are their ranks there), with the options `wanted`, or those of
+// `parent` if it is null.
 c10::intrusive_ptr<ProcessGroupMCCL> make_child(
     const ProcessGroupMCCL& parent, const ProcessGroupMCCL::Options& inherited, const c10::intrusive_ptr<Store>& store,
     int rank, int size, const c10::intrusive_ptr<Backend::Options>& wanted, const std::vector<int64_t>& members) {
@@ -159,9 +162,10 @@ c10::intrusive_ptr<Backend> ProcessGroupMCCL::shrink(
     }
   }
   const auto own = std::find(left.begin(), left.end(), rank_);
-  TORCH_CHECK_VALUE(own != left.end(), group_->who(), " is among the ranks to exclude, which do not call shrink.");
+  TORCH_CHECK_VALUE(
+      own != left.end(), group_->who(), " is one of the ranks to exclude; only the remaining ranks call shrink.");
   if (flags == 1) {
-    group_->abort("was shrunk, and what it had under way aborted");
+    group_->abort("was shrunk, and its pending calls were aborted");
   }
   auto store = c10::make_intrusive<PrefixStore>(c10::str("mccl/shrunk/", ++shrinks_), store_);
   const auto rank = static_cast<int>(own - left.begin()), size = static_cast<int>(left.size());
@@ -188,7 +192,7 @@ void ProcessGroupMCCL::enableCollectivesTiming() {
 }
 
 void ProcessGroupMCCL::registerOnCompletionHook(std::function<void(std::shared_ptr<WorkInfo>)>&& hook) {
-  TORCH_CHECK(onCompletionHook_ == nullptr, group_->who(), " has a completion hook already.");
+  TORCH_CHECK(onCompletionHook_ == nullptr, group_->who(), " already has a completion hook.");
   onCompletionHook_ = std::move(hook);
   enableCollectivesTiming();
   group_->set_on_completion([this](const Launched& launched, std::optional<float> milliseconds) {
@@ -225,7 +229,7 @@ void ProcessGroupMCCL::shutdown() {
       group_->drain(options_->timeout);
     } catch (...) {
       error = std::current_exception();
-      group_->abort("was shut down with calls under way");
+      group_->abort("was shut down with pending calls");
     }
   }
   heartbeat().remove(*watchdog_);

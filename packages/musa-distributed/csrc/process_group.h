@@ -2,12 +2,13 @@
 // Copyright (c) torch_musa contributors
 // The process group of backend "mccl", for tensors on musa.
 //
-// A call is put on a stream and returns. With async_op that is the communicator's own stream, which waits for the caller's
-// first and for which the caller's waits in Work::wait(); otherwise it is the caller's stream. All ranks of the group must make
-// the same calls in the same order. Methods are called by one thread at a time; the watchdog is the group's own.
+// A call enqueues work on a stream and returns. With async_op that is the communicator's stream: it waits for the
+// caller's stream first, and the caller's stream waits for it in Work::wait(). Otherwise the work is enqueued on the
+// caller's stream. All ranks of the group must make the same calls in the same order. One thread at a time calls the
+// methods; the watchdog has its own thread.
 //
-// The class overrides what torch calls, and does nothing else: Communicators makes communicators, Launcher puts calls on streams,
-// Group holds what is under way and its failure, Watchdog looks after it.
+// The class only implements torch's interface: Communicators creates communicators, Launcher enqueues calls on streams,
+// Group holds the pending calls and the failure, Watchdog polls them.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -32,11 +33,11 @@ class ProcessGroupMCCL : public Backend {
     static c10::intrusive_ptr<Options> create(bool high_priority = false) {
       return c10::make_intrusive<Options>(high_priority);
     }
-    bool is_high_priority_stream; // its communicators run on streams of high priority
+    bool is_high_priority_stream; // run its communicators on high-priority streams
   };
 
   ProcessGroupMCCL(c10::intrusive_ptr<Store> store, int rank, int size, c10::intrusive_ptr<Options> options);
-  // As shutdown(), but what goes wrong is a warning.
+  // Calls shutdown(), but turns its errors into warnings.
   ~ProcessGroupMCCL() override;
 
   const std::string getBackendName() const override {
@@ -81,7 +82,7 @@ class ProcessGroupMCCL : public Backend {
       std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& inputs, const ReduceScatterOptions& options) override;
   c10::intrusive_ptr<Work> barrier(const BarrierOptions& options) override;
 
-  // ---- point_to_point.cpp: what MCCL has no call for is made of sends and receives
+  // ---- point_to_point.cpp: collectives without an MCCL call, composed of sends and receives
 
   c10::intrusive_ptr<Work> gather(
       std::vector<std::vector<at::Tensor>>& outputs, std::vector<at::Tensor>& inputs,
@@ -94,40 +95,40 @@ class ProcessGroupMCCL : public Backend {
       const AllToAllOptions& options) override;
   c10::intrusive_ptr<Work> alltoall(
       std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& inputs, const AllToAllOptions& options) override;
-  // Tags must be 0: MCCL has none.
+  // Tags must be 0, because MCCL does not support them.
   c10::intrusive_ptr<Work> send(std::vector<at::Tensor>& tensors, int peer, int tag) override;
   c10::intrusive_ptr<Work> recv(std::vector<at::Tensor>& tensors, int peer, int tag) override;
 
   // ---- process_group.cpp
 
-  // Calls in between start together and share one Work.
+  // The calls between these two start together and share one Work.
   void startCoalescing() override;
   c10::intrusive_ptr<Work> endCoalescing() override;
 
-  // New groups on new communicators: MCCL cannot split one. Ranks outside get null.
+  // The new groups use new communicators, because MCCL cannot split one. Ranks outside the new group get nullptr.
   c10::intrusive_ptr<Backend> split(
       const c10::intrusive_ptr<Store>& store, const std::vector<int>& ranks,
       const c10::intrusive_ptr<Backend::Options>& options) override;
   c10::intrusive_ptr<Backend> merge(
       const c10::intrusive_ptr<Store>& store, const c10::intrusive_ptr<Backend::Options>& options, const int& rank,
       const int& size) override;
-  // The excluded ranks do not call it. flags 1 aborts what this group has under way first.
+  // Not called by the excluded ranks. With flags == 1, aborts the pending calls of this group first.
   c10::intrusive_ptr<Backend> shrink(
       const std::vector<int64_t>& ranks_to_exclude, int flags,
       const c10::intrusive_ptr<Backend::Options>& options) override;
 
   void setTimeout(std::chrono::milliseconds timeout) override;
-  void setSequenceNumberForGroup() override {} // each starts at 0
+  void setSequenceNumberForGroup() override {} // sequence numbers start at 0
   uint64_t getSequenceNumberForGroup() override;
   void setGroupUid(const std::string& uid) override;
   void enableCollectivesTiming() override;
   void registerOnCompletionHook(std::function<void(std::shared_ptr<WorkInfo>)>&& hook) override;
   void waitForPendingWorks() override;
-  // Makes the communicator of the device now, and not at the first call.
+  // Creates the communicator of the device now instead of at the first call.
   void eagerConnectSingleDevice(at::Device device) override;
   ErrorType getError() override;
   void abort() override;
-  // Waits for what is under way, and gives the communicators back.
+  // Waits for pending collectives, then destroys the communicators.
   void shutdown() override;
 
  private:
@@ -136,7 +137,7 @@ class ProcessGroupMCCL : public Backend {
   const std::shared_ptr<mccl::Group> group_;
 
  public:
-  // Those that the group has made; Python reads their number.
+  // Python reads the number of communicators created.
   const std::shared_ptr<mccl::Communicators> communicators;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The private extension behind musa_distributed's Python modules.
+// The private extension module behind musa_distributed's Python modules.
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/utils/pybind.h>
 
@@ -16,18 +16,18 @@ using c10d::ProcessGroupMCCL;
 using c10d::mccl::Recorder;
 
 PYBIND11_MODULE(_C, m) {
-  py::module_::import("torch._C._distributed_c10d"); // has the base classes
+  py::module_::import("torch._C._distributed_c10d"); // registers the base classes
 
-  // The watchdog may be within a hook of the program's, which the destructor waits for.
+  // The destructor waits for the watchdog, which may be running a Python hook of the program.
   py::class_<ProcessGroupMCCL, c10d::Backend, c10::intrusive_ptr<ProcessGroupMCCL>> group(
       m, "ProcessGroupMCCL", py::release_gil_before_calling_cpp_dtor());
 
   py::class_<ProcessGroupMCCL::Options, c10d::Backend::Options, c10::intrusive_ptr<ProcessGroupMCCL::Options>> options(
       group, "Options",
-      R"(What a process group may be asked for: `init_process_group(..., pg_options=Options(...))`.
+      R"(Options of a process group: `init_process_group(..., pg_options=Options(...))`.
 
 Attributes:
-    is_high_priority_stream (bool): its communicators run on streams of high priority.)");
+    is_high_priority_stream (bool): run its communicators on high-priority streams.)");
   options.def(py::init(&ProcessGroupMCCL::Options::create), py::arg("is_high_priority_stream") = false)
       .def_readwrite("is_high_priority_stream", &ProcessGroupMCCL::Options::is_high_priority_stream);
   const auto copy = [](const ProcessGroupMCCL::Options& self) { return c10::make_intrusive<ProcessGroupMCCL::Options>(self); };
@@ -43,7 +43,7 @@ Attributes:
       .def_property_readonly("uid", &ProcessGroupMCCL::getGroupUid)
       .def(
           "comm_split_count", [](const ProcessGroupMCCL& self) { return self.communicators->made(); },
-          "How many communicators the group has made.");
+          "Number of communicators the group has created.");
 
   m.def("version", [] {
     int version = 0;

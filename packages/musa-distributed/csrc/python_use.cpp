@@ -11,7 +11,7 @@ namespace c10d::mccl {
 namespace {
 
 struct State {
-  std::mutex mutex; // guards what follows
+  std::mutex mutex; // guards the fields below
   std::condition_variable changed;
   int users = 0;
   bool ended = false;
@@ -19,7 +19,7 @@ struct State {
 };
 
 State& state() {
-  static State& one = *new State; // threads may ask until the process is gone
+  static State& one = *new State; // never destroyed, because threads may use it until the process exits
   return one;
 }
 
@@ -44,7 +44,7 @@ PythonUse::~PythonUse() {
 void end_python_use() {
   State& all = state();
   if (all.process != getpid()) {
-    return; // a fork has none of those threads, whatever was counted
+    return; // the threads that were counted do not exist in a forked process
   }
   std::unique_lock lock(all.mutex);
   all.ended = true;

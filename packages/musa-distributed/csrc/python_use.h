@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The library's own threads run Python for a while: where the recorder resolves stacks, and in hooks and callbacks of the
-// program. An interpreter that ends meanwhile would end the whole process with an abort; so it waits for them, and from then on
-// they leave it alone. Knows nothing of Python itself.
+// Threads of the library run Python code for a while: when the recorder resolves stacks, and in hooks and callbacks of
+// the program. If the interpreter finalized meanwhile, the process would abort. So finalization waits for these
+// threads, and afterwards they run no Python code. Does not depend on Python itself.
 #pragma once
 
 namespace c10d::mccl {
 
-// Lives while a thread of the library may run Python. False once the interpreter is about to end: then Python must not be run.
+// Held while a thread of the library may run Python. Converts to false once the interpreter is about to finalize: then
+// the thread must not run Python.
 class PythonUse {
  public:
   PythonUse();
@@ -22,7 +23,8 @@ class PythonUse {
   bool held_;
 };
 
-// Called, without the GIL, when the interpreter is about to end: returns when no PythonUse is true, and none will be.
+// Called without the GIL before the interpreter finalizes. Returns when no PythonUse is held; later ones convert to
+// false.
 void end_python_use();
 
 } // namespace c10d::mccl

@@ -20,7 +20,7 @@
 namespace c10d::mccl {
 namespace {
 
-constexpr const char* kFormat = "2.10"; // of the dumps that torch 2.13 writes and reads
+constexpr const char* kFormat = "2.10"; // of the dumps that torch 2.13 reads and writes
 
 int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -77,7 +77,7 @@ std::optional<size_t> Recorder::record(Call call, std::weak_ptr<const Progress> 
   entry.thread_id = std::this_thread::get_id();
   entry.thread_name = c10::getThreadName();
   entry.created = now_ns();
-  Entry replaced; // freed without the lock: its frames may need the GIL
+  Entry replaced; // freed without the lock, because its frames may need the GIL
   {
     const std::lock_guard lock(mutex_);
     entry.id = next_id_++;
@@ -107,7 +107,7 @@ void Recorder::finish(std::optional<size_t> id, bool completed, std::optional<fl
   const std::lock_guard lock(mutex_);
   Entry* const entry = *id >= first_id_ && place(*id) < ring_.size() ? &ring_[place(*id)] : nullptr;
   if (entry == nullptr || entry->id != *id) {
-    return; // overwritten or forgotten since
+    return; // overwritten or reset since
   }
   entry->retired = true;
   entry->duration = milliseconds;
@@ -136,7 +136,8 @@ void Recorder::set_library_version(std::string version) {
 
 std::vector<Recorder::Entry> Recorder::snapshot() {
   std::vector<Entry> entries;
-  std::vector<std::shared_ptr<const Progress>> progress; // taken with the entries, as a call may end meanwhile
+  // Taken together with the entries, because a call may finish meanwhile
+  std::vector<std::shared_ptr<const Progress>> progress;
   {
     const std::lock_guard lock(mutex_);
     entries = ring_;
@@ -248,7 +249,7 @@ void Recorder::reset() {
   std::vector<Entry> forgotten; // freed without the lock
   const std::lock_guard lock(mutex_);
   forgotten.swap(ring_);
-  first_id_ = next_id_; // and not from 0 again: calls under way still have their numbers
+  first_id_ = next_id_; // not reset to 0, because pending calls keep their numbers
 }
 
 std::string write_dump(int global_rank, std::chrono::milliseconds patience) {
@@ -257,13 +258,13 @@ std::string write_dump(int global_rank, std::chrono::milliseconds patience) {
   std::string text;
   bool done = false;
   if (stacks) {
-    // Stacks need the GIL, which a thread may hold that will never give it back. So another thread tries, and is left behind if
-    // it gets none.
+    // Resolving stacks takes the GIL, and another thread may hold it forever. So a separate thread does it, and is
+    // abandoned if it does not get the GIL in time.
     auto promise = std::make_shared<std::promise<std::string>>();
     std::future<std::string> future = promise->get_future();
     std::thread([promise, only_active] {
       c10::setThreadName("mccl_dump");
-      // The first stack takes seconds: for it torch imports its compiler.
+      // The first stack takes seconds, because torch imports its compiler for it.
       const PythonUse python;
       try {
         promise->set_value(Recorder::instance().dump(true, static_cast<bool>(python), only_active));

@@ -19,7 +19,7 @@
 
 namespace c10d::mccl {
 
-// What a recorded call can still be asked. Neither may wait for the device.
+// The state of a recorded call. Implementations must not wait for the device.
 class Progress {
  public:
   virtual ~Progress() = default;
@@ -33,10 +33,10 @@ struct GroupName {
 
 class Recorder {
  public:
-  // Of the process. Never destroyed: it holds frames of Python.
+  // One per process. Never destroyed, because it holds Python frames.
   static Recorder& instance();
 
-  // 0 entries record nothing.
+  // With 0 entries nothing is recorded.
   explicit Recorder(size_t entries);
 
   struct Call {
@@ -47,9 +47,10 @@ class Recorder {
     bool p2p = false;
     std::chrono::milliseconds timeout{};
   };
-  // A number for finish(); nothing where nothing is recorded. progress may be null, and may end before finish().
+  // Returns an id for finish(), or nullopt if recording is disabled. `progress` may be null, and may expire before
+  // finish().
   std::optional<size_t> record(Call call, std::weak_ptr<const Progress> progress);
-  // The call is no longer watched: it ended, or it was given up.
+  // Marks that the call is no longer polled: it has finished or was abandoned.
   void finish(std::optional<size_t> id, bool completed, std::optional<float> milliseconds);
 
   void name_group(const GroupName& group, const std::vector<uint64_t>& ranks);
@@ -59,9 +60,9 @@ class Recorder {
   void set_status(size_t group, const Status& status);
   void set_library_version(std::string version);
 
-  // A pickle. With stacks it takes the GIL.
+  // Returns a pickle. Takes the GIL if `stacks` is true.
   std::string dump(bool collectives, bool stacks, bool only_active);
-  // Forgets the calls.
+  // Removes all entries.
   void reset();
   bool enabled() const {
     return capacity_ > 0;
@@ -88,16 +89,16 @@ class Recorder {
 
   const size_t capacity_;
   const bool cpp_stacks_;
-  std::mutex mutex_; // guards what follows; nothing that waits is called under it
+  std::mutex mutex_; // guards the fields below; no function that blocks is called under it
   std::vector<Entry> ring_;
-  size_t next_id_ = 0, first_id_ = 0; // the number of the next call, and of the first since reset()
+  size_t next_id_ = 0, first_id_ = 0; // id of the next call, and of the first one since reset()
   std::map<std::string, std::pair<std::string, std::string>> groups_; // name: (description, ranks)
   std::map<size_t, Status> status_;
   std::string library_version_;
 };
 
-// Writes what the recorder holds where torch's DebugInfoWriter of the rank puts it: TORCH_FR_DUMP_TEMP_FILE names the files.
-// Without stacks if they cannot be had in time. Returns the target.
+// Writes the record with torch's DebugInfoWriter to the file that TORCH_FR_DUMP_TEMP_FILE names, without stacks if they
+// cannot be resolved in time. Returns the target.
 std::string write_dump(int global_rank, std::chrono::milliseconds patience);
 
 } // namespace c10d::mccl

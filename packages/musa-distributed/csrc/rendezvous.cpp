@@ -23,19 +23,19 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kBetweenChecks{1000}, kLongestPause{50};
-// Beyond the timeout of the meeting, which ends by itself unless the store blocks.
+// Added to the timeout of the meeting, which is enforced by the meeting itself unless the store blocks.
 constexpr milliseconds kPatienceWithStore{2000};
 constexpr milliseconds kPatienceWithNote{500};
 
 constexpr const char* kCausesOfNetwork =
-    "\nLikely causes: 1. a firewall or a missing route between the addresses of the ranks; 2. MCCL uses an interface that the other hosts "
-    "cannot reach; 3. a rank or its host has ended meanwhile; 4. the ranks need longer to start: timeout= of "
-    "init_process_group.\nFix: on every host, export MCCL_SOCKET_IFNAME=<the interface that connects the hosts>; "
+    "\nLikely causes: 1. a firewall or a missing route between the addresses of the ranks; 2. MCCL uses an interface "
+    "that the other hosts cannot reach; 3. a rank or its host has stopped meanwhile; 4. the ranks need more time to "
+    "start: raise timeout= of init_process_group.\nFix: on every host, export MCCL_SOCKET_IFNAME=<the interface that connects the hosts>; "
     "MCCL_DEBUG=INFO logs the address that MCCL uses.";
 
 using Bytes = std::vector<uint8_t>;
 
-// Random, so no other process and no earlier start has the same one.
+// Returns a random word, different from those of other processes and of earlier starts.
 Bytes new_word() {
   std::random_device random;
   Bytes word(16);
@@ -58,7 +58,7 @@ Bytes operator+(Bytes one, const Bytes& other) {
   return one;
 }
 
-// What follows the prefix; nothing if the value does not begin with it.
+// Returns the value without `prefix`, or nullopt if it does not begin with it.
 std::optional<Bytes> after(const Bytes& prefix, const std::optional<Bytes>& value) {
   if (!value.has_value() || value->size() < prefix.size() || !std::equal(prefix.begin(), prefix.end(), value->begin())) {
     return std::nullopt;
@@ -79,12 +79,13 @@ std::string own_rank(const Start& start) {
   return c10::str("rank ", start.members[start.rank], " on ", own_place());
 }
 
-// A meeting in the store. Each rank writes a new word; rank 0 answers with that word and the id; the rank confirms the answer. So
-// rank 0 recognizes words, and the others answers, that an earlier start left. When all have confirmed, rank 0 lets them go.
+// A rendezvous in the store. Each rank writes a new random word; rank 0 answers with that word and the id; the rank
+// confirms the answer. The words let rank 0 and the other ranks ignore keys that an earlier start left in the store.
+// When all ranks have confirmed, rank 0 writes "go".
 class Meeting {
  public:
   Meeting(Store& store, const Start& start) : store_(store), start_(start), word_(new_word()) {
-    // Before the word, so that whoever reads the word's answer reads the place of this start.
+    // Written before the word, so that a rank that reads an answer to this word finds the place of the same start.
     store_.set(at("place", start_.rank), to_bytes(own_place()));
     if (start_.rank != 0) {
       store_.set(at("word", start_.rank), word_);
@@ -95,16 +96,16 @@ class Meeting {
     }
     const mcclResult_t result = mcclGetUniqueId(&id_);
     if (result != mcclSuccess) {
-      // The others are told instead of given an id, so that they do not wait for their timeout.
+      // The error is sent in place of the id, so that the other ranks do not wait for their timeout.
       problem_ = c10::str(own_rank(start_), ": ", explain(result, "mcclGetUniqueId"));
     }
   }
 
-  // To be called again and again.
+  // One step of the rendezvous; called repeatedly until it returns true.
   bool is_over() {
     return start_.rank == 0 ? all_have_heard() : heard_and_let_go();
   }
-  // Once it is over. Raises what rank 0 reported in place of an id.
+  // Returns the result once is_over() is true. Raises the error that rank 0 reported in place of an id.
   Met result() {
     if (!problem_.empty()) {
       fail(start_, problem_);
@@ -115,7 +116,7 @@ class Meeting {
     }
     return met;
   }
-  // The ranks that keep the others waiting, as far as this rank can tell.
+  // Returns the ranks that have not arrived yet, as far as this rank can see.
   std::vector<int> absent() const {
     std::vector<int> ranks;
     for (size_t other = 1; other < start_.members.size(); ++other) {
@@ -169,12 +170,12 @@ class Meeting {
   const Start& start_;
   const Bytes word_;
   mcclUniqueId id_{};
-  std::string problem_; // that rank 0 had instead of an id
+  std::string problem_; // reported by rank 0 in place of an id
   bool heard_ = false;
-  std::map<size_t, Bytes> missing_; // of rank 0: the ranks that have not confirmed, and the word that was answered last
+  std::map<size_t, Bytes> missing_; // on rank 0: the ranks that have not confirmed, and the last word answered
 };
 
-// mcclCommInitRank on a thread of its own.
+// Runs mcclCommInitRank on a separate thread.
 class Attempt {
  public:
   Attempt(const Start& start, const mcclUniqueId& id) : state_(std::make_shared<State>()) {
@@ -192,7 +193,7 @@ class Attempt {
       if (state->abandoned) {
         lock.unlock();
         if (made != nullptr) {
-          made->abort(); // too late: the other ranks have given up as well, or will fail
+          made->abort(); // too late: the other ranks have timed out as well, or will fail
         }
         return;
       }
@@ -222,7 +223,7 @@ class Attempt {
     return state_->changed.wait_for(lock, patience, [this] { return state_->done; });
   }
 
-  // Once wait() has returned true. Raises what mcclCommInitRank reported.
+  // Called after wait() has returned true. Raises the error of mcclCommInitRank.
   std::shared_ptr<Communicator> take() {
     const std::lock_guard lock(state_->mutex);
     if (state_->error != nullptr) {
@@ -233,7 +234,7 @@ class Attempt {
 
  private:
   struct State {
-    std::mutex mutex; // guards what follows
+    std::mutex mutex; // guards the fields below
     std::condition_variable changed;
     bool done = false, abandoned = false;
     std::shared_ptr<Communicator> made;
@@ -243,7 +244,8 @@ class Attempt {
   std::thread thread_;
 };
 
-// The second step of a start: failures go to the other ranks through the store, marked with the id, which no other start has.
+// The second step of a start. Failures are reported to the other ranks through the store, marked with the id, which is
+// unique to this start.
 class Connection {
  public:
   Connection(const Start& start, Met met, StoreThread& store) : start_(start), met_(std::move(met)), store_(store) {}
@@ -264,8 +266,8 @@ class Connection {
       }
       if (Clock::now() >= deadline) {
         const std::string what = c10::str(
-            own_rank(start_), " met the others in ", describe(start_.store), ", but mcclCommInitRank did not return within ",
-            start_.timeout.count(), " ms.", kCausesOfNetwork);
+            own_rank(start_), " met the other ranks in ", describe(start_.store),
+            ", but mcclCommInitRank did not return within ", start_.timeout.count(), " ms.", kCausesOfNetwork);
         note(what);
         fail(start_, what + ranks());
       }
@@ -296,7 +298,7 @@ class Connection {
 
   std::optional<std::string> note_of_others() {
     if (store_.busy()) {
-      return std::nullopt; // it blocks
+      return std::nullopt; // it is blocked
     }
     const auto value = store_.within(kPatienceWithNote, [key = key()](Store& store) { return peek(store, key); });
     const auto text = after(to_bytes(met_.id), value.value_or(std::nullopt));
@@ -312,7 +314,7 @@ class Connection {
 
 Met meet(Store& store, const Start& start) {
   Meeting meeting(store, start);
-  // A loop instead of Store::wait: stores differ in how short a timeout they allow.
+  // Polls instead of Store::wait, because stores differ in the shortest timeout they support.
   const auto begin = Clock::now();
   auto next_check = begin + kBetweenChecks;
   milliseconds pause{1};
@@ -329,9 +331,10 @@ Met meet(Store& store, const Start& start) {
           start,
           c10::str(
               own_rank(start), " waited ", start.timeout.count(), " ms in ", describe(start.store),
-              ", and there did not come: rank ", c10::Join(", ", meeting.absent()),
-              ".\nLikely causes: 1. that rank has ended, or is in another call; 2. its host cannot reach the store; 3. it needs "
-              "longer to start.\nFix: see that rank's own output; for 3, timeout= of init_process_group."));
+              ", but these ranks did not arrive: rank ", c10::Join(", ", meeting.absent()),
+              ".\nLikely causes: 1. that rank has exited, or is in another call; 2. its host cannot reach the store; 3. "
+              "it needs more time to start.\nFix: see the output of that rank; for 3, raise timeout= of "
+              "init_process_group."));
     }
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, kLongestPause);
@@ -346,8 +349,8 @@ Started start_communicator(const Start& start) {
     fail(
         start,
         c10::str(
-            own_rank(start), " waited ", start.timeout.count(), " ms, and ", describe(start.store),
-            " does not answer.\nLikely causes: 1. its host has ended or is disconnected; 2. a firewall drops its packets.\n"
+            own_rank(start), " waited ", start.timeout.count(), " ms, but ", describe(start.store),
+            " does not answer.\nLikely causes: 1. its host is down or disconnected; 2. a firewall drops its packets.\n"
             "Fix: check that this host reaches that address."));
   }
   const Places places = met->places;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// How ranks meet in the store and start a communicator together, within the group's timeout.
+// Starts a communicator: the ranks meet in the store and connect, within the group's timeout.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -18,14 +18,14 @@ namespace c10d::mccl {
 
 struct Start {
   c10::intrusive_ptr<Store> store;
-  std::string key;  // of the communicator in the store
+  std::string key;  // key prefix of the communicator in the store
   std::string who;  // "[rank 1 of 4, group default_pg]", for messages
   size_t rank;      // of this process in the communicator
-  std::vector<int> members; // the group's number of each rank of the communicator
-  std::chrono::milliseconds timeout; // of each of the two steps
+  std::vector<int> members; // rank in the group, for each rank of the communicator
+  std::chrono::milliseconds timeout; // for each of the two steps
   c10::Device device;
   bool high_priority;
-  std::function<void()> check; // called every second, on any thread; may raise
+  std::function<void()> check; // called every second, on any thread; may raise an error
 
   int ranks() const {
     return static_cast<int>(members.size());
@@ -37,9 +37,9 @@ struct Met {
   Places places; // of the group's ranks
 };
 
-// The first step. Waits in the store until all ranks have come, and returns the id that rank 0 made. Keys that ranks of an earlier
-// start left in the store are ignored. Raises DistBackendError after the timeout, naming the ranks that did not come, or if rank 0
-// could not make an id.
+// The first step. Waits in the store until all ranks have arrived, and returns the id that rank 0 created. Keys that
+// ranks of an earlier start left in the store are ignored. Raises DistBackendError after the timeout, with the ranks
+// that did not arrive, or if rank 0 could not create an id.
 Met meet(Store& store, const Start& start);
 
 struct Started {
@@ -47,9 +47,10 @@ struct Started {
   Places places;
 };
 
-// Both steps: meet(), and mcclCommInitRank. Raises DistBackendError with the hosts and addresses of the ranks if the store or
-// mcclCommInitRank does not return within the timeout, or if either step fails on another rank. MCCL has no call that ends
-// mcclCommInitRank, so its thread is left behind then, and aborts the communicator if it is made after all.
+// Both steps: meet(), then mcclCommInitRank. Raises DistBackendError with the hosts and addresses of the ranks if the
+// store or mcclCommInitRank does not return within the timeout, or if either step fails on another rank. MCCL has no
+// call that cancels mcclCommInitRank, so its thread is then abandoned; it aborts the communicator if it is created
+// after all.
 Started start_communicator(const Start& start);
 
 } // namespace c10d::mccl

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// What a method of the process group has the launcher do: on which tensors, and by which calls of MCCL.
+// A call that the process group passes to the launcher: its tensors, and a function that makes the MCCL calls.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,11 +21,12 @@ struct Request {
   std::vector<at::Tensor> inputs, outputs;
   std::chrono::milliseconds timeout = kUnsetTimeout;
   bool async = true;
-  int peer = -1; // of send and recv
+  int peer = -1; // for send and recv
   c10::Device device = c10::Device(c10::kPrivateUse1, -1);
-  // Calls of MCCL, all for this communicator and stream; the peer is the rank there.
+  // Makes the MCCL calls, all on this communicator and stream; `peer` is the rank within the communicator.
   std::function<void(mcclComm_t comm, musaStream_t stream, int peer)> call;
-  // What goes with it on the stream, as operators of torch; tensors that live until the call has ended.
+  // torch operators to enqueue on the same stream before and after, and tensors that must live until the call has
+  // finished.
   std::function<void()> before, after;
   std::vector<at::Tensor> scratch;
 };

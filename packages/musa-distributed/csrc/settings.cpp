@@ -8,7 +8,7 @@
 namespace c10d::mccl {
 namespace {
 
-// torch's readers; the name without a prefix is the older form.
+// Uses torch's parsers. The name without the TORCH_ prefix is the older form.
 bool flag(const std::string& name, bool otherwise) {
   return getCvarBool({"TORCH_MCCL_" + name, "MCCL_" + name}, otherwise);
 }
@@ -26,7 +26,8 @@ Settings Settings::from_environment() {
   const int on_error = number("ASYNC_ERROR_HANDLING", static_cast<int>(s.on_error), 0);
   TORCH_CHECK_VALUE(
       on_error <= 3, "TORCH_MCCL_ASYNC_ERROR_HANDLING is ", on_error,
-      "; it can be 0 (nobody looks), 1 (abort, then end the process), 2 (abort and raise) or 3 (end the process).");
+      "; it must be 0 (failures are not detected), 1 (abort, then end the process), 2 (abort and raise) or 3 (end the "
+      "process).");
   s.on_error = static_cast<OnError>(on_error);
   s.blocking_wait = flag("BLOCKING_WAIT", s.blocking_wait);
   s.propagate_error = flag("PROPAGATE_ERROR", s.propagate_error);

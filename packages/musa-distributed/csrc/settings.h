@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// What the environment says about every process group of this process: TORCH_MCCL_*, with the meanings that TORCH_NCCL_* have.
+// Settings of all process groups of this process, from the environment variables TORCH_MCCL_*, which mean the same as
+// TORCH_NCCL_*.
 #pragma once
 
 #include <chrono>
@@ -9,29 +10,32 @@
 namespace c10d::mccl {
 
 struct Settings {
-  // What happens once a call failed or timed out; the numbers are those of TORCH_NCCL_ASYNC_ERROR_HANDLING.
+  // Reaction to a failure or timeout of a call; the values are those of TORCH_NCCL_ASYNC_ERROR_HANDLING.
   enum class OnError {
-    Ignore = 0,  // nobody looks
+    Ignore = 0,  // failures are not detected
     TearDown = 1, // communicators are aborted, and the process ends
-    Raise = 2,    // communicators are aborted, and the program gets an exception where it next meets the device or the group
+    Raise = 2,    // communicators are aborted, and the program's next wait or call on the group raises an error
     EndAtOnce = 3 // the process ends; nothing is aborted
   };
 
   OnError on_error = OnError::Raise; // TORCH_MCCL_ASYNC_ERROR_HANDLING
-  bool blocking_wait = false;        // TORCH_MCCL_BLOCKING_WAIT: wait() returns when the call has ended, or raises
-  bool propagate_error = true;       // TORCH_MCCL_PROPAGATE_ERROR: a group that fails on one rank fails on all
-  bool desync_debug = false;         // TORCH_MCCL_DESYNC_DEBUG: each call's progress goes to the store
+  // TORCH_MCCL_BLOCKING_WAIT: wait() returns when the call has finished, or raises its error
+  bool blocking_wait = false;
+  bool propagate_error = true;       // TORCH_MCCL_PROPAGATE_ERROR: a failure on one rank fails the group on all ranks
+  bool desync_debug = false;         // TORCH_MCCL_DESYNC_DEBUG: the progress of each call is written to the store
   bool timing = false;               // TORCH_MCCL_ENABLE_TIMING
-  bool nan_check = false;            // TORCH_MCCL_NAN_CHECK: operands are looked at before they are sent
+  bool nan_check = false;            // TORCH_MCCL_NAN_CHECK: operands are checked before they are sent
   bool high_priority = false;        // TORCH_MCCL_HIGH_PRIORITY
-  bool record_streams = false;       // TORCH_MCCL_AVOID_RECORD_STREAMS=0: the allocator keeps operands, not the work
+  // TORCH_MCCL_AVOID_RECORD_STREAMS=0: record_stream keeps operands alive, instead of the work
+  bool record_streams = false;
   bool dump_on_failure = true;       // TORCH_MCCL_DUMP_ON_TIMEOUT
-  bool monitoring = true;            // TORCH_MCCL_ENABLE_MONITORING: a watchdog that hangs ends the process
+  bool monitoring = true;            // TORCH_MCCL_ENABLE_MONITORING: the process is terminated if a watchdog hangs
   std::chrono::seconds heartbeat_timeout{480};      // TORCH_MCCL_HEARTBEAT_TIMEOUT_SEC
-  std::chrono::milliseconds coordination{1000};     // TORCH_MCCL_COORD_CHECK_MILSEC: how often the store is asked
+  // TORCH_MCCL_COORD_CHECK_MILSEC: interval at which the store is polled
+  std::chrono::milliseconds coordination{1000};
   std::chrono::milliseconds dump_patience{15000};   // TORCH_MCCL_WAIT_TIMEOUT_DUMP_MILSEC
 
-  // Raises ValueError for a value that means nothing, naming the variable.
+  // Reads the environment. Raises ValueError for an invalid value, with the name of the variable.
   static Settings from_environment();
 };
 

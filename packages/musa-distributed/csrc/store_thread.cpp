@@ -68,13 +68,13 @@ void StoreThread::run(const std::shared_ptr<State>& state) {
       state->running = true;
       lock.unlock();
       job(*state->store);
-    } // what the job owns ends before the thread counts as idle
+    } // the job's captures are destroyed before the thread counts as idle
     lock.lock();
     state->running = false;
   }
   auto store = std::move(state->store);
   lock.unlock();
-  store.reset(); // closes a connection, so not under the lock
+  store.reset(); // closes a connection, which may block, so the lock is not held
   lock.lock();
   state->ended = true;
   state->changed.notify_all();

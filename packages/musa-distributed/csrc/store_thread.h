@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// A thread that accesses a store, so that its callers can stop waiting: if the host of a TCPStore vanishes, an access blocks until
-// the kernel drops the connection, many minutes later, whatever timeout the store has.
+// A thread that accesses a store, so that callers can stop waiting for it: if the host of a TCPStore vanishes, an
+// access blocks until the kernel drops the connection many minutes later, regardless of the store's timeout.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -23,16 +23,17 @@ namespace c10d::mccl {
 class StoreThread {
  public:
   explicit StoreThread(c10::intrusive_ptr<Store> store);
-  // Waits for the access that runs, but not long: a thread that is blocked goes on by itself and holds the store until it ends.
+  // Waits briefly for a running access. If it is blocked, the thread is detached and keeps the store alive until the
+  // access returns.
   ~StoreThread();
   StoreThread(const StoreThread&) = delete;
   StoreThread& operator=(const StoreThread&) = delete;
 
-  // Enqueues an access, which has to own what it uses. An exception of it becomes a warning.
+  // Enqueues an access, which must own its captures. Its exceptions become warnings.
   void post(std::function<void(Store&)> access);
 
-  // Enqueues an access and waits for its result; its exceptions are raised here. Returns nothing if there is none in time; the
-  // access may still run later.
+  // Enqueues an access and waits for its result; rethrows its exceptions. Returns nullopt if there is no result in
+  // time; the access may still run later.
   template <class Access, class Result = std::invoke_result_t<Access, Store&>>
   std::optional<Result> within(std::chrono::milliseconds patience, Access access) {
     auto answer = std::make_shared<Answer<Result>>();
@@ -58,7 +59,7 @@ class StoreThread {
     return std::move(answer->result);
   }
 
-  // Whether an access runs or waits.
+  // Whether an access is running or enqueued.
   bool busy() const;
 
  private:
@@ -66,7 +67,7 @@ class StoreThread {
 
   template <class Result>
   struct Answer {
-    std::mutex mutex; // guards what follows
+    std::mutex mutex; // guards the fields below
     std::condition_variable changed;
     bool done = false;
     std::optional<Result> result;
@@ -74,9 +75,9 @@ class StoreThread {
   };
 
   struct State {
-    c10::intrusive_ptr<Store> store; // of the thread alone
+    c10::intrusive_ptr<Store> store; // used by the thread only
 
-    std::mutex mutex; // guards what follows
+    std::mutex mutex; // guards the fields below
     std::condition_variable changed;
     std::deque<Job> jobs;
     bool running = false, stopped = false, ended = false;

@@ -40,7 +40,7 @@ at::Tensor joined_scratch(Request& request, const std::vector<at::Tensor>& tenso
   return request.scratch.back();
 }
 
-// f(tensor, its part of the whole)
+// Calls f(tensor, its part of `whole`) for each tensor.
 template <class F>
 void for_parts(const at::Tensor& whole, const std::vector<at::Tensor>& tensors, F f) {
   int64_t begin = 0;
@@ -50,11 +50,11 @@ void for_parts(const at::Tensor& whole, const std::vector<at::Tensor>& tensors, 
   }
 }
 
-// Of torch.distributed's operators on sparse tensors, which never come to a process group. Not of all_reduce: torch has a
-// kernel of its own for it.
+// Registered for torch.distributed's operators on sparse tensors, which torch does not pass to a process group.
+// all_reduce is not included, because torch has a sparse kernel for it.
 void refuse_sparse(const c10::OperatorHandle& op, torch::jit::Stack* /*stack*/) {
   TORCH_CHECK_VALUE(
-      false, "mccl takes dense tensors, and ", op.schema().name(),
+      false, "mccl supports dense tensors only, but ", op.schema().name(),
       " was called with a sparse one.\nFix: tensor.to_dense(); for gradients of an embedding: "
       "torch.nn.Embedding(..., sparse=False).");
 }
@@ -74,10 +74,10 @@ c10::Device check_tensors(const char* call, const std::vector<at::Tensor>& tenso
   const c10::Device device = tensors.front().device();
   for (const at::Tensor& tensor : tensors) {
     TORCH_CHECK_VALUE(
-        tensor.device().is_privateuseone(), "mccl:", call, " takes tensors on musa, and one is on ", tensor.device(),
+        tensor.device().is_privateuseone(), "mccl:", call, " takes tensors on musa, but one is on ", tensor.device(),
         ".\nFix: tensor.to(\"musa\"), or init_process_group(\"cpu:gloo,musa:mccl\") for both devices.");
     TORCH_CHECK_VALUE(
-        tensor.device() == device, "mccl:", call, " takes tensors of one device, and there are ", device, " and ",
+        tensor.device() == device, "mccl:", call, " takes tensors on one device, but they are on ", device, " and ",
         tensor.device(), ".");
   }
   return device;
@@ -90,7 +90,7 @@ const at::Tensor& single(const char* call, const std::vector<at::Tensor>& tensor
 
 void check_same_dtype(const char* call, const at::Tensor& one, const at::Tensor& other) {
   TORCH_CHECK_TYPE(
-      one.scalar_type() == other.scalar_type(), "mccl:", call, " takes tensors of one dtype, and there are ",
+      one.scalar_type() == other.scalar_type(), "mccl:", call, " takes tensors of one dtype, but they have ",
       one.scalar_type(), " and ", other.scalar_type(), ".");
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Operands of calls: what callers may do wrong, and how tensors become memory that MCCL can take.
+// Operands of calls: checks of the caller's arguments, and conversion of tensors to memory that MCCL can use.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,14 +11,14 @@
 
 namespace c10d::mccl {
 
-// Raises ValueError unless all are dense tensors on one device of musa; gives the device.
+// Returns the device. Raises ValueError unless all tensors are dense and on one musa device.
 c10::Device check_tensors(const char* call, const std::vector<at::Tensor>& tensors);
-// The only one of a list that may have no other length.
+// Returns the only tensor of a list. Raises ValueError for other lengths.
 const at::Tensor& single(const char* call, const std::vector<at::Tensor>& tensors);
 void check_same_dtype(const char* call, const at::Tensor& one, const at::Tensor& other);
 void check_root(const char* call, int64_t root, int size);
 
-// A request for these operands, with what all options of torch have in common.
+// Creates a request for these operands, with the settings that all option types of torch share.
 template <class Options>
 Request request_for(
     OpType type, Title title, const Options& options, std::vector<at::Tensor> inputs, std::vector<at::Tensor> outputs) {
@@ -35,15 +35,15 @@ Request request_for(
 
 int64_t numel_of(const std::vector<at::Tensor>& tensors);
 
-// Complex numbers as pairs of real ones.
+// Views complex tensors as real ones.
 at::Tensor as_real(const at::Tensor& tensor);
 
-// Memory of an operand: the tensor's own where it is contiguous, and otherwise a copy that the request makes before the call,
-// and copies back after it.
+// Return the memory of an operand: the tensor's own if it is contiguous. Otherwise a copy, which the request fills
+// before the call and copies back after it.
 at::Tensor memory_to_read(Request& request, const at::Tensor& tensor);
 at::Tensor memory_to_write(Request& request, const at::Tensor& tensor);
 at::Tensor memory_to_read_and_write(Request& request, const at::Tensor& tensor);
-// The tensors one behind the other, as (total elements).
+// Return the concatenation of the tensors, of shape (total elements).
 at::Tensor joined_to_read(Request& request, const std::vector<at::Tensor>& tensors);
 at::Tensor joined_to_write(Request& request, const std::vector<at::Tensor>& tensors);
 

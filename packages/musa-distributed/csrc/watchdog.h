@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// A thread that looks after something from time to time, and a thread that looks after such threads. They know nothing of
+// Watchdog polls a function periodically, on a thread. HeartbeatMonitor detects watchdogs that hang. Neither depends on
 // tensors or devices.
 #pragma once
 
@@ -20,23 +20,23 @@ class Watchdog {
  public:
   using Interval = std::chrono::milliseconds;
 
-  // Calls `look` every interval, from a thread of its own, until it is stopped; `look` answers when it wants to be called next.
-  // An exception of `look` ends the calls and goes to `on_error`.
+  // Calls `look` periodically from a new thread until stop(); `look` returns the time until the next call. If `look`
+  // throws, the calls end, and the exception is passed to `on_error`.
   Watchdog(std::string name, std::function<Interval()> look, std::function<void(std::exception_ptr)> on_error);
-  // Stops.
+  // Calls stop().
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // There is something to look at: the next call is now.
+  // Wakes the thread to call `look` now.
   void kick();
-  // Returns when no call is under way, and none comes any more. Not from `look`.
+  // Waits for a running call of `look`, and prevents further ones. Must not be called from `look`.
   void stop();
 
   const std::string& name() const {
     return name_;
   }
-  // Since when `look` runs; nothing while the thread sleeps.
+  // The time at which the running call of `look` started; nullopt while the thread sleeps.
   std::optional<std::chrono::steady_clock::time_point> busy_since() const;
 
  private:
@@ -45,14 +45,14 @@ class Watchdog {
   const std::string name_;
   const std::function<Interval()> look_;
   const std::function<void(std::exception_ptr)> on_error_;
-  mutable std::mutex mutex_; // guards what follows
+  mutable std::mutex mutex_; // guards the fields below
   std::condition_variable changed_;
   bool stopped_ = false, kicked_ = false;
   std::optional<std::chrono::steady_clock::time_point> busy_since_;
   std::thread thread_;
 };
 
-// Tells of watchdogs whose look lasts longer than the patience: the device or the network does not answer.
+// Reports watchdogs whose `look` runs longer than their patience, because the device or the network does not respond.
 class HeartbeatMonitor {
  public:
   HeartbeatMonitor(std::chrono::milliseconds interval, std::function<void(const std::string& name)> on_stuck);
@@ -73,7 +73,7 @@ class HeartbeatMonitor {
   const std::function<void(const std::string& name)> on_stuck_;
   std::mutex mutex_; // guards watched_
   std::vector<Watched> watched_;
-  Watchdog thread_; // last: it starts at once and ends first
+  Watchdog thread_; // declared last: it starts in the constructor and must be destroyed first
 };
 
 } // namespace c10d::mccl

@@ -17,14 +17,14 @@ void Shelf::put(const std::vector<at::Tensor>& tensors) {
 }
 
 void Shelf::take(Shelf& other) {
-  const std::scoped_lock lock(mutex_, other.mutex_); // at no time are the tensors on neither
+  const std::scoped_lock lock(mutex_, other.mutex_); // both locks, so that the tensors are always in one of the two
   tensors_.insert(
       tensors_.end(), std::make_move_iterator(other.tensors_.begin()), std::make_move_iterator(other.tensors_.end()));
   other.tensors_.clear();
 }
 
 void Shelf::clear() {
-  std::vector<at::Tensor> freed; // without the lock: freeing a tensor may take the GIL
+  std::vector<at::Tensor> freed; // freed after the lock is released, because freeing a tensor may take the GIL
   const std::lock_guard lock(mutex_);
   freed.swap(tensors_);
 }
@@ -76,7 +76,7 @@ WorkMCCL::WorkMCCL(
       group_(std::move(group)),
       launched_(std::move(launched)),
       outputs_(std::move(outputs)) {
-  // The profiler's range is the host's part of the call; the device's is in the trace of the device.
+  // The profiler's range covers the host's part of the call only; the device's part is in the device trace.
   if (recordFunctionEndCallback_) {
     recordFunctionEndCallback_();
     recordFunctionEndCallback_ = nullptr;
@@ -117,9 +117,9 @@ void WorkMCCL::synchronize() {
   if (current != launched_->stream) {
     launched_->end->block(current);
   }
-  // The allocator hands freed memory out in the order of the current stream, which is behind the call from here on.
+  // From here on the current stream is ordered after the call, so the allocator may reuse the operands' memory on it.
   launched_->shelf.clear();
-  group_->free_operands(); // where the watchdog was faster
+  group_->free_operands(); // operands that the watchdog has already moved to the group
 }
 
 void WorkMCCL::wait_on_host(std::chrono::milliseconds timeout) {
@@ -130,7 +130,7 @@ void WorkMCCL::wait_on_host(std::chrono::milliseconds timeout) {
     if (timeout != kNoTimeout && std::chrono::steady_clock::now() >= deadline) {
       group_->fail(
           ErrorType::TIMEOUT, launched_,
-          c10::str("did not finish within ", timeout.count(), " ms, for which wait() was asked to wait"));
+          c10::str("did not finish within ", timeout.count(), " ms, the timeout passed to wait()"));
       raise_failure();
     }
     std::this_thread::sleep_for(pause);
@@ -163,8 +163,8 @@ float WorkMCCL::getDuration() const {
   const auto duration = launched_->milliseconds();
   TORCH_CHECK(
       duration.has_value(),
-      "The duration of a call is known once it has finished, and where it is measured.\nFix: wait for it, and set "
-      "TORCH_MCCL_ENABLE_TIMING=1 or call _enable_collectives_timing() of the process group.");
+      "The duration of a call is available only after it has finished, and if it is measured.\nFix: wait for it, and "
+      "set TORCH_MCCL_ENABLE_TIMING=1 or call _enable_collectives_timing() of the process group.");
   return *duration;
 }
 

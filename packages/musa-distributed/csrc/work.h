@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// A call that was put on a stream: Launched is what the group's threads look after, WorkMCCL what the caller has of it.
+// An enqueued call: Launched is the state that the group's threads poll, WorkMCCL the handle that the caller gets.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -22,11 +22,11 @@ namespace c10d::mccl {
 
 class Group;
 
-// Keeps tensors from being freed while a stream uses them that the allocator does not know of.
+// Keeps tensors alive while a stream uses them that the allocator has not recorded for them.
 class Shelf {
  public:
   void put(const std::vector<at::Tensor>& tensors);
-  // Takes all from the other.
+  // Moves all tensors of `other` into this one.
   void take(Shelf& other);
   void clear();
   bool empty() const;
@@ -44,18 +44,18 @@ struct Launched : Progress {
   std::shared_ptr<const Operations> operations;
   std::shared_ptr<Communicator> comm;
   const c10::musa::MUSAStream stream;
-  std::optional<c10::musa::MUSAEvent> start; // only with timing
+  std::optional<c10::musa::MUSAEvent> start; // only if timing is enabled
   const std::shared_ptr<c10::musa::MUSAEvent> end;
-  bool captured = false; // into a graph: there is nothing to ask the events
+  bool captured = false; // captured into a graph, so the events cannot be queried
   std::atomic<bool> on_stream{false}; // the events have been recorded
   std::chrono::steady_clock::time_point issued = std::chrono::steady_clock::now();
   std::chrono::milliseconds timeout{};
   std::vector<std::optional<size_t>> records; // in the flight recorder
-  bool start_told = false;                    // to the store, by the watchdog
+  bool start_told = false;                    // whether the watchdog has written the start to the store
   Shelf shelf;
-  c10::intrusive_ptr<c10::ivalue::Future> result; // of WorkResult, as an integer
+  c10::intrusive_ptr<c10::ivalue::Future> result; // a WorkResult, as an integer
 
-  // Of the collective, or of the call between two ranks.
+  // Sequence number: collectives and point-to-point calls are counted separately.
   uint64_t seq() const {
     return operations->seq;
   }
@@ -64,7 +64,7 @@ struct Launched : Progress {
   std::chrono::milliseconds age() const;
   std::optional<float> milliseconds() const;
 
-  // The first failure stands; one of a call that has finished before is none.
+  // Only the first failure is kept; it is ignored if the call has already finished.
   void fail(std::exception_ptr failure);
   std::exception_ptr failure() const;
 
@@ -83,18 +83,18 @@ class WorkMCCL : public Work {
   bool isSuccess() const override;
   std::exception_ptr exception() const override;
   std::vector<at::Tensor> result() override;
-  // Lets the current stream wait for the call. The host waits too for a barrier, with a timeout, or with
+  // Makes the current stream wait for the call. The host waits too for a barrier, with a timeout, or with
   // TORCH_MCCL_BLOCKING_WAIT=1, and then gets the call's failure. Raises DistBackendError.
   bool wait(std::chrono::milliseconds timeout) override;
   void synchronize() override;
   void blockCurrentStream() override {
     synchronize();
   }
-  // Aborts the call's communicator, and so all its calls.
+  // Aborts the call's communicator, and with it all its pending calls.
   void abort() override;
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override;
-  // Milliseconds; needs timing.
+  // Returns milliseconds. Raises an error unless timing is enabled.
   float getDuration() const override;
   uint64_t getSequencenumber() const override;
 

@@ -82,7 +82,7 @@ TEST_F(RendezvousTest, ARankThatDoesNotComeIsNamed) {
     (void)meet(*store, start(0, 3, milliseconds(1000)));
     ADD_FAILURE();
   } catch (const c10::DistBackendError& error) {
-    EXPECT_TRUE(contains(error.what(), "there did not come: rank 1.")) << error.what();
+    EXPECT_TRUE(contains(error.what(), "these ranks did not arrive: rank 1.")) << error.what();
   }
   stop = true;
   third.join();

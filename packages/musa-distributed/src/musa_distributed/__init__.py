@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`torch.distributed` on musa: the backend "mccl". Nothing to import by hand: `init_process_group("mccl")`.
+"""`torch.distributed` on musa: the backend "mccl". No import is needed: `init_process_group("mccl")`.
 
-`ProcessGroupMCCL` is the class of its process groups, and `ProcessGroupMCCL.Options` what `pg_options` takes.
+`ProcessGroupMCCL` is the class of its process groups, `ProcessGroupMCCL.Options` the type of `pg_options`.
 """
 
 import atexit
 import sys
 
 
-@atexit.register  # when torch is imported, so called after what the program registers
+@atexit.register  # registered at `import torch`, so it runs after the program's own handlers
 def _leave_python():
-    """Wait for the library's threads that run Python: they must not outlive it."""
+    """Waits for the library's threads that run Python code, which must not outlive the interpreter."""
     if extension := sys.modules.get("musa_distributed._C"):
         extension.end_python_use()
 

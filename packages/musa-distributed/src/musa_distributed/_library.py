@@ -11,34 +11,34 @@ from musa_runtime._load import extension
 
 
 def mccl_path():
-    """The SDK's libmccl.so.
+    """Returns the path of the SDK's libmccl.so.
 
     Raises:
-        RuntimeError: there is no SDK, or it has no MCCL.
+        RuntimeError: No SDK is installed, or it has no MCCL.
     """
     return sdk.library(
         "libmccl.so",
         component="MCCL",
-        causes="MCCL is a package of its own and is not installed (there is none for MTT S80 and S3000); "
-        "or this is the emulator without its MCCL. Tensors on the CPU can use init_process_group('gloo').",
+        causes="MCCL is a separate package and is not installed (there is none for MTT S80 and S3000); "
+        "or the emulator is installed without its MCCL. CPU tensors can use init_process_group('gloo').",
         wheel="musa-emulator-mccl",
     )
 
 
 @functools.cache
 def load():
-    """The extension module `musa_distributed._C`.
+    """Returns the extension module `musa_distributed._C`.
 
     Raises:
-        RuntimeError: there is no MCCL, or the device cannot be used; the text says why.
+        RuntimeError: MCCL is missing, or the device cannot be used; the message gives the cause.
     """
     import torch
 
-    extension()  # raises the cause if the device cannot be used
+    extension()  # raises an error with the cause if the device cannot be used
     if not torch.musa.device_count():
-        torch.musa.init()  # raises the cause
-    # The device is not initialized here: `init_device_mesh` starts the process group first, and then sets the
-    # device of the rank only if the device has not been initialized.
-    # Loaded first, so that the pack's own library finds it by its name, wherever the SDK is.
+        torch.musa.init()  # raises an error with the cause
+    # The device is not initialized here: `init_device_mesh` creates the process group first, and sets the
+    # device of the rank only if no device has been initialized.
+    # Loaded before the extension, which then finds it by its name, wherever the SDK is.
     ctypes.CDLL(mccl_path(), mode=ctypes.RTLD_GLOBAL)
     return importlib.import_module("musa_distributed._C")

@@ -1,30 +1,30 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The last calls of this process's groups of backend "mccl".
+"""The flight record: the last calls of this process's groups of backend "mccl".
 
-A group that fails writes them to `$TORCH_FR_DUMP_TEMP_FILE<rank>`, where
-`python -m torch.distributed.flight_recorder.fr_trace` reads them.
+A group that fails writes it to `$TORCH_FR_DUMP_TEMP_FILE<rank>`, where
+`python -m torch.distributed.flight_recorder.fr_trace` reads it.
 """
 
 from . import _library
 
 
 def dump(include_collectives=True, include_stack_traces=True, only_active=False):
-    """The record as torch writes it.
+    """Returns the flight record in torch's format.
 
     Args:
-        include_collectives (bool): the calls, and not the groups alone.
-        include_stack_traces (bool): where in the program each was made.
-        only_active (bool): those that have not finished.
+        include_collectives (bool): include the calls, not only the groups.
+        include_stack_traces (bool): include the stack trace of each call.
+        only_active (bool): include only calls that have not finished.
 
     Returns:
-        bytes: a pickle of a dict; `entries` are the calls, oldest first.
+        bytes: a pickle of a dict; `entries` lists the calls, oldest first.
     """
     return _library.load().dump_flight_record(include_collectives, include_stack_traces, only_active)
 
 
 def reset():
-    """Forget the calls."""
+    """Removes all calls from the record."""
     _library.load().reset_flight_record()
 
 

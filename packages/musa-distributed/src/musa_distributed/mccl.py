@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`torch.musa.mccl`: what can be asked of MCCL."""
+"""`torch.musa.mccl`: information about MCCL."""
 
 from . import _library
 
 
 def version():
-    """MCCL's version.
+    """Returns the version of MCCL.
 
     Returns:
         tuple of int: major, minor, patch.
 
     Raises:
-        RuntimeError: there is no MCCL.
+        RuntimeError: MCCL is not installed.
     """
     return _library.load().version()
 

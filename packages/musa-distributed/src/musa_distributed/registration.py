@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The name "mccl" among the backends of `torch.distributed`.
+"""Registers the backend "mccl" with `torch.distributed`.
 
-This module holds the import hook of the pack, so it imports torch in functions only.
+The module holds the import hook of the pack, so only its functions import torch.
 """
 
 import os
 
 
 def register():
-    """Make "mccl" the backend for musa, once."""
+    """Registers "mccl" as the backend for musa, unless it is registered already."""
     import torch.distributed
 
     if not torch.distributed.is_available():
-        return  # a torch built without it has no backends to add to
+        return  # this torch was built without distributed
     backends = torch.distributed.Backend
     if not hasattr(backends, "MCCL"):
         backends.register_backend("mccl", _create, extended_api=True, devices=["musa"])
 
 
 def _create(group, options):
-    """What `init_process_group` and `new_group` call.
+    """Creates a process group; called by `init_process_group` and `new_group`.
 
     Args:
         group (torch.distributed.distributed_c10d._DistributedBackendOptions): store, rank, size and timeout.
@@ -43,7 +43,7 @@ def _create(group, options):
 
 
 def is_mccl_available():
-    """Whether the SDK in use has MCCL, so that a process group of "mccl" can be made. Loads no library."""
+    """Whether the SDK in use has MCCL, which a process group of "mccl" needs. Loads no library."""
     import musa_runtime
 
     from . import _library
@@ -57,7 +57,7 @@ def is_mccl_available():
 
 
 def musa_import(musa):
-    """The import hook of the pack."""
+    """The import hook of the pack: registers the backend."""
     register()
     import torch.distributed
 
