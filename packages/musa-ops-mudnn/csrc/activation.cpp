@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Activations and their gradients. What muDNN has no mode for is made of several calls, in float32 for smaller dtypes.
+// Activations and their gradients. Functions without a muDNN mode are composed of several calls, in float32 for 16-bit
+// dtypes.
 #include <ATen/ExpandUtils.h>
 #include <ATen/OpMathType.h>
 #include <ATen/WrapDimUtils.h>
@@ -47,7 +48,7 @@ bool same_kind(const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes();
 }
 
-// New tensors with mode(in) and mode(left, right).
+// Return new tensors with the result of mode(in) and mode(left, right).
 at::Tensor made(UnaryMode mode, const at::Tensor& in) {
   at::Tensor out = empty_as(in, in.scalar_type());
   run_unary(mode, out, in);
@@ -69,7 +70,7 @@ at::Tensor mask_of(UnaryMode comparison, const at::Tensor& in, double alpha) {
   return out;
 }
 
-// Views of the results' shape: the modes of gradients are not known to broadcast.
+// Views with the result's shape, because it is not documented whether the gradient modes broadcast.
 Operand shaped(const at::Tensor& tensor, const at::Tensor& like) {
   return tensor.sizes() == like.sizes() ? Operand::borrowed(tensor) : Operand(tensor.expand(like.sizes()));
 }
@@ -77,7 +78,7 @@ Operand shaped(Operand&& tensor, const at::Tensor& like) {
   return tensor->sizes() == like.sizes() ? std::move(tensor) : Operand(tensor->expand(like.sizes()));
 }
 
-// ---- One call each.
+// ---- Operators with one call
 
 template <UnaryMode mode>
 void activation(Common common, const at::Tensor& self, const at::Tensor& out) {
@@ -85,7 +86,7 @@ void activation(Common common, const at::Tensor& self, const at::Tensor& out) {
   write_as(dtype, out, [&](const at::Tensor& result) { run_unary(mode, result, in_dtype(self, dtype)); });
 }
 
-// RELU and HARDSWISH belong to operators that are not structured.
+// For RELU and HARDSWISH, whose operators are not structured.
 template <UnaryMode mode>
 at::Tensor plain(const at::Tensor& self) {
   return made(mode, self);
@@ -110,7 +111,7 @@ void elu(
   }
 }
 
-// ELU has no scales. That of the output follows, unless the step between would be rounded.
+// ELU has no scales. The output is scaled by a second call, unless the intermediate result would be rounded.
 bool elu_served(
     const at::Tensor& self, const at::Scalar& alpha, const at::Scalar& scale, const at::Scalar& input_scale) {
   return serves<float_types>(self) && are_real(alpha, scale, input_scale) && input_scale.toDouble() == 1 &&
@@ -156,7 +157,7 @@ void glu(at::TensorIteratorBase& iter, const at::Tensor& self, int64_t dim, cons
   });
 }
 
-// One element along the dimension is half of nothing: torch says so.
+// A single element along the dimension cannot be halved; torch raises the error.
 bool glu_served(const at::Tensor& self, int64_t /*dim*/) {
   return serves<float_types>(self) && self.dim() > 0;
 }
@@ -227,7 +228,8 @@ bool one_scalar_served(const at::Tensor& grad, const at::Tensor& self, const at:
   return serves<float_types>(grad, self) && are_real(scalar);
 }
 
-// The output has the sign of the input, as the slope of results that are given is not negative.
+// self_is_result does not matter: the output has the sign of the input, because the slope is not negative if it is
+// true.
 void leaky_relu_backward(
     Common common, const at::Tensor& grad, const at::Tensor& self, const at::Scalar& slope, bool /*self_is_result*/,
     const at::Tensor& grad_input) {
@@ -239,9 +241,9 @@ bool leaky_relu_backward_served(
   return one_scalar_served(grad, self, slope);
 }
 
-// ---- Several calls each. Masks are such that NaN in the input goes the way torch lets it go.
+// ---- Operators with several calls. The masks are chosen such that NaN inputs give the same results as in torch.
 
-// Calls write(result, grad, input) with tensors of the result's shape, in a dtype that can hold the steps between.
+// Calls write(result, grad, input) with tensors of the result's shape, in a dtype wide enough for intermediate results.
 template <class Write>
 void in_steps(
     at::ScalarType dtype, const at::Tensor& grad_input, const at::Tensor& grad, const at::Tensor& input,
@@ -252,7 +254,7 @@ void in_steps(
   });
 }
 
-// grad where low < input < high, else 0. Grad_input may be one of the others.
+// Computes grad where low < input < high, and 0 elsewhere. grad_input may be the same tensor as grad or input.
 void pass_between(
     const at::Tensor& grad_input, const at::Tensor& grad, const at::Tensor& input, double low, double high) {
   const at::Tensor above = mask_of(UnaryMode::GE, input, high);
@@ -260,7 +262,7 @@ void pass_between(
   run_masked_fill(grad_input, above, 0);
 }
 
-// Whether float16 and bfloat16 tensors can be compared with the number itself. Torch compares in float32.
+// Whether float16 and bfloat16 represent the number exactly; torch compares in float32.
 bool is_exact(double number) {
   const auto single = static_cast<float>(number);
   return static_cast<float>(c10::Half(single)) == number && static_cast<float>(c10::BFloat16(single)) == number;
@@ -312,7 +314,7 @@ void hardsigmoid_backward(Common common, const at::Tensor& grad, const at::Tenso
   });
 }
 
-// 0 up to -3, grad * (self / 3 + 0.5) up to 3, grad beyond.
+// Computes 0 up to -3, grad * (self / 3 + 0.5) up to 3, and grad above.
 at::Tensor hardswish_backward(const at::Tensor& grad, const at::Tensor& self) {
   at::Tensor grad_input = empty_as(self, self.scalar_type());
   in_steps(self.scalar_type(), grad_input, grad, self, [](const auto& result, const auto& grad, const auto& self) {
@@ -346,8 +348,8 @@ bool softplus_backward_served(
   return serves<float_types>(grad, self) && are_real(beta, threshold);
 }
 
-// With a = alpha * scale and i = input_scale: grad * scale above 0; else grad * i * (output + a), which is
-// grad * i * a * exp(i * input).
+// With a = alpha * scale and i = input_scale: grad * scale for positive inputs; otherwise grad * i * (output + a),
+// which is grad * i * a * exp(i * input).
 void elu_backward(
     Common common, const at::Tensor& grad, const at::Scalar& alpha, const at::Scalar& scale,
     const at::Scalar& input_scale, bool is_result, const at::Tensor& saved, const at::Tensor& grad_input) {
@@ -377,7 +379,7 @@ bool elu_backward_served(
   return serves<float_types>(grad, saved) && are_real(alpha, scale, input_scale);
 }
 
-// What lies in [-lambda, lambda] becomes 0: the values of `kept` elsewhere.
+// Writes 0 where self is in [-lambda, lambda], and the values of `kept` elsewhere.
 void keep_outside(const at::Tensor& out, const at::Tensor& kept, const at::Tensor& self, const at::Scalar& lambda) {
   const at::Tensor inside = mask_of(UnaryMode::LE, made(UnaryMode::ABS, self), lambda.toDouble());
   if (!out.is_same(kept)) {
@@ -402,7 +404,7 @@ bool shrink_served(const at::Tensor& self, const at::Scalar& lambda) {
   return serves<float_types>(self) && are_real(lambda);
 }
 
-// Of both shrinks.
+// Gradient of both hardshrink and softshrink.
 void shrink_backward(
     Common common, const at::Tensor& grad, const at::Tensor& self, const at::Scalar& lambda,
     const at::Tensor& grad_input) {
@@ -417,7 +419,7 @@ std::tuple<at::Tensor, at::Tensor> prelu_backward(
   const at::Tensor positive = mask_of(UnaryMode::GT, self, 0);
   at::Tensor grad_self = empty_as(self, self.scalar_type());
   run_ternary(TernaryMode::SELECT, grad_self, positive, grad, product(grad, shaped(weight, self)));
-  at::Tensor grad_weight = product(self, grad); // of self's shape: autograd sums
+  at::Tensor grad_weight = product(self, grad); // has self's shape; autograd reduces it to the weight's shape
   run_masked_fill(grad_weight, positive, 0);
   return {grad_self, grad_weight};
 }
@@ -426,8 +428,8 @@ bool prelu_backward_served(const at::Tensor& grad, const at::Tensor& self, const
   return prelu_served(self, weight) && same_kind_served(grad, self);
 }
 
-// With halves a and b and s = sigmoid(b): grad * s, and grad * a * s * (1 - s). S is rounded to the input's dtype,
-// as torch does on CPU.
+// With halves a and b and s = sigmoid(b): grad * s, and grad * a * s * (1 - s). s is rounded to the input's dtype, as
+// in torch's CPU kernel.
 void run_glu_backward(const at::Tensor& grad_input, const at::Tensor& grad, const at::Tensor& self, int64_t dim) {
   const at::ScalarType wide = at::toOpMathType(self.scalar_type());
   const int64_t half = self.size(dim) / 2;
@@ -467,14 +469,14 @@ bool glu_backward_served(const at::Tensor& grad, const at::Tensor& self, int64_t
   return true;
 }
 
-// The gradient is not written where it is still read.
+// grad_input must not share memory with the operands, which are read after it is written.
 bool glu_backward_out_served(const at::Tensor& grad, const at::Tensor& self, int64_t dim, at::Tensor& grad_input) {
   return glu_backward_served(grad, self, dim) && writable(grad_input) &&
       grad_input.scalar_type() == self.scalar_type() && grad_input.device() == self.device() &&
       !grad_input.is_alias_of(grad) && !grad_input.is_alias_of(self);
 }
 
-// min(x, 0) - log1p(b), and b = exp(-|x|), which torch's own gradient on CPU asks for.
+// Computes min(x, 0) - log1p(b) with b = exp(-|x|). b is returned as well, because torch's CPU gradient reads it.
 void run_log_sigmoid(const at::Tensor& out, const at::Tensor& buffer, const at::Tensor& self) {
   const at::ScalarType wide = at::toOpMathType(self.scalar_type());
   const Operand in = in_dtype(self, wide);
@@ -494,7 +496,7 @@ std::tuple<at::Tensor, at::Tensor> log_sigmoid_forward(const at::Tensor& self) {
   return outputs;
 }
 
-// grad * sigmoid(-self): the buffer is not needed.
+// Computes grad * sigmoid(-self), which does not need the buffer.
 at::Tensor log_sigmoid_backward(const at::Tensor& grad, const at::Tensor& self, const at::Tensor& /*buffer*/) {
   at::Tensor grad_input = empty_as(self, self.scalar_type());
   in_steps(self.scalar_type(), grad_input, grad, self, [](const auto& result, const auto& grad, const auto& self) {

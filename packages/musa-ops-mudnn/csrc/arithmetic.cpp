@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Arithmetic of two operands, tensors or numbers.
+// Binary arithmetic; each operand is a tensor or a number.
 #include <ATen/ScalarOps.h>
 #include <ATen/ops/add_meta.h>
 #include <ATen/ops/div_meta.h>
@@ -27,7 +27,7 @@ bool is_integral(at::ScalarType dtype) {
   return at::isIntegralType(dtype, /*includeBool=*/true);
 }
 
-// Two tensors, a tensor and a number, a number and a tensor: one call each.
+// One call each for two tensors, a tensor and a number, and a number and a tensor.
 template <BinaryMode tensors, UnaryMode by_number, UnaryMode of_number>
 void compute(at::ScalarType dtype, const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
   write_as(dtype, out, [&](const at::Tensor& result) {
@@ -41,7 +41,7 @@ void compute(at::ScalarType dtype, const at::Tensor& self, const at::Tensor& oth
   });
 }
 
-// Where there is no mode for a number on the left.
+// For operations without a mode for a number on the left.
 template <BinaryMode tensors, UnaryMode by_number>
 void compute(at::ScalarType dtype, const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
   write_as(dtype, out, [&](const at::Tensor& result) {
@@ -59,7 +59,7 @@ at::Scalar product(const at::Scalar& alpha, const at::Scalar& number, at::Scalar
   if (!at::isIntegralType(dtype, /*includeBool=*/false)) {
     return at::Scalar(alpha.toDouble() * number.toDouble());
   }
-  const auto wide = static_cast<uint64_t>(alpha.toLong()) * static_cast<uint64_t>(number.toLong()); // wraps
+  const auto wide = static_cast<uint64_t>(alpha.toLong()) * static_cast<uint64_t>(number.toLong()); // wraps on overflow
   return wrapped(at::Scalar(static_cast<int64_t>(wide)), dtype);
 }
 
@@ -131,7 +131,7 @@ void divide(
   }
 }
 
-// An integer divided by the number 0 is torch's error to raise.
+// For an integer divided by the number 0, torch raises the error.
 bool quotient_served(const at::Tensor& self, const at::Tensor& other) {
   return serves_arithmetic(self, other) &&
       !(other.is_cpu() && is_integral(self.scalar_type()) && is_integral(other.scalar_type()) &&
@@ -182,7 +182,7 @@ bool remainder_of_number_served(const at::Scalar& self, const at::Tensor& other)
   return serves<all_types>(other) && !self.isComplex() && !(self.isBoolean() && other.scalar_type() == at::kBool);
 }
 
-// pow. Exactness of integer powers is not known: only squares, which are products.
+// pow. Integer powers are not documented to be exact, so only squares are supported for integers, as products.
 
 void pow_tensors(Common common, const at::Tensor& self, const at::Tensor& exponent, const at::Tensor& out) {
   const at::ScalarType dtype = common.dtype;
@@ -202,7 +202,7 @@ bool pow_tensors_served(const at::Tensor& self, const at::Tensor& exponent) {
 
 void pow_number(
     at::TensorIteratorBase& iter, const at::Tensor& /*self*/, const at::Scalar& exponent, const at::Tensor& out) {
-  const at::Tensor& base = iter.input(0); // the meta function has promoted it
+  const at::Tensor& base = iter.input(0); // promoted by the meta function
   write_as(base.scalar_type(), out, [&](const at::Tensor& result) {
     if (exponent.equal(2)) {
       run_binary(BinaryMode::MUL, result, base, base);
@@ -234,8 +234,8 @@ bool pow_of_number_served(const at::Scalar& self, const at::Tensor& exponent) {
       (self.isFloatingPoint() || at::isFloatingType(exponent.scalar_type()));
 }
 
-// maximum, minimum, fmax, fmin. What MAX and MIN make of nan is not known, and torch has a pair of operators for either
-// answer: floating tensors are compared and selected from.
+// maximum, minimum, fmax, fmin. It is not documented how MAX and MIN treat NaN, and torch has an operator for either
+// choice, so floating tensors use a comparison and a selection.
 template <bool larger, bool ignores_nan>
 void select_extreme(Common common, const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
   const at::ScalarType dtype = common.dtype;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Scaled dot product attention: RunFlash where the card has it for heads of that size, RunMath otherwise.
+// Scaled dot product attention: RunFlash if the device supports it for this head size, otherwise RunMath.
 //
-// Dropout's mask is not kept for the backward pass, which draws it again from the seed and offset that it receives.
+// The dropout mask is not saved for the backward pass, which regenerates it from the seed and offset.
 #include "attention.h"
 
 #include <ATen/Context.h>
@@ -78,7 +78,7 @@ Tensor with_rows(const Tensor& tensor) {
 
 namespace {
 
-// target = *source + increment, on the device.
+// Computes target = *source + increment on the device.
 void copy_number(const Tensor& target, int64_t* source, uint64_t increment) {
   dnn::Unary op;
   check(op.SetMode(UnaryMode::ADD), "Unary::SetMode");
@@ -153,7 +153,7 @@ bool fits_mask(const Tensor& mask, const Tensor& query, const Tensor& key) {
   return true;
 }
 
-// [N, heads, L, E] or [heads, L, E].
+// Operands of shape [N, heads, L, E] or [heads, L, E].
 bool served(
     const Tensor& query, const Tensor& key, const Tensor& value, const Optional& mask, double dropout_p,
     bool is_causal, std::optional<double> scale) {
@@ -166,14 +166,14 @@ bool served(
   return (query.dim() == 3 || (key.size(0) == query.size(0) && value.size(0) == query.size(0))) &&
       value.size(-3) == key.size(-3) && query.size(-3) % key.size(-3) == 0 && key.size(-2) == value.size(-2) &&
       key.size(-1) == query.size(-1) &&
-      // torch's fake kernel has no rule for three dimensions and unequal head sizes.
+      // torch's fake kernel does not handle three dimensions with unequal head sizes.
       (query.dim() == 4 || query.size(-1) == value.size(-1)) &&
       query.size(-3) * value.size(-1) <= std::numeric_limits<int>::max() && dropout_p >= 0 && dropout_p < 1 &&
       serves_scale(scale) && !(is_causal && masked) && (!masked || fits_mask(*mask, query, key));
 }
 
-// Tensors without concrete sizes, and those of torch.func's transforms, which have no storage and rules for torch's own
-// forms of attention only.
+// Whether the tensor has symbolic sizes, or belongs to one of torch.func's transforms. The latter have no storage, and
+// rules only for torch's own attention operators.
 bool is_special(const Tensor& tensor) {
   return tensor.is_nested() || tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides() || !tensor.has_storage();
 }
@@ -184,7 +184,7 @@ int64_t fused_sdp_choice(
   return static_cast<int64_t>(at::SDPBackend::overrideable);
 }
 
-// Where this declines, the runtime chooses.
+// If this returns false, the runtime's candidate chooses the backend.
 bool fused_sdp_choice_served(
     const Tensor& query, const Tensor& key, const Tensor& value, const Optional& attn_mask, double dropout_p,
     bool is_causal, std::optional<double> scale, bool enable_gqa) {
@@ -197,7 +197,7 @@ bool fused_sdp_choice_served(
 
 // ---- Operands ------------------------------------------------------------------------------------------------------
 
-// [N, heads, L, E], N being 1 for three dimensions, in rows that muDNN takes.
+// Returns a tensor of shape [N, heads, L, E] (N is 1 for three dimensions) whose strides muDNN supports.
 Operand batched(const Tensor& tensor) {
   if (tensor.dim() == 3) {
     return with_rows(tensor.unsqueeze(0));
@@ -205,12 +205,12 @@ Operand batched(const Tensor& tensor) {
   return has_rows(tensor) ? Operand::borrowed(tensor) : Operand(tensor.contiguous());
 }
 
-// The mask in the smallest of the forms that muDNN takes.
+// The mask, in the smallest form that muDNN supports.
 struct Mask {
   dnn::Tensor described;
-  Tensor made;             // keeps a mask made here alive until the call is enqueued
-  bool is_padding = false; // [N, S]: a row for each sequence
-  bool is_causal = false;  // left to muDNN
+  Tensor made;             // keeps a mask created here alive until the call is enqueued
+  bool is_padding = false; // [N, S]: one row per sequence
+  bool is_causal = false;  // computed by muDNN
 
   Mask(const Optional& mask, const Tensor& query, const Tensor& key, bool causal) {
     const int64_t n = query.size(0);
@@ -218,7 +218,7 @@ struct Mask {
     const int64_t l = query.size(2);
     const int64_t s = key.size(2);
     if (causal && l != s) {
-      // muDNN does not document where the diagonal starts then. In torch, query i sees the keys up to i.
+      // muDNN does not document where the diagonal starts in this case. In torch, query i attends to the keys up to i.
       made = at::ones({l, s}, query.options().dtype(at::kBool)).tril_();
       described = describe(made);
       return;
@@ -260,7 +260,7 @@ Tensor empty_scores(const Tensor& query, const Tensor& key, at::ScalarType dtype
   return new_empty(query, {query.size(0), query.size(1), query.size(2), key.size(2)}, dtype);
 }
 
-// Of the query's shape, with the size of the value's heads.
+// Has the query's shape, with the head size of the value.
 Tensor empty_result(const Tensor& query, const Tensor& value) {
   if (query.size(-1) == value.size(-1)) {
     return empty_as(query, query.scalar_type());
@@ -326,7 +326,7 @@ Results attention(
   } else {
     to.weights = empty_scores(q, k, q->scalar_type());
     run_math(op, to, q, k, v, mask);
-    // RunMath does not return it, and the backward pass does not need it.
+    // RunMath does not return logsumexp, and its backward pass does not need it.
     run_fill(to.logsumexp, std::numeric_limits<double>::quiet_NaN());
   }
   return {
@@ -409,15 +409,15 @@ bool attention_backward_served(
       out.sizes().slice(0, out.dim() - 1) == query.sizes().slice(0, query.dim() - 1) &&
       out.size(-1) == value.size(-1) && logsumexp.scalar_type() == at::kFloat && logsumexp.dim() == 3 &&
       logsumexp.numel() == query.numel() / query.size(-1) &&
-      // Seeds; the runtime's composed attention returns a mask in their place.
+      // With dropout these must be seeds; the runtime's composed attention returns a mask in their place.
       (dropout_p == 0 || (philox_seed.defined() && philox_offset.defined() && philox_seed.dim() == 0));
 }
 
 } // namespace
 
 void declare_attention(OpPack& pack) {
-  // The runtime redispatches scaled_dot_product_attention's choice to this operator, so that a policy without muDNN, or
-  // with torch's CPU kernels first, decides attention too.
+  // The runtime redispatches the choice of scaled_dot_product_attention to this operator, so that the policy (without
+  // muDNN, or with torch's CPU kernels first) applies to attention too.
   pack.impl("aten::_fused_sdp_choice", TORCH_FN(fused_sdp_choice), TORCH_FN(fused_sdp_choice_served));
   pack.impl(
       "aten::_scaled_dot_product_fused_attention_overrideable", TORCH_FN(attention), TORCH_FN(attention_served));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Shared by the dense and the packed form of attention: the limits of RunFlash, and dropout's seeds.
+// Shared by dense and packed attention: the limits of RunFlash, and the seeds of dropout.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,7 +17,7 @@ namespace musa_ops_mudnn {
 
 using Attention = dnn::ScaledDotProductAttention;
 
-// Whether the card has flash attention for heads of these sizes.
+// Whether the device has flash attention for these head sizes.
 bool has_flash(const at::Tensor& query, const at::Tensor& value);
 
 // A scale of 0 selects muDNN's default.
@@ -28,19 +28,19 @@ inline bool serves_scale(std::optional<double> scale) {
 struct AttentionSizes {
   int64_t batch, heads, longest_q, longest_k, value_size;
 };
-// Sets everything but SetMaskMode and SetSeed.
+// Returns an operation with all settings except SetMaskMode and SetSeed.
 Attention configured(
     const AttentionSizes& sizes, at::ScalarType dtype, double dropout_p, bool is_causal, std::optional<double> scale);
 
-// The tensor, or a copy of it if rows have gaps between their elements or a dimension is broadcast.
+// Returns the tensor, or a copy if elements within a row are not adjacent or a dimension is broadcast.
 at::Tensor with_rows(const at::Tensor& tensor);
 
-// Positions in the generator's sequence, as tensors that autograd keeps. They are CPU tensors, except while a graph is
-// captured: then they are on the device, and each replay has its own.
+// Seed and offset of the generator, as tensors that autograd saves. They are CPU tensors, except while a graph is
+// captured: then they are on the device, and each replay writes new values.
 struct Seeds {
   at::Tensor seed, offset;
 
-  // For no dropout.
+  // For calls without dropout.
   Seeds();
   Seeds(at::Tensor seed, at::Tensor offset) : seed(std::move(seed)), offset(std::move(offset)) {}
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Attention within packed sequences, for torch.nn.attention.varlen: RunFlashVarlen. What it does not take goes to the
-// runtime's composed form: windows, pages, positional biases, cards without flash attention, dense batches.
+// Attention within packed sequences, for torch.nn.attention.varlen, by RunFlashVarlen. Falls back to the runtime's
+// composed implementation for windows, pages, positional biases, dense batches, and devices without flash attention.
 #include "attention.h"
 
 #include <ATen/ops/empty.h>
@@ -40,7 +40,7 @@ bool served(
     return false;
   }
   const auto unlimited = [](const Length& window) { return !window.has_value() || *window < 0; };
-  // muDNN does not document the alignment of causal sequences whose queries and keys differ in number.
+  // muDNN does not document the alignment of causal sequences with different numbers of queries and keys.
   const bool same_lengths = offsets_q.const_data_ptr() == offsets_k.const_data_ptr() && max_q == max_k;
   return key.size(0) == value.size(0) && key.size(1) == value.size(1) && query.size(1) % key.size(1) == 0 &&
       key.size(2) == query.size(2) && has_flash(query, value) &&
@@ -176,7 +176,7 @@ bool flash_attention_backward_served(
       out.size(0) == query.size(0) && out.size(1) == query.size(1) && out.size(2) == value.size(2) &&
       logsumexp.scalar_type() == at::kFloat && logsumexp.dim() == 2 && logsumexp.size(0) == query.size(1) &&
       logsumexp.size(1) == query.size(0) &&
-      // Seeds; the runtime's composed attention returns a mask in their place.
+      // With dropout these must be seeds; the runtime's composed attention returns a mask in their place.
       (dropout_p == 0 || (rng_state.dim() == 0 && unused.defined()));
 }
 

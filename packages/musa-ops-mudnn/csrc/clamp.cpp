@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Values kept between bounds.
+// clamp, hardtanh and threshold.
 #include <ATen/Dispatch_v2.h>
 #include <ATen/ops/clamp_max_meta.h>
 #include <ATen/ops/clamp_meta.h>
@@ -25,7 +25,7 @@ bool is_nan(const Bound& bound) {
   return bound.has_value() && bound->isFloatingPoint() && std::isnan(bound->toDouble());
 }
 
-// The bound that bounds nothing.
+// Returns the limit of the dtype, for a bound that is not set.
 at::Scalar extreme(at::ScalarType dtype, bool upper) {
   return AT_DISPATCH_V2(
       dtype, "extreme", AT_WRAP([&] {
@@ -40,7 +40,7 @@ at::Scalar extreme(at::ScalarType dtype, bool upper) {
       AT_EXPAND(AT_ALL_TYPES), at::kHalf, at::kBFloat16);
 }
 
-// Out and in are of one dtype. CLIP is given both ends: the one that is not set would be 0.
+// `out` and `in` have the same dtype. Both bounds are passed to CLIP, because an unset one would be 0.
 void clip(const at::Tensor& out, const at::Tensor& in, const Bound& low, const Bound& high) {
   const at::ScalarType dtype = in.scalar_type();
   if (at::isFloatingType(dtype) && (is_nan(low) || is_nan(high))) {
@@ -56,7 +56,7 @@ Bound bound_of(at::OptionalScalarRef value) {
   return value.has_value() ? Bound(value.get()) : std::nullopt;
 }
 
-// Torch's meta functions have converted the input to the dtype of the result.
+// torch's meta functions have converted the input to the result's dtype.
 void clamp(
     at::TensorIteratorBase& iter, const at::Tensor& /*self*/, at::OptionalScalarRef min, at::OptionalScalarRef max,
     const at::Tensor& out) {
@@ -133,7 +133,7 @@ at::Tensor& hardtanh_(at::Tensor& self, const at::Scalar& min, const at::Scalar&
   return hardtanh_out(self, min, max, self);
 }
 
-// Torch refuses negative bounds of unsigned tensors.
+// torch raises an error for negative bounds with unsigned tensors.
 bool hardtanh_served(const at::Tensor& self, const at::Scalar& min, const at::Scalar& max) {
   return clamp_served(self, min, max) &&
       (self.scalar_type() != at::kByte || (min.toDouble() >= 0 && max.toDouble() >= 0));
@@ -150,7 +150,7 @@ bool hardtanh_in_place_served(at::Tensor& self, const at::Scalar& min, const at:
 void threshold(
     Common common, const at::Tensor& self, const at::Scalar& threshold, const at::Scalar& value, const at::Tensor& out) {
   const at::ScalarType dtype = common.dtype;
-  const at::ScalarType wide = at::isReducedFloatingType(dtype) ? at::kFloat : dtype; // as torch compares
+  const at::ScalarType wide = at::isReducedFloatingType(dtype) ? at::kFloat : dtype; // torch compares in this dtype
   const at::Tensor below = empty_as(self, at::kBool);
   run_unary(UnaryMode::LE, below, in_dtype(self, wide), number_as(threshold, wide));
   write_as(dtype, out, [&](const at::Tensor& result) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Comparisons and logical operators: BOOL from two operands, tensors or numbers.
+// Comparisons and logical operators of two operands, tensors or numbers, with BOOL results.
 #include <ATen/ops/eq_meta.h>
 #include <ATen/ops/ge_meta.h>
 #include <ATen/ops/gt_meta.h>
@@ -16,8 +16,8 @@
 namespace musa_ops_mudnn {
 namespace {
 
-// `of_number` is the mode for a number on the left: 2 < x is x > 2. Numbers are rounded as the elements beside them
-// were, so that a FLOAT 0.1 equals the number 0.1, whatever precision the device compares with.
+// `of_number` is the mode for a number on the left: 2 < x is x > 2. Numbers are rounded to the dtype of the tensor
+// operand, so that a FLOAT 0.1 equals the number 0.1 in whatever precision the device compares.
 template <BinaryMode tensors, UnaryMode by_number, UnaryMode of_number>
 void compare_in(at::ScalarType dtype, const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
   write_as(at::kBool, out, [&](const at::Tensor& result) {
@@ -95,7 +95,7 @@ void declare_comparison(OpPack& pack, Names of_tensors, Names with_number) {
 } // namespace
 
 void declare_compare(OpPack& pack) {
-// NAME, the mode, and the mode with the operands exchanged.
+// Arguments: the name, the mode, and the mode with exchanged operands.
 #define COMPARISON(NAME, MODE, EXCHANGED)                                                                           \
   declare_comparison<                                                                                               \
       at::meta::structured_##NAME##_Tensor, at::meta::structured_##NAME##_Scalar, BinaryMode::MODE, UnaryMode::MODE, \

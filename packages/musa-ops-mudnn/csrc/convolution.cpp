@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Convolutions over two and three dimensions, transposed ones too, and their gradients. Torch gives those over one
-// dimension as two, and batches single images.
+// 2-d and 3-d convolutions, transposed convolutions, and their gradients. torch converts 1-d convolutions to 2-d, and
+// adds the batch dimension to single images.
 #include <ATen/DimVector.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/SymIntArrayRef.h>
@@ -23,10 +23,10 @@ namespace {
 using Conv = dnn::Convolution;
 using Lists = std::array<c10::SymIntArrayRef, 4>; // stride, padding, dilation, output padding
 
-// How windows slide, and the shape that this gives.
+// Parameters of the sliding window, and the output shape.
 struct Windows {
   std::array<int, 3> pad{}, stride{}, dilation{};
-  int space = 0; // dimensions
+  int space = 0; // number of spatial dimensions
   int groups = 1;
   bool transposed = false;
   at::DimVector out;
@@ -37,7 +37,7 @@ std::optional<int> small(int64_t value, int64_t least) {
                                                                     : std::nullopt;
 }
 
-// Nothing where the arguments do not fit each other, or not muDNN: then it is the next provider's to say what is wrong.
+// Returns nullopt if the arguments are inconsistent or muDNN does not support them; the next provider raises the error.
 std::optional<Windows> windows_of(
     const at::Tensor& input, const at::Tensor& weight, const Lists& lists, bool transposed,
     const c10::SymInt& groups) {
@@ -50,7 +50,8 @@ std::optional<Windows> windows_of(
   windows.space = static_cast<int>(dims) - 2;
   windows.groups = static_cast<int>(*group_count);
   windows.transposed = transposed;
-  // A transposed convolution is the gradient of one that goes the other way, whose output it takes.
+  // A transposed convolution is the input gradient of a convolution, so its input has the shape of that convolution's
+  // output.
   const int64_t left = weight.size(0);
   const int64_t right = weight.size(1) * windows.groups;
   if (left % windows.groups != 0 || input.size(1) != (transposed ? left : right)) {
@@ -77,10 +78,10 @@ std::optional<Windows> windows_of(
     windows.pad[i] = *pad;
     windows.dilation[i] = *dilation;
     const int64_t size = input.size(i + 2);
-    const int64_t reach = *dilation * (weight.size(i + 2) - 1) + 1; // of a window
+    const int64_t reach = *dilation * (weight.size(i + 2) - 1) + 1; // extent of the window
     if (transposed) {
       const int64_t wanted = (size - 1) * *stride - 2 * *pad + reach + extra;
-      // Beyond the stride no convolution of that result would give this input.
+      // With an output padding of at least the stride, no convolution of that result gives this input.
       if (extra < 0 || extra >= *stride || wanted < 1) {
         return std::nullopt;
       }
@@ -96,7 +97,7 @@ std::optional<Windows> windows_of(
   return windows;
 }
 
-// `dtype`: what the factors hold. Narrow numbers that were widened are exact in TF32 too.
+// `dtype` is the dtype of the factors. 16-bit values that were converted to FLOAT are exact in TF32 too.
 Conv describe_operation(const Windows& windows, at::ScalarType dtype) {
   Conv op;
   check(
@@ -107,7 +108,7 @@ Conv describe_operation(const Windows& windows, at::ScalarType dtype) {
   return op;
 }
 
-// Channels last where either operand is.
+// Channels last if either operand is channels last.
 at::MemoryFormat common_format(const at::Tensor& input, const at::Tensor& weight) {
   const at::MemoryFormat format = channels_format(input);
   return format == at::MemoryFormat::Contiguous ? channels_format(weight) : format;
@@ -117,7 +118,7 @@ at::Tensor empty_image(at::IntArrayRef sizes, const at::Tensor& like, at::Memory
   return at::empty(sizes, like.options().memory_format(format));
 }
 
-// ---- the three directions. Operands are dense in `format`.
+// ---- forward pass and gradients. Operands are dense in `format`.
 
 void add_bias(const at::Tensor& out, const at::Tensor& bias) {
   at::DimVector shape(out.dim(), 1);
@@ -125,7 +126,7 @@ void add_bias(const at::Tensor& out, const at::Tensor& bias) {
   run_binary(BinaryMode::ADD, out, out, bias.reshape(shape));
 }
 
-// muDNN before 3.1 has no bias over three dimensions.
+// muDNN before 3.1 does not support a bias in 3-d convolutions.
 bool fuses_bias(const Windows& windows) {
   return windows.space == 2 || dnn::GetVersion() >= 3100;
 }
@@ -167,7 +168,7 @@ void run_backward_data(
   const dnn::Tensor gradient = describe_channels(grad_out, format, kRead);
   at::Tensor weights = weight;
   dnn::Tensor filter;
-  if (format == at::MemoryFormat::ChannelsLast3d) { // this direction asks for its filter as DHWCN
+  if (format == at::MemoryFormat::ChannelsLast3d) { // RunBwdData requires a DHWCN filter
     weights = weight.permute({2, 3, 4, 1, 0}).contiguous();
     filter = operand(weights);
     check(filter.SetFormat(dnn::Tensor::Format::DHWCN), "Tensor::SetFormat");
@@ -222,7 +223,8 @@ at::Tensor convolution(
     run_backward_data(*windows, out, image, filter, format, dtype);
     return out;
   }
-  // No call adds the bias in this direction. In FLOAT, so that narrow results are rounded once, after it.
+  // This direction has no call that adds the bias. Computed in FLOAT, so that 16-bit results are rounded once, after
+  // the addition.
   write_as(at::kFloat, out, [&](const at::Tensor& result) {
     run_backward_data(
         *windows, result, in_dtype(image, at::kFloat), in_dtype(filter, at::kFloat), format, dtype);
@@ -288,7 +290,7 @@ bool convolution_backward_served(
     const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight, c10::SymIntArrayRef stride,
     c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed, c10::SymIntArrayRef output_padding,
     c10::SymInt groups, std::array<bool, 3> output_mask) {
-  // Nothing says in which order the gradient of a filter is summed over images.
+  // The order in which muDNN sums a filter's gradient over images is not documented.
   if (!serves<matrix_types>(grad_output, input, weight) || !one_dtype(grad_output, input) ||
       !one_dtype(input, weight) || (output_mask[1] && must_repeat())) {
     return false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Dropout. Its numbers come from the musa generator: the same seed gives the same mask on every run, and each replay of
-// a graph another one.
+// Dropout. Takes its random numbers from the musa generator: the same seed gives the same mask on every run, and each
+// replay of a graph draws a new one.
 #include "dropout.h"
 
 #include <ATen/musa/MUSAGeneratorImpl.h>
@@ -13,7 +13,7 @@
 #include "support/call.h"
 #include "support/predicates.h"
 
-// Exported by libraries that draw a mask with many operators. The library of the SDK has no such function.
+// Exported by libraries that compose a dropout mask of many operators. The SDK's library does not have this function.
 extern "C" [[gnu::weak]] bool mudnn_backend_composes_dropout();
 
 namespace musa_ops_mudnn {
@@ -22,8 +22,8 @@ at::PhiloxMusaState draw_numbers(const at::Tensor& like, int64_t count) {
   const at::Generator& generator = at::musa::detail::getDefaultMUSAGenerator(like.device().index());
   auto* const impl = at::check_generator<at::MUSAGeneratorImpl>(generator);
   const std::lock_guard<std::mutex> lock(impl->mutex_);
-  // The generator counts numbers per thread, and muDNN does not say how many threads it starts. So as if it were one:
-  // offsets have 64 bits.
+  // The generator counts numbers per thread, and muDNN does not document the number of threads. One thread is assumed:
+  // 64-bit offsets are large enough.
   return impl->philox_musa_state(static_cast<uint64_t>(count));
 }
 
@@ -55,13 +55,13 @@ std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, doubl
   return results;
 }
 
-// A library that composes dropout of operators is slower than the kernel of the next provider.
+// If the library composes dropout of operators, the kernel of the next provider is faster.
 bool has_kernel() {
   static const bool composes = mudnn_backend_composes_dropout != nullptr && mudnn_backend_composes_dropout();
   return !composes;
 }
 
-// Without training nothing is drawn, and the input is the result.
+// Without training, no numbers are drawn and the result is the input.
 bool native_dropout_served(const at::Tensor& input, double p, std::optional<bool> train) {
   return has_kernel() && serves<float_types>(input) && train.value_or(true) && p >= 0 && p <= 1;
 }

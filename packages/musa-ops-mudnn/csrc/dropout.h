@@ -7,8 +7,8 @@
 
 namespace musa_ops_mudnn {
 
-// Takes `count` random numbers from the default generator of the tensor's device: where in its sequence they stand.
-// While a graph is captured these are addresses on the device.
+// Reserves `count` random numbers of the default generator of the tensor's device, and returns the seed and offset.
+// While a graph is captured these are device addresses.
 at::PhiloxMusaState draw_numbers(const at::Tensor& like, int64_t count);
 
 } // namespace musa_ops_mudnn

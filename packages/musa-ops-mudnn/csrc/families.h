@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The families of operators, a file each.
+// The families of operators, one file each.
 #pragma once
 
 #include <musa_runtime/op_pack.h>
@@ -34,7 +34,7 @@ void declare_attention(OpPack& pack);
 void declare_indexing(OpPack& pack);
 void declare_shape(OpPack& pack);
 void declare_fused(OpPack& pack);
-void declare_fused_autocast(); // for operators that are declared
+void declare_fused_autocast(); // after the operators are declared
 
 inline constexpr std::array families = {
     std::pair{"pointwise", &declare_pointwise},

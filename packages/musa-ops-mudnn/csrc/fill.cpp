@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// One value for all elements, or for those under a mask.
+// fill_, zero_ and masked_fill_.
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
 
@@ -27,7 +27,7 @@ at::Tensor& fill_tensor(at::Tensor& self, const at::Tensor& value) {
     return fill_number(self, number_in(value));
   }
   at::Tensor source = value;
-  if (value.is_alias_of(self)) { // else the element would be read while it is written
+  if (value.is_alias_of(self)) { // otherwise the element would be read while it is written
     source = empty_as(value, value.scalar_type());
     convert(source, value);
   }
@@ -49,7 +49,7 @@ bool zero_served(at::Tensor& self) {
   return serves<all_types>(self);
 }
 
-// Tensors whose elements share memory, and masks in the memory that is filled, are torch's to warn about or to refuse.
+// For tensors whose elements overlap, and masks that share memory with `self`, torch's kernel warns or raises an error.
 bool mask_served(const at::Tensor& self, const at::Tensor& mask) {
   return serves<all_types>(self) && serves<bool_type>(mask) && self.device() == mask.device() &&
       at::is_expandable_to(mask.sizes(), self.sizes()) && at::has_internal_overlap(self) != at::MemOverlap::Yes &&
@@ -65,7 +65,7 @@ bool masked_fill_number_served(at::Tensor& self, const at::Tensor& mask, const a
   return mask_served(self, mask);
 }
 
-// A value on the device stays there.
+// A value on the device is not copied to the host.
 at::Tensor& masked_fill_tensor(at::Tensor& self, const at::Tensor& mask, const at::Tensor& value) {
   if (is_cpu_number(value)) {
     return masked_fill_number(self, mask, number_in(value));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Operators of our own (support/own_ops.h): what muDNN computes in one call and torch in several. Results of muDNN and of
-// the compositions lie in memory alike.
+// Fused operators torch_musa::* (support/own_ops.h): one call of muDNN instead of several of torch. The results of
+// muDNN and of the compositions have the same strides.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_log_softmax.h>
@@ -40,7 +40,7 @@ namespace {
 using at::Tensor;
 using OptionalTensor = std::optional<Tensor>;
 
-// What is rounded once, at the end, is computed in this dtype.
+// The dtype for intermediate results, which are rounded once at the end.
 at::ScalarType wide(const Tensor& tensor) {
   return at::isReducedFloatingType(tensor.scalar_type()) ? at::kFloat : tensor.scalar_type();
 }
@@ -118,16 +118,16 @@ bool swiglu_backward_served(const Tensor& grad, const Tensor& input) {
 
 // ---- rope(x, freqs): rotary position embedding (Su et al. 2021, RoFormer)
 //
-// x is (batch, positions, heads, elements); without batch_first, (positions, batch, heads, elements); or has no batch.
-// freqs holds an angle for each position and element, (S, R) with any dimensions of size 1 between; or the cosine and
-// sine for each pair, (S, R / 2, 2). Elements from R on stay as they are. Pairs are half a dimension apart, or
-// neighbours if interleaved. Multi-latent attention has neighbours in its input, and half a dimension between them in
-// its result.
+// x has shape (batch, positions, heads, elements), (positions, batch, heads, elements) without batch_first, or no batch
+// dimension. freqs is either (S, R), the angle for each position and element, with any number of dimensions of size 1
+// between; or (S, R / 2, 2), cosine and sine for each pair. Elements from R on are copied unchanged. The elements of a
+// pair are half a dimension apart, or adjacent if interleaved. Multi-latent attention has adjacent pairs in its input,
+// and pairs half a dimension apart in its result.
 
 struct Rotation {
   bool interleaved;
   bool latent;
-  int64_t positions; // the dimension
+  int64_t positions; // dimension of the positions
 
   Rotation(const Tensor& input, bool interleaved, bool batch_first, bool latent)
       : interleaved(interleaved), latent(latent), positions(batch_first && input.dim() == 4 ? 1 : 0) {}
@@ -137,7 +137,7 @@ bool holds_pairs(const Tensor& freqs) {
   return freqs.dim() == 3 && freqs.size(2) == 2 && freqs.size(1) != 1;
 }
 
-// R; 0 where freqs has neither form.
+// Returns R, or 0 if freqs has neither form.
 int64_t rotated(const Tensor& freqs) {
   if (holds_pairs(freqs)) {
     return freqs.size(1) * 2;
@@ -161,13 +161,13 @@ Tensor interleave(const Tensor& first, const Tensor& second) {
   return at::stack({first, second}, -1).flatten(-2);
 }
 
-// To the first of a pair the second, its sign changed; to the second the first.
+// Maps each pair (a, b) to (-b, a).
 Tensor quarter_turn(const Tensor& x, bool interleaved) {
   return interleaved ? interleave(-every_second(x, 1), every_second(x, 0))
                      : at::cat({-half_of(x, 1), half_of(x, 0)}, -1);
 }
 
-// Cosine and sine of each position and element, to be broadcast.
+// Return the cosine and sine of each position and element, broadcastable to the input.
 std::tuple<Tensor, Tensor> cosine_and_sine(
     const Tensor& input, const Tensor& freqs, const Rotation& rotation, at::ScalarType dtype) {
   const Tensor table = freqs.narrow(0, 0, input.size(rotation.positions)).to(dtype);
@@ -190,7 +190,7 @@ Tensor turn(const Tensor& input, const Tensor& freqs, const Rotation& rotation, 
           fits(input, freqs, rotation),
       "rope: frequencies ", freqs.scalar_type(), freqs.sizes(), " do not fit an input ", input.scalar_type(),
       input.sizes(), " with its positions in dimension ", rotation.positions,
-      ". Expected are angles (S, R) or pairs of cosine and sine (S, R / 2, 2), where S is at least the number of "
+      ". Pass angles (S, R) or pairs of cosine and sine (S, R / 2, 2), where S is at least the number of "
       "positions and R is even and at most the input's last dimension.");
   const at::ScalarType dtype = wide(input);
   const int64_t size = rotated(freqs);
@@ -267,7 +267,7 @@ struct NamedActivation {
   Tensor (*apply)(const Tensor&);
 };
 
-// Those that muDNN defines without coefficients: what the coefficients mean is not documented.
+// The activations without coefficients: the meaning of muDNN's coefficients is not documented.
 constexpr std::array activations = {
     NamedActivation{"none", Activation::IDENTITY, [](const Tensor& x) { return x; }},
     NamedActivation{"relu", Activation::RELU, &at::relu},
@@ -283,7 +283,7 @@ const NamedActivation* find_activation(std::string_view name) {
   return found == activations.end() ? nullptr : found;
 }
 
-// Strict: where both formats fit, the default one.
+// Returns false if the tensor is contiguous in both formats.
 bool lies_channels_last(const Tensor& tensor) {
   return tensor.is_contiguous(at::MemoryFormat::ChannelsLast) && !tensor.is_contiguous();
 }
@@ -297,7 +297,7 @@ struct Window {
   at::IntArrayRef stride, padding, dilation;
   int64_t groups;
 
-  // The result's sizes; none where the operands do not fit one another.
+  // Returns the result's sizes, or nullopt if the operands do not match.
   std::optional<std::array<int64_t, 4>> sizes(const Tensor& input, const Tensor& weight) const {
     const auto two_of = [](at::IntArrayRef values, int64_t least) {
       return values.size() == 2 && std::all_of(values.begin(), values.end(), [least](int64_t value) {
@@ -327,14 +327,14 @@ Tensor composed_conv2d_bias_act(
   const NamedActivation* const known = find_activation(activation);
   TORCH_CHECK_VALUE(
       known != nullptr,
-      "conv2d_bias_act knows the activations none, relu, sigmoid, tanh, hardswish and silu, but got '", activation,
+      "conv2d_bias_act supports the activations none, relu, sigmoid, tanh, hardswish and silu, but got '", activation,
       "'.");
   TORCH_CHECK(input.dim() == 4, "conv2d_bias_act takes an input (N, C, H, W), but got the shape ", input.sizes(), ".");
   Tensor out = at::conv2d(input, weight, bias, stride, padding, dilation, groups);
   if (given(add)) {
     TORCH_CHECK(
         add->sizes() == out.sizes() && add->scalar_type() == out.scalar_type(),
-        "conv2d_bias_act: what is added must be of the result's kind, ", out.scalar_type(), out.sizes(), ", but is ",
+        "conv2d_bias_act: add must have the result's dtype and shape, ", out.scalar_type(), out.sizes(), ", but is ",
         add->scalar_type(), add->sizes(), ".");
     out = out + *add;
   }
@@ -409,12 +409,12 @@ Tensor composed_cross_entropy(
   return at::cross_entropy_loss(input, target, weight, reduction, ignore_index, smoothing).contiguous();
 }
 
-// By the logarithm of the probabilities, for targets that are indices of classes.
+// Gradient with respect to the log-probabilities, for targets that are class indices.
 Tensor gradient_of_indices(
     const Tensor& outer, const Tensor& log, const Tensor& target, const Tensor& weight, int64_t reduction,
     int64_t ignore_index, double smoothing, int64_t dim) {
   const Tensor ignored = target.eq(ignore_index);
-  const Tensor label = target.masked_fill(ignored, 0); // an index that there is
+  const Tensor label = target.masked_fill(ignored, 0); // replaced by a valid index
   const Tensor share =
       (weight.defined() ? weight.take(label) : at::ones_like(label, log.options())).masked_fill(ignored, 0);
   const Tensor scaled = reduction == at::Reduction::Mean ? outer / share.sum() : outer;
@@ -491,7 +491,7 @@ Tensor cross_entropy(
   return out;
 }
 
-// Indices of classes for rows of scores.
+// Serves class indices as targets for rows of scores.
 bool cross_entropy_served(
     const Tensor& input, const Tensor& target, const OptionalTensor& weight, int64_t reduction,
     int64_t /*ignore_index*/, double smoothing) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// What the operators of fused.cpp compute in under torch.autocast("musa"): as what they are composed of would. swiglu and rope
-// have no rule and run in their operands' dtype; the gradients follow what was saved.
+// Autocast rules for the operators of fused.cpp: the dtype that the operators they replace would use. swiglu and rope
+// have no rule and run in the dtype of their operands; the gradients use the dtype of the saved tensors.
 #include <ATen/autocast_mode.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Reading and writing through indices and masks. What becomes of indices out of range: support/indices.h.
+// Reading and writing through indices and masks. Indices out of range: see support/indices.h.
 #include <ATen/Context.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
@@ -46,7 +46,7 @@ bool serves_indexed(const at::Tensor& self, const at::Tensor& index, const Other
   return serves<types>(self, others...) && serves<index_types>(index) && same_device(self, index);
 }
 
-// The dimension that `dim` names, or -1.
+// Returns the dimension `dim`, counted from the front, or -1 if it is out of range.
 int64_t axis_of(const at::Tensor& tensor, int64_t dim) {
   return dim >= -tensor.dim() && dim < tensor.dim() ? (dim < 0 ? dim + tensor.dim() : dim) : -1;
 }
@@ -55,7 +55,7 @@ bool overlaps_itself(const at::Tensor& tensor) {
   return at::has_internal_overlap(tensor) == at::MemOverlap::Yes;
 }
 
-// Whether a tensor can hold the number as it is; torch refuses others.
+// Whether the dtype represents the number exactly; torch raises an error for other numbers.
 bool holds(at::ScalarType dtype, const at::Scalar& value) {
   if (value.isComplex() || value.isSymbolic()) {
     return false;
@@ -90,7 +90,7 @@ bool gather_served(const at::Tensor& self, int64_t /*dim*/, const at::Tensor& in
   return serves_indexed<all_types>(self, index);
 }
 
-// Element by element: rows of the dimension that is gathered along, one batch each.
+// Gathers single elements: each line along `dim` is one batch.
 void gather(
     const at::Tensor& self, int64_t dim, const at::Tensor& index, bool /*sparse_grad*/, const at::Tensor& out) {
   at::Tensor params = at_least_1d(self);
@@ -131,7 +131,7 @@ void scatter_into(
 }
 
 bool scatter_src_served(const at::Tensor& self, int64_t /*dim*/, const at::Tensor& index, const at::Tensor& src) {
-  // Which of several values for one element is kept, is undefined.
+  // With repeated indices, the value that is kept is undefined.
   return serves_indexed<all_types>(self, index, src) && src.scalar_type() == self.scalar_type() && !must_repeat();
 }
 
@@ -192,7 +192,7 @@ void scatter_value_reduce(
   scatter_into(mode_of(reduce), self, dim, index, filled(index.sizes(), self, value), out);
 }
 
-// include_self=False would need to know which elements are written.
+// include_self=False would require a record of the elements that were written.
 bool scatter_reduce_two_served(
     const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& src, c10::string_view reduce,
     bool include_self) {
@@ -207,7 +207,7 @@ void scatter_reduce_two(
 
 // ---- slices -------------------------------------------------------------------------------------------------------
 
-// The slices of inout that a vector of indices names across `axis` are written with those of source, in their order.
+// Writes the slices of `source`, in order, to the slices of `inout` along `axis` that the index vector selects.
 void write_slices(
     RowMode mode, const at::Tensor& inout, int64_t axis, const at::Tensor& index, const at::Tensor& source) {
   const Operand given = contiguous(source);
@@ -223,7 +223,7 @@ void write_slices(
   run_scatter(by_element, inout, axis, index.view(sizes).expand(given->sizes()).contiguous(), given);
 }
 
-// index is a vector, and source is shaped as self, but for the dimension that the vector names slices of.
+// index is a vector, and source has the shape of self except in dimension `dim`, where it has one slice per index.
 bool slices_fit(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& source) {
   const int64_t axis = axis_of(self, dim);
   if (axis < 0 || index.dim() > 1 || source.dim() != self.dim() || source.scalar_type() != self.scalar_type()) {
@@ -251,7 +251,7 @@ void index_copy(
   });
 }
 
-// A factor other than 1 and -1 would be rounded before the sum, which is too much for 16 bits.
+// Factors other than 1 and -1 are rounded before the sum, which is not accurate enough for 16-bit types.
 bool adds(at::ScalarType dtype, const at::Scalar& alpha) {
   return holds(dtype, alpha) && !alpha.isBoolean() &&
       (!contains(reduced_types, dtype) || std::abs(alpha.toDouble()) == 1.0);
@@ -357,7 +357,7 @@ at::Tensor embedding_dense_backward(
   at::Tensor result = filled({rows, grad_output.size(-1)}, grad_output, 0);
   run_scatter_rows(RowMode::ADD, result, rows, places, grad_output.contiguous());
   if (padding >= 0 && padding < rows) {
-    run_fill(result.select(0, padding), 0); // the gradient of padding is not wanted
+    run_fill(result.select(0, padding), 0); // rows of padding get no gradient
   }
   return result;
 }
@@ -419,12 +419,12 @@ at::Tensor& put_(at::Tensor& self, const at::Tensor& index, const at::Tensor& so
 
 // ---- advanced indexing --------------------------------------------------------------------------------------------
 
-// The dimensions that indices name: all beside one another, so that they count as one. A mask stands alone.
+// The dimensions that are indexed: adjacent ones, treated as a single dimension. A mask must be the only index.
 struct Named {
   int64_t first = 0;
   int64_t count = 0;
   bool masked = false;
-  at::DimVector shape; // of the indices, broadcast; unknown for a mask
+  at::DimVector shape; // broadcast shape of the indices; unknown for a mask
 };
 
 bool broadcast_with(at::DimVector& shape, at::IntArrayRef other) {
@@ -440,7 +440,7 @@ bool broadcast_with(at::DimVector& shape, at::IntArrayRef other) {
   return true;
 }
 
-// Nothing where torch would not index, or this file does not.
+// Returns nullopt if torch raises an error for these indices or this file does not support them.
 std::optional<Named> named_by(const at::Tensor& self, const IndexList& indices) {
   Named named;
   int64_t dim = 0;
@@ -455,7 +455,7 @@ std::optional<Named> named_by(const at::Tensor& self, const IndexList& indices) 
     if (!contains(index_types | bool_type, index->scalar_type()) || index->layout() != at::kStrided ||
         index->numel() == 0 || index->dim() > max_dims || taken == 0 || dim + taken > self.dim() ||
         (index->is_cpu() ? c10::musa::capturing() : !same_device(*index, self))) {
-      return std::nullopt; // a graph would copy from host memory that is gone by then
+      return std::nullopt; // a graph would copy from host memory that is freed before the replay
     }
     if (mask && index->sizes() != self.sizes().slice(static_cast<size_t>(dim), static_cast<size_t>(taken))) {
       return std::nullopt;
@@ -476,7 +476,7 @@ std::optional<Named> named_by(const at::Tensor& self, const IndexList& indices) 
   return named.count > 0 && fits ? std::optional(std::move(named)) : std::nullopt;
 }
 
-// An index for each named dimension, on self's device.
+// Returns one index tensor per indexed dimension, on self's device.
 std::vector<at::Tensor> indices_of(
     const at::Tensor& self, const IndexList& indices, const Named& named, bool unchecked = false) {
   std::vector<at::Tensor> result;
@@ -485,7 +485,7 @@ std::vector<at::Tensor> indices_of(
     if (!index.has_value() || !index->defined()) {
       continue;
     }
-    if (named.masked) { // waits for the device, inherently
+    if (named.masked) { // the size of the result depends on the data, so this waits for the device
       const at::Tensor places = index->nonzero().to(self.device());
       for (int64_t k = 0; k < named.count; ++k) {
         result.push_back(places.select(1, k).contiguous());
@@ -500,7 +500,7 @@ std::vector<at::Tensor> indices_of(
   return result;
 }
 
-// The indices as one into the named dimensions as one. Contiguous, and of their common shape.
+// Combines the indices into one index for the flattened indexed dimensions. Contiguous, with the broadcast shape.
 at::Tensor joined(const at::Tensor& self, const Named& named, const std::vector<at::Tensor>& indices) {
   at::Tensor result = indices[0];
   for (size_t k = 1; k < indices.size(); ++k) {
@@ -532,7 +532,7 @@ using IndexOutputs = Outputs<at::meta::structured_index_Tensor, 1>;
 void index_into(IndexOutputs& op, const at::Tensor& self, const IndexList& indices) {
   const Named named = *named_by(self, indices);
   const std::vector<at::Tensor> places = indices_of(self, indices, named);
-  // torch's function is given what has become of masks, so that it does not look for their elements again.
+  // Masks are passed to torch's function as indices, so that it does not compute them a second time.
   IndexList plain;
   for (int64_t i = 0; i < named.first; ++i) {
     plain.push_back(std::nullopt);
@@ -568,7 +568,7 @@ at::Tensor& index_out(const at::Tensor& self, const IndexList& indices, at::Tens
   return out;
 }
 
-// The shape of what is written: the named dimensions give way to those of the indices.
+// Returns the shape of the written elements: the indexed dimensions are replaced by the shape of the indices.
 at::DimVector written_sizes(const at::Tensor& self, const Named& named, at::IntArrayRef shape) {
   at::DimVector sizes(self.sizes().slice(0, static_cast<size_t>(named.first)));
   sizes.append(shape.begin(), shape.end());
@@ -577,7 +577,7 @@ at::DimVector written_sizes(const at::Tensor& self, const Named& named, at::IntA
   return sizes;
 }
 
-// `count` dimensions from `first` on before the others.
+// Moves `count` dimensions, starting at `first`, to the front.
 at::Tensor to_front(const at::Tensor& tensor, int64_t first, int64_t count) {
   at::DimVector order;
   for (int64_t i = 0; i < tensor.dim(); ++i) {
@@ -609,7 +609,7 @@ at::Tensor& index_put_(
   }
   const Named named = *named_by(self, indices);
   const std::vector<at::Tensor> each = indices_of(self, indices, named, unsafe);
-  // A mask's indices are as many as it has elements that are true: perhaps none.
+  // A mask has one index per true element, possibly none.
   const at::IntArrayRef shape = named.masked ? each[0].sizes() : at::IntArrayRef(named.shape);
   const at::Tensor given =
       is_cpu_number(values) ? number_on_device(number_in(values), self, self.scalar_type()) : values;
@@ -640,9 +640,9 @@ bool masked_select_out_served(const at::Tensor& self, const at::Tensor& mask, at
       out.scalar_type() == self.scalar_type();
 }
 
-// In memory with room for all elements.
+// Returns a tensor with room for all elements.
 at::Tensor select_masked(const at::Tensor& self, const at::Tensor& mask) {
-  c10::musa::check_sync("masked_select"); // the length of the result is a value
+  c10::musa::check_sync("masked_select"); // the length of the result depends on the data
   at::DimVector shape(self.sizes());
   broadcast_with(shape, mask.sizes());
   const at::Tensor from = at_least_1d(self.expand(shape));
@@ -670,7 +670,7 @@ at::Tensor masked_select(const at::Tensor& self, const at::Tensor& mask) {
   if (found.nbytes() == found.storage().nbytes()) {
     return found;
   }
-  // Memory for what was not chosen is given back.
+  // Copied, to free the memory of the elements that were not selected.
   at::Tensor out = at::empty(found.sizes(), found.options());
   fill_with_found(out, found);
   return out;
@@ -699,7 +699,7 @@ at::Tensor& masked_scatter_(at::Tensor& self, const at::Tensor& mask, const at::
     const std::vector<uint8_t> values = values_of<uint8_t>(mask.contiguous());
     const int64_t wanted = std::count(values.begin(), values.end(), 1) * (self.numel() / mask.numel());
     TORCH_CHECK(
-        wanted <= source.numel(), "masked_scatter_: the mask chooses ", wanted, " elements, but source has only ",
+        wanted <= source.numel(), "masked_scatter_: the mask selects ", wanted, " elements, but source has only ",
         source.numel(), ": Number of elements of source < number of ones in mask");
   }
   const Operand given = contiguous(source);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Losses: negative log likelihood, CTC, squared error.
+// NLL, CTC and MSE loss.
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/Reduction.h>
@@ -21,7 +21,7 @@
 namespace musa_ops_mudnn {
 namespace {
 
-// A number is described as one element of a vector: not all operations know tensors of no dimension.
+// A 0-dim tensor is described as a vector of one element, because not all operations support 0-dim tensors.
 dnn::Tensor describe_values(const at::Tensor& tensor, Access access = Access::Write) {
   return tensor.dim() == 0 ? describe_as(tensor, {1}, {1}, access) : describe(tensor, access);
 }
@@ -37,7 +37,7 @@ bool is_reduction(int64_t reduction) {
 
 // ---- negative log likelihood
 
-// One sample is described as a batch of one, whose only loss is also their sum.
+// A single sample is described as a batch of one, whose only loss equals its sum.
 dnn::NLLLoss nll_operation(const at::Tensor& self, int64_t reduction, int64_t ignore_index) {
   const bool sample = self.dim() == 1 && reduction == at::Reduction::None;
   dnn::NLLLoss op;
@@ -95,7 +95,8 @@ void run_nll_backward(
   });
 }
 
-// Whether `target` has a label for each of the scores but its own dimension, and the weights are one for each class.
+// Whether `target` has a label for each position of the scores without their class dimension, and `weight` one element
+// per class.
 bool nll_operands_served(
     const at::Tensor& self, const at::Tensor& target, const std::optional<at::Tensor>& weight, int64_t reduction,
     int64_t ignore_index) {
@@ -150,7 +151,7 @@ bool nll_loss_backward_served(
       nll_gradients_served(grad_output, self, target, reduction, total_weight);
 }
 
-// ---- the same with labels for positions in a plane
+// ---- NLL loss with labels for 2-d positions
 
 const at::Tensor* pointer_to(const std::optional<at::Tensor>& tensor) {
   return tensor.has_value() ? &*tensor : nullptr;
@@ -222,19 +223,19 @@ bool nll_loss2d_backward_out_served(
       takes_out(out, self);
 }
 
-// ---- connectionist temporal classification: scores are [time, batch, class], targets rows or one after the other
+// ---- CTC loss: scores have shape [time, batch, class]; targets are rows or concatenated
 
 inline constexpr Dtypes ctc_types = one(at::kFloat) | one(at::kDouble);
 inline constexpr Dtypes label_types = one(at::kLong) | one(at::kInt);
 
-// Where the lengths are on the device, only a bound of the longest target is known here.
+// If the lengths are on the device, longest_target is an upper bound.
 struct Lengths {
   at::Tensor input;
   at::Tensor target;
   int64_t longest_target;
 };
 
-// From pinned memory, so that nobody waits.
+// Copies from pinned memory, so the host does not wait.
 at::Tensor on_device(at::IntArrayRef lengths, at::Device device) {
   const auto size = static_cast<int64_t>(lengths.size());
   const at::Tensor host = at::empty({size}, at::TensorOptions().dtype(at::kLong).pinned_memory(true));
@@ -363,7 +364,8 @@ at::Tensor ctc_loss_backward(
   return run_ctc_backward(grad, log_probs, targets, lengths, loss, log_alpha, blank, zero_infinity);
 }
 
-// Lengths on the host are read. On the device they stay, and each sample gets room for a whole row of targets.
+// Lengths on the host are read. Lengths on the device are not copied; each sample is assumed to use a whole row of
+// targets.
 bool ctc_loss_tensor_served(
     const at::Tensor& log_probs, const at::Tensor& targets, const at::Tensor& input_lengths,
     const at::Tensor& target_lengths, int64_t blank, bool zero_infinity) {
@@ -407,7 +409,7 @@ at::Tensor ctc_loss_backward_tensor(
   return run_ctc_backward(grad, log_probs, targets, lengths, loss, log_alpha, blank, zero_infinity);
 }
 
-// ---- squared error
+// ---- MSE loss
 
 bool mse_loss_served(const at::Tensor& self, const at::Tensor& target, int64_t reduction) {
   return serves<float_types>(self, target) && self.scalar_type() == target.scalar_type() && is_reduction(reduction) &&
@@ -422,7 +424,7 @@ at::Tensor squares(const at::Tensor& self, const at::Tensor& target) {
   return result;
 }
 
-// `terms` is dense: all of it is one row.
+// `terms` is dense, so it is described as one row.
 void reduce_all(int64_t reduction, const at::Tensor& out, const at::Tensor& terms) {
   dnn::Reduce op;
   check(

@@ -22,15 +22,15 @@ namespace {
 
 // ---- operands
 
-// muDNN reads a matrix as rows whose elements lie side by side, a leading dimension apart. A size of 1 is never stepped
-// over, but its stride must still be one that such a matrix has: torch's need not, so these strides are made up here.
+// muDNN reads a matrix as rows of adjacent elements with a leading dimension. The stride of a dimension of size 1 is
+// never used, but must be valid for such a matrix; torch's stride may not be, so it is replaced.
 bool lies_in_rows(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride) {
   return (columns == 1 || column_stride == 1) && (rows == 1 || row_stride >= columns);
 }
 
 enum class MatrixOrder { Rows, Columns, Neither };
 
-// Of a vector, a matrix, or a batch of matrices.
+// For a vector, a matrix, or a batch of matrices.
 MatrixOrder order_of(const at::Tensor& tensor) {
   const at::IntArrayRef sizes = tensor.sizes();
   const at::IntArrayRef strides = tensor.strides();
@@ -45,7 +45,7 @@ MatrixOrder order_of(const at::Tensor& tensor) {
                                                                            : MatrixOrder::Neither;
 }
 
-// As it lies in memory: a matrix in columns is its transposed in rows.
+// Describes the memory in row order: a column-major matrix is described as its transpose.
 dnn::Tensor describe_stored(const at::Tensor& tensor, MatrixOrder order, Access access = Access::Write) {
   const at::IntArrayRef sizes = tensor.sizes();
   const at::IntArrayRef strides = tensor.strides();
@@ -65,7 +65,7 @@ dnn::Tensor describe_stored(const at::Tensor& tensor, MatrixOrder order, Access 
   return describe_as(tensor, {batch, rows, columns}, {batch == 1 ? rows * leading : strides[0], leading, 1}, access);
 }
 
-// What is multiplied. Copied only where neither its rows nor its columns can be stepped through.
+// An operand of a product. Copied only if it is neither row-major nor column-major.
 class Factor {
  public:
   explicit Factor(const at::Tensor& tensor)
@@ -76,7 +76,7 @@ class Factor {
   operator const dnn::Tensor&() const { return described_; }
 
  private:
-  const MatrixOrder order_; // of the tensor given
+  const MatrixOrder order_; // of the original tensor
   const Operand tensor_;
   const dnn::Tensor described_;
 };
@@ -96,7 +96,7 @@ bool is_same_view(const at::Tensor& a, const at::Tensor& b) {
 
 // ---- the product
 
-// beta * tensor. Nothing of the tensor counts where beta is 0, not even a nan.
+// The term beta * tensor. If beta is 0, the tensor is not read, so its NaNs have no effect.
 struct Addend {
   const at::Tensor* tensor = nullptr;
   double beta = 0;
@@ -127,7 +127,7 @@ struct Labels<dnn::BatchMatMul> {
   static constexpr const char* add = "BatchMatMul::RunWithBiasAdd";
 };
 
-// out, which takes the result, = alpha * a * b + addend.
+// Computes out = alpha * a * b + addend; takes_result(out) must be true.
 template <class Operation>
 void multiply_into(
     const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const Addend& addend, double alpha) {
@@ -177,7 +177,7 @@ void multiply_into(
   }
 }
 
-// out = alpha * a * b + addend, for matrices, for a matrix and a vector, and for batches of matrices.
+// Computes out = alpha * a * b + addend for matrices, a matrix and a vector, or batches of matrices.
 void multiply(
     const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const Addend& addend = {}, double alpha = 1) {
   const bool addend_in_the_way =
@@ -185,7 +185,7 @@ void multiply(
   if (!takes_result(out) || overlap(out, a) || overlap(out, b) || addend_in_the_way) [[unlikely]] {
     at::assert_no_internal_overlap(out);
     if (addend_in_the_way) {
-      // torch's kernels copy the addend to the result, which refuses this.
+      // torch's kernels copy the addend to the result, and the copy raises this error.
       at::assert_no_partial_overlap(out, addend.tensor->expand(out.sizes()));
     }
     const at::Tensor result = new_empty(out, out.sizes());
@@ -204,7 +204,7 @@ bool real(const at::Scalar& a, const at::Scalar& b) {
   return !a.isComplex() && !b.isComplex();
 }
 
-// Whether the shapes go together and the types are one; else torch's own kernel says what is wrong.
+// Whether the shapes match and the dtypes are equal; otherwise torch's own kernel raises the error.
 bool match(const at::Tensor& a, const at::Tensor& b, size_t dims) {
   const at::IntArrayRef left = a.sizes();
   const at::IntArrayRef right = b.sizes();
@@ -282,9 +282,9 @@ void addmm_activation(
   run_unary(use_gelu ? UnaryMode::GELU : UnaryMode::RELU, out, out);
 }
 
-// ---- the others: the kernel, and what calls it for each form of the operator
+// ---- operators without a meta function: the kernel, and the wrapper of each overload
 
-// out= of an operator that has no meta function.
+// Resizes the out= argument of an operator without a meta function.
 at::Tensor& resized(at::Tensor& out, at::IntArrayRef sizes) {
   at::native::resize_output(out, sizes);
   return out;
@@ -323,7 +323,7 @@ at::Tensor dot(const at::Tensor& self, const at::Tensor& other) {
   return out;
 }
 
-// The sum of the products is the product of the matrices side by side and of those one below the other.
+// The sum of the products equals one product: of the matrices concatenated along columns and along rows.
 void sum_products(
     const at::Tensor& out, const at::Tensor& self, const at::Tensor& batch1, const at::Tensor& batch2,
     const at::Scalar& beta, const at::Scalar& alpha) {
@@ -375,7 +375,8 @@ bool addbmm_in_place_served(
       self.size(1) == batch2.size(2);
 }
 
-// ---- products of narrow numbers in FLOAT: widening the factors is exact, rounding the product would not be
+// ---- products of 16-bit numbers with a FLOAT result. Widening the factors is exact, whereas rounding the product is
+// not.
 
 bool widens(const at::Tensor& factor, at::ScalarType dtype) {
   return contains(reduced_types, factor.scalar_type()) && (dtype == at::kFloat || dtype == factor.scalar_type());
@@ -411,7 +412,7 @@ struct Wide {
   }
 
   static at::Tensor& product_out(const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype, at::Tensor& out) {
-    (void)dtype; // out's own
+    (void)dtype; // equals the dtype of out
     multiply_wide(resized(out, sizes(a, b)), a, b);
     return out;
   }
@@ -448,11 +449,11 @@ struct Wide {
   }
 };
 
-// ---- products of 8-bit numbers with scales
+// ---- products of 8-bit floats with scales
 
 inline constexpr Dtypes fp8_types = one(at::kFloat8_e4m3fn) | one(at::kFloat8_e5m2);
 
-// One number for all, or one for each of `count` rows or columns.
+// Whether it is a single scale, or one for each of `count` rows or columns.
 bool is_scale(const at::Tensor& scale, int64_t count) {
   return scale.numel() == 1 || (scale.dim() == 2 && scale.numel() == count && scale.is_contiguous());
 }
@@ -478,7 +479,7 @@ bool scaled_mm_served(
       !(self.scalar_type() == at::kFloat8_e5m2 && other.scalar_type() == at::kFloat8_e5m2) &&
       order_of(self) == MatrixOrder::Rows &&
       lies_in_rows(other.size(1), other.size(0), other.stride(1), other.stride(0)) &&
-      // torch asks for multiples of 16, and for both scales to be of one kind.
+      // torch requires multiples of 16, and the same kind for both scales.
       self.size(1) % 16 == 0 && other.size(1) % 16 == 0 && is_scale(scale_a, self.size(0)) &&
       is_scale(scale_b, other.size(1)) && (scale_a.numel() == 1) == (scale_b.numel() == 1) &&
       (!biased || (bias->dim() == 1 && bias->size(0) == other.size(1) && bias->scalar_type() == *out_dtype)) &&
@@ -548,7 +549,7 @@ void declare_matmul(OpPack& pack) {
   pack.impl("aten::mv", TORCH_FN(mv), TORCH_FN(mv_served));
   pack.impl("aten::mv.out", TORCH_FN(mv_out), TORCH_FN(mv_out_served));
   pack.impl("aten::dot", TORCH_FN(dot), TORCH_FN(dot_served));
-  pack.impl("aten::vdot", TORCH_FN(dot), TORCH_FN(dot_served)); // of real numbers
+  pack.impl("aten::vdot", TORCH_FN(dot), TORCH_FN(dot_served)); // for real numbers
   pack.impl("aten::addbmm", TORCH_FN(addbmm), TORCH_FN(addbmm_served));
   pack.impl("aten::addbmm.out", TORCH_FN(addbmm_out), TORCH_FN(addbmm_out_served));
   pack.impl("aten::addbmm_", TORCH_FN(addbmm_), TORCH_FN(addbmm_in_place_served));

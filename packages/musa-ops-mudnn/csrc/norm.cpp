@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Batch, layer, group and RMS normalisation.
+// Batch, layer, group and RMS normalization.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/mul.h>
@@ -33,13 +33,14 @@ Operand dense_in(const Optional& tensor, at::ScalarType dtype) {
   return given(tensor) ? contiguous(in_dtype(*tensor, dtype)) : Operand(Tensor());
 }
 
-// muDNN keeps the statistics of narrow inputs in FLOAT.
+// muDNN stores the statistics of 16-bit inputs in FLOAT.
 at::ScalarType statistics_dtype(const Tensor& input) {
   return input.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-// Weight, bias and running statistics are all of the input's dtype or, beside a narrow input, all FLOAT: torch's CPU
-// kernels take nothing else. Saved statistics and gradients are of this dtype too. Undefined for other mixtures.
+// Returns the dtype of weight, bias and running statistics: the input's dtype or, for 16-bit inputs, FLOAT. Saved
+// statistics and gradients have this dtype too. Returns Undefined for other mixtures, which torch's CPU kernels do not
+// support either.
 at::ScalarType parameter_dtype(const Tensor& input, std::initializer_list<const Optional*> parameters) {
   const at::ScalarType own = input.scalar_type();
   at::ScalarType result = at::ScalarType::Undefined;
@@ -70,11 +71,11 @@ bool all_of_size(int64_t count, std::initializer_list<const Optional*> tensors) 
   return true;
 }
 
-// Memory for numbers that muDNN writes, contiguous and in its dtype, which finish() brings to where they belong: the
-// target, which outlives this.
+// A contiguous buffer of the dtype that muDNN writes; finish() copies it to the target if that has another dtype or
+// strides. The target must outlive this object.
 class Written {
  public:
-  // `read`: muDNN reads the numbers too.
+  // If `read` is true, muDNN reads the initial values too.
   Written(const Tensor& target, at::ScalarType dtype, bool read = false)
       : target_(target),
         tensor_(
@@ -103,7 +104,7 @@ Tensor empty_in(const Tensor& like, IntArrayRef sizes, at::ScalarType dtype) {
   return new_empty(like, sizes, dtype);
 }
 
-// (N, C, space...), where the memory lies in the order of `format`. Ranks that have no format of their own become NCHW.
+// Describes (N, C, space...) with the memory in the order of `format`. Other ranks are described as NCHW.
 dnn::Tensor describe_batch(const Tensor& tensor, at::MemoryFormat format, Access access = Access::Write) {
   if (tensor.dim() >= 3 && tensor.dim() <= 5) {
     return describe_channels(tensor, format, access);
@@ -125,7 +126,7 @@ dnn::BatchNorm batch_norm_of(double eps, bool training) {
   return op;
 }
 
-// Fills out, dense in the order of `format`, and in training the saved statistics.
+// Fills out, which is dense in `format`, and in training the saved statistics.
 void run_batch_norm(
     const Tensor& out, const Tensor& save_mean, const Tensor& save_invstd, const Tensor& input, const Optional& weight,
     const Optional& bias, const Optional& running_mean, const Optional& running_var, bool training, double momentum,
@@ -285,7 +286,7 @@ bool batch_norm_no_training_served(
   return batch_norm_served(input, weight, bias, running_mean, running_var, /*training=*/false, momentum, eps);
 }
 
-// The fourth result is what another library would keep for its backward pass; here it is empty.
+// The fourth result is the reserve space that cuDNN saves for the backward pass; it is empty here.
 Four batch_norm_with_update(
     const Tensor& input, const Optional& weight, const Optional& bias, Tensor& running_mean, Tensor& running_var,
     double momentum, double eps) {
@@ -346,7 +347,7 @@ Three batch_norm_backward(
   const Written scales(grad_weight, dtype);
   const Written shifts(grad_bias, dtype);
   dnn::Tensor result = output_mask[0] ? describe_batch(grad_input, format) : dnn::Tensor();
-  dnn::Tensor of_mean; // nobody asks for these two
+  dnn::Tensor of_mean; // gradients that are not needed
   dnn::Tensor of_variance;
   dnn::Tensor of_weight = scales.described();
   dnn::Tensor of_bias = shifts.described();
@@ -391,7 +392,7 @@ bool batch_norm_backward_with_reserve_served(
 
 // ---- Layer and RMS norm --------------------------------------------------------------------------------------------
 
-// The trailing dimensions have the sizes given, and so have weight and bias.
+// Whether the trailing dimensions of the input, and the weight and bias, have the given sizes.
 bool normalizes(
     const Tensor& input, IntArrayRef shape, std::initializer_list<const Optional*> parameters) {
   const auto own = input.sizes();
@@ -410,7 +411,7 @@ int64_t row_count(const Tensor& input, IntArrayRef shape) {
   return input.numel() / c10::multiply_integers(shape);
 }
 
-// One number for each row: the input's shape with ones in the place of what is normalised.
+// Shape with one number per row: the input's shape, with 1 for the normalized dimensions.
 at::DimVector shape_of_rows(const Tensor& input, IntArrayRef shape) {
   at::DimVector sizes(input.sizes());
   std::fill(sizes.end() - static_cast<int64_t>(shape.size()), sizes.end(), 1);
@@ -419,7 +420,7 @@ at::DimVector shape_of_rows(const Tensor& input, IntArrayRef shape) {
 
 template <class Operation>
 void set_axes(Operation& op, const Tensor& input, IntArrayRef shape) {
-  std::array<int, max_dims> axes{}; // a tensor that is served has no more
+  std::array<int, max_dims> axes{}; // served tensors have at most max_dims dimensions
   std::iota(axes.begin(), axes.end(), static_cast<int>(input.dim() - static_cast<int64_t>(shape.size())));
   check(op.SetAxis(static_cast<int>(shape.size()), axes.data()), "SetAxis", {&input});
 }
@@ -505,7 +506,7 @@ bool layer_norm_backward_served(
       fits_parameters(input, {&weight, &bias});
 }
 
-// torch's default is the distance of 1 to the next number in the dtype that the statistics are in.
+// torch's default is the machine epsilon of the dtype of the statistics.
 double rms_epsilon(const Tensor& input, std::optional<double> eps) {
   return eps.has_value()                      ? *eps
       : input.scalar_type() == at::kDouble ? std::numeric_limits<double>::epsilon()
@@ -577,8 +578,8 @@ bool rms_norm_backward_served(
       rstd.numel() == row_count(input, normalized_shape) && fits_parameters(input, {&weight});
 }
 
-// torch composes the forward pass elsewhere; where the operator has a kernel for this device, what muDNN does not take
-// ends here.
+// torch composes the forward pass on other devices. This operator has a kernel for musa, so calls that muDNN does not
+// support are composed here.
 Two rms_norm_composed(
     const Tensor& input, IntArrayRef normalized_shape, const Optional& weight, std::optional<double> eps) {
   const auto rows = static_cast<int64_t>(input.dim()) - static_cast<int64_t>(normalized_shape.size());
@@ -591,7 +592,7 @@ Two rms_norm_composed(
   std::vector<int64_t> inner(normalized_shape.size());
   std::iota(inner.begin(), inner.end(), rows);
   const Tensor in = input.to(computed);
-  // torch's default: of the dtype that is computed in.
+  // torch's default is the epsilon of the dtype of the computation.
   const double epsilon = eps.has_value() ? *eps
       : computed == at::kDouble            ? std::numeric_limits<double>::epsilon()
                                            : std::numeric_limits<float>::epsilon();
@@ -600,8 +601,7 @@ Two rms_norm_composed(
   return {(given(weight) ? normalized.mul(weight->to(computed)) : normalized).to(dtype), rstd};
 }
 
-// The CPU has no kernel of this gradient. So there must be one for what muDNN does not take, and for users who want no
-// muDNN.
+// The CPU has no kernel for this gradient, so this one is used if muDNN does not support the operands or is disabled.
 Two rms_norm_backward_composed(
     const Tensor& grad_out, const Tensor& input, IntArrayRef normalized_shape, const Tensor& rstd,
     const Optional& weight, std::array<bool, 2> output_mask) {
@@ -616,7 +616,7 @@ Two rms_norm_backward_composed(
   Two results;
   auto& [grad_input, grad_weight] = results;
   if (output_mask[0]) {
-    // With x the normalised input and g the gradient by it: rstd * (g - x * mean(g * x)).
+    // With the normalized input x and its gradient g: rstd * (g - x * mean(g * x)).
     const Tensor by_normalized = given(weight) ? gradient.mul(weight->to(dtype)) : gradient;
     const auto length = static_cast<double>(std::max<int64_t>(c10::multiply_integers(normalized_shape), 1));
     const Tensor mean = by_normalized.mul(normalized).sum(inner, /*keepdim=*/true).div_(length);
@@ -669,7 +669,7 @@ bool group_norm_served(
   return serves<float_types>(input, weight, bias) && input.dim() >= 2 && input.size(0) == n && input.size(1) == c &&
       input.numel() == n * c * hxw && group > 0 && c % group == 0 && all_of_size(c, {&weight, &bias}) &&
       fits_parameters(input, {&weight, &bias}) &&
-      // group_norm sees to that; torch's own kernel refuses others.
+      // group_norm makes the input contiguous; torch's own kernel raises an error for others.
       input.is_contiguous(input.suggest_memory_format());
 }
 

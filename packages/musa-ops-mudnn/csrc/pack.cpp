@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The pack's declaration, and what its Python side reads and sets: a C interface, so that one wheel serves every Python.
+// The declaration of the pack, and a C interface for its Python modules. The library does not link to Python, so one
+// wheel serves every version.
 #include <musa_runtime/mudnn.h>
 
 #include <string>
@@ -11,7 +12,7 @@
 namespace musa_ops_mudnn {
 namespace {
 
-// "pointwise aten::abs\n...", in the order of declaration.
+// Lines "pointwise aten::abs\n..." in the order of declaration.
 std::string& family_list() {
   static std::string list;
   return list;

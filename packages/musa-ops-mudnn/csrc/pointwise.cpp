@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Functions of one tensor, element by element.
+// Elementwise functions of one tensor.
 #include <ATen/ops/acos_meta.h>
 #include <ATen/ops/atan_meta.h>
 #include <ATen/ops/ceil_meta.h>
@@ -44,7 +44,7 @@ bool is_integer(const at::Tensor& tensor) {
   return at::isIntegralType(tensor.scalar_type(), /*includeBool=*/false);
 }
 
-// Integers and bool are computed in the default dtype, as the iterator says.
+// Integers and bool are computed in the default dtype, as TensorIterator does.
 template <UnaryMode mode>
 void function(Common common, const at::Tensor& self, const at::Tensor& out) {
   const at::ScalarType dtype = common.dtype;
@@ -57,7 +57,7 @@ void copy_unless_same(const at::Tensor& out, const at::Tensor& self) {
   }
 }
 
-// Integers are their own ceiling, floor and nearest integer.
+// Integers are returned unchanged.
 template <UnaryMode mode>
 void rounding(const at::Tensor& self, const at::Tensor& out) {
   if (is_integer(self)) {
@@ -90,12 +90,12 @@ void round_decimals(const at::Tensor& self, int64_t decimals, const at::Tensor& 
   run_unary(decimals > 0 ? UnaryMode::TRUEDIV : UnaryMode::MUL, out, out, power);
 }
 
-// The steps between round to the tensor's dtype, and powers of ten leave the range of float16 soon.
+// Intermediate results are rounded to the tensor's dtype, and powers of ten overflow in float16.
 bool round_decimals_served(const at::Tensor& self, int64_t decimals) {
   return serves<float_types>(self) && (decimals == 0 || !contains(reduced_types, self.scalar_type()));
 }
 
-// Unsigned integers have no -1 to multiply with; for the others the product keeps the sign of zero.
+// Unsigned integers cannot be multiplied by -1; for the other dtypes the product has the correct sign of zero.
 void neg(const at::Tensor& self, const at::Tensor& out) {
   if (is_integer(self)) {
     run_unary(UnaryMode::SUB_BY_ALPHA, out, self, 0);
@@ -123,12 +123,12 @@ void is_signed_infinity(const at::Tensor& self, const at::Tensor& out) {
   }
 }
 
-// Served for integers: a comparison does not see the sign of -0.0.
+// Served for integers only: a comparison ignores the sign of -0.0.
 void signbit(const at::Tensor& self, const at::Tensor& out) {
   run_unary(UnaryMode::LT, out, self, 0);
 }
 
-// IS_NAN and IS_INF.
+// isnan and isinf, by IS_NAN and IS_INF.
 template <UnaryMode mode>
 at::Tensor question(const at::Tensor& self) {
   at::Tensor out = empty_as(self, at::kBool);

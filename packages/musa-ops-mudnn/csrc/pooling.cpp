@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Means and maxima over windows, with their gradients. Means over three dimensions are left to other providers: nobody
-// was seen to take them from muDNN.
+// Average and max pooling, forward and backward. 3-d average pooling is left to other providers, because no public code
+// was found that uses muDNN for it.
 #include <ATen/DimVector.h>
 #include <ATen/native/Pool.h>
 #include <ATen/ops/adaptive_max_pool2d_backward_meta.h>
@@ -28,7 +28,7 @@ namespace {
 
 using PoolingMode = dnn::Pooling::Mode;
 
-// Images in batches; one without a batch becomes one of one.
+// Adds a batch dimension of size 1 to unbatched images.
 at::Tensor batched(const at::Tensor& tensor, int64_t space) {
   return tensor.dim() == space + 1 ? tensor.unsqueeze(0) : tensor;
 }
@@ -37,7 +37,8 @@ at::MemoryFormat format_of(const at::Tensor& image, int64_t space) {
   return image.dim() == space + 2 ? channels_format(image) : at::MemoryFormat::Contiguous;
 }
 
-// A tensor that ends in `out`, dense in the format: out itself where it lies so.
+// A dense tensor of the given format for the result: `out` itself if it is dense. finish() copies it to `out`
+// otherwise.
 class Target {
  public:
   Target(const at::Tensor& out, int64_t space, at::MemoryFormat format)
@@ -100,7 +101,7 @@ dnn::Pooling of_mode(PoolingMode mode) {
   return op;
 }
 
-// ---- windows that slide
+// ---- sliding windows
 
 struct Sliding {
   std::array<int, 3> kernel{}, pad{}, stride{}, dilation{};
@@ -114,7 +115,7 @@ struct Sliding {
   }
 };
 
-// One number stands for all dimensions. False for lists of another length, and numbers that no window has.
+// A single number applies to all dimensions. Returns false if the list has another length or a value is out of range.
 bool fill(std::array<int, 3>& to, at::IntArrayRef from, int space, int64_t least) {
   if (from.size() != 1 && from.size() != static_cast<size_t>(space)) {
     return false;
@@ -129,7 +130,8 @@ bool fill(std::array<int, 3>& to, at::IntArrayRef from, int space, int64_t least
   return true;
 }
 
-// Nothing where the next provider must say what is wrong. The stride is the kernel's size where none is given.
+// Returns nullopt if the arguments are invalid; the next provider raises the error. The stride defaults to the kernel
+// size.
 std::optional<Sliding> sliding(
     int space, at::IntArrayRef kernel, at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation) {
   Sliding window;
@@ -147,7 +149,7 @@ std::optional<Sliding> sliding(
   return window;
 }
 
-// The shape of the output. Nothing where it would have no elements.
+// Returns the output's shape, or nullopt if it has no elements.
 std::optional<at::DimVector> pooled_sizes(const at::Tensor& self, const Sliding& window, bool ceil_mode) {
   if (self.dim() != window.space + 1 && self.dim() != window.space + 2) {
     return std::nullopt;
@@ -172,12 +174,12 @@ bool takes_indices(const at::Tensor& indices, const at::Tensor& pooled) {
   return serves<one(at::kLong)>(indices) && indices.device() == pooled.device() && indices.sizes() == pooled.sizes();
 }
 
-// Windows that overlap add to one element in an order of which nothing is said.
+// The gradients of overlapping windows are added in an undocumented order.
 bool takes_gradient(const at::Tensor& grad, const at::Tensor& self) {
   return serves<float_types>(grad, self) && same_kind(grad, self) && !must_repeat();
 }
 
-// ---- means
+// ---- average pooling
 
 constexpr std::array<int64_t, 1> kNoDilation{1};
 
@@ -228,7 +230,7 @@ bool avg_pool2d_backward_served(
   return grad.sizes() == at::IntArrayRef(*pooled_sizes(self, *window, ceil_mode));
 }
 
-// ---- maxima
+// ---- max pooling
 
 dnn::Pooling maximum_operation(
     int space, at::IntArrayRef kernel, at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation) {
@@ -274,7 +276,7 @@ at::Tensor empty_image(at::IntArrayRef sizes, const at::Tensor& like, int64_t sp
   return at::empty(sizes, like.options().dtype(dtype).memory_format(format_of(like, space)));
 }
 
-// As torch's operators resize what they are given: a changed shape takes the input's memory format.
+// Resizes `out` as torch's operators do: if the shape changes, it takes the input's memory format.
 void resize_like(const at::Tensor& out, at::IntArrayRef sizes, const at::Tensor& input, int64_t space) {
   if (at::native::resize_output(out, sizes)) {
     out.unsafeGetTensorImpl()->empty_tensor_restride(format_of(input, space));
@@ -338,7 +340,7 @@ at::Tensor max_pool3d_backward(
   return max_pool3d_backward_out(grad, self, kernel, stride, padding, dilation, ceil_mode, indices, grad_in);
 }
 
-// ---- windows that fit themselves to the output's size
+// ---- adaptive pooling: windows are chosen to match the output's size
 
 bool is_image(const at::Tensor& self) {
   return self.dim() == 3 || self.dim() == 4;

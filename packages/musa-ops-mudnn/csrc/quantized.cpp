@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Linear layers of 8-bit integers: weights alone (aten::_weight_int8pack_mm), or input, weight and result.
+// Linear layers with 8-bit integers: weights only (aten::_weight_int8pack_mm), or input, weight and result.
 //
-// Numbers are symmetric: an integer q stands for q * scale, as muDNN knows them.
+// Quantization is symmetric, as in muDNN: an integer q represents q * scale.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
@@ -28,7 +28,7 @@ dnn::Tensor describe_quantized(const Tensor& tensor, double scale, Access access
   return result;
 }
 
-// ---- weights of 8 bits, a scale for each row of them
+// ---- 8-bit weights with one scale per row
 
 Tensor weight_int8pack_mm(const Tensor& self, const Tensor& weight, const Tensor& scales) {
   const Tensor out = at::empty({self.size(0), weight.size(0)}, self.options());
@@ -55,11 +55,11 @@ bool weight_int8pack_mm_served(const Tensor& self, const Tensor& weight, const T
   return serves<matrix_types | one(at::kChar)>(self, weight, scales) && contains(matrix_types, self.scalar_type()) &&
       weight.scalar_type() == at::kChar && scales.scalar_type() == self.scalar_type() && self.dim() == 2 &&
       weight.dim() == 2 && scales.dim() == 1 && self.size(1) == weight.size(1) && scales.size(0) == weight.size(0) &&
-      // torch refuses others, in words of its own.
+      // torch raises its own error for other layouts.
       self.is_contiguous() && weight.is_contiguous();
 }
 
-// ---- quantized_linear: input, weight and result of 8 bits
+// ---- quantized_linear: 8-bit input, weight and result
 
 bool is_step(double scale) {
   return std::isfinite(scale) && scale > 0;
@@ -77,18 +77,20 @@ Tensor composed_quantized_linear(
   TORCH_CHECK_TYPE(
       input.scalar_type() == at::kChar && weight.scalar_type() == at::kChar,
       "quantized_linear takes int8 input and weight, not ", input.scalar_type(), " and ", weight.scalar_type(),
-      ". Fix: (x / scale).round().clamp(-128, 127).to(torch.int8)");
+      ".\nFix: (x / scale).round().clamp(-128, 127).to(torch.int8)");
   TORCH_CHECK(
       input.dim() >= 1 && weight.dim() == 2 && input.size(-1) == weight.size(1),
       "quantized_linear takes an input (..., in) and a weight (out, in), not ", input.sizes(), " and ", weight.sizes());
   TORCH_CHECK_VALUE(
       is_step(input_scale) && is_step(weight_scale) && is_step(output_scale),
-      "quantized_linear: scales are positive and finite, not ", input_scale, ", ", weight_scale, " and ", output_scale);
+      "quantized_linear: scales must be positive and finite, not ", input_scale, ", ", weight_scale, " and ",
+      output_scale);
   const bool biased = given(bias);
   TORCH_CHECK(
       !biased || (bias->dim() == 1 && bias->size(0) == weight.size(0) && bias->scalar_type() == at::kFloat),
       "quantized_linear takes a float32 bias of ", weight.size(0), " elements");
-  // Exact. torch's _int_mm is not to be had everywhere, and of columns of one element it is wrong on the CPU.
+  // The sums are exact. torch._int_mm is not available on every device, and returns wrong results on the CPU for
+  // columns of one element.
   const Tensor sums = at::matmul(input.to(at::kDouble), weight.to(at::kDouble).t());
   Tensor value = sums.to(at::kFloat).mul_(input_scale * weight_scale);
   if (biased) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Sums, means, extremes, norms and the like over dimensions: Reduce, and Softmax's LOGSUMEXP.
+// Reductions over dimensions (sums, means, extremes, norms and others), by Reduce and Softmax's LOGSUMEXP.
 #include <ATen/native/ReduceOpsUtils.h>
 #include <ATen/ops/all_meta.h>
 #include <ATen/ops/amax_meta.h>
@@ -38,7 +38,7 @@ using ReduceMode = dnn::Reduce::Mode;
 using Dims = at::OptionalIntArrayRef;
 using Mask = at::native::DimMask;
 
-// None and an empty list mean all dimensions, as torch has it for every reduction served here.
+// nullopt and an empty list mean all dimensions, as in torch for every reduction in this file.
 Mask mask_of(const at::Tensor& self, Dims dims) {
   return at::native::make_dim_mask(dims, self.dim());
 }
@@ -51,11 +51,11 @@ at::Tensor empty_result(const at::Tensor& self, Mask mask, bool keepdim, at::Sca
   return new_empty(self, at::native::shape_from_dim_mask(self, mask, keepdim), dtype);
 }
 
-// A dimension, or neighbours that are as good as one.
+// A dimension, or adjacent dimensions merged into one.
 struct Axis {
   int64_t size;
   int64_t stride;
-  std::array<int64_t, 2> out_strides; // where it is kept
+  std::array<int64_t, 2> out_strides; // in the outputs, if it is kept
   bool reduced;
 };
 using Axes = c10::SmallVector<Axis, max_dims>;
@@ -63,8 +63,8 @@ using Numbers = c10::SmallVector<int64_t, max_dims>;
 
 enum class Order { Memory, Logical };
 
-// The dimensions of `in` and its outputs without those of size 1, whose strides mean nothing. In the order of the
-// memory, so that more of them join, unless the order matters.
+// Returns the dimensions of `in` and its outputs without those of size 1, whose strides are arbitrary. They are in
+// memory order, which merges more of them, unless the logical order matters.
 Axes axes_of(const at::Tensor& in, Mask mask, std::initializer_list<const at::Tensor*> outputs, Order order) {
   const at::ArrayRef<const at::Tensor*> outs(outputs);
   Axes axes;
@@ -123,7 +123,7 @@ dnn::Tensor describe_in(const at::Tensor& in, const Axes& axes) {
   return describe_as(in, sizes_of(axes), strides, kRead);
 }
 
-// Without the reduced dimensions.
+// Describes the output without the reduced dimensions.
 dnn::Tensor describe_out(const at::Tensor& out, const Axes& axes, size_t which) {
   Numbers sizes;
   Numbers strides;
@@ -136,7 +136,7 @@ dnn::Tensor describe_out(const at::Tensor& out, const Axes& axes, size_t which) 
   return describe_as(out, sizes, strides);
 }
 
-// Copies `in` to new memory where it lies as the axes say, what is reduced last.
+// Copies `in` to new memory in the order of the axes, with the reduced ones last.
 at::Tensor gathered(const at::Tensor& in, Axes& axes) {
   std::stable_partition(axes.begin(), axes.end(), [](const Axis& axis) { return !axis.reduced; });
   const at::Tensor copy = new_empty(in, sizes_of(axes));
@@ -153,26 +153,27 @@ at::Tensor gathered(const at::Tensor& in, Axes& axes) {
   return copy;
 }
 
-// Whether seeing an element again changes nothing.
+// Whether counting an element repeatedly does not change the result.
 bool idempotent(ReduceMode mode) {
   return mode == ReduceMode::MEAN || mode == ReduceMode::MAX || mode == ReduceMode::MIN ||
       mode == ReduceMode::AND || mode == ReduceMode::OR;
 }
 
-// Whether one element alone is its own result.
+// Whether the reduction of a single element is that element.
 bool keeps_one(ReduceMode mode) {
   return mode == ReduceMode::ADD || mode == ReduceMode::PROD || mode == ReduceMode::MEAN ||
       mode == ReduceMode::MAX || mode == ReduceMode::MIN;
 }
 
-// Of an input that repeats elements (stride 0) the hardware's Reduce divides by zero where several dimensions are
-// reduced, and may write the first result only where one is. So such an input is copied first; none is declined.
+// For an input with repeated elements (stride 0), the hardware's Reduce divides by zero if several dimensions are
+// reduced, and may write only the first result if one is. So such inputs are copied first; none is declined.
 c10::MaybeOwned<at::Tensor> without_repeats(const at::Tensor& in, Axes& axes) {
   const bool repeats = std::any_of(axes.begin(), axes.end(), [](const Axis& axis) { return axis.stride == 0; });
   return repeats ? c10::MaybeOwned<at::Tensor>::owned(gathered(in, axes)) : c10::MaybeOwned<at::Tensor>::borrowed(in);
 }
 
-// Which of the axes are reduced. An empty list would say that the input is a scalar: one axis is there at least.
+// Passes the reduced axes to the operation. At least one axis exists, because an empty list means that the input is a
+// scalar.
 dnn::Reduce reduce_of(ReduceMode mode, Axes& axes) {
   c10::SmallVector<int, max_dims> dims;
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -194,7 +195,7 @@ bool none_reduced(const Axes& axes) {
   return std::none_of(axes.begin(), axes.end(), [](const Axis& axis) { return axis.reduced; });
 }
 
-// out = in, the reduced dimensions being of size 1.
+// Computes out = in, where the reduced dimensions have size 1.
 void copy_kept(const at::Tensor& out, const at::Tensor& in, const Axes& axes) {
   const OnDevice on(out);
   dnn::Unary op;
@@ -205,11 +206,11 @@ void copy_kept(const at::Tensor& out, const at::Tensor& in, const Axes& axes) {
 }
 
 struct Parameters {
-  float order = 2; // of NORM
-  double correction = 1; // of VARIANCE and STD
+  float order = 2; // for NORM
+  double correction = 1; // for VARIANCE and STD
 };
 
-// out, of the dtype that the mode gives for self's, with or without the reduced dimensions.
+// `out` has the result dtype of the mode, with or without the reduced dimensions.
 void reduce(ReduceMode mode, const at::Tensor& self, Mask mask, const at::Tensor& out, Parameters parameters = {}) {
   Axes axes = axes_of(self, mask, {&out}, Order::Memory);
   if (idempotent(mode)) {
@@ -233,7 +234,8 @@ void reduce(ReduceMode mode, const at::Tensor& self, Mask mask, const at::Tensor
   check(op.Run(on.handle(), result, describe_in(*in, axes), on.workspace()), "Reduce::Run", {&out, &self});
 }
 
-// The input of a sum or product of this dtype. Integers are widened on the way, booleans are not, and not multiplied.
+// Returns the input of a sum or product in `dtype`. The reduction itself widens integers; it does not widen or multiply
+// booleans.
 Operand operand_of(const at::Tensor& self, at::ScalarType dtype) {
   if (dtype != at::kLong || !contains(integer_types | bool_type, self.scalar_type())) {
     return in_dtype(self, dtype);
@@ -241,7 +243,7 @@ Operand operand_of(const at::Tensor& self, at::ScalarType dtype) {
   return self.scalar_type() == at::kBool ? in_dtype(self, at::kByte) : Operand::borrowed(self);
 }
 
-// Where out is BOOL, a sum says whether any element is true and a product whether all are.
+// If `out` is BOOL, a sum returns whether any element is true, and a product whether all are.
 template <ReduceMode mode, ReduceMode of_bool>
 void accumulate(const at::Tensor& self, Mask mask, const at::Tensor& out) {
   const at::ScalarType dtype = out.scalar_type();
@@ -299,13 +301,13 @@ bool mean_served(const at::Tensor& self, Dims /*dim*/, bool /*keepdim*/, std::op
   return serves<all_types>(self) && served_dtype(dtype, float_types);
 }
 
-// Without a dtype the mean is taken in that of out.
+// Without a dtype, the mean is computed in the dtype of `out`.
 bool mean_out_served(
     const at::Tensor& self, Dims dim, bool keepdim, std::optional<at::ScalarType> dtype, at::Tensor& out) {
   return mean_served(self, dim, keepdim, dtype) && writable(out) && contains(float_types, out.scalar_type());
 }
 
-// Extremes. Of booleans they are OR and AND.
+// Minimum and maximum; for booleans these are AND and OR.
 template <ReduceMode mode>
 void extreme(const at::Tensor& self, Mask mask, const at::Tensor& out) {
   constexpr ReduceMode of_bool = mode == ReduceMode::MAX ? ReduceMode::OR : ReduceMode::AND;
@@ -350,7 +352,7 @@ void aminmax(
   extreme<ReduceMode::MAX>(self, mask, largest);
 }
 
-// The extreme of a dimension and where it stands.
+// The maximum or minimum along a dimension, and its index.
 template <ReduceMode mode>
 void extreme_with_indices(
     const at::Tensor& self, int64_t dim, bool /*keepdim*/, const at::Tensor& values, const at::Tensor& indices) {
@@ -371,7 +373,7 @@ void extreme_with_indices(
       "Reduce::RunWithIndices", {&values, &indices, &self});
 }
 
-// Without a dimension the index counts through all elements in their logical order: they are reduced as one dimension.
+// Without a dimension, the index counts all elements in logical order, so they are reduced as one dimension.
 template <ReduceMode mode>
 void arg(const at::Tensor& self, std::optional<int64_t> dim, bool /*keepdim*/, const at::Tensor& indices) {
   const Operand source = dim.has_value() ? Operand::borrowed(self) : contiguous(self);
@@ -391,7 +393,7 @@ void arg(const at::Tensor& self, std::optional<int64_t> dim, bool /*keepdim*/, c
       {&indices, &self});
 }
 
-// out is BOOL, or UINT8 where torch keeps to that.
+// `out` is BOOL, or UINT8 for UINT8 inputs as in torch.
 template <ReduceMode mode>
 void truth(const at::Tensor& self, Mask mask, const at::Tensor& out) {
   write_as(at::kBool, out, [&](const at::Tensor& result) { reduce(mode, self, mask, result); });
@@ -412,7 +414,7 @@ void truth_of_dims(const at::Tensor& self, Dims dim, bool /*keepdim*/, const at:
   truth<mode>(self, mask_of(self, dim), out);
 }
 
-// Here an empty list means no dimension: nothing is reduced.
+// For these operators an empty list means no dimension: nothing is reduced.
 bool truth_of_dims_served(const at::Tensor& self, Dims dim, bool /*keepdim*/) {
   return serves<all_types>(self) && !(dim.has_value() && dim->empty());
 }
@@ -433,7 +435,7 @@ bool count_nonzero_served(const at::Tensor& self, at::IntArrayRef /*dim*/) {
   return serves<all_types>(self);
 }
 
-// Norms. The limits are extremes of the absolute values, and order 0 counts what is not zero.
+// Norms. Infinite orders are extremes of the absolute values, and order 0 counts the nonzero elements.
 void norm_of(const at::Tensor& self, double order, Mask mask, const at::Tensor& out) {
   const Operand in = in_dtype(self, out.scalar_type());
   if (std::isinf(order)) {
@@ -449,7 +451,7 @@ void norm_of(const at::Tensor& self, double order, Mask mask, const at::Tensor& 
   }
 }
 
-// muDNN takes the order as a float: in DOUBLE only orders that it holds.
+// muDNN stores the order as a float, so for DOUBLE only orders that a float represents exactly are supported.
 bool serves_order(const at::Scalar& order, at::ScalarType dtype) {
   if (order.isComplex() || order.isSymbolic()) {
     return false;
@@ -539,7 +541,8 @@ std::tuple<at::Tensor, at::Tensor> spread_and_mean(
   return {spread<mode>(self, dim, correction, keepdim), middle};
 }
 
-// torch warns where nothing is left after the correction, and refuses wrong dimensions: not taken.
+// Declined if torch warns that no degrees of freedom are left after the correction, or raises an error for the
+// dimensions.
 bool spread_served(const at::Tensor& self, Dims dim, const Correction& correction, bool /*keepdim*/) {
   if (!serves<float_types>(self) ||
       (correction.has_value() && (correction->isComplex() || correction->isSymbolic()))) {
@@ -562,7 +565,7 @@ bool spread_out_served(
       out.scalar_type() == self.scalar_type();
 }
 
-// Softmax takes contiguous operands and one dimension: what cannot be seen so is copied. `out` is contiguous.
+// Softmax supports contiguous operands and one dimension; other inputs are copied. `out` is contiguous.
 void run_logsumexp(const at::Tensor& self, Mask mask, const at::Tensor& out) {
   Axes axes = axes_of(self, mask, {&out}, Order::Logical);
   if (none_reduced(axes)) {
@@ -616,7 +619,7 @@ bool logsumexp_out_served(const at::Tensor& self, at::IntArrayRef dim, bool keep
 
 } // namespace
 
-// sum, mean, norm without dimensions: torch composes them of the forms here.
+// torch composes sum, mean and norm without dimensions of the operators below.
 void declare_reduce(OpPack& pack) {
   namespace meta = at::meta;
   structured<meta::structured_sum_dim_IntList, sum, sum_served>(

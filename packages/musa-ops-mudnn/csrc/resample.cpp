@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Upsampling by nearest, linear and cubic functions, and the gradients.
+// Nearest, linear and cubic upsampling, and the gradients.
 #include <ATen/ops/_upsample_bicubic2d_aa_backward_meta.h>
 #include <ATen/ops/_upsample_bicubic2d_aa_meta.h>
 #include <ATen/ops/_upsample_bilinear2d_aa_backward_meta.h>
@@ -46,13 +46,13 @@ constexpr bool is_nearest(ResampleMode mode) {
   return mode == ResampleMode::NEAREST || mode == ResampleMode::NEAREST_EXACT;
 }
 
-// Positions are counted in float, as torch does for nearest of any dtype; linear and cubic functions of DOUBLE ask for
-// more.
+// muDNN computes positions in float, as torch does for nearest with every dtype; torch computes linear and cubic
+// positions of DOUBLE in double.
 constexpr Dtypes types_of(ResampleMode mode) {
   return is_nearest(mode) ? float_types : matrix_types;
 }
 
-// What follows the sizes among the operators' arguments: align_corners, the scales, and in kernels the output.
+// The operators' arguments after the sizes: align_corners, the scales, and for kernels the output.
 struct Rest {
   bool align = false;
   std::array<std::optional<double>, 3> scales;
@@ -67,7 +67,8 @@ struct Rest {
   void take(const std::optional<double>& scale) { scales[static_cast<size_t>(count++)] = scale; }
   void take(const at::Tensor& tensor) { out = &tensor; }
 
-  // The scales that muDNN is given: input over output going forward, output over input going back.
+  // Returns the scales to pass to muDNN: input size / output size for the forward pass, output size / input size for
+  // the gradient.
   std::array<float, 3> factors(ResampleMode mode, at::IntArrayRef from, at::IntArrayRef to, bool forward) const {
     std::array<float, 3> result{};
     for (size_t i = 0; i < from.size(); ++i) {
@@ -80,11 +81,11 @@ struct Rest {
     return result;
   }
   bool gives_scale(size_t i) const {
-    return scales[i].has_value() && *scales[i] > 0; // torch's convention: others count as absent
+    return scales[i].has_value() && *scales[i] > 0; // as in torch, other values mean that no scale is given
   }
 };
 
-// The sizes agree, and no scale points beyond the input.
+// Whether the sizes are valid and no position is outside the input.
 bool fits(ResampleMode mode, at::IntArrayRef from, at::IntArrayRef to, const Rest& rest, bool forward) {
   if (from.size() != static_cast<size_t>(rest.count) || to.size() != from.size()) {
     return false;
@@ -107,7 +108,7 @@ bool fits(ResampleMode mode, at::IntArrayRef from, at::IntArrayRef to, const Res
 
 template <bool forward>
 void run(ResampleMode mode, bool antialias, const at::Tensor& out, const at::Tensor& in, const Rest& rest) {
-  const at::Tensor& large = forward ? out : in; // of the two, what the upsampling gives
+  const at::Tensor& large = forward ? out : in; // the upsampled tensor, or its gradient
   const at::Tensor& small = forward ? in : out;
   const auto factors = rest.factors(mode, small.sizes().slice(2), large.sizes().slice(2), forward);
   dnn::Interpolate op;
@@ -119,7 +120,7 @@ void run(ResampleMode mode, bool antialias, const at::Tensor& out, const at::Ten
     case 2: check(op.SetScaleInfo({factors[0], factors[1]}), "Interpolate::SetScaleInfo"); break;
     default: check(op.SetScaleInfo({factors[0], factors[1], factors[2]}), "Interpolate::SetScaleInfo");
   }
-  // muDNN resamples NCHW and its like only.
+  // muDNN supports channels-first formats only.
   const at::Tensor source = in.contiguous();
   const bool direct = out.is_contiguous();
   const at::Tensor target = direct ? out : at::empty(out.sizes(), out.options());
@@ -161,7 +162,7 @@ inline constexpr auto resample_backward =
   }
 };
 
-// Several elements of the output add to one of the input: in what order, nothing says.
+// Several output elements are added to one input element in an undocumented order.
 template <ResampleMode mode>
 inline constexpr auto resample_backward_served =
     [](const at::Tensor& grad, at::IntArrayRef size, at::IntArrayRef input_size, const auto&... args) -> bool {
@@ -180,7 +181,7 @@ void upsample(OpPack& pack, Names names, Names backward) {
 
 } // namespace
 
-// The operators' names follow from one.
+// Derives all names of an operator from one.
 #define MUSA_UPSAMPLE(NAME, ...)                                                                  \
   upsample<at::meta::structured_##NAME, at::meta::structured_##NAME##_backward, __VA_ARGS__>(     \
       pack, {"aten::" #NAME, "aten::" #NAME ".out"},                                              \

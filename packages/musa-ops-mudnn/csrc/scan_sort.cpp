@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Running sums and products, sorting, and what is found by its value: Cum, Sort, TopK, Nonzero, Unique.
+// Cumulative ops, sorting and value search: Cum, Sort, TopK, Nonzero, Unique.
 #include <ATen/MemoryOverlap.h>
 #include <ATen/WrapDimUtils.h>
 #include <ATen/ops/cumprod_meta.h>
@@ -28,13 +28,13 @@ int wrapped(const at::Tensor& self, int64_t dim) {
   return static_cast<int>(at::maybe_wrap_dim(dim, self.dim()));
 }
 
-// The one element of a scalar, in the place of itself.
+// The result for a 0-dim tensor: its only element, and index 0.
 void take_scalar(const at::Tensor& self, const at::Tensor& values, const at::Tensor& indices) {
   convert(values, self);
   run_fill(indices, 0);
 }
 
-// The terms are of out's dtype before they are added.
+// The terms are converted to the dtype of `out` before they are added.
 template <dnn::Cum::Mode mode>
 void cumulate(
     const at::Tensor& self, int64_t dim, std::optional<at::ScalarType> /*dtype*/, const at::Tensor& out) {
@@ -57,7 +57,7 @@ void cumulate(
   check(op.Run(on.handle(), result, operand(in), on.workspace()), "Cum::Run", {&out, &self});
 }
 
-// torch has none of booleans.
+// torch has no cumulative ops with a boolean result.
 bool cumulate_served(const at::Tensor& self, int64_t /*dim*/, std::optional<at::ScalarType> dtype) {
   const bool rounds = at::isFloatingType(dtype.value_or(self.scalar_type()));
   return serves<all_types>(self) && contains(number_types, dtype.value_or(at::kLong)) && !(rounds && must_repeat());
@@ -119,12 +119,12 @@ void topk(
   check(op.Run(on.handle(), top, places, operand(self), on.workspace()), "TopK::Run", {&values, &indices, &self});
 }
 
-// muDNN takes k as an int. torch sorts booleans but finds no extremes among them.
+// muDNN takes k as an int. torch sorts booleans, but does not support them in topk.
 bool topk_served(const at::Tensor& self, int64_t k, int64_t /*dim*/, bool /*largest*/, bool /*sorted*/) {
   return serves<number_types>(self) && k <= std::numeric_limits<int>::max();
 }
 
-// The rows that muDNN found, at the start of a tensor with room for all.
+// Returns the rows that muDNN found, which are at the start of `room`.
 at::Tensor front(const at::Tensor& room, int64_t found) {
   return room.narrow(0, 0, found);
 }
@@ -135,7 +135,7 @@ int64_t found_in(const dnn::Tensor& described) {
   return sizes.at(0);
 }
 
-// How many there are is known when muDNN has found them, so the memory for all elements is needed meanwhile.
+// The number of elements is only available after the search, so the buffer has room for all elements.
 at::Tensor find_nonzero(const at::Tensor& self) {
   c10::musa::check_sync("nonzero");
   const at::Tensor room = at::empty({self.numel(), self.dim()}, self.options().dtype(at::kLong));
@@ -148,7 +148,7 @@ at::Tensor find_nonzero(const at::Tensor& self) {
 
 at::Tensor nonzero(const at::Tensor& self) {
   const at::Tensor found = find_nonzero(self);
-  // As torch lays it out: the places along one dimension lie together.
+  // torch's layout: the coordinates along one dimension are adjacent in memory.
   const at::Tensor out = at::empty({found.size(1), found.size(0)}, found.options()).t();
   if (out.numel() > 0) {
     convert(out, found);
@@ -167,8 +167,8 @@ at::Tensor& nonzero_out(const at::Tensor& self, at::Tensor& out) {
   return out;
 }
 
-// The host learns how much was found by waiting for the stream, which a capture does not allow: the next provider says so.
-// A scalar has no coordinates: the result would be of no elements.
+// Waits for the stream to get the number of elements, which is not possible during a capture; the next provider raises
+// the error. For a 0-dim tensor the result would have no elements.
 bool nonzero_served(const at::Tensor& self) {
   return serves<all_types>(self) && self.dim() > 0 && !c10::musa::capturing();
 }
@@ -177,7 +177,7 @@ bool nonzero_out_served(const at::Tensor& self, at::Tensor& out) {
   return nonzero_served(self) && writable(out) && out.device() == self.device() && out.scalar_type() == at::kLong;
 }
 
-// muDNN gives the values in any order. torch's devices sort them in either case, and so does this.
+// muDNN returns the values in any order. They are sorted even if `sorted` is false, as in torch on other devices.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> unique2(
     const at::Tensor& self, bool /*sorted*/, bool return_inverse, bool return_counts) {
   c10::musa::check_sync("unique");
@@ -205,7 +205,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> unique2(
   const at::Tensor none = at::empty({0}, index);
   at::Tensor inverse = none;
   if (return_inverse) {
-    // Where each value came to stand: the inverse of the permutation.
+    // The position of each value after sorting: the inverse of the permutation.
     const at::Tensor rank = std::get<1>(at::sort(order, /*dim=*/0));
     inverse = at::index_select(rank, 0, places).view(self.sizes());
   }
@@ -227,7 +227,7 @@ bool unique_served(const at::Tensor& self, bool /*sorted*/, bool /*return_invers
 
 } // namespace
 
-// sort and argsort without `stable`: torch composes them of sort.stable.
+// torch composes sort and argsort without `stable` of sort.stable.
 void declare_scan_sort(OpPack& pack) {
   scan<at::meta::structured_cumsum, dnn::Cum::Mode::ADD>(pack, {"aten::cumsum", "aten::cumsum.out", "aten::cumsum_"});
   scan<at::meta::structured_cumprod, dnn::Cum::Mode::MUL>(

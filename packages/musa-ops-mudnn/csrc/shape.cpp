@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Copies, concatenation, padding, rotation: operators that move elements from place to place.
+// Operators that move elements: copies, concatenation, padding, roll.
 #include <ATen/native/Resize.h>
 #include <ATen/ops/cat_meta.h>
 #include <ATen/ops/empty.h>
@@ -30,7 +30,7 @@ using PadMode = dnn::Pad::Mode;
 
 // ---- cat ----------------------------------------------------------------------------------------------------------
 
-// Tensors without elements may stand among the others, whatever their shape: torch skips them or refuses them.
+// Tensors without elements may have any shape: torch skips them or raises an error.
 bool cat_served(const at::ITensorListRef& tensors, int64_t /*dim*/) {
   std::optional<at::Device> device;
   bool elements = false;
@@ -48,7 +48,7 @@ bool cat_served(const at::ITensorListRef& tensors, int64_t /*dim*/) {
 }
 
 void cat(const at::ITensorListRef& tensors, int64_t dim, const at::Tensor& out) {
-  c10::SmallVector<Operand, 4> converted; // lives as long as the descriptions
+  c10::SmallVector<Operand, 4> converted; // outlives the descriptions
   c10::SmallVector<dnn::Tensor, 4> inputs;
   for (const at::Tensor& tensor : tensors) {
     if (tensor.numel() > 0) {
@@ -81,7 +81,7 @@ void run_pad(PadMode mode, const at::Tensor& out, const at::Tensor& in, at::IntA
   check(op.Run(on.handle(), result, operand(in)), "Pad::Run", {&out, &in});
 }
 
-// The dimension that padding[2 * i] and padding[2 * i + 1] are for.
+// The dimension that padding[2 * i] and padding[2 * i + 1] apply to.
 int64_t padded_dim(const at::Tensor& self, size_t i) {
   return self.dim() - 1 - static_cast<int64_t>(i);
 }
@@ -98,8 +98,8 @@ bool is_small(int64_t pad) {
   return std::abs(pad) <= std::numeric_limits<int>::max() / 2;
 }
 
-// Padding of the last `dims` dimensions from what is there, with or without a batch. Negative padding, which torch
-// takes for cropping, is left to others.
+// Reflection and replication padding of the last `dims` dimensions, with or without a batch. Negative padding, which
+// crops, is left to other providers.
 template <PadMode mode, int dims>
 bool pad_served(const at::Tensor& self, at::IntArrayRef padding) {
   if (!serves<number_types>(self) || padding.size() != 2 * dims ||
@@ -147,7 +147,7 @@ at::Tensor& reflection_pad2d_out(const at::Tensor& self, c10::SymIntArrayRef sym
   return out;
 }
 
-// The number as muDNN takes it: a double, which has to be what torch would write into the tensor.
+// Returns the value as a double, which is muDNN's type, or nullopt if torch would write another value into the tensor.
 std::optional<double> padding_value(at::ScalarType dtype, const at::Scalar& value) {
   if (value.isComplex() || value.isSymbolic()) {
     return std::nullopt;
@@ -202,7 +202,7 @@ at::Tensor constant_pad_nd(const at::Tensor& self, c10::SymIntArrayRef sym_pad, 
 
 // ---- roll ---------------------------------------------------------------------------------------------------------
 
-// Without dims, the elements roll as if they had one dimension. Each rolled dimension doubles the number of copies.
+// Without dims, the tensor is rolled as if it were flattened. Each rolled dimension doubles the number of copies.
 bool roll_served(const at::Tensor& self, c10::SymIntArrayRef shifts, at::IntArrayRef dims) {
   if (!serves<all_types>(self) || shifts.empty() || shifts.size() > 3) {
     return false;
@@ -215,7 +215,8 @@ bool roll_served(const at::Tensor& self, c10::SymIntArrayRef shifts, at::IntArra
   return dims.empty() ? shifts.size() == 1 : shifts.size() == dims.size();
 }
 
-// Copies `in` to `out`, rolled by shifts[i], from 0 to below its size, in dimension i, from dimension `dim` on.
+// Copies `in` to `out`, rolled by shifts[i] in dimension i, where 0 <= shifts[i] < size. Handles dimensions from `dim`
+// on.
 void roll_blocks(const at::Tensor& out, const at::Tensor& in, at::IntArrayRef shifts, int64_t dim = 0) {
   while (dim < in.dim() && shifts[static_cast<size_t>(dim)] == 0) {
     ++dim;
@@ -241,7 +242,7 @@ at::Tensor roll(const at::Tensor& self, c10::SymIntArrayRef sym_shifts, at::IntA
     int64_t& shift = shifts[static_cast<size_t>(dim)];
     shift = ((shift + given[i] % size) % size + size) % size;
   }
-  // Contiguous, as fake tensors say; torch's CPU kernel keeps channels_last for some shifts.
+  // Contiguous, like the result of the fake kernel; torch's CPU kernel keeps channels_last for some shifts.
   at::Tensor out = at::empty(in.sizes(), in.options());
   roll_blocks(out, in, shifts);
   return flat ? out.view(self.sizes()) : out;
@@ -249,7 +250,8 @@ at::Tensor roll(const at::Tensor& self, c10::SymIntArrayRef sym_shifts, at::IntA
 
 // ---- copies -------------------------------------------------------------------------------------------------------
 
-// The runtime's operator under copy_: converts or rearranges. Both at once muDNN's CAST does, since it takes any strides.
+// The runtime's operator behind copy_: converts or rearranges. muDNN's CAST supports any strides, so it does both at
+// once.
 bool copy_on_device_served(const at::Tensor& self, const at::Tensor& src) {
   return serves<all_types>(self, src);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Softmax, its logarithm, and the gradients of both.
+// Softmax, log softmax, and their gradients.
 #include <ATen/ops/_log_softmax_backward_data_meta.h>
 #include <ATen/ops/_log_softmax_meta.h>
 #include <ATen/ops/_softmax_backward_data_meta.h>
@@ -27,12 +27,12 @@ dnn::Softmax operation(Mode mode, int64_t dim, const at::Tensor& like) {
   return op;
 }
 
-// A number is a row of one.
+// A 0-dim tensor is described as a row of one element.
 dnn::Tensor describe_row(const at::Tensor& tensor, Access access = Access::Write) {
   return tensor.dim() == 0 ? describe_as(tensor, {1}, {1}, access) : describe(tensor, access);
 }
 
-// half_to_float: from HALF to FLOAT. torch lets devices do without the narrow result; here it is converted before.
+// half_to_float converts HALF to FLOAT. torch lets devices fuse the conversion; here it is done first.
 template <Mode mode>
 void softmax(const at::Tensor& self, int64_t dim, bool half_to_float, const at::Tensor& out) {
   const at::ScalarType dtype = half_to_float ? at::kFloat : self.scalar_type();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Element-wise operators of three operands.
+// Elementwise operators with three operands.
 #include <ATen/ops/addcdiv_meta.h>
 #include <ATen/ops/addcmul_meta.h>
 #include <ATen/ops/lerp_meta.h>
@@ -23,7 +23,7 @@ void select_into(
     const at::Tensor& other, at::Tensor& out) {
   const Operand x = on_device(self, condition, dtype);
   const Operand y = on_device(other, condition, dtype);
-  // Broadcasts, lays out and resizes the output, with torch's errors.
+  // Broadcasts the operands and resizes the output, with torch's errors.
   const at::TensorIterator iter = config.add_owned_const_input(condition)
                                       .add_owned_const_input(x)
                                       .add_owned_const_input(y)
@@ -79,7 +79,7 @@ void add_combined(
   });
 }
 
-// BOOL alone, and integers with a floating factor, are torch's to judge.
+// BOOL only, and integers with a floating factor, are left to torch, which may raise an error.
 bool addcmul_served(
     const at::Tensor& self, const at::Tensor& tensor1, const at::Tensor& tensor2, const at::Scalar& value) {
   if (!serves_with_numbers<all_types>(self, tensor1, tensor2) || value.isComplex()) {
@@ -89,15 +89,15 @@ bool addcmul_served(
   return types != bool_type && ((types & float_types) != 0 || value.isIntegral(/*includeBool=*/true));
 }
 
-// torch's iterator of addcdiv takes no numbers in host memory.
+// torch's iterator for addcdiv does not accept CPU numbers.
 bool addcdiv_served(
     const at::Tensor& self, const at::Tensor& tensor1, const at::Tensor& tensor2, const at::Scalar& value) {
   return !is_cpu_number(self) && !is_cpu_number(tensor1) && !is_cpu_number(tensor2) &&
       addcmul_served(self, tensor1, tensor2, value);
 }
 
-// lerp: from the nearer end, as torch does, so that the weights 0 and 1 give the ends themselves. HALF and BFLOAT16 are
-// computed in FLOAT: the difference of the ends may be much larger than the result.
+// lerp. Starts from the nearer end, as torch does, so that the weights 0 and 1 return the ends exactly. HALF and
+// BFLOAT16 are computed in FLOAT, because the difference of the ends may be much larger than the result.
 void lerp(
     Common /*common*/, const at::Tensor& self, const at::Tensor& end, const at::Scalar& weight, const at::Tensor& out) {
   const at::ScalarType dtype = contains(reduced_types, self.scalar_type()) ? at::kFloat : self.scalar_type();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The runtime's way to call muDNN, with the settings of torch.backends.mudnn.
+// Calls of muDNN through the runtime's interface, with the settings of torch.backends.mudnn.
 #pragma once
 
 #include <musa_runtime/mudnn.h>

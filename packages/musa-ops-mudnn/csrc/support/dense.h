@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The short way past torch's iterator. Where all tensors are of one floating dtype, one shape and one dense order, the
-// output is too, and what the iterator would find out in a thousand instructions is known.
+// Fast path without torch's TensorIterator. If all tensors have one floating dtype, one shape and one dense memory
+// order, the output has them too, and the iterator, which takes about a thousand instructions, is not needed.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,8 +14,8 @@
 
 namespace musa_ops_mudnn {
 
-// What a kernel needs to know of the iterator, as its first argument: the dtype to compute in. One that takes Common
-// answers in that dtype, one that takes Compared in BOOL, and both work element by element.
+// First argument of a kernel instead of the iterator: the dtype of the computation. The result of a kernel that takes
+// Common has this dtype, that of a kernel that takes Compared is BOOL; both are elementwise.
 struct Common {
   at::ScalarType dtype;
   at::ScalarType answer() const {
@@ -38,7 +38,7 @@ struct DenseOperands {
   bool numbers = false;
   bool cpu_number = false;
 
-  // Beside a number the iterator chooses strides of its own for dimensions of size 1.
+  // With a number operand, the iterator chooses other strides for dimensions of size 1.
   const at::Tensor* found() const {
     const bool sized = like != nullptr && numbers &&
         std::any_of(like->sizes().begin(), like->sizes().end(), [](int64_t size) { return size == 1; });
@@ -47,8 +47,8 @@ struct DenseOperands {
 
   void look_at(const at::Tensor& tensor) {
     if (is_cpu_number(tensor)) {
-      // It bends to the dtype of tensors with dimensions. Which operators take booleans, the meta functions say. The
-      // iterator raises for a second number in host memory.
+      // A 0-dim tensor is promoted to the dtype of the dimensioned operands. The meta functions check whether an
+      // operator supports booleans. The iterator raises an error for a second CPU number.
       fits = fits && contains(number_types, tensor.scalar_type()) && !cpu_number;
       cpu_number = true;
       numbers = true;
@@ -62,7 +62,7 @@ struct DenseOperands {
           (tensor.scalar_type() == like->scalar_type() && tensor.sizes() == like->sizes() &&
            tensor.strides() == like->strides());
     }
-    // Parts in common are for the iterator to refuse.
+    // For partially overlapping memory the iterator raises an error.
     fits = fits && (out == nullptr || out->const_data_ptr() == tensor.const_data_ptr() || !out->is_alias_of(tensor));
   }
   void look_at(const at::Scalar& number) {
@@ -70,7 +70,7 @@ struct DenseOperands {
     numbers = true;
   }
   void look_at(const std::optional<std::string_view>& choice) {
-    fits = fits && !choice.has_value(); // whether it is a known one, the meta function says
+    fits = fits && !choice.has_value(); // the meta function checks its value
   }
   void look_at(const std::optional<at::Tensor>& /*tensor*/) {
     fits = false;
@@ -82,13 +82,13 @@ struct DenseOperands {
   void look_at(double /*number*/) {}
   void look_at(int64_t /*number*/) {}
   void look_at(bool flag) {
-    fits = fits && !flag; // what goes with it, the meta function says
+    fits = fits && !flag; // the meta function handles it
   }
 };
 
 } // namespace detail
 
-// The operand that the output is like; null where the iterator has to look.
+// Returns the operand whose shape and strides the output has; nullptr if the iterator is needed.
 template <typename... Args>
 const at::Tensor* dense_operand(const Args&... args) {
   detail::DenseOperands operands;
@@ -96,7 +96,7 @@ const at::Tensor* dense_operand(const Args&... args) {
   return operands.found();
 }
 
-// The same for an output that is given, as long as it is what the iterator would make.
+// The same for a given output, whose shape and strides must be those that the iterator would choose.
 template <typename... Args>
 const at::Tensor* dense_operand_for(const at::Tensor& out, const Args&... args) {
   detail::DenseOperands operands{.out = &out};
@@ -108,10 +108,10 @@ const at::Tensor* dense_operand_for(const at::Tensor& out, const Args&... args) 
   return fits ? like : nullptr;
 }
 
-// A tensor of another dtype with the shape and the order of a dense one.
+// Returns a tensor of another dtype, with the shape and memory order of a dense tensor.
 inline at::Tensor empty_dense(const at::Tensor& like, at::ScalarType dtype) {
   const c10::DeviceIndex device = like.device().index();
-  // The iterator's order of choices: strides of dimensions of size 1 are kept by the last one only.
+  // Checked in the iterator's order: only the last case keeps the strides of dimensions of size 1.
   return like.is_contiguous() ? at::detail::empty_musa(like.sizes(), dtype, device)
       : like.is_contiguous(at::MemoryFormat::ChannelsLast)
       ? at::detail::empty_musa(like.sizes(), dtype, device, at::MemoryFormat::ChannelsLast)

@@ -12,7 +12,7 @@
 namespace musa_ops_mudnn {
 namespace {
 
-// What an operation's setters take: integers stay exact for integer tensors.
+// Passes the value as the setter's type: an integer for integer tensors, so that it stays exact.
 template <class Set>
 void set_number(const at::Scalar& value, const at::Tensor& in, const char* call, Set&& set) {
   if (value.isFloatingPoint() || at::isFloatingType(in.scalar_type())) {

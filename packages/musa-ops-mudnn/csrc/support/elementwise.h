@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Unary, Binary, Ternary and Fill on torch's tensors, and what torch's type promotion asks around them.
+// Unary, Binary, Ternary and Fill for torch tensors, with torch's type promotion.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,15 +18,16 @@ using UnaryMode = dnn::Unary::Mode;
 using BinaryMode = dnn::Binary::Mode;
 using TernaryMode = dnn::Ternary::Mode;
 
-// The value of a CPU tensor without dimensions.
+// Returns the value of a 0-dim CPU tensor.
 at::Scalar number_in(const at::Tensor& tensor);
 
-// out = mode(in), of one shape. Alpha and beta are given as integers to integer tensors.
+// Computes out = mode(in); both have the same shape. Alpha and beta are passed as integers if `in` has an integer
+// dtype.
 void run_unary(UnaryMode mode, const at::Tensor& out, const at::Tensor& in);
 void run_unary(UnaryMode mode, const at::Tensor& out, const at::Tensor& in, const at::Scalar& alpha);
 void run_unary(
     UnaryMode mode, const at::Tensor& out, const at::Tensor& in, const at::Scalar& alpha, const at::Scalar& beta);
-// The inputs broadcast.
+// The inputs are broadcast.
 void run_binary(BinaryMode mode, const at::Tensor& out, const at::Tensor& left, const at::Tensor& right);
 void run_binary(
     BinaryMode mode, const at::Tensor& out, const at::Tensor& left, const at::Tensor& right, const at::Scalar& alpha);
@@ -36,20 +37,20 @@ void run_ternary(
     TernaryMode mode, const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const at::Tensor& c,
     const at::Scalar& alpha);
 void run_fill(const at::Tensor& out, const at::Scalar& value);
-// Where the mask, a BOOL tensor of out's shape, is true.
+// Fills the elements for which the mask, a BOOL tensor of out's shape, is true.
 void run_masked_fill(const at::Tensor& out, const at::Tensor& mask, const at::Scalar& value);
 
-// Converts through CAST. For tensors that predicates took.
+// Converts with CAST. The tensors must satisfy the predicates.
 void convert(const at::Tensor& out, const at::Tensor& in);
-// The tensor itself where it is of that dtype.
+// Returns the tensor itself if it has that dtype.
 Operand in_dtype(const at::Tensor& tensor, at::ScalarType dtype);
 Operand in_dtype(at::Tensor&& tensor, at::ScalarType dtype);
-// The number in a tensor on the device, so that it can stand beside tensors.
+// Returns the number as a 0-dim tensor on the device, for calls that need a tensor operand.
 at::Tensor number_on_device(const at::Scalar& value, const at::Tensor& like, at::ScalarType dtype);
 
-// A tensor shaped as `like`, with its strides where it is dense.
+// Returns a tensor with the shape of `like`, and with its strides if it is dense.
 at::Tensor empty_as(const at::Tensor& like, at::ScalarType dtype);
-// A contiguous tensor on like's device. at::empty would be dispatched, which costs as much as a small operator.
+// Returns a contiguous tensor on like's device. Dispatching at::empty would cost as much as a small operator.
 inline at::Tensor new_empty(const at::Tensor& like, at::IntArrayRef sizes, at::ScalarType dtype) {
   return at::detail::empty_musa(sizes, dtype, like.device().index());
 }
@@ -57,7 +58,7 @@ inline at::Tensor new_empty(const at::Tensor& like, at::IntArrayRef sizes) {
   return new_empty(like, sizes, like.scalar_type());
 }
 
-// Calls write(result) with a tensor of `dtype` that ends in out: out itself, or one that is converted afterwards.
+// Calls write(result) with a tensor of `dtype`: `out` itself, or a temporary that is converted to `out` afterwards.
 template <class Write>
 void write_as(at::ScalarType dtype, const at::Tensor& out, Write&& write) {
   if (out.scalar_type() == dtype) {
@@ -69,7 +70,7 @@ void write_as(at::ScalarType dtype, const at::Tensor& out, Write&& write) {
   }
 }
 
-// The same with a contiguous result, for operations of muDNN that reject all other layouts.
+// The same with a contiguous result, for muDNN operations that support no other layout.
 template <class Write>
 void write_contiguous(at::ScalarType dtype, const at::Tensor& out, Write&& write) {
   if (out.scalar_type() == dtype && out.is_contiguous()) {

@@ -14,8 +14,8 @@
 namespace musa_ops_mudnn {
 namespace {
 
-// The values of contiguous indices of LONG on the device, after a wait for the current stream: in place where the host can
-// address them, else a copy.
+// The values of a contiguous LONG index tensor on the device, after a wait for the current stream. Read in place if the
+// host can address them, otherwise copied.
 class HostIndices {
  public:
   explicit HostIndices(const at::Tensor& index) {
@@ -40,10 +40,10 @@ class HostIndices {
   c10::ArrayRef<int64_t> values_;
 };
 
-// Calls raise(index) for one outside low <= index < high, and returns whether one is negative.
+// Calls raise(index) for an index outside low <= index < high, and returns whether any index is negative.
 template <class Raise>
 bool any_negative(c10::ArrayRef<int64_t> values, int64_t low, int64_t high, Raise&& raise) {
-  // One comparison for both bounds, since numbers below the lower one wrap.
+  // One comparison checks both bounds, because values below the lower one wrap.
   const auto span = static_cast<uint64_t>(high - low);
   uint64_t outside = 0;
   int64_t signs = 0;
@@ -58,7 +58,7 @@ bool any_negative(c10::ArrayRef<int64_t> values, int64_t low, int64_t high, Rais
   return signs < 0;
 }
 
-// The same for an index on the host or on the device. False only where it is known that none is negative.
+// The same for an index on the host or on the device. Returns false only if it has checked that none is negative.
 template <class Raise>
 bool may_be_negative(const at::Tensor& index, int64_t low, int64_t high, Raise&& raise) {
   if (index.is_cpu()) {
@@ -82,7 +82,7 @@ bool looks_at_values() {
     const char* blocking = std::getenv("MUSA_LAUNCH_BLOCKING");
     return c10::musa::host_addressable() || (blocking != nullptr && std::string_view(blocking) == "1");
   }();
-  // A wait would break any capture that is under way, on whatever thread.
+  // A wait would invalidate a capture in progress on any thread.
   return looks && !c10::musa::capture_in_progress();
 }
 
@@ -123,7 +123,7 @@ at::Tensor from_start(const at::Tensor& index, int64_t size) {
 }
 
 at::Tensor wrapped_index(const at::Tensor& index, const at::Tensor& self, int64_t dim, int64_t size) {
-  // A CPU tensor converts through torch, and its values are there to be looked at.
+  // A CPU tensor is converted by torch, and its values can be checked without a wait.
   const Operand longs = index.is_cpu() ? contiguous(index.to(at::kLong)) : contiguous_index(index);
   const bool negative = may_be_negative(longs, -size, size, [&](int64_t value) {
     TORCH_CHECK_INDEX(false, "index ", value, " is out of bounds for dimension ", dim, " with size ", size);

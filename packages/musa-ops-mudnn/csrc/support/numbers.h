@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Numbers beside tensors: as torch's promotion to a tensor's dtype leaves them.
+// Conversion of number operands to the dtype of a tensor operand, as in torch's type promotion.
 #pragma once
 
 #include <ATen/Dispatch_v2.h>
@@ -12,7 +12,7 @@
 
 namespace musa_ops_mudnn {
 
-// Integers wrap to the dtype. Floating numbers keep their precision: torch's kernels use it too.
+// Wraps integers to the dtype. Floating numbers keep their precision, which torch's kernels use too.
 inline at::Scalar wrapped(const at::Scalar& value, at::ScalarType dtype) {
   const auto wrap = [&value]<typename T>(T) {
     return at::Scalar(static_cast<int64_t>(static_cast<T>(value.toLong())));
@@ -28,7 +28,7 @@ inline at::Scalar wrapped(const at::Scalar& value, at::ScalarType dtype) {
   }
 }
 
-// The same, with floating numbers rounded to the dtype: what an element of such a tensor can hold.
+// The same, but rounds floating numbers to the dtype, as if they were elements of such a tensor.
 inline at::Scalar rounded(const at::Scalar& value, at::ScalarType dtype) {
   switch (dtype) {
     case at::kHalf: return at::Scalar(static_cast<float>(c10::Half(static_cast<float>(value.toDouble()))));
@@ -39,7 +39,7 @@ inline at::Scalar rounded(const at::Scalar& value, at::ScalarType dtype) {
   }
 }
 
-// For factors given by the caller. Raises torch's error where the dtype, or the one that torch computes in, cannot hold
+// For factors passed by the caller. Raises torch's error if the dtype, or the dtype torch computes in, cannot represent
 // the value.
 inline at::Scalar fitting(const at::Scalar& value, at::ScalarType dtype) {
   switch (dtype) {
@@ -52,20 +52,20 @@ inline at::Scalar fitting(const at::Scalar& value, at::ScalarType dtype) {
   }
 }
 
-// For values that become elements: rounded to the dtype, and torch's error where it cannot hold them.
+// For values that become elements: rounds to the dtype, and raises torch's error if it cannot represent the value.
 inline at::Scalar number_as(const at::Scalar& value, at::ScalarType dtype) {
   return AT_DISPATCH_V2(
       dtype, "number_as", AT_WRAP([&] { return at::Scalar(value.to<scalar_t>()); }), AT_EXPAND(AT_ALL_TYPES),
       at::kHalf, at::kBFloat16, at::kBool);
 }
 
-// An operand that is a tensor, where no mode takes a number in its place.
+// Returns the operand as a tensor, for operations without a mode for numbers.
 inline Operand on_device(const at::Tensor& operand, const at::Tensor& like, at::ScalarType dtype) {
   return is_cpu_number(operand) ? Operand(number_on_device(rounded(number_in(operand), dtype), like, dtype))
                                 : in_dtype(operand, dtype);
 }
 
-// Numbers and tensors in any mixture but BOOL alone, for which muDNN's arithmetic is not known.
+// Any combination of numbers and tensors except BOOL only, for which muDNN's arithmetic is not documented.
 inline bool serves_arithmetic(const at::Tensor& self, const at::Tensor& other) {
   return serves_with_numbers<all_types>(self, other) &&
       (self.scalar_type() != at::kBool || other.scalar_type() != at::kBool);

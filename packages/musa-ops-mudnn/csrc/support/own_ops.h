@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Operators of our own, torch.ops.torch_musa.*: a schema, a kernel by muDNN, and a composition of torch's operators. The
-// composition serves the other devices, and musa where muDNN does not take the operands. Gradients and fake kernels are
-// registered in src/musa_ops_mudnn/fused.py.
+// Operators torch.ops.torch_musa.*: a schema, a muDNN kernel, and a composition of torch's operators. The composition
+// runs on other devices, and on musa if muDNN does not support the operands. Gradients and fake kernels are registered
+// in src/musa_ops_mudnn/fused.py.
 #pragma once
 
 #include <musa_runtime/op_pack.h>
@@ -12,9 +12,9 @@
 
 namespace musa_ops_mudnn {
 
-// Not through TORCH_LIBRARY: the operators must be there before the pack offers kernels for them.
+// Does not use TORCH_LIBRARY, because the operators must exist before the pack registers kernels for them.
 inline torch::Library& own_library() {
-  // Never destroyed: installed kernels outlive the end of the process's static objects.
+  // Never destroyed, because installed kernels are used after static objects are destroyed.
   static auto& library = *new torch::Library(torch::Library::FRAGMENT, "torch_musa", std::nullopt, __FILE__, __LINE__);
   return library;
 }
@@ -27,7 +27,7 @@ void define(
   own_library().impl(name, torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, composed));
   const std::string qualified = std::string("torch_musa::") + name;
   pack.impl(qualified.c_str(), kernel, served);
-  // The registry's name for compositions: reached where muDNN declines, on memory of any kind.
+  // The registry's provider for compositions, used if muDNN declines, with memory of any kind.
   pack.of_provider("runtime").impl(qualified.c_str(), composed);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// What muDNN takes. Predicates look at metadata alone; what they decline goes to the next provider untouched.
+// Whether muDNN supports the operands of a call. Predicates read metadata only; if one returns false, the call goes to
+// the next provider.
 //
 //   pack.impl("aten::mm", TORCH_FN(mm), TORCH_FN(mm_served));
 //   bool mm_served(const at::Tensor& self, const at::Tensor& other) {
@@ -31,25 +32,25 @@ inline constexpr Dtypes integer_types =
 inline constexpr Dtypes bool_type = one(at::kBool);
 inline constexpr Dtypes number_types = float_types | integer_types;
 inline constexpr Dtypes all_types = number_types | bool_type;
-// Products of DOUBLE matrices are NOT_SUPPORTED.
+// matmul of DOUBLE returns NOT_SUPPORTED.
 inline constexpr Dtypes matrix_types = reduced_types | one(at::kFloat);
 
 inline constexpr int64_t max_dims = 8;
 
-// A tensor that muDNN can describe and read: on the device, dense, with elements, of at most 8 dimensions.
+// Whether muDNN can describe and read the tensor: on the device, strided, not empty, at most 8 dimensions.
 inline bool serves_tensor(const at::Tensor& tensor, Dtypes types) {
   return tensor.is_privateuseone() && tensor.layout() == at::kStrided && contains(types, tensor.scalar_type()) &&
       tensor.dim() <= max_dims && tensor.numel() > 0 && !tensor.is_neg() && !tensor.is_conj();
 }
 
-// A number in the form of a CPU tensor without dimensions, which torch lets stand beside tensors of a device.
+// Whether it is a number in the form of a 0-dim CPU tensor, which torch accepts together with device tensors.
 inline bool is_cpu_number(const at::Tensor& tensor) {
   return tensor.is_cpu() && tensor.dim() == 0 && !tensor.unsafeGetTensorImpl()->is_python_dispatch();
 }
 
 namespace detail {
 
-// Each argument that is a tensor is one that muDNN takes, and all lie on one device. Others do not count.
+// Whether each tensor argument is supported, and all are on one device. Other arguments are ignored.
 template <Dtypes types, bool cpu_numbers>
 struct Checker {
   c10::DeviceIndex device = -1;
@@ -91,21 +92,21 @@ struct Checker {
 
 } // namespace detail
 
-// All tensors among the arguments are of `types`, on one musa device.
+// Whether all tensor arguments have one of `types` and are on one musa device.
 template <Dtypes types, typename... Args>
 bool serves(const Args&... args) {
   detail::Checker<types, false> check;
   return settings().enabled && (check(args) && ...);
 }
 
-// The same, where a number may stand in the place of a tensor, but not of all of them.
+// The same, but some of the tensors may be numbers.
 template <Dtypes types, typename... Args>
 bool serves_with_numbers(const Args&... args) {
   detail::Checker<types, true> check;
   return settings().enabled && (check(args) && ...) && check.device >= 0;
 }
 
-// Whether out= may be written by muDNN. It need not have elements yet; two of them in one place muDNN refuses.
+// Whether muDNN can write to out=. It may be empty; muDNN itself rejects an output with overlapping elements.
 inline bool writable(const at::Tensor& out) {
   for (int64_t i = 0; i < out.dim(); ++i) {
     if (out.stride(i) == 0 && out.size(i) > 1) {
@@ -115,7 +116,7 @@ inline bool writable(const at::Tensor& out) {
   return out.is_privateuseone() && out.layout() == at::kStrided && contains(all_types, out.scalar_type());
 }
 
-// Predicates of the three forms of an operator of one tensor.
+// Predicates for the three overloads of a unary operator.
 template <Dtypes types>
 bool self_served(const at::Tensor& self) {
   return serves<types>(self);

@@ -13,20 +13,20 @@
 #include <tuple>
 #include <type_traits>
 
-// Structured operators: torch's meta function says what the outputs are like, one kernel of ours fills them, and the three
-// forms of the operator, functional, in place and out=, come from here.
+// Structured operators: torch's meta function determines the outputs, one kernel of this pack fills them, and this file
+// derives the three overloads of the operator: functional, in-place and out=.
 //
 //   void mm(const at::Tensor& self, const at::Tensor& other, const at::Tensor& out);
 //   structured<at::meta::structured_mm, mm, takes<matrix_types>>(pack, {"aten::mm", "aten::mm.out"});
 //
-// The kernel takes the meta function's arguments and then the outputs. Where torch derives the operator from a
-// TensorIterator, kernels that work element by element take Common or Compared first (dense.h), which lets calls on dense
-// tensors go without it, and kernels that want the iterator itself take that. The predicate takes the dispatcher's
+// The kernel takes the meta function's arguments followed by the outputs. If torch derives the operator from
+// TensorIterator, an elementwise kernel takes Common or Compared first (dense.h), which lets calls on dense tensors
+// skip the iterator; a kernel that needs the iterator takes the iterator instead. The predicate takes the dispatcher's
 // arguments.
 
 namespace musa_ops_mudnn {
 
-// What the dispatcher passes where a meta function takes T.
+// Maps T, a parameter type of a meta function, to the type that the dispatcher passes.
 template <typename T>
 struct Dispatched {
   using type = T;
@@ -74,7 +74,7 @@ struct MetaMethod<Return (Class::*)(Args...)> {
     }
   }
 
-  // The forms of an operator of one output. `served` is the predicate of the family, over the dispatcher's arguments.
+  // The overloads of an operator with one output. `served` is the family's predicate, over the dispatcher's arguments.
   template <typename Meta, auto kernel>
   struct One {
     using Short = std::conditional_t<takes_first<kernel, Compared>, Compared, Common>;
@@ -138,7 +138,7 @@ struct MetaMethod<Return (Class::*)(Args...)> {
     }
   };
 
-  // Of an operator of two outputs, functional and out=.
+  // For an operator with two outputs: functional and out=.
   template <typename Meta, auto kernel>
   struct Two {
     static std::tuple<at::Tensor, at::Tensor> functional(typename Dispatched<Args>::type... args) {
@@ -167,20 +167,20 @@ struct MetaMethod<Return (Class::*)(Args...)> {
   };
 };
 
-// A predicate for operators whose tensors need only be of some dtypes.
+// A predicate for operators that only restrict the dtypes of their tensors.
 template <Dtypes types>
 inline constexpr auto takes = [](const auto&... args) { return serves<types>(args...); };
-// The same where numbers may stand in the place of tensors.
+// The same, but some of the tensors may be numbers.
 template <Dtypes types>
 inline constexpr auto takes_numbers = [](const auto&... args) { return serves_with_numbers<types>(args...); };
 
 struct Names {
   const char* functional;
   const char* out;
-  const char* in_place = nullptr; // where the operator has this form
+  const char* in_place = nullptr; // nullptr if the operator has no such overload
 };
 
-// Declares the forms of an operator of one output.
+// Declares the overloads of an operator with one output.
 template <typename Meta, auto kernel, auto served>
 void structured(musa_runtime::OpPack& pack, Names names) {
   using Forms = typename MetaMethod<decltype(&Meta::meta)>::template One<Meta, kernel>;
@@ -192,7 +192,7 @@ void structured(musa_runtime::OpPack& pack, Names names) {
   }
 }
 
-// Of an operator of two.
+// The same for two outputs.
 template <typename Meta, auto kernel, auto served>
 void structured_pair(musa_runtime::OpPack& pack, Names names) {
   using Forms = typename MetaMethod<decltype(&Meta::meta)>::template Two<Meta, kernel>;

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""PyTorch operators served by muDNN. Nothing to import by hand: `torch.musa` finds the pack by itself."""
+"""PyTorch operators by muDNN. No import is needed: `torch.musa` finds the pack by its entry point."""

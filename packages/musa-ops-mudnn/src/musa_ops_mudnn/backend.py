@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """`torch.backends.mudnn`: muDNN's version and settings, with the names of `torch.backends.cudnn`.
 
-A setting made before the first use of the device is kept here until the pack's library is loaded, and holds
-from then on. Nothing here loads it: this module holds the import hook of the pack.
+A setting made before the first use of the device is stored here and passed to the pack's library when that is
+loaded. This module holds the import hook of the pack, so it does not load the library.
 """
 
 import contextlib
@@ -13,41 +13,41 @@ import sys
 
 
 def musa_import(musa):
-    """The import hook of the pack. Importing this module has registered `torch.backends.mudnn`."""
+    """The import hook of the pack. Importing this module registers `torch.backends.mudnn`."""
 
 
-# After `musa_import`: if a program imports this module before torch, the hook is looked up in this partially
-# initialized module.
+# Imported after `musa_import` is defined: if a program imports this module before torch, the hook is looked
+# up in this partially initialized module.
 import torch.backends  # noqa: E402
 
-# In the order of the parameters of set_flags: the vendor's function has allow_tf32 as its only one.
+# In the order of the parameters of set_flags: the vendor's function has allow_tf32 as its only parameter.
 _NAMES = ("allow_tf32", "enabled", "benchmark", "deterministic")
 
-# What is set before the library is there; then None.
+# The settings made before the library is loaded; None afterwards.
 _waiting = {"allow_tf32": False, "enabled": True, "deterministic": False}
-_benchmark = False  # read by nothing: muDNN recommends algorithms without measuring them
+_benchmark = False  # never read: muDNN recommends algorithms without measuring them
 
 
 def version():
-    """muDNN's version as a number, 1000 * major + 100 * minor + patch; None where there is none."""
+    """Returns muDNN's version as 1000 * major + 100 * minor + patch, or None if it is not installed."""
     try:
         path = _library().paths()[0]
     except RuntimeError:
         return None
-    # Asked of muDNN itself, not of the pack's library, which only the pack loader may load.
+    # Calls muDNN itself instead of the pack's library, which only the pack loader may load.
     get_version = ctypes.CDLL(path)._ZN4musa3dnn10GetVersionEv  # musa::dnn::GetVersion()
     get_version.restype = ctypes.c_int64
     return get_version()
 
 
 def is_available():
-    """Whether muDNN serves operators of musa, or will from the device's first use on. Touches no device."""
+    """Whether operators use muDNN, or will from the first use of the device. Uses no device."""
     if _waiting is None:
         return True
     import musa_runtime
     from musa_runtime import initialization
 
-    # Initialised without this pack: it is disabled or failed to load. python -m torch_musa packs
+    # Initialized without this pack: it is disabled or failed to load (see python -m torch_musa packs).
     if musa_runtime.load().error is not None or initialization.is_initialized():
         return False
     try:
@@ -57,10 +57,10 @@ def is_available():
 
 
 def set_flags(_allow_tf32=None, _enabled=None, _benchmark=None, _deterministic=None):
-    """Sets each setting that is not None. Parameters are named as those of `torch.backends.cudnn.set_flags`.
+    """Sets each setting that is not None. The parameter names are those of `torch.backends.cudnn.set_flags`.
 
     Returns:
-        tuple: the settings from before, in the order of the parameters.
+        tuple: the previous settings, in the order of the parameters.
     """
     before = tuple(_get(name) for name in _NAMES)
     for name, value in zip(_NAMES, (_allow_tf32, _enabled, _benchmark, _deterministic)):
@@ -71,9 +71,9 @@ def set_flags(_allow_tf32=None, _enabled=None, _benchmark=None, _deterministic=N
 
 @contextlib.contextmanager
 def flags(allow_tf32=None, enabled=None, benchmark=None, deterministic=None):
-    """Within the block, the settings that are given have these values; the others stay as they are.
+    """Context manager that sets the given settings within the block; the others are not changed.
 
-    `torch.backends.cudnn.flags` gives defaults to those that are not given, and so switches cuDNN off.
+    `torch.backends.cudnn.flags` differs: it sets the others to defaults, which disables cuDNN.
     """
     with torch.backends.__allow_nonbracketed_mutation():
         before = set_flags(allow_tf32, enabled, benchmark, deterministic)
@@ -85,7 +85,7 @@ def flags(allow_tf32=None, enabled=None, benchmark=None, deterministic=None):
 
 
 def attach():
-    """Hand the settings over to the pack's library, once it is loaded."""
+    """Passes the settings to the pack's library after it was loaded."""
     global _waiting
     if _waiting is not None:
         settings, _waiting = _waiting, None
@@ -126,15 +126,15 @@ def _setting(name):
 
 
 class MudnnModule(torch.backends.PropModule):
-    """The module with its settings as attributes.
+    """The module, with its settings as attributes.
 
     Attributes:
-        enabled (bool): whether muDNN serves operators; else the next provider does.
-        deterministic (bool): decline what may sum in any order.
-        allow_tf32 (bool): products and convolutions of float32 may round their operands to TF32. So do
-            products by `torch.backends.musa.matmul.allow_tf32` and
-            `torch.set_float32_matmul_precision`, and both by `torch.backends.fp32_precision`.
-        benchmark (bool): kept, without effect: muDNN recommends algorithms without measuring them.
+        enabled (bool): use muDNN; if False, the next provider is used.
+        deterministic (bool): use no operator whose order of summation is undefined.
+        allow_tf32 (bool): float32 matrix products and convolutions may round their operands to TF32.
+            `torch.backends.musa.matmul.allow_tf32` and `torch.set_float32_matmul_precision` allow it in
+            matrix products too, `torch.backends.fp32_precision` in both.
+        benchmark (bool): has no effect: muDNN recommends algorithms without measuring them.
     """
 
     enabled = _setting("enabled")
@@ -147,7 +147,7 @@ class MudnnModule(torch.backends.PropModule):
 
 
 def register():
-    """Make `torch.backends.mudnn` exist. A module that another package put there stays."""
+    """Registers `torch.backends.mudnn`, unless another package has registered such a module."""
     if not hasattr(torch.backends, "mudnn"):
         name = "torch.backends.mudnn"
         sys.modules[name] = module = MudnnModule(sys.modules[__name__], name)

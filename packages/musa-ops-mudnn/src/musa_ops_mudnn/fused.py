@@ -2,36 +2,36 @@
 # Copyright (c) torch_musa contributors
 """Gradients and fake kernels of the operators in csrc/fused.cpp and quantized.cpp, `torch.ops.torch_musa.*`.
 
-They exist once the device has been used, or after `torch.musa.init()`, and take tensors of the CPU too::
+They exist once the device has been used, or after `torch.musa.init()`, and accept CPU tensors too::
 
     swiglu(input)
         silu(a) * b, where a, b = input.chunk(2, -1)
     rope(input, freqs, *, interleaved=False, batch_first=True, multi_latent=False)
-        Rotary position embedding (Su et al. 2021). input is (batch, positions, heads, elements); without
-        batch_first, positions and batch change places; three dimensions have no batch. freqs is a table of
-        angles (S, R), or of cosine and sine (S, R / 2, 2).
+        Rotary position embedding (Su et al. 2021). input has shape (batch, positions, heads, elements);
+        without batch_first, the first two are exchanged; with three dimensions there is no batch. freqs is a
+        table of angles (S, R), or of cosine and sine (S, R / 2, 2).
     conv2d_bias_act(input, weight, bias=None, add=None, *, stride=1, padding=0, dilation=1, groups=1,
                     activation="none")
         activation(conv2d(input, weight, bias) + add); the activations are none, relu, sigmoid, tanh,
         hardswish and silu.
     cross_entropy(input, target, weight=None, *, reduction=1, ignore_index=-100, label_smoothing=0.0)
-        As torch.nn.functional.cross_entropy; the reductions are 0 for none, 1 for mean, 2 for sum.
+        Like torch.nn.functional.cross_entropy; the reductions are 0 for none, 1 for mean, 2 for sum.
     quantized_linear(input, weight, bias=None, *, input_scale, weight_scale, output_scale)
-        linear(input, weight, bias) of int8 (..., in) and (out, in), where an integer q stands for q * scale;
+        linear(input, weight, bias) of int8 (..., in) and (out, in), where an integer q represents q * scale;
         bias is float32 (out). The result is rounded to int8 (..., out), ties to even.
 
-All but the last are differentiable by `input`, by `add`, and by `weight` and `bias` of a convolution; all but
-cross_entropy more than once. A gradient by another operand is refused.
+All but the last are differentiable with respect to `input`, `add`, and `weight` and `bias` of a convolution;
+all but cross_entropy more than once. A gradient with respect to another operand raises an error.
 """
 
 import torch
 
-# Owns the registrations; they end with it.
+# Owns the registrations, which are removed when it is destroyed.
 _library = None
 
 
 def register():
-    """Register everything, once, after the pack's library was loaded."""
+    """Registers the fake kernels and gradients once, after the pack's library was loaded."""
     global _library
     if _library is not None:
         return
@@ -43,10 +43,12 @@ def register():
 
 
 def _refuse_gradients(ctx, op, names, cure):
-    """Raise where an input needs a gradient that there is none of: a silent None would pass for zero."""
+    """Raises an error if an input without a gradient requires one: returning None would be taken for zero."""
     for index, name in names.items():
         if index < len(ctx.needs_input_grad) and ctx.needs_input_grad[index]:
-            raise RuntimeError(f"torch_musa::{op} has no gradient by {name}, which requires one. {cure}")
+            raise RuntimeError(
+                f"torch_musa::{op} has no gradient with respect to {name}, which requires one.\nFix: {cure}"
+            )
 
 
 # ---- swiglu
@@ -73,7 +75,7 @@ def _swiglu_backward(ctx, grad):
 
 
 def _swiglu_twice(ctx, outer):
-    """By `grad` and `input` of swiglu_backward, whose result is [grad * b * silu'(a), grad * silu(a)]."""
+    """Gradients of swiglu_backward(grad, input), whose result is [grad * b * silu'(a), grad * silu(a)]."""
     grad, input = ctx.saved_tensors
     a, b = input.chunk(2, -1)
     outer_a, outer_b = outer.chunk(2, -1)
@@ -96,7 +98,7 @@ def _rope_fake(input, freqs, *, interleaved=False, batch_first=True, multi_laten
 
 def _save_rotation(ctx, inputs, keyword_only_inputs, output):
     _refuse_gradients(
-        ctx, "rope", {1: "freqs"}, "Learned frequencies need an embedding written with torch's operators."
+        ctx, "rope", {1: "freqs"}, "for learned frequencies, write the embedding with torch's operators."
     )
     ctx.save_for_backward(inputs[1])
     ctx.options = keyword_only_inputs
@@ -145,12 +147,12 @@ def _convolution_fake(
 def _silu_backward(grad, argument):
     if not torch.is_grad_enabled():
         return torch.ops.aten.silu_backward(grad, argument)
-    # aten::silu_backward has no gradient of its own.
+    # aten::silu_backward is not differentiable.
     sigmoid = torch.sigmoid(argument)
     return grad * sigmoid * (1 + argument * (1 - sigmoid))
 
 
-# The gradient by what the activation was applied to, from its result, or from that itself.
+# The gradient with respect to the argument of the activation, computed from its result or from the argument.
 _BY_RESULT = {
     "none": lambda grad, result: grad,
     "relu": lambda grad, result: torch.ops.aten.threshold_backward(grad, result, 0),
@@ -168,7 +170,7 @@ def _save_convolution(ctx, inputs, keyword_only_inputs, output):
     if ctx.activation in _BY_RESULT:
         ctx.save_for_backward(input, weight, output)
     else:
-        ctx.save_for_backward(input, weight, bias, add)  # the convolution is computed again
+        ctx.save_for_backward(input, weight, bias, add)  # the convolution is recomputed
 
 
 def _convolution_backward(ctx, grad):
@@ -179,7 +181,7 @@ def _convolution_backward(ctx, grad):
         bias, add = saved
         argument = torch.nn.functional.conv2d(input, weight, bias, **ctx.options)
         grad = _BY_ARGUMENT[ctx.activation](grad, argument if add is None else argument + add)
-    # Operands that were left out are not in it.
+    # Omitted operands have no entry in needs_input_grad.
     by_input, by_weight, by_bias, by_add = (*ctx.needs_input_grad, False, False)[:4]
     gradients = (None, None, None)
     if by_input or by_weight or by_bias:
@@ -216,7 +218,7 @@ def _cross_entropy_backward_fake(grad, input, target, weight=None, **options):
 
 def _save_loss(ctx, inputs, keyword_only_inputs, output):
     _refuse_gradients(
-        ctx, "cross_entropy", {1: "target", 2: "weight"}, "Use torch.nn.functional.cross_entropy instead."
+        ctx, "cross_entropy", {1: "target", 2: "weight"}, "use torch.nn.functional.cross_entropy."
     )
     ctx.save_for_backward(*inputs)
     ctx.options = keyword_only_inputs
@@ -233,7 +235,7 @@ def _save_nothing(ctx, inputs, keyword_only_inputs, output):
 
 def _cross_entropy_twice(ctx, outer):
     raise RuntimeError(
-        "torch_musa::cross_entropy has no second derivative. Use torch.nn.functional.cross_entropy instead."
+        "torch_musa::cross_entropy has no second derivative.\nFix: use torch.nn.functional.cross_entropy."
     )
 
 

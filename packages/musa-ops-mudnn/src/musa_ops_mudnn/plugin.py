@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The hooks of the pack: what the loader of `torch_musa` asks for."""
+"""The pack's hooks for the plugin loader of `torch_musa`."""
 
 import os
 
