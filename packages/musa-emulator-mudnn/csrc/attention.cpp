@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// ScaledDotProductAttention: its parameters, and RunMath. attention_flash.cpp has the rest.
+// ScaledDotProductAttention: its settings, and RunMath. attention_flash.cpp has RunFlash and RunFlashVarlen.
 #include "attention.h"
 
 #include <ATen/EmptyTensor.h>
@@ -53,14 +53,14 @@ bool measure(
                   has_shape(v, {sizes.k, sizes.kv_heads, sizes.v_dim})
                  : has_shape(k, {sizes.n, sizes.kv_heads, sizes.k, sizes.dim}) &&
                   has_shape(v, {sizes.n, sizes.kv_heads, sizes.k, sizes.v_dim}),
-          Status::INVALID_PARAMETER, "the shapes of q, k and v do not fit together") &&
+          Status::INVALID_PARAMETER, "the shapes of q, k and v do not match") &&
       call.require(
           sizes.heads % sizes.kv_heads == 0, Status::INVALID_PARAMETER,
-          "the heads of q are no multiple of those of k") &&
+          "the number of heads of q is not a multiple of that of k") &&
       call.require(
           agrees(settings.heads, sizes.heads) && agrees(settings.embed_dim, sizes.heads * sizes.v_dim) &&
               agrees(settings.batch, sizes.n),
-          Status::INVALID_PARAMETER, "the operands are not what SetHeadsNum, SetEmbedDim and SetBatchSize say");
+          Status::INVALID_PARAMETER, "the operands do not match SetHeadsNum, SetEmbedDim and SetBatchSize");
 }
 
 bool accept_mask(Call& call, const Settings& settings, const Sizes& s, const Tensor& mask, const Tensor& q) {
@@ -85,11 +85,13 @@ bool accept(
 
 bool accept_keep(Call& call, const Sizes& s, const Tensor& keep) {
   return !TensorAccess::present(keep) ||
-      accept(call, keep, {Type::BOOL}, {s.n, s.heads, s.q, s.k}, "the dropout mask is not BOOL, one for each score");
+      accept(
+          call, keep, {Type::BOOL}, {s.n, s.heads, s.q, s.k},
+          "the dropout mask is not BOOL with one element per score");
 }
 
 bool accept_out(Call& call, const Sizes& s, const Tensor& out, const Tensor& q) {
-  const char* const reason = "out or its gradient has another shape or type than q and v give";
+  const char* const reason = "the shape or type of out or its gradient does not match q and v";
   return s.total_q > 0 ? accept(call, out, {TensorAccess::type(q)}, {s.total_q, s.heads, s.v_dim}, reason)
                        : accept(call, out, {TensorAccess::type(q)}, {s.n, s.heads, s.q, s.v_dim}, reason);
 }
@@ -97,7 +99,7 @@ bool accept_out(Call& call, const Sizes& s, const Tensor& out, const Tensor& q) 
 bool accept_gradient(Call& call, const Tensor& of, const Tensor& gradient) {
   return call.require(
       TensorAccess::present(gradient) && same_shape(gradient, of) && has_type(gradient, {TensorAccess::type(of)}),
-      Status::INVALID_PARAMETER, "a gradient has another shape or type than what it is of");
+      Status::INVALID_PARAMETER, "a gradient differs from its operand in shape or type");
 }
 
 void copy_to(at::Tensor target, const at::Tensor& source) {
@@ -170,7 +172,7 @@ void attend(const Problem& p, const at::Tensor& out, const at::Tensor& lse, cons
   }
   at::Tensor shares = ops::_softmax(scores, -1, /*half_to_float=*/false);
   if (p.causal || p.mask.defined()) {
-    // A query that sees no key attends to nothing; torch's softmax says NaN.
+    // A query without visible keys gets weights of 0; torch's softmax returns NaN.
     ops::masked_fill_(
         shares, ops::eq(ops::amax(scores, {-1}, /*keepdim=*/true), at::Scalar(kMinusInfinity)), at::Scalar(0));
   }
@@ -203,7 +205,7 @@ void attend_backward(
 
 namespace {
 
-// The mask with four dimensions.
+// Returns the mask with four dimensions.
 at::Tensor alias_mask(const Settings& settings, const Tensor& mask) {
   at::Tensor result = alias(mask);
   return !result.defined() || result.dim() == 4 ? result
@@ -212,8 +214,8 @@ at::Tensor alias_mask(const Settings& settings, const Tensor& mask) {
                                                 : result.unsqueeze(0);
 }
 
-// What dropout leaves: drawn from seed and offset into the caller's mask, if there is one. Backward, that mask is read;
-// without one, the same is drawn again. Undefined if nothing is dropped.
+// Returns the dropout mask, undefined if nothing is dropped. The forward pass draws it from seed and offset, into the
+// caller's mask if there is one. The backward pass reads that mask, or draws the same numbers again.
 at::Tensor keep_of(const Settings& settings, const Sizes& sizes, const Tensor& mask, bool forward) {
   at::Tensor given = alias(mask);
   if (settings.p == 0 && (!forward || !given.defined())) {
@@ -375,7 +377,7 @@ Status ScaledDotProductAttention::RunMathBwd(
             workspace, sizes.backward_bytes(),
             [settings, sizes, dq = dq, dk = dk, dv = dv, grad_weights = grad_weights, grad_out = grad_out, q = q, k = k,
              v = v, weights = weights, keep = dropout_mask] {
-              // What masks and causality hid has weight 0: no mask is needed.
+              // Masked scores have weight 0, so the mask is not needed.
               const Problem problem = problem_of(settings, sizes, q, k, v, Tensor(), keep, false);
               const at::Tensor gradient = alias(grad_out);
               const at::Tensor shares = alias(weights);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// ScaledDotProductAttention: RunFlash and RunFlashVarlen. torch's kernel of flash attention works on the caller's
-// memory.
+// ScaledDotProductAttention: RunFlash and RunFlashVarlen, by torch's flash attention kernel on the caller's memory.
 #include "cpu_stubs.h"
 
 #include "attention.h"
@@ -36,25 +35,27 @@ bool fits_flash(Call& call, const Handle& handle, const Sizes& sizes) {
   return call.require(arch >= 22, Status::NOT_SUPPORTED, "flash attention needs mp_22 or later") &&
       call.require(
           arch >= 31 ? larger <= 160 || (sizes.dim == 192 && sizes.v_dim == 128) : larger <= 128, Status::NOT_SUPPORTED,
-          "flash attention does not take heads of this dimension");
+          "flash attention does not support this head dimension");
 }
 
 bool accept_lse(Call& call, const Sizes& s, const Tensor& lse) {
-  return accept(call, lse, {Type::FLOAT}, {s.n, s.heads, s.q}, "the logarithms of the sums are not FLOAT [N, H, L]");
+  return accept(call, lse, {Type::FLOAT}, {s.n, s.heads, s.q}, "the logsumexp is not FLOAT [N, H, L]");
 }
 
-// Torch's flash attention: no dropout, all heads of one dimension, its own alignment of the causal mask.
+// Whether torch's flash attention supports it: no dropout, equal head dimensions, and torch's alignment of the causal
+// mask.
 bool suits_torch(const Problem& p) {
   return !p.keep.defined() && p.q.size(3) == p.v.size(3) && (!p.causal || p.diagonal == 0);
 }
 
 struct Bias {
   std::optional<at::Tensor> values; // FLOAT, all of [N, H, L, S]
-  at::Tensor blind;                 // true for queries that see no key
-  bool causal;                      // what torch has to add
+  at::Tensor blind;                 // true for queries without visible keys
+  bool causal;                      // whether torch adds the causal mask
 };
 
-// As torch takes it. With a mask, causality is made part of it, so that the queries that see nothing are known.
+// Converts the mask to torch's form. The causal mask is merged into a given mask, so that queries without visible keys
+// are found.
 Bias bias_of(const Problem& p) {
   if (!p.mask.defined()) {
     return {std::nullopt, {}, p.causal};
@@ -67,12 +68,12 @@ Bias bias_of(const Problem& p) {
   return {values.expand({p.q.size(0), p.heads(), p.q.size(2), p.k.size(2)}), blind, false};
 }
 
-// The kernel reads the last dimension as if its stride were 1.
+// The kernel assumes that the last stride is 1.
 at::Tensor dense(const at::Tensor& tensor) {
   return tensor.stride(-1) == 1 ? tensor : tensor.contiguous();
 }
 
-// Keys or values once for each head of q.
+// Repeats keys or values for each head of q.
 at::Tensor for_each_head(const Problem& p, const at::Tensor& tensor) {
   if (p.heads() == p.kv_heads()) {
     return dense(tensor);
@@ -83,17 +84,17 @@ at::Tensor for_each_head(const Problem& p, const at::Tensor& tensor) {
       .reshape({sizes[0], p.heads(), sizes[2], sizes[3]});
 }
 
-// What the kernel writes: the caller's memory, or a temporary where that has gaps in its rows.
+// Returns the tensor that the kernel writes: the caller's memory, or a temporary if its rows have gaps.
 at::Tensor target_for(const at::Tensor& tensor) {
   return tensor.stride(-1) == 1 ? tensor : at::Tensor(new_tensor(tensor.sizes(), tensor.scalar_type()));
 }
 
-// [N, L, H, E], as the kernel takes what it writes, and backward all operands.
+// Returns [N, L, H, E], the kernel's layout for its outputs and, in the backward pass, for all operands.
 at::Tensor by_rows(const at::Tensor& tensor) {
   return tensor.transpose(1, 2);
 }
 
-// Whether torch's kernel of a device takes it: without a mask, and causal only where the first query sees the first key.
+// Whether a device kernel of torch supports it: no mask, and causal only if there are as many queries as keys.
 bool suits_device(const Problem& p) {
   return suits_torch(p) && !p.mask.defined() && (!p.causal || p.q.size(2) == p.k.size(2));
 }
@@ -114,14 +115,14 @@ void flash(const Problem& p, const at::Tensor& out, const at::Tensor& lse) {
       /*dropout_p=*/0, bias.causal, bias.values, p.scale);
   if (bias.blind.defined()) {
     at::Tensor sums = lse;
-    ops::masked_fill_(sums, bias.blind, at::Scalar(kMinusInfinity)); // torch says 0
+    ops::masked_fill_(sums, bias.blind, at::Scalar(kMinusInfinity)); // torch writes 0
   }
   if (!result.is_same(out)) {
     copy_to(out, result);
   }
 }
 
-// The gradient of keys or values, to which the kernel adds: one for each head of q.
+// The gradient of keys or values, with one part per head of q; the kernel accumulates into it.
 class HeadGradient {
  public:
   HeadGradient(const Problem& p, const at::Tensor& target)
@@ -134,7 +135,7 @@ class HeadGradient {
     ops::zero_(tensor_);
   }
   at::Tensor by_rows() const { return tensor_.transpose(1, 2); }
-  // Sums over the heads that share a key.
+  // Sums the parts of heads that share a key, and writes the target.
   void finish() {
     const auto sizes = target_.sizes();
     if (tensor_.size(1) != sizes[1]) {
@@ -148,7 +149,7 @@ class HeadGradient {
   at::Tensor target_, tensor_;
 };
 
-// Finite for queries that see no key: the exponentials of their scores are 0 all the same.
+// Makes the logsumexp finite for queries without visible keys; the exponentials of their scores are 0 anyway.
 at::Tensor finite(const Problem& p, const at::Tensor& lse) {
   if (!p.mask.defined() && (!p.causal || p.diagonal >= 0)) {
     return lse;
@@ -190,7 +191,7 @@ void flash_backward(
   }
 }
 
-// Completes the sizes by the offsets'.
+// Completes the sizes from the offsets.
 bool accept_packed(
     Call& call, Sizes& sizes, const Settings& settings, const Tensor& lse, const Tensor& mask, const Tensor& keep,
     const Tensor& offsets_q, const Tensor& offsets_k) {
@@ -209,11 +210,11 @@ bool accept_packed(
   sizes.k = settings.max_k != 0 ? settings.max_k : sizes.total_k;
   return call.require(
              agrees(settings.batch, sizes.n), Status::INVALID_PARAMETER,
-             "the offsets are not those of as many sequences as SetBatchSize says") &&
+             "the number of offsets does not match SetBatchSize") &&
       (padded ? accept_lse(call, sizes, lse)
               : accept(
                     call, lse, {Type::FLOAT}, {sizes.heads, sizes.total_q},
-                    "the logarithms of the sums are neither FLOAT [B, H, longest q] nor [H, T]")) &&
+                    "the logsumexp is neither FLOAT [B, H, longest q] nor FLOAT [H, T]")) &&
       call.require(
           (settings.max_q != 0 && settings.max_k != 0) || (settings.p == 0 && !TensorAccess::present(mask)),
           Status::INVALID_PARAMETER, "masks and dropout need SetMaxSeqlenQ and SetMaxSeqlenK") &&
@@ -224,13 +225,13 @@ int64_t checked_length(const int32_t* offsets, int64_t i, int64_t longest, int64
   const int64_t length = int64_t{offsets[i + 1]} - offsets[i];
   if (offsets[i] < 0 || length < 0 || length > longest || offsets[i + 1] > total) {
     throw std::runtime_error(
-        "sequence " + std::to_string(i) + ", " + std::to_string(length) + " rows, does not lie in the " +
-        std::to_string(total) + " rows given, or is longer than " + std::to_string(longest));
+        "sequence " + std::to_string(i) + ", " + std::to_string(length) + " rows, is outside the " +
+        std::to_string(total) + " rows of the operand, or is longer than " + std::to_string(longest));
   }
   return length;
 }
 
-// Rows of a packed tensor as [1, H, L, E].
+// Returns rows of a packed tensor as [1, H, L, E].
 at::Tensor rows(const at::Tensor& tensor, int64_t first, int64_t count) {
   return tensor.narrow(0, first, count).transpose(0, 1).unsqueeze(0);
 }
@@ -239,19 +240,19 @@ struct Sequence {
   int64_t index, first_q, first_k, length_q, length_k;
   at::Tensor of_q(const at::Tensor& tensor) const { return rows(tensor, first_q, length_q); }
   at::Tensor of_k(const at::Tensor& tensor) const { return rows(tensor, first_k, length_k); }
-  // Of [B, H, longest] or [H, T].
+  // For [B, H, longest] or [H, T].
   at::Tensor of_lse(const at::Tensor& lse) const {
     return lse.dim() == 2 ? lse.narrow(1, first_q, length_q).unsqueeze(0)
                           : lse.narrow(0, index, 1).narrow(2, 0, length_q);
   }
-  // Of [B or 1, H or 1, longest q or 1, longest k or 1].
+  // For [B or 1, H or 1, longest q or 1, longest k or 1].
   at::Tensor of_scores(const at::Tensor& tensor) const {
     return part(part(part(tensor, 0, index, 1), 2, 0, length_q), 3, 0, length_k);
   }
 };
 
-// Calls function(sequence, problem) for each that is not empty. `whole` holds packed q, k and v. Causal: the last query
-// of a sequence sees its last key. Surplus keys stand before: those of earlier calls, kept in a cache.
+// Calls function(sequence, problem) for each sequence that is not empty. `whole` holds packed q, k and v. In causal
+// attention the last query of a sequence sees its last key, so additional keys come first, as with a key-value cache.
 template <class Function>
 void for_each_sequence(
     const Sizes& sizes, const Problem& whole, const Tensor& offsets_q, const Tensor& offsets_k, Function&& function) {
@@ -359,7 +360,7 @@ Status ScaledDotProductAttention::RunFlashVarlen(
                   device_flash_packed(packed_of(settings, sizes, q, k, v, offsets_q, offsets_k), result, sums)) {
                 return;
               }
-              fill(result, 0); // for queries that see no key, and rows of no sequence
+              fill(result, 0); // for queries without visible keys, and rows outside all sequences
               fill(sums, kMinusInfinity);
               for_each_sequence(
                   sizes, problem_of(settings, sizes, q, k, v, mask, keep, true), offsets_q, offsets_k,

@@ -91,7 +91,8 @@ Status Tensor::SetNdInfo(int64_t ndim, const int64_t* dims) {
   return Status::SUCCESS;
 }
 
-// Called for every operand of every operation. The loops are of a few rounds: vector code for them is longer and no faster.
+// Called for every operand of every operation. The loops have few iterations, so scalar code is as fast as vector code,
+// and smaller.
 Status Tensor::SetNdInfo(int64_t ndim, const int64_t* dims, const int64_t* strides) {
   const Status status = ndim > 0 && strides == nullptr ? Status::INVALID_PARAMETER : accept_dims(ndim, dims);
   if (status != Status::SUCCESS) [[unlikely]] {

@@ -54,7 +54,7 @@ using Type = Tensor::Type;
 
 constexpr int kMostDims = 5;
 
-// Sizes and strides in torch's order: N, C, space; of a filter: outputs, inputs, space.
+// Sizes and strides in torch's order: N, C, space; for a filter: outputs, inputs, space.
 struct Layout {
   int ndim;
   std::array<int64_t, kMostDims> dims;
@@ -81,7 +81,7 @@ struct Layout {
   bool channels_last() const { return ndim == 4 ? dense({1, 3, 2, 0}) : dense({1, 4, 3, 2, 0}); }
 };
 
-// Where the format has torch's dimension i.
+// Returns the position of torch's dimension i in the format.
 int position(Format format, int ndim, int i) {
   switch (format) {
     case Format::NHWC:
@@ -102,7 +102,7 @@ Layout layout_of(const Tensor& tensor) {
   return layout;
 }
 
-// What a convolution is made of, in the forward direction: out stands for its gradient, and so on.
+// The operands of a convolution in terms of the forward direction: `out` may be its gradient, and so on.
 struct Geometry {
   std::vector<int64_t> pad, stride, dilation;
   int64_t groups;
@@ -145,7 +145,7 @@ bool shares_memory_with_itself(const Tensor& tensor) {
   return false;
 }
 
-// What every direction asks of its operands; `result` is the one of them that is written.
+// Checks that all directions share; `result` is the operand that is written.
 bool prepare(
     Call& call, Geometry& g, const Tensor& out, const Tensor& in, const Tensor& weight, const Tensor& result) {
   const auto space = static_cast<int>(g.pad.size());
@@ -153,15 +153,15 @@ bool prepare(
           Access::present(out) && Access::present(in) && Access::present(weight), Status::INVALID_PARAMETER,
           "an operand of the convolution is absent") ||
       !call.require(space > 0, Status::INVALID_PARAMETER, "padding, strides and dilation were not set") ||
-      !call.require(space == 2 || space == 3, Status::NOT_SUPPORTED, "only two and three dimensions are convolved")) {
+      !call.require(space == 2 || space == 3, Status::NOT_SUPPORTED, "only 2-d and 3-d convolutions are supported")) {
     return false;
   }
   for (const Tensor* tensor : {&out, &in, &weight}) {
     if (!call.require(
             Access::ndim(*tensor) == space + 2 && format_has_rank(*tensor, space + 2), Status::INVALID_PARAMETER,
-            "padding, dimensions and format are not of one rank") ||
+            "padding, shape and format differ in rank") ||
         !call.require(
-            !has_type(*tensor, {Type::DOUBLE}), Status::NOT_SUPPORTED, "no convolution of DOUBLE tensors")) {
+            !has_type(*tensor, {Type::DOUBLE}), Status::NOT_SUPPORTED, "DOUBLE tensors are not supported")) {
       return false;
     }
   }
@@ -187,17 +187,17 @@ bool prepare(
   return true;
 }
 
-// The two factors are of one floating type; the result is of that or FLOAT.
+// The factors have the same floating type; the result has that type or FLOAT.
 bool accept_float(Call& call, const Tensor& result, const Tensor& left, const Tensor& right) {
   return call.require(
       is_float(left) && same_type(left, right) && (same_type(result, left) || has_type(result, {Type::FLOAT})),
-      Status::NOT_SUPPORTED, "no convolution of these types");
+      Status::NOT_SUPPORTED, "the types are not supported");
 }
 
-// ---- products: a filter of one element multiplies matrices, and these are written where the caller wants them. With
-// channels second there is one product for each image, which takes longer than the general way where images are small:
-// the sizes below are where the two were measured to take the same time. A device has kernels for these filters too, which
-// `benchmark` chooses from as torch does.
+// ---- Matrix products. A convolution with a filter of one element is a matrix product, written directly to the
+// caller's memory. For channels-first formats there is one product per image, which is slower than the general
+// implementation for small images; the sizes below are the measured break-even points. Device backends have their own
+// kernels for these filters, from which `benchmark` selects as in torch.
 
 bool is_pointwise(const Geometry& g) {
   const auto all = [](const std::vector<int64_t>& values, int64_t value) {
@@ -208,7 +208,7 @@ bool is_pointwise(const Geometry& g) {
 
 enum class Order { ChannelsFirst, ChannelsLast };
 
-// The order that both have; none where they are of different order or with gaps.
+// Returns the order of both; nullopt if they differ or have gaps.
 std::optional<Order> order_of(const Layout& out, const Layout& in) {
   return out.channels_last() && in.channels_last() ? std::optional(Order::ChannelsLast)
       : out.channels_first() && in.channels_first() ? std::optional(Order::ChannelsFirst)
@@ -227,7 +227,8 @@ at::Tensor matrices(
   return alias(view);
 }
 
-// [outputs, inputs] of the filter, or [N, outputs, inputs] with one filter for all; transposed with the two exchanged.
+// The filter as [outputs, inputs], or as [N, outputs, inputs] with a broadcast batch; `transposed` exchanges the last
+// two dimensions.
 at::Tensor filter(const Tensor& weight, const Geometry& g, bool transposed, int64_t batch = 0) {
   const int rows = transposed ? 1 : 0;
   const int columns = 1 - rows;
@@ -238,7 +239,7 @@ at::Tensor filter(const Tensor& weight, const Geometry& g, bool transposed, int6
   return batch > 0 ? matrices(weight, {batch, m, n}, {0, row, column}) : matrices(weight, {m, n}, {row, column});
 }
 
-// A tensor as [N * space, channels] or [N, channels, space].
+// The tensor as [N * space, channels] or [N, channels, space].
 at::Tensor pixels(const Tensor& tensor, const Layout& layout, Order order) {
   const int64_t channels = layout.dims[1];
   const int64_t space = layout.space();
@@ -278,8 +279,8 @@ void multiply_gradient(
   }
 }
 
-// Torch's way rearranges the images first, which takes longer than the product where they are large. With channels
-// second, one product for each image is added to the result: in FLOAT only, for the sake of rounding.
+// torch rearranges the images first, which takes longer than the product for large images. For channels-first formats,
+// one product per image is added to the result, in FLOAT only, to avoid repeated rounding.
 bool multiplies_filter_gradient(const Geometry& g, std::optional<Order> order, const Tensor& grad_weight) {
   constexpr int64_t large = 128;
   return kOnHost &&
@@ -302,7 +303,7 @@ void multiply_filter_gradient(
   }
 }
 
-// ---- work
+// ---- implementation
 
 enum class Direction { Forward, BackwardData, BackwardFilter };
 
@@ -357,7 +358,8 @@ double quantisation(const Tensor& tensor) {
   return has_type(tensor, {Type::QINT8}) ? Access::scale(tensor) : 1.0;
 }
 
-// In whole numbers, which DOUBLE holds as an INT32 accumulator does; then scaled to the type of out.
+// Computed in integers, stored in DOUBLE, which represents the values of an INT32 accumulator exactly; then scaled to
+// the type of out.
 void run_quantised(
     const Tensor& out, const Tensor& in, const Tensor& weight, const Tensor& bias, const Tensor& add,
     const Activation& activation, const Geometry& g) {
@@ -367,7 +369,7 @@ void run_quantised(
     const at::Tensor values = alias(bias).to(at::kDouble);
     value.add_(g.in.ndim == 4 ? values.reshape({-1, 1, 1}) : values.reshape({-1, 1, 1, 1}));
   };
-  const bool bias_counts = has_type(bias, {Type::INT32}); // steps of the accumulator
+  const bool bias_counts = has_type(bias, {Type::INT32}); // in units of the accumulator
   if (Access::present(bias) && bias_counts) {
     add_bias();
   }
@@ -408,7 +410,7 @@ void run_float(
     activate(activation, result, result);
     return;
   }
-  // Of several types: in FLOAT, as the hardware's accumulators are.
+  // Mixed types are computed in FLOAT, like the accumulators of the hardware.
   const auto operand = [one_type](const at::Tensor& tensor) {
     return one_type || !tensor.defined() ? tensor : tensor.to(at::kFloat);
   };
@@ -436,17 +438,17 @@ void run_float(
     ops::add_out(result, value, addend);
     activate(activation, result, result);
   } else {
-    activate(activation, result, value); // the copy to the caller's memory, where one is needed, is this step
+    activate(activation, result, value); // also copies to the caller's memory
   }
 }
 
-// Gradients of several types are computed in FLOAT, as the hardware's accumulators are. Those of HALF too: torch has no fast
-// kernel for them on most processors, and its slow one takes fifty times as long.
+// Gradients of mixed types are computed in FLOAT, like the accumulators of the hardware. HALF gradients too: on most
+// processors torch has no fast kernel for them, and its slow one takes fifty times as long.
 bool is_widened(const Tensor& result, const Tensor& operand) {
   return !same_type(result, operand) || (kOnHost && has_type(result, {Tensor::Type::HALF}));
 }
 
-// What a gradient is to be like: its shape, order and the type in which it is computed.
+// Returns a tensor with the shape, strides and type for the computation of a gradient.
 at::Tensor like(const at::Tensor& result, bool widened) {
   return widened ? at::empty_like(result, result.options().dtype(at::kFloat)) : result;
 }
@@ -505,8 +507,9 @@ bool is_algorithm(Algorithm algorithm) {
   return value >= 0 && value <= 3; // each direction has four
 }
 
-// An implementation would need: nothing for the implicit product and the direct way, the patches of one image for the
-// explicit product, transformed filters for Winograd. Kept small: the frame writes and reads all of it.
+// The workspace of a real implementation: none for the implicit product and the direct algorithm, the patches of one
+// image for the explicit product, and transformed filters for Winograd. Limited in size, because the workspace check
+// writes and reads all of it.
 template <class Algorithm>
 size_t workspace_of(const Geometry& g, Algorithm algorithm) {
   constexpr int64_t most = 16384;
@@ -518,7 +521,7 @@ size_t workspace_of(const Geometry& g, Algorithm algorithm) {
   return static_cast<size_t>(std::min(elements * static_cast<int64_t>(sizeof(float)), most));
 }
 
-// The gradient of a filter is summed over images by several workers.
+// Several workers sum the gradient of a filter over images.
 size_t workspace_of(const Geometry& g, Convolution::AlgorithmBwdFilter algorithm) {
   return std::max(workspace_of<Convolution::AlgorithmBwdFilter>(g, algorithm), size_t{1024});
 }
@@ -529,7 +532,7 @@ Geometry geometry_of(
       {pad.begin(), pad.end()}, {stride.begin(), stride.end()}, {dilation.begin(), dilation.end()}, groups, {}, {}, {}};
 }
 
-// The gradient of an NDHWC input asks for a DHWCN filter.
+// The gradient of an NDHWC input requires a DHWCN filter.
 bool accept_filter_format(Call& call, const Tensor& grad_in, const Tensor& weight) {
   return call.require(
       Access::format(grad_in) != Format::NDHWC || Access::format(weight) == Format::DHWCN, Status::NOT_SUPPORTED,
@@ -633,7 +636,7 @@ Status Convolution::GetForwardWorkspaceSize(
     Algorithm algorithm) const {
   return call<"musa::dnn::Convolution::GetForwardWorkspaceSize">(handle, {&out, &in, &weight}, [&](Call& call) {
     Geometry g = geometry_of(pad_, stride_, dilation_, groups_);
-    if (call.require(is_algorithm(algorithm), Status::INVALID_PARAMETER, "no such algorithm") &&
+    if (call.require(is_algorithm(algorithm), Status::INVALID_PARAMETER, "unknown algorithm") &&
         prepare(call, g, out, in, weight, out)) {
       bytes = workspace_of(g, algorithm);
     }
@@ -647,7 +650,7 @@ Status Convolution::GetBackwardDataWorkspaceSize(
   return call<"musa::dnn::Convolution::GetBackwardDataWorkspaceSize">(
       handle, {&grad_in, &grad_out, &weight}, [&](Call& call) {
         Geometry g = geometry_of(pad_, stride_, dilation_, groups_);
-        if (call.require(is_algorithm(algorithm), Status::INVALID_PARAMETER, "no such algorithm") &&
+        if (call.require(is_algorithm(algorithm), Status::INVALID_PARAMETER, "unknown algorithm") &&
             prepare(call, g, grad_out, grad_in, weight, grad_in)) {
           bytes = workspace_of(g, algorithm);
         }
@@ -661,7 +664,7 @@ Status Convolution::GetBackwardFilterWorkspaceSize(
   return call<"musa::dnn::Convolution::GetBackwardFilterWorkspaceSize">(
       handle, {&grad_weight, &in, &grad_out}, [&](Call& call) {
         Geometry g = geometry_of(pad_, stride_, dilation_, groups_);
-        if (call.require(is_algorithm(algorithm), Status::INVALID_PARAMETER, "no such algorithm") &&
+        if (call.require(is_algorithm(algorithm), Status::INVALID_PARAMETER, "unknown algorithm") &&
             prepare(call, g, grad_out, in, grad_weight, grad_weight)) {
           bytes = workspace_of(g, algorithm);
         }
@@ -675,34 +678,34 @@ Status forward(
     Call& call, Geometry g, const Tensor& out, const Tensor& in, const Tensor& weight, const Tensor& bias,
     const Tensor& add, const Convolution::FusedActivationDesc& desc, Convolution::Algorithm algorithm,
     const MemoryMaintainer& workspace) {
-  if (!call.require(is_algorithm(algorithm), Status::INVALID_PARAMETER, "no such algorithm") ||
+  if (!call.require(is_algorithm(algorithm), Status::INVALID_PARAMETER, "unknown algorithm") ||
       !prepare(call, g, out, in, weight, out)) {
     return call.status();
   }
   const bool quantised = is_quantised(in) && is_quantised(weight);
   if (quantised ? !call.require(
                       is_quantised(out) || is_float(out) || has_type(out, {Type::INT32}), Status::NOT_SUPPORTED,
-                      "no convolution of these types")
+                      "the types are not supported")
                 : !accept_float(call, out, in, weight)) {
     return call.status();
   }
   if (Access::present(bias) &&
       (!call.require(
            Access::ndim(bias) == 1 && Access::dims(bias)[0] == g.out.dims[1], Status::INVALID_PARAMETER,
-           "the bias has not one number for each channel") ||
+           "the bias does not have one element per channel") ||
        !call.require(
            is_float(bias) || (quantised && has_type(bias, {Type::INT32})), Status::NOT_SUPPORTED,
-           "the bias has no type that can be added"))) {
+           "the type of the bias is not supported"))) {
     return call.status();
   }
   if (Access::present(add)) {
     const bool ranked = Access::ndim(add) == g.out.ndim && format_has_rank(add, g.out.ndim);
     if (!call.require(
             ranked && layout_of(add).dims == g.out.dims, Status::INVALID_PARAMETER,
-            "the tensor to add has another shape than the output") ||
+            "the tensor to add and the output differ in shape") ||
         !call.require(
             is_float(add) || (quantised && is_quantised(add)), Status::NOT_SUPPORTED,
-            "the tensor to add has no type that can be added")) {
+            "the type of the tensor to add is not supported")) {
       return call.status();
     }
   }
@@ -742,7 +745,7 @@ Status Convolution::RunBwdData(
     const MemoryMaintainer& workspace) const {
   return call<"musa::dnn::Convolution::RunBwdData">(handle, {&grad_in, &grad_out, &weight}, [&](Call& call) {
     Geometry g = geometry_of(pad_, stride_, dilation_, groups_);
-    if (!call.require(is_algorithm(algorithm), Status::INVALID_PARAMETER, "no such algorithm") ||
+    if (!call.require(is_algorithm(algorithm), Status::INVALID_PARAMETER, "unknown algorithm") ||
         !prepare(call, g, grad_out, grad_in, weight, grad_in) || !accept_float(call, grad_in, grad_out, weight) ||
         !accept_filter_format(call, grad_in, weight)) {
       return call.status();
@@ -762,7 +765,7 @@ Status Convolution::RunBwdFilter(
     const MemoryMaintainer& workspace) const {
   return call<"musa::dnn::Convolution::RunBwdFilter">(handle, {&grad_weight, &in, &grad_out}, [&](Call& call) {
     Geometry g = geometry_of(pad_, stride_, dilation_, groups_);
-    if (!call.require(is_algorithm(algorithm), Status::INVALID_PARAMETER, "no such algorithm") ||
+    if (!call.require(is_algorithm(algorithm), Status::INVALID_PARAMETER, "unknown algorithm") ||
         !prepare(call, g, grad_out, in, grad_weight, grad_weight) || !accept_float(call, grad_weight, in, grad_out)) {
       return call.status();
     }

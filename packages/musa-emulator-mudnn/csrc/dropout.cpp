@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Dropout, and the mask that attention draws too.
+// Dropout, and the mask that attention uses too.
 #include <ATen/EmptyTensor.h>
 #include <ATen/ScalarOps.h>
 #include <ATen/ops/copy_native.h>
@@ -31,9 +31,9 @@ bool accepts(Call& call, const Tensor& out, const Tensor& in, const Tensor& mask
       call.require(has_type(out, {TensorAccess::type(in)}), Status::INVALID_PARAMETER, "out and in differ in type");
 }
 
-// Chooses rather than multiplies by the mask: what is dropped is 0 even where it was infinite.
+// Selects instead of multiplying by the mask, so that dropped elements are 0 even if they were infinite.
 void keep_scaled(at::Tensor& out, const at::Tensor& in, const at::Tensor& keep, double scale) {
-  if constexpr (!kOnHost) { // where() would copy its number to the device, which cannot be captured
+  if constexpr (!kOnHost) { // where() copies its scalar to the device, which cannot be captured
     ops::mul_out(out, in, at::native::wrapped_scalar_tensor(scale));
     out.masked_fill_(keep.logical_not(), 0);
     return;

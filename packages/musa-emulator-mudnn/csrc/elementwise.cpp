@@ -89,13 +89,13 @@ using namespace musa_emulator::dnn;
 using at::Scalar;
 using Function1 = at::Tensor& (*)(at::Tensor&, const at::Tensor&);
 
-// A number as torch's binary functions take it: it does not widen the type of the tensor beside it.
+// Returns the number as torch's binary functions require it: it does not promote the type of the other operand.
 at::Tensor number(const Scalar& value) {
   at::Tensor tensor = at::native::wrapped_scalar_tensor(value);
   return tensor;
 }
 
-// One function for a mode that has no parameter; null for the others.
+// Returns the function of a mode without parameters; nullptr for other modes.
 Function1 plain(Unary::Mode mode) {
   using M = Unary::Mode;
   switch (mode) {
@@ -128,7 +128,8 @@ Function1 plain(Unary::Mode mode) {
   }
 }
 
-// divide(out, l, r). Integers divided by 0 give some number: a device raises nothing, torch's CPU functions do.
+// Calls divide(out, l, r). The result of an integer division by 0 is undefined, as on a device; torch's CPU functions
+// raise an error.
 template <class Divide>
 void divide_integers(at::Tensor& out, const at::Tensor& l, const at::Tensor& r, Divide&& divide) {
   if (!kOnHost || at::isFloatingType(l.scalar_type()) || at::isFloatingType(r.scalar_type())) {
@@ -149,7 +150,8 @@ void divide_rounded(at::Tensor& out, const at::Tensor& l, const at::Tensor& r, s
   divide_integers(out, l, r, [rounding](auto& to, auto& x, auto& y) { ops::div_out(to, x, y, rounding); });
 }
 
-// oneDNN, which torch's function calls, takes longer to set up than torch's own kernel takes for a small operand.
+// For small operands, oneDNN, which torch's function calls, takes longer to set up than torch's own kernel takes to
+// run.
 void run_gelu(at::Tensor& out, const at::Tensor& in, at::native::GeluType type) {
   constexpr int64_t small = 1024; // elements
   if (kOnHost && in.numel() <= small && out.scalar_type() == in.scalar_type()) {
@@ -160,7 +162,7 @@ void run_gelu(at::Tensor& out, const at::Tensor& in, at::native::GeluType type) 
   }
 }
 
-// Modes with a parameter, or made of several functions.
+// Modes with a parameter, or composed of several functions.
 void run_unary(Unary::Mode mode, const Scalar& alpha, const Scalar& beta, at::Tensor& out, const at::Tensor& in) {
   using M = Unary::Mode;
   switch (mode) {
@@ -240,7 +242,7 @@ void run_binary(Binary::Mode mode, const Scalar& alpha, at::Tensor& out, const a
     case M::TRUNCATEMOD:
       divide_integers(out, l, r, [](auto& to, auto& x, auto& y) { ops::fmod_out(to, x, y); });
       return;
-    case M::DIVNONAN: { // 0 where the divisor is
+    case M::DIVNONAN: { // 0 where the divisor is 0
       ops::div_out(out, l, r);
       ops::masked_fill_(out, ops::eq(r, Scalar(0)), Scalar(0));
       return;
@@ -336,7 +338,7 @@ Status Unary::Run(Handle& handle, Tensor& out, const Tensor& in) const {
     if (!call.require(same_shape(out, in), Status::INVALID_PARAMETER, "out and in differ in shape") ||
         !call.require(
             !answers_bool(mode_) || has_type(out, {Tensor::Type::BOOL}), Status::INVALID_PARAMETER,
-            "the mode answers with BOOL")) {
+            "out is not BOOL, which the mode requires")) {
       return call.status();
     }
     const Scalar alpha = integer_ ? Scalar(alpha_integer_) : Scalar(alpha_);
@@ -383,7 +385,7 @@ Status Binary::Run(Handle& handle, Tensor& out, const Tensor& left, const Tensor
             broadcast_to(out, {&left, &right}), Status::INVALID_PARAMETER, "the inputs do not broadcast to out") ||
         !call.require(
             !answers_bool(mode_) || has_type(out, {Tensor::Type::BOOL}), Status::INVALID_PARAMETER,
-            "the mode answers with BOOL")) {
+            "out is not BOOL, which the mode requires")) {
       return call.status();
     }
     const Scalar alpha = integer_ ? Scalar(alpha_integer_) : Scalar(alpha_);

@@ -36,10 +36,10 @@ bool accept_floating(Call& call, std::initializer_list<const Tensor*> tensors) {
   }
   return call.require(
       has_type(first, {Type::HALF, Type::BFLOAT16, Type::FLOAT, Type::DOUBLE}), Status::NOT_SUPPORTED,
-      "the operands are not floating");
+      "the operands do not have a floating type");
 }
 
-// Whether `half` is `whole` with half as many elements along the axis.
+// Whether `half` has the shape of `whole`, with half as many elements along the axis.
 bool is_half(const Tensor& half, const Tensor& whole, int axis) {
   if (TensorAccess::ndim(half) != TensorAccess::ndim(whole)) {
     return false;
@@ -52,7 +52,7 @@ bool is_half(const Tensor& half, const Tensor& whole, int axis) {
   return true;
 }
 
-// The type to compute in: one rounding at the end, not one after each step.
+// Converts to the type of the computation, so that the result is rounded once at the end instead of after each step.
 at::Tensor widened(const at::Tensor& tensor) {
   if (tensor.scalar_type() != at::kHalf && tensor.scalar_type() != at::kBFloat16) {
     return tensor;
@@ -67,7 +67,7 @@ at::Tensor half_of(const at::Tensor& tensor, int64_t which) {
   return tensor.narrow(-1, which * size, size);
 }
 
-// Every second element along the last dimension.
+// Returns every second element along the last dimension.
 at::Tensor every_second(const at::Tensor& tensor, int64_t first) {
   return tensor.slice(-1, first, tensor.size(-1), 2);
 }
@@ -76,7 +76,7 @@ void copy_to(at::Tensor target, const at::Tensor& source) {
   at::native::copy_(target, source);
 }
 
-// What an element's partner brings to it: to the first of a pair the second, its sign changed; to the second the first.
+// Maps each pair (a, b) to (-b, a).
 at::Tensor quarter_turn(const at::Tensor& x, bool interleaved) {
   at::Tensor turned = new_tensor(x.sizes(), x.scalar_type());
   const auto part = interleaved ? every_second : half_of;
@@ -88,15 +88,16 @@ at::Tensor quarter_turn(const at::Tensor& x, bool interleaved) {
 struct Rotation {
   bool interleaved;
   bool latent;
-  int64_t sequence; // the dimension of positions
+  int64_t sequence; // dimension of the positions
 };
 
-// The frequencies: angles [S, R], any dimensions of size 1 between; or pairs of cosine and sine, [S, R / 2, 2].
+// The frequencies are angles [S, R], with any number of dimensions of size 1 between; or pairs of cosine and sine,
+// [S, R / 2, 2].
 bool holds_pairs(const Tensor& freqs) {
   return TensorAccess::ndim(freqs) == 3 && TensorAccess::dims(freqs)[2] == 2 && TensorAccess::dims(freqs)[1] != 1;
 }
 
-// How many of the last dimension's elements are turned. 0 for an operand that is neither.
+// Returns the number of rotated elements of the last dimension, or 0 if the operand has neither form.
 int64_t rotated(const Tensor& freqs) {
   const int ndim = TensorAccess::ndim(freqs);
   const int64_t* const dims = TensorAccess::dims(freqs);
@@ -121,7 +122,7 @@ void rotate(const Rotation& rotation, const Tensor& out, const Tensor& in, const
   at::Tensor cosine;
   at::Tensor sine;
   if (holds_pairs(freqs)) {
-    // An element and its partner share a pair.
+    // Both elements of a pair use the same cosine and sine.
     cosine = new_tensor({table.size(0), size}, type);
     sine = new_tensor({table.size(0), size}, type);
     const auto part = rotation.interleaved ? every_second : half_of;
@@ -143,7 +144,7 @@ void rotate(const Rotation& rotation, const Tensor& out, const Tensor& in, const
   at::Tensor x = widened(source.narrow(-1, 0, size));
   at::Tensor y;
   if (forward) {
-    if (rotation.latent) { // pairs stand side by side there, and the result has them half a dimension apart
+    if (rotation.latent) { // the input has adjacent pairs; the result has them half a dimension apart
       at::Tensor apart = new_tensor(x.sizes(), x.scalar_type());
       copy_to(half_of(apart, 0), every_second(x, 0));
       copy_to(half_of(apart, 1), every_second(x, 1));
@@ -176,16 +177,16 @@ bool accepts(Call& call, const Rotation& rotation, const Tensor& out, const Tens
           "the input has neither three nor four dimensions") ||
       !call.require(
           has_type(freqs, {Type::HALF, Type::BFLOAT16, Type::FLOAT, Type::DOUBLE}), Status::NOT_SUPPORTED,
-          "the frequencies are not floating")) {
+          "the frequencies do not have a floating type")) {
     return false;
   }
   const int64_t size = rotated(freqs);
   return call.require(
              size > 0 && size % 2 == 0 && size <= TensorAccess::dims(in)[TensorAccess::ndim(in) - 1],
-             Status::INVALID_PARAMETER, "the frequencies do not fit the input's last dimension") &&
+             Status::INVALID_PARAMETER, "the frequencies do not match the input's last dimension") &&
       call.require(
           TensorAccess::dims(freqs)[0] >= TensorAccess::dims(in)[rotation.sequence], Status::INVALID_PARAMETER,
-          "the frequencies are fewer than the input's positions");
+          "there are fewer frequencies than positions in the input");
 }
 
 } // namespace
@@ -242,7 +243,7 @@ Status SwiGlu::RunBwd(Handle& handle, Tensor& grad_in, const Tensor& in, const T
       const at::Tensor result = alias(grad_in);
       const at::Tensor both = widened(alias(in));
       const at::Tensor gradient = widened(alias(grad_out));
-      // Both before either is written: the gradient may stand in the input's place.
+      // Both are computed before either is written, because the gradient may be the input's memory.
       const at::Tensor first = ops::silu_backward(ops::mul(gradient, half_of(both, 1)), half_of(both, 0));
       const at::Tensor second = ops::mul(gradient, ops::silu(half_of(both, 0)));
       copy_to(half_of(result, 0), first);
@@ -266,7 +267,8 @@ Status Rope::SetMultiLatentAttention(bool latent) {
   return Status::SUCCESS;
 }
 
-// Four dimensions: batch, positions, heads, elements; without SetBatchFirst, positions come first. Three: no batch.
+// With four dimensions: batch, positions, heads, elements, or positions first without SetBatchFirst. With three: no
+// batch.
 Status Rope::Run(Handle& handle, Tensor& out, const Tensor& in, const Tensor& freqs) const {
   return call<"musa::dnn::Rope::Run">(handle, {&out, &in, &freqs}, [&](Call& call) {
     const Rotation rotation{interleaved_, latent_, batch_first_ && TensorAccess::ndim(in) == 4 ? 1 : 0};

@@ -48,7 +48,7 @@ int64_t product(const Dims& dims) {
   return product(dims.data(), dims.data() + dims.size());
 }
 
-// Dimensions first <= i < last.
+// Returns the sizes of the dimensions first <= i < last.
 Dims dims_of(const Tensor& tensor, int first, int last) {
   return {TensorAccess::dims(tensor) + first, TensorAccess::dims(tensor) + std::max(first, last)};
 }
@@ -63,7 +63,7 @@ Dims joined(Dims first, const Dims& second) {
   return first;
 }
 
-// Whether out has the dimensions of params with first to last in the place of dimension `axis`.
+// Whether out has the shape of params with dimension `axis` replaced by the sizes first to last.
 bool is_spliced(const Tensor& out, const Tensor& params, int axis, const int64_t* first, const int64_t* last) {
   const int64_t* const dims = TensorAccess::dims(params);
   const int64_t* const own = TensorAccess::dims(out);
@@ -73,30 +73,32 @@ bool is_spliced(const Tensor& out, const Tensor& params, int axis, const int64_t
       std::equal(first, last, own + axis) && std::equal(dims + axis + 1, dims + ndim, own + axis + count);
 }
 
-// A tensor of no dimension counts as one of one dimension. -1: there is no such dimension.
+// A 0-dim tensor counts as 1-d. Returns -1 if the dimension does not exist.
 int wrapped(int dim, const Tensor& tensor) {
   const int ndim = std::max(TensorAccess::ndim(tensor), 1);
   return dim >= -ndim && dim < ndim ? (dim + ndim) % ndim : -1;
 }
 
-// What all of them need of the tensor that is read or written through indices, and of the one beside it.
+// Checks that all operations share, for the tensor that is accessed through indices and the other one.
 bool accepts(Call& call, const Tensor& written, const Tensor& other) {
   return call.require(
              TensorAccess::present(written) && TensorAccess::present(other), Status::INVALID_PARAMETER,
              "an operand is absent") &&
       call.require(
              has_type(other, {TensorAccess::type(written)}), Status::INVALID_PARAMETER,
-             "the operands that hold elements differ in type") &&
-      call.require(!has_type(written, {Type::QINT4}), Status::NOT_SUPPORTED, "QINT4: two elements share a byte");
+             "the operands other than the indices differ in type") &&
+      call.require(
+             !has_type(written, {Type::QINT4}), Status::NOT_SUPPORTED,
+             "QINT4 is not supported, because two elements share a byte");
 }
 
 bool accepts_indexed(
     Call& call, const Tensor& written, const Tensor& indices, const Tensor& other,
     std::initializer_list<Type> index_types) {
   return accepts(call, written, other) &&
-      call.require(TensorAccess::present(indices), Status::INVALID_PARAMETER, "indices are absent") &&
+      call.require(TensorAccess::present(indices), Status::INVALID_PARAMETER, "the indices are absent") &&
       call.require(
-             has_type(indices, index_types), Status::INVALID_PARAMETER, "indices are not of a type for indices") &&
+             has_type(indices, index_types), Status::INVALID_PARAMETER, "the type of the indices is not supported") &&
       call.require(
              TensorAccess::contiguous(written) && TensorAccess::contiguous(indices) && TensorAccess::contiguous(other),
              Status::NOT_SUPPORTED, "an operand is not contiguous");
@@ -109,7 +111,7 @@ bool computes_in(const Tensor& tensor) {
        Type::UINT8});
 }
 
-// Whether the sizes of `small` are at most those of `large`, but in dimension `except`.
+// Whether the sizes of `small` are at most those of `large`, except in dimension `except`.
 bool within(const Tensor& small, const Tensor& large, int except) {
   if (TensorAccess::ndim(small) != TensorAccess::ndim(large)) {
     return false;
@@ -122,7 +124,7 @@ bool within(const Tensor& small, const Tensor& large, int except) {
   return true;
 }
 
-// INT64, as torch takes them.
+// Converts the indices to INT64, the type that torch requires.
 at::Tensor as_long(const Tensor& indices) {
   const at::Tensor given = alias(indices);
   if (given.scalar_type() == at::kLong) {
@@ -133,17 +135,17 @@ at::Tensor as_long(const Tensor& indices) {
   return longs;
 }
 
-// Indices hold coordinates in dimensions of the sizes given. The answer is the row that each names once these
-// dimensions, and those of the batch before them, are one.
+// The indices are coordinates in dimensions of the given sizes. Returns the row for each index, with these dimensions
+// and the preceding batch dimensions flattened.
 at::Tensor rows_of(const Tensor& indices, const Dims& sizes, int64_t batches) {
-  if (sizes.size() == 1 && batches == 1) { // as they are; torch's functions check their range
+  if (sizes.size() == 1 && batches == 1) { // unchanged; torch's functions check the range
     return as_long(reshaped(indices, {TensorAccess::elements(indices)}));
   }
   const at::Tensor given = as_long(indices);
   const auto depth = static_cast<int64_t>(sizes.size());
   const int64_t rows = given.numel() / depth;
   const int64_t rows_per_batch = rows / batches;
-  if constexpr (!kOnHost) { // nothing looks at the range
+  if constexpr (!kOnHost) { // the range is not checked
     const at::Tensor coordinates = given.reshape({rows, depth});
     at::Tensor result = at::arange(rows, options_of(at::kLong)).floor_divide(rows_per_batch);
     for (int64_t i = 0; i < depth; ++i) {
@@ -168,18 +170,18 @@ at::Tensor rows_of(const Tensor& indices, const Dims& sizes, int64_t batches) {
   return result;
 }
 
-// Rows of one element need no second dimension; torch is quicker without.
+// Rows of one element need no second dimension; torch is faster without it.
 Dims as_rows(int64_t rows, int64_t elements) {
   return elements == 1 ? Dims{rows} : Dims{rows, elements};
 }
 
-// A float for each element that is summed or multiplied in reduced precision.
+// Workspace for one float per element that is accumulated in a 16-bit type.
 size_t bytes_to_accumulate(const Tensor& inout, bool computes) {
   const bool reduced = has_type(inout, {Type::HALF, Type::BFLOAT16});
   return computes && reduced ? static_cast<size_t>(TensorAccess::elements(inout)) * sizeof(float) : 0;
 }
 
-// Each element's place among those chosen.
+// Workspace for the position of each element among the selected ones.
 size_t bytes_for_places(int64_t elements) {
   return static_cast<size_t>(elements) * sizeof(int64_t);
 }
@@ -202,10 +204,10 @@ Status Scatter::Run(
     if (!call.require(axis >= 0, Status::INVALID_PARAMETER, "inout has no dimension `dim`") ||
         !call.require(
             within(indices, source, -1) && within(indices, inout, axis), Status::INVALID_PARAMETER,
-            "indices are larger than source, or than inout in another dimension than `dim`") ||
+            "the indices are larger than source, or larger than inout in a dimension other than `dim`") ||
         !call.require(
             mode_ == Mode::UPDATE_ONLY || computes_in(inout), Status::NOT_SUPPORTED,
-            "the mode does not compute in the type of inout")) {
+            "the mode does not support the type of inout")) {
       return call.status();
     }
     const size_t bytes = bytes_to_accumulate(inout, mode_ != Mode::UPDATE_ONLY);
@@ -240,20 +242,20 @@ Status ScatterND::Run(
     const int last = TensorAccess::ndim(indices) - 1;
     if (!call.require(
             last >= 0 && TensorAccess::dims(indices)[last] <= ndim, Status::INVALID_PARAMETER,
-            "indices name more dimensions than inout has, or none")) {
+            "the last dimension of the indices is 0 or larger than the rank of inout")) {
       return call.status();
     }
     const int depth = static_cast<int>(TensorAccess::dims(indices)[last]);
     const Dims rest = dims_of(inout, depth, ndim);
     if (!call.require(
             has_dims(updates, joined(dims_of(indices, 0, last), rest)), Status::INVALID_PARAMETER,
-            "updates have not the shape of indices without their last dimension, and of what is left of inout") ||
+            "the shape of updates is not that of the indices without the last dimension, plus the rest of inout") ||
         !call.require(
             mode_ == Mode::UPDATE_ONLY || computes_in(inout), Status::NOT_SUPPORTED,
-            "the mode does not compute in the type of inout")) {
+            "the mode does not support the type of inout")) {
       return call.status();
     }
-    // No workspace: callers are known whose maintainer has none to give.
+    // No workspace is requested, because some known callers pass an empty maintainer.
     return call.enqueue(
         workspace, 0,
         [mode = mode_, sizes = dims_of(inout, 0, depth), elements = product(rest), inout = inout, indices = indices,
@@ -299,13 +301,13 @@ Status GatherX::Run(Handle& handle, Tensor& out, const Tensor& indices, const Te
     const int ndim = TensorAccess::ndim(params);
     const int index_ndim = TensorAccess::ndim(indices);
     const int axis = wrapped(axis_, params);
-    const char* const wrong_out = "out has not the shape that the indices give";
+    const char* const wrong_out = "the shape of out does not match the indices";
 
     if (mode_ == Mode::GATHER_ELEMENTS) { // out[i, j] = params[indices[i, j], j]
       if (!call.require(axis >= 0, Status::INVALID_PARAMETER, "params have no dimension `axis`") ||
           !call.require(
               within(indices, params, axis), Status::INVALID_PARAMETER,
-              "indices are larger than params in another dimension than `axis`") ||
+              "the indices are larger than params in a dimension other than `axis`") ||
           !call.require(same_shape(out, indices), Status::INVALID_PARAMETER, wrong_out)) {
         return call.status();
       }
@@ -320,7 +322,7 @@ Status GatherX::Run(Handle& handle, Tensor& out, const Tensor& indices, const Te
     const int64_t* const index_dims = TensorAccess::dims(indices);
     if (!call.require(
             batch <= std::min(ndim, index_ndim) && std::equal(dims, dims + batch, index_dims),
-            Status::INVALID_PARAMETER, "indices and params differ in the dimensions of the batch")) {
+            Status::INVALID_PARAMETER, "the indices and params differ in the batch dimensions")) {
       return call.status();
     }
     const int64_t batches = product(dims, dims + batch);
@@ -329,7 +331,7 @@ Status GatherX::Run(Handle& handle, Tensor& out, const Tensor& indices, const Te
       const int last = index_ndim - 1;
       if (!call.require(
               last >= batch && TensorAccess::dims(indices)[last] <= ndim - batch, Status::INVALID_PARAMETER,
-              "indices name more dimensions than params have, or none")) {
+              "the last dimension of the indices is 0 or larger than the rank of params")) {
         return call.status();
       }
       const int named = batch + static_cast<int>(TensorAccess::dims(indices)[last]);
@@ -348,10 +350,10 @@ Status GatherX::Run(Handle& handle, Tensor& out, const Tensor& indices, const Te
           });
     }
 
-    // GATHER: slices of params across the axis, in the order of the indices.
+    // GATHER: slices of params along the axis, in the order of the indices.
     if (!call.require(
             ndim > 0 && axis >= batch, Status::INVALID_PARAMETER,
-            "params have no dimension `axis`, or it belongs to the batch") ||
+            "params have no dimension `axis`, or it is a batch dimension") ||
         !call.require(
             is_spliced(out, params, axis, index_dims + batch, index_dims + index_ndim), Status::INVALID_PARAMETER,
             wrong_out)) {
@@ -366,9 +368,9 @@ Status GatherX::Run(Handle& handle, Tensor& out, const Tensor& indices, const Te
           const auto bytes = inner * static_cast<int64_t>(c10::elementSize(scalar_type(TensorAccess::type(params))));
           if (batches == 1 && is_small_pick(outer, picks, bytes) &&
               pick_small(out, indices, params, outer, size, bytes)) {
-            return; // else torch says which index is out of range
+            return; // otherwise torch reports the index that is out of range
           }
-          if (batches == 1 && outer == 1) { // whole slices at once, quickest across the first dimension
+          if (batches == 1 && outer == 1) { // whole slices at once, which is fastest along the first dimension
             at::Tensor result = alias(reshaped(out, as_rows(picks, inner)));
             ops::index_select_out(
                 result, alias(reshaped(params, as_rows(size, inner))), 0, as_long(reshaped(indices, {picks})));
@@ -399,11 +401,11 @@ Status MaskedSelect::Run(
             Status::INVALID_PARAMETER, "the mask is not a BOOL tensor that broadcasts to in") ||
         !call.require(
             TensorAccess::ndim(out) == 1 && TensorAccess::elements(out) >= elements, Status::INVALID_PARAMETER,
-            "out is not of one dimension with room for all elements of in") ||
+            "out is not 1-d with room for all elements of in") ||
         !call.require(TensorAccess::contiguous(out), Status::NOT_SUPPORTED, "out is not contiguous")) {
       return call.status();
     }
-    // Shared: where the wait fails, the task may still be to come.
+    // Shared, because the task may still run after the wait has failed.
     const auto found = std::make_shared<int64_t>(0);
     const Status status = call.run_and_wait(
         workspace, bytes_for_places(elements), [found, out = as_bits(out), in = as_bits(in), mask = mask] {

@@ -45,7 +45,7 @@ using namespace musa_emulator::dnn;
 using Mode = Interpolate::Mode;
 using Type = Tensor::Type;
 
-// The scale as torch's functions take it, output over input; absent where the sizes give the same.
+// Scales as torch's functions take them: output size / input size; nullopt if derived from the sizes.
 using Scales = std::array<std::optional<double>, 3>;
 
 struct Resampling {
@@ -57,7 +57,7 @@ struct Resampling {
   bool nearest() const { return mode == Mode::NEAREST || mode == Mode::NEAREST_EXACT; }
 };
 
-// From the sizes of both sides of the resampling. False after a refusal.
+// Derives the scales from the sizes of both operands. Returns false if a check fails.
 bool fit(
     Call& call, Resampling& resampling, const std::vector<float>& scales, bool forward, const Tensor& before,
     const Tensor& after) {
@@ -80,36 +80,37 @@ bool fit(
   const int64_t* const to = TensorAccess::dims(after);
   if (!call.require(
           planar(before) && planar(after), Status::NOT_SUPPORTED,
-          "an operand is not contiguous with channels second") ||
+          "an operand is not contiguous in a channels-first format") ||
       !call.require(
           space >= 1 && space <= 3 && TensorAccess::ndim(after) == ndim && std::equal(from, from + 2, to),
           Status::INVALID_PARAMETER, "the operands differ in batch, channels or dimensions") ||
       !call.require(
           scales.empty() || static_cast<int>(scales.size()) == space, Status::INVALID_PARAMETER,
-          "the scales are not one for each dimension of space") ||
+          "the number of scales is not that of the spatial dimensions") ||
       !call.require(
-          space == 2 || resampling.mode != Mode::BICUBIC, Status::NOT_SUPPORTED, "bicubic is for two dimensions") ||
+          space == 2 || resampling.mode != Mode::BICUBIC, Status::NOT_SUPPORTED,
+          "bicubic mode is supported in two dimensions only") ||
       !call.require(
           !resampling.antialias || (space == 2 && !resampling.nearest()), Status::NOT_SUPPORTED,
-          "antialiasing is for linear and bicubic, in two dimensions") ||
+          "antialiasing is supported for linear and bicubic modes in two dimensions only") ||
       !call.require(
           has_type(before, {Type::HALF, Type::BFLOAT16, Type::FLOAT, Type::DOUBLE}) ||
               (forward && resampling.nearest() && has_type(before, {Type::UINT8})),
-          Status::NOT_SUPPORTED, "the mode does not take operands of this type")) {
+          Status::NOT_SUPPORTED, "the mode does not support this type")) {
     return false;
   }
   for (size_t i = 0; i < scales.size(); ++i) {
     const auto in = static_cast<float>(from[i + 2]);
     const auto out = static_cast<float>(to[i + 2]);
-    const bool corners = resampling.align && !resampling.nearest(); // the sizes alone say it all
+    const bool corners = resampling.align && !resampling.nearest(); // the sizes alone determine the positions
     if (corners || scales[i] == (forward ? in / out : out / in)) {
       continue;
     }
     const double scale = forward ? 1.0 / static_cast<double>(scales[i]) : static_cast<double>(scales[i]);
-    // Else the last elements would be taken from beyond the input.
+    // Otherwise the last elements would be read from outside the input.
     if (!call.require(
             (out - 1) / scale < in, Status::INVALID_PARAMETER,
-            "a scale is not that of the sizes, or the other way up")) {
+            "a scale does not match the sizes, or is the reciprocal")) {
       return false;
     }
     resampling.scales[i] = scale;
@@ -198,7 +199,7 @@ void resample_backward(const Resampling& r, at::Tensor& grad_in, const at::Tenso
   }
 }
 
-// Torch's antialiasing is for FLOAT and DOUBLE only.
+// torch's antialiasing supports FLOAT and DOUBLE only.
 template <class Function>
 void run(Function function, const Resampling& resampling, const Tensor& target, const Tensor& source) {
   at::Tensor result = alias(target);

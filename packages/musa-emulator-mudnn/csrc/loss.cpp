@@ -55,7 +55,7 @@ bool integral(const Tensor& tensor) {
   return has_type(tensor, {Tensor::Type::INT64, Tensor::Type::INT32});
 }
 
-// The type that a loss of this input is computed in: sums of narrow numbers are made in FLOAT.
+// Returns the type of the computation: 16-bit inputs are summed in FLOAT.
 ScalarType compute_type(const Tensor& in) {
   return has_type(in, {Tensor::Type::DOUBLE}) ? at::kDouble : at::kFloat;
 }
@@ -84,15 +84,15 @@ bool check_floating(Call& call, std::initializer_list<const Tensor*> tensors) {
   return check_present(call, tensors) &&
       call.require(
           std::all_of(tensors.begin(), tensors.end(), [](const Tensor* tensor) { return floating(*tensor); }),
-          Status::NOT_SUPPORTED, "an operand is not of a floating type");
+          Status::NOT_SUPPORTED, "an operand does not have a floating type");
 }
 
-// One number: of no dimension, or of one of size 1.
+// Whether it is a single number: 0-dim, or 1-d of size 1.
 bool single(const Tensor& tensor) {
   return TensorAccess::ndim(tensor) <= 1 && TensorAccess::elements(tensor) == 1;
 }
 
-// Inputs have the classes in their second dimension, or in their only one.
+// The classes are the second dimension of the input, or the only one.
 int class_axis(const Tensor& in) {
   return TensorAccess::ndim(in) > 1 ? 1 : 0;
 }
@@ -105,7 +105,7 @@ int64_t batch_size(const Tensor& in) {
   return TensorAccess::ndim(in) > 1 ? TensorAccess::dims(in)[0] : 1;
 }
 
-// Whether the tensor has a number for each class index asked for: the shape of the input without the classes.
+// Whether the tensor has one number per class index: the shape of the input without the classes.
 bool has_label_shape(const Tensor& tensor, const Tensor& in) {
   const int ndim = TensorAccess::ndim(in);
   if (ndim == 1) {
@@ -120,8 +120,8 @@ bool check_weight(Call& call, const Tensor& weight, const Tensor& in) {
   return !present(weight) ||
       (call.require(
            TensorAccess::ndim(weight) == 1 && TensorAccess::elements(weight) == classes(in), Status::INVALID_PARAMETER,
-           "the weight does not have one number for each class") &&
-       call.require(floating(weight), Status::NOT_SUPPORTED, "the weight is not of a floating type"));
+           "the weight does not have one element per class") &&
+       call.require(floating(weight), Status::NOT_SUPPORTED, "the weight does not have a floating type"));
 }
 
 size_t sum_bytes(const Tensor& in) {
@@ -141,15 +141,15 @@ bool check_nll(
       call.require(TensorAccess::ndim(in) >= 1, Status::INVALID_PARAMETER, "the input has no classes") &&
       call.require(integral(target), Status::NOT_SUPPORTED, "the target is neither INT64 nor INT32") &&
       call.require(
-          has_label_shape(target, in), Status::INVALID_PARAMETER, "the target's shape does not go with the input's") &&
+          has_label_shape(target, in), Status::INVALID_PARAMETER, "the shapes of target and input do not match") &&
       call.require(
           mode == NLLLoss::Mode::NONE ? has_label_shape(loss, in) : single(loss), Status::INVALID_PARAMETER,
-          "the loss has not the shape that the reduction gives") &&
+          "the shape of the loss does not match the reduction") &&
       call.require(single(total_weight), Status::INVALID_PARAMETER, "the total weight is not one number") &&
       check_weight(call, weight, in);
 }
 
-// Operands in the ranks that torch has a form of this loss for: 1 and 2, or 4 with positions in two dimensions.
+// The operands with the ranks that torch supports for this loss: 1 and 2, or 4 with 2-d positions.
 class TorchRanks {
  public:
   explicit TorchRanks(const Tensor& in)
@@ -159,7 +159,7 @@ class TorchRanks {
   at::Tensor input(const at::Tensor& in) const {
     return planar() && ndim_ != 4 ? in.reshape({samples_, classes_, 1, -1}) : in;
   }
-  // Of the target's shape.
+  // For tensors of the target's shape.
   at::Tensor label(const at::Tensor& tensor) const {
     return ndim_ == 1 ? tensor.reshape({}) : planar() && ndim_ != 4 ? tensor.reshape({samples_, 1, -1}) : tensor;
   }
@@ -172,7 +172,7 @@ class TorchRanks {
 
 // --- divergence ------------------------------------------------------------------------------------------------------
 
-// What the sum of all is divided by.
+// Returns the divisor of the sum.
 double divisor(KLDivLoss::Mode mode, const Tensor& in) {
   return mode == KLDivLoss::Mode::MEAN ? static_cast<double>(TensorAccess::elements(in))
       : mode == KLDivLoss::Mode::BATCHMEAN && TensorAccess::ndim(in) > 0
@@ -185,12 +185,12 @@ bool check_divergence(Call& call, KLDivLoss::Mode mode, const Tensor& in, const 
       call.require(same_shape(in, target), Status::INVALID_PARAMETER, "input and target differ in shape") &&
       call.require(
           mode == KLDivLoss::Mode::NONE ? same_shape(loss, in) : single(loss), Status::INVALID_PARAMETER,
-          "the loss has not the shape that the reduction gives");
+          "the shape of the loss does not match the reduction");
 }
 
 // --- cross entropy ---------------------------------------------------------------------------------------------------
 
-// Labels are class indices, or a probability for each class.
+// Labels are class indices, or one probability per class.
 bool check_cross_entropy(
     Call& call, CrossEntropyLoss::ReductionMode mode, const Tensor& in, const Tensor& loss, const Tensor& label,
     const Tensor& weight) {
@@ -198,17 +198,17 @@ bool check_cross_entropy(
       call.require(TensorAccess::ndim(in) >= 1, Status::INVALID_PARAMETER, "the input has no classes") &&
       call.require(
           integral(label) || floating(label), Status::NOT_SUPPORTED,
-          "the labels are neither INT64, INT32 nor of a floating type") &&
+          "the type of the labels is neither INT64, INT32 nor floating") &&
       call.require(
           integral(label) ? has_label_shape(label, in) : same_shape(label, in), Status::INVALID_PARAMETER,
-          "the shape of the labels does not go with the input's") &&
+          "the shapes of labels and input do not match") &&
       call.require(
           mode == CrossEntropyLoss::ReductionMode::NONE ? has_label_shape(loss, in) : single(loss),
-          Status::INVALID_PARAMETER, "the loss has not the shape that the reduction gives") &&
+          Status::INVALID_PARAMETER, "the shape of the loss does not match the reduction") &&
       check_weight(call, weight, in);
 }
 
-// With a dimension for the batch, and one for the classes where `classes` says so.
+// Adds a batch dimension, and a class dimension if `classes` is true.
 at::Tensor batched(const Tensor& tensor, ScalarType type, const Tensor& in, bool classes) {
   const at::Tensor own = in_type(tensor, type);
   if (TensorAccess::ndim(in) > 1) {
@@ -217,7 +217,7 @@ at::Tensor batched(const Tensor& tensor, ScalarType type, const Tensor& in, bool
   return classes ? own.unsqueeze(0) : own.reshape({1});
 }
 
-// A number for each class, to go with tensors of this many dimensions.
+// Views one number per class such that it broadcasts to tensors with `ndim` dimensions.
 at::Tensor along_classes(const at::Tensor& weight, int64_t ndim) {
   std::vector<int64_t> shape(static_cast<size_t>(ndim), 1);
   shape[1] = weight.size(0);
@@ -229,11 +229,11 @@ struct CrossEntropyGradient {
   double smoothing;
   int64_t ignore;
 
-  // By the logarithm of the probabilities; grad_out has a size of 1 for the classes, or one element.
+  // Gradient with respect to the log-probabilities; grad_out has size 1 in the class dimension, or one element.
   at::Tensor of_indices(const at::Tensor& log, at::Tensor label, const at::Tensor& weight, at::Tensor grad_out) const {
     const at::Tensor ignored = ops::eq(label, Scalar(ignore));
     label = label.clone();
-    ops::masked_fill_(label, ignored, 0); // an index that all tensors have
+    ops::masked_fill_(label, ignored, 0); // replaced by a valid index
     at::Tensor own = weight.defined() ? ops::take(weight, label) : at::ones(label.sizes(), options_of(log.scalar_type()));
     ops::masked_fill_(own, ignored, 0);
     if (mode == CrossEntropyLoss::ReductionMode::MEAN) {
@@ -284,7 +284,7 @@ bool check_ctc(
       !call.require(
           has_type(loss, {TensorAccess::type(log_probabilities)}) &&
               has_type(log_alpha, {TensorAccess::type(log_probabilities)}),
-          Status::INVALID_PARAMETER, "loss or log_alpha are not of the probabilities' type") ||
+          Status::INVALID_PARAMETER, "loss or log_alpha and the probabilities differ in type") ||
       !call.require(
           integral(targets) && integral(input_lengths) && integral(target_lengths), Status::NOT_SUPPORTED,
           "targets or lengths are neither INT64 nor INT32") ||
@@ -302,11 +302,11 @@ bool check_ctc(
              blank >= 0 && blank < dims[2], Status::INVALID_PARAMETER, "the blank is not one of the classes") &&
       call.require(
           per_sample(loss) && per_sample(input_lengths) && per_sample(target_lengths), Status::INVALID_PARAMETER,
-          "loss or lengths do not have one number for each sample") &&
+          "the loss or the lengths do not have one element per sample") &&
       call.require(
           TensorAccess::ndim(targets) == 1 ||
               (TensorAccess::ndim(targets) == 2 && TensorAccess::dims(targets)[0] == dims[1]),
-          Status::INVALID_PARAMETER, "targets are neither concatenated nor one row for each sample") &&
+          Status::INVALID_PARAMETER, "the targets are neither concatenated nor one row per sample") &&
       call.require(
           TensorAccess::ndim(log_alpha) == 3 && alpha[0] == dims[1] && alpha[1] == dims[0] &&
               alpha[2] >= 2 * longest + 1,
@@ -316,7 +316,7 @@ bool check_ctc(
 } // namespace
 
 Status NLLLoss::SetReductionMode(Mode mode) {
-  if (mode < Mode::NONE || mode > Mode::BATCHMEAN) { // callers cast torch's number
+  if (mode < Mode::NONE || mode > Mode::BATCHMEAN) { // callers cast torch's value
     return Status::INVALID_PARAMETER;
   }
   mode_ = mode;
@@ -374,7 +374,7 @@ Status NLLLoss::RunBwd(
           if (mode == Mode::BATCHMEAN) {
             outer = ops::div(outer, number(ranks.samples()));
           }
-          // All that torch wants of the input here is its shape.
+          // torch uses only the shape of the input here.
           const at::Tensor& input = gradient;
           const auto backward = ranks.planar() ? ops::nll_loss2d_backward_out : ops::nll_loss_backward_out;
           backward(
@@ -558,9 +558,9 @@ Status CTCLoss::Run(
       const auto [losses, alphas] = ops::_ctc_loss(
           alias(log_probabilities), alias(targets), alias(input_lengths), alias(target_lengths), blank, zero_infinity);
       store(loss, losses);
-      // The caller's memory is for the longest target there may be, torch's for the longest there is.
+      // The caller's memory has room for the longest possible target, torch's result for the longest actual one.
       at::Tensor result = alias(log_alpha);
-      TORCH_CHECK(alphas.size(2) <= result.size(2), "a target is longer than SetMaxTargetLength said");
+      TORCH_CHECK(alphas.size(2) <= result.size(2), "a target is longer than SetMaxTargetLength allows");
       at::Tensor used = result.narrow(2, 0, alphas.size(2));
       if (alphas.size(2) < result.size(2)) {
         ops::fill_(result, -std::numeric_limits<double>::infinity());
@@ -582,13 +582,13 @@ Status CTCLoss::RunBwd(
         !check_present(call, {&grad_in, &grad_out}) ||
         !call.require(
             same_shape(grad_in, log_probabilities) && same_shape(grad_out, loss), Status::INVALID_PARAMETER,
-            "a gradient has not the shape of what it belongs to") ||
+            "a gradient and its operand differ in shape") ||
         !call.require(
             has_type(grad_in, {TensorAccess::type(loss)}) && has_type(grad_out, {TensorAccess::type(loss)}),
-            Status::INVALID_PARAMETER, "a gradient is not of the probabilities' type")) {
+            Status::INVALID_PARAMETER, "a gradient and the probabilities differ in type")) {
       return call.status();
     }
-    // The backward sums, as large as the forward ones in log_alpha.
+    // The backward sums are as large as the forward sums in log_alpha.
     const auto bytes = static_cast<size_t>(TensorAccess::elements(log_alpha)) *
         (has_type(loss, {Tensor::Type::DOUBLE}) ? sizeof(double) : sizeof(float));
     return call.enqueue(

@@ -51,15 +51,15 @@ struct Options {
   double gamma;
 };
 
-// d = alpha * a * b + beta * c + gamma * bias: shapes as they are multiplied, terms that do not count left absent. All
-// have three dimensions; or two; or a has two and the others have one.
+// d = alpha * a * b + beta * c + gamma * bias, with shapes after transposition; terms without effect are absent. All
+// operands have three dimensions, or all have two, or a has two and the others have one.
 struct Product {
   Tensor d, a, b, c, bias;
   double alpha, beta, gamma;
   int64_t batch, m, n, k;
 };
 
-// Views are described before the task, so that it needs none of torch's.
+// Views are created before the task, so that it needs no views of torch.
 Tensor view(const Tensor& tensor, std::initializer_list<int64_t> dims, std::initializer_list<int64_t> strides) {
   Tensor result = tensor;
   result.SetNdInfo(dims, strides);
@@ -94,7 +94,7 @@ void set_vector(Tensor& to, const Tensor& from) {
   }
 }
 
-// Without the first dimension: a batch of one as its matrix.
+// Removes the first dimension of a batch of one.
 Tensor first_of(const Tensor& tensor) {
   Tensor result = tensor;
   result.SetNdInfo(Access::ndim(tensor) - 1, Access::dims(tensor) + 1, Access::strides(tensor) + 1);
@@ -121,8 +121,8 @@ bool same_type(const Tensor& a, const Tensor& b) {
   return Access::type(a) == Access::type(b);
 }
 
-// A dimension of size 1 is never stepped over, and yet its stride is read as a leading dimension: it must be one that
-// the matrix could have.
+// A stride of a dimension of size 1 is not used for addressing, but is read as a leading dimension, so it must be valid
+// for the matrix.
 bool degenerate(const Tensor& tensor) {
   const int ndim = Access::ndim(tensor);
   if (ndim == 0) {
@@ -157,7 +157,7 @@ bool is_multiplied(const Tensor& d, const Tensor& a, const Tensor& b, bool weigh
   return is_fp8(a) && is_fp8(b) && (is_float(d) || is_fp8(d));
 }
 
-// Checks one product and describes it. `ranks`: the fewest and the most dimensions of an operand.
+// Checks and describes one product. `ranks` are the minimum and maximum rank of an operand.
 bool prepare(
     Call& call, Product& p, const Options& options, std::pair<int, int> ranks, const Tensor& d, const Tensor& a,
     const Tensor& b, const Tensor& c, const Tensor& bias, bool weight_only) {
@@ -168,14 +168,15 @@ bool prepare(
   }
   for (const Tensor* tensor : {&d, &a, &b, &c, &bias}) {
     if (Access::present(*tensor) &&
-        (!call.require(!has_type(*tensor, {Type::DOUBLE}), Status::NOT_SUPPORTED, "no products of DOUBLE matrices") ||
+        (!call.require(
+             !has_type(*tensor, {Type::DOUBLE}), Status::NOT_SUPPORTED, "DOUBLE matrices are not supported") ||
          !call.require(
              tensor == &bias || !degenerate(*tensor), Status::NOT_SUPPORTED,
-             "a dimension of size 1 has a stride that is no leading dimension"))) {
+             "a dimension of size 1 has a stride that is not a valid leading dimension"))) {
       return false;
     }
   }
-  if (!call.require(is_multiplied(d, a, b, weight_only), Status::NOT_SUPPORTED, "no product of these types")) {
+  if (!call.require(is_multiplied(d, a, b, weight_only), Status::NOT_SUPPORTED, "the types are not supported")) {
     return false;
   }
   for (const Tensor* factor : {&a, &b}) {
@@ -199,17 +200,17 @@ bool prepare(
   }
   if (!call.require(
           !Access::present(p.c) || same_shape(p.d, p.c), Status::INVALID_PARAMETER,
-          "c has another shape than the output") ||
+          "c and the output differ in shape") ||
       !call.require(
           !Access::present(p.bias) || ends_shape_of(p.d, p.bias), Status::INVALID_PARAMETER,
           "the bias has neither the shape of the output nor that of its last dimensions") ||
       !call.require(
           !Access::present(p.c) || is_float(c) || (is_int8(a) && (is_int8(c) || has_type(c, {Type::INT32}))) ||
               (is_fp8(a) && is_fp8(c)),
-          Status::NOT_SUPPORTED, "c has no type that can be added") ||
+          Status::NOT_SUPPORTED, "the type of c is not supported") ||
       !call.require(
           !Access::present(p.bias) || is_float(bias) || (is_int8(a) && has_type(bias, {Type::INT32})),
-          Status::NOT_SUPPORTED, "the bias has no type that can be added") ||
+          Status::NOT_SUPPORTED, "the type of the bias is not supported") ||
       !call.require(
           !same_spot_twice(d), Status::INVALID_PARAMETER, "elements of the output share memory")) {
     return false;
@@ -221,7 +222,7 @@ bool prepare(
   set_transposed(p.b, b, rank_b > 1 && options.transpose_b);
   p.batch = std::max(batch_of(a), batch_of(b));
   if (rank_a == 1 || rank_b == 1) {
-    if (rank_b > 1) { // a row times a matrix: the transposed matrix times the row
+    if (rank_b > 1) { // a row times a matrix is computed as the transposed matrix times the row
       std::swap(p.a, p.b);
       const Tensor matrix = p.a;
       set_transposed(p.a, matrix, true);
@@ -234,7 +235,7 @@ bool prepare(
     return call.require(dim(p.b, 1) == p.k, Status::INVALID_PARAMETER, "a and b do not match") &&
         call.require(
             Access::ndim(p.d) == 1 && dim(p.d, 1) == p.m, Status::INVALID_PARAMETER,
-            "the output is not the vector that the product is");
+            "the output is not a vector of the product's size");
   }
 
   p.m = dim(p.a, 2);
@@ -245,7 +246,7 @@ bool prepare(
       !call.require(
           Access::ndim(p.d) >= 2 && Access::ndim(p.d) <= ranks.second && dim(p.d, 2) == p.m && dim(p.d, 1) == p.n &&
               batch_of(p.d) == p.batch,
-          Status::INVALID_PARAMETER, "the output has another shape than the product")) {
+          Status::INVALID_PARAMETER, "the shape of the output is not that of the product")) {
     return false;
   }
   if (p.batch == 1) {
@@ -258,7 +259,7 @@ bool prepare(
   return true;
 }
 
-// A scale for all, for each of `count` rows or columns, or for each of those of every matrix.
+// One scale for all, one per row or column (`count`), or one per row or column of every matrix.
 bool is_scale(const Tensor& scale, int64_t count, int64_t batch) {
   const int64_t elements = Access::elements(scale);
   return has_type(scale, {Type::FLOAT}) && Access::present(scale) &&
@@ -269,7 +270,7 @@ int64_t tiles(int64_t size, int64_t tile) {
   return (size + tile - 1) / tile;
 }
 
-// A scale for each tile along k of a row or column, or of `tile` of them together.
+// One scale per tile along k, for each row or column or for groups of `tile` of them.
 bool is_tile_scale(const Tensor& scale, int64_t count, const Product& p, int64_t tile, bool mn_major) {
   if (!has_type(scale, {Type::FLOAT}) || !Access::present(scale)) {
     return false;
@@ -294,7 +295,7 @@ bool accept_parameters(Call& call, const Product& p, const MatMulLtParam& param)
         !call.require(
             tile > 0 ? is_tile_scale(scale, count, p, tile, Lt::scale_mn_major(param))
                      : is_scale(scale, count, p.batch),
-            Status::INVALID_PARAMETER, "the scale of a or b is not FLOAT or has not the shape that belongs to it")) {
+            Status::INVALID_PARAMETER, "the scale of a or b is not FLOAT, or has the wrong shape")) {
       return false;
     }
   }
@@ -302,7 +303,7 @@ bool accept_parameters(Call& call, const Product& p, const MatMulLtParam& param)
     if (Access::shaped(*scale) &&
         !call.require(
             is_scale(*scale, p.m, p.batch), Status::INVALID_PARAMETER,
-            "the scale of c or d is not FLOAT or has not the shape that belongs to it")) {
+            "the scale of c or d is not FLOAT, or has the wrong shape")) {
       return false;
     }
   }
@@ -318,9 +319,9 @@ bool accept_parameters(Call& call, const Product& p, const MatMulLtParam& param)
           "the epilogue adds a bias, but none is given");
 }
 
-// ---- work
+// ---- implementation
 
-// Whether the terms can be summed in the memory of d: the types are one, and nothing is rounded twice.
+// Whether the terms can be accumulated in the memory of d: the types are equal, and the result is rounded once.
 bool is_plain(const Product& p) {
   const bool sum = Access::present(p.c) && Access::present(p.bias);
   return is_float(p.d) && same_type(p.a, p.d) && same_type(p.b, p.d) &&
@@ -354,7 +355,7 @@ void run_plain(const Product& p, Epilogue epilogue) {
   const at::Tensor& b = lent_alias(p.b);
   const bool biased = Access::present(p.bias);
   if (Access::present(p.c)) {
-    // In place torch must see one tensor twice, or it would copy d onto itself.
+    // For c in place, the same tensor object is passed twice; otherwise torch would copy d onto itself.
     multiply(d, a, b, is_same(p.c, p.d) ? d : lent_alias(p.c), p.beta, p.alpha);
     if (biased) {
       ops::add_out(d, d, lent_alias(p.bias), p.gamma);
@@ -367,21 +368,21 @@ void run_plain(const Product& p, Epilogue epilogue) {
   activate(d, epilogue);
 }
 
-// The scales of tiles, spread over the matrix [count, k].
+// Expands the scales of tiles to the matrix [count, k].
 at::Tensor spread(const Tensor& scale, int64_t count, int64_t k, int64_t tile, bool mn_major) {
   at::Tensor values = alias(scale);
   if (values.numel() == 1) {
     return values.reshape({1, 1});
   }
   values = mn_major ? values.transpose(-2, -1) : values;
-  values = values.dim() == 3 && values.size(0) == 1 ? values.squeeze(0) : values; // as the matrices of a batch of one
+  values = values.dim() == 3 && values.size(0) == 1 ? values.squeeze(0) : values; // like the matrices of a batch of one
   if (values.size(-2) != count) {
     values = values.repeat_interleave(tile, -2).narrow(-2, 0, count);
   }
   return values.repeat_interleave(tile, -1).narrow(-1, 0, k);
 }
 
-// For a scale of `rows` rows and `columns` columns, one of which is 1; or of one number.
+// For a scale with `rows` rows and `columns` columns, one of which is 1; or for a single number.
 at::Tensor scale_of(const Tensor& scale, int64_t rows, int64_t columns) {
   const at::Tensor values = alias(scale);
   if (values.numel() == 1) {
@@ -394,13 +395,13 @@ double quantisation(const Tensor& tensor) {
   return has_type(tensor, {Type::QINT8}) ? Access::scale(tensor) : 1.0;
 }
 
-// Rounds to the type of d, to its greatest values what lies beyond them.
+// Rounds to the type of d; values out of range are clamped.
 void store(const Tensor& d, at::Tensor value) {
   const auto whole = [&value](double low, double high) { value = value.round().clamp(low, high); };
   switch (Access::type(d)) {
     case Type::QINT8: value = value.div(quantisation(d)); [[fallthrough]];
     case Type::INT8: whole(-128, 127); break;
-    case Type::INT32: // of FLOAT the product is exact, and far from the limits
+    case Type::INT32: // the product is exact in FLOAT, and far from the limits
       value.scalar_type() == at::kDouble
           ? whole(std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max())
           : whole(-2147483520.0, 2147483520.0);
@@ -413,8 +414,8 @@ void store(const Tensor& d, at::Tensor value) {
   at::native::copy_(out, value);
 }
 
-// Products of other types, and those with scales. An INT8 product is that of an INT32 accumulator: whole numbers, which
-// FLOAT holds up to 2^24 = 1024 * 128 * 128, and DOUBLE beyond.
+// Products of other types, and those with scales. An INT8 product uses an INT32 accumulator: integers, which FLOAT
+// represents exactly up to 2^24 = 1024 * 128 * 128, and DOUBLE beyond.
 void run_scaled(const Product& p, const MatMulLtParam& param) {
   const bool integer = is_int8(p.a) && is_int8(p.b);
   const bool long_sum = p.k > 1024 || Access::present(p.c) || Access::present(p.bias);
@@ -433,7 +434,7 @@ void run_scaled(const Product& p, const MatMulLtParam& param) {
   if (p.alpha != 1) {
     value.mul_(p.alpha);
   }
-  const bool bias_counts = has_type(p.bias, {Type::INT32}) && Access::present(p.bias); // steps of the accumulator
+  const bool bias_counts = has_type(p.bias, {Type::INT32}) && Access::present(p.bias); // in units of the accumulator
   if (bias_counts) {
     value.add_(alias(p.bias).to(wide), p.gamma);
   }
@@ -476,7 +477,8 @@ void run(const Product& p, const MatMulLtParam& param) {
   is_plain(p) && is_plain(param) ? run_plain(p, Lt::epilogue(param)) : run_scaled(p, param);
 }
 
-// Partial sums, where k is so long that it is split among workers. Small: the frame writes and reads all of it.
+// Workspace for partial sums, if k is so large that it is split among workers. Limited in size, because the workspace
+// check writes and reads all of it.
 size_t workspace_of(const Product& p) {
   constexpr int64_t splits = 4;
   constexpr int64_t most = 16384;
@@ -498,7 +500,7 @@ Status launch(
     const Handle& handle, const Options& options, std::pair<int, int> ranks, const Tensor& d, const Tensor& a,
     const Tensor& b, const Tensor& c, const Tensor& bias, const MemoryMaintainer& workspace) {
   return call<Name>(handle, {&d, &a, &b, &c, &bias}, [&](Call& call) {
-    Multiplication task; // described in place: a product is five tensors to copy
+    Multiplication task; // described in place, because copying a product copies five tensors
     if (!prepare(call, task.p, options, ranks, d, a, b, c, bias, /*weight_only=*/false)) {
       return call.status();
     }
@@ -640,7 +642,8 @@ Status BatchMatMul::Run(
   if (batch < 1 || m < 1 || n < 1 || k < 1 || lda < columns_a || ldb < columns_b || ldc < n || stride_a < 0 ||
       stride_b < 0 || stride_c < 0) {
     return call<"musa::dnn::BatchMatMul::Run">(handle, {&c, &a, &b}, [&](Call& call) {
-      call.require(false, Status::INVALID_PARAMETER, "a size is below 1, or a leading dimension below its row");
+      call.require(
+          false, Status::INVALID_PARAMETER, "a size is less than 1, or a leading dimension less than its row length");
       return call.status();
     });
   }
@@ -726,7 +729,7 @@ Status GroupedMatMul::RunLt(
       const Tensor& c_i = c != nullptr ? c[i] : absent;
       const Tensor& bias_i = bias != nullptr ? bias[i] : absent;
       group.param = params != nullptr ? params[i] : MatMulLtParam();
-      // Each group is checked as a call of its own, so that the log shows its operands.
+      // Each group is checked as a separate call, so that the log shows its operands.
       const std::initializer_list<const Tensor*> operands = {
           &d[i], &a[i], &b[i], &c_i, &bias_i, &Lt::scale_a(group.param), &Lt::scale_b(group.param),
           &Lt::scale_c(group.param), &Lt::scale_d(group.param), &Lt::amax_d(group.param)};
@@ -761,20 +764,21 @@ Status Dot::Run(
             "an operand of the product is absent") ||
         !call.require(
             is_float(left) && same_type(left, right) && (same_type(out, left) || has_type(out, {Type::FLOAT})),
-            Status::NOT_SUPPORTED, "no product of these types") ||
+            Status::NOT_SUPPORTED, "the types are not supported") ||
         !call.require(
             Access::ndim(left) == 1 && same_shape(left, right), Status::INVALID_PARAMETER,
             "left and right are not vectors of one length") ||
         !call.require(
             Access::elements(out) == 1 && Access::ndim(out) <= 1, Status::INVALID_PARAMETER,
-            "the output is not one number") ||
+            "the output is not a single number") ||
         !call.require(
-            !degenerate(left) && !degenerate(right), Status::NOT_SUPPORTED, "a vector of one element has no stride")) {
+            !degenerate(left) && !degenerate(right), Status::NOT_SUPPORTED,
+            "a vector of one element has no valid stride")) {
       return call.status();
     }
     const size_t bytes = 256 * sizeof(float); // partial sums
     return call.enqueue(workspace, bytes, [out = out, left = left, right = right] {
-      const bool widened = !same_type(out, left); // the sum was FLOAT all along
+      const bool widened = !same_type(out, left); // the hardware accumulates in FLOAT
       const at::Tensor l = widened ? alias(left).to(at::kFloat) : alias(left);
       const at::Tensor r = widened ? alias(right).to(at::kFloat) : alias(right);
       at::Tensor result = alias(out);

@@ -59,7 +59,7 @@ at::Tensor in_type(const at::Tensor& tensor, ScalarType type) {
   return tensor.scalar_type() == type ? tensor : tensor.to(type);
 }
 
-// A contiguous operand, or a copy of one that is not, as a tensor of this shape.
+// Returns a tensor of this shape: an alias of a contiguous operand, or a copy of another one.
 at::Tensor shaped(Tensor tensor, IntArrayRef shape) {
   if (!present(tensor)) {
     return {};
@@ -71,8 +71,8 @@ at::Tensor shaped(Tensor tensor, IntArrayRef shape) {
   return alias(tensor);
 }
 
-// A weight or bias in the type of the statistics. In torch, that is also what makes the statistics of a narrow input
-// FLOAT; so where there is no weight then, ones take its place.
+// Returns the weight or bias in the type of the statistics. In torch, FLOAT parameters are required for FLOAT
+// statistics of a 16-bit input, so if the weight is absent and `needed`, it is replaced by ones.
 at::Tensor parameter(const Tensor& tensor, IntArrayRef shape, const Tensor& in, bool needed = false) {
   const ScalarType type = scalar_type(statistics_type(in));
   if (present(tensor)) {
@@ -81,8 +81,8 @@ at::Tensor parameter(const Tensor& tensor, IntArrayRef shape, const Tensor& in, 
   return needed ? at::ones(shape, options_of(type)) : at::Tensor();
 }
 
-// The type in which a norm over rows or groups is computed. A device's kernels take parameters of the input's type alone;
-// the host's take a narrow input with FLOAT parameters.
+// Returns the type of the computation for a norm over rows or groups. Device kernels require parameters of the input's
+// type; host kernels support a 16-bit input with FLOAT parameters.
 ScalarType input_type(const Tensor& in, std::initializer_list<const Tensor*> parameters) {
   const ScalarType type = scalar_type(TensorAccess::type(in));
   const bool others = std::any_of(parameters.begin(), parameters.end(), [&in](const Tensor* tensor) {
@@ -91,7 +91,7 @@ ScalarType input_type(const Tensor& in, std::initializer_list<const Tensor*> par
   return !kOnHost && others ? c10::promoteTypes(type, at::kFloat) : type;
 }
 
-// What such a norm takes beside it.
+// Returns a parameter for such a norm.
 at::Tensor parameter_of_rows(const Tensor& tensor, IntArrayRef shape, const Tensor& in, ScalarType type) {
   if (kOnHost) {
     return parameter(tensor, shape, in, narrow(in));
@@ -106,8 +106,8 @@ void store(const Tensor& target, const at::Tensor& value) {
   }
 }
 
-// Where a result is computed: in the caller's memory if that is contiguous and of the type, else in a temporary.
-// Nowhere, where the caller wants none.
+// The tensor in which a result is computed: the caller's memory if that is contiguous and has the type, otherwise a
+// temporary; undefined if the caller does not need the result.
 struct Result {
   Result(const Tensor& target, IntArrayRef shape, ScalarType type)
       : target(target),
@@ -126,13 +126,13 @@ struct Result {
   at::Tensor tensor;
 };
 
-// The operands that have the shape of the input. The first is the input.
+// Checks the operands that have the shape of the input. The first one is the input.
 bool check_inputs(Call& call, std::initializer_list<const Tensor*> tensors) {
   const Tensor& in = **tensors.begin();
   for (const Tensor* tensor : tensors) {
     if (!call.require(present(*tensor), Status::INVALID_PARAMETER, "an operand is absent") ||
         !call.require(same_shape(*tensor, in), Status::INVALID_PARAMETER, "the operands differ in shape") ||
-        !call.require(floating(in), Status::NOT_SUPPORTED, "the input is not of a floating type") ||
+        !call.require(floating(in), Status::NOT_SUPPORTED, "the input does not have a floating type") ||
         !call.require(
             TensorAccess::type(*tensor) == TensorAccess::type(in), Status::NOT_SUPPORTED,
             "the operands differ in type")) {
@@ -142,7 +142,7 @@ bool check_inputs(Call& call, std::initializer_list<const Tensor*> tensors) {
   return true;
 }
 
-// Operands with a number for each row or channel. They may be absent.
+// Checks operands with one number per row or channel. They may be absent.
 bool check_parameters(Call& call, int64_t count, std::initializer_list<const Tensor*> tensors) {
   for (const Tensor* tensor : tensors) {
     if (!present(*tensor)) {
@@ -151,7 +151,7 @@ bool check_parameters(Call& call, int64_t count, std::initializer_list<const Ten
     if (!call.require(
             TensorAccess::elements(*tensor) == count, Status::INVALID_PARAMETER,
             "a parameter or statistic has the wrong number of elements") ||
-        !call.require(floating(*tensor), Status::NOT_SUPPORTED, "a parameter is not of a floating type") ||
+        !call.require(floating(*tensor), Status::NOT_SUPPORTED, "a parameter does not have a floating type") ||
         !call.require(
             TensorAccess::contiguous(*tensor), Status::NOT_SUPPORTED, "a parameter or statistic is not contiguous")) {
       return false;
@@ -166,14 +166,14 @@ bool check_statistics(Call& call, const Tensor& in, int64_t count, std::initiali
         !check_parameters(call, count, {tensor}) ||
         !call.require(
             has_type(*tensor, {statistics_type(in)}), Status::NOT_SUPPORTED,
-            "statistics are FLOAT, and DOUBLE for a DOUBLE input")) {
+            "the type of a statistic is not FLOAT, or DOUBLE for a DOUBLE input")) {
       return false;
     }
   }
   return true;
 }
 
-// The input as rows to normalise: over the trailing dimensions that the axes name.
+// The input as rows over the normalized dimensions, which are the trailing ones.
 struct Rows {
   int64_t count = 0;
   int64_t length = 0;
@@ -216,7 +216,7 @@ Status set_axes(std::vector<int>& own, int count, const int* axes) {
   return Status::SUCCESS;
 }
 
-// Negative ones are in use; what is no number is not.
+// Accepts negative values, which some callers use; rejects NaN and infinity.
 Status set_epsilon(double& own, double epsilon) {
   if (!std::isfinite(epsilon)) {
     return Status::INVALID_PARAMETER;
@@ -225,7 +225,7 @@ Status set_epsilon(double& own, double epsilon) {
   return Status::SUCCESS;
 }
 
-// Sums over rows are made in as many parts as there are processors to make them.
+// Workspace for sums over rows, which are split among up to 32 multiprocessors.
 size_t partial_sums(const Rows& rows, size_t sums) {
   return static_cast<size_t>(std::min<int64_t>(rows.count, 32) * rows.length) * sums * sizeof(float);
 }
@@ -240,7 +240,7 @@ int channel_axis(const Tensor& tensor) {
   }
 }
 
-// How many means a batch norm has; 0 after a refusal.
+// Returns the number of means of a batch norm, or 0 if a check fails.
 int64_t check_batch(Call& call, BatchNorm::Mode mode, std::initializer_list<const Tensor*> inputs) {
   const Tensor& in = **inputs.begin();
   if (!check_inputs(call, inputs) ||
@@ -253,7 +253,7 @@ int64_t check_batch(Call& call, BatchNorm::Mode mode, std::initializer_list<cons
             channel_axis(*tensor) == channel_axis(in), Status::NOT_SUPPORTED, "the operands differ in format") ||
         !call.require(
             channels || TensorAccess::contiguous(*tensor), Status::NOT_SUPPORTED,
-            "PER_ACTIVATION takes contiguous operands")) {
+            "an operand is not contiguous, which PER_ACTIVATION requires")) {
       return 0;
     }
   }
@@ -261,7 +261,7 @@ int64_t check_batch(Call& call, BatchNorm::Mode mode, std::initializer_list<cons
   return channels ? dims[channel_axis(in)] : TensorAccess::elements(in) / dims[0];
 }
 
-constexpr size_t kBatchNormBackward = 100; // and 101: in training. See results.h.
+constexpr size_t kBatchNormBackward = 100; // kBatchNormBackward + 1 in training. See results.h.
 
 void copy_unless_there(at::Tensor& result, const at::Tensor& value) {
   if (!value.is_same(result)) {
@@ -269,13 +269,13 @@ void copy_unless_there(at::Tensor& result, const at::Tensor& value) {
   }
 }
 
-// With the dimension of the means second.
+// The dimension of the means is the second one.
 at::Tensor batch(BatchNorm::Mode mode, const Tensor& tensor, int64_t count) {
   return mode == BatchNorm::Mode::PER_CHANNEL ? alias_channels_second(tensor)
                                               : shaped(tensor, {TensorAccess::dims(tensor)[0], count});
 }
 
-// torch's out= form goes wrong where the input is not dense or the output has another order of dimensions in memory.
+// torch's out= overload returns wrong results if the input is not dense or the output has another memory order.
 void run_batch_norm(
     at::Tensor out, const at::Tensor& in, const at::Tensor& weight, const at::Tensor& bias,
     const at::Tensor& running_mean, const at::Tensor& running_variance, at::Tensor& mean, at::Tensor& deviation,
@@ -343,7 +343,7 @@ Status BatchNorm::RunComposite(
     if (count == 0 || !check_statistics(call, in, count, {&mean, &inverse_deviation}) ||
         !call.require(
             present(running_mean) == present(running_variance), Status::INVALID_PARAMETER,
-            "only one of the running statistics is there") ||
+            "only one of the running statistics is present") ||
         (present(running_mean) && !check_statistics(call, in, count, {&running_mean, &running_variance})) ||
         !check_parameters(call, count, {&weight, &bias})) {
       return call.status();
@@ -386,8 +386,8 @@ Status BatchNorm::RunBwd(
           const at::Tensor center = shaped(mean, count);
           const at::Tensor spread = shaped(deviation, count); // inverse deviation, or the running variance
           const ScalarType type = scalar_type(statistics_type(in));
-          // torch's CUDA function makes the gradients of weight and bias like the weight, and takes saved statistics that are
-          // empty, but not absent.
+          // torch's CUDA function creates the gradients of weight and bias like the weight, and accepts empty saved
+          // statistics, but not undefined ones.
           const at::Tensor scale = parameter(weight, count, in, /*needed=*/!kOnHost || narrow(in));
           const at::Tensor none;
           const at::Tensor unsaved = kOnHost ? none : new_tensor({0}, type);
@@ -427,7 +427,8 @@ Status BatchNorm::RunBwd(
           if (!present(grad_mean) && !present(grad_variance)) {
             return;
           }
-          // The output is scale * inverse * (in - mean) + bias; its derivatives by mean and by variance.
+          // The output is scale * inverse * (in - mean) + bias; these are its derivatives with respect to mean and
+          // variance.
           at::Tensor inverse = spread;
           if (!training) {
             inverse = ops::add(spread, at::native::wrapped_scalar_tensor(epsilon), 1);
@@ -544,12 +545,14 @@ Status GroupNorm::Run(
     const int ndim = TensorAccess::ndim(in);
     const int axis = axis_ < 0 ? axis_ + ndim : axis_;
     if (!check_inputs(call, {&in, &out}) ||
-        !call.require(axis >= 1 && axis < ndim, Status::INVALID_PARAMETER, "the channels' axis is out of range")) {
+        !call.require(axis >= 1 && axis < ndim, Status::INVALID_PARAMETER, "the channel axis is out of range")) {
       return call.status();
     }
     const int64_t samples = TensorAccess::dims(in)[0];
     const int64_t channels = TensorAccess::dims(in)[axis];
-    if (!call.require(channels % groups_ == 0, Status::INVALID_PARAMETER, "the groups do not divide the channels") ||
+    if (!call.require(
+            channels % groups_ == 0, Status::INVALID_PARAMETER,
+            "the number of channels is not a multiple of the number of groups") ||
         !check_statistics(call, in, samples * groups_, {&mean, &rstd}) ||
         !check_parameters(call, channels, {&weight, &bias})) {
       return call.status();
@@ -622,7 +625,7 @@ Status RMSNorm::RunBwd(
         workspace, partial_sums(rows, 1),
         [rows, grad_in = grad_in, grad_weight = grad_weight, grad_out = grad_out, in = in, rstd = rstd,
          weight = weight] {
-          // With r the inverse deviation, n the length, g = grad_out * weight:
+          // With r the inverse deviation, n the length and g = grad_out * weight:
           // grad_in = r * g - in * r^3 * sum(g * in) / n, grad_weight = sum over rows of grad_out * in * r.
           const ScalarType type = scalar_type(statistics_type(in));
           const at::Tensor input = in_type(shaped(in, {rows.count, rows.length}), type);

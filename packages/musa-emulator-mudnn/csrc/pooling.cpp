@@ -43,10 +43,10 @@ using Type = Tensor::Type;
 
 struct Window {
   Mode mode;
-  size_t space; // its dimensions
+  size_t space; // number of spatial dimensions
   std::vector<int64_t> kernel, pad, stride, dilation;
   std::optional<int64_t> divisor;
-  bool ceil; // known from the size of the output: no setter tells it
+  bool ceil; // derived from the output's size, because muDNN has no setter for it
 
   bool takes_maximum() const { return mode == Mode::MAXPOOL || mode == Mode::ADAPTIVE_MAXPOOL; }
   bool slides() const {
@@ -55,7 +55,7 @@ struct Window {
   bool counts_pad() const { return mode == Mode::AVGPOOL_COUNT_PAD; }
 };
 
-// From the sizes of both sides. False after a refusal.
+// Derives the window from the sizes of both operands. Returns false if a check fails.
 bool fit(Call& call, Window& window, const Tensor& large, const Tensor& small) {
   if (!call.require(
           TensorAccess::present(large) && TensorAccess::present(small), Status::INVALID_PARAMETER,
@@ -70,20 +70,21 @@ bool fit(Call& call, Window& window, const Tensor& large, const Tensor& small) {
     window.space = static_cast<size_t>(std::max<int64_t>(whole.dim() - 2, 0));
   }
   const auto space = static_cast<int64_t>(window.space);
-  const int64_t before = whole.dim() - space; // batch and channels, or channels alone
+  const int64_t before = whole.dim() - space; // batch and channels, or channels only
   if (!call.require(
-          space >= 1 && space <= 3, Status::INVALID_PARAMETER, "the window has no size, or the operands have none") ||
+          space >= 1 && space <= 3, Status::INVALID_PARAMETER,
+          "the window or the operands have no spatial dimensions") ||
       !call.require(
           (before == 1 || before == 2) && pooled.dim() == whole.dim() &&
               std::equal(whole.sizes().begin(), whole.sizes().begin() + before, pooled.sizes().begin()),
-          Status::INVALID_PARAMETER, "the operands differ in batch or channels, or do not fit the window")) {
+          Status::INVALID_PARAMETER, "the operands differ in batch or channels, or do not match the window")) {
     return false;
   }
   if (window.mode == Mode::GLOBAL_AVGPOOL) {
     const auto rest = pooled.sizes().slice(static_cast<size_t>(before));
     return call.require(
         std::all_of(rest.begin(), rest.end(), [](int64_t size) { return size == 1; }), Status::INVALID_PARAMETER,
-        "a global mean has one element a channel");
+        "the output of global pooling does not have one element per channel");
   }
   if (!window.slides()) {
     return true;
@@ -101,16 +102,16 @@ bool fit(Call& call, Window& window, const Tensor& large, const Tensor& small) {
     ceils = ceils && wanted == count(true);
     if (!call.require(
             window.pad[i] <= ((window.kernel[i] - 1) * window.dilation[i] + 1) / 2, Status::INVALID_PARAMETER,
-            "a window can lie in the padding only")) {
+            "a window may be entirely in the padding")) {
       return false;
     }
   }
   window.ceil = !floors;
-  return call.require(floors || ceils, Status::INVALID_PARAMETER, "the pooled sizes are not what the window gives") &&
+  return call.require(floors || ceils, Status::INVALID_PARAMETER, "the pooled sizes do not match the window") &&
       call.require(
           window.takes_maximum() ||
               std::all_of(window.dilation.begin(), window.dilation.end(), [](int64_t step) { return step == 1; }),
-          Status::NOT_SUPPORTED, "a mean has no dilation");
+          Status::NOT_SUPPORTED, "average pooling does not support dilation");
 }
 
 bool accept_indices(Call& call, const Window& window, const Tensor& indices, const Tensor& small) {
@@ -121,7 +122,7 @@ bool accept_indices(Call& call, const Window& window, const Tensor& indices, con
           Status::INVALID_PARAMETER, "the indices are not an INT64 tensor of the pooled shape");
 }
 
-// One spatial dimension is done as two, the first of size 1: positions count the same.
+// One spatial dimension is handled as two, the first of size 1; the indices are the same.
 at::Tensor plane_of(const Tensor& tensor, size_t space) {
   const at::Tensor result = alias_channels_second(tensor);
   return space == 1 && result.defined() ? result.unsqueeze(-2) : result;
@@ -146,8 +147,8 @@ at::Tensor as_float(const at::Tensor& tensor) {
   return result;
 }
 
-// Over three dimensions, and for adaptive means, torch's out= functions ignore the strides of their outputs, or change
-// them. Hence results of torch's own, and copies.
+// For 3-d and adaptive average pooling, torch's out= functions ignore or change the strides of the output. So these are
+// computed in new tensors and copied.
 void maximum(const Window& window, at::Tensor& out, at::Tensor& indices, const at::Tensor& in) {
   const auto size = out.sizes().slice(out.sizes().size() - window.space);
   if (window.space == 2) {
@@ -186,12 +187,12 @@ bool reduced(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kBFloat16;
 }
 
-// Torch has means over three dimensions for FLOAT and DOUBLE only.
+// torch supports 3-d average pooling for FLOAT and DOUBLE only.
 bool needs_float(const Window& window, const at::Tensor& tensor) {
   return window.slides() && window.space == 3 && reduced(tensor);
 }
 
-// Quantised values: the mean of what they stand for, in steps of the output's scale.
+// For quantized values: the average of the values they represent, in steps of the output's scale.
 void mean_of_steps(const Window& window, at::Tensor& out, const at::Tensor& in, double ratio) {
   at::Tensor result = new_tensor(out.sizes(), at::kFloat);
   mean(window, result, as_float(in));
@@ -202,7 +203,7 @@ void mean_of_steps(const Window& window, at::Tensor& out, const at::Tensor& in, 
   at::native::copy_(out, result);
 }
 
-// The functions for gradients want the input for its shape alone: grad_in has it.
+// The gradient functions use only the shape of the input, which grad_in has too.
 void maximum_backward(
     const Window& window, at::Tensor& grad_in, const at::Tensor& grad_out, const at::Tensor& indices) {
   if (window.space == 2) {
@@ -215,7 +216,7 @@ void maximum_backward(
     return;
   }
   const at::Tensor gradient = grad_out.contiguous();
-  const at::Tensor positions = indices.contiguous(); // read by torch as if they were
+  const at::Tensor positions = indices.contiguous(); // torch assumes that they are contiguous
   at::native::copy_(
       grad_in,
       window.slides() ? ops::max_pool3d_with_indices_backward(
@@ -289,7 +290,7 @@ Status Pooling::SetNdInfo(int count, const int* kernel, const int* pad, const in
   return Status::SUCCESS;
 }
 
-Status Pooling::SetDivisor(int divisor) { // 0: the size of the window, as the mode counts it
+Status Pooling::SetDivisor(int divisor) { // 0: the size of the window, according to the mode
   if (divisor < 0) {
     return Status::INVALID_PARAMETER;
   }
@@ -308,7 +309,7 @@ Status Pooling::Run(Handle& handle, Tensor& out, const Tensor& in, Tensor& indic
     if (!call.require(
             floating || (mode_ != Mode::ADAPTIVE_MAXPOOL && steps) ||
                 (mode_ == Mode::MAXPOOL && has_type(in, {Type::INT8})),
-            Status::NOT_SUPPORTED, "the mode does not take operands of this type")) {
+            Status::NOT_SUPPORTED, "the mode does not support this type")) {
       return call.status();
     }
     return call.enqueue([window, steps, out = out, in = in, indices = indices] {
@@ -338,7 +339,7 @@ Status Pooling::RunBwd(Handle& handle, Tensor& grad_in, const Tensor& grad_out, 
     if (!fit(call, window, grad_in, grad_out) || !accept_indices(call, window, indices, grad_out) ||
         !call.require(
             has_type(grad_in, {Type::HALF, Type::BFLOAT16, Type::FLOAT, Type::DOUBLE}), Status::NOT_SUPPORTED,
-            "the gradients are not floating")) {
+            "the gradients do not have a floating type")) {
       return call.status();
     }
     return call.enqueue([window, grad_in = grad_in, grad_out = grad_out, indices = indices] {

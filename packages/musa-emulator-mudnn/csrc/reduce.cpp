@@ -58,7 +58,7 @@ bool integer(Type type) {
   return type == Type::INT8 || type == Type::INT16 || type == Type::INT32 || type == Type::INT64 || type == Type::UINT8;
 }
 
-// Whether sums and products of values of `in` may be kept as `out`: the same type or a wider one of its kind.
+// Whether `out` can hold sums and products of values of `in`: the same type, or a wider one of the same kind.
 bool holds(Type out, Type in) {
   const bool wider = c10::elementSize(scalar_type(out)) > c10::elementSize(scalar_type(in));
   if (floating(in)) {
@@ -67,7 +67,7 @@ bool holds(Type out, Type in) {
   return integer(out) && (out == in || in == Type::BOOL || wider);
 }
 
-// What a chain of products is kept in meanwhile: not rounded to 16 bits at each step.
+// Returns the type for intermediate products, so that they are not rounded to 16 bits at each step.
 c10::ScalarType accumulator(const at::Tensor& out) {
   const c10::ScalarType type = out.scalar_type();
   return type == c10::kHalf || type == c10::kBFloat16 ? c10::kFloat : type;
@@ -82,10 +82,11 @@ bool accept_in(Call& call, const Tensor& in) {
   const Type type = TensorAccess::type(in);
   return call.require(TensorAccess::present(in), Status::INVALID_PARAMETER, "the input is absent") &&
       call.require(
-          floating(type) || integer(type) || type == Type::BOOL, Status::NOT_SUPPORTED, "the type of the input");
+          floating(type) || integer(type) || type == Type::BOOL, Status::NOT_SUPPORTED,
+          "the type of the input is not supported");
 }
 
-// A checked input, of one dimension at least, and what to reduce of it, one dimension at least.
+// A checked input with at least one dimension, and the dimensions to reduce, at least one.
 struct Reduction {
   Tensor in;
   c10::SmallVector<int64_t, Tensor::kMaxDims> dims;
@@ -112,13 +113,13 @@ std::optional<Reduction> reduction(Call& call, const Tensor& in, c10::ArrayRef<i
       return std::nullopt;
     }
     const auto place = static_cast<size_t>(dim < 0 ? dim + ndim : dim);
-    if (!call.require(!seen[place], Status::INVALID_PARAMETER, "a dimension is named twice")) {
+    if (!call.require(!seen[place], Status::INVALID_PARAMETER, "a dimension is set twice")) {
       return std::nullopt;
     }
     seen.set(place);
   }
   if (chosen.empty()) {
-    // Callers name no dimension for a scalar. What it would mean for others is not known.
+    // Callers set no dimension for a scalar. The meaning for other inputs is not documented.
     if (!call.require(TensorAccess::elements(in) == 1, Status::INVALID_PARAMETER, "no dimension to reduce was set")) {
       return std::nullopt;
     }
@@ -134,7 +135,7 @@ std::optional<Reduction> reduction(Call& call, const Tensor& in, c10::ArrayRef<i
       result.dims.push_back(i);
     }
   }
-  // The hardware divides by zero here, or writes the first result only.
+  // In this case the hardware divides by zero, or writes only the first result.
   if (!call.require(!reduces_broadcast, Status::NOT_SUPPORTED, "a reduced dimension is broadcast (stride 0)") ||
       !call.require(
           !broadcast || result.dims.size() == 1, Status::NOT_SUPPORTED,
@@ -144,7 +145,7 @@ std::optional<Reduction> reduction(Call& call, const Tensor& in, c10::ArrayRef<i
   return result;
 }
 
-// The output with the reduced dimensions as 1, whether the caller has kept them or not.
+// Returns the output with the reduced dimensions as size 1, whether or not the caller's shape includes them.
 std::optional<Tensor> with_reduced(Call& call, const Tensor& out, const Reduction& reduction) {
   if (!accept_out(call, out)) {
     return std::nullopt;
@@ -153,7 +154,7 @@ std::optional<Tensor> with_reduced(Call& call, const Tensor& out, const Reductio
   const int ndim = TensorAccess::ndim(reduction.in);
   const int own = TensorAccess::ndim(out);
   const bool kept = own == ndim;
-  // Some callers give a scalar the shape [1].
+  // Some callers pass the shape [1] for a scalar.
   const bool scalar = reduction.of_all() && own == 1 && TensorAccess::dims(out)[0] == 1;
   bool fits = kept || scalar || own == ndim - static_cast<int>(reduced.count());
   std::array<int64_t, Tensor::kMaxDims> dims{};
@@ -168,7 +169,7 @@ std::optional<Tensor> with_reduced(Call& call, const Tensor& out, const Reductio
       ++from;
     }
   }
-  if (!call.require(fits, Status::INVALID_PARAMETER, "an output has not the shape of the result")) {
+  if (!call.require(fits, Status::INVALID_PARAMETER, "the shape of an output is not that of the result")) {
     return std::nullopt;
   }
   Tensor result = out;
@@ -180,7 +181,8 @@ bool accept_types(Call& call, Reduce::Mode mode, Type out, Type in) {
   using M = Reduce::Mode;
   switch (mode) {
     case M::AND:
-    case M::OR: return call.require(out == Type::BOOL, Status::INVALID_PARAMETER, "the mode answers with BOOL");
+    case M::OR:
+      return call.require(out == Type::BOOL, Status::INVALID_PARAMETER, "out is not BOOL, which the mode requires");
     case M::MAX:
     case M::MIN:
     case M::MAX_UNSTABLE:
@@ -191,24 +193,24 @@ bool accept_types(Call& call, Reduce::Mode mode, Type out, Type in) {
     case M::VARIANCE:
     case M::STD:
     case M::L2LOSS:
-      if (!call.require(floating(in), Status::NOT_SUPPORTED, "the mode takes floating point")) {
+      if (!call.require(floating(in), Status::NOT_SUPPORTED, "the mode supports floating types only")) {
         return false;
       }
       break;
     case M::PROD:
     case M::MUL:
     case M::MUL_NO_ZEROS:
-      // Reported of the hardware's library.
-      if (!call.require(in != Type::BOOL, Status::NOT_SUPPORTED, "products of BOOL")) {
+      // Reported for the library on hardware.
+      if (!call.require(in != Type::BOOL, Status::NOT_SUPPORTED, "products of BOOL are not supported")) {
         return false;
       }
       break;
     case M::ADD: break;
   }
-  return call.require(holds(out, in), Status::INVALID_PARAMETER, "out's type does not hold the result");
+  return call.require(holds(out, in), Status::INVALID_PARAMETER, "the type of out cannot hold the result");
 }
 
-// One partial result for each block of the input, with room for its index.
+// Workspace for one partial result with its index per block of the input.
 size_t partial_results(const Tensor& in) {
   constexpr size_t block = 1024;
   const size_t blocks = (static_cast<size_t>(TensorAccess::elements(in)) + block - 1) / block;
@@ -221,7 +223,7 @@ at::Tensor converted(const at::Tensor& in, c10::ScalarType type) {
   return copy;
 }
 
-// torch multiplies along one dimension at a time.
+// torch reduces one dimension per call.
 void run_product(at::Tensor& out, const at::Tensor& in, at::IntArrayRef dims) {
   const c10::ScalarType type = accumulator(out);
   if (dims.size() == 1 && type == out.scalar_type()) {
@@ -241,8 +243,8 @@ void run_reduce(
   const c10::ScalarType type = out.scalar_type();
   switch (mode) {
     case M::ADD:
-      // out has the shape that the kernel asks for: what sum_out does first is done. Half types it sums as FLOAT, which
-      // the kernel alone does not where it goes over out more than once.
+      // out already has the shape that the kernel requires, so sum_out's preparation is skipped. sum_out also sums
+      // 16-bit types in FLOAT, which the kernel alone does not do if it accumulates into out more than once.
       if (kOnHost && in.scalar_type() == type && !at::isReducedFloatingType(type)) {
         at::TensorIterator iter = at::TensorIterator::reduce_op(out, in);
         at::native::sum_stub(at::kCPU, iter);
@@ -262,7 +264,7 @@ void run_reduce(
     case M::NORM: ops::linalg_vector_norm_out(out, in, Scalar(order), dims, true, type); return;
     case M::VARIANCE: ops::var_out(out, in, dims, Scalar(correction), true); return;
     case M::STD: ops::std_out(out, in, dims, Scalar(correction), true); return;
-    case M::MUL_NO_ZEROS: { // zeros do not count
+    case M::MUL_NO_ZEROS: { // zeros are skipped
       at::Tensor factors = converted(in, accumulator(out));
       ops::masked_fill_(factors, ops::eq(factors, Scalar(0)), Scalar(1));
       run_product(out, factors, dims);
@@ -285,14 +287,14 @@ bool largest(Reduce::Mode mode) {
 bool has_indices(Call& call, Reduce::Mode mode) {
   return call.require(
       largest(mode) || mode == Reduce::Mode::MIN || mode == Reduce::Mode::MIN_UNSTABLE, Status::INVALID_PARAMETER,
-      "indices are asked of a mode that has none");
+      "the mode does not support indices");
 }
 
-// An index counts along one dimension, or through all of them in their order.
+// An index counts along one dimension, or through all elements in order.
 bool accept_indices(Call& call, const Tensor& indices, const Reduction& reduction) {
   return call.require(
              reduction.dims.size() == 1 || reduction.of_all(), Status::INVALID_PARAMETER,
-             "indices are asked of several dimensions that are not all") &&
+             "indices are supported for one dimension or all dimensions only") &&
       call.require(has_type(indices, {Type::INT64}), Status::INVALID_PARAMETER, "the indices are not INT64");
 }
 
@@ -301,7 +303,7 @@ void run_indices(bool largest, at::Tensor& indices, const Reduction& reduction) 
       reduction.dims.size() == 1 ? std::optional<int64_t>(reduction.dims[0]) : std::nullopt;
   Tensor in = reduction.in;
   if (TensorAccess::type(in) == Type::BOOL) {
-    in.SetType(Type::UINT8); // torch compares no booleans here
+    in.SetType(Type::UINT8); // torch does not support booleans here
   }
   (largest ? ops::argmax_out : ops::argmin_out)(indices, alias(in), dim, /*keepdim=*/true);
 }
@@ -435,12 +437,13 @@ Status Cum::Run(Handle& handle, Tensor& out, const Tensor& in, const MemoryMaint
         !call.require(dim_ >= -ndim && dim_ < ndim, Status::INVALID_PARAMETER, "the dimension is out of range") ||
         !call.require(
             holds(TensorAccess::type(out), TensorAccess::type(in)), Status::INVALID_PARAMETER,
-            "out's type does not hold the result")) {
+            "the type of out cannot hold the result")) {
       return call.status();
     }
     return call.enqueue(workspace, partial_results(in), [mode = mode_, dim = dim_, out = place, in = source] {
       at::Tensor result = alias(out);
-      if (!kOnHost && at::isReducedFloatingType(result.scalar_type())) { // torch's CUDA kernels would round every sum
+      // torch's CUDA kernels would round every partial sum
+      if (!kOnHost && at::isReducedFloatingType(result.scalar_type())) {
         at::native::copy_(
             result,
             mode == Mode::ADD ? ops::cumsum(alias(in), dim, at::kFloat) : ops::cumprod(alias(in), dim, at::kFloat));

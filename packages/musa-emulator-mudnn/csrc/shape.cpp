@@ -33,7 +33,7 @@ int64_t bytes_of_element(const Tensor& tensor) {
   return static_cast<int64_t>(c10::elementSize(scalar_type(TensorAccess::type(tensor))));
 }
 
-// The elements starts[i] + k * steps[i] of each dimension, k below dims[i]. Without steps, each element.
+// Describes the elements starts[i] + k * steps[i] of each dimension, for k < dims[i]. Without steps, every element.
 Tensor part_of(const Tensor& whole, const int64_t* starts, const int64_t* steps, const int64_t* dims) {
   const int ndim = TensorAccess::ndim(whole);
   Sizes strides{};
@@ -53,14 +53,14 @@ bool packed(const Tensor& tensor) {
   return has_type(tensor, {Tensor::Type::QINT4});
 }
 
-// What the frame requires of the operands that it sees; it cannot see an array of them.
+// Checks that call() makes of its operands, for arrays of operands, which are not passed to it.
 Status accept(const Handle& handle, const char* name, std::initializer_list<const Tensor*> operands) {
   Call call(name, handle, operands);
   call.accept_operands();
   return call.status();
 }
 
-// Few contiguous bytes, one row after the other: torch's function takes longer to begin.
+// Whether the operands are contiguous and small: torch's function would take longer to start.
 bool is_small(const Tensor& out, c10::ArrayRef<Tensor> inputs) {
   constexpr int64_t most = 16 << 10; // bytes
   return kOnHost && TensorAccess::elements(out) * bytes_of_element(out) <= most && TensorAccess::contiguous(out) &&
@@ -73,7 +73,8 @@ void join_small(const Tensor& out, c10::ArrayRef<Tensor> inputs, int axis) {
   };
   const int64_t* const dims = TensorAccess::dims(out);
   const int64_t rows = product(dims, dims + axis);
-  const int64_t bytes = product(dims + axis + 1, dims + TensorAccess::ndim(out)) * bytes_of_element(out); // of one step
+  // of one step along the axis
+  const int64_t bytes = product(dims + axis + 1, dims + TensorAccess::ndim(out)) * bytes_of_element(out);
   auto* to = static_cast<char*>(TensorAccess::address(out));
   for (int64_t row = 0; row < rows; ++row) {
     for (const Tensor& input : inputs) {
@@ -84,7 +85,7 @@ void join_small(const Tensor& out, c10::ArrayRef<Tensor> inputs, int axis) {
   }
 }
 
-// An operand turned so that no stride is negative, as torch needs it.
+// An operand with dimensions reversed such that no stride is negative, as torch requires.
 struct Turned {
   Tensor tensor;
   std::array<bool, Tensor::kMaxDims> reversed{};
@@ -118,8 +119,8 @@ void copy_elements(const Tensor& out, const Tensor& in) {
   at::native::copy_(result, flipped.empty() ? source : ops::flip(source, flipped));
 }
 
-// The position in a dimension of size `size` that supplies position `at` of the padded one. `at` counts from the first
-// element of the input.
+// Returns the source index, in a dimension of size `size`, of position `at` of the padded dimension. `at` counts from
+// the first element of the input.
 int64_t source_of(Pad::Mode mode, int64_t at, int64_t size) {
   switch (mode) {
     case Pad::Mode::REFLECT: return at < 0 ? -at : at >= size ? 2 * (size - 1) - at : at;
@@ -130,7 +131,7 @@ int64_t source_of(Pad::Mode mode, int64_t at, int64_t size) {
   return std::clamp<int64_t>(at, 0, size - 1);
 }
 
-// source_of() of each position from -left on.
+// Returns source_of() for each position from -left on.
 at::Tensor sources_of(Pad::Mode mode, int64_t padded_size, int64_t left, int64_t size) {
   if constexpr (!kOnHost) {
     const at::Tensor at = at::arange(-left, padded_size - left, options_of(at::kLong));
@@ -152,7 +153,7 @@ struct Padding {
   int64_t left = 0;
   int64_t right = 0;
 };
-using Paddings = std::array<Padding, Tensor::kMaxDims>; // by dimension, the first dimension first
+using Paddings = std::array<Padding, Tensor::kMaxDims>; // indexed by dimension
 
 void pad_constant(const Tensor& out, const Tensor& in, const Paddings& paddings, double value) {
   at::Tensor whole = alias(out);
@@ -173,7 +174,7 @@ void pad_constant(const Tensor& out, const Tensor& in, const Paddings& paddings,
   copy_elements(part_of(out, to.data(), nullptr, dims.data()), part_of(in, from.data(), nullptr, dims.data()));
 }
 
-// One dimension after the other.
+// Pads one dimension after the other.
 void pad_from_input(Pad::Mode mode, const Tensor& out, const Tensor& in, const Paddings& paddings) {
   at::Tensor padded = alias(as_bits(in));
   for (size_t i = 0; i < static_cast<size_t>(TensorAccess::ndim(in)); ++i) {
@@ -189,7 +190,7 @@ void pad_from_input(Pad::Mode mode, const Tensor& out, const Tensor& in, const P
   at::native::copy_(result, padded);
 }
 
-// How much of a dimension of size `size` the input can supply on one side; anything where it supplies nothing.
+// Whether the input has enough elements in a dimension of size `size` to pad one side.
 bool supplies(Pad::Mode mode, int64_t pad, int64_t size) {
   return mode == Pad::Mode::REFLECT ? pad < size : mode == Pad::Mode::CIRCULAR ? pad <= size : true;
 }
@@ -209,7 +210,7 @@ Status Concat::Run(Handle& handle, Tensor& out, int count, const Tensor* inputs)
     if (!call.require(count > 0 && inputs != nullptr, Status::INVALID_PARAMETER, "there are no inputs") ||
         !call.require(TensorAccess::present(out), Status::INVALID_PARAMETER, "out is absent") ||
         !call.require(0 <= axis && axis < ndim, Status::INVALID_PARAMETER, "out has no dimension `axis`") ||
-        !call.require(!packed(out), Status::NOT_SUPPORTED, "QINT4: two elements share a byte")) {
+        !call.require(!packed(out), Status::NOT_SUPPORTED, "QINT4 is not supported")) {
       return call.status();
     }
     int64_t size = 0; // of the inputs together
@@ -226,7 +227,7 @@ Status Concat::Run(Handle& handle, Tensor& out, int count, const Tensor* inputs)
         fits = i == axis || TensorAccess::dims(input)[i] == TensorAccess::dims(out)[i];
       }
       if (!call.require(
-              fits, Status::INVALID_PARAMETER, "an input and out differ in shape, in other dimensions than `axis`") ||
+              fits, Status::INVALID_PARAMETER, "an input and out differ in shape in a dimension other than `axis`") ||
           !call.require(
               has_type(input, {TensorAccess::type(out)}), Status::INVALID_PARAMETER,
               "an input and out differ in type") ||
@@ -239,7 +240,7 @@ Status Concat::Run(Handle& handle, Tensor& out, int count, const Tensor* inputs)
     }
     if (!call.require(
             size == TensorAccess::dims(out)[axis], Status::INVALID_PARAMETER,
-            "the inputs together are not as long as out in dimension `axis`")) {
+            "the total size of the inputs in dimension `axis` is not that of out")) {
       return call.status();
     }
     const c10::ArrayRef<Tensor> given(inputs, static_cast<size_t>(count));
@@ -294,7 +295,7 @@ Status Permute::ConfigDimStrideForSlice(Tensor& out, Tensor& in, const int64_t* 
     return Status::INVALID_PARAMETER;
   }
   if (packed(in)) {
-    return Status::NOT_SUPPORTED; // an element has no address of its own
+    return Status::NOT_SUPPORTED; // elements are not byte-addressable
   }
   for (int i = 0; i < ndim; ++i) {
     const int64_t step = steps != nullptr ? steps[i] : 1;
@@ -316,7 +317,7 @@ Status Permute::Run(Handle& handle, Tensor& out, const Tensor& in) const {
         !call.require(same_shape(out, in), Status::INVALID_PARAMETER, "out and in differ in shape") ||
         !call.require(
             has_type(in, {TensorAccess::type(out)}), Status::INVALID_PARAMETER, "out and in differ in type") ||
-        !call.require(!packed(out), Status::NOT_SUPPORTED, "QINT4: two elements share a byte")) {
+        !call.require(!packed(out), Status::NOT_SUPPORTED, "QINT4 is not supported")) {
       return call.status();
     }
     return call.enqueue([out = out, in = in] { copy_elements(out, in); });
@@ -349,13 +350,13 @@ Status Pad::Run(Handle& handle, Tensor& out, const Tensor& in) const {
             "an operand is absent") ||
         !call.require(
             has_type(in, {TensorAccess::type(out)}), Status::INVALID_PARAMETER, "out and in differ in type") ||
-        !call.require(!packed(out), Status::NOT_SUPPORTED, "QINT4: two elements share a byte") ||
+        !call.require(!packed(out), Status::NOT_SUPPORTED, "QINT4 is not supported") ||
         !call.require(
             !has_type(out, {Tensor::Type::QINT8}) || mode_ != Mode::CONSTANT || value_ == 0, Status::NOT_SUPPORTED,
             "QINT8 is padded with 0 only") ||
         !call.require(
             TensorAccess::ndim(out) == TensorAccess::ndim(in), Status::INVALID_PARAMETER,
-            "out and in differ in their number of dimensions") ||
+            "out and in differ in rank") ||
         !call.require(
             pads_.size() <= 2 * ndim, Status::INVALID_PARAMETER, "there is padding for more dimensions than in has")) {
       return call.status();
@@ -369,13 +370,13 @@ Status Pad::Run(Handle& handle, Tensor& out, const Tensor& in) const {
       const int64_t size = TensorAccess::dims(in)[i];
       if (!call.require(
               size + std::min<int64_t>(left, 0) + std::min<int64_t>(right, 0) > 0, Status::INVALID_PARAMETER,
-              "negative padding leaves nothing of a dimension") ||
+              "negative padding removes all elements of a dimension") ||
           !call.require(
               supplies(mode_, left, size) && supplies(mode_, right, size), Status::INVALID_PARAMETER,
-              "a dimension is too short to be padded so far by REFLECT or CIRCULAR") ||
+              "the padding is too large for a dimension in mode REFLECT or CIRCULAR") ||
           !call.require(
               TensorAccess::dims(out)[i] == size + left + right, Status::INVALID_PARAMETER,
-              "out has not the shape of the padded in")) {
+              "the shape of out is not that of the padded input")) {
         return call.status();
       }
     }

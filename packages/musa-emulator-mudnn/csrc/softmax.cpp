@@ -20,9 +20,9 @@ namespace {
 
 using namespace musa_emulator::dnn;
 
-// Longer rows do not fit on the chip: the row's maximum and sum go through memory.
+// Longer rows do not fit into on-chip memory, so the maximum and sum of the row need a workspace.
 constexpr int64_t kRowOnChip = 65536;
-// Elements that take about a microsecond.
+// Number of elements that take about a microsecond.
 constexpr int64_t kBrief = 4096;
 
 bool floating(const Tensor& tensor) {
@@ -37,12 +37,12 @@ bool same_type(const Tensor& a, const Tensor& b) {
   return TensorAccess::type(a) == TensorAccess::type(b);
 }
 
-// What all the runs ask of operands that have the shape of `in`.
+// Checks that all calls share, for operands with the shape of `in`.
 bool check_operands(Call& call, std::initializer_list<const Tensor*> tensors) {
   const Tensor& first = **tensors.begin();
   for (const Tensor* tensor : tensors) {
     if (!call.require(TensorAccess::present(*tensor), Status::INVALID_PARAMETER, "an operand is absent") ||
-        !call.require(floating(*tensor), Status::NOT_SUPPORTED, "an operand is not of a floating type") ||
+        !call.require(floating(*tensor), Status::NOT_SUPPORTED, "an operand does not have a floating type") ||
         !call.require(same_shape(*tensor, first), Status::INVALID_PARAMETER, "the operands differ in shape") ||
         !call.require(TensorAccess::contiguous(*tensor), Status::NOT_SUPPORTED, "an operand is not contiguous")) {
       return false;
@@ -51,7 +51,7 @@ bool check_operands(Call& call, std::initializer_list<const Tensor*> tensors) {
   return true;
 }
 
-// The dimension counted from the front, or -1 after a refusal. A tensor of no dimension has one to name.
+// Returns the dimension counted from the front, or -1 if a check fails. A 0-dim tensor counts as 1-d.
 int checked_dim(Call& call, const Tensor& in, int dim) {
   const int ndim = std::max(TensorAccess::ndim(in), 1);
   return call.require(dim >= -ndim && dim < ndim, Status::INVALID_PARAMETER, "the dimension is out of range")
@@ -59,7 +59,7 @@ int checked_dim(Call& call, const Tensor& in, int dim) {
       : -1;
 }
 
-// Whether out is in without the dimension, or with 1 in its place.
+// Whether out has the shape of in without the dimension, or with size 1 in its place.
 bool reduces_to(const Tensor& out, const Tensor& in, int dim) {
   const int ndim = TensorAccess::ndim(in);
   const bool kept = TensorAccess::ndim(out) == ndim;
@@ -98,7 +98,7 @@ void run_kernel(bool log, int dim, const at::Tensor& out, const at::Tensor& in) 
 
 void run_forward(bool log, int dim, at::Tensor& out, const at::Tensor& in) {
   if (out.scalar_type() == in.scalar_type()) {
-    // The kernels take contiguous tensors of one dimension or more.
+    // The kernels require contiguous tensors with at least one dimension.
     in.dim() > 0 ? run_kernel(log, dim, out, in) : run_kernel(log, dim, out.view(1), in.view(1));
     return;
   }
@@ -111,7 +111,7 @@ void run_logsumexp(int dim, bool keep, at::Tensor& out, const at::Tensor& in) {
     at::native::logsumexp_out(in, dim, keep, out);
     return;
   }
-  // torch would take the exponentials in the narrow type.
+  // torch would compute the exponentials in the 16-bit type.
   at::native::copy_(out, at::native::logsumexp(reduced(in) ? in.to(at::kFloat) : in, dim, keep));
 }
 
@@ -157,7 +157,7 @@ Status Softmax::Run(Handle& handle, Tensor& out, const Tensor& in, const MemoryM
       return call.status();
     }
     if (kOnHost && !sums && same_type(out, in) && dim == TensorAccess::ndim(in) - 1 && TensorAccess::elements(in) <= kBrief) {
-      // torch's kernel itself: it goes through no dispatcher, so there is nothing whose modes would have to be set.
+      // Calls torch's kernel directly, without the dispatcher, so no thread-local modes need to be set.
       return call.enqueue_brief([log = mode_ == Mode::LOGSOFTMAX, dim, out = out, in = in] {
         const AliasScope aliases;
         run_kernel(log, dim, lent_alias(out), lent_alias(in));
@@ -173,7 +173,8 @@ Status Softmax::Run(Handle& handle, Tensor& out, const Tensor& in, const MemoryM
     }
     const bool keep = TensorAccess::ndim(out) == TensorAccess::ndim(in) && TensorAccess::ndim(in) > 0;
     if (!call.require(
-            reduces_to(out, in, dim), Status::INVALID_PARAMETER, "out is not the shape of in without the dimension")) {
+            reduces_to(out, in, dim), Status::INVALID_PARAMETER,
+            "out does not have the shape of in without the dimension")) {
       return call.status();
     }
     return call.enqueue(

@@ -46,7 +46,7 @@ bool accept_ins(Call& call, std::initializer_list<const Tensor*> ins) {
                 *in,
                 {Type::HALF, Type::BFLOAT16, Type::FLOAT, Type::DOUBLE, Type::BOOL, Type::INT8, Type::INT16,
                  Type::INT32, Type::INT64, Type::UINT8}),
-            Status::NOT_SUPPORTED, "the type of an input")) {
+            Status::NOT_SUPPORTED, "the type of an input is not supported")) {
       return false;
     }
   }
@@ -58,23 +58,23 @@ bool accept_dim(Call& call, int dim, const Tensor& in) {
   return call.require(dim >= -ndim && dim < ndim, Status::INVALID_PARAMETER, "the dimension is out of range");
 }
 
-// Of outputs that the operation gives a shape: room for the worst case.
+// For outputs whose shape is set by the operation: checks that there is room for the worst case.
 bool accept_room(Call& call, const Tensor& out, int64_t elements) {
   return call.require(
              TensorAccess::contiguous(out), Status::INVALID_PARAMETER,
-             "an output whose length is to be found is not contiguous") &&
+             "an output with variable length is not contiguous") &&
       call.require(
           TensorAccess::elements(out) >= elements, Status::INVALID_PARAMETER,
-          "an output has no room for the longest result");
+          "an output is too small for the longest result");
 }
 
-// A second pair of keys and places to sort to and fro.
+// Workspace for a second pair of keys and indices: sort passes alternate between the two.
 size_t second_pair(const Tensor& in) {
   const size_t element = c10::elementSize(scalar_type(TensorAccess::type(in))) + sizeof(int64_t);
   return static_cast<size_t>(TensorAccess::elements(in)) * element;
 }
 
-// Puts what was found at the start of an output.
+// Writes the elements found to the start of an output.
 void store(Tensor out, const at::Tensor& found) {
   out.SetNdInfo(found.dim(), found.sizes().data());
   at::Tensor result = alias(out);
@@ -87,7 +87,7 @@ struct Uniques {
   at::Tensor counts;
 };
 
-// From the order of the values to that of their first occurrences.
+// Changes the order from sorted values to first occurrences.
 void order_by_occurrence(Uniques& unique) {
   if constexpr (!kOnHost) {
     const at::Tensor inverse = unique.inverse.reshape({-1});
@@ -179,7 +179,7 @@ Status SortByKey::Run(
         !accept_dim(call, dim_, keys) ||
         !call.require(
             same_shape(values, keys) && same_shape(keys_out, keys) && same_shape(values_out, keys),
-            Status::INVALID_PARAMETER, "keys and values, in and out, differ in shape") ||
+            Status::INVALID_PARAMETER, "the keys and values of input and output differ in shape") ||
         !call.require(
             TensorAccess::type(keys_out) == TensorAccess::type(keys) &&
                 TensorAccess::type(values_out) == TensorAccess::type(values),
@@ -193,7 +193,7 @@ Status SortByKey::Run(
           at::Tensor sorted = alias(keys_out);
           at::Tensor followed = alias(values_out);
           at::Tensor source = alias(values);
-          // Values may be reordered in place, which torch's gather may not.
+          // Values may be reordered in place, which torch's gather does not support.
           if (TensorAccess::address(values) == TensorAccess::address(values_out)) {
             source = at::native::clone(source, at::MemoryFormat::Contiguous);
           }
@@ -241,7 +241,7 @@ Status TopK::Run(
       fits = TensorAccess::dims(values)[i] == (i == dim ? k_ : TensorAccess::dims(in)[i]);
     }
     if (!call.require(k_ <= size, Status::INVALID_PARAMETER, "k is more than the size of the dimension") ||
-        !call.require(fits, Status::INVALID_PARAMETER, "values or indices have not the shape of the result") ||
+        !call.require(fits, Status::INVALID_PARAMETER, "the shape of values or indices is not that of the result") ||
         !call.require(
             TensorAccess::type(values) == TensorAccess::type(in), Status::INVALID_PARAMETER,
             "values and input differ in type") ||
@@ -250,7 +250,7 @@ Status TopK::Run(
     }
     Tensor chosen = values;
     Tensor source = in;
-    if (has_type(in, {Type::BOOL})) { // torch takes no booleans here
+    if (has_type(in, {Type::BOOL})) { // torch does not support booleans here
       chosen.SetType(Type::UINT8);
       source.SetType(Type::UINT8);
     }
@@ -285,7 +285,7 @@ Status Unique::Run(
             Status::INVALID_PARAMETER, "inverse or counts are neither INT32 nor INT64")) {
       return call.status();
     }
-    // The task may outlive this call where waiting fails.
+    // The task may run after this call has returned, if waiting fails.
     const auto found = std::make_shared<int64_t>(0);
     const Status status = call.run_and_wait(
         workspace, second_pair(in),

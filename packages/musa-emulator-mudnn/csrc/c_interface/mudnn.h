@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// In the layout of SDK 5, mudnn.h is muDNN's C interface; the C++ interface is <mudnncxx/mudnn.h>. The emulator has the types
-// of the C interface and none of its functions, so that a program that includes the wrong header fails when it is compiled.
+// In the layout of SDK 5, mudnn.h is muDNN's C interface; the C++ interface is <mudnncxx/mudnn.h>. The emulator has the
+// types of the C interface but no functions, so that a program that includes the wrong header fails to compile.
 #ifndef MUDNN_C_INTERFACE_H
 #define MUDNN_C_INTERFACE_H
 

@@ -21,11 +21,12 @@ using musa::dnn::HandleAccess;
 
 constexpr unsigned char kWorkPattern = 0xA7;
 
-// The number of threads decides how torch splits sums, and so their last bits. The stream's thread may have another number
-// than the calling thread, since torch gives a new thread the number that any thread set last.
+// The number of threads determines how torch splits sums, and so the last bits of the result. The stream's thread may
+// have another number of threads than the caller, because torch initializes it in new threads with the number set last
+// by any thread.
 class ThreadCount {
  public:
-  // 0 keeps the number.
+  // 0 keeps the current number.
   explicit ThreadCount(int wanted) : before_(wanted != 0 ? at::get_num_threads() : 0), changed_(wanted != before_) {
     if (changed_) {
       at::set_num_threads(wanted);
@@ -59,20 +60,20 @@ void WorkArea::poison() const {
 }
 
 void WorkArea::check() const {
-  // Each byte equals the next, and the first is the pattern.
+  // Equality of each byte with the next, and of the first byte with the pattern, checks all bytes with one memcmp.
   if (bytes == 0 || (data[0] == kWorkPattern && std::memcmp(data, data + 1, bytes - 1) == 0)) {
     return;
   }
   const auto other = std::find_if(data, data + bytes, [](unsigned char byte) { return byte != kWorkPattern; });
   throw std::runtime_error(
-      "the workspace was written by somebody else while the operation ran, at byte " + std::to_string(other - data) +
+      "the workspace was overwritten while the operation ran, at byte " + std::to_string(other - data) +
       " of " + std::to_string(bytes) +
-      ". Likely cause: the memory maintainer gave the memory away before the stream was done with it.");
+      ". Likely cause: the memory maintainer freed the memory before the stream had finished the operation.");
 }
 
 Stream* Call::stream_of_handle() {
   Stream* const stream = resolve_stream(HandleAccess::stream(handle_));
-  require(stream != nullptr, Status::INVALID_PARAMETER, "the handle's stream is not alive");
+  require(stream != nullptr, Status::INVALID_PARAMETER, "the handle's stream has been destroyed");
   return stream;
 }
 

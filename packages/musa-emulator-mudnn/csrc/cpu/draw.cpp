@@ -18,7 +18,7 @@ void draw_keep_mask(at::Tensor& mask, double p, DrawnNumber seed_number, DrawnNu
   };
   const uint64_t seed = value_of(seed_number);
   const uint64_t offset = value_of(offset_number);
-  // Of the 2^32 values. Exact at both ends: with p = 0 all survive, with p = 1 none.
+  // Number of the 2^32 random values that keep an element. Exact at both ends: p = 0 keeps all elements, p = 1 none.
   const auto survivors = static_cast<uint64_t>(std::ldexp(1.0 - p, 32));
   at::parallel_for(0, (count + 3) / 4, /*grain_size=*/4096, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {

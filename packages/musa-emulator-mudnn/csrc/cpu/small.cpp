@@ -14,14 +14,14 @@ namespace {
 using musa::dnn::Binary;
 using musa::dnn::Unary;
 
-constexpr int64_t kSmall = 4096; // elements: more of them gain by torch's wider instructions and its threads
-constexpr int64_t kSmallBytes = 16 << 10; // of what is copied or set
+constexpr int64_t kSmall = 4096; // elements; above this size, torch's wider instructions and threads are faster
+constexpr int64_t kSmallBytes = 16 << 10; // limit for copies and fills
 
 bool dense_float(const Tensor& tensor) {
   return TensorAccess::type(tensor) == Tensor::Type::FLOAT && TensorAccess::contiguous(tensor);
 }
 
-// Rounded once, to infinity too.
+// Rounds once, including to infinity.
 float as_float(const c10::Scalar& number) {
   return number.isIntegral(/*includeBool=*/true) ? static_cast<float>(number.toLong())
                                                  : static_cast<float>(number.toDouble());
@@ -31,8 +31,8 @@ float* floats(const Tensor& tensor) {
   return static_cast<float*>(TensorAccess::address(tensor));
 }
 
-// Where the processor has wider registers, they are used, as torch's functions use them. No clone may contract a product
-// and a sum: AVX2 alone brings no fused operation. Other processors than x86-64 have registers of one width.
+// Uses the processor's wider registers if available, as torch's functions do. No clone may contract a product and a
+// sum: AVX2 without FMA has no fused operation. Processors other than x86-64 have registers of one width.
 #if defined(__x86_64__)
 #define MUDNN_WIDEST __attribute__((target_clones("avx2", "default")))
 #else
@@ -55,7 +55,7 @@ template <class Function>
   return true;
 }
 
-// False for a mode that it does not know.
+// Returns false if the mode is not supported.
 MUDNN_WIDEST bool unary(Unary::Mode mode, float alpha, int64_t count, float* to, const float* x) {
   using M = Unary::Mode;
   switch (mode) {
@@ -112,7 +112,7 @@ void find_small(bool largest, const Tensor& positions, const Tensor& in) {
   for (int64_t i = 0; i < rows; ++i, row += length) {
     int64_t best = 0;
     for (int64_t k = 1; k < length && !std::isnan(row[best]); ++k) {
-      // Nothing compares with a nan, which is taken.
+      // Comparisons with NaN are false, so NaN is selected.
       if (largest ? !(row[k] <= row[best]) : !(row[k] >= row[best])) {
         best = k;
       }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// muDNN: what all operations share: status, handle, tensor, workspace.
+// muDNN: types that all operations share: status, handle, tensor, workspace.
 #pragma once
 
 #include <cstddef>
@@ -29,15 +29,15 @@ enum class Status : int {
   EXECUTION_FAILED,
 };
 
-// Memory that an operation needs while it runs. Called with a size in bytes; the memory lives until the handler is
-// destroyed, which happens once the work is on the stream. The deleter must give it back in the stream's order.
+// Allocates the workspace of an operation; the argument is the size in bytes. The memory is held until the handler is
+// destroyed, which happens once the work is enqueued. The deleter must free it in stream order.
 using MemoryHandler = std::unique_ptr<void, std::function<void(void*)>>;
 using MemoryMaintainer = std::function<MemoryHandler(size_t)>;
 
-// MUDNN_VERSION of the library.
+// Returns MUDNN_VERSION of the library.
 MUDNN_EXPORT int64_t GetVersion();
 
-// A device and the stream that operations are put on. Used by one thread at a time.
+// A device and the stream on which operations are enqueued. Used by one thread at a time.
 class MUDNN_EXPORT Handle {
  public:
   Handle(); // the current device
@@ -57,8 +57,8 @@ class MUDNN_EXPORT Handle {
   bool allow_tf32_ = false;
 };
 
-// Describes device memory; owns none of it. A tensor without an address or a shape stands for an absent operand.
-// Strides count elements. Dimensions are listed in the order of the format's letters.
+// Describes device memory without owning it. A tensor without an address or a shape represents an absent operand.
+// Strides are in elements. Dimensions are in the order of the format's letters.
 class MUDNN_EXPORT Tensor {
  public:
   enum class Type : int {
@@ -92,14 +92,14 @@ class MUDNN_EXPORT Tensor {
   Status SetAddr(const void* address);
   Status SetType(Type type);
   Status SetFormat(Format format);
-  // Without strides: contiguous, in the order of the dimensions given.
+  // Without strides, the tensor is contiguous in the order of the dimensions.
   Status SetNdInfo(int64_t ndim, const int64_t* dims);
   Status SetNdInfo(int64_t ndim, const int64_t* dims, const int64_t* strides);
   Status SetNdInfo(std::initializer_list<int64_t> dims);
   Status SetNdInfo(std::initializer_list<int64_t> dims, std::initializer_list<int64_t> strides);
   Status GetNdInfo(std::vector<int64_t>& dims) const;
   Status GetNdInfo(std::vector<int64_t>& dims, std::vector<int64_t>& strides) const;
-  // Symmetric quantisation, zero point 0.
+  // Symmetric quantization with zero point 0.
   Status SetQuantizationInfo(float scale);
 
   static constexpr int kMaxDims = 8;
@@ -109,16 +109,16 @@ class MUDNN_EXPORT Tensor {
   void* address_ = nullptr;
   Type type_ = Type::FLOAT;
   Format format_ = Format::UNKNOWN;
-  int ndim_ = -1; // -1: no shape was set
+  int ndim_ = -1; // -1: no shape is set
   float scale_ = 1.0F;
   int64_t dims_[kMaxDims];
   int64_t strides_[kMaxDims];
 };
 
-// What operations of matrices share.
+// Base class of matrix operations.
 class MUDNN_EXPORT ImplBase {
  public:
-  // SCALAR: in the operands' own precision. TENSOR: float operands may be rounded to TF32.
+  // SCALAR: computes in the precision of the operands. TENSOR: may round FLOAT operands to TF32.
   enum class ComputeMode : int { SCALAR, TENSOR };
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// muDNN: element-wise operations, reductions, sorting, products of matrices, indexing and shapes.
+// muDNN: elementwise operations, reductions, sorting, indexing and shapes.
 #pragma once
 
 #include "mudnn_base.h"
@@ -38,15 +38,15 @@ class MUDNN_EXPORT Unary {
   bool integer_ = false;
 };
 
-// Operands broadcast as in numpy. Run(h, grad_in, grad_out, saved) for the backward modes: saved is the output for SIGMOID_BW
-// and TANH_BW and the input for the others; RSQRT_BW takes (h, dx, y, dy).
+// Operands broadcast as in NumPy. The backward modes are called as Run(h, grad_in, grad_out, saved), where saved is the
+// output for SIGMOID_BW and TANH_BW and the input for the others; RSQRT_BW takes (h, dx, y, dy).
 class MUDNN_EXPORT Binary {
  public:
   enum class Mode : int {
     ADD, SUB, MUL, DIV, TRUEDIV, FLOORDIV, TRUNCATEDIV, FLOORMOD, TRUNCATEMOD, DIVNONAN, POW, MAX, MIN, SQUARED_DIFF,
     ADD_ALPHA, SUB_ALPHA, // l +- alpha * r
     EQ, NE, LT, LE, GT, GE, LOGICAL_AND, LOGICAL_OR, LOGICAL_XOR,
-    PRELU, // l where positive, else r * l
+    PRELU, // l if positive, otherwise r * l
     THRESHOLD_BW, LEAKY_RELU_BW, RELU6_BW, SIGMOID_BW, TANH_BW, SILU_BW, GELU_NONE_BW, GELU_TANH_BW, RSQRT_BW,
   };
   Status SetMode(Mode mode);
@@ -92,7 +92,7 @@ class MUDNN_EXPORT Fill {
   Status SetValue(double value);
   Status SetValue(int64_t value);
   Status Run(Handle& handle, Tensor& out) const;
-  Status Run(Handle& handle, Tensor& out, const Tensor& mask) const; // where mask, BOOL, is true
+  Status Run(Handle& handle, Tensor& out, const Tensor& mask) const; // fills where mask, which is BOOL, is true
 
  private:
   friend struct Parameters;
@@ -101,7 +101,7 @@ class MUDNN_EXPORT Fill {
   bool integer_ = false;
 };
 
-// Output with or without the reduced dimensions. Indices are INT64.
+// The output has the reduced dimensions with size 1, or does not have them. Indices are INT64.
 class MUDNN_EXPORT Reduce {
  public:
   enum class Mode : int {
@@ -120,7 +120,7 @@ class MUDNN_EXPORT Reduce {
  private:
   friend struct Parameters;
   Mode mode_ = Mode::ADD;
-  int count_ = 0; // of dims_
+  int count_ = 0; // number of elements in dims_
   int dims_[Tensor::kMaxDims];
   float order_ = 2;
   double correction_ = 1;
@@ -187,7 +187,7 @@ class MUDNN_EXPORT TopK {
   bool sorted_ = true;
 };
 
-// Waits for the device: the shapes of values and counts are set to what was found.
+// Waits for the device, and sets the shapes of values and counts to the number of elements found.
 class MUDNN_EXPORT Unique {
  public:
   enum class Mode : int { UNSORTED, SORTED };
@@ -201,7 +201,7 @@ class MUDNN_EXPORT Unique {
   Mode mode_ = Mode::UNSORTED;
 };
 
-// Waits for the device: the shape of out is set to [found, ndim]. Out is INT64.
+// Waits for the device, and sets the shape of out to [found, ndim]. out is INT64.
 class MUDNN_EXPORT Nonzero {
  public:
   Status Run(Handle& handle, Tensor& out, const Tensor& in, const MemoryMaintainer& workspace) const;
@@ -217,7 +217,7 @@ class MUDNN_EXPORT Concat {
   int axis_ = 0;
 };
 
-// A strided copy. The Config functions rewrite the shape and strides of `in` or `out` for it.
+// A strided copy. The Config functions set the shape and strides of `in` or `out` for it.
 class MUDNN_EXPORT Permute {
  public:
   Status ConfigDimStride(Tensor& out, Tensor& in, int count, const int64_t* permutation) const;
@@ -231,7 +231,7 @@ class MUDNN_EXPORT Pad {
   enum class Mode : int { CONSTANT, REFLECT, REPLICATE, CIRCULAR };
   Status SetMode(Mode mode);
   Status SetValue(double value);
-  // Left and right for each dimension, the last dimension first.
+  // Left and right for each dimension, starting with the last dimension.
   Status SetPaddingInfo(int count, const int* pads);
   Status Run(Handle& handle, Tensor& out, const Tensor& in) const;
 
@@ -242,7 +242,7 @@ class MUDNN_EXPORT Pad {
   std::vector<int> pads_;
 };
 
-// Contiguous operands; indices are INT64.
+// Operands are contiguous; indices are INT64.
 class MUDNN_EXPORT Scatter {
  public:
   enum class Mode : int { UPDATE_ONLY, ADD, SUB, MUL };
@@ -284,7 +284,7 @@ class MUDNN_EXPORT GatherX {
   int batch_dims_ = 0;
 };
 
-// Waits for the device: the length of out is set to what was found.
+// Waits for the device, and sets the length of out to the number of elements found.
 class MUDNN_EXPORT MaskedSelect {
  public:
   Status Run(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// muDNN: layers of neural networks: softmax, dropout, pooling, resampling, normalisation, gates, losses.
+// muDNN: neural network layers: softmax, dropout, pooling, interpolation, normalization, gates, losses.
 #pragma once
 
 #include "mudnn_base.h"
@@ -27,11 +27,11 @@ class MUDNN_EXPORT Softmax {
   int dim_ = -1;
 };
 
-// Survivors are scaled by 1 / (1 - p); with p = 1 nothing survives. The mask is BOOL, true where an element survives.
+// Kept elements are scaled by 1 / (1 - p); with p = 1 no element is kept. The mask is BOOL, true for kept elements.
 class MUDNN_EXPORT Dropout {
  public:
   Status SetP(double p);
-  Status SetScale(double scale); // of the backward pass
+  Status SetScale(double scale); // for the backward pass
   Status SetSeed(uint64_t seed);
   Status SetSeed(const uint64_t* device_seed);
   Status SetOffset(uint64_t offset);
@@ -71,8 +71,8 @@ class MUDNN_EXPORT Pooling {
   int divisor_ = 0;
 };
 
-// Contiguous NCW, NCHW or NCDHW. Scales: input over output going forward (or the reciprocal of a given scale), output over
-// input going back.
+// Contiguous NCW, NCHW or NCDHW. Scales: input size / output size in the forward pass (or the reciprocal of a given
+// scale), output size / input size in the backward pass.
 class MUDNN_EXPORT Interpolate {
  public:
   enum class Mode : int { NEAREST, NEAREST_EXACT, LINEAR, BICUBIC };
@@ -102,12 +102,12 @@ class MUDNN_EXPORT BatchNorm {
   Status RunPure(
       Handle& handle, Tensor& out, const Tensor& in, const Tensor& mean, const Tensor& variance, const Tensor& weight,
       const Tensor& bias) const;
-  // running = (1 - momentum) * running + momentum * batch; absent running statistics are left alone.
+  // running = (1 - momentum) * running + momentum * batch. Absent running statistics are not updated.
   Status RunComposite(
       Handle& handle, Tensor& out, const Tensor& in, Tensor& running_mean, Tensor& running_variance, Tensor& mean,
       Tensor& inverse_deviation, const Tensor& weight, const Tensor& bias, double momentum,
       const MemoryMaintainer& workspace) const;
-  // In training, the mean and inverse deviation that RunComposite saved; else the running mean and variance.
+  // In training, takes the mean and inverse deviation that RunComposite saved; otherwise the running mean and variance.
   Status RunBwd(
       Handle& handle, Tensor& grad_in, Tensor& grad_mean, Tensor& grad_variance, Tensor& grad_weight,
       Tensor& grad_bias, const Tensor& in, const Tensor& grad_out, const Tensor& mean, const Tensor& deviation,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The version of muDNN that this stands in for. Build scripts read these lines: one macro each, one digit.
+// The version of muDNN that this library emulates. Build scripts parse these lines: one macro per line, one digit each.
 #pragma once
 
 #define MUDNN_VERSION_MAJOR 3

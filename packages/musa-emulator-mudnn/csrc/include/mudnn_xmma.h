@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// muDNN: products of matrices, convolution, attention.
+// muDNN: matrix products, convolution, attention.
 #pragma once
 
 #include "mudnn_base.h"
@@ -8,7 +8,8 @@
 namespace musa {
 namespace dnn {
 
-// c = alpha * op(a) * op(b) + beta * c. Shapes are those in memory, before transposition. Absent c or bias: no such term.
+// c = alpha * op(a) * op(b) + beta * c. Shapes are those in memory, before transposition. Terms with an absent c or
+// bias are left out.
 class MUDNN_EXPORT MatMul : public ImplBase {
  public:
   Status SetComputeMode(ComputeMode mode);
@@ -47,7 +48,7 @@ class MUDNN_EXPORT MatMulLtParam {
     MATMULLT_EPILOGUE_GELU,
     MATMULLT_EPILOGUE_GELU_BIAS,
   };
-  // FLOAT scalars, or one value for each row (a, d) or column (b).
+  // FLOAT scalars, or one value per row (a, d) or column (b).
   Status SetScale(const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d);
   Status SetScale(
       const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d, int quant_tile, bool scale_mn_major);
@@ -62,7 +63,7 @@ class MUDNN_EXPORT MatMulLtParam {
   MatMulLtEpilogueMode epilogue_ = MatMulLtEpilogueMode::MATMULLT_EPILOGUE_DEFAULT;
 };
 
-// As MatMul, for tensors of three dimensions; a batch of stride 0 is shared. Two dimensions are a batch of one.
+// Like MatMul, for 3-d tensors; a batch with stride 0 is broadcast. 2-d tensors are a batch of one.
 class MUDNN_EXPORT BatchMatMul : public ImplBase {
  public:
   Status SetComputeMode(ComputeMode mode);
@@ -199,8 +200,8 @@ class MUDNN_EXPORT Convolution : public ImplBase {
   ComputeMode mode_ = ComputeMode::SCALAR;
 };
 
-// q [N, Hq, L, E]; k and v [N, Hkv, S, E], where Hkv divides Hq. Mask: BOOL, true to keep, or floating and added; [L, S],
-// [N, S] (a padding mask), [H, L, S] or [N, H, L, S].
+// q is [N, Hq, L, E]; k and v are [N, Hkv, S, E], where Hkv divides Hq. The mask is BOOL (true: keep) or floating
+// (added to the scores), of shape [L, S], [N, S] (a padding mask), [H, L, S] or [N, H, L, S].
 class MUDNN_EXPORT ScaledDotProductAttention : public ImplBase {
  public:
   Status SetComputeMode(ComputeMode mode);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The library's view of what the public classes keep private.
+// Access to the private members of the public classes, for the library.
 #pragma once
 
 #include "mudnn.h"
@@ -22,7 +22,7 @@ struct TensorAccess {
   static int ndim(const Tensor& tensor) { return tensor.ndim_; }
   static const int64_t* dims(const Tensor& tensor) { return tensor.dims_; }
   static const int64_t* strides(const Tensor& tensor) { return tensor.strides_; }
-  // An operand that is there: with an address and a shape.
+  // Whether the operand has an address and a shape.
   static bool present(const Tensor& tensor) { return tensor.address_ != nullptr && tensor.ndim_ >= 0; }
   static int64_t elements(const Tensor& tensor) {
     int64_t count = tensor.ndim_ >= 0 ? 1 : 0;
@@ -43,8 +43,8 @@ struct TensorAccess {
   }
 };
 
-// The friend of the operations and of classes that only hold parameters. What it reads of one stands in the file of the
-// operation that takes it:
+// Grants the operations access to the private parameters of descriptor classes. The specialization for a class is in
+// the file of the operation that uses it:
 //
 //   template <>
 //   struct Parameters::Of<MatMulLtParam> { ... };

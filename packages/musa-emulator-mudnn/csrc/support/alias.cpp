@@ -19,26 +19,26 @@ namespace musa_emulator::dnn {
 
 namespace {
 
-// The stock of the calling thread, from its first scope on. Read for every operand, so it is addressed without a call. Not a
-// member: GCC ignores the model on the definition of a static one.
+// The stock of the calling thread, created by its first scope. Read for every operand, so it is addressed without a
+// function call. Not a member, because GCC ignores the TLS model on the definition of a static member.
 constinit thread_local AliasScope::Stock* current_stock [[gnu::tls_model("initial-exec")]] = nullptr;
 
 } // namespace
 
-// A thread's tensors, in sets by dtype and shape, and which of them tasks use now. A tensor whose shape need not be set
-// again is the cheapest: torch derives a dozen properties from it.
+// The tensors of a thread, in sets by dtype and shape, with a flag for those in use. Reusing a tensor of the same shape
+// is cheapest, because torch derives a dozen properties from the shape.
 class AliasScope::Stock {
  public:
   struct Slot {
     at::Tensor tensor;
-    uint64_t hash = 0; // of the tensor's dtype and shape, so that a search reads no tensor but the right one
+    uint64_t hash = 0; // of the tensor's dtype and shape, so that a search reads only the matching tensor
     bool lent = false;
   };
   using Set = std::array<Slot, 4>;
 
   static uint64_t hash_of(c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayRef strides) {
-    // Multiplications that do not wait for each other. The factors are fractions of square roots of primes, made odd: the
-    // upper bits of each product depend on all bits of the size or stride.
+    // The multiplications are independent of each other. The factors are fractional parts of square roots of primes,
+    // made odd: the upper bits of each product depend on all bits of the size or stride.
     static constexpr uint64_t kSizeFactors[] = {0x6A09E667F3BCC909, 0x3C6EF372FE94F82B, 0x510E527FADE682D1,
                                                 0x1F83D9ABFB41BD6B, 0xCBBB9D5DC1059ED9, 0x9159015A3070DD17,
                                                 0x67332667FFC00B31, 0xDB0C2E0D64F98FA7};
@@ -60,7 +60,7 @@ class AliasScope::Stock {
     lent_.push_back(&slot);
   }
   size_t lent() const { return lent_.size(); }
-  // For a tensor that has found no place in its set.
+  // For a tensor without a free slot in its set.
   at::Tensor& keep(at::Tensor tensor) { return extra_.emplace_back(std::move(tensor)); }
   void end_scope() {
     if (--scopes == 0 && !extra_.empty()) [[unlikely]] {
@@ -72,7 +72,7 @@ class AliasScope::Stock {
       Slot& slot = *lent_.back();
       lent_.pop_back();
       slot.lent = false;
-      // A task may have handed it, or a view of it, to something that lives longer.
+      // The task may have stored the tensor, or a view of it, in an object that outlives the task.
       const c10::TensorImpl& tensor = *slot.tensor.unsafeGetTensorImpl();
       if (slot.tensor.use_count() != 1 || tensor.unsafe_storage().use_count() != 1) [[unlikely]] {
         slot.tensor.reset();
@@ -95,12 +95,12 @@ namespace {
 using musa::dnn::TensorAccess;
 using Format = Tensor::Format;
 
-// Where torch's dimension i stands among the letters of the format; empty where the order is torch's already.
+// Returns the position of torch's dimension i in the format; empty if the format has torch's order.
 std::span<const int> order_of(Format format) {
   static constexpr int nwc[] = {0, 2, 1};
   static constexpr int nhwc[] = {0, 3, 1, 2};
   static constexpr int ndhwc[] = {0, 4, 1, 2, 3};
-  // Filters: the letters name kernel height, width, input and output channels.
+  // Filters: the letters are kernel height, kernel width, input channels and output channels.
   static constexpr int hwcn[] = {3, 2, 0, 1};
   static constexpr int dhwcn[] = {4, 3, 0, 1, 2};
   switch (format) {
@@ -128,10 +128,10 @@ bool has_shape(const c10::TensorImpl& tensor, c10::IntArrayRef sizes, c10::IntAr
 }
 
 size_t bytes_of(c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayRef strides) {
-  int64_t last = 0; // element
+  int64_t last = 0; // index of the last element
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (strides[i] < 0) {
-      throw std::invalid_argument("a negative stride, which torch's CPU functions do not know");
+      throw std::invalid_argument("an operand has a negative stride, which torch's CPU functions do not support");
     }
     last += sizes[i] > 0 ? (sizes[i] - 1) * strides[i] : 0;
   }
@@ -139,7 +139,7 @@ size_t bytes_of(c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayRef s
 }
 
 at::Tensor make_new(c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::DataPtr memory) {
-  const c10::InferenceMode outside(false); // the next to use it may not be in one
+  const c10::InferenceMode outside(false); // created outside inference mode, because a later user may not be in it
   auto storage = c10::make_intrusive<c10::StorageImpl>(
       c10::StorageImpl::use_byte_size_t(), bytes_of(type, sizes, strides), std::move(memory), /*allocator=*/nullptr,
       /*resizable=*/false);
@@ -149,7 +149,7 @@ at::Tensor make_new(c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayR
   return result;
 }
 
-// [[gnu::noinline]]: its registers would have to be saved on the way that needs none of them.
+// [[gnu::noinline]], because inlining would make the fast path save this function's registers.
 [[gnu::noinline]] at::Tensor& add_to(
     AliasScope::Stock& stock, uint64_t hash, c10::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayRef strides,
     void* address) {
@@ -264,7 +264,7 @@ at::Tensor alias_channels_second(const Tensor& tensor) {
 
 AliasScope::Stock& AliasScope::stock() {
   if (current_stock == nullptr) [[unlikely]] {
-    // Not in thread-local memory itself, which is as large as all of the library's and has to be small for the model above.
+    // Allocated on the heap, because the TLS model above requires the library's thread-local memory to be small.
     thread_local const auto own = std::make_unique<Stock>();
     current_stock = own.get();
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Device memory as torch's CPU functions take it.
+// Device memory as tensors for torch's CPU functions.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,13 +15,13 @@ using musa::dnn::Tensor;
 
 c10::ScalarType scalar_type(Tensor::Type type);
 
-// The tensor's memory, dimensions in the order given. Undefined for an absent operand.
+// Returns a tensor that aliases the memory, with dimensions in the given order. Undefined for an absent operand.
 at::Tensor alias(const Tensor& tensor);
-// The same in torch's order: N, C, then space from the outermost dimension in, whatever the format.
+// The same with dimensions in torch's order, N, C, then space with the outermost dimension first, for every format.
 at::Tensor alias_channels_second(const Tensor& tensor);
 
-// Tensors made by alias() within its life go back to the thread's stock at its end, unless somebody still holds them.
-// Making one takes several allocations, and a task on small tensors is shorter than that.
+// Returns the tensors that alias() creates within its lifetime to the thread's stock at its end, unless they are still
+// referenced. Creating a tensor takes several allocations, which is longer than a task on small tensors.
 class AliasScope {
  public:
   AliasScope();
@@ -32,14 +32,14 @@ class AliasScope {
   class Stock;
 
  private:
-  static Stock& stock(); // the thread's
+  static Stock& stock(); // of the calling thread
 
   Stock& stock_;
-  const size_t before_; // tensors lent when the scope began
+  const size_t before_; // number of tensors in use when the scope began
 };
 
-// The same memory as integers of the same size. What only moves elements need not know their type, and torch's
-// functions take integers of every size, but not every type of muDNN.
+// Describes the memory as integers of the same size, for operations that only move elements: torch's functions support
+// integers of every size, but not every type of muDNN.
 Tensor as_bits(const Tensor& tensor);
 
 } // namespace musa_emulator::dnn

@@ -108,7 +108,7 @@ void Checks::refuse(Status status, const char* reason) {
 bool Checks::accept_operands() {
   for (const Tensor* tensor : tensors_) {
     if (!TensorAccess::shaped(*tensor)) {
-      continue; // absent: whether it may be is the operation's to say
+      continue; // absent: the operation decides whether this is allowed
     }
     if (!require(TensorAccess::elements(*tensor) > 0, Status::NOT_SUPPORTED, "an operand has no elements") ||
         !require(TensorAccess::address(*tensor) != nullptr, Status::INVALID_PARAMETER, "an operand has no address")) {
@@ -120,14 +120,14 @@ bool Checks::accept_operands() {
 
 musa::dnn::MemoryHandler Checks::take(const musa::dnn::MemoryMaintainer& maintainer, size_t bytes, bool optional) {
   if (maintainer == nullptr) {
-    require(optional, Status::INVALID_PARAMETER, "the operation needs a memory maintainer");
+    require(optional, Status::INVALID_PARAMETER, "the operation requires a memory maintainer");
     return nullptr;
   }
   if (bytes == 0) {
     return nullptr;
   }
   musa::dnn::MemoryHandler memory = maintainer(bytes);
-  if (!require(memory != nullptr, Status::ALLOC_FAILED, "the memory maintainer gave no workspace")) {
+  if (!require(memory != nullptr, Status::ALLOC_FAILED, "the memory maintainer returned no workspace")) {
     return nullptr;
   }
   musaPointerAttributes attributes{};

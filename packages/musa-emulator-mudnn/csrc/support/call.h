@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The frame around every operation: injected faults, checks with their reasons, the log. How a task gets on the stream is the
-// backend's.
+// Wrapper around every operation: fault injection, checks with their reasons, and the log. The backend defines how a
+// task is enqueued on the stream.
 //
 //   Status Unary::Run(Handle& handle, Tensor& out, const Tensor& in) const {
 //     return call<"musa::dnn::Unary::Run">(handle, {&out, &in}, [&](Call& call) {
@@ -24,16 +24,16 @@ using musa::dnn::Status;
 using musa::dnn::Tensor;
 
 const char* name_of(Status status);
-// The status that an injected or real error of the runtime becomes.
+// Returns the status for an injected or real error of the runtime.
 Status status_of(musaError_t error);
 
-// What is checked of a call, and its log.
+// The checks and the log of a call.
 class Checks {
  public:
   Checks(const char* name, const Handle& handle, std::initializer_list<const Tensor*> tensors)
       : name_(name), handle_(handle), tensors_(tensors) {}
 
-  // Keeps and logs the first refusal. What is required of all operands has been checked before.
+  // Stores and logs the first failed check. The requirements of all operands have been checked before.
   bool require(bool condition, Status status, const char* reason) {
     if (condition) [[likely]] {
       return true;
@@ -43,12 +43,13 @@ class Checks {
   }
   Status status() const { return status_; }
 
-  // Of all operands: at most 8 dimensions, elements, memory, on the handle's device. False after a refusal.
+  // Checks each operand: at most 8 dimensions, not empty, memory on the handle's device. Returns false if a check
+  // fails.
   bool accept_operands();
   void log() const;
 
  protected:
-  // The caller's memory for the time of the call; null where none is needed, and after a refusal.
+  // Allocates the workspace of the call; returns nullptr if none is needed or a check fails.
   musa::dnn::MemoryHandler take(const musa::dnn::MemoryMaintainer& maintainer, size_t bytes, bool optional);
 
   const char* name_;
@@ -65,5 +66,5 @@ bool logs_calls();
 
 } // namespace musa_emulator::dnn
 
-// class Call, derived from Checks, and call().
+// Defines class Call, derived from Checks, and call().
 #include <mudnn_backend/call.h>

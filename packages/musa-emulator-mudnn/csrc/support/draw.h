@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The masks that dropout and attention draw.
+// The random masks of dropout and attention.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,15 +9,15 @@
 
 namespace musa_emulator::dnn {
 
-// A number that the caller gave, or one in device memory, read when the stream comes to it: a graph's replays each find
-// another.
+// A number from the caller, or one in device memory that is read in stream order, so that each replay of a graph reads
+// a new one.
 struct DrawnNumber {
   uint64_t value;
-  const uint64_t* on_device; // added to value unless null
+  const uint64_t* on_device; // added to value unless nullptr
 };
 
-// Into a contiguous BOOL tensor: true where an element survives. Element i is number i % 4 of Philox's block i / 4: a mask
-// depends on seed, offset and position alone, and masks of different offsets share no block.
+// Writes a contiguous BOOL tensor: true for elements that are kept. Element i uses number i % 4 of Philox block i / 4:
+// a mask depends only on seed, offset and position, and masks with different offsets share no block.
 void draw_keep_mask(at::Tensor& keep, double p, DrawnNumber seed, DrawnNumber offset);
 
 } // namespace musa_emulator::dnn

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// torch's modes during a task.
+// torch's thread-local modes during a task.
 #pragma once
 
 #include <c10/core/AutogradState.h>
@@ -9,13 +9,13 @@
 
 namespace musa_emulator::dnn {
 
-// Everything but a backend's own kernels: the caller's modes, autograd, autocast, functionalisation.
+// All dispatch keys except the backends' kernels: the caller's modes, autograd, autocast, functionalization.
 inline const c10::DispatchKeySet above_backends =
     c10::DispatchKeySet(c10::DispatchKeySet::FULL)
         .remove(c10::DispatchKey::Dense)
         .remove(c10::DispatchKey::BackendSelect);
 
-// As torch's guard, with one look at the thread's state instead of three.
+// Like torch's guard, but reads the thread's state once instead of three times.
 class NoGrad {
  public:
   NoGrad() : state_(c10::AutogradState::get_tls_state()), before_(state_.get_grad_mode()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Parameters of make_in(), which lets torch's functions write their results to the caller's memory.
+// Arguments of make_in(), which makes torch's functions write their results to the caller's memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,7 +12,7 @@
 
 namespace musa_emulator::dnn {
 
-// Equal for calls that allocate alike.
+// A hash that is equal for calls with the same allocations.
 class Key {
  public:
   explicit Key(size_t start) : value_(start) {}
@@ -30,7 +30,7 @@ class Key {
   size_t value_;
 };
 
-// start: tells operations apart.
+// `start` distinguishes operations.
 inline size_t key_of(size_t start, std::initializer_list<const at::Tensor*> tensors) {
   Key key(start);
   for (const at::Tensor* tensor : tensors) {
@@ -41,7 +41,7 @@ inline size_t key_of(size_t start, std::initializer_list<const at::Tensor*> tens
   return key.value();
 }
 
-// Whether a result and an operand are in one range of addresses, so that a function must not write while it reads.
+// Whether a result and an operand overlap in memory, so that a function must not write while it reads.
 inline bool overlaps(const at::Tensor& result, std::initializer_list<const at::Tensor*> operands) {
   const auto* const begin = static_cast<const char*>(result.const_data_ptr());
   const auto* const end = begin + result.storage().nbytes();

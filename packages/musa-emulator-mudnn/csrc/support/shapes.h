@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Questions about the shapes of operands.
+// Predicates for the shapes of operands.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ inline bool same_shape(const Tensor& a, const Tensor& b) {
       std::equal(TensorAccess::dims(a), TensorAccess::dims(a) + TensorAccess::ndim(a), TensorAccess::dims(b));
 }
 
-// Whether the inputs broadcast, by numpy's rule, to the shape of out.
+// Whether the inputs broadcast, by NumPy's rule, to the shape of out.
 inline bool broadcast_to(const Tensor& out, std::initializer_list<const Tensor*> inputs) {
   const int ndim = TensorAccess::ndim(out);
   for (const Tensor* input : inputs) {
@@ -25,7 +25,7 @@ inline bool broadcast_to(const Tensor& out, std::initializer_list<const Tensor*>
       return false;
     }
   }
-  for (int i = 1; i <= ndim; ++i) { // from the last dimension
+  for (int i = 1; i <= ndim; ++i) { // starting with the last dimension
     int64_t size = 1;
     for (const Tensor* input : inputs) {
       const int own = TensorAccess::ndim(*input);
@@ -42,7 +42,7 @@ inline bool broadcast_to(const Tensor& out, std::initializer_list<const Tensor*>
   return true;
 }
 
-// Whether writing one element changes another: a dimension repeats what lies there.
+// Whether elements share memory, because a dimension has stride 0.
 inline bool same_spot_twice(const Tensor& tensor) {
   for (int i = 0; i < TensorAccess::ndim(tensor); ++i) {
     if (TensorAccess::dims(tensor)[i] > 1 && TensorAccess::strides(tensor)[i] == 0) {
@@ -52,7 +52,7 @@ inline bool same_spot_twice(const Tensor& tensor) {
   return false;
 }
 
-// A scalar as the one element of a vector, so that there is a dimension to name.
+// A 0-dim tensor as a vector of one element, so that it has a dimension.
 inline Tensor as_vector(const Tensor& tensor) {
   Tensor vector = tensor;
   if (TensorAccess::ndim(tensor) == 0) {

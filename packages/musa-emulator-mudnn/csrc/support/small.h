@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Small dense operands in plain loops: torch's functions take longer to begin than these to end. Only operations whose
-// result is fixed to the last bit are here, so that it does not depend on which of the two computes.
+// Plain loops for small dense operands: torch's functions take longer to start than these take to run. Only for
+// operations whose results are exactly defined, so that both implementations return the same bits.
 #pragma once
 
 #include <c10/core/Scalar.h>
@@ -11,21 +11,21 @@
 
 namespace musa_emulator::dnn {
 
-// Whether run_small() does it.
+// Whether run_small() supports the call.
 bool is_small(musa::dnn::Unary::Mode mode, const Tensor& out, const Tensor& in);
 bool is_small(musa::dnn::Binary::Mode mode, const Tensor& out, const Tensor& left, const Tensor& right);
 
-// Fill with 0, of any type.
+// Fills with 0; supports every type.
 bool is_small(const c10::Scalar& value, const Tensor& out);
 void zero_small(const Tensor& out);
 
-// The position of the largest or smallest element of each row, the last dimension. The first of those that are equal, or of
-// the nan, as in torch. Rows of one FLOAT to a few thousand.
+// Writes the index of the largest or smallest element of each row (the last dimension): the first of equal elements or
+// the first NaN, as in torch. For FLOAT rows with up to a few thousand elements.
 bool is_small_extreme(const Tensor& positions, const Tensor& in, int64_t dim);
 void find_small(bool largest, const Tensor& positions, const Tensor& in);
 
-// Slices of params, (outer, size, bytes), by the indices of its second dimension. Whether copying them is little work; and
-// false, with some of them copied, if an index is out of range.
+// Copies slices of params, of shape (outer, size, bytes), by indices into the second dimension. is_small_pick() returns
+// whether the copy is small. pick_small() returns false, with some slices copied, if an index is out of range.
 bool is_small_pick(int64_t outer, int64_t picks, int64_t bytes);
 bool pick_small(const Tensor& out, const Tensor& indices, const Tensor& params, int64_t outer, int64_t size, int64_t bytes);
 

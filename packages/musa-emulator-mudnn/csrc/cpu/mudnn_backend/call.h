@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// A call as a task of the emulator's stream, and the frame that injects faults. Included by support/call.h alone.
+// Runs a call as a task on the emulator's stream, and injects faults. Included by support/call.h only.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -16,9 +16,9 @@
 
 namespace musa_emulator::dnn {
 
-// Memory that the caller lends for the time of a task: filled with a pattern before it, and looked at after it. Whoever
-// else wrote there meanwhile had the memory too early: its maintainer does not give it back in the stream's order.
-// Only where MUDNN_EMULATOR_CHECK_WORKSPACE=1 or, without that, device memory is strict: it takes time.
+// A workspace that the caller passes for the duration of a task. It is filled with a pattern before the task and
+// checked afterwards: if it was overwritten, its maintainer freed it before the stream had finished the task. Enabled
+// by MUDNN_EMULATOR_CHECK_WORKSPACE=1 or, if that is not set, by strict device memory, because it takes time.
 bool checks_workspace();
 struct WorkArea {
   unsigned char* data;
@@ -31,22 +31,23 @@ class Call final : public Checks {
  public:
   using Checks::Checks;
 
-  // Puts task() on the handle's stream. It runs later, perhaps on another thread: it must own copies of what it needs.
+  // Enqueues task() on the handle's stream. It may run later and on another thread, so it must own copies of its
+  // operands.
   template <class Task>
   Status enqueue(Task&& task) {
     Stream* const stream = stream_of_handle();
     if (stream == nullptr) {
       return status_;
     }
-    TaskOf<std::decay_t<Task>&> launch(name_, kCallersThread, task); // in place; a task that has to wait gets a copy of its own
+    TaskOf<std::decay_t<Task>&> launch(name_, kCallersThread, task); // in place; copied if the task has to wait
     return launch_now(*stream, launch)
         ? Status::SUCCESS
         : submit(
               *stream,
               std::make_shared<TaskOf<std::decay_t<Task>>>(name_, at::get_num_threads(), std::forward<Task>(task)));
   }
-  // The same for a task that calls nothing of the runtime's nor through torch's dispatcher, throws nothing, and takes about a
-  // microsecond: it needs no modes of torch set, and may run with the engine's lock held.
+  // The same for a task that takes about a microsecond, throws no exception, and calls neither the runtime nor torch's
+  // dispatcher: it needs none of torch's thread-local modes, and may run with the engine's lock held.
   template <class Task>
   Status enqueue_brief(Task&& task) {
     Stream* const stream = stream_of_handle();
@@ -55,8 +56,8 @@ class Call final : public Checks {
     }
     return run_brief_now(*stream, task) ? Status::SUCCESS : submit_brief(*stream, std::forward<Task>(task));
   }
-  // The same where a task that owns its operands takes time to make: `borrowing` runs at once or not at all, and else the task
-  // that own() makes is enqueued.
+  // The same if a task that owns its operands is expensive to create: `borrowing` runs immediately or not at all; in
+  // the latter case, the task that own() returns is enqueued.
   template <class Task, class Own>
   Status enqueue_brief(Task&& borrowing, Own&& own) {
     Stream* const stream = stream_of_handle();
@@ -72,7 +73,7 @@ class Call final : public Checks {
     return status == Status::SUCCESS ? wait() : status;
   }
 
-  // The same with memory from the caller, `bytes` of it. Where the operation may do without a maintainer, `optional`.
+  // The same with a workspace of `bytes` from the caller. If `optional`, the maintainer may be empty.
   template <class Task>
   Status enqueue(const musa::dnn::MemoryMaintainer& maintainer, size_t bytes, Task&& task, bool optional = false) {
     const musa::dnn::MemoryHandler memory = take(maintainer, bytes, optional);
@@ -97,10 +98,11 @@ class Call final : public Checks {
   }
 
  private:
-  static constexpr int kCallersThread = 0; // a number of threads: the task runs on the thread of its caller, whatever that has
+  // Number of threads: the task runs on the caller's thread and keeps its number
+  static constexpr int kCallersThread = 0;
 
-  // Runs the task with as many threads as its caller computes with, and past the modes of the thread that runs it
-  // (autograd, autocast, and so on).
+  // Runs the task with the caller's number of threads, and without the thread-local modes of the thread that runs it
+  // (autograd, autocast and others).
   static musaError_t guarded(const char* name, int threads, void (*run)(void*), void* task);
 
   template <class Task>
@@ -139,7 +141,7 @@ class Call final : public Checks {
 
   template <class Task>
   bool run_brief_now(Stream& stream, Task& task) const {
-    BriefTaskOf<Task&> launch(name_, task); // in place; a task that has to wait gets a copy of its own
+    BriefTaskOf<Task&> launch(name_, task); // in place; copied if the task has to wait
     return launch_brief_now(stream, launch);
   }
   template <class Task>
@@ -147,7 +149,7 @@ class Call final : public Checks {
     return submit(stream, std::make_shared<BriefTaskOf<std::decay_t<Task>>>(name_, std::forward<Task>(task)));
   }
 
-  Stream* stream_of_handle(); // null after a refusal
+  Stream* stream_of_handle(); // nullptr if the call fails
   static Status submit(Stream& stream, std::shared_ptr<Launch> task);
   Status wait();
 };
@@ -161,7 +163,7 @@ Status call(const Handle& handle, std::initializer_list<const Tensor*> tensors, 
       call.log();
     }
     status = call.accept_operands() ? body(call) : call.status();
-    return musaSuccess; // a refusal is no error of the runtime
+    return musaSuccess; // a failed check is not an error of the runtime
   });
   return error == musaSuccess ? status : status_of(error);
 }

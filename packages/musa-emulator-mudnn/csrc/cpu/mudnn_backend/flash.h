@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Attention by a device's own kernels: none here. attention_flash.cpp calls torch's kernel for the CPU.
+// Attention by a device's own kernels: none for the CPU. attention_flash.cpp calls torch's CPU kernel instead.
 #pragma once
 
 #include <mudnn_backend/lending.h>

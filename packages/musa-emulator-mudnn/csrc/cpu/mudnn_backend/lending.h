@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Results of torch's functions that have no out= form, in the caller's memory all the same: a copy would cost up to a
-// fifth of a convolution. One allocation of the function gets the caller's memory: the one that became the result when
-// the same call ran before on this thread. Were it put to another use, the result would be copied as ever.
+// Makes torch functions without an out= overload write to the caller's memory, because a copy would take up to a fifth
+// of the time of a convolution. One allocation of the function is replaced by the caller's memory: the one that became
+// the result when the same call ran before on this thread. If the function uses it for something else, the result is
+// copied.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +20,7 @@ namespace musa_emulator::dnn {
 struct Loan {
   void* data;
   size_t bytes;
-  int wanted; // which allocation of this size gets the memory; none where negative
+  int wanted; // index of the allocation of this size to replace; negative: none
   std::vector<void*> made{}; // allocations of this size
 };
 inline thread_local Loan* current_loan = nullptr;
@@ -39,7 +40,7 @@ class LendingAllocator final : public c10::Allocator {
     }
     Loan& loan = *current_loan;
     const bool lend = static_cast<int>(loan.made.size()) == loan.wanted;
-    // The context is what raw allocations (oneDNN's) need.
+    // Raw allocations (oneDNN's) need the address as the context.
     c10::DataPtr result = lend ? c10::DataPtr(loan.data, loan.data, &c10::detail::deleteNothing, c10::kCPU)
                                : base_->allocate(bytes);
     loan.made.push_back(result.get());
@@ -71,8 +72,8 @@ inline bool same_order(const at::Tensor& a, const at::Tensor& b) {
   return true;
 }
 
-// What make() returns, or `place` where it lies there. make() must not read what is in place. The key stands for all
-// that tells this call from others.
+// Returns the result of make(): `place` itself if the result was written there. make() must not read `place`. The key
+// must be unique to the function and its arguments.
 template <class Make>
 at::Tensor make_in(const at::Tensor& place, size_t key, Make&& make) {
   constexpr int unknown = -1;
@@ -107,14 +108,14 @@ at::Tensor make_in(const at::Tensor& place, size_t key, Make&& make) {
   return value;
 }
 
-// For operations that this backend does not serve: the caller goes on with torch's operators.
+// For operations that this backend does not implement: the caller uses torch's operators.
 struct Declines {
   template <class... Arguments>
   bool operator()(const Arguments&...) const {
     return false;
   }
 };
-// Other backends have kernels that write to memory given; here make_in() does that.
+// Other backends have kernels that write to the caller's memory; here make_in() does that.
 inline constexpr Declines convolve_into, input_gradient_into, filter_gradient_into, batch_norm_into;
 
 } // namespace musa_emulator::dnn

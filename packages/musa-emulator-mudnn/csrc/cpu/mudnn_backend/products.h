@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// torch's products of matrices, for operands whose shapes and types have been checked.
+// torch's matrix products, for operands whose shapes and types have been checked.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,7 +12,7 @@
 
 namespace musa_emulator::dnn {
 
-// One of torch's structured kernels without its meta function, which would check again what the caller has checked.
+// A structured kernel of torch without its meta function, which would repeat the caller's checks.
 template <class Structured>
 struct KernelOf final : Structured {
   const at::Tensor& maybe_get_output(int64_t /*index*/) override {
@@ -21,7 +21,7 @@ struct KernelOf final : Structured {
   }
 };
 
-// d = alpha * a * b + beta * addend
+// Computes d = alpha * a * b + beta * addend.
 inline void multiply(
     at::Tensor& d, const at::Tensor& a, const at::Tensor& b, const at::Tensor& addend, double beta, double alpha) {
   using namespace at::native;
