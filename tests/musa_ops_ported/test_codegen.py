@@ -73,14 +73,14 @@ def test_a_predicate_stands_before_each_form(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("a: {A.mu: {kernel: [trill]}}", "no operator trill. Did you mean .*tril"),
-        ("a: {A.mu: {kernel: [tril, tril_]}}", "asked for twice"),
-        ("a: {A.mu: {magic: [tril]}}", "'magic' is neither of stub, kernel, composed"),
+        ("a: {A.mu: {kernel: [tril, tril_]}}", "listed twice"),
+        ("a: {A.mu: {magic: [tril]}}", "'magic' is none of stub, kernel, composed"),
         ("a: {A.mu: {composed: [dot]}}", "does not compose dot for every device"),
         ("a: {A.mu: {composed: [add.Tensor]}}", "does not compose add.Tensor for every device"),
-        ("a: {A.mu: {kernel: [tril]}}\na: {A.mu: {kernel: [triu]}}", "the family a stands there 2 times"),
+        ("a: {A.mu: {kernel: [tril]}}\na: {A.mu: {kernel: [triu]}}", "the family a is defined 2 times"),
         ("a: {A.mu: {stub: [abs]}}", "no CPU kernel for abs"),
         ("removed: {'2.0': [tril]}\na: {A.mu: {kernel: [tril]}}", "removed: torch .* has the operator tril"),
-        ("removed: {2.10: [trill]}", "the minor 2.1 has to be written with quotes"),
+        ("removed: {2.10: [trill]}", "the version 2.1 must be quoted"),
         ("removed: {'2.99': [trill]}\na: {A.mu: {kernel: [trill]}}", "no operator trill"),
     ],
 )

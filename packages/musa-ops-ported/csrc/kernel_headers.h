@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Headers of torch that most kernels include. mcc precompiles this file (musa_precompile_for_kernels). Each kernel still includes
-// the headers that it uses, because other compilers do not precompile. A header that defines kernels must not be added.
+// Headers of torch that most kernels include, precompiled by mcc (musa_precompile_for_kernels). Each kernel still
+// includes the headers that it uses, because other compilers do not precompile. Do not add headers that define
+// kernels.
 #pragma once
 
 #include <ATen/Dispatch_v2.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// What ops.yaml may ask before an operator is served: functions over its arguments.
+// Predicates for ops.yaml: an operator is served only if its predicate over the arguments returns true.
 #pragma once
 
 #include <ATen/Context.h>
@@ -8,13 +8,13 @@
 
 namespace musa_ops_ported {
 
-// The first tensor is of a floating point dtype.
+// Whether the first tensor has a floating point dtype.
 template <typename... Rest>
 bool floating(const at::Tensor& first, const Rest&...) {
   return at::isFloatingType(first.scalar_type());
 }
 
-// The first tensor is not of a complex dtype.
+// Whether the first tensor does not have a complex dtype.
 template <typename... Rest>
 bool real(const at::Tensor& first, const Rest&...) {
   return !at::isComplexType(first.scalar_type());
@@ -27,8 +27,8 @@ template <typename T>
 bool has_no_elements(const T& /*no tensor*/) {
   return false;
 }
-// Matrices that libraries of matrix products decline: integers, complex numbers, double precision, and of any dtype those
-// without elements. In the others' dtypes the libraries are faster, and their roundings are those of the CPU.
+// Whether BLAS libraries do not support the matrices: integers, complex numbers, double precision, and operands
+// without elements. For other dtypes the libraries are faster, and round as the CPU does.
 template <typename... Rest>
 bool declined_by_libraries(const at::Tensor& first, const Rest&... rest) {
   const at::ScalarType dtype = first.scalar_type();
@@ -37,26 +37,28 @@ bool declined_by_libraries(const at::Tensor& first, const Rest&... rest) {
       (at::isFloatingType(dtype) && (has_no_elements(first) || (has_no_elements(rest) || ...)));
 }
 
-// The first tensor's matrices have few enough rows for one block to decompose them: beyond, LAPACK on copies is faster.
+// Whether one block can decompose the first tensor's matrices; above this size LAPACK on copies is faster.
 template <typename... Rest>
 bool small_matrices(const at::Tensor& first, const Rest&...) {
   constexpr int64_t kMostRows = 512;
   return first.dim() < 2 || first.size(-2) <= kMostRows;
 }
 
-// Threads may add or write to one element in any order: torch.use_deterministic_algorithms forbids it.
+// For kernels whose threads add or write to the same element in any order, which torch.use_deterministic_algorithms
+// forbids.
 template <typename... Args>
 bool unordered(const Args&...) {
   return !at::globalContext().deterministicAlgorithms();
 }
 
-// The same for an operator that writes to its first tensor, which may be the host's: torch's host code does not refuse it.
+// The same for an operator that writes to its first tensor, which may be on the host: torch's host code does not
+// check this.
 template <typename... Rest>
 bool unordered_on_device(const at::Tensor& first, const Rest&... rest) {
   return first.is_privateuseone() && unordered(first, rest...);
 }
 
-// All tensors are on the device. For operators whose host code of torch does not check what it writes.
+// Whether all tensors are on the device, for operators whose host code in torch does not check what it writes to.
 inline bool is_on_device(const at::Tensor& tensor) {
   return tensor.is_privateuseone();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// What the generated files that declare operators share.
+// Helpers of the generated files that register operators.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -37,15 +37,15 @@ inline const at::Tensor* on_device(at::TensorList tensors) {
   return on_device(at::ITensorListRef(tensors));
 }
 inline const at::Tensor* on_device(const c10::List<std::optional<at::Tensor>>& /*indices*/) {
-  return nullptr; // the indexed tensor, which comes first, tells the device
+  return nullptr; // the indexed tensor, which precedes the indices, determines the device
 }
 
-// "musa" without a number is the current device.
+// "musa" without an index means the current device.
 inline std::optional<c10::Device> with_index(std::optional<c10::Device> device) {
   return device.has_value() && device->has_index() ? device : std::nullopt;
 }
 
-// The first tensor on one says which device is to be the current one.
+// The device of the first tensor on one; it becomes the current device.
 template <typename... Tensors>
 std::optional<c10::Device> device_of(const Tensors&... tensors) {
   const at::Tensor* found = nullptr;
@@ -53,7 +53,7 @@ std::optional<c10::Device> device_of(const Tensors&... tensors) {
   return found != nullptr ? std::optional<c10::Device>(found->device()) : std::nullopt;
 }
 
-// Operands with their names, for operators that take none of another device. Those made of a TensorIterator look themselves.
+// Pairs an operand with its name, for operators that require one device. TensorIterator checks this itself.
 template <typename... Operands>
 void check_same_device(const char* op, const Operands&... operands) {
   std::optional<c10::Device> common;

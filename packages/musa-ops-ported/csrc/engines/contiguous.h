@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Kernels that want dense outputs, whatever the caller's strides.
+// Helper for kernels that need contiguous outputs.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,7 +8,7 @@
 
 namespace musa_ops_ported {
 
-// f(dense) fills a contiguous tensor: `out` itself, or one that is copied to it.
+// Calls f(dense), which fills a contiguous tensor: `out` itself, or a temporary that is then copied to `out`.
 template <typename F>
 void write_contiguous(const at::Tensor& out, const F& f) {
   const at::Tensor dense = out.is_contiguous() ? out : at::empty_like(out, at::MemoryFormat::Contiguous);

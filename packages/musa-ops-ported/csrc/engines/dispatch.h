@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Sets of dtypes, and pointwise functions written as one expression over all of a set.
+// Sets of dtypes, and macros that define a pointwise function from one expression for all dtypes of a set.
 #pragma once
 
 #include <ATen/Dispatch_v2.h>
@@ -16,7 +16,8 @@
 #define MUSA_NUMBERS MUSA_REAL, MUSA_COMPLEX
 #define MUSA_ALL MUSA_NUMBERS, at::kBool
 
-// Runs the block with scalar_t, and op_t, in which half types compute: MUSA_DISPATCH(dtype, "name", (TYPES), { ... });
+// Runs the block with scalar_t and op_t, the dtype that half types compute in: MUSA_DISPATCH(dtype, "name", (TYPES),
+// { ... });
 #define MUSA_UNWRAP(...) __VA_ARGS__
 #define MUSA_DISPATCH(DTYPE, NAME, TYPES, ...)                 \
   AT_DISPATCH_V2(DTYPE, NAME, AT_WRAP([&] {                    \
@@ -24,7 +25,7 @@
     __VA_ARGS__                                                \
   }), MUSA_UNWRAP TYPES)
 
-// Runs the block with index_t, the type of indices: MUSA_BY_INDEX_TYPE(dtype, { ... });
+// Runs the block with index_t, the type of the indices: MUSA_BY_INDEX_TYPE(dtype, { ... });
 #define MUSA_BY_INDEX_TYPE(DTYPE, ...) \
   [&](const at::ScalarType index_dtype) { \
     if (index_dtype == at::kInt) {      \
@@ -36,9 +37,10 @@
     }                                   \
   }(DTYPE)
 
-// The host asks functions of pointwise() for their parameters, and nvcc answers for __host__ __device__ lambdas alone.
+// pointwise() inspects the parameters of a function on the host; nvcc allows that only for __host__ __device__
+// lambdas.
 
-// void NAME(iterator): EXPRESSION over x, of op_t.
+// Defines void NAME(iterator), which computes EXPRESSION over x of type op_t.
 #define MUSA_UNARY(NAME, EXPRESSION, ...)                                                     \
   void NAME(at::TensorIteratorBase& iter) {                                                   \
     AT_DISPATCH_V2(iter.common_dtype(), #NAME, AT_WRAP([&] {                                  \
@@ -50,7 +52,7 @@
     }), __VA_ARGS__);                                                                         \
   }
 
-// The same over x and y.
+// The same for binary functions, over x and y.
 #define MUSA_BINARY(NAME, EXPRESSION, ...)                                                    \
   void NAME(at::TensorIteratorBase& iter) {                                                   \
     AT_DISPATCH_V2(iter.common_dtype(), #NAME, AT_WRAP([&] {                                  \

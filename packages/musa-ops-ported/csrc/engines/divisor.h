@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Divisions of indices by numbers that the host knows before a launch.
+// Division of indices by divisors that are known on the host before the launch.
 #pragma once
 
 #include <c10/macros/Macros.h>
@@ -17,9 +17,9 @@ struct Divisor {
   C10_HOST_DEVICE Index quotient(Index index) const { return index / number; }
 };
 
-// Of indices below 2^31: a multiplication and a shift, for GPUs have no instruction that divides. With number <= 2^s and
-// multiplier = 2^(31 + s) / number + e, 0 < e <= 1, the result is too large by less than index / 2^31 / number, which
-// does not reach the next whole number.
+// For indices below 2^31: a multiplication and a shift, because GPUs have no integer division instruction. With
+// number <= 2^s and multiplier = 2^(31 + s) / number + e, 0 < e <= 1, the quotient is too large by less than index /
+// 2^31 / number, which never reaches the next integer.
 template <>
 struct Divisor<int32_t> {
   uint32_t multiplier;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// A tensor as lines along one dimension: what scans, sorts and softmax work on.
+// A tensor viewed as lines along one dimension, for scans, sorts and softmax.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,7 +10,7 @@
 
 namespace musa_ops_ported {
 
-// Of a contiguous tensor: element k of line n lies at start(n) + k * stride.
+// Element k of line n of a contiguous tensor is at start(n) + k * stride.
 struct Lines {
   int64_t count = 1, size = 1, stride = 1;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// From the number of an element to where it lies, in several tensors of one shape.
+// Converts a linear element index to offsets in several tensors of the same shape.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,7 +13,7 @@
 
 namespace musa_ops_ported {
 
-// Innermost dimension first.
+// Sizes and strides are ordered innermost dimension first.
 template <int operands>
 struct Offsets {
   static constexpr int kDims = kMaxDims;
@@ -21,7 +21,7 @@ struct Offsets {
   int64_t sizes[kDims] = {};
   int64_t strides[operands][kDims] = {};
 
-  // Divides in 32 bits where it can, and not at all where one dimension is left.
+  // Divides in 32 bits if the index allows it; the outermost dimension needs no division.
   template <typename Use>
   C10_HOST_DEVICE void each(int64_t index, const Use& use) const {
     for (int dim = 0; dim + 1 < dims; ++dim) {
@@ -52,8 +52,8 @@ struct Offsets {
   }
 };
 
-// Of a shape and each operand's strides, outermost first as torch has them. Dimensions that all operands run through as one
-// are merged.
+// Builds Offsets from a shape and the operands' strides, both outermost dimension first as in torch. Adjacent
+// dimensions that are contiguous in all operands are merged.
 template <int operands>
 Offsets<operands> offsets_of(at::IntArrayRef shape, const std::array<at::IntArrayRef, operands>& strides) {
   Offsets<operands> result;
@@ -71,7 +71,7 @@ Offsets<operands> offsets_of(at::IntArrayRef shape, const std::array<at::IntArra
     }
     TORCH_CHECK(
         result.dims < Offsets<operands>::kDims, "a tensor of more than ", Offsets<operands>::kDims,
-        " dimensions that cannot be merged; call contiguous() first");
+        " dimensions that cannot be merged is not supported.\nFix: call contiguous() on it first");
     result.sizes[result.dims] = shape[d];
     for (int i = 0; i < operands; ++i) {
       result.strides[i][result.dims] = strides[i][d];

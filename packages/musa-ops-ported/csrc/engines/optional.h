@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Arguments that may be absent.
+// Helpers for optional tensor arguments.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,7 +13,7 @@ inline at::Tensor or_undefined(const std::optional<at::Tensor>& tensor) {
   return tensor.has_value() ? *tensor : at::Tensor();
 }
 
-// Contiguous and of this dtype; undefined stays so.
+// Returns the tensor contiguous and in `dtype`; an undefined tensor stays undefined.
 inline at::Tensor dense_as(const at::Tensor& tensor, at::ScalarType dtype) {
   return tensor.defined() ? tensor.to(dtype).contiguous() : tensor;
 }
@@ -21,7 +21,7 @@ inline at::Tensor dense_as(const std::optional<at::Tensor>& tensor, at::ScalarTy
   return dense_as(or_undefined(tensor), dtype);
 }
 
-// Null where there is no tensor.
+// Returns nullptr for an undefined tensor.
 template <typename T>
 const T* data_or_null(const at::Tensor& tensor) {
   return tensor.defined() ? tensor.const_data_ptr<T>() : nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Checks of outputs whose kernels read operands while they write.
+// Overlap checks for kernels that read inputs while they write outputs.
 #pragma once
 
 #include <ATen/MemoryOverlap.h>
@@ -14,8 +14,8 @@ inline void check_overlap_within(const at::Tensor& first, const at::Tensor& seco
   at::assert_no_internal_overlap(second);
 }
 
-// Raises if elements of the output share memory, or if it partly overlaps the input: a thread would read what others have
-// written. The output may be the input.
+// Raises if elements of the output share memory, or if the output partly overlaps the input, because a thread would
+// read elements that another thread has written. The output may be the input itself.
 inline void check_overlap(const at::Tensor& out, const at::Tensor& in) {
   at::assert_no_internal_overlap(out);
   at::assert_no_partial_overlap(out, in);

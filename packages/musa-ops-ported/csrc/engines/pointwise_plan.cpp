@@ -8,8 +8,8 @@
 namespace musa_ops_ported {
 namespace {
 
-// Whether a thread for each element is best. A thread waits for memory once for each vector or element that it computes, so few
-// elements are done sooner if a discrete GPU spreads them over all its threads. An integrated GPU pays more for each thread.
+// Whether to launch one thread per element. A thread waits for memory once per vector or element, so a discrete GPU
+// processes few elements faster if they are spread over all its threads. An integrated GPU pays more for each thread.
 bool is_few(int64_t elements, c10::DeviceIndex on) {
   const musaDeviceProp& device = c10::musa::device_properties(on);
   constexpr int64_t per_held_thread = 2;
@@ -21,7 +21,7 @@ PointwisePlan plan_of(const at::TensorIteratorBase& iter, const at::ScalarType* 
   PointwisePlan plan;
   plan.count = static_cast<int>(iter.numel());
   bool aligned = true;
-  // Dense: the iterator has merged all dimensions into one, and each operand's stride in it is its element.
+  // Dense: the iterator has merged all dimensions into one, along which each operand's stride is its element size.
   plan.dense = iter.ndim() <= 1;
   for (int i = 0; i < operands; ++i) {
     plan.data[i] = static_cast<char*>(iter.data_ptr(i));

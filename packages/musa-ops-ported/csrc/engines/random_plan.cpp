@@ -23,7 +23,7 @@ RandomPlan plan_random(int64_t elements, int at_once, const std::optional<at::Ge
   const int64_t most = int64_t{device.multiProcessorCount} * (device.maxThreadsPerMultiProcessor / kRandomThreads);
   const int64_t blocks = std::min((elements + kRandomThreads - 1) / kRandomThreads, most);
   const int64_t of_all_threads = kRandomThreads * blocks * at_once;
-  constexpr uint64_t per_call = 4; // numbers of 32 bits
+  constexpr uint64_t per_call = 4; // 32-bit numbers per Philox call
   return {
       static_cast<unsigned>(blocks),
       reserve_numbers(static_cast<uint64_t>((elements - 1) / of_all_threads + 1) * per_call, generator)};

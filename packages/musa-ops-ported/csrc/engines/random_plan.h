@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Geometry and generator state of a random kernel.
+// Launch configuration and generator state of a random kernel.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -18,10 +18,10 @@ struct RandomPlan {
   at::PhiloxMusaState state;
 };
 
-// For `elements`, of which a thread draws `at_once` by one call.
+// Plans a launch for `elements`, of which a thread draws `at_once` per call.
 RandomPlan plan_random(int64_t elements, int at_once, const std::optional<at::Generator>& generator);
 
-// Reserves `increment` numbers per thread.
+// Reserves `increment` numbers per thread and returns the generator's state before the reservation.
 at::PhiloxMusaState reserve_numbers(uint64_t increment, const std::optional<at::Generator>& generator);
 
 } // namespace musa_ops_ported

@@ -13,16 +13,16 @@ namespace {
 
 struct Machine {
   bool integrated;
-  int64_t blocks; // that a reduction is spread over while its threads have enough to do
+  int64_t blocks; // target number of blocks of a reduction, if each thread has enough elements
 
-  // What a thread should have to do before another one is worth its share of the combining.
+  // Elements per thread above which another thread is worth the cost of combining its value.
   int64_t elements_per_thread(bool elements_adjoin) const {
     return !integrated ? 32 : elements_adjoin ? 1024 : 256;
   }
 };
 
-// An integrated GPU has few processors to keep busy, and pays more for each thread that it starts and for each barrier. Others
-// read their memory at its full rate with as many threads as they hold.
+// An integrated GPU has few multiprocessors, and pays more for each thread and each barrier. A discrete GPU reads
+// memory at its full rate only if all thread slots are occupied.
 Machine machine() {
   const musaDeviceProp& device = c10::musa::device_properties(c10::musa::current_device());
   constexpr int64_t few = 256;
@@ -37,7 +37,7 @@ int64_t power_of_two_from(int64_t value) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(value, 1))));
 }
 
-// Lanes, rows and splits for what the plan says about sizes.
+// Chooses lanes, rows and splits from the sizes in the plan.
 void spread(ReducePlan& plan, int64_t outputs, bool elements_adjoin) {
   plan.lanes_first = elements_adjoin;
   const Machine on = machine();
@@ -67,8 +67,8 @@ ReducePlan plan_reduce(const at::TensorIteratorBase& iter) {
   const int in = iter.ntensors() - 1;
   TORCH_INTERNAL_ASSERT(iter.noutputs() <= 2 && in == iter.noutputs());
   TORCH_CHECK(
-      iter.ndim() <= Offsets<1>::kDims, "a reduction over ", iter.ndim(), " dimensions that cannot be merged; at most ",
-      Offsets<1>::kDims, " are served. Call contiguous() on the input first");
+      iter.ndim() <= Offsets<1>::kDims, "a reduction over ", iter.ndim(), " dimensions that cannot be merged is not "
+      "supported; the maximum is ", Offsets<1>::kDims, ".\nFix: call contiguous() on the input first");
   plan.in = static_cast<const char*>(iter.data_ptr(in));
   for (int i = 0; i < iter.noutputs(); ++i) {
     plan.out[i] = static_cast<char*>(iter.data_ptr(i));
@@ -77,7 +77,7 @@ ReducePlan plan_reduce(const at::TensorIteratorBase& iter) {
   plan.count = 1;
   const auto shape = iter.shape();
   for (int dim = 0; dim < iter.ndim(); ++dim) {
-    // The output does not move along the dimensions that are reduced. One of a single element is not one of them.
+    // The output has stride 0 along reduced dimensions. A dimension of size 1 is never counted as reduced.
     if (iter.strides(0)[dim] == 0 && shape[dim] != 1) {
       plan.element.sizes[plan.element.dims] = shape[dim];
       plan.element.strides[0][plan.element.dims++] = iter.strides(in)[dim];
@@ -99,7 +99,7 @@ ReducePlan plan_reduce(const at::TensorIteratorBase& iter) {
   const bool aligned = reinterpret_cast<uintptr_t>(plan.in) % vector == 0;
   const auto& element = plan.element;
   const auto& output = plan.output;
-  // All other strides must keep a vector where it may be loaded from.
+  // All other strides must preserve the alignment of a vector load.
   const auto steps = [&](const int64_t* strides, int dims, int from) {
     return std::all_of(strides + from, strides + std::max(dims, from), [&](int64_t stride) { return stride % vector == 0; });
   };
@@ -121,7 +121,7 @@ ReducePlan plan_partial(const ReducePlan& first, const void* partial, size_t byt
   plan.out[0] = first.out[0];
   plan.out[1] = first.out[1];
   plan.output = first.output;
-  // Partial results lie by number of the result: split after split.
+  // Partial results are stored split by split, each ordered by result index.
   plan.element.dims = 1;
   plan.element.sizes[0] = plan.count;
   plan.element.strides[0][0] = static_cast<int64_t>(bytes) * first.outputs;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Where each number occurs in a list of them: so that a result gathers what belongs to it, in an order that repeats.
+// Finds the positions of each value in a sorted list, so that a result gathers its inputs in a reproducible order.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,7 +9,7 @@
 
 namespace musa_ops_ported {
 
-// Of the sorted `values`: the first place whose value is no less than `value` (more than it, if `after`).
+// Returns the first index of the sorted `values` with values[i] >= value (> value if `after`).
 template <typename T>
 C10_HOST_DEVICE int64_t first_place(const T* values, int64_t count, int64_t value, bool after = false) {
   int64_t low = 0, high = count;

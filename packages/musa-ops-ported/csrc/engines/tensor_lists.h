@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Which lists of tensors one kernel can take. What is refused is torch's composite's, one tensor after the other.
+// Tests whether one kernel can process lists of tensors. Otherwise torch's composite kernel processes tensor by
+// tensor.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,10 +12,11 @@
 
 namespace musa_ops_ported {
 
-// Lists of one length; all tensors on one device, of one dtype, dense; those of one position with the same sizes and strides.
+// Whether the lists have the same length, all tensors are dense and have one device and dtype, and tensors at the
+// same position have equal sizes and strides.
 bool lie_alike(std::initializer_list<at::TensorList> lists);
 
-// Whether a number leaves the tensors' dtype as it is.
+// Whether an operation with this number keeps the tensors' dtype.
 bool keeps_dtype(at::ScalarType dtype, const at::Scalar& number);
 
 namespace together {
@@ -23,7 +25,7 @@ namespace together {
 struct Request {
   std::vector<at::TensorList> lists;
   std::vector<at::Scalar> numbers;
-  std::vector<at::Tensor> tensors; // single ones
+  std::vector<at::Tensor> tensors; // single tensors
   void add(at::TensorList list) { lists.push_back(list); }
   void add(const at::Scalar& number) { numbers.push_back(number); }
   void add(at::ArrayRef<at::Scalar> more) {
@@ -34,27 +36,27 @@ struct Request {
   bool counted = true; // as many numbers as tensors
 };
 
-enum class Numbers { Real, Floating, Any }; // floating point without complex, with complex, and integers too
+enum class Numbers { Real, Floating, Any }; // allowed dtypes: real floating point, also complex, also integers
 
 bool served(const Request& request, Numbers numbers);
 
 } // namespace together
 
-// Predicates for ops.yaml, over an operator's lists and numbers.
+// Predicate for ops.yaml: whether one kernel can serve these lists and numbers.
 template <typename... Arguments>
 bool lists(const Arguments&... arguments) {
   together::Request request;
   (request.add(arguments), ...);
   return together::served(request, together::Numbers::Any);
 }
-// The same for operators that make floating point numbers of integers.
+// The same for operators that convert integers to floating point.
 template <typename... Arguments>
 bool floating_lists(const Arguments&... arguments) {
   together::Request request;
   (request.add(arguments), ...);
   return together::served(request, together::Numbers::Floating);
 }
-// And for those that are not defined for complex ones.
+// The same for operators that do not support complex numbers.
 template <typename... Arguments>
 bool real_lists(const Arguments&... arguments) {
   together::Request request;
@@ -64,7 +66,7 @@ bool real_lists(const Arguments&... arguments) {
 
 namespace together {
 
-// Lists of numbers, each a tensor of one element, may stand beside the lists of tensors.
+// A list of one-element tensors, such as step counts, may accompany the lists of tensors.
 inline bool updates(at::TensorList first, at::TensorList list) {
   return list.empty() || (list[0].dim() == 0 && first[0].dim() != 0) || lie_alike({first, list});
 }
@@ -75,7 +77,7 @@ bool updates(at::TensorList, const Other&) {
 
 } // namespace together
 
-// Predicate of the fused optimizers: parameters, gradients and states lie alike.
+// Predicate of the fused optimizers: parameters, gradients and states have equal layouts.
 template <typename... Rest>
 bool updated_lists(at::TensorList self, const Rest&... rest) {
   return lie_alike({self}) && at::isFloatingType(self[0].scalar_type()) && (together::updates(self, rest) && ...);

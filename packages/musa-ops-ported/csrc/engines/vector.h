@@ -8,14 +8,14 @@
 
 namespace musa_ops_ported {
 
-inline constexpr int kVector = 4; // elements that a thread loads at once
+inline constexpr int kVector = 4; // elements per vector load
 
 template <typename T, int count = kVector>
 struct alignas(sizeof(T) * count) Vector {
   T values[count];
 };
 
-// An element of which only the size matters: what is copied or chosen is never computed with.
+// An element of a given size, for kernels that copy or select elements without computing.
 template <int size>
 struct alignas(size) Opaque {
   char bytes[size];
@@ -23,8 +23,8 @@ struct alignas(size) Opaque {
 
 } // namespace musa_ops_ported
 
-// Runs the block with Bytes, the Opaque of this size: MUSA_BY_SIZE(size, { ... }). A macro: nvcc has no lambdas of kernels in
-// generic lambdas.
+// Runs the block with Bytes, the Opaque type of this size: MUSA_BY_SIZE(size, { ... }). A macro, because nvcc does
+// not allow kernel lambdas inside generic lambdas.
 #define MUSA_SIZE_CASE(SIZE, ...)                        \
   case SIZE: {                                           \
     using Bytes [[maybe_unused]] = ::musa_ops_ported::Opaque<SIZE>; \
@@ -40,6 +40,6 @@ struct alignas(size) Opaque {
       MUSA_SIZE_CASE(8, __VA_ARGS__)                                 \
       MUSA_SIZE_CASE(16, __VA_ARGS__)                                \
       default:                                                       \
-        TORCH_CHECK(false, "no element has ", size_of_bytes, " bytes"); \
+        TORCH_CHECK(false, "unsupported element size: ", size_of_bytes, " bytes"); \
     }                                                                \
   }(SIZE)

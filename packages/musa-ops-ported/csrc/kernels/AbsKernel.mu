@@ -7,7 +7,8 @@
 
 namespace musa_ops_ported {
 
-// torch composes these two of abs.out. Other packs offer them for some dtypes, and what they decline comes here.
+// abs and abs_ are served here because torch composes them from abs.out: another pack may serve them for some dtypes
+// only, and calls that it declines must still find a kernel.
 at::Tensor abs(const at::Tensor& self) {
   return at::native::abs(self);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Activations and their gradients; of a function of two operands, x is the gradient and y what the forward function saw.
+// Activations and their gradients. In functions of two operands, x is the gradient and y the forward function's input
+// or result.
 #include <ATen/native/Activation.h>
 
 #include <c10/core/Scalar.h>
@@ -134,7 +135,7 @@ void leaky_relu(at::TensorIteratorBase& iter, const at::Scalar& slope) {
 void leaky_relu_backward(at::TensorIteratorBase& iter, const at::Scalar& slope) {
   MUSA_DISPATCH(iter.dtype(), "leaky_relu_backward", (MUSA_FLOATING), {
     const op_t factor = slope.to<op_t>();
-    // Input, then gradient.
+    // Operand order: input, then gradient.
     pointwise(iter, [factor] __host__ __device__(scalar_t value, scalar_t gradient) -> scalar_t {
       const at::opmath_type<scalar_t> x = value, g = gradient;
       return static_cast<scalar_t>(x > 0 ? g : g * factor);

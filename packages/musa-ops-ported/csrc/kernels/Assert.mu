@@ -12,7 +12,7 @@
 namespace musa_ops_ported {
 namespace {
 
-// A kernel's parameter: the text must be there when the kernel fails.
+// A kernel parameter, because the kernel may fail after the host string is gone.
 struct Message {
   char text[256] = {};
   explicit Message(c10::string_view given) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Averages over windows, sliding or adaptive. The gradient gathers: each input asks the windows that it lies in.
+// Average pooling over sliding or adaptive windows. In the backward pass each input gathers the gradients of the
+// windows that contain it.
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Resize.h>
@@ -16,7 +17,7 @@ namespace {
 
 struct AverageWindows : Windows {
   bool include_padding = true;
-  int64_t divisor_override = 0; // 0: none
+  int64_t divisor_override = 0; // 0: not given
 
   using Windows::Windows;
 
@@ -49,7 +50,7 @@ void average(const at::Tensor& self, const AverageWindows& windows, int spatial,
           }
         }
       }
-      // A window in the padding alone has a divisor of zero, and an average of zero.
+      // A window entirely in the padding has divisor 0 and average 0.
       const op_t divisor = empty ? op_t(1) : static_cast<op_t>(windows.divisor(o.at[0], o.at[1], o.at[2]));
       result[to.offset(o)] = static_cast<scalar_t>(sum / divisor);
     });

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Decompositions and solutions of systems for batches of small matrices. A block decomposes a matrix; a thread solves for a
-// right-hand side. The conventions are LAPACK's: pivots counted from 1, the info of a matrix
-// that is singular. Real LU decompositions round as LAPACK does, by fused operations in its order and reciprocals of
-// pivots: for a matrix without full rank the rest of a rounding decides about the next pivot. All other sums are kept in
-// double precision.
+// Decompositions and solvers for batches of small matrices. One block decomposes a matrix; one thread solves for a
+// right-hand side. Conventions follow LAPACK: pivots are counted from 1, `info` marks a singular matrix. Real LU
+// decompositions round exactly as LAPACK does (fused operations in the same order, reciprocals of pivots), because
+// for a rank-deficient matrix rounding errors decide the next pivot. All other sums are kept in double precision.
 #include <ATen/core/Tensor.h>
 #include <ATen/native/BatchLinearAlgebra.h>
 #include <ATen/native/LinearAlgebra.h>
@@ -33,7 +32,7 @@ namespace musa_ops_ported {
 namespace {
 
 constexpr int kMatrixThreads = 128;
-// LAPACK of torch's CPU has code of its own for matrices up to this size, whose divisions round otherwise.
+// torch's CPU LAPACK has separate code for matrices up to this size, whose divisions round differently.
 constexpr int64_t kUnrolledSize = 4;
 
 template <typename T>
@@ -63,13 +62,13 @@ __device__ C10_ALWAYS_INLINE double imaginary_part(const T& x) {
     return 0;
   }
 }
-// The size by which LAPACK chooses pivots.
+// The magnitude by which LAPACK chooses pivots.
 template <typename T>
 __device__ C10_ALWAYS_INLINE double pivot_size(const T& x) {
   return std::abs(real_part(x)) + std::abs(imaginary_part(x));
 }
 
-// A matrix of any strides.
+// A matrix with any strides.
 template <typename T>
 struct Matrix {
   T* data;
@@ -94,7 +93,7 @@ struct Layout {
   __device__ Matrix<T> at(int64_t offset) const { return {data + offset, row_step, column_step}; }
 };
 
-// A value from which products are subtracted.
+// Accumulates a value minus a sum of products.
 template <typename T>
 struct Remainder {
   using Value = std::conditional_t<c10::is_complex<T>::value, Wide<T>, T>;
@@ -109,7 +108,7 @@ struct Remainder {
     }
   }
   __device__ T result() const { return static_cast<T>(value); }
-  // Real numbers by the reciprocal, which has one where it does not overflow.
+  // Multiplies real numbers by the reciprocal unless the reciprocal would overflow.
   __device__ T divided_by_reciprocal(const T& divisor) const {
     if constexpr (!c10::is_complex<T>::value) {
       if (std::abs(divisor) >= std::numeric_limits<T>::min()) {
@@ -121,7 +120,7 @@ struct Remainder {
   __device__ T divided(const T& divisor) const { return static_cast<T>(value / static_cast<Value>(divisor)); }
 };
 
-// a(row, column) less the products of the row's and the column's first elements.
+// Returns a(row, column) minus the sum of a(row, p) * a(p, column) over p < count.
 template <typename T>
 __device__ C10_ALWAYS_INLINE T less_products(const Matrix<T>& a, int64_t row, int64_t column, int64_t count) {
   Remainder<T> rest(a(row, column));
@@ -131,7 +130,7 @@ __device__ C10_ALWAYS_INLINE T less_products(const Matrix<T>& a, int64_t row, in
   return rest.result();
 }
 
-// The sum of x(row, p) * y(p, column) over p < count.
+// Returns the sum of x(row, p) * y(p, column) over p < count.
 template <typename T>
 __device__ C10_ALWAYS_INLINE Wide<T>
 product(const Matrix<T>& x, int64_t row, const Matrix<T>& y, int64_t column, int64_t count, bool conjugate_second = false) {
@@ -148,7 +147,7 @@ at::IntArrayRef batch_of(const at::Tensor& matrices) {
 at::IntArrayRef batch_steps(const at::Tensor& matrices) {
   return matrices.strides().slice(0, matrices.dim() - 2);
 }
-// Matrices, or vectors with `own` 1, repeated for each matrix of `batch`.
+// Expands matrices (or vectors, with `own` = 1) to the batch shape `batch`.
 at::Tensor in_batch(const at::Tensor& tensor, at::IntArrayRef batch, int64_t own = 2) {
   at::DimVector shape(batch);
   shape.append(tensor.sizes().end() - own, tensor.sizes().end());
@@ -165,7 +164,8 @@ __global__ void C10_LAUNCH_BOUNDS_1(kMatrixThreads)
   }
 }
 
-// f(i, offsets, shared) with the threads of a block, for each matrix of the batch. `shared`: a number that the block shares.
+// Calls f(i, offsets, shared) with the threads of one block for each matrix of the batch. `shared` is a number in
+// shared memory.
 template <typename F, typename... Steps>
 void each_matrix(at::IntArrayRef batch, int64_t size, const F& f, const Steps&... steps) {
   constexpr int operands = sizeof...(Steps);
@@ -240,14 +240,14 @@ void lu_factor(const at::Tensor& input, const at::Tensor& pivots, const at::Tens
   });
 }
 
-// A triangle of a matrix, or of its transpose, as the coefficients of a system.
+// A triangle of a matrix, or of its transpose, as the coefficients of a linear system.
 template <typename T>
 struct Triangle {
   Matrix<const T> coefficients;
   int64_t size;
   bool upper, unit, conjugate;
 
-  // Solves in place, one right-hand side. From the diagonal's end on, as BLAS subtracts.
+  // Solves for one right-hand side in place. Subtracts in the order of BLAS, which the rounding depends on.
   __device__ void solve(T* const x, int64_t step, bool by_reciprocals) const {
     for (int64_t at = 0; at < size; ++at) {
       const int64_t i = upper ? size - 1 - at : at;
@@ -323,7 +323,8 @@ at::DimVector in_elements(at::IntArrayRef strides, int64_t element) {
   return result;
 }
 
-// The permutation that the row exchanges of an LU decomposition make, one matrix a thread. Operand 0 holds 0, 1, 2, ...
+// Converts the row exchanges of LU decompositions to permutations, one matrix per thread. Operand 0 is initialized to
+// 0, 1, 2, ...
 void unpack_pivots(at::TensorIterator& iter, const int64_t exchanges, const int64_t /*max_pivot*/) {
   auto* const permutations = static_cast<int64_t*>(iter.data_ptr(0));
   const auto* const pivots = static_cast<const int32_t*>(iter.data_ptr(1));
@@ -343,8 +344,8 @@ void unpack_pivots(at::TensorIterator& iter, const int64_t exchanges, const int6
 
 // ---- triangular systems --------------------------------------------------------------------------------------------------
 
-// As for BLAS, both are batches of matrices in column-major order, whatever their strides say: where `a` is in row-major
-// order, the other arguments are those for its transpose.
+// As in BLAS, both tensors hold column-major matrices regardless of their strides: for a row-major `a` the caller
+// passes the arguments for its transpose.
 template <typename T>
 void solve_triangles(
     const at::Tensor& a, const at::Tensor& b, bool left, bool upper, at::native::TransposeType trans, bool unit) {
@@ -376,7 +377,7 @@ void triangular_solve(
 
 // ---- Cholesky ------------------------------------------------------------------------------------------------------------
 
-// Of the transposed matrix where the upper triangle is given: its lower triangle is that one.
+// If the upper triangle is given, works on the transposed matrix, whose lower triangle it is.
 template <typename T>
 void factor_cholesky(const at::Tensor& input, const at::Tensor& infos, bool upper) {
   const Layout<T> matrices(input);
@@ -423,7 +424,7 @@ void cholesky(const at::Tensor& input, const at::Tensor& info, bool upper) {
   });
 }
 
-// Solves A X = B for the Cholesky factor of A.
+// Solves A X = B given the Cholesky factor of A.
 at::Tensor solve_cholesky(const at::Tensor& factor, const at::Tensor& b, bool upper) {
   const at::Tensor lower = upper ? factor.mH() : factor;
   const at::Tensor half = at::linalg_solve_triangular(lower, b, /*upper=*/false);
@@ -461,7 +462,7 @@ __device__ void reflect(
   }
 }
 
-// Q C, Q^H C, C Q or C Q^H for Q = H(0) H(1) ..., a thread for a column or a row of C.
+// Computes Q C, Q^H C, C Q or C Q^H for Q = H(0) H(1) ..., with one thread per column or row of C.
 template <typename T>
 void reflect_all(const at::Tensor& input, const at::Tensor& tau, const at::Tensor& other, bool left, bool transpose) {
   const Layout<const T> matrices(input);
@@ -486,7 +487,7 @@ void reflect_all(const at::Tensor& input, const at::Tensor& tau, const at::Tenso
         for (int64_t n = 0; n < count; ++n) {
           const int64_t k = last_first ? count - 1 - n : n;
           const Wide<T> factor = conjugate_if(static_cast<Wide<T>>(factors[at[1] + k * factor_step]), transpose);
-          // A row r becomes r - factor (r v) v^H: the same with v conjugated.
+          // Updates a row r to r - factor (r v) v^H, which is the same formula with v conjugated.
           reflect<T>(&a(k, k), a.row_step, factor, line + k * step, step, size - k, /*conjugate=*/!left);
         }
       },

@@ -40,7 +40,7 @@ void div_true(at::TensorIteratorBase& iter) {
   });
 }
 
-// Integers divided by zero give what the device gives: no trap, as on a GPU.
+// Integer division by zero returns the result of a GPU instead of trapping.
 template <typename T>
 __host__ __device__ T quotient(T x, T y) {
   if constexpr (std::is_signed_v<T>) {
@@ -60,7 +60,7 @@ __host__ __device__ T truncated(T x, T y) {
 }
 MUSA_BINARY(div_trunc, truncated(x, y), MUSA_REAL)
 
-// As Python's: rounded towards minus infinity, and agrees with the remainder.
+// Division as in Python: rounds towards minus infinity, and is consistent with remaining().
 template <typename T>
 __host__ __device__ T floored(T x, T y) {
   if constexpr (std::is_integral_v<T>) {
@@ -92,7 +92,7 @@ template <typename T>
 __host__ __device__ T remaining(T x, T y) {
   if constexpr (std::is_integral_v<T>) {
     if (y == 0) {
-      return x; // what CUDA gives differs by the dtype; this is what most give
+      return x; // CUDA's result depends on the dtype; most dtypes return x
     }
     if constexpr (std::is_signed_v<T>) {
       if (y == T(-1)) {

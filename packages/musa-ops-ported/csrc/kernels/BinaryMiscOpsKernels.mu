@@ -15,13 +15,13 @@
 namespace musa_ops_ported {
 namespace {
 
-// ---- bits
+// ---- bitwise operations
 
 MUSA_BINARY(bitwise_and, static_cast<scalar_t>(first & second), MUSA_INTEGRAL, at::kBool)
 MUSA_BINARY(bitwise_or, static_cast<scalar_t>(first | second), MUSA_INTEGRAL, at::kBool)
 MUSA_BINARY(bitwise_xor, static_cast<scalar_t>(first ^ second), MUSA_INTEGRAL, at::kBool)
 
-// A shift by more bits than there are has its mathematical result.
+// A shift by more bits than the type has returns the mathematical result.
 template <typename T>
 __host__ __device__ T shifted_left(T x, T by) {
   constexpr T bits = sizeof(T) * 8;
@@ -39,7 +39,7 @@ __host__ __device__ uint8_t shifted_right(uint8_t x, uint8_t by) {
 MUSA_BINARY(lshift, shifted_left(first, second), MUSA_INTEGRAL)
 MUSA_BINARY(rshift, shifted_right(first, second), MUSA_INTEGRAL)
 
-// ---- the larger and the smaller; a NaN wins in these two, and loses in fmax and fmin
+// ---- maximum and minimum propagate NaN; fmax and fmin ignore it
 
 MUSA_BINARY(maximum_number, x != x ? x : y != y ? y : x < y ? y : x, MUSA_REAL)
 MUSA_BINARY(minimum_number, x != x ? x : y != y ? y : y < x ? y : x, MUSA_REAL)
@@ -66,14 +66,14 @@ void fmin(at::TensorIteratorBase& iter) {
   at::isFloatingType(iter.common_dtype()) ? fmin_floating(iter) : minimum(iter);
 }
 
-// ---- geometry and numbers' parts
+// ---- geometry and parts of numbers
 
 MUSA_BINARY(atan2, std::atan2(x, y), MUSA_FLOATING)
 MUSA_BINARY(hypot, std::hypot(x, y), MUSA_FLOATING)
 MUSA_BINARY(copysign, std::copysign(x, y), MUSA_FLOATING)
 MUSA_BINARY(nextafter, std::nextafter(x, y), AT_EXPAND(AT_FLOATING_TYPES))
 
-// Half types have their own next number.
+// nextafter in the precision of the half type.
 template <typename T>
 __host__ __device__ T next_half(T from, T to) {
   const float x = from, y = to;
@@ -111,7 +111,7 @@ void heaviside(at::TensorIteratorBase& iter) {
 template <typename T>
 __host__ __device__ T sum_of_exponentials(T x, T y) {
   if constexpr (c10::is_complex<T>::value) {
-    // The larger real part is taken out, so that neither exponential overflows.
+    // Subtracts the larger real part, so that neither exponential overflows.
     if (std::isnan(x.real()) || std::isnan(x.imag())) {
       return x;
     }
@@ -180,7 +180,7 @@ void huber(at::TensorIterator& iter, double delta) {
   });
 }
 
-// x is the gradient, y the result of the forward function.
+// x is the gradient, y the forward function's result.
 MUSA_BINARY(sigmoid_backward, x * conjugate((op_t(1) - y) * y), MUSA_FLOATING_AND_COMPLEX)
 MUSA_BINARY(tanh_backward, x * conjugate(op_t(1) - y * y), MUSA_FLOATING_AND_COMPLEX)
 

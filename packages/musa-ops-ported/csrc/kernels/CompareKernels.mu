@@ -11,7 +11,7 @@
 namespace musa_ops_ported {
 namespace {
 
-// Compared in the common dtype; the answer is a boolean, or what the caller's output holds.
+// Compares in the common dtype; the result is stored as bool, or as the dtype of the caller's output.
 #define MUSA_COMPARISON(NAME, EXPRESSION, ...)                                         \
   void NAME(at::TensorIteratorBase& iter) {                                            \
     MUSA_DISPATCH(iter.common_dtype(), #NAME, (__VA_ARGS__), {                                        \
@@ -19,8 +19,8 @@ namespace {
     });                                                                   \
   }
 
-// One function for the four orders, for there are some 14 dtypes: which of the three relations of two numbers make it true.
-// Bits instead of conditions, of which a loop makes vector operations.
+// One function for <, <=, > and >=, to limit the number of kernels: the arguments say which relations count as true.
+// Bitwise operations instead of conditions, so that the loop is vectorized.
 void compare(at::TensorIteratorBase& iter, bool less, bool equal, bool greater) {
   MUSA_DISPATCH(iter.common_dtype(), "compare", (MUSA_REAL, MUSA_UNSIGNED, at::kBool), {
     pointwise(iter, [less, equal, greater] __host__ __device__(scalar_t x, scalar_t y) -> bool {

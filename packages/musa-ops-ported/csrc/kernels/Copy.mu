@@ -35,7 +35,7 @@ bool converted_in_pairs(at::ScalarType dtype) {
   return dtype == at::kFloat || dtype == at::kHalf || dtype == at::kBFloat16;
 }
 
-// What a load of any dtype can convert from.
+// Whether load_as can convert from this dtype.
 bool convertible(at::ScalarType dtype) {
   return at::isIntegralType(dtype, /*includeBool=*/true) || at::isComplexType(dtype) || converted_in_pairs(dtype) ||
       dtype == at::kDouble;
@@ -61,7 +61,8 @@ struct Resolve {
   }
 };
 
-// What mixed precision does all the time: kernels of their own, which load and store vectors.
+// Conversions between floating dtypes are frequent in mixed precision, so they have kernels with vector loads and
+// stores.
 void convert_pair(at::TensorIteratorBase& iter) {
   MUSA_CONVERT_PAIR(iter, (MUSA_CONVERTED_IN_PAIRS), (MUSA_CONVERTED_IN_PAIRS));
 }
@@ -74,15 +75,15 @@ void from_float8(at::TensorIteratorBase& iter) {
   MUSA_CONVERT_PAIR(iter, (MUSA_CONVERTED_IN_PAIRS), (MUSA_FLOAT8));
 }
 
-// The function is over the result's dtype; the load converts.
+// The function is compiled for the result's dtype only; the load converts.
 void convert_any(at::TensorIteratorBase& iter, bool conjugate, bool negate) {
   AT_DISPATCH_V2(iter.dtype(0), "copy_on_device", AT_WRAP([&] {
     pointwise(iter, Resolve<scalar_t>{conjugate, negate});
   }), MUSA_ALL, MUSA_UNSIGNED);
 }
 
-// A copy whose innermost dimension is another one in the source than in the result, by tiles in shared memory: reads and
-// writes of a warp are neighbours. Sizes and strides are in elements, those of the result's innermost dimension first.
+// A copy whose source and result have different innermost dimensions. Tiles in shared memory make both the reads and
+// the writes of a warp adjacent. Sizes and strides are in elements, starting with the result's innermost dimension.
 constexpr int kTile = 32, kTileRows = 8;
 
 struct TransposedCopy {
@@ -90,7 +91,7 @@ struct TransposedCopy {
 
   uint32_t tiles(int d) const { return static_cast<uint32_t>((size[d] + kTile - 1) / kTile); }
 
-  // Whether it is such a copy, and large enough to fill tiles.
+  // Returns whether the iterator is such a copy and large enough to fill tiles; then stores its sizes and strides.
   bool take(const at::TensorIteratorBase& iter) {
     if (iter.numel() == 0 || iter.ndim() < 2 || iter.ndim() > 3) {
       return false;
@@ -109,7 +110,7 @@ struct TransposedCopy {
 template <typename T>
 __global__ void C10_LAUNCH_BOUNDS_1(kTile * kTileRows) copy_tiles(
     T* const out, const T* const in, const TransposedCopy of, const uint32_t across, const uint32_t down) {
-  __shared__ T tile[kTile][kTile + 1]; // one more, so that a column is in different banks
+  __shared__ T tile[kTile][kTile + 1]; // padded by one, so that a column spans different banks
   const int lane = threadIdx.x % kTile, row = threadIdx.x / kTile;
   const uint32_t line = blockIdx.x / across, batch = line / down;
   const int64_t x = int64_t{blockIdx.x - line * across} * kTile, y = int64_t{line - batch * down} * kTile;
@@ -132,7 +133,7 @@ __global__ void C10_LAUNCH_BOUNDS_1(kTile * kTileRows) copy_tiles(
   }
 }
 
-// Without a conversion. On an integrated device tiles cost more than they save: threads wait for each other.
+// Copies without conversion. Not tiled on an integrated device, where waiting at barriers costs more than tiles save.
 void copy_as_stored(at::TensorIteratorBase& iter) {
   TransposedCopy of;
   if (is_integrated() || !of.take(iter)) {
@@ -167,7 +168,7 @@ void copy_on_device(const at::Tensor& self, const at::Tensor& src) {
   const at::ScalarType to = self.scalar_type(), from = src.scalar_type();
   const bool conjugate = self.is_conj() != src.is_conj(), negate = self.is_neg() != src.is_neg();
   if (!at::isComplexType(to) && at::isComplexType(from)) {
-    TORCH_WARN_ONCE("A complex tensor is copied to ", to, ": its imaginary part is dropped.");
+    TORCH_WARN_ONCE("Copying a complex tensor to ", to, " discards its imaginary part.");
   }
   if (to == from && !conjugate && !negate) {
     copy_as_stored(iter);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Distances between points in p-norms: of all pairs from two sets, or within one.
+// p-norm distances between points: all pairs of two sets, or all pairs within one set.
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Distance.h>
 
@@ -15,7 +15,8 @@ namespace {
 
 enum class Norm { Zero, One, Two, Any, Infinite };
 
-// Runs the block with the constant norm. A macro: nvcc has no lambdas of kernels in generic lambdas.
+// Runs the block with the constant `norm`. A macro, because nvcc does not allow kernel lambdas inside generic
+// lambdas.
 #define MUSA_NORM_CASE(NORM, ...)      \
   {                                    \
     constexpr Norm norm = Norm::NORM;  \
@@ -61,8 +62,8 @@ __device__ C10_ALWAYS_INLINE T distance(const T* a, const T* b, int64_t size, T 
   }
 }
 
-// The derivative of the distance by one coordinate, of which d is the difference, times the gradient. Zero where there
-// is none.
+// The derivative of a distance with respect to one coordinate, times the gradient; 0 where it is undefined. d is the
+// difference of the two points in that coordinate.
 template <Norm norm, typename T>
 __device__ C10_ALWAYS_INLINE T slope(T d, T gradient, T length, T p) {
   const T sign = static_cast<T>((d > 0) - (d < 0));
@@ -82,7 +83,7 @@ __device__ C10_ALWAYS_INLINE T slope(T d, T gradient, T length, T p) {
   }
 }
 
-// Batches of `rows` points and of `columns` points.
+// x1 has `rows` points and x2 `columns` points per batch.
 void all_pairs(at::Tensor& result, const at::Tensor& x1, const at::Tensor& x2, const double p) {
   const int64_t rows = x1.size(-2), columns = x2.size(-2), size = x1.size(-1);
   const at::Tensor first = x1.contiguous(), second = x2.contiguous();
@@ -93,7 +94,7 @@ void all_pairs(at::Tensor& result, const at::Tensor& x1, const at::Tensor& x2, c
     const scalar_t power = static_cast<scalar_t>(p);
     MUSA_WITH_NORM(p, {
       for_each(result.numel(), [=] __device__(int64_t i) {
-        const int64_t row = i / columns; // of all batches
+        const int64_t row = i / columns; // row index over all batches
         const int64_t column = i - row * columns + row / rows * columns;
         to[i] = distance<norm>(a + row * size, b + column * size, size, power);
       });
@@ -129,7 +130,7 @@ void all_pairs_gradient(
   });
 }
 
-// The number of the pair (i, j), i < j, of n points.
+// The index of the pair (i, j), i < j, among the pairs of n points.
 __device__ C10_ALWAYS_INLINE int64_t pair_number(int64_t i, int64_t j, int64_t n) {
   return i * n - i * (i + 1) / 2 + j - i - 1;
 }

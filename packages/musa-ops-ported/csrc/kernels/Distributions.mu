@@ -27,7 +27,7 @@ void uniform(at::TensorIteratorBase& iter, double from, double to, MaybeGenerato
     const auto high = static_cast<scalar_t>(to);
     const op_t range = static_cast<op_t>(high - low);
     fill_randomly<scalar_t, UniformNumbers<op_t>>(iter, generator, [=] __device__(op_t number) {
-      // Numbers are in (0, 1], the distribution is [from, to).
+      // `number` is in (0, 1], the distribution covers [from, to).
       const auto value = static_cast<scalar_t>(number * range + low);
       return value == high ? low : value;
     });
@@ -57,7 +57,7 @@ void exponential(at::TensorIteratorBase& iter, double lambda, MaybeGenerator gen
   MUSA_DISPATCH(iter.dtype(), "exponential_", (MUSA_FLOATING), {
     const op_t rate = static_cast<op_t>(lambda);
     fill_randomly<scalar_t, UniformNumbers<op_t>>(iter, generator, [=] __device__(op_t number) {
-      // The logarithm of numbers next to 1 is kept from being 0: samples are positive.
+      // Keeps the logarithm of numbers next to 1 away from 0, so that samples are positive.
       constexpr op_t half_step = std::numeric_limits<op_t>::epsilon() / 2;
       const op_t logarithm = number >= 1 - half_step ? -half_step : std::log(number);
       return static_cast<scalar_t>(op_t(-1) / rate * logarithm);
@@ -95,8 +95,8 @@ void bernoulli_scalar(const at::TensorBase& self, double p, MaybeGenerator gener
   });
 }
 
-// As torch's CUDA kernel draws: a thread has four elements that follow each other, and a subsequence of the generator's numbers
-// of its own, of which ten are reserved.
+// Draws in the order of torch's CUDA kernel: a thread has four adjacent elements and its own subsequence, of which
+// ten numbers are reserved.
 template <typename T, typename P>
 void draw_bernoulli(const at::TensorBase& self, const at::TensorBase& p, const MaybeGenerator& generator) {
   const int64_t count = self.numel();
@@ -152,7 +152,7 @@ void random(at::TensorIteratorBase& iter, MaybeGenerator generator) {
 
 void random_from_to(at::TensorIteratorBase& iter, uint64_t range, int64_t base, MaybeGenerator generator) {
   MUSA_DISPATCH(iter.dtype(), "random_", (MUSA_REAL, MUSA_UNSIGNED, at::kBool), {
-    // A remainder is skewed towards small numbers: by 5 % at most, where it is taken of 32 bits.
+    // A remainder is biased towards small numbers; for 32 random bits this range keeps the bias below 5 %.
     if (range >= uint64_t{1} << 28) {
       fill_randomly<scalar_t, Bits64>(iter, generator, [=] __device__(uint64_t bits) {
         return at::transformation::uniform_int_from_to<scalar_t>(bits, range, base);
@@ -175,7 +175,7 @@ void random_full_range(at::TensorIteratorBase& iter, MaybeGenerator generator) {
 
 // ---- categories
 
-// A number of the distribution's sum picks the category whose share of it the number is in.
+// Scales a uniform number to the sum of the weights; the prefix sum that it falls below selects the category.
 void multinomial(at::Tensor& result, const at::Tensor& self, int64_t count, MaybeGenerator generator) {
   at::assert_no_internal_overlap(result);
   const at::Tensor weights = self.to(at::kDouble);
@@ -188,7 +188,7 @@ void multinomial(at::Tensor& result, const at::Tensor& self, int64_t count, Mayb
   at::DimVector shape(self.sizes());
   shape.back() = count;
   const at::Tensor numbers = at::empty(shape, weights.options()).uniform_(0, 1, generator).mul_(total);
-  // Rounding may make a number the sum itself, which is in nothing's share.
+  // Rounding may produce the sum itself, which belongs to no category.
   const at::Tensor below = at::minimum(numbers, at::nextafter(total, at::zeros_like(total)));
   result.copy_(at::searchsorted(sums, below, /*out_int32=*/false, /*right=*/true));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Products of vectors: each thread sums up some products, and torch's sum does the rest.
+// Dot products of vectors: each thread sums some of the products, and torch's sum adds the partial sums.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
@@ -72,7 +72,7 @@ at::Tensor product(const at::Tensor& self, const at::Tensor& other, bool conjuga
 
 } // namespace
 
-// Lazily conjugated vectors come here as they are: of whatever is conjugated, the memory is not.
+// The dispatcher does not resolve lazy conjugation for dot, so it is rewritten in terms of vdot here.
 at::Tensor dot(const at::Tensor& self, const at::Tensor& tensor) {
   if (self.is_complex() && self.is_conj()) {
     return tensor.is_conj() ? musa_ops_ported::dot(self.conj(), tensor.conj()).conj()

@@ -14,9 +14,9 @@
 namespace musa_ops_ported {
 namespace {
 
-// Where every load of four neighbours is aligned, a thread takes four neighbours, else four elements a grid apart: the
-// sequence of torch's CUDA kernel, for which element has which number. Elements are loaded before numbers are drawn, so that the
-// one hides the latency of the other.
+// A thread processes four adjacent elements if all vector accesses are aligned, otherwise four elements one grid
+// apart. Both match torch's CUDA kernel in which element gets which number. Elements are loaded before numbers are
+// drawn, so that drawing hides the latency of the loads.
 template <typename T, int neighbours>
 __global__ void C10_LAUNCH_BOUNDS_2(kRandomThreads, 4) dropout_kernel(
     const int64_t count, const at::PhiloxMusaState philox, const at::opmath_type<T> keep, const T* const in, T* const out,
@@ -66,7 +66,7 @@ bool aligned(const at::Tensor& in, const at::Tensor& out, const at::Tensor& mask
   return in.numel() % 4 == 0 && at(in) % (4 * sizeof(T)) == 0 && at(out) % (4 * sizeof(T)) == 0 && at(mask) % 4 == 0;
 }
 
-// Elements in the order in which they lie, for input and results lie alike.
+// Processes elements in memory order; the input and the results have the same strides.
 std::tuple<at::Tensor, at::Tensor> dropped(const at::Tensor& input, double keep, const std::optional<at::Generator>& generator) {
   const at::Tensor in = input.is_non_overlapping_and_dense() ? input : input.contiguous();
   at::Tensor out = at::empty_like(in);

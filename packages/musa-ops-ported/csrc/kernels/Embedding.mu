@@ -14,7 +14,7 @@
 namespace musa_ops_ported {
 namespace {
 
-// A row of the weight gathers the gradients of all places that named it.
+// Each row of the weight gathers the gradients of all positions that refer to it.
 template <typename T>
 void gather_gradients(
     const Segments& segments, const at::Tensor& grad, int64_t width, int64_t padding, bool by_frequency,
@@ -38,7 +38,7 @@ void gather_gradients(
   });
 }
 
-// The norm of order p, as a sum (or a maximum) of parts and what is done to it in the end.
+// The norm of order p: combine part() with operator(), then apply finish().
 template <typename Real>
 struct Norm {
   Real p;
@@ -54,7 +54,7 @@ struct Norm {
   __device__ bool is_largest() const { return p == std::numeric_limits<Real>::infinity(); }
 };
 
-// Each row that is named, once.
+// Scales each referenced row once.
 template <typename T>
 void shorten_rows(const at::Tensor& self, const at::Tensor& sorted, double max_norm, double norm_type) {
   using Real = at::opmath_type<T>;
@@ -67,13 +67,13 @@ void shorten_rows(const at::Tensor& self, const at::Tensor& sorted, double max_n
     if (i > 0 && named[i] == named[i - 1]) {
       return;
     }
-    CUDA_KERNEL_ASSERT(named[i] >= 0 && named[i] < rows && "an index is out of the embedding's range");
+    CUDA_KERNEL_ASSERT(named[i] >= 0 && named[i] < rows && "index out of range of the embedding");
     T* const row = data + named[i] * row_step;
     Real sum = 0;
     for (int64_t k = first; k < width; k += step) {
       sum = norm(sum, norm.part(static_cast<Real>(row[k * step_of_column])));
     }
-    // Both are of the weight's dtype, as torch's.
+    // Both are rounded to the weight's dtype, as in torch.
     const Real length = static_cast<T>(norm.finish(all(sum, norm)));
     if (length > longest) {
       const Real factor = static_cast<T>(longest / (length + Real(1e-7)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Bags of embeddings: rows of a weight, named by lists of indices, become one row per list.
+// Embedding bags: the rows of the weight that a list of indices selects are reduced to one row per list.
 #include <ATen/TensorUtils.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
@@ -16,7 +16,7 @@ namespace {
 
 enum Mode : int64_t { kSum = 0, kMean = 1, kMax = 2 };
 
-// The number of the bag of each place: the last one that begins there or before.
+// Returns the bag of each position: the last bag that begins at or before it.
 at::Tensor bags_of_places(const at::Tensor& offsets, int64_t count, int64_t begun) {
   const at::Tensor result = at::empty({count}, offsets.options());
   const int64_t* const begins = offsets.const_data_ptr<int64_t>();
@@ -31,15 +31,15 @@ struct Bags {
   int64_t places, bags, offsets, padding, rows;
 
   __device__ int64_t begin(int64_t bag) const { return begins[bag]; }
-  // Where there is one offset more than bags, places from there on are in none; to a maximum, as torch's CPU kernels have
-  // it, they are of the last bag.
+  // If there is one offset more than bags, positions from that offset on belong to no bag. For mode max they belong
+  // to the last bag, as in torch's CPU kernel.
   __device__ int64_t end(int64_t bag) const { return bag + 1 < offsets ? begins[bag + 1] : places; }
-  // f(place, row) for what is in a bag.
+  // Calls f(place, row) for each index of a bag, except the padding index.
   template <typename F>
   __device__ void each(int64_t bag, const F& f) const {
     for (int64_t place = begin(bag); place < end(bag); ++place) {
       const int64_t row = indices[place];
-      CUDA_KERNEL_ASSERT(row >= 0 && row < rows && "an index is out of the embedding's range");
+      CUDA_KERNEL_ASSERT(row >= 0 && row < rows && "index out of range of the embedding");
       if (row != padding) {
         f(place, row);
       }
@@ -110,7 +110,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
   at::checkScalarTypes("embedding_bag", indices_arg, {at::kLong, at::kInt});
   at::checkScalarTypes("embedding_bag", offsets_arg, {at::kLong, at::kInt});
   TORCH_CHECK(
-      mode == kSum || mode == kMean || mode == kMax, "embedding_bag: mode ", mode, " is none of sum, mean and max");
+      mode == kSum || mode == kMean || mode == kMax, "embedding_bag: mode ", mode,
+      " is not supported; it must be 0 (sum), 1 (mean) or 2 (max)");
   const at::Tensor factors = or_undefined(per_sample_weights);
   if (factors.defined()) {
     TORCH_CHECK(mode == kSum, "embedding_bag: per_sample_weights only supported with mode='sum'");
@@ -134,7 +135,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
       mode == kMax ? count : begins.numel(), padding_idx, weight.size(0)};
   const at::Tensor sizes = at::empty(offsets.sizes(), begins.options());
   if (include_last_offset) {
-    sizes.zero_(); // there is no bag of the last offset
+    sizes.zero_(); // the last offset starts no bag
   }
   count_bags(bags, sizes);
   const at::Tensor out = at::empty({count, weight.size(1)}, weight.options());
@@ -150,14 +151,14 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
       out, bags_of_places(begins, rows.numel(), bags.offsets).to(index_dtype), sizes.to(index_dtype), winners.to(index_dtype)};
 }
 
-// What a bag's gradient is to a place in it.
+// The contribution of a bag's gradient to one of its positions.
 template <typename T>
 struct Share {
   using Real = at::opmath_type<T>;
   const T* gradient;
-  const T* factor; // of places, or null
-  const int64_t* size; // of bags, or null
-  const int64_t* winner; // of bags and columns, or null
+  const T* factor; // one per position, or nullptr
+  const int64_t* size; // one per bag, or nullptr
+  const int64_t* winner; // one per bag and column, or nullptr
   const int64_t* bag;
   int64_t width, bags;
 
@@ -168,7 +169,7 @@ struct Share {
     }
     const int64_t at = from * width + column;
     if (winner != nullptr && (winner[at] != row || (previous >= 0 && bag[previous] == from))) {
-      return Real(0); // a row that won is in the bag once
+      return Real(0); // counts the winning row once per bag
     }
     Real share = static_cast<Real>(gradient[at]);
     share = factor != nullptr ? share * static_cast<Real>(factor[place]) : share;
@@ -212,7 +213,7 @@ void factor_gradients(
   T* const to = out.mutable_data_ptr<T>();
   each_row<Real>(out.numel(), width, [=] __device__(int64_t place, int64_t first, int64_t step, auto all) {
     const int64_t row = named[place];
-    CUDA_KERNEL_ASSERT(row >= 0 && row < rows && "an index is out of the embedding's range");
+    CUDA_KERNEL_ASSERT(row >= 0 && row < rows && "index out of range of the embedding");
     Real sum = 0;
     if (row != padding && bag[place] < count) {
       for (int64_t k = first; k < width; k += step) {
@@ -246,7 +247,8 @@ at::Tensor _embedding_bag_dense_backward(
     const std::optional<at::Tensor>& per_sample_weights, int64_t padding_idx) {
   TORCH_CHECK(grad.dim() == 2, "expected a gradient of 2 dimensions, got ", grad.dim());
   TORCH_CHECK(
-      mode == kSum || mode == kMean || mode == kMax, "embedding_bag: mode ", mode, " is none of sum, mean and max");
+      mode == kSum || mode == kMean || mode == kMax, "embedding_bag: mode ", mode,
+      " is not supported; it must be 0 (sum), 1 (mean) or 2 (max)");
   TORCH_CHECK(
       mode == kSum || !or_undefined(per_sample_weights).defined(),
       "embedding_bag: per_sample_weights only supported with mode='sum'");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Values rounded as quantization would, and left in floating point.
+// Rounds values to a quantization grid but keeps them in floating point.
 #include <ATen/TensorIterator.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/musa/detail/OffsetCalculator.muh>
@@ -25,12 +25,12 @@ struct Range {
   C10_HOST_DEVICE int64_t limit(int64_t x) const { return x < least ? least : x > most ? most : x; }
 };
 
-// The steps are counted in single precision, as on other devices.
+// Grid steps are computed in single precision, as on other devices.
 __host__ __device__ C10_ALWAYS_INLINE int64_t quantized(float x, float scale, int64_t zero_point) {
   return static_cast<int64_t>(std::nearbyint(x * (1.0f / scale))) + zero_point;
 }
 
-// ---- one scale
+// ---- per-tensor quantization
 
 template <typename T>
 __host__ __device__ C10_ALWAYS_INLINE std::pair<T, bool> rounded(T x, float scale, int64_t zero_point, Range range) {
@@ -60,7 +60,7 @@ void cachemask(
   });
 }
 
-// With the scale in the device's memory, and a switch.
+// Variant with the scale in device memory and an enable switch.
 template <typename T>
 void round_if(
     at::TensorIterator& iter, const float* scale, const int32_t* zero_point, const int64_t* enabled, Range range) {
@@ -82,7 +82,7 @@ void cachemask_on_device(
   });
 }
 
-// ---- a scale for each channel: both come with the shape of the input
+// ---- per-channel quantization: scale and zero point are expanded to the shape of the input
 
 template <typename T, typename ZeroPoint>
 __host__ __device__ C10_ALWAYS_INLINE int64_t quantized_with(T x, float scale, ZeroPoint zero_point) {
@@ -115,7 +115,7 @@ void cachemask_channels(at::TensorIterator& iter, at::TensorIterator& iter_mask,
   });
 }
 
-// ---- gradients of the value, of the scale and of the zero point
+// ---- gradients of the value, the scale and the zero point
 
 template <typename T>
 struct Gradients {
@@ -135,7 +135,7 @@ gradients_at(T value, T gradient, float scale, float inverse, int64_t zero_point
   return {T(0), static_cast<T>(g * steps * factor), static_cast<T>(-g * scale * factor)};
 }
 
-// Three outputs, then the input and the incoming gradient, then what `parameters` reads.
+// Operand order: three outputs, the input, the incoming gradient, then the operands that `parameters` reads.
 template <typename T, int operands, typename Parameters>
 void write_gradients(at::TensorIterator& iter, Range range, float factor, const Parameters& parameters) {
   if (iter.numel() == 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Functions of two elements, or of an element and a number, over lists of tensors.
+// Binary functions over lists of tensors: of two elements, or of an element and a number.
 #include <c10/util/complex.h>
 
 #include <cmath>
@@ -14,7 +14,7 @@
 namespace musa_ops_ported {
 namespace {
 
-// With a list: x, y and a factor. With numbers: x and y.
+// With lists: x, y and a factor. With numbers: x and y.
 struct Add {
   template <typename T>
   __device__ C10_ALWAYS_INLINE T operator()(T x, T y, T factor) const {
@@ -44,7 +44,7 @@ MUSA_LIST_FUNCTION(Smaller, x != x ? x : y != y ? y : y < x ? y : x)
 
 MUSA_LIST_FUNCTION(Power, power(x, y))
 
-// What of a device's memory is the second operand of all.
+// Reads the second operand of all elements from device memory.
 template <typename T, typename F>
 struct WithNumberAt {
   const T* number;
@@ -53,7 +53,7 @@ struct WithNumberAt {
   }
 };
 
-// Numbers that each operator is defined for.
+// The dtypes that each operator supports.
 struct Real {
   template <typename Body>
   static void dispatch(at::ScalarType dtype, const Body& body) {
@@ -92,7 +92,7 @@ void with_tensor(at::TensorList self, const at::Tensor& other, const at::Scalar&
 
 } // namespace
 
-// An operator's forms with a number, with a number for each tensor, and with a list.
+// Defines an operator's overloads: with one number, with one number per tensor, and with a list.
 #define MUSA_LIST_OPERATOR(NAME, FUNCTION, NUMBERS)                                                          \
   std::vector<at::Tensor> NAME##_Scalar(at::TensorList self, const at::Scalar& number) {                     \
     std::vector<at::Tensor> out = like(self);                                                                \
@@ -136,7 +136,7 @@ MUSA_LIST_OPERATOR_LIST(_foreach_maximum, Larger, Real)
 MUSA_LIST_OPERATOR_LIST(_foreach_minimum, Smaller, Real)
 MUSA_LIST_OPERATOR_LIST(_foreach_pow, Power, All)
 
-// ---- sums and differences have a factor
+// ---- sums and differences, which have a factor
 
 namespace {
 
@@ -177,7 +177,7 @@ void _foreach_sub__ScalarList(at::TensorList self, at::ArrayRef<at::Scalar> numb
   _foreach_add__ScalarList(self, negated(numbers));
 }
 
-// ---- with a tensor of one element on the device
+// ---- with a one-element tensor on the device
 
 std::vector<at::Tensor> _foreach_add_Tensor(at::TensorList self, const at::Tensor& other, const at::Scalar& alpha) {
   std::vector<at::Tensor> out = like(self);

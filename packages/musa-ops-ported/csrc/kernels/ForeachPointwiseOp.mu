@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Functions of three elements over lists of tensors.
+// Ternary functions over lists of tensors.
 #include <ATen/native/Lerp.h>
 #include <c10/util/complex.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Functions of one element over lists of tensors.
+// Unary functions over lists of tensors.
 #include <c10/util/complex.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@
 namespace musa_ops_ported {
 namespace {
 
-// The operator of each name, as a type.
+// Defines a function object for an operator.
 #define MUSA_LIST_FUNCTION(NAME, EXPRESSION)                                         \
   struct NAME {                                                                      \
     template <typename T>                                                            \
@@ -65,7 +65,7 @@ void apply(at::TensorList self, at::TensorList out) {
 
 } // namespace
 
-// The two forms of an operator, of the numbers that it is defined for.
+// Defines both overloads of an operator for the dtypes that it supports.
 #define MUSA_LIST_OPERATOR(NAME, FUNCTION, APPLY)             \
   std::vector<at::Tensor> NAME(at::TensorList self) {         \
     std::vector<at::Tensor> out = like(self);                 \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Maxima of windows of one size whose distances vary around a fraction: where they begin, a sample in [0, 1) per plane
-// and dimension says.
+// Max pooling over windows of equal size at fractional distances: a random sample in [0, 1) per plane and dimension
+// determines the window starts.
 #include <ATen/core/Tensor.h>
 #include <ATen/native/FractionalMaxPooling.h>
 #include <ATen/ops/empty.h>
@@ -16,7 +16,7 @@
 namespace musa_ops_ported {
 namespace {
 
-// Where window o begins. The last one ends with the input.
+// The start of window o. The last window ends at the end of the input.
 template <typename T>
 __device__ C10_ALWAYS_INLINE int64_t window_begin(const Windows& windows, int d, int64_t o, T sample) {
   const int64_t length = windows.in[d] - windows.kernel[d];
@@ -53,7 +53,7 @@ void fractional(
       const scalar_t* const sample = sampled + o.batch * batch + o.channel * channel;
       int64_t begin[kSpatial] = {0, 0, 0};
       for (int d = kSpatial - spatial; d < kSpatial; ++d) {
-        // In two dimensions the samples are those of x and y, in three those of z, y and x.
+        // The samples are ordered (x, y) in two dimensions and (z, y, x) in three.
         const int which = spatial == 2 ? kSpatial - 1 - d : d;
         begin[d] = window_begin(windows, d, o.at[d], static_cast<op_t>(sample[which * dimension]));
       }

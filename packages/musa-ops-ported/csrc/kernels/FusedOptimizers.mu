@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// A step of an optimizer over all parameters in one launch. The formulas are those of the documentation of torch.optim's Adam,
-// AdamW, SGD and Adagrad; states are computed in float for half types.
+// Optimizer steps over all parameters in one launch, with the formulas documented for torch.optim's Adam, AdamW, SGD
+// and Adagrad. The states of half-precision parameters are computed in float.
 #include <ATen/core/Tensor.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@
 namespace musa_ops_ported {
 namespace {
 
-// What a GradScaler asks for, and a learning rate that may lie on the device. Pointers are null where there is nothing.
+// GradScaler's inputs and the learning rate, which may be in device memory. Pointers are nullptr if not given.
 struct Common {
   const float* grad_scale;
   const float* found_inf;
@@ -26,7 +26,7 @@ struct Common {
   __device__ double rate() const { return lr_tensor != nullptr ? static_cast<double>(*lr_tensor) : lr; }
 };
 
-// The part of an update that all optimizers share: numbers of the tensor, loaded once.
+// The part of an update that all optimizers share. Scalars are loaded once per tensor.
 template <typename T>
 struct Gradients {
   using op_t = at::opmath_type<T>;
@@ -42,7 +42,7 @@ struct Gradients {
         scale(scaled ? static_cast<op_t>(*common.grad_scale) : op_t(1)),
         decay(static_cast<op_t>(common.weight_decay)) {}
 
-  // Turns loaded gradients into the direction to descend; unscales the stored ones.
+  // Turns loaded gradients into descent directions, and stores the unscaled gradients.
   template <int count>
   __device__ C10_ALWAYS_INLINE void descend(const Neighbours<count>& at, Vector<op_t, count>& g) const {
     if (scaled) {
@@ -78,7 +78,7 @@ Common common(
       weight_decay, maximize};
 }
 
-// The learning rate of a tensor: read by the kernel where it is on the device, else by the host.
+// The learning rate: a tensor on the device is read by the kernel, a host tensor is read here.
 void take_rate(Common& common, const at::Tensor& lr, const at::Tensor& like) {
   if (lr.device().is_cpu()) {
     common.lr = lr.item<double>();
@@ -92,7 +92,7 @@ struct Adam {
   using op_t = at::opmath_type<T>;
   Common common;
   double beta1, beta2, eps;
-  bool decoupled, amsgrad; // weight decay apart from the gradient, as AdamW's
+  bool decoupled, amsgrad; // decoupled: weight decay is not added to the gradient, as in AdamW
 
   static constexpr int kElements = 5;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Samples of an image at places that a grid names, in [-1, 1] along each dimension. Along one dimension a place has
-// taps: inputs with weights, and the derivatives of these by the place.
+// Samples an image at the positions that a grid gives, in [-1, 1] per dimension. A position has taps in each
+// dimension: input indices with weights, and the derivatives of the weights with respect to the position.
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/musa/Atomic.muh>
@@ -24,7 +24,7 @@ namespace {
 using Interpolation = at::native::GridSamplerInterpolation;
 using Outside = at::native::GridSamplerPadding;
 
-// A value, and its derivative by the coordinate of the grid.
+// A value, and its derivative with respect to the grid coordinate.
 template <typename Real>
 struct Sloped {
   Real value, slope;
@@ -33,7 +33,7 @@ struct Sloped {
 template <typename Real>
 struct Taps {
   int count = 1;
-  int64_t index[4] = {0, 0, 0, 0}; // -1: outside, which is zero
+  int64_t index[4] = {0, 0, 0, 0}; // -1: outside the image, where the value is 0
   Real weight[4] = {1, 0, 0, 0}, slope[4] = {0, 0, 0, 0};
 };
 
@@ -43,19 +43,20 @@ struct Sampler {
   Outside outside;
   bool align;
 
-  // From [-1, 1] to the numbers of elements. Corners are centres of elements if aligned, else their outer edges.
+  // Converts [-1, 1] to element indices. -1 and 1 are the centres of the corner elements if `align`, otherwise their
+  // outer edges.
   C10_HOST_DEVICE Sloped<Real> unnormalized(Real x, int64_t size) const {
     const Real half = static_cast<Real>(align ? size - 1 : size) / 2;
     return {align ? (x + 1) * half : ((x + 1) * static_cast<Real>(size) - 1) / 2, half};
   }
   C10_HOST_DEVICE static Sloped<Real> clipped(Sloped<Real> x, int64_t size) {
     const Real last = static_cast<Real>(size - 1);
-    if (!(x.value > 0)) { // neither is NaN
+    if (!(x.value > 0)) { // also true for NaN
       return {0, 0};
     }
     return x.value >= last ? Sloped<Real>{last, 0} : x;
   }
-  // Between mirrors at the centres of the outermost elements if aligned, else at their outer edges.
+  // Reflects at the centres of the outermost elements if `align`, otherwise at their outer edges.
   C10_HOST_DEVICE Sloped<Real> reflected(Sloped<Real> x, int64_t size) const {
     const Real low = align ? Real(0) : Real(-0.5);
     const Real length = static_cast<Real>(align ? size - 1 : size);
@@ -77,7 +78,8 @@ struct Sampler {
       default: return x;
     }
   }
-  // Of a whole number: its element, or -1. Compared before it is converted, for what no integer holds.
+  // Returns the element at an integral position, or -1 if outside. Compares before converting, because the position
+  // may exceed int64.
   C10_HOST_DEVICE static int64_t element(Real at, int64_t size) {
     return at >= 0 && at < static_cast<Real>(size) ? static_cast<int64_t>(at) : -1;
   }
@@ -98,7 +100,7 @@ struct Sampler {
     const Real rest = at.value - floor;
     result.count = 2;
     for (int k = 0; k < 2; ++k) {
-      result.index[k] = floor == floor ? element(floor + static_cast<Real>(k), size) : 0; // NaN stays NaN
+      result.index[k] = floor == floor ? element(floor + static_cast<Real>(k), size) : 0; // NaN stays in the weight
       result.weight[k] = k == 0 ? 1 - rest : rest;
       result.slope[k] = k == 0 ? -at.slope : at.slope;
     }
@@ -119,7 +121,7 @@ struct Sampler {
   }
 };
 
-// Of a grid (batch, spatial..., coordinate): the strides, with places numbered as in the output.
+// Strides of a grid (batch, spatial..., coordinate), indexed by output position.
 struct Grid {
   int64_t batch, stride[kSpatial] = {0, 0, 0}, coordinate;
   Grid(const at::Tensor& grid, int spatial) : batch(grid.stride(0)), coordinate(grid.stride(-1)) {
@@ -132,7 +134,7 @@ struct Grid {
   }
 };
 
-// The taps of all dimensions at one place of the grid; x is its first coordinate.
+// The taps in all dimensions for one grid position; x is its first coordinate.
 template <int spatial, typename Real, typename T>
 struct PlaceTaps {
   Taps<Real> axes[kSpatial];
@@ -142,7 +144,7 @@ struct PlaceTaps {
       axes[axis] = sampler.taps(static_cast<Real>(grid[d * step]), in.size[axis]);
     }
   }
-  // use(offset in the plane, z, y, x) for the taps inside.
+  // Calls use(offset in the plane, z, y, x) for the taps inside the image.
   template <typename Use>
   __device__ C10_ALWAYS_INLINE void each(const Volume& in, const Use& use) const {
     const int depth = spatial == 3 ? axes[0].count : 1;
@@ -158,7 +160,7 @@ struct PlaceTaps {
   }
 };
 
-// Places of the grid: the output with one channel.
+// The grid positions: the output with a single channel.
 Volume places_of(const Volume& out) {
   Volume places = out;
   places.channels = 1;
@@ -200,7 +202,7 @@ template <int spatial>
 std::tuple<at::Tensor, at::Tensor> sample_gradient(
     const at::Tensor& gradient, const at::Tensor& input, const at::Tensor& grid, int64_t interpolation, int64_t padding,
     bool align, bool want_input) {
-  // Many places add to one input: in no order, and for half types in float.
+  // Many positions add to the same input element, so atomics are used; half types accumulate in float.
   const bool half = input.scalar_type() == at::kHalf || input.scalar_type() == at::kBFloat16;
   at::Tensor grad_input;
   if (want_input) {
@@ -230,7 +232,7 @@ std::tuple<at::Tensor, at::Tensor> sample_gradient(
         const auto& width = taps.axes[2];
         const op_t weight = depth.weight[z] * height.weight[y] * width.weight[x];
         const int64_t place = into.inside(depth.index[z], height.index[y], width.index[x]);
-        op_t value = 0; // of all channels
+        op_t value = 0; // sum over all channels
         for (int64_t channel = 0; channel < in.channels; ++channel) {
           const op_t g = static_cast<op_t>(given[out.offset(o) + channel * out.channel_stride]);
           value += g * static_cast<op_t>(planes[offset + channel * in.channel_stride]);

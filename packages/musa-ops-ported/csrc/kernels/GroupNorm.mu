@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Normalization of groups of channels, sample by sample.
+// Normalization of groups of channels of each sample.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -14,7 +14,7 @@
 namespace musa_ops_ported {
 namespace {
 
-// Of (samples, channels, places) in the strides of a tensor. A group has `width` channels.
+// (samples, channels, places) with the strides of a tensor. A group has `width` channels.
 struct Groups {
   int64_t samples, channels, places, groups, width;
   int64_t sample_step, channel_step, place_step;
@@ -96,7 +96,8 @@ void forward(
   }
 }
 
-// Sums over the places of a channel of a sample: of the incoming gradient, and of that times the normalized input.
+// Sums over the places of each sample and channel: the incoming gradient, and the gradient times the normalized
+// input.
 template <typename T>
 void channel_sums(
     const Groups& of_gradient, const Groups& of_input, const at::Tensor& grad_out, const at::Tensor& input,
@@ -126,7 +127,7 @@ void channel_sums(
       });
 }
 
-// The channels' sums, weighted, make those of a group.
+// Combines the weighted sums of the channels into the sums of a group.
 template <typename Real>
 void group_sums(const Groups& groups, const at::Tensor& sums, const at::Tensor& weight, const at::Tensor& of_groups) {
   using Pair = Sums<Real, 2>;
@@ -161,7 +162,7 @@ void input_gradient(
   const Pair* const sums = reinterpret_cast<const Pair*>(of_groups.const_data_ptr<Real>());
   T* const to = grad_input.mutable_data_ptr<T>();
   const Real share = Real(1) / static_cast<Real>(groups.width * groups.places);
-  // The last two operands are the numbers of the sample and of the channel.
+  // The last two operands are the sample index and the channel index.
   const int64_t samples[] = {1, 0, 0}, channels[] = {0, 1, 0};
   for_each_offset(
       input.sizes(),
@@ -272,7 +273,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> native_group_norm(
       "Expected an input that is contiguous in its memory format, got strides ",
       input.strides());
   const at::Tensor output = at::empty_like(input, input.suggest_memory_format());
-  // As on the CPU, statistics are kept in the dtype of weight and bias.
+  // As on the CPU, statistics have the dtype of weight and bias.
   const auto kept = scale.defined() ? scale.scalar_type() : shift.defined() ? shift.scalar_type() : input.scalar_type();
   const at::Tensor mean = at::empty({N, group}, input.options().dtype(kept));
   const at::Tensor rstd = at::empty_like(mean);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Histograms over several dimensions with given edges of bins: a thread finds the bin of a point. Sums are kept in double
-// precision, so that counts are exact.
+// Histograms over several dimensions with given bin edges; one thread per point finds its bin. Sums are kept in
+// double precision, so that counts are exact.
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/musa/Atomic.muh>
@@ -19,16 +19,16 @@
 namespace musa_ops_ported {
 namespace {
 
-// How a bin is found: by search, by a division of the range, or by that and a look at the edges next to it.
+// How a bin is found: by bisection, by dividing the range, or by division corrected by comparing adjacent edges.
 enum class Search { Binary, Linear, LinearThenLocal };
 
 template <typename T>
 struct Bins {
-  const T* edges; // of all dimensions, one after the other
+  const T* edges; // edges of all dimensions, concatenated
   int64_t dimensions;
-  std::array<int64_t, kMaxDims> starts, counts, steps; // of edges; steps: of the histogram
+  std::array<int64_t, kMaxDims> starts, counts, steps; // starts and counts of edges; strides of the histogram
 
-  // The place of the first edge beyond x, among those in [from, to).
+  // Returns the index of the first edge above x, among those in [from, to).
   __device__ int64_t upper_bound(const T* of_dimension, int64_t from, int64_t to, T x) const {
     while (from < to) {
       const int64_t middle = from + (to - from) / 2;
@@ -41,7 +41,7 @@ struct Bins {
     return from;
   }
 
-  // -1 if x is outside.
+  // Returns the bin of x, or -1 if x is out of range.
   __device__ int64_t bin(int64_t dimension, T x, Search search) const {
     const T* const here = edges + starts[dimension];
     const int64_t count = counts[dimension];

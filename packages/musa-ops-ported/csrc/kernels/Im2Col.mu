@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Sliding blocks of an image as columns of a matrix, and back: the sum of what the blocks hold of each pixel.
+// Copies sliding blocks of an image to the columns of a matrix, and sums columns back into an image.
 #include <ATen/core/Tensor.h>
 #include <ATen/native/UnfoldBackward.h>
 #include <ATen/native/im2col_shape_check.h>
@@ -16,7 +16,7 @@
 namespace musa_ops_ported {
 namespace {
 
-// Along one dimension.
+// The blocks along one dimension.
 struct Blocks {
   int64_t size, kernel, dilation, padding, stride, count;
 
@@ -24,9 +24,9 @@ struct Blocks {
       : size(size), kernel(kernel), dilation(dilation), padding(padding), stride(stride),
         count(div_rtn<int64_t>(size + 2 * padding - dilation * (kernel - 1) - 1, stride) + 1) {}
 
-  // Where element k of a block lies; maybe outside.
+  // The input position of element k of a block, which may be outside the image.
   C10_HOST_DEVICE int64_t place(int64_t block, int64_t k) const { return block * stride - padding + k * dilation; }
-  // The block that has this place as its element k, or -1.
+  // The block whose element k is at this position, or -1.
   C10_HOST_DEVICE int64_t block(int64_t place, int64_t k) const {
     const int64_t begin = place + padding - k * dilation;
     const int64_t block = begin < 0 ? -1 : quotient(begin, stride);
@@ -54,7 +54,7 @@ void to_columns(
     shape.insert(shape.begin(), image.batches);
   }
   out.resize_(shape);
-  const Volume to(out, 1); // of lines: the rows of the matrix are its channels
+  const Volume to(out, 1); // the rows of the matrix are the channels
   MUSA_BY_SIZE(self.element_size(), {
     const Bytes* const from = static_cast<const Bytes*>(self.const_data_ptr());
     Bytes* const result = static_cast<Bytes*>(out.mutable_data_ptr());
@@ -114,14 +114,14 @@ void to_image(
   });
 }
 
-// out[i]: the sum of gradient[f, i - f * step] over the folds f that hold i.
+// out[i] is the sum of gradient[f, i - f * step] over the folds f that contain i.
 void unfold_gradient(at::Tensor& out, const at::Tensor& gradient, int64_t dimension, int64_t size, int64_t step) {
   const bool number = out.dim() == 0;
   const int64_t dim = at::maybe_wrap_dim(dimension, out.dim());
   const int64_t folds = number ? 1 : gradient.size(dim);
   const int64_t fold_stride = number ? 0 : gradient.stride(dim), inner = gradient.stride(-1);
   at::DimVector strides(gradient.strides().slice(0, out.dim()));
-  at::DimVector place(out.dim(), 0); // the offset along dim, in elements of it
+  at::DimVector place(out.dim(), 0); // the position along dim, in elements
   if (!number) {
     strides[dim] = 0;
     place[dim] = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Slices of a tensor that an index tensor names: chosen, added to, reduced into.
+// Selects, adds to or reduces into the slices of a tensor that an index tensor names.
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/musa/Atomic.muh>
@@ -24,8 +24,8 @@ at::Tensor at_least_1d(const at::Tensor& tensor) {
   return tensor.dim() == 0 ? tensor.unsqueeze(0) : tensor;
 }
 
-// f(place in `indexed`, place in `other`) for the elements of `other`, whose slice k along dim is slice index[k] of
-// `indexed`.
+// Calls f(offset in `indexed`, offset in `other`) for the elements of `other`: slice k along dim corresponds to slice
+// index[k] of `indexed`.
 template <typename F>
 void over_slices(const at::Tensor& indexed, int64_t dim, const at::Tensor& index, const at::Tensor& other, const F& f) {
   at::DimVector starts(indexed.strides());
@@ -76,7 +76,7 @@ at::Scalar identity_of(Reduction how) {
   }
 }
 
-// Sums become means. `counted` has a dtype that can be divided by.
+// Divides sums by counts to get means. `counted` has a dtype that supports division.
 void divide_by_counts(
     const at::Tensor& out, int64_t dim, const at::Tensor& index, const at::Tensor& source, bool include_self) {
   at::Tensor counts = include_self ? at::ones_like(out) : at::zeros_like(out);
@@ -116,7 +116,7 @@ void index_reduce(
     bool include_self, const at::Tensor& out) {
   const Reduction how = reduction_of(reduce);
   if (at::isReducedFloatingType(out.scalar_type()) && (how == Reduction::Product || how == Reduction::Mean)) {
-    // Rounded once, not at each step.
+    // Accumulates in float, so that the result is rounded once.
     const at::Tensor wide = at::empty(out.sizes(), out.options().dtype(at::kFloat));
     index_reduce(self.to(at::kFloat), dim, index, source.to(at::kFloat), reduce, include_self, wide);
     out.copy_(wide);
@@ -188,7 +188,7 @@ at::Tensor index_select(const at::Tensor& self, int64_t dim, const at::Tensor& i
   return index_select_out(self, dim, index, out);
 }
 
-// Each place of the result finds whose repetition it is.
+// Each position of the result finds its source element by bisection.
 at::Tensor repeat_interleave_Tensor(const at::Tensor& repeats, std::optional<int64_t> output_size) {
   TORCH_CHECK(repeats.dim() == 1, "repeat_interleave only accept 1D vector as repeat");
   TORCH_CHECK(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Elements chosen by tensors of indices. A wrong index is a failed assertion on the device.
+// Indexing with index tensors. An index out of range fails an assertion on the device.
 #include <ATen/core/Tensor.h>
 #include <ATen/musa/Atomic.muh>
 #include <ATen/ExpandUtils.h>
@@ -21,10 +21,11 @@
 namespace musa_ops_ported {
 namespace {
 
-// ---- x[indices], and its assignment
+// ---- x[indices] and assignment to it
 
-// Where an iterator over (indexed or assigned, values, indices...) finds its operands. Holds as many indices as the arguments
-// of a kernel have room for, starting with number `from`; `earlier` has the offset by those before it, for each element.
+// Addresses of the operands of an iterator over (result or indexed, values, indices...). Holds at most kIndices
+// indices, the number that fits into kernel arguments, starting with index `from`; `earlier` holds the offsets from
+// preceding indices per element.
 struct IndexPlan {
   static constexpr int kDims = kMaxDims;
   static constexpr int kIndices = 10;
@@ -61,8 +62,8 @@ struct IndexPlan {
   struct Place {
     int64_t first, second, indexed;
   };
-  // Divides in 32 bits where it can. Offsets of a further index come of a loop of their own: an array of them would be in
-  // memory on a GPU.
+  // Divides in 32 bits if the element index allows it. Each further index has its own loop, because an array of
+  // offsets would be placed in local memory.
   template <typename Use>
   __device__ C10_ALWAYS_INLINE void each_coordinate(int64_t element, const Use& use) const {
     for (int d = 0; d + 1 < dims; ++d) {
@@ -99,8 +100,8 @@ struct IndexPlan {
     return place;
   }
 
-  // Makes one element of neighbours that are copied together, 16 bytes at most, and returns its size. An index that chooses
-  // rows leaves the elements of a row together.
+  // Merges adjacent elements that are copied together into one of up to 16 bytes, and returns its size. An index that
+  // selects rows keeps the elements of a row together.
   int64_t widen(int64_t size, const void* out, const void* in) {
     if (dims == 0 || earlier != nullptr || first[0] != size || second[0] != size) {
       return size;
@@ -125,7 +126,7 @@ struct IndexPlan {
   }
 };
 
-// The plan of the last indices; all others are in the offsets that it starts from.
+// Plans the last indices; preceding indices are accumulated into the offsets that the plan starts from.
 IndexPlan plan_indices(const at::TensorIteratorBase& iter, at::IntArrayRef sizes, at::IntArrayRef strides) {
   at::Tensor offsets;
   int from = 0;
@@ -183,13 +184,13 @@ void index_put(at::TensorIterator& iter, at::IntArrayRef sizes, at::IntArrayRef 
   });
 }
 
-// The same for a tensor and its indices as the caller gave them: `self` is seen with the shape of the values, where a step
-// along a dimension of the indices moves nowhere.
+// As above, for a tensor and its indices as passed by the caller: `self` is expanded to the shape of the values, with
+// stride 0 along the dimensions of the indices.
 void index_put_into(
     at::Tensor& self, const c10::List<std::optional<at::Tensor>>& given, const at::Tensor& value, bool accumulate,
     bool unsafe) {
   if (accumulate && (self.scalar_type() == at::kHalf || self.scalar_type() == at::kBFloat16)) {
-    // Sums of many are rounded once.
+    // Accumulates in float, so that the sum is rounded once.
     at::Tensor wide = self.to(at::kFloat);
     index_put_into(wide, given, value.to(at::kFloat), accumulate, unsafe);
     self.copy_(wide);
@@ -234,9 +235,9 @@ void index_put_into(
   index_put(iter, sizes_of, strides_of, accumulate);
 }
 
-// ---- along one dimension: an iterator over (self without that dimension, index[, source])
+// ---- indexing along one dimension: an iterator over (self without that dimension, index[, source])
 
-// for_each_offset over operands of an iterator, offsets in bytes.
+// for_each_offset over the operands of an iterator, with offsets in bytes.
 template <typename F, typename... Operands>
 void over(const at::TensorIteratorBase& iter, const F& f, Operands... operands) {
   const auto outer_first = [](at::IntArrayRef inner_first) { return at::DimVector(inner_first.rbegin(), inner_first.rend()); };
@@ -279,9 +280,9 @@ void index_copy(at::TensorIterator& iter, int64_t, int64_t size, int64_t stride)
   });
 }
 
-// ---- as if the tensor were flat
+// ---- indexing of the flattened tensor
 
-// Where the element of a flat index lies.
+// Converts a flat index to an offset.
 struct Flat {
   Offsets<1> offsets;
   int64_t count;
@@ -339,7 +340,7 @@ void masked_fill(at::TensorIterator& iter, const at::Scalar& value) {
   });
 }
 
-// ---- reversed dimensions: an iterator whose output runs backwards along them
+// ---- flip: an iterator whose output has negative strides along the flipped dimensions
 
 void flip(at::TensorIterator& iter, const bool) {
   char* const out = static_cast<char*>(iter.data_ptr(0));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Normalization of rows: by mean and variance, or by the root of the mean square alone.
+// Normalization of rows: layer norm (mean and variance) and RMS norm (root mean square).
 #include <ATen/core/Tensor.h>
 #include <ATen/native/layer_norm.h>
 #include <ATen/ops/empty.h>
@@ -19,7 +19,7 @@
 namespace musa_ops_ported {
 namespace {
 
-// Of (rows, size): weight and bias are for the elements of a row, and may be absent.
+// The input as (count, size). Weight and bias have `size` elements and may be undefined.
 struct Rows {
   int64_t count, size;
 };
@@ -57,8 +57,8 @@ void forward(
     };
     Real mean = 0;
     if constexpr (std::is_same_v<decltype(all), SharedRow>) {
-      if (keeps_row(all, rows.size)) { // so it is read once
-        constexpr int kSome = 4; // whose parameters are loaded together, before stores
+      if (keeps_row(all, rows.size)) { // reads the row once
+        constexpr int kSome = 4; // number of parameters loaded together, before stores
         Real kept[kKept];
         T made[kSome];
         keep_row(kept, x, 1, first, rows.size, step, Real(0));
@@ -112,7 +112,7 @@ void forward(
   });
 }
 
-// What two gradients need of an element: the incoming one and the normalized input.
+// The inputs of both gradients for one element: the incoming gradient and the normalized input.
 template <typename T, bool centered>
 struct Elements {
   using Real = at::opmath_type<T>;
@@ -151,7 +151,7 @@ void input_gradient(
   });
 }
 
-// Sums over the rows, in parts and then of the parts: neighbouring threads have neighbouring columns.
+// Column sums over the rows, first in parts, then over the parts. Adjacent threads process adjacent columns.
 template <typename T, typename W, bool centered>
 void parameter_gradients(
     Rows rows, const Elements<T, centered>& elements, const at::Tensor& grad_weight, const at::Tensor& grad_bias) {
@@ -219,14 +219,14 @@ void backward(
   });
 }
 
-// The shape of what a row has one of.
+// The input's shape with the normalized dimensions set to 1.
 at::DimVector shape_of_statistics(const at::Tensor& input, at::IntArrayRef normalized_shape) {
   at::DimVector shape(input.sizes());
   std::fill(shape.end() - static_cast<int64_t>(normalized_shape.size()), shape.end(), 1);
   return shape;
 }
 
-// As on the CPU, statistics are kept in the dtype of weight and bias.
+// As on the CPU, statistics have the dtype of weight and bias.
 at::ScalarType dtype_of_statistics(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias) {
   return weight.defined() ? weight.scalar_type() : bias.defined() ? bias.scalar_type() : input.scalar_type();
 }

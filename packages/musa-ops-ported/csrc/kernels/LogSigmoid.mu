@@ -11,7 +11,7 @@
 namespace musa_ops_ported {
 namespace {
 
-// The exponent is never positive, so that nothing overflows.
+// The exponent is never positive, so exp cannot overflow.
 template <typename T>
 void log_sigmoid(at::TensorIteratorBase& iter) {
   pointwise(iter, [] __host__ __device__(T value) -> T {
@@ -22,7 +22,7 @@ void log_sigmoid(at::TensorIteratorBase& iter) {
   });
 }
 
-// The slope is sigmoid(-x).
+// The derivative is sigmoid(-x).
 template <typename T>
 void log_sigmoid_gradient(at::TensorIteratorBase& iter) {
   pointwise(iter, [] __host__ __device__(T gradient, T value) -> T {
@@ -40,7 +40,7 @@ void gradient_into(at::TensorIteratorBase& iter) {
 
 } // namespace
 
-// The buffer is of use to the CPU alone.
+// The buffer is used on the CPU only.
 std::tuple<at::Tensor&, at::Tensor&> log_sigmoid_forward_output(
     const at::Tensor& self, at::Tensor& output, at::Tensor& buffer) {
   auto iter = at::TensorIterator::unary_op(output, self);

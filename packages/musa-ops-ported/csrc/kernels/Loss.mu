@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Binary cross entropy. Logarithms are no less than -100, so that a certain and wrong answer has a finite loss.
+// Binary cross entropy. Logarithms are clamped to -100, so that the loss of a confident wrong prediction is finite.
 #include <ATen/TensorIterator.h>
 #include <ATen/core/Reduction.h>
 #include <ATen/core/Tensor.h>
@@ -21,7 +21,7 @@ void losses(at::TensorIteratorBase& iter) {
   pointwise(iter, [] __host__ __device__(T input, T target) -> T {
     using Real = at::opmath_type<T>;
     const Real x = input, t = target;
-    CUDA_KERNEL_ASSERT(x >= Real(0) && x <= Real(1) && "the input of binary cross entropy is from 0 to 1");
+    CUDA_KERNEL_ASSERT(x >= Real(0) && x <= Real(1) && "the input of binary cross entropy must be in [0, 1]");
     const Real yes = std::log(x), no = std::log1p(-x);
     const Real least = -100;
     return static_cast<T>((t - Real(1)) * (no > least ? no : least) - t * (yes > least ? yes : least));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Connectionist temporal classification: the probability of a sequence of labels, summed over all its alignments with
-// the input, by running forward and backward through the sequence with a blank between any two labels. All in
-// logarithms.
+// Connectionist temporal classification: the probability of a label sequence, summed over all its alignments with the
+// input, by forward and backward passes over the sequence with a blank between labels. All computations are in log
+// space.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -34,7 +34,7 @@ __device__ C10_ALWAYS_INLINE T log_sum(T a, T b, T c = -std::numeric_limits<T>::
   return std::log(std::exp(a - high) + std::exp(b - high) + std::exp(c - high)) + high;
 }
 
-// What a kernel knows about a batch. Labels are extended: blanks at even positions.
+// Kernel arguments that describe a batch. Positions index the extended labels, with blanks at even positions.
 template <typename T>
 struct Batch {
   const T* log_probs; // (time, sample, class)
@@ -51,23 +51,23 @@ struct Batch {
       return blank;
     }
     const int64_t label = labels[(label_starts[sample] + position / 2) * label_step];
-    CUDA_KERNEL_ASSERT(label >= 0 && label < classes && "a label is not the number of a class");
+    CUDA_KERNEL_ASSERT(label >= 0 && label < classes && "a label is out of the range of classes");
     return label;
   }
   __device__ T log_prob(int64_t time, int64_t sample, int64_t of_class) const {
     return log_probs[time * time_step + sample * sample_step + of_class * class_step];
   }
-  // A blank may be skipped between two different labels.
+  // Whether the blank between two positions may be skipped: the labels must differ.
   __device__ bool may_skip(int64_t sample, int64_t from, int64_t to) const {
     return to % 2 == 1 && label(sample, from) != label(sample, to);
   }
-  // Of a (sample, time, position) tensor.
+  // The offset in a (sample, time, position) tensor.
   __device__ int64_t at(int64_t sample, int64_t time, int64_t position) const {
     return (sample * times + time) * positions + position;
   }
 };
 
-// A block per sample; its threads have positions. Times follow one another.
+// One block per sample; its threads process positions in parallel, and time steps in sequence.
 template <typename T>
 __global__ void C10_LAUNCH_BOUNDS_1(kCtcThreads) ctc_alpha(const Batch<T> batch, T* const alpha, T* const loss) {
   constexpr T none = -std::numeric_limits<T>::infinity();
@@ -131,7 +131,7 @@ __global__ void C10_LAUNCH_BOUNDS_1(kCtcThreads) ctc_beta(const Batch<T> batch, 
   }
 }
 
-// A thread has the classes of one time of one sample, and gathers the positions of each.
+// Each thread gathers, for one sample and time, the positions of each of its classes.
 template <typename T>
 void ctc_gradient(
     const Batch<T>& batch, const at::Tensor& grad, const at::Tensor& losses, const at::Tensor& alphas,
@@ -155,7 +155,7 @@ void ctc_gradient(
       return;
     }
     const int64_t used = 2 * batch.target_lengths[sample] + 1;
-    for (int64_t s = used - 1; s >= 0; --s) { // as the CPU goes
+    for (int64_t s = used - 1; s >= 0; --s) { // in the order of the CPU kernel
       const int64_t at = batch.at(sample, time, s), label = batch.label(sample, s);
       to[label] = log_sum(to[label], alpha[at] + beta[at]);
     }
@@ -166,9 +166,9 @@ void ctc_gradient(
   });
 }
 
-// Lengths and labels on the device, and where each sample's labels begin.
+// Lengths and labels on the device, and the start of each sample's labels.
 struct Sequences {
-  at::Tensor labels, numbers; // numbers: input lengths, target lengths, starts
+  at::Tensor labels, numbers; // numbers: input lengths, target lengths and starts
   int64_t samples, longest = 0;
 
   Sequences(
@@ -226,7 +226,7 @@ struct Sequences {
         log_probs.size(2),
         2 * longest + 1, blank};
   }
-  // Of a block: a thread for each position, if there are not too many.
+  // Threads per block: one per position, up to kCtcThreads.
   int threads() const {
     int result = 32;
     while (result < kCtcThreads && result < 2 * longest + 1) {

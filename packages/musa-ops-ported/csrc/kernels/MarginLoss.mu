@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Losses that ask of the right classes to lie above the others by a margin.
+// Losses that require the scores of the right classes to exceed the others by a margin.
 #include <ATen/core/Reduction.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/LossMulti.h>
@@ -36,7 +36,7 @@ void give(const at::Tensor& made, at::Tensor& out) {
   out.copy_(made);
 }
 
-// ---- one right class
+// ---- one right class per row
 
 struct Margin {
   bool squared;
@@ -62,7 +62,7 @@ void multi_margin_losses(
   each_row<Real>(sizes.rows, sizes.classes, [=] __device__(int64_t row, int64_t first, int64_t step, auto all) {
     const T* const x = in + row * sizes.classes;
     const int64_t t = right[row];
-    CUDA_KERNEL_ASSERT(t >= 0 && t < sizes.classes && "a target is not the number of a class");
+    CUDA_KERNEL_ASSERT(t >= 0 && t < sizes.classes && "a target is out of the range of classes");
     Real sum = 0;
     for (int64_t k = first; k < sizes.classes; k += step) {
       const Real over = width - static_cast<Real>(x[t]) + static_cast<Real>(x[k]);
@@ -95,7 +95,7 @@ void multi_margin_gradients(
   each_row<Real>(sizes.rows, sizes.classes, [=] __device__(int64_t row, int64_t first, int64_t step, auto all) {
     const T* const x = in + row * sizes.classes;
     const int64_t t = right[row];
-    CUDA_KERNEL_ASSERT(t >= 0 && t < sizes.classes && "a target is not the number of a class");
+    CUDA_KERNEL_ASSERT(t >= 0 && t < sizes.classes && "a target is out of the range of classes");
     const Real w = factor != nullptr ? static_cast<Real>(factor[t]) : Real(1);
     const Real scale = share * w * static_cast<Real>(g[each ? row : 0]);
     Real sum = 0;
@@ -121,9 +121,9 @@ Sizes check_multi_margin(const at::Tensor& self, const at::Tensor& target, const
   return sizes;
 }
 
-// ---- some right classes
+// ---- several right classes per row
 
-// The right classes of a row come first, ended by -1 if there are less than all.
+// The right classes of a row come first, terminated by -1 unless all classes are right.
 template <typename T>
 void mark_targets(Sizes sizes, const at::Tensor& target, const at::Tensor& is_target) {
   const int64_t* const right = target.const_data_ptr<int64_t>();
@@ -131,7 +131,7 @@ void mark_targets(Sizes sizes, const at::Tensor& target, const at::Tensor& is_ta
   for_each(sizes.rows, [=] __device__(int64_t row) {
     const int64_t start = row * sizes.classes;
     for (int64_t i = 0; i < sizes.classes && right[start + i] >= 0; ++i) {
-      CUDA_KERNEL_ASSERT(right[start + i] < sizes.classes && "a target is not the number of a class");
+      CUDA_KERNEL_ASSERT(right[start + i] < sizes.classes && "a target is out of the range of classes");
       marks[start + right[start + i]] = T(1);
     }
   });
@@ -165,7 +165,8 @@ void multilabel_losses(
   });
 }
 
-// Each element gathers its own: pairs of a right class and a wrong one that are too close.
+// Each element gathers its gradient from the pairs of a right and a wrong class whose scores are closer than the
+// margin.
 template <typename T>
 void multilabel_gradients(
     Sizes sizes, const at::Tensor& grad_output, const at::Tensor& self, const at::Tensor& target,

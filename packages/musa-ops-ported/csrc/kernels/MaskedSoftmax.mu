@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Softmax over the elements that a mask leaves; those where it is true get 0.
+// Softmax over the unmasked elements; the result is 0 where the mask is true.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty_like.h>
 
@@ -14,7 +14,7 @@
 namespace musa_ops_ported {
 namespace {
 
-// What _masked_softmax calls the shapes of its mask.
+// The mask types of _masked_softmax.
 enum MaskType : int64_t { kSquare = 0, kPadding = 1, kFull = 2 };
 
 at::Tensor expand_mask(const at::Tensor& self, const at::Tensor& mask, std::optional<int64_t> type) {
@@ -43,7 +43,7 @@ at::Tensor expand_mask(const at::Tensor& self, const at::Tensor& mask, std::opti
   return mask.view({1, 1, self.size(2), length}).expand(self.sizes());
 }
 
-// A line without any element left is NaN.
+// A line that is masked entirely becomes NaN.
 template <typename T>
 void forward(const at::Tensor& self, const at::Tensor& mask, int64_t dim, const at::Tensor& out) {
   using Real = at::opmath_type<T>;

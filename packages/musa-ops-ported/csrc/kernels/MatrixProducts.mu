@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Products of matrices that libraries of matrix products do not take:
-// integers, complex numbers, double precision, operands without elements. A thread computes an element of the result.
+// Matrix products for cases that BLAS libraries do not support: integers, complex numbers, double precision, operands
+// without elements. One thread computes one element of the result.
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/LinearAlgebra.h>
@@ -21,15 +21,15 @@
 namespace musa_ops_ported {
 namespace {
 
-// How a sum of products rounds. In sums whose terms cancel the roundings are the result, so each is that of what torch's CPU
-// calls: a loop of its own for small batches, a library for matrices, and for vectors and scaled products a library that
-// adds in an order of its own, to which a sum in double precision is nearest.
+// How a sum of products is rounded. If terms cancel, the result consists of rounding errors, so rounding follows the
+// function that torch calls on the CPU: its own loop for small batches, a library for matrices. For vectors and
+// scaled products that library's summation order is not reproducible here; a sum in double precision comes closest.
 enum class Rounding { EachOperation, Fused, Wide };
 
 template <typename T>
 using Wide = std::conditional_t<std::is_same_v<T, c10::complex<float>>, c10::complex<double>, at::opmath_type<T>>;
 
-// The products are added one after the other.
+// Adds the products in sequence.
 template <typename T>
 struct SumOfProducts {
   T sum = T(0);
@@ -43,7 +43,7 @@ struct SumOfProducts {
   }
   __device__ T value(bool /*fused*/) const { return sum; }
 };
-// Fused, each of the four products of parts has a sum.
+// If fused, each of the four products of real and imaginary parts has its own sum.
 template <typename Real>
 struct SumOfProducts<c10::complex<Real>> {
   using T = c10::complex<Real>;
@@ -65,15 +65,15 @@ struct SumOfProducts<c10::complex<Real>> {
   }
 };
 
-// The operand with its lazy conjugation and negation applied, and apart from the output's memory, which is written while
-// operands are read.
+// Returns the operand with lazy conjugation and negation resolved. Copied if it shares memory with the output, which
+// is written while operands are read.
 at::Tensor readable(const at::Tensor& operand, const at::Tensor& out) {
   const at::Tensor values = operand.resolve_conj().resolve_neg();
   return at::get_overlap_status(out, values) == at::MemOverlapStatus::No ? values : values.clone();
 }
 
-// out[b, i, j] = beta * added[b, i, j] + alpha * sum over k of first[b, i, k] * second[b, k, j]; with beta 0, `added` is not
-// read. All are three-dimensional.
+// out[b, i, j] = beta * added[b, i, j] + alpha * sum over k of first[b, i, k] * second[b, k, j]. If beta is 0,
+// `added` is not read. All tensors are three-dimensional.
 template <typename scalar_t, typename Sum>
 void multiply(
     const at::Tensor& first, const at::Tensor& second, const at::Tensor& added, const at::Scalar& beta,
@@ -105,7 +105,7 @@ void multiply(
       at::IntArrayRef({second.stride(0), 0, second.stride(2)}), added.strides());
 }
 
-// The operands have the shapes that the meta function has checked.
+// The meta function has already checked the operands' shapes.
 void multiply_batches(
     const at::Tensor& first, const at::Tensor& second, const at::Tensor& added, const at::Scalar& beta,
     const at::Scalar& alpha, const at::Tensor& out, bool batched = false) {
@@ -115,7 +115,7 @@ void multiply_batches(
   const at::Tensor x = readable(first, out), y = readable(second, out);
   const at::Tensor z = added.resolve_conj().resolve_neg().expand_as(out);
   const bool scaled = !alpha.equal(1) || (!beta.equal(0) && !beta.equal(1));
-  constexpr int64_t kOwnLoop = 400; // products: torch's CPU multiplies smaller batches without a library
+  constexpr int64_t kOwnLoop = 400; // products; torch's CPU kernel multiplies smaller batches without a library
   const Rounding rounding = batched && x.size(1) * x.size(2) * y.size(2) < kOwnLoop ? Rounding::EachOperation
       : y.size(2) == 1 || scaled                                                    ? Rounding::Wide
                                                                                     : Rounding::Fused;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Maxima of windows, sliding or adaptive, with their places.
+// Max pooling with indices, over sliding or adaptive windows.
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Pool.h>
 #include <ATen/native/Resize.h>
@@ -17,7 +17,7 @@
 namespace musa_ops_ported {
 namespace {
 
-// The outputs in the order of memory, and the windows of each, in numbers of Index.
+// Output positions in memory order and their windows, computed in the integer type Index.
 template <typename Index>
 struct MaxPlan {
   Windows windows;
@@ -45,7 +45,7 @@ struct MaxPlan {
   __device__ C10_ALWAYS_INLINE Index channel(Index& index) const {
     return split(channels, static_cast<Index>(in.channels), index);
   }
-  // As Windows::inputs, of sliding and adaptive windows.
+  // As Windows::inputs, for sliding and adaptive windows.
   template <int d>
   __device__ C10_ALWAYS_INLINE void window(Index o, Index& begin, Index& end, Index& step) const {
     if (windows.kind == WindowKind::Adaptive) {
@@ -68,7 +68,7 @@ struct MaxPlan {
 template <typename Index>
 void maximum_of(const at::Tensor& self, const MaxPlan<Index>& plan, const at::Tensor& out, const at::Tensor& indices) {
   MUSA_DISPATCH(self.scalar_type(), "max_pool", (MUSA_REAL), {
-    // What no number is less than.
+    // The smallest value of the dtype.
     using Limits = std::numeric_limits<op_t>;
     constexpr op_t least = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
     const scalar_t* const from = self.const_data_ptr<scalar_t>();
@@ -101,7 +101,8 @@ void maximum_of(const at::Tensor& self, const MaxPlan<Index>& plan, const at::Te
           const Index number = (z * height + y) * width;
           const Index row =
               plane + z * static_cast<Index>(plan.in.stride[0]) + y * static_cast<Index>(plan.in.stride[1]);
-          // Three loads are under way together. Behind the window's end they repeat the first, which changes nothing.
+          // Issues three loads at a time. Past the window's end they repeat the first element, which does not change
+          // the maximum.
           for (Index x = xs; x < x_end; x += 3 * x_step) {
             const Index x1 = x + x_step < x_end ? x + x_step : x, x2 = x + 2 * x_step < x_end ? x + 2 * x_step : x;
             const op_t first = static_cast<op_t>(from[row + x * x_stride]);
@@ -125,7 +126,7 @@ bool in_32_bits(const Windows& windows, const Volume& in, int64_t outputs) {
   bool fits = outputs <= most;
   for (int d = 0; d < kSpatial; ++d) {
     last += (in.size[d] - 1) * in.stride[d];
-    // Reached by the loops of a window, before they end.
+    // The loops may compute indices up to this bound before they end.
     fits = fits && windows.in[d] + 2 * windows.padding[d] + (windows.kernel[d] + 3) * windows.dilation[d] <= most &&
         (windows.kind != WindowKind::Adaptive || (windows.in[d] + 1) * (windows.out[d] + 1) <= most);
   }
@@ -184,7 +185,7 @@ Triple triple(at::IntArrayRef values, const char* message) {
   return values.size() == 1 ? Triple{values[0], values[0], values[0]} : Triple{values[0], values[1], values[2]};
 }
 
-// max_pool3d's arguments, checked, and the size of its output.
+// Checked arguments of max_pool3d, and the size of its output.
 struct Sliding3d {
   Triple kernel, stride, padding, dilation;
   int64_t channels, in[3], out[3];
@@ -220,7 +221,7 @@ void max_pool3d(
       s.out[1], s.out[2], "max_pool3d_with_indices()");
   at::DimVector shape(self.sizes());
   std::copy_n(s.out, 3, shape.end() - 3);
-  // Rank 5 alone has a format of its own.
+  // Only rank 5 has a channels-last format.
   const auto format = self.dim() == 5 ? self.suggest_memory_format() : at::MemoryFormat::Contiguous;
   for (at::Tensor* result : {&out, &indices}) {
     if (format == at::MemoryFormat::Contiguous) {

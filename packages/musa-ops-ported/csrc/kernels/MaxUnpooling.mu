@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Values back to where max pooling found them, zeros elsewhere.
+// Max unpooling: writes values to the positions that max pooling recorded, and zeros elsewhere.
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Resize.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Negative log likelihood of classes: of (N, C), or of (N, C, H, W) with a class for each place of a plane.
+// Negative log likelihood for inputs (N, C), or (N, C, H, W) with one class per position of a plane.
 #include <ATen/core/Reduction.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Resize.h>
@@ -19,12 +19,12 @@
 namespace musa_ops_ported {
 namespace {
 
-// Inputs as (batch, class, place), with steps in elements; targets lie by batch and place.
+// Inputs as (batch, class, place) with strides in elements; targets are contiguous (batch, place).
 struct Layout {
   int64_t batch, classes, places;
   int64_t batch_step, class_step, place_step;
 
-  // A plane's places have one step: see dense_planes.
+  // The places of a plane must have a single stride (dense_planes).
   explicit Layout(const at::Tensor& input)
       : batch(input.dim() > 1 ? input.size(0) : 1),
         classes(input.size(input.dim() > 1 ? 1 : 0)),
@@ -55,13 +55,13 @@ struct Targets {
   Targets(const at::Tensor& target, int64_t ignore_index, int64_t count)
       : of(target.const_data_ptr<int64_t>()), ignored(ignore_index), classes(count) {}
 
-  // -1 where there is nothing to learn.
+  // The target class, or -1 if it is ignored.
   __device__ int64_t operator()(int64_t i) const {
     const int64_t target = of[i];
     if (target == ignored) {
       return -1;
     }
-    CUDA_KERNEL_ASSERT(target >= 0 && target < classes && "a target is not the number of a class");
+    CUDA_KERNEL_ASSERT(target >= 0 && target < classes && "a target is out of the range of classes");
     return target;
   }
 };
@@ -85,7 +85,7 @@ void losses(
   });
 }
 
-// Loss and weight of the whole. Many targets are summed in parts first.
+// Total loss and total weight. Many targets are first summed in parts.
 template <typename T>
 void total_loss(
     const Layout& layout, const at::Tensor& self, const Targets& target, const at::Tensor& weight, bool mean,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// What a mask chooses: how many come before an element says where it goes.
+// Stream compaction by a mask: the number of selected elements before an element is its output position.
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
@@ -21,7 +21,7 @@
 namespace musa_ops_ported {
 namespace {
 
-// A contiguous tensor of bool.
+// Returns the mask as a contiguous tensor of bool.
 at::Tensor mask_of(const at::Tensor& self) {
   return (self.scalar_type() == at::kBool ? self : self.ne(0)).contiguous();
 }
@@ -37,7 +37,7 @@ struct NonzeroCount {
   __device__ int64_t project(int64_t count) const { return count; }
 };
 
-// Not a lambda: a function whose result is deduced cannot return a kernel's.
+// Not a lambda, because nvcc does not allow a function with a deduced return type to return a kernel lambda.
 struct Taken {
   const bool* in;
   __host__ __device__ int64_t operator()(int64_t i) const { return in[i]; }
@@ -55,7 +55,7 @@ struct Coordinates {
     TORCH_CHECK(shape.size() <= kDims, "nonzero is not supported for tensor with more than ", kDims, " dimensions");
     std::copy(shape.begin(), shape.end(), sizes);
   }
-  // use(dim, coordinate) of element i.
+  // Calls use(dim, coordinate) for the coordinates of element i.
   template <typename Use>
   __device__ void each(int64_t i, const Use& use) const {
     for (int dim = dims - 1; dim >= 0; --dim) {
@@ -74,7 +74,7 @@ void check_nonzero_out(const char* name, const at::Tensor& self, const at::Tenso
       out.device(), " and self on ", self.device());
 }
 
-// The coordinates of the first rows of `out`.
+// Writes the coordinates of the selected elements to the first rows of `out`.
 template <typename Sums>
 void write_coordinates(const Sums& sums, const at::Tensor& self, const at::Tensor& out) {
   const Coordinates coordinates(self.sizes());
@@ -99,7 +99,7 @@ at::Tensor& nonzero_out(const at::Tensor& self, at::Tensor& out) {
   const auto sums = sums_of(mask);
   const int64_t rows = sums.total();
   if (at::native::resize_output(out, {rows, self.dim()})) {
-    out.as_strided_({rows, self.dim()}, {1, rows}); // a vector per dimension: as which it is used for indexing
+    out.as_strided_({rows, self.dim()}, {1, rows}); // column-major: indexing uses it as one vector per dimension
   }
   if (out.numel() > 0) {
     write_coordinates(sums, self, out);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Normalization of channels over a batch, on one device and in the parts that several devices exchange.
+// Batch normalization on one device, and in parts for synchronization across devices.
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Resize.h>
@@ -48,7 +48,7 @@ void check_channels(const at::Tensor& input, at::ArrayRef<at::Tensor> parameters
 
 // ---- statistics
 
-// Of some elements: their number, their sum, and the sum of squared distances from their mean.
+// Moments of a set of elements: count, sum, and sum of squared differences from the mean.
 template <typename Real>
 struct Moments {
   Real count, sum, squares;
@@ -63,8 +63,8 @@ struct Moments {
   }
 };
 
-// Mean and biased variance of each channel. The input is read once: a thread takes the moments of a few elements that
-// it has in registers, which loses no digits where the mean is large, and joins them with those before.
+// Computes mean and biased variance per channel in one pass: a thread computes the moments of a few elements in
+// registers, which stays accurate for a large mean, and merges them with its previous ones.
 template <typename T>
 void channel_statistics(const at::Tensor& planes, const at::Tensor& means, const at::Tensor& variances) {
   using Real = at::opmath_type<T>;
@@ -195,7 +195,7 @@ void normalize_into(
 
 // ---- gradients
 
-// Of each channel: the sum of the incoming gradient, and of that times the input's distance from the mean.
+// Per channel: the sum of the incoming gradient, and of the gradient times (input - mean).
 template <typename T>
 void channel_sums(
     const at::Tensor& grad_out, const at::Tensor& input, const at::Tensor& means, const at::Tensor& sum_dy,
@@ -242,7 +242,7 @@ struct GradientSums {
   }
 };
 
-// The sums are absent where the statistics do not depend on the input. total: the number of a channel's elements.
+// The sums are undefined if the statistics do not depend on the input. total: number of elements per channel.
 template <typename T>
 void input_gradient(
     const at::Tensor& grad_out, const at::Tensor& input, const at::Tensor& means, const at::Tensor& invstds,
@@ -299,7 +299,7 @@ at::Tensor input_gradient_of(
   return grad_input;
 }
 
-// ---- statistics of several devices
+// ---- statistics across devices
 
 template <typename Real>
 void merge_statistics(
@@ -318,7 +318,7 @@ void merge_statistics(
     for (int64_t device = 0; device < devices; ++device) {
       const Real n = count_of[device];
       if (n <= Real(0)) {
-        continue; // a device without elements has no statistics
+        continue; // a device without elements contributes nothing
       }
       const int64_t at = device * channels + channel;
       const Real deviation = Real(1) / invstd_of[at];
@@ -334,7 +334,7 @@ void merge_statistics(
   });
 }
 
-// ---- the whole of it
+// ---- complete forward and backward
 
 using Triple = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 
@@ -392,7 +392,7 @@ Triple backward(
   const auto real = real_of(input);
   TORCH_CHECK(
       train ? save_mean.defined() && save_invstd.defined() : running_mean.defined() && running_var.defined(),
-      "the statistics that the input was normalized with are needed");
+      "the statistics of the forward pass must be given");
   const at::Tensor mean = dense_as(train ? save_mean : running_mean, real);
   const at::Tensor invstd = train ? dense_as(save_invstd, real) : inverse_deviation(dense_as(running_var, real), eps);
   at::Tensor grad_input, grad_weight, grad_bias;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Borders that mirror or repeat the input. An output asks which input it shows; in the gradient an input asks which
-// outputs show it: the one inside, and those of the borders on both sides.
+// Reflection and replication padding. Each output computes its source position; in the backward pass each input
+// gathers from the outputs that show it: the one inside, and those in the borders on both sides.
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Padding.h>
 #include <ATen/native/Resize.h>
@@ -18,7 +18,7 @@ namespace {
 
 enum class Border { Reflected, Replicated };
 
-// The outputs that show one input, along one dimension.
+// The outputs that show one input position, along one dimension.
 struct Shown {
   Span parts[3];
   C10_HOST_DEVICE int64_t count() const {
@@ -40,7 +40,7 @@ struct Frame {
   Border border;
   int64_t in[kSpatial], out[kSpatial], before[kSpatial] = {0, 0, 0};
 
-  // torch names the padding of the last dimension first.
+  // torch lists the padding of the last dimension first.
   Frame(Border border, const Volume& input, const Volume& output, at::IntArrayRef padding) : border(border) {
     std::copy_n(input.size, kSpatial, in);
     std::copy_n(output.size, kSpatial, out);
@@ -67,7 +67,7 @@ struct Frame {
   C10_HOST_DEVICE Shown shown(int d, int64_t i) const {
     const int64_t last = in[d] - 1;
     const int64_t inside = i + before[d];
-    const int64_t first = before[d], end = before[d] + in[d]; // the outputs inside
+    const int64_t first = before[d], end = before[d] + in[d]; // the range of outputs inside the borders
     Shown result{cut(d, inside, inside + 1), {0, 0}, {0, 0}};
     if (border == Border::Replicated) {
       if (i == 0) {
@@ -130,7 +130,7 @@ void pad_gradient(Border border, const at::Tensor& gradient, at::IntArrayRef pad
   });
 }
 
-// The shape of the padded input.
+// Returns the shape of the padded input.
 at::DimVector padded_shape(const at::Tensor& self, at::IntArrayRef padding) {
   at::DimVector shape(self.sizes());
   for (size_t d = 0; d < padding.size() / 2; ++d) {
@@ -161,7 +161,7 @@ void reflect_2d(const at::Tensor& self, at::IntArrayRef padding, at::Tensor& out
   pad(Border::Reflected, self, padding, out);
 }
 
-// Of an operator without a meta function.
+// Checks the arguments here, because the operator has no meta function.
 void checked_gradient(
     Border border, const at::Tensor& gradient, const at::Tensor& self, at::IntArrayRef padding, int spatial,
     at::Tensor& grad_input) {

@@ -38,7 +38,7 @@ void addcdiv(at::TensorIteratorBase& iter, const at::Scalar& value) {
 void lerp_scalar(at::TensorIteratorBase& iter, const at::Scalar& weight) {
   MUSA_DISPATCH(iter.common_dtype(), "lerp", (MUSA_FLOATING_AND_COMPLEX), {
     const op_t share = weight.to<op_t>();
-    // From the end that is nearer, as torch does: a share of 1 gives the end.
+    // Interpolates from the nearer end, as torch does, so that a weight of 1 returns the end exactly.
     const op_t step = at::native::is_lerp_weight_small(share) ? share : share - op_t(1);
     pointwise(iter, [share, step] __host__ __device__(scalar_t begin, scalar_t end) -> scalar_t {
       using op_t = at::opmath_type<scalar_t>;
@@ -56,7 +56,7 @@ void lerp_tensor(at::TensorIteratorBase& iter) {
   });
 }
 
-// ---- gradients of losses: input, target, gradient
+// ---- gradients of losses; operand order: input, target, gradient
 
 void mse_backward(at::TensorIterator& iter, const at::Scalar& value) {
   MUSA_DISPATCH(iter.dtype(), "mse_backward", (MUSA_FLOATING), {
@@ -94,11 +94,11 @@ void huber_backward(at::TensorIterator& iter, const at::Scalar& norm, double del
   });
 }
 
-// ---- gradients of activations with more than one operand of the forward function
+// ---- gradients of activations with several operands
 
 void glu_backward(at::TensorIterator& iter) {
   MUSA_DISPATCH(iter.dtype(), "glu_backward", (MUSA_FLOATING), {
-    // The gradient of the gate: the first half of the input, then sigmoid of the second, then the incoming one.
+    // Gradient of the gate. Operands: sigmoid of the second half, first half of the input, incoming gradient.
     pointwise(iter, [] __host__ __device__(scalar_t sigma, scalar_t first, scalar_t gradient) -> scalar_t {
       using op_t = at::opmath_type<scalar_t>;
       const op_t s = sigma;
@@ -119,7 +119,7 @@ void prelu_backward(at::TensorIterator& iter) {
   });
 }
 
-// ---- parts of numbers
+// ---- parts of complex numbers
 
 void frexp(at::TensorIteratorBase& iter) {
   MUSA_DISPATCH(iter.dtype(0), "frexp", (MUSA_FLOATING), {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Orthogonal polynomials of x, of the degree that the other operand holds, in single and double precision.
+// Orthogonal polynomials of x in single and double precision; the second operand is the degree.
 #include <ATen/native/BinaryOps.h>
 #include <ATen/native/Math.h>
 
@@ -15,8 +15,8 @@
 namespace musa_ops_ported {
 namespace {
 
-// The recurrence of Hermite's polynomials: the terms cancel, so its roundings are those of torch's CPU kernel, whose compiler
-// contracts a product and a difference to one operation. `slope`: the polynomial of degree 1; `step`: 2 for H, 1 for He.
+// The recurrence of Hermite polynomials. Its terms cancel, so rounding must match torch's CPU kernel, whose compiler
+// fuses the product and the difference. `slope`: polynomial of degree 1; `step`: 2 for H, 1 for He.
 template <typename T>
 __host__ __device__ C10_ALWAYS_INLINE T hermite_polynomial(T slope, T degree, int64_t step) {
   constexpr int64_t largest = ::getHermitianLimit<T>();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The pointwise part of an LSTM's and a GRU's step: from the products with the weights to the new state.
+// The pointwise part of LSTM and GRU cells: from the matrix products with the weights to the new state.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -18,7 +18,7 @@ __device__ Real sigmoid(Real x) {
   return Real(1) / (Real(1) + std::exp(-x));
 }
 
-// Gates of (batch, count * width) from the input and from the hidden state; biases are for a row of these.
+// Gates of shape (batch, count * width) from the input and from the hidden state. Biases have count * width elements.
 template <typename T>
 struct Gates {
   using Real = at::opmath_type<T>;
@@ -41,7 +41,7 @@ struct Gates {
   __device__ Real sum(int64_t i, int64_t gate) const { return input(i, gate) + hidden(i, gate); }
 };
 
-// Dense operands of a cell, which live as long as the call.
+// Contiguous operands of a cell; keeps them alive during the call.
 struct Operands {
   at::Tensor input, hidden, input_bias, hidden_bias, state;
   int64_t count;
@@ -76,7 +76,7 @@ struct Operands {
   }
 };
 
-// ---- LSTM: gates are input, forget, cell, output
+// ---- LSTM: gate order is input, forget, cell, output
 
 template <typename T>
 void lstm(const Operands& operands, const at::Tensor& hy, const at::Tensor& cy, const at::Tensor& workspace) {
@@ -129,7 +129,7 @@ void lstm_gradients(
   });
 }
 
-// ---- GRU: gates are reset, update, new. Kept are these, the state before and what the reset gate was applied to
+// ---- GRU: gate order is reset, update, new. The workspace keeps the gates, the old state and the reset gate's operand
 
 constexpr int64_t kGruKept = 5;
 

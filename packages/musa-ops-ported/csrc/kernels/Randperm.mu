@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// A permutation by sorting random keys. Keys have as many bits as make a tie unlikely (one in ten); those that tie all the same
-// are shuffled among themselves.
+// Random permutation by sorting random keys. Keys have enough bits to make a tie unlikely (one in ten); tied elements
+// are then shuffled.
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/TensorFactories.h>
@@ -20,7 +20,7 @@
 namespace musa_ops_ported {
 namespace {
 
-// Thread i looks whether an island of equal keys begins at i, and shuffles it.
+// Thread i shuffles the run of equal keys that begins at i, if there is one.
 void shuffle_ties(const at::Tensor& keys, const at::Tensor& order, const std::optional<at::Generator>& generator) {
   const int64_t count = keys.numel();
   const at::PhiloxMusaState philox = reserve_numbers(count, generator);

@@ -22,7 +22,7 @@
 namespace musa_ops_ported {
 namespace {
 
-// Of 8 bits: converted here, and stored as bytes.
+// float8 dtypes: the value is converted on the host and stored as bytes.
 void fill_float8(at::TensorIterator& iter, const at::Scalar& value) {
   Opaque<1> filler;
   AT_DISPATCH_V2(iter.dtype(), "fill", AT_WRAP([&] {
@@ -44,7 +44,7 @@ void fill(at::TensorIterator& iter, const at::Scalar& value) {
   });
 }
 
-// out[i] = f(i), whatever out's strides.
+// Writes out[i] = f(i), for any strides of `out`.
 template <typename T, typename F>
 void write_range(const at::Tensor& out, const F& f) {
   at::assert_no_internal_overlap(out);
@@ -91,7 +91,7 @@ at::Tensor& range_out(const at::Scalar& start, const at::Scalar& end, const at::
 
 namespace {
 
-// Between two numbers, from both ends, so that the last value is exact. Half types round at each step, as torch's do.
+// Interpolates from both ends, so that the last value is exact. Half types round at each step, as in torch.
 template <typename T>
 struct Line {
   T first, last, step;
@@ -105,7 +105,7 @@ struct Line {
   }
 };
 
-// Integers in double: what should be whole is cut off to the number below where a float falls short of it.
+// Integral dtypes use double, because a float slightly below an integer would be truncated to the previous integer.
 template <typename T, typename Other>
 using OnLine = std::conditional_t<std::is_integral_v<T>, double, Other>;
 
@@ -137,10 +137,10 @@ at::Tensor& logspace_out(const at::Scalar& start, const at::Scalar& end, int64_t
     return out;
   }
   if (steps == 1 && !start.isComplex()) {
-    return out.fill_(std::pow(base, start.to<double>())); // of the start as it was given
+    return out.fill_(std::pow(base, start.to<double>())); // `start` is not rounded to the output's dtype
   }
   MUSA_DISPATCH(out.scalar_type(), "logspace", (MUSA_REAL, AT_EXPAND(AT_COMPLEX_TYPES)), {
-    using number_t = OnLine<scalar_t, op_t>; // exponents are not rounded to half types
+    using number_t = OnLine<scalar_t, op_t>; // exponents keep full precision
     const auto ground = static_cast<number_t>(base);
     const Line<number_t> line(
         static_cast<number_t>(start.to<scalar_t>()), static_cast<number_t>(end.to<scalar_t>()), steps);
@@ -167,7 +167,7 @@ at::Tensor& eye_out(int64_t n, at::Tensor& out) {
 
 namespace {
 
-// Pairs (row, column) of a matrix, by rows: `first` and `count` of each row.
+// (row, column) pairs of a triangle, row by row.
 at::Tensor triangle_indices(
     int64_t rows, int64_t columns, int64_t offset, bool upper, std::optional<at::ScalarType> dtype,
     std::optional<at::Layout> layout, std::optional<at::Device> device, std::optional<bool> pin) {
@@ -177,13 +177,13 @@ at::Tensor triangle_indices(
   const at::Tensor out = at::empty({2, count}, dtype.value_or(at::kLong), layout, device, pin, std::nullopt);
   MUSA_DISPATCH(out.scalar_type(), "triangle_indices", (MUSA_INTEGRAL), {
     scalar_t* const to = out.mutable_data_ptr<scalar_t>();
-    // A row's elements are written by one thread: where a row begins is a sum over those above, in closed form.
+    // One thread writes a row; its start is the number of elements in the rows above, in closed form.
     for_each(rows, [=] __device__(int64_t row) {
-      // Elements of the lower triangle in the rows above: those rows whose length grows, then the full ones.
+      // Elements of the lower triangle in the rows above: first rows of growing length, then full rows.
       const int64_t edge = upper ? offset - 1 : offset;
       const auto lower_before = [&](int64_t r) {
-        const int64_t empty = edge < -1 ? -edge - 1 : 0; // rows without an element
-        const int64_t growing_end = columns - edge - 1 < 0 ? 0 : columns - edge - 1; // from here on rows are full
+        const int64_t empty = edge < -1 ? -edge - 1 : 0; // rows without elements
+        const int64_t growing_end = columns - edge - 1 < 0 ? 0 : columns - edge - 1; // rows from here on are full
         const int64_t begin = empty < r ? empty : r;
         const int64_t stop = growing_end < begin ? begin : growing_end < r ? growing_end : r;
         const int64_t n = stop - begin;

@@ -14,7 +14,7 @@
 namespace musa_ops_ported {
 namespace {
 
-// Booleans are ordered as the bytes that they are.
+// bool is compared as bytes.
 at::ScalarType order_of(at::ScalarType dtype) {
   return dtype == at::kBool ? at::kByte : dtype;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Norms, logic, moments.
+// Norms, all/any, and variance.
 #include <ATen/native/ReduceOps.h>
 #include <c10/util/complex.h>
 
@@ -14,7 +14,7 @@
 namespace musa_ops_ported {
 namespace {
 
-// ---- norms, of the elements' magnitudes
+// ---- norms, over the elements' absolute values
 
 enum class Order { Zero, One, Other, PlusInfinity, MinusInfinity };
 
@@ -30,7 +30,7 @@ struct Norm {
   __device__ static Accumulator magnitude(T x) {
     return static_cast<Accumulator>(std::abs(static_cast<at::opmath_type<T>>(x)));
   }
-  // The norm of nothing is 0; minus infinity's is undefined for it.
+  // The norm of an empty input is 0, except for order minus infinity, where it is undefined.
   __device__ Accumulator identity() const {
     return order == Order::MinusInfinity ? std::numeric_limits<Accumulator>::infinity() : Accumulator(0);
   }
@@ -57,7 +57,7 @@ struct Norm {
   }
 };
 
-// The usual norm apart: without a choice at each step its loop becomes one over vectors.
+// The 2-norm has its own functor: without a branch on the order its loop is vectorized.
 template <typename T>
 struct EuclideanNorm {
   using Input = T;
@@ -126,11 +126,11 @@ void truth(at::TensorIterator& iter) {
   truth_of(iter, all);
 }
 
-// ---- moments, by the updates of Welford and of Chan et al.
+// ---- variance, by the updates of Welford and of Chan et al.
 
 template <typename Accumulator>
 struct Moments {
-  Accumulator mean, squares; // of the differences from the mean
+  Accumulator mean, squares; // squares: sum of squared differences from the mean
   int64_t count;
 };
 

@@ -23,7 +23,7 @@ struct Sum {
   __device__ T project(Accumulator sum) const { return static_cast<T>(sum); }
 };
 
-// Of floating point numbers: times a factor, which makes a mean of it.
+// Sum of floating point elements times a factor, which computes a mean if the factor is 1 / count.
 template <typename T>
 struct ScaledSum : Sum<T> {
   using Accumulator = at::opmath_type<T>;
@@ -60,7 +60,7 @@ struct Product<bool> {
   __device__ bool project(bool product) const { return product; }
 };
 
-// The exclusive or of all elements, floating point numbers by the bits that they have in double precision.
+// Exclusive or of all elements; floating point elements are converted to the bits of a double.
 template <typename T>
 struct ExclusiveOr {
   using Input = T;
@@ -102,7 +102,7 @@ void sum(at::TensorIterator& iter) {
 void mean(at::TensorIterator& iter) {
   TORCH_CHECK(
       at::isFloatingType(iter.dtype()) || at::isComplexType(iter.dtype()), "mean: a result of dtype ", iter.dtype(),
-      " cannot hold a mean; give a floating point or complex one");
+      " cannot hold a mean; it must be a floating point or complex dtype");
   scaled_sum(iter, static_cast<double>(iter.num_output_elements()) / static_cast<double>(iter.numel()));
 }
 

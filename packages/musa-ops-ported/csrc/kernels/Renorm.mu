@@ -9,7 +9,7 @@
 namespace musa_ops_ported {
 namespace {
 
-// What a slice of this norm is multiplied by.
+// The factor that limits a slice of this norm to maxnorm.
 void scale_factor(at::TensorIteratorBase& iter, double maxnorm) {
   MUSA_DISPATCH(iter.common_dtype(), "renorm", (MUSA_FLOATING), {
     const op_t most = static_cast<op_t>(maxnorm);

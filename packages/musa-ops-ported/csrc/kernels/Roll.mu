@@ -17,7 +17,7 @@ at::Tensor roll_along(const at::Tensor& self, int64_t shift, int64_t dimension) 
   if (out.numel() == 0) {
     return out;
   }
-  const int64_t back = size - ((shift % size) + size) % size; // out[k] = self[k + back], around
+  const int64_t back = size - ((shift % size) + size) % size; // out[k] = self[(k + back) % size]
   at::DimVector starts(self.strides());
   const int64_t stride = starts[dim];
   starts[dim] = 0;

@@ -13,7 +13,7 @@
 namespace musa_ops_ported {
 namespace {
 
-// Negative values are multiplied by a slope drawn for each of them; `noise` keeps the slopes, and 1 for other values.
+// Multiplies negative values by a random slope per element. `noise` stores the slopes, and 1 for other values.
 void draw_slopes(
     const at::Tensor& self, const at::Tensor& noise, double lower, double upper,
     const std::optional<at::Generator>& generator, const at::Tensor& out) {

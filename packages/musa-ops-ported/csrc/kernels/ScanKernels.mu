@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Running results along a dimension. On an integrated GPU a block per line, its threads in chunks, the chunks' results
-// scanned in shared memory. On others in tiles, so that neighbouring threads access neighbouring addresses.
+// Scans along a dimension. On an integrated GPU, one block per line: each thread scans a chunk, and the chunks'
+// totals are scanned in shared memory. On a discrete GPU, in tiles, so that adjacent threads access adjacent
+// addresses.
 #include <ATen/core/Tensor.h>
 #include <ATen/native/ReduceOps.h>
 #include <ATen/native/Resize.h>
@@ -24,7 +25,7 @@
 namespace musa_ops_ported {
 namespace {
 
-constexpr int kScanThreads = 256;    // at most
+constexpr int kScanThreads = 256;    // per block, at most
 
 // Op: Value identity(), Value load(T, k), Value combine(earlier, later), void store(place, Value).
 template <typename T, typename Op>
@@ -61,19 +62,19 @@ __global__ void C10_LAUNCH_BOUNDS_1(kScanThreads) scan_kernel(const T* const in,
   }
 }
 
-// How blocks share lines: `together` neighbouring ones each, in parts of `chunk` elements.
+// The distribution of lines over blocks: `together` adjacent lines per block, in parts of `chunk` elements.
 struct ScanParts {
   int64_t parts, chunk;
   int together;
-  bool staged;      // one line, whose elements are neighbours
-  bool only_totals; // writes the result of each part of each line to totals
-  void* totals;     // if there are several parts: first written, then read
+  bool staged;      // the block has one line, whose elements are adjacent in memory
+  bool only_totals; // writes only the total of each part of each line
+  void* totals;     // used if there are several parts: written by the first pass, read by the second
 };
 
 template <typename Value>
-inline constexpr int kScanItems = sizeof(Value) <= 4 ? 16 : 8; // of each thread: 64 bytes, but not fewer than 8 loads
+inline constexpr int kScanItems = sizeof(Value) <= 4 ? 16 : 8; // per thread: 64 bytes, but at least 8 loads
 
-// Thread (x, y) has `items` neighbours of line x. All are loaded before the first is used.
+// Thread (x, y) has `items` adjacent elements of line x. All are loaded before the first is used.
 template <typename T, typename Op>
 __global__ void C10_LAUNCH_BOUNDS_1(kScanThreads)
     scan_tiles(const T* const in, const Lines lines, const ScanParts of, const Op op) {
@@ -180,10 +181,10 @@ void scan_in_tiles(const at::Tensor& self, const Lines& lines, const Op& op) {
   using Value = typename Op::Value;
   constexpr int items = kScanItems<Value>;
   ScanParts of{};
-  // Of lines this short, neighbouring threads access the same cache line.
+  // In shorter lines, adjacent threads share cache lines without staging.
   of.staged = lines.stride == 1 && lines.size > 4 * items;
   of.together = 1;
-  int along = of.staged ? 32 : 1; // threads along a line
+  int along = of.staged ? 32 : 1; // threads per line
   while (along < (of.staged ? kScanThreads : 8) && along * items < lines.size) {
     along *= 2;
   }
@@ -198,7 +199,8 @@ void scan_in_tiles(const at::Tensor& self, const Lines& lines, const Op& op) {
   const int64_t tiles = (lines.size + tile - 1) / tile;
   const int64_t groups = (lines.count + of.together - 1) / of.together;
   const int64_t processors = c10::musa::device_properties(c10::musa::current_device()).multiProcessorCount;
-  // A second pass over the elements, unless lines keep all processors busy.
+  // Splits lines into parts, which takes a second pass over the elements, only if lines do not fill all
+  // multiprocessors.
   of.chunk = tile * (groups >= processors ? tiles : std::clamp<int64_t>(groups * tiles / (4 * processors), 1, tiles));
   of.parts = std::max<int64_t>((lines.size + of.chunk - 1) / of.chunk, 1);
   const auto blocks = static_cast<unsigned>(std::min<int64_t>(groups * of.parts, 1 << 20));
@@ -229,7 +231,7 @@ void scan(const at::Tensor& self, int64_t dim, const Op& op) {
     scan_in_tiles<T>(self, lines, op);
     return;
   }
-  // A thread has 32 elements at least: such a GPU has few processors to keep busy, and pays more for each thread.
+  // At least 32 elements per thread, because an integrated GPU has few multiprocessors and pays more for each thread.
   int threads = 1;
   while (threads < 64 && lines.size > 32 * threads) {
     threads *= 2;
@@ -274,7 +276,7 @@ void cumprod(const at::Tensor& result, const at::Tensor& self, int64_t dim) {
   });
 }
 
-// A sum of exponentials as the largest exponent and the sum of the others' ratios to it: one logarithm at the end.
+// A sum of exponentials, stored as the largest exponent and the sum of ratios to it, so that one logarithm suffices.
 template <typename T>
 struct Exponentials {
   T largest, ratios;
@@ -286,7 +288,7 @@ struct RunningLogSum {
   using Value = Exponentials<Real>;
   T* out;
 
-  // The sum of nothing has no exponent; its ratios are 0.
+  // ratios == 0 marks the empty sum.
   __device__ Value identity() const { return {Real(0), Real(0)}; }
   __device__ Value load(T x, int64_t) const { return {static_cast<Real>(x), Real(1)}; }
   __device__ Value combine(Value a, Value b) const {
@@ -296,7 +298,7 @@ struct RunningLogSum {
     const bool swap = a.largest < b.largest || b.largest != b.largest;
     const Value high = swap ? b : a, low = swap ? a : b;
     if (std::isinf(high.largest) && high.largest == low.largest) {
-      return high; // infinities of one sign have no difference
+      return high; // infinity - infinity is NaN
     }
     return {high.largest, high.ratios + low.ratios * std::exp(low.largest - high.largest)};
   }
@@ -313,11 +315,11 @@ void logcumsumexp(at::Tensor& result, const at::Tensor& self, int64_t dim) {
   });
 }
 
-// The best so far and where it was; of equals the last, and a NaN stays.
+// The best value so far and its index. Among equal values the last one is kept; NaN is kept once found.
 template <typename T>
 struct Best {
   T value;
-  int64_t index; // -1: none yet
+  int64_t index; // -1: no value yet
 };
 template <typename T, bool largest>
 struct RunningBest {

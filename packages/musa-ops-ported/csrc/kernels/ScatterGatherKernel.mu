@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// gather and scatter: index runs over the elements, and names the place along one dimension of the other tensor.
+// gather and scatter: each element of `index` selects a position along one dimension of the other tensor.
 #include <ATen/core/Tensor.h>
 #include <ATen/musa/Atomic.muh>
 #include <ATen/native/ReductionType.h>
@@ -16,7 +16,7 @@
 namespace musa_ops_ported {
 namespace {
 
-// A tensor as it is run through: each step along `dim` stays where it is.
+// The tensor's strides with stride 0 along `dim`.
 at::DimVector strides_without(const at::Tensor& tensor, int64_t dim) {
   at::DimVector strides(tensor.strides());
   if (!strides.empty()) {
@@ -31,7 +31,8 @@ int64_t size_along(const at::Tensor& tensor, int64_t dim) {
   return tensor.dim() == 0 ? 1 : tensor.size(dim);
 }
 
-// f(place, other): where index points to in `indexed`, and the element of `other`, in elements.
+// Calls f(offset in `indexed`, offset in `other`), in elements; `index` selects the position in `indexed` along
+// `dim`.
 template <typename F>
 void through_index(
     const at::Tensor& index, const at::Tensor& indexed, int64_t dim, at::IntArrayRef other, const F& f) {
@@ -50,7 +51,7 @@ void through_index(
   });
 }
 
-// The strides of a tensor of index's rank, with which index's shape is run through.
+// The strides of a tensor with index's rank; empty if `index` has no dimensions.
 at::IntArrayRef strides_of(const at::Tensor& tensor, const at::Tensor& index) {
   return index.dim() == 0 ? at::IntArrayRef() : tensor.strides();
 }
@@ -93,7 +94,7 @@ void scatter_add(const at::Tensor& self, int64_t dimension, const at::Tensor& in
   });
 }
 
-// Of booleans as the bytes that they are: a product is the smaller one.
+// Reductions of bool as bytes: a product is the minimum, a sum the maximum.
 at::native::ReductionType of_booleans(at::native::ReductionType how) {
   using at::native::ReductionType;
   return how == ReductionType::PROD || how == ReductionType::MIN ? ReductionType::MIN : ReductionType::MAX;
@@ -105,7 +106,7 @@ __device__ void merge(at::native::ReductionType how, T* to, T value) {
     case at::native::ReductionType::PROD: gpuAtomicMul(to, value); break;
     case at::native::ReductionType::MAX: gpuAtomicMax(to, value); break;
     case at::native::ReductionType::MIN: gpuAtomicMin(to, value); break;
-    default: gpuAtomicAddNoReturn(to, value); // SUM, and MEAN before its division
+    default: gpuAtomicAddNoReturn(to, value); // SUM, and MEAN before the division
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Places of values in sorted sequences, by bisection.
+// Positions of values in sorted sequences, by bisection.
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/BucketizationUtils.h>
@@ -20,9 +20,9 @@ namespace musa_ops_ported {
 namespace {
 
 struct Sequences {
-  int64_t size;        // of a sequence
-  int64_t row;         // values that are looked up in one of them; 0: there is one for all
-  const int64_t* order; // nullptr: sorted as it is
+  int64_t size;        // of each sequence
+  int64_t row;         // values per sequence; 0: all values share one sequence
+  const int64_t* order; // permutation that sorts the sequence; nullptr if it is sorted
   bool right;
 };
 
@@ -41,7 +41,7 @@ void search(const at::Tensor& boundaries, const at::Tensor& values, const Sequen
         for (int64_t high = sequences.size; low < high;) {
           const int64_t middle = (low + high) / 2;
           const T bound = bounds[start + (sequences.order == nullptr ? middle : sequences.order[start + middle])];
-          // Written so that a NaN, to which nothing compares, is found at the end.
+          // Negated comparisons, so that NaN is placed at the end.
           if (sequences.right ? !(bound > value) : !(bound >= value)) {
             low = middle + 1;
           } else {
@@ -175,7 +175,7 @@ void isin_Tensor_Scalar(
 void isin_Scalar_Tensor(
     const at::Scalar& element, const at::Tensor& test_elements, bool assume_unique, bool invert,
     const at::Tensor& out) {
-  // The meta function leaves the shape to the kernel.
+  // The meta function does not set the output's shape.
   at::native::resize_output(out, at::IntArrayRef());
   isin_Tensor_Tensor(scalar_on(test_elements, element), test_elements, assume_unique, invert, out);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Reductions of segments along a dimension, and their gradients. A thread has a segment, whose elements it reduces in
-// order and in their own dtype, as torch's CPU kernel does, so that the results are the same.
+// Reductions of segments along a dimension, and their gradients. One thread reduces a segment sequentially in its own
+// dtype, as torch's CPU kernel does, so that results are equal.
 #include <ATen/core/Tensor.h>
 #include <ATen/native/SegmentReduce.h>
 #include <ATen/ops/empty.h>
@@ -17,7 +17,7 @@ namespace {
 
 using at::native::ReductionType;
 
-// Contiguous data of shape (outer, axis, inner), and offsets of shape (outer, segments + 1).
+// Contiguous data of shape (outer, axis, inner) and offsets of shape (outer, segments + 1).
 struct Segments {
   const int64_t* offsets;
   int64_t segments, axis, inner;
@@ -26,7 +26,7 @@ struct Segments {
   __device__ int64_t bound(int64_t output, int64_t which) const {
     return offsets[outer_of(output) * (segments + 1) + output / inner % segments + which];
   }
-  // The element of the data at a place along the axis.
+  // The offset of the data at a position along the axis.
   __device__ int64_t element(int64_t output, int64_t place) const {
     return (outer_of(output) * axis + place) * inner + output % inner;
   }
@@ -135,7 +135,7 @@ void spread_gradient(
         const T x = in[segments.element(i, place)];
         count += x != x || x == outputs[i];
       }
-      // torch divides positive gradients alone among equals.
+      // torch divides only positive gradients among equal elements.
       const T share = count > 1 && gradient > T(0) ? gradient / static_cast<T>(count) : gradient;
       for (int64_t place = begin; place < end; ++place) {
         const int64_t at = segments.element(i, place);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Softmax and its logarithm, with gradients.
+// softmax and log_softmax, with their gradients.
 #include <ATen/core/Tensor.h>
 
 #include <limits>
@@ -15,7 +15,7 @@
 namespace musa_ops_ported {
 namespace {
 
-// Of a block on a discrete GPU: they keep rows of 8192 elements.
+// Largest block on a discrete GPU: its threads hold rows of up to 8192 elements in registers.
 constexpr int kMostThreads = 512;
 
 struct Largest {
@@ -25,7 +25,7 @@ struct Largest {
   }
 };
 
-// A row that the threads of a block hold in registers: it is read once.
+// For a row that fits into the registers of a block's threads: reads it once.
 template <typename In, typename Out, bool logarithm>
 __device__ C10_ALWAYS_INLINE void softmax_kept(
     const In* in, Out* out, int64_t size, int64_t stride, int64_t first, int64_t step, const SharedRow& all) {
@@ -51,8 +51,8 @@ __device__ C10_ALWAYS_INLINE void softmax_kept(
   write_row(out, stride, first, size, step, [&](int i) { return logarithm ? x[i] - shift : x[i] / sum; });
 }
 
-// A longer row of a block is read twice. The first pass has the largest element of a thread's share and the sum of
-// exp(element - largest), which it scales where a larger element comes. A NaN is not larger, but makes the sum NaN.
+// Reads a longer row twice. In the first pass each thread tracks the largest element and the sum of exp(element -
+// largest), which is rescaled when a larger element occurs. NaN never compares as larger, but makes the sum NaN.
 template <typename In, typename Out, bool logarithm>
 __device__ C10_ALWAYS_INLINE void softmax_read_twice(
     const In* in, Out* out, int64_t size, int64_t stride, int64_t first, int64_t step, const SharedRow& all) {
@@ -65,7 +65,7 @@ __device__ C10_ALWAYS_INLINE void softmax_read_twice(
     for (int i = 0; i < n; ++i) {
       top = x[i] > top ? x[i] : top;
     }
-    const Real from = top == least ? Real(0) : top; // no difference of infinities
+    const Real from = top == least ? Real(0) : top; // avoids infinity - infinity
     sum *= top > own ? std::exp(own - from) : Real(1);
     Real some = 0;
     for (int i = 0; i < n; ++i) {
@@ -84,9 +84,9 @@ __device__ C10_ALWAYS_INLINE void softmax_read_twice(
   });
 }
 
-// One line's share of a thread: from `first` on in steps of `step`; `all` makes the threads' values one. `in_flight`:
-// whether it pays to have many loads under way. Kernels of their own for either: with the code of both, compilers keep
-// less of it in registers.
+// Processes this thread's share of a line: from `first` in steps of `step`; `all` combines values across threads.
+// `in_flight`: keep many loads pending. A template parameter, because compilers spill registers if one kernel holds
+// both variants.
 template <typename In, typename Out, bool logarithm, bool in_flight, typename All>
 __device__ C10_ALWAYS_INLINE void softmax_line(
     const In* in, Out* out, int64_t size, int64_t stride, int64_t first, int64_t step, const All& all) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Elements are sorted as pairs (key, place), where keys are unsigned numbers in the order of the elements: so one sort
-// serves all dtypes, and whatever wants a part of a sorted line picks it by its places.
+// Elements are sorted as pairs (key, place). Keys are unsigned integers in the order of the elements, so one sort
+// serves all dtypes, and operators that need part of a sorted line select it by its places.
 //
-// An integrated GPU merges runs: few threads, no barriers. Others sort keys by their digits, see engines/radix_sort.muh.
+// An integrated GPU uses merge sort, with few threads and no barriers; others use the radix sort of
+// engines/radix_sort.muh.
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/argmax.h>
@@ -46,12 +47,12 @@ __device__ KeyOf<T> key_of(T value) {
     if (x != x) {
       return ~Key(0);
     }
-    const Key bits = x == 0 ? Key(0) : std::bit_cast<Key>(x); // both zeros are equal
+    const Key bits = x == 0 ? Key(0) : std::bit_cast<Key>(x); // -0 equals +0
     return bits & top ? ~bits : bits | top;
   }
 }
 
-// Keys of 4 bytes share a word with places: half the memory, and one comparison.
+// Keys of 4 bytes are packed into a word with the place, which halves the memory and needs one comparison.
 struct PackedPair {
   uint64_t bits;
   static __device__ PackedPair of(uint64_t key, uint64_t place) { return {key << 32 | place}; }
@@ -101,15 +102,15 @@ void sort_as(const at::Tensor& self, bool descending, const at::Tensor& places) 
   sort_pairs<Pair>(room, size, places);
 }
 
-// ---- sorting by digits
+// ---- radix sort
 
-// How elements of a dtype become keys, and back.
+// The conversion between elements and keys of a dtype.
 struct KeyBits {
-  int low, high;   // the bits of a key that are not 0 for all elements
-  uint64_t flip;   // of a descending sort
-  uint64_t top;    // of signed integers: what is flipped; of floating point numbers: the sign
+  int low, high;   // bits outside [low, high) are 0 in all keys
+  uint64_t flip;   // bits to invert for a descending sort
+  uint64_t top;    // sign bit of signed integers and floating point numbers
   bool floating;
-  int narrow;      // bits that a bfloat16 lacks of a float32; -1: a float16
+  int narrow;      // bits that bfloat16 drops from a float32; -1 for float16
 
   KeyBits(at::ScalarType dtype, bool descending) {
     floating = at::isFloatingType(dtype);
@@ -121,7 +122,7 @@ struct KeyBits {
     narrow = dtype == at::kBFloat16 ? 16 : dtype == at::kHalf ? -1 : 0;
   }
 
-  // The element of a key, unless several elements have this key.
+  // Computes the element from its key; returns false if several elements share the key.
   __device__ bool element(uint64_t key, uint64_t& bits) const {
     key ^= flip;
     if (!floating) {
@@ -129,7 +130,7 @@ struct KeyBits {
       return true;
     }
     const uint64_t all = top | (top - 1);
-    if (key == top || key == all) { // zeros, NaNs
+    if (key == top || key == all) { // zeros and NaNs
       return false;
     }
     bits = key & top ? key ^ top : ~key & all;
@@ -143,7 +144,7 @@ struct KeyBits {
 };
 
 bool by_digits(const at::Tensor& self) {
-  // Lines of a few elements are sorted by a thread each, in registers.
+  // Lines of a few elements are sorted in registers, one thread each.
   const int64_t size = self.size(-1);
   return size > kSortRun && size <= std::numeric_limits<int32_t>::max() &&
       c10::musa::device_properties(c10::musa::current_device()).integrated == 0;
@@ -157,13 +158,14 @@ RadixSorted sorted_by_digits(const at::Tensor& self, bool descending, int64_t ke
                                   : radix_order<uint64_t>(keys, bits.low, bits.high, keep, few_bits);
 }
 
-// ---- what is picked from sorted lines
+// ---- selection from sorted lines
 
 at::Tensor along_last(const at::Tensor& tensor, int64_t dim) {
   return tensor.dim() == 0 ? tensor.unsqueeze(0) : tensor.transpose(at::maybe_wrap_dim(dim, tensor.dim()), -1);
 }
 
-// values and indices of the elements at `places` of each line, or, if places are undefined, of an order by digits.
+// Writes values and indices of the elements at `places` of each line, or at the places of `order` if `places` is
+// undefined.
 void pick(
     const at::Tensor& lines, const at::Tensor& places, const at::Tensor& values, const at::Tensor& indices,
     const RadixOrder& order = {}, bool descending = false) {
@@ -185,7 +187,7 @@ void pick(
           where[at[1]] = place;
           uint64_t bits = 0;
           if (from == nullptr && key_bits.element(order.key(i), bits)) {
-            // Without a load from anywhere in the line.
+            // Avoids an uncoalesced load.
             std::memcpy(&out[at[0]], &bits, sizeof(Bytes) < sizeof(bits) ? sizeof(Bytes) : sizeof(bits));
           } else {
             out[at[0]] = in[at[2] + place * stride];
@@ -195,7 +197,7 @@ void pick(
   });
 }
 
-// values and indices of the first `keep` elements of each sorted line.
+// Writes values and indices of the first `keep` elements of each sorted line.
 void pick_first(
     const at::Tensor& lines, bool descending, int64_t keep, const at::Tensor& values, const at::Tensor& indices) {
   if (by_digits(lines)) {
@@ -206,7 +208,7 @@ void pick_first(
   }
 }
 
-// Results of operators that leave one element of each line, before the dimension is dropped.
+// Resizes results of operators that keep one element per line, before the dimension is dropped.
 void resize_to_one(
     const char* name, const at::Tensor& self, int64_t dim, bool keepdim, at::Tensor& values, at::Tensor& indices) {
   TORCH_CHECK(
@@ -235,7 +237,7 @@ int64_t checked_dim(const char* name, const at::Tensor& self, int64_t dimension)
   return dim;
 }
 
-// One element of each line into results that may lack its dimension.
+// Selects one element per line; the results may lack the line's dimension.
 void pick_one(
     const at::Tensor& self, int64_t dim, bool keepdim, const at::Tensor& places, const at::Tensor& values,
     const at::Tensor& indices) {
@@ -245,7 +247,8 @@ void pick_one(
   pick(along_last(self, dim), places, restored(values), restored(indices));
 }
 
-// Where the median of each sorted line is. With NaNs in a line: the first of them, or the median of the others.
+// The place of the median of each sorted line. If the line has NaNs: the first NaN, or with ignore_nan the median of
+// the rest.
 template <typename T>
 void median_places(const at::Tensor& self, const at::Tensor& sorted, bool ignore_nan, const at::Tensor& places) {
   at::DimVector starts(self.strides());
@@ -258,7 +261,7 @@ void median_places(const at::Tensor& self, const at::Tensor& sorted, bool ignore
   for_each_offset(
       places.sizes(),
       [=] __device__(int64_t line, const auto& at) {
-        int64_t numbers = size; // that are not NaN: they come first
+        int64_t numbers = size; // number of elements that are not NaN, which come first
         for (int64_t low = 0; std::is_floating_point_v<at::opmath_type<T>> && low < numbers;) {
           const int64_t middle = (low + numbers) / 2;
           const T value = in[at[0] + from[line * size + middle] * stride];
@@ -308,7 +311,7 @@ void median_of_lines(
   }
 }
 
-// How many elements of a sorted line up to here are equal to this one.
+// Counts the elements of a sorted line up to this one that equal it.
 template <typename T>
 void count_equals(const at::Tensor& sorted, const at::Tensor& lengths) {
   const int64_t size = sorted.size(-1);
@@ -421,7 +424,7 @@ std::tuple<at::Tensor&, at::Tensor&> nanmedian_dim_values(
   return {values, indices};
 }
 
-// Of equally frequent values the smallest.
+// Among equally frequent values the smallest is returned.
 std::tuple<at::Tensor&, at::Tensor&> mode_values(
     const at::Tensor& self, int64_t dimension, bool keepdim, at::Tensor& values, at::Tensor& indices) {
   const int64_t dim = checked_dim("mode()", self, dimension);

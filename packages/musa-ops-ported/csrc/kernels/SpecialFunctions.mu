@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Bessel and Airy functions and those of the normal distribution, in single and double precision; polygamma.
+// Bessel and Airy functions and functions of the normal distribution, in single and double precision; polygamma.
 #include <ATen/native/Math.h>
 #include <ATen/native/UnaryOps.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Histograms: counts by atomics, of integers, so that they are the same each time.
+// Histograms: counts use integer atomics, so results are reproducible.
 #include <ATen/core/Tensor.h>
 #include <ATen/musa/Atomic.muh>
 #include <ATen/native/Resize.h>

@@ -9,9 +9,9 @@
 namespace musa_ops_ported {
 namespace {
 
-// ---- choices and limits
+// ---- where and clamp
 
-// Bytes are chosen, whatever they mean.
+// Selects bytes, so that all dtypes of one size share a kernel.
 template <typename Bytes>
 void where_of(at::TensorIterator& iter) {
   pointwise(iter, [] __host__ __device__(bool condition, Bytes x, Bytes y) -> Bytes { return condition ? x : y; });
@@ -20,7 +20,7 @@ void where(at::TensorIterator& iter) {
   MUSA_BY_SIZE(iter.element_size(0), { where_of<Bytes>(iter); });
 }
 
-// A NaN among the three is the result: comparisons with it are false. Without branches, so loops over it become vectors.
+// NaN propagates from each operand. Bitwise operations instead of branches, so that the loop is vectorized.
 template <typename T>
 __host__ __device__ T limited(T x, T low, T high) {
   const T raised = int(x < low) | int(low != low) ? low : x;
@@ -41,7 +41,7 @@ void clamp_scalar(at::TensorIteratorBase& iter, const at::Scalar& min, const at:
       return;
     }
     pointwise(iter, [low, high] __host__ __device__(scalar_t x) -> scalar_t {
-      const scalar_t raised = x < low ? low : x; // x, if it is a NaN
+      const scalar_t raised = x < low ? low : x; // x if it is NaN
       return high < raised ? high : raised;
     });
   });

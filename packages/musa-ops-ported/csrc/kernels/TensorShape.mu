@@ -10,7 +10,7 @@
 
 namespace musa_ops_ported {
 
-// Vectors without elements have no say in the shape.
+// Empty vectors are skipped, as in torch, regardless of their shape.
 void cat(
     const at::ITensorListRef& tensors, int64_t dim, int64_t, bool, bool, bool, at::MemoryFormat,
     const at::Tensor& out) {
@@ -45,7 +45,7 @@ at::Tensor pixel_shuffle(const at::Tensor& self, int64_t upscale_factor) {
   return self.numel() == 0 ? result : result.contiguous(self.suggest_memory_format());
 }
 
-// Without elements a tensor keeps its shape, as on the CPU.
+// A tensor without elements keeps its shape, as on the CPU.
 at::Tensor pixel_unshuffle(const at::Tensor& self, int64_t downscale_factor) {
   const at::Tensor result = at::native::math_pixel_unshuffle(self, downscale_factor);
   return self.numel() == 0 ? self.clone() : result.contiguous(self.suggest_memory_format());

@@ -18,7 +18,7 @@ void keep_triangle(const at::Tensor& self, int64_t diagonal, bool upper, const a
     for_each_offset(
         self.sizes(),
         [=] __device__(int64_t i, const auto& at) {
-          const int64_t above = i % columns - i / columns % rows; // of the main diagonal
+          const int64_t above = i % columns - i / columns % rows; // distance above the main diagonal
           to[at[0]] = (upper ? above >= diagonal : above <= diagonal) ? in[at[1]] : Bytes{};
         },
         out.strides(), self.strides());

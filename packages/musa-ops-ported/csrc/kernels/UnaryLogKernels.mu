@@ -16,7 +16,7 @@ MUSA_UNARY(log1p, std::log1p(x), MUSA_FLOATING, AT_EXPAND(AT_COMPLEX_TYPES))
 MUSA_UNARY(exp, std::exp(x), MUSA_FLOATING_AND_COMPLEX)
 MUSA_UNARY(expm1, std::expm1(x), MUSA_FLOATING, AT_EXPAND(AT_COMPLEX_TYPES))
 
-// 2^x; a complex x by way of e.
+// exp2; complex x via exp(x log 2).
 template <typename T>
 __host__ __device__ T power_of_two(T x) {
   return std::exp2(x);

@@ -23,7 +23,7 @@ __host__ __device__ T magnitude(T x) {
 void abs(at::TensorIteratorBase& iter) {
   const auto dtype = iter.common_dtype();
   if (at::isComplexType(dtype)) {
-    // Complex numbers in, real ones out.
+    // Complex input, real output.
     MUSA_DISPATCH(dtype, "abs", (MUSA_COMPLEX), {
       using real_t = typename c10::scalar_value_type<scalar_t>::type;
       pointwise(iter, [] __host__ __device__(scalar_t x) -> real_t { return static_cast<real_t>(std::abs(op_t(x))); });
@@ -83,7 +83,7 @@ void sign(at::TensorIteratorBase& iter) {
   MUSA_DISPATCH(iter.dtype(), "sign", (MUSA_REAL), {
     pointwise(iter, [] __host__ __device__(scalar_t x) -> scalar_t {
       const auto wide = at::opmath_type<scalar_t>(x);
-      // CUDA's sign of a NaN is 0.
+      // As in CUDA, the sign of NaN is 0.
       return static_cast<scalar_t>((0 < wide) - (wide < 0));
     });
   });
@@ -127,7 +127,7 @@ void sgn(at::TensorIteratorBase& iter) {
 MUSA_UNARY(ceil, std::ceil(x), MUSA_FLOATING)
 MUSA_UNARY(floor, std::floor(x), MUSA_FLOATING)
 MUSA_UNARY(trunc, std::trunc(x), MUSA_FLOATING)
-MUSA_UNARY(round, std::nearbyint(x), MUSA_FLOATING) // to even
+MUSA_UNARY(round, std::nearbyint(x), MUSA_FLOATING) // rounds half to even
 MUSA_UNARY(frac, x - std::trunc(x), MUSA_FLOATING)
 
 void round_decimals(at::TensorIteratorBase& iter, int64_t decimals) {

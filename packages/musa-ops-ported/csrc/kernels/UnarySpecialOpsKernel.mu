@@ -16,7 +16,7 @@ MUSA_UNARY(trigamma, at::native::calc_trigamma(x), MUSA_FLOATING)
 
 namespace {
 
-// e^-|x| times the modified Bessel function of order 0: the expansions of Cephes' i0e.
+// exp(-|x|) times the modified Bessel function of order 0, by the expansions of Cephes' i0e.
 template <typename T>
 __host__ __device__ T scaled_i0(T x) {
   x = std::abs(x);

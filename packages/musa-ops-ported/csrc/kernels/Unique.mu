@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Elements and slices that differ from their neighbours: all of them once sorted.
+// Unique elements and slices: those that differ from their predecessor, after sorting or in the given order.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
@@ -17,12 +17,13 @@ namespace musa_ops_ported {
 namespace {
 
 struct Groups {
-  at::Tensor first;   // the place in the order at which each group begins
-  at::Tensor inverse; // the group of each element, empty if it is not asked for
-  at::Tensor counts;  // the same
+  at::Tensor first;   // the position in `order` at which each group begins
+  at::Tensor inverse; // the group of each element; empty unless requested
+  at::Tensor counts;  // the size of each group; empty unless requested
 };
 
-// differs(i): element order[i] is not the same as order[i - 1]. order may be undefined: as they are.
+// differs(i): whether element order[i] differs from order[i - 1]. If `order` is undefined, elements are taken in
+// their own order.
 template <typename Differs>
 Groups groups_of(
     int64_t count, const at::TensorOptions& options, const at::Tensor& order, bool with_inverse, bool with_counts,
@@ -52,7 +53,7 @@ Groups groups_of(
 
 using Three = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 
-// `groups` are of the slices of `self` along dim, in an order.
+// Builds the operator's results; `groups` index the slices of `self` along dim, in the given order.
 Three results_of(const at::Tensor& self, int64_t dim, const at::Tensor& order, const Groups& groups) {
   const at::Tensor chosen = order.defined() ? order.index_select(0, groups.first) : groups.first;
   return {self.index_select(dim, chosen), groups.inverse, groups.counts};
@@ -117,7 +118,7 @@ Groups groups_of_rows(
     const Key* const row = data + (places == nullptr ? i : places[i]) * columns;
     const Key* const before = data + (places == nullptr ? i - 1 : places[i - 1]) * columns;
     for (int64_t k = 0; k < columns; ++k) {
-      if (row[k] != before[k] || (nan_keys && row[k] == ~Key(0))) { // no NaN is the same as another
+      if (row[k] != before[k] || (nan_keys && row[k] == ~Key(0))) { // NaNs are never equal
         return true;
       }
     }
@@ -151,7 +152,7 @@ Three unique_slices(const at::Tensor& self, int64_t dimension, bool sorted, bool
 
 } // namespace
 
-// The elements are sorted whether that is asked for or not: it is how they are found.
+// `sorted` is ignored, because elements are always found by sorting.
 std::tuple<at::Tensor, at::Tensor> _unique(const at::Tensor& self, bool, bool return_inverse) {
   auto [values, inverse, counts] = unique_elements(self, /*sorted=*/true, return_inverse, /*with_counts=*/false);
   return {values, inverse};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Images resampled. Every method is separable: along each dimension an output is a weighted sum of few neighbouring
-// inputs, its taps. One kernel tabulates them, another sums over the tables of all dimensions, whatever the method. The
-// gradient is the same sum over the transposed tables, in which an input's taps are the outputs that it goes into.
+// Resampling of images. Every method is separable: along each dimension an output is a weighted sum of a few adjacent
+// inputs, its taps. One kernel tabulates the taps, another sums over the tables of all dimensions, for every method.
+// The gradient is the same sum over transposed tables, where the taps of an input are the outputs that it contributes
+// to.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 
@@ -23,7 +24,7 @@ struct Taps {
   int64_t first, count;
 };
 
-// One dimension of a method.
+// A method along one dimension.
 template <typename Real>
 struct Axis {
   Method method = Method::Nearest;
@@ -32,14 +33,14 @@ struct Axis {
   Real scale = 1; // inputs per output
 
   C10_HOST_DEVICE Real radius() const { return method == Method::Cubic ? 2 : 1; }
-  // How far from its centre a filter reaches, in inputs: a wide one takes all that a step skips.
+  // The filter's radius in inputs. An antialiasing filter covers all inputs between two outputs.
   C10_HOST_DEVICE Real support() const { return antialias && scale > 1 ? radius() * scale : radius(); }
 
   C10_HOST_DEVICE Real centre(int64_t o) const {
     return align ? scale * static_cast<Real>(o) : scale * (static_cast<Real>(o) + Real(0.5)) - Real(0.5);
   }
 
-  // What output o is made of; use(k, weight) for inputs first + k.
+  // Computes the taps of output o: calls use(k, weight) for inputs first + k.
   template <typename Use>
   C10_HOST_DEVICE Taps taps(int64_t o, const Use& use) const {
     switch (method) {
@@ -51,7 +52,7 @@ struct Axis {
   }
   template <typename Use>
   C10_HOST_DEVICE Taps nearest_taps(int64_t o, const Use& use) const {
-    // In single precision for all dtypes, which decides what is nearest.
+    // Computed in float32 for every dtype, so that ties break as in torch.
     const float shift = method == Method::NearestExact ? 0.5f : 0.0f;
     const auto at = static_cast<int64_t>(std::floor((static_cast<float>(o) + shift) * static_cast<float>(scale)));
     use(0, Real(1));
@@ -75,7 +76,7 @@ struct Axis {
     const Real at = centre(o);
     const auto floor = static_cast<int64_t>(std::floor(at));
     const Real rest = at - static_cast<Real>(floor);
-    // Beyond the border lies the border: its weights add up.
+    // Inputs outside the image are replaced by the border input, so their weights are added to it.
     const int64_t first = clamped(floor - 1), last = clamped(floor + 2);
     for (int64_t to = first; to <= last; ++to) {
       Real weight = 0;
@@ -86,7 +87,7 @@ struct Axis {
     }
     return {first, last - first + 1};
   }
-  // A filter as wide as the step between outputs, cut at the border and made to sum to one.
+  // A filter as wide as the distance between outputs, clipped at the border and normalized.
   template <typename Use>
   C10_HOST_DEVICE Taps wide_taps(int64_t o, const Use& use) const {
     const Real middle = scale * (static_cast<Real>(o) + Real(0.5));
@@ -109,7 +110,7 @@ struct Axis {
   }
   C10_HOST_DEVICE int64_t clamped(int64_t at) const { return at < 0 ? 0 : at < in ? at : in - 1; }
 
-  // Outputs that may take from input i: all that do, and some more. What lies beyond the border went to the border.
+  // A range that contains all outputs that may use input i. Border inputs also serve positions outside the image.
   C10_HOST_DEVICE Span takers(int64_t i) const {
     if (scale <= 0) {
       return {0, out};
@@ -142,7 +143,7 @@ struct Axis {
     return {first <= last ? first : 0, first <= last ? last - first + 1 : 0};
   }
 
-  // No result has more taps.
+  // An upper bound of the number of taps.
   int64_t most_taps() const { return std::min<int64_t>(in, static_cast<int64_t>(2 * support()) + 3); }
   int64_t most_transposed_taps() const {
     int64_t most = std::max(takers(0).end - takers(0).begin, takers(in - 1).end - takers(in - 1).begin);
@@ -153,7 +154,7 @@ struct Axis {
   }
 };
 
-// The tables of one dimension.
+// The tap tables of one dimension.
 template <typename Real>
 struct Table {
   Taps* taps = nullptr;
@@ -226,7 +227,7 @@ struct Resampling {
   }
 };
 
-// What is computed in: halves and bytes in float. Bytes come for the nearest ones only, which are exact.
+// The computation dtype: float for half types and bytes. Bytes occur only with nearest methods, which are exact.
 template <typename T>
 using WeightOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
 

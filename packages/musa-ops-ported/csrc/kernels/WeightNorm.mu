@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// w = g * v / |v|, with a norm for each slice along the first or the last dimension.
+// w = g * v / |v|, with one norm per slice along the first or the last dimension.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -12,7 +12,7 @@
 namespace musa_ops_ported {
 namespace {
 
-// Element k of slice `row` lies at row * row_step + k * step.
+// Element k of slice `row` is at row * row_step + k * step.
 struct Slices {
   int64_t rows, size, row_step, step;
 
@@ -50,7 +50,7 @@ void forward(
   });
 }
 
-// The part of the gradient along v goes to g, the rest to v.
+// The component of the gradient along v goes to g, the rest to v.
 template <typename T>
 void backward(
     const Slices& slices, const at::Tensor& grad_w, const at::Tensor& v, const at::Tensor& g, const at::Tensor& norms,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Cubic convolution (R. Keys: Cubic convolution interpolation for digital image processing, 1981): piecewise polynomials of
-// degree three in the distance from a sample, 1 there and 0 at all others, with a parameter for how steep they are.
+// Cubic convolution (R. Keys: Cubic convolution interpolation for digital image processing, 1981): piecewise cubic
+// polynomials of the distance from a sample, 1 at that sample and 0 at all others, with a parameter for the slope.
 #pragma once
 
 #include <c10/macros/Macros.h>
@@ -10,7 +10,7 @@
 
 namespace musa_ops_ported {
 
-// Factored at the zeros, so that a weight near them keeps its digits.
+// Factored at its zeros, which keeps weights near them accurate.
 template <typename T>
 C10_HOST_DEVICE T cubic_weight(T distance, T a) {
   const T x = std::abs(distance);
@@ -20,7 +20,7 @@ C10_HOST_DEVICE T cubic_weight(T distance, T a) {
   return x < 2 ? a * (x - 1) * (x - 2) * (x - 2) : T(0);
 }
 
-// The derivative by the distance.
+// The derivative with respect to the distance.
 template <typename T>
 C10_HOST_DEVICE T cubic_slope(T distance, T a) {
   const T x = std::abs(distance);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The first two derivatives of lgamma, which polygamma leaves to them.
+// The first two derivatives of lgamma, to which polygamma delegates orders 0 and 1.
 #pragma once
 
 namespace at {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// What the files of foreach operators share.
+// Helpers of the foreach operators.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The windows of pooling: which inputs an output sees, and which outputs see an input.
+// Pooling windows: the inputs of an output, and the outputs of an input.
 #pragma once
 
 #include "kernels/volume.h"
@@ -19,7 +19,8 @@ struct Windows {
     std::copy_n(input.size, kSpatial, in);
     std::copy_n(output.size, kSpatial, out);
   }
-  // Arguments of torch: one number for all dimensions, or one for each. No stride means that of the kernel.
+  // Sets a sliding window from torch's arguments: one number for all dimensions or one per dimension. An empty stride
+  // means the kernel size.
   void slide(
       int spatial, at::IntArrayRef kernels, at::IntArrayRef strides, at::IntArrayRef paddings,
       at::IntArrayRef dilations) {
@@ -34,7 +35,7 @@ struct Windows {
     set(dilation, dilations);
   }
 
-  // Of a sliding window before it is cut to the input; the end may lie in the padding, as far as that goes.
+  // The extent of a sliding window, including the padding.
   C10_HOST_DEVICE Span padded(int d, int64_t o) const {
     const int64_t begin = o * stride[d] - padding[d];
     const int64_t end = begin + (kernel[d] - 1) * dilation[d] + 1;
@@ -51,7 +52,7 @@ struct Windows {
     span.end = span.end < in[d] ? span.end : in[d];
     return span;
   }
-  // All outputs that see input i, and with dilation or fractional windows some that do not.
+  // A range that contains all outputs whose window includes input i; with dilation or fractional windows also others.
   C10_HOST_DEVICE Span outputs(int d, int64_t i) const {
     Span span{0, out[d]};
     if (kind == WindowKind::Adaptive) {
@@ -60,7 +61,7 @@ struct Windows {
       const int64_t reach = i + padding[d] - (kernel[d] - 1) * dilation[d];
       span = {reach <= 0 ? 0 : quotient(reach + stride[d] - 1, stride[d]), quotient(i + padding[d], stride[d]) + 1};
     } else if (out[d] > 1 && in[d] > kernel[d]) {
-      // Window o begins less than one element from o * step.
+      // Window o starts less than one element from o * step.
       const int64_t steps = out[d] - 1, length = in[d] - kernel[d];
       const int64_t first = i - kernel[d] - 1;
       span = {first <= 0 ? 0 : quotient(first * steps, length), quotient((i + 1) * steps, length) + 2};
@@ -70,7 +71,7 @@ struct Windows {
   }
 };
 
-// grad_input[i]: the sum of the gradients of those outputs that came from i, which the indices tell.
+// grad_input[i] is the sum of the gradients of the outputs whose index is i.
 void max_pool_gradient(
     const at::Tensor& gradient, const at::Tensor& indices, const Windows& windows, int spatial,
     const at::Tensor& grad_input);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Images and volumes with one, two or three spatial dimensions, all seen as three: those that lack have size 1 and come
-// first.
+// Images and volumes with one to three spatial dimensions, all treated as three: missing leading dimensions have size
+// 1.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,12 +18,12 @@ struct Place {
   int64_t batch, channel, at[kSpatial];
 };
 
-// In 32 bits where that is enough, which is most of the time and much cheaper.
+// Divides in 32 bits if possible, which is the common case and much cheaper.
 C10_HOST_DEVICE inline int64_t quotient(int64_t index, int64_t size) {
   return ((index | size) >> 31) == 0 ? static_cast<uint32_t>(index) / static_cast<uint32_t>(size) : index / size;
 }
 
-// Of (batch, channel, spatial...), the batch optional, with any strides.
+// Sizes and strides of (batch, channel, spatial...), with an optional batch dimension and any strides.
 struct Volume {
   int64_t batches = 1, channels = 1, size[kSpatial] = {1, 1, 1};
   int64_t batch_stride = 0, channel_stride = 0, stride[kSpatial] = {0, 0, 0};
@@ -45,7 +45,7 @@ struct Volume {
 
   int64_t count() const { return batches * channels * size[0] * size[1] * size[2]; }
 
-  // Of element `index`, rows innermost.
+  // The position of element `index`; the last dimension varies fastest.
   C10_HOST_DEVICE Place place(int64_t index) const {
     Place place;
     for (int d = kSpatial - 1; d >= 0; --d) {
@@ -66,7 +66,7 @@ struct Volume {
   C10_HOST_DEVICE int64_t offset(const Place& place) const {
     return plane(place) + inside(place.at[0], place.at[1], place.at[2]);
   }
-  // The number of a place in its plane, as indices of pooling have it.
+  // The index of a position in its plane, as stored by max pooling.
   C10_HOST_DEVICE int64_t number(int64_t z, int64_t y, int64_t x) const { return (z * size[1] + y) * size[2] + x; }
 };
 

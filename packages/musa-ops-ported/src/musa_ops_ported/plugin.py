@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The hooks of the pack: what the loader of `torch_musa` asks for."""
+"""The pack's hooks, called by the loader of `torch_musa`."""
 
 from musa_runtime.hookspecs import hookimpl
 
 
 @hookimpl
 def musa_pack_info():
-    return {"summary": "operators served by MUSA kernels, over the ported CUDA headers of torch"}
+    return {"summary": "operators as MUSA kernels, built on the ported CUDA headers of torch"}
 
 
 @hookimpl
 def musa_rank():
-    return 300  # behind torch's CPU kernels in place: the emulator runs these kernels more slowly
+    return 300  # after torch's CPU kernels on device memory: the emulator runs these kernels more slowly
 
 
 @hookimpl

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What `ops.yaml` says, as C++: the forms of each operator and their registration."""
+"""Generates C++ from `ops.yaml`: the forms of each operator and their registration."""

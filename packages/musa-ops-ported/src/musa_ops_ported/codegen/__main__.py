@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""python -m musa_ops_ported.codegen --out DIR --shards N: writes what the build compiles, where it has
+"""python -m musa_ops_ported.codegen --out DIR --shards N: generates C++ sources, and writes only those that
 changed."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .catalog import OPS, Catalog, CatalogError
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m musa_ops_ported.codegen", description=__doc__)
     parser.add_argument("--ops", type=Path, default=OPS, help="the list of operators")
-    parser.add_argument("--out", type=Path, required=True, help="the folder that the files go to")
+    parser.add_argument("--out", type=Path, required=True, help="the output folder")
     parser.add_argument(
         "--shards", type=int, required=True, help="the number of files that register operators"
     )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The operators of `ops.yaml`, with what the installed torchgen knows about them."""
+"""The operators of `ops.yaml`, with their definitions in the installed torchgen."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from torchgen.gen import get_grouped_native_functions, parse_native_yaml
 from torchgen.model import DispatchKey, NativeFunction, NativeFunctionsGroup
 
 OPS = Path(__file__).resolve().parents[1] / "ops.yaml"
-# stub: torch's own host code, which comes to a DispatchStub that the kernel file registers.
-# kernel: a function of the kernel file.
-# composed: torch's kernel for every device, which calls other operators.
+# stub: torch's own host code, which calls a DispatchStub that the kernel file registers.
+# kernel: a function in the kernel file.
+# composed: torch's device-independent kernel, which calls other operators.
 WAYS = ("stub", "kernel", "composed")
 COMPOSITIONS = (
     DispatchKey.CompositeExplicitAutograd,
@@ -29,12 +29,12 @@ COMPOSITIONS = (
 
 
 class CatalogError(ValueError):
-    """ops.yaml asks for what torch does not have, or asks twice."""
+    """`ops.yaml` lists an operator that torch does not have, or lists one twice."""
 
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator with all forms that torch derives from it, or one that stands alone."""
+    """An operator with all forms that torch derives from it, or a single overload."""
 
     name: str  # as written in ops.yaml
     family: str
@@ -42,14 +42,14 @@ class Operator:
     way: str
     when: str | None  # a predicate over the operator's arguments
     native: NativeFunctionsGroup | NativeFunction
-    torch_kernel: str | None  # at::native::<this>: of the CPU, of every device if it is composed
+    torch_kernel: str | None  # at::native::<this>: of the CPU, or of all devices if composed
 
     @property
     def structured(self) -> bool:
         return isinstance(self.native, NativeFunctionsGroup) and self.native.structured
 
     def forms(self) -> list[NativeFunction]:
-        """The overloads that are declared for it."""
+        """Returns the overloads to register."""
         return list(self.native.functions()) if self.structured else [self.native]
 
 
@@ -71,26 +71,26 @@ class Catalog:
             group = native if isinstance(native, NativeFunctionsGroup) else None
             for function in native.functions() if group is not None else [native]:
                 self._by_name[str(function.func.name)] = (function, group)
-        # What a structured operator is called by, any of its forms.
+        # ops.yaml may list a structured operator under the name of any of its forms.
         self.operators = list(self._read(path))
 
     def sources(self) -> list[str]:
-        """The files of kernels, each once."""
+        """Returns the kernel files, without duplicates."""
         return list(dict.fromkeys(operator.source for operator in self.operators))
 
     def _read(self, path: Path) -> Iterator[Operator]:
         seen: dict[str, str] = {}
         text = path.read_text()
         for family, count in Counter(re.findall(r"^(\w+):", text, re.MULTILINE)).items():
-            if count > 1:  # YAML would keep the last one and say nothing
-                raise CatalogError(f"the family {family} stands there {count} times")
+            if count > 1:  # YAML would silently keep the last one
+                raise CatalogError(f"the family {family} is defined {count} times")
         families = yaml.safe_load(text)
         removed = self._removed(families.pop("removed", {}))
         for family, sources in families.items():
             for source, ways in sources.items():
                 for way, entries in ways.items():
                     if way not in WAYS:
-                        raise CatalogError(f"{family}, {source}: {way!r} is neither of {', '.join(WAYS)}")
+                        raise CatalogError(f"{family}, {source}: {way!r} is none of {', '.join(WAYS)}")
                     for entry in entries:
                         if _name_and_predicate(entry)[0] in removed:
                             continue
@@ -99,25 +99,25 @@ class Catalog:
                             name = str(form.func.name)
                             if name in seen:
                                 raise CatalogError(
-                                    f"{name} is asked for twice: as {seen[name]} and as {operator.name}"
+                                    f"{name} is listed twice: as {seen[name]} and as {operator.name}"
                                 )
                             seen[name] = operator.name
                         yield operator
 
     def _removed(self, listed: dict[str, list[str]]) -> set[str]:
-        """Those of the listed operators that the installed torch no longer has.
+        """Returns those of the listed operators that the installed torch no longer has.
 
         Args:
-            listed: names by the first minor of torch without them.
+            listed: maps the first minor version of torch without them to their names.
 
         Raises:
-            CatalogError: if the installed torch has one of them, or a minor is no text.
+            CatalogError: if the installed torch has one of them, or a minor version is not a string.
         """
         have = _numbers(torch_version())
         removed: set[str] = set()
         for minor, names in listed.items():
             if not isinstance(minor, str):
-                raise CatalogError(f'removed: the minor {minor} has to be written with quotes: "{minor}"')
+                raise CatalogError(f'removed: the version {minor} must be quoted: "{minor}"')
             if have >= _numbers(minor):
                 removed.update(names)
         if wrong := sorted(removed & set(self._by_name)):
@@ -136,7 +136,7 @@ class Catalog:
         kernel = self._cpu.get_kernel(of_cpu)
         if way == "stub" and kernel is None:
             raise CatalogError(
-                f"{family}, {source}: torch has no CPU kernel for {name}, so no host code to share"
+                f"{family}, {source}: torch has no CPU kernel for {name}, so there is no host code to reuse"
             )
         if way == "composed":
             kernel = next(filter(None, (index.get_kernel(function) for index in self._composed)), None)
@@ -155,6 +155,6 @@ def _numbers(version: str) -> tuple[int, int]:
 
 
 def torch_version() -> str:
-    """The version of the torch whose operators torchgen lists."""
+    """Returns the version of the torch whose operators torchgen lists."""
     text = (Path(torchgen.__file__).parents[1] / "torch" / "version.py").read_text()
     return re.search(r"""^__version__ = ['"](.*)['"]$""", text, re.MULTILINE).group(1)

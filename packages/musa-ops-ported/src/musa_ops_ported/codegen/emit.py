@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""C++ for the operators of a catalog."""
+"""Emits C++ for the operators of a catalog."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from .catalog import Operator
 
 HEADER = """// SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Generated from ops.yaml and the installed torch. Not to be edited.
+// Generated from ops.yaml and the installed torch. Do not edit.
 """
 
 
-SIGNATURE_COST = 3  # of a new signature, in those of a kernel whose signature is there
+SIGNATURE_COST = 3  # of a new signature, relative to a kernel with a known signature
 
 
 def identifier(function: NativeFunction) -> str:
-    """add_.Tensor as add__Tensor."""
+    """Returns a C++ identifier: add__Tensor for add_.Tensor."""
     return function.func.name.unambiguous_name()
 
 
 def kernel_name(operator: Operator) -> str:
-    """What the function of a kernel file is called."""
+    """Returns the name of the function in the kernel file."""
     return identifier(operator.native.functional if operator.structured else operator.native)
 
 
 def declaration(operator: Operator) -> str:
-    """Of a function that a kernel file defines."""
+    """Returns the declaration of a function that a kernel file defines."""
     name = kernel_name(operator)
     if not operator.structured:
         with native_function_manager(operator.native):
@@ -53,7 +53,7 @@ def headers(operators: Iterable[Operator]) -> list[str]:
 
 
 def kernels_header(operators: list[Operator]) -> str:
-    """The declarations that kernel files include."""
+    """Returns the header that kernel files include."""
     lines = [
         HEADER + "#pragma once",
         "",
@@ -69,10 +69,10 @@ def kernels_header(operators: list[Operator]) -> str:
 
 
 def shards(operators: list[Operator], count: int) -> list[list[Operator]]:
-    """The operators in ``count`` lists of about equal cost.
+    """Splits the operators into ``count`` lists of about equal compile time.
 
-    Most of the time to compile a registration goes to its C++ signature, once for each file: operators of
-    equal signatures stand together.
+    Most of the time to compile a registration goes to its C++ signature, once per file, so operators of
+    equal signatures are put into the same file.
     """
     types = {operator.name: signatures(operator) for operator in operators}
     ordered = sorted(operators, key=lambda operator: sorted(types[operator.name]))
@@ -89,7 +89,7 @@ def shards(operators: list[Operator], count: int) -> list[list[Operator]]:
 
 
 def signatures(operator: Operator) -> set[str]:
-    """The types of the forms, and whether they have a predicate."""
+    """Returns the types of the forms, and whether they have a predicate."""
     types = set()
     for form in operator.forms():
         with native_function_manager(form):
@@ -98,7 +98,7 @@ def signatures(operator: Operator) -> set[str]:
 
 
 def registration(operators: list[Operator], shard: int) -> str:
-    """A file that declares these to the op registry."""
+    """Returns a file that registers these operators."""
     lines = [HEADER + '#include "registration.h"', ""]
     lines += headers(operator for operator in operators if operator.way != "kernel" or operator.structured)
     lines += ["", "namespace musa_ops_ported {", "namespace {", ""]
@@ -117,7 +117,7 @@ def registration(operators: list[Operator], shard: int) -> str:
 
 
 def pack_source(shards: int) -> str:
-    """The file that declares all of them."""
+    """Returns the file that calls all registration files."""
     lines = [HEADER + '#include "registration.h"', "", "namespace musa_ops_ported {", ""]
     lines += [f"void declare_{shard}(Pack& pack);" for shard in range(shards)]
     lines += ["", "void declare_operators(Pack& pack) {"]
@@ -143,7 +143,7 @@ def _signature(function: NativeFunction) -> DispatcherSignature:
 
 
 def _on_entry(function: NativeFunction) -> list[str]:
-    """Refuses operands of several devices, and makes current that of the first tensor that is on one."""
+    """Checks that operands are on one device, and makes that device current."""
     arguments = function.func.arguments
     tensors = [argument.name for argument in arguments.flat_all if argument.type.is_tensor_like()]
     if not tensors and any(argument.name == "device" for argument in arguments.flat_all):
@@ -232,7 +232,7 @@ def _form(operator: Operator, group: NativeFunctionsGroup, form: NativeFunction,
 
 
 def _precomputed(group: NativeFunctionsGroup, given: list[str]) -> list[str]:
-    """The arguments of the implementation where the meta function has computed some of them."""
+    """Returns the implementation's arguments if the meta function has precomputed some of them."""
     precomputed = group.out.precomputed
     names = [binding.name for binding in structured.meta_arguments(group)]
     result = []
