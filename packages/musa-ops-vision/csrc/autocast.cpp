@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Under autocast the operators compute in float32, and return the dtype of their input, as torchvision's rules for CUDA do.
+// Under autocast the operators compute in float32 and return the dtype of their input, as torchvision's CUDA rules
+// do.
 #include <ATen/autocast_mode.h>
 #include <torch/library.h>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Gradients of torchvision's operators on musa, by its backward operators. Registered for the key of this device alone, which
-// comes before torchvision's registrations for all devices: the operators differentiate with and without torchvision.
+// Gradients of torchvision's operators on musa, computed by its backward operators. Registered for this device's
+// autograd key, which takes precedence over torchvision's registrations for all devices, so gradients work with and
+// without torchvision.
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -18,7 +19,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-// Arguments of the pooling operators that both directions need.
+// Arguments of the pooling operators that forward and backward need.
 struct Pooling {
   double scale;
   SymInt pooled_height, pooled_width, batches, channels, height, width;
@@ -47,7 +48,7 @@ struct Pooling {
   }
 };
 
-// Regions have no gradient: the operators are not differentiated by the boxes, in torchvision neither.
+// Regions have no gradient: the operators are not differentiable with respect to boxes, as in torchvision.
 struct RoiAlign : Function<RoiAlign> {
   static Tensor forward(
       AutogradContext* ctx, const Tensor& input, const Tensor& rois, double scale, const SymInt& pooled_height,
@@ -70,7 +71,7 @@ struct RoiAlign : Function<RoiAlign> {
   }
 };
 
-// roi_pool and ps_roi_pool. Names are those of the operators.
+// roi_pool and ps_roi_pool, selected by operator name.
 struct Pool : Function<Pool> {
   static variable_list forward(
       AutogradContext* ctx, const Tensor& input, const Tensor& rois, double scale, const SymInt& pooled_height,
@@ -149,7 +150,7 @@ struct DeformConv2d : Function<DeformConv2d> {
         number("stride_h"), number("stride_w"), number("pad_h"), number("pad_w"), number("dilation_h"),
         number("dilation_w"), number("groups"), number("offset_groups"), ctx->saved_data["use_mask"].toBool());
     variable_list result{input, weight, offset, mask, bias};
-    result.resize(14); // no gradient for the numbers
+    result.resize(14); // no gradient for non-tensor arguments
     return result;
   }
 };
@@ -185,13 +186,13 @@ Tensor deform_conv2d(
 }
 
 TORCH_LIBRARY_IMPL(torchvision, AutogradPrivateUse1, m) {
-  m.impl("nms", torch::CppFunction::makeFallthrough()); // its result is integers
+  m.impl("nms", torch::CppFunction::makeFallthrough()); // its result has an integral dtype
   m.impl("roi_align", TORCH_FN(roi_align));
   m.impl("roi_pool", TORCH_FN(roi_pool));
   m.impl("ps_roi_align", TORCH_FN(ps_roi_align));
   m.impl("ps_roi_pool", TORCH_FN(ps_roi_pool));
   m.impl("deform_conv2d", TORCH_FN(deform_conv2d));
-  // A second derivative raises an error with the operator's name.
+  // Second derivatives raise an error that names the operator.
   for (const char* op :
        {"_roi_align_backward", "_roi_pool_backward", "_ps_roi_align_backward", "_ps_roi_pool_backward",
         "_deform_conv2d_backward"}) {

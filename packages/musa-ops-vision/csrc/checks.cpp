@@ -109,7 +109,7 @@ Convolution check_convolution(
       groups > 0 && input.size(1) % groups == 0 && weight.size(0) % groups == 0 &&
           weight.size(1) * groups == input.size(1),
       op, ": input channels ", input.size(1), ", weight ", weight.sizes(), " and groups ", groups,
-      " do not fit: the weight must have shape (out channels, input channels / groups, kernel height, kernel width)");
+      " do not match: the weight must have shape (out channels, input channels / groups, kernel height, kernel width)");
   TORCH_CHECK(
       offset_groups > 0 && input.size(1) % offset_groups == 0, op, ": offset groups (", offset_groups,
       ") must divide the input channels (", input.size(1), ")");

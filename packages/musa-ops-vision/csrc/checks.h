@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Checks of arguments. Each raises c10::Error with the values found and the change that mends the call.
+// Argument checks. Each raises c10::Error with the actual values and the change that fixes the call.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,38 +17,38 @@ struct Named {
   const at::Tensor& tensor;
 };
 
-// All tensors have the device and dtype of the first, which must be of a floating-point dtype.
+// Checks that all tensors have the device and dtype of the first, which must have a floating-point dtype.
 void check_alike(const char* op, std::initializer_list<Named> tensors);
 
-// dets (N, 4), scores (N), alike.
+// Checks dets (N, 4) and scores (N), and that their dtype and device match.
 void check_boxes(const at::Tensor& dets, const at::Tensor& scores);
 
-// What the operators over regions of images have in common.
+// Sizes that all operators over regions of images use.
 struct RegionSizes {
   int64_t regions, batches, channels, height, width, pooled_height, pooled_width;
 
   C10_HOST_DEVICE int64_t bins() const {
     return pooled_height * pooled_width;
   }
-  // Of an image's plane, in elements.
+  // Number of elements of one channel of an image.
   C10_HOST_DEVICE int64_t plane() const {
     return height * width;
   }
 };
 
-// input (N, C, H, W) and rois (K, 5), alike; sizes of the output.
+// Checks input (N, C, H, W) and rois (K, 5), and returns the sizes.
 RegionSizes check_regions(
     const char* op, const at::Tensor& input, const at::Tensor& rois, int64_t pooled_height, int64_t pooled_width);
 
-// The same for gradients: grad (K, ..., pooled_height, pooled_width) and rois, alike.
+// The same for gradients: grad (K, ..., pooled_height, pooled_width) and rois.
 RegionSizes check_region_gradient(
     const char* op, const at::Tensor& grad, const at::Tensor& rois, int64_t pooled_height, int64_t pooled_width,
     int64_t batches, int64_t channels, int64_t height, int64_t width);
 
-// Channels of the output of a position-sensitive operator: those of the input over the bins.
+// Returns the output channels of a position-sensitive operator: input channels / bins.
 int64_t check_position_sensitive(const char* op, const RegionSizes& sizes);
 
-// An int32 tensor beside grad, of its shape.
+// Checks that `indices` is int32 and has the device and shape of grad.
 void check_indices(const char* op, const char* name, const at::Tensor& indices, const at::Tensor& grad);
 
 struct Convolution {

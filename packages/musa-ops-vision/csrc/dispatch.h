@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The dtypes of the operators, and the types in which they compute.
+// The dtypes that the operators support, and the dtypes that they compute in.
 #pragma once
 
 #include <ATen/Dispatch_v2.h>
@@ -16,7 +16,7 @@ inline at::ScalarType accumulated(at::ScalarType dtype) {
 
 } // namespace musa_ops_vision
 
-// Runs the block with scalar_t, and with op_t, in which half types compute.
+// Runs the block with scalar_t and op_t, the dtype that half types compute in.
 #define MUSA_VISION_DISPATCH(DTYPE, NAME, ...)                                                             \
   AT_DISPATCH_V2(                                                                                          \
       DTYPE, NAME, AT_WRAP([&] {                                                                           \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Calls of torchvision's operators through the dispatcher, for autograd and autocast. Sizes may be symbolic.
+// Calls torchvision's operators through the dispatcher, for autograd and autocast. Sizes may be symbolic.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +19,7 @@ using RoiAlign = Tensor(const Tensor&, const Tensor&, double, SymInt, SymInt, in
 using RoiAlignBackward =
     Tensor(const Tensor&, const Tensor&, double, SymInt, SymInt, SymInt, SymInt, SymInt, SymInt, int64_t, bool);
 using RoiPool = std::tuple<Tensor, Tensor>(const Tensor&, const Tensor&, double, SymInt, SymInt);
-// Of roi_pool and ps_roi_pool. The third tensor is what the forward operator gave.
+// For roi_pool and ps_roi_pool. The third tensor is the forward operator's second result.
 using RoiPoolBackward = Tensor(
     const Tensor&, const Tensor&, const Tensor&, double, SymInt, SymInt, SymInt, SymInt, SymInt, SymInt);
 using PsRoiAlign = std::tuple<Tensor, Tensor>(const Tensor&, const Tensor&, double, SymInt, SymInt, int64_t);
@@ -32,8 +32,9 @@ using DeformConv2dBackward = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>(
     const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, SymInt, SymInt, SymInt,
     SymInt, SymInt, SymInt, SymInt, SymInt, bool);
 
-// The operator's handle stays valid when torchvision's library replaces the schema that the pack defined, because the pack's
-// kernels keep the operator's entry. Use: call<RoiAlign>("torchvision::roi_align", input, rois, ...).
+// The handle remains valid when torchvision's library replaces the schema that the pack defined, because the pack's
+// kernels keep the operator's dispatch entry alive. Example: call<RoiAlign>("torchvision::roi_align", input, rois,
+// ...).
 template <typename Signature, typename... Args>
 auto call(const char* op, Args&&... args) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(op, "").typed<Signature>().call(std::forward<Args>(args)...);

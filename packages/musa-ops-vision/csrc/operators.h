@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The kernels of torchvision's operators, with the parameters of their schemas.
+// The kernels of torchvision's operators, with the arguments of their schemas.
 #pragma once
 
 #include <ATen/core/Tensor.h>

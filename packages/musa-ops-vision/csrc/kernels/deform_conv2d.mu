@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Convolution whose kernel reads between pixels: each tap has an offset of its own at each pixel of the output, and perhaps a
-// factor (mask). The samples are written as columns of a matrix, which torch multiplies by the weight; the gradients by
-// samples become those of the input, offsets and mask by the inverse way.
+// Convolution that samples its input between pixels: each kernel tap has its own offset at each output pixel, and
+// optionally a factor (mask). The samples are written as the columns of a matrix, which torch multiplies by the
+// weight. In the backward pass the gradients of the columns are distributed to the input, the offsets and the mask.
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/musa/Atomic.muh>
@@ -23,20 +23,20 @@
 namespace musa_ops_vision {
 namespace {
 
-// Images are taken in parts whose columns have at most so many elements, or one by one.
+// Images are processed in batches whose columns have at most this many elements, at least one image at a time.
 constexpr int64_t kMostElements = int64_t{1} << 26;
-// Channels of a thread. They have the place of a sample in common.
+// Channels per thread; they share the sample positions.
 constexpr int kChannels = 16;
 
-// A sample between four pixels of a plane. Pixels outside the image are zero.
+// A bilinear sample of a plane. Pixels outside the image are zero.
 template <typename Real>
 struct Sample {
   int64_t top = 0, left = 0;
-  Real y = 0, x = 0; // from the top left pixel, in [0, 1)
-  bool inside = false; // a pixel is in the image
+  Real y = 0, x = 0; // relative to the top left pixel, in [0, 1)
+  bool inside = false; // whether any of the four pixels is in the image
 
   __device__ Sample(Real at_y, Real at_x, const Convolution& c) {
-    // False for NaN as well. At -1 the weight of pixel 0 is 0, and its derivative from the right is not.
+    // Also false for NaN. Includes -1, where the weight of pixel 0 is 0 but its derivative from the right is not.
     inside = at_y >= -1 && at_x >= -1 && at_y < static_cast<Real>(c.height) && at_x < static_cast<Real>(c.width);
     if (inside) {
       const Real floor_y = std::floor(at_y), floor_x = std::floor(at_x);
@@ -46,7 +46,7 @@ struct Sample {
       x = at_x - floor_x;
     }
   }
-  // use(pixel in the plane, weight, the weight's derivative by y, and by x) for the pixels in the image.
+  // Calls use(pixel in the plane, weight, d weight / dy, d weight / dx) for the pixels in the image.
   template <typename Use>
   __device__ C10_ALWAYS_INLINE void each(const Convolution& c, const Use& use) const {
     if (!inside) {
@@ -70,14 +70,14 @@ struct Sample {
   }
 };
 
-// Where a tap reads, of images `first` ... `first + images - 1` of a batch.
+// Sample positions of images `first` to `first + images - 1` of a batch.
 template <typename T, typename Real>
 struct Places {
   Convolution c;
   const T* offset;
-  const T* mask; // nullptr: no factors
+  const T* mask; // nullptr: no mask
 
-  // Tap k of an offset group at pixel `pixel` of the output; `image` counts from that of `offset`.
+  // Tap k of an offset group at output pixel `pixel`; `image` counts from the first image of `offset`.
   __device__ Sample<Real> sample(int64_t image, int64_t group, int64_t k, int64_t pixel) const {
     const int64_t plane = ((image * c.offset_groups + group) * c.taps() + k) * 2;
     const Real down = static_cast<Real>(offset[plane * c.pixels() + pixel]);
@@ -96,13 +96,13 @@ struct Places {
   }
 };
 
-// Columns (images, channels, taps, pixels): element of a channel.
+// Returns the offset of a channel's element in the columns (images, channels, taps, pixels).
 __device__ inline int64_t column_element(
     const Convolution& c, int64_t image, int64_t channel, int64_t k, int64_t pixel) {
   return ((image * c.channels + channel) * c.taps() + k) * c.pixels() + pixel;
 }
 
-// Index of (image, offset group, block of its channels, tap, pixel), the last one innermost.
+// A work item (image, offset group, block of its channels, tap, pixel); the pixel varies fastest.
 struct Work {
   int64_t image, group, first, end, k, pixel;
 
@@ -146,7 +146,7 @@ struct ToColumns {
   }
 };
 
-// The gradient of the input by that of the columns, by atomic additions.
+// The gradient of the input from that of the columns, with atomic additions.
 template <typename T, typename Real>
 struct FromColumns {
   Places<T, Real> places;
@@ -170,7 +170,7 @@ struct FromColumns {
   }
 };
 
-// The same by one thread for each plane, in the same order in each run.
+// The same with one thread per plane, in a reproducible order.
 template <typename T, typename Real>
 struct FromColumnsInOrder {
   Places<T, Real> places;
@@ -194,14 +194,14 @@ struct FromColumnsInOrder {
   }
 };
 
-// Gradients of offsets and mask: a thread for each tap of an offset group at a pixel sums over the group's channels.
+// Gradients of offsets and mask: one thread per tap, offset group and pixel sums over the channels of the group.
 template <typename T, typename Real>
 struct PlaceGradients {
   Places<T, Real> places;
   const T* input;
   const T* grad_columns;
   T* grad_offset;
-  T* grad_mask; // nullptr without a mask
+  T* grad_mask; // nullptr if there is no mask
 
   __device__ void operator()(int64_t i) const {
     const Convolution& c = places.c;
@@ -235,7 +235,7 @@ struct PlaceGradients {
   }
 };
 
-// The tensors of a call, contiguous.
+// The tensors of a call, made contiguous.
 struct Operands {
   at::Tensor input, weight, offset, mask;
 
@@ -254,13 +254,13 @@ Places<T, Real> places_of(const Convolution& c, const Operands& operands, int64_
       operands.mask.defined() ? operands.mask.const_data_ptr<T>() + first * taps : nullptr};
 }
 
-// Images that are computed at a time.
+// Returns the number of images per batch.
 int64_t images_at_a_time(const Convolution& c) {
   const int64_t elements = c.channels * c.taps() * c.pixels();
   return std::clamp<int64_t>(kMostElements / std::max<int64_t>(elements, 1), 1, std::max<int64_t>(c.batches, 1));
 }
 
-// The samples of some images, (images, groups, channels / groups * taps, pixels).
+// Returns the samples of some images, (images, groups, channels / groups * taps, pixels).
 at::Tensor columns_of(const Convolution& c, const Operands& operands, int64_t first, int64_t images) {
   at::Tensor columns = at::empty({images, c.groups, c.channels / c.groups * c.taps(), c.pixels()}, operands.input.options());
   const int64_t blocks = channel_blocks_of(c);
@@ -362,7 +362,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> deform_co
       const at::Tensor grad_columns = at::matmul(transposed, part).contiguous();
       add_input_gradient(c, operands, first, images, grad_columns, sums);
       write_place_gradients(c, operands, first, images, grad_columns, grad_offset, grad_mask);
-      // The images' products are summed by torch, over the first dimension.
+      // matmul returns one product per image; sum(0) adds them.
       grad_weight.add_(at::matmul(part, columns_of(c, operands, first, images).transpose(2, 3)).sum(0));
     }
   }

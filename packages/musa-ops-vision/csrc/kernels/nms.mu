@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Suppression of boxes that overlap a better one. One kernel compares boxes in tiles of 64 by 64 and writes a word of bits for
-// each box and tile; a second one, of one block, goes through the boxes in the order of their scores and drops those that a
-// kept one overlaps. Only the number of kept boxes is read by the host.
+// Non-maximum suppression. One kernel compares boxes in tiles of 64 x 64 and writes a 64-bit word of overlaps per box
+// and tile. A second kernel with one block visits boxes in descending order of score and drops those that overlap a
+// kept box. The host reads only the number of kept boxes.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
@@ -20,8 +20,8 @@
 namespace musa_ops_vision {
 namespace {
 
-constexpr int kTile = 64; // boxes of a tile: the bits of a word
-constexpr int64_t kMostWords = int64_t{1} << 23; // of overlaps at a time: 64 MiB
+constexpr int kTile = 64; // boxes per tile: one bit each in a word
+constexpr int64_t kMostWords = int64_t{1} << 23; // overlap words per launch: 64 MiB
 
 template <typename Real>
 struct Box {
@@ -46,7 +46,8 @@ __device__ bool overlap(const Box<Real>& a, const Box<Real>& b, Real limit) {
   return shared / (a.area() + b.area() - shared) > limit;
 }
 
-// Bit j of overlaps[(row - first) * words + tile]: box `row` overlaps the later box tile * 64 + j. Boxes are numbered by score.
+// Bit j of overlaps[(row - first) * words + tile] is set if box `row` overlaps the later box tile * 64 + j. Boxes are
+// numbered in descending order of score.
 template <typename T, typename Real>
 __global__ void C10_LAUNCH_BOUNDS_1(kTile) compare_tiles(
     const T* boxes, const int64_t* order, const int64_t count, const int64_t first, const int64_t words,
@@ -54,7 +55,7 @@ __global__ void C10_LAUNCH_BOUNDS_1(kTile) compare_tiles(
   const int64_t tile = blockIdx.x;
   const int64_t row_tile = first / kTile + blockIdx.y;
   if (tile < row_tile) {
-    return; // earlier boxes only
+    return; // a tile of earlier boxes
   }
   __shared__ Real columns[kTile][4];
   const int64_t begin = tile * kTile;
@@ -80,7 +81,8 @@ __global__ void C10_LAUNCH_BOUNDS_1(kTile) compare_tiles(
   }
 }
 
-// Goes through the tiles from box `first` on. `removed` has a bit for each box, `kept` the places of kept boxes in `dets`.
+// Visits the tiles from box `first` on. `removed` has one bit per box; `kept` receives the indices of kept boxes in
+// `dets`.
 __global__ void C10_LAUNCH_BOUNDS_1(kThreads) keep_best(
     const uint64_t* overlaps, const int64_t* order, const int64_t count, const int64_t first, const int64_t end,
     const int64_t words, uint64_t* removed, int64_t* kept, int64_t* kept_count) {
@@ -120,12 +122,12 @@ __global__ void C10_LAUNCH_BOUNDS_1(kThreads) keep_best(
       }
       removed[word] = gone;
     }
-    __syncthreads(); // before the next tile's values of `within` and `chosen`
+    __syncthreads(); // the next iteration overwrites `within` and `chosen`
   }
 }
 
-// The greatest Real that is not above the threshold: a Real is greater than it exactly if it is greater than the threshold,
-// which is a double. Kernels need no comparison in double precision.
+// Returns the largest Real that is not above the threshold. A Real exceeds the result exactly if it exceeds the
+// double threshold, so kernels need no comparison in double precision.
 template <typename Real>
 Real limit_of(double threshold) {
   const Real nearest = static_cast<Real>(threshold);
@@ -156,7 +158,7 @@ at::Tensor nms(const at::Tensor& dets, const at::Tensor& scores, double iou_thre
     return reinterpret_cast<uint64_t*>(tensor.mutable_data_ptr<int64_t>());
   };
   const auto stream = c10::musa::getCurrentMUSAStream();
-  // Few boxes have few words to update, and each thread of a block waits at the barriers.
+  // With few boxes there are few words to update, and every thread of a block waits at the barriers.
   const int threads = static_cast<int>(std::clamp<int64_t>((words + kTile - 1) / kTile * kTile, kTile, kThreads));
   for (int64_t first = 0; first < count; first += rows_at_a_time) {
     const int64_t end = std::min(first + rows_at_a_time, count);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The mean of samples between pixels in each bin of a region, from the input channel of that bin.
+// Mean of bilinear samples in each bin of a region, from the bin's own input channel.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <c10/musa/MUSAGuard.h>

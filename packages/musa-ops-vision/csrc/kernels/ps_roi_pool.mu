@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The mean of the pixels in each bin of a region, from the input channel of that bin.
+// Mean of the pixels in each bin of a region, from the bin's own input channel.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <c10/musa/MUSAGuard.h>
@@ -16,7 +16,7 @@
 namespace musa_ops_vision {
 namespace {
 
-// Pixels of a bin. The borders of the region are rounded to pixels, and the last one does not belong to it. The last row and
+// The pixels of a bin. The borders of the region are rounded to pixels; the last one is excluded. The last row and
 // column of an image belong to no bin, as in torchvision's kernels.
 template <typename Real>
 __device__ Pixels pixels_of(Real from, Real to, Real scale, int64_t bins, int64_t bin, int64_t size) {
@@ -45,7 +45,7 @@ struct PixelsOfBin {
     const bool empty = rows.end <= rows.begin || columns.end <= columns.begin;
     return empty ? 0 : (rows.end - rows.begin) * (columns.end - columns.begin);
   }
-  // use(pixel) for the pixels of the bin, numbered in the plane.
+  // Calls use(pixel index in the plane) for the pixels of the bin.
   template <typename Use>
   __device__ void each(int64_t width, const Use& use) const {
     for (int64_t row = rows.begin; row < rows.end; ++row) {

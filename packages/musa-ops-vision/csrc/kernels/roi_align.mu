@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The mean of samples between pixels in each bin of a region.
+// Mean of bilinear samples in each bin of a region.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <c10/musa/MUSAGuard.h>
@@ -14,7 +14,7 @@
 namespace musa_ops_vision {
 namespace {
 
-// Channels of a thread. The places of a bin's samples and their weights are the same in all channels.
+// Channels per thread. The sample positions and weights of a bin are the same in all channels.
 constexpr int kChannels = 8;
 
 template <typename T, typename Real>

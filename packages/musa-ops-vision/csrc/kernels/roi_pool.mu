@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The greatest pixel in each bin of a region, and its place in the plane.
+// Maximum of the pixels in each bin of a region, and its index in the plane.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <c10/musa/MUSAGuard.h>
@@ -17,7 +17,7 @@
 namespace musa_ops_vision {
 namespace {
 
-// Pixels of a bin. The borders of the region are rounded to pixels; both belong to it.
+// The pixels of a bin. The borders of the region are rounded to pixels, and both are included.
 template <typename Real>
 __device__ Pixels pixels_of(Real from, Real to, Real scale, int64_t bins, int64_t bin, int64_t size) {
   const int64_t first = static_cast<int64_t>(std::round(from * scale));
@@ -91,7 +91,7 @@ std::tuple<at::Tensor, at::Tensor> roi_pool(
   const RegionSizes sizes = check_regions("roi_pool", input, rois, pooled_height, pooled_width);
   TORCH_CHECK(
       sizes.plane() <= std::numeric_limits<int32_t>::max(),
-      "roi_pool: the places of pixels are int32, and the planes of the input have ", sizes.plane(), " pixels");
+      "roi_pool: indices are int32, but a plane of the input has ", sizes.plane(), " pixels");
   const c10::musa::MUSAGuard guard(input.device());
   at::Tensor out = at::empty({sizes.regions, sizes.channels, pooled_height, pooled_width}, input.options());
   at::Tensor places = at::empty(out.sizes(), input.options().dtype(at::kInt));

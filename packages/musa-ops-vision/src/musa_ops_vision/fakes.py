@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Fake kernels: shapes and dtypes of results, for torch.compile and torch.export."""
+"""Fake kernels: compute shapes and dtypes of results, for torch.compile and torch.export."""
 
 import torch
 
 
 def nms(dets, scores, iou_threshold):
-    """The places of the kept boxes: int64, as many as the data decides."""
+    """Returns indices of kept boxes: int64, of data-dependent size."""
     torch._check(
         dets.dim() == 2 and dets.size(1) == 4,
         lambda: f"nms: expected boxes of shape (N, 4), got {dets.shape}",
@@ -18,7 +18,7 @@ def nms(dets, scores, iou_threshold):
 
 
 def roi_align(input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio, aligned):
-    """(K, C, pooled height, pooled width)."""
+    """Returns (K, C, pooled height, pooled width)."""
     _check_regions("roi_align", input, rois)
     return input.new_empty((rois.size(0), input.size(1), pooled_height, pooled_width))
 
@@ -27,12 +27,12 @@ def roi_align_backward(
     grad, rois, spatial_scale, pooled_height, pooled_width, batch_size, channels, height, width,
     sampling_ratio, aligned,
 ):  # fmt: skip
-    """The shape of the input."""
+    """Returns the shape of the input."""
     return grad.new_empty((batch_size, channels, height, width))
 
 
 def roi_pool(input, rois, spatial_scale, pooled_height, pooled_width):
-    """The maxima and their places, int32, both (K, C, pooled height, pooled width)."""
+    """Returns the maxima and their int32 indices, both (K, C, pooled height, pooled width)."""
     _check_regions("roi_pool", input, rois)
     return _with_indices(input, (rois.size(0), input.size(1), pooled_height, pooled_width))
 
@@ -40,12 +40,12 @@ def roi_pool(input, rois, spatial_scale, pooled_height, pooled_width):
 def roi_pool_backward(
     grad, rois, argmax, spatial_scale, pooled_height, pooled_width, batch_size, channels, height, width
 ):
-    """The shape of the input."""
+    """Returns the shape of the input."""
     return grad.new_empty((batch_size, channels, height, width))
 
 
 def ps_roi_align(input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio):
-    """The means and their input channels, int32, both (K, C / bins, pooled height, pooled width)."""
+    """Returns means and their input channels, int32, both (K, C / bins, pooled height, pooled width)."""
     return _by_position("ps_roi_align", input, rois, pooled_height, pooled_width)
 
 
@@ -53,7 +53,7 @@ def ps_roi_align_backward(
     grad, rois, channel_mapping, spatial_scale, pooled_height, pooled_width, sampling_ratio, batch_size,
     channels, height, width,
 ):  # fmt: skip
-    """The shape of the input."""
+    """Returns the shape of the input."""
     return grad.new_empty((batch_size, channels, height, width))
 
 
@@ -66,7 +66,7 @@ def ps_roi_pool_backward(
     grad, rois, channel_mapping, spatial_scale, pooled_height, pooled_width, batch_size, channels, height,
     width,
 ):  # fmt: skip
-    """The shape of the input."""
+    """Returns the shape of the input."""
     return grad.new_empty((batch_size, channels, height, width))
 
 
@@ -74,7 +74,7 @@ def deform_conv2d(
     input, weight, offset, mask, bias, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups,
     offset_groups, use_mask,
 ):  # fmt: skip
-    """(N, out channels, height and width of the offsets)."""
+    """Returns (N, out channels, height and width of the offsets)."""
     return input.new_empty((input.size(0), weight.size(0), *offset.shape[-2:]))
 
 
@@ -82,7 +82,7 @@ def deform_conv2d_backward(
     grad, input, weight, offset, mask, bias, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups,
     offset_groups, use_mask,
 ):  # fmt: skip
-    """The shapes of the five tensors."""
+    """Returns the shapes of the five tensors."""
     return tuple(tensor.new_empty(tensor.shape) for tensor in (input, weight, offset, mask, bias))
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The hooks of the pack, called at the first use of the device."""
+"""The pack's hooks, called on first use of the device."""
 
 from musa_runtime.hookspecs import hookimpl
 
@@ -14,7 +14,8 @@ def musa_pack_info():
 def musa_libraries():
     from . import schemas
 
-    # Before the library is loaded, because kernels are compared with the operators that exist at that time.
+    # Must run before the library is loaded, because kernels are checked against the schemas that
+    # exist at that time.
     schemas.define_missing()
     return ["lib/libmusa_ops_vision.so"]
 
@@ -37,7 +38,7 @@ def _computes():
     boxes = torch.tensor([[0.0, 0, 10, 10], [1, 1, 10, 10], [20, 20, 30, 30]], device="musa")
     kept = torch.ops.torchvision.nms(boxes, torch.tensor([0.5, 0.9, 0.3], device="musa"), 0.5).tolist()
     if kept != [1, 2]:
-        raise AssertionError(f"nms kept the boxes {kept} of three, and [1, 2] was expected")
+        raise AssertionError(f"nms kept the boxes {kept} of three, expected [1, 2]")
     return "nms keeps two of three boxes"
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Schemas and fake kernels of torchvision's operators, where torchvision's C++ library is not loaded."""
+"""Schemas and fake kernels of torchvision's operators, for use without torchvision's C++ library."""
 
 import sys
 
@@ -9,7 +9,7 @@ import torch
 from . import fakes
 
 NAMESPACE = "torchvision"
-# From torchvision's C++ library, which defines the same ones.
+# Must be equal to the schemas in torchvision's C++ library.
 _REGION = "Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width"
 _GRADIENT = "Tensor grad, Tensor rois, {}float spatial_scale, SymInt pooled_height, SymInt pooled_width"
 _SIZES = "SymInt batch_size, SymInt channels, SymInt height, SymInt width"
@@ -33,23 +33,23 @@ SCHEMAS = {
     "_deform_conv2d_backward": f"(Tensor grad, {_CONVOLUTION}) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
 }  # fmt: skip
 
-# Operators for which torchvision registers a fake kernel whether its library is loaded or not. qnms, of
-# quantized boxes, has no kernel here, and is defined for that registration alone.
+# Operators for which torchvision registers a fake kernel even if its library is not loaded. qnms,
+# for quantized boxes, has no kernel here and is defined only for that registration.
 FAKES_OF_TORCHVISION = ("nms", "qnms")
 QNMS = SCHEMAS["nms"]
 
-_library = None  # holds the definitions; torch removes them when it is deleted
+_library = None  # owns the definitions; torch removes them when it is deleted
 _defined = []  # names
-_without_fake = []  # those of them whose fake kernel is not registered yet
+_without_fake = []  # the subset whose fake kernel is not registered yet
 
 
 def defined():
-    """The names of the operators that are defined here and not by torchvision."""
+    """Returns the names of the operators that this module defines."""
     return list(_defined)
 
 
 def define_missing(for_torchvision=False):
-    """Defines the operators that do not exist.
+    """Defines operators that do not exist yet.
 
     Args:
         for_torchvision (bool): define `qnms` too, which `import torchvision` needs.
@@ -67,9 +67,9 @@ def define_missing(for_torchvision=False):
 
 
 def register_missing_fakes():
-    """Registers fake kernels of the operators that are defined here.
+    """Registers fake kernels for the operators defined by this module.
 
-    Those of FAKES_OF_TORCHVISION are left out if torchvision is imported.
+    Those in FAKES_OF_TORCHVISION are skipped if torchvision is imported.
     """
     names, _without_fake[:] = list(_without_fake), []
     for name in names:
@@ -80,7 +80,7 @@ def register_missing_fakes():
 
 
 def remove():
-    """Removes the definitions. Kernels stay registered, and serve the operators of torchvision's library."""
+    """Removes the definitions. Kernels stay registered and serve torchvision's definitions."""
     global _library
     _library = None
     _defined.clear()

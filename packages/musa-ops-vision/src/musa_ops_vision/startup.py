@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The import hook of the pack: actions before modules of torchvision are imported.
+"""The pack's import hook: runs before torchvision's modules are imported.
 
-torchvision's C++ library defines the schemas of its operators, and torch permits one definition of each. The
-pack defines them where that library is absent. So its definitions are removed before the library is loaded,
-and made after that if it could not be loaded: torchvision registers fake kernels for `torchvision::nms`
-and `torchvision::qnms` in any case, which fails without their schemas.
+torchvision's C++ library defines the schemas of its operators, and torch allows each to be defined once. The
+pack defines them if that library is absent, so it removes its definitions before the library is loaded, and
+restores them if loading failed. torchvision registers fake kernels for `torchvision::nms` and
+`torchvision::qnms` in any case, which fails without their schemas.
 """
 
 import sys
 
 
 class TorchvisionImports:
-    """A finder for `sys.meta_path` that finds nothing. `find_spec` runs before a module is imported."""
+    """A finder for `sys.meta_path` that finds no module; its `find_spec` runs before each import."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
