@@ -344,7 +344,7 @@ def test_programs_that_are_no_extensions(cuda: str, musa: str) -> None:
 def test_other_assembly_of_a_program_is_kept_and_reported(cuda: str) -> None:
     ported = Engine(rules.load("programs")).port(cuda)
     assert ported.text == cuda
-    assert [doubt.why for doubt in ported.doubts] == ["assembly of NVIDIA's GPUs"]
+    assert [doubt.why for doubt in ported.doubts] == ["inline assembly for NVIDIA GPUs"]
 
 
 def test_extensions_keep_their_comparisons_of_compute_capability(engine: Engine) -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""CUDA sources as MUSA sources: a library, and the command `musa-port`. What is read is never changed."""
+"""Ports CUDA sources to MUSA: a library, and the command `musa-port`. Input files are not modified."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def _engine(name: str = "torch") -> Engine:
 
 
 def port_folder(folder: Path, target: Path) -> Path:
-    """All sources below a folder. Returns the target."""
+    """Ports all sources below a folder. Returns the target."""
     files.write(files.tree_sources(Path(folder)), _engine(), target)
     return target
 
 
 def port_sources(sources: list[Path], target: Path) -> list[Path]:
-    """Some files, with all headers beside them or below, and those that they include by relative paths.
+    """Ports files, the headers next to or below them, and headers that they include by relative paths.
 
-    Folders keep their places to each other, so that `#include "../x.h"` is found. Returns where the files
-    have gone, in their order.
+    Relative positions of folders are kept, so that `#include "../x.h"` is found. Returns the paths of the
+    results, in the order of the sources.
     """
     engine = _engine()
     sources = [source.resolve() for source in sources]
@@ -48,7 +48,7 @@ def port_sources(sources: list[Path], target: Path) -> list[Path]:
 
 
 def port_macros(flags: list[str]) -> list[str]:
-    """Options of a compiler, in which the macros of `-D` and `-U` have the names that ported sources test."""
+    """Renames the macros in `-D` and `-U` options to the names that ported sources test."""
     engine = _engine()
 
     def ported(flag: str) -> str:
@@ -59,33 +59,33 @@ def port_macros(flags: list[str]) -> list[str]:
 
 
 def port_torch_headers(target: Path) -> Path:
-    """The CUDA headers of the installed torch, and the overlay in a folder of its own. Returns the target."""
+    """Ports the CUDA headers of the installed torch, and the overlay in a subfolder. Returns the target."""
     files.write(files.default_sources(), _engine(), target)
     port_overlay(overlay_dir(target))
     return target
 
 
 def overlay_dir(target: Path) -> Path:
-    """Where `port_torch_headers(target)` writes the overlay.
+    """Returns the folder that `port_torch_headers(target)` writes the overlay to.
 
-    The overlay is the headers of torch outside its CUDA folders that test for a CUDA compiler, such as
-    c10/util/Half.h and the macros of C10_HOST_DEVICE. With mcc the folder comes before torch's on the
-    include path; the target comes last.
+    The overlay contains torch's headers outside its CUDA folders that test for a CUDA compiler, such as
+    c10/util/Half.h and the macros of C10_HOST_DEVICE. For mcc this folder must precede torch's on the
+    include path, and the target must follow it.
     """
     return target / "overlay"
 
 
 def port_overlay(target: Path) -> Path:
-    """Writes the overlay of the installed torch. Returns the target."""
+    """Writes the overlay for the installed torch. Returns the target."""
     files.write(files.overlay_sources(), _engine("overlay"), target)
     return target
 
 
 def include_dir() -> Path:
-    """Of headers that stand in for those of torch that cannot be ported."""
+    """Returns the folder of replacements for torch's headers that cannot be ported."""
     return Path(str(resources.files(__package__) / "include"))
 
 
 def prelude() -> Path:
-    """What ported sources are compiled with first (`-include`)."""
+    """Returns the header to include first (`-include`) in ported sources."""
     return include_dir() / "prelude.h"

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""musa-port: CUDA sources as MUSA sources.
+"""musa-port: ports CUDA sources to MUSA.
 
-musa-port -o build/ported                     the CUDA headers of the installed torch, or of a source tree in
-                                              PYTORCH_REPO_PATH; and in build/ported/overlay torch's other
-                                              headers that test for CUDA's compiler. The overlay comes before
-                                              torch's include folder, build/ported after it
-musa-port my_extension -o my_extension_musa   a folder or a file
-musa-port my_extension --dry-run              what would change, as a diff
+musa-port -o build/ported                     ports the CUDA headers of the installed torch, or of the tree in
+                                              PYTORCH_REPO_PATH, and to build/ported/overlay torch's other
+                                              headers that test for CUDA's compiler. On the include path the
+                                              overlay precedes torch's folder, and build/ported follows it
+musa-port my_extension -o my_extension_musa   ports a folder or a file
+musa-port my_extension --dry-run              prints the changes as a diff
 """
 
 from __future__ import annotations
@@ -28,18 +28,16 @@ def _parser() -> argparse.ArgumentParser:
         prog="musa-port", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "input", nargs="*", type=Path, help="folders and files; without any, torch's CUDA headers"
+        "input", nargs="*", type=Path, help="folders and files; default: torch's CUDA headers"
     )
-    parser.add_argument("-o", "--output", type=Path, help="the folder that the result goes to")
+    parser.add_argument("-o", "--output", type=Path, help="the output folder")
     parser.add_argument("--rules", default="torch", help="a file of rules by name or path (default: torch)")
-    parser.add_argument(
-        "--list-rules", action="store_true", help="print the rules that come with the package"
-    )
-    parser.add_argument("--dry-run", action="store_true", help="write nothing; print what would change")
+    parser.add_argument("--list-rules", action="store_true", help="list the rules of the package")
+    parser.add_argument("--dry-run", action="store_true", help="print the changes without writing files")
     parser.add_argument("--colour", choices=("auto", "always", "never"), default="auto")
-    parser.add_argument("--quiet", action="store_true", help="no report of what was replaced")
+    parser.add_argument("--quiet", action="store_true", help="do not print a summary")
     parser.add_argument(
-        "--fail-on-doubt", action="store_true", help="end with status 3 where something asks for a look"
+        "--fail-on-doubt", action="store_true", help="exit with status 3 if a source needs manual changes"
     )
     return parser
 
@@ -60,7 +58,7 @@ def _summary(report: files.Report) -> str:
     for (before, after), count in report.changes.most_common(10):
         lines.append(f"  {count:6}  {before} -> {after}")
     if report.doubts:
-        lines.append(f"{len(report.doubts)} places ask for a look:")
+        lines.append(f"{len(report.doubts)} places need manual changes:")
         lines += [f"  {name}:{line}: {why}: {text[:80]}" for name, line, text, why in report.doubts[:20]]
         if len(report.doubts) > 20:
             lines.append(f"  and {len(report.doubts) - 20} more")
@@ -68,7 +66,7 @@ def _summary(report: files.Report) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command line. Status 0, 2 for a bad request, 3 for doubts with --fail-on-doubt."""
+    """Runs the command line. Returns 0, 2 for invalid arguments, 3 for doubts with --fail-on-doubt."""
     options = _parser().parse_args(arguments)
     try:
         if options.list_rules:
@@ -95,7 +93,7 @@ def main(arguments: list[str] | None = None) -> int:
                     )
                     files.add(report, name, ported)
         elif options.output is None:
-            raise files.InputError("say with -o where the result goes, or look at it with --dry-run")
+            raise files.InputError("no output folder.\nFix: add -o FOLDER, or --dry-run to see changes")
         else:
             for sources, engine, output in work:
                 files.write(sources, engine, output, report)

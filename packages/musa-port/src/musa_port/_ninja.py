@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""One shared library with ninja."""
+"""Builds a shared library with ninja."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ rule link
 
 
 def build(folder, target, compile_c, compile_cxx, compile_musa, link, sources, is_kernel, verbose):
-    """Compile what has changed, with MAX_JOBS jobs, and link.
+    """Compiles changed sources with MAX_JOBS jobs, and links them.
 
     Raises:
-        RuntimeError: ninja is missing, or a command failed; with its output.
+        RuntimeError: if ninja is missing, or a command failed; the message contains its output.
     """
     ninja = shutil.which("ninja")
     if ninja is None:
         raise RuntimeError(
-            "extensions are built with ninja, which is not on PATH.\n"
-            "Likely causes: it is not installed, or the environment's folder of programs is not on PATH.\n"
+            "building extensions needs ninja, which is not on PATH.\n"
+            "Likely causes: it is not installed, or the environment's bin folder is not on PATH.\n"
             f"Fix: {installation.pip()} install ninja"
         )
     head, *rest = link

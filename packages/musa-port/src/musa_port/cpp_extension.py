@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Extensions in C++ and MUSA, with the names of `torch.utils.cpp_extension`.
+"""Builds extensions in C++ and MUSA, with the interface of `torch.utils.cpp_extension`.
 
 In a setup.py::
 
@@ -17,12 +17,11 @@ Or at run time::
 
     ops = torch_musa.utils.cpp_extension.load("my_ops", ["ops.cpp", "kernels.mu"])
 
-CUDA sources (`.cu`, and C++ that names CUDA) are ported into the build folder first; the sources themselves
-are never changed. Nothing is compiled for the machine that builds (no `-march=native`): what is built here
-runs elsewhere. Kernels are compiled for the architectures in `TORCH_MUSA_ARCH_LIST` (such as `"22;31"`),
-else for those of the devices present, else for all that mcc can. They see torch's headers as a MUSA
-compiler's: those that test for CUDA's compiler are ported into the build folder and come first on the
-include path.
+CUDA sources (`.cu`, and C++ that uses CUDA names) are ported into the build folder first; the originals are
+not modified. Extensions are not specialized for the building machine (no `-march=native`), so they run on
+other machines. Kernels are compiled for the architectures in `TORCH_MUSA_ARCH_LIST` (such as `"22;31"`),
+else for those of the present devices, else for all that mcc supports. For mcc, torch's headers that test for
+CUDA's compiler are ported into the build folder, which comes first on the include path.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ from .options import of_nvcc, raised
 
 
 def _cuda_home():
-    """The folder of a `bin/nvcc` that prints a version. None if there is no compiler of MUSA, as torch's."""
+    """Returns the folder with `bin/nvcc`, which prints a version, or None if there is no MUSA compiler."""
     from musa_runtime import config
 
     try:
@@ -69,7 +68,7 @@ def _cuda_home():
     return str(Path(__file__).parent / "cuda_home") if os.path.exists(compiler) else None
 
 
-# What a setup.py for CUDA asks of torch's module.
+# Attributes of torch's module that a setup.py for CUDA uses.
 CUDA_HOME = _cuda_home()
 CUDNN_HOME = None
 ROCM_HOME = HIP_HOME = SYCL_HOME = None
@@ -77,32 +76,32 @@ IS_HIP_EXTENSION = False
 
 KERNEL_SUFFIXES = (".mu",)
 CUDA_SUFFIXES = (".cu",)
-FORCE_MCC = "force_mcc"  # the vendor's option, not one of a compiler
+FORCE_MCC = "force_mcc"  # the vendor's option; not passed to a compiler
 _CUDA_NAMES = re.compile(
     r"c10/cuda|ATen/cuda|cuda_runtime|cuda\.h|__global__|at::cuda|c10::cuda|cudaStream_t|is_cuda\("
 )
 
 
 def MUSAExtension(name, sources, *args, **kwargs):
-    """An extension module with kernels, for `setuptools.setup`; built by this module's `BuildExtension`.
+    """Returns an extension module with kernels, to be built by this module's `BuildExtension`.
 
     Args:
-        name (str): the module's name, with dots for packages.
+        name (str): dotted name of the module.
         sources (list of str): .cpp, .mu and .cu files.
         extra_compile_args (list of str, or dict): options of both compilers, or of each:
-            `{"cxx": [...], "mcc": [...]}`. `"nvcc"` is taken for `"mcc"`. With `"force_mcc"` among those of
+            `{"cxx": [...], "mcc": [...]}`. `"nvcc"` means `"mcc"`. With `"force_mcc"` among those of
             `"cxx"`, mcc compiles the C++ sources too, with the options of both.
-        kwargs: as of `setuptools.Extension`.
+        kwargs: passed to `setuptools.Extension`.
     """
     return _extension(name, sources, args, kwargs, with_musa=True)
 
 
-# A setup.py written for CUDA changes the module that it imports, and no name.
+# A setup.py for CUDA only changes the module that it imports, so the class keeps its name.
 CUDAExtension = MUSAExtension
 
 
 def CppExtension(name, sources, *args, **kwargs):
-    """An extension module without kernels, for `setuptools.setup`: neither ported nor linked with musa."""
+    """Returns an extension module without kernels: neither ported nor linked with musa."""
     return _extension(name, sources, args, kwargs, with_musa=False)
 
 
@@ -117,16 +116,16 @@ def _extension(name, sources, args, kwargs, with_musa):
 
 
 class BuildExtension(build_ext):
-    """Builds `MUSAExtension`s and `CppExtension`s with ninja; other extensions are built by setuptools."""
+    """Builds `MUSAExtension`s and `CppExtension`s with ninja, and other extensions with setuptools."""
 
     def __init__(self, *args, no_python_abi_suffix=False, use_ninja=True, **kwargs):
         super().__init__(*args, **kwargs)
         self.no_python_abi_suffix = no_python_abi_suffix
-        self.use_ninja = use_ninja  # accepted as torch's; ninja is always used
+        self.use_ninja = use_ninja  # accepted for compatibility with torch; ninja is always used
 
     @classmethod
     def with_options(cls, **options):
-        """A subclass for `cmdclass` with these options of the constructor, as torch's."""
+        """Returns a subclass for `cmdclass` with these constructor options, as torch's method does."""
 
         class WithOptions(cls):
             def __init__(self, *args, **kwargs):
@@ -135,7 +134,7 @@ class BuildExtension(build_ext):
         return WithOptions
 
     def get_ext_filename(self, fullname):
-        """The name of the library, with `no_python_abi_suffix` as `<name>.so`."""
+        """Returns the library's file name: `<name>.so` with `no_python_abi_suffix`."""
         path = Path(super().get_ext_filename(fullname))
         if self.no_python_abi_suffix:
             path = path.with_name(path.name.split(".")[0] + path.suffix)
@@ -144,7 +143,7 @@ class BuildExtension(build_ext):
     def build_extension(self, ext):
         if not hasattr(ext, "with_musa"):
             if any(str(source).endswith((*KERNEL_SUFFIXES, *CUDA_SUFFIXES)) for source in ext.sources):
-                raise RuntimeError(f"{ext.name} has kernels: declare it as a MUSAExtension")
+                raise RuntimeError(f"{ext.name} has kernels. Fix: declare it as a MUSAExtension")
             super().build_extension(ext)
             return
         target = Path(self.get_ext_fullpath(ext.name)).resolve()
@@ -187,29 +186,29 @@ def load(
     with_musa=None,
     is_python_module=True,
 ):
-    """Builds an extension, if its sources, their headers or options have changed, and loads it.
+    """Builds an extension if its sources, headers or options have changed, and loads it.
 
-    Called again after a change, it returns a module of the new build; modules of earlier builds stay usable.
-    Operators of `TORCH_LIBRARY` and classes of pybind11 cannot be registered again in one process.
+    A call after a change returns a module of the new build; modules of earlier builds remain usable.
+    A process cannot register the same `TORCH_LIBRARY` operators or pybind11 classes twice.
 
     Args:
-        name (str): of the module.
+        name (str): name of the module.
         sources (str or list of str): .cpp, .mu and .cu files.
-        extra_cflags, extra_musa_cflags, extra_ldflags (list of str): for the C++ compiler, mcc, linking.
-        extra_include_paths (list of str): folders of headers.
-        build_directory (str): default: below `TORCH_EXTENSIONS_DIR`, as torch's.
-        verbose (bool): print what is run.
-        with_musa (bool): accepted for likeness with torch's `with_cuda`; sources say by their suffix.
-        is_python_module (bool): return the imported module; else load the library, whose operators are then
-            under `torch.ops`, and return None.
+        extra_cflags, extra_musa_cflags, extra_ldflags (list of str): for the C++ compiler, mcc, linker.
+        extra_include_paths (list of str): include folders.
+        build_directory (str): default: a folder in `TORCH_EXTENSIONS_DIR`, as in torch.
+        verbose (bool): print the commands.
+        with_musa (bool): accepted like torch's `with_cuda`, but ignored: the suffixes of sources decide.
+        is_python_module (bool): return the imported module; otherwise load the library, which registers its
+            operators under `torch.ops`, and return None.
 
     Raises:
-        RuntimeError: it does not compile. The message holds the compiler's.
+        RuntimeError: if compilation fails; the message contains the compiler's output.
     """
     files = [Path(source).resolve() for source in ([sources] if isinstance(sources, str | Path) else sources)]
     folder = Path(build_directory) if build_directory else _default_folder(name, verbose)
     if not folder.is_dir():
-        raise RuntimeError(f"build_directory {folder} does not exist. Fix: create it, or leave it out")
+        raise RuntimeError(f"build_directory {folder} does not exist. Fix: create it, or omit the argument")
     recipe = _Recipe(
         name=name,
         sources=files,
@@ -221,7 +220,8 @@ def load(
         ldflags=extra_ldflags or [],
         objects=[],
     )
-    # Processes that load the same extension at the same time, of torchrun for example, build it once.
+    # If several processes, such as torchrun's, load the same extension at once, one of them builds
+    # it.
     baton = FileBaton(str(folder / "lock"))
     if baton.try_acquire():
         try:
@@ -249,18 +249,18 @@ def load_inline(
     no_implicit_headers=False,
     **kwargs,
 ):
-    """The same for sources in strings.
+    """Builds and loads an extension from source strings; see `load`.
 
     Args:
-        cpp_sources (str or list of str): C++. `torch/types.h` is included, and `torch/extension.h` by pybind.
+        cpp_sources (str or list of str): C++. `torch/types.h` is included (`torch/extension.h` for pybind11).
         musa_sources (str or list of str): kernels and the functions that launch them.
-        cuda_sources (str or list of str): the same in CUDA, ported first.
-        functions (list of str, or dict of str to docstring): what the module is to have; each must be
+        cuda_sources (str or list of str): the same in CUDA; ported first.
+        functions (list of str, or dict of str to docstring): functions that the module exports; each must be
             declared in cpp_sources.
-        with_pytorch_error_handling (bool): errors of C++ become those of torch.
-        no_implicit_headers (bool): the sources name every header that they need. Compiling takes seconds less
-            where they need none of torch's.
-        kwargs: as of `load`.
+        with_pytorch_error_handling (bool): translate C++ exceptions to torch's errors.
+        no_implicit_headers (bool): the sources include all headers that they need. Compiles seconds
+            faster without torch's headers.
+        kwargs: passed to `load`.
     """
     folder = Path(build_directory) if build_directory else _default_folder(name, verbose)
     headers = [] if no_implicit_headers else ["#include <torch/extension.h>"]
@@ -292,28 +292,28 @@ def _default_folder(name, verbose):
         return Path(of_torch._get_build_directory(name, verbose))
     except OSError as error:
         raise RuntimeError(
-            f"the folder to build {name} in cannot be created: {error}\n"
+            f"the build folder of {name} cannot be created: {error}\n"
             "Likely causes: the home folder is read-only or belongs to another user; a wrong "
             'TORCH_EXTENSIONS_DIR.\nFix: export TORCH_EXTENSIONS_DIR="$(mktemp -d)", or pass build_directory'
         ) from error
 
 
 def include_paths():
-    """Folders of headers that extensions are compiled with: the runtime's, the SDK's, torch's."""
+    """Returns the include folders of extensions: the runtime's, the SDK's, torch's."""
     from musa_runtime import config
 
     return [config.include_dir(), os.path.join(config.musa_home(), "include"), *of_torch.include_paths()]
 
 
 def library_paths():
-    """Folders of the libraries that extensions are linked with."""
+    """Returns the library folders of extensions."""
     from musa_runtime import config
 
     return [config.library_dir(), os.path.join(config.musa_home(), "lib"), *of_torch.library_paths()]
 
 
 class _Recipe:
-    """What it takes to build one extension."""
+    """The inputs and outputs of one extension's build."""
 
     def __init__(
         self,
@@ -358,7 +358,7 @@ class _Recipe:
             sources, headers, after, of_kernels = _ported(self, headers)
             translated = of_nvcc(musa_cflags)
             if translated.dropped:
-                print(f"{self.name}: mcc has no such options of nvcc: {' '.join(translated.dropped)}")
+                print(f"{self.name}: ignored options of nvcc: {' '.join(translated.dropped)}")
             cflags, musa_cflags = port_macros(cflags), port_macros(translated.kept)
         elif kernels:
             after = [_torch_headers(self.torch_headers)]
@@ -369,7 +369,7 @@ class _Recipe:
                 f"-I{overlay_dir(after[0])}",
             ]
         else:
-            compile_musa = ["false"]  # of a rule without a source
+            compile_musa = ["false"]  # the rule has no sources
         common = [
             "-std=c++20",
             "-fPIC",
@@ -423,7 +423,7 @@ def _is_cuda(source):
 
 
 def _ported(recipe, headers):
-    """The recipe's sources and folders of headers as MUSA's, in its build folder."""
+    """Ports the recipe's sources and include folders into its build folder."""
     place = recipe.folder / "ported"
     of_headers = [port_folder(folder, place / f"include{i}") for i, folder in enumerate(headers)]
     sources = port_sources(recipe.sources, place / "sources")
@@ -433,7 +433,7 @@ def _ported(recipe, headers):
 
 @functools.cache
 def _torch_headers(target):
-    """torch's headers, ported once for all extensions of a setup.py (three seconds)."""
+    """Ports torch's headers once for all extensions of a setup.py, because it takes three seconds."""
     return port_torch_headers(target)
 
 
@@ -448,8 +448,8 @@ def _mcc():
     found = os.environ.get("PYTORCH_MCC") or os.path.join(config.musa_home(), "bin", "mcc")
     if not os.path.exists(found):
         raise RuntimeError(
-            f"there is no compiler of MUSA at {found}.\nLikely causes: only the SDK's runtime is installed, "
-            "or MUSA_HOME names another folder.\nFix: install the SDK's compiler, or set PYTORCH_MCC"
+            f"there is no MUSA compiler at {found}.\nLikely causes: only the SDK's runtime is installed, "
+            "or MUSA_HOME is another folder.\nFix: install the SDK's compiler, or set PYTORCH_MCC"
         )
     return found
 
@@ -465,19 +465,19 @@ def _strings(value):
 
 
 def _written(path, text):
-    """Written only where it has changed, so that nothing is built in vain."""
+    """Writes a file only if it has changed, to avoid rebuilds."""
     if not path.is_file() or path.read_text() != text:
         path.write_text(text)
     return path
 
 
-_builds = {}  # target -> identities of the builds of it that this process has loaded, in their order
+_builds = {}  # target -> identities of its builds that this process has loaded, in order
 
 
 def _loadable(target):
-    """The path to load a build from: the target itself, for later builds a copy named `<name>_v<number>.so`.
+    """Returns the path to load: the target, or for later builds a copy named `<name>_v<number>.so`.
 
-    The dynamic loader and Python return the library that they have for a path, though the file has changed.
+    The dynamic loader and Python cache libraries by path, and would ignore that the file has changed.
     """
     stat = target.stat()
     identity = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
@@ -490,7 +490,7 @@ def _loadable(target):
         return target
     copy = target.with_name(f"{target.stem}_v{version}.so")
     if not known:
-        # Replaced as a whole: another process may run an earlier file of this name.
+        # Replaced atomically, because another process may be using an earlier file of this name.
         temporary = copy.with_name(f"{copy.name}.{os.getpid()}")
         shutil.copyfile(target, temporary)
         os.replace(temporary, copy)
@@ -498,8 +498,9 @@ def _loadable(target):
 
 
 def _imported(name, path):
-    lazy_init()  # the extension's libraries find the runtime's in the process
-    # pybind11 returns the module that it has for a full name. Its last part is that of the init function.
+    lazy_init()  # loads the runtime's libraries, which the extension links to
+    # pybind11 caches modules by full name. The last part of the name must be that of the init
+    # function.
     full_name = name if path.stem == name else f"{path.stem}.{name}"
     spec = importlib.util.spec_from_file_location(full_name, path)
     module = importlib.util.module_from_spec(spec)

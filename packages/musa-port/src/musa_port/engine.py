@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Ports the text of C++ and CUDA sources by rules. Knows nothing of files."""
+"""Ports the text of C++ and CUDA sources by rules. Does not access files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from .rules import Rules
 
-# What is read as one piece. Comments and strings stay as they are; so do names in them.
+# Tokens. Comments and strings are kept unchanged, including the names in them.
 _PIECE = re.compile(
     r"""
     (?P<comment>//[^\n]*|/\*.*?\*/)
@@ -25,7 +25,8 @@ _PIECE = re.compile(
 )
 # Header libraries whose files have the same paths for MUSA (muAlg, muThrust, mutlass).
 FOREIGN = ("cub/", "thrust/", "cutlass/", "cute/")
-# Names that Python sees, of modules and of namespaces under torch.ops. A port keeps them for its users.
+# Names visible to Python: modules, and namespaces under torch.ops. They are kept, because Python
+# code uses them.
 _SEEN_BY_PYTHON = re.compile(
     r"\b(?:(?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT|_IMPL)?|PYBIND11_MODULE)\s*\(\s*(?P<name>\w+)"
     r"|\b(?P<init>PyInit_\w+)"
@@ -35,7 +36,7 @@ _KEPT = ("comment", "string", "number", "character")
 
 @dataclass
 class Doubted:
-    """A place that the rules have no answer for."""
+    """A place in a source that needs manual changes."""
 
     line: int
     text: str
@@ -44,15 +45,15 @@ class Doubted:
 
 @dataclass
 class Ported:
-    """What became of one source."""
+    """The result of porting one source."""
 
     text: str
-    changes: Counter[tuple[str, str]] = field(default_factory=Counter)  # (before, after): how often
+    changes: Counter[tuple[str, str]] = field(default_factory=Counter)  # (before, after) -> count
     doubts: list[Doubted] = field(default_factory=list)
 
 
 class Engine:
-    """Applies one set of rules. Porting what was ported changes nothing."""
+    """Applies one set of rules. Porting is idempotent."""
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
@@ -63,7 +64,7 @@ class Engine:
         self.name = lru_cache(maxsize=None)(self._name)
 
     def _name(self, name: str) -> str:
-        """A name as MUSA has it."""
+        """Returns MUSA's name for a name of CUDA."""
         rules = self.rules
         if name in rules.keep:
             return name
@@ -77,7 +78,7 @@ class Engine:
         return self._word.sub(lambda match: rules.words[match.group()], name) if self._word else name
 
     def path(self, path: str) -> str:
-        """The path of a header or the name of a file."""
+        """Returns the ported path of a header or name of a file."""
         if path in self.rules.includes:
             return self.rules.includes[path]
         if path.startswith(FOREIGN):
@@ -85,7 +86,7 @@ class Engine:
         return self._path.sub(lambda match: self.rules.paths[match.group()], path) if self._path else path
 
     def port(self, text: str) -> Ported:
-        """Port one source."""
+        """Ports one source."""
         result = Ported(text)
         for phrase in self.rules.phrases:
             if phrase.unless and phrase.unless.search(text):
@@ -115,7 +116,7 @@ class Engine:
     def _outside_of_comments(
         self, text: str, pattern: re.Pattern[str], replacement: str, result: Ported
     ) -> str:
-        """Replace where no comment and no string is."""
+        """Replaces matches outside of comments and strings."""
         spans = [
             match.span() for match in _PIECE.finditer(text) if match.lastgroup in (*_KEPT, "mark", "include")
         ]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Ports trees of files into another folder. What is read is never written."""
+"""Ports trees of files into another folder. Input files are not modified."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .engine import Engine, Ported
 
 SUFFIXES = (".cu", ".cuh", ".mu", ".muh", ".h", ".hpp", ".cpp", ".cc", ".cxx", ".c", ".inl")
 HEADER_SUFFIXES = (".cuh", ".muh", ".h", ".hpp", ".inl")
-# The CUDA headers of a torch wheel, and their place in a source tree of PyTorch.
-# torch/headeronly/cuda has the atomics since torch 2.14.
+# The CUDA headers of a torch wheel, and their location in a PyTorch source tree.
+# torch/headeronly/cuda contains the atomics since torch 2.14.
 WHEEL_FOLDERS = ("c10/cuda", "ATen/cuda", "ATen/native/cuda", "torch/headeronly/cuda")
 TREE_FOLDERS = (
     "c10/cuda",
@@ -29,15 +29,15 @@ TREE_FOLDERS = (
     "aten/src/ATen/native/nested/cuda",
 )
 
-# torch's own headers: those below these folders that test for a CUDA compiler belong to the overlay.
+# torch's own headers: the overlay consists of those in these folders that test for a CUDA compiler.
 OWN_FOLDERS = ("ATen", "c10", "torch/headeronly")
 _NO_OVERLAY_FOLDERS = {"cuda", "hip", "cpu", "test", "xpu", "mps"}
 _QUOTED_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 _COMPILER_TEST = re.compile(r"\b__CUDACC__|\b__CUDA_ARCH__")
-# Headers that stay as they are: their tests only take something away from nvcc's host code, and a compiler
-# with one pass for host and device (the emulator's mcc) would take it away from the host.
+# Headers that are not ported: their tests only remove code from nvcc's host pass, and a compiler
+# with a single pass for host and device (the emulator's mcc) would lose that code on the host.
 NOT_IN_OVERLAY = {
-    "ATen/core/boxing/KernelFunction_impl.h": "tests for nvcc beside the address sanitizer",
+    "ATen/core/boxing/KernelFunction_impl.h": "tests for nvcc in combination with the address sanitizer",
     "c10/util/TypeIndex.h": "names of types would throw instead of being computed",
     "c10/util/string_view.h": "range checks would be missing",
     "c10/util/typeid.h": "the types of nvcc's host code would not be registered",
@@ -50,7 +50,7 @@ class InputError(ValueError):
 
 @dataclass(frozen=True)
 class Source:
-    """A file to port, and its path in the result."""
+    """A file to port, and its path in the output folder."""
 
     path: Path
     name: str
@@ -58,7 +58,7 @@ class Source:
 
 @dataclass
 class Report:
-    """What became of a tree."""
+    """The result of porting a tree."""
 
     files: int = 0
     written: int = 0
@@ -69,14 +69,14 @@ class Report:
 def _wheel_include() -> Path:
     found = importlib.util.find_spec("torch")
     if found is None or found.origin is None:
-        raise InputError("torch is not installed: give a folder to port, or install torch")
+        raise InputError("torch is not installed.\nFix: name a folder to port, or install torch")
     return Path(found.origin).parent / "include"
 
 
 def overlay_sources() -> list[Source]:
-    """torch's own headers, outside its CUDA folders, that test for a CUDA compiler.
+    """Returns torch's headers outside its CUDA folders that test for a CUDA compiler.
 
-    Always of the installed torch, against which extensions are compiled.
+    Always those of the installed torch, because extensions are compiled against it.
     """
     include = _wheel_include()
     sources = []
@@ -90,22 +90,22 @@ def overlay_sources() -> list[Source]:
 
 
 def wheel_sources() -> list[Source]:
-    """The CUDA headers of the installed torch."""
+    """Returns the CUDA headers of the installed torch."""
     include = _wheel_include()
     present = [folder for folder in WHEEL_FOLDERS if (include / folder).is_dir()]
     sources = [source for folder in present for source in tree_sources(include / folder, folder)]
     if not sources:
         raise InputError(
-            f"torch at {include.parent} comes without CUDA headers: set PYTORCH_REPO_PATH to a source tree"
+            f"torch at {include.parent} has no CUDA headers.\nFix: set PYTORCH_REPO_PATH to a source tree"
         )
     return sources
 
 
 def repository_sources(root: Path) -> list[Source]:
-    """The CUDA sources of a PyTorch source tree, under the paths that its headers are included by."""
+    """Returns the CUDA sources of a PyTorch source tree, under the paths used in #include."""
     present = [folder for folder in TREE_FOLDERS if (root / folder).is_dir()]
     if not present:
-        raise InputError(f"{root} is no source tree of PyTorch: it has none of {', '.join(TREE_FOLDERS)}")
+        raise InputError(f"{root} is not a source tree of PyTorch: it has none of {', '.join(TREE_FOLDERS)}")
     return [
         source
         for folder in present
@@ -114,13 +114,13 @@ def repository_sources(root: Path) -> list[Source]:
 
 
 def default_sources() -> list[Source]:
-    """Of PYTORCH_REPO_PATH where that is set, else of the installed torch."""
+    """Returns the sources in PYTORCH_REPO_PATH if it is set, else those of the installed torch."""
     repository = os.environ.get("PYTORCH_REPO_PATH")
     return repository_sources(Path(repository)) if repository else wheel_sources()
 
 
 def tree_sources(root: Path, prefix: str = "") -> list[Source]:
-    """All sources under a folder, or one file."""
+    """Returns all sources below a folder, or a single file."""
     if root.is_file():
         return [Source(root, root.name)]
     if not root.is_dir():
@@ -130,17 +130,17 @@ def tree_sources(root: Path, prefix: str = "") -> list[Source]:
 
 
 def relative_includes(path: Path) -> list[Path]:
-    """The files that a source includes by paths relative to its own folder, resolved."""
+    """Returns the resolved files that a source includes by paths relative to its folder."""
     text = path.read_text(encoding="utf-8", errors="surrogateescape")
     named = (path.parent / name for name in _QUOTED_INCLUDE.findall(text))
     return [file.resolve() for file in named if file.is_file()]
 
 
 def port(sources: list[Source], engine: Engine) -> Iterator[tuple[Source, str, Ported]]:
-    """Each source with its name in the result and what became of it.
+    """Yields each source, its output path and its ported text.
 
     Raises:
-        InputError: two sources have one name in the result, such as `cuda/a.cu` and `musa/a.mu`.
+        InputError: if two sources have the same output path, such as `cuda/a.cu` and `musa/a.mu`.
     """
     _refuse_clashes(sources, engine)
     for source in sources:
@@ -164,18 +164,18 @@ def _refuse_clashes(sources: list[Source], engine: Engine) -> None:
 
 
 def write(sources: list[Source], engine: Engine, output: Path, report: Report | None = None) -> Report:
-    """Port into a folder. A file that would not change is left alone, so that nothing is built in vain.
+    """Ports into a folder. Unchanged files are not written, to avoid rebuilds.
 
-    Adds to `report`, or to a new one, and returns it.
+    Adds to `report` (default: a new one) and returns it.
 
     Raises:
-        InputError: a result would overwrite the input or another result. Nothing is written then.
+        InputError: if a result would overwrite the input or another result; no file is written.
     """
     report = Report() if report is None else report
     read = {source.path.resolve() for source in sources}
     for target in (output / engine.path(source.name) for source in sources):
         if target.resolve() in read:
-            raise InputError(f"{target} is read and would be written. Choose another folder for the result")
+            raise InputError(f"{target} is read and would be written. Fix: choose another output folder")
     for _, name, ported in port(sources, engine):
         target = output / name
         add(report, name, ported)
@@ -188,7 +188,7 @@ def write(sources: list[Source], engine: Engine, output: Path, report: Report | 
 
 
 def add(report: Report, name: str, ported: Ported) -> None:
-    """Count one source."""
+    """Adds one source to the report."""
     report.files += 1
     report.changes.update(ported.changes)
     report.doubts += [(name, doubted.line, doubted.text, doubted.why) for doubted in ported.doubts]

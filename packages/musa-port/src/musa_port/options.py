@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Options of nvcc as those of mcc, which is based on clang."""
+"""Translates options of nvcc to those of mcc, which is based on clang."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
 
-# nvcc's own: architectures of NVIDIA's GPUs, parts of its tool chain, reports. Pairs take the next word.
+# Options specific to nvcc: NVIDIA's architectures, tool chain, reports. Pairs also consume the next
+# word.
 _DROPPED_PAIRS = frozenset(
     [
         *["-gencode", "--generate-code", "-arch", "--gpu-architecture", "-code", "--gpu-code"],
@@ -23,24 +24,24 @@ _DROPPED = re.compile(
     r"|-forward-unknown-to-(?:host-compiler|host-linker|device-linker)|--?keep|--?disable-warnings-for-.*"
     r"|-rdc=.*|-static-global-template-stub=.*|--?device-entity-has-hidden-visibility=.*|--?source-in-ptx|-t\d+"
 )
-# What torch's headers are written in.
+# The C++ standard of torch's headers.
 NEEDED_STANDARD = 20
 _YEARS = {"0x": 11, "1y": 14, "1z": 17, "2a": 20, "2b": 23, "2c": 26}
 
 
 @dataclass
 class Options:
-    """Options for mcc, and those of nvcc that have no meaning for it."""
+    """Options for mcc, and dropped options of nvcc."""
 
     kept: list[str] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
 
 
 def of_nvcc(options: list[str]) -> Options:
-    """Options for mcc that have the meaning of nvcc's.
+    """Returns the options of mcc that correspond to nvcc's.
 
-    Options that choose architectures of NVIDIA or belong to nvcc's tool chain are dropped. Options of the
-    host's compiler (`-Xcompiler`) become options of mcc. Standards below `NEEDED_STANDARD` are raised.
+    Options for NVIDIA's architectures and nvcc's tool chain are dropped. Host compiler options
+    (`-Xcompiler`) become options of mcc. Standards below `NEEDED_STANDARD` are raised to it.
     """
     result = Options()
     words = iter(options)
@@ -61,7 +62,7 @@ def of_nvcc(options: list[str]) -> Options:
 
 
 def raised(option: str) -> str:
-    """The option; if it selects a standard of C++ older than torch's headers need, that standard instead."""
+    """Returns the option, with a C++ standard older than `NEEDED_STANDARD` raised to it."""
     match = re.fullmatch(r"-std=(c|gnu)\+\+(\d\w)", option)
     if match is None:
         return option

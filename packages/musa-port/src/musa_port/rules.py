@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Rules of porting: what a file of rules/ says."""
+"""Porting rules, read from the files in rules/."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ else:
     import tomli as tomllib
 
 FOLDER = Path(__file__).parent / "rules"
-SUPPORTED = 1  # version of the format
+SUPPORTED = 1  # version of the file format
 _TABLES = ("names", "prefixes", "words", "includes", "paths")
 _KEYS = {"version", "about", "extends", "keep", "phrases", "doubts", *_TABLES}
 
 
 class RuleError(ValueError):
-    """A file of rules that cannot be used. Says which, and what is wrong with it."""
+    """An invalid rule file. The message contains its path and the error."""
 
 
 @dataclass(frozen=True)
 class Phrase:
-    """A replacement that needs more than one name to be known.
+    """A replacement of a pattern that is longer than a name.
 
-    A source in which `unless` matches is left as it is, such as one that defines a function itself.
+    Not applied to sources that match `unless`, for example because they define the function themselves.
     """
 
     pattern: re.Pattern[str]
@@ -39,7 +39,7 @@ class Phrase:
 
 @dataclass(frozen=True)
 class Doubt:
-    """What, if it is there after porting, asks for a look."""
+    """A pattern that needs manual changes if it remains after porting."""
 
     pattern: re.Pattern[str]
     why: str
@@ -47,7 +47,7 @@ class Doubt:
 
 @dataclass
 class Rules:
-    """The contents of one file, over those of the file that it extends."""
+    """The contents of one rule file, merged with those of the file that it extends."""
 
     about: str = ""
     keep: set[str] = field(default_factory=set)
@@ -61,31 +61,29 @@ class Rules:
 
 
 def available() -> dict[str, str]:
-    """The names of the rule files that come with the package, and what each is for."""
+    """Returns the names of the package's rule files and their descriptions."""
     return {path.stem: load(path.stem).about for path in sorted(FOLDER.glob("*.toml"))}
 
 
 def load(name: str | Path) -> Rules:
-    """Read rules by the name of a file of the package, or by the path of one of your own.
+    """Reads a rule file, given by its name in the package or by a path.
 
     Raises:
-        RuleError: there is no such file, or it is not what it should be.
+        RuleError: if the file is missing or invalid.
     """
     path = Path(name) if str(name).endswith(".toml") else FOLDER / f"{name}.toml"
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         known = ", ".join(sorted(file.stem for file in FOLDER.glob("*.toml")))
-        raise RuleError(f"There are no rules at {path}. With the package come: {known}") from None
+        raise RuleError(f"there is no rule file {path}.\nFix: use a path, or one of {known}") from None
     except tomllib.TOMLDecodeError as error:
         raise RuleError(f"{path} is not TOML: {error}") from error
     if unknown := set(content) - _KEYS:
-        raise RuleError(
-            f"{path}: {', '.join(sorted(unknown))} is no part of the rules: they are {sorted(_KEYS)}"
-        )
+        raise RuleError(f"{path}: {', '.join(sorted(unknown))} is unknown; the keys are {sorted(_KEYS)}")
     if content.get("version") != SUPPORTED:
         raise RuleError(
-            f"{path}: version {content.get('version')!r} of the rules; this porting engine reads {SUPPORTED}"
+            f"{path}: version {content.get('version')!r} of the format is not supported, only {SUPPORTED}"
         )
     base = content.get("extends")
     rules = (
@@ -111,7 +109,7 @@ def load(name: str | Path) -> Rules:
             Doubt(re.compile(entry["find"]), entry["why"]) for entry in content.get("doubts", ())
         ]
     except KeyError as error:
-        raise RuleError(f"{path}: a phrase or doubt without {error}") from error
+        raise RuleError(f"{path}: a phrase or doubt has no {error}") from error
     except re.error as error:
-        raise RuleError(f"{path}: {error.pattern!r} is no pattern: {error}") from error
+        raise RuleError(f"{path}: {error.pattern!r} is not a regular expression: {error}") from error
     return rules

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Included first in each .mu source that includes torch's headers.
+// Included first in each .mu source that uses torch's headers.
 #pragma once
 
 #include <ATen/musa/Exceptions.h>
@@ -9,7 +9,8 @@
 #include <musa_bf16.h>
 #include <musa_fp16.h>
 
-// torch before 2.13 does not test AT_DISABLE_JITERATOR, and without it leaves out functions that kernels call.
+// torch before 2.13 ignores AT_DISABLE_JITERATOR. If AT_USE_JITERATOR() is true, it omits functions that kernels
+// call.
 #if !defined(TORCH_STABLE_ONLY) && !defined(TORCH_TARGET_VERSION)
 #include <ATen/jit_macros.h>
 #if defined(AT_DISABLE_JITERATOR) && AT_USE_JITERATOR()
@@ -18,5 +19,6 @@
 #endif
 #endif
 
-// nvcc's question whether the host may call a lambda. mcc has no such built-in; a lambda of a kernel is __host__ __device__.
+// A built-in of nvcc that tests whether the host may call a lambda. mcc lacks it; its kernel lambdas are __host__
+// __device__.
 #define __nv_is_extended_host_device_lambda_closure_type(T) true

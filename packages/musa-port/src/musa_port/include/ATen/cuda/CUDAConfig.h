@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Headers of torch that are not ported ask for it, and a CPU wheel has none.
+// Included by torch's headers that are not ported; CPU wheels do not contain it.
 #pragma once
 
 #define AT_CUDNN_ENABLED() false

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Kernels are not compiled while the program runs: there is no NVRTC. The names that other headers mention, and nobody
-// calls.
+// Declares names that other headers use but never call. There is no run-time compilation, because MUSA has no NVRTC.
 #pragma once
 
 #include <c10/core/ScalarType.h>
