@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Writes the C functions `aoti_torch_musa_<operator>` through which C++ wrappers and models that are compiled
-ahead of time call operators.
+"""Generates the C functions `aoti_torch_musa_<operator>`, through which C++ wrappers and ahead-of-time
+compiled models call operators.
 
-Input are the list of operators and the generator of the installed torch wheel (torchgen), so each torch minor
-gets exactly the functions that its Inductor writes calls to. The functions call the dispatcher. Output is
-``operator_shims.h`` and ``operator_shims.cpp``.
+The input is the operator list and the generator of the installed torch wheel (torchgen), so each torch minor
+version gets exactly the functions that its Inductor emits calls to. The functions call the dispatcher. The
+output is ``operator_shims.h`` and ``operator_shims.cpp``.
 
-    python generate_operator_shims.py --include DIR --source DIR    writes what changed
+    python generate_operator_shims.py --include DIR --source DIR    writes changed files only
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from torchgen.gen_aoti_c_shim import gen_aoti_c_shim, get_fallback_op_name
 from torchgen.model import NativeFunction, NativeFunctionsGroup, Variant
 
 LICENSE = "// SPDX-License-Identifier: BSD-3-Clause\n// Copyright (c) torch_musa contributors\n"
-# The name of the header below include/, and torchgen's name for the functions without a device.
+# The header's path below include/, and torchgen's name for device-independent functions.
 HEADER = "musa_compile/operator_shims.h"
 TORCHS_HEADER = "torch/csrc/inductor/aoti_torch/generated/c_shim_aten.h"
 
@@ -62,7 +62,7 @@ def _for_musa(text: str) -> str:
 
 
 def _call_by_schema(source: str, function: NativeFunction) -> str:
-    """Replaces `at::<name>`, which operators that are only methods of tensors do not have."""
+    """Replaces `at::<name>`, which does not exist for operators that are only tensor methods."""
     start = re.escape(f"AOTITorchError aoti_torch_musa_{_shim_name(function)}(")
     definition = re.compile(rf"^{start}.*?^}}", re.MULTILINE | re.DOTALL)
     name = function.func.name
@@ -71,7 +71,7 @@ def _call_by_schema(source: str, function: NativeFunction) -> str:
     entry = f"at::_ops::{name.unambiguous_name()}::call("
     changed, count = definition.subn(lambda found: call.sub(entry, found.group()), source)
     if count != 1 or changed == source:
-        raise RuntimeError(f"torchgen's text for {name} has no call of at::{name.name} to replace")
+        raise RuntimeError(f"torchgen's code for {name} has no call of at::{name.name} to replace")
     return changed
 
 
@@ -90,7 +90,7 @@ def main() -> None:
         (arguments.source / "operator_shims.cpp", source),
     ):
         path.parent.mkdir(parents=True, exist_ok=True)
-        # An unchanged file keeps its time, so nothing is compiled again.
+        # An unchanged file keeps its modification time, to avoid recompilation.
         if not path.exists() or path.read_text() != text:
             path.write_text(text)
 

@@ -40,7 +40,7 @@ AOTITorchError aoti_torch_musa_malloc(void** pointer, size_t bytes, int32_t devi
 AOTITorchError aoti_torch_musa_free(void* pointer) {
   AOTI_TORCH_CONVERT_EXCEPTION_TO_ERROR_CODE({
     if (pointer != nullptr) {
-      // Streams other than the one that the memory was allocated on may still read it.
+      // Other streams than the one that the memory was allocated on may still read it.
       const c10::Device device = at::globalContext()
                                      .getAcceleratorHooksInterface(c10::DeviceType::PrivateUse1)
                                      .getDeviceFromPtr(pointer);

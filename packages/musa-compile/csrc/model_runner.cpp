@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Runs models for musa that are compiled ahead of time: what torch's package loader creates for the device "musa".
+// Runs ahead-of-time compiled models for musa; created by torch's package loader for device "musa".
 #include <ATen/Context.h>
 #include <c10/musa/MUSAFunctions.h>
 #include <c10/musa/MUSAGraphsC10Utils.h>
@@ -19,7 +19,7 @@ namespace {
 
 class MusaModelRunner : public AOTIModelContainerRunner {
  public:
-  // The container in the model has CUDA's code for musa's functions: torch/csrc/inductor/aoti_include/musa.h.
+  // The model's container uses CUDA's code path, mapped to musa's functions: torch/csrc/inductor/aoti_include/musa.h.
   MusaModelRunner(
       const std::string& library,
       size_t models,
@@ -30,11 +30,11 @@ class MusaModelRunner : public AOTIModelContainerRunner {
         device_(device) {}
 
  protected:
-  // `stream_handle` is the SDK's handle of the stream to run on; null is the current stream.
+  // `stream_handle`: the SDK's handle of the stream to run on; nullptr selects the current stream.
   std::vector<at::Tensor> run_impl(std::vector<AtenTensorHandle>& inputs, void* stream_handle) override {
     const c10::musa::MUSAGuard device_guard(device_);
     if (c10::musa::capturing()) {
-      for (AtenTensorHandle input : inputs) { // the model would take them over
+      for (AtenTensorHandle input : inputs) { // run_impl owns the inputs, and the model would have taken them over
         aoti_torch_delete_tensor_object(input);
       }
       inputs.clear();
@@ -67,14 +67,14 @@ std::unique_ptr<AOTIModelContainerRunner> create_runner(
   at::globalContext().lazyInitDevice(c10::DeviceType::PrivateUse1);
   TORCH_CHECK(
       c10::musa::host_addressable(),
-      "The package holds a model that is compiled for musa devices whose memory the host can address: its kernels are C++ on "
-      "the host. This device has memory of its own.\n"
+      "The package contains a model compiled for musa devices whose memory the host can address: its kernels are C++ "
+      "on the host. The host cannot address this device's memory.\n"
       "Fix: run the exported program instead: torch.export.load(...).module(), or TorchScript in a C++ program");
   const auto colon = device_string.find(':');
   const auto device = colon == std::string::npos
       ? c10::musa::current_device()
       : static_cast<c10::DeviceIndex>(std::stoi(device_string.substr(colon + 1)));
-  // The container selects its device and does not restore the previous one.
+  // The container selects its device without restoring the previous one.
   const c10::musa::MUSAGuard guard(device);
   return std::make_unique<MusaModelRunner>(library, models, device, kernels, single_threaded);
 }

@@ -8,7 +8,7 @@
 
 namespace musa_compile {
 
-// Generated code constructs one around the call of each kernel that runs on the calling thread.
+// Scope around each kernel call on the calling thread; constructed by generated code.
 class HostKernel {
  public:
   HostKernel(int32_t device, const char* name) : device_(device), name_(name) {

@@ -2,8 +2,8 @@
 // Copyright (c) torch_musa contributors
 #pragma once
 
-// Included by the C++ wrappers of torch.compile (config.cpp_wrapper), which are Python extension modules. They run kernels and
-// operators without the GIL, so pending work on the stream may be a function in Python.
+// Included by torch.compile's C++ wrappers (config.cpp_wrapper), which are Python extension modules. They release the
+// GIL around kernels and operators, because pending work on the stream may be a Python function.
 #include <torch/csrc/inductor/cpp_wrapper/common.h>
 
 #include "host_kernel.h"

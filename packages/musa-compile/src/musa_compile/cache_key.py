@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What Inductor's caches have to know of this package: another version must not be given code of this one."""
+"""The part of Inductor's cache keys that keeps versions of this package from sharing generated code."""
 
 import functools
 import hashlib
@@ -9,13 +9,13 @@ from pathlib import Path
 
 
 def key(generator):
-    """Digest of what determines generated code: the generator, this package's sources and its headers.
+    """Returns a digest of everything that determines generated code: generator, sources and headers.
 
     Args:
-        generator (str): its name: C++ kernels fault where the host cannot address the device's memory.
+        generator (str): its name, because C++ kernels fault if the host cannot address device memory.
 
     Returns:
-        bytes: 32 of them.
+        bytes: 32 bytes.
     """
     return hashlib.sha256(generator.encode() + _digest_of_sources()).digest()
 

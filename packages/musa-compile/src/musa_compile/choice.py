@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Chooses the generator of kernels, when a graph with musa tensors is compiled.
+"""Chooses the kernel generator when a graph with musa tensors is compiled.
 
-The choice queries the device, so it cannot be made earlier: programs import the compiler and then fork.
+Choosing initializes the device, so it must not be done earlier: programs may import the compiler, then fork.
 """
 
 import functools
@@ -18,10 +18,10 @@ _INSTALL = 'install Triton for MUSA, the vendor\'s build, which has a backend fo
 
 
 def generator():
-    """The name of the generator for the device and for `config.generator`.
+    """Returns the name of the generator for the device and `config.generator`.
 
     Returns:
-        str: `"C++"`, `"Triton"`, or `"none"` where neither can be used.
+        str: `"C++"`, `"Triton"`, or `"none"` if neither can be used.
 
     Raises:
         ValueError: if `config.generator` is not one of its values.
@@ -30,7 +30,7 @@ def generator():
     if wanted not in config.GENERATORS:
         values = ", ".join(map(repr, config.GENERATORS))
         raise ValueError(
-            f"musa_compile.config.generator is {wanted!r}, which is not a generator of kernels.\n"
+            f"musa_compile.config.generator is {wanted!r}, which is not a kernel generator.\n"
             f"Fix: set musa_compile.config.generator to one of {values}"
         )
     if wanted != "triton" and _is_host_addressable():
@@ -41,7 +41,7 @@ def generator():
 
 
 def refusal():
-    """The text of the error where `generator` is `"none"`."""
+    """Returns the error message for a `generator` of `"none"`."""
     causes = []
     if config.generator != "triton":
         causes.append("C++ kernels run on the host, which cannot address the device's memory")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Settings of the pack, and paths for C++ programs that load packages of AOTInductor:
+"""Settings of the pack, and paths for C++ programs that load AOTInductor packages:
 `python -m musa_compile.config --cmakedir`.
 
-Imports neither torch nor any library.
+Does not import torch or any other library.
 """
 
 import argparse
@@ -16,14 +16,14 @@ from . import installed
 
 GENERATORS = (None, "host", "triton")
 
-# The generator of kernels for graphs that are compiled from now on: C++ on the host, or Triton. None chooses
-# C++ where the host can address the device's memory, and Triton elsewhere.
+# The kernel generator for graphs compiled from now on: "host" for C++, or "triton". None selects
+# C++ if the host can address device memory, and Triton otherwise.
 generator = None
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(
-        prog="python -m musa_compile.config", description="Where the pack for torch.compile is installed."
+        prog="python -m musa_compile.config", description="Prints the location of the torch.compile pack."
     )
     text = "directory of the CMake package"
     parser.add_argument("--cmakedir", action="store_true", required=True, help=text)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The wrapper in C++ that is generated for a graph: for `config.cpp_wrapper`, and for AOTInductor.
+"""Generates the C++ wrapper of a graph, for `config.cpp_wrapper` and AOTInductor.
 
-Operators are called through the C functions `aoti_torch_musa_<operator>` of libmusa_aoti.so, and kernels of
-the graph directly, within the scope of an object that waits for the device's stream.
+Operators are called through the C functions `aoti_torch_musa_<operator>` of libmusa_aoti.so. Kernels of
+the graph are called directly, inside a scope object that waits for the device's stream.
 """
 
 import os
@@ -35,7 +35,8 @@ class MusaCppWrapper(KernelDevice, CppWrapperCpu):
     def create(is_subgraph, subgraph_name, parent_wrapper, partition_signatures=None):
         return MusaCppWrapper()
 
-    # torch's headers for these devices do not include each other's, and musa's must be first in a model.
+    # torch's headers for these devices do not include each other, and musa's must come first in a
+    # model.
     @staticmethod
     def get_device_include_path_jit(device):
         if device != "musa":
@@ -77,8 +78,8 @@ class MusaCppWrapper(KernelDevice, CppWrapperCpu):
         )
 
     def _generate_end_jit(self, result):
-        # The line that this writes names the device for which flags and precompiled headers are chosen:
-        # those of the CPU, where kernels are compiled with -O3.
+        # The line written here names the device that determines compiler flags and precompiled
+        # headers: the CPU's, which compile kernels with -O3.
         self.device = "cpu"
         try:
             super()._generate_end_jit(result)
@@ -87,20 +88,21 @@ class MusaCppWrapper(KernelDevice, CppWrapperCpu):
 
 
 def _version():
-    """A comment that makes code with other headers other code for torch's cache of libraries."""
+    """Returns a comment with the headers' digest, because torch caches libraries by source code."""
     return f"// {cache_key.key('C++').hex()}"
 
 
 def _add_include_path():
-    """Let compilers that this process starts find `torch/csrc/inductor/aoti_include/musa.h`.
+    """Lets compilers started by this process find `torch/csrc/inductor/aoti_include/musa.h`.
 
-    AOTInductor precompiles the header of this name, and has no setting for further include paths. The folder
-    contains nothing else of torch's, and is searched after the paths that a command names.
+    AOTInductor precompiles the header of this name and has no setting for include paths. The folder
+    contains no other header of torch, and is searched after the paths given on the command line.
     """
     folder = installed.include_dir()
     known = os.environ.get(_INCLUDE_PATH)
     if known is None:
         os.environ[_INCLUDE_PATH] = folder
     elif folder not in known.split(os.pathsep):
-        # An empty entry means the current directory, and an empty variable has none.
+        # An empty entry means the current directory; if the variable is empty, no separator may be
+        # added.
         os.environ[_INCLUDE_PATH] = f"{known}{os.pathsep}{folder}" if known else folder

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Lines of Python and names of C++ that generated wrappers are made of."""
+"""Python lines and C++ names for generated wrappers."""
 
 from torch._inductor.codegen.common import DeviceOpOverrides
 
 
 class MusaDeviceCode(DeviceOpOverrides):
-    """What Inductor writes into wrappers for musa."""
+    """Code that Inductor emits into wrappers for musa."""
 
     def import_get_raw_stream_as(self, name):
         return f"from musa_compile.kernels import get_raw_stream as {name}"
@@ -24,7 +24,7 @@ class MusaDeviceCode(DeviceOpOverrides):
         return "torch.musa.current_stream()"
 
     def cpp_kernel_type(self):
-        # AOTInductor declares a member of this type for each kernel. Ours are functions, and leave it unused.
+        # AOTInductor declares an unused member of this type per kernel; kernels here are functions.
         return "void*"
 
     def aten_device_type(self):

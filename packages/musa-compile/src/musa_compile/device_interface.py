@@ -10,11 +10,11 @@ from musa_runtime._load import extension
 
 from . import _compat, triton_driver
 
-# Devices of a process, at most. Programs that fork import Dynamo before, by torch.distributed for instance,
-# and to count the devices would initialise them in the parent.
+# Upper bound of devices per process. Counting the devices would initialize them, and programs that
+# fork may have imported Dynamo before, for example through torch.distributed.
 _INDICES = 16
 
-# Their results do not change while a program runs, so compiled functions hold them as constants.
+# Results are constant while a program runs, so compiled functions contain them as constants.
 _CONSTANT = (
     musa.device_count,
     musa.is_available,
@@ -26,15 +26,15 @@ _CONSTANT = (
 
 
 class MusaInterface(interfaces.DeviceInterface):
-    """The device interface of musa, for every index."""
+    """Device interface for musa, for every device index."""
 
     device = musa.device
     Event = musa.Event
     Stream = musa.Stream
 
     class Worker:
-        """What the processes ask that compile kernels. They may not use the device: the parent asks before
-        they start.
+        """Queries of kernel-compiling subprocesses, which must not use the device. The parent caches the
+        results before it starts them.
         """
 
         @staticmethod
@@ -95,7 +95,7 @@ class MusaInterface(interfaces.DeviceInterface):
 
 
 def register():
-    """Register with Dynamo, once."""
+    """Registers with Dynamo, once."""
     interfaces.register_interface_for_device("musa", MusaInterface)
     for index in range(_INDICES):
         interfaces.register_interface_for_device(f"musa:{index}", MusaInterface)

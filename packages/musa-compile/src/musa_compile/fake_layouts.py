@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Layouts that fake tensors give to results of convolutions.
+"""Layouts of convolution results in fake tensors.
 
-torch asks C++ for the memory format of a convolution's result, where every device but XPU whose convolutions
-are "overrideable" counts as contiguous (`determine_backend_memory_format`). On musa, as on the CPU, the
-result is channels_last as soon as the input or the weight is. A graph that was compiled with other strides
-fails where it uses them.
+torch determines the memory format of a convolution's result in C++ (`determine_backend_memory_format`), where
+every device with "overrideable" convolutions except XPU counts as contiguous. On musa, as on the CPU, the
+result is channels_last if the input or the weight is. A graph compiled with other strides fails when it
+uses them.
 """
 
 import torch
@@ -16,9 +16,9 @@ _CHANNELS_LAST = (torch.channels_last, torch.channels_last_3d)
 
 
 def register():
-    """Wrap torch's rules of the three operators, once."""
+    """Wraps torch's rules of the three operators, once."""
     aten = torch.ops.aten
-    # For each, where the input and the weight are among the arguments.
+    # For each operator: the argument positions of input and weight.
     for op, operands in (
         (aten.convolution.default, (0, 1)),
         (aten._convolution.default, (0, 1)),
@@ -30,7 +30,7 @@ def register():
 
 
 def _rule(torchs, operands):
-    """A rule of fake tensors: torch's own, and for musa the layout that the device gives."""
+    """Returns a fake tensor rule: torch's rule, with the device's layout for musa."""
 
     def rule(fake_mode, func, *args, **kwargs):
         result = torchs(fake_mode, func, *args, **kwargs)
@@ -50,10 +50,10 @@ def _rule(torchs, operands):
 
 
 def _layout_of(tensors):
-    """The channels_last format of the input or else of the weight of a convolution, or None."""
+    """Returns the channels_last format of a convolution's input or weight, or None."""
     if tensors[0].dim() == 3:
-        # A convolution of one dimension is one of two dimensions whose height is 1, of an input that torch
-        # makes contiguous: the weight alone decides.
+        # A 1-d convolution is a 2-d convolution of height 1, whose input torch makes contiguous, so
+        # only the weight decides.
         tensors = [tensors[1].unsqueeze(2)]
     for tensor in tensors:
         if tensor.dim() in (4, 5):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Registration with Inductor: one generator of kernels at a time.
+"""Registers one kernel generator at a time with Inductor.
 
-Importing the compiler registers the generator of C++ kernels and does not query the device. Inductor asks for
-the key of its caches, or runs the pass over the graph, before it reads what is registered; both choose the
-generator, and register it if it has changed.
+Importing the compiler registers the C++ generator without querying the device. Before Inductor reads the
+registration, it computes its cache key or runs the graph pass; both choose the generator, and register it
+if it has changed.
 """
 
 from torch._inductor.codegen import common
@@ -34,8 +34,8 @@ def _host_cpp_wrapper():
     return MusaCppWrapper
 
 
-# Torch tests whether the scheduling is a subclass of Triton's, so it must be a class, and not a function that
-# chooses one.
+# Must be classes, not functions that choose one: torch tests whether the scheduling is a subclass
+# of Triton's.
 _CLASSES = {
     choice.HOST: (
         host_kernels.MusaScheduling,
@@ -53,14 +53,14 @@ _CLASSES = {
 
 
 def register():
-    """Register with Inductor, once."""
+    """Registers with Inductor, once."""
     common.register_device_op_overrides("musa", device_code.MusaDeviceCode())
     common.register_backend_for_device("musa", *_CLASSES[choice.HOST], _Passes())
     timing.register()
 
 
 class _Passes(CustomGraphModulePass):
-    """Prepares graphs with musa tensors for the generator. The uuid is part of the keys of caches."""
+    """Prepares graphs with musa tensors for the generator. The uuid is part of cache keys."""
 
     def __call__(self, graph_module):
         generator = self._choose()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Passes over graphs before Inductor generates C++ kernels for musa.
+"""Graph passes that run before Inductor generates C++ kernels for musa.
 
-Inductor does for tensors of the CPU alone what C++ kernels need on musa as well. It asks for the device where
-nothing can be registered, so these passes say it in the graph.
+Inductor applies some transformations that C++ kernels need to CPU tensors only, and its device tests cannot
+be extended. These passes express the transformations in the graph instead.
 """
 
 import math
@@ -18,7 +18,7 @@ from . import kernels  # noqa: F401 - its library defines torch.ops.musa_compile
 _aten = torch.ops.aten
 _realized = torch.ops.musa_compile.realized
 
-# The functions whose results Inductor keeps on the CPU instead of computing them for each user.
+# Functions whose results Inductor stores on the CPU instead of recomputing them for each use.
 _COSTLY = {
     getattr(_aten, name).default for name in ("exp", "log", "log10", "log1p", "log2", "sigmoid", "tanh")
 }
@@ -37,10 +37,10 @@ _VIEWS = {
 
 
 def prepare(graph_module):
-    """Apply the passes, in order.
+    """Applies the passes in order.
 
     Args:
-        graph_module (torch.fx.GraphModule): a graph that Inductor is about to generate C++ kernels for.
+        graph_module (torch.fx.GraphModule): the graph; modified in place.
     """
     graph = graph_module.graph
     _count_in_logical_order(graph)
@@ -55,10 +55,10 @@ def _lower_realized(x):
 
 
 def _count_in_logical_order(graph):
-    """Flatten the operands of argmax and argmin over all dimensions.
+    """Flattens the operands of argmax and argmin over all dimensions.
 
-    The result is an index in the order of dimensions. Inductor loops over a tensor in the order of its
-    memory, and counts in that order for every device that it does not know to do otherwise.
+    The result is an index in logical order. Inductor loops over a tensor in memory order, and counts in
+    that order except on devices that it lists.
     """
     for target in (_aten.argmax.default, _aten.argmin.default):
         for node in graph.find_nodes(op="call_function", target=target):
@@ -77,10 +77,10 @@ def _count_in_logical_order(graph):
 
 
 def _compute_variances_in_two_steps(graph):
-    """Compute variances of few elements as the mean of squared differences, which can be vectorised.
+    """Computes variances of few elements as the mean of squared differences, which is vectorized.
 
-    Inductor does so on the CPU up to `config.cpp.use_two_step_variance_threshold` elements, elsewhere up to
-    8, and by Welford's recurrence above.
+    Inductor does so up to `config.cpp.use_two_step_variance_threshold` elements on the CPU. On other devices
+    the limit is 8 elements, above which it uses Welford's recurrence.
     """
     for node in graph.find_nodes(op="call_function", target=_aten.var_mean.correction):
         x = node.args[0]
@@ -96,7 +96,7 @@ def _compute_variances_in_two_steps(graph):
         correction, keepdim = node.kwargs.get("correction"), node.kwargs.get("keepdim", False)
         correction = 1 if correction is None else correction
         if count <= correction:
-            continue  # a division by zero, or by a negative number, is torch's own to define
+            continue  # torch defines the result of dividing by zero or a negative number
         if not all(user.target is operator.getitem for user in node.users):
             continue
         with graph.inserting_before(node):
@@ -114,8 +114,8 @@ def _compute_variances_in_two_steps(graph):
 
 
 def _keep_costly_results(graph):
-    """Keep results of costly functions that several nodes use, instead of computing them for each."""
-    costly = set()  # nodes that are expensive and computed again for each user
+    """Stores results of costly functions that several nodes use, instead of recomputing them."""
+    costly = set()  # expensive nodes that are recomputed for each use
     for node in list(graph.nodes):
         if node.op != "call_function" or not _is_on_musa(node):
             continue
@@ -141,7 +141,7 @@ def _is_on_musa(node):
 
 
 def _call(graph, target, *args):
-    """A new node, with the fake tensor that it stands for."""
+    """Returns a new node, with its fake tensor."""
     node = graph.call_function(target, args)
     values = [arg.meta["val"] if isinstance(arg, torch.fx.Node) else arg for arg in args]
     fake_mode = next(value.fake_mode for value in values if isinstance(value, torch._subclasses.FakeTensor))

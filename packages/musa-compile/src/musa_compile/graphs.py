@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`mode="reduce-overhead"`: the call of a generated module is captured into a MUSAGraph on its third run, and
-replayed from then on.
+"""`mode="reduce-overhead"`: captures the call of a generated module into a MUSAGraph on its third run, and
+replays it afterwards.
 
-torch's CUDA graph trees serve its own devices only. Here each compiled graph has its own MUSAGraph: inputs
-that stay at their addresses are read in place, others are copied, and outputs are copied out, so that results
-stay valid as in eager mode.
+torch's CUDA graph trees support only torch's own devices. Here each compiled graph has its own MUSAGraph:
+inputs with constant addresses are read in place, others are copied, and outputs are copied out, so that
+results remain valid as in eager mode.
 """
 
 import logging
@@ -14,19 +14,19 @@ import torch
 
 _log = logging.getLogger(__name__)
 _WARM_UPS = 2  # runs before the capture
-_MOVES = 8  # inputs that were taken for staying may move so many times before graphs are given up
+_MOVES = 8  # number of changed input addresses after which graphs are disabled
 
 
 class GraphedCall:
-    """A callable in place of `call` of a generated module.
+    """A callable that replaces `call` of a generated module.
 
     Args:
         call (callable): takes a list of inputs, which it clears, and returns a tuple of outputs.
-        mutated (sequence of int): positions of the inputs that it writes to.
+        mutated (sequence of int): positions of inputs that `call` writes to.
 
     Attributes:
-        reason (str or None): why it is not captured, once that is known.
-        entries (dict): what is known for each set of symbolic sizes.
+        reason (str or None): the reason why it is not captured.
+        entries (dict): state per set of symbolic sizes.
     """
 
     def __init__(self, call, mutated=()):
@@ -49,7 +49,7 @@ class GraphedCall:
     def _give_up(self, reason, inputs):
         self.reason = reason
         self.entries.clear()
-        _log.warning("torch.compile's graphs for musa are off for one function: %s", reason)
+        _log.warning("torch.compile does not capture a function into a MUSAGraph: %s", reason)
         return self.call(inputs)
 
     def _capture(self, entry, inputs):
@@ -97,15 +97,15 @@ class GraphedCall:
 
 
 class _Entry:
-    """Inputs and graph of one set of symbolic sizes."""
+    """Inputs and graph for one set of symbolic sizes."""
 
     def __init__(self):
         self.runs = self.moves = 0
         self.graph = self.seen = None
-        self.moving = set()  # positions of inputs whose addresses differed between runs
+        self.moving = set()  # positions of inputs whose addresses changed between runs
 
     def note(self, inputs):
-        """Compare the addresses of the inputs with those of the run before."""
+        """Compares the addresses of the inputs with those of the previous run."""
         now = [value.data_ptr() if isinstance(value, torch.Tensor) else None for value in inputs]
         if self.seen is not None:
             self.moving.update(at for at, (before, new) in enumerate(zip(self.seen, now)) if before != new)
@@ -113,14 +113,14 @@ class _Entry:
         self.runs += 1
 
     def take(self, graph, inputs, fixed, outputs, moving):
-        """Keep what was captured.
+        """Stores the captured graph.
 
         Returns:
-            str or None: why it cannot be replayed.
+            str or None: the reason if it cannot be replayed.
         """
         tensors = [(at, value) for at, value in enumerate(outputs) if isinstance(value, torch.Tensor)]
-        # Inputs that are returned as they are, which the backward graph reads, are returned as the caller
-        # gave them.
+        # Inputs that are returned unchanged, for example because the backward graph reads them, are
+        # returned as the caller passed them.
         self.handed_on = {
             output: at for output, value in tensors for at, own in enumerate(fixed) if value is own
         }

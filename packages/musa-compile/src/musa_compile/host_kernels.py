@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Inductor's C++ kernels on musa memory that the host can address: scheduling of kernels, and the generated
-wrapper.
+"""Inductor's C++ kernels on musa memory that the host can address: scheduling of kernels, and the wrapper
+code.
 
 Kernels wait for the current stream of their device and run on the calling thread, as torch's CPU kernels do
-on musa tensors. Matrix products, convolutions, attention and every other operator that Inductor does not
-generate go through the dispatcher.
+on musa tensors. Matrix products, convolutions, attention and all other operators that Inductor does not
+generate are called through the dispatcher.
 """
 
 import contextlib
@@ -21,20 +21,20 @@ _HOST = torch.device("cpu")
 
 
 class MusaScheduling(CppScheduling):
-    """Generates C++ kernels that know the device they belong to.
+    """Generates C++ kernels with the index of their device.
 
-    While a kernel is generated the CPU is the graph's current device: torch asks that device who generates
-    code (`get_current_backend`), and takes every device that it does not know for one of Triton's.
+    While a kernel is generated, the graph's current device is the CPU: torch selects the code generator by
+    that device (`get_current_backend`), and uses Triton's for every device that it does not list.
     """
 
     def __init__(self, scheduler):
         super().__init__(scheduler)
-        self._device = None  # of the kernels that are being generated
+        self._device = None  # device of the kernels that are being generated
         self._orders_streams = None
         if scheduler is not None:
-            # torch reorders the loops of every device but the CPU, and computes with their bounds as
-            # Triton's scheduling has them, where C++ has tuples. It asks these methods before; set on this
-            # object, they last as long as one compilation.
+            # For every device except the CPU torch reorders loops, assuming the loop bounds of
+            # Triton's scheduling, while C++ has tuples. Overriding these methods prevents it; set
+            # on this object, the override lasts for one compilation.
             scheduler.shared_data_after_inverting_indexing = lambda node1, node2: -1
             scheduler.shared_data_after_reordering_loop = lambda node1, node2: -1
             scheduler._try_reindex_pointwise_for_reduction = lambda node1, node2: False
@@ -60,9 +60,9 @@ class MusaScheduling(CppScheduling):
             super().flush()
 
     def ready_to_flush(self):
-        # torch collects C++ kernels, and flushes them before nodes of other kinds that have a device.
-        # Events and synchronisation have none, so in a graph with such nodes each kernel is written at
-        # once.
+        # torch collects C++ kernels and flushes them before nodes of other kinds that have a
+        # device. Events and synchronization have none, so in graphs with such nodes each kernel is
+        # written immediately.
         return super().ready_to_flush() or self._has_nodes_without_device()
 
     def _has_nodes_without_device(self):
@@ -73,21 +73,21 @@ class MusaScheduling(CppScheduling):
         return self._orders_streams
 
     def define_kernel(self, src_code, nodes, kernel_args=None):
-        # Kernels of a graph are shared by their source, also with those of CPU tensors, and each waits for
-        # the streams of one device.
+        # Kernels of a graph, including those of CPU tensors, are shared by source code, but each
+        # waits for the streams of one device.
         index = self._device.index if self._device is not None and self._device.index is not None else 0
         with V.graph.wrapper_code.kernels_of(index):
             return super().define_kernel(f"// musa:{index}\n{src_code}", nodes, kernel_args)
 
 
 class KernelDevice:
-    """Part of a wrapper: the device of the kernels that are being defined."""
+    """Mixin of wrappers: tracks the device of the kernels being defined."""
 
     _kernel_device = None
 
     @contextlib.contextmanager
     def kernels_of(self, index):
-        """Kernels that are defined within it belong to the musa device of that index."""
+        """Context in which defined kernels belong to the musa device of this index."""
         self._kernel_device = index
         try:
             yield
@@ -96,7 +96,7 @@ class KernelDevice:
 
 
 class _DefinesHostKernels(KernelDevice):
-    """Definitions of kernels in the generated Python of a graph, or of a part of one."""
+    """Defines kernels in the generated Python code of a graph or subgraph."""
 
     def define_kernel(self, kernel_name, kernel_body, metadata=None, gpu=True, cpp_definition=None):
         if self._kernel_device is not None:
@@ -106,11 +106,11 @@ class _DefinesHostKernels(KernelDevice):
 
 
 class _MusaSubgraphWrapper(_DefinesHostKernels, MusaLines, SubgraphPythonWrapperCodegen):
-    """Generates the function of a graph within the graph, such as a branch of `torch.cond`."""
+    """Generates the function of a subgraph, such as a branch of `torch.cond`."""
 
 
 class MusaWrapper(_DefinesHostKernels, MusaPythonWrapper):
-    """Generates the Python module of a graph whose kernels are C++."""
+    """Generates the Python module of a graph with C++ kernels."""
 
     subgraph_wrapper = _MusaSubgraphWrapper
 

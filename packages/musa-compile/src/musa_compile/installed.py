@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The installed C++ files of this package: headers that generated code includes, and the library that it
-calls.
+"""Locates the installed C++ files of this package: headers for generated code, and the library that
+generated code calls.
 """
 
 import ctypes
@@ -19,16 +19,16 @@ CMAKE = "share/cmake/musa_compile/musa_compileConfig.cmake"
 
 
 def file(relative):
-    """Absolute path of an installed file of this package.
+    """Returns the absolute path of an installed file of this package.
 
     Args:
         relative (str): path below the package's folder, with forward slashes.
 
     Raises:
-        LibraryLoadError: there is no such file.
+        LibraryLoadError: if the file does not exist.
     """
-    # An editable install keeps Python files in the source tree and compiled ones in site-packages; `__path__`
-    # names both.
+    # An editable install has Python files in the source tree and compiled files in site-packages;
+    # `__path__` contains both.
     for folder in sys.modules[__package__].__path__:
         path = os.path.join(folder, *relative.split("/"))
         if os.path.exists(path):
@@ -42,16 +42,16 @@ def file(relative):
 
 
 def include_dir():
-    """The folder to put on the include path of generated code."""
+    """Returns the include folder of generated code."""
     return os.path.dirname(os.path.dirname(file(HEADER)))
 
 
 @functools.cache
 def load_library():
-    """Load the library that C++ wrappers and packages of AOTInductor need, once.
+    """Loads the library that C++ wrappers and AOTInductor packages need, once.
 
     Raises:
-        MusaError: the runtime or the library cannot be loaded.
+        MusaError: if the runtime or the library cannot be loaded.
     """
     extension()  # loads libmusa_runtime.so, which the library needs
     path = file(LIBRARY)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What generated modules call."""
+"""Functions that generated modules call."""
 
 import ctypes
 import functools
@@ -11,17 +11,18 @@ from torch._inductor.codecache import CppPythonBindingsCodeCache, LambdaFuture
 
 from musa_runtime._load import extension
 
-extension()  # loads libmusa_runtime.so, which _C needs; initialises no device
+extension()  # loads libmusa_runtime.so, which _C needs; does not initialize a device
 
 from . import _C  # noqa: E402
 from .device_interface import MusaInterface  # noqa: E402
 
-# (index): the SDK's handle of the current stream of a device, as an int.
+# get_raw_stream(index): returns the SDK's handle of the device's current stream as an int.
 get_raw_stream = MusaInterface.get_raw_stream
-# (size, stride, dtype, index): `torch.empty_strided` on the musa device of that index.
+# empty_strided_musa(size, stride, dtype, index): `torch.empty_strided` on the musa device of that
+# index.
 empty_strided_musa = _C.empty_strided
 
-# A form of a kernel that takes operands of any number, for calls that a graph records.
+# A variant of the kernel that takes arrays of operands, for calls recorded into a graph.
 _RECORDABLE = """
 extern "C" __attribute__((visibility("default")))
 void kernel_of_arrays(void* const* pointers, const int64_t* numbers) {{
@@ -31,21 +32,21 @@ void kernel_of_arrays(void* const* pointers, const int64_t* numbers) {{
 
 
 def host_kernel(name, index, async_compile, argument_types, source):
-    """What `AsyncCompile.cpp_pybinding` is for CPU tensors.
+    """Compiles a kernel, as `AsyncCompile.cpp_pybinding` does for CPU tensors.
 
     Args:
-        name (str): of the kernel, for profiles.
-        index (int): of the musa device that holds the operands.
+        name (str): the kernel's name in profiles.
+        index (int): index of the operands' musa device.
         async_compile (torch._inductor.async_compile.AsyncCompile): compiles in the background.
-        argument_types (list of str): of the C++ function `kernel`.
-        source (str): C++.
+        argument_types (list of str): parameter types of the C++ function `kernel`.
+        source (str): C++ source code.
 
     Returns:
-        The kernel, or a future of it where kernels are compiled in the background.
+        The kernel, or a future of it if it is compiled in the background.
     """
     source += _recordable(argument_types)
     load = functools.partial(CppPythonBindingsCodeCache.load_pybinding_async, argument_types, source)
-    if get_compile_threads() <= 1:  # torch resolves futures only above 1
+    if get_compile_threads() <= 1:  # torch resolves futures only with more than one thread
         return _kernel(name, index, argument_types, load()())
     function = load(submit_fn=async_compile.submit)
     return LambdaFuture(lambda: _kernel(name, index, argument_types, function()))
@@ -65,7 +66,7 @@ def _recordable(argument_types):
 
 
 def _kernel(name, index, argument_types, function):
-    # Python never unloads an extension module, so the address stays good.
+    # Python never unloads an extension module, so the address remains valid.
     library = ctypes.CDLL(function.__self__.__file__)
     address = ctypes.cast(library.kernel_of_arrays, ctypes.c_void_p).value
     is_tensor = ["*" in argument for argument in argument_types]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The hooks of the pack: what the loader of `torch_musa` asks for."""
+"""The pack's hooks, called by the loader of `torch_musa`."""
 
 import os
 import tempfile
@@ -27,13 +27,13 @@ _CACHE_FIX = "Fix: export TORCHINDUCTOR_CACHE_DIR=<a folder on a disk that progr
 
 def _check_compiler():
     try:
-        # torch makes the folder of its cache while Inductor is imported.
+        # Importing Inductor creates its cache folder.
         from torch._inductor.cpp_builder import get_cpp_compiler
         from torch._inductor.exc import InvalidCxxCompiler
     except OSError as error:
         raise UserWarning(
             "Inductor cannot be imported.\n"
-            f"Likely causes: it cannot make the folder of its cache: {error}\n{_CACHE_FIX}"
+            f"Likely causes: its cache folder cannot be created: {error}\n{_CACHE_FIX}"
         ) from error
 
     from . import choice
@@ -42,8 +42,8 @@ def _check_compiler():
         compiler = get_cpp_compiler()
     except InvalidCxxCompiler as error:
         raise UserWarning(
-            "Inductor compiles C++ kernels at run time, and finds no C++ compiler.\n"
-            "Likely causes: none is installed; CXX names one that is not there.\n"
+            "Inductor compiles C++ kernels at run time, but no C++ compiler was found.\n"
+            "Likely causes: none is installed; CXX names a missing program.\n"
             "Fix: install g++ (apt-get install g++), or export CXX=<the compiler>"
         ) from error
     return f"{compiler}; kernels by {choice.generator()}"

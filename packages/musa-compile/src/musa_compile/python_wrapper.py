@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The generated Python module of a graph with musa tensors, for every generator of kernels."""
+"""Generates the Python module of a graph with musa tensors, for every kernel generator."""
 
 import dataclasses
 
@@ -26,7 +26,7 @@ class _EnterStreamLine(_compat.enter_stream_line()):
 
 
 class MusaLines:
-    """Lines of Python for musa, in the function of a graph or of a part of one."""
+    """Generates Python lines for musa in the function of a graph or subgraph."""
 
     def codegen_cuda_stream_enter(self, stream_idx):
         line = _EnterStreamLine(stream_idx)
@@ -43,7 +43,8 @@ class MusaLines:
     def make_allocation(self, name, device, dtype, shape, stride, allocation_shape=None, is_pinned=False):
         if device.type != "musa" or torch._inductor.config.test_configs.track_memory_lifecycle:
             return super().make_allocation(name, device, dtype, shape, stride, allocation_shape, is_pinned)
-        # With the index of the device: torch's own line names the type alone, which is the current device.
+        # Includes the device index: torch's own line passes only the type, which means the current
+        # device.
         wanted = self.codegen_python_shape_tuple(shape)
         allocated = wanted if allocation_shape is None else self.codegen_python_shape_tuple(allocation_shape)
         strides = self.codegen_python_shape_tuple(stride)
@@ -55,7 +56,7 @@ class MusaPythonWrapper(MusaLines, PythonWrapperCodegen):
     """Generates the Python module of a graph.
 
     Attributes:
-        subgraph_wrapper (type): of subclasses: the wrapper for a graph within the graph.
+        subgraph_wrapper (type): set by subclasses: the wrapper for subgraphs.
     """
 
     @classmethod
@@ -74,8 +75,9 @@ class MusaPythonWrapper(MusaLines, PythonWrapperCodegen):
             return
         graph = V.graph
         mutated = [at for at, name in enumerate(graph.graph_input_names) if name in graph.mutated_inputs]
-        # torch keeps generated modules until the process ends. So the module holds no graphs: each compiled
-        # function that reads its attribute `call` gets graphs of its own, which are freed with the function.
+        # torch keeps generated modules until the process exits, so the module must not own graphs:
+        # each compiled function that reads its attribute `call` gets its own graphs, which are
+        # freed with the function.
         result.splice(
             f"""
             from musa_compile.graphs import GraphedCall
@@ -90,7 +92,7 @@ class MusaPythonWrapper(MusaLines, PythonWrapperCodegen):
         )
 
     def add_benchmark_harness(self, output):
-        if not self._is_graphed():  # it calls a global `call`
+        if not self._is_graphed():  # the harness calls a global `call`
             super().add_benchmark_harness(output)
 
     @staticmethod

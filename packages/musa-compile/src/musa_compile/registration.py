@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The import hook of the pack: registers with torch's compiler when a program first imports that.
+"""The pack's import hook: registers with torch's compiler when the compiler is first imported.
 
-torch asks a device's module for nothing when Dynamo starts, so the pack waits for the import of the modules
-that hold the registries. This module imports nothing of the compiler.
+Dynamo does not notify a device's module when it starts, so the pack hooks the import of the modules that
+hold the registries. This module does not import the compiler.
 """
 
 import warnings
@@ -15,11 +15,13 @@ from musa_runtime.import_actions import after_import
 
 
 def musa_import(musa):
-    """What the loader of `torch_musa` calls at the end of `import torch`."""
-    # The package, so that its `__init__` is done: a module within it is still part of a cycle of imports.
+    """Called by the loader of `torch_musa` at the end of `import torch`."""
+    # Hooks the package, whose `__init__` runs last: a module inside it would still be part of an
+    # import cycle.
     after_import("torch._dynamo", _register_dynamo)
     after_import("torch._inductor.compile_fx", _register_inductor)
-    # torch._inductor.package and torch._inductor.aoti_load_package import it before they load a model.
+    # Imported by torch._inductor.package and torch._inductor.aoti_load_package before they load a
+    # model.
     after_import("torch.export.pt2_archive._package", _register_model_runner)
 
 
@@ -55,7 +57,7 @@ def _register_dynamo():
 
 @_warns
 def _register_inductor():
-    if _runtime_is_loaded():  # else there are no tensors on musa to compile
+    if _runtime_is_loaded():  # otherwise there are no musa tensors to compile
         from . import generators
 
         generators.register()
@@ -63,12 +65,12 @@ def _register_inductor():
 
 @_warns
 def _register_model_runner():
-    if _runtime_is_loaded():  # else there is no device to run a model on, and models of the CPU load
+    if _runtime_is_loaded():  # otherwise no device can run a musa model, but CPU models must load
         from . import installed
 
         installed.load_library()
 
 
 def _runtime_is_loaded():
-    # The pack's libraries are linked against the runtime's. Asks for no device.
+    # The pack's libraries link to the runtime's. Does not initialize a device.
     return musa_runtime.load().status == "loaded"

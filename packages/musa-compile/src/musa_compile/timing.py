@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Times of kernels, by which Inductor chooses among configurations of a kernel."""
+"""Measures kernel times, by which Inductor chooses among configurations of a kernel."""
 
 import contextlib
 import statistics
@@ -14,7 +14,7 @@ from . import _compat
 # A lock that a program gives torch for its measurements; torch 2.13 and later.
 _lock = getattr(benchmarking, "maybe_gpu_benchmark_lock", contextlib.nullcontext)
 
-_MOST = 100  # runs that are measured, and runs before them
+_MOST = 100  # maximum number of measured runs, and of warm-up runs
 
 
 def register():
@@ -23,14 +23,14 @@ def register():
 
 
 def measure(benchmarker, function, *, warmup=25, rep=100, is_vetted_benchmarking=False, **_):
-    """Time of a call on the current stream of the current device.
+    """Measures the time of a call on the current stream of the current device.
 
     Args:
         benchmarker (torch._inductor.runtime.benchmarking.Benchmarker): not used.
-        function (callable): launches work; called without arguments.
-        warmup (int): milliseconds of calls that are not measured.
-        rep (int): milliseconds of calls that are measured.
-        is_vetted_benchmarking (bool): whether the result cannot change numbers, see
+        function (callable): enqueues work; called without arguments.
+        warmup (int): milliseconds of warm-up calls.
+        rep (int): milliseconds of measured calls.
+        is_vetted_benchmarking (bool): whether the result cannot affect numerics, see
             `torch._inductor.config.deterministic`.
 
     Returns:
@@ -60,6 +60,6 @@ def _run(function, evict, count):
 
 
 def _eviction():
-    """Memory of the size of the cache: writing it evicts the operands, as other kernels of a program do."""
+    """Returns memory of the cache's size: writing it evicts the operands, as other kernels would."""
     size = getattr(musa.get_device_properties(musa.current_device()), "L2_cache_size", 0)
     return torch.empty(max(size, 4) // 4, dtype=torch.int32, device="musa")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Inductor's Triton kernels: the Python that launches them.
+"""Generates the Python code that launches Inductor's Triton kernels.
 
-torch's own scheduling generates the kernels. torch selects the device of a kernel for the GPUs that it knows
-(`GPU_TYPES`), so these wrappers do it for musa: a kernel is loaded into the context of the current device,
-and measured on its stream.
+torch's own scheduling generates the kernels. torch emits device guards only for the GPUs in `GPU_TYPES`, so
+these wrappers do it for musa: a kernel is loaded into the context of the current device, and measured on its
+stream.
 """
 
 from torch._inductor.codegen.wrapper import (
@@ -19,7 +19,7 @@ from .python_wrapper import MusaLines, MusaPythonWrapper
 
 
 class _EnterDeviceLine(EnterDeviceContextManagerLine):
-    """Enters the device guard. torch's own line sets the device once more within it."""
+    """Enters the device guard. torch's line additionally sets the device inside it."""
 
     def codegen(self, code):
         code.writeline(f"with {V.graph.device_ops.device_guard(self.device_idx)}:")
@@ -27,20 +27,20 @@ class _EnterDeviceLine(EnterDeviceContextManagerLine):
 
 
 class _SelectsDevice:
-    """Device guards in the generated Python of a graph, or of a part of one."""
+    """Emits device guards into the generated Python code of a graph or subgraph."""
 
     _is_guarded_whole = False
 
     def run_wrapper_ir_passes(self, is_inference):
         super().run_wrapper_ir_passes(is_inference)
-        # After torch's passes, which merge and move the lines of allocations.
+        # Runs after torch's passes, which merge and move allocation lines.
         devices = {
             line.device.index
             for line in self.lines
             if isinstance(line, KernelCallLine) and line.device.type == "musa"
         }
-        # One guard for the whole function, and none for each kernel. Not where nodes are on other devices:
-        # operators that name the type of the device alone allocate on the current device.
+        # One guard for the whole function instead of one per kernel. Not if nodes are on several
+        # devices: operators that receive only the device type allocate on the current device.
         if len(devices) == 1 and devices >= set(V.graph.device_idxs):
             self._is_guarded_whole = True
             self.lines.insert(0, _EnterDeviceLine(devices.pop(), None))
@@ -57,10 +57,10 @@ class _SelectsDevice:
 
 
 class _MusaTritonSubgraphWrapper(_SelectsDevice, MusaLines, SubgraphPythonWrapperCodegen):
-    """Generates the function of a graph within the graph, such as a branch of `torch.cond`."""
+    """Generates the function of a subgraph, such as a branch of `torch.cond`."""
 
 
 class MusaTritonWrapper(_SelectsDevice, MusaPythonWrapper):
-    """Generates the Python module of a graph whose kernels are Triton's."""
+    """Generates the Python module of a graph with Triton kernels."""
 
     subgraph_wrapper = _MusaTritonSubgraphWrapper

@@ -2,15 +2,16 @@
 // Copyright (c) torch_musa contributors
 #pragma once
 
-// Included by models that are compiled ahead of time, before any other header of torch. Inductor precompiles the header of
-// this path, which is made of the name of the device.
+// Included by ahead-of-time compiled models before any other header of torch. Inductor derives this path from the
+// device's name, and precompiles the header.
 //
-// A model contains torch's model container, whose code for a device is chosen by macros and knows torch's own devices only.
-// Here the branch for CUDA is compiled, with CUDA's names defined as functions of libmusa_aoti.so until the end of this file:
-// constants are in device memory, a model instance is free again after an event, constants on the CPU and constants that are
-// folded at run time are supported. The container is created for the device "cuda:<index>", whose type is musa's.
+// A model contains torch's model container, whose device code is selected by macros that cover only torch's own
+// devices. This header selects the branch for CUDA, and defines CUDA's names as functions of libmusa_aoti.so until
+// the end of this file. That branch keeps constants in device memory, marks a model instance as free with an event,
+// and supports constants on the CPU and constants folded at run time. The container is created for device
+// "cuda:<index>", whose device type is musa's.
 #include <musa_compile/host_kernel.h>
-// Without USE_CUDA this header includes no header of CUDA, and defines the type of streams as void*.
+// Without USE_CUDA this header includes no CUDA header and defines the stream type as void*.
 #include <torch/csrc/inductor/aoti_runtime/device_utils.h>
 
 #ifdef USE_CUDA
@@ -19,7 +20,8 @@
 
 namespace musa_compile {
 
-// The device of the model's constants, set when the model is constructed. Each loaded package is a shared library of its own.
+// The device of the model's constants, set in the model's constructor. Each loaded package is a separate shared
+// library.
 inline int32_t device_of_constants = 0;
 
 inline AOTITorchError current_device(int32_t* device) {
@@ -69,13 +71,13 @@ inline AOTITorchError query_event(void* event) {
 #define cudaEventRecord(event, stream) aoti_torch_musa_event_record(event, stream)
 #define cudaEventQuery(event) ::musa_compile::query_event(event)
 #define cudaEventSynchronize(event) aoti_torch_musa_event_synchronize(event)
-// Kernels are compiled into the model, so no module is ever loaded.
+// Kernels are linked into the model, so no module is ever loaded.
 #define CUmodule void*
 #define CUDA_SUCCESS 0
 #define cuModuleUnload(module) (static_cast<void>(module), CUDA_SUCCESS)
 #define cuGetErrorString(error, text) static_cast<void>(error)
 
-// With aoti_runtime/model_base.h and model.h.
+// Includes aoti_runtime/model_base.h and model.h.
 #include <torch/csrc/inductor/aoti_runtime/model_container.h>
 
 #undef USE_CUDA
@@ -106,5 +108,6 @@ inline AOTITorchError query_event(void* event) {
 #undef cuGetErrorString
 
 #include <torch/csrc/inductor/aoti_include/common.h>
-// For constants and operators on the CPU. After torch's container, which torch's header for the CPU would otherwise include.
+// For constants and operators on the CPU. Must follow torch's container, because torch's CPU header would include
+// that.
 #include <torch/csrc/inductor/aoti_torch/generated/c_shim_cpu.h>
