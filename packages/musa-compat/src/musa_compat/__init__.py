@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Names of the vendor's torch_musa, for programs that were written for it.
+"""Names of the vendor's torch_musa, for programs written for it.
 
 `torch_musa` finds them by entry points.
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Attributes of `torch_musa`: the names of `torch.musa`, and one of the vendor's that `torch.musa` lacks."""
+"""Attributes of `torch_musa`: the names of `torch.musa`, and a vendor name that `torch.musa` lacks."""
 
 import importlib
 
@@ -10,10 +10,10 @@ _MORE = {
 
 
 def attribute(name):
-    """The object that a program reads as `torch_musa.<name>`.
+    """Returns the value of `torch_musa.<name>`.
 
     Raises:
-        AttributeError: neither `torch.musa` nor the vendor's package is known to have it.
+        AttributeError: if neither `torch.musa` nor the vendor's package has the name.
     """
     if name in _MORE:
         return getattr(importlib.import_module(f"musa_compat.{_MORE[name]}"), name)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""musa-converter: Python programs for CUDA as programs for MUSA.
+"""musa-converter: ports Python programs from CUDA to MUSA.
 
-musa-converter -r project               writes project_musa: a copy in which names of CUDA are those of MUSA
-musa-converter -r project -l train.py   and project_musa/train.py begins with `import torch_musa`
-musa-converter -r project -o target     into another folder
-musa-converter -r project --dry-run     what would change, as a diff
+musa-converter -r project               writes project_musa, a copy with CUDA's names replaced by MUSA's
+musa-converter -r project -l train.py   also inserts `import torch_musa` into project_musa/train.py
+musa-converter -r project -o target     writes to another folder
+musa-converter -r project --dry-run     prints the changes as a diff
 """
 
 import argparse
@@ -17,7 +17,7 @@ import sys
 import tokenize
 from pathlib import Path
 
-# Names as a whole, wherever Python code has them.
+# Whole names, replaced everywhere in Python code.
 NAMES = {
     "CUDAExtension": "MUSAExtension",
     "CUDAGraph": "MUSAGraph",
@@ -29,13 +29,13 @@ NAMES = {
     "is_nccl_available": "is_mccl_available",
     "ProcessGroupNCCL": "ProcessGroupMCCL",
 }
-# Names after a dot: those of torch and of its tensors, modules and devices.
+# Names after a dot: attributes of torch, tensors, modules and devices.
 ATTRIBUTES = {"cuda": "musa", "CUDA": "MUSA", "nccl": "mccl", "nvtx": "mttx"}
-# Modules by their whole path.
+# Modules by full path.
 MODULES = {
     "torch.utils.cpp_extension": "torch_musa.utils.musa_extension",
 }
-# Values of strings.
+# Whole string values.
 STRINGS = {
     "nccl": "mccl",
     "CUDA_VISIBLE_DEVICES": "MUSA_VISIBLE_DEVICES",
@@ -49,7 +49,7 @@ _FSTRING_MIDDLE = getattr(tokenize, "FSTRING_MIDDLE", None)  # Python 3.12 and l
 
 
 def convert(text):
-    """A program's text with the names of CUDA replaced. Comments, docstrings and layout stay as they are.
+    """Returns a program with the names of CUDA replaced. Comments, docstrings and layout are kept.
 
     Args:
         text (str): Python source.
@@ -58,7 +58,7 @@ def convert(text):
         str: the converted source.
 
     Raises:
-        SyntaxError, tokenize.TokenError: the text is not Python.
+        SyntaxError, tokenize.TokenError: if the text is not valid Python.
     """
     lines = text.splitlines(keepends=True)
     tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
@@ -97,7 +97,7 @@ def _string(value):
 
 
 def _modules(lines):
-    """Imports of modules that have another name, where a name of MUSA is taken from them."""
+    """Renames modules in imports that import a name of MUSA."""
     text = "".join(lines)
     for before, after in MODULES.items():
         pattern = rf"(?m)^(\s*from )({re.escape(before)})( import (?:\([^)]*\bMUSA|.*\bMUSA))"
@@ -106,7 +106,7 @@ def _modules(lines):
 
 
 def with_import(text):
-    """The text with `import torch_musa` before its first import; unchanged if it has one."""
+    """Inserts `import torch_musa` before the first import, unless the text contains it."""
     if re.search(r"(?m)^\s*import torch_musa\b", text):
         return text
     lines = text.splitlines(keepends=True)
@@ -123,15 +123,15 @@ def _parser():
     )
     parser.add_argument("-r", "--root", type=Path, required=True, help="the folder of the program")
     parser.add_argument(
-        "-l", "--launch", type=Path, action="append", default=[], help="a file of it that is started"
+        "-l", "--launch", type=Path, action="append", default=[], help="an entry point of the program"
     )
-    parser.add_argument("-o", "--output", type=Path, help="the folder of the result (default: <root>_musa)")
-    parser.add_argument("--dry-run", action="store_true", help="write nothing; print what would change")
+    parser.add_argument("-o", "--output", type=Path, help="the output folder (default: <root>_musa)")
+    parser.add_argument("--dry-run", action="store_true", help="print the changes without writing files")
     return parser
 
 
 def main(arguments=None):
-    """The command line. Status 0, 1 if a file could not be read as Python, 2 for a wrong request."""
+    """Runs the command line. Returns 0, 1 if a file is not valid Python, 2 for invalid arguments."""
     options = _parser().parse_args(arguments)
     root = options.root.resolve()
     output = options.output or root.with_name(f"{root.name}_musa")
@@ -165,12 +165,12 @@ def main(arguments=None):
             after = with_import(after)
         changed += after != text
         _write(path, text, after, output / name, options.dry_run)
-    print(f"musa-converter: {changed} files changed, {failed} not read, in {output}", file=sys.stderr)
+    print(f"musa-converter: {changed} files changed, {failed} not parsed, in {output}", file=sys.stderr)
     return 1 if failed else 0
 
 
 def _launched(paths, root):
-    """The files to be started, as absolute paths: relative to the current folder, else to the root."""
+    """Returns absolute paths of entry points, resolved against the current folder, then the root."""
     found = set()
     for path in paths:
         candidates = [each.resolve() for each in (path, root / path) if each.is_file()]

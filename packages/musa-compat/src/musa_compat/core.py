@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`torch_musa.core`: the folder of the vendor's modules, and where CMake finds `TorchMusa`."""
+"""`torch_musa.core`: the vendor's module folder, and the CMake path of `TorchMusa`."""
 
 import importlib
 from pathlib import Path
 
 from .deprecation import warn_once
 
-# No folder: Python would import each module of it a second time, as torch_musa.core.<name>. The entry points
-# of the pack name the modules instead.
+# Empty: with a folder here, Python would import each module a second time as
+# torch_musa.core.<name>. The pack's entry points name the modules instead.
 __path__ = []
 
 warn_once("torch_musa.core", "torch.musa")

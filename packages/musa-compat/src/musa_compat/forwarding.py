@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Modules whose names are those of another module, looked up when they are read."""
+"""Modules that look up their attributes in another module when accessed."""
 
 import importlib
 
@@ -8,14 +8,14 @@ from .deprecation import warn_once
 
 
 def forward(module, names, home="torch.musa"):
-    """A pair `__getattr__`, `__dir__` for a module, which looks up names in another one.
+    """Returns `__getattr__` and `__dir__` for a module that forwards to another module.
 
-    Warns once that the module is deprecated.
+    Also warns once that the module is deprecated.
 
     Args:
-        module (str): the name that programs import, "torch_musa.core.device".
-        names (dict of str to str): names of the module and what they are called in `home`, with dots for
-            attributes of attributes.
+        module (str): the name that programs import, such as "torch_musa.core.device".
+        names (dict of str to str): maps names of the module to names in `home`, with dots for nested
+            attributes.
         home (str): the other module.
     """
     warn_once(module, home)
@@ -32,5 +32,5 @@ def forward(module, names, home="torch.musa"):
 
 
 def same(*names):
-    """Names that are the same in both modules, for :func:`forward`."""
+    """Returns `names` for :func:`forward` that are equal in both modules."""
     return {name: name for name in names}

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`torch_musa.distributed.fsdp`: the scaler of gradients for FSDP, with the device filled in."""
+"""`torch_musa.distributed.fsdp`: the gradient scaler for FSDP, with "musa" as its default device."""
 
 import torch.distributed as dist
 from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler as _OfTorch
 
 
 class ShardedGradScaler(_OfTorch):
-    """torch's class for the device "musa". torch's own is for "cuda" unless `device="musa"` is passed.
+    """torch's class with "musa" as its default device instead of "cuda".
 
     Args:
         device (str): the device type.
         init_scale (float): the first scale.
-        backoff_factor (float): factor of the scale after a step with an infinite or undefined gradient.
-        growth_factor (float): factor of the scale after `growth_interval` steps with finite gradients.
-        growth_interval (int): steps between two growths.
-        enabled (bool): False makes every method pass on what it gets.
-        process_group (torch.distributed.ProcessGroup, optional): the ranks that share a scale; all of them
-            unless given.
+        backoff_factor (float): scale factor after a step with an infinite or NaN gradient.
+        growth_factor (float): scale factor after `growth_interval` steps with finite gradients.
+        growth_interval (int): number of steps between two growths.
+        enabled (bool): if False, every method is a no-op.
+        process_group (torch.distributed.ProcessGroup, optional): the ranks that share a scale; default: all
+            ranks.
     """
 
     def __init__(

@@ -2,7 +2,7 @@
 # Copyright (c) torch_musa contributors
 """`torch.nn.SwishGLU`, `torch.nn.RoPE` and their functions, which the vendor adds to torch by a patch.
 
-The import hook of the pack adds them to torch where torch has no attribute of the name.
+The pack's import hook adds them to torch, unless torch has an attribute of the same name.
 """
 
 
@@ -21,15 +21,15 @@ def musa_import(musa):
             setattr(module, name, value)
 
 
-# After `musa_import`: if a program imports this module before torch, the hook is looked up in this partially
-# initialized module.
+# Imported after `musa_import` is defined: if a program imports this module before torch, the hook
+# is looked up in this partially initialized module.
 import torch  # noqa: E402
 
 
 def swish_glu(input):
     """silu(a) * b, where a, b = input.chunk(2, -1) (Shazeer 2020).
 
-    On musa the fused operator of a pack computes it, if there is one.
+    On musa, uses a pack's fused operator if there is one.
 
     Args:
         input (torch.Tensor): floating point, (..., 2 * n).
@@ -47,11 +47,11 @@ def rope(input, freq_cis, rotary_interleaved=False, batch_first=False, multi_lat
     """Rotary position embedding (Su et al. 2021), by the operator `torch_musa::rope` of a pack.
 
     Args:
-        input (torch.Tensor): (positions, batch, heads, elements); with batch_first, positions and batch
-            change places; three dimensions have no batch.
+        input (torch.Tensor): (positions, batch, heads, elements), or (batch, positions, heads, elements)
+            with batch_first; without the batch if three-dimensional.
         freq_cis (torch.Tensor): angles (positions, elements), or cosine and sine
             (positions, elements / 2, 2).
-        rotary_interleaved (bool): neighbouring elements form a pair; else elements half a row apart.
+        rotary_interleaved (bool): adjacent elements form a pair; otherwise elements half a row apart.
         batch_first (bool): the batch is the first dimension.
         multi_latent_attention (bool): elements are in the order of multi-head latent attention.
 
@@ -59,14 +59,14 @@ def rope(input, freq_cis, rotary_interleaved=False, batch_first=False, multi_lat
         torch.Tensor: of input's shape and dtype.
 
     Raises:
-        RuntimeError: no installed pack has the operator.
+        RuntimeError: if no installed pack has the operator.
     """
     if not hasattr(torch.ops.torch_musa, "rope"):
         torch.musa.init()  # loads the packs and their operators
     if not hasattr(torch.ops.torch_musa, "rope"):
         raise RuntimeError(
             "torch.rope needs the operator torch_musa::rope, which no loaded pack has.\n"
-            "Likely causes: the pack that has it is not installed, is disabled, or failed to load.\n"
+            "Likely causes: the pack with this operator is not installed, is disabled, or failed to load.\n"
             "Fix: python -m torch_musa packs, which lists packs and why one was not loaded"
         )
     return torch.ops.torch_musa.rope(
@@ -89,7 +89,7 @@ class RoPE(torch.nn.Module):
     """:func:`rope` as a module without parameters.
 
     Args:
-        rotary_interleaved, batch_first, multi_latent_attention (bool): as of :func:`rope`.
+        rotary_interleaved, batch_first, multi_latent_attention (bool): see :func:`rope`.
     """
 
     def __init__(self, rotary_interleaved=False, batch_first=False, multi_latent_attention=False):

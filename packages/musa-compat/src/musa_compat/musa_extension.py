@@ -2,7 +2,7 @@
 # Copyright (c) torch_musa contributors
 """`torch_musa.utils.musa_extension`: the extension builder, with the vendor's headers on the include path.
 
-The functions are those of `torch_musa.utils.cpp_extension`. A header below `torch_musa/` includes one of the
+The functions are those of `torch_musa.utils.cpp_extension`. Each header in `torch_musa/` includes one of the
 runtime.
 """
 
@@ -21,13 +21,13 @@ def _musa_home():
         return None
 
 
-# The SDK in use; None without one.
+# The SDK in use, or None.
 MUSA_HOME = _musa_home()
 _HEADERS = str(Path(__file__).parent / "include")
 
 
 def include_paths():
-    """Folders of headers for extensions: the vendor's names, then those of `cpp_extension`."""
+    """Returns the include folders: that of the vendor's headers, then those of `cpp_extension`."""
     return [_HEADERS, *cpp_extension.include_paths()]
 
 

@@ -8,7 +8,7 @@ from .deprecation import warn_once
 
 
 class FusedAdam(torch.optim.Adam):
-    """`torch.optim.Adam(fused=True)`, with all of its arguments."""
+    """`torch.optim.Adam(fused=True)`, with all its arguments."""
 
     def __init__(self, params, *args, fused=True, **kwargs):
         warn_once("torch_musa.optim.FusedAdam", "torch.optim.Adam(params, fused=True)")
@@ -16,7 +16,7 @@ class FusedAdam(torch.optim.Adam):
 
 
 class FusedAdamW(torch.optim.AdamW):
-    """`torch.optim.AdamW(fused=True)`, with all of its arguments."""
+    """`torch.optim.AdamW(fused=True)`, with all its arguments."""
 
     def __init__(self, params, *args, fused=True, **kwargs):
         warn_once("torch_musa.optim.FusedAdamW", "torch.optim.AdamW(params, fused=True)")
@@ -26,8 +26,8 @@ class FusedAdamW(torch.optim.AdamW):
 class FusedLAMB(torch.optim.Optimizer):
     """LAMB (You et al., "Large Batch Optimization for Deep Learning", 2020), on lists of tensors.
 
-    A step multiplies the learning rate of each parameter p by |p| / |u|, where u is its update by Adam. It is
-    a fixed number of `torch._foreach_*` operators for each dtype of a group and does not wait for the device.
+    A step multiplies the learning rate of each parameter p by |p| / |u|, where u is Adam's update. It runs a
+    fixed number of `torch._foreach_*` operators per dtype of a group, and does not wait for the device.
 
     Args:
         params (iterable): tensors, or dicts of groups.
@@ -92,10 +92,10 @@ class FusedLAMB(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure=None):
-        """One step.
+        """Performs one step.
 
         Args:
-            closure (callable, optional): computes the loss again.
+            closure (callable, optional): recomputes the loss.
 
         Returns:
             The closure's result, or None.
@@ -131,7 +131,7 @@ class FusedLAMB(torch.optim.Optimizer):
         gradients = [parameter.grad for parameter in parameters]
         limit = group["max_grad_norm"]
         if limit > 0:
-            # 1 below the limit, so that no value is read on the host.
+            # Clamped to 1 below the limit, so that the host reads no value.
             gradients = torch._foreach_div(gradients, (norm / limit).clamp(min=1.0).to(gradients[0].dtype))
         if decay != 0 and not self.adam_w_mode:
             gradients = torch._foreach_add(gradients, parameters, alpha=decay)
@@ -155,13 +155,13 @@ class FusedLAMB(torch.optim.Optimizer):
 
 
 def _ratios(parameters, update):
-    """|p| / |u| of each pair as 0-dim tensors; 1 where either norm is 0."""
+    """Returns |p| / |u| per pair as 0-dim tensors, or 1 if either norm is 0."""
     pairs = zip(torch._foreach_norm(parameters), torch._foreach_norm(update), strict=True)
     return [torch.where((p > 0) & (u > 0), p / u, torch.ones_like(p)) for p, u in pairs]
 
 
 def _by_dtype(parameters):
-    """Lists of parameters of one dtype and device."""
+    """Groups parameters by dtype and device."""
     found = {}
     for parameter in parameters:
         found.setdefault((parameter.dtype, parameter.device), []).append(parameter)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The hooks of the pack: what the loader of `torch_musa` asks for."""
+"""The pack's hooks, called by the loader of `torch_musa`."""
 
 from musa_runtime.hookspecs import hookimpl
 

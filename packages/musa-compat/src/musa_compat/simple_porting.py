@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`torch_musa.utils.simple_porting`: a folder of CUDA sources as MUSA sources in the folder beside it.
+"""`torch_musa.utils.simple_porting`: ports a folder of CUDA sources to a sibling folder of MUSA sources.
 
-The rules are those of `musa-port`, except that files keep their names, with `.mu` and `.muh` for `.cu` and
-`.cuh`: a setup.py names the files of the result.
+The rules are those of `musa-port`, except that files keep their names apart from the suffix (`.mu` and `.muh`
+for `.cu` and `.cuh`), because a setup.py lists the resulting files.
 """
 
 import re
@@ -20,14 +20,14 @@ _RENAMED = {".cu": ".mu", ".cuh": ".muh"}
 
 
 class SimplePorting:
-    """Ports the folder `cuda_dir_path` into `<cuda_dir_path>_musa`, which `run` writes anew.
+    """Ports the folder `cuda_dir_path` to `<cuda_dir_path>_musa`, which `run` overwrites.
 
     Args:
-        cuda_dir_path (str): the folder.
-        mapping_rule (dict of str to str, optional): text that is replaced before the rules of musa-port
-            apply; longer text first, and nothing within a replacement.
-        ignore_dir_paths (list of str, optional): folders that are left out.
-        drop_default_mapping (bool): apply `mapping_rule` alone.
+        cuda_dir_path (str): the folder of CUDA sources.
+        mapping_rule (dict of str to str, optional): text replacements that are applied before the rules of
+            musa-port; the longest match wins, and results are not replaced again.
+        ignore_dir_paths (list of str, optional): folders that are skipped.
+        drop_default_mapping (bool): apply only `mapping_rule`.
     """
 
     def __init__(self, cuda_dir_path, mapping_rule=None, ignore_dir_paths=None, drop_default_mapping=False):
@@ -38,10 +38,10 @@ class SimplePorting:
         self.drop_default_mapping = drop_default_mapping
 
     def run(self):
-        """Writes the folder. The sources are not changed.
+        """Writes the folder. The sources are not modified.
 
         Raises:
-            musa_port.files.InputError: the folder does not exist, or two files have one name in the result.
+            musa_port.files.InputError: if the folder does not exist, or two files have the same output path.
         """
         warn_once(
             "torch_musa.utils.simple_porting.SimplePorting",
@@ -78,7 +78,7 @@ class SimplePorting:
 
 
 class _KeepingNames(Engine):
-    """The engine of musa-port, except that it renames only the suffixes of a tree's own files."""
+    """The engine of musa-port, except that it renames only the suffixes of the tree's files."""
 
     def __init__(self, names):
         super().__init__(rules.load("torch"))
@@ -94,7 +94,7 @@ def _renamed(path):
 
 
 def _replaced(text, mapping):
-    """The text with each key replaced by its value, in one pass; of two keys at one place the longer one."""
+    """Replaces each key by its value in one pass; the longest match wins."""
     if not mapping:
         return text
     keys = sorted(mapping, key=len, reverse=True)

@@ -6,7 +6,7 @@ import torch
 
 
 def get_musa_arch():
-    """The architecture of the current device as an int: 10 * major + minor of its capability, such as 31."""
+    """Returns the architecture of the current device, 10 * major + minor of its capability, such as 31."""
     major, minor = torch.musa.get_device_capability()
     return 10 * major + minor
 

@@ -6,9 +6,9 @@ import warnings
 
 
 def use_unified_cpu_allocator():
-    """Warns that tensors are copied between host and device. Results are the same.
+    """Warns that tensors are copied between host and device. Has no other effect.
 
-    The vendor's function lets `Tensor.to` move a tensor without a copy, which needs a changed `Tensor.to`.
+    The vendor's function lets `Tensor.to` skip the copy, which requires patching `Tensor.to`.
     """
     warnings.warn(
         "torch_musa.use_unified_cpu_allocator() has no effect: tensors are copied between host and device.",

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
 #
-# find_package(TorchMusa): the target torch_musa, which links the runtime and brings the headers below torch_musa/. Its folder is
-# torch_musa.core.cmake_prefix_path. New projects use find_package(musa_runtime) and musa::musa_runtime.
+# find_package(TorchMusa) defines the target torch_musa, which links the runtime and provides the headers in
+# torch_musa/. The folder of this file is torch_musa.core.cmake_prefix_path. New projects should use
+# find_package(musa_runtime) and musa::musa_runtime.
 include(CMakeFindDependencyMacro)
 if(NOT musa_runtime_DIR)
   find_package(Python COMPONENTS Interpreter REQUIRED QUIET)

@@ -4,7 +4,7 @@
 
 from ..forwarding import forward, same
 
-# No folder: see core.py.
+# Empty: see core.py.
 __path__ = []
 
 __getattr__, __dir__ = forward(
