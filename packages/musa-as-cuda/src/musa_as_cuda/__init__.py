@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Programs that say "cuda", unchanged on musa: a switch that is off by default.
+"""Runs programs that use the device "cuda" unchanged on musa. Off by default.
 
     with musa_as_cuda.enabled():
         x = torch.ones(3, device="cuda")  # on musa:0; x.device is cuda:0 and x.is_cuda is True
@@ -12,7 +12,7 @@ changes nothing.
 
 
 def __getattr__(name):
-    # On first access: the import hook of this package may not import torch.
+    # Imported on first access, because the import hook of this package must not import torch.
     if name in __all__:
         from . import switch
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The mode that translates devices in calls of torch's functions, methods and properties of tensors.
+"""The mode that translates devices in calls of torch's functions and tensor methods and properties.
 
 torch calls a `TorchFunctionMode` for every function of `torch`, every method of `Tensor` and every property
-such as `Tensor.device`, on the thread that entered the mode. The mode is off while such a function runs, so
-code inside of torch's own functions sees devices of MUSA.
+such as `Tensor.device`, on the thread that entered the mode. The mode is disabled while such a function runs,
+so torch's own functions see MUSA devices.
 """
 
 import torch
@@ -12,15 +12,15 @@ from torch.overrides import TorchFunctionMode
 
 from . import translation
 
-_keywords = {}  # never changed
+_keywords = {}  # always empty
 _device = torch.device
 
 
 class AsCuda(TorchFunctionMode):
-    """Devices of CUDA in arguments become devices of MUSA, and devices of MUSA in results those of CUDA."""
+    """Translates CUDA devices in arguments to MUSA devices, and MUSA devices in results to CUDA."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        # This runs for every operator and every property: the loops are written out for speed.
+        # Runs for every operator and every property, so the loops are unrolled for speed.
         special = _SPECIAL.get(func)
         if special is not None:
             return special(func, args, kwargs or _keywords)
@@ -42,7 +42,7 @@ class AsCuda(TorchFunctionMode):
 
 
 def is_active():
-    """Whether the mode is on for this thread and not suspended by a function of torch that is running."""
+    """Whether the mode is on for this thread and not suspended by a running function of torch."""
     return any(isinstance(mode, AsCuda) for mode in torch.overrides._get_current_function_mode_stack())
 
 
@@ -56,7 +56,7 @@ def _is_cuda(func, args, kwargs):
 
 def _cuda(func, args, kwargs):
     def place(tensor, device=None, non_blocking=False, memory_format=torch.preserve_format):
-        # A method without a device means the current one, also for a tensor on another device.
+        # Without a device the method uses the current device, even for a tensor on another device.
         index = device if isinstance(device, int) else None
         if device is None:
             index = torch.musa.current_device()
@@ -82,7 +82,7 @@ def _device_of(func, args, kwargs):
 
 _SPECIAL = {
     torch.Tensor.device.__get__: _device_of,
-    torch.device: _unchanged,  # torch.device("cuda") stays what the program wrote
+    torch.device: _unchanged,  # torch.device("cuda") keeps its value
     torch.Tensor.is_cuda.__get__: _is_cuda,
     torch.Tensor.cuda: _cuda,
     torch.Tensor.type: _type,

@@ -8,7 +8,7 @@ from musa_runtime.hookspecs import hookimpl
 
 @hookimpl
 def musa_pack_info():
-    return {"summary": "programs that say cuda, on musa; off unless it is switched on"}
+    return {"summary": "runs programs for cuda on musa; off by default"}
 
 
 @hookimpl

@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """The attributes of torch that the switch replaces: a closed list, each with its reason.
 
-A mode of torch cannot reach these. They are replaced when the switch is turned on and put back when it is
-turned off. A name that this version of torch lacks is left out. docs/design/as_cuda.md has the same table.
+A torch function mode cannot intercept these. They are replaced when the switch is turned on and restored when
+it is turned off. Names that this torch lacks are skipped. docs/design/as_cuda.md has the same table.
 """
 
 import importlib
@@ -230,7 +230,7 @@ TABLE = (
         "torch.backends.cudnn.m",
         ("is_acceptable",),
         stand_ins.not_acceptable,
-        "recurrent networks ask it for tensors of CUDA, and it warns that cuDNN is missing",
+        "recurrent networks call it with CUDA tensors, and it warns that cuDNN is missing",
     ),
     Group(
         "torch.distributed",
@@ -244,12 +244,12 @@ TABLE = (
 
 
 def replaced_names():
-    """The dotted names in the table, in its order."""
+    """Returns the dotted names in the table, in order."""
     return [f"{group.owner}.{name}" for group in TABLE for name in group.names]
 
 
 def planned():
-    """What the table replaces in this torch, as (module or class, name, maker of the replacement)."""
+    """Yields (module or class, name, function that makes the replacement) for this torch."""
     for group in TABLE:
         owner = _resolve(group.owner)
         for name in group.names:
@@ -264,11 +264,12 @@ def install():
     try:
         for owner, name, make in list(planned()):
             original = getattr(owner, name)
-            # One replacement for all places of an attribute, so that they stay the same object.
+            # One replacement for all locations of an attribute, so that they remain the same
+            # object.
             key = name, id(original), make
             if key not in made:
                 made[key] = make(name, original)
-            # A class may inherit the attribute: then it is taken away again.
+            # If the class inherits the attribute, uninstall() deletes the replacement.
             _replaced.append((owner, name, original if name in vars(owner) else _ABSENT))
             setattr(owner, name, made[key])
     except BaseException:
@@ -287,7 +288,7 @@ def uninstall():
 
 
 def _resolve(dotted):
-    """A module or class by its name; None if this torch has none, as torch.distributed in some builds."""
+    """Returns a module or class by name; None if torch lacks it, as some builds lack torch.distributed."""
     owner = importlib.import_module("torch")
     for part in dotted.split(".")[1:]:
         owner = getattr(owner, part, None)
@@ -295,7 +296,7 @@ def _resolve(dotted):
 
 
 def _places(owner, name, original):
-    """The owner, and the module in which its function or class is defined."""
+    """Yields the owner, and the module that defines the function or class."""
     yield owner
     home = importlib.sys.modules.get(getattr(original, "__module__", None) or "")
     if isinstance(owner, ModuleType) and home not in (None, owner) and vars(home).get(name) is original:

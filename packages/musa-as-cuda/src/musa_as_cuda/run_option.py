@@ -8,7 +8,7 @@ import os
 
 @contextlib.contextmanager
 def as_cuda():
-    """Turns the switch on for a program and, by the environment, for the processes that it starts."""
+    """Turns the switch on for a program and, by an environment variable, for its child processes."""
     from .switch import enabled
 
     before = os.environ.get("TORCH_MUSA_AS_CUDA")

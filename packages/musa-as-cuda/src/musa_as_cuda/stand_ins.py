@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Makers of the replacements: `make(name, original)` returns the stand-in for an attribute of torch.
+"""Makes the replacements: `make(name, original)` returns the replacement of an attribute of torch.
 
-The functions of `torch.musa` see devices of MUSA, so they run with the modes of torch suspended.
+Functions of `torch.musa` expect MUSA devices, so they run with torch's function modes suspended.
 """
 
 import functools
@@ -23,7 +23,7 @@ def _call(target, args, kwargs):
 
 
 def _forward(target):
-    """A function that translates devices in the arguments of `target` and in its result."""
+    """Returns a function that translates devices in the arguments and the result of `target`."""
 
     @functools.wraps(target)
     def forwarded(*args, **kwargs):
@@ -33,7 +33,7 @@ def _forward(target):
 
 
 def _class_like(base, name, module):
-    """A class whose constructor translates devices and returns an instance of `base`, also for isinstance."""
+    """Returns a class whose constructor translates devices; instances are instances of `base`."""
 
     class Meta(type(base)):
         def __call__(cls, *args, **kwargs):
@@ -62,7 +62,7 @@ def of_torch(name, original):
 
 
 def tensor_type(name, original):
-    # Tensor.type(T) reads the name of the class in C, which must be one that torch can parse.
+    # Tensor.type(T) reads the class name in C, and must be able to parse it.
     return _class_like(getattr(torch.musa, name), f"torch.musa.{name}", "torch.musa")
 
 
@@ -87,7 +87,7 @@ def mccl_version(name, original):
 
 
 def initialized(name, original):
-    """The present state; `torch.cuda._initialized` follows it as long as the switch is on."""
+    """Returns the current state. While the switch is on, `torch.cuda._initialized` follows it."""
     from musa_runtime import initialization
 
     if not _follows_initialization:
@@ -120,7 +120,7 @@ def set_default_tensor_type(name, original):
 
 
 def default_device(name, original):
-    # Not suspended: both functions look at the modes that are on.
+    # Not suspended, because both functions inspect the active modes.
     @functools.wraps(original)
     def translated(*args):
         return translation.to_cuda(original(*map(translation.to_musa, args)))
@@ -137,7 +137,7 @@ def autocast(name, original):
 
 
 def autocast_setting(name, original):
-    """Without a device, `is_autocast_enabled()` is about CUDA."""
+    """Without a device type, `is_autocast_enabled()` means CUDA."""
 
     @functools.wraps(original)
     def setting(*args, **kwargs):
@@ -178,7 +178,7 @@ def storage(name, original):
 
 
 def _with_mode(target):
-    """`target`, called with the mode on where it is suspended."""
+    """Returns `target` wrapped to run with the mode on if it is suspended."""
 
     @functools.wraps(target)
     def run(*args, **kwargs):
@@ -215,14 +215,14 @@ def not_acceptable(name, original):
 
 
 def _backend(value):
-    """`"mccl"` for `"nccl"`, also in lists such as `"cpu:gloo,cuda:nccl"`."""
+    """Replaces `"nccl"` with `"mccl"`, also in lists such as `"cpu:gloo,cuda:nccl"`."""
     if not isinstance(value, str):
         return value
     return re.sub(r"\bcuda\b", "musa", re.sub(r"\bnccl\b", "mccl", value.lower()))
 
 
 def process_group(name, original):
-    # init_process_group takes the backend first, new_group third.
+    # The backend is the first argument of init_process_group and the third of new_group.
     position = 0 if name == "init_process_group" else 2
 
     @functools.wraps(original)

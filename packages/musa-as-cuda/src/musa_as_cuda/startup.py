@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The import hook: at the end of `import torch`, the switch is turned on if TORCH_MUSA_AS_CUDA=1."""
+"""The import hook: turns the switch on at the end of `import torch` if TORCH_MUSA_AS_CUDA=1."""
 
 import os
 import warnings
@@ -21,6 +21,7 @@ def musa_import(musa):
             )
         enable()
     except AsCudaError as error:
-        # An exception at this point does not end the program, which would run without the switch unnoticed.
+        # An exception here does not end the program, which would then run without the switch; hence
+        # the warning.
         warnings.warn(f"TORCH_MUSA_AS_CUDA has no effect: {error}", stacklevel=1)
         raise

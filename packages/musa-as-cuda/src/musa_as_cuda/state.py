@@ -2,5 +2,5 @@
 # Copyright (c) torch_musa contributors
 """The state of the switch in this process."""
 
-depth = 0  # calls of enable() without their disable()
-mode = None  # the mode that the first of them entered
+depth = 0  # number of enable() calls without a matching disable()
+mode = None  # the mode that the first enable() entered

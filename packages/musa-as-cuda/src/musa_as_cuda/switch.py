@@ -14,7 +14,7 @@ from .mode import AsCuda, is_active
 
 
 class AsCudaError(MusaError):
-    """The switch cannot be turned on or off now."""
+    """The switch cannot be turned on or off in this state."""
 
 
 def is_enabled():
@@ -24,13 +24,13 @@ def is_enabled():
 
 @contextlib.contextmanager
 def enabled(over_cuda=False):
-    """Programs inside of the block that name the device "cuda" use musa. Blocks may be nested.
+    """Code in the block that names the device "cuda" uses musa. Blocks may be nested.
 
     Args:
-        over_cuda (bool): also where torch can use CUDA devices, which the block then cannot reach.
+        over_cuda (bool): also if torch can use CUDA devices, which the block then cannot use.
 
     Raises:
-        AsCudaError: torch can use a CUDA device and `over_cuda` is false.
+        AsCudaError: if torch can use a CUDA device and `over_cuda` is False.
     """
     enable(over_cuda)
     try:
@@ -40,7 +40,7 @@ def enabled(over_cuda=False):
 
 
 def enable(over_cuda=False):
-    """Turns the switch on. Each call needs a :func:`disable`; arguments and errors are :func:`enabled`'s."""
+    """Turns the switch on. Each call needs a :func:`disable`. See :func:`enabled` for errors."""
     if state.depth == 0:
         if not over_cuda:
             _refuse_beside_cuda()
@@ -54,10 +54,10 @@ def enable(over_cuda=False):
 
 
 def disable():
-    """Turns the switch off, so that torch is as it was before.
+    """Turns the switch off and restores torch.
 
     Raises:
-        AsCudaError: it is off, or another mode was entered since and is still on.
+        AsCudaError: if it is off, or another mode was entered since and is still on.
     """
     if state.depth == 0:
         raise AsCudaError(
@@ -83,7 +83,8 @@ def disable():
 
 
 def _leave_at_exit():
-    # torch's state of the main thread is destroyed when Python is gone, and may hold no object of it then.
+    # torch's per-thread state of the main thread is destroyed after Python exits, and must not
+    # refer to a Python object then.
     if is_active():
         with contextlib.suppress(AsCudaError):
             disable()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The mode on threads that a program starts: a mode of torch is on for one thread only.
+"""Activates the mode on threads that a program starts, because torch's modes are per thread.
 
-`threading.setprofile` names a function that each new thread calls first. That function enters the mode and
-removes itself, so that it costs nothing afterwards.
+`threading.setprofile` sets a function that each new thread calls first. That function enters the mode and
+removes itself, so it has no cost afterwards.
 """
 
 import sys
@@ -18,7 +18,7 @@ _before = None
 
 
 class _Leaves:
-    """Leaves the mode when the thread ends: torch's state of a thread may not hold it any longer then."""
+    """Leaves the mode when the thread ends, because torch's per-thread state must not refer to it then."""
 
     def __del__(self):
         if is_active():
@@ -26,14 +26,14 @@ class _Leaves:
 
 
 def follow():
-    """Threads that start from now on enter the mode."""
+    """Makes threads that start from now on enter the mode."""
     global _before
     _before = threading.getprofile()
     threading.setprofile(_first_event)
 
 
 def unfollow():
-    """Threads that start from now on do not enter the mode."""
+    """Stops new threads from entering the mode."""
     if threading.getprofile() is _first_event:
         threading.setprofile(_before)
 

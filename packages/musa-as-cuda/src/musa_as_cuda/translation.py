@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Devices of CUDA as devices of MUSA, and back. Indices are kept."""
+"""Translates CUDA devices to MUSA devices and back. Indices are kept."""
 
 import re
 
@@ -9,12 +9,12 @@ import torch
 _CUDA = re.compile(r"cuda(:\d+)?")
 _CUDA_TYPE = re.compile(r"torch\.cuda\.(\w+)")
 _MUSA_TYPE = re.compile(r"torch\.musa\.(\w+)")
-_device = torch.device  # an attribute lookup less for each call of torch
-_cuda_devices = {}  # by index; an int is found faster than a device is made
+_device = torch.device  # saves an attribute lookup in each call of torch
+_cuda_devices = {}  # by index; faster than constructing a device
 
 
 def to_musa(value):
-    """Returns the device of MUSA for a device of CUDA, given as `str` or `torch.device`; else `value`."""
+    """Returns the MUSA device for a CUDA device (`str` or `torch.device`), otherwise `value`."""
     kind = type(value)
     if kind is _device:
         return _device("musa", value.index) if value.type == "cuda" else value
@@ -24,7 +24,7 @@ def to_musa(value):
 
 
 def to_cuda(value):
-    """Returns the `torch.device` of CUDA for one of MUSA; else `value`."""
+    """Returns the CUDA `torch.device` for a MUSA device, otherwise `value`."""
     if type(value) is _device and value.type == "musa":
         index = value.index
         if index not in _cuda_devices:
@@ -34,7 +34,7 @@ def to_cuda(value):
 
 
 def nested(value):
-    """Like :func:`to_musa`, also for the members of lists, tuples and dicts."""
+    """Like :func:`to_musa`, but also translates members of lists, tuples and dicts."""
     if type(value) in (list, tuple):
         return type(value)(map(nested, value))
     if type(value) is dict:
@@ -43,12 +43,12 @@ def nested(value):
 
 
 def tensor_type_to_musa(name):
-    """`"torch.musa.FloatTensor"` for `"torch.cuda.FloatTensor"`; else `name`."""
+    """Returns `"torch.musa.FloatTensor"` for `"torch.cuda.FloatTensor"`, otherwise `name`."""
     match = _CUDA_TYPE.fullmatch(name) if isinstance(name, str) else None
     return f"torch.musa.{match.group(1)}" if match else name
 
 
 def tensor_type_to_cuda(name):
-    """`"torch.cuda.FloatTensor"` for `"torch.musa.FloatTensor"`; else `name`."""
+    """Returns `"torch.cuda.FloatTensor"` for `"torch.musa.FloatTensor"`, otherwise `name`."""
     match = _MUSA_TYPE.fullmatch(name) if isinstance(name, str) else None
     return f"torch.cuda.{match.group(1)}" if match else name
