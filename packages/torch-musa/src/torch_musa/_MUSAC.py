@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Functions that libraries outside of torch read from here: the driver of the vendor's Triton, for one."""
+"""Functions that other libraries expect here, such as the driver of the vendor's Triton."""
 
 from musa_runtime._load import extension
 from musa_runtime.initialization import lazy_init
 
 
 def _musa_getCurrentRawStream(device_index):
-    """The SDK's handle (`musaStream_t`) of the current stream of a device, as an int.
+    """Returns the SDK's handle (`musaStream_t`) of the device's current stream as an int.
 
     Args:
         device_index (int): the index of the device.

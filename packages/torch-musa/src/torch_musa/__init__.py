@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Moore Threads GPUs as the PyTorch device "musa". `import torch` activates this package by itself.
+"""Moore Threads GPUs as the PyTorch device "musa". `import torch` activates this package.
 
-With `TORCH_DEVICE_BACKEND_AUTOLOAD=0` in the environment it does not, and `import torch_musa` activates it.
+With `TORCH_DEVICE_BACKEND_AUTOLOAD=0` in the environment, `import torch_musa` activates it instead.
 """
 
 
 def _autoload():
-    """What torch calls at the end of `import torch`. Never raises: an exception here would end `import
+    """Called by torch at the end of `import torch`. Never raises, because an exception would end `import
     torch`."""
 
 
-# The driver of the vendor's Triton reads these from this package; `torch.musa` defines them.
+# The vendor's Triton driver reads these from this package; `torch.musa` defines them.
 _OF_TORCH_MUSA = ("current_device", "current_stream", "get_device_capability", "set_device")
 
 
 def __getattr__(name):
-    # Not imported with the package, which has to import in processes where torch.musa cannot.
+    # Imported on demand, because this package must import even in processes where torch.musa
+    # cannot.
     if name in ("_MUSAC", "debug"):
         import importlib
 
@@ -25,8 +26,8 @@ def __getattr__(name):
         import torch
 
         return getattr(torch.musa, name)
-    # `from torch_musa import module` looks the module up here before it imports it. Python itself looks up
-    # names with two underscores in every module.
+    # `from torch_musa import module` looks up an attribute before it imports the module. Python
+    # itself looks up dunder names in every module.
     if name.startswith("__") or _has_file(name):
         raise AttributeError(f"module 'torch_musa' has no attribute {name!r}")
     import importlib
@@ -40,7 +41,7 @@ def __dir__():
     return sorted({*globals(), *importlib.import_module("torch_musa.package_names").names()})
 
 
-_files = {}  # name -> whether a file or folder of this package has it
+_files = {}  # name -> whether this package has a file or folder of that name
 
 
 def _has_file(name):
@@ -52,7 +53,7 @@ def _has_file(name):
     return _files[name]
 
 
-# After `_autoload`: importing torch runs torch's autoload, which looks `_autoload` up in this
-# half-initialised module.
+# Must follow `_autoload`: importing torch runs its autoload, which looks up `_autoload` in this
+# partially initialized module.
 import torch_musa._impl  # noqa: E402, F401
 from torch_musa._version import __version__  # noqa: E402, F401

@@ -18,20 +18,20 @@ except ImportError as error:
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(
-        prog="python -m torch_musa", description="Look at the musa device and its op packs."
+        prog="python -m torch_musa", description="Inspects the musa device and its op packs."
     )
     commands = parser.add_subparsers(
         dest="command", required=True, metavar="doctor|packs|ops|env|run|compare|replay"
     )
 
     commands.add_parser("doctor", help="check the installation step by step; exit status 1 if a check fails")
-    commands.add_parser("packs", help="the op packs: loaded, or why not")
-    ops = commands.add_parser("ops", help="who serves which operator, and how often it ran")
+    commands.add_parser("packs", help="the op packs: loaded, or the reason why not")
+    ops = commands.add_parser("ops", help="the provider of each operator, and its number of calls")
     ops.add_argument("pattern", nargs="?", metavar="PATTERN", help="e.g. norm, or 'aten::*norm*'")
     commands.add_parser("env", help="versions and settings, for a bug report")
     for command in commands.choices.values():
         command.add_argument("--json", action="store_true", help="print JSON")
-    commands.add_parser("run", help="a program, with options that packs offer: run --help")
+    commands.add_parser("run", help="run a program with options of the packs: run --help")
     words = sys.argv[1:] if arguments is None else arguments
     debug = {
         "compare": "run a script, with each operator on the CPU too; exit status 1 if one differs",
@@ -39,20 +39,21 @@ def main(arguments=None):
     }
     for name, text in debug.items():
         command = commands.add_parser(name, help=text)
-        if words[:1] == [name]:  # the tools import torch, which the other commands need not wait for
+        if words[:1] == [name]:  # the tools import torch, which would slow down the other commands
             _add_debug_arguments(name, command)
 
     if words[:1] == ["run"]:
         return _run(commands, parser, words)
     options = parser.parse_args(words)
-    # Paths may hold bytes that are no text, and a terminal's encoding may lack the letters of others.
+    # Paths may contain undecodable bytes, and a terminal's encoding may lack characters.
     sys.stdout.reconfigure(errors="backslashreplace")
-    if options.command == "compare":  # standard output is the script's
+    if options.command == "compare":  # standard output belongs to the script
         from .debug import script
 
         return script.run(options)
     try:
-        # Standard output is for the answer alone: packs that print while they load must not spoil the JSON.
+        # Standard output must contain only the result: packs that print while loading would corrupt
+        # the JSON.
         with contextlib.redirect_stdout(sys.stderr):
             text, status = _answer(options)
         print(text)
@@ -60,13 +61,13 @@ def main(arguments=None):
     except MusaError as error:
         print(f"torch_musa: {error}", file=sys.stderr)
         return 1
-    except BrokenPipeError:  # `... | head` has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, has exited
         sys.stderr.close()
         return 0
 
 
 def _run(commands, parser, arguments):
-    """Runs a program; its output and its exit status are its own."""
+    """Runs a program without changing its output or exit status."""
     from . import script_runner
 
     script_runner.add_arguments(commands.choices["run"])
@@ -81,8 +82,8 @@ def _run(commands, parser, arguments):
 
 
 def _answer(options):
-    """The text to print and the exit status."""
-    # Imported here: each brings only what its command needs.
+    """Returns the text to print and the exit status."""
+    # Imported here, so that each command imports only the modules it needs.
     if options.command == "doctor":
         from . import doctor
 
@@ -111,7 +112,7 @@ def _add_debug_arguments(name, parser):
 
         script.add_arguments(parser)
         return
-    parser.add_argument("--times", type=int, default=1, help="runs, which must give one result")
+    parser.add_argument("--times", type=int, default=1, help="number of runs, whose results must be equal")
     parser.add_argument("--import", dest="modules", action="append", default=[], metavar="MODULE")
     parser.add_argument(
         "files", nargs="+", metavar="FILE", help="call.pt of a difference, or a file of torch_musa.debug.dump"

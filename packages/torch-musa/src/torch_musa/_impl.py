@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """Activation, once, on import: load the runtime, rename PrivateUse1, register `torch.musa`. Never raises.
 
-An error is kept in `failure`, or in `musa_runtime.load().error`, for the first use of the device and for the
-doctor. An installation that torch cannot use at all is also reported by one warning.
+An error is stored in `failure` or `musa_runtime.load().error`, for the first use of the device and for the
+doctor. If torch cannot use the installation at all, one warning is also shown.
 """
 
 import contextlib
@@ -41,12 +41,12 @@ def _activate():
     engine_threads.register()
     musa_backend.register()
     import_hooks.run(torch.musa)
-    import_hooks.add_placeholders()  # after the hooks, because one may add the module itself
+    import_hooks.add_placeholders()  # after the hooks, because a hook may add the module itself
     compiler.register()
 
 
 def _check_release(runtime):
-    """Raises a MusaError if musa-runtime is of another release, whose names and calls may differ."""
+    """Raises a MusaError if musa-runtime is of another release, whose interface may differ."""
     from ._version import __version__
 
     if runtime.split(".")[:2] != __version__.split(".")[:2]:
@@ -66,12 +66,12 @@ def _check_release(runtime):
 
 @contextlib.contextmanager
 def _unfinished_modules_hidden():
-    """Removes modules of musa_runtime from `sys.modules` whose import has led here.
+    """Removes modules of musa_runtime whose import is in progress from `sys.modules`.
 
-    A program that imports such a module before torch gets here from the `import torch` inside it, while the
-    module has no names yet, so that `torch.musa` could not import any. Removed, the module is imported again
-    by `torch.musa`, completely, and Python returns the module that is in `sys.modules` from the import that
-    waits. Modules that activation does not import come back, and go on.
+    If a program imports such a module before torch, the `import torch` inside it leads here while the module
+    is still empty, so `torch.musa` could not import names from it. Once removed, `torch.musa` imports the
+    module again, completely, and Python returns that module from the interrupted import as well. Modules
+    that activation does not import are restored, and their import continues.
     """
     hidden = {
         name: module
@@ -89,12 +89,12 @@ def _unfinished_modules_hidden():
 
 
 def _explain_absence(error):
-    """Makes uses of the device raise `error` as far as torch allows without hooks of ours, and warns once."""
+    """Makes uses of the device raise `error`, as far as torch's interfaces allow, and warns once."""
     from musa_runtime.errors import TorchVersionError
 
-    # The name alone lets torch parse device="musa" and reach torch.musa, which raises the recorded error. But
-    # torch then takes musa for its accelerator, so a GPU that it does drive would lose pinned memory; and a
-    # slot that another backend has taken cannot be renamed.
+    # After renaming, torch can parse device="musa" and reach torch.musa, which raises the recorded
+    # error. But torch then regards musa as its accelerator, so a GPU that it does support would
+    # lose pinned memory; and if another backend has renamed PrivateUse1, renaming fails.
     rename = isinstance(error, TorchVersionError) and not _has_accelerator()
     if rename:
         from musa_runtime import _compat
@@ -109,7 +109,7 @@ def _explain_absence(error):
 def _has_accelerator():
     try:
         return torch.accelerator.is_available()
-    except (AttributeError, RuntimeError):  # another torch than the one known here: leave its devices alone
+    except (AttributeError, RuntimeError):  # an unknown version of torch: do not change its devices
         return True
 
 
@@ -119,10 +119,10 @@ def _expose(register):
     pack_modules.install_finders()
     if register:
         torch._register_device_module("musa", musa)
-    else:  # torch's function insists on a device that torch can parse
+    else:  # torch's function requires a device type that torch can parse
         torch.musa = musa
         sys.modules["torch.musa"] = musa
-    # torch registers the module only, not what can be imported from below it.
+    # torch registers only the module, not its submodules and names.
     for name in (*musa.__all__, "_utils"):
         member = vars(musa).get(name)
         if isinstance(member, types.ModuleType):
@@ -135,6 +135,6 @@ try:
 except Exception as error:  # noqa: BLE001 - nothing may break `import torch`
     failure = error
     fix = "Fix: python -m torch_musa doctor, which names the cause and the command that repairs it"
-    named = getattr(error, "command", None) is not None  # the text has the causes and the command
+    named = getattr(error, "command", None) is not None  # the message already contains causes and command
     text = str(error) if named else f"{error!r}.\n{fix}"
     warnings.warn(f"torch_musa could not be activated: {text}", stacklevel=1)

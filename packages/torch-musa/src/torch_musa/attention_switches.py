@@ -2,9 +2,9 @@
 # Copyright (c) torch_musa contributors
 """The switches of `scaled_dot_product_attention` in `torch.backends.musa`, named as in `torch.backends.cuda`.
 
-A musa device has one fused kernel, which any of torch's switches flash, mem_efficient, cudnn and
-overrideable allows. torch.backends.cuda has no function for the last, so the kernel stays allowed with CUDA's
-three switches off. The functions here keep it equal to `flash or mem_efficient or cudnn`.
+A musa device has one fused kernel, which is allowed by any of torch's switches flash, mem_efficient, cudnn
+and overrideable. torch.backends.cuda has no function for the last, so turning CUDA's three switches off would
+still allow the kernel. The functions here keep overrideable equal to `flash or mem_efficient or cudnn`.
 """
 
 import contextlib
@@ -13,27 +13,27 @@ from torch import _C
 
 
 def flash_sdp_enabled():
-    """Whether the switch for flash attention is on: torch's setting."""
+    """Whether the switch for flash attention is on (torch's setting)."""
     return _C._get_flash_sdp_enabled()
 
 
 def mem_efficient_sdp_enabled():
-    """Whether the switch for memory efficient attention is on: torch's setting."""
+    """Whether the switch for memory-efficient attention is on (torch's setting)."""
     return _C._get_mem_efficient_sdp_enabled()
 
 
 def cudnn_sdp_enabled():
-    """Whether the switch for attention by the vendor's library is on: torch's setting."""
+    """Whether the switch for attention by the vendor's library is on (torch's setting)."""
     return _C._get_cudnn_sdp_enabled()
 
 
 def math_sdp_enabled():
-    """Whether attention composed of products is allowed: torch's setting."""
+    """Whether attention composed of matrix products is allowed (torch's setting)."""
     return _C._get_math_sdp_enabled()
 
 
 def enable_flash_sdp(enabled):
-    """Allows or forbids flash attention. Without any of the three fused switches, attention is composed.
+    """Allows or forbids flash attention. With all three fused switches off, it is composed.
 
     Args:
         enabled (bool): the new setting.
@@ -43,7 +43,7 @@ def enable_flash_sdp(enabled):
 
 
 def enable_mem_efficient_sdp(enabled):
-    """Allows or forbids memory efficient attention, as :func:`enable_flash_sdp`.
+    """Allows or forbids memory-efficient attention; see :func:`enable_flash_sdp`.
 
     Args:
         enabled (bool): the new setting.
@@ -53,7 +53,7 @@ def enable_mem_efficient_sdp(enabled):
 
 
 def enable_cudnn_sdp(enabled):
-    """Allows or forbids attention by the vendor's library, as :func:`enable_flash_sdp`.
+    """Allows or forbids attention by the vendor's library; see :func:`enable_flash_sdp`.
 
     Args:
         enabled (bool): the new setting.
@@ -63,7 +63,7 @@ def enable_cudnn_sdp(enabled):
 
 
 def enable_math_sdp(enabled):
-    """Allows or forbids attention composed of products.
+    """Allows or forbids attention composed of matrix products.
 
     Args:
         enabled (bool): the new setting.
@@ -72,12 +72,12 @@ def enable_math_sdp(enabled):
 
 
 def fp16_bf16_reduction_math_sdp_allowed():
-    """Whether composed attention may add in float16 and bfloat16: torch's setting."""
+    """Whether composed attention may accumulate in float16 and bfloat16 (torch's setting)."""
     return _C._get_math_sdp_allow_fp16_bf16_reduction()
 
 
 def allow_fp16_bf16_reduction_math_sdp(enabled):
-    """Allows or forbids composed attention to add in float16 and bfloat16.
+    """Allows or forbids accumulation in float16 and bfloat16 in composed attention.
 
     Args:
         enabled (bool): the new setting.

@@ -2,9 +2,9 @@
 # Copyright (c) torch_musa contributors
 """The dtypes of `torch.autocast("musa")`, which torch reads from the device module.
 
-The rules of autocast are in the pack that offers `torch.musa.amp`. torch reads the dtypes even where autocast
-is switched off, as in checkpoints, and tests its own for membership only where it is switched on; a missing
-pack is therefore reported by that test.
+The autocast rules are in the pack with `torch.musa.amp`. torch reads the dtypes even if autocast is disabled,
+as in checkpoints, and tests whether its own dtype is among them only if autocast is enabled. Therefore that
+test reports a missing pack.
 """
 
 import collections.abc
@@ -16,7 +16,7 @@ from musa_runtime import device
 
 
 class _SupportedDtypes(collections.abc.Sequence):
-    """The dtypes of autocast. Looked up when they are read: to make an autocast object touches no device."""
+    """The dtypes of autocast, computed on access so that autocast objects initialize no device."""
 
     def _dtypes(self):
         return [torch.float16, torch.bfloat16] if _has_bfloat16() else [torch.float16]
@@ -41,14 +41,14 @@ class _SupportedDtypes(collections.abc.Sequence):
         _check_pack()
         if dtype == torch.bfloat16 and not _has_bfloat16():
             raise RuntimeError(
-                f"{device.get_device_name()} has no units for bfloat16, which autocast was asked for.\n"
+                f"{device.get_device_name()} has no units for bfloat16, the dtype of this autocast.\n"
                 'Fix: torch.autocast("musa", dtype=torch.float16), with a GradScaler.'
             )
         return dtype in (torch.float16, torch.bfloat16)
 
 
 def _has_bfloat16():
-    # Without a device no operator runs; the answer is what most devices would give.
+    # Without a device no operator runs, so return the value of most devices.
     return not device.is_available() or device.is_bf16_supported(including_emulation=False)
 
 
@@ -57,23 +57,23 @@ _pack_found = False
 
 
 def get_amp_supported_dtype():
-    """The dtypes that `torch.autocast("musa")` accepts: a sequence of torch.dtype.
+    """Returns the sequence of dtypes that `torch.autocast("musa")` accepts.
 
     float16, and bfloat16 on devices with units for it (compute capability 2.2 and later).
     """
-    # Dynamo cannot trace the test for the pack; torch makes it again when the compiled function enters
+    # Dynamo cannot trace the test for the pack; torch repeats it when the compiled function enters
     # autocast.
     return [torch.float16, torch.bfloat16] if is_dynamo_compiling() else _dtypes
 
 
 def _check_pack():
-    """Raise unless the pack is loaded or will be with the first use of the device.
+    """Raises unless the pack is loaded or will be loaded by the first use of the device.
 
     Raises:
-        PackError: it is not installed, disabled, or could not be loaded.
+        PackError: if it is not installed, disabled, or could not be loaded.
     """
     global _pack_found
     if not _pack_found:
-        from . import plugins  # on first use: it imports pluggy, which `import torch` does not need
+        from . import plugins  # imported on first use, because `import torch` does not need pluggy
 
         _pack_found = plugins.check_pack_of("amp")

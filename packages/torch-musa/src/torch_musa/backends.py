@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Placeholders in `torch.backends` for libraries whose pack is not there, so that programs may make their
-settings everywhere.
+"""Placeholders in `torch.backends` for libraries whose pack is missing, so that programs can set options
+on every machine.
 
-torch-musa declares them by entry points of group `torch_musa.backend_placeholders`. The name of one is that
-of the pack and of the library in `torch.backends`; the value is the class. `import_hooks.py` adds them.
+torch-musa declares them by entry points of group `torch_musa.backend_placeholders`. An entry point's name is
+that of the pack and of the library in `torch.backends`; its value is the class. `import_hooks.py` adds them.
 """
 
 import contextlib
@@ -15,23 +15,23 @@ class AbsentBackend(types.ModuleType):
     """Settings without effect, like those of `torch.backends.cudnn` in a torch without cuDNN.
 
     Attributes:
-        enabled (bool), benchmark (bool), deterministic (bool), allow_tf32 (bool): kept, and read by nothing.
+        enabled (bool), benchmark (bool), deterministic (bool), allow_tf32 (bool): stored, but have no effect.
     """
 
     def __init__(self, name):
-        super().__init__(name, "The settings have no effect: the pack of this library is not there.")
+        super().__init__(name, "The settings have no effect: the library's pack is missing or disabled.")
         self.enabled, self.benchmark, self.deterministic, self.allow_tf32 = True, False, False, False
 
     def version(self):
-        """None: the library is not there."""
+        """Returns None, because the library is missing."""
         return None
 
     def is_available(self):
-        """False: the library is not there."""
+        """Returns False, because the library is missing."""
         return False
 
     def set_flags(self, _allow_tf32=None, _enabled=None, _benchmark=None, _deterministic=None):
-        """Sets what is not None and returns the settings from before, in the order of the parameters."""
+        """Sets the arguments that are not None. Returns the previous settings in parameter order."""
         before = (self.allow_tf32, self.enabled, self.benchmark, self.deterministic)
         given = (_allow_tf32, _enabled, _benchmark, _deterministic)
         self.allow_tf32, self.enabled, self.benchmark, self.deterministic = (
@@ -41,7 +41,7 @@ class AbsentBackend(types.ModuleType):
 
     @contextlib.contextmanager
     def flags(self, allow_tf32=None, enabled=None, benchmark=None, deterministic=None):
-        """Changes the settings that are given within a block."""
+        """Changes the given settings within a block."""
         before = self.set_flags(allow_tf32, enabled, benchmark, deterministic)
         try:
             yield

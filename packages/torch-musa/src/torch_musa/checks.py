@@ -11,7 +11,7 @@ class Problem(Exception):
     Args:
         have (str): what was found.
         need (str): what is needed instead.
-        command (str): the shell command that repairs it; empty where there is no single one.
+        command (str): the shell command that repairs it; empty if there is no single command.
         causes (str): likely causes.
     """
 
@@ -23,7 +23,7 @@ class Problem(Exception):
 
 
 class Warn(Problem):
-    """A problem with which the device still works."""
+    """A problem that does not keep the device from working."""
 
     status = "warn"
 
@@ -44,21 +44,21 @@ class Outcome:
 
 
 def run(title, check):
-    """The outcome of `check()`, which returns a detail or raises."""
+    """Runs `check()`, which returns a detail or raises, and returns its outcome."""
     try:
         return Outcome(title, "ok", str(check() or ""))
     except Problem as problem:
         return Outcome(title, problem.status, problem.have, problem.need, problem.causes, problem.command)
-    except Warning as warning:  # of a pack, which knows no Warn
+    except Warning as warning:  # raised by packs, which do not import Warn
         return _from_error(title, warning, Warn.status)
-    except Exception as error:  # noqa: BLE001 - it must not hide the remaining checks
+    except Exception as error:  # noqa: BLE001 - must not hide the remaining checks
         return _from_error(title, error)
 
 
 def _from_error(title, error, status=Problem.status):
-    """Splits an error's text into what happened, likely causes and the rest, which the command replaces."""
+    """Splits an error message into event, likely causes and the rest, which the command replaces."""
     happened, causes = [], ""
-    # torch's dispatcher explains an error in a hundred lines, of which the first ones suffice.
+    # torch's dispatcher explains an error in a hundred lines; the first ones suffice.
     for line in f"{type(error).__name__}: {error}".splitlines()[:12]:
         if line.startswith("Likely cause"):
             causes = line.partition(": ")[2]
@@ -68,8 +68,8 @@ def _from_error(title, error, status=Problem.status):
             happened.append(line)
     command = getattr(error, "command", None) or ""
     if not command:
-        causes = causes or "not known; please report it with the output of python -m torch_musa env"
-        # A fix in words, for which there is no single command.
+        causes = causes or "unknown; please report it with the output of python -m torch_musa env"
+        # A fix in words, if there is no single command.
         fixes = [line for line in str(error).splitlines() if line.startswith("Fix: ")]
         command = fixes[0].removeprefix("Fix: ") if fixes else ""
     return Outcome(title, status, "\n".join(happened), "", causes, command)
@@ -79,7 +79,7 @@ MARKS = {"ok": "[ ok ]", "warn": "[warn]", "fail": "[FAIL]", "skip": "[skip]"}
 
 
 def render(outcomes):
-    """The outcomes as text."""
+    """Returns the outcomes as text."""
     width = max(len(outcome.title) for outcome in outcomes)
     lines = []
     for outcome in outcomes:
@@ -102,7 +102,7 @@ def render(outcomes):
     warnings = sum(outcome.status == "warn" for outcome in outcomes)
     lines.append("")
     if failures:
-        lines.append(f"{failures} check(s) failed; begin with the first")
+        lines.append(f"{failures} check(s) failed; start with the first")
     else:
         lines.append(f"the device works; {warnings} warning(s)" if warnings else "every check passed")
     return "\n".join(lines)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The error of `torch.compile` where the pack that registers with torch's compiler is not there.
+"""The error of `torch.compile` if the pack that registers with torch's compiler is missing.
 
 `backend="eager"` and `backend="aot_eager"` need no pack. Inductor, the default, does.
 """
@@ -9,11 +9,11 @@ from musa_runtime.import_actions import after_import
 
 from . import entry_points, import_hooks
 
-_PACK = "compile"  # and the extra of torch-musa that installs it
+_PACK = "compile"  # also the name of the extra that installs it
 
 
 def register():
-    """Unless the pack has registered, make Inductor raise the error, once a program imports it."""
+    """Makes Inductor raise the error when it is imported, unless the pack has registered."""
     if _PACK not in import_hooks.called:
         after_import("torch._inductor.compile_fx", _refuse)
 

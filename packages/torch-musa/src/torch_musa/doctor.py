@@ -51,7 +51,7 @@ def _torch():
 
 
 def _installed():
-    """The family's distributions by name, each with every folder that holds one, the one in use first."""
+    """Returns (folder, distribution) pairs of this project's distributions by name, the one in use first."""
     found = {}
     for dist in metadata.distributions():
         name = (dist.name or "").lower().replace("_", "-")
@@ -99,20 +99,20 @@ def _python_path():
 
 
 def _import_path():
-    """The family is imported from where it is installed."""
+    """Checks that this project's packages are imported from their installation."""
     for folder in _python_path():
         if any(folder == place for places in _installed().values() for place, _ in places):
-            continue  # a whole installation; "versions" compares it with the others
+            continue  # a complete installation; "versions" compares it with the others
         hidden = [
             name for name in ("torch_musa", "musa_runtime") if os.path.isdir(os.path.join(folder, name))
         ]
         if hidden:
             kind = Problem if musa_runtime.load().error or _impl.failure else Warn
             raise kind(
-                f"{folder}, which PYTHONPATH names, has folders {' and '.join(hidden)}",
+                f"{folder}, which is on PYTHONPATH, has folders {' and '.join(hidden)}",
                 "no folder that hides the installed packages",
                 "unset PYTHONPATH",
-                "PYTHONPATH names the sources of a checkout, which have no compiled libraries",
+                "PYTHONPATH contains a source checkout, which has no compiled libraries",
             )
     return os.path.dirname(musa_runtime.__file__)
 
@@ -121,15 +121,15 @@ def _activation():
     error = _impl.failure
     if error is not None:
         command = installation.command("torch-musa", "musa-runtime", reinstall=True)
-        causes = "an incomplete installation; files of different versions"
+        causes = "an incomplete installation; files of several versions"
         raise Problem(f"{type(error).__name__}: {error}", "activation without error", command, causes)
     result = musa_runtime.load()
     if result.status == "absent":
         raise result.error.with_traceback(None)
     if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") != "1":
         raise Warn(
-            "TORCH_DEVICE_BACKEND_AUTOLOAD switches torch's loading of backends off",
-            'nothing, if programs import torch_musa; else "musa" is no device for them',
+            "TORCH_DEVICE_BACKEND_AUTOLOAD disables torch's loading of backends",
+            'no change if programs import torch_musa; otherwise they cannot use "musa"',
             "unset TORCH_DEVICE_BACKEND_AUTOLOAD",
             "the variable was set for another backend",
         )
@@ -175,7 +175,7 @@ def _devices():
         visible = os.environ.get("MUSA_VISIBLE_DEVICES")
         if visible is not None:
             have, command = f"0 devices (MUSA_VISIBLE_DEVICES={visible!r})", "unset MUSA_VISIBLE_DEVICES"
-            causes = "the variable hides every device, or names one that does not exist"
+            causes = "the variable hides all devices, or names a missing one"
         else:
             have, command = "0 devices", "mthreads-gmi   (lists the devices that the driver finds)"
             causes = "the kernel driver is not loaded, or a container was started without the devices"
@@ -203,13 +203,13 @@ def _operator():
             f"a 3x4 matmul gave {have.tolist()}",
             f"{need.tolist()}",
             "export TORCH_MUSA_OPS=aten::mm=host",
-            "a fault of the library that serves aten::mm: python -m torch_musa ops aten::mm",
+            "a defect of the library that serves aten::mm: python -m torch_musa ops aten::mm",
         )
     return f"aten::mm served by {torch.musa.ops.explain('aten::mm')['provider']}"
 
 
 def _provider_order():
-    """TORCH_MUSA_OPS names providers that exist."""
+    """Checks that the providers in TORCH_MUSA_OPS exist."""
     from musa_runtime import policy
     from musa_runtime.errors import UnknownOpError, UnknownProviderError
 
@@ -233,7 +233,7 @@ def _packs():
             line for line in texts.splitlines() if not line.startswith(("Likely cause", "Fix:", "Or, "))
         ]
         commands = [record.error.command for record in failures if record.error.command]
-        # Fixes in words, of errors without a command.
+        # Fixes in words, from errors without a command.
         commands = commands or [line[5:] for line in texts.splitlines() if line.startswith("Fix: ")]
         causes = [line.partition(": ")[2] for line in texts.splitlines() if line.startswith("Likely cause")]
         raise Problem(
@@ -246,7 +246,7 @@ def _packs():
     if any(record.status == "disabled" for record in records):
         raise Warn(
             f"{told} (TORCH_MUSA_DISABLE_PACKS={os.environ['TORCH_MUSA_DISABLE_PACKS']!r})",
-            "nothing, if that is intended: the next provider serves the operators of a disabled pack",
+            "no change if intended: the next provider serves the operators of a disabled pack",
             "unset TORCH_MUSA_DISABLE_PACKS",
             "the variable was set on purpose, or for another program",
         )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The entry points of op packs, from the metadata of installed distributions: no code of a pack runs.
+"""The entry points of op packs, read from metadata without running code of a pack.
 
-This module is imported by `import torch` and therefore needs neither pluggy nor the device runtime.
+Imported by `import torch`, so this module imports neither pluggy nor the device runtime.
 `musa_runtime/hookspecs.py` describes the groups.
 """
 
@@ -17,35 +17,35 @@ MODULES = "torch_musa.modules.v2"
 SUBMODULES = "torch_musa.submodules.v2"
 ATTRIBUTES = "torch_musa.attributes.v2"
 RUN_OPTIONS = "torch_musa.run_options.v2"
-# Contract v1: the version is the value of a second entry point.
+# Contract v1: its version is the value of a second entry point.
 PACKS_V1 = "torch_musa.plugins"
 CONTRACTS_V1 = "torch_musa.contract"
-# Placeholders of `torch.backends.<name>` for packs that are not there, declared by torch-musa itself.
+# Placeholders in `torch.backends` for missing packs, declared by torch-musa itself.
 PLACEHOLDERS = "torch_musa.backend_placeholders"
-# Which extra has a module below `torch_musa`, declared by torch-musa itself.
+# Maps modules of `torch_musa` to extras; declared by torch-musa itself.
 NAMES_OF_EXTRAS = "torch_musa.names_of_extras"
 
 
 @functools.cache
 def installed():
-    """Every entry point of this environment, read once per process (about 2 ms for 60 distributions)."""
+    """Returns all entry points of this environment, read once per process (2 ms for 60 distributions)."""
     return metadata.entry_points()
 
 
 @functools.cache
 def select(group):
-    """The entry points of a group as a tuple, sorted by name, then by distribution."""
+    """Returns the entry points of a group as a tuple, sorted by name, then by distribution."""
     return tuple(sorted(installed().select(group=group), key=lambda entry: (entry.name, dist_of(entry))))
 
 
 def dist_of(entry):
-    """The name of the distribution that an entry point belongs to."""
+    """Returns the name of an entry point's distribution."""
     return _name(entry.dist)
 
 
 @functools.cache
 def _name(dist):
-    # Without the parser of email headers, which takes most of a millisecond for each distribution.
+    # Avoids the email header parser, which takes almost a millisecond per distribution.
     found = re.search(r"^Name:\s*(\S+)", dist.read_text("METADATA") or "", re.MULTILINE)
     return found.group(1) if found else dist.name
 
@@ -57,20 +57,20 @@ def is_disabled(name):
 
 
 def packs_beside(entry):
-    """Names of the packs that the distribution of an entry point declares, of both contracts."""
+    """Returns the names of the packs, of both contracts, that an entry point's distribution declares."""
     dist, packs = dist_of(entry), select(PACKS) + select(PACKS_V1)
     return list(dict.fromkeys(pack.name for pack in packs if dist_of(pack) == dist))
 
 
 @functools.cache
 def offered(group):
-    """The entry points of a group of modules or options by their names: `{"amp": EntryPoint(...)}`.
+    """Returns the entry points of a group of modules or options by name: `{"amp": EntryPoint(...)}`.
 
-    The first in the order of distribution names is taken, unless its packs are disabled.
+    The first by distribution name wins, unless its packs are disabled.
     """
     found = {}
     for entry in sorted(select(group), key=packs_are_disabled):
-        if packs_beside(entry):  # one without a pack is not served; modules are reported when packs load
+        if packs_beside(entry):  # modules without a pack are ignored here and reported when packs load
             found.setdefault(entry.name, entry)
     return found
 
@@ -81,7 +81,7 @@ def packs_are_disabled(entry):
 
 
 def why_disabled(name, entry):
-    """The error for a name of a distribution whose packs are disabled, with the fix."""
+    """Returns the error message, with the fix, for a name whose pack is disabled."""
     packs = " and ".join(map(repr, packs_beside(entry)))
     return (
         f"{name} belongs to the pack {packs}, which TORCH_MUSA_DISABLE_PACKS switches off.\n"
@@ -90,7 +90,7 @@ def why_disabled(name, entry):
 
 
 def without_pack():
-    """Functions not named as a pack of their distribution, and modules of distributions without a pack."""
+    """Returns entry points of functions and modules that belong to no pack of their distribution."""
     named = [entry for group in (IMPORT_HOOKS, ATTRIBUTES) for entry in select(group)]
     modules = [entry for group in (MODULES, SUBMODULES) for entry in select(group)]
     return [

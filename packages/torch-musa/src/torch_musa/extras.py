@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """The extras of torch-musa and the distributions that they install, read from its installed metadata.
 
-They are the one place that lists the packs of this project, so that no code has to. Imported on failures and
-by the command line only.
+The metadata is the only place that lists this project's packs, so no code has to. Imported only on failures
+and by the command line.
 """
 
 import functools
@@ -15,7 +15,7 @@ UMBRELLA = "torch-musa"
 
 @functools.cache
 def installs():
-    """`{extra: [distribution, ...]}`, with extras that name other extras (`all`) resolved."""
+    """Returns `{extra: [distribution, ...]}`; extras that name other extras (`all`) are resolved."""
     direct = {}
     for requirement in _requirements():
         extra = re.search(r"""extra\s*==\s*["']([^"']+)["']""", requirement)
@@ -43,23 +43,23 @@ def _resolve(direct, extra):
 
 
 def family():
-    """Names of every distribution of this project that torch-musa requires or can install, and itself."""
+    """Returns the names of torch-musa and all distributions of this project that it can install."""
     required = [re.match(r"[\w.-]+", text).group() for text in _requirements()]
     return list(dict.fromkeys([UMBRELLA, *(name for name in required if is_family(name))]))
 
 
 def is_family(name):
-    """Whether a distribution has a name of this project's."""
+    """Whether a distribution's name is one of this project's."""
     return name == UMBRELLA or name.startswith("musa-")
 
 
 def missing(extra):
-    """The distributions of an extra that are not installed; empty if there is no such extra."""
+    """Returns the distributions of an extra that are not installed; empty for an unknown extra."""
     return [name for name in installs().get(extra, ()) if version(name) is None]
 
 
 def version(dist):
-    """The version of a distribution; None if it is not installed."""
+    """Returns the version of a distribution, or None if it is not installed."""
     try:
         return metadata.version(dist)
     except metadata.PackageNotFoundError:

@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """Calls the import hooks of packs at the end of `import torch`, each in isolation.
 
-An exception is kept in `failures`, becomes the error of the pack's record when packs load, and is shown by
-`python -m torch_musa packs` and `doctor`. It is never raised here, so no pack can break `import torch`.
+An exception is stored in `failures`, becomes the error of the pack's record when packs load, and is shown by
+`python -m torch_musa packs` and `doctor`. It is not raised here, so no pack can break `import torch`.
 """
 
 import os
@@ -18,9 +18,9 @@ called = []  # names of the packs whose hook returned
 
 
 def run(musa):
-    """Calls the import hook of each enabled pack with the module `torch.musa`, in order of names."""
+    """Calls the import hook of each enabled pack with the module `torch.musa`, sorted by name."""
     for entry in entry_points.select(entry_points.IMPORT_HOOKS):
-        # A hook without a pack of its name is reported when packs load.
+        # A hook that is not named after a pack of its distribution is reported when packs load.
         if entry.name in entry_points.packs_beside(entry) and not entry_points.is_disabled(entry.name):
             _call(entry, musa)
 
@@ -39,7 +39,7 @@ def _call(entry, musa):
         print(f"torch_musa packs: {entry.name}: {entry.value} at import", file=sys.stderr)
     try:
         entry.load()(musa)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - kept for the pack's record
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - stored for the pack's record
         failures[entry_points.dist_of(entry), entry.name] = error
     else:
         called.append(entry.name)

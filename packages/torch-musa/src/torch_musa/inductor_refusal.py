@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""An error for graphs with musa tensors that reach Inductor where it cannot generate code for them.
+"""Makes Inductor raise a clear error for graphs with musa tensors that it cannot compile.
 
-Without it Inductor raises `KeyError: 'musa'` from within, and other errors for other graphs.
+Otherwise Inductor raises `KeyError: 'musa'` or, for other graphs, other errors.
 """
 
 from torch._inductor.codegen import common, cpp, wrapper
@@ -10,7 +10,7 @@ from torch._inductor.custom_graph_pass import CustomGraphModulePass
 
 
 class _Refusal(CustomGraphModulePass):
-    """A pass over graphs with musa tensors, which Inductor calls before it generates code."""
+    """A graph pass that Inductor calls before it generates code for musa tensors."""
 
     def __init__(self, reason):
         self.reason = reason
@@ -23,10 +23,10 @@ class _Refusal(CustomGraphModulePass):
 
 
 def refuse(reason):
-    """Let Inductor raise for every graph with musa tensors.
+    """Makes Inductor raise an error for every graph with musa tensors.
 
     Args:
-        reason (callable): returns the text of the error, with its `Fix:`.
+        reason (callable): returns the error message, including `Fix:`.
     """
     common.register_device_op_overrides("musa", common.DeviceOpOverrides())
     common.register_backend_for_device(

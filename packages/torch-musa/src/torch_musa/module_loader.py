@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The loader of modules that packs offer below `torch.musa` and `torch_musa`."""
+"""The loader of modules that packs provide in `torch.musa` and `torch_musa`."""
 
 import importlib
 import sys
@@ -17,8 +17,8 @@ class Loader:
 
     def exec_module(self, module):
         if self.reason is not None:
-            # Without the module's name, by which `from package import module` would recognise the error and
-            # raise one of its own.
+            # Raised without the module's name, because `from package import module` would otherwise
+            # replace the error with its own.
             raise ModuleNotFoundError(self.reason)
-        # The import system returns the module that it finds in sys.modules after this call.
+        # After this call the import system returns the module in sys.modules.
         sys.modules[module.__name__] = importlib.import_module(self.entry.module)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`torch.backends.musa`: settings of products, attention and linear algebra.
+"""`torch.backends.musa`: settings of matrix products, attention and linear algebra.
 
-The names are those of `torch.backends.cuda`, and the settings torch's own for its accelerators:
-`torch.backends.cuda` and functions of torch write them too.
+The names are those of `torch.backends.cuda`. The settings are torch's own for its accelerators, so
+`torch.backends.cuda` and functions of torch change them too.
 """
 
 import sys
@@ -13,7 +13,7 @@ import torch.backends
 
 
 def _setting(name, getter, setter, doc):
-    """A property of `Products` that is a bool of torch's."""
+    """Returns a property of `Products` for a bool setting of torch."""
 
     def write(self, value):
         if not isinstance(value, bool):
@@ -26,7 +26,7 @@ def _setting(name, getter, setter, doc):
 
 
 def _reduction(dtype):
-    """The property for products of a 16-bit dtype; torch keeps two values, of which the first is this one."""
+    """Returns the property for products of a 16-bit dtype, the first of two values that torch stores."""
     name = f"allow_{dtype}_reduced_precision_reduction"
     get, put = getattr(torch._C, f"_get_cublas_{name}"), getattr(torch._C, f"_set_cublas_{name}")
 
@@ -38,26 +38,27 @@ def _reduction(dtype):
         name,
         first,
         put,
-        f"bool: whether products of {dtype} may add partial sums in {dtype}. torch's setting, True by "
-        "default; a permission, of which no library of musa is known to have a switch.",
+        f"bool: whether products of {dtype} may accumulate partial sums in {dtype}. torch's setting, True by "
+        "default. A permission: no musa library is known to have such an option.",
     )
 
 
 class Products:
-    """Settings of products of matrices, `torch.backends.musa.matmul`."""
+    """Settings of matrix products, `torch.backends.musa.matmul`."""
 
     __slots__ = ()
 
     allow_tf32 = _setting(
         "allow_tf32",
-        # torch's older function raises an error once a program has used the newer interface, fp32_precision.
+        # torch's older function raises an error if a program has used the newer interface,
+        # fp32_precision.
         lambda: torch._C._get_fp32_precision_getter("cuda", "matmul") == "tf32",
         torch._C._set_cublas_allow_tf32,
-        """bool: whether products of float32 may round their operands to TF32.
+        """bool: whether float32 products may round their operands to TF32.
 
         This is torch's setting for its accelerators, which `torch.set_float32_matmul_precision` and
-        `torch.backends.cuda.matmul.allow_tf32` write too. False by default. It concerns the products of packs
-        whose libraries can round; such a pack may have a setting of its own in `torch.backends`.
+        `torch.backends.cuda.matmul.allow_tf32` change too. False by default. It applies to packs whose
+        libraries support TF32; such a pack may have its own setting in `torch.backends`.
         """,
     )
     allow_fp16_reduced_precision_reduction = _reduction("fp16")
@@ -66,12 +67,12 @@ class Products:
         "allow_fp16_accumulation",
         torch._C._get_cublas_allow_fp16_accumulation,
         torch._C._set_cublas_allow_fp16_accumulation,
-        "bool: whether products of float16 may add in float16. torch's setting, False by default.",
+        "bool: whether float16 products may accumulate in float16. torch's setting, False by default.",
     )
 
     @property
     def fp32_precision(self):
-        """str: `"tf32"`, `"ieee"`, or `"none"`, which stands for `torch.backends.fp32_precision`."""
+        """str: `"tf32"`, `"ieee"`, or `"none"`, which means `torch.backends.fp32_precision`."""
         return torch._C._get_fp32_precision_getter("cuda", "matmul")
 
     @fp32_precision.setter
@@ -84,16 +85,16 @@ def _one_library(name, kind, backend, current):
     if backend in (None, "default", default, current):
         return current
     raise RuntimeError(
-        f"torch.backends.musa.{name}({backend!r}): the musa device has one library for {kind}, so there is "
-        "none to prefer.\nFix: pass 'default', or leave the call out"
+        f"torch.backends.musa.{name}({backend!r}): the musa device has one library for {kind}; a preference "
+        "has no effect.\nFix: pass 'default', or omit the call"
     )
 
 
 class MusaBackend(types.ModuleType):
-    """The module.
+    """The module `torch.backends.musa`.
 
     Attributes:
-        matmul (Products): settings of products of matrices.
+        matmul (Products): settings of matrix products.
     """
 
     def __init__(self, name):
@@ -101,7 +102,7 @@ class MusaBackend(types.ModuleType):
         self.matmul = Products()
 
     def __getattr__(self, name):
-        # The switches of attention, imported with the first name that the module does not have.
+        # The attention switches are imported on first access to a name that this module lacks.
         if not name.startswith("_"):
             from . import attention_switches
 
@@ -117,36 +118,36 @@ class MusaBackend(types.ModuleType):
         return sorted({*super().__dir__(), *dir(type(self)), *switches})
 
     def is_built(self):
-        """True: this torch has the device. Whether there is a GPU is `torch.musa.is_available()`."""
+        """Returns True. See `torch.musa.is_available()` for whether there is a GPU."""
         return True
 
     def preferred_linalg_library(self, backend=None):
-        """The preferred library for linear algebra, as `torch.backends.cuda.preferred_linalg_library`.
+        """Returns the linear algebra library, like `torch.backends.cuda.preferred_linalg_library`.
 
         Args:
             backend (str or torch._C._LinalgBackend, optional): `"default"`, the only choice.
 
         Raises:
-            RuntimeError: another library.
+            RuntimeError: for any other library.
         """
         current = torch._C._get_linalg_preferred_backend()
         return _one_library("preferred_linalg_library", "linear algebra", backend, current)
 
     def preferred_blas_library(self, backend=None):
-        """The preferred library for products, as `torch.backends.cuda.preferred_blas_library`.
+        """Returns the matrix product library, like `torch.backends.cuda.preferred_blas_library`.
 
         Args:
             backend (str or torch._C._BlasBackend, optional): `"default"`, the only choice.
 
         Raises:
-            RuntimeError: another library.
+            RuntimeError: for any other library.
         """
         current = torch._C._get_blas_preferred_backend()
         return _one_library("preferred_blas_library", "products of matrices", backend, current)
 
 
 def register():
-    """Makes `torch.backends.musa` exist. A module that another package put there stays."""
+    """Adds `torch.backends.musa`, unless another package has added it."""
     if not hasattr(torch.backends, "musa"):
         name = "torch.backends.musa"
         sys.modules[name] = torch.backends.musa = MusaBackend(name)

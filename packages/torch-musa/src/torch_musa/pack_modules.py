@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Modules of `torch.musa` that packs offer, such as `torch.musa.amp`, imported on first access.
+"""Modules of `torch.musa` that packs provide, such as `torch.musa.amp`, imported on first access.
 
-A pack names them by entry points of group `torch_musa.modules.v2`; a finder at the end of `sys.meta_path`
-makes them importable below `torch.musa`. Where two distributions offer one name, the first in the order of
-distribution names is taken, unless its pack is disabled, and the pack of the other is reported.
+A pack declares them by entry points of group `torch_musa.modules.v2`; a finder at the end of `sys.meta_path`
+makes them importable from `torch.musa`. If two distributions declare one name, the first by distribution
+name wins, unless its pack is disabled, and the other pack is reported.
 """
 
 import sys
@@ -17,23 +17,23 @@ _PREFIX = "torch.musa."
 
 
 def offered():
-    """Entry points by the name of the module: `{"amp": EntryPoint(...)}`."""
+    """Returns entry points by module name: `{"amp": EntryPoint(...)}`."""
     return entry_points.offered(entry_points.MODULES)
 
 
 def names():
-    """Names of the modules of enabled packs."""
+    """Returns the module names of enabled packs."""
     return [name for name, entry in offered().items() if not entry_points.packs_are_disabled(entry)]
 
 
 def why_missing(name):
-    """Why there is no module `torch.musa.<name>`, with the fix; None if it exists or no pack has it."""
+    """Returns why `torch.musa.<name>` is missing, with the fix; None if it exists or no pack has it."""
     entry = offered().get(name)
     if entry is not None:
         if not entry_points.packs_are_disabled(entry):
             return None
         return entry_points.why_disabled(f"torch.musa.{name}", entry)
-    from . import extras  # on failures only: it parses the metadata of torch-musa
+    from . import extras  # imported on failures only, because it parses torch-musa's metadata
 
     missing = extras.missing(name)
     if not missing:
@@ -52,7 +52,7 @@ def install_finders():
 
 
 class _Finder:
-    """Finds `torch.musa.<name>`, also where the pack is missing, so that the import names the fix."""
+    """Finds `torch.musa.<name>`, even if the pack is missing, so that the error names the fix."""
 
     def find_spec(self, fullname, path=None, target=None):
         name = fullname.removeprefix(_PREFIX)
@@ -65,7 +65,7 @@ class _Finder:
 
 
 class _FinderBelowPackage:
-    """Finds `torch_musa.<name>` of packs: `package_names.py`, which is imported when a name is looked up."""
+    """Finds packs' `torch_musa.<name>`; imports `package_names.py` on the first lookup."""
 
     def find_spec(self, fullname, path=None, target=None):
         if not fullname.startswith("torch_musa."):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Names below `torch_musa` that packs offer: modules, imported on first access, and other attributes.
+"""Names in `torch_musa` that packs provide: modules, imported on first access, and other attributes.
 
-A pack names modules by entry points of group `torch_musa.submodules.v2`, with dots for modules below modules.
-A function of group `torch_musa.attributes.v2`, which has the name of its pack, is called with names that
-`torch_musa` lacks; it returns the object or raises AttributeError. Where two packs have one name, or a pack
-is disabled, the rules of `pack_modules.py` apply.
+A pack declares modules by entry points of group `torch_musa.submodules.v2`, with dots for nested modules. A
+function of group `torch_musa.attributes.v2`, named after its pack, is called with names that `torch_musa`
+lacks; it returns the object or raises AttributeError. If two packs declare one name, or a pack is disabled,
+the rules of `pack_modules.py` apply.
 """
 
 import functools
@@ -20,21 +20,21 @@ _NAMES_OF_TORCH_MUSA = "*"  # an entry point of NAMES_OF_EXTRAS: attributes that
 
 
 def offered():
-    """Entry points of modules by the name below `torch_musa`: `{"core.device": EntryPoint(...)}`."""
+    """Returns entry points by module name in `torch_musa`: `{"core.device": EntryPoint(...)}`."""
     return entry_points.offered(entry_points.SUBMODULES)
 
 
 def names():
-    """Names of the modules directly below `torch_musa` of enabled packs."""
+    """Returns the names of enabled packs' modules directly in `torch_musa`."""
     enabled = (name for name, entry in offered().items() if not entry_points.packs_are_disabled(entry))
     return [name for name in enabled if "." not in name]
 
 
 def attribute(name):
-    """The object that a pack offers as `torch_musa.<name>`.
+    """Returns the object that a pack provides as `torch_musa.<name>`.
 
     Raises:
-        AttributeError: no enabled pack has it. The text says which extra does, if one is known to.
+        AttributeError: if no enabled pack has it; names the extra that does, if known.
     """
     entry = offered().get(name)
     if entry is not None and not entry_points.packs_are_disabled(entry):
@@ -48,7 +48,7 @@ def attribute(name):
 
 
 def why_missing(name):
-    """Why `torch_musa.<name>` does not exist, with the fix; None if it exists or no pack is known for it."""
+    """Returns why `torch_musa.<name>` is missing, with the fix; None if it exists or no pack is known."""
     entry = offered().get(name)
     if entry is not None:
         if not entry_points.packs_are_disabled(entry):
@@ -60,7 +60,7 @@ def why_missing(name):
     disabled = [each for each in entry_points.select(entry_points.ATTRIBUTES) if each.name == extra]
     if disabled and entry_points.packs_are_disabled(disabled[0]):
         return entry_points.why_disabled(_PREFIX + name, disabled[0])
-    from . import extras  # on failures only: it parses the metadata of torch-musa
+    from . import extras  # imported on failures only, because it parses torch-musa's metadata
 
     missing = extras.missing(extra)
     if not missing:
@@ -72,7 +72,7 @@ def why_missing(name):
 
 
 def find_spec(fullname):
-    """The spec of a module below `torch_musa`, also if its pack is missing: the import then names the fix."""
+    """Returns the spec of a module in `torch_musa`. If its pack is missing, importing raises the fix."""
     name = fullname.removeprefix(_PREFIX)
     entry = offered().get(name)
     reason = why_missing(name)
@@ -81,7 +81,7 @@ def find_spec(fullname):
 
 @functools.cache
 def _functions():
-    """The functions of enabled packs that return attributes."""
+    """Yields the attribute functions of enabled packs."""
     entries = entry_points.select(entry_points.ATTRIBUTES)
     return [
         entry.load()
@@ -91,7 +91,7 @@ def _functions():
 
 
 def _extra_of(name):
-    """The extra of torch-musa that has a name; None if none is known to."""
+    """Returns the extra of torch-musa that has the name, or None if unknown."""
     declared = {entry.name: entry.value for entry in entry_points.select(entry_points.NAMES_OF_EXTRAS)}
     if name in declared:
         return declared[name]

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Packages of one release require each other by its number, as `musa-runtime==0.1.*`.
+"""Checks that packages are of the same release; they pin each other, as `musa-runtime==0.1.*`.
 
-pip checks that when it installs, but not with `--no-deps`, and only warns when it replaces a package that
-others require. A pack of another release is therefore refused when packs load.
+pip checks this on installation, but not with `--no-deps`, and only warns when it replaces a package that
+others require. A pack of another release is therefore rejected when packs load.
 """
 
 from . import extras
 
 
 def unmet(requirements):
-    """The requirements of packages of this project that what is installed does not meet.
+    """Returns requirements on packages of this project that the installed versions do not meet.
 
-    Only pins as `name==1.2.*` and `name==1.2.3` count, the only ones among these packages.
+    Only `name==1.2.*` and `name==1.2.3` are evaluated, because these packages use no other form.
 
     Args:
-        requirements (iterable of str): of one distribution, or None.
+        requirements (iterable of str): those of one distribution, or None.
 
     Returns:
-        list of (str, str, str): the requirement, the distribution that it names and its installed version.
+        list of (str, str, str): requirement, required distribution, and its installed version.
     """
     found = []
     for requirement in requirements or ():

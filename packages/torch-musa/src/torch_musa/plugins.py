@@ -2,9 +2,9 @@
 # Copyright (c) torch_musa contributors
 """Finding and loading op packs: collect, sort, check, import, register, each in isolation.
 
-pluggy's own entry-point loader has neither order nor isolation: the first pack that raises would take the
-others with it. Here each pack ends as a :class:`PackRecord`, loaded or with the cause why not. Packs load at
-the first use of the device; `import_hooks.py` and `pack_modules.py` hold what runs before. The contract is
+pluggy's own entry-point loader has neither order nor isolation: the first pack that raises would prevent the
+others from loading. Here each pack ends as a :class:`PackRecord`, loaded or with the cause of failure. Packs
+load at the first use of the device; `import_hooks.py` and `pack_modules.py` run before. The contract is
 described in `musa_runtime/hookspecs.py`.
 
 Environment: `TORCH_MUSA_DISABLE_PACKS` (names, comma-separated, or `all`), `TORCH_MUSA_STRICT=1` (the first
@@ -31,16 +31,16 @@ from . import entry_points, import_hooks, pack_modules, pins
 
 @dataclass
 class PackRecord:
-    """What became of one pack.
+    """The state of one pack.
 
     Attributes:
-        name (str): of the entry point.
-        dist (str), version (str): the distribution that brings it.
-        status (str): `"found"` (not tried yet), `"loaded"`, `"disabled"`, `"incompatible"` (with the version
-            of the contract, or of another package) or `"failed"`.
-        error (PackError or None): the cause, chained to the exception of the pack.
-        seconds (float): time spent on it.
-        providers (list of str), ops (int): what its libraries added to the op registry.
+        name (str): name of the entry point.
+        dist (str), version (str): the distribution that contains it.
+        status (str): `"found"` (not loaded yet), `"loaded"`, `"disabled"`, `"incompatible"` (version of the
+            contract or of another package) or `"failed"`.
+        error (PackError or None): the error, chained to the pack's exception.
+        seconds (float): time spent loading it.
+        providers (list of str), ops (int): what it added to the op registry.
         contract (str or None): the version that it declares, as `"v2"`; None if contract v1's second entry
             point is missing.
     """
@@ -64,7 +64,7 @@ _records = None
 
 
 def manager():
-    """The pluggy manager that knows the contract's hooks and the loaded packs."""
+    """Returns the pluggy manager with the contract's hooks and the loaded packs."""
     global _manager
     if _manager is None:
         _manager = pluggy.PluginManager(hookspecs.PROJECT)
@@ -75,20 +75,20 @@ def manager():
 
 
 def records():
-    """The packs as loaded so far: a list of :class:`PackRecord`, empty before the first use of the device."""
+    """Returns the :class:`PackRecord` list so far, which is empty before the first use of the device."""
     return list(_records or ())
 
 
 def found():
-    """The installed packs as records with status `"found"`, from metadata alone: no code of a pack runs."""
+    """Returns records of the installed packs, read from metadata without running code of a pack."""
     return [record for record, _ in _discover()]
 
 
 def load_packs(strict=None):
-    """Load every installed pack, once; later calls return the same records.
+    """Loads every installed pack once; later calls return the same records.
 
     Args:
-        strict (bool, optional): raise the first failure; None asks `TORCH_MUSA_STRICT`.
+        strict (bool, optional): raise the first failure; default: `TORCH_MUSA_STRICT`.
 
     Raises:
         PackError: the first failure, if strict.
@@ -110,13 +110,13 @@ def load_packs(strict=None):
 
 
 def check_pack_of(name):
-    """Checks that the pack that offers `torch.musa.<name>` is loaded or will be with the device's first use.
+    """Checks that the pack with `torch.musa.<name>` is loaded, or will be on first use of the device.
 
     Returns:
         bool: whether it is loaded.
 
     Raises:
-        PackError: it is not installed, disabled, or failed to load.
+        PackError: if it is not installed, disabled, or failed to load.
     """
     reason = pack_modules.why_missing(name)
     if reason is None and name not in pack_modules.offered():
@@ -132,7 +132,7 @@ def check_pack_of(name):
 
 
 def _discover():
-    """(record, entry point) of each pack, in order of names; mistakes in the metadata are recorded."""
+    """Returns (record, entry point) of each pack, sorted by name. Records mistakes in the metadata."""
     contracts = {
         (entry.dist.name, entry.name): entry.value for entry in entry_points.select(entry_points.CONTRACTS_V1)
     }
@@ -142,7 +142,8 @@ def _discover():
         for entry in entry_points.select(group) if version else ():
             key = entry.name, entry.dist.name
             contract = f"v{version}" if version > 1 else contracts.get((entry.dist.name, entry.name))
-            # A pack may declare several versions, for loaders of several ages: the newest known one counts.
+            # A pack may declare several versions, for older and newer loaders; the newest supported
+            # one is used.
             if key not in found or found[key][0].contract not in _CONTRACTS:
                 found[key] = PackRecord(*key, entry.dist.version, contract=contract), entry
     for record, _ in found.values():
@@ -158,13 +159,13 @@ def _discover():
 
 
 def _version_of(group):
-    """The contract that a group of entry points belongs to; 0 for other groups."""
+    """Returns the contract version of an entry point group, or 0 for other groups."""
     match = re.fullmatch(re.escape(entry_points.PACKS_V1) + r"(?:\.v(\d+))?", group)
     return int(match.group(1) or 1) if match else 0
 
 
 def _check_before_loading(record):
-    """Records an import hook that failed, or a module name that another distribution has taken."""
+    """Records a failed import hook, or a module name that another distribution has taken."""
     error = import_hooks.failures.get((record.dist, record.name))
     if error is not None:
         _fail(record, error)
@@ -174,7 +175,7 @@ def _check_before_loading(record):
 
 
 def _taken_name(record):
-    """The error for the first module of a record whose name is taken; None if there is none."""
+    """Returns the error for the first module of a record whose name is taken, or None."""
     for group, prefix in ((entry_points.MODULES, "torch.musa"), (entry_points.SUBMODULES, "torch_musa")):
         for entry in entry_points.select(group):
             if entry.dist.name != record.dist:
@@ -190,10 +191,10 @@ def _taken_name(record):
 
 
 def hook_results(name):
-    """Call one hook of every loaded pack, in isolation.
+    """Calls one hook of every loaded pack, in isolation.
 
     Returns:
-        list of (PackRecord, result, error): result is None where the pack has no such hook; error is the
+        list of (PackRecord, result, error): result is None if the pack has no such hook; error is the
             exception it raised.
     """
     results = []
@@ -220,11 +221,12 @@ def _load_pack(record, entry, taken):
             record.status = "loaded"
         except (ContractVersionError, _ReleaseError) as error:
             record.status, record.error = "incompatible", error
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - kept in the record; a pack may even exit
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - stored in the record; a pack may even exit
             _forget(record)
             _fail(record, error)
     if record.status != "loaded" and taken is None and record.name not in record.providers:
-        # An order of providers may name a pack that is installed but not in use: the next in it serves.
+        # TORCH_MUSA_OPS may name an installed pack that is not in use; the next provider in the
+        # order serves instead.
         ops.add_provider(record.name, hookspecs.DEFAULT_RANK)
     record.seconds = time.perf_counter() - start
 
@@ -275,10 +277,10 @@ def _import_and_register(record, entry):
     record.plugin = plugin = entry.load()
     plugins = manager()
     plugins.register(plugin, name=record.name)
-    plugins.check_pending()  # a misspelled hook is an error, not a hook that is never called
+    plugins.check_pending()  # a misspelled hook raises, instead of never being called
     if not plugins.get_hookcallers(plugin):
         raise PackError(
-            f"{entry.value} has no hook. Is each function marked with @musa_runtime.hookspecs.hookimpl?"
+            f"{entry.value} has no hook. Fix: mark each hook with @musa_runtime.hookspecs.hookimpl"
         )
 
     rank = _rank(record)
@@ -294,7 +296,8 @@ def _import_and_register(record, entry):
         try:
             for path in libraries:
                 torch.ops.load_library(os.fspath(_resolve(path, entry)))
-                # A library whose kernels are refused loads nevertheless: nothing is thrown through dlopen.
+                # A library whose kernels are rejected still loads, because dlopen cannot pass
+                # exceptions on.
                 if failures := ops.take_pack_failures():
                     raise PackError("\n".join(failure["message"] for failure in failures))
         finally:
@@ -307,7 +310,7 @@ def _import_and_register(record, entry):
 
 
 def _rank(record):
-    """The rank of the pack's providers: its own, or the default of its contract."""
+    """Returns the rank of the pack's providers: its own, or its contract's default."""
     rank = _call(record.plugin, "musa_rank")
     if rank is None:
         return hookspecs.RANK_V1 if record.contract == "v1" else hookspecs.DEFAULT_RANK
@@ -317,17 +320,17 @@ def _rank(record):
 
 
 def _resolve(path, entry):
-    """The path of a library; a relative one begins at the package of the entry point's module."""
+    """Returns the path of a library; a relative path is relative to the package of the entry point."""
     if os.path.isabs(path):
         return path
     spec = sys.modules[entry.module].__spec__
-    # Through importlib.resources, which also finds the library of an editable install.
+    # importlib.resources also finds the library of an editable install.
     folder = importlib.resources.files(spec.parent) if spec.parent else Path(spec.origin).parent
     return functools.reduce(operator.truediv, PurePath(path).parts, folder)
 
 
 def _call(plugin, name, **arguments):
-    """Result of one plugin's hook, None where it has none."""
+    """Calls one plugin's hook and returns the result, or None without such a hook."""
     plugins = manager()
     others = [other for other in plugins.get_plugins() if other is not plugin]
     results = plugins.subset_hook_caller(name, others)(**arguments)
@@ -341,14 +344,15 @@ def _forget(record):
 
 
 def _describe(record, error):
-    # A library cannot be unloaded: what it registered before the failure stays a candidate.
+    # A library cannot be unloaded, so kernels that it registered before the failure remain
+    # candidates.
     remains = f"; {record.ops} of its kernels stay registered" if record.ops else ""
     lines = [
         f"{_title(record)} could not be loaded: {_causes(error)}",
         f"The other packs are not affected{remains}.",
     ]
     command = getattr(error, "command", None)
-    if command is None and "\nFix: " not in str(error):  # an error that has a fix names it in its text
+    if command is None and "\nFix: " not in str(error):  # otherwise the error's text already contains a fix
         command = installation.command(record.dist, reinstall=True)
         lines += [
             "Likely causes: an incomplete installation; a build for another torch or musa-runtime.",
@@ -360,7 +364,7 @@ def _describe(record, error):
 
 
 def _causes(error):
-    """The error and what it came from: torch, for one, hides the dynamic linker's words in the cause."""
+    """Returns the text of an error and its causes: torch puts the dynamic linker's message in the cause."""
     texts = []
     while error is not None:
         texts.append(f"{type(error).__name__}: {error}")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What `packs`, `ops` and `env` print: first as plain data (which is also their JSON), then as text."""
+"""Output of `packs`, `ops` and `env`: as plain data (also used for JSON), and as text."""
 
 import os
 import platform
@@ -15,19 +15,19 @@ from musa_runtime import ops as registry
 
 from . import extras, plugins
 
-# Packages whose version often explains a report.
+# Packages whose version is often relevant to a bug report.
 NEIGHBOURS = ("numpy", "pluggy", "mthreads-ml-py", "torchvision", "torchaudio", "triton", "transformers")
 COMPILERS = ("c++", "cmake", "ninja")
-# Beginnings of the names of environment variables.
+# Prefixes of environment variables.
 SETTINGS = (
     "MUSA_", "TORCH_", "PYTORCH_", "OMP_", "KMP_", "MKL_", "LD_LIBRARY_PATH", "LD_PRELOAD",
 )  # fmt: skip
 
 
 def packs():
-    """Load the packs and say of each: name, dist, version, status, seconds, providers, ops, summary, error.
+    """Loads packs and returns for each: name, dist, version, status, seconds, providers, ops, summary, error.
 
-    Where the runtime is not loaded, they are only found: their libraries could but fail.
+    If the runtime is not loaded, packs are only listed, because their libraries would fail to load.
     """
     records = plugins.found() if musa_runtime.load().error else plugins.load_packs(strict=False)
     summaries = {
@@ -77,7 +77,7 @@ def render_packs(rows):
 
 
 def ops(pattern=None):
-    """Operators and who serves them: a list of `{op, provider, candidates, calls}`."""
+    """Returns operators and their providers: a list of `{op, provider, candidates, calls}`."""
     return [
         {key: row[key] for key in ("op", "provider", "candidates", "calls")}
         for row in registry.table(pattern)
@@ -97,7 +97,7 @@ def render_ops(rows):
 
 
 def environment():
-    """Versions and settings as a dict of str to str, in the order to be read."""
+    """Returns versions and settings as a dict of str to str, in display order."""
     result = musa_runtime.load()
     facts = {
         "python": f"{platform.python_version()} ({platform.machine()}), {platform.python_implementation()}",
@@ -140,13 +140,13 @@ def _processor():
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as lines:
             model = next((line.partition(":")[2].strip() for line in lines if "model name" in line), model)
-    except OSError:  # not Linux: what Python knows must do
+    except OSError:  # not Linux: use Python's value
         pass
     return f"{model}, {os.cpu_count()} logical"
 
 
 def _first_line(program):
-    """What a program says of its version; extensions are compiled with what is found on the path."""
+    """Returns a program's version line; extensions are compiled with the program found on PATH."""
     path = shutil.which(program)
     if path is None:
         return "not found"
@@ -155,8 +155,8 @@ def _first_line(program):
             [path, "--version"], capture_output=True, text=True, errors="replace", timeout=10, check=True
         )
     except (OSError, subprocess.SubprocessError) as error:
-        return f"does not answer: {error}"
-    return (done.stdout.splitlines() or ["says nothing"])[0]
+        return f"cannot be run: {error}"
+    return (done.stdout.splitlines() or ["no output"])[0]
 
 
 def _devices():
@@ -175,7 +175,7 @@ def _devices():
                 f"{device.pci_bus_id:02x}:{device.pci_device_id:02x}, reaches {_peers(index)}"
             )
         facts["allocator"] = torch.musa.get_allocator_backend()
-    except RuntimeError as error:  # a report must come out of a broken machine too
+    except RuntimeError as error:  # the report must also work on a broken machine
         facts["device error"] = str(error)
     return facts
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`python -m torch_musa run [options] script.py [arguments]`: a program, run with options that packs offer.
+"""`python -m torch_musa run [options] script.py [arguments]`: runs a program with options of packs.
 
 An option is an entry point of group `torch_musa.run_options.v2`: its name is the option's name without the
-dashes, its value is a function without parameters that returns a context manager, in which the program runs.
+dashes; its value is a function without parameters that returns a context manager around the program.
 """
 
 import argparse
@@ -16,20 +16,20 @@ from . import entry_points
 
 
 def options():
-    """Entry points of the options of enabled packs, by name."""
+    """Returns the entry points of enabled packs' options, by name."""
     offered = entry_points.offered(entry_points.RUN_OPTIONS)
     return {name: entry for name, entry in offered.items() if not entry_points.packs_are_disabled(entry)}
 
 
 def add_arguments(parser):
-    """Adds the options of the packs, the program and its arguments to a parser of the command line."""
+    """Adds the packs' options, the program and its arguments to a command line parser."""
     for name, entry in options().items():
         parser.add_argument(
             f"--{name}",
             action="append_const",
             dest="pack_options",
             const=name,
-            help=f"offered by {entry_points.dist_of(entry)}",
+            help=f"provided by {entry_points.dist_of(entry)}",
         )
     parser.add_argument("-m", action="store_true", dest="as_module", help="PROGRAM is the name of a module")
     parser.add_argument("program", metavar="PROGRAM", help="a Python file, or a module with -m")
@@ -37,7 +37,7 @@ def add_arguments(parser):
 
 
 def explain_unknown(arguments):
-    """Raises a MusaError for an option that no installed pack offers, but the wheel of an extra would."""
+    """Raises a MusaError for an option whose pack is not installed but belongs to a known extra."""
     for argument in arguments:
         if not argument.startswith("-"):
             return
@@ -56,10 +56,10 @@ def explain_unknown(arguments):
 
 
 def run(program, arguments, as_module=False, pack_options=()):
-    """Runs a program as Python would, as `__main__` with `sys.argv` and `sys.path[0]` of its own.
+    """Runs a program as Python does: as `__main__`, with its own `sys.argv` and `sys.path[0]`.
 
     Raises:
-        SystemExit: of the program, or because the file does not exist.
+        SystemExit: raised by the program, or if the file does not exist.
     """
     with contextlib.ExitStack() as stack:
         for name in dict.fromkeys(pack_options or ()):
@@ -72,7 +72,7 @@ def run(program, arguments, as_module=False, pack_options=()):
         if not Path(program).exists():
             sys.exit(
                 f"torch_musa: {program}: no such file\n"
-                "Likely causes: another working directory; an option of the program before its name\n"
+                "Likely causes: a wrong working directory; an option of the program before its name\n"
                 "Fix: python -m torch_musa run [options] PROGRAM [arguments of the program]"
             )
         sys.path[0] = str(Path(program).resolve().parent)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Checks of the tools that build extensions: compiler, ninja, mcc, the folder for builds, the text encoding.
+"""Checks of the tools that build extensions: compiler, ninja, mcc, build folder, text encoding.
 
-They warn: the device works without any of them.
+Failures are warnings, because the device works without these tools.
 """
 
 import os
@@ -16,14 +16,14 @@ from musa_runtime import installation, sdk
 
 from .checks import Warn
 
-# Where Debian, Red Hat and others install compilers, for a PATH that lacks these folders.
+# Standard compiler folders of Debian, Red Hat and others, for a PATH that lacks them.
 _SYSTEM_PATH = os.pathsep.join(["/usr/local/bin", "/usr/bin", "/bin"])
 _COMPILERS = ("c++", "g++", "clang++")
 _INSTALL_COMPILER = "apt-get install --yes g++"
 
 
 def compiler():
-    """`$CXX`, or c++, compiles C++20."""
+    """Checks that `$CXX`, or c++, compiles C++20."""
     need = "a C++20 compiler, to build extensions: g++ 11 or newer, or clang++"
     named = shlex.split(os.environ.get("CXX") or "c++")
     path = shutil.which(named[0])
@@ -49,7 +49,7 @@ def compiler():
 
 
 def ninja():
-    """ninja is on PATH, where builds of extensions look for it."""
+    """Checks that ninja is on PATH, where extension builds search for it."""
     path = shutil.which("ninja")
     need = "ninja, to build extensions"
     if path is not None:
@@ -61,18 +61,18 @@ def ninja():
             f"{path} does not run: {_first_lines(done)}",
             need,
             fix,
-            "it belongs to an environment that is gone",
+            "it belongs to a deleted environment",
         )
     have = "ninja: not found on PATH"
     beside = os.path.join(os.path.dirname(sys.executable), "ninja")
     if os.path.exists(beside):
-        causes = "the environment's Python was called by its path, so that PATH lacks the environment"
+        causes = "the environment's Python was run by its path without activating the environment"
         raise Warn(have, need, _extend_path(beside), causes)
     raise Warn(have, need, f"{installation.pip()} install ninja", "ninja is not installed")
 
 
 def mcc():
-    """The SDK's compiler runs."""
+    """Checks that the SDK's compiler runs."""
     found = sdk.resolve()
     path = os.environ.get("PYTORCH_MCC") or os.path.join(found.home, "bin", "mcc")
     need = "the compiler of the MUSA SDK, to build extensions with .mu or .cu sources"
@@ -101,7 +101,7 @@ def mcc():
 
 
 def build_folder():
-    """The folder in which extensions are built by default can be written."""
+    """Checks that the default build folder of extensions is writable."""
     folder = os.environ.get("TORCH_EXTENSIONS_DIR")
     if not folder:
         cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
@@ -123,15 +123,15 @@ def build_folder():
 
 
 def encoding():
-    """Paths and messages are UTF-8."""
+    """Checks that paths and messages are encoded as UTF-8."""
     name = sys.getfilesystemencoding()
     if name.lower().replace("-", "") == "utf8":
         return name
     raise Warn(
         f"paths and messages are encoded as {name}",
-        "UTF-8, so that names with other letters are read, printed and compiled",
+        "UTF-8, so that names with non-ASCII characters can be read, printed and compiled",
         "export PYTHONUTF8=1",
-        "LC_ALL, LC_CTYPE or LANG names a locale without UTF-8, or PYTHONUTF8 is 0",
+        "LC_ALL, LC_CTYPE or LANG is a locale without UTF-8, or PYTHONUTF8 is 0",
     )
 
 

@@ -9,12 +9,12 @@ import torch
 
 DEVICE = "musa"
 
-# Operators whose result, or a part of it, is uninitialised memory.
+# Operators with a result that is partly or entirely uninitialized memory.
 _UNINITIALISED = frozenset(
     ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided", "resize_",
      "resize_as_", "set_")
 )  # fmt: skip
-# Operators that write a tensor without reading it.
+# Operators that overwrite a tensor without reading it.
 _OVERWRITING = frozenset(
     ("copy_", "fill_", "zero_", "uniform_", "normal_", "random_", "bernoulli_", "exponential_", "geometric_",
      "cauchy_", "log_normal_", "_foreach_copy_", "_foreach_zero_")
@@ -26,14 +26,14 @@ class OperatorCall:
 
     Attributes:
         index (int): number of the call in the `with` block, from 0.
-        func (OpOverload), args (tuple), kwargs (dict): the call. Arguments are the program's own tensors.
+        func (OpOverload), args (tuple), kwargs (dict): the call, with the program's own tensors.
         module (str): qualified name of the module that made the call, or whose backward pass did; "" outside
-            of modules. The first part is the class of the outermost module.
-        phase (str): "forward", "backward", or "recompute" for a forward pass inside of a backward pass.
-        node (str): name of the autograd node that runs; "" in a forward pass.
-        start, seconds (float): seconds since the mode was entered, and until the operator's work was done.
-            The device is idle at both ends.
-        provider (str): provider whose kernel ran, with the operator if it is another; "" if unknown.
+            modules. Its first part is the class of the outermost module.
+        phase (str): "forward", "backward", or "recompute" for a forward pass within a backward pass.
+        node (str): name of the running autograd node; "" in a forward pass.
+        start, seconds (float): start time since the mode was entered, and duration, in seconds. The device is
+            idle at both ends.
+        provider (str): provider whose kernel ran, with the operator's name if it differs; "" if unknown.
         result: the operator's return value.
         error (Exception): the exception that it raised; None if it returned.
         thread (int): the calling thread.
@@ -48,29 +48,29 @@ class OperatorCall:
 
     @property
     def name(self):
-        """The operator as in `torch.musa.ops`: "aten::add.Tensor"."""
+        """The operator's name as in `torch.musa.ops`: "aten::add.Tensor"."""
         return _name(self.func)
 
     @property
     def base_name(self):
-        """The operator without its namespace and its overload: "add"."""
+        """The operator's name without namespace and overload: "add"."""
         return self.func._opname
 
     @functools.cached_property
     def named_arguments(self):
-        """Pairs of name and value of the arguments that the call gives."""
+        """(name, value) pairs of the arguments that the call passes."""
         arguments = self.func._schema.arguments
         positional = [(argument.name, value) for argument, value in zip(arguments, self.args)]
         return positional + list(self.kwargs.items())
 
     @functools.cached_property
     def inputs(self):
-        """Pairs of name and tensor of all tensor arguments, those of lists one by one."""
+        """(name, tensor) pairs of all tensor arguments; tensor lists are expanded."""
         return [pair for name, value in self.named_arguments for pair in tensors_of(name, value)]
 
     @functools.cached_property
     def written(self):
-        """The pairs of `inputs` that the operator's schema says it writes."""
+        """The pairs of `inputs` that the operator writes according to its schema."""
         names = _written_names(self.func)
         if not names:
             return []
@@ -79,7 +79,7 @@ class OperatorCall:
 
     @property
     def read(self):
-        """The pairs of `inputs` whose values the result depends on."""
+        """The pairs of `inputs` that the result depends on."""
         ignored = {argument.name for argument in self.func._schema.arguments if argument.is_out}
         if self.base_name in _OVERWRITING:
             ignored |= _written_names(self.func)
@@ -88,14 +88,14 @@ class OperatorCall:
 
     @property
     def outputs(self):
-        """Pairs of name and tensor: results, then written arguments that are not among the results."""
+        """(name, tensor) pairs: results, then written arguments that are not results."""
         pairs = list(tensors_of("result", self.result))
         returned = {id(tensor) for _, tensor in pairs}
         return pairs + [(name, tensor) for name, tensor in self.written if id(tensor) not in returned]
 
     @functools.cached_property
     def on_device(self):
-        """Whether an argument is a musa tensor or the musa device itself."""
+        """Whether an argument is a musa tensor or the musa device."""
         if any(tensor.device.type == DEVICE for _, tensor in self.inputs):
             return True
         return any(
@@ -110,7 +110,7 @@ class OperatorCall:
     def is_random(self):
         if torch.Tag.nondeterministic_seeded not in self.func.tags:
             return False
-        # Attention draws numbers for its dropout only.
+        # Attention draws random numbers only for dropout.
         if any(argument.name == "dropout_p" for argument in self.func._schema.arguments):
             return bool(dict(self.named_arguments).get("dropout_p", 0.0))
         return True
@@ -124,7 +124,7 @@ class OperatorCall:
         return "c10d" in self.func.namespace or self.func.namespace == "symm_mem"
 
     def where(self):
-        """The operator with its module, for messages."""
+        """The operator and its module, for messages."""
         place = f" in {self.module}" if self.module else " outside of modules"
         return f"{self.name}{place} ({self.phase}, call {self.index})"
 
@@ -145,7 +145,7 @@ def _written_names(func):
 
 
 def tensors_of(name, value):
-    """Pairs of name and tensor of a value: a tensor, a list of tensors, or neither."""
+    """Yields (name, tensor) pairs of a value: a tensor, a list of tensors, or neither."""
     if isinstance(value, torch.Tensor):
         yield name, value
     elif isinstance(value, (list, tuple)):
@@ -154,7 +154,7 @@ def tensors_of(name, value):
 
 
 def describe(value):
-    """A value as short text: tensors as dtype and shape, with strides if they are not contiguous."""
+    """Returns a value as short text: tensors as dtype and shape, and strides unless contiguous."""
     if isinstance(value, torch.Tensor):
         text = f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
         if value.layout is not torch.strided:

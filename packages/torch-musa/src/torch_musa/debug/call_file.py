@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Calls of operators as files that `torch.load(..., weights_only=True)` reads."""
+"""Saves operator calls to files that `torch.load(..., weights_only=True)` reads."""
 
 import torch
 
@@ -13,21 +13,21 @@ _NAMED = {torch.dtype: "dtype", torch.layout: "layout", torch.memory_format: "me
 
 
 class CallFileError(MusaError):
-    """A call cannot be written to a file, or a file holds none."""
+    """A call cannot be saved, or a file does not contain a call."""
 
 
 def save(path, call, arguments, expected=None, note=""):
     """Writes a call.
 
     Args:
-        path (path): of the file.
+        path (path): the output file.
         call (OperatorCall): the call.
-        arguments (HostArguments): copies of its arguments from before it ran.
-        expected (dict of str to Tensor): outputs on the CPU, for a reader without a reference of its own.
+        arguments (HostArguments): copies of its arguments, made before it ran.
+        expected (dict of str to Tensor): outputs on the CPU, for readers that do not compute a reference.
         note (str): why it was saved.
 
     Raises:
-        CallFileError: an argument is neither a tensor nor a plain value, for example a process group.
+        CallFileError: if an argument is neither a tensor nor a plain value, for example a process group.
     """
     tensors, on_device, places = [], [], {}
 
@@ -75,10 +75,10 @@ def save(path, call, arguments, expected=None, note=""):
 
 
 def load(path):
-    """The content of a file as a dict, see `save`.
+    """Returns the content of a file as a dict, see `save`.
 
     Raises:
-        CallFileError: the file cannot be read, or is not one that `save` wrote.
+        CallFileError: if the file cannot be read, or was not written by `save`.
     """
     fix = f"Fix: name a file that torch_musa.debug wrote, such as call.pt; {path} is not one"
     try:
@@ -86,15 +86,15 @@ def load(path):
     except Exception as error:
         raise CallFileError(f"{path} cannot be loaded: {error}\n{fix}") from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise CallFileError(f"{path} does not hold a call of an operator in format {FORMAT}.\n{fix}")
+        raise CallFileError(f"{path} does not contain an operator call in format {FORMAT}.\n{fix}")
     return content
 
 
 def operator(content):
-    """The operator of a file.
+    """Returns the operator of a file.
 
     Raises:
-        CallFileError: this process has no such operator.
+        CallFileError: if this process does not have the operator.
     """
     namespace, _, name = content["operator"].partition("::")
     name, _, overload = name.partition(".")
@@ -109,15 +109,14 @@ def operator(content):
 
 
 def arguments(content, device):
-    """Arguments of a file's call, with tensors on a device.
+    """Returns the arguments of a file's call, with tensors on a device.
 
     Args:
-        device (str or torch.device): where the tensors that were on the musa device are put.
+        device (str or torch.device): device for the tensors that were on the musa device.
 
     Returns:
         tuple of (list, dict): positional and keyword arguments. Strides are those of the original, and
-            tensors that
-        shared memory still do.
+            tensors that shared memory still share memory.
     """
     tensors = place(content["tensors"], content["on_device"], device)
 
@@ -138,7 +137,7 @@ def arguments(content, device):
 
 
 def place(tensors, on_device, device):
-    """Copies of CPU tensors on a device, those that share memory on one storage."""
+    """Copies CPU tensors to a device. Tensors that share memory are copied to one storage."""
     storages, placed = {}, []
     for tensor, moves in zip(tensors, on_device):
         target = torch.device(device if moves else "cpu")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Each operator of a program on the device and on the CPU, compared."""
+"""Compares each operator of a program on the device and on the CPU."""
 
 import math
 import threading
@@ -21,8 +21,8 @@ from .reproducer import ReproducerFolder
 from .selection import Selection
 from .timeline import Timeline
 
-# Results that operators leave unspecified: statistics of batch norms in evaluation, and intermediate values
-# of ctc_loss, whose shape and unused part differ between libraries.
+# Unspecified results: statistics of batch norms in evaluation mode, and intermediate values of
+# ctc_loss, whose shape and unused part differ between libraries.
 _UNSPECIFIED = {
     "native_batch_norm": lambda values: [] if values.get("training") else ["result[1]", "result[2]"],
     "_native_batch_norm_legit": lambda values: [] if values.get("training") else ["result[1]", "result[2]"],
@@ -33,7 +33,7 @@ _CPU_ERRORS = (RuntimeError, TypeError, ValueError, IndexError, AttributeError)
 
 
 class DifferenceError(MusaError):
-    """An operator's result on the device differs from that of the CPU, and the comparison stops there.
+    """An operator's result differs from the CPU's, and the comparison was set to stop.
 
     Attributes:
         difference (Difference)
@@ -45,17 +45,17 @@ class DifferenceError(MusaError):
 
 
 class Difference(NamedTuple):
-    """An operator whose result on the device is not that of the CPU.
+    """An operator whose result on the device differs from the CPU's.
 
     Attributes:
         operator (str): e.g. "aten::add.Tensor".
-        module (str): name of its module; "" outside of modules.
+        module (str): name of its module; "" outside modules.
         phase (str): "forward", "backward" or "recompute".
-        call (int): number of the call in the block.
-        arguments (tuple of str): name, dtype and shape, or value, of each argument.
+        call (int): index of the call in the block.
+        arguments (tuple of str): name and dtype and shape, or value, of each argument.
         output (str): "result", "result[1]", or the name of an argument that the operator writes.
-        reason (str): what differs, with the largest error and its place.
-        max_abs, max_rel (float): largest errors; nan where values were not compared.
+        reason (str): the difference, with the largest error and its index.
+        max_abs, max_rel (float): largest errors; nan if values were not compared.
         provider (str): provider whose kernel ran.
         folder (str): folder with `call.pt` and `reproduce.py`; "" if nothing was saved.
     """
@@ -86,7 +86,7 @@ class Difference(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """What comparing one output gave: "same", "rounding" or "different", and why."""
+    """The result for one output: "same", "rounding" or "different", and the reason."""
 
     verdict: str
     reason: str
@@ -95,13 +95,13 @@ class Finding(NamedTuple):
 
 
 class Comparison(Observer):
-    """The observer of `compare`, which has the arguments.
+    """The observer of `compare`; see there for the arguments.
 
     Attributes:
         differences (list of Difference): in the order of the calls.
         compared (int): calls whose results were compared with the CPU's.
-        rounding (int): those of them that missed the tolerance by rounding only.
-        not_compared (Counter): calls for each pair (operator, reason).
+        rounding (int): compared calls that exceed the tolerance only by rounding.
+        not_compared (Counter): number of calls per (operator, reason).
         timeline (Timeline): all operators, for the report.
     """
 
@@ -111,7 +111,7 @@ class Comparison(Observer):
         self._folder = ReproducerFolder(folder, save)
         self._tolerances = _tolerances.merged(tolerances)
         self._stop, self._limit, self._check_inputs = stop, limit, check_inputs
-        self._pending = {}  # arguments on the CPU of the calls that run, by number
+        self._pending = {}  # call index -> arguments on the CPU, for running calls
         self._lock = threading.Lock()
         self.differences, self.not_compared = [], Counter()
         self.compared = self.rounding = 0
@@ -119,7 +119,7 @@ class Comparison(Observer):
 
     @property
     def first(self):
-        """The first difference; None if there is none."""
+        """The first difference, or None."""
         return self.differences[0] if self.differences else None
 
     def before(self, call):
@@ -154,7 +154,7 @@ class Comparison(Observer):
             self._compare(call, *pending)
 
     def _why_not(self, call):
-        """Why a call cannot be compared; None if it can."""
+        """Returns the reason why a call cannot be compared, or None."""
         if call.is_collective:
             return "a collective: its result depends on other processes"
         for _, tensor in call.inputs:
@@ -182,7 +182,7 @@ class Comparison(Observer):
         self.timeline.add(call, "not compared", reason)
 
     def _agree(self, call, rounding="", error=0.0):
-        """Records a call that is right. `rounding`: its distance from the CPU, if that is not within the
+        """Records a call without a difference. `rounding`: its difference from the CPU, if that exceeds the
         tolerance."""
         with self._lock:
             self.compared += 1
@@ -190,13 +190,13 @@ class Comparison(Observer):
         self.timeline.add(call, "rounding" if rounding else "same", rounding, error)
 
     def _differ(self, call, output, found, arguments=None, expected=None):
-        """Records a difference, and raises it if the comparison stops at the first.
+        """Records a difference, and raises it if the comparison stops at the first one.
 
         Args:
             output (str): name of the output.
-            found (Finding): what differs.
-            arguments (HostArguments): what is saved; None to save nothing.
-            expected (dict of str to Tensor): the outputs that the CPU computed.
+            found (Finding): the difference.
+            arguments (HostArguments): the arguments to save; None to save nothing.
+            expected (dict of str to Tensor): the outputs on the CPU.
         """
         folder = ""
         if arguments is not None:
@@ -215,7 +215,7 @@ class Comparison(Observer):
             raise DifferenceError(difference) from call.error
 
     def _after_error(self, call, pending):
-        """A call that raised on the device should raise on the CPU too."""
+        """Checks that a call that raised on the device also raises on the CPU."""
         if pending is None or not isinstance(call.error, Exception) or _is_lack_of_memory(call.error):
             self._leave_out(call, f"it raised {type(call.error).__name__}")
             return
@@ -229,7 +229,7 @@ class Comparison(Observer):
         self._differ(call, "result", Finding("different", f"it raised only on the device: {text}"), spare)
 
     def _compare_view(self, call):
-        """A view has no data: its shape, strides and offset are compared with those of the meta device."""
+        """Compares a view's shape, strides and offset with those on the meta device, since it has no data."""
         try:
             expected = _on_meta(call)
         except _CPU_ERRORS as error:
@@ -285,7 +285,7 @@ class Comparison(Observer):
         self._agree(call, rounding, error)
 
     def _judge(self, call, name, actual, expected, spare, precise):
-        """The finding for one output."""
+        """Returns the finding for one output."""
         if actual.shape != expected.shape:
             return Finding("different", f"the shape is {list(actual.shape)}, not {list(expected.shape)}")
         if actual.dtype != expected.dtype:
@@ -314,7 +314,7 @@ class Comparison(Observer):
             self._leave_out(call, "it draws random numbers, and no property of it is known")
 
     def _run(self, call, args, kwargs):
-        """Runs the operator, or what stands for it, on CPU arguments."""
+        """Runs the operator, or its substitute, on CPU arguments."""
         substitute = substitutes.of(call.name)
         if substitute is None:
             return call.func(*args, **kwargs)
@@ -332,26 +332,25 @@ def compare(
     limit=None,
     check_inputs=False,
 ):
-    """Runs each operator of a `with` block on the CPU too, in forward and backward passes.
+    """Also runs each operator of a `with` block on the CPU, in forward and backward passes.
 
     Args:
-        folder (path): where the inputs of differing calls and scripts that repeat them are saved. It is made
-            with the first difference; ranks of a distributed program get folders of their own inside of it.
-            None: nothing is saved.
+        folder (path): receives the inputs of differing calls, and scripts that repeat them. It is created
+            with the first difference; ranks of a distributed program use subfolders. None saves nothing.
         stop (bool): raise `DifferenceError` at the first difference instead of going on.
-        tolerances (dict of torch.dtype to pair of float): (rtol, atol) in place of the defaults.
+        tolerances (dict of torch.dtype to pair of float): (rtol, atol), overriding the defaults.
         modules, operators (str or list of str): patterns of modules and operators to compare, see
-            `Selection`; None for all.
-        save (int): most differences that are saved.
-        limit (int): calls whose arguments take more bytes are not compared; None for no limit.
-        check_inputs (bool): also find operators that change arguments which they only read. It copies the
-            arguments a second time.
+            `Selection`; default: all.
+        save (int): maximum number of saved differences.
+        limit (int): calls with larger arguments, in bytes, are not compared; None for no limit.
+        check_inputs (bool): also find operators that modify arguments which they must only read, by copying
+            the arguments twice.
 
     Returns:
         Comparison: a context manager with the results.
 
     Raises:
-        TypeError: `tolerances` has a key or a value of another kind.
+        TypeError: if `tolerances` has a key or a value of a wrong type.
     """
     return Comparison(
         folder,
@@ -366,7 +365,7 @@ def compare(
 
 
 def described(call):
-    """Each argument of a call as "name: dtype[shape]" or "name: value"."""
+    """Returns each argument of a call as "name: dtype[shape]" or "name: value"."""
     return tuple(f"{name}: {describe(value)}" for name, value in call.named_arguments)
 
 
@@ -380,7 +379,7 @@ def _in_words(found):
 
 
 def _on_meta(call):
-    """The call's result for tensors without data."""
+    """Returns the call's result on the meta device."""
     replaced = {}
 
     def on_meta(value):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""A function run twice, and the first operator whose result differs."""
+"""Runs a function twice and finds the first operator whose result differs."""
 
 import copy
 from typing import NamedTuple
@@ -13,13 +13,13 @@ from .observer import Observer
 
 
 class Varying(NamedTuple):
-    """Where two runs part.
+    """The first difference between two runs.
 
     Attributes:
         cause (str): "operator" if a call with the same arguments gave another result; "state" if an argument
-            differs that no earlier call of the run made, such as a weight that the first run changed;
+            differs that no earlier call of the run produced, such as a weight that the first run modified;
             "program" if only one run makes the call.
-        operator, module, phase, call, arguments, provider: as in `Difference`, of the second run.
+        operator, module, phase, call, arguments, provider: as in `Difference`, for the second run.
         names (tuple of str): outputs that differ; for "state" the arguments; for "program" the run that makes
             the call, "first" or "second".
     """
@@ -52,11 +52,11 @@ class Varying(NamedTuple):
 
 
 class Determinism(NamedTuple):
-    """What `check_determinism` found.
+    """The result of `check_determinism`.
 
     Attributes:
-        first (Varying): the first operator that gives another result for the same arguments; where there is
-            none, the first place at which the runs part; None if the runs are the same.
+        first (Varying): the first operator that gives another result for the same arguments; if there is
+            none, the first other difference; None if the runs are the same.
         operators (int): calls of the second run.
     """
 
@@ -77,7 +77,7 @@ class RunDigest(Observer):
     """Digests of the arguments and results of each call.
 
     A call is compared with the other run's call of the same operator in the same module, phase and thread
-    that has the same number among those.
+    with the same index among those.
 
     Args:
         other (RunDigest): an earlier run that this one is compared with.
@@ -85,7 +85,7 @@ class RunDigest(Observer):
 
     def __init__(self, other=None):
         self._other = other
-        self._calls = {}  # (thread, operator, module, phase) -> list of (inputs, outputs, what is shown)
+        self._calls = {}  # (thread, operator, module, phase) -> list of (inputs, outputs, description)
         self._inputs = {}
         self._made = set()  # digests of all results so far
         self.varying = []
@@ -98,7 +98,7 @@ class RunDigest(Observer):
         inputs = self._inputs.pop(call.index)
         if call.error is not None:
             return
-        # Uninitialised memory differs from run to run, and does not matter until it is read.
+        # Uninitialized memory differs between runs, which does not matter until it is read.
         outputs = {} if call.is_uninitialised else {name: digest(t) for name, t in call.outputs}
         if not outputs and isinstance(call.result, (bool, int, float)):
             outputs = {"result": repr(call.result)}
@@ -126,7 +126,7 @@ class RunDigest(Observer):
             self._add("state", key, shown, foreign)
 
     def add_missing(self):
-        """Adds the calls that only the other run made, once this run has ended."""
+        """Adds the calls that only the other run made. Called when this run has ended."""
         for key, calls in self._other._calls.items():
             for _, _, shown in calls[len(self._calls.get(key, ())) :]:
                 self._add("program", key, shown, ("first",))
@@ -142,9 +142,9 @@ def check_determinism(function, *, restore=(), seed=0):
 
     Args:
         function (callable): takes no arguments; a forward and backward pass, or a training step.
-        restore (list): modules, optimizers and other objects with `state_dict()` and `load_state_dict()`,
-            which get their state from before the first run back before the second, and gradients are cleared.
-            They are left as the second run leaves them.
+        restore (list): modules, optimizers and other objects with `state_dict()` and `load_state_dict()`.
+            Before the second run they are reset to their initial state, and gradients are cleared. They keep
+            the state of the second run.
         seed (int): for `torch.manual_seed` before each run.
 
     Returns:

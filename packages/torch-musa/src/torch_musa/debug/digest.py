@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Digests of tensors: equal for tensors of equal bits, shape and dtype."""
+"""Digests of tensors, which are equal for tensors of equal bits, shape and dtype."""
 
 import ctypes
 import hashlib
@@ -9,7 +9,7 @@ import torch
 
 
 def digest(tensor):
-    """8 bytes for a tensor's dtype, shape and elements; None for one without strided memory."""
+    """Returns 8 bytes for a tensor's dtype, shape and elements; None if its layout is not strided."""
     if (
         tensor.layout is not torch.strided
         or tensor.device.type == "meta"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Saves calls of operators to files."""
+"""Saves operator calls to files."""
 
 import threading
 
@@ -12,10 +12,10 @@ from .selection import Selection
 
 
 class CallDump(Observer):
-    """The observer of `dump`, which has the arguments.
+    """The observer of `dump`; see there for the arguments.
 
     Attributes:
-        files (list of Path): what was saved.
+        files (list of Path): the saved files.
     """
 
     def __init__(self, operators, folder="musa_debug", *, modules=None, skip=0, most=1):
@@ -47,20 +47,19 @@ class CallDump(Observer):
 
 
 def dump(operators, folder="musa_debug", *, modules=None, skip=0, most=1):
-    """Saves calls of a `with` block to files for `replay`, with the arguments that the operator is given.
+    """Saves operator calls of a `with` block, with their arguments, to files for `replay`.
 
     Args:
         operators (str or list of str): patterns of operators, e.g. "aten::mm" or "aten::*norm*".
-        folder (path): where the files are written; ranks of a distributed program get folders of their own
-            inside of it.
-        modules (str or list of str): patterns of modules; None for all.
-        skip (int): matching calls that are passed over first.
-        most (int): calls that are saved.
+        folder (path): the output folder; ranks of a distributed program use subfolders.
+        modules (str or list of str): patterns of modules; default: all.
+        skip (int): number of matching calls to skip first.
+        most (int): maximum number of calls to save.
 
     Returns:
         CallDump: a context manager; `files` lists the saved files.
 
     Raises:
-        CallFileError: an argument of a call cannot be saved; raised where the program calls the operator.
+        CallFileError: if an argument cannot be saved; raised where the program calls the operator.
     """
     return CallDump(operators, folder, modules=modules, skip=skip, most=most)

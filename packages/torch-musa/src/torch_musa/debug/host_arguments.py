@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Arguments of a call copied to the CPU, with the strides and the aliasing that they have on the device."""
+"""Copies the arguments of a call to the CPU, with the same strides and aliasing as on the device."""
 
 import torch
 
 from .call import DEVICE
 
-_ALIGNMENT = 16  # bytes: a span begins at a multiple of it, so that elements of every dtype are aligned
+_ALIGNMENT = 16  # bytes: spans start at a multiple of it, so that elements of every dtype are aligned
 
 
 class HostArguments:
     """CPU copies of a call's arguments.
 
-    For each storage, one copy holds the bytes between the first and the last element that the arguments use;
-    spans that do not overlap are copied separately. CPU tensors that the operator only reads are not copied.
+    For each storage, one copy contains the bytes from the first to the last element that the arguments use;
+    disjoint spans are copied separately. CPU tensors that the operator only reads are not copied.
 
     Attributes:
         args (tuple), kwargs (dict): the call's arguments with CPU tensors, and "cpu" for the musa device.
@@ -26,7 +26,7 @@ class HostArguments:
         spans = _merge(_spans(call))
         self._copies = {}
         self.nbytes = sum(span.end - span.begin for span in spans)
-        self._only_read = []  # pairs of span and copy
+        self._only_read = []  # (span, copy) pairs
         for span in spans:
             data = span.copy()
             if not any(id(tensor) in self._written for tensor in span.tensors):
@@ -42,7 +42,7 @@ class HostArguments:
             self.kwargs["pin_memory"] = False
 
     def on_host(self, value):
-        """An argument with its tensors replaced by their copies and the musa device by the CPU."""
+        """Returns an argument with tensors replaced by their copies and the musa device by the CPU."""
         if isinstance(value, torch.Tensor):
             return self._copies.get(id(value), value)
         if isinstance(value, torch.device):
@@ -54,11 +54,11 @@ class HostArguments:
         return value
 
     def named(self):
-        """The CPU copy for each name in `call.inputs`."""
+        """Returns the CPU copy for each name in `call.inputs`."""
         return {name: self.on_host(tensor) for name, tensor in self._call.inputs}
 
     def overwritten(self):
-        """Names of arguments whose memory has changed although the operator only reads them."""
+        """Returns the names of arguments whose memory changed although the operator only reads them."""
         changed = {
             id(tensor)
             for span, data in self._only_read
@@ -68,9 +68,9 @@ class HostArguments:
         return [name for name, tensor in self._call.inputs if id(tensor) in changed]
 
     def duplicate(self):
-        """Another set of copies of the same values, made on the CPU before the operator runs on these.
+        """Returns a second set of copies, made on the CPU before the operator runs on the first.
 
-        Copies that the operator only reads are shared.
+        Copies that the operator only reads are shared by both sets.
         """
         other = object.__new__(HostArguments)
         other._call, other._written, other.nbytes = self._call, self._written, self.nbytes
@@ -98,7 +98,7 @@ class HostArguments:
 
 
 class _Span:
-    """The bytes of a storage that one or several tensors use."""
+    """A range of bytes of a storage that one or several tensors use."""
 
     def __init__(self, tensor):
         self.tensors = [tensor]
@@ -113,14 +113,14 @@ class _Span:
         self.end = first + extent * size
 
     def copy(self):
-        """A CPU tensor of dtype uint8 with the bytes."""
+        """Returns the bytes as a CPU tensor of dtype uint8."""
         data = torch.empty(0, dtype=torch.uint8, device=self.device)
         data.set_(self.storage, self.begin, (self.end - self.begin,), (1,))
         return data.cpu() if self.device.type != "cpu" else data.clone()
 
 
 def _spans(call):
-    """A span for each argument on the device, and for each CPU tensor whose storage the operator writes."""
+    """Returns spans of arguments on the device, and of CPU tensors whose storage the operator writes."""
     seen, spans = set(), []
     shared = {_storage_key(tensor) for _, tensor in call.written}
     for _, tensor in call.inputs:
@@ -132,7 +132,7 @@ def _spans(call):
 
 
 def _merge(spans):
-    """Spans without overlaps: those of one storage that overlap become one."""
+    """Merges overlapping spans of the same storage."""
     merged = []
     for span in sorted(spans, key=lambda span: (span.storage._cdata, span.begin)):
         last = merged[-1] if merged else None
@@ -145,7 +145,7 @@ def _merge(spans):
 
 
 def _rebuild(tensor, data, begin):
-    """The tensor's copy in `data`, the bytes of its storage from `begin` on."""
+    """Returns the tensor's copy in `data`, which contains the bytes of its storage from `begin` on."""
     offset = tensor.storage_offset() - begin // tensor.element_size() if tensor.numel() else 0
     copy = torch.empty(0, dtype=tensor.dtype)
     copy.set_(data.untyped_storage(), offset, tensor.size(), tensor.stride())
@@ -153,7 +153,7 @@ def _rebuild(tensor, data, begin):
 
 
 def _resolve(tensor, copy):
-    """The copy with the conjugate and negative bits of the tensor."""
+    """Returns the copy with the conjugate and negative bits of the tensor applied."""
     if tensor.is_conj():
         copy = copy.conj()
     return torch._neg_view(copy) if tensor.is_neg() else copy

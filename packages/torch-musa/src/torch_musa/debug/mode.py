@@ -17,7 +17,7 @@ _entered = threading.local()  # `mode`: the mode that this thread has entered
 
 
 def add(observer):
-    """Calls an observer for the operators of this thread and of its backward passes, from now on."""
+    """Registers an observer for operators of this thread and its backward passes."""
     mode = getattr(_entered, "mode", None)
     if mode is None:
         mode = OperatorMode()
@@ -28,7 +28,7 @@ def add(observer):
 
 
 def remove(observer):
-    """Undoes `add`. The mode ends with its last observer."""
+    """Undoes `add`. Removing the last observer exits the mode."""
     mode = _entered.mode
     mode.observers = [other for other in mode.observers if other is not observer]
     if not mode.observers:
@@ -38,13 +38,13 @@ def remove(observer):
 
 
 class OperatorMode(TorchDispatchMode):
-    """Makes an `OperatorCall` of each operator and runs it between its observers."""
+    """Creates an `OperatorCall` per operator, and calls the observers before and after it runs."""
 
     def __init__(self):
         super().__init__()
         self.observers = []
         self.names = ModuleNames()
-        self._numbers = itertools.count()  # next() of it is atomic, and backward passes call from threads
+        self._numbers = itertools.count()  # next() is atomic, as backward passes call from several threads
         self._origin = time.perf_counter()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -52,10 +52,10 @@ class OperatorMode(TorchDispatchMode):
         if not isinstance(func, torch._ops.OpOverload):
             return func(*args, **kwargs)
         if any(kind.__module__.startswith("torch._subclasses") for kind in types):
-            return func(*args, **kwargs)  # a fake or functional tensor, which has no values
+            return func(*args, **kwargs)  # fake and functional tensors have no values
         if any(kind.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl for kind in types):
-            # A tensor subclass such as DTensor: its own dispatch runs first, and calls operators on plain
-            # tensors, which come here again.
+            # A tensor subclass such as DTensor: its own dispatch runs first, and calls operators on
+            # plain tensors, which are dispatched here again.
             return NotImplemented
         module, phase, node = self.names.current()
         call = OperatorCall(next(self._numbers), func, args, kwargs, module, phase, node)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The module that an operator belongs to, in forward and backward passes."""
+"""Tracks the module that an operator belongs to, in forward and backward passes."""
 
 import dataclasses
 import threading
@@ -14,19 +14,19 @@ _KEY = "torch_musa.debug.module"
 
 
 class _Running(NamedTuple):
-    """A module whose forward pass runs."""
+    """A module whose forward pass is running."""
 
     module: torch.nn.Module
     name: str
-    node: object  # the autograd node that ran when the forward pass began; None outside of backward passes
+    node: object  # the autograd node running when the forward pass began; None outside backward passes
 
 
 class ModuleNames:
-    """Keeps, for each thread, the stack of modules whose forward passes run, and names autograd nodes.
+    """Tracks the stack of running modules per thread, and names autograd nodes.
 
-    A module's name is that of `named_modules()` of the outermost running module, after the name of that
-    module's class. When a module is left, the nodes that it made get its name in their metadata, from which
-    backward passes take it.
+    A module's name is its name in `named_modules()` of the outermost running module, prefixed with that
+    module's class name. When a module exits, its name is stored in the metadata of the nodes that it created,
+    where backward passes find it.
     """
 
     def __init__(self):
@@ -45,12 +45,12 @@ class ModuleNames:
             handle.remove()
 
     def current(self):
-        """Module, phase and name of the autograd node of what this thread runs now."""
+        """Returns module, phase and autograd node name of this thread's current operator."""
         node = torch._C._current_autograd_node()
         stack = self._stack()
         if node is None:
             return stack[-1].name if stack else "", "forward", ""
-        if stack and stack[-1].node is node:  # the node runs a forward pass: checkpointing does
+        if stack and stack[-1].node is node:  # the node runs a forward pass, as in checkpointing
             return stack[-1].name, "recompute", node.name()
         return node.metadata.get(_KEY, ""), "backward", node.name()
 
@@ -65,7 +65,7 @@ class ModuleNames:
         stack = self._stack()
         around = stack[-1].name if stack else ""
         _name_nodes(arguments, around)
-        # Checkpointing calls parts of a module that have their names already.
+        # Checkpointing calls parts of a module that are already named.
         if not stack and module not in self._names:
             root = type(module).__name__
             for name, part in module.named_modules():
@@ -76,15 +76,15 @@ class ModuleNames:
     def _leave(self, module, arguments, result):
         stack = self._stack()
         place = next((i for i in reversed(range(len(stack))) if stack[i].module is module), None)
-        if place is None:  # it was running already when the mode was entered
+        if place is None:  # it was already running when the mode was entered
             return
         name = stack[place].name
-        del stack[place:]  # with modules above it, whose hooks an exception skipped
+        del stack[place:]  # also removes modules above it whose hooks were skipped by an exception
         _name_nodes(result, name)
 
 
 def _name_nodes(value, name):
-    """Gives the name to the nodes that lead to the tensors of a value and have no name yet."""
+    """Names the unnamed nodes in the graph of a value's tensors."""
     pending = [tensor.grad_fn for tensor in _tensors(value) if tensor.grad_fn is not None]
     while pending:
         node = pending.pop()

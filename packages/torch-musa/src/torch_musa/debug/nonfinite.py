@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The operators at which NaN and infinities begin."""
+"""Finds the operators that first produce NaN or infinities."""
 
 import math
 import threading
@@ -18,7 +18,7 @@ KINDS = ("nan", "inf")
 
 
 class NonFiniteError(MusaError):
-    """An operator made a NaN or an infinity, and the tracker stops there.
+    """An operator produced a NaN or an infinity, and the tracker was set to stop.
 
     Attributes:
         finding (NonFinite)
@@ -30,17 +30,17 @@ class NonFiniteError(MusaError):
 
 
 class NonFinite(NamedTuple):
-    """A call whose result has a NaN or an infinity that its inputs do not explain.
+    """A call whose result has a NaN or an infinity that does not come from its inputs.
 
     Attributes:
         kind (str): "nan" or "inf".
-        origin (str): "operator" if all inputs of the call were finite; "input" if the tensor `argument` had
-            such a value already and no earlier operator of the block made it: data, a weight, or memory that
-            is not initialised.
-        argument (str): name of that argument. If `origin` is "operator", it names an argument with infinities
-            that a NaN can come from, or is "".
+        origin (str): "operator" if all inputs of the call were finite; "input" if the tensor `argument`
+            already had such a value and no earlier operator of the block produced it: data, a weight, or
+            uninitialized memory.
+        argument (str): name of that argument. If `origin` is "operator", the name of an argument with
+            infinities that may have caused a NaN, or "".
         operator, module, phase, call, arguments, output, provider: as in `Difference`.
-        count, numel (int): such elements of the output, and all of them.
+        count, numel (int): number of such elements, and of all elements of the output.
     """
 
     kind: str
@@ -77,11 +77,11 @@ class NonFinite(NamedTuple):
 
 
 class NonFiniteTracker(Observer):
-    """The observer of `track_nonfinite`, which has the arguments.
+    """The observer of `track_nonfinite`; see there for the arguments.
 
     Attributes:
-        findings (list of NonFinite): calls at which such values begin, in order.
-        affected (int): calls whose result had such values, with those that only passed them on.
+        findings (list of NonFinite): calls that first produced such values, in order.
+        affected (int): number of calls whose result had such values, including those that propagated them.
         timeline (Timeline): all operators, for the report.
     """
 
@@ -90,7 +90,7 @@ class NonFiniteTracker(Observer):
         if not kinds or set(kinds) - set(KINDS):
             raise ValueError(f"kinds must be of {KINDS}, but got {kinds!r}.\nFix: kinds=('nan',)")
         self._kinds, self._stop = kinds, stop
-        self._inputs = {}  # what the arguments that a running call writes held before, by number of the call
+        self._inputs = {}  # call index -> counts in arguments that a running call writes, before the call
         self._made = set()  # kinds that calls of this block have returned
         self._lock = threading.Lock()
         self.findings, self.affected = [], 0
@@ -98,11 +98,11 @@ class NonFiniteTracker(Observer):
 
     @property
     def first(self):
-        """The first finding; None if there is none."""
+        """The first finding, or None."""
         return self.findings[0] if self.findings else None
 
     def before(self, call):
-        # Other inputs are counted in `after`, if the result has such values.
+        # Other inputs are counted in `after`, only if the result has such values.
         written = {id(tensor) for _, tensor in call.written}
         if written:
             read = [(name, tensor) for name, tensor in call.read if id(tensor) in written]
@@ -110,7 +110,7 @@ class NonFiniteTracker(Observer):
 
     def after(self, call):
         before = self._inputs.pop(call.index, {})
-        # A view has what its base has, and uninitialised memory has anything.
+        # A view has the values of its base, and uninitialized memory may contain anything.
         if call.error is not None or call.is_view or call.is_uninitialised:
             self.timeline.add(call)
             return
@@ -129,12 +129,12 @@ class NonFiniteTracker(Observer):
         self.timeline.add(call, "nonfinite", note)
         with self._lock:
             self.affected += 1
-            self.findings += findings[:1]  # a call is one finding, also with several results
+            self.findings += findings[:1]  # one finding per call, even with several results
         if findings and self._stop:
             raise NonFiniteError(findings[0])
 
     def _explain(self, call, kind, output, count, numel, before):
-        """A NonFinite if the value begins with this call, else the reason why it does not."""
+        """Returns a NonFinite if this call first produced the value, otherwise the reason why not."""
         if _is_given(call, kind):
             return f"{kind} is an argument of the call"
         inputs = {name: before.get(name) or self._count(tensor) for name, tensor in call.read}
@@ -150,7 +150,7 @@ class NonFiniteTracker(Observer):
         )  # fmt: skip
 
     def _count(self, tensor):
-        """Numbers of NaN and infinite elements."""
+        """Returns the numbers of NaN and infinite elements."""
         if not (tensor.is_floating_point() or tensor.is_complex()) or tensor.layout is not torch.strided:
             return {"nan": 0, "inf": 0}
         if tensor.is_nested or tensor.device.type == "meta" or tensor.element_size() == 1:
@@ -162,7 +162,7 @@ class NonFiniteTracker(Observer):
 
 
 def _is_given(call, kind):
-    """Whether a number among the arguments is such a value, as in `masked_fill(mask, -inf)`."""
+    """Whether a scalar argument is such a value, as in `masked_fill(mask, -inf)`."""
     wanted = math.isnan if kind == "nan" else math.isinf
 
     def holds(value):
@@ -174,17 +174,17 @@ def _is_given(call, kind):
 
 
 def track_nonfinite(kinds=KINDS, *, stop=False):
-    """Finds the operators of a `with` block at which NaN or infinities begin, in forward and backward passes.
+    """Finds operators of a `with` block that first produce NaN or infinities, forward and backward.
 
     Args:
-        kinds (tuple of str): of "nan" and "inf". A program that scales its loss for float16 makes infinities
-            on purpose; ("nan",) leaves them out.
+        kinds (tuple of str): "nan", "inf" or both. A program that scales its loss for float16 produces
+            infinities on purpose; pass ("nan",) to ignore them.
         stop (bool): raise `NonFiniteError` at the first finding instead of going on.
 
     Returns:
         NonFiniteTracker: a context manager with the results.
 
     Raises:
-        ValueError: another kind.
+        ValueError: for any other kind.
     """
     return NonFiniteTracker(kinds, stop=stop)

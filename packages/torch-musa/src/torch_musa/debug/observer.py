@@ -6,10 +6,10 @@ from . import mode
 
 
 class Observer:
-    """A tool that is called for every operator of a `with` block, on all threads of its backward passes.
+    """A tool called for every operator of a `with` block, including all threads of backward passes.
 
-    Tools that are entered in one thread share a mode. `before` runs in the order in which they were entered
-    and `after` in reverse, both with dispatch to modes disabled.
+    Tools entered in the same thread share a mode. `before` is called in the order in which tools were
+    entered, `after` in reverse order, both with mode dispatch disabled.
     """
 
     def __enter__(self):

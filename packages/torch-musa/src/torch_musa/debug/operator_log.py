@@ -27,7 +27,7 @@ class OperatorLog(Observer):
 
     @property
     def rows(self):
-        """The calls, in the order in which they ended: a list of `Row`."""
+        """The calls as a list of `Row`, in the order of completion."""
         return self.timeline.rows
 
     def before(self, call):
@@ -50,10 +50,10 @@ class OperatorLog(Observer):
         self.timeline.add(call, "", note, copied=_explicit_copies(call))
 
     def table(self, limit=30):
-        """The operators with their calls, time, provider and copies as text, longest time first.
+        """Returns operators with calls, time, provider and copies as text, longest time first.
 
         Args:
-            limit (int): rows of the table; None for all.
+            limit (int): maximum number of rows; None for all.
         """
         return "\n".join(
             f"{total.seconds * 1e3:10.3f} ms {total.calls:7} calls {total.to_device:12} B to device "
@@ -62,14 +62,14 @@ class OperatorLog(Observer):
         )
 
     def save(self, path):
-        """Writes the rows as JSON, one a line, with the names of `Row`."""
+        """Writes the rows as JSON lines, with the field names of `Row`."""
         with open(path, "w", encoding="utf-8") as file:
             for row in self.rows:
                 print(json.dumps({**row._asdict(), "error": None}), file=file)
 
 
 class Total:
-    """Sums over the calls of an operator that one provider served."""
+    """Totals over the calls of an operator that were served by one provider."""
 
     def __init__(self, operator, provider):
         self.operator, self.provider = operator, provider
@@ -83,7 +83,7 @@ class Total:
 
 
 def totals(rows):
-    """A `Total` for each operator and provider, longest time first."""
+    """Returns a `Total` for each operator and provider, longest time first."""
     sums = {}
     for row in rows:
         key = row.operator, row.provider
@@ -94,7 +94,7 @@ def totals(rows):
 
 
 def _explicit_copies(call):
-    """Bytes that the call copied to the device, and to the host."""
+    """Returns the bytes that the call copied to the device and to the host."""
     if call.base_name in _READS:
         size = call.inputs[0][1].element_size() if call.base_name == _READS[0] else 1
         return 0, size
@@ -112,18 +112,18 @@ def _explicit_copies(call):
 
 
 def _fallback_bytes(name):
-    """Bytes that the operator has copied for CPU kernels since the start of the process."""
+    """Returns the bytes that the operator has copied for CPU kernels since the process started."""
     return sum(row["bytes"] for row in ops.fallback_report() if row["op"] == name)
 
 
 def log_operators(*, device_only=True):
     """Logs the operators of a `with` block, in forward and backward passes.
 
-    The device is idle before and after each operator, so a time is that of the operator alone. Use
-    torch.profiler for times in which host and device overlap.
+    The device is idle before and after each operator, so times are for single operators. Use torch.profiler
+    for times with overlap of host and device.
 
     Args:
-        device_only (bool): leave out operators that do not involve the musa device.
+        device_only (bool): skip operators that do not involve the musa device.
 
     Returns:
         OperatorLog: a context manager with the results.

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Separates rounding from wrong results: a call that missed the tolerance is computed again in float64.
+"""Distinguishes rounding from wrong results by recomputing a call in float64.
 
-A second computation, with inputs changed by a rounding error, shows how far rounding can move the result:
-where terms cancel, every digit.
+A second computation, with inputs perturbed by a rounding error, shows how much rounding can change the
+result: if terms cancel, every digit.
 """
 
 import torch
 
 from .call import tensors_of
 
-# How much larger the device's error may be than the CPU's, and than the effect of rounding the inputs.
+# How much larger the device's error may be than the CPU's, and than the effect of rounding the
+# inputs.
 FACTOR = 10.0
-EPSILONS = 4.0  # rounding errors of the largest element that the device may always have
+EPSILONS = 4.0  # rounding errors of the largest element that the device is always allowed
 
 _WIDER = {torch.complex64: torch.complex128, torch.complex32: torch.complex128}
 
@@ -22,8 +23,8 @@ class PreciseReference:
 
     Args:
         call (OperatorCall): the call.
-        arguments (HostArguments): unmodified copies of its arguments, which stay as they are.
-        run (callable): what the comparison runs on the CPU, given `args` and `kwargs`.
+        arguments (HostArguments): unmodified copies of its arguments; not changed.
+        run (callable): runs the operator on the CPU with `args` and `kwargs`.
     """
 
     def __init__(self, call, arguments, run):
@@ -31,12 +32,12 @@ class PreciseReference:
         self._results = {}
 
     def is_rounding(self, name, actual, reference):
-        """Whether the error of an output can come from rounding alone.
+        """Whether rounding alone can explain the error of an output.
 
         Args:
-            name (str): of the output, as in `OperatorCall.outputs`.
-            actual, reference (Tensor): what the device and the CPU returned, in the same dtype, both on the
-                CPU.
+            name (str): name of the output, as in `OperatorCall.outputs`.
+            actual, reference (Tensor): results of the device and of the CPU, in the same dtype, both on
+                the CPU.
         """
         if not (actual.is_floating_point() or actual.is_complex()):
             return False
@@ -52,14 +53,14 @@ class PreciseReference:
         return ours <= FACTOR * max(theirs, effect) + bound
 
     def _output(self, name, noise):
-        """An output in float64, of inputs that are changed by up to `noise` times their value."""
+        """Returns an output in float64 for inputs perturbed by up to `noise` times their value."""
         if noise not in self._results:
             self._results[noise] = self._compute(noise)
         return self._results[noise].get(name)
 
     def _compute(self, noise):
         wide = {}
-        generator = torch.Generator().manual_seed(0)  # the program's generator keeps its state
+        generator = torch.Generator().manual_seed(0)  # does not advance the program's generator
 
         def widen(value):
             if isinstance(value, torch.Tensor):
@@ -83,7 +84,8 @@ class PreciseReference:
         try:
             result = self._run(args, kwargs)
         except (RuntimeError, TypeError, ValueError, IndexError):
-            # The operator has no float64 kernel on the CPU, or fixes its dtypes: the call stays a suspect.
+            # The operator has no float64 kernel on the CPU, or fixes its dtypes: the call remains
+            # suspect.
             return {}
         outputs = dict(tensors_of("result", result))
         for name, tensor in self._call.written:
@@ -96,7 +98,7 @@ def _wide_dtype(dtype):
 
 
 def _share_storage(tensors):
-    """Whether different tensors have memory in common, which conversion to another dtype would separate."""
+    """Whether tensors share memory, which conversion to another dtype would break."""
     owners = {}
     return any(
         owners.setdefault(tensor.untyped_storage()._cdata, id(tensor)) != id(tensor) for tensor in tensors

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Which provider served a call, from the counters of the operator registry (`torch.musa.ops`)."""
+"""Finds the provider that served a call, from the operator registry's counters (`torch.musa.ops`)."""
 
 import functools
 
@@ -8,7 +8,7 @@ import torch
 
 from musa_runtime import _load
 
-# Operators without counters of their own, and the operators that were counted during a call of them, e.g.
+# Maps operators without their own counters to the operators counted during their calls, such as
 # {"aten::convolution": ["aten::convolution_overrideable"]}.
 _inner = {}
 
@@ -20,11 +20,11 @@ def _registry():
 
 
 class Probe:
-    """Reads the counters of an operator when made, and again in `provider`.
+    """Reads the counters of an operator when constructed, and again in `provider`.
 
     torch composes some operators of others, for example aten::convolution of
-    aten::convolution_overrideable. Their providers are found at the first call by comparing the counters of
-    all operators, which takes about 50 ms, and are remembered by the operator's name.
+    aten::convolution_overrideable. Their first call compares the counters of all operators, which takes about
+    50 ms; the result is cached by the operator's name.
     """
 
     def __init__(self, name):
@@ -33,7 +33,7 @@ class Probe:
         self._before = _every_count() if self._all else self._counts()
 
     def provider(self):
-        """Names of the providers whose counters have grown; "" if there are none."""
+        """Returns the names of providers whose counters have increased, or ""."""
         if self._all:
             after = _every_count()
             grown = {op for (op, _), calls in after.items() if calls > self._before.get((op, _), 0)}
@@ -51,7 +51,7 @@ class Probe:
 
 @functools.cache
 def _counted(name):
-    """Whether kernels of the operator itself are counted."""
+    """Whether calls of the operator's own kernels are counted."""
     registry = _registry()
     return registry.ops_has(name) and registry.ops_explain(name)["provider"] != "composite"
 

@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Checks of operators that draw random numbers, whose results cannot be compared element by element.
+"""Checks operators that draw random numbers, whose results cannot be compared by element.
 
-Each check returns None, or a sentence that says what is wrong.
+Each check returns None, or a sentence that describes the error.
 """
 
 import math
 
 import torch
 
-_SIGMAS = 6.0  # a right generator fails a check of a mean once in 500 million calls
-_ENOUGH = 1000  # elements, below which means are not checked
+_SIGMAS = 6.0  # a correct generator fails a check of a mean once in 500 million calls
+_ENOUGH = 1000  # minimum number of elements for checks of means
 
 
 def check(call, result):
-    """The property that the result of a random operator lacks.
+    """Checks the properties of a random operator's result.
 
     Args:
         call (OperatorCall): the call.
         result (Tensor or list of Tensor): its outputs on the CPU, in the order of `call.outputs`.
 
     Returns:
-        tuple of (bool, str or None): whether the operator has a check, and what is wrong.
+        tuple of (bool, str or None): whether the operator has a check, and the error or None.
     """
     values = dict(call.named_arguments)
     rule = _RULES.get(call.base_name)
@@ -31,7 +31,7 @@ def check(call, result):
 
 
 def _range_and_mean(tensor, low, high, mean, deviation, closed=True):
-    """Whether values lie in a range and their mean is what the distribution says."""
+    """Checks that values are in range and that their mean is that of the distribution."""
     if not tensor.numel():
         return None
     tensor = tensor.to(torch.float64)
@@ -49,7 +49,7 @@ def _range_and_mean(tensor, low, high, mean, deviation, closed=True):
 
 def _uniform(values, result):
     low, high = values.get("from", 0.0), values.get("to", 1.0)
-    # Rounding to a short dtype can give the upper end.
+    # Rounding to a short dtype may give the upper bound.
     return _range_and_mean(result, low, high, (low + high) / 2, (high - low) / math.sqrt(12))
 
 
@@ -70,7 +70,7 @@ def _bernoulli(values, result):
     wrong = (result != 0) & (result != 1)
     if bool(wrong.any()):
         return f"{int(wrong.sum())} values are neither 0 nor 1"
-    p = values.get("p")  # of the overload without `p`, the input holds a probability for each element
+    p = values.get("p")  # in the overload without `p`, the input contains a probability per element
     if not isinstance(p, float):
         return None
     return _range_and_mean(result, 0.0, 1.0, p, math.sqrt(p * (1 - p)))

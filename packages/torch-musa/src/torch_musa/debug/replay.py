@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Runs a saved call again and compares it with the CPU and with itself."""
+"""Repeats a saved call and compares its results with the CPU and with each other."""
 
 from typing import NamedTuple
 
@@ -14,13 +14,13 @@ class Outcome(NamedTuple):
     """The outcome of a replay.
 
     Attributes:
-        operator (str), module (str): of the saved call.
-        arguments (tuple of str): dtype and shape of its tensors.
-        results (tuple of str): dtype and shape of its results.
-        differences (list of Difference): differences from the CPU, one at most for each run.
-        reason (str): why it was not compared; "" if it was.
-        varying (int): runs whose result was not that of the first run, bit by bit.
-        times (int): runs.
+        operator (str), module (str): names in the saved call.
+        arguments (tuple of str): dtype and shape of each tensor.
+        results (tuple of str): dtype and shape of each result.
+        differences (list of Difference): differences from the CPU, at most one per run.
+        reason (str): the reason if it was not compared, otherwise "".
+        varying (int): number of runs whose result was not bitwise equal to the first run's.
+        times (int): number of runs.
         provider (str): provider whose kernel ran.
         error (Exception): the exception that the operator raised; None if it returned.
     """
@@ -38,7 +38,7 @@ class Outcome(NamedTuple):
 
     @property
     def status(self):
-        """0 if all runs gave the CPU's result, else 1."""
+        """0 if all runs gave the CPU's result, otherwise 1."""
         return int(bool(self.differences or self.varying or self.error or self.reason))
 
     def __str__(self):
@@ -62,26 +62,27 @@ class Outcome(NamedTuple):
 
 
 def replay(path, *, times=1, tolerances=None, device="musa"):
-    """Runs a call that `dump` or `compare` saved, on the device and on the CPU.
+    """Repeats a call saved by `dump` or `compare`, on the device and on the CPU.
 
     Args:
         path (path): the file.
-        times (int): runs on the device, each with fresh arguments.
+        times (int): number of runs on the device, each with fresh arguments.
         tolerances (dict of torch.dtype to pair of float): as in `compare`.
-        device (str): device on which tensors of the musa device are put.
+        device (str): device for tensors that were on the musa device.
 
     Returns:
         Outcome
 
     Raises:
-        CallFileError: the file holds no call, or one of an operator that this process does not have.
+        CallFileError: if the file contains no call, or its operator is missing in this process.
     """
     content = call_file.load(path)
     func = call_file.operator(content)
     digests, results, error, shown = [], (), None, ()
     with compare(None, tolerances=tolerances, check_inputs=True) as comparison:
         for _ in range(times):
-            # Placed by copies, which are compared too: those rows are left out below.
+            # Placing the arguments makes copies, which are compared too: those rows are skipped
+            # below.
             args, kwargs = call_file.arguments(content, device)
             before = len(comparison.timeline.rows)
             try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The HTML report: one file that needs no network."""
+"""The HTML report: a single file that works offline."""
 
 import html
 import json
@@ -14,21 +14,21 @@ import torch
 from .operator_log import totals
 from .timeline import Timeline
 
-# Where tools saw the same call, the first of these verdicts is shown.
+# If several tools saw the same call, the first of these verdicts is shown.
 _VERDICTS = ("different", "nonfinite", "rounding", "not compared", "same", "host", "")
 
 
 def write_report(path, *tools, title="Operators"):
-    """Writes a report of one or several tools that were entered together.
+    """Writes a report of tools that were entered together.
 
     Args:
-        path (path): the file. Folders above it must exist.
+        path (path): the output file; its folder must exist.
         tools: `Comparison`, `NonFiniteTracker` and `OperatorLog` objects whose blocks have ended.
         title (str): heading of the page.
 
     Raises:
-        TypeError: a tool without a timeline.
-        OSError: the file cannot be written.
+        TypeError: for a tool without a timeline.
+        OSError: if the file cannot be written.
     """
     for tool in tools:
         if not isinstance(getattr(tool, "timeline", None), Timeline):
@@ -52,7 +52,7 @@ def write_report(path, *tools, title="Operators"):
 
 
 def merge(timelines):
-    """The rows of several timelines of one block, one for each call, in order of their start."""
+    """Merges the timelines of one block into one row per call, ordered by start time."""
     rows = {}
     for timeline in timelines:
         for row in timeline.rows:
@@ -92,7 +92,7 @@ def _summary(rows, tools):
 
 
 def _findings(tool):
-    """The findings of a tool, as text blocks."""
+    """Returns the findings of a tool as text blocks."""
     found = getattr(tool, "differences", None)
     heading, none = "Differences from the CPU", "No operator differs."
     if found is None:
@@ -161,7 +161,7 @@ def _table(head, rows):
 
 
 def _data(rows):
-    """The rows for the timeline's script; strings that repeat are stored once."""
+    """Returns the rows for the timeline's script; repeated strings are stored once."""
     places = {}
 
     def index(text):
@@ -187,4 +187,4 @@ def _data(rows):
     text = json.dumps(
         {"strings": list(places), "rows": packed, "threads": len(threads)}, separators=(",", ":")
     )
-    return text.replace("<", "\\u003c")  # so that no text of the program ends the script element
+    return text.replace("<", "\\u003c")  # so that text of the program cannot end the script element

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""A folder for each difference, with the call and a script that repeats it without this package."""
+"""Saves each difference to a folder, with a script that repeats the call without this package."""
 
 import os
 import threading
@@ -95,11 +95,11 @@ sys.exit(outcome.status)
 
 
 class ReproducerFolder:
-    """The folder of a comparison. Ranks of a distributed program get folders of their own inside of it.
+    """The folder of a comparison. Ranks of a distributed program use subfolders.
 
     Args:
-        path (path): made when the first difference is saved; None to save nothing.
-        most (int): differences that are saved, the first ones of each operator in a module.
+        path (path): created when the first difference is saved; None to save nothing.
+        most (int): maximum number of saved differences, the first ones of each operator in a module.
     """
 
     def __init__(self, path, most):
@@ -124,7 +124,7 @@ class ReproducerFolder:
 
 
 def of_rank(folder):
-    """The folder of this process's rank in a distributed program; the folder itself in any other."""
+    """Returns the subfolder of this rank in a distributed program, otherwise the folder itself."""
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return Path(folder) / f"rank{torch.distributed.get_rank()}"
     if int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`python -m torch_musa compare script.py`: an unmodified program under the tools of this package."""
+"""`python -m torch_musa compare script.py`: runs an unmodified program under the tools of this package."""
 
 import contextlib
 import os
@@ -15,9 +15,11 @@ from .reproducer import of_rank
 
 
 def add_arguments(parser):
-    """The command line of `compare`."""
+    """Adds the command line arguments of `compare`."""
     parser.add_argument(
-        "--folder", default="musa_debug", help="for the report and for saved calls (default: musa_debug)"
+        "--folder",
+        default="musa_debug",
+        help="output folder of the report and of saved calls (default: musa_debug)",
     )
     parser.add_argument("--stop", action="store_true", help="stop at the first difference, NaN or infinity")
     parser.add_argument("--modules", action="append", metavar="PATTERN", help="compare in these modules only")
@@ -27,9 +29,11 @@ def add_arguments(parser):
     parser.add_argument(
         "--nonfinite", action="append", choices=("nan", "inf"), help="also find where these begin"
     )
-    parser.add_argument("--limit", type=int, metavar="BYTES", help="leave calls with larger arguments out")
+    parser.add_argument("--limit", type=int, metavar="BYTES", help="skip calls with larger arguments")
     parser.add_argument(
-        "--check-inputs", action="store_true", help="also find operators that change what they only read"
+        "--check-inputs",
+        action="store_true",
+        help="also find operators that modify arguments that they must only read",
     )
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module")
     parser.add_argument("script", metavar="SCRIPT")
@@ -41,7 +45,7 @@ def run(options):
 
     Returns:
         int: the exit status of the script if that is not 0. Otherwise 1 if an operator differs, or if
-            `--nonfinite` found a value, and 0 if not. 2 if there is no such file.
+            `--nonfinite` found a value, otherwise 0. 2 if the file does not exist.
     """
     if not options.module and not os.path.isfile(options.script):
         print(
@@ -69,7 +73,7 @@ def run(options):
     except (DifferenceError, NonFiniteError):
         pass  # reported below, with the others
     finally:
-        # Also after an exception of the script, which is then raised.
+        # Also runs after an exception in the script, which is raised afterwards.
         _report(options, comparison, tracker, tools)
     found = comparison.differences or (tracker and tracker.findings)
     return status or int(bool(found))
@@ -110,7 +114,7 @@ def _report(options, comparison, tracker, tools):
         if tracker.first:
             lines.append(f"first: {tracker.first}")
     lines.append(f"report: {path}")
-    # One write, so that the lines of several ranks do not mix.
+    # A single write, so that the lines of several ranks are not interleaved.
     print(
         "".join(f"torch_musa compare: {line}\n" for text in lines for line in text.splitlines()),
         end="",

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The calls to which a tool is restricted."""
+"""Restricts a tool to some calls."""
 
 import fnmatch
 
 
 class Selection:
-    """Calls of some operators in some modules.
+    """Selects calls of some operators in some modules.
 
     Args:
         operators (str or list of str): shell-style patterns of operators, e.g. "aten::*norm*"; a name without
-            overload, e.g. "aten::add", stands for all overloads. None for all.
-        modules (str or list of str): shell-style patterns of module names, each with all modules inside of
-            the module. None for all.
+            overload, e.g. "aten::add", matches all overloads. Default: all.
+        modules (str or list of str): shell-style patterns of module names; a match includes all submodules.
+            Default: all.
     """
 
     def __init__(self, operators=None, modules=None):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""CPU computations for operators that torch has for devices only.
+"""CPU computations for operators that torch implements for devices only.
 
-Each takes the call's arguments with CPU tensors and returns the operator's results; None stands for a result
-that is not compared.
+Each takes the call's arguments with CPU tensors and returns the operator's results; None marks a result that
+is not compared.
 """
 
 import torch
@@ -12,24 +12,24 @@ _aten = torch.ops.aten
 
 
 def of(name):
-    """The computation for an operator, e.g. "aten::_thnn_fused_lstm_cell"; None if there is none."""
+    """Returns the computation for an operator, e.g. "aten::_thnn_fused_lstm_cell", or None."""
     return _SUBSTITUTES.get(name)
 
 
 def _attention(query, key, value, attn_bias=None, dropout_p=0.0, is_causal=False, return_debug_mask=False,
                *, scale=None):  # fmt: skip
-    # In float32 at least, as the device accumulates; outputs have the dtype of the query.
+    # At least float32, as the device accumulates; outputs have the dtype of the query.
     wide = torch.promote_types(query.dtype, torch.float32)
     q, k, v = query.to(wide), *(_for_heads_of(query, t.to(wide)) for t in (key, value))
     scores = _scores(q, k, attn_bias, is_causal, scale)
     output = (scores.softmax(-1).nan_to_num() @ v).to(query.dtype)
-    # Without a dimension for heads, its shape is up to the device's library.
+    # Without a heads dimension, its shape depends on the device's library.
     lse = scores.logsumexp(-1).to(torch.float32) if query.dim() == 4 else None
     return output, lse, None, None, None, None, None, None, None
 
 
 def _for_heads_of(query, tensor):
-    """Keys or values (N, heads, S, E), repeated for the heads of the query; other shapes as they are."""
+    """Repeats keys or values (N, heads, S, E) for the heads of the query; keeps other shapes."""
     return tensor.repeat_interleave(query.shape[1] // tensor.shape[1], 1) if tensor.dim() == 4 else tensor
 
 
@@ -56,7 +56,7 @@ def _attention_backward(grad_out, query, key, value, attn_bias, grad_input_mask,
     ds = p * (dp - (do * (p @ v)).sum(-1, keepdim=True))
     dk = ds.transpose(-1, -2) @ q * used
     dv = p.transpose(-1, -2) @ do
-    if key.dim() == 4:  # the sum over the queries' heads that share one of the keys
+    if key.dim() == 4:  # the sum over the query heads that share a key head
         dk, dv = (t.unflatten(1, (key.shape[1], -1)).sum(2) for t in (dk, dv))
     wanted = [ds @ k * used, dk, dv, None]
     dtypes = [query.dtype, key.dtype, value.dtype, None]

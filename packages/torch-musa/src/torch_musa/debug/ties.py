@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Indices that differ only because several elements have the same value, as sorting and maxima may choose."""
+"""Handles indices that differ because several elements are equal, as in sorting and maxima."""
 
 import torch
 
-# Operators that return values and their indices along `dim`; the last dimension where they have no `dim`.
+# Operators that return values and their indices along `dim`; without `dim`, along the last
+# dimension.
 _ALONG_DIMENSION = frozenset(
     ("sort", "topk", "max", "min", "median", "nanmedian", "mode", "kthvalue", "cummax", "cummin", "argsort",
      "argmax", "argmin", "_cummax_helper", "_cummin_helper")
 )  # fmt: skip
-# The output that holds indices, where it is not the second one.
+# The output with the indices, if it is not the second one.
 _INDICES_OF = {"argsort": "result", "argmax": "result", "argmin": "result"}
 
 
 def picked_values(call, name, actual, source):
-    """The values that indices from the device pick, to be compared with those that the CPU's indices pick.
+    """Returns the values at the device's indices, to compare with the values at the CPU's indices.
 
     Args:
         call (OperatorCall): the call.
@@ -23,7 +24,7 @@ def picked_values(call, name, actual, source):
         source (dict of str to Tensor): the call's arguments on the CPU.
 
     Returns:
-        Tensor or None: None if the output is not such indices, or if they are out of range or repeat.
+        Tensor or None: None if the output has no such indices, or if they are out of range or repeated.
     """
     if actual.dtype is not torch.int64 or "self" not in source:
         return None

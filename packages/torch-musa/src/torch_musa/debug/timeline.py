@@ -12,11 +12,11 @@ CAPACITY = 200_000  # rows; each takes about 1 KiB
 
 
 class Row(NamedTuple):
-    """One call. Times are in seconds, sizes in bytes.
+    """A call. Times are in seconds, sizes in bytes.
 
     `verdict` is "same", "rounding", "different", "not compared", "host" for operators that do not involve the
-    device, "nonfinite", or "" where nothing was checked; `note` says why. `copied` holds the bytes that the
-    call copied from the host to the device and back.
+    device, "nonfinite", or "" if nothing was checked; `note` contains the reason. `copied` contains the bytes
+    that the call copied from the host to the device and back.
     """
 
     call: int
@@ -39,7 +39,7 @@ class Timeline:
 
     Attributes:
         rows (list of Row): the first calls.
-        dropped (int): calls after the capacity was reached.
+        dropped (int): number of calls after the capacity was reached.
     """
 
     def __init__(self):

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Whether two CPU tensors are the same within a tolerance."""
+"""Compares two CPU tensors within a tolerance."""
 
 import math
 from typing import NamedTuple
 
 import torch
 
-# (rtol, atol) for each dtype; all other dtypes must be equal. rtol is some thousand rounding errors of
-# float32 and float64, and some of the short dtypes. atol only covers results that are zero but for rounding.
+# (rtol, atol) per dtype; all other dtypes must be equal. rtol is some thousand rounding errors for
+# float32 and float64, and a few for short dtypes. atol only covers results that are zero except for
+# rounding.
 DEFAULTS = {
     torch.float64: (1e-9, 1e-14),
     torch.float32: (1e-4, 1e-8),
@@ -19,19 +20,19 @@ DEFAULTS = {
     torch.float8_e4m3fn: (1.3e-1, 1e-3),
     torch.float8_e5m2: (2.6e-1, 1e-3),
 }
-CHUNK = 1 << 18  # elements that are compared at a time: temporaries in float64 take 2 MiB each
+CHUNK = 1 << 18  # elements compared at a time: temporaries in float64 take 2 MiB each
 
 
 class Distance(NamedTuple):
-    """How far two tensors are apart.
+    """The distance between two tensors.
 
     Attributes:
-        count (int): elements outside of the tolerance.
-        numel (int): all elements.
-        max_abs, max_rel (float): largest absolute and relative error. Both are inf where one of two values is
-            not finite and the other is not the same; the relative one also where the expected value is 0.
-        index (tuple of int): the element with the largest absolute error; () for none.
-        actual, expected: the values there.
+        count (int): number of elements outside the tolerance.
+        numel (int): number of all elements.
+        max_abs, max_rel (float): largest absolute and relative error. Both are inf if one of two values is
+            not finite and the other is not equal; the relative error also if the expected value is 0.
+        index (tuple of int): index of the element with the largest absolute error; () for none.
+        actual, expected: the values at that index.
     """
 
     count: int
@@ -44,13 +45,13 @@ class Distance(NamedTuple):
 
 
 def merged(overrides):
-    """The default tolerances with those of a program.
+    """Returns the default tolerances, updated with those of a program.
 
     Args:
         overrides (dict of torch.dtype to pair of float, or None): (rtol, atol).
 
     Raises:
-        TypeError: for a key or a value of another kind.
+        TypeError: for a key or a value of a wrong type.
     """
     table = dict(DEFAULTS)
     for dtype, pair in (overrides or {}).items():
@@ -64,17 +65,17 @@ def merged(overrides):
 
 
 def distance(actual, expected, tolerance):
-    """Compares two strided CPU tensors of one shape and dtype.
+    """Compares two strided CPU tensors of the same shape and dtype.
 
-    An element is outside of the tolerance if |actual - expected| > atol + rtol * (|expected| +
+    An element is outside the tolerance if |actual - expected| > atol + rtol * (|expected| +
     rms(expected)). NaN equals NaN.
 
     Args:
-        tolerance (pair of float, or None): (rtol, atol); None where the values must be equal.
+        tolerance (pair of float, or None): (rtol, atol); None if the values must be equal.
     """
     shape = actual.shape
     if actual.is_complex():
-        # The last dimension is then the real and the imaginary part.
+        # The last dimension then contains the real and the imaginary part.
         actual, expected = (
             torch.view_as_real(actual.resolve_conj()),
             torch.view_as_real(expected.resolve_conj()),
@@ -93,7 +94,7 @@ def distance(actual, expected, tolerance):
         error = (a - e).abs_()
         error.masked_fill_(error.isnan(), math.inf).masked_fill_(same, 0.0)
         limit = e.abs().add_(scale).mul_(rtol).add_(atol)
-        # An infinite reference has an infinite limit, and only the same infinity is right.
+        # An infinite reference has an infinite limit, but only the same infinity is correct.
         outside = (error > limit) | (error.isinf() & ~same)
         count += int(outside.sum())
         largest, place = error.max(0)
@@ -119,7 +120,7 @@ def _unequal(actual, expected, shape):
 
 
 def rms(flat):
-    """The root of the mean square of the finite elements of a tensor with one dimension."""
+    """Returns the root mean square of the finite elements of a 1-d tensor."""
     total, count = 0.0, 0
     for start in range(0, flat.numel(), CHUNK):
         part = flat[start : start + CHUNK].to(torch.float64)
@@ -130,7 +131,7 @@ def rms(flat):
 
 
 def unravel(position, shape):
-    """The index of an element from its position in row-major order."""
+    """Returns the index of an element from its position in row-major order."""
     index = []
     for size in reversed(shape):
         position, rest = divmod(position, size)

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Modules that make other packages use musa. Each needs its package; torch_musa imports none of them."""
+"""Adapters that make other packages use musa. Each requires its package; torch_musa imports none of them."""

@@ -5,10 +5,10 @@
     import torch_musa.integrations.deepspeed
     engine, optimizer, *_ = deepspeed.initialize(model=model, config=config)
 
-Ranks communicate with the device's default backend. `"Adam"` and `"AdamW"` of a config become `FusedAdam`
+Ranks communicate with the device's default backend. `"Adam"` and `"AdamW"` in a config become `FusedAdam`
 with torch's fused kernel.
-DeepSpeed's operators for the host (`CPUAdam` of ZeRO-Offload, asynchronous I/O) are those of its CPU
-accelerator; its other CUDA operators do not exist for musa. Without DeepSpeed, an ImportError is raised.
+DeepSpeed's host operators (`CPUAdam` of ZeRO-Offload, asynchronous I/O) are those of its CPU
+accelerator; its other CUDA operators do not exist for musa. Raises an ImportError if DeepSpeed is missing.
 """
 
 import functools
@@ -35,12 +35,12 @@ _HOST_OPERATORS = "deepspeed.ops.op_builder.cpu"
 
 
 def _constructor(dtype):
-    """A property: DeepSpeed calls the result with data, as it calls `torch.cuda.FloatTensor`."""
+    """Returns a property whose value DeepSpeed calls with data, as it calls `torch.cuda.FloatTensor`."""
     return property(lambda self: functools.partial(torch.tensor, dtype=dtype, device="musa"))
 
 
 class MUSAAccelerator(DeepSpeedAccelerator):
-    """What DeepSpeed asks of a device. `deepspeed/accelerator/abstract_accelerator.py` has the list."""
+    """The device interface of DeepSpeed, see `deepspeed/accelerator/abstract_accelerator.py`."""
 
     def __init__(self):
         self._name = "musa"
@@ -100,11 +100,11 @@ class MUSAAccelerator(DeepSpeedAccelerator):
     memory_stats = staticmethod(torch.musa.memory_stats)
 
     def total_memory(self, device_index=None):
-        """Bytes of the device."""
+        """Returns the size of device memory in bytes."""
         return torch.musa.mem_get_info(device_index)[1]
 
     def available_memory(self, device_index=None):
-        """Bytes that are free, including those that the allocator caches."""
+        """Returns the number of free bytes, including those cached by the allocator."""
         cached = torch.musa.memory_reserved(device_index) - torch.musa.memory_allocated(device_index)
         return torch.musa.mem_get_info(device_index)[0] + cached
 
@@ -128,7 +128,7 @@ class MUSAAccelerator(DeepSpeedAccelerator):
     LongTensor = _constructor(torch.int64)
 
     def communication_backend_name(self):
-        """The default backend of torch.distributed for musa.
+        """Returns the default backend of torch.distributed for musa.
 
         Raises:
             RuntimeError: if there is none.
@@ -138,7 +138,7 @@ class MUSAAccelerator(DeepSpeedAccelerator):
         except ValueError as error:
             missing = extras.missing("distributed")
             raise RuntimeError(
-                "torch.distributed has no backend for musa, which DeepSpeed needs also for one rank.\n"
+                "torch.distributed has no backend for musa, which DeepSpeed needs even for one rank.\n"
                 "Likely causes: the pack with the backend is not installed, is disabled, or failed to load.\n"
                 f"Fix: {command(*missing) if missing else 'python -m torch_musa packs names the cause'}"
             ) from error
@@ -153,7 +153,7 @@ class MUSAAccelerator(DeepSpeedAccelerator):
         torch.musa.mttx.range_pop()
 
     def lazy_call(self, callback):
-        # The first use of the device initialises it, so there is nothing to postpone.
+        # The first use of the device initializes it, so calls need not be postponed.
         callback()
 
     is_current_stream_capturing = staticmethod(torch.musa.is_current_stream_capturing)
@@ -171,7 +171,7 @@ class MUSAAccelerator(DeepSpeedAccelerator):
         return _HOST_OPERATORS
 
     def create_op_builder(self, class_name):
-        """A builder of the named operator. None for collectives in host memory."""
+        """Returns a builder of the named operator, or None for collectives in host memory."""
         return None if class_name == "ShareMemCommBuilder" else self.get_op_builder(class_name)()
 
     def get_op_builder(self, class_name):
@@ -212,17 +212,17 @@ class _FusedAdam:
     def multi_tensor_adam(
         chunk, overflow, tensors, lr, beta1, beta2, eps, step, decoupled, bias_correction, weight_decay
     ):
-        """One step of Adam or AdamW in place, by torch's fused kernel.
+        """Performs one step of Adam or AdamW in place, with torch's fused kernel.
 
         Args:
-            chunk, overflow: for CUDA's kernel; not used.
+            chunk, overflow: used by CUDA's kernel only.
             tensors (list): gradients, parameters, means and means of squares, each a list of musa tensors of
                 equal dtypes.
             step (int): number of this step, from 1.
             decoupled (int): 1 for AdamW, 0 for Adam with an L2 penalty.
-            bias_correction (int): 0 if the means are used without a correction for their start at zero.
+            bias_correction (int): 0 to skip the correction of means that start at zero.
 
-        The other arguments are those of `torch.optim.Adam`.
+        See `torch.optim.Adam` for the other arguments.
         """
         grads, params, means, squares = tensors
         if bias_correction:
@@ -245,8 +245,9 @@ class _FusedAdam:
 
 def _register():
     set_accelerator(MUSAAccelerator())
-    # DeepSpeed chose the builders of its operators when it was imported, for the CPU. That of fused_adam
-    # would compile code that reads tensors through host pointers; an operator that is loaded is not built.
+    # DeepSpeed selected the builders of its operators for the CPU when it was imported. Its builder
+    # of fused_adam would compile code that accesses tensors through host pointers; operators in
+    # _loaded_ops are not built.
     OpBuilder._loaded_ops["fused_adam"] = _FusedAdam
 
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The attention "musa_packed" of transformers: sequences in one row are computed each on its own.
+"""The attention "musa_packed" for transformers: computes each sequence of a packed row separately.
 
     import torch_musa.integrations.transformers
     model = AutoModelForCausalLM.from_pretrained(name, attn_implementation="musa_packed")
     collator = DataCollatorWithFlattening(return_flash_attn_kwargs=True)
 
-With the lengths that such a collator passes, it calls `torch.nn.attention.varlen`; `sdpa` computes the
-products of all pairs of tokens in the row and masks them. Without lengths it is `sdpa`. Without transformers,
-the import raises an ImportError.
+If such a collator passes the lengths, it calls `torch.nn.attention.varlen`, while `sdpa` computes the
+products of all pairs of tokens in the row and masks them. Without lengths it calls `sdpa`. If transformers is
+missing, the import raises an ImportError.
 """
 
 import importlib.util
@@ -34,15 +34,15 @@ _GROUPED = "enable_gqa" in inspect.signature(varlen_attn).parameters
 
 
 def packed_attention(module, query, key, value, attention_mask, dropout=0.0, scaling=None, **kwargs):
-    """Causal attention of packed sequences.
+    """Computes causal attention of packed sequences.
 
     Args:
-        module (Module): the attention layer; `num_key_value_groups` is read.
+        module (Module): the attention layer, whose `num_key_value_groups` is used.
         query (Tensor): shape (1, heads, tokens, size) if sequences are packed.
         key, value (Tensor): shape (1, key heads, tokens, size).
-        attention_mask (Tensor or None): used by `sdpa` only; the lengths say the same.
-        dropout (float): with dropout `sdpa` is called.
-        scaling (float or None): factor of the products; the default is that of `sdpa`.
+        attention_mask (Tensor or None): used by `sdpa` only; the lengths contain the same information.
+        dropout (float): if nonzero, `sdpa` is called.
+        scaling (float or None): scale of the products; default: as in `sdpa`.
         kwargs: `cu_seq_lens_q`, int32 of shape (sequences + 1,), the start of each sequence, and
             `max_length_q`.
 
@@ -70,7 +70,7 @@ def packed_attention(module, query, key, value, attention_mask, dropout=0.0, sca
 
 
 def _is_plain(module, query, key, dropout, kwargs):
-    """Whether packed attention computes the same: causal, no window, no dropout, no cache, one row."""
+    """Whether packed attention gives the same result: causal, no window, dropout or cache, one row."""
     causal = kwargs.get("is_causal")
     causal = getattr(module, "is_causal", True) if causal is None else causal
     options = ("sliding_window", "softcap", "position_bias", "cache", "s_aux")

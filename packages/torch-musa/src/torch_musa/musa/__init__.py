@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`torch.musa`: the device module, with torch.cuda's spelling. Importing it touches no device."""
+"""`torch.musa`: the device module, with torch.cuda's names. Importing it does not initialize a device."""
 
 import importlib
 import sys
 
 import torch
 
-from musa_runtime import device as _utils  # noqa: F401 - torch.load asks it for _get_device_index
+from musa_runtime import device as _utils  # noqa: F401 - torch.load calls its _get_device_index
 from musa_runtime import graphs, memory, ops, profiler, random, streams
 from musa_runtime import initialization as _initialization
 from musa_runtime import markers as mttx
@@ -121,10 +121,10 @@ from torch_musa.autocast import get_amp_supported_dtype
 OutOfMemoryError = torch.OutOfMemoryError
 AcceleratorError = torch.AcceleratorError
 
-has_half = True  # older programs ask whether the device has float16
+has_half = True  # older programs test whether the device supports float16
 
-# torch.utils.checkpoint reads this attribute, not is_initialized(), to decide whether there is random state
-# to save.
+# torch.utils.checkpoint reads this attribute instead of is_initialized() to decide whether to save
+# random state.
 _initialized = _initialization.is_initialized()
 
 
@@ -134,7 +134,7 @@ def _follow_initialization(initialized):
 
 def _load_packs():
     from torch_musa import (
-        plugins,  # at the first use only: it brings pluggy and reads the metadata of installed packages
+        plugins,  # on first use only: it imports pluggy and reads the metadata of installed packages
     )
 
     plugins.load_packs()
@@ -143,8 +143,8 @@ def _load_packs():
 _initialization.on_change(_follow_initialization)
 _initialization.set_pack_loader(_load_packs)
 
-# Names that few programs use are imported on first access, so that `import torch` does not pay for them.
-# Submodules have files of their name beside this one, for `import torch.musa.comm`; packs offer further ones.
+# Rarely used names are imported on first access, to keep `import torch` fast. Submodules have files
+# in this folder, for `import torch.musa.comm`; packs provide further ones.
 _SUBMODULES = ("comm", "parallel", "sparse")
 _TELEMETRY = (
     "clock_rate",
@@ -169,7 +169,7 @@ def __getattr__(name):
     if name in _SUBMODULES or name in pack_modules.names():
         try:
             return importlib.import_module(f"torch.musa.{name}")
-        except ModuleNotFoundError as error:  # something that the module of a pack needs
+        except ModuleNotFoundError as error:  # a dependency of the pack's module is missing
             raise AttributeError(str(error)) from error
     home = "telemetry" if name in _TELEMETRY else "legacy_types" if name in _LEGACY_TYPES else None
     if home is None:
@@ -184,7 +184,7 @@ def __dir__():
     return sorted({*globals(), *_SUBMODULES, *pack_modules.names(), *_TELEMETRY, *_LEGACY_TYPES})
 
 
-# Named one by one, so that a reader finds here what `torch.musa` offers.
+# Listed explicitly, so that readers find the contents of `torch.musa` here.
 __all__ = [
     "AcceleratorError",
     "DeferredMusaCallError",

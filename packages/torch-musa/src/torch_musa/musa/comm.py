@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`torch.musa.comm`: tensors between the devices of one process.
+"""`torch.musa.comm`: copies tensors between the devices of one process.
 
-The module is musa_runtime's, loaded when it is first asked for.
+Imported from musa_runtime on first use.
 """
 
 import sys

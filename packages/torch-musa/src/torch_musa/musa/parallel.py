@@ -2,7 +2,7 @@
 # Copyright (c) torch_musa contributors
 """`torch.musa.parallel`: data parallelism over the devices of one process.
 
-The module is musa_runtime's, loaded when it is first asked for.
+Imported from musa_runtime on first use.
 """
 
 import sys

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`torch.musa.sparse`: legacy types of sparse tensors.
+"""`torch.musa.sparse`: legacy sparse tensor types.
 
-The module is musa_runtime's, loaded when it is first asked for.
+Imported from musa_runtime on first use.
 """
 
 import sys

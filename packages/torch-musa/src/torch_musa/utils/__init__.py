@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Tools around `torch.musa`."""
+"""Utilities for `torch.musa`."""

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Extensions in C++, MUSA and CUDA, with the names of `torch.utils.cpp_extension`.
+"""Builds extensions in C++, MUSA and CUDA, with the interface of `torch.utils.cpp_extension`.
 
-They are those of the wheel `musa-port`, which the extra `port` installs::
+The functions are those of the wheel `musa-port`, which the extra `port` installs::
 
     from setuptools import setup
     from torch_musa.utils.cpp_extension import BuildExtension, MUSAExtension
 
 Raises:
-    ImportError: on import, if the wheel is not installed; the message has the command that installs it.
+    ImportError: if the wheel is not installed; the message contains the command that installs it.
 """
 
 import importlib.util

@@ -2,9 +2,9 @@
 # Copyright (c) torch_musa contributors
 """Kernels of bitsandbytes' operators for musa: 8-bit and 32-bit optimizers, LLM.int8, NF4 and FP4.
 
-bitsandbytes calls `register` when it is imported, by its entry point group `bitsandbytes.backends`. Its
-own kernels for any device, "default", serve the other operators. A kernel is registered here where the
-default one calls `torch.compile`, is inexact, or does not exist.
+bitsandbytes calls `register` during its import, by its entry point group `bitsandbytes.backends`. Its
+device-independent kernels ("default") serve the other operators. A kernel is registered here if the default
+kernel calls `torch.compile`, is inexact, or does not exist.
 """
 
 import torch
@@ -26,9 +26,9 @@ _KERNELS = {
 
 
 def register():
-    """Registers the kernels with the dispatcher, if this process has the device "musa".
+    """Registers the kernels with the dispatcher if this process has the device "musa".
 
-    An operator that the installed bitsandbytes does not define is left out, so that its import does not fail.
+    Skips operators that the installed bitsandbytes does not define, so that its import does not fail.
     """
     if torch._C._get_privateuse1_backend_name() != "musa":
         return

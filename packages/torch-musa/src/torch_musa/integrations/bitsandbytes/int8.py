@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Products and quantization of LLM.int8."""
+"""Matrix products and quantization for LLM.int8."""
 
 import torch
 
-# Sums of so many products of int8 are below 2**24, up to which float32 is exact.
+# Number of int8 products whose sum is below 2**24, up to which float32 is exact.
 _EXACT = (1 << 24) // (127 * 127)
 
 
 def int8_linear_matmul(A, B):
-    """The exact product of int8 matrices.
+    """Returns the exact product of int8 matrices.
 
-    bitsandbytes' default kernel multiplies in float32 at once, which rounds sums of more than 1040 products.
+    bitsandbytes' default kernel multiplies in float32, which rounds sums of more than 1040 products.
 
     Args:
         A (Tensor): int8 of shape (..., K).
@@ -28,7 +28,7 @@ def int8_linear_matmul(A, B):
 
 
 def int8_linear_matmul_out(A, B, out):
-    """`int8_linear_matmul` into `out`, an int32 tensor."""
+    """Writes `int8_linear_matmul` to `out`, an int32 tensor."""
     if out.dtype != torch.int32:
         raise ValueError(f"out must be int32, got {out.dtype}")
     out.copy_(int8_linear_matmul(A, B))
@@ -39,8 +39,8 @@ def int8_double_quant(A, threshold=0.0):
 
     Args:
         A (Tensor): float of shape (..., K), of which all dimensions but the last are rows.
-        threshold (float): elements of at least this magnitude are outliers: they count for no scale of a
-            column, and become 0. 0.0 if there are none.
+        threshold (float): elements of at least this magnitude are outliers: they are ignored in the scales of
+            columns, and become 0. 0.0 disables this.
 
     Returns:
         tuple: codes by row and by column, int8; scales of rows and of columns, float32; the indices of the

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Optimizer steps of bitsandbytes with states of 32 or 8 bits.
+"""Optimizer steps of bitsandbytes with 32-bit or 8-bit states.
 
 Both update in float32 with the same functions, which change state and parameter in place.
 """
@@ -9,11 +9,11 @@ import math
 
 import torch
 
-_BLOCK = 256  # elements of a block of an 8-bit state
+_BLOCK = 256  # elements per block of an 8-bit state
 
 
 class _Step:
-    """The numbers of one step, by the names of the operators' arguments."""
+    """The hyperparameters of one step, named like the operators' arguments."""
 
     def __init__(self, beta1, beta2, beta3, alpha, eps, weight_decay, step, lr):
         self.beta1, self.beta2, self.beta3, self.alpha = beta1, beta2, beta3, alpha
@@ -22,12 +22,12 @@ class _Step:
         self.correction2 = math.sqrt(1 - beta2**step)
 
     def decay(self, p):
-        """Decoupled weight decay."""
+        """Applies decoupled weight decay."""
         if self.weight_decay > 0:
             p.mul_(1 - self.lr * self.weight_decay)
 
     def with_penalty(self, p, g):
-        """The gradient with that of an L2 penalty."""
+        """Returns the gradient with that of the L2 penalty added."""
         return g.add(p, alpha=self.weight_decay) if self.weight_decay > 0 else g
 
 
@@ -102,7 +102,7 @@ def _scaled(update, scale):
 
 
 def _update(name, skip_zeros):
-    """The function of an optimizer. Raises for what no kernel of bitsandbytes without CUDA does."""
+    """Returns the update function of an optimizer. Raises for options that only CUDA kernels support."""
     if skip_zeros:
         raise NotImplementedError("skip_zeros is not supported on musa. Fix: leave out skip_zeros=True")
     if name not in _UPDATES:
@@ -111,9 +111,9 @@ def _update(name, skip_zeros):
 
 
 def _norm_of_update(name, h, g, m, v):
-    """The sum of squares of the update that this step would make, without weight decay. Changes no state.
+    """Returns the sum of squares of this step's update, without weight decay. Does not change the state.
 
-    For lion and ademamix it is the sum of the mean itself: bitsandbytes' other kernels do not square it.
+    For lion and ademamix it is the sum of the mean itself, which bitsandbytes' other kernels do not square.
     """
     if name in ("adam", "lamb"):
         m = m.mul(h.beta1).add_(g, alpha=1 - h.beta1).div_(h.correction1)
@@ -133,9 +133,9 @@ def _norm_of_update(name, h, g, m, v):
 
 
 def _limit(name, unorm_vec, max_unorm, param_norm, eps):
-    """The factor that limits an update to `max_unorm` times the norm of the parameter, as a tensor.
+    """Returns the factor that limits an update to `max_unorm` times the parameter's norm, as a tensor.
 
-    Optimizers with two states leave out `eps`, as bitsandbytes' other kernels do.
+    Optimizers with two states ignore `eps`, as in bitsandbytes' other kernels.
     """
     norm = unorm_vec.sqrt()
     largest = max_unorm * param_norm + (0.0 if name in ("adam", "lamb", "ademamix") else eps)
@@ -162,20 +162,20 @@ def optimizer_update_32bit(
     gnorm_scale=1.0,
     skip_zeros=False,
 ):
-    """One step with float32 states, in place.
+    """Performs one step with float32 states, in place.
 
     Args:
         optimizer_name (str): momentum, lars, rmsprop, adagrad, adam, lamb, lion or ademamix.
         g, p (Tensor): gradient and parameter, float32, float16 or bfloat16, of equal shapes.
         state1, state2 (Tensor): float32; `state2` is None for optimizers with one state. `state1` of ademamix
-            has two of the shape of `p`.
-        unorm_vec (Tensor or None): one float32 element, which gets the squared norm of the update.
-        max_unorm (float): largest norm of an update, as a part of `param_norm`; 0.0 for no limit.
+            contains two tensors of the shape of `p`.
+        unorm_vec (Tensor or None): one float32 element that receives the squared norm of the update.
+        max_unorm (float): largest norm of an update relative to `param_norm`; 0.0 for no limit.
         gnorm_scale (float): factor of the gradient.
 
     Raises:
         NotImplementedError: for `skip_zeros`, as in bitsandbytes' default kernel.
-        ValueError: for another optimizer.
+        ValueError: for an unknown optimizer.
     """
     update = _update(optimizer_name, skip_zeros)
     if update is _adam and max_unorm == 0.0 and gnorm_scale == 1.0 and g.dtype == p.dtype == torch.float32:
@@ -186,7 +186,7 @@ def optimizer_update_32bit(
     values = p.float()  # `p` itself if it is float32
     scale = None
     if max_unorm > 0.0:
-        # Lion limits by the norm of the step before.
+        # Lion limits by the norm of the previous step.
         if update is not _lion:
             unorm_vec.fill_(_norm_of_update(optimizer_name, h, g, state1, state2))
         scale = _limit(optimizer_name, unorm_vec, max_unorm, param_norm, eps)
@@ -224,14 +224,14 @@ def optimizer_update_8bit_blockwise(
     gnorm_scale=1.0,
     skip_zeros=False,
 ):
-    """One step with states of 8-bit codes in blocks of 256 elements, in place.
+    """Performs one step with states of 8-bit codes in blocks of 256 elements, in place.
 
     Args:
         state1, state2 (Tensor): uint8 codes; `state2` is None for optimizers with one state.
         qmap1, qmap2 (Tensor): float32 of 256 elements, the value of each code.
         absmax1, absmax2 (Tensor): float32, the scale of each block.
 
-    The other arguments and the errors are those of `optimizer_update_32bit`.
+    See `optimizer_update_32bit` for the other arguments and the errors.
     """
     update = _update(optimizer_name, skip_zeros)
     h = _Step(beta1, beta2, beta3, alpha, eps, weight_decay, step, lr)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Dequantization of weights and optimizer states in blocks of 8-bit or 4-bit codes."""
+"""Dequantizes weights and optimizer states, stored as blocks of 8-bit or 4-bit codes."""
 
 import functools
 
@@ -18,14 +18,14 @@ def _scale_blocks(values, absmax, blocksize):
 
 
 def dequantize_blockwise(A, absmax, code, blocksize, dtype):
-    """Values of 8-bit codes.
+    """Returns the values of 8-bit codes.
 
     Args:
         A (Tensor): codes, uint8, any shape.
         absmax (Tensor): float32, the scale of each block of `blocksize` elements of `A` in memory order.
         code (Tensor): float32 of 256 elements, the value of each code.
-        blocksize (int): elements of a block.
-        dtype (torch.dtype): of the result.
+        blocksize (int): elements per block.
+        dtype (torch.dtype): dtype of the result.
 
     Returns:
         Tensor: of the shape of `A`, `code[A] * absmax` computed in float32.
@@ -35,13 +35,13 @@ def dequantize_blockwise(A, absmax, code, blocksize, dtype):
 
 
 def dequantize_blockwise_out(A, absmax, code, blocksize, dtype, out):
-    """`dequantize_blockwise` into `out`."""
+    """Writes `dequantize_blockwise` to `out`."""
     out.copy_(dequantize_blockwise(A, absmax, code, blocksize, dtype))
 
 
 @functools.cache
 def _pairs(quant_type, device):
-    """The two values of each byte: float32 of shape (256, 2), the high four bits first."""
+    """Returns the two values of each byte: float32 of shape (256, 2), high four bits first."""
     from bitsandbytes.functional import get_4bit_type
 
     code = get_4bit_type(quant_type, device=device)
@@ -49,15 +49,15 @@ def _pairs(quant_type, device):
 
 
 def dequantize_4bit(A, absmax, blocksize, quant_type, shape, dtype):
-    """Values of 4-bit codes, two in a byte.
+    """Returns the values of 4-bit codes, two per byte.
 
     Args:
-        A (Tensor): packed codes, contiguous, of any dtype whose bytes hold them.
+        A (Tensor): packed codes, contiguous, in the bytes of any dtype.
         absmax (Tensor): float32, the scale of each block.
-        blocksize (int): values of a block.
+        blocksize (int): values per block.
         quant_type (str): "nf4" or "fp4".
-        shape (sequence of int): of the result.
-        dtype (torch.dtype): of the result.
+        shape (sequence of int): shape of the result.
+        dtype (torch.dtype): dtype of the result.
 
     Returns:
         Tensor: the values, computed in float32.
@@ -71,10 +71,10 @@ def dequantize_4bit(A, absmax, blocksize, quant_type, shape, dtype):
 
 
 def dequantize_4bit_out(A, absmax, blocksize, quant_type, shape, dtype, out):
-    """`dequantize_4bit` into `out`."""
+    """Writes `dequantize_4bit` to `out`."""
     out.copy_(dequantize_4bit(A, absmax, blocksize, quant_type, shape, dtype))
 
 
 def gemv_4bit_out(A, B, shapeB, absmax, code, blocksize, out):
-    """`gemv_4bit`, for which the default kernel serves, into `out`."""
+    """Writes `gemv_4bit`, computed by the default kernel, to `out`."""
     out.copy_(torch.ops.bitsandbytes.gemv_4bit(A, B, shapeB, absmax, code, blocksize))

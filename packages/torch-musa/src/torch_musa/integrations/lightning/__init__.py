@@ -6,14 +6,14 @@
     trainer = Trainer(accelerator="musa", devices=2, precision="bf16-mixed")
     fabric = Fabric(accelerator="musa", devices=1, strategy="single_musa")
 
-It serves the packages `lightning`, `pytorch_lightning` and `lightning_fabric`, those that are installed, and
-raises an ImportError if none is. It registers, in the registries of each:
+It supports the packages `lightning`, `pytorch_lightning` and `lightning_fabric`, and raises an ImportError if
+none of them is installed. In the registries of each installed package it registers:
 
 * the accelerator `"musa"`;
 * the strategies `"single_musa"`, `"fsdp_musa"` and `"fsdp_cpu_offload_musa"`;
-* the strategies of DDP again, under their own names, as subclasses that also run on musa.
+* the DDP strategies under their own names, as subclasses that also run on musa.
 
-`on_musa(cls)` does the same for a strategy class of which the program makes an instance itself.
+`on_musa(cls)` does the same for a strategy class that the program instantiates itself.
 """
 
 import importlib
@@ -63,10 +63,10 @@ def _register(accelerators, accelerator_registry, strategies, strategy_registry)
 
 
 def _raise_when_autocast_is_disabled():
-    """Turns torch's warning about an autocast that is disabled into an error, if Lightning causes it.
+    """Turns torch's warning about a disabled autocast into an error if Lightning causes it.
 
-    A precision plugin for CUDA computes in float32 on musa. Plugins are corrected where Lightning passes
-    them to an object of ours; this finds the others, for example in a stock strategy of Fabric.
+    A precision plugin for CUDA computes in float32 on musa. Plugins are corrected when Lightning passes them
+    to an object of this package; this detects others, for example in a stock strategy of Fabric.
     """
     modules = r"(lightning|pytorch_lightning|lightning_fabric)\."
     warnings.filterwarnings("error", "CUDA is not available or torch_xla is imported", module=modules)

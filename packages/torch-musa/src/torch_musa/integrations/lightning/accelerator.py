@@ -14,7 +14,7 @@ from .strategies import OnMusa
 
 @functools.cache
 def accelerator_class(base):
-    """The accelerator "musa" as a subclass of `Accelerator` of Lightning or of Fabric."""
+    """Returns the accelerator "musa", a subclass of the `Accelerator` of Lightning or Fabric."""
     mixin = TrainerAccelerator if hasattr(base, "setup") else FabricAccelerator
     derived = derive(accelerator_class, mixin, base)
     derived.__name__ = derived.__qualname__ = "MUSAAccelerator"
@@ -23,12 +23,12 @@ def accelerator_class(base):
 
 @functools.cache
 def cpu_accelerator_class(base):
-    """The accelerator "cpu" as a subclass of `CPUAccelerator`, which warns if musa could be used."""
+    """Returns the accelerator "cpu", a subclass of `CPUAccelerator` that warns if musa is available."""
     return derive(cpu_accelerator_class, CPUWithHint, base)
 
 
 class MUSADevices(Derived):
-    """What both packages ask an accelerator for."""
+    """The accelerator interface that both packages share."""
 
     @staticmethod
     def name():
@@ -44,17 +44,17 @@ class MUSADevices(Derived):
 
     @staticmethod
     def parse_devices(devices):
-        """Indices of the devices that a program asks for.
+        """Returns the indices of the requested devices.
 
         Args:
-            devices (int, str or list of int): a number of devices, -1 for all of them, or indices, also as
-                text: "2", "0,1", "1,".
+            devices (int, str or list of int): a number of devices, -1 for all, or indices; also as a string:
+                "2", "0,1", "1,".
 
         Returns:
             list of int: the indices.
 
         Raises:
-            ValueError: if `devices` is none of these, repeats an index, or names a device that is not there.
+            ValueError: if `devices` is none of these, repeats an index, or names a missing device.
         """
         count = torch.musa.device_count()
         try:
@@ -63,8 +63,8 @@ class MUSADevices(Derived):
             chosen = []
         if not chosen or len(set(chosen)) < len(chosen) or not all(0 <= index < count for index in chosen):
             raise ValueError(
-                f"devices={devices!r} is not a choice of musa devices: this process has {count}.\n"
-                "Likely causes: more devices were asked for than there are; an index occurs twice; "
+                f"devices={devices!r} is not a valid selection of musa devices: this process has {count}.\n"
+                "Likely causes: more devices were requested than exist; an index occurs twice; "
                 "MUSA_VISIBLE_DEVICES hides some.\n"
                 f"Fix: devices=N with N from 1 to {count}, or a list of different indices below {count}"
             )
@@ -75,7 +75,7 @@ class MUSADevices(Derived):
         return [torch.device("musa", index) for index in devices]
 
     def setup_device(self, device):
-        """Makes `device` the current one."""
+        """Makes `device` the current device."""
         torch.musa.set_device(device)
 
     def teardown(self):
@@ -92,10 +92,10 @@ def _indices(devices, count):
 
 
 class FabricAccelerator(MUSADevices):
-    """The accelerator of Fabric, which calls it with a device only."""
+    """The accelerator of Fabric, which passes only a device."""
 
     def setup_device(self, device):
-        """Makes `device` the current one.
+        """Makes `device` the current device.
 
         Raises:
             ValueError: if Fabric has chosen the CPU.
@@ -103,8 +103,8 @@ class FabricAccelerator(MUSADevices):
         if device.type != "musa":
             raise ValueError(
                 f"Fabric(accelerator='musa') would compute on {str(device)!r}.\n"
-                "Likely causes: no strategy was given, and Fabric then uses the CPU for one device of an "
-                "accelerator that is not its own; the strategy has a device of its own.\n"
+                "Likely causes: without a strategy, Fabric uses the CPU for one device of an "
+                "external accelerator; the strategy has its own device.\n"
                 "Fix: Fabric(accelerator='musa', strategy='single_musa', ...)"
             )
         super().setup_device(device)
@@ -114,15 +114,16 @@ class TrainerAccelerator(MUSADevices):
     """The accelerator of a Trainer. `setup` is called before the model is moved to the device."""
 
     def setup_device(self, device):
-        # Without a strategy a Trainer has chosen the CPU here; `setup`, which has the Trainer, corrects it.
+        # Without a strategy a Trainer has selected the CPU here; `setup`, which receives the
+        # Trainer, corrects it.
         if device.type == "musa":
             super().setup_device(device)
 
     def setup(self, trainer):
-        """Corrects what a Trainer chose for an accelerator that is not its own: device, autocast and scaler.
+        """Corrects the device, autocast and scaler that a Trainer chooses for external accelerators.
 
         Raises:
-            TypeError: if the strategy runs on CUDA only, with the line that makes it run on musa.
+            TypeError: if the strategy runs on CUDA only; the message contains the fix.
             ValueError: if the strategy has another device.
         """
         strategy = trainer.strategy
@@ -133,18 +134,18 @@ class TrainerAccelerator(MUSADevices):
             raise ValueError(
                 f"Trainer(accelerator='musa') would compute on {str(strategy.root_device)!r}, the device of "
                 f"{type(strategy).__name__}.\n"
-                "Fix: leave out strategy=..., or pass strategy='single_musa' or strategy='ddp'"
+                "Fix: omit strategy=..., or pass strategy='single_musa' or strategy='ddp'"
             )
         torch.musa.set_device(strategy.root_device)
         torch.musa.empty_cache()
 
     def get_device_stats(self, device):
-        """The counters of the allocator, `torch.musa.memory_stats(device)`."""
+        """Returns the allocator's counters, `torch.musa.memory_stats(device)`."""
         return torch.musa.memory_stats(device)
 
 
 def _use_musa_device(trainer, strategy):
-    """Gives a stock strategy for one device the musa device, and refuses a stock DDP."""
+    """Sets the device of a stock single-device strategy to musa, and raises an error for a stock DDP."""
     device_ids = getattr(strategy, "determine_ddp_device_ids", None)
     if device_ids is not None and device_ids() is not None:
         name = type(strategy).__name__
@@ -158,13 +159,13 @@ def _use_musa_device(trainer, strategy):
 
 
 class CPUWithHint(Derived):
-    """The accelerator "cpu", which Lightning also chooses for "auto" on a machine with musa devices."""
+    """The accelerator "cpu", which Lightning also selects for "auto" on a machine with musa devices."""
 
     def setup_device(self, device):
         super().setup_device(device)
         if torch.musa.is_available():
             warnings.warn(
-                "A musa device is available, and Lightning computes on the CPU. accelerator='auto' never "
-                "chooses musa. Fix: accelerator='musa'",
+                "A musa device is available, but Lightning computes on the CPU. accelerator='auto' never "
+                "selects musa. Fix: accelerator='musa'",
                 stacklevel=2,
             )

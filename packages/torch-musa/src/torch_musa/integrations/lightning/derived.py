@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Classes derived from Lightning's at run time, with pickling for strategies that spawn processes."""
+"""Classes derived from Lightning's at run time, picklable for strategies that spawn processes."""
 
 
 class Derived:
-    """Base of a class that a factory makes. Pickle cannot find such a class by its name.
+    """Base of classes made by a factory, which pickle cannot find by name.
 
     Attributes:
-        made_by (tuple): the factory, a function of this package, and the class that it was called with.
+        made_by (tuple): the factory function of this package, and its argument.
     """
 
     made_by = ()
@@ -17,7 +17,7 @@ class Derived:
 
 
 def derive(factory, mixin, base):
-    """A class of `mixin` and `base` with the name of `base`, made by `factory(base)`."""
+    """Returns a subclass of `mixin` and `base` with the name of `base`; `factory(base)` recreates it."""
     return type(base.__name__, (mixin, base), {"__module__": mixin.__module__, "made_by": (factory, base)})
 
 

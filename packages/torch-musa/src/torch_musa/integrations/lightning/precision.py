@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Precision plugins of Lightning and Fabric, changed so that they compute on musa."""
+"""Adapts precision plugins of Lightning and Fabric to musa."""
 
 import functools
 
@@ -10,20 +10,21 @@ from .derived import Derived, derive
 
 
 def to_musa(plugin):
-    """Makes a precision plugin use autocast and gradient scaling of musa.
+    """Makes a precision plugin use musa's autocast and gradient scaling.
 
-    Lightning makes `MixedPrecision` with device "cuda" for every accelerator that is not its own, and
+    Lightning creates `MixedPrecision` with device "cuda" for every external accelerator, and
     `FSDPPrecision` always uses CUDA's autocast. Without CUDA both compute in float32.
 
     Args:
-        plugin (Precision or None): a plugin; a `MixedPrecision` is changed in place.
+        plugin (Precision or None): a plugin; a `MixedPrecision` is modified in place.
 
     Returns:
         The plugin to use: `plugin` itself, or an instance of a derived class for an `FSDPPrecision`.
     """
     if getattr(plugin, "device", None) == "cuda":
         plugin.device = "musa"
-        # A scaler made for CUDA is disabled for good. An enabled one was made for musa by the program.
+        # A scaler created for CUDA stays disabled. An enabled scaler was created for musa by the
+        # program.
         if getattr(plugin, "scaler", None) is not None and not plugin.scaler.is_enabled():
             plugin.scaler = torch.amp.GradScaler("musa")
     elif _is_fsdp(plugin) and not isinstance(plugin, _Sharded):
@@ -39,7 +40,7 @@ def _is_fsdp(plugin):
 
 
 class _Sharded(Derived):
-    """What an `FSDPPrecision` does with CUDA only."""
+    """Replaces the parts of `FSDPPrecision` that use CUDA only."""
 
     def __init__(self, precision):
         from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Strategies of Lightning and Fabric, derived so that they run on musa and else behave as their base."""
+"""Strategies of Lightning and Fabric, derived to run on musa too and otherwise unchanged."""
 
 import functools
 
@@ -12,13 +12,13 @@ from .precision import to_musa
 
 @functools.cache
 def on_musa(base):
-    """A subclass of a strategy class that also runs on musa: `on_musa(DDPStrategy)(static_graph=True)`.
+    """Returns a subclass of a strategy that also runs on musa: `on_musa(DDPStrategy)(static_graph=True)`.
 
     Args:
         base (type): a strategy class of Lightning or Fabric, or one derived from it.
 
     Returns:
-        type: the subclass; `base` itself if it is one already.
+        type: the subclass; `base` itself if it is already such a subclass.
 
     Raises:
         TypeError: if `base` is not a strategy class.
@@ -47,7 +47,7 @@ class OnMusa(Derived):
     """Base of the derived strategies."""
 
     def _uses_musa(self):
-        """Whether the accelerator is "musa". The root device is not known before the accelerator is."""
+        """Whether the accelerator is "musa". The root device is only known after the accelerator is set."""
         return self.accelerator is not None and self.accelerator.name() == "musa"
 
     def _to_musa(self, plugin):
@@ -75,7 +75,7 @@ class _FabricStrategy(OnMusa):
 
 
 class _SingleDevice:
-    """One device, that of the argument `devices`. Lightning assigns it if there is `parallel_devices`."""
+    """Runs on the device in the argument `devices`, which Lightning assigns if `parallel_devices` exists."""
 
     _parallel_devices = None
 
@@ -88,7 +88,7 @@ class _SingleDevice:
         if devices and self._uses_musa():
             if len(devices) > 1:
                 raise ValueError(
-                    f"strategy 'single_musa' runs on one device, but {len(devices)} were asked for.\n"
+                    f"strategy 'single_musa' runs on one device, but {len(devices)} were requested.\n"
                     "Fix: devices=1, or strategy='ddp'"
                 )
             self._parallel_devices, self._root_device = devices, devices[0]
@@ -104,7 +104,8 @@ class _FabricSingle(_SingleDevice, _FabricStrategy):
 
 class _TrainerDDP(_TrainerStrategy):
     def determine_ddp_device_ids(self):
-        # With indices, Lightning wraps the module on a stream of torch.cuda. DDP needs none for one device.
+        # With indices, Lightning wraps the module on a torch.cuda stream. DDP does not need them
+        # for a single device.
         return None if self._uses_musa() else super().determine_ddp_device_ids()
 
     def _register_ddp_hooks(self):
@@ -121,7 +122,7 @@ class _FabricDDP(_FabricStrategy):
 
 
 class _Sharded:
-    """FSDP: a device mesh that is given as a tuple would be made of CUDA devices."""
+    """FSDP: a device mesh given as a tuple would otherwise consist of CUDA devices."""
 
     def setup_environment(self):
         options = self._fsdp_options()
