@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-if sys.version_info < (3, 10):  # noqa: UP036 - whoever runs this with an older python3 shall read why
+if sys.version_info < (3, 10):  # noqa: UP036 - an older python3 must print this message
     sys.exit(
         f"Python 3.10 or newer is needed, this is {sys.version.split()[0]}: run dev.py with a newer python3"
     )
@@ -51,7 +51,7 @@ def options_of(arguments: argparse.Namespace) -> packages.Options:
 
 @contextlib.contextmanager
 def workspace_lock():
-    """One dev.py at a time may change .venv and the build folders."""
+    """Locks .venv and the build folders against other runs of dev.py."""
     (ROOT / "build").mkdir(exist_ok=True)
     with (ROOT / "build" / "dev.lock").open("w") as lock:
         try:
@@ -69,11 +69,11 @@ def set_up(
     core: bool = False,
     wheels: Path | None = None,
 ) -> float:
-    """Everything up to date in .venv; returns the seconds it took. wheels: those to install, not to build."""
+    """Updates .venv; returns the seconds it took. wheels: folder of wheels to install instead of building."""
     start = time.monotonic()
     with workspace_lock():
         prerequisites.ensure(required)
-        packages.package_names()  # a package that is missing is named before minutes go into the requirements
+        packages.package_names()  # checks for missing packages before minutes are spent on requirements
         packages.install_requirements()
         built = packages.install_packages(options_of(arguments), core=core, wheels=wheels)
     seconds = time.monotonic() - start
@@ -96,7 +96,7 @@ def setup(arguments: argparse.Namespace) -> int:
 
 
 def check_demo(folder: Path) -> dict:
-    """The demo's result, or WorkspaceError when it missed its accuracy or wrote no plot."""
+    """Returns the demo's result; raises WorkspaceError if its accuracy is too low or its plot is missing."""
     report = folder / "train_digits.json"
     if not report.is_file():
         raise WorkspaceError(f"the demo left no {report}: it did not run to its end")
@@ -112,7 +112,7 @@ def check_demo(folder: Path) -> dict:
 
 
 def demo(arguments: argparse.Namespace) -> int:
-    # Op packs take minutes to build, and a device trains without them.
+    # Op packs take minutes to build, and the demo does not need them.
     seconds = set_up(arguments, core=True)
     folder = ROOT / "build" / "demo"
     shutil.rmtree(folder, ignore_errors=True)
@@ -223,7 +223,7 @@ def bench(arguments: argparse.Namespace) -> int:
 
 
 def clean(arguments: argparse.Namespace) -> int:
-    """Build products go; with --all .venv as well. Nothing under version control is touched."""
+    """Removes build products, and .venv with --all. Files under version control are kept."""
     with workspace_lock():
         targets = [
             ROOT / "dist",
@@ -380,6 +380,6 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    # A terminated run leaves by the same road as an interrupted one, which ends what it started.
+    # A terminated run exits like an interrupted one, which ends the processes it started.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main(sys.argv[1:]))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The parts behind ``tools/dev.py``. Standard library only: it runs before anything is installed."""
+"""The modules of ``tools/dev.py``. Standard library only: it runs before anything is installed."""
 
 from pathlib import Path
 
@@ -8,9 +8,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def underscored(name: str) -> str:
-    """A distribution's name as in the names of wheels and of metadata folders."""
+    """Returns a distribution's name as used in the names of wheels and metadata folders."""
     return name.replace("-", "_")
 
 
 class WorkspaceError(Exception):
-    """What the user has to know and do; ``dev.py`` prints it without a traceback and exits with 1."""
+    """An error for the user; ``dev.py`` prints its message without a traceback and exits with 1."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Circles: folders of C++ sources that include each other, and Python modules that import each other."""
+"""Finds circular includes between C++ folders, and circular imports between Python modules."""
 
 import ast
 import posixpath
@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 SOURCES = re.compile(r"packages/(?P<package>[^/]+)/csrc/(?P<path>.+\.(?:h|hpp|cpp|cc|c|inc|mu|muh))")
 MODULES = re.compile(r"packages/(?P<package>[^/]+)/src/(?P<path>.+\.py)")
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
-OWN_FILES = "."  # the files in csrc itself, beside its folders
+OWN_FILES = "."  # the files directly in csrc
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,15 @@ class Use:
         return f"{self.user}:{self.line} uses {self.used}"
 
 
-Graph = dict[str, dict[str, Use]]  # node, the nodes that it uses, one use as evidence for each
+Graph = dict[str, dict[str, Use]]  # node -> the nodes that it uses, each with one use as evidence
 
 
 def check_circles(texts: dict[str, str]) -> list[str]:
-    """The circles in a tree given as file names with their texts.
+    """Returns the circles in a tree given as file names with their texts.
 
     Returns:
-        list of str: a line for each circle, which names a file for each of its steps. Circles that share a
-        folder or a module with one of these may be missing; they show once that one is gone.
+        list of str: one line per circle, which names a file for each step. Circles that share a folder or a
+        module with another one may be missing, and appear once that one is removed.
     """
     found = []
     for package, files in _by_package(SOURCES, texts).items():
@@ -60,7 +60,7 @@ def _by_package(pattern: re.Pattern, texts: dict[str, str]) -> dict[str, dict[st
 
 
 def _includes(files: dict[str, str]) -> Iterator[Use]:
-    """Includes of files of the same csrc; names start from the including file's folder or one above it."""
+    """Yields includes within the same csrc; names are relative to the including folder or its parents."""
     for user, text in files.items():
         for number, line in enumerate(text.splitlines(), 1):
             if match := INCLUDE.match(line):
@@ -72,10 +72,10 @@ def _includes(files: dict[str, str]) -> Iterator[Use]:
 
 
 def _levels(uses: Iterator[Use]) -> dict[str, Graph]:
-    """For each folder, the graph of the folders directly in it, each with everything below it.
+    """Returns per folder the graph of its direct subfolders, each with all its contents.
 
-    A folder and the folders in it may include each other: they are one part. The files in csrc itself are not
-    one part with csrc's folders.
+    A folder and its subfolders may include each other, because they are one part. The files directly in csrc
+    and csrc's subfolders are not.
     """
     levels: dict[str, Graph] = {}
     for use in uses:
@@ -92,11 +92,11 @@ def _levels(uses: Iterator[Use]) -> dict[str, Graph]:
 
 
 def _imports(files: dict[str, str]) -> Iterator[Use]:
-    """Imports of modules of the same package, those inside functions included."""
+    """Yields imports of modules of the same package, including those inside functions."""
     modules = {_module(name): name for name in files}
 
     def owner(source: str, name: str) -> str | None:
-        """The file that `from source import name` runs; None if it is not in this package, or compiled."""
+        """Returns the file run by `from source import name`; None if outside this package or compiled."""
         if f"{source}.{name}" in modules:
             return modules[f"{source}.{name}"]
         file = modules.get(source)
@@ -124,13 +124,13 @@ def _module(name: str) -> str:
 
 
 def _bound(text: str) -> set[str]:
-    """The names that a module binds at its top level."""
+    """Returns the names that a module binds at its top level."""
     symbols = symtable.symtable(text, "module", "exec").get_symbols()
     return {symbol.get_name() for symbol in symbols if symbol.is_assigned() or symbol.is_imported()}
 
 
 def _circles(graph: Graph) -> list[str]:
-    """A shortest circle through each node that is on one and on none of those before."""
+    """Returns a shortest circle through each node that is on a circle, but on no earlier one."""
     found: list[str] = []
     seen: set[str] = set()
     for start in sorted(graph):
@@ -141,7 +141,7 @@ def _circles(graph: Graph) -> list[str]:
 
 
 def _way_back(graph: Graph, start: str) -> list[tuple[str, Use]]:
-    """The shortest way from a node back to it, as steps (node reached, use); empty if there is none."""
+    """Returns the shortest cycle from a node as steps (node reached, use); empty if there is none."""
     ways: dict[str, list[tuple[str, Use]]] = {start: []}
     queue = [start]
     for node in queue:

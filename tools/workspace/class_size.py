@@ -2,11 +2,11 @@
 # Copyright (c) torch_musa contributors
 """A rule of this tree: a C++ class has fewer than 40 methods.
 
-A method is a member function that the class declares: overrides, overloads, static functions and operators
-count. Constructors, destructors, friends, and defaulted or deleted functions do not. Headers are read as
-text, without a compiler.
+A method is a member function that the class declares, including overrides, overloads, static functions and
+operators. Constructors, destructors, friends, and defaulted or deleted functions do not count. Headers are
+parsed as text, without a compiler.
 
-A class that cannot be smaller says why in a comment directly above it:
+A class that cannot be smaller needs a comment directly above it:
 `// 40 methods or more: c10::Interface has 52 virtual functions.`
 """
 
@@ -37,12 +37,12 @@ class CppClass:
 
 
 def blank(text: str) -> str:
-    """The text with spaces in place of comments, literals and preprocessor lines."""
+    """Replaces comments, literals and preprocessor lines by spaces."""
     return _HIDDEN.sub(lambda match: _SPACE.sub(" ", match.group(0)), text)
 
 
 def matching(text: str, start: int, opening: str, closing: str) -> int:
-    """The position behind the bracket that closes the one at ``start``; the text's end if none does."""
+    """Returns the position after the bracket that closes the one at ``start``, or the text's end."""
     depth = 0
     for position in range(start, len(text)):
         if text[position] == opening:
@@ -55,7 +55,7 @@ def matching(text: str, start: int, opening: str, closing: str) -> int:
 
 
 def declarations(body: str) -> Iterator[str]:
-    """The member declarations of a class, each without what is between braces."""
+    """Yields the member declarations of a class, without the contents of braces."""
     start = position = 0
     while position < len(body):
         if body[position] == "(":
@@ -63,7 +63,8 @@ def declarations(body: str) -> Iterator[str]:
         elif body[position] == "{":
             head = body[start:position]
             position = matching(body, position, "{", "}")
-            # Otherwise an initialiser or a nested type, and the declaration goes on to its semicolon.
+            # Otherwise an initializer or a nested type, whose declaration continues up to its
+            # semicolon.
             if "(" in head and body[position:].lstrip()[:1] != ",":
                 yield head
                 start = position
@@ -76,7 +77,7 @@ def declarations(body: str) -> Iterator[str]:
 
 
 def without_template_arguments(text: str) -> str:
-    """The text without ``<...>``, in which a type may have parentheses; ``operator<`` and its like stay."""
+    """Removes ``<...>``, which may contain parentheses; keeps ``operator<`` etc."""
     text = re.sub(r"\boperator\s*(?:<=>|<<=?|>>=?|<=?|>=?|->\*?)", "operator@", text)
     while True:
         shorter = re.sub(r"<[^<>]*>", "", text.replace("->", "  "))
@@ -86,7 +87,7 @@ def without_template_arguments(text: str) -> str:
 
 
 def method_name(declaration: str, owner: str) -> str | None:
-    """The name of the member function that this declares, or None."""
+    """Returns the name of the declared member function, or None."""
     text = re.sub(r"\b(?:public|protected|private)\s*:(?!:)", " ", declaration)
     text = re.sub(r"\[\[.*?\]\]|\b(?:alignas|explicit|noexcept|decltype)\s*\([^()]*\)", " ", text)
     text = re.sub(r"^\s*template\s*<", "<", without_template_arguments(text)).strip()
@@ -103,15 +104,15 @@ def method_name(declaration: str, owner: str) -> str | None:
     if name.lstrip("~") == owner or re.match(r"\(\s*[*&]", text[found.end(2) :].lstrip()):
         return None  # a constructor or destructor, or a pointer to a function
     returns = re.sub(r"\b(?:virtual|static|inline|constexpr|explicit|extern)\b", "", before).strip()
-    return name if returns else None  # without a type it is a macro
+    return name if returns else None  # a macro has no return type
 
 
 def classes(text: str) -> Iterator[CppClass]:
-    """The classes that a header defines, nested ones too."""
+    """Yields the classes that a header defines, including nested ones."""
     code = blank(text)
     for found in _CLASS.finditer(code):
         head = re.match(r"[^;{}()=]*\{", code[found.end() :])
-        if not head or re.match(r"\s*[,>]", code[found.end() :]):  # declared only, or a template's parameter
+        if not head or re.match(r"\s*[,>]", code[found.end() :]):  # only declared, or a template parameter
             continue
         opening = found.end() + head.end() - 1
         body = code[opening + 1 : matching(code, opening, "{", "}") - 1]
@@ -121,7 +122,7 @@ def classes(text: str) -> Iterator[CppClass]:
 
 
 def stated_reason(lines: list[str], line: int) -> str | None:
-    """What the comment above the class gives as the reason for its size; None if it does not speak of it."""
+    """Returns the reason in the exception comment above a class; None without such a comment."""
     above = line - 2
     while above >= 0 and (lines[above].lstrip().startswith("//") or lines[above].startswith("template")):
         if match := EXCEPTION.match(lines[above]):
@@ -131,7 +132,7 @@ def stated_reason(lines: list[str], line: int) -> str | None:
 
 
 def check_class_sizes(texts: Mapping[str, str]) -> list[str]:
-    """Classes with too many methods, and reasons that are no longer needed, each as ``name:line: what``."""
+    """Returns classes with too many methods, and exceptions no longer needed, as ``name:line: text``."""
     found = []
     for name, text in texts.items():
         if not HEADER.match(name):
@@ -142,7 +143,7 @@ def check_class_sizes(texts: Mapping[str, str]) -> list[str]:
             if count >= LIMIT and not reason:
                 found.append(
                     f"{name}:{cls.line}: class {cls.name} has {count} methods; the limit is {LIMIT - 1}. "
-                    f"Fix: move a part to another class, or say above it: // {LIMIT} methods or more: <why>"
+                    f"Fix: move a part to another class, or add above it: // {LIMIT} methods or more: <why>"
                 )
             elif count < LIMIT and reason is not None:
                 found.append(f"{name}:{cls.line}: class {cls.name} has {count} methods; remove the exception")

@@ -2,9 +2,9 @@
 # Copyright (c) torch_musa contributors
 """Checks the recipe in conda/: `dev.py conda`.
 
-rattler-build renders every output. With `build`, it builds outputs too, with packages that stand in for those
-of conda-forge (`workspace.conda_build`), so that the script and the requirements of an output are known to
-work. Such packages hold files of this machine and are for nobody else.
+rattler-build renders every output. With `build` it also builds outputs, with packages that replace those of
+conda-forge (`workspace.conda_build`), to test the script and the requirements of each output. Such packages
+contain files of this machine and must not be distributed.
 """
 
 import json
@@ -21,7 +21,7 @@ RECORD = ROOT / "tests" / "data" / "last_conda_run.json"
 
 
 def render(build: Sequence[str] = ()) -> dict[str, Any]:
-    """What rattler-build makes of the recipe. build: names of the outputs to build."""
+    """Returns rattler-build's rendering of the recipe. build: names of the outputs to build."""
     release.install_tools()
     FOLDER.mkdir(parents=True, exist_ok=True)
     result = FOLDER / "result.json"
@@ -49,9 +49,9 @@ def table(record: dict[str, Any]) -> str:
 
 
 def run(build: Sequence[str]) -> int:
-    """Renders the recipe, builds the named outputs and prints the table.
+    """Renders the recipe, builds the named outputs and prints a table.
 
-    A build is recorded, beside the recorded builds of other outputs that the recipe still has.
+    Builds are recorded; recorded builds of other outputs in the recipe are kept.
     """
     names = packages.package_names()
     if unknown := [name for name in build if name not in names]:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Renders the recipe of conda, builds outputs of it without a channel, and tests them.
+"""Renders the conda recipe, builds outputs of it without an online channel, and tests them.
 
-`workspace.conda` runs this script with the Python of the release tools, which has rattler-build. What the
-outputs need of others comes from a channel in a folder: packages of conda's form made of the files of this
-machine, namely Python, the compiler and the distributions of .venv. They stand in for conda-forge's.
+`workspace.conda` runs this script with the Python of the release tools, which has rattler-build. Requirements
+of the outputs come from a local channel: conda packages made from files of this machine, namely Python, the
+compiler and the distributions of .venv. They replace conda-forge's.
 """
 
 import argparse
@@ -24,13 +24,13 @@ import rattler_build
 
 PYTHON = f"python{sys.version_info[0]}.{sys.version_info[1]}"
 PYTHON_VERSION = sys.version.split()[0]
-# What the outputs name; what these need of others follows.
+# Distributions that the outputs require; their own requirements are added.
 DISTRIBUTIONS = ("pip", "scikit-build-core", "pybind11", "pluggy", "PyYAML", "setuptools", "tomli", "torch")
 CONDA_NAMES = {"torch": "pytorch"}
-# Parts of a Python that no build needs.
+# Parts of Python that builds do not need.
 LEFT_OUT = {"test", "tests", "__pycache__", "site-packages", "idlelib"}
 SUBDIRS = ("linux-64", "noarch")
-# Turned on where a build's environment begins. The machine's compiler has a sysroot of its own.
+# Run when a build environment is activated. The machine's compiler has its own sysroot.
 ACTIVATION = 'export CC="$(command -v gcc)" CXX="$(command -v g++)"\n'
 
 Files = list[tuple[Path, str]]
@@ -42,10 +42,10 @@ def conda_name(name: str) -> str:
 
 
 class Channel:
-    """A channel in a folder.
+    """A conda channel in a local folder.
 
     Attributes:
-        packages: the entries of its index, by file.
+        packages: the entries of its index, by file name.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -108,9 +108,9 @@ def below(folder: Path, prefix: str = "") -> Files:
 
 
 def add_distributions(channel: Channel, site: Path) -> None:
-    """The DISTRIBUTIONS and their requirements, from .venv or, if it lacks one, from the release tools.
+    """Adds DISTRIBUTIONS and their requirements, from .venv or else from the release tools.
 
-    site: the folder of packages of .venv.
+    site: site-packages of .venv.
     """
     folders = [str(site), sysconfig.get_path("purelib")]
     waiting = list(DISTRIBUTIONS)
@@ -118,7 +118,7 @@ def add_distributions(channel: Channel, site: Path) -> None:
         name = waiting.pop()
         found = next(iter(metadata.distributions(name=name, path=folders)), None)
         if found is None or conda_name(name) in channel.names:
-            continue  # required on another system
+            continue  # required on another system only
         required = [text for text in found.requires or () if "extra ==" not in text]
         needed = [re.match(r"[\w.-]+", text).group() for text in required]
         needed = [other for other in needed if any(metadata.distributions(name=other, path=folders))]
@@ -133,7 +133,7 @@ def add_distributions(channel: Channel, site: Path) -> None:
 
 
 def make_channel(folder: Path, site: Path) -> Channel:
-    """A channel with all that the outputs need of others. site: the folder of packages of .venv."""
+    """Makes a channel with all requirements of the outputs. site: site-packages of .venv."""
     channel = Channel(folder / "channel")
     channel.add("python", PYTHON_VERSION, python_files(), [])
     add_distributions(channel, site)
@@ -152,7 +152,7 @@ def make_channel(folder: Path, site: Path) -> Channel:
 
 
 def contents(package: Path, member: str) -> dict[str, Any]:
-    """A JSON file of the part of a package that describes it."""
+    """Returns a JSON file from a package's info section."""
     unpacked = package.with_suffix(".info")
     shutil.rmtree(unpacked, ignore_errors=True)
     with zipfile.ZipFile(package) as archive:
@@ -163,9 +163,9 @@ def contents(package: Path, member: str) -> dict[str, Any]:
 
 
 def build(outputs: list[Any], channel: Channel, folder: Path) -> dict[str, dict[str, Any]]:
-    """Builds outputs in their order, then tests those whose requirements are there.
+    """Builds outputs in order, then tests those whose requirements are available.
 
-    What an earlier call has built in the folder serves as requirement.
+    Packages built by an earlier call in the folder can be used as requirements.
     """
     built: dict[str, dict[str, Any]] = {}
     packages: dict[str, Path] = {}
@@ -196,7 +196,7 @@ def build(outputs: list[Any], channel: Channel, folder: Path) -> dict[str, dict[
 
 
 def test(package: Path, channels: list[str]) -> int:
-    """Runs the tests of a package; returns how many there are, and ends the script if one fails."""
+    """Runs the tests of a package and returns their number; exits if one fails."""
     results = rattler_build.Package.from_file(package).run_tests(channel=channels, use_sharded=False)
     for result in results:
         if not result.success:
@@ -206,9 +206,9 @@ def test(package: Path, channels: list[str]) -> int:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("recipe", type=Path, help="its folder")
-    parser.add_argument("--site", type=Path, required=True, help="the folder of packages of .venv")
-    parser.add_argument("--folder", type=Path, required=True, help="for the channel and what is built")
+    parser.add_argument("recipe", type=Path, help="folder of the recipe")
+    parser.add_argument("--site", type=Path, required=True, help="site-packages of .venv")
+    parser.add_argument("--folder", type=Path, required=True, help="for the channel and the packages")
     parser.add_argument("--log", type=Path, required=True)
     parser.add_argument("--build", action="append", default=[], help="name of an output")
     chosen = parser.parse_args(arguments)

@@ -2,10 +2,10 @@
 # Copyright (c) torch_musa contributors
 """Builds the packages for another processor and tests them: `dev.py matrix --machine aarch64`.
 
-A Debian system of that processor, which debootstrap makes, is the sysroot of Debian's cross compiler and runs
-the tests: QEMU emulates its programs, which the kernel starts by binfmt_misc. Compilers are slow under
-emulation, so the wheels are built on this machine, by a Python that finds the packages of the other system
-behind its own: torch's headers and libraries, the SDK, and the packages that were built before.
+debootstrap makes a Debian system of that processor. It is the sysroot of Debian's cross compiler, and runs
+the tests: the kernel starts its programs in QEMU by binfmt_misc. Compilers are slow under emulation, so the
+wheels are built on this machine, by a Python that finds the packages of the other system after its own:
+torch's headers and libraries, the SDK, and the packages built before.
 """
 
 import os
@@ -19,27 +19,27 @@ from . import ROOT, WorkspaceError, image_steps, matrix, packages, prerequisites
 from .progress import run_logged
 
 SUITE = "bookworm"
-PYTHON = "3.11"  # of that suite
-# Architectures of Debian by the processor's name in wheels and in names of compilers.
+PYTHON = "3.11"  # the version in that suite
+# Maps the processor's name in wheels and compiler names to Debian's architecture.
 MACHINES = {"aarch64": "arm64"}
-# Files in /sys from which torch's libraries read what the processor is; without them they print warnings when
-# they are loaded. This machine's own /sys would describe another processor. The number is the Cortex-A57's.
+# Files in /sys that describe the processor to torch's libraries, which print warnings without them.
+# This machine's /sys describes another processor. The number is that of the Cortex-A57.
 PROCESSOR = {
     "possible": "0-1\n",
     "present": "0-1\n",
     "cpu0/regs/identification/midr_el1": "0x00000000410fd070\n",
     "cpu1/regs/identification/midr_el1": "0x00000000410fd070\n",
 }
-# g++ for mcc, which tests run; binutils and gcc for the stand-ins of CUDA's libraries.
+# g++ for mcc, which tests run; binutils and gcc to build stand-ins for CUDA's libraries.
 INCLUDED = ("binutils", "ca-certificates", "g++", "libgomp1", "python3", "python3-dev", "python3-venv")
-# Bytes of addresses that a program may reserve. QEMU 7.2 has a table of all reserved pages: with the 2 TB of
-# the emulated devices, 14 GB of memory. It ignores a limit that the emulated program sets.
+# Limit of address space per program, in bytes. QEMU 7.2 keeps a table of all reserved pages: 14 GB
+# of memory for the 2 TB of the emulated devices. It ignores limits that the emulated program sets.
 ADDRESSES = 150 * 10**9
-ENVIRONMENT = Path("/opt/musa")  # in the system
+ENVIRONMENT = Path("/opt/musa")  # inside the system
 
 
 class Cell(matrix.Cell):
-    """A combination whose programs another processor runs.
+    """A combination that runs on another processor.
 
     Attributes:
         machine (str): a key of MACHINES.
@@ -57,7 +57,7 @@ class Cell(matrix.Cell):
 
     @property
     def root(self) -> Path:
-        """The system; its folder `cell.folder` is this machine's."""
+        """The root folder of the system; `cell.folder` is outside of it."""
         return matrix.FOLDER / f"{SUITE}-{self.machine}"
 
     @property
@@ -66,7 +66,7 @@ class Cell(matrix.Cell):
 
     @property
     def environment_outside(self) -> Path:
-        """The folder of the environment as this machine sees it."""
+        """The path of the environment on this machine."""
         return self.root / ENVIRONMENT.relative_to("/")
 
     @property
@@ -75,11 +75,11 @@ class Cell(matrix.Cell):
 
     @property
     def builder(self) -> Path:
-        """The environment of the Python that builds."""
+        """The environment of the building Python."""
         return self.folder / "builder"
 
     def has_environment(self) -> bool:
-        return (self.environment_outside / "bin" / "python").is_symlink()  # to a file of the system
+        return (self.environment_outside / "bin" / "python").is_symlink()  # points to a file of the system
 
     def prepare(self) -> str:
         if self.python != PYTHON:
@@ -89,7 +89,7 @@ class Cell(matrix.Cell):
         return "python3"
 
     def environment(self) -> dict[str, str]:
-        """The variables of a command in the system."""
+        """Returns the environment variables of a command in the system."""
         return {
             "PATH": f"{ENVIRONMENT}/bin:/usr/sbin:/usr/bin:/sbin:/bin",
             "HOME": "/root",
@@ -99,7 +99,7 @@ class Cell(matrix.Cell):
         }
 
     def run(self, title: str, command: Sequence[str | Path]) -> str:
-        """Runs a command of the system in the copy of the tree; returns its output."""
+        """Runs a command of the system in the copied tree; returns its output."""
         log = self.folder / "logs" / f"{title.replace(' ', '_')}.log"
         words = [str(word) for word in command]
         inside = image_steps.command_in(
@@ -111,7 +111,7 @@ class Cell(matrix.Cell):
         return log.read_text(errors="replace").partition("\n")[2]
 
     def build(self, python: str, shared: Sequence[str]) -> None:
-        """Builds the wheels here, in build folders of their own, and installs each before the next."""
+        """Builds the wheels on this machine in separate build folders, and installs each before the next."""
         pip = [self.executable, "-m", "pip", "install"]
         self.run("requirements", [*pip, "-r", self.tree / packages.REQUIREMENTS.name])
         make_builder(self)
@@ -138,7 +138,7 @@ def compiler(machine: str) -> str:
 
 
 def required(machine: str) -> list[prerequisites.Prerequisite]:
-    """What the machine has to have for a combination."""
+    """Returns the prerequisites of a combination on this machine."""
 
     def cross_compiler() -> str | None:
         return None if shutil.which(compiler(machine)) else f"{compiler(machine)} is missing"
@@ -148,7 +148,7 @@ def required(machine: str) -> list[prerequisites.Prerequisite]:
             return None
         file = Path(f"/proc/sys/fs/binfmt_misc/qemu-{machine}")
         text = file.read_text() if file.is_file() else ""
-        # F: the kernel opened QEMU when it was registered, so no system needs a copy.
+        # F: the kernel opened QEMU on registration, so the system needs no copy of it.
         found = text.startswith("enabled") and "F" in text.partition("flags:")[2].partition("\n")[0]
         return None if found else f"the kernel does not start programs for {machine} (binfmt_misc)"
 
@@ -167,8 +167,8 @@ def required(machine: str) -> list[prerequisites.Prerequisite]:
 
 
 def make_system(root: Path, machine: str, log: Path) -> None:
-    """Makes the Debian system, unless it is there."""
-    if not (root / "etc").is_dir() or (root / "debootstrap").exists():  # absent, or was interrupted
+    """Makes the Debian system unless it exists."""
+    if not (root / "etc").is_dir() or (root / "debootstrap").exists():  # missing, or interrupted
         shutil.rmtree(root, ignore_errors=True)
         root.parent.mkdir(parents=True, exist_ok=True)
         command = ["debootstrap", f"--arch={MACHINES[machine]}", "--variant=minbase"]
@@ -181,7 +181,7 @@ def make_system(root: Path, machine: str, log: Path) -> None:
 
 
 def make_builder(cell: Cell) -> None:
-    """Makes the environment that builds, with what the build needs to run on this machine."""
+    """Makes the build environment, with the requirements that must run on this machine."""
     site = cell.builder / "lib" / f"python{cell.python}" / "site-packages"
     if not site.is_dir():
         command = [matrix.find_python(cell.python), "-m", "venv", str(cell.builder)]
@@ -190,7 +190,7 @@ def make_builder(cell: Cell) -> None:
     command = [*pip, "-r", str(cell.tree / packages.REQUIREMENTS.name)]
     log = cell.folder / "logs" / "builder.requirements.log"
     run_logged("installing requirements", command, log, packages.build_environment())
-    # Behind its own packages, some of which have libraries for this machine.
+    # Searched after its own packages, some of which have libraries for this machine.
     other = cell.environment_outside / "lib" / f"python{cell.python}" / "site-packages"
     (site / "other_machine.pth").write_text(f"{other}\n")
 
@@ -200,14 +200,14 @@ def build_environment(cell: Cell) -> dict[str, str]:
     return {
         **{name: value for name, value in environment.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")},
         "PATH": f"{cell.builder / 'bin'}{os.pathsep}{environment['PATH']}",
-        # In CXX, not in a file for CMake: mcc reads it too.
+        # In CXX instead of a CMake file, because mcc reads it too.
         "CXX": f"{compiler(cell.machine)} --sysroot={cell.root}",
-        "_PYTHON_HOST_PLATFORM": f"linux-{cell.machine}",  # for the tags of wheels
+        "_PYTHON_HOST_PLATFORM": f"linux-{cell.machine}",  # for wheel tags
     }
 
 
 def cmake_settings(root: Path, machine: str) -> list[str]:
-    """Arguments of pip."""
+    """Returns pip arguments with CMake settings."""
     definitions = {
         "CMAKE_SYSTEM_NAME": "Linux",
         "CMAKE_SYSTEM_PROCESSOR": machine,
@@ -220,7 +220,7 @@ def cmake_settings(root: Path, machine: str) -> list[str]:
 def check_modules(wheel: Path, machine: str) -> None:
     """Raises WorkspaceError if an extension module has the suffix of another processor's Python.
 
-    Python ignores such a file, so the package would be installed and its module not be found.
+    Python ignores such a file, so importing the module of the installed package would fail.
     """
     with zipfile.ZipFile(wheel) as archive:
         modules = [name for name in archive.namelist() if ".cpython-" in name and name.endswith(".so")]
@@ -233,7 +233,7 @@ def check_modules(wheel: Path, machine: str) -> None:
 
 
 def run(torches: Sequence[str], machine: str) -> int:
-    """Runs the combinations of these minors of torch; returns 1 unless all of them passed."""
+    """Runs the combinations of these torch versions; returns 1 unless all passed."""
 
     def make(torch: str, python: str) -> Cell:
         return Cell(torch, python, machine)

@@ -2,10 +2,10 @@
 # Copyright (c) torch_musa contributors
 """Stand-ins for the CUDA libraries that a CUDA build of torch is linked to, for machines without CUDA.
 
-The package index has CUDA builds of torch only. Their CUDA libraries are gigabytes that `import torch`
-loads and work on the CPU never calls. `install(folder)` compiles, for each library that the loader does not
-find, one that defines the symbols that torch takes from it. It reports that there is no CUDA device; every
-other call ends the process with the name of the function, so that nothing passes for computed.
+The package index has only CUDA builds of torch. Their CUDA libraries have gigabytes; `import torch` loads
+them, but CPU code never calls them. For each library that the loader does not find, `install(folder)`
+compiles one with the symbols that torch imports from it. It reports that there is no CUDA device; any other
+call prints the function's name and aborts, so that no result can be taken for computed.
 """
 
 import re
@@ -17,8 +17,8 @@ from pathlib import Path
 
 from . import WorkspaceError
 
-# What CUDA's runtime does before there is a device: registration of kernels in static initialisers, and the
-# count of devices, which torch queries for torch.cuda.is_available(). 100 is cudaErrorNoDevice.
+# Calls that CUDA code makes without a device: registration of kernels in static initializers, and
+# counting devices, for torch.cuda.is_available(). 100 is cudaErrorNoDevice.
 ANSWERS = {
     "__cudaRegisterFatBinary":
         "void** __cudaRegisterFatBinary(void* p) { static void* handle; return &handle; }",
@@ -47,19 +47,19 @@ static void refuse(const char* name) {
 @dataclass(frozen=True)
 class Symbol:
     name: str
-    version: str  # "" where the library has no versions
+    version: str  # "" if the library has no versions
 
 
 def missing_libraries(folder: Path) -> set[str]:
-    """The libraries that those in a folder need and that the loader does not find."""
+    """Returns libraries that those in a folder need but the loader does not find."""
     return set(re.findall(r"^\s*(\S+) => not found", _dependencies(folder), re.MULTILINE))
 
 
 def install(folder: Path) -> list[str]:
-    """Makes the libraries that are missing beside torch's, in torch's folder lib; returns their names.
+    """Makes missing libraries in torch's lib folder; returns their names.
 
     Raises:
-        WorkspaceError: if one is missing that is no library of CUDA.
+        WorkspaceError: if a missing library is not one of CUDA.
     """
     missing = missing_libraries(folder)
     foreign = sorted(name for name in missing if not re.match(r"lib(cu|nv|nccl)", name))
@@ -86,12 +86,13 @@ def _dependencies(folder: Path) -> str:
 
 
 def _wanted(folder: Path, missing: set[str]) -> dict[str, set[Symbol]]:
-    """The symbols that torch's libraries import from each missing library.
+    """Returns the symbols that torch's libraries import from each missing library.
 
-    A symbol without a version goes to one of the missing libraries that its user is linked to.
+    A symbol without a version is assigned to one of the missing libraries that its user links to.
     """
     defined: set[str] = set()
-    # The system's libraries define some that torch takes without naming a version (operator delete).
+    # The system's libraries define some symbols that torch uses without a version (operator
+    # delete).
     paths = set(re.findall(r" => (/\S+)", _dependencies(folder)))
     for path in paths | {str(library) for library in _libraries(folder)}:
         defined |= parse_symbols(_run("readelf", "--dyn-syms", "-W", path))[0]
@@ -110,13 +111,14 @@ def _wanted(folder: Path, missing: set[str]) -> dict[str, set[Symbol]]:
     for symbol, candidates in without_version:
         if symbol.name not in defined | placed and candidates:
             placed.add(symbol.name)
-            # Rather in a library that has no versions, as the real one has none either.
+            # Prefers a library without versions, because the original is then likely unversioned
+            # too.
             wanted[min(candidates, key=lambda name: (any(s.version for s in wanted[name]), name))].add(symbol)
     return wanted
 
 
 def parse_version_needs(text: str) -> dict[str, str]:
-    """readelf -V: for each version that is needed, the library that defines it."""
+    """Parses readelf -V: maps each needed version to the library that defines it."""
     found, file = {}, ""
     needs = text.partition("Version needs section")[2]
     for line in needs.splitlines():
@@ -128,7 +130,7 @@ def parse_version_needs(text: str) -> dict[str, str]:
 
 
 def parse_symbols(text: str) -> tuple[set[str], set[Symbol]]:
-    """readelf --dyn-syms: the names that are defined, and the undefined symbols that are not weak."""
+    """Parses readelf --dyn-syms: returns defined names and undefined symbols that are not weak."""
     defined, undefined = set(), set()
     for line in text.splitlines():
         words = line.split()
@@ -144,7 +146,7 @@ def parse_symbols(text: str) -> tuple[set[str], set[Symbol]]:
 
 
 def source_of(symbols: set[Symbol]) -> str:
-    """The C source of a library with these symbols."""
+    """Returns the C source of a library with these symbols."""
     lines = [REFUSAL]
     for name in sorted({symbol.name for symbol in symbols}):
         lines.append(ANSWERS.get(name) or f'void {name}(void) {{ refuse("{name}"); }}')
@@ -162,7 +164,7 @@ def version_script(symbols: set[Symbol]) -> str:
 
 
 def compile_library(path: Path, symbols: set[Symbol]) -> None:
-    """Makes a library of this name with these symbols."""
+    """Compiles a library with these symbols."""
     with tempfile.TemporaryDirectory() as folder:
         source, script = Path(folder, "stub.c"), Path(folder, "stub.map")
         source.write_text(source_of(symbols))

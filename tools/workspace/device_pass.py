@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Both passes of a two-pass compiler over the kernels of this tree: `dev.py lint --device-pass`.
+"""Compiles this tree's kernels with clang's host and device pass: `dev.py lint --device-pass`.
 
-Needs torch in .venv and clang, but no package built: headers are ported and generated below
+Needs torch in .venv and clang, but no built package: headers are ported and generated in
 build/device_pass.
 """
 
@@ -21,7 +21,7 @@ from . import ROOT, WorkspaceError, packages, prerequisites
 
 
 def _module_of_mcc(name: str):
-    """A module of the emulator's mcc, whose folder is not a package."""
+    """Imports a module of the emulator's mcc, whose folder is not a package."""
     path = ROOT / "packages" / "musa-emulator" / "mcc" / "lib" / f"{name}.py"
     spec = importlib.util.spec_from_file_location(name, path)
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
@@ -38,19 +38,19 @@ HEADERS = two_pass.Headers(
     sdk=PACKAGES / "musa-emulator" / "csrc" / "include",
 )
 ARCH = 31
-# Files that are checked whatever has changed: small ones, of different engines.
+# Files that are always checked: small ones that use different engines.
 SAMPLE = (
     "packages/musa-amp/csrc/scaling_kernels.mu",
     "packages/musa-ops-ported/csrc/kernels/Assert.mu",
     "packages/musa-ops-ported/csrc/kernels/ScanKernels.mu",
     "packages/musa-ops-ported/csrc/kernels/Trace.mu",
 )
-MOST_BY_HEADER = 8  # files that are checked because a header has changed; --all checks the rest
+MOST_BY_HEADER = 8  # files checked because a header changed; --all checks all of them
 _LOCAL_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 
 
 def clang_missing() -> str | None:
-    """For prerequisites: why the passes cannot be made."""
+    """Returns why clang cannot be used, or None."""
     try:
         two_pass.find_clang()
     except two_pass.ClangMissingError as error:
@@ -62,14 +62,14 @@ CLANG = prerequisites.Prerequisite("clang", clang_missing, [f"clang-{two_pass.OL
 
 
 def kernel_files(root: Path = ROOT) -> list[str]:
-    """All .mu files of the packages and examples, as paths relative to the root."""
+    """Returns all .mu files of the packages and examples, as paths relative to the root."""
     found = [path for top in ("packages", "examples") for path in (root / top).rglob("*.mu")]
     names = (path.relative_to(root) for path in found)
     return sorted(str(name) for name in names if not packages.GENERATED & set(name.parts))
 
 
 def included(path: Path, folders: Sequence[Path]) -> set[Path]:
-    """The file and all files of this tree that it includes in quotes, at any depth."""
+    """Returns the file and all files of this tree that it includes in quotes, at any depth."""
     found: set[Path] = set()
     waiting = [path]
     while waiting:
@@ -84,7 +84,7 @@ def included(path: Path, folders: Sequence[Path]) -> set[Path]:
 
 
 def digests(name: str) -> dict[str, str]:
-    """Of the text of a kernel file, and of the headers of this tree that it includes."""
+    """Returns digests of a kernel file, and of this tree's headers that it includes."""
     path = ROOT / name
     folders = [PACKAGES / Path(name).parts[1] / "csrc"] if name.startswith("packages/") else []
     headers = hashlib.sha256()
@@ -94,7 +94,7 @@ def digests(name: str) -> dict[str, str]:
 
 
 def chosen(names: Sequence[str], record: dict, everything: bool) -> tuple[list[str], int]:
-    """The files to check, and how many more are left out though a header of theirs has changed."""
+    """Returns files to check, and the number of skipped files with a changed header."""
     if everything:
         return list(names), 0
     known = record.get("files", {})
@@ -125,7 +125,7 @@ def torch_include() -> Path:
 
 
 def prepare() -> list[str]:
-    """Ports torch's headers and generates the operators'; returns the options of files that include torch."""
+    """Ports torch's headers and generates operator headers; returns options for files that include torch."""
     ported, generated = FOLDER / "ported", FOLDER / "generated"
     _run("-m", "musa_port", "-o", ported, "--quiet")
     _run("-m", "musa_ops_ported.codegen", "--out", generated, "--shards", "1")
@@ -141,14 +141,14 @@ def prepare() -> list[str]:
 
 
 def options_of(name: str, of_torch: Sequence[str]) -> list[str]:
-    """As the package's CMakeLists.txt has them."""
+    """Returns the compiler options, as in the package's CMakeLists.txt."""
     own = [f"-I{PACKAGES / Path(name).parts[1] / 'csrc'}"] if name.startswith("packages/") else []
     torch = [] if name.startswith("packages/musa-amp/") else of_torch
     return ["-std=c++20", "-DNDEBUG", *own, *torch]
 
 
 def check(names: Sequence[str], jobs: int) -> Iterator[tuple[str, dict[str, str]]]:
-    """Each file as it ends, with what the passes refuse in it; prints a line for it."""
+    """Yields each file when it is done, with the errors of the passes; prints a line for it."""
     of_torch = prepare()
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         waiting = {
@@ -165,9 +165,9 @@ def check(names: Sequence[str], jobs: int) -> Iterator[tuple[str, dict[str, str]
 
 
 def run(everything: bool, jobs: int | None = None) -> int:
-    """Checks and records; returns how many files were refused.
+    """Checks and records the files; returns the number of rejected files.
 
-    The record is written after each file, so that the next run goes on where an interrupted one ended.
+    The record is written after each file, so that an interrupted run can be continued.
     """
     prerequisites.ensure((CLANG,))
     record = json.loads(RECORD.read_text()) if RECORD.is_file() else {}

@@ -18,7 +18,7 @@ REQUIREMENTS = ROOT / "requirements-docs.txt"
 SOURCE = FOLDER / "source"
 GENERATED = FOLDER / "generated"
 SITE = FOLDER / "site"
-# Generators of reference pages, and the path that pages link to.
+# Generators of reference pages, and the paths that pages link to.
 REFERENCE = {
     "reference_python": "docs/reference/python.md",
     "reference_commands": "docs/reference/commands.md",
@@ -38,7 +38,7 @@ def install_tools() -> None:
 
 
 def generate() -> dict[str, str]:
-    """The texts of the reference pages, by the path that pages link to."""
+    """Returns the texts of the reference pages by the path that pages link to."""
     GENERATED.mkdir(parents=True, exist_ok=True)
     texts = {}
     for name, page in REFERENCE.items():
@@ -52,7 +52,7 @@ def generate() -> dict[str, str]:
 def run_pages(all_pages: Iterable[site_pages.Page], *, code: bool) -> list[str]:
     """Resolves the names of pages and runs their code blocks in .venv; returns the problems.
 
-    Output of the programs goes to the log unless a block fails.
+    Output of the programs is not shown unless a block fails.
     """
     command = [str(packages.PYTHON), "-m", "workspace.page_runner"]
     command += [] if code else ["--names-only"]
@@ -68,7 +68,7 @@ def run_pages(all_pages: Iterable[site_pages.Page], *, code: bool) -> list[str]:
 
 
 def external_problems(site: Path) -> list[str]:
-    """Files of the site that load something from another host."""
+    """Returns files of the site that load resources from another host."""
     return [
         f"{path.relative_to(site)}: loads {address}"
         for path in sorted(site.rglob("*"))
@@ -78,10 +78,10 @@ def external_problems(site: Path) -> list[str]:
 
 
 def build_site() -> None:
-    """Runs Sphinx, whose warnings are errors."""
+    """Runs Sphinx with warnings as errors."""
     command = [str(PYTHON), "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q"]
     command += ["-c", str(ROOT / "docs"), "-d", str(FOLDER / "doctrees"), str(SOURCE), str(SITE)]
-    # jieba keeps its dictionary in the folder for temporary files.
+    # jieba caches its dictionary in the folder for temporary files.
     temporary = FOLDER / "tmp"
     temporary.mkdir(exist_ok=True)
     environment = {**os.environ, "TMPDIR": str(temporary)}
@@ -89,7 +89,7 @@ def build_site() -> None:
 
 
 def run(verbs: Iterable[str], *, code: bool = True) -> int:
-    """Builds the site. verbs: those of dev.py. code: whether code blocks run."""
+    """Builds the site. verbs: the verbs of dev.py. code: whether to run code blocks."""
     start = time.monotonic()
     install_tools()
     all_pages = site_pages.collect(ROOT, generate())

@@ -2,10 +2,10 @@
 # Copyright (c) torch_musa contributors
 """Runs real packages, unmodified, on the musa device: `dev.py ecosystem`.
 
-The packages are in build/ecosystem/site-packages, in the versions of tests/ecosystem/requirements.txt. They
-use the torch and the packs of .venv, so there is no second torch. Cases run in one process; if that one
-crashes, the case that ran has failed, and a new process runs the rest. A complete run writes the record
-beside the cases.
+The packages are installed in build/ecosystem/site-packages, in the versions of
+tests/ecosystem/requirements.txt. They use the torch and the packs of .venv, so there is no second torch.
+All cases run in one process; if it crashes, the running case has failed, and a new process runs the rest. A
+complete run writes the record next to the cases.
 """
 
 import datetime
@@ -30,16 +30,16 @@ CASES = ROOT / "tests" / "ecosystem"
 REQUIREMENTS = CASES / "requirements.txt"
 RECORD = CASES / "last_run.json"
 FOLDER = ROOT / "build" / "ecosystem"
-# dill, which datasets uses, takes modules outside of a folder of this name for the user's own and pickles
+# dill, which datasets uses, regards modules outside a folder of this name as user code and pickles
 # their contents.
 SITE = FOLDER / "site-packages"
-# .venv's torch is the one of the run, and these come with it.
+# The run uses torch from .venv, and these are part of it.
 FORBIDDEN = re.compile(r"(torch|triton|nvidia-.*|cuda-.*|torch[-_]musa|musa-.*)$", re.IGNORECASE)
 OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE")
-# Cases that crash their process end a run when there are more.
+# The run is aborted when this number of cases have crashed their process.
 CRASHES = 10
-# Files whose cases start processes of two ranks, or wait for a compiler: another process runs the rest beside
-# them.
+# Files whose cases start processes of two ranks, or wait for a compiler; the other files run in
+# parallel with them.
 LAUNCHING = {
     "test_accelerate.py",
     "test_deepspeed.py",
@@ -47,11 +47,11 @@ LAUNCHING = {
     "test_transformers_distributed.py",
     "test_transformers_serving.py",
 }
-NOTHING_CHOSEN = "failed with exit status 5"  # pytest's, if no test was chosen
+NOTHING_CHOSEN = "failed with exit status 5"  # pytest's status if no test was selected
 
 
 def pinned(text: str) -> dict[str, str]:
-    """Names and versions of a requirements file; raises WorkspaceError for a line that is not
+    """Returns names and versions of a requirements file; raises WorkspaceError for a line that is not
     `name==version`."""
     found = {}
     for line in text.splitlines():
@@ -76,11 +76,12 @@ def install() -> dict[str, str]:
     if not (stamp.is_file() and stamp.read_text() == digest):
         stamp.unlink(missing_ok=True)
         shutil.rmtree(SITE, ignore_errors=True)
-        # No dependency is looked for: the list is complete, and torch is not in it. DeepSpeed is built from
-        # its sources, for which it imports torch; without DS_BUILD_OPS=0 it might compile CUDA operators.
+        # Dependencies are not resolved: the list is complete, and does not contain torch. DeepSpeed
+        # is built from source and imports torch for that; without DS_BUILD_OPS=0 it might compile
+        # CUDA operators.
         command = [packages.PYTHON, "-m", "pip", "install", "--no-deps", "--no-build-isolation"]
         command += ["--target", SITE, "-r", REQUIREMENTS]
-        # pip moves the packages from its folder for temporary files, and copies them from another file
+        # pip moves packages from its temporary folder, but copies them if that is on another file
         # system.
         temporary = FOLDER / "tmp"
         temporary.mkdir(parents=True, exist_ok=True)
@@ -96,15 +97,15 @@ def metadata_of_torch() -> str:
 
 
 def environment(results: Path) -> dict[str, str]:
-    """Variables of a process of cases."""
+    """Returns the environment of a process that runs cases."""
     home = FOLDER / "home"
     return {
         **os.environ,
         **dict.fromkeys(OFFLINE, "1"),
         "PYTHONPATH": os.pathsep.join([str(SITE), str(ROOT)]),
         "MUSA_ECOSYSTEM_RESULTS": str(results),
-        # Sums of several threads differ by rounding from run to run, and threads that spin slow small models
-        # down.
+        # Sums over several threads differ by rounding between runs, and spinning threads slow small
+        # models down.
         "OMP_NUM_THREADS": "1",
         "HF_HOME": str(home / "hf"),
         "XDG_CACHE_HOME": str(home / "cache"),
@@ -117,13 +118,13 @@ def environment(results: Path) -> dict[str, str]:
 
 @dataclass
 class Run:
-    """Cases that have ended, and the one that was running when a process ended."""
+    """Completed cases, and the case that was running when a process ended."""
 
     ended: dict[str, dict[str, Any]] = field(default_factory=dict)
     running: str = ""
 
     def read(self, lines: Iterable[str]) -> None:
-        """Takes the lines that a process of cases wrote."""
+        """Parses the lines that a process wrote."""
         self.running = ""
         for line in lines:
             entry = json.loads(line)
@@ -148,8 +149,7 @@ class Run:
 
 
 def groups() -> dict[str, list[str]]:
-    """The files of cases by the process that runs them: those with many processes of their own, and the
-    rest."""
+    """Returns the files of cases per process: those that start many processes, and the rest."""
     files = sorted(path.name for path in CASES.glob("test_*.py"))
     return {
         "launching": [name for name in files if name in LAUNCHING],
@@ -158,7 +158,7 @@ def groups() -> dict[str, list[str]]:
 
 
 def run_cases(name: str, files: Sequence[str], arguments: Sequence[str]) -> Run:
-    """Runs the cases of the files, in as many processes as crashes require; `arguments` are pytest's."""
+    """Runs the cases of the files, in a new process after each crash; `arguments` are pytest's."""
     found = Run()
     results = FOLDER / f"{name}.jsonl"
     results.unlink(missing_ok=True)
@@ -194,7 +194,7 @@ def run_cases(name: str, files: Sequence[str], arguments: Sequence[str]) -> Run:
 
 
 def table(ended: dict[str, dict[str, Any]]) -> str:
-    """Outcomes by file, then each case that did not pass with its reason."""
+    """Returns outcomes per file, then each case that did not pass, with its reason."""
     files: dict[str, Counter[str]] = {}
     for case, entry in ended.items():
         files.setdefault(case.partition("::")[0], Counter())[entry["outcome"]] += 1
@@ -213,13 +213,13 @@ def table(ended: dict[str, dict[str, Any]]) -> str:
 def record(
     ended: dict[str, dict[str, Any]], versions: dict[str, str], previous: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The content of the record.
+    """Returns the content of the record.
 
     Args:
         ended (dict): outcomes of the cases of this run.
-        versions (dict): of the packages.
-        previous (dict): a record that keeps its other cases; None after a complete run. One of other versions
-            cannot be added to.
+        versions (dict): versions of the packages.
+        previous (dict): a record whose other cases are kept; None after a complete run. It must have the same
+            versions.
     """
     cases = dict(previous["cases"]) if previous else {}
     torch = metadata_of_torch()
@@ -241,7 +241,7 @@ def record(
 
 
 def text_of(content: dict[str, Any]) -> str:
-    """JSON with a line for each package and each case."""
+    """Returns JSON with one line per package and case."""
     parts = []
     for name, value in content.items():
         if name in ("packages", "cases"):
@@ -256,10 +256,10 @@ def run(versions: dict[str, str], only: str, full: bool, recorded: bool, rest: S
     """Runs the cases; returns 1 if a case failed.
 
     Args:
-        versions (dict): of the packages, as `install` returns them.
-        only (str): a shell-style pattern that may match anywhere in a case's name; empty for all cases.
-        full (bool): runs the cases that are marked with `full` too. A run of all cases writes the record.
-        recorded (bool): puts the outcomes of a run of some cases into the record.
+        versions (dict): versions of the packages, from `install`.
+        only (str): a shell-style pattern of a part of case names; empty for all cases.
+        full (bool): also run cases marked with `full`. A run of all cases writes the record.
+        recorded (bool): add the outcomes of a partial run to the record.
         rest (list of str): further arguments of pytest.
     """
     arguments = [*rest, *(["--full"] if full else []), *([f"--ecosystem-only={only}"] if only else [])]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Times of installed files. pip writes every file of a package anew; where the content is the same, what was
-compiled from it is still up to date."""
+"""Preserves times of installed files. pip rewrites every file of a package; if the content is unchanged,
+files compiled from it are still up to date."""
 
 import csv
 import hashlib
@@ -14,7 +14,7 @@ from . import underscored
 
 
 def installed_files(site: Path, package: str) -> list[Path]:
-    """The files of an installed distribution, without its metadata; empty if it is not installed."""
+    """Returns the files of an installed distribution without its metadata; empty if not installed."""
     for record in site.glob(f"{underscored(package)}-*.dist-info/RECORD"):
         with record.open(newline="") as lines:
             paths = [site / row[0] for row in csv.reader(lines)]
@@ -23,13 +23,13 @@ def installed_files(site: Path, package: str) -> list[Path]:
 
 
 def states(files: list[Path]) -> dict[Path, tuple[int, bytes]]:
-    """The time of change in nanoseconds, and a digest of the content."""
+    """Returns modification times in nanoseconds, and content digests."""
     return {path: (path.stat().st_mtime_ns, hashlib.sha256(path.read_bytes()).digest()) for path in files}
 
 
 @contextmanager
 def kept(site: Path, package: str) -> Iterator[None]:
-    """Files of the distribution that are replaced by equal ones get back the times that they had."""
+    """Restores the times of the distribution's files that are replaced by equal ones."""
     before = states(installed_files(site, package))
     yield
     for path, (now, digest) in states(installed_files(site, package)).items():

@@ -2,9 +2,9 @@
 # Copyright (c) torch_musa contributors
 """Builds the packs with musa-cuda as the SDK and runs the tests on an NVIDIA GPU: `dev.py gpu`.
 
-A copy of the tree in build/gpu has a .venv of its own, which shares torch with the Python that runs this, so
-neither the .venv nor the build folders of this tree change. The packages are those of PACKAGES: the emulator
-and what stands on its muDNN have no place there. Without a GPU all is built and imported, and no test runs.
+A copy of the tree in build/gpu has its own .venv, which shares torch with the running Python, so the .venv
+and the build folders of this tree do not change. The packages are those in PACKAGES, without the emulator
+and packages based on its muDNN. Without a GPU everything is built and imported, but no test runs.
 """
 
 import json
@@ -25,7 +25,7 @@ from .progress import run_logged, tail
 FOLDER = ROOT / "build" / "gpu"
 RECORD = ROOT / "tests" / "gpu" / "last_run.json"
 CAUSES = ROOT / "tests" / "gpu" / "causes.json"
-# In the order of their builds, and what each is built with beside its dependencies.
+# In build order, and the packages that each is built with in addition to its dependencies.
 PACKAGES = (
     "musa-cuda",
     "musa-runtime",
@@ -47,9 +47,11 @@ BUILT_WITH = {
     "musa-ops-vision": ["musa-port"],
     "musa-distributed": ["musa-cuda"],
 }
-# Large tools of the build, of which the machine's own version serves. Of others the pinned one is installed.
+# Large build tools, for which the machine's version is used. Other requirements are installed as
+# pinned.
 ANY_VERSION = ("cmake", "ninja", "numpy", "setuptools", "wheel", "build")
-# Name, pytest's arguments, in how many processes, environment. What the packs lack is computed on the host.
+# Name, pytest arguments, number of processes, environment. Operators that the packs lack are
+# computed on the host.
 MUDNN = {"TORCH_MUSA_OPS": "mudnn,ported,host-copy"}
 PORTED = {"TORCH_MUSA_OPS": "ported,host-copy"}
 SUITES: tuple[tuple[str, list[str], int, dict[str, str]], ...] = (
@@ -63,9 +65,9 @@ SUITES: tuple[tuple[str, list[str], int, dict[str, str]], ...] = (
     ("vision", ["tests/musa_ops_vision"], 2, {}),
     ("compile", ["tests/musa_compile"], 2, {}),
     ("umbrella", ["tests/torch_musa"], 1, {}),
-    ("cuda", ["tests/gpu"], 1, PORTED),  # counts launches of its kernels, and compares its random numbers
+    ("cuda", ["tests/gpu"], 1, PORTED),  # counts kernel launches, and compares random numbers with CUDA's
 )
-# Files that are not collected, with the reason, which the record repeats.
+# Files that are not collected, with the reason, which is copied to the record.
 IGNORED = {
     "*/test_cpp_suite.py": "C++ suites are built against the emulator, by whose folders they are found",
     "*/musa_ops_mudnn/test_sdk_layouts.py": "makes SDKs out of the emulator's",
@@ -78,7 +80,7 @@ IGNORED = {
     },
 }
 TEST_LIMIT_S = 120
-# Prints what the record says of the machine.
+# Prints the record's description of the machine.
 DEVICE = """
 import json, subprocess, torch
 def smi(what):
@@ -97,22 +99,22 @@ print(json.dumps({"available": torch.musa.is_available(), "devices": torch.musa.
 
 
 def record_path(gpus: int) -> Path:
-    """The record of a machine with so many GPUs."""
+    """Returns the record's path for a machine with this number of GPUs."""
     return RECORD if gpus < 2 else RECORD.with_name(f"{RECORD.stem}_{gpus}_gpus{RECORD.suffix}")
 
 
 def missing_gpu(found: dict[str, Any]) -> str | None:
-    """Why no test can run, from what DEVICE printed; None where there is a GPU."""
+    """Returns why no test can run, from the output of DEVICE; None if there is a GPU."""
     if found["device"] is None:
         return "nvidia-smi finds no GPU: the machine has none, or no driver"
     return None
 
 
 def for_gpu(text: str) -> str:
-    """The text of pyproject.toml with the packages of a GPU's build.
+    """Returns pyproject.toml with the packages of the GPU build.
 
     Raises:
-        WorkspaceError: the text has no list of packages, or no table of what they are built with.
+        WorkspaceError: if the text has no list of packages, or no [tool.musa.built-with].
     """
     listed = ", ".join(f'"{name}"' for name in PACKAGES)
     text, lists = re.subn(
@@ -154,7 +156,7 @@ class Cell(matrix.Cell):
 
     @property
     def home(self) -> Path:
-        """MUSA_HOME of all builds and runs."""
+        """MUSA_HOME for all builds and runs."""
         return self.site / "musa_cuda" / "sdk"
 
     def environment(self) -> dict[str, str]:
@@ -164,7 +166,7 @@ class Cell(matrix.Cell):
 
 
 def wanted(requirements: str, installed: dict[str, str]) -> list[str]:
-    """The lines of requirements-dev.txt to install on a machine that has the distributions of `installed`."""
+    """Returns lines of requirements-dev.txt to install, given the `installed` distributions."""
     lines = [line.strip() for line in matrix.without_torch(requirements).splitlines()]
     chosen = []
     for line in lines:
@@ -183,7 +185,7 @@ print(json.dumps({(d.metadata["Name"] or "").lower(): d.version for d in m.distr
 
 
 def make_environment(cell: Cell) -> None:
-    """The .venv of the copy: torch and large tools of the running Python, and other requirements."""
+    """Makes the copy's .venv: torch and large tools of the running Python, and other requirements."""
     if not cell.executable.exists():
         cell.run("venv", [sys.executable, "-m", "venv", cell.tree / ".venv"])
     matrix.share_torch(cell, sys.executable)
@@ -191,11 +193,11 @@ def make_environment(cell: Cell) -> None:
     installed = json.loads(cell.run("installed packages", [sys.executable, "-c", INSTALLED]).splitlines()[-1])
     pip = [cell.executable, "-m", "pip", "install"]
     cell.run("requirements", [*pip, *wanted(packages.REQUIREMENTS.read_text(), installed)])
-    # Last: pip would take what the machine has for installed, and CMake looks for packages in the
-    # environment's own folders.
-    # Not --system-site-packages: the running Python may itself be of an environment.
+    # Last, because pip would regard the machine's packages as installed, while CMake searches the
+    # environment's own folders. Not --system-site-packages, because the running Python may itself
+    # belong to an environment.
     (cell.site / "machine.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
-    # As `dev.py setup` writes it, which then leaves the environment as it is.
+    # As `dev.py setup` writes it, so that setup does not change the environment.
     stamp = cell.tree / ".venv" / packages.STAMPS.name / "requirements"
     stamp.parent.mkdir(exist_ok=True)
     stamp.write_text(f"{sys.version}\n{(cell.tree / packages.REQUIREMENTS.name).read_text()}")
@@ -211,7 +213,7 @@ def build(cell: Cell) -> list[str]:
 
 
 def commands(chosen: Sequence[str]) -> list[tuple[str, list[str], dict[str, str]]]:
-    """Title, pytest's arguments and environment of each process."""
+    """Returns title, pytest arguments and environment of each process."""
     if unknown := set(chosen) - {name for name, *_ in SUITES}:
         raise WorkspaceError(f"{sorted(unknown)[0]} is no suite: {', '.join(name for name, *_ in SUITES)}")
     found = []
@@ -224,7 +226,7 @@ def commands(chosen: Sequence[str]) -> list[tuple[str, list[str], dict[str, str]
 
 
 def told(text: str) -> str:
-    """What a failure said, in a line that is the same on every machine: paths are left out."""
+    """Returns a failure's message as one line without paths, so that it is equal on every machine."""
     lines = text.strip().splitlines()
     errors = [line for line in lines if line.startswith("E ")]
     said = errors[:2] + [line for line in errors[2:] if "Greatest" in line] or lines[-1:]
@@ -232,9 +234,9 @@ def told(text: str) -> str:
 
 
 def run_suites(cell: Cell, chosen: Sequence[str], jobs: int, limit: float) -> dict[str, dict[str, Any]]:
-    """Runs the suites in `jobs` processes; returns the counts of each, and what failed, with its message.
+    """Runs the suites in `jobs` processes; returns counts and failures with messages.
 
-    limit: seconds after which a process is ended; its suite then says so.
+    limit: seconds after which a process is ended, which is recorded in its suite.
     """
     reports = cell.folder / "reports"
     reports.mkdir(parents=True, exist_ok=True)
@@ -252,7 +254,7 @@ def run_suites(cell: Cell, chosen: Sequence[str], jobs: int, limit: float) -> di
             f"--timeout={TEST_LIMIT_S}",
         ]
         command += ["--continue-on-collection-errors", *(f"--ignore-glob={pattern}" for pattern in IGNORED)]
-        # Interrupted, pytest writes a report of the tests that ran.
+        # On SIGINT pytest writes a report of the tests that ran.
         command = ["timeout", "-s", "INT", "-k", "30", str(int(limit)), *command]
         command += [f"--junitxml={report}", *arguments]
         start = time.monotonic()
@@ -287,9 +289,9 @@ def run_suites(cell: Cell, chosen: Sequence[str], jobs: int, limit: float) -> di
 
 
 def explain(results: dict[str, dict[str, Any]], causes: Sequence[dict[str, str]]) -> int:
-    """Adds to each failure its cause, of those that CAUSES lists; returns how many have none.
+    """Adds to each failure its cause from CAUSES; returns the number of failures without one.
 
-    A cause has a regular expression, `test` or `said`, or both, that has to be found.
+    A cause has a regular expression `test` or `said`, or both, which must match.
     """
     unknown = 0
     for row in results.values():
@@ -315,7 +317,7 @@ def table(record: dict[str, Any]) -> str:
 
 
 def prepare(cell: Cell) -> dict[str, Any]:
-    """Builds all packages in the copy; returns the machine, as DEVICE prints it, and what the build took."""
+    """Builds all packages in the copy; returns the output of DEVICE, and the build time."""
     start = time.monotonic()
     built = build(cell)
     seconds = round(time.monotonic() - start)
@@ -327,7 +329,7 @@ def prepare(cell: Cell) -> dict[str, Any]:
 
 
 def refuse_without_gpu(cell: Cell, found: dict[str, Any]) -> None:
-    """Raises: WorkspaceError: no test can run on the machine that `prepare` found."""
+    """Raises WorkspaceError if no test can run on the machine that `prepare` found."""
     if reason := missing_gpu(found):
         raise WorkspaceError(
             f"the packages are built, and no test can run: {reason}.\n"
@@ -341,16 +343,16 @@ def refuse_without_gpu(cell: Cell, found: dict[str, Any]) -> None:
 
 
 def joined(before: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
-    """The record with the suites that only `before` has, if that is of the same kind of machine."""
+    """Returns the record, with further suites from `before` if that is of the same kind of machine."""
     if any(before.get(name) != record[name] for name in ("device", "driver", "torch", "cuda", "gpus")):
         return record
     return {**record, "suites": {**before["suites"], **record["suites"]}}
 
 
 def run(chosen: Sequence[str], *, build_only: bool, jobs: int, limit: float) -> int:
-    """Builds, tests, writes the record; returns 1 where a test failed for a cause that is not listed.
+    """Builds, tests and writes the record; returns 1 if a test failed for an unlisted cause.
 
-    chosen: names of suites; all if empty. The record keeps the last results of others.
+    chosen: names of suites; all if empty. The record keeps the last results of other suites.
     """
     cell = Cell()
     found = prepare(cell)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The kernels of the packs under compute-sanitizer: `dev.py gpu --sanitize`.
+"""Runs the packs' kernels under compute-sanitizer: `dev.py gpu --sanitize`.
 
-Each operator of the conformance suite runs with float32 operands, forward and with its gradient, once for
-each tool. The record has the errors of each tool in short, and how many tests ran; a process that was ended
-before its time has no summary and is named.
+Each operator of the conformance suite runs with float32 operands, forward and backward, once per tool. The
+record contains a summary of each tool's errors and the number of tests; processes that were ended early have
+no summary and are listed.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ MOST_TOLD = 20
 
 
 def errors(text: str) -> int | None:
-    """The number in the summary of a log of compute-sanitizer; None where it has no summary.
+    """Returns the error count in the summary of a compute-sanitizer log; None without a summary.
 
     Warnings of racecheck are not counted: these hazards do not change a result.
     """
@@ -40,15 +40,15 @@ def errors(text: str) -> int | None:
 
 
 def told(text: str) -> list[str]:
-    """The first lines of the errors in a log, each once, without addresses."""
+    """Returns the distinct first lines of the errors in a log, without addresses."""
     lines = [re.sub(r"0x[0-9a-f]+", "<address>", line)[:200] for line in TOLD.findall(text)]
     return list(dict.fromkeys(lines))[:MOST_TOLD]
 
 
 def run_tool(cell: gpu.Cell, tool: str, parts: int, limit: float, gpus: int = 1) -> dict[str, Any]:
-    """Runs TESTS in `parts` processes under a tool of compute-sanitizer; `limit` in seconds for each.
+    """Runs TESTS in `parts` processes under a compute-sanitizer tool; each has `limit` seconds.
 
-    gpus: the processes are shared out among so many GPUs.
+    gpus: the number of GPUs among which processes are distributed.
     """
     folder = cell.folder / "sanitizer"
     folder.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,8 @@ def run_tool(cell: gpu.Cell, tool: str, parts: int, limit: float, gpus: int = 1)
         for path in (log, report):
             path.unlink(missing_ok=True)
         command = ["timeout", "-k", "5", str(int(limit)), "compute-sanitizer", "--tool", tool]
-        # Where a dozen processes start at once, each takes longer than the 10 s that the tool waits for it.
+        # If many processes start at once, each takes longer than the tool's default timeout of 10
+        # s.
         command += ["--launch-timeout", "300", "--target-processes", "application-only"]
         command += ["--log-file", str(log)]
         command += [str(cell.executable), "-m", "pytest", "-q", "--disable-warnings"]
@@ -67,7 +68,7 @@ def run_tool(cell: gpu.Cell, tool: str, parts: int, limit: float, gpus: int = 1)
         env = {**legs.WAIT_POLICY, **cell.environment(), **gpu.PORTED}
         if gpus > 1:
             env["CUDA_VISIBLE_DEVICES"] = str(part % gpus)
-        with contextlib.suppress(WorkspaceError):  # failed tests, or the limit: report and log say so
+        with contextlib.suppress(WorkspaceError):  # failed tests or the limit; see report and log
             run_logged(title, command, folder / f"{title}.out", env, cwd=cell.tree)
         text = log.read_text(errors="replace") if log.is_file() else ""
         results = [result for _, result, _ in legs.outcomes(report)] if report.is_file() else []
@@ -87,7 +88,7 @@ def run_tool(cell: gpu.Cell, tool: str, parts: int, limit: float, gpus: int = 1)
 
 
 def earlier_rows(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The tools' rows of the last record, if it is of the same GPU, torch and tests."""
+    """Returns the tools' rows of the last record if its GPU, torch and tests are the same."""
     if not RECORD.is_file():
         return {}
     last = json.loads(RECORD.read_text())
@@ -95,9 +96,9 @@ def earlier_rows(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def run(cell: gpu.Cell, found: dict[str, Any], tools: Sequence[str], parts: int, limit: float) -> int:
-    """Runs the tools in turn and writes RECORD; returns 1 where one reports an error or did not end.
+    """Runs the tools in turn and writes RECORD; returns 1 if one reports an error or did not end.
 
-    found: the machine, as gpu.DEVICE prints it.
+    found: the machine, as printed by gpu.DEVICE.
     """
     if unknown := set(tools) - set(TOOLS):
         raise WorkspaceError(f"{sorted(unknown)[0]} is no tool: {', '.join(TOOLS)}")

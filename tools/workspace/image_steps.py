@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Executes the instructions of a Dockerfile in a folder that holds a system, without a container daemon.
+"""Executes the instructions of a Dockerfile in a root file system, without a container daemon.
 
 `workspace.images` runs this script as root with the Python of the release tools, which has dockerfile-
-parse. It knows the instructions that the Dockerfiles of this tree have and refuses others. The folder is
-changed in place; what a later Dockerfile inherits from its FROM (environment, user, folder) is in a file
-beside it.
+parse. It supports the instructions used by the Dockerfiles of this tree and rejects others. The folder is
+changed in place. State that a later Dockerfile inherits by FROM (environment, user, folder) is stored in a
+file next to it.
 
-The commands get the machine's settings of pip and of its certificates, with the files that those name.
+Commands receive the machine's settings of pip and certificates, with the files that they name.
 """
 
 import argparse
@@ -21,17 +21,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-# Settings of the machine that a build would get from its proxy: variables, whose value may be a path.
+# Settings that a build would otherwise get from its proxy: variables, whose values may be paths.
 SETTINGS = re.compile(
     r"PIP_(FIND_LINKS|CERT|INDEX_URL|EXTRA_INDEX_URL|DEFAULT_TIMEOUT)$|(?i:https?|no)_proxy$"
 )
-TAIL = 2  # lines of a command in the record; all of them are in its log
+TAIL = 2  # lines of output in the record; the log has all of them
 WIDTH = 160
 
 
 @dataclass
 class Image:
-    """What an image has beside its files."""
+    """The configuration of an image."""
 
     environment: dict[str, str] = field(default_factory=lambda: {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
     user: str = "0:0"
@@ -41,7 +41,7 @@ class Image:
 
 @dataclass
 class Step:
-    """An instruction and how it ended."""
+    """An instruction and its result."""
 
     line: int
     instruction: str
@@ -51,16 +51,16 @@ class Step:
 
 
 class UnknownInstructionError(Exception):
-    """An instruction that is not executed here."""
+    """An instruction that is not supported."""
 
 
 def expand(text: str, variables: dict[str, str]) -> str:
-    """`$NAME` and `${NAME}` replaced, as in ENV, USER and FROM; a variable that is not set is empty."""
+    """Replaces `$NAME` and `${NAME}` as in ENV, USER and FROM; unset variables are empty."""
     return re.sub(r"\$(?:\{(\w+)\}|(\w+))", lambda match: variables.get(match[1] or match[2], ""), text)
 
 
 def home_of(root: Path, user: str) -> str:
-    """The home folder of a user, given as uid:gid."""
+    """Returns the home folder of a user, given as uid:gid."""
     for line in (root / "etc" / "passwd").read_text().splitlines():
         fields = line.split(":")
         if fields[2] == user.partition(":")[0]:
@@ -69,7 +69,7 @@ def home_of(root: Path, user: str) -> str:
 
 
 def machine_settings() -> tuple[dict[str, str], dict[Path, str]]:
-    """Variables for the commands, and the files and folders to mount for them."""
+    """Returns variables for the commands, and the files and folders to mount for them."""
     variables, mounts = {}, {}
     for name, value in os.environ.items():
         if SETTINGS.match(name):
@@ -82,7 +82,7 @@ def machine_settings() -> tuple[dict[str, str], dict[Path, str]]:
 
 
 def mount(root: Path, source: Path, inside: str, *, writable: bool = False) -> str:
-    """Shell commands that mount a file or folder in the system."""
+    """Returns shell commands that mount a file or folder in the system."""
     target = shlex.quote(f"{root}{inside}")
     place = f"mkdir -p {target}" if source.is_dir() else f"mkdir -p $(dirname {target}) && touch {target}"
     options = "" if writable else "-o ro "
@@ -99,10 +99,10 @@ def command_in(
     folder: str = "/",
     changed: Sequence[Path] = (),
 ) -> list[str]:
-    """The command line that runs a command of the system in namespaces of its own.
+    """Returns the command line that runs a command of the system in separate namespaces.
 
-    mounts: files and folders of the machine, which the command finds at these paths and cannot change.
-    changed: folders that it finds at their own path and can change.
+    mounts: files and folders of the machine, mounted read-only at these paths.
+    changed: folders mounted writable at their own path.
     """
     settings, needed = machine_settings()
     setup = [f"mount -t proc proc {root}/proc", f"mount --rbind /dev {root}/dev"]
@@ -116,7 +116,7 @@ def command_in(
 
 
 def execute(root: Path, image: Image, command: list[str], mounts: dict[Path, str], **variables: str) -> Step:
-    """Runs a command of the system in namespaces of its own; returns status and end of the output."""
+    """Runs a command of the system in separate namespaces; returns status and end of the output."""
     environment = {"HOME": home_of(root, image.user), **image.environment, **variables}
     done = subprocess.run(
         command_in(root, command, environment, mounts, user=image.user, folder=image.folder),
@@ -131,13 +131,13 @@ def execute(root: Path, image: Image, command: list[str], mounts: dict[Path, str
 
 
 def end_of(output: str) -> list[str]:
-    """The last lines of an output, without those that name a place of the machine's network."""
+    """Returns the last lines of an output, without those that contain an address on the network."""
     lines = [line.rstrip() for line in output.splitlines() if line.strip() and "://" not in line]
     return [line[:WIDTH] for line in lines[-TAIL:]]
 
 
 def flags(text: str) -> tuple[dict[str, str], str]:
-    """The options before an instruction's text, as `--mount=...`, and the rest."""
+    """Returns the options before an instruction's text, such as `--mount=...`, and the rest."""
     found = {}
     while match := re.match(r"--([\w-]+)=(\S+)\s+", text):
         found[match[1]] = match[2]
@@ -146,7 +146,7 @@ def flags(text: str) -> tuple[dict[str, str], str]:
 
 
 class Build:
-    """One Dockerfile, executed."""
+    """The execution of a Dockerfile."""
 
     def __init__(self, root: Path, context: Path, image: Image, arguments: dict[str, str]) -> None:
         self.root = root
@@ -169,7 +169,7 @@ class Build:
         return Step(line, instruction, value, ended.status, ended.output)
 
     def do_from(self, value: str) -> None:
-        self.arguments = {}  # those before FROM are for FROM alone
+        self.arguments = {}  # those before FROM apply to FROM only
 
     def do_arg(self, value: str) -> None:
         name, _, default = value.partition("=")
@@ -192,7 +192,7 @@ class Build:
         self.shell = json.loads(value)
 
     def do_cmd(self, value: str) -> None:
-        json.loads(value)  # a list; nothing runs while an image is built
+        json.loads(value)  # a list; it is not run during the build
 
     def do_healthcheck(self, value: str) -> None:
         _, rest = flags(value)
@@ -208,10 +208,10 @@ class Build:
 
 
 def build(dockerfile: Path, made: Build) -> list[Step]:
-    """Executes the instructions up to the first that fails, and the health check."""
+    """Executes the instructions until one fails, then the health check."""
     from dockerfile_parse import (
         DockerfileParser,
-    )  # of the release tools; the rest of this module runs without
+    )  # from the release tools; the rest of this module does not need them
 
     steps = []
     with dockerfile.open("rb") as file:

@@ -3,9 +3,9 @@
 """Checks the images in docker/: `dev.py images`.
 
 hadolint reads the Dockerfiles. With `execute`, which needs root on Debian or Ubuntu, debootstrap makes a
-system and each instruction runs in it once, in the order in which the images are made of each other. The
-result is no image; the record shows that every line works and that the doctor, which is the health
-check, passes. `oldest` is the wheels' test on a system as old as can be had.
+system, and each instruction runs in it once, in the order in which the images build on each other. The
+result is not an image; the record shows that every line works and that the doctor, which is the health
+check, passes. `oldest` tests the wheels on the oldest available system.
 """
 
 import json
@@ -21,8 +21,8 @@ from .progress import run_logged
 DOCKERFILES = ROOT / "docker"
 FOLDER = ROOT / "build" / "images"
 RECORD = ROOT / "tests" / "data" / "last_images_run.json"
-# Suites of Debian and the images that begin with them, in the order in which these are made of each other,
-# with the build arguments of a machine without a GPU.
+# Suites of Debian and the images that are based on them, in the order in which images build on each
+# other, with the build arguments of a machine without a GPU.
 SUITES: dict[str, dict[str, tuple[str, ...]]] = {
     "bookworm": {"base": (), "release": ("EXTRAS=all,emulator",), "dev": ()},
     "bullseye": {"oldest": ()},
@@ -34,7 +34,7 @@ DEBOOTSTRAP = prerequisites.Prerequisite(
 
 
 def lint(files: list[Path]) -> list[str]:
-    """What hadolint says against Dockerfiles."""
+    """Returns hadolint's findings in Dockerfiles."""
     command = [release.PYTHON.parent / "hadolint", "--no-color", "--config", DOCKERFILES / ".hadolint.yaml"]
     found = []
     for file in files:
@@ -46,9 +46,9 @@ def lint(files: list[Path]) -> list[str]:
 
 
 def make_system(suite: str) -> Path:
-    """A copy of the system that the first image of the suite begins with."""
+    """Returns a copy of the base system of the suite's first image."""
     system, root = FOLDER / suite, FOLDER / f"{suite}-root"
-    if not (system / "etc").is_dir() or (system / "debootstrap").exists():  # absent, or was interrupted
+    if not (system / "etc").is_dir() or (system / "debootstrap").exists():  # missing, or interrupted
         shutil.rmtree(system, ignore_errors=True)
         FOLDER.mkdir(parents=True, exist_ok=True)
         command = ["debootstrap", "--variant=minbase", suite, str(system)]
@@ -85,7 +85,7 @@ def execute(suites: Sequence[str]) -> dict[str, Any]:
         for name, arguments in SUITES[suite].items():
             images[name] = {"suite": suite, **execute_image(name, arguments, root)}
             if any(step["status"] != 0 for step in images[name]["steps"]):
-                break  # what is made of this image cannot be executed
+                break  # images based on this one cannot be executed
         sysroot.run(["rm", "-rf", root])
     return images
 
@@ -100,7 +100,7 @@ def table(images: Mapping[str, Any]) -> str:
 
 
 def failures(images: Mapping[str, Any], names: Sequence[str]) -> list[str]:
-    """Images that were not executed, or not to their end, or without a health check that passed."""
+    """Returns images that were not executed completely, or whose health check failed."""
     found = [f"{name}: not executed" for name in names if name not in images]
     for name, image in images.items():
         bad = [step for step in image["steps"] if step["status"] != 0]
@@ -109,9 +109,9 @@ def failures(images: Mapping[str, Any], names: Sequence[str]) -> list[str]:
 
 
 def run(*, executed: bool, suites: Sequence[str] = ()) -> int:
-    """Lints the Dockerfiles and, if asked to, executes them, prints the table and writes the record.
+    """Lints the Dockerfiles; with `executed` also runs them, prints the table and writes the record.
 
-    suites: those whose images are executed; all unless given. Images of others stay in the record.
+    suites: the suites to execute; default: all. Images of other suites are kept in the record.
     """
     if unknown := [suite for suite in suites if suite not in SUITES]:
         raise WorkspaceError(f"no image begins with {unknown[0]}; the suites are {', '.join(SUITES)}")

@@ -19,9 +19,9 @@ from .progress import LiveLine, process_group, tail
 
 LEG_LIMIT_S = 60 * 60
 POLL_S = 0.25
-SHOWN_LINES = 25  # of a failure, in the summary
+SHOWN_LINES = 25  # lines of a failure in the summary
 NO_TEST_RAN = 5  # pytest's exit status
-# OpenMP's threads spin while they wait, which can take twenty times as long beside stream workers.
+# Waiting OpenMP threads spin, which is up to twenty times slower with concurrent stream workers.
 WAIT_POLICY = {"OMP_WAIT_POLICY": "passive"}
 
 
@@ -40,7 +40,7 @@ class Result:
     failed: int = 0
     skipped: int = 0
     note: str = ""
-    failures: tuple[str, ...] = ()  # a test's name and the end of what it said
+    failures: tuple[str, ...] = ()  # test name and the end of its output
 
     def line(self) -> str:
         text = f"{self.leg.name:18}  {self.passed} passed, {self.failed} failed, {self.skipped} skipped"
@@ -48,18 +48,17 @@ class Result:
 
 
 def default_legs(full: bool) -> list[Leg]:
-    """All tests in the default mode, and shares of those that depend on a mode in the others.
+    """Returns all tests in the default mode, and shares of the mode-dependent tests in other modes.
 
-    Most of what depends on the mode runs in async, a GPU's own way. Work that waits until something asks for
-    it is a matter of streams and memory within one process (lazy). Memory that the host cannot address is a
-    GPU's, so graphs, captured operators, AMP, the profiler, optimizers and training on two ranks run there
-    too (strict). Each of these takes a quarter of the tests, another one than the others; with ``full`` each
-    takes all. Faults of the SDK's calls are shared out among inline, async and strict
-    (tests/harness/sweeps.py).
+    Most mode-dependent tests run in async mode, which is how GPUs work. Deferring work until it is needed
+    only affects streams and memory within one process (lazy). Memory that the host cannot address is
+    typical of GPUs, so graphs, captured operators, AMP, the profiler, optimizers and training on two ranks
+    also run there (strict). Each of these takes a different quarter of the tests, or all with ``full``.
+    Faults of the SDK's calls are distributed over inline, async and strict (tests/harness/sweeps.py).
 
-    The packs serve first in these legs. Operators are judged again without packs (host), with muDNN and
-    copies (discrete), and with ported kernels and copies (ported), where warps are wide and their threads run
-    backwards. Of the operators' cases async, ported, discrete and host take a quarter each.
+    In these legs the packs come first. Operators are also tested without packs (host), with muDNN and
+    copies (discrete), and with ported kernels and copies (ported), with wide warps whose threads run in
+    reverse order. async, ported, discrete and host each take a quarter of the operator cases.
     """
     conformance = "tests/conformance"
     strict = {"MUSA_EMULATOR_MEMORY": "strict"}
@@ -102,8 +101,8 @@ def default_legs(full: bool) -> list[Leg]:
     ]
 
 
-# The leg of all tests runs as several processes, so that it spreads over the cores: these folders each, and
-# the rest together, the longest first. A folder's tests keep their order within one process.
+# The leg of all tests runs as several processes to use all cores: these folders separately, and the
+# rest together, the longest first. The tests of a folder run in order in one process.
 SHARDS = {
     "runtime": ["tests/musa_runtime"],
     "umbrella": ["tests/torch_musa", "tests/plugins"],
@@ -123,7 +122,7 @@ SHARDS = {
 
 
 def shards(leg: Leg) -> list[Leg]:
-    """A leg whose first argument is all of tests/, as one leg per shard."""
+    """Splits a leg whose first argument is all of tests/ into one leg per shard."""
     named = [folder for folders in SHARDS.values() for folder in folders]
     paths = {**SHARDS, "rest": ["tests", *(f"--ignore={folder}" for folder in named)]}
     return [
@@ -137,17 +136,17 @@ def names_path(argument: str) -> bool:
 
 
 def select(extra: Sequence[str], full: bool = False, sanitized: bool = False) -> list[Leg]:
-    """The legs to run. A path in ``extra`` asks for that alone; others filter every leg, even to nothing."""
+    """Returns the legs to run. A path in ``extra`` selects only that; other arguments filter every leg."""
     if any(names_path(argument) for argument in extra):
         return [Leg("chosen", [*extra, *(["--full"] if full else [])])]
     chosen = default_legs(full)
-    # A sanitizer looks for memory errors and races: one pass shows them, and costs ten times the time.
+    # Sanitizers find memory errors and races: one pass is sufficient, and takes ten times as long.
     chosen = [leg for leg in chosen if not leg.env] if sanitized else chosen
     return [replace(leg, arguments=[*leg.arguments, *extra], may_be_empty=bool(extra)) for leg in chosen]
 
 
 def tally(leg: Leg, report: Path, status: int) -> Result:
-    """Count a JUnit report. What a report cannot tell (a crash, a run of no tests) counts as one failure."""
+    """Counts a JUnit report. Results without a report entry (a crash, no test run) count as one failure."""
     if not report.is_file():
         return Result(
             leg, failed=1, note=f"pytest ended with status {status} and no report: it crashed or was stopped"
@@ -167,7 +166,7 @@ def tally(leg: Leg, report: Path, status: int) -> Result:
 
 
 def outcomes(report: Path) -> Iterator[tuple[ET.Element, str, str]]:
-    """The test cases of a JUnit report, each with "passed", "failed" or "skipped" and what a failure said."""
+    """Yields a JUnit report's test cases with "passed", "failed" or "skipped", and failure messages."""
     for case in ET.parse(report).getroot().iter("testcase"):
         problems = [child.text or "" for child in case if child.tag in ("failure", "error")]
         skipped = case.find("skipped") is not None
@@ -187,12 +186,12 @@ def title(leg: Leg) -> str:
 def run_leg(
     leg: Leg, python: Path, env: dict[str, str], reports: Path, stop: threading.Event | None = None, **streams
 ) -> Result:
-    """Run one leg to its end, to the limit of time, or until ``stop`` is set."""
+    """Runs a leg until it ends, its time limit, or until ``stop`` is set."""
     stop = stop or threading.Event()
     report = reports / f"{leg.name}.xml"
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
-    # Warnings of operators that no pack serves in this leg would bury the failures.
+    # Warnings about operators that no pack serves in this leg would hide the failures.
     command = [str(python), "-m", "pytest", "--disable-warnings", f"--junitxml={report}", *leg.arguments]
     env = {**WAIT_POLICY, **os.environ, **env, **leg.env}
     deadline = time.monotonic() + LEG_LIMIT_S
@@ -202,13 +201,13 @@ def run_leg(
                 if stop.wait(POLL_S) or time.monotonic() > deadline:
                     raise subprocess.TimeoutExpired(command, LEG_LIMIT_S)
     except subprocess.TimeoutExpired:
-        # Past the limit a test hangs below Python, where pytest's own time limit cannot reach it.
+        # Past this limit a test hangs in native code, where pytest's time limit has no effect.
         return Result(leg, failed=1, note=f"stopped; the limit is {LEG_LIMIT_S // 60} minutes")
     return tally(leg, report, process.returncode)
 
 
 def progress_of(logs: dict[str, Path]) -> str:
-    """How far each running leg is, from the percentages that pytest prints."""
+    """Returns the progress of each running leg, from the percentages that pytest prints."""
     shares = {name: re.findall(r"\[ *(\d+)%\]", tail(log)) for name, log in logs.items() if log.exists()}
     return ", ".join(f"{name} {found[-1] if found else 0} %" for name, found in shares.items())
 
@@ -216,7 +215,7 @@ def progress_of(logs: dict[str, Path]) -> str:
 def run_beside(
     chosen: Sequence[Leg], python: Path, env: dict[str, str], reports: Path, jobs: int
 ) -> list[Result]:
-    """Run ``jobs`` legs at a time, in their order; the output of each is printed whole when it has ended."""
+    """Runs ``jobs`` legs at a time, in order; the output of each is printed when it has ended."""
     stop = threading.Event()
     live = LiveLine("tests")
     reports.mkdir(parents=True, exist_ok=True)
@@ -252,7 +251,7 @@ def run_beside(
 def run_legs(
     chosen: Sequence[Leg], python: Path, env: dict[str, str], reports: Path, jobs: int
 ) -> list[Result]:
-    """Run the legs, ``jobs`` of them at a time; a leg that runs by itself has the terminal."""
+    """Runs the legs, ``jobs`` at a time; a leg that runs alone uses the terminal."""
     if jobs > 1 and len(chosen) > 1:
         return run_beside(chosen, python, env, reports, jobs)
     results = []
@@ -263,7 +262,7 @@ def run_legs(
 
 
 def summary(results: Sequence[Result]) -> tuple[str, int]:
-    """The closing text (what failed, the legs, last ``N passed, N failed`` over all) and the exit status."""
+    """Returns the summary (failures, legs, last the total ``N passed, N failed``) and the exit status."""
     passed = sum(result.passed for result in results)
     failed = sum(result.failed for result in results)
     lines = [

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Builds and tests this tree with other minors of torch and other Pythons: `dev.py matrix`.
+"""Builds and tests this tree with other torch and Python versions: `dev.py matrix`.
 
-Each combination has a copy of the tree with a .venv of its own in build/matrix/<torch>-<python>, so neither
-the .venv nor the build folders of this tree change, and a second run compiles only what differs. torch is
-installed without the libraries of CUDA that its wheel requires; `cuda_stubs` takes their place. The record
-is written after each combination, and a combination that was not run has no entry.
+Each combination has a copy of the tree with its own .venv in build/matrix/<torch>-<python>, so the .venv
+and the build folders of this tree do not change, and a second run compiles only differences. torch is
+installed without the CUDA libraries that its wheel requires; `cuda_stubs` replaces them. The record is
+written after each combination; a combination that was not run has no entry.
 
-A combination with this tree's own minor of torch differs by its Python alone. Like a user of a release it
-gets the wheels that fit every Python, which are made of what this tree built, and it compiles the packages
-that are bound to one Python.
+A combination with this tree's own torch version differs only in Python. As for a user of a release, the
+wheels that fit every Python are installed, made from this tree's build, and only the packages that are
+bound to one Python version are compiled.
 """
 
 import json
@@ -31,8 +31,9 @@ from .progress import run_logged
 FOLDER = ROOT / "build" / "matrix"
 WHEELS = FOLDER / "wheels"
 RECORD = ROOT / "tests" / "data" / "last_matrix_run.json"
-# Some tests of each part of the product: loading, device API, memory, views, streams, graphs, random numbers,
-# autograd, the profiler, each pack. Tests of the tools and of the emulator do not depend on torch's minor.
+# Some tests of each part of the product: loading, device API, memory, views, streams, graphs,
+# random numbers, autograd, the profiler, each pack. Tests of the tools and the emulator do not
+# depend on torch's version.
 QUICK = (
     "tests/torch_musa/test_import.py",
     "tests/torch_musa/test_device_api.py",
@@ -72,7 +73,8 @@ import torch, torch_musa
 assert torch.equal((torch.arange(4, device="musa") * 2).cpu(), torch.arange(0, 8, 2))
 print(torch.__version__)
 """
-# Tests of those files that run the examples, which need packages that the combinations do not have.
+# Tests in those files that run examples, which need packages that are not installed in
+# combinations.
 LEFT_OUT = tuple(
     f"tests/musa_distributed/test_pack.py::{name}"
     for name in (
@@ -81,10 +83,10 @@ LEFT_OUT = tuple(
         "test_the_digits_network_learns_as_in_one_process",
     )
 )
-# Sections of requirements-dev.txt, by their title, that the build and the quick suite do not need.
+# Sections of requirements-dev.txt, by title, that the build and the quick suite do not need.
 NOT_NEEDED_TITLES = ("# lint", "# examples")
-# Prints the files and folders in site-packages of torch and of its requirements. Not of setuptools, which
-# the environment has itself.
+# Prints the files and folders in site-packages of torch and its requirements, except setuptools,
+# which the environment has itself.
 SHARED_PATHS = """
 import importlib.metadata as m, json, re
 waiting, seen, paths = ["torch"], set(), set()
@@ -102,7 +104,7 @@ while waiting:
     waiting += [re.match(r"[\\w.-]+", text)[0] for text in found.requires or () if "extra ==" not in text]
 print(json.dumps(sorted(paths)))
 """
-# Requirements of torch's wheel that only a CUDA device needs.
+# Requirements of torch's wheel that are needed only for CUDA devices.
 CUDA_REQUIREMENT = re.compile(r"(nvidia|cuda)-|(pytorch-)?triton\b")
 
 
@@ -110,11 +112,11 @@ class Cell:
     """One combination of torch and Python.
 
     Attributes:
-        torch (str): the minor, as "2.12".
-        python (str): as "3.12".
+        torch (str): the minor version, such as "2.12".
+        python (str): such as "3.12".
     """
 
-    takes_shared = True  # whether the wheels that this machine's build gives can be installed
+    takes_shared = True  # whether wheels built on this machine can be installed
 
     def __init__(self, torch: str, python: str) -> None:
         self.torch = torch
@@ -134,34 +136,34 @@ class Cell:
 
     @property
     def executable(self) -> Path:
-        """Python of the combination's own environment."""
+        """The Python of the combination's environment."""
         return self.tree / ".venv" / "bin" / "python"
 
     @property
     def stamps(self) -> Path:
-        """The folder with a file for each package that was installed."""
+        """The folder with one file per installed package."""
         return self.tree / ".venv" / packages.STAMPS.name
 
     def prepare(self) -> str:
-        """The Python that the environment is made with, which has to start."""
+        """Returns the Python that makes the environment, after checking that it starts."""
         return find_python(self.python)
 
     def has_environment(self) -> bool:
         return self.executable.exists()
 
     def build(self, python: str, shared: Sequence[str]) -> None:
-        """Builds and installs all packages. shared: those that are installed from their wheels in WHEELS."""
+        """Builds and installs all packages. shared: packages to install from their wheels in WHEELS."""
         wheels = ["--wheels", WHEELS] if shared else []
         self.run("build", [python, "tools/dev.py", "setup", *wheels])
 
     def environment(self) -> dict[str, str]:
         dropped = ("VIRTUAL_ENV", "PYTHONPATH")
         kept = {name: value for name, value in os.environ.items() if name not in dropped}
-        # A CUDA build of torch that finds a GPU takes "cuda" for the machine's one accelerator.
+        # A CUDA build of torch that finds a GPU would use "cuda" as the machine's accelerator.
         return {**kept, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "CUDA_VISIBLE_DEVICES": ""}
 
     def run(self, title: str, command: Sequence[str | Path]) -> str:
-        """Runs a command in the copy of the tree; returns its output."""
+        """Runs a command in the copied tree; returns its output."""
         log = self.folder / "logs" / f"{title.replace(' ', '_')}.log"
         title = f"torch {self.torch}, Python {self.python}: {title}"
         run_logged(title, [str(word) for word in command], log, self.environment(), cwd=self.tree)
@@ -169,7 +171,7 @@ class Cell:
 
 
 def tracked_and_new(root: Path) -> list[str]:
-    """Files of the tree that git does not ignore."""
+    """Returns files of the tree that git does not ignore."""
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=root, capture_output=True, check=True
     )
@@ -180,7 +182,7 @@ def tracked_and_new(root: Path) -> list[str]:
 def copy_tree(root: Path, target: Path, names: Iterable[str]) -> None:
     """Copies the named files of `root` to `target`; an unchanged file keeps its modification time.
 
-    Other folders of the copy (.venv, builds) are kept. A file that is no longer named is deleted.
+    Other folders of the copy (.venv, builds) are kept. Files that are no longer named are deleted.
     """
     names = set(names)
     manifest = target / "build" / "matrix_files.json"
@@ -197,7 +199,7 @@ def copy_tree(root: Path, target: Path, names: Iterable[str]) -> None:
 
 
 def without_torch(requirements: str) -> str:
-    """The text of requirements-dev.txt without the line of torch and the sections of NOT_NEEDED_TITLES."""
+    """Returns requirements-dev.txt without the torch line and the sections in NOT_NEEDED_TITLES."""
     sections = [part for part in requirements.split("\n\n") if not part.startswith(NOT_NEEDED_TITLES)]
     lines = "\n\n".join(sections).splitlines(keepends=True)
     kept = [line for line in lines if not line.startswith("torch==")]
@@ -207,7 +209,7 @@ def without_torch(requirements: str) -> str:
 
 
 def needed_on_the_cpu(requirements: Iterable[str]) -> list[str]:
-    """The requirements of torch's wheel, as pip takes them, without the CUDA libraries."""
+    """Returns the requirements of torch's wheel for pip, without the CUDA libraries."""
     return [
         text
         for text in requirements
@@ -216,7 +218,7 @@ def needed_on_the_cpu(requirements: Iterable[str]) -> list[str]:
 
 
 def find_python(version: str) -> str:
-    """The path of an interpreter of that version, which has to start."""
+    """Returns the path of an interpreter of that version, after checking that it starts."""
     if version == RUNNING:
         return sys.executable
     found = shutil.which(f"python{version}")
@@ -227,9 +229,9 @@ def find_python(version: str) -> str:
 
 
 def install_torch(cell: Cell, python: str, *, installed: bool) -> dict[str, Any]:
-    """Makes the environment and installs torch; returns torch's version and the stand-ins that were made.
+    """Makes the environment and installs torch; returns torch's version and the stand-ins made.
 
-    installed: use the torch that this Python has; pip then finds it installed, or there is no such minor.
+    installed: use this Python's torch; pip then finds it installed, or reports that the version is missing.
     """
     if not cell.has_environment():
         cell.run("venv", [python, "-m", "venv", cell.executable.parents[1]])
@@ -248,10 +250,10 @@ def install_torch(cell: Cell, python: str, *, installed: bool) -> dict[str, Any]
 
 
 def share_torch(cell: Cell, python: str) -> None:
-    """Links torch and its requirements, as `python` has them, into the combination's environment.
+    """Links torch and its requirements from `python` into the combination's environment.
 
-    Not the other packages of that Python: pip would take them for installed and leave out what the build
-    looks for in the environment's own folders.
+    Other packages of that Python are not linked: pip would regard them as installed and skip files that the
+    build expects in the environment's own folders.
     """
     code = "import sysconfig; print(sysconfig.get_path('purelib'))"
     own = Path(cell.run("folder of packages", [cell.executable, "-c", code]).splitlines()[-1])
@@ -262,7 +264,7 @@ def share_torch(cell: Cell, python: str) -> None:
 
 
 def make_stand_ins(cell: Cell) -> list[str]:
-    """Makes libraries in the place of CUDA's that torch was installed without; returns their names."""
+    """Makes replacements for the missing CUDA libraries; returns their names."""
     code = (
         "import importlib.util as u, json, pathlib as p, sys; sys.path.insert(0, 'tools'); "
         "from workspace import cuda_stubs; "
@@ -272,14 +274,14 @@ def make_stand_ins(cell: Cell) -> list[str]:
 
 
 def built(cell: Cell) -> list[str]:
-    """The packages whose installation in the combination's environment ended well."""
+    """Returns the packages that were installed successfully in the combination's environment."""
     return [name for name in packages.package_names(cell.tree) if (cell.stamps / name).is_file()]
 
 
 def shared_wheels() -> list[str]:
-    """Makes the wheels that fit every Python, in WHEELS; returns the names of their packages.
+    """Makes the wheels that fit every Python in WHEELS; returns their package names.
 
-    Nothing is compiled for them: they are made only if all packages in .venv are up to date.
+    They are not compiled, so they are made only if all packages in .venv are up to date.
     """
     options = packages.Options()
     stamps = packages.current_stamps(options)
@@ -297,7 +299,7 @@ def shared_wheels() -> list[str]:
 
 
 def count(reports: Iterable[Path]) -> dict[str, Any]:
-    """Numbers of tests in JUnit files, and the names of those that failed."""
+    """Returns numbers of tests in JUnit files, and the names of failed tests."""
     result: dict[str, Any] = {"passed": 0, "failed": 0, "skipped": 0, "failures": []}
     for report in reports:
         for case, outcome, _ in legs.outcomes(report):
@@ -308,13 +310,13 @@ def count(reports: Iterable[Path]) -> dict[str, Any]:
 
 
 def test(cell: Cell) -> dict[str, Any]:
-    """Runs the quick suite and the sampled part: one process a file, as many at a time as there are cores."""
+    """Runs the quick suite and the sampled part: one process per file, one per core at a time."""
     commands = {name: [name] for name in QUICK}
     commands.update({name: [name, "--part", part] for name, part in SAMPLED.items()})
     left_out = [f"--deselect={name}" for name in LEFT_OUT]
 
     def run_file(name: str) -> Path | str:
-        """The report, or the end of the output of a process that wrote none."""
+        """Returns the report, or the end of the output of a process that wrote none."""
         title = Path(name).with_suffix("").as_posix().replace("/", ".")
         report = cell.folder / "reports" / f"{title}.xml"
         report.unlink(missing_ok=True)
@@ -323,7 +325,8 @@ def test(cell: Cell) -> dict[str, Any]:
         try:
             cell.run(title, command)
         except WorkspaceError as error:
-            # Failed tests are in the report. Without one, pytest ended before it ran them all.
+            # Failed tests are in the report. Without a report, pytest ended before it ran all
+            # tests.
             if not report.is_file():
                 return f"{name}: {str(error)[-400:]}"
         return report
@@ -335,9 +338,9 @@ def test(cell: Cell) -> dict[str, Any]:
 
 
 def run_cell(cell: Cell, *, installed: bool, shared: Sequence[str] = ()) -> dict[str, Any]:
-    """Every step up to the first that fails; returns the entry of the record.
+    """Runs the steps until one fails; returns the record's entry.
 
-    shared: packages that are installed from their wheels in WHEELS.
+    shared: packages to install from their wheels in WHEELS.
     """
     start = time.monotonic()
     entry: dict[str, Any] = {"torch": None, "built": [], "imported": False, "tests": None, "stopped": None}
@@ -362,13 +365,13 @@ def run_cell(cell: Cell, *, installed: bool, shared: Sequence[str] = ()) -> dict
 
 
 def passed(entry: dict[str, Any]) -> bool:
-    """Whether all was built, imported and tested without a failure."""
+    """Whether everything was built, imported and tested without failures."""
     tests = entry["tests"]
     return entry["stopped"] is None and bool(tests) and tests["failed"] == 0 and not tests["stopped"]
 
 
 def table(cells: dict[str, dict[str, Any]], of: int) -> str:
-    """The record as text. of: how many packages there are."""
+    """Returns the record as text. of: the number of packages."""
     lines = [f"{'torch':10}{'Python':14}{'built':10}{'imported':10}tests"]
     for name, entry in sorted(cells.items()):
         torch, _, python = name.partition("-")
@@ -392,9 +395,9 @@ def run(
     installed: bool = False,
     make: Callable[[str, str], Cell] = Cell,
 ) -> int:
-    """Runs the combinations and prints the table; returns 1 unless all of them passed.
+    """Runs the combinations and prints the table; returns 1 unless all passed.
 
-    installed: torch is not fetched, the Pythons have it. make: gives the combination of a torch and a Python.
+    installed: use each Python's own torch. make: returns the combination of a torch and a Python.
     """
     served = versions.served_torch()
     if unknown := [torch for torch in torches if torch not in served]:

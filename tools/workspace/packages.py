@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The virtual environment and the packages in it: what is built, in which order, what is up to date."""
+"""The virtual environment and its packages: what is built, in which order, and what is up to date."""
 
 import hashlib
 import os
@@ -23,7 +23,7 @@ SITE = VENV / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "si
 LOGS = ROOT / "build" / "logs"
 REQUIREMENTS = ROOT / "requirements-dev.txt"
 GENERATED = {"build", "dist", "__pycache__", ".pytest_cache", ".ruff_cache"}
-# What decides, beside the sources, what a build gives.
+# Environment variables that affect the result of a build, in addition to the sources.
 BUILD_VARIABLES = (
     "MUSA_HOME",
     "CXX",
@@ -32,8 +32,8 @@ BUILD_VARIABLES = (
     "TORCH_MUSA_ARCH_LIST",
     "MUSA_EMULATOR_SDK",
 )
-MEMORY_PER_JOB = 2 * 10**9  # a translation unit that includes torch's headers
-# Packages that are built at the same time: one's precompiled headers and linking leave cores to the other.
+MEMORY_PER_JOB = 2 * 10**9  # for a translation unit that includes torch's headers
+# Number of concurrent builds: a build's precompiled headers and linking leave cores idle.
 BUILDS = 2
 
 
@@ -52,14 +52,14 @@ class Options:
         return f"-fsanitize={kinds} -fno-omit-frame-pointer -g" if kinds else ""
 
     def config_settings(self, compiler: str = "") -> list[str]:
-        """pip's arguments. Each variant has a build folder: in one, CMake would mix the objects of two.
+        """Returns pip arguments. Each variant has its own build folder, so that objects are not mixed.
 
-        compiler: a name for the compiler, unless it is the machine's own.
+        compiler: name of the compiler, unless it is the machine's default.
         """
         variant = "-".join(filter(None, ["{wheel_tag}", compiler, "debug" * self.debug, self.sanitizer]))
         settings = [f"build-dir=build/{variant}", f"cmake.build-type={self.build_type}"]
         if compiler:
-            # Otherwise libraries get the search path of the build folder first, and keep its length.
+            # Otherwise libraries first get the build folder's search path, and keep its length.
             settings.append("cmake.define.CMAKE_BUILD_WITH_INSTALL_RPATH=ON")
         if flags := self.sanitizer_flags:
             settings += [
@@ -75,22 +75,24 @@ class Options:
         return [f"--config-settings={setting}" for setting in settings]
 
     def run_environment(self) -> dict[str, str]:
-        """What a Python process needs to load libraries built with these options."""
+        """Returns the environment of a Python process that loads libraries built with these options."""
         if not self.sanitizer:
             return {}
         sanitizer = {"address": "libasan.so", "thread": "libtsan.so"}[self.sanitizer]
-        # libstdc++ too: started without it, a sanitizer has no __cxa_throw and aborts at the first exception.
+        # Also libstdc++: without it, a sanitizer has no __cxa_throw and aborts at the first
+        # exception.
         preload = [compiler_library(sanitizer), compiler_library("libstdc++.so")]
         return {
             "LD_PRELOAD": ":".join(preload),
-            # Python and torch keep memory until the process ends; the C++ tests look for leaks instead.
+            # Python and torch keep memory until the process ends; the C++ tests check for leaks
+            # instead.
             "ASAN_OPTIONS": "detect_leaks=0",
             "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
         }
 
 
 def compiler_library(name: str) -> str:
-    """Path of a library that comes with the compiler."""
+    """Returns the path of a library of the compiler."""
     compiler = os.environ.get("CXX", "g++").split()
     found = subprocess.run(
         [*compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True
@@ -102,14 +104,14 @@ def compiler_library(name: str) -> str:
 
 
 def workspace_setting(text: str, pattern: str) -> str | None:
-    """What the group in ``pattern`` matches under ``[tool.musa]``; by hand, as Python 3.10 has no tomllib."""
+    """Returns the group of ``pattern`` under ``[tool.musa]``. Python 3.10 has no tomllib."""
     section = re.search(r"^\[tool\.musa\]\s*$(.*?)(?=^\[|\Z)", text, re.MULTILINE | re.DOTALL)
     setting = re.search(pattern, section.group(1), re.MULTILINE | re.DOTALL) if section else None
     return setting.group(1) if setting else None
 
 
 def parse_package_list(text: str) -> list[str]:
-    """``packages`` of ``[tool.musa]``."""
+    """Returns ``packages`` of ``[tool.musa]``."""
     names = workspace_setting(text, r"^packages\s*=\s*\[(.*?)\]")
     found = re.findall(r'"([^"]+)"', names or "")
     if not found:
@@ -118,13 +120,13 @@ def parse_package_list(text: str) -> list[str]:
 
 
 def parse_core_count(text: str) -> int:
-    """``core`` of ``[tool.musa]``: how many packages, from the first, make a device; all unless given."""
+    """Returns ``core`` of ``[tool.musa]``: the number of leading packages that make a device."""
     count = workspace_setting(text, r"^core\s*=\s*(\d+)\s*$")
     return int(count) if count else len(parse_package_list(text))
 
 
 def parse_built_with(text: str) -> dict[str, list[str]]:
-    """``[tool.musa.built-with]``: what packages are built with beside their dependencies."""
+    """Returns ``[tool.musa.built-with]``: build requirements in addition to dependencies."""
     section = re.search(r"^\[tool\.musa\.built-with\]\s*$(.*?)(?=^\[|\Z)", text, re.MULTILINE | re.DOTALL)
     rows = (
         re.findall(r"^([\w-]+)\s*=\s*\[(.*?)\]", section.group(1), re.MULTILINE | re.DOTALL)
@@ -135,13 +137,13 @@ def parse_built_with(text: str) -> dict[str, list[str]]:
 
 
 def parse_dependencies(text: str) -> list[str]:
-    """The names in ``dependencies`` of a package's pyproject.toml, without versions and markers."""
+    """Returns the names in a pyproject.toml's ``dependencies``, without versions and markers."""
     listed = re.search(r"^dependencies\s*=\s*\[(.*?)\]\s*$", text, re.MULTILINE | re.DOTALL)
     return re.findall(r'"([A-Za-z0-9][\w.-]*)[^"]*"', listed.group(1)) if listed else []
 
 
 def upstream_packages(root: Path = ROOT) -> dict[str, list[str]]:
-    """For each package, in build order, the packages of the workspace that it is built with.
+    """Returns per package, in build order, the workspace packages that it is built with.
 
     Raises:
         WorkspaceError: if one of them is built later or is not in the workspace.
@@ -180,14 +182,14 @@ def package_names(root: Path = ROOT) -> list[str]:
 def source_files(folder: Path) -> Iterator[Path]:
     for parent, folders, files in os.walk(folder):
         kept = (name for name in folders if name not in GENERATED and not name.endswith(".egg-info"))
-        folders[:] = sorted(kept)  # in place: this is what os.walk descends into
+        folders[:] = sorted(kept)  # in place: os.walk descends into these
         yield from (Path(parent) / name for name in sorted(files) if not name.endswith((".pyc", ".so")))
 
 
 def stamp(folder: Path, upstream: Sequence[str], context: Sequence[str]) -> str:
-    """A digest of everything that decides what installing ``folder`` would give.
+    """Returns a digest of everything that determines the result of installing ``folder``.
 
-    Python files under ``src`` count by name alone: an editable install imports them where they are.
+    Python files in ``src`` count by name only: an editable install imports them in place.
     """
     digest = hashlib.sha256()
     for part in [*context, *upstream]:
@@ -208,7 +210,7 @@ def build_environment() -> dict[str, str]:
         "PATH": f"{VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "PYTHONUNBUFFERED": "1",
-        # A code generator that imports torch must not load the very libraries that are being replaced.
+        # A code generator that imports torch must not load the libraries that are being replaced.
         "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
         "VIRTUAL_ENV": str(VENV),
     }
@@ -225,7 +227,7 @@ def environment_context() -> str:
 
 
 def install_requirements() -> None:
-    """Make .venv with the pinned requirements, or leave it alone when it is that already."""
+    """Makes .venv with the pinned requirements unless it is up to date."""
     stamp_file = STAMPS / "requirements"
     context = environment_context()
     if PYTHON.exists() and matches(stamp_file, context):
@@ -248,7 +250,7 @@ def install_requirements() -> None:
 
 
 def current_stamps(options: Options) -> dict[str, str]:
-    """For each package the stamp that its installation with these options has when it is up to date."""
+    """Returns per package the stamp of an up-to-date installation with these options."""
     chosen = [os.environ.get(name, "") for name in BUILD_VARIABLES]
     context = [environment_context(), repr(options), *chosen]
     stamps: dict[str, str] = {}
@@ -258,10 +260,10 @@ def current_stamps(options: Options) -> dict[str, str]:
 
 
 def install_packages(options: Options, *, core: bool = False, wheels: Path | None = None) -> list[str]:
-    """Build and install every package that is not up to date; return the names of those built, in order.
+    """Builds and installs packages that are not up to date; returns the names of those built, in order.
 
-    With ``core``, op packs that were never installed are left out; those that were must fit the runtime.
-    wheels: a folder; a package that has a wheel there is installed from it each time, and not built.
+    With ``core``, op packs are skipped unless installed, in which case they must match the runtime.
+    wheels: a folder; packages with a wheel there are always installed from it instead of being built.
     """
     text = (ROOT / "pyproject.toml").read_text()
     names = package_names()
@@ -285,7 +287,8 @@ def install_packages(options: Options, *, core: bool = False, wheels: Path | Non
         title = f"installing the wheel of {name}" if name in found else f"building {name}"
         with file_times.kept(SITE, name):
             run_logged(title, command, log, build_environment(), cwd=ROOT, stop=stop)
-        # A wheel has copies of the Python files, so without its folder the package is built the next time.
+        # A wheel has copies of the Python files, so without its folder the package is built next
+        # time.
         (STAMPS / name).write_text("from a wheel" if name in found else stamps[name])
 
     build_in_order(outdated, upstream, install)
@@ -297,9 +300,9 @@ def wheels_of(name: str, folder: Path) -> Iterator[Path]:
 
 
 def build_in_order(names: Sequence[str], needs: Mapping[str, Sequence[str]], build) -> None:
-    """Call ``build(name, stop)`` for each name once those that it needs are built, a few at a time.
+    """Calls ``build(name, stop)`` for each name after its requirements are built, a few at a time.
 
-    The first failure sets ``stop`` for the others, starts no more, and is raised.
+    The first failure sets ``stop`` for running builds, prevents further ones, and is raised.
     """
     waiting, stop = list(names), threading.Event()
     with ThreadPoolExecutor(BUILDS) as pool:
@@ -330,10 +333,10 @@ def build_wheel(
     python: Path = PYTHON,
     settings: Sequence[str] = (),
 ) -> Path:
-    """Builds the wheel of a package against the packages that are installed for a Python, that of .venv.
+    """Builds the wheel of a package against the packages installed for a Python (default: .venv's).
 
-    tree: the folder whose package is built; env, compiler and settings, which are further arguments of pip:
-    where it is not built as `setup` does.
+    tree: the folder that contains the package; env, compiler and settings (further arguments of pip) are for
+    builds that differ from `setup`.
     """
     for old in wheels_of(name, target):
         old.unlink()
@@ -358,5 +361,5 @@ def build_wheel(
 
 
 def build_wheels(names: Sequence[str], options: Options, target: Path) -> list[Path]:
-    """One wheel a package, for systems like this one."""
+    """Builds one wheel per package, for systems like this one."""
     return [build_wheel(name, options, target) for name in names]

@@ -2,8 +2,9 @@
 # Copyright (c) torch_musa contributors
 """Resolves the names in pages and runs their code blocks: `python -m workspace.page_runner PAGE...` in .venv.
 
-Problems are printed as `page:line: problem`, and the exit status is 1 if there are any. Each page runs in a
-process of its own, forked after `import torch`. docs/design/manual.md has the comments that mark blocks.
+Problems are printed as `page:line: problem`, and the exit status is nonzero if there are any. Each page
+runs in its own process, forked after `import torch`. docs/design/manual.md describes the comments that mark
+blocks.
 """
 
 import argparse
@@ -28,28 +29,29 @@ from . import site_pages
 ROOT = Path(__file__).resolve().parents[2]
 LANGUAGES = ("python", "bash")
 NOT_RUN = re.compile(r"not run: \S.*")
-# Seconds that the blocks of one page may take.
+# Time limit per page, in seconds.
 LIMIT = 600
 SPAN = re.compile(r"`([^`\n]+)`")
 PYTHON_NAME = re.compile(
     r"(?<![\w./-])(?:torch\.musa|torch\.backends\.(?:mudnn|musa)|torch_musa)(?:\.[A-Za-z_]\w*)+"
 )
 CPP_NAME = re.compile(r"(?<![\w:])(?:c10::musa|at::musa|musa_runtime)::(\w+)")
-# Names that look like attributes: groups of entry points, operators of namespace torch_musa, a placeholder.
+# Names that look like attributes: entry point groups, operators of namespace torch_musa, a
+# placeholder.
 NOT_NAMES = re.compile(
     r"torch_musa\.(?:(?:import|modules|plugins|submodules|attributes|run_options)(?:\.v2)?|contract|backend_placeholders"
     r"|names_of_extras|swiglu|rope)"
     r"|torch[._]musa\.foo"
 )
-# A row of a table about a name that is left out.
+# A table row about a name that is not provided.
 LEFT_OUT = re.compile(r"\| no: .*\|$")
 
 
 def resolve(name):
-    """Whether a dotted name is that of a module or of an attribute.
+    """Whether a dotted name is a module or an attribute.
 
-    The module itself is not imported: it may need a package that is not installed, or change the process, as
-    `torch_musa.as_cuda` does.
+    The module itself is not imported, because it may need a package that is not installed, or change the
+    process, as `torch_musa.as_cuda` does.
     """
     if name not in sys.modules and _is_module(name):
         return True
@@ -70,12 +72,12 @@ def resolve(name):
 def _is_module(name):
     try:
         return importlib.util.find_spec(name) is not None
-    except ModuleNotFoundError:  # its parent is no package
+    except ModuleNotFoundError:  # its parent is not a package
         return False
 
 
 def name_problems(page, text, cpp_names):
-    """Python names in code spans that do not exist, and C++ names that the reference does not have."""
+    """Returns Python names in code spans that do not exist, and C++ names missing in the reference."""
     problems = []
     for number, line in enumerate(text.splitlines(), 1):
         if LEFT_OUT.search(line):
@@ -90,9 +92,9 @@ def name_problems(page, text, cpp_names):
 
 
 def block_problems(page, text, folder=ROOT):
-    """Runs the blocks of a page in this process, and returns the first problem, as a list.
+    """Runs the blocks of a page in this process; returns the first problem in a list.
 
-    Later blocks need the variables of earlier ones, so that the page ends with its first failure.
+    Later blocks use variables of earlier ones, so a page stops at its first failure.
     """
     variables = {"__name__": "__main__"}
     printed = None
@@ -133,17 +135,17 @@ def _run_bash(block, place, variables, folder):
 
 
 def _page_process(page, text, results):
-    # Programs of pages may write files into the working directory.
+    # Programs in pages may write files to the working directory.
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         problems = block_problems(page, text)
         os.chdir(ROOT)
-    # Short enough for the pipe, which nothing reads before this process ends.
+    # Limited to the pipe's capacity, because the pipe is read only after this process ends.
     results.put([problem[:10_000] for problem in problems])
 
 
 def run_page(page, text, limit=LIMIT):
-    """Runs the blocks of a page in a fork of this process; returns its problems."""
+    """Runs the blocks of a page in a forked process; returns its problems."""
     context = multiprocessing.get_context("fork")
     results = context.SimpleQueue()
     process = context.Process(target=_page_process, args=(page, text, results))
@@ -168,11 +170,11 @@ def runs(text):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--names-only", action="store_true", help="run no code block")
+    parser.add_argument("--names-only", action="store_true", help="do not run code blocks")
     parser.add_argument("--cpp", type=Path, required=True, help="the page of the C++ reference")
     parser.add_argument("pages", nargs="+", help="paths of pages in the repository")
     options = parser.parse_args()
-    # Its device backend is loaded with it; the device itself is first used in the forks.
+    # Also loads the device backend; the device is first used in the forks.
     import torch  # noqa: F401
 
     cpp_names = set(re.findall(r"\w+", options.cpp.read_text(encoding="utf-8")))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What the machine itself must offer before pip can do anything, and how to get it."""
+"""Checks the machine's prerequisites for pip, and installs missing ones."""
 
 import importlib.util
 import os
@@ -16,13 +16,13 @@ from . import ROOT, WorkspaceError
 
 MIN_PYTHON = (3, 10)
 MIN_GXX = 11
-SETUP_BYTES = 6 * 10**9  # torch and the other requirements, build folders and logs
-BUILD_BYTES = 10**9  # once the requirements are in .venv
+SETUP_BYTES = 6 * 10**9  # for torch and the other requirements, build folders and logs
+BUILD_BYTES = 10**9  # if the requirements are already in .venv
 
 
 @dataclass(frozen=True)
 class Prerequisite:
-    """``probe`` returns None when all is well, else what is wrong; ``debian`` packages mend it."""
+    """``probe`` returns None or the problem, which installing the ``debian`` packages fixes."""
 
     name: str
     probe: Callable[[], str | None]
@@ -53,7 +53,7 @@ def python_headers(include: str | None = None) -> str | None:
 
 
 def venv_module(find=importlib.util.find_spec) -> str | None:
-    # Debian ships venv without ensurepip unless python3-venv is installed.
+    # On Debian, venv has no ensurepip unless python3-venv is installed.
     missing = [name for name in ("venv", "ensurepip") if find(name) is None]
     return f"Python module {' and '.join(missing)} is missing" if missing else None
 
@@ -131,7 +131,7 @@ def apt_install(packages: Sequence[str]) -> None:
 
 
 def ensure(required: Sequence[Prerequisite]) -> None:
-    """Install what is missing where that is possible (root on Debian); else raise, naming it all."""
+    """Installs missing prerequisites if possible (as root on Debian), otherwise raises and lists them."""
     found = problems(required)
     packages = sorted({package for item, _ in found for package in item.debian})
     if packages and os.geteuid() == 0 and shutil.which("apt-get"):

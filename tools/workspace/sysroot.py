@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""A C++ compiler whose output runs on the oldest system that the wheels are for: `manylinux_2_28`.
+"""Makes a C++ compiler whose output runs on the oldest system of the wheels: `manylinux_2_28`.
 
-The machine's own g++ compiles; the headers and the libraries that it links are those of an older system:
+It is the machine's g++ with the headers and libraries of an older system:
 
 * glibc: zig, which is on the package index, has the headers and the symbol table of every version, and makes
-  stubs of its libraries. A program that is linked with them takes the symbol versions that glibc 2.28 had.
-* libstdc++ and libmvec: stubs made here, of the machine's own libraries, with the symbols that the older ones
-  have. What g++ needs beyond them is linked from its static library, as in Red Hat's gcc-toolset, with
-  hidden visibility. Objects such as `std::string` have had one layout since GCC 5.
+  stubs of its libraries. Programs linked to them use the symbol versions of glibc 2.28.
+* libstdc++ and libmvec: stubs made from the machine's libraries, with the symbols of the older versions.
+  Other symbols that g++ needs are linked from its static library with hidden visibility, as in Red Hat's
+  gcc-toolset. The layout of objects such as `std::string` is unchanged since GCC 5.
 """
 
 import os
@@ -26,18 +26,19 @@ from . import WorkspaceError
 
 GLIBC = (2, 28)
 TARGET = "x86_64-linux-gnu"
-# Folders of zig's headers in its search order, the first of which wins.
+# Folders of zig's headers in search order; the first wins.
 HEADERS = ("x86-linux-gnu", "generic-glibc", "x86-linux-any", "any-linux-any")
 # Newest symbol versions that a library may need in the policy manylinux_2_28 (GCC 8).
 NEWEST = {"GLIBC": (2, 28), "GLIBCXX": (3, 4, 24), "CXXABI": (1, 3, 11), "GCC": (7, 0, 0)}
-# Features of libstdc++ that its configuration found in the machine's glibc and that 2.28 does not have.
+# Features of libstdc++ that were configured for the machine's glibc and are missing in 2.28.
 TOO_NEW = (
     "_GLIBCXX_USE_PTHREAD_COND_CLOCKWAIT",
     "_GLIBCXX_USE_PTHREAD_MUTEX_CLOCKLOCK",
     "_GLIBCXX_USE_PTHREAD_RWLOCK_CLOCKLOCK",
 )
 SECTIONS = {"OBJECT": (".data", "@object"), "TLS": ('.section .tbss,"awT",@nobits', "@tls_object")}
-# What the machine's libstdc++.a needs of a younger glibc. A process counts as one that has threads.
+# A symbol of newer glibc that the machine's libstdc++.a needs. 0: the process is regarded as
+# multi-threaded.
 NEWER_GLIBC = 'char __libc_single_threaded __attribute__((visibility("hidden"))) = 0;\n'
 VERSION = re.compile(r"([A-Z]+)_([0-9.]+)")
 
@@ -47,10 +48,10 @@ class Symbol:
     """A symbol that a shared library defines.
 
     Attributes:
-        kind (str): FUNC, OBJECT or another type of ELF.
-        size (int): in bytes; programs get a copy of an object, of this size.
-        version (str): as "GLIBC_2.2.5".
-        default (bool): whether the linker takes this version.
+        kind (str): FUNC, OBJECT or another ELF type.
+        size (int): in bytes; programs contain a copy of an object, of this size.
+        version (str): such as "GLIBC_2.2.5".
+        default (bool): whether the linker uses this version.
     """
 
     name: str
@@ -61,10 +62,10 @@ class Symbol:
 
 
 def run(command: Sequence[str | Path], **options) -> str:
-    """The output of a command.
+    """Runs a command and returns its output.
 
     Raises:
-        WorkspaceError: if it fails, with its output.
+        WorkspaceError: if it fails; contains its output.
     """
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **options)
     if done.returncode != 0:
@@ -75,7 +76,7 @@ def run(command: Sequence[str | Path], **options) -> str:
 
 
 def is_old_enough(version: str) -> bool:
-    """Whether a symbol version is one that a wheel may need; versions of other families are."""
+    """Whether a wheel may need a symbol version; always true for other version families."""
     found = VERSION.fullmatch(version)
     if found is None or found.group(1) not in NEWEST:
         return True
@@ -83,7 +84,7 @@ def is_old_enough(version: str) -> bool:
 
 
 def defined_symbols(library: Path) -> list[Symbol]:
-    """The versioned symbols that a shared library defines."""
+    """Returns the versioned symbols that a shared library defines."""
     found = []
     for line in run(["readelf", "--dyn-syms", "--wide", library]).splitlines():
         fields = line.split()
@@ -97,7 +98,7 @@ def defined_symbols(library: Path) -> list[Symbol]:
 
 
 def stub_source(symbols: Iterable[Symbol]) -> tuple[str, str]:
-    """Assembly and version script of a library that defines the symbols and does nothing."""
+    """Returns assembly and version script of a stub library with the symbols."""
     lines, versions = [], {}
     for number, symbol in enumerate(symbols):
         local = f"stub_{number}"
@@ -117,7 +118,7 @@ def stub_source(symbols: Iterable[Symbol]) -> tuple[str, str]:
 
 
 def make_stub(library: Path, target: Path) -> None:
-    """A stand-in for a library that defines its symbols of versions that are old enough."""
+    """Makes a stub of a library, with its symbols of old enough versions."""
     symbols = [symbol for symbol in defined_symbols(library) if is_old_enough(symbol.version)]
     source, script = stub_source(symbols)
     with tempfile.TemporaryDirectory() as folder:
@@ -129,7 +130,7 @@ def make_stub(library: Path, target: Path) -> None:
 
 
 def compilers_file(name: str) -> Path:
-    """The path of a file that comes with g++."""
+    """Returns the path of a file of g++."""
     found = Path(run(["g++", f"-print-file-name={name}"]).strip())
     if not found.is_absolute():
         raise WorkspaceError(f"g++ has no {name}.\nFix: apt-get install g++")
@@ -137,34 +138,34 @@ def compilers_file(name: str) -> Path:
 
 
 def copy_headers(zig: Path, target: Path) -> None:
-    """The headers of glibc and Linux, without those that are younger than GLIBC."""
+    """Copies the headers of glibc and Linux, except those newer than GLIBC."""
     for name in reversed(HEADERS):
         shutil.copytree(zig / "lib" / "libc" / "include" / name, target, dirs_exist_ok=True)
-    # GCC's headers use this one if they find it, and zig's ends in an error for this version.
+    # GCC's headers include it if present, but zig's version raises an error for this glibc version.
     (target / "sys" / "single_threaded.h").unlink()
 
 
 def write_group(script: Path, always: str, needed: str = "") -> None:
-    """A linker script in place of a library, which names others: those in `needed` if they have a symbol."""
+    """Writes a linker script that replaces a library by others; those in `needed` only if used."""
 
     def paths(names: str) -> str:
-        return " ".join(f"/lib/{name}" for name in names.split())  # from the root of the sysroot
+        return " ".join(f"/lib/{name}" for name in names.split())  # relative to the sysroot
 
     optional = f" AS_NEEDED ( {paths(needed)} )" if needed else ""
     script.write_text(f"GROUP ( {paths(always)}{optional} )\n")
 
 
 def link_glibc(zig: Path, target: Path) -> None:
-    """Copies what zig links a program with: stubs of glibc, the start file, functions linked statically."""
+    """Copies the files that zig links: stubs of glibc, the start file, static functions."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "empty.c")
         source.write_text("int main(void) { return 0; }\n")
         caches = {"ZIG_GLOBAL_CACHE_DIR": folder, "ZIG_LOCAL_CACHE_DIR": folder}
         version = ".".join(str(part) for part in GLIBC)
-        # -s: debug information of the objects would name the folder that they were made in.
+        # -s: debug information of the objects would contain folder names.
         command = [zig / "zig", "cc", "-target", f"{TARGET}.{version}", "-v", "-fPIE", "-pie", "-O2", "-s"]
         output = run([*command, source, "-o", Path(folder, "empty")], env={**os.environ, **caches})
-        # The last of the calls of the linker; those before it make the start files.
+        # The last linker call; earlier calls make the start files.
         linked = [line for line in output.splitlines() if line.startswith("ld.lld ")][-1]
         files = [word for word in shlex.split(linked) if word.startswith(folder)]
         for file in (Path(word) for word in files):
@@ -174,16 +175,17 @@ def link_glibc(zig: Path, target: Path) -> None:
     for library in target.glob("lib*.so.*"):
         if library.name != "libc.so.6":
             (target / f"{library.name.partition('.')[0]}.so").symlink_to(library.name)
-    # Since 2.34 these are parts of libc, so build files that were written since may not name them.
+    # Parts of libc since 2.34, so newer build files may not name them.
     parts = "libpthread.so.0 libdl.so.2 librt.so.1 ld-linux-x86-64.so.2"
     write_group(target / "libc.so", "libc.so.6 libc_nonshared.a", parts)
-    # As in glibc's own script: vectorised kernels take functions of libmvec, which no build file names.
+    # As in glibc's script: vectorized kernels use functions of libmvec, which build files do not
+    # name.
     (target / "libm.so").unlink()
     write_group(target / "libm.so", "libm.so.6", "libmvec.so.1")
 
 
 def link_compilers_libraries(target: Path) -> None:
-    """Stubs of the libraries of g++ and glibc that zig does not have, and what is missing from them."""
+    """Makes stubs of the libraries of g++ and glibc that zig lacks, and static archives for the rest."""
     for name in ("libstdc++.so.6", "libgcc_s.so.1", "libmvec.so.1"):
         make_stub(compilers_file(name), target / name)
     (target / "libmvec.so").symlink_to("libmvec.so.1")
@@ -199,7 +201,7 @@ def link_compilers_libraries(target: Path) -> None:
 
 
 def write_compiler(folder: Path) -> Path:
-    """The script that calls g++ for the sysroot; it is called g++, which build files look for."""
+    """Writes a script that calls g++ for the sysroot, named g++ as build files expect."""
     headers, libraries = folder / "include", folder / "lib"
     (headers / "bits").mkdir(parents=True)
     undefined = "".join(f"#undef {name}\n" for name in TOO_NEW)
@@ -214,7 +216,7 @@ def write_compiler(folder: Path) -> Path:
 
 
 def make(zig: Path, folder: Path) -> Path:
-    """Makes the sysroot in a folder, unless it is there; returns the path of its compiler.
+    """Makes the sysroot in a folder unless it is up to date; returns the path of its compiler.
 
     zig: the folder of the package `ziglang`.
     """

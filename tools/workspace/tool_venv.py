@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Environments of tools that are in none of the other environments, such as those of the manual."""
+"""Separate environments for tools, such as those of the manual."""
 
 import sys
 from pathlib import Path
@@ -12,7 +12,7 @@ from .progress import run_logged
 def make(folder: Path, requirements: Path, title: str) -> None:
     """Makes `folder`/venv with the pinned requirements, unless it is up to date.
 
-    title: of the step that installs them. The logs have the name of the folder.
+    title: title of the installation step. Logs are named after the folder.
     """
     venv = folder / "venv"
     stamp = venv / "musa-requirements.txt"

@@ -3,9 +3,9 @@
 """Version and dependencies of the packages that are compiled against torch.
 
 scikit-build-core calls `dynamic_metadata` for each `[[tool.dynamic-metadata]]` of a package's
-pyproject.toml. The minor of the torch in the build's environment becomes a part of the version
-(`0.1.0+torch2.13`) and the pin of the dependency (`torch==2.13.*`): two wheels that differ by their torch
-alone have different names. docs/design/releases.md has the reasons.
+pyproject.toml. The minor version of torch in the build environment becomes part of the version
+(`0.1.0+torch2.13`) and pins the dependency (`torch==2.13.*`), so wheels for different torch versions have
+different names. docs/design/releases.md has the reasons.
 """
 
 import importlib.util
@@ -20,7 +20,7 @@ UNPINNED = "torch"
 
 
 def torch_folder() -> Path:
-    """The folder of the torch package in this environment, found without importing it.
+    """Returns the folder of the torch package in this environment, without importing it.
 
     Raises:
         WorkspaceError: if there is none.
@@ -37,7 +37,7 @@ def torch_folder() -> Path:
 
 
 def minor_of(folder: Path) -> str:
-    """The minor in torch's version.py: "2.13" for 2.13.1+cu130."""
+    """Returns the minor version in torch's version.py: "2.13" for 2.13.1+cu130."""
     text = (folder / "version.py").read_text(encoding="utf-8")
     found = re.search(r"""^__version__ = ['"](\d+\.\d+)\.""", text, re.MULTILINE)
     if found is None:
@@ -49,7 +49,7 @@ def minor_of(folder: Path) -> str:
 
 
 def for_minor(settings: Mapping[str, Any], minor: str) -> dict[str, Any]:
-    """The fields for one minor of torch, from the version and the dependencies in pyproject.toml.
+    """Returns the fields for a minor version of torch, from the version and dependencies in pyproject.toml.
 
     Raises:
         WorkspaceError: if the minor is not served, or torch is not a dependency without a version.

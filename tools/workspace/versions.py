@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """The rule that every version in the tree is the one in pyproject.toml, [tool.musa].
 
-Packages that are compiled against torch take its minor from the torch in the environment of their build, so
-none of their files may name one.
+Packages that are compiled against torch take its minor version from the torch in their build environment, so
+their files must not contain one.
 """
 
 import re
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from . import ROOT
 
 SOURCE = "pyproject.toml"
-# Where a version stands: the files, the text with its version as a group, and which version it has to be.
+# Locations of versions: file pattern, text with the version as a group, and the required version.
 PLACES = (
     (r"packages/[^/]+/pyproject\.toml", r'^version = "([^"]*)"', "version"),
     (r"packages/[^/]+/pyproject\.toml", r'"(?:torch-musa|musa-[a-z-]+)==([^"]*)\.\*"', "minor"),
@@ -29,7 +29,7 @@ PLACES = (
     (r"packages/.*\.h", r"pip install 'torch([^']*)'", "range"),
     (r"requirements-dev\.txt", r"^torch==(\d+\.\d+)", "torch"),
 )
-# Texts that no file may have, with the reason.
+# Texts that no file may contain, with the reason.
 FORBIDDEN = (
     (
         r"packages/.*\.py",
@@ -41,7 +41,7 @@ FORBIDDEN = (
 
 @dataclass(frozen=True)
 class TorchRange:
-    """The minors of torch that the packages can be built for."""
+    """The minor versions of torch that the packages can be built for."""
 
     oldest: str
     newest: str
@@ -58,7 +58,7 @@ class TorchRange:
 
     @property
     def specifier(self) -> str:
-        """The versions as a dependency names them: ">=2.11,<2.16"."""
+        """The versions as a dependency specifier: ">=2.11,<2.16"."""
         major, minor = _numbers(self.newest)
         return f">={self.oldest},<{major}.{minor + 1}"
 
@@ -79,29 +79,29 @@ def _setting(text: str, name: str) -> str | None:
 
 
 def torch_range(source: str) -> TorchRange:
-    """The range in the text of pyproject.toml."""
+    """Returns the range in the text of pyproject.toml."""
     return TorchRange(str(_setting(source, "oldest-torch")), str(_setting(source, "newest-torch")))
 
 
 def served_torch() -> TorchRange:
-    """The range of this tree."""
+    """Returns the range of this tree."""
     return torch_range((ROOT / SOURCE).read_text(encoding="utf-8"))
 
 
 def own_torch() -> str:
-    """The minor of torch that .venv of this tree has."""
+    """Returns the minor version of torch in this tree's .venv."""
     return str(_setting((ROOT / SOURCE).read_text(encoding="utf-8"), "torch"))
 
 
 def found_at(name: str, text: str, files: str, pattern: str) -> Iterator[tuple[int, str]]:
-    """The line and the version of each place in a file, if it is one of the files."""
+    """Yields the line and version of each location in a file that matches `files`."""
     if re.fullmatch(files, name):
         for match in re.finditer(pattern, text, re.MULTILINE):
             yield text.count("\n", 0, match.start()) + 1, match.group(match.lastindex or 0)
 
 
 def check_versions(texts: dict[str, str]) -> list[str]:
-    """Versions in the files that differ from those of [tool.musa]. texts: names of files and their texts."""
+    """Returns versions in files that differ from [tool.musa]. texts: file names and their texts."""
     if SOURCE not in texts:
         return []  # not a workspace
     source = texts[SOURCE]

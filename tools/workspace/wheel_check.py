@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Checks wheels: the files they hold, the systems that their libraries load on, and their metadata."""
+"""Checks wheels: their files, the systems that their libraries load on, and their metadata."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from . import sysroot, underscored, wheel_metadata
 
-# A second copy of one of these in a process is a second dispatcher, which knows no operator.
+# A second copy of one of these in a process is a second dispatcher without registered operators.
 TORCH_LIBRARY = re.compile(r"lib(torch|c10|shm|gomp)([_.-]|$)")
 SHARED_OBJECT = re.compile(r"\.so(\.\d+)*$")
 PLATFORM = f"manylinux_{sysroot.GLIBC[0]}_{sysroot.GLIBC[1]}_x86_64"
@@ -22,7 +22,7 @@ ELF = b"\x7fELF"
 
 
 def search_paths(library: Path) -> list[str]:
-    """Entries of RPATH and RUNPATH, as readelf prints them."""
+    """Returns the entries of RPATH and RUNPATH, as printed by readelf."""
     dynamic = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout
     return [
         entry for found in re.findall(r"\(R(?:UN)?PATH\).*\[(.*)\]", dynamic) for entry in found.split(":")
@@ -30,17 +30,17 @@ def search_paths(library: Path) -> list[str]:
 
 
 def identity(name: str) -> str:
-    """The key under which two wheels may not both have a file.
+    """Returns a key under which at most one wheel may have a file.
 
-    The loader takes two libraries of one name for one library, wherever they are. Every other file, extension
-    modules such as `_C.cpython-311-x86_64-linux-gnu.so` included, is identified by its path.
+    The loader regards libraries of the same name as the same library, wherever they are. All other files,
+    including extension modules such as `_C.cpython-311-x86_64-linux-gnu.so`, are identified by their path.
     """
     base = Path(name).name
     return base if base.startswith("lib") and SHARED_OBJECT.search(base) else name
 
 
 def check_contents(contents: Iterable[tuple[str, str, Path]]) -> list[str]:
-    """What is wrong with the files of several wheels, given as (wheel, path in the wheel, file on disk)."""
+    """Returns problems in the files of wheels, given as (wheel, path in the wheel, file on disk)."""
     found = []
     owners: dict[str, str] = {}
     for wheel, name, file in contents:
@@ -59,13 +59,13 @@ def check_contents(contents: Iterable[tuple[str, str, Path]]) -> list[str]:
 
 
 def check_wheels(wheels: Sequence[Path]) -> list[str]:
-    """What is wrong with the files of the wheels, each as a line that names the wheel and the file."""
+    """Returns problems in the files of the wheels, as lines that name wheel and file."""
 
     def contents() -> Iterable[tuple[str, str, Path]]:
         for wheel in wheels:
             with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(wheel) as archive:
                 for name in archive.namelist():
-                    if not name.endswith("/"):  # auditwheel's wheels have entries for folders
+                    if not name.endswith("/"):  # auditwheel adds entries for folders
                         yield wheel.name, name, Path(archive.extract(name, folder))
 
     return check_contents(contents())
@@ -76,12 +76,12 @@ def check_wheels(wheels: Sequence[Path]) -> list[str]:
 
 @dataclass
 class Symbols:
-    """What ELF files need and define.
+    """The symbols that ELF files need and define.
 
     Attributes:
-        needs: the newest version of each family, as {"GLIBC": "2.17"}.
-        undefined: names without a version, which another library has to define.
-        defined: names.
+        needs: the newest version of each family, such as {"GLIBC": "2.17"}.
+        undefined: names without a version, which another library must define.
+        defined: defined names.
     """
 
     needs: dict[str, str] = field(default_factory=dict)
@@ -115,16 +115,16 @@ def newest(one: str, other: str) -> str:
 
 
 def too_new(needs: Mapping[str, str]) -> list[str]:
-    """The needs that systems of the platform tag may not satisfy."""
+    """Returns the needed versions that systems of the platform tag may lack."""
     versions = [f"{family}_{version}" for family, version in sorted(needs.items())]
     return [version for version in versions if not sysroot.is_old_enough(version)]
 
 
 def check_symbols(wheels: Mapping[str, Mapping[str, Symbols]], provided: set[str] | None) -> list[str]:
-    """Versions that are too new, and names that no library defines.
+    """Returns versions that are too new, and names that no library defines.
 
-    wheels: for each wheel its ELF files; provided: names that torch defines, or None if wheels that define
-    names are not there, so that only versions can be checked.
+    wheels: the ELF files of each wheel; provided: names that torch defines, or None if wheels that define
+    names are missing, so that only versions can be checked.
     """
     every = [symbols for files in wheels.values() for symbols in files.values()]
     defined = (provided or set()).union(*(symbols.defined for symbols in every))
@@ -147,7 +147,7 @@ def check_symbols(wheels: Mapping[str, Mapping[str, Symbols]], provided: set[str
 
 @dataclass(frozen=True)
 class Wheel:
-    """A wheel that is unpacked in a folder."""
+    """A wheel unpacked in a folder."""
 
     file: Path
     folder: Path
@@ -175,14 +175,14 @@ class Wheel:
 
 
 def check_tag(wheel: Wheel) -> list[str]:
-    """A wheel with libraries names the platform, and one without none."""
+    """Checks that wheels with libraries have a platform tag, and others none."""
     platform = wheel.file.stem.rpartition("-")[2]
     wanted = PLATFORM if wheel.elf_files() else "any"
     return [] if platform == wanted else [f"the platform tag is {platform}, and should be {wanted}"]
 
 
 def check_folders(wheel: Wheel, folders: Iterable[str]) -> list[str]:
-    """Files that hold the name of a folder of the machine that built the wheel."""
+    """Returns files that contain the name of a folder on the build machine."""
     contents = {name: (wheel.folder / name).read_bytes() for name in wheel.names}
     return [
         f"{name} holds {folder}, a folder of the machine that built it"
@@ -197,7 +197,7 @@ def digest(file: Path) -> str:
 
 
 def check_bill(wheel: Wheel) -> list[str]:
-    """The bill of materials names this wheel and lists its ELF files with their digests."""
+    """Checks that the bill of materials names this wheel and its ELF files with digests."""
     bills = list((wheel.info / "sboms").glob("*.cdx.json"))
     if len(bills) != 1:
         return [f"{wheel.info.name}/sboms holds {len(bills)} bills of materials, one is needed"]
@@ -215,7 +215,7 @@ def check_bill(wheel: Wheel) -> list[str]:
 
 
 def check_publishable(wheel: Wheel, folders: Iterable[str]) -> list[str]:
-    """What keeps a wheel from a package index. folders: names that may be in none of its files."""
+    """Returns problems that prevent publishing. folders: names that must not be in its files."""
     names = [name.partition("/")[2] for name in wheel.names if name.startswith(f"{wheel.info.name}/")]
     found = wheel_metadata.problems(wheel.metadata, names)
     found += check_tag(wheel) + check_folders(wheel, folders) + check_bill(wheel)

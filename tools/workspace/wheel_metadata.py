@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The metadata that a wheel needs on a package index: what is added to it, and what is wrong with it.
+"""Adds the metadata that a wheel needs on a package index, and checks it.
 
 Added after the build, because it is the same for all packages or depends on the compiled libraries: the
-address of the repository, licences of code that the libraries contain, and links of the README, which are
-relative in the tree and lead nowhere on an index.
+repository's address, licences of third-party code in the libraries, and absolute links in the README, whose
+relative links do not work on an index.
 """
 
 import re
@@ -19,7 +19,7 @@ NO_REPOSITORY = "no address: set `repository` in [tool.musa] of pyproject.toml"
 
 
 def resolve(target: str, folder: str) -> str:
-    """The path from the root of the tree that a link of a README in `folder` names."""
+    """Returns the path from the root of the tree for a link of a README in `folder`."""
     parts: list[str] = []
     for part in (*PurePosixPath(folder).parts, *PurePosixPath(target).parts):
         if part == "..":
@@ -30,9 +30,9 @@ def resolve(target: str, folder: str) -> str:
 
 
 def absolute_links(text: str, folder: str, repository: str, version: str) -> str:
-    """The README of the package in `folder` with links that do not depend on where it is read.
+    """Returns the README of the package in `folder` with absolute links.
 
-    repository: its address; if it is "", links become their text and the path of the file in the source tree.
+    repository: its address; if "", links are replaced by their text and the path of the file.
     """
 
     def replace(match: re.Match[str]) -> str:
@@ -48,7 +48,7 @@ def absolute_links(text: str, folder: str, repository: str, version: str) -> str
 def completed(
     text: str, *, folder: str, repository: str, version: str, license_files: Iterable[str] = ()
 ) -> str:
-    """The text of METADATA with the repository, further licence files, and a README that reads alone."""
+    """Returns METADATA with the repository, further licence files, and a README with absolute links."""
     head, _, description = text.partition("\n\n")
     lines = head.splitlines()
     last = max(number for number, line in enumerate(lines) if line.startswith(("License-", "Version:")))
@@ -60,7 +60,7 @@ def completed(
 
 
 def problems(text: str, files: Iterable[str]) -> list[str]:
-    """What a wheel's METADATA lacks. files: names in its .dist-info folder."""
+    """Returns problems in a wheel's METADATA. files: names in its .dist-info folder."""
     metadata = Parser().parsestr(text)
     found = [f"METADATA has no {name}" for name in NEEDED if not metadata[name]]
     licenses = metadata.get_all("License-File", [])
@@ -84,13 +84,13 @@ def problems(text: str, files: Iterable[str]) -> list[str]:
 
 
 def unsettled(text: str) -> list[str]:
-    """What the owner of a release has yet to decide before the wheel can be uploaded."""
+    """Returns decisions that the owner of a release must make before uploading the wheel."""
     urls = Parser().parsestr(text).get_all("Project-URL", [])
     return [] if urls else [NO_REPOSITORY]
 
 
 def requirements(metadata: Message) -> list[Mapping[str, str]]:
-    """Name and text of each requirement that is not one of an extra."""
+    """Returns name and text of each requirement that does not belong to an extra."""
     listed = metadata.get_all("Requires-Dist", [])
     plain = [text for text in listed if not re.search(r"\bextra\s*==", text)]
     return [{"name": re.split(r"[\s<>=!~;\[(]", text)[0], "text": text} for text in plain]
