@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Measurements of the musa device beside torch's CPU device: ``python -m benchmarks``."""
+"""Measures the musa device against torch's CPU device: ``python -m benchmarks``."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Measure a device beside torch's CPU device and report each figure with its bar.
+"""Measures a device against torch's CPU device and reports each figure with its bar.
 
 python -m benchmarks --quick --out build/bench
 """
@@ -76,8 +76,8 @@ PACKS = {
 }
 
 
-# Groups whose work is the calling thread's, so that its processor time may stand for the time that passes;
-# of the last three all of it with --threads 1.
+# Groups whose work is done by the calling thread, so that its processor time can be used instead of
+# elapsed time; for the last three groups only with --threads 1.
 CPU_TIME = ("small", "programs", "stable packs", "ported", "math libraries", "vision")
 
 
@@ -131,16 +131,12 @@ def measure(
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--quick", action="store_true", help="few and short samples: shows that it runs, no more"
-    )
+    parser.add_argument("--quick", action="store_true", help="few and short samples, as a smoke test only")
     parser.add_argument("--out", type=Path, default=Path("build") / "bench", metavar="DIR")
     parser.add_argument("--device", default="musa")
     parser.add_argument("--baseline", default="cpu")
-    parser.add_argument("--threads", type=int, help="threads of either side (default: torch's)")
-    parser.add_argument(
-        "--only", action="append", choices=GROUPS, help="this group; may be given several times"
-    )
+    parser.add_argument("--threads", type=int, help="threads of each side (default: torch's)")
+    parser.add_argument("--only", action="append", choices=GROUPS, help="measure this group; may be repeated")
     parser.add_argument(
         "--cpu-time",
         action="store_true",
@@ -156,7 +152,8 @@ def main(argv: list[str] | None = None) -> int:
     clock = "process_time" if arguments.cpu_time else Effort.clock
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
-    # The emulator reads it at its first call. It would take all processors, also where torch has one thread.
+    # The emulator reads it on its first call. By default it would use all processors, even if torch
+    # has one thread.
     os.environ["MUSA_EMULATOR_THREADS"] = str(torch.get_num_threads())
 
     device, baseline = torch.device(arguments.device), torch.device(arguments.baseline)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The caching allocator when it hits: one allocation and release, against malloc and free of that size."""
+"""Cache hits of the caching allocator: one allocation and release, against malloc and free of that size."""
 
 import os
 import statistics
@@ -16,14 +16,14 @@ SIZES = {"512 B": 512, "64 KiB": 64 << 10, "1 MiB": 1 << 20, "64 MiB": 64 << 20}
 
 
 def device_pair_ns() -> Callable[[int, int], float]:
-    """``f(nbytes, iterations)``: nanoseconds for a pair on the musa allocator, looped in C++."""
+    """Returns ``f(nbytes, iterations)``: nanoseconds per pair on the musa allocator, looped in C++."""
     from musa_runtime import _C
 
     return _C.bench_allocator
 
 
 def compile_malloc(folder: Path) -> Callable[[int, int], float]:
-    """The same for the C library's malloc, which Python could not call without timing itself."""
+    """The same for the C library's malloc, in a C program, so that Python's overhead is not measured."""
     program = folder / "posix_malloc"
     source = Path(__file__).with_name("posix_malloc.c")
     subprocess.run([os.environ.get("CC", "cc"), "-O2", "-o", program, source], check=True)
@@ -37,9 +37,10 @@ def compile_malloc(folder: Path) -> Callable[[int, int], float]:
 
 def measure(device_pair, malloc_pair, effort: Effort) -> Iterator[Row]:
     for name, nbytes in SIZES.items():
-        # Some ten milliseconds for a hit; malloc maps large blocks anew each time, which takes microseconds.
+        # About ten milliseconds per sample of hits; malloc maps large blocks on every call, which
+        # takes microseconds.
         iterations = max(1000, int(effort.seconds * 5e6))
-        device_pair(nbytes, 100)  # the first allocation is the miss
+        device_pair(nbytes, 100)  # the first allocation is a cache miss
         pairs = [
             (device_pair(nbytes, iterations), malloc_pair(nbytes, iterations)) for _ in range(effort.rounds)
         ]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What autocast adds to a training step: the step under it over the step without, and so on the baseline."""
+"""The overhead of autocast: a training step with it over one without, on the device and the baseline."""
 
 import functools
 from collections.abc import Iterator
@@ -11,11 +11,11 @@ from .measure import Effort, Row, calibrate, pair_of, sample
 from .training import Job, SmallGPT, sgd, stepper, text
 
 BAR = 1.1
-DTYPE = torch.bfloat16  # the CPU's autocast is made for it
+DTYPE = torch.bfloat16  # the CPU's autocast is designed for it
 
 
 def check(steps: dict, device: torch.device, baseline: torch.device) -> None:
-    """Raise unless autocast casts, and computes on the device what it computes on the baseline."""
+    """Raises unless autocast changes the loss, and gives the same loss on device and baseline."""
     losses = {key: [step().item() for _ in range(3)] for key, step in steps.items()}
     for value, expected in zip(losses[device, True], losses[baseline, True]):
         if not abs(value - expected) <= 1e-2 * abs(expected):
@@ -36,7 +36,7 @@ def measure(job: Job, device: torch.device, baseline: torch.device, effort: Effo
     count = calibrate([(step, place) for (place, _), step in steps.items()], effort.seconds)
     added: dict[torch.device, list[float]] = {device: [], baseline: []}
     for index in range(effort.rounds):
-        # Neighbours are compared; each goes first in turn.
+        # Adjacent samples are compared, so each side goes first in turn.
         for place in (device, baseline) if index % 2 == 0 else (baseline, device):
             with_it, without = (sample(steps[place, enabled], place, count) for enabled in (True, False))
             added[place].append(with_it / without)
@@ -52,7 +52,7 @@ def small_text() -> tuple[torch.Tensor, torch.Tensor]:
 
 JOBS = (
     Job("GPT block", SmallGPT, text, sgd),
-    # Little to compute and much to cast: what the rules themselves cost.
+    # Little computation and many casts, to measure the overhead of the rules.
     Job("GPT block of width 32, 32 tokens", lambda: SmallGPT(width=32), small_text, sgd),
 )
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`torch.compile` on the device, against the compiled program on the baseline and against eager mode.
+"""Measures `torch.compile` on the device, against the compiled baseline and against eager mode.
 
-The first ratio says what the device costs a compiled program; the second what compiling gains. Its bar is
-what compiling gains on the baseline: a program that gains little there has little to gain.
+The first ratio is the device's overhead for a compiled program, the second the gain of compiling. The bar
+of the second is the gain on the baseline: if that is small, little can be gained.
 """
 
 import copy
@@ -17,12 +17,12 @@ from torch import nn
 from .measure import Effort, Row, interleaved
 
 BAR = 1.05
-GAIN = 0.8  # of eager mode's time, where the baseline's compiled program needs no more of its own
-GRAPHED = 0.5  # of eager mode's time, in programs that are bound by launches
+GAIN = 0.8  # of eager mode's time, if the baseline gains no less
+GRAPHED = 0.5  # of eager mode's time, for launch-bound programs
 
 
 class Attention(nn.Module):
-    """A transformer's block: `norm` before attention and before the feed-forward part."""
+    """A transformer block: `norm` before attention and before the feed-forward part."""
 
     def __init__(self, width: int, heads: int, norm: type[nn.Module], feed_forward: nn.Module) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ def llama_block() -> nn.Module:
 
 @dataclass(frozen=True)
 class Case:
-    """A program: `make` returns a function or a module, `shape` is that of its input."""
+    """A program: `make` returns a function or a module, `shape` is the shape of its input."""
 
     name: str
     make: Callable[[], Callable]
@@ -127,7 +127,7 @@ QUICK = ("softmax", "perceptron, training")
 
 
 def side(case: Case, program: Callable, x: torch.Tensor, device: torch.device, **options) -> Callable:
-    """The work on a device: one call runs the program once. `options` of torch.compile; none: eager."""
+    """Returns a function that runs the program once. `options`: for torch.compile; empty for eager mode."""
     own = copy.deepcopy(program).to(device) if isinstance(program, nn.Module) else program
     x = x.to(device)
     call = torch.compile(own, **options) if options else own
@@ -151,14 +151,14 @@ def side(case: Case, program: Callable, x: torch.Tensor, device: torch.device, *
 
 
 def check(name: str, results: list) -> None:
-    """Raise where a side has computed something else than the first."""
+    """Raises if a side's result differs from the first."""
     first, *others = (
         [value.cpu() for value in (result if isinstance(result, tuple) else (result,))] for result in results
     )
     for other in others:
         for value, expected in zip(other, first, strict=True):
             if not torch.allclose(value, expected, rtol=1e-2, atol=1e-3):
-                raise RuntimeError(f"{name}: compiled and eager results differ; nothing to time")
+                raise RuntimeError(f"{name}: compiled and eager results differ; the time is meaningless")
 
 
 def measure(case: Case, device: torch.device, baseline: torch.device, effort: Effort) -> Iterator[Row]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Training steps under the tools of ``torch_musa.debug``, against the same steps without them."""
+"""Training steps with the tools of ``torch_musa.debug``, against the same steps without them."""
 
 from collections.abc import Iterator
 
@@ -9,12 +9,12 @@ import torch
 from .measure import Effort, Row, interleaved
 from .training import JOBS, stepper
 
-# A comparison computes everything again on the CPU and compares it element by element.
+# `compare` recomputes everything on the CPU and compares by element.
 BARS = {"compare": 10.0, "track_nonfinite": 6.0, "log_operators": 4.0}
 
 
 def measure_all(device: torch.device, effort: Effort) -> Iterator[Row]:
-    from torch_musa import debug  # not part of what the other groups measure
+    from torch_musa import debug  # not imported for other groups
 
     tools = {
         "compare": lambda: debug.compare(None),

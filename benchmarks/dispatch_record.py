@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Write the record of small calls, benchmarks/data/dispatch.json, from runs of two builds that alternated.
+"""Writes the record of small calls, benchmarks/data/dispatch.json, from alternating runs of two builds.
 
 for i in 1 2 3; do
   <the old build's python> -m benchmarks --only small --cpu-time --threads 1 --out build/before$i
@@ -8,7 +8,7 @@ for i in 1 2 3; do
 done
 python -m benchmarks.dispatch_record --before build/before? --after build/after?
 
-Rows that the runs do not hold keep their figures.
+Rows that are not in the runs keep their figures.
 """
 
 import argparse
@@ -21,7 +21,7 @@ RECORD = Path(__file__).parent / "data" / "dispatch.json"
 
 
 def read(folders: Sequence[Path]) -> list[dict]:
-    """The reports in the folders, which must have one clock and one number of threads."""
+    """Reads the reports in the folders, which must have the same clock and number of threads."""
     reports = [json.loads((folder / "benchmarks.json").read_text()) for folder in folders]
     for report, folder in zip(reports, folders):
         ways = [(each["clock"], each["machine"]["threads"]) for each in (reports[0], report)]
@@ -33,7 +33,7 @@ def read(folders: Sequence[Path]) -> list[dict]:
 
 
 def merge(reports: Sequence[dict]) -> dict[str, dict]:
-    """For each row the medians, over the reports, of its ratio and of the ratio's quartiles."""
+    """Returns for each row the medians over the reports of its ratio and the ratio's quartiles."""
     rows: dict[str, list[dict]] = {}
     for report in reports:
         for row in report["rows"]:
@@ -52,7 +52,7 @@ def merge(reports: Sequence[dict]) -> dict[str, dict]:
 
 
 def update(record: dict, before: Sequence[dict], after: Sequence[dict]) -> dict:
-    """The record with the rows of these reports, and how they were measured."""
+    """Returns the record, updated with the rows of these reports and how they were measured."""
     rows = {"before": merge(before), "after": merge(after)}
     if rows["before"].keys() != rows["after"].keys():
         raise ValueError(

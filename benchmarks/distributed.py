@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""On two ranks: all-reduce over mccl beside Gloo on CPU tensors; what of DDP's communication is hidden."""
+"""On two ranks: all-reduce over mccl against Gloo on CPU tensors, and overlap of DDP's communication."""
 
 import os
 import tempfile
@@ -19,11 +19,11 @@ from .measure import Effort, Row, pair_of
 RANKS = 2
 BAR = 1.1
 SIZES = {"1 KB": 1 << 10, "64 KB": 1 << 16, "1 MB": 1 << 20, "16 MB": 1 << 24, "64 MB": 1 << 26}
-PATIENCE = 300  # seconds until a rank has to answer
+PATIENCE = 300  # timeout for a rank's answer, in seconds
 
 
 def timed(gloo: dist.ProcessGroup, step: Callable, finish: Callable, count: int) -> float:
-    """Seconds of one call, the ranks starting together."""
+    """Returns seconds per call; the ranks start together."""
     dist.barrier(group=gloo)
     start = time.perf_counter()
     for _ in range(count):
@@ -33,14 +33,14 @@ def timed(gloo: dist.ProcessGroup, step: Callable, finish: Callable, count: int)
 
 
 def all_reduce(gloo: dist.ProcessGroup, size: int, effort: Effort) -> tuple[list[float], list[float]]:
-    """Samples over mccl and over Gloo, in turn."""
+    """Returns samples of mccl and Gloo, taken in turn."""
     ours, theirs = torch.ones(size // 4, device="musa"), torch.ones(size // 4)
     sides = [
         (lambda: dist.all_reduce(ours), torch.musa.synchronize),
         (lambda: dist.all_reduce(theirs, group=gloo), lambda: None),
     ]
     first = torch.tensor([max(timed(gloo, *side, 3) for side in sides)])
-    dist.all_reduce(first, dist.ReduceOp.MAX, group=gloo)  # all ranks must count alike
+    dist.all_reduce(first, dist.ReduceOp.MAX, group=gloo)  # all ranks must use the same count
     count = max(1, round(effort.seconds / first.item()))
     samples: tuple[list[float], list[float]] = ([], [])
     for index in range(effort.rounds):
@@ -51,7 +51,7 @@ def all_reduce(gloo: dist.ProcessGroup, size: int, effort: Effort) -> tuple[list
 
 
 def exposed_share(effort: Effort) -> float:
-    """Of the time that DDP communicates, the share in which it does not compute."""
+    """Returns the share of DDP's communication time without concurrent computation."""
     layers = [torch.nn.Linear(512, 512) for _ in range(8)]
     model = DistributedDataParallel(torch.nn.Sequential(*layers).to("musa"), bucket_cap_mb=1)
     model._set_ddp_runtime_logging_sample_rate(1)
@@ -80,7 +80,8 @@ def rank_main(rank: int, folder: str, effort: Effort, pipe: Connection | None) -
 
 
 def measure_all(effort: Effort) -> Iterator[Row]:
-    # The ranks' devices; read when a process first looks for devices, so this one's are as they were.
+    # Number of devices of the ranks. Read when a process first counts its devices, so this process
+    # is not affected.
     before = os.environ.get("MUSA_EMULATOR_DEVICES")
     os.environ["MUSA_EMULATOR_DEVICES"] = str(RANKS)
     context = multiprocessing.get_context("spawn")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Fragmentation: replay recorded allocations and frees on an allocator, and report the most it reserved.
+"""Fragmentation: replays recorded allocations and frees on an allocator, and reports the peak reserved.
 
-Record a transformer's training on the device, or replay a recording on musa's allocator and on a model of
+Records a transformer's training on the device, or replays a recording on musa's allocator and on a model of
 torch.cuda's:
 
     python -m benchmarks.fragmentation record benchmarks/data/gpt_training.json.gz
@@ -32,10 +32,10 @@ KIB, MIB = 1 << 10, 1 << 20
 
 @dataclass(frozen=True)
 class Recording:
-    """Allocations and frees in their order.
+    """Allocations and frees in order.
 
-    ``events``: a positive number is an allocation of so many bytes; ``-k`` frees the k-th allocation, counted
-    from 1. ``streams``: for each allocation the number of its stream, from 0.
+    ``events``: a positive number is an allocation of this number of bytes; ``-k`` frees the k-th allocation,
+    counted from 1. ``streams``: for each allocation the index of its stream.
     """
 
     events: list[int]
@@ -44,7 +44,7 @@ class Recording:
 
     def save(self, path: Path) -> None:
         content = {"about": self.about, "events": self.events, "streams": self.streams}
-        # No time stamp, so that the same recording is the same file.
+        # Without a time stamp, so that equal recordings give equal files.
         with path.open("wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
             packed.write(json.dumps(content, separators=(",", ":")).encode())
 
@@ -56,10 +56,10 @@ class Recording:
 
 
 def recording_of(trace: list[dict], about: str = "") -> Recording:
-    """The recording in one device's list of a memory snapshot's ``device_traces``.
+    """Returns the recording in one device's list of a memory snapshot's ``device_traces``.
 
-    A block counts as free from ``free_completed`` on: until then no policy may reuse it. Memory that was
-    allocated before the recording began is left out.
+    A block is free from ``free_completed`` on: before, no policy may reuse it. Memory that was allocated
+    before the recording began is ignored.
     """
     events: list[int] = []
     streams: list[int] = []
@@ -79,8 +79,8 @@ def recording_of(trace: list[dict], about: str = "") -> Recording:
 
 
 class Policy(Protocol):
-    reserved: int  # bytes held of the device
-    allocated: int  # bytes handed out, rounding included
+    reserved: int  # bytes reserved on the device
+    allocated: int  # bytes allocated, including rounding
 
     def allocate(self, size: int, stream: int) -> Any: ...
 
@@ -99,15 +99,15 @@ class _Block:
 
 @dataclass
 class CudaPolicy:
-    """torch.cuda's caching allocator with its default settings, on a device that never runs out.
+    """A model of torch.cuda's caching allocator with default settings and unlimited memory.
 
-    Written from what PyTorch documents of it: "A guide to PyTorch's CUDA Caching Allocator"
+    Based on PyTorch's documentation: "A guide to PyTorch's CUDA Caching Allocator"
     (https://zdevito.github.io/2022/08/04/cuda-caching-allocator.html) and the constants in torch's header
-    c10/core/AllocatorConfig.h. Sizes are rounded up to 512 bytes. Up to 1 MiB comes from 2 MiB segments
-    (small pool); above, from segments of 20 MiB, and from 10 MiB on of the size rounded up to 2 MiB (large
-    pool). Each stream has its own pools. The smallest free block that fits is taken, among equal ones that
-    of the lowest address, and split if 512 bytes (small) or more than 1 MiB (large) remain. Free neighbours
-    merge. Addresses of new segments ascend.
+    c10/core/AllocatorConfig.h. Sizes are rounded up to 512 bytes. Up to 1 MiB is allocated from 2 MiB
+    segments (small pool); above, from segments of 20 MiB, or from 10 MiB on of the size rounded up to 2 MiB
+    (large pool). Each stream has its own pools. The smallest free block that fits is used, at the lowest
+    address if there are several, and split if 512 bytes (small) or more than 1 MiB (large) remain. Adjacent
+    free blocks are merged. Addresses of new segments ascend.
     """
 
     reserved: int = 0
@@ -187,7 +187,7 @@ class CudaPolicy:
 
 
 class MusaPolicy:
-    """The caching allocator of a musa device. Each stream of a recording becomes one whose cache is empty."""
+    """The caching allocator of a musa device. Each recorded stream uses a stream with an empty cache."""
 
     def __init__(self, device: int = 0):
         from musa_runtime import _C
@@ -227,7 +227,7 @@ class MusaPolicy:
 
 @dataclass(frozen=True)
 class Result:
-    """Bytes: the most reserved and the most allocated at a time, and the most that the program asked for."""
+    """Peaks in bytes: reserved, allocated, and requested by the program."""
 
     peak_reserved: int
     peak_allocated: int
@@ -235,7 +235,7 @@ class Result:
 
 
 def replay(recording: Recording, policy: Policy) -> Result:
-    """Do what was recorded; what is still allocated at the end is freed."""
+    """Replays the recording; memory that is still allocated at the end is freed."""
     live: dict[int, Any] = {}
     sizes: dict[int, int] = {}
     requested = peak_requested = peak_reserved = peak_allocated = number = 0
@@ -271,7 +271,7 @@ def measure_all(path: Path = RECORDING) -> Iterator[Row]:
 
 
 def train(device: torch.device, steps: int) -> None:
-    """A GPT with AdamW on batches whose length and size vary, with evaluation between."""
+    """Trains a GPT with AdamW on batches of varying length and size, with evaluation in between."""
     from .training import CONTEXT, VOCABULARY, SmallGPT
 
     generator = torch.Generator().manual_seed(0)
@@ -318,7 +318,7 @@ def record(steps: int) -> Recording:
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.fragmentation", description=__doc__.splitlines()[0])
     verbs = parser.add_subparsers(dest="verb", required=True)
-    recorder = verbs.add_parser("record", help="train on the device and write what its allocator was asked")
+    recorder = verbs.add_parser("record", help="train on the device and write its allocator's calls")
     recorder.add_argument("file", type=Path)
     recorder.add_argument("--steps", type=int, default=24)
     replayer = verbs.add_parser("replay", help="replay on musa's allocator and on the model of torch.cuda's")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Training steps as captured graphs, against the same steps called one operator at a time.
+"""Training steps as captured graphs, against the same steps in eager mode.
 
-The models are bound by launches: their layers are so small that calling the operators takes longer than
+The models are launch-bound: their layers are so small that calling the operators takes longer than
 computing them.
 """
 
@@ -54,7 +54,7 @@ def step_on(device: torch.device, make_optimizer: Callable) -> tuple[Callable[[]
 
 
 def captured(step: Callable[[], torch.Tensor], module) -> tuple[Callable[[], None], torch.Tensor]:
-    """(replay, the loss that it computes); the step has run three times before it is captured."""
+    """Returns (replay, its loss). Runs the step three times before the capture."""
     warm_up_for_capture(step, module)
     graph = module.MUSAGraph()
     with module.graph(graph):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""How many operators of a training step are computed on copies in host memory, as the registry counts them,
-where the host cannot address device memory."""
+"""Counts the operators of a training step that are computed on copies in host memory, if the host cannot
+address device memory."""
 
 import multiprocessing
 import os
@@ -15,7 +15,7 @@ from .training import JOBS, Job, stepper
 
 BAR = 0
 STEPS = 2
-# The emulator's memory as on a GPU; GPUs do not read the first.
+# Emulator memory that the host cannot address, as on a GPU. On a GPU the variable has no effect.
 SETTINGS = {"MUSA_EMULATOR_MEMORY": "strict", "TORCH_MUSA_FALLBACK": "allow"}
 
 
@@ -24,12 +24,12 @@ def apply_settings() -> None:
 
 
 def reported() -> int:
-    """How often operators have been computed on copies in this process."""
+    """Returns the number of operators computed on copies in this process."""
     return sum(row["count"] for row in torch.musa.ops.fallback_report())
 
 
 def copies_of_a_step(job: Job) -> float:
-    """Calls computed on copies, per step; the first steps make the optimizer's state."""
+    """Returns calls computed on copies per step, after steps that create the optimizer's state."""
     if torch.musa.get_device_properties(0).is_integrated:
         raise AssertionError("the host can address this device's memory, so a step could copy nothing")
     torch.manual_seed(0)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Mathematical libraries of the SDK beside torch's CPU operators on the same data."""
+"""Math libraries of the SDK against torch's CPU operators on the same data."""
 
 import ctypes
 import warnings
@@ -15,7 +15,7 @@ from musa_runtime import config
 from .measure import Effort, Row, interleaved
 
 BAR = 1.2
-N, T = 111, 112  # operations of muBLAS and muSPARSE
+N, T = 111, 112  # operation constants of muBLAS and muSPARSE
 C2C, FORWARD = 0x29, -1
 PSEUDO_DEFAULT, PHILOX = 100, 161
 R_32F, INDEX_32I = 0, 2
@@ -38,10 +38,10 @@ PAGE = 4096
 
 
 def twins(device: torch.device, *tensors: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Each tensor on the device, and on the host at the same place within a page.
+    """Returns each tensor on the device, and on the host at the same offset within a page.
 
-    A processor waits where a load and an earlier store differ in the page alone: torch's product of a matrix
-    and a vector takes 71 or 97 microseconds, by where its operands lie.
+    A processor stalls if a load and an earlier store have the same offset in different pages: torch's
+    matrix-vector product takes 71 or 97 microseconds, depending on the addresses of its operands.
     """
     pairs = []
     for tensor in tensors:
@@ -53,7 +53,7 @@ def twins(device: torch.device, *tensors: torch.Tensor) -> list[tuple[torch.Tens
 
 
 class Case:
-    """A call of a library and the operator that computes the same. Both write to preallocated outputs."""
+    """A library call and the equivalent operator. Both write to preallocated outputs."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Case:
         keep: object,
     ) -> None:
         self.name, self.run, self.baseline, self.outputs = name, run, baseline, outputs
-        self.keep = keep  # tensors whose addresses `run` holds
+        self.keep = keep  # tensors whose addresses `run` uses
 
 
 def sgemm(device: torch.device, size: int) -> Case:
@@ -72,7 +72,7 @@ def sgemm(device: torch.device, size: int) -> Case:
     ok(blas.mublasCreate(byref(handle)))
     (da, a), (db, b), (dc, c) = twins(device, *(torch.randn(size, size) for _ in range(3)))
     one, zero = c_float(1), c_float(0)
-    # The column-major product of the transposed matrices is the row-major product of b and a.
+    # The column-major product of transposed matrices is the row-major product of b and a.
     arguments = (handle, N, N, size, size, size, byref(one), address(db), size, address(da), size)
     arguments = (*arguments, byref(zero), address(dc), size)
     return Case(
@@ -93,7 +93,7 @@ def sgemv(device: torch.device, size: int, transposed: bool) -> Case:
     operation = T if transposed else N
     arguments = (handle, operation, size, size, byref(one), address(da), size, address(dx), 1)
     arguments = (*arguments, byref(zero), address(dy), 1)
-    matrix = a if transposed else a.t()  # row-major here, column-major there
+    matrix = a if transposed else a.t()  # row-major here, column-major for the library
     return Case(
         f"mublasSgemv {size}{', transposed' if transposed else ''}",
         lambda: ok(blas.mublasSgemv(*arguments)),
@@ -128,7 +128,7 @@ def uniform(device: torch.device, count: int) -> Case:
         f"murandGenerateUniform {count:.0e}",
         lambda: ok(rand.murandGenerateUniform(*arguments)),
         numbers.uniform_,
-        None,  # other generators give other numbers
+        None,  # another generator gives other numbers
         output,
     )
 
@@ -174,7 +174,7 @@ def measure(case: Case, device: torch.device, baseline: torch.device, effort: Ef
     case.run()
     case.baseline()
     torch.musa.synchronize()
-    if case.outputs is not None:  # a fast wrong answer is no measurement
+    if case.outputs is not None:  # the time of a wrong result is meaningless
         torch.testing.assert_close(case.outputs[0].cpu(), case.outputs[1], rtol=1e-4, atol=1e-3)
     pair = interleaved(case.run, device, case.baseline, baseline, effort)
     return Row(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Time two things against each other in one run, and say whether the result meets its bar."""
+"""Measures two alternatives in one run, and checks the result against its bar."""
 
 import gc
 import multiprocessing
@@ -16,10 +16,10 @@ import torch
 
 @dataclass(frozen=True)
 class Effort:
-    """How long to measure: ``rounds`` pairs of samples, each of at least ``seconds``.
+    """The extent of a measurement: ``rounds`` pairs of samples, each of at least ``seconds``.
 
-    ``clock`` is a function of the module ``time``. "process_time" leaves out the time in which other programs
-    had the processor: it suits busy machines, and measurements that wait for nothing.
+    ``clock`` is a function of the module ``time``. "process_time" ignores time in which other programs use
+    the processor: suitable for busy machines, and for work that does not wait.
     """
 
     rounds: int
@@ -31,8 +31,8 @@ class Effort:
 class Row:
     """One line of the report.
 
-    ``value`` and ``baseline`` are medians in ``unit``. Held against ``bar`` is their ratio where ``by`` is
-    "ratio" (``ratio`` where the two were sampled in pairs), their difference where it is "difference", else
+    ``value`` and ``baseline`` are medians in ``unit``. Compared with ``bar`` is their ratio if ``by`` is
+    "ratio" (or ``ratio`` if both were sampled in pairs), their difference if it is "difference", otherwise
     ``value`` itself; a "count" may be 0.
     """
 
@@ -66,7 +66,7 @@ def synchronize(device: torch.device) -> None:
 
 
 def sample(run: Callable[[], object], device: torch.device, count: int, clock: str = Effort.clock) -> float:
-    """Seconds per call over ``count`` calls, including the wait for the device at their end."""
+    """Returns seconds per call over ``count`` calls, including the final device synchronization."""
     now = getattr(time, clock)
     synchronize(device)
     start = now()
@@ -79,7 +79,7 @@ def sample(run: Callable[[], object], device: torch.device, count: int, clock: s
 def calibrate(
     runs: list[tuple[Callable[[], object], torch.device]], seconds: float, clock: str = Effort.clock
 ) -> int:
-    """How many calls take ``seconds`` on the faster side; both sides then do as many."""
+    """Returns the number of calls that takes ``seconds`` on the faster side; used for both sides."""
     count = 1
     while True:
         fastest = min(sample(run, device, count, clock) for run, device in runs) * count
@@ -90,10 +90,10 @@ def calibrate(
 
 @dataclass(frozen=True)
 class Pair:
-    """Medians in seconds of the two sides; median and quartiles of the ratio of neighbouring samples.
+    """Medians in seconds of both sides; median and quartiles of the ratio of adjacent samples.
 
-    Neighbours see the same machine. Where its speed drifts during a run, the ratio of the medians would
-    compare a sample of one minute with one of another.
+    Adjacent samples are taken under the same conditions. If the machine's speed drifts during a run, the
+    ratio of the medians would compare samples taken minutes apart.
     """
 
     value: float
@@ -103,7 +103,7 @@ class Pair:
 
 
 def pair_of(values: list[float], baselines: list[float]) -> Pair:
-    """What two series of neighbouring samples come to."""
+    """Returns the pair of two series of adjacent samples."""
     ratios = [a / b for a, b in zip(values, baselines)]
     quartiles = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else [ratios[0]] * 3
     medians = (statistics.median(samples) for samples in (values, baselines, ratios))
@@ -111,9 +111,9 @@ def pair_of(values: list[float], baselines: list[float]) -> Pair:
 
 
 def interleaved(run, device: torch.device, baseline_run, baseline: torch.device, effort: Effort) -> Pair:
-    """Sample both sides in turn, the first one changing, so that drift of the machine falls on both alike."""
+    """Samples both sides in alternating order, so that drift of the machine affects both equally."""
     sides = [(run, device), (baseline_run, baseline)]
-    for side, place in sides:  # first calls load libraries, fill caches and take page faults
+    for side, place in sides:  # first calls load libraries, fill caches and cause page faults
         sample(side, place, 3)
     count = calibrate(sides, effort.seconds, effort.clock)
     times: tuple[list[float], list[float]] = ([], [])
@@ -129,10 +129,10 @@ def interleaved(run, device: torch.device, baseline_run, baseline: torch.device,
 
 
 def in_own_process(function: Callable, *arguments):
-    """``function(*arguments)`` in a fresh process, as a user's script is one.
+    """Calls ``function(*arguments)`` in a fresh process, like a user's script.
 
-    How fast the CPU side runs depends on what the process did before: once a large block was freed, glibc's
-    malloc keeps memory that it would otherwise give back and take page faults for in each step.
+    The speed of the CPU side depends on previous work of the process: after a large block was freed, glibc's
+    malloc keeps memory that it would otherwise return to the system, causing page faults in each step.
     """
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, spawn, torch.set_num_threads, (torch.get_num_threads(),)) as process:
@@ -140,7 +140,7 @@ def in_own_process(function: Callable, *arguments):
 
 
 def warm_up_for_capture(step: Callable[[], object], module) -> None:
-    """Run `step` three times in a stream of its own, as torch asks before a capture.
+    """Runs `step` three times on a side stream, as torch requires before a capture.
 
     module: torch.musa or torch.cuda.
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""How much of a network each provider of operators serves on musa, how exact it is, and what a step takes.
+"""Measures each provider's share of a network on musa, its accuracy, and the time of a step.
 
 python -m benchmarks.mudnn_share [--quick] [--out FILE]
 """
@@ -33,10 +33,10 @@ IMAGE = 64
 STEPS = 3
 DATA = Path(__file__).with_name("data") / "mudnn_share.json"
 
-# How far results may be from the CPU's before there is nothing to time. Gradients jump where a rectifier's
+# Maximum difference from the CPU's results for a valid measurement. Gradients jump if a rectifier's
 # argument rounds to the other side of 0, and so do losses after a step.
 TOLERANCES = {"outputs": 1e-4, "gradients": 5e-2, "losses": 1e-2}
-# Beginnings of the names of what a trace holds on the device.
+# Maps prefixes of device-side names in a trace to providers.
 KERNELS = {"musa::dnn::": "mudnn", "Memcpy": "runtime", "Memset": "runtime"}
 
 
@@ -63,12 +63,12 @@ WORKLOADS = (
 
 @dataclass(frozen=True)
 class Share:
-    """What was measured of a workload. Times are milliseconds of a step; of errors see `errors`."""
+    """Results of a workload. Times are milliseconds per step; see `errors` for errors."""
 
     name: str
-    calls: dict[str, int]  # of a step, by provider
+    calls: dict[str, int]  # per step, by provider
     kernel_ms: dict[str, float]  # on the device, by provider
-    left: dict[str, tuple[int, float]]  # operators of others than muDNN: calls, and time on the device
+    left: dict[str, tuple[int, float]]  # operators not served by muDNN: calls, and time on the device
     errors: dict[str, float]  # of musa against the CPU
     float32_errors: dict[str, float]  # of the CPU against itself in float64
     musa_ms: float
@@ -86,7 +86,7 @@ class Share:
 def stepper(
     workload: Workload, model: nn.Module, data: tuple[torch.Tensor, ...], device: torch.device
 ) -> Callable[[], torch.Tensor]:
-    """A function that does one step on ``device`` and returns what it came to, still there."""
+    """Returns a function that runs one step on ``device`` and returns its result on the device."""
     if workload.trains:
         return training.stepper(model, workload.job, data, device)
     model = copy.deepcopy(model).to(device).eval()
@@ -105,7 +105,7 @@ Results = dict[str, list[torch.Tensor]]
 def results(
     workload: Workload, model: nn.Module, data, device: torch.device, dtype: torch.dtype = torch.float32
 ) -> Results:
-    """Outputs; where the workload trains, also the first step's gradients and the losses of some steps."""
+    """Returns outputs; for training also the first step's gradients and the losses of some steps."""
     if not workload.trains:
         floating = tuple(tensor.to(dtype) if tensor.is_floating_point() else tensor for tensor in data)
         return {"outputs": [stepper(workload, copy.deepcopy(model).to(dtype), floating, device)().cpu()]}
@@ -137,10 +137,10 @@ def length(difference: torch.Tensor, expected: torch.Tensor) -> float:
 
 
 def errors(values: Results, expected: Results) -> dict[str, float]:
-    """The largest relative error among the tensors of each kind.
+    """Returns the largest relative error among the tensors of each kind.
 
-    Of outputs and losses the largest difference in units of the largest expected element; of a parameter's
-    gradient the length of the difference in units of the expected length.
+    For outputs and losses: the largest difference relative to the largest expected element. For a parameter's
+    gradient: the norm of the difference relative to the expected norm.
     """
     found = {}
     for kind, tensors in expected.items():
@@ -153,7 +153,7 @@ def errors(values: Results, expected: Results) -> dict[str, float]:
 
 
 def check_agreement(name: str, found: Mapping[str, float]) -> None:
-    """A fast wrong answer is no measurement."""
+    """Raises if results differ, because the time would be meaningless."""
     for kind, error in found.items():
         if not error <= TOLERANCES[kind]:
             raise AssertionError(
@@ -163,16 +163,16 @@ def check_agreement(name: str, found: Mapping[str, float]) -> None:
 
 
 def provider_of(kernel: str, host: set[str]) -> str:
-    """Whose a row of the trace on the device is. ``host``: operators that torch's own kernels served."""
+    """Returns the provider of a device-side trace row. ``host``: operators served by torch's kernels."""
     operator = kernel.removeprefix("native::")
     if operator != kernel:
-        # The runtime makes copies with torch's kernels, which the registry does not count.
+        # The runtime copies with torch's kernels, which the registry does not count.
         return "host" if f"aten::{operator}" in host else "runtime"
     return next((whose for start, whose in KERNELS.items() if kernel.startswith(start)), "other")
 
 
 def profiled(step: Callable[[], object], host: set[str]) -> tuple[dict[str, float], dict[str, float]]:
-    """Milliseconds on the device in a step: by provider, and by kernel of others than muDNN."""
+    """Returns milliseconds on the device per step: by provider, and by kernel outside muDNN."""
     with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.MUSA]) as profile:
         for _ in range(STEPS):
             step()
@@ -190,12 +190,12 @@ def profiled(step: Callable[[], object], host: set[str]) -> tuple[dict[str, floa
 
 
 def timed(workload: Workload, effort: Effort) -> Pair:
-    """Steps on musa against steps on the CPU. Before anything else: see `in_own_process`."""
+    """Measures steps on musa against steps on the CPU. Must run first: see `in_own_process`."""
     torch.manual_seed(0)
     model, data = workload.job.model(), workload.job.data()
     here, there = (stepper(workload, model, data, device) for device in (MUSA, CPU))
     for _ in range(STEPS):
-        here(), there()  # the first step makes the optimizer's state
+        here(), there()  # the first step creates the optimizer's state
     return interleaved(here, MUSA, there, CPU, effort)
 
 
@@ -208,7 +208,7 @@ def measure(workload: Workload, pair: Pair) -> Share:
     float32 = errors(expected, results(workload, model, data, CPU, torch.float64))
 
     here = stepper(workload, model, data, MUSA)
-    here()  # makes the optimizer's state
+    here()  # creates the optimizer's state
     calls = providers.calls_of(here)
     host = {op for op, provider in calls if provider == "host"}
     kernel_ms, others = profiled(here, host)
@@ -276,12 +276,12 @@ def table(shares: list[Share]) -> Table:
 
 
 def names(dicts: Iterator[Mapping[str, object]]) -> list[str]:
-    """The keys of all, each once, in the order in which they come."""
+    """Returns the distinct keys of all dicts, in order of appearance."""
     return list(dict.fromkeys(key for each in dicts for key in each))
 
 
 def write(shares: list[Share], path: Path) -> None:
-    """Print the table; write everything into ``path``."""
+    """Prints the table and writes everything to ``path``."""
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 140)
     console.print(table(shares))
     for share in shares:
@@ -305,11 +305,9 @@ def write(shares: list[Share], path: Path) -> None:
 
 def main(argv: list[str] | None = None, workloads: tuple[Workload, ...] = WORKLOADS) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.mudnn_share", description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--quick", action="store_true", help="few and short samples: shows that it runs, no more"
-    )
+    parser.add_argument("--quick", action="store_true", help="few and short samples, as a smoke test only")
     parser.add_argument("--out", type=Path, metavar="FILE", help=f"default: {DATA.name} in benchmarks/data")
-    parser.add_argument("--threads", type=int, help="threads of either side (default: torch's)")
+    parser.add_argument("--threads", type=int, help="threads of each side (default: torch's)")
     arguments = parser.parse_args(argv)
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
@@ -320,7 +318,7 @@ def main(argv: list[str] | None = None, workloads: tuple[Workload, ...] = WORKLO
         else:
             pair = in_own_process(timed, workload, Effort(21, 0.5))
             shares.append(in_own_process(measure, workload, pair))
-    quick_path = Path("build") / "bench" / DATA.name  # what is under version control is measured at length
+    quick_path = Path("build") / "bench" / DATA.name  # DATA contains complete measurements only
     write(shares, arguments.out or (quick_path if arguments.quick else DATA))
     return 0
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Single operators: what a call costs on small tensors, and bandwidth on a large one."""
+"""Single operators: call overhead on small tensors, and bandwidth on a large one."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ LARGE_ELEMENTS = 16_000_000
 
 @dataclass(frozen=True)
 class Operator:
-    """``run`` is called with tensors of ``shapes``, float32, drawn alike for both devices."""
+    """``run`` is called with float32 tensors of ``shapes``, with the same values on both devices."""
 
     name: str
     shapes: tuple[tuple[int, ...], ...]
@@ -49,7 +49,7 @@ def large(elements: int) -> Operator:
 
 
 def check_same(name: str, value: torch.Tensor, expected: torch.Tensor) -> None:
-    """A fast wrong answer is no measurement."""
+    """Raises if results differ, because the time would be meaningless."""
     torch.testing.assert_close(
         value.cpu(),
         expected.cpu(),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Kernels on the SIMT engine beside torch's CPU: the ported pack in front of all others."""
+"""Kernels on the SIMT engine against torch's CPU, with the ported pack before all others."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ POINTWISE_BAR = 3.0
 REDUCTION_BAR = 6.0
 OPTIMIZER_BAR = 5.0
 
-# Name, bar, function of two matrices of ELEMENTS floats.
+# Name, bar, function of two matrices with ELEMENTS floats.
 OPERATORS = (
     ("a + b", POINTWISE_BAR, lambda a, b: torch.add(a, b)),
     ("a * 2", POINTWISE_BAR, lambda a, b: torch.mul(a, 2)),
@@ -56,7 +56,7 @@ def measure_operator(name, bar, run, device: torch.device, baseline: torch.devic
 
 
 def stepper(device: torch.device, parameters: int):
-    """A step of AdamW with foreach over ten tensors."""
+    """Returns a step of AdamW with foreach over ten tensors."""
     generator = torch.Generator().manual_seed(0)
     tensors = [
         torch.randn(parameters // 10, generator=generator).to(device).requires_grad_() for _ in range(10)
@@ -77,7 +77,7 @@ def measure_optimizer(device: torch.device, baseline: torch.device, effort: Effo
     name = "foreach AdamW"
     check_same(name, here(), there())
     served = served_by(here, device)
-    there()  # as often as the other side
+    there()  # so that both sides have run equally often
     pair = interleaved(here, device, there, baseline, effort)
     return Row(
         "ported kernels", f"{name} on {parameters:.0e} parameters", pair.value * 1e3, pair.baseline * 1e3,

@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
     return 2;
   const size_t nbytes = strtoull(argv[1], NULL, 10);
   const long iterations = strtol(argv[2], NULL, 10);
-  void* volatile block; // volatile: compilers may remove a malloc whose result nobody sees
+  void* volatile block; // volatile, because compilers may remove a malloc with an unused result
   struct timespec start, end;
   clock_gettime(CLOCK_MONOTONIC, &start);
   for (long i = 0; i < iterations; ++i) {

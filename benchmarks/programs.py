@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Programs that consist of many small operators, whose time is mostly the cost of dispatch."""
+"""Programs of many small operators, whose time is mostly dispatch overhead."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Program:
 
 @torch.no_grad()
 def generate(model: SmallGPT, tokens: torch.Tensor, count: int) -> torch.Tensor:
-    """``tokens`` (N, T) int64 with the ``count`` most likely ones after them; keys and values are cached."""
+    """Appends the ``count`` most likely tokens to ``tokens`` (N, T) int64; caches keys and values."""
     caches: list[tuple[torch.Tensor, torch.Tensor] | None] = [None] * len(model.blocks)
     new, position = tokens, 0
     for _ in range(count):
@@ -96,7 +96,7 @@ def graph_step(device: torch.device) -> Callable[[], torch.Tensor]:
 
 
 def policy(device: torch.device) -> Callable[[], torch.Tensor]:
-    """An agent that picks 16 actions, one at a time, and reads each on the host."""
+    """Returns an agent that selects 16 actions, one at a time, and reads each on the host."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(8, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 4)).to(
         device
@@ -121,7 +121,7 @@ def measure(program: Program, device: torch.device, baseline: torch.device, effo
     here, there = program.make(device), program.make(baseline)
     check_same(program.name, here(), there())
     served = served_by(here, device)
-    there()  # both sides have made as many steps
+    there()  # so that both sides have made equally many steps
     pair = interleaved(here, device, there, baseline, effort)
     times = (pair.value * 1e3, pair.baseline * 1e3)
     return Row(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Who served the operators that were measured: muDNN, torch's own kernels ("host"), the runtime, a pack."""
+"""Finds providers of measured operators: muDNN, torch's own kernels ("host"), the runtime, a pack."""
 
 import os
 from collections import Counter
@@ -8,17 +8,17 @@ from collections.abc import Callable
 
 import torch
 
-# Answered without any work on the device.
+# Computed without work on the device.
 IDLE = {"aten::_fused_sdp_choice"}
 
-# (operator, provider) to a number of calls.
+# (operator, provider) -> number of calls.
 Calls = Counter[tuple[str, str]]
 
 
 def calls_so_far() -> Calls:
-    """What the op registry has counted. It does not count the runtime's own: allocation, views, copies.
+    """Returns the op registry's counts, which exclude the runtime's allocations, views and copies.
 
-    Nor compositions: the operators that they are made of count.
+    Composite operators are not counted, but the operators that they call are.
     """
     ops = torch.musa.ops
     counted = [row["op"] for row in ops.table() if row["calls"] and row["op"] not in IDLE]
@@ -28,14 +28,14 @@ def calls_so_far() -> Calls:
 
 
 def calls_of(run: Callable[[], object]) -> Calls:
-    """The calls that ``run()`` makes."""
+    """Returns the calls that ``run()`` makes."""
     before = calls_so_far()
     run()
     return calls_so_far() - before
 
 
 def by_provider(calls: Calls) -> dict[str, int]:
-    """Calls of each provider, the busiest first."""
+    """Returns the number of calls per provider, in descending order."""
     totals: Counter[str] = Counter()
     for (_, provider), count in calls.items():
         totals[provider] += count
@@ -43,7 +43,7 @@ def by_provider(calls: Calls) -> dict[str, int]:
 
 
 def served_by(run: Callable[[], object], device: torch.device) -> str:
-    """Providers of the calls in ``run()``, as `mudnn 95 %, host 5 %`; "" on a device without a registry."""
+    """Returns the providers of ``run()``, as `mudnn 95 %, host 5 %`, or "" without a registry."""
     if device.type != "musa":
         return ""
     totals = by_provider(calls_of(run))
@@ -53,7 +53,7 @@ def served_by(run: Callable[[], object], device: torch.device) -> str:
 
 
 def policy() -> dict:
-    """The policy in force: what was asked for, and how many operators each provider is the first for."""
+    """Returns the current policy: the setting, and the number of operators per first provider."""
     first = Counter(row["provider"] for row in torch.musa.ops.table())
     return {"TORCH_MUSA_OPS": os.environ.get("TORCH_MUSA_OPS") or None, "first": dict(first.most_common())}
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The rows as a table on the screen, as JSON and as a plot."""
+"""Writes the rows as a table on the terminal, as JSON and as a plot."""
 
 import json
 import math
@@ -19,14 +19,14 @@ from rich.table import Table
 from . import providers
 from .measure import Row
 
-LOAD_AT_START = os.getloadavg()[0]  # before this run adds its own
+LOAD_AT_START = os.getloadavg()[0]  # load before this run
 SETTINGS = (
     "MUSA_HOME",
     "MUSA_EMULATOR_MODE",
     "MUSA_EMULATOR_MEMORY",
     "TORCH_MUSA_OPS",
     "OMP_WAIT_POLICY",
-    # Of the C library's malloc, which the other side allocates from.
+    # Settings of the C library's malloc, which the baseline uses.
     "MALLOC_TRIM_THRESHOLD_",
     "MALLOC_MMAP_THRESHOLD_",
     "MALLOC_TOP_PAD_",
@@ -35,7 +35,7 @@ SETTINGS = (
 
 
 def machine() -> dict:
-    """What the figures depend on."""
+    """Returns the conditions that the figures depend on."""
     versions = {"python": platform.python_version(), "torch": torch.__version__}
     for name in ("musa-emulator", "musa-emulator-mudnn", "musa-runtime", "torch-musa", "musa-ops-mudnn"):
         try:
@@ -63,7 +63,7 @@ def processor_name(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
 
 
 def judgement(row: Row) -> tuple[str, str]:
-    """What is judged and its bar, written with their unit."""
+    """Returns the compared value and its bar, with their unit."""
     if row.by == "ratio":
         return f"{row.judged:.2f}x", f"≤ {row.bar:g}x"
     sign = "+" if row.by == "difference" else ""
@@ -91,11 +91,11 @@ def table(rows: Sequence[Row], device: str, baseline: str) -> Table:
 
 
 def plot(rows: Sequence[Row], title: str, path: Path) -> None:
-    """How much of its bar each row uses; left of the line at 1 is met."""
-    # Here and not above: it is large, and what it does to the heap would show in the measurements.
+    """Plots each row's value relative to its bar; values up to 1 meet the bar."""
+    # Imported here, because it is large and would affect the heap during measurements.
     import matplotlib
 
-    matplotlib.use("Agg")  # before pyplot is imported: there may be no display
+    matplotlib.use("Agg")  # before pyplot is imported, because there may be no display
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(9, 1.2 + 0.32 * len(rows)), layout="constrained")
@@ -115,7 +115,7 @@ def plot(rows: Sequence[Row], title: str, path: Path) -> None:
 
 
 def usable(row: Row) -> bool:
-    """Whether the figure can be: a time is never 0, a count may be."""
+    """Whether the figure is plausible: a time is never 0, a count may be."""
     if row.by == "count":
         return math.isfinite(row.value) and row.value >= 0
     return math.isfinite(row.judged) and row.value > 0 and row.baseline > 0
@@ -129,7 +129,7 @@ def write(
     folder: Path,
     clock: str = "perf_counter",
 ) -> None:
-    """Print the table; write ``benchmarks.json`` and ``benchmarks.png`` into ``folder``."""
+    """Prints the table; writes ``benchmarks.json`` and ``benchmarks.png`` to ``folder``."""
     if not rows:
         raise ValueError(f"nothing was measured: {left_out}")
     bad = [row.name for row in rows if not usable(row)]

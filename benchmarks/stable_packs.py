@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""A call of a kernel over torch's stable ABI, against the same kernel over torch's C++ API.
+"""Calls of a kernel over torch's stable ABI, against the same kernel over torch's C++ API.
 
-Two packs are built that declare kernels which allocate their result and launch nothing, so a row's difference
-is what the boxed values of the stable ABI cost a call. `ceil` and `floor` are operators with equal signatures
-that torch's Python bindings call unboxed; operators of a pack's own are called boxed.
+Builds two packs whose kernels allocate their result and launch nothing, so a row's difference is the cost of
+boxed values in the stable ABI. `ceil` and `floor` are operators with equal signatures that torch's Python
+bindings call unboxed; a pack's own operators are called boxed.
 """
 
 import os
@@ -27,8 +27,8 @@ PACKS = ("bench_cxx", "bench_stable")
 
 
 def build(folder: Path) -> list[Path]:
-    """The libraries of both packs, optimised as wheels are."""
-    tools = Path(sys.executable).parent  # of the environment, which need not be active
+    """Builds the libraries of both packs, optimized as in wheels."""
+    tools = Path(sys.executable).parent  # of the environment, which may not be active
     search = f"{tools}:{os.environ.get('PATH', '')}"
     cmake, ninja = (shutil.which(name, path=search) for name in ("cmake", "ninja"))
     if cmake is None or ninja is None:
@@ -41,10 +41,10 @@ def build(folder: Path) -> list[Path]:
 
 
 def load(libraries: list[Path]) -> None:
-    """Loads the packs and has them serve the two operators of torch.
+    """Loads the packs and makes them serve the two operators of torch.
 
     Raises:
-        RuntimeError: if the registry refuses one of them.
+        RuntimeError: if the registry rejects one of them.
     """
     torch.musa.init()
     for library in libraries:
@@ -57,7 +57,7 @@ def load(libraries: list[Path]) -> None:
 
 
 def pairs(tensor: torch.Tensor) -> dict[str, tuple[Callable[[], object], Callable[[], object]]]:
-    """The calls to measure: over the stable ABI, and over the C++ API."""
+    """Returns the calls to measure: over the stable ABI, and over the C++ API."""
     stable, cxx = torch.ops.bench_stable, torch.ops.bench_cxx
     return {
         "operator of the pack": (lambda: stable.result(tensor), lambda: cxx.result(tensor)),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What the installed packages add to ``import torch``."""
+"""The time that installed packages add to ``import torch``."""
 
 import json
 import os
@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from .measure import Effort, Row
 
 BAR_MS = 30.0
-# The last thing that `import torch` does is to load device backends. That is timed by itself, in the same
-# process: the difference of two imports of a second each would drown in what else the machine does.
+# `import torch` loads device backends last. That step is timed separately in the same process,
+# because the difference of two imports of a second each would be smaller than the noise.
 PROGRAM = """
 import time
 start = time.perf_counter()
@@ -24,8 +24,8 @@ print(loaded - start, time.perf_counter() - loaded)
 """
 
 
-# Each pack's import hook, called by itself after an import at which it was disabled. In processor time: what
-# a hook adds is less than what two imports differ by.
+# Calls each pack's import hook separately, after an import with that hook disabled. Uses processor
+# time, because a hook takes less than the difference between two imports.
 HOOKS_BAR_MS = 1.0
 HOOKS = """
 import json, os, time
@@ -44,14 +44,15 @@ print(json.dumps(found))
 
 
 def hook_seconds() -> dict[str, float]:
-    """Seconds of the processor for the import hook of each pack, in a fresh process."""
+    """Returns the processor seconds of each pack's import hook, in a fresh process."""
     result = subprocess.run([sys.executable, "-c", HOOKS], check=True, capture_output=True, text=True)
     return json.loads(result.stdout)
 
 
 def import_seconds() -> tuple[float, float]:
-    """Seconds for torch alone and for the backends on top of it, in a fresh process."""
-    # pip compiles what it installs; packages in development are compiled at the first import, where allowed.
+    """Returns the seconds for torch alone and for loading the backends, in a fresh process."""
+    # pip compiles packages during installation; development packages are compiled on first import,
+    # if allowed.
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     env["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
     command = [sys.executable, "-c", PROGRAM]
@@ -61,7 +62,7 @@ def import_seconds() -> tuple[float, float]:
 
 
 def measure_all(effort: Effort) -> Iterator[Row]:
-    import_seconds()  # bytecode and files get cached
+    import_seconds()  # caches bytecode and files
     times = zip(*(import_seconds() for _ in range(effort.rounds)))
     torch_alone, backends = (1e3 * statistics.median(part) for part in times)
     both = torch_alone + backends

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Whole training steps: zero_grad, forward, backward, optimizer, on data that is on the device already."""
+"""Whole training steps: zero_grad, forward, backward, optimizer, with the data already on the device."""
 
 import contextlib
 import copy
@@ -39,14 +39,14 @@ def small_cnn() -> nn.Module:
 
 
 def shortcut(channels_in: int, channels: int, stride: int) -> nn.Module:
-    """What a residual block adds its convolutions to."""
+    """Returns the shortcut of a residual block."""
     if stride == 1 and channels_in == channels:
         return nn.Identity()
     return nn.Sequential(nn.Conv2d(channels_in, channels, 1, stride, bias=False), nn.BatchNorm2d(channels))
 
 
 class ResidualBlock(nn.Module):
-    """Two 3x3 convolutions beside a shortcut (He et al., Deep Residual Learning, 2015)."""
+    """Two 3x3 convolutions with a shortcut (He et al., Deep Residual Learning, 2015)."""
 
     def __init__(self, channels_in: int, channels: int, stride: int):
         super().__init__()
@@ -71,7 +71,7 @@ def small_resnet() -> nn.Module:
 
 
 class Bottleneck(nn.Module):
-    """A 3x3 convolution between two of 1x1, beside a shortcut (He et al., 2015)."""
+    """A 3x3 convolution between two 1x1 convolutions, with a shortcut (He et al., 2015)."""
 
     def __init__(self, channels_in: int, width: int, stride: int):
         super().__init__()
@@ -90,10 +90,11 @@ class Bottleneck(nn.Module):
 
 
 def resnet50() -> nn.Module:
-    """Images (N, 3, H, W) to logits (N, 1000), with the weights drawn as He et al. (2015) do.
+    """Images (N, 3, H, W) to logits (N, 1000), with weights initialized as in He et al. (2015).
 
-    But residual branches start small (at 0 in Goyal et al., Accurate, Large Minibatch SGD, 2017). With 1,
-    gradients grow a thousandfold from the last layer to the first, and rounding decides the losses.
+    Residual branches start with a small scale (0 in Goyal et al., Accurate, Large Minibatch SGD, 2017).
+    With 1, gradients grow a thousandfold from the last layer to the first, and rounding determines the
+    losses.
     """
     layers: list[nn.Module] = [
         nn.Conv2d(3, 64, 7, 2, padding=3, bias=False),
@@ -219,9 +220,9 @@ def stepper(
     device: torch.device,
     region: Callable = contextlib.nullcontext,
 ):
-    """A function that does one training step on ``device`` and returns its loss, still on the device.
+    """Returns a function that runs one training step on ``device`` and returns its loss on the device.
 
-    The forward pass and the loss are computed within ``region()``.
+    The forward pass and the loss are computed inside ``region()``.
     """
     model = copy.deepcopy(model).to(device)
     optimizer = job.optimizer(model.parameters())
@@ -244,11 +245,12 @@ def measure(job: Job, device: torch.device, baseline: torch.device, effort: Effo
     here, there = stepper(model, job, data, device), stepper(model, job, data, baseline)
     for index in range(3):
         value, expected = here().item(), there().item()
-        # Rounding differences grow with each step; a wrong gradient is far outside after one.
+        # Rounding differences grow with each step; a wrong gradient exceeds the limit after one
+        # step.
         if not abs(value - expected) <= 1e-3 * abs(expected):
             raise AssertionError(f"{job.name}: loss {value} in step {index + 1}, on the baseline {expected}")
     served = served_by(here, device)
-    there()  # both sides are as far
+    there()  # so that both sides have made equally many steps
     pair = interleaved(here, device, there, baseline, effort)
     times = (pair.value * 1e3, pair.baseline * 1e3)
     return Row(

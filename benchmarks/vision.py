@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""torchvision's operators as musa kernels beside its CPU kernels, or references in Python without them."""
+"""torchvision's operators as musa kernels, against its CPU kernels or references in Python."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ BAR = 3.0
 
 
 def baseline_operators():
-    """torch.ops.torchvision with CPU kernels, or references; and the name of the latter in the report."""
+    """Returns torch.ops.torchvision with CPU kernels, or references and their name in the report."""
     library = stand_ins.library()
     if library is None:
         return references, "reference in Python"
@@ -39,7 +39,7 @@ def call(function: Callable, arguments: tuple) -> torch.Tensor:
 
 
 def gradient(function: Callable, arguments: tuple, places: tuple[int, ...]) -> Callable[[], torch.Tensor]:
-    """Forward and backward: the gradients of the arguments at these places, as one tensor."""
+    """Returns forward and backward: the gradients of the arguments at these positions, as one tensor."""
     arguments = list(arguments)
     for place in places:
         arguments[place] = arguments[place].clone().requires_grad_()
@@ -53,7 +53,7 @@ def gradient(function: Callable, arguments: tuple, places: tuple[int, ...]) -> C
 
 
 def samples(quick: bool) -> Iterator[tuple[str, str, tuple, tuple[int, ...]]]:
-    """Description, operator, arguments, and the places of those whose gradient is measured."""
+    """Yields description, operator, arguments, and positions of arguments whose gradient is measured."""
     generator = torch.Generator().manual_seed(0)
 
     def boxes(count: int, size: float) -> torch.Tensor:
@@ -105,7 +105,8 @@ def measure_all(device: torch.device, baseline: torch.device, effort: Effort, qu
             )  # fmt: skip
         for title, run, run_there in runs:
             expected = run_there()
-            # Gradients are sums of many terms: their rounding errors are proportional to the largest.
+            # Gradients are sums of many terms, whose rounding errors are proportional to the
+            # largest.
             scale = expected.abs().max() if expected.is_floating_point() else 1
             check_same(title, run().cpu() / scale, expected / scale)
             served = served_by(run, device)

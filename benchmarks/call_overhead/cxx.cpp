@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The kernels of stable.cpp over torch's C++ API. They allocate their result and launch nothing: what is left is the call.
+// The kernels of stable.cpp, over torch's C++ API. They allocate their result and launch nothing, so only the call is
+// measured.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty_like.h>
 #include <musa_runtime/op_pack.h>

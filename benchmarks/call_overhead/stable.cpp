@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The kernels of cxx.cpp over torch's stable ABI.
+// The kernels of cxx.cpp, over torch's stable ABI.
 #include <musa_runtime/stable_pack.h>
 
 namespace {

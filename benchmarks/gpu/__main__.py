@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Measure the musa device over musa-cuda beside torch.cuda on one GPU.
+"""Compares the musa device over musa-cuda with torch.cuda on one GPU.
 
 MUSA_HOME=<musa_cuda.home()> TORCH_MUSA_OPS=mudnn,ported,host-copy python -m benchmarks.gpu --out build/bench
 
-Forward cases run in one process, the devices in turn, twice each; the better median of the two counts. Cases
-with a backward pass run in a process for each device. --training runs training steps end to end instead, each
-in a process of its own, and compares their time and memory.
+Forward cases run in one process, on both devices in turn, twice each; the better median counts. Cases with a
+backward pass run in one process per device. --training instead runs whole training steps, each in its own
+process, and compares their time and memory.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PROCESS_LIMIT_S = 300
 
 
 def device_time(device: str, call: Call, runs: int) -> float:
-    """Median of microseconds between events around a call."""
+    """Returns the median microseconds between events around a call."""
     module = getattr(torch, device)
     for _ in range(3):
         call()
@@ -48,7 +48,7 @@ def device_time(device: str, call: Call, runs: int) -> float:
 
 
 def host_time(device: str, call: Call, runs: int) -> float:
-    """Median, of several rounds, of the mean microseconds that a call takes on the host."""
+    """Returns the median over several rounds of a call's mean microseconds on the host."""
     module = getattr(torch, device)
     for _ in range(runs // 10):
         call()
@@ -64,10 +64,10 @@ def host_time(device: str, call: Call, runs: int) -> float:
 
 
 def measure(case: Case, device: str) -> float:
-    """Microseconds of a case.
+    """Returns the microseconds of a case.
 
     Raises:
-        RuntimeError: the device refuses the case.
+        RuntimeError: if the device does not support the case.
     """
     call = case.make(device)
     if case.kind == "host":
@@ -78,7 +78,7 @@ def measure(case: Case, device: str) -> float:
 
 
 def served(case: Case) -> str:
-    """The providers of a call's operators; those of mudnn are kernels of torch.cuda (musa-cuda-mudnn)."""
+    """Returns the providers of a call's operators; mudnn's are kernels of torch.cuda (musa-cuda-mudnn)."""
     ops = torch.musa.ops
     call = case.make("musa")
     before = {row["op"]: row["calls"] for row in ops.table()}
@@ -97,7 +97,7 @@ def served(case: Case) -> str:
 
 
 def beside(case: Case) -> dict:
-    """Both devices in turn, twice."""
+    """Measures both devices in turn, twice."""
     providers = served(case)
     found: dict[str, list[float]] = {"cuda": [], "musa": []}
     for device in ("cuda", "musa", "cuda", "musa"):
@@ -129,7 +129,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--out", type=Path, default=Path("build/bench"), help="folder of gpu.json")
     parser.add_argument("--alone", choices=("cuda", "musa"), help=argparse.SUPPRESS)
     parser.add_argument("--stacks-after", type=float, help=argparse.SUPPRESS)
-    parser.add_argument("--training", action="store_true", help="training steps end to end")
+    parser.add_argument("--training", action="store_true", help="measure whole training steps")
     parser.add_argument("--case", action="append", choices=training.CASES, help="a training step")
     options = parser.parse_args(arguments)
     if options.stacks_after:
@@ -156,7 +156,7 @@ def main(arguments: Sequence[str]) -> int:
         }  # fmt: skip
         options.out.mkdir(parents=True, exist_ok=True)
         for one in training.run(options.case or training.CASES):
-            found["rows"].append(one)  # written each time: a run may be ended before its last case
+            found["rows"].append(one)  # written after each case, because a run may be interrupted
             (options.out / "gpu_training.json").write_text(json.dumps(found, indent=1) + "\n")
         return 0
     rows, refused = [], []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The cases: each has a name, a kind, and a function that takes the device and returns the call to time."""
+"""The cases: name, kind, and a function that takes the device and returns the call to measure."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Call = Callable[[], object]
 
 @dataclass(frozen=True)
 class Case:
-    """One row.
+    """A row of the report.
 
     Attributes:
-        name (str): with the shape.
+        name (str): description with the shape.
         kind (str): "host" times the call on the host, "device" its work on the GPU.
-        make: of a device's name, the call.
-        bytes (int): that the call has to move through the GPU's memory at least; 0 where that is no limit.
-        bar (float): the largest ratio to torch.cuda that is aimed at.
+        make: returns the call for a device's name.
+        bytes (int): minimum GPU memory traffic of the call; 0 if that does not limit it.
+        bar (float): the maximum ratio to torch.cuda.
     """
 
     name: str
@@ -47,7 +47,7 @@ def of(
     dtype: torch.dtype | None = None,
     out: bool = False,
 ):
-    """A call of `function` on normal numbers of these shapes; with `out` into the last of them."""
+    """Returns a call of `function` on random normal tensors; with `out` the last is the output."""
 
     def make(device: str) -> Call:
         tensors = [normal(device, *shape).to(dtype) if dtype else normal(device, *shape) for shape in shapes]
@@ -139,7 +139,7 @@ def _batch_norm(device: str) -> Call:
 
 
 def _with_tf32(device: str, allow: bool, call: Call) -> Call:
-    """The call with float32 products in TF32 or not, whichever library decides it."""
+    """Wraps a call to run float32 products with or without TF32, in all libraries."""
 
     def timed() -> object:
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allow
@@ -301,7 +301,7 @@ def _cross_entropy(device: str) -> Call:
     return lambda: functional.cross_entropy(x, y).backward()
 
 
-# Each device in a process of its own: with a registered device, autograd of torch.cuda has no streams.
+# One process per device: with a registered device, autograd of torch.cuda has no streams.
 BACKWARD = [
     Case(
         "(x * 2).relu().sum() and backward, 16 x 64",

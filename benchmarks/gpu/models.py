@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""ResNet-50 and GPT-2 small in plain torch.nn: torchvision and transformers are not on the GPU machine."""
+"""ResNet-50 and GPT-2 small in plain torch.nn: which works without torchvision and transformers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Measurements in a process that registers one device alone."""
+"""Measurements in a process that registers only one device."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import os
 import subprocess
 import sys
 
-STACKS_BEFORE_S = 20  # before its end, a process that takes too long prints the stacks of its threads
+STACKS_BEFORE_S = 20  # time before its end at which a slow process prints its threads' stacks
 
 
 def alone(device: str, *arguments: str, limit: float) -> dict:
-    """What `python -m benchmarks.gpu --alone DEVICE` prints; musa is not registered where the device is cuda.
+    """Runs `python -m benchmarks.gpu --alone DEVICE`, which registers musa only if DEVICE is musa.
 
     Args:
         limit: seconds after which the process is ended.
 
     Raises:
-        RuntimeError: it failed, or was ended.
+        RuntimeError: if it failed or was ended.
     """
     env = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "1" if device == "musa" else "0"}
     command = [sys.executable, "-m", "benchmarks.gpu", "--alone", device, *arguments]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Training steps end to end, each in a process of its own: `python -m benchmarks.gpu --training`."""
+"""Whole training steps, each in its own process: `python -m benchmarks.gpu --training`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Step = Callable[[], torch.Tensor]
 
 
 def resnet50_step(device: str, graphed: bool, batch: int = 256, size: int = 224) -> Step:
-    """A step with bfloat16 autocast, channels last, and SGD."""
+    """Returns a step with bfloat16 autocast, channels last, and SGD."""
     model = ResNet50().to(device, memory_format=torch.channels_last)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     images = torch.randn(batch, 3, size, size).to(device).contiguous(memory_format=torch.channels_last)
@@ -38,7 +38,7 @@ def resnet50_step(device: str, graphed: bool, batch: int = 256, size: int = 224)
 
     def step() -> torch.Tensor:
         optimizer.zero_grad(set_to_none=True)
-        # A graph keeps no copies of weights from a step before it.
+        # A graph must not use copies of weights from a previous step.
         with torch.autocast(device, dtype=torch.bfloat16, cache_enabled=not graphed):
             loss = functional.cross_entropy(model(images), labels)
         loss.backward()
@@ -61,7 +61,7 @@ def resnet50_inference(device: str, graphed: bool, batch: int = 256, size: int =
 
 
 def gpt2_step(device: str, graphed: bool, batch: int = 16, length: int = 1024, depth: int = 12) -> Step:
-    """A step with bfloat16 autocast and AdamW."""
+    """Returns a step with bfloat16 autocast and AdamW."""
     model = GPT2(length=length, depth=depth).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, capturable=graphed)
     ids = torch.randint(0, 50257, (batch, length + 1)).to(device)
@@ -79,7 +79,7 @@ def gpt2_step(device: str, graphed: bool, batch: int = 16, length: int = 1024, d
 
 
 def make(name: str, device: str, **sizes: int) -> tuple[Step, float | None]:
-    """The step of a case, and None. For graphs: the replay of a captured step and the peak of its capture."""
+    """Returns a case's step and None, or for graphs the replay and the peak memory of its capture."""
     graphed = name.endswith("-graph")
     maker = {"resnet50-train": resnet50_step, "resnet50-infer": resnet50_inference, "gpt2-train": gpt2_step}[
         name.removesuffix("-graph")
@@ -107,7 +107,7 @@ def make(name: str, device: str, **sizes: int) -> tuple[Step, float | None]:
 
 
 def allocators(device: str) -> list[ModuleType]:
-    """The modules whose allocators serve a process: operators of musa take scratch from torch.cuda's."""
+    """Returns the modules whose allocators are used: musa's operators use torch.cuda's for scratch memory."""
     if device == "musa" and torch.cuda.is_available():
         torch.cuda.init()
         return [torch.musa, torch.cuda]
@@ -115,20 +115,20 @@ def allocators(device: str) -> list[ModuleType]:
 
 
 def release_unused(device: str) -> None:
-    """Free cached memory, so that the peaks of reserved memory are those of the steps that follow.
+    """Frees cached memory, so that peaks of reserved memory are those of the following steps.
 
-    In the steps before, cuDNN's algorithms are tried with workspaces of their own.
+    In previous steps cuDNN tries algorithms with additional workspaces.
     """
     for allocator in allocators(device):
         allocator.empty_cache()
         allocator.reset_peak_memory_stats()
 
 
-Event = tuple[float, float]  # time, and bytes that are allocated then
+Event = tuple[float, float]  # time, and bytes allocated at that time
 
 
 def peak_of_events(events: Iterable[Event]) -> float:
-    """The maximum of a running sum in the order of time; of events at one time, frees come first."""
+    """Returns the maximum of a running sum in order of time; at equal times frees come first."""
     now = peak = 0.0
     for _, size in sorted(events):
         now += size
@@ -137,10 +137,10 @@ def peak_of_events(events: Iterable[Event]) -> float:
 
 
 def peak_of(call: Callable[[], torch.Tensor], device: str) -> tuple[torch.Tensor, float]:
-    """The result of a call, and the most MiB that all allocators together have allocated at one time in it.
+    """Returns the result of a call, and the peak MiB of all allocators together during it.
 
-    The allocators' own peaks are at different times: their sum would count scratch that is freed long before
-    or after the tensors' peak.
+    The allocators' own peaks are at different times, so their sum would count scratch memory that is freed
+    long before or after the tensors' peak.
     """
     used = allocators(device)
     getattr(torch, device).synchronize()
@@ -162,11 +162,11 @@ def peak_of(call: Callable[[], torch.Tensor], device: str) -> tuple[torch.Tensor
 
 
 def measure(name: str, device: str, steps: int = 20, **sizes: int) -> dict:
-    """Milliseconds of a step, and the high-water of memory in MiB: musa's includes the operators' scratch.
+    """Returns milliseconds of a step, and peak memory in MiB; musa's includes the operators' scratch.
 
-    `allocated` is the most at one time in a step after the measured ones, for graphs in the capture.
-    `reserved` is the sum of the allocators' peaks in the measured steps. `scratch`, for musa, is the peak of
-    torch.cuda's allocator.
+    `allocated` is the peak in a step after the measured ones, for graphs in the capture. `reserved` is the
+    sum of the allocators' peaks in the measured steps. `scratch`, for musa, is the peak of torch.cuda's
+    allocator.
     """
     torch.manual_seed(0)
     module = getattr(torch, device)
@@ -177,7 +177,7 @@ def measure(name: str, device: str, steps: int = 20, **sizes: int) -> dict:
     module.synchronize()
     if peak is None:
         release_unused(device)
-        step()  # fills the emptied caches again
+        step()  # fills the emptied caches
         module.synchronize()
     times = []
     for _ in range(3):
@@ -193,13 +193,13 @@ def measure(name: str, device: str, steps: int = 20, **sizes: int) -> dict:
         "reserved": sum(allocator.max_memory_reserved() for allocator in allocators(device)) / 2**20,
     }
     if peak is None:
-        del last  # before another step, as in the measured ones
+        del last  # before another step, as in the measured steps
         _, peak = peak_of(step, device)
     return found | {"allocated": peak}
 
 
 def run(names: Sequence[str]) -> Iterator[dict]:
-    """A row of each case: both devices, twice, the quicker of the two runs."""
+    """Yields a row per case: both devices, twice; the faster run counts."""
     for name in names:
         found: dict[str, dict] = {}
         for device in ("cuda", "musa", "cuda", "musa"):
