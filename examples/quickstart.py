@@ -15,18 +15,19 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--device", default="musa")
     device = torch.device(parser.parse_args(argv).device)
 
-    # There is nothing to import but torch: an installed torch_musa adds the device by itself.
+    # Only torch needs to be imported: an installed torch_musa adds the device.
     a = torch.tensor([1.2, 2.3], device=device)
     b = torch.tensor([1.2, 2.3]).to(device)
     c = a + b
     print("a + b =", c)
 
-    # Kernels run in stream order and return before they end. Reading a value waits; so does this.
+    # Kernel launches are asynchronous and run in stream order. Reading a value waits for them, and
+    # so does this call.
     backend = torch.get_device_module(device)
     backend.synchronize()
     assert c.cpu().tolist() == (a.cpu() + b.cpu()).tolist()
 
-    # New tensors go to the device of the enclosing `with`.
+    # New tensors are created on the device of the enclosing `with`.
     with torch.device(device):
         identity = torch.eye(2)
     print("identity lives on", identity.device)

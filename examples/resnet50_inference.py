@@ -16,9 +16,9 @@ import torch
 
 
 def resnet50():
-    """The model, its preprocessing (PIL image to (3, 224, 224) float32) and the names of its classes."""
+    """Returns the model, its preprocessing (PIL image to (3, 224, 224) float32) and the class names."""
     try:
-        # Imported here, so that the module imports without it.
+        # Imported here, so that this module can be imported without torchvision.
         from torchvision.models import ResNet50_Weights, resnet50
     except ModuleNotFoundError as error:
         raise SystemExit(
@@ -31,7 +31,7 @@ def resnet50():
 
 
 def read_images(paths: list[Path], preprocess) -> torch.Tensor:
-    """One batch (len(paths), 3, H, W) of preprocessed images."""
+    """Returns a batch (len(paths), 3, H, W) of preprocessed images."""
     from PIL import Image
 
     images = []
@@ -43,7 +43,7 @@ def read_images(paths: list[Path], preprocess) -> torch.Tensor:
 
 @torch.inference_mode()
 def classify(model, batch: torch.Tensor, device: torch.device, top: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Probabilities and class indices, each (N, top), on the CPU."""
+    """Returns probabilities and class indices, each (N, top), on the CPU."""
     probabilities = model(batch.to(device)).softmax(1)
     values, indices = probabilities.topk(top, dim=1)
     return values.cpu(), indices.cpu()
@@ -51,7 +51,7 @@ def classify(model, batch: torch.Tensor, device: torch.device, top: int) -> tupl
 
 @torch.inference_mode()
 def throughput(model, batch: torch.Tensor, device: torch.device, repeats: int) -> float:
-    """Images a second for batches that are on the device already."""
+    """Returns images per second for batches that are already on the device."""
     batch = batch.to(device)
     backend = torch.get_device_module(device)
     model(batch)  # the first call loads libraries and fills the allocator's cache

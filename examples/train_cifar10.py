@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Train a convolutional network on CIFAR-10 on a MUSA device, then test the model that was saved.
+"""Trains a convolutional network on CIFAR-10 on a MUSA device, then tests the saved model.
 
-Needs torchvision, which downloads the images (170 MB) into --data. That, and the file --out of the trained
-weights, are below examples/out by default.
+Needs torchvision, which downloads the images (170 MB) to --data. --data and --out, the file of trained
+weights, are in examples/out by default.
 
 python examples/train_cifar10.py --device musa --epochs 2
 """
@@ -40,9 +40,9 @@ class Net(nn.Module):
 
 
 def cifar10(folder: Path) -> tuple[Dataset, Dataset]:
-    """CIFAR-10's training and test set, pixels scaled to [-1, 1]."""
+    """Returns CIFAR-10's training and test set, with pixels scaled to [-1, 1]."""
     try:
-        from torchvision import datasets, transforms  # here, so that the module imports without torchvision
+        from torchvision import datasets, transforms  # not needed to import this module
     except ModuleNotFoundError as error:
         raise SystemExit(
             f"{Path(__file__).name} needs torchvision: {error}.\n"
@@ -56,7 +56,7 @@ def cifar10(folder: Path) -> tuple[Dataset, Dataset]:
 
 
 def train(model, loader, device, epochs: int, lr: float, log_every: int = 500) -> list[float]:
-    """Train with SGD and momentum; returns the mean loss of each epoch."""
+    """Trains with SGD and momentum; returns the mean loss of each epoch."""
     criterion = nn.CrossEntropyLoss().to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
     losses = []
@@ -78,7 +78,7 @@ def train(model, loader, device, epochs: int, lr: float, log_every: int = 500) -
 
 @torch.no_grad()
 def accuracy_by_class(model, loader, device) -> dict[str, float]:
-    """Share of each class's images that is recognised, and of all of them under "all"."""
+    """Returns the accuracy per class, and for all images as "all"."""
     model.eval()
     right, seen = torch.zeros(len(CLASSES)), torch.zeros(len(CLASSES))
     for images, labels in loader:

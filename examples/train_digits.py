@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Train a small convolutional network on handwritten digits on a MUSA device.
+"""Trains a small convolutional network on handwritten digits on a MUSA device.
 
 The 1797 images (8 x 8 pixels, scans of real handwriting) come with scikit-learn, so nothing is downloaded.
-The program leaves a plot, a checkpoint and its figures in --out, which is examples/out/digits by default.
-It needs matplotlib, scikit-learn and tqdm.
+Writes a plot, a checkpoint and its figures to --out, by default examples/out/digits.
+Needs matplotlib, scikit-learn and tqdm.
 
 python examples/train_digits.py --device musa --epochs 15
 python examples/train_digits.py --amp bf16    # mixed precision; fp16 scales the loss as well
@@ -31,7 +31,7 @@ except ModuleNotFoundError as error:
         f"Fix: {sys.executable} -m pip install matplotlib scikit-learn tqdm"
     ) from None
 
-matplotlib.use("Agg")  # before pyplot is imported: a machine without a display draws into the file only
+matplotlib.use("Agg")  # before pyplot is imported, so that no display is needed
 import matplotlib.pyplot as plt
 
 OUT = Path(__file__).resolve().parent / "out"
@@ -58,7 +58,7 @@ class DigitsNet(nn.Module):
 
 
 def load_data(seed: int) -> tuple[TensorDataset, TensorDataset]:
-    """Training set (four fifths) and test set, each with every digit in proportion."""
+    """Returns training set (four fifths) and test set, with the same proportions of digits."""
     digits = load_digits()
     images = torch.tensor(digits.images, dtype=torch.float32).unsqueeze(1) / 16
     labels = torch.tensor(digits.target)
@@ -72,9 +72,10 @@ AMP_DTYPES = {"off": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def train_epoch(model, loader, optimizer, scaler, device, dtype=None) -> float:
-    """One pass over the training set, under autocast to ``dtype`` if given; the mean loss of its samples."""
+    """Trains for one epoch, with autocast to ``dtype`` if given; returns the mean loss."""
     model.train()
-    # Summed on the device: asking for a number at every step would make the host wait for it at every step.
+    # Summed on the device, because reading a number in every step would make the host wait in every
+    # step.
     total = torch.zeros((), device=device)
     for images, labels in loader:
         images, labels = images.to(device, non_blocking=True), labels.to(device, non_blocking=True)
@@ -90,7 +91,7 @@ def train_epoch(model, loader, optimizer, scaler, device, dtype=None) -> float:
 
 @torch.no_grad()
 def evaluate(model, loader, device, dtype=None) -> float:
-    """Share of images whose digit is recognised, under autocast to ``dtype`` if given."""
+    """Returns the accuracy, with autocast to ``dtype`` if given."""
     model.eval()
     correct = torch.zeros((), dtype=torch.long, device=device)
     for images, labels in loader:
@@ -129,7 +130,7 @@ def main(argv: list[str] | None = None) -> int:
     torch.manual_seed(arguments.seed)
     arguments.out.mkdir(parents=True, exist_ok=True)
     train_set, test_set = load_data(arguments.seed)
-    # Pinned memory is what lets a copy to the device run while the host prepares the next batch.
+    # With pinned memory, copies to the device overlap with the host preparing the next batch.
     pinned = {"pin_memory": device.type != "cpu"}
     train_loader = DataLoader(train_set, batch_size=64, shuffle=True, **pinned)
     test_loader = DataLoader(test_set, batch_size=256, **pinned)
@@ -137,7 +138,7 @@ def main(argv: list[str] | None = None) -> int:
     model = DigitsNet().to(device)
     dtype = AMP_DTYPES[arguments.amp]
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    # Small gradients vanish in float16 unless the loss is scaled up before them.
+    # In float16 small gradients underflow unless the loss is scaled.
     scaler = torch.amp.GradScaler(device.type, enabled=dtype == torch.float16)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=6e-3, total_steps=arguments.epochs)
     losses, accuracies = [], []

@@ -21,18 +21,18 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler
 from train_digits import OUT, DigitsNet, load_data
 
-GLOBAL_BATCH = 64  # images of all ranks together
+GLOBAL_BATCH = 64  # images of all ranks
 
 
 def train_epoch(model, loader, optimizer, device) -> torch.Tensor:
-    """One pass over this rank's share; the sum of its losses, on the device."""
+    """Trains on this rank's share for one epoch; returns the sum of losses, on the device."""
     model.train()
     total = torch.zeros((), device=device)
     for images, labels in loader:
         images, labels = images.to(device, non_blocking=True), labels.to(device, non_blocking=True)
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(model(images), labels)
-        loss.backward()  # gradients are averaged over the ranks while it runs
+        loss.backward()  # averages the gradients over the ranks in the meantime
         optimizer.step()
         total += loss.detach() * len(labels)
     return total
@@ -40,7 +40,7 @@ def train_epoch(model, loader, optimizer, device) -> torch.Tensor:
 
 @torch.no_grad()
 def evaluate(model, loader, device) -> float:
-    """Share of images, of all ranks together, whose digit is recognised."""
+    """Returns the accuracy over the images of all ranks."""
     model.eval()
     counts = torch.zeros(2, device=device)
     for images, labels in loader:
@@ -52,7 +52,7 @@ def evaluate(model, loader, device) -> float:
 
 
 def save(path: Path, **state) -> None:
-    """All of it or nothing: a process may end while it writes."""
+    """Saves atomically, because the process may be ended while it writes."""
     part = path.with_suffix(".part")
     torch.save(state, part)
     part.replace(path)
@@ -81,7 +81,7 @@ def main(argv: list[str] | None = None) -> int:
     test_loader = DataLoader(test_set, batch_size=256, sampler=test_sampler, pin_memory=True)
 
     torch.manual_seed(arguments.seed)
-    # Batch norm over the images of all ranks, so that it does not matter how many there are.
+    # Batch norm over the images of all ranks, so that results do not depend on their number.
     model = nn.SyncBatchNorm.convert_sync_batchnorm(DigitsNet().to(device))
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     done, losses, accuracies = 0, [], []

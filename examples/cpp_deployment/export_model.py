@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Write a classifier for `classify`, the C++ program beside this one.
+"""Exports a classifier for `classify`, the C++ program in this folder.
 
-Leaves a TorchScript file, model.pt, or with --way package a package of AOTInductor, model.pt2, and input.pt
-in --out, and prints what the model says on the CPU, for comparison.
+Writes a TorchScript file, model.pt, or with --way package an AOTInductor package, model.pt2, and input.pt to
+--out, and prints the model's result on the CPU for comparison.
 
 python examples/cpp_deployment/export_model.py --out build/deployment
 """
@@ -36,7 +36,7 @@ class Block(nn.Module):
 
 
 class SmallNet(nn.Module):
-    """Images (N, 3, H, W) to logits (N, 10): what ResNet does, at a size that needs no download."""
+    """Images (N, 3, H, W) to logits (N, 10): a small ResNet that needs no download."""
 
     def __init__(self):
         super().__init__()
@@ -50,14 +50,14 @@ class SmallNet(nn.Module):
 
 
 def small() -> tuple[nn.Module, list[str], tuple[int, ...]]:
-    """The model with random weights, the names of its classes, and the shape of one image."""
+    """Returns the model with random weights, the names of its classes, and the shape of an image."""
     model, shape = SmallNet(), (3, 32, 32)
-    model(torch.rand(8, *shape))  # gives batch normalisation statistics other than zeros and ones
+    model(torch.rand(8, *shape))  # so that batch normalization statistics differ from 0 and 1
     return model, [f"class {chr(ord('A') + i)}" for i in range(10)], shape
 
 
 def resnet50() -> tuple[nn.Module, list[str], tuple[int, ...]]:
-    """torchvision's ResNet-50 with its ImageNet weights (98 MB, downloaded once)."""
+    """Returns torchvision's ResNet-50 with its ImageNet weights (98 MB, downloaded once)."""
     from torchvision.models import ResNet50_Weights
     from torchvision.models import resnet50 as build
 
@@ -69,12 +69,12 @@ MODELS = {"resnet50": resnet50, "small": small}
 
 
 def as_torchscript(model: nn.Module, example: torch.Tensor, way: str) -> torch.jit.ScriptModule:
-    """The model as a TorchScript module.
+    """Returns the model as a TorchScript module.
 
     Args:
-        way (str): `"script"` compiles the model's Python code; `"trace"` records what it does for `example`;
-            `"export"` records it with `torch.export`, then traces the exported graph. The latter two fix the
-            shape of the input.
+        way (str): `"script"` compiles the model's Python code; `"trace"` records its operations for
+            `example`; `"export"` uses `torch.export`, then traces the exported graph. The latter two fix
+            the input's shape.
     """
     if way == "script":
         return torch.jit.script(model)
@@ -84,7 +84,7 @@ def as_torchscript(model: nn.Module, example: torch.Tensor, way: str) -> torch.j
 
 
 def write_package(model: nn.Module, images: torch.Tensor, classes: list[str], path: Path) -> None:
-    """Compile the model for musa, for batches of any size from 2 to 64, and write it to `path` (.pt2)."""
+    """Compiles the model for musa, for batch sizes from 2 to 64, and writes it to `path` (.pt2)."""
     batch = torch.export.Dim("batch", min=2, max=64)
     program = torch.export.export(model.to("musa"), (images.to("musa"),), dynamic_shapes=({0: batch},))
     metadata = {"classes.txt": "\n".join(classes)}
@@ -95,7 +95,7 @@ def write_package(model: nn.Module, images: torch.Tensor, classes: list[str], pa
 
 @torch.no_grad()
 def export(out: Path, name: str, way: str, batch: int) -> torch.Tensor:
-    """Write the model and out/input.pt; returns the model's logits on the CPU, (batch, classes)."""
+    """Writes the model and out/input.pt; returns the model's logits on the CPU, (batch, classes)."""
     torch.manual_seed(0)
     model, classes, shape = MODELS[name]()
     model.eval()

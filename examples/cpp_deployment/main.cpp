@@ -6,8 +6,8 @@
 //   classify model.pt input.pt
 //   classify model.pt2 input.pt
 //
-// The model is a TorchScript module from images to logits (N, classes), or a package of AOTInductor; input.pt a tensor written
-// by torch.save. Names of the classes come with the model, in its extra file "classes.txt" or in the package's metadata.
+// The model is a TorchScript module from images to logits (N, classes), or an AOTInductor package; input.pt is a
+// tensor written by torch.save. Class names are in the model's extra file "classes.txt" or in the package's metadata.
 
 #include <musa_runtime/init.h>
 #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
@@ -143,7 +143,7 @@ Model load_script(const std::string& path, const torch::Device& device) {
       lines(extra["classes.txt"])};
 }
 
-// A package is compiled for one type of device. Its index is chosen here; -1 is the current device.
+// A package is compiled for one device type. The index is selected here; -1 is the current device.
 Model load_package(const std::string& path, const torch::Device& device) {
   const auto loader = std::make_shared<torch::inductor::AOTIModelPackageLoader>(
       path, /*model_name=*/"model", /*run_single_threaded=*/false, /*num_runners=*/1, device.index());
@@ -155,7 +155,7 @@ Model load_package(const std::string& path, const torch::Device& device) {
 }
 
 int run(const Options& options) {
-  // Before the device is named: until then torch does not know the word "musa".
+  // Must precede the first use of the device: before, torch cannot parse the name "musa".
   musa_runtime::init();
   for (const std::string& pack : options.packs) {
     musa_runtime::load_pack(pack);
@@ -165,7 +165,7 @@ int run(const Options& options) {
   const std::vector<char> pickled = read(options.input);
   const at::Tensor input = torch::jit::pickle_load(pickled).toTensor().to(device);
 
-  read(options.model); // torch's own message for a missing file speaks of its archive reader
+  read(options.model); // otherwise torch reports a missing file as an archive error
   const std::filesystem::path path = options.model;
   const Model model = path.extension() == ".pt2" ? load_package(options.model, device) : load_script(options.model, device);
 
@@ -175,7 +175,7 @@ int run(const Options& options) {
   for (int i = 0; i < options.repeats; ++i) {
     logits = model.forward(input);
   }
-  // The device works behind the host's back; the copy waits for it.
+  // Work on the device is asynchronous; the copy waits for it.
   logits = logits.cpu();
   const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Builds a CUDA extension for musa: of a setup.py for CUDA, one import and its two names have changed."""
+"""Builds a CUDA extension for musa. Only one import and its two names differ from a setup.py for CUDA."""
 
 from setuptools import setup
 

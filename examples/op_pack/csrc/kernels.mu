@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Kernels know nothing of torch, so that its headers are not compiled for the device.
+// Kernels do not use torch, so that its headers are not compiled for the device.
 #include "kernels.h"
 
 namespace musa_demo {

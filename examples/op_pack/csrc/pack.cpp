@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The pack's C++ side: schemas of its own, an operator of each kind, predicates, and the declaration of all.
+// The pack's C++ side: schemas, an operator of each kind, predicates, and their registration.
 #include <ATen/ATen.h>
 #include <c10/musa/MUSAException.h>
 #include <c10/musa/MUSAGuard.h>
@@ -15,18 +15,18 @@ namespace {
 
 namespace mudnn = musa_runtime::mudnn;
 
-// ---- an operator of torch, composed of others
+// ---- an operator of torch, composed of other operators
 
 at::Tensor relu(const at::Tensor& self) {
   return at::clamp_min(self, 0);
 }
 
-// Integers are left to the next provider.
+// The next provider serves integers.
 bool serves_relu(const at::Tensor& self) {
   return at::isFloatingType(self.scalar_type());
 }
 
-// ---- an operator of its own, in plain C++
+// ---- a new operator, in plain C++
 
 at::Tensor scale_shift(const at::Tensor& self, double scale, double shift) {
   return self * scale + shift;

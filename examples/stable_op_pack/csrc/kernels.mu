@@ -11,7 +11,7 @@ unsigned blocks(int64_t count) {
   return static_cast<unsigned>((count + kThreads - 1) / kThreads);
 }
 
-// A NaN stays one, as in torch.
+// NaN is preserved, as in torch.
 __global__ void relu(const float* in, float* out, int64_t count) {
   const int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x;
   if (i < count) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The pack's C++ side over torch's stable ABI: torch/csrc/stable and torch/headeronly are the only headers of torch here.
+// The pack's C++ side over torch's stable ABI. Of torch it includes only headers in torch/csrc/stable and
+// torch/headeronly.
 #include <musa_runtime/stable_pack.h>
 #include <torch/csrc/stable/accelerator.h>
 #include <torch/csrc/stable/ops.h>
@@ -34,12 +35,12 @@ Tensor relu(const Tensor& self) {
   return out;
 }
 
-// Other dtypes and strided tensors are left to the next provider.
+// The next provider serves other dtypes and strided tensors.
 bool serves_relu(const Tensor& self) {
   return self.scalar_type() == ScalarType::Float && self.is_contiguous();
 }
 
-// ---- an operator of its own
+// ---- a new operator
 
 Tensor scale_shift(const Tensor& self, double scale, double shift) {
   STD_TORCH_CHECK(self.scalar_type() == ScalarType::Float, "scale_shift: expected a float32 tensor");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// A CUDA extension's kernel as its author has it. Nothing here knows of MUSA.
+// The kernel of an unmodified CUDA extension, without any reference to MUSA.
 #include <ATen/ATen.h>
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/Exceptions.h>

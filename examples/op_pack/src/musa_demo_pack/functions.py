@@ -1,29 +1,30 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`torch.musa.demo`: the pack's own operators as functions, and one that is written in Python."""
+"""`torch.musa.demo`: the pack's operators as functions, and an operator written in Python."""
 
 import torch
 
 
 def scale_shift(tensor, scale=1.0, shift=0.0):
-    """`tensor * scale + shift`, in one operator."""
+    """Returns `tensor * scale + shift`, computed by one operator."""
     return torch.ops.musa_demo.scale_shift(tensor, scale, shift)
 
 
 def bias_relu(tensor, bias):
-    """`relu(tensor + bias)` of float32 tensors, in one kernel."""
+    """Returns `relu(tensor + bias)` of float32 tensors, computed by one kernel."""
     return torch.ops.musa_demo.bias_relu(tensor, bias)
 
 
 def softmax_rows(tensor):
-    """`softmax(tensor, -1)` of a float32 tensor, by muDNN."""
+    """Returns `softmax(tensor, -1)` of a float32 tensor, computed by muDNN."""
     return torch.ops.musa_demo.softmax_rows(tensor)
 
 
-# An operator in Python: torch.compile and autograd see one operator, whatever it calls.
+# An operator in Python: torch.compile and autograd see a single operator, regardless of its
+# implementation.
 @torch.library.custom_op("musa_demo::mean_square", mutates_args=(), device_types="musa")
 def mean_square(tensor: torch.Tensor) -> torch.Tensor:
-    """The mean of the squared elements, without dimensions."""
+    """Returns the mean of the squared elements as a 0-dim tensor."""
     return tensor.square().mean()
 
 

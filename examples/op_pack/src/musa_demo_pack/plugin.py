@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The hooks of the pack, called at the first use of the device. The loader loads the library."""
+"""The pack's hooks, called on first use of the device. The loader loads the library."""
 
 from musa_runtime import sdk
 from musa_runtime.hookspecs import hookimpl
@@ -13,7 +13,7 @@ def musa_pack_info():
 
 @hookimpl
 def musa_libraries():
-    # The pack's own library finds muDNN by its name, so the SDK's is loaded first.
+    # The pack's library links to muDNN by name, so the SDK's copy is loaded first.
     mudnn = sdk.library(
         sdk.MUDNN,
         component="muDNN",

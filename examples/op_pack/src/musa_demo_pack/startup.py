@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The import hook of the pack. It imports torch in functions only, and does not use the device."""
+"""The pack's import hook. It imports torch only inside functions, and does not use the device."""
 
 
 def musa_import(musa):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The hooks of the pack, called at the first use of the device. The loader loads the library."""
+"""The pack's hooks, called on first use of the device. The loader loads the library."""
 
 from musa_runtime.hookspecs import hookimpl
 
