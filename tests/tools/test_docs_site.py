@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -148,6 +149,44 @@ def test_blocks_share_variables_and_marked_ones_do_not_run(tmp_path):
     text += "\n<!-- output -->\n```text\n1\n```\n```bash\ntouch made\n```\n```cpp\nint x\n```\n"
     assert page_runner.block_problems("a.md", text, tmp_path) == []
     assert (tmp_path / "made").exists()
+
+
+def test_files_of_a_page_are_written_and_commands_run_beside_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = "<!-- file: a/b.py -->\n```python\nprint(1 / 1)\n```\n"
+    text += f"<!-- in: a -->\n```bash\n{sys.executable} b.py\n```\n<!-- output -->\n```text\n1.0\n```\n"
+    assert page_runner.block_problems("a.md", text, tmp_path) == []
+    with pytest.raises(ValueError, match="is not below the directory"):
+        page_runner.block_problems("a.md", "<!-- file: ../b.py -->\n```python\n```\n", tmp_path)
+
+
+def test_the_directory_of_a_page_keeps_only_unchanged_files_of_the_page(tmp_path):
+    text = "<!-- file: a/same.txt -->\n```text\n1\n```\n<!-- file: other.txt -->\n```text\n2\n```\n"
+    page_runner.prepare(tmp_path / "new", text)
+    contents = {"a/same.txt": "1\n", "other.txt": "2\n", "b/c/left.txt": "", "d.so": "", "a/build/e.o": ""}
+    for name, content in contents.items():
+        page_runner.write_file(tmp_path, name, content)
+
+    def kept():
+        page_runner.prepare(tmp_path, text)
+        return {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+
+    assert kept() == {"a/same.txt", "other.txt", "a/build/e.o"}
+    (tmp_path / "other.txt").write_text("1\n")
+    assert kept() == {"a/same.txt"}
+
+
+def test_a_page_with_a_test_of_its_own_does_not_run_and_needs_that_test(tmp_path):
+    text = "<!-- followed by tests/test_a.py -->\n```python\n1 / 0\n```\n"
+    assert not page_runner.runs(text)
+    absent = ["docs/a.md: tests/test_a.py does not follow this page"]
+    assert page_runner.followed_problems("docs/a.md", text, tmp_path) == absent
+    test = tmp_path / "tests" / "test_a.py"
+    test.parent.mkdir()
+    test.write_text("")
+    assert page_runner.followed_problems("docs/a.md", text, tmp_path) == absent
+    test.write_text('PAGE = ROOT / "docs" / "a.md"\n')
+    assert page_runner.followed_problems("docs/a.md", text, tmp_path) == []
 
 
 def test_a_page_whose_process_dies_or_hangs_is_refused():

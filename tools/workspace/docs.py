@@ -56,10 +56,16 @@ def run_pages(all_pages: Iterable[site_pages.Page], *, code: bool) -> list[str]:
     """
     command = [str(packages.PYTHON), "-m", "workspace.page_runner"]
     command += [] if code else ["--names-only"]
-    command += ["--cpp", str(GENERATED / "reference_cpp.md")]
+    command += ["--cpp", str(GENERATED / "reference_cpp.md"), "--directory", str(FOLDER / "run")]
     command += [page.source for page in all_pages]
     path = f"{ROOT / 'tools'}{os.pathsep}{ROOT / 'docs'}"
-    environment = {**os.environ, "PYTHONPATH": path, "PATH": f"{packages.PYTHON.parent}:{os.environ['PATH']}"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": path,
+        "PATH": f"{packages.PYTHON.parent}:{os.environ['PATH']}",
+        # Kept, so that extensions of pages are compiled again only after a change.
+        "TORCH_EXTENSIONS_DIR": str(FOLDER / "extensions"),
+    }
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     if done.returncode not in (0, site_pages.PROBLEMS):
         raise WorkspaceError(f"{done.stdout}{done.stderr}\nthe code of the pages could not be run; see above")

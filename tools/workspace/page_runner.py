@@ -2,9 +2,8 @@
 # Copyright (c) torch_musa contributors
 """Resolves the names in pages and runs their code blocks: `python -m workspace.page_runner PAGE...` in .venv.
 
-Problems are printed as `page:line: problem`, and the exit status is nonzero if there are any. Each page
-runs in its own process, forked after `import torch`. docs/design/manual.md describes the comments that mark
-blocks.
+Problems are printed as `page:line: problem`, and the exit status is 3 if there are any. Each page runs in a
+process of its own, forked after `import torch`. docs/design/manual.md has the comments that mark blocks.
 """
 
 import argparse
@@ -29,7 +28,13 @@ from . import site_pages
 ROOT = Path(__file__).resolve().parents[2]
 LANGUAGES = ("python", "bash")
 NOT_RUN = re.compile(r"not run: \S.*")
-# Time limit per page, in seconds.
+# The block is the content of this file, below the directory of the page.
+FILE = re.compile(r"file: (?!/)(\S+)")
+# A block of bash runs in this directory, below that of the page.
+DIRECTORY = re.compile(r"in: (?!/)(\S+)")
+# A test runs all blocks of the page, so that they are not run here.
+FOLLOWED = re.compile(r"^<!-- followed by (\S+) -->$", re.MULTILINE)
+# Seconds that the blocks of one page may take.
 LIMIT = 600
 SPAN = re.compile(r"`([^`\n]+)`")
 PYTHON_NAME = re.compile(
@@ -94,7 +99,8 @@ def name_problems(page, text, cpp_names):
 def block_problems(page, text, folder=ROOT):
     """Runs the blocks of a page in this process; returns the first problem in a list.
 
-    Later blocks use variables of earlier ones, so a page stops at its first failure.
+    Later blocks need the variables of earlier ones, so that the page ends with its first failure. The current
+    directory is that of the page, where its files are written.
     """
     variables = {"__name__": "__main__"}
     printed = None
@@ -107,12 +113,39 @@ def block_problems(page, text, folder=ROOT):
                 return [
                     f"{place}: the page says {block.text.strip()!r}, the program prints {printed.strip()!r}"
                 ]
+        if file := FILE.fullmatch(block.comment):
+            write_file(Path.cwd(), file[1], block.text)
+            continue
         if block.language not in LANGUAGES or NOT_RUN.fullmatch(block.comment):
             continue
         run = _run_python if block.language == "python" else _run_bash
-        printed, error = run(block, place, variables, folder)
+        directory = DIRECTORY.fullmatch(block.comment)
+        printed, error = run(block, place, variables, Path.cwd() / directory[1] if directory else folder)
         if error:
             return [f"{place}: {error}"]
+    return []
+
+
+def write_file(directory, name, text):
+    """Writes a file of a page below `directory`.
+
+    Raises:
+        ValueError: if the name leads out of the directory.
+    """
+    path = (directory / name).resolve()
+    if not path.is_relative_to(directory.resolve()):
+        raise ValueError(f"{name} is not below the directory of the page")
+    if _text_of(path) != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def followed_problems(page, text, root=ROOT):
+    """The problem of a page whose test does not exist or does not name the page, as a list."""
+    for test in FOLLOWED.findall(text):
+        path = root / test
+        if not path.is_file() or Path(page).name not in path.read_text(encoding="utf-8"):
+            return [f"{page}: {test} does not follow this page"]
     return []
 
 
@@ -134,21 +167,53 @@ def _run_bash(block, place, variables, folder):
     return done.stdout, None
 
 
-def _page_process(page, text, results):
-    # Programs in pages may write files to the working directory.
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
+def prepare(directory, text):
+    """Empties the directory of a page, except for unchanged files of the page.
+
+    Their time stays, so that extensions are compiled again only if a source has changed. If no file has
+    changed, directories named `build` stay as well.
+    """
+    blocks = pages.code_blocks(text)
+    files = {match[1]: block.text for block in blocks if (match := FILE.fullmatch(block.comment))}
+    unchanged = {directory / name for name, content in files.items() if _text_of(directory / name) == content}
+    directory.mkdir(parents=True, exist_ok=True)
+    for path in sorted(directory.rglob("*"), reverse=True):
+        if len(unchanged) == len(files) and "build" in path.relative_to(directory).parts:
+            continue
+        if path.is_dir() and not path.is_symlink():
+            if not any(path.iterdir()):
+                path.rmdir()
+        elif path not in unchanged:
+            path.unlink()
+
+
+def _text_of(path):
+    try:
+        return path.read_text(encoding="utf-8")
+    except (UnicodeDecodeError, OSError):
+        return None
+
+
+def _page_process(page, text, directory, results):
+    # Programs of pages may write files into the working directory.
+    with tempfile.TemporaryDirectory() as temporary:
+        if directory is not None:
+            prepare(directory, text)
+        os.chdir(directory or temporary)
         problems = block_problems(page, text)
         os.chdir(ROOT)
     # Limited to the pipe's capacity, because the pipe is read only after this process ends.
     results.put([problem[:10_000] for problem in problems])
 
 
-def run_page(page, text, limit=LIMIT):
-    """Runs the blocks of a page in a forked process; returns its problems."""
+def run_page(page, text, limit=LIMIT, directory=None):
+    """Runs the blocks of a page in a fork of this process; returns its problems.
+
+    `directory` is where files of the page are kept for the next run; a temporary directory by default.
+    """
     context = multiprocessing.get_context("fork")
     results = context.SimpleQueue()
-    process = context.Process(target=_page_process, args=(page, text, results))
+    process = context.Process(target=_page_process, args=(page, text, directory, results))
     process.start()
     process.join(limit)
     if process.is_alive():
@@ -161,9 +226,11 @@ def run_page(page, text, limit=LIMIT):
 
 
 def runs(text):
-    """Whether a page has a block to run."""
-    return any(
-        block.language in LANGUAGES and not NOT_RUN.fullmatch(block.comment)
+    """Whether a page has a block to run here."""
+    return not FOLLOWED.search(text) and any(
+        block.language in LANGUAGES
+        and not NOT_RUN.fullmatch(block.comment)
+        and not FILE.fullmatch(block.comment)
         for block in pages.code_blocks(text)
     )
 
@@ -172,6 +239,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--names-only", action="store_true", help="do not run code blocks")
     parser.add_argument("--cpp", type=Path, required=True, help="the page of the C++ reference")
+    parser.add_argument("--directory", type=Path, required=True, help="where files of pages are kept")
     parser.add_argument("pages", nargs="+", help="paths of pages in the repository")
     options = parser.parse_args()
     # Also loads the device backend; the device is first used in the forks.
@@ -181,10 +249,10 @@ def main():
     problems = []
     for page in options.pages:
         text = (ROOT / page).read_text(encoding="utf-8")
-        problems += name_problems(page, text, cpp_names)
+        problems += name_problems(page, text, cpp_names) + followed_problems(page, text)
         if page.startswith("docs/") and not options.names_only and runs(text):
             start = time.monotonic()
-            problems += run_page(page, text)
+            problems += run_page(page, text, directory=options.directory / page)
             print(f"{page}: code blocks run in {time.monotonic() - start:.1f} s", file=sys.stderr, flush=True)
     print("\n".join(problems))
     return site_pages.PROBLEMS if problems else 0
