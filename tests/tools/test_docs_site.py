@@ -4,14 +4,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import sys
+import tarfile
 from types import SimpleNamespace
 
 import pytest
 
 import dev
 import pages
-from workspace import ROOT, WorkspaceError, docs, page_runner, site_pages
+from workspace import ROOT, WorkspaceError, diagrams, docs, page_runner, site_pages
 
 pytestmark = pytest.mark.once
 
@@ -238,3 +241,19 @@ def test_all_problems_are_in_one_error():
 def test_a_crash_of_the_program_that_runs_pages_is_no_success():
     with pytest.raises(WorkspaceError, match="could not be run"):
         docs.run_pages([SimpleNamespace(source="docs/absent.md")], code=False)
+
+
+def test_the_script_of_diagrams_comes_from_the_pinned_archive_only(tmp_path, monkeypatch):
+    archive = tmp_path / "mermaid.tgz"
+    with tarfile.open(archive, "w:gz") as files:
+        info = tarfile.TarInfo(f"package/dist/{diagrams.SCRIPT}")
+        info.size = 3
+        files.addfile(info, io.BytesIO(b"1+1"))
+    target = tmp_path / diagrams.SCRIPT
+    with pytest.raises(WorkspaceError, match="is not the pinned archive"):
+        diagrams.extract(archive, target, "0" * 64)
+    assert not target.exists()
+    diagrams.extract(archive, target, hashlib.sha256(archive.read_bytes()).hexdigest())
+    assert target.read_bytes() == b"1+1" and diagrams.fetch(tmp_path) is None
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert diagrams.fetch(tmp_path / "empty") == "npm is not installed"

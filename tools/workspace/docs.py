@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from . import ROOT, WorkspaceError, packages, site_pages, tool_venv
+from . import ROOT, WorkspaceError, diagrams, packages, site_pages, tool_venv
 from .progress import run_logged
 
 FOLDER = ROOT / "build" / "docs"
@@ -28,13 +28,15 @@ REFERENCE = {
 
 
 def install_tools() -> None:
-    """Makes build/docs/venv with the pinned requirements, unless it is up to date."""
+    """Makes build/docs/venv with the pinned requirements, and fetches Mermaid, unless they are up to date."""
     if sys.version_info < (3, 11):
         raise WorkspaceError(
             f"Sphinx needs Python 3.11 or newer, this is {sys.version.split()[0]}.\n"
             "Fix: run `tools/dev.py docs` with a newer python3"
         )
     tool_venv.make(FOLDER, REQUIREMENTS, "installing the tools of the manual")
+    if reason := diagrams.fetch(FOLDER / "diagrams"):
+        print(f"diagrams are shown as text: {reason}")
 
 
 def generate() -> dict[str, str]:
