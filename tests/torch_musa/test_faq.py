@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 import pages
 from tests.harness.subprocesses import run_python
+from tests.plugins.packs import write_pack
 from workspace.site_pages import HEADING, anchor
 
 pytestmark = pytest.mark.once
@@ -33,11 +35,37 @@ x = torch.ones(3, device="musa")
 with torch.musa.graph(torch.musa.MUSAGraph()):
     x.nonzero()
 """
+PORT = """
+import socket
+listener = socket.socket()
+listener.bind(("", 0))
+listener.listen()
+os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(listener.getsockname()[1]))
+torch.distributed.init_process_group("mccl", rank=0, world_size=1)
+"""
+# Without the autoload torch has another version before torch_musa reads it.
+OTHER_TORCH = """
+torch.__version__ = "2.99.0"
+import torch_musa
+torch.ones(1, device="musa")
+"""
+# A pack whose library calls a function that does not exist.
+LIBRARY = (
+    "void _ZN2at6Tensor12of_other_torchEv(void);\nvoid use(void) { _ZN2at6Tensor12of_other_torchEv(); }\n"
+)
+PACK = """
+from musa_runtime.hookspecs import hookimpl
+@hookimpl
+def musa_libraries(): return [{library!r}]
+"""
 SVD = 'torch.linalg.svd(torch.eye(3, device="musa"))'
 ONES = 'torch.ones(1, device="musa")'
 # The environment and the program of each entry, by the anchor of its heading.
 PROGRAMS = {
     "no-musa-sdk-was-found": ({"MUSA_HOME": "/nowhere"}, ONES),
+    "no-musa-device-is-visible": ({"MUSA_EMULATOR_DEVICES": "0", "MUSA_VISIBLE_DEVICES": None}, ONES),
+    "a-wheel-for-another-torch": ({"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}, OTHER_TORCH),
+    "undefined-symbol": ({"TORCH_MUSA_STRICT": "1"}, ONES),
     "device-index-out-of-range": ({"MUSA_EMULATOR_DEVICES": "2"}, "torch.musa.set_device(99)"),
     "out-of-memory": ({"MUSA_EMULATOR_MEMORY_LIMIT": "256M"}, 'torch.empty(1 << 30, device="musa")'),
     "a-setting-of-the-allocator-is-refused": ({"PYTORCH_ALLOC_CONF": "expandable_segment:True"}, ONES),
@@ -48,9 +76,14 @@ PROGRAMS = {
         {"MUSA_EMULATOR_ARCH": "mp_21"},
         'torch.autocast("musa", dtype=torch.bfloat16)',
     ),
+    "an-operator-is-not-implemented-for-a-dtype": (
+        {},
+        'x = torch.ones(2, device="musa").to(torch.float8_e4m3fn)\nx + x',
+    ),
     "tensors-on-different-devices": ({}, f"{ONES} + torch.ones(1)"),
     "the-device-in-a-forked-process": ({}, FORK),
     "an-operator-cannot-be-captured": ({}, CAPTURE),
+    "the-port-is-in-use": ({"TORCHELASTIC_USE_AGENT_STORE": None}, PORT),
 }
 
 
@@ -73,9 +106,20 @@ def test_every_entry_has_a_program():
     assert list(entries(PAGE.read_text(encoding="utf-8"))) == list(PROGRAMS)
 
 
+def write_broken_pack(folder: Path) -> None:
+    """Installs the pack "mine" into the folder, with a library that cannot be loaded."""
+    library = folder / "libmine.so"
+    (folder / "mine.c").write_text(LIBRARY)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, folder / "mine.c"], check=True)
+    write_pack(folder, "mine", PACK.format(library=str(library)))
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_program_prints_the_message(musa, name):
+def test_the_program_prints_the_message(musa, name, tmp_path):
     environment, program = PROGRAMS[name]
+    if name == "undefined-symbol":
+        write_broken_pack(tmp_path)
+        environment = {**environment, "PYTHONPATH": str(tmp_path)}
     unset = dict.fromkeys(("TORCH_MUSA_OPS", "TORCH_MUSA_FALLBACK", "MUSA_EMULATOR_MEMORY"))
     done = run_python("-c", f"import os, sys, torch\n{program}", **{**unset, **environment})
     message = entries(PAGE.read_text(encoding="utf-8"))[name]
