@@ -142,7 +142,7 @@ def test_every_call_in_a_trace_has_a_name_of_the_sdk(tmp_path: Path) -> None:
 
 
 def test_profiles_of_musa_and_of_torch_cuda_take_turns(tmp_path: Path) -> None:
-    """CUPTI has one pair of callbacks and one clock in a process: each profile sets both anew."""
+    """CUPTI has one pair of callbacks and one clock in a process: each profile sets both again."""
     x, y = (torch.rand(1 << 16, device=device) for device in ("musa", "cuda"))
     for _ in range(3):
         with profile(activities=BOTH) as ours:

@@ -77,7 +77,7 @@
 #include <string_view>
 
 #include "support/call.h"
-#include "support/lent.h"
+#include "support/borrowed.h"
 #include "support/shapes.h"
 #include "support/small.h"
 

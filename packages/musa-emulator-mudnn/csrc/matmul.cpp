@@ -16,7 +16,7 @@
 
 #include <mudnn_backend/products.h>
 #include "support/call.h"
-#include "support/lent.h"
+#include "support/borrowed.h"
 #include "support/shapes.h"
 
 namespace musa::dnn {

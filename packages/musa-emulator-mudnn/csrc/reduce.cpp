@@ -37,7 +37,7 @@
 #include <vector>
 
 #include "support/call.h"
-#include "support/lent.h"
+#include "support/borrowed.h"
 #include "support/shapes.h"
 #include "support/small.h"
 

@@ -12,7 +12,7 @@
 #include <ATen/ops/logsumexp_native.h>
 
 #include "support/call.h"
-#include "support/lent.h"
+#include "support/borrowed.h"
 #include "support/shapes.h"
 
 namespace musa::dnn {

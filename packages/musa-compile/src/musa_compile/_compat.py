@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
 """Differences between torch minors, 2.11 to 2.15, in the modules of torch's compiler. No other module of the
-pack asks for a name that a minor lacks.
+pack uses a name that a minor lacks.
 
 Names are queried when they are used: importing this module imports nothing of the compiler.
 """
@@ -15,7 +15,7 @@ def has_device_contexts() -> bool:
 
 
 def register_graphsafe_rng() -> None:
-    """Let recomputed regions of a graph draw the numbers that the forward drew (2.13 and later)."""
+    """Makes recomputed regions of a graph draw the numbers that the forward drew (2.13 and later)."""
     from torch._functorch._aot_autograd import utils
 
     if hasattr(utils, "register_graphsafe_rng_device_type"):
@@ -30,7 +30,7 @@ def has_cpp_wrapper() -> bool:
 
 
 def name_device_in_cpp() -> None:
-    """Tell Inductor how C++ names the type of the device.
+    """Gives Inductor the C++ name of the device's type.
 
     Up to 2.14 torch looks it up in a dictionary and has no function to register a name; later it calls
     `DeviceOpOverrides.aten_device_type`.
@@ -50,7 +50,7 @@ def enter_stream_line() -> type:
 
 
 def register_benchmarker(function) -> None:
-    """Let Inductor measure kernels with the function (2.12 and later); before, it uses CUDA's events."""
+    """Makes Inductor measure kernels with the function (2.12 and later); before, it uses CUDA's events."""
     from torch._inductor.runtime import benchmarking
 
     if hasattr(benchmarking, "register_benchmarker"):

@@ -4,7 +4,7 @@
 
 
 class NoCppWrapper:
-    """Registered in place of a wrapper in C++: raises when a program asks for one.
+    """Registered in place of a wrapper in C++: raises when a program uses it.
 
     Attributes:
         refusal (str): the message.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-#include "support/lent.h"
+#include "support/borrowed.h"
 
 #include <c10/core/InferenceMode.h>
 #include <c10/core/StorageImpl.h>

@@ -84,8 +84,8 @@ bool is_device_activity(ActivityType type) {
       type == ActivityType::CONCURRENT_KERNEL;
 }
 
-// Whether a profile is of torch.cuda, which asks for the same kinds of activity and one more. torch.cuda's own profiler records
-// it; a profile that asks for both devices is left to it too, because the two cannot be told apart.
+// Whether a profile is of torch.cuda, which requests the same kinds of activity and one more. torch.cuda's own profiler records
+// it; a profile that requests both devices is left to it too, because the two cannot be distinguished.
 bool is_of_cuda(const std::set<ActivityType>& types) {
   return types.count(ActivityType::OVERHEAD) != 0 && at::hasCUDA();
 }
