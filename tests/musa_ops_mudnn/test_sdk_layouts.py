@@ -85,7 +85,7 @@ def test_the_stand_in_has_either_layout(home):
 def test_another_layout_is_refused(tmp_path):
     done = configure_emulator(tmp_path, "6")
     assert done.returncode != 0
-    assert "MUSA_EMULATOR_SDK=6 is no layout" in done.stderr and "Fix:" in done.stderr
+    assert "MUSA_EMULATOR_SDK=6 is not a layout of the SDK" in done.stderr and "Fix:" in done.stderr
 
 
 def test_the_packs_support_code_compiles_against_it(home):

@@ -88,7 +88,7 @@ CALLS = {
     "a weight of other channels": (
         "deform_conv2d",
         lambda: (*convolution(weight=zeros(2, 3, 3, 3)), *CONVOLUTION),
-        "do not fit",
+        "do not match",
     ),
     "too few offsets": (
         "deform_conv2d",
