@@ -8,7 +8,7 @@ FROM ${BASE_IMAGE}
 ARG EXTRAS=all
 
 SHELL ["/bin/bash", "-o", "pipefail", "-c"]
-# What the packages require of others comes from the index; the packages themselves only from dist/, since an index
+# Third-party requirements come from the index; the packages themselves only from dist/, since an index
 # may have other packages of these names.
 RUN --mount=type=bind,source=dist,target=/mnt/dist \
     pip install --no-cache-dir pluggy "PyYAML>=6" "setuptools>=70" \

@@ -54,7 +54,7 @@ def test_several_gpus(driver, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--offload-arch=mp_22", "-c", "a.mu"], "mp_22 is asked for"),
+        (["--offload-arch=mp_22", "-c", "a.mu"], "mp_22 is requested"),
         (["-x", "musa-header", "a.h", "-o", "a.gch"], "precompiles no headers"),
         (["-ftree-vectorize", "-c", "a.mu"], "option of GCC"),
         (["-c", "a.mu", "-o"], "needs an argument"),

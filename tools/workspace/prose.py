@@ -28,11 +28,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # Folders with findings left. The list only shrinks: a clean folder in it is a finding.
 NOT_YET_CLEAN: tuple[str, ...] = (
-    ".",
-    "docker",
     "docs",
     "docs/design",
-    "packages/musa-cuda",
     "tests",
     "tests/benchmarks",
     "tests/conformance",

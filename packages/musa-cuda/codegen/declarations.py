@@ -57,7 +57,7 @@ def functions(header: Path, prefix: str) -> list[Function]:
 
 
 def names(header: Path, pattern: str) -> set[str]:
-    """What the group in `pattern` matches in a header of CUDA."""
+    """Returns the text that the group in `pattern` matches in a header of CUDA."""
     return set(re.findall(pattern, without_comments(header.read_text(encoding="utf-8"))))
 
 

@@ -42,7 +42,7 @@ RELEASES = re.compile(
     r"|mccl(?:CommDestroy|CommAbort|RedOpDestroy)"
     r"|mupti(?:ActivityDisable|ActivityPopExternalCorrelationId|Unsubscribe|Finalize)"
 )
-# What a successful call creates or destroys, for the counts of live objects: the kind, and the argument that
+# The objects that a successful call creates or destroys, for the counts of live objects: the kind, and the argument that
 # is or receives the handle.
 COUNTED = {
     **{

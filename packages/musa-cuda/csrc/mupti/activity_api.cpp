@@ -105,7 +105,7 @@ bool is_registered() {
   return state().request != nullptr;
 }
 
-// With kinds_mutex held. Waits have no device but a context; records of contexts tell its device.
+// With kinds_mutex held. Waits have no device but a context; records of contexts have its device.
 MUptiResult enable(MUpti_ActivityKind kind) {
   if (kind == MUPTI_ACTIVITY_KIND_SYNCHRONIZATION) {
     const MUptiResult result = status(cuptiActivityEnableAndDump(CUPTI_ACTIVITY_KIND_CONTEXT));

@@ -33,7 +33,7 @@ uint32_t context_of(uint32_t device) {
   return device + 1;
 }
 
-// A copy from or to an array has the direction of its memory; the kinds of memory tell arrays apart.
+// A copy from or to an array has the direction of its memory; the kinds of memory distinguish arrays.
 uint8_t copy_kind(uint8_t kind) {
   switch (kind) {
     case CUPTI_ACTIVITY_MEMCPY_KIND_HTOD:

@@ -21,7 +21,7 @@ F* driver_function(const char* name) {
   return error == cudaSuccess && result == cudaDriverEntryPointSuccess ? reinterpret_cast<F*>(found) : nullptr;
 }
 
-// What a call returns where the driver does not have the function.
+// The result of a call where the driver does not have the function.
 inline MUresult without_driver() {
   int version = 0;
   return cudaDriverGetVersion(&version) != cudaSuccess || version == 0 ? MUSA_ERROR_STUB_LIBRARY : MUSA_ERROR_NOT_SUPPORTED;

@@ -22,7 +22,7 @@ musaError_t musaMemPrefetchAsync(const void* pointer, size_t bytes, int device, 
   return status(cudaMemPrefetchAsync(pointer, bytes, location_of(device), 0, (cudaStream_t)stream));
 }
 
-// Shared memory has banks of four bytes; CUDA 13 no longer asks.
+// Shared memory has banks of four bytes; CUDA 13 has no setting for it.
 musaError_t musaDeviceSetSharedMemConfig(enum musaSharedMemConfig) {
   return musaSuccess;
 }

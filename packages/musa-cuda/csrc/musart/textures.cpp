@@ -8,7 +8,7 @@
 namespace musa_cuda::by_hand {
 namespace {
 
-// Of the SDK or of CUDA: the members of the two have the same names, and the types of resources the same numbers.
+// Descriptors of the SDK or of CUDA: the members of the two have the same names, and the types of resources the same numbers.
 template <class To, class From>
 To resource_of(const From& from) {
   To to{};

@@ -21,7 +21,7 @@ struct Entry {
   std::atomic<uint64_t> calls{0};
 };
 
-// Of a library's entry points; made when it is loaded.
+// The state of a library's entry points; created when it is loaded.
 struct MUSA_CUDA_EXPORT Registration {
   template <std::size_t n>
   explicit Registration(Entry* const (&entries)[n]) : Registration(entries, n) {}
@@ -68,7 +68,7 @@ inline void enter(Entry& entry) {
   }
 }
 
-// A call that has no error code, or that asks for one.
+// A call that has no error code, or that returns a stored one.
 template <class F>
 auto count(Entry& entry, const F& function) {
   enter(entry);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Included first in each file that mcc gives to nvcc: MUSA's names for what the compiler itself knows.
+// Included first in each file that mcc gives to nvcc: MUSA's names for what the compiler defines.
 #pragma once
 
 // Architectures of MUSA are ordered: this is the newest that the SDK's headers know.

@@ -40,12 +40,12 @@ class UsageError(Exception):
 def architectures(asked: list[str], environment=os.environ) -> list[str]:
     """nvcc's options for the GPUs to compile for: MUSA_CUDA_ARCH, as "sm_80,sm_90".
 
-    The architectures of MUSA that a project asks for name no NVIDIA GPU. mp_31, the newest that the SDK's
+    The architectures of MUSA that a project names are no NVIDIA GPUs. mp_31, the newest that the SDK's
     headers know, stands for all of them, and so does the device's own, which torch.musa reports as its
     compute capability.
 
     Raises:
-        UsageError: another architecture is asked for, or MUSA_CUDA_ARCH has none of CUDA.
+        UsageError: another architecture is requested, or MUSA_CUDA_ARCH has none of CUDA.
     """
     chosen = [name for name in re.split(r"[,;\s]+", environment.get(ARCHS, "")) if name] or [DEFAULT_ARCH]
     for name in chosen:
@@ -55,7 +55,7 @@ def architectures(asked: list[str], environment=os.environ) -> list[str]:
     for name in asked:
         if name != "mp_31" and name.removeprefix("mp_") not in numbers:
             raise UsageError(
-                f"this mcc compiles for an NVIDIA GPU ({', '.join(chosen)}), and {name} is asked for. "
+                f"this mcc compiles for an NVIDIA GPU ({', '.join(chosen)}), and {name} is requested. "
                 "Fix: unset TORCH_MUSA_ARCH_LIST, or use mp_31"
             )
     if len(chosen) == 1:
