@@ -42,8 +42,8 @@ RELEASES = re.compile(
     r"|mccl(?:CommDestroy|CommAbort|RedOpDestroy)"
     r"|mupti(?:ActivityDisable|ActivityPopExternalCorrelationId|Unsubscribe|Finalize)"
 )
-# The objects that a successful call creates or destroys, for the counts of live objects: the kind, and the argument that
-# is or receives the handle.
+# The objects that a successful call creates or destroys, for the counts of live objects: the kind, and the
+# argument that is or receives the handle.
 COUNTED = {
     **{
         f"musaStreamCreate{suffix}": ("created", "Streams", 0) for suffix in ("", "WithFlags", "WithPriority")
