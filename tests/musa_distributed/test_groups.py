@@ -42,7 +42,8 @@ assert not torch.musa.is_initialized()
 mesh = init_device_mesh("musa", (2,))
 x = torch.ones(1, device="musa")
 torch.distributed.all_reduce(x)
-print(torch.musa.current_device(), x.item())
+# In one write: the ranks share standard output.
+print(f"{torch.musa.current_device()} {x.item()}\\n", end="", flush=True)
 torch.distributed.destroy_process_group()
 """
 
