@@ -3,8 +3,8 @@
 """Long tests whose result depends on some files alone: a recorded pass stands until one of the files changes.
 
 ``@pytest.mark.recorded("packages/musa-emulator/csrc", ...)`` names the files and folders. The test is skipped
-while the digest of their contents equals the recorded one, and runs otherwise. With --full it always runs,
-and a pass is recorded.
+while the digest of their code equals the recorded one, and runs otherwise. Comments of C++ and Python are not
+part of the digest. With --full it always runs, and a pass is recorded.
 """
 
 from __future__ import annotations
@@ -13,12 +13,25 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
+from typing import Any
+
+from pygments import token
+from pygments.lexer import Lexer
+from pygments.lexers.c_cpp import CppLexer
+from pygments.lexers.python import PythonLexer
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDS = Path(os.environ.get("MUSA_TESTS_RECORDS") or ROOT / "tests" / "data" / "recorded_passes.json")
 # The versions of torch and of the build tools decide as well.
 ALWAYS = ("requirements-dev.txt", "tests/harness/sanitized.cmake")
+_CPP, _PYTHON = CppLexer(), PythonLexer()
+_LEXERS: dict[str, Lexer] = {
+    **dict.fromkeys((".cpp", ".cu", ".cuh", ".h", ".hpp", ".inl", ".mu", ".muh"), _CPP),
+    ".py": _PYTHON,
+}
+_CODE_AMONG_COMMENTS = (token.Comment.Preproc, token.Comment.PreprocFile)  # Pygments' names of directives
 _GENERATED = {"build", "__pycache__"}
 
 
@@ -33,8 +46,23 @@ def _files(root: Path, name: str) -> list[Path]:
     return files
 
 
+def _is_code(kind: Any) -> bool:
+    return kind not in token.Comment or any(kind in directive for directive in _CODE_AMONG_COMMENTS)
+
+
+@cache
+def _code(file: Path, modified_ns: int) -> bytes:
+    """The content without comments and the empty lines that they leave, where the language is known."""
+    content = file.read_bytes()
+    lexer = _LEXERS.get(file.suffix)
+    if lexer is None:
+        return content
+    kept = "".join(text for kind, text in lexer.get_tokens(content.decode()) if _is_code(kind))
+    return "\n".join(line.rstrip() for line in kept.splitlines() if line.strip()).encode()
+
+
 def digest(names: Iterable[str], root: Path = ROOT) -> str:
-    """A digest of the names and contents of the files.
+    """A digest of the names and the code of the files.
 
     Raises:
         FileNotFoundError: if a name is neither a file nor a folder with files.
@@ -42,7 +70,7 @@ def digest(names: Iterable[str], root: Path = ROOT) -> str:
     result = hashlib.sha256()
     for name in sorted({*names, *ALWAYS}):
         for file in _files(root, name):
-            content = file.read_bytes()
+            content = _code(file, file.stat().st_mtime_ns)
             result.update(f"{file.relative_to(root)}:{len(content)}:".encode() + content)
     return result.hexdigest()
 

@@ -158,18 +158,49 @@ def test_a_recorded_test_that_fails_loses_its_record(run, tmp_path):
     assert "1 failed, 1 skipped" in run(_RECORDED.format(breaks=0), **settings)
 
 
-def test_the_digest_of_a_recorded_test_knows_names_and_contents(tmp_path):
+@pytest.fixture
+def recorded_folder(tmp_path):
+    """A folder of a tree that has the files of every record."""
     for name in recorded.ALWAYS:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
     (tmp_path / "folder").mkdir()
+    return tmp_path / "folder"
+
+
+def test_the_digest_of_a_recorded_test_depends_on_names_and_contents(recorded_folder):
+    root = recorded_folder.parent
     with pytest.raises(FileNotFoundError, match="folder"):
-        recorded.digest(["folder"], tmp_path)
+        recorded.digest(["folder"], root)
     digests = set()
     for name, content in (("one", "x"), ("one", "y"), ("two", "y")):
-        (tmp_path / "folder" / name).write_text(content)
-        digests.add(recorded.digest(["folder"], tmp_path))
+        (recorded_folder / name).write_text(content)
+        digests.add(recorded.digest(["folder"], root))
     assert len(digests) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "commented", "changed"),
+    [
+        (
+            "a.cpp",
+            "#include <x>\nint f() { return 1; }\n",
+            "// One.\n#include <x>  // why\n\nint f() { return 1; }\n",
+            "#include <y>\nint f() { return 1; }\n",
+        ),
+        ("a.h", "#define N 1\n", "/* Two\n lines. */\n#define N 1\n", "#define N 2\n"),
+        ("a.py", "x = '#1'\n", "# One.\nx = '#1'  # why\n", "x = '#2'\n"),
+        ("a.py", "if x:\n    y\n    z\n", "if x:\n    y\n    # Why.\n    z\n", "if x:\n    y\nz\n"),
+    ],
+)
+def test_comments_do_not_change_the_digest_of_a_recorded_test(
+    recorded_folder, name, code, commented, changed
+):
+    digests = []
+    for content in (code, commented, changed):
+        (recorded_folder / name).write_text(content)
+        digests.append(recorded.digest(["folder"], recorded_folder.parent))
+    assert digests[0] == digests[1] != digests[2]
 
 
 def test_an_unknown_permanent_reason_is_an_error():
