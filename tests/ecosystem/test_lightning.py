@@ -272,6 +272,72 @@ def test_fabric_computes_on_the_device_in_the_dtype_of_its_precision(fabric_clas
         assert (x @ x).dtype == dtype
 
 
+_FABRIC_PROGRAM = """
+import importlib, json, sys
+import torch
+package, strategy, precision, out = sys.argv[1:]
+Fabric = importlib.import_module(package).Fabric
+import torch_musa.integrations.lightning
+
+ranks = 1 if strategy == "single_musa" else 2
+fabric = Fabric(accelerator="musa", devices=ranks, strategy=strategy, precision=precision)
+fabric.launch()
+torch.manual_seed(3)
+model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
+model = fabric.setup_module(model)
+optimizer = fabric.setup_optimizers(torch.optim.SGD(model.parameters(), lr=1e-2))
+torch.manual_seed(5)
+x = torch.randn(16, 8)
+y = x.sum(1, keepdim=True)
+# Rank 0 has the even rows and rank 1 the odd ones, so that a step has the same rows on one device.
+x, y = fabric.to_device((x[fabric.global_rank :: ranks], y[fabric.global_rank :: ranks]))
+losses, computed = [], set()
+for _ in range(6):
+    optimizer.zero_grad()
+    output = model(x)
+    with fabric.autocast():
+        computed.add(str((x @ x.T).dtype))
+    loss = torch.nn.functional.mse_loss(output.float(), y)
+    fabric.backward(loss)
+    optimizer.step()
+    losses.append(fabric.all_reduce(loss.detach()).item())
+backend = torch.distributed.get_backend() if ranks > 1 else None
+result = {"losses": losses, "computed": sorted(computed), "device": str(fabric.device), "backend": backend}
+open(f"{out}/rank{fabric.global_rank}.json", "w").write(json.dumps(result))
+"""
+
+
+def run_fabric(tmp_path, package, strategy, precision):
+    folder = tmp_path / f"{strategy}-{precision}"
+    folder.mkdir()
+    (folder / "program.py").write_text(_FABRIC_PROGRAM)
+    arguments = [str(folder / "program.py"), PACKAGES[package][1], strategy, precision, str(folder)]
+    done = run_python(*arguments, MUSA_EMULATOR_DEVICES="2", OMP_NUM_THREADS="1", MASTER_PORT=None)
+    assert done.returncode == 0, done.stdout + done.stderr
+    ranks = [json.loads(path.read_text()) for path in sorted(folder.glob("rank*.json"))]
+    assert len(ranks) == (1 if strategy == "single_musa" else 2), done.stdout + done.stderr
+    return ranks
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp_musa"])
+def test_fabric_on_two_devices_gives_the_losses_of_one_with_the_whole_batch(tmp_path, package, strategy):
+    (one,) = run_fabric(tmp_path, package, "single_musa", "32-true")
+    for rank, result in enumerate(run_fabric(tmp_path, package, strategy, "32-true")):
+        assert result["device"] == f"musa:{rank}" and result["backend"] == "mccl"
+        torch.testing.assert_close(result["losses"], one["losses"], rtol=1e-5, atol=1e-6)
+    assert one["losses"][-1] < one["losses"][0]
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp_musa"])
+@pytest.mark.parametrize(
+    "precision, dtype", [("bf16-mixed", "torch.bfloat16"), ("16-mixed", "torch.float16")]
+)
+def test_fabric_on_two_devices_computes_in_the_dtype_of_its_precision(tmp_path, strategy, precision, dtype):
+    for result in run_fabric(tmp_path, "lightning", strategy, precision):
+        assert result["computed"] == [dtype] and result["losses"][-1] < result["losses"][0]
+
+
 def test_fabric_without_a_strategy_is_refused_before_it_computes_on_the_cpu(fabric_class):
     fabric = fabric_class(accelerator="musa", devices=1)
     with pytest.raises(ValueError, match=r"Fix: Fabric.accelerator='musa', strategy='single_musa'"):
