@@ -44,6 +44,7 @@ LAUNCHING = {
     "test_accelerate.py",
     "test_deepspeed.py",
     "test_lightning.py",
+    "test_ray.py",
     "test_transformers_distributed.py",
     "test_transformers_serving.py",
 }
