@@ -14,8 +14,8 @@ import pytest
 
 from tests.harness import parts, recorded, skips, sweeps
 
-# Cross-device tests need a second device; the emulator makes as many as it is asked for. It reads this
-# once, when the first test loads the SDK.
+# Cross-device tests need a second device; this variable sets the emulator's number of devices. The emulator
+# reads it once, when the first test loads the SDK.
 os.environ.setdefault("MUSA_EMULATOR_DEVICES", "2")
 
 
@@ -49,7 +49,7 @@ ECOSYSTEM = Path(__file__).with_name("ecosystem")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leaves out the cases with real packages, whose imports fail where these are not installed."""
+    """Leaves out the cases with real packages, whose imports fail if the packages are not installed."""
     if config.getoption("--ecosystem") or not collection_path.is_relative_to(ECOSYSTEM):
         return None
     return True
@@ -65,7 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", marker)
     if not config.getini("xfail_strict"):
         raise pytest.UsageError(
-            "xfail_strict is off, so a known failure that has been mended would go unnoticed. "
+            "xfail_strict is off, so a known failure that has been fixed would go unnoticed. "
             "Run pytest from the repository root, where pyproject.toml turns it on."
         )
 
@@ -105,7 +105,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def _note_result(item: pytest.Item, report: pytest.TestReport) -> None:
-    """Remembers what recorded tests gave, for the end of a complete run."""
+    """Collects the outcomes of recorded tests, for the end of a complete run."""
     marker = item.get_closest_marker("recorded")
     if marker is None or not item.config.getoption("--full"):
         return
@@ -122,8 +122,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_collection_finish() -> None:
-    # torch, its operator databases and the tests themselves live to the end. Out of the collector's sight,
-    # the many collections of leak checks and fault sweeps look at what a test made: a millisecond, not 70.
+    # torch, its operator databases and the tests themselves live to the end. Frozen, they are skipped by the
+    # many collections of leak checks and fault sweeps, each of which then takes a millisecond instead of 70.
     gc.collect()
     gc.freeze()
 
@@ -155,7 +155,7 @@ def pytest_make_collect_report(collector: pytest.Collector) -> pytest.CollectRep
 
 @pytest.fixture
 def full(request: pytest.FixtureRequest) -> bool:
-    """True when complete sweeps were asked for with --full."""
+    """True if --full selects complete sweeps."""
     return request.config.getoption("--full")
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The measurements compare what they say, refuse wrong results and report well. No test asserts a time."""
+"""Measurements compare the named pairs, refuse wrong results and report all rows. No test asserts a time."""
 
 import json
 import math
@@ -33,12 +33,12 @@ QUICK = Effort(2, 1e-4)
 
 @pytest.fixture(autouse=True)
 def _threads_of_the_emulator(monkeypatch):
-    """The command sets it for its own process; tests leave it as it was."""
+    """Restores the variable that the command sets for its own process."""
     monkeypatch.setenv("MUSA_EMULATOR_THREADS", str(torch.get_num_threads()))
 
 
 class Clock:
-    """Time that passes only when a measured function says so."""
+    """A clock that only measured functions advance."""
 
     def __init__(self):
         self.now = 0.0
@@ -117,14 +117,14 @@ def test_a_row_meets_its_bar_or_not(by, value, baseline, judged, met):
     assert row.judged == pytest.approx(judged) and row.met is met
 
 
-def test_an_operator_that_computes_something_else_is_not_timed():
+def test_an_operator_with_a_wrong_result_is_not_timed():
     calls = iter([torch.zeros(3), torch.ones(3)])
     wrong = operators.Operator("wrong", ((3,),), lambda x: next(calls))
     with pytest.raises(AssertionError, match="wrong: the two devices disagree"):
         operators.measure(wrong, CPU, CPU, QUICK)
 
 
-def test_training_that_goes_elsewhere_is_not_timed():
+def test_training_with_other_losses_is_not_timed():
     rates = iter([0.1, 0.2])
     job = training.Job(
         "uneven", training.small_cnn, training.images, lambda p: torch.optim.SGD(p, lr=next(rates))
@@ -133,7 +133,7 @@ def test_training_that_goes_elsewhere_is_not_timed():
         training.measure(job, CPU, CPU, QUICK)
 
 
-def test_a_program_that_computes_something_else_is_not_timed():
+def test_a_program_with_a_wrong_result_is_not_timed():
     results = iter([torch.zeros(3), torch.ones(3)])
     wrong = programs.Program("wrong", lambda device: lambda: next(results))
     with pytest.raises(AssertionError, match="wrong: the two devices disagree"):
@@ -154,7 +154,7 @@ def test_a_training_job_is_measured_in_a_process_of_its_own():
     assert (alone.name, alone.group) == ("small CNN, SGD", "training step")
     assert alone.value > 0 and alone.baseline > 0
     unknown = training.Job("odd", training.small_cnn, training.images, os.getpid)
-    with pytest.raises(TypeError, match="getpid"):  # what the process raises reaches the caller
+    with pytest.raises(TypeError, match="getpid"):  # the exception of the process reaches the caller
         training.measure_alone(unknown, CPU, CPU, QUICK)
 
 
@@ -199,7 +199,7 @@ def test_the_table_shows_each_figure_with_its_bar():
     assert text.count(" yes ") == 3 and text.count(" no ") == 1
 
 
-def test_the_table_says_who_served_the_operators_where_that_is_known():
+def test_the_table_names_the_providers_of_the_operators_where_they_are_recorded():
     console = Console(width=120, record=True)
     served = Row("small operator", "cos", 1.2, 1.0, "µs", 1.5, served="mudnn 75%, host 25%")
     console.print(report.table([*rows(), served], "musa", "cpu"))
@@ -208,7 +208,7 @@ def test_the_table_says_who_served_the_operators_where_that_is_known():
 
 
 @pytest.mark.parametrize("bad", [0.0, math.nan, math.inf])
-def test_a_time_that_cannot_be_is_refused(tmp_path, bad):
+def test_an_impossible_time_is_refused(tmp_path, bad):
     with pytest.raises(ValueError, match="no usable time: odd"):
         report.write([Row("group", "odd", bad, 1.0, "ms", 1.0)], {}, "musa", "cpu", tmp_path)
     with pytest.raises(ValueError, match="no usable time: odd"):
@@ -234,7 +234,7 @@ def check_outputs(folder, groups):
 def test_a_quick_run_of_the_cpu_against_itself_reports_every_group(tmp_path, capsys):
     threads = torch.get_num_threads()
     try:
-        # One thread: two that wait for each other on a busy machine would take the better part of a minute.
+        # One thread: two that wait for each other on a busy machine would take most of a minute.
         assert cli.main(["--quick", "--device", "cpu", "--threads", "1", "--out", str(tmp_path)]) == 0
         groups = {"small operator", "large tensor", "training step", "program", "autocast over none"}
         content = check_outputs(tmp_path, groups)
@@ -305,7 +305,7 @@ def test_host_copies_of_steps_are_counted_and_there_are_none(monkeypatch):
     assert row.value > 0 and not row.met
 
 
-def test_the_clock_that_was_asked_for_is_read(monkeypatch):
+def test_the_requested_clock_is_read(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(measure.time, "process_time", clock)
     effort = Effort(2, 1e-3, "process_time")

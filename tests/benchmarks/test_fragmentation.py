@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The replay is exact where the answer is known, refuses a bad policy, and musa's allocator meets the bar."""
+"""The replay gives the known peaks, bad policies miss the bar, and musa's allocator meets it."""
 
 import gc
 
@@ -28,17 +28,17 @@ def on_one_stream(*events):
     return Recording(list(events), [0] * sum(event > 0 for event in events))
 
 
-# Each with the most that is reserved and allocated, in bytes, worked out by hand.
+# Each with the peaks of reserved and allocated bytes, calculated by hand.
 KNOWN = {
     "a small request takes a segment of 2 MiB": ([100], 2 * MIB, 512),
     "small requests share it": ([MIB, MIB], 2 * MIB, 2 * MIB),
     "a third does not fit": ([MIB, MIB, 512], 4 * MIB, 2 * MIB + 512),
     "freed memory is used again": ([MIB, -1, MIB, -2, MIB], 2 * MIB, MIB),
     "neighbours merge": ([512 * KIB] * 4 + [-2, -3, MIB], 2 * MIB, 2 * MIB),
-    "what lies apart does not": ([512 * KIB] * 4 + [-1, -3, MIB], 4 * MIB, 2 * MIB),
+    "blocks that are no neighbours do not": ([512 * KIB] * 4 + [-1, -3, MIB], 4 * MIB, 2 * MIB),
     "above 1 MiB a segment has 20 MiB": ([MIB + 1, 5 * MIB], 20 * MIB, 6 * MIB + 512),
     "from 10 MiB on it has the size": ([10 * MIB, 12 * MIB], 22 * MIB, 22 * MIB),
-    # What is too small to be split off counts as allocated.
+    # A remainder too small to be split off counts as allocated.
     "a remainder up to 1 MiB stays": ([10 * MIB, -1, 9 * MIB + 512 * KIB], 10 * MIB, 10 * MIB),
     # The free blocks are of 6 and 4 MiB (and 2 at the end): 4 goes into the second, so 6 still fits.
     "the best fit is taken": (
@@ -78,7 +78,7 @@ def test_the_model_refuses_a_second_free():
 
 
 class Wasteful(CudaPolicy):
-    """Never looks for free memory."""
+    """Never searches for free memory."""
 
     def _best_fit(self, pool, size):
         return None

@@ -24,7 +24,7 @@ def test_each_case_has_a_name_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(("musa", "marked"), [(1.19, False), (1.21, True)])
-def test_what_is_above_its_bar_is_marked(musa: float, marked: bool) -> None:
+def test_a_row_above_its_bar_is_marked(musa: float, marked: bool) -> None:
     case = cases.Case("one", "device", lambda device: list, bytes=4000, bar=1.2)
     text = gpu.table([gpu.row(case, 1.0, musa)])
     assert ("above the bar" in text) == marked
@@ -38,14 +38,14 @@ def test_a_case_gives_a_call_that_computes() -> None:
     layer_norm.make("cpu")()
 
 
-def test_without_both_devices_it_says_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_both_devices_the_message_names_the_missing_one(capsys: pytest.CaptureFixture[str]) -> None:
     if torch.cuda.is_available():
         pytest.skip("torch.cuda is available: python3 tools/dev.py gpu runs the comparison")
     assert gpu.main([]) == 1
     assert "torch.cuda.is_available() is False" in capsys.readouterr().err
 
 
-def test_a_peak_is_that_of_both_allocators_at_one_time() -> None:
+def test_a_peak_is_the_sum_of_both_allocators_at_one_time() -> None:
     tensors = [(0.0, 100.0), (5.0, 50.0), (9.0, -50.0)]
     early, late = [(1.0, 40.0), (2.0, -40.0)], [(6.0, 40.0), (7.0, -40.0)]
     assert training.peak_of_events(tensors + early) == 150

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Shares of providers are counted as they are, wrong results are refused. No test asserts a time."""
+"""Shares of providers are counted correctly, and wrong results are refused. No test asserts a time."""
 
 import json
 
@@ -80,7 +80,7 @@ def test_errors_are_relative_and_the_largest_counts():
 
 @pytest.mark.parametrize("error", [1.0, float("nan"), float("inf")])
 @pytest.mark.parametrize("kind", mudnn_share.TOLERANCES)
-def test_what_goes_elsewhere_is_not_timed(kind, error):
+def test_a_workload_with_other_results_is_not_timed(kind, error):
     mudnn_share.check_agreement("network", {kind: 1e-6})
     with pytest.raises(AssertionError, match=f"network: {kind} on musa differ"):
         mudnn_share.check_agreement("network", {"outputs": 0.0, kind: error})
@@ -101,14 +101,14 @@ def test_float32_is_compared_with_float64(workload):
 
 def test_resnet50_is_the_network_of_that_name():
     model = training.resnet50()
-    # As torchvision counts them.
+    # The number of torchvision's model.
     assert sum(parameter.numel() for parameter in model.parameters()) == 25_557_032
     assert sum(isinstance(module, torch.nn.Conv2d) for module in model.modules()) == 53
     with torch.inference_mode():
         assert model.eval()(torch.randn(1, 3, 64, 64)).shape == (1, 1000)
 
 
-def test_the_policy_is_told():
+def test_the_order_of_providers_is_reported():
     told = {"TORCH_MUSA_OPS": None, "first": {"composite": 900, "host": 20, "mudnn": 3}}
     assert providers.policy_text(told).endswith(
         "default order of providers; first for so many of them: host 20, mudnn 3"
@@ -118,7 +118,7 @@ def test_the_policy_is_told():
 
 @needs_musa
 @pytest.mark.filterwarnings("ignore:aten..sinh is served by the provider 'host-copy'")
-def test_calls_are_counted_for_who_served_them():
+def test_calls_are_counted_by_their_provider():
     x = torch.randn(64, device="musa")
 
     def run():
@@ -133,7 +133,7 @@ def test_calls_are_counted_for_who_served_them():
 
 
 @needs_musa
-def test_a_quick_run_of_small_networks_reports_who_served_them(tmp_path, capsys):
+def test_a_quick_run_of_small_networks_reports_their_providers(tmp_path, capsys):
     path = tmp_path / "share.json"
     assert mudnn_share.main(["--quick", "--out", str(path)], SMALL) == 0
     content = json.loads(path.read_text())
