@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Every suite of the conformance run, by database and variant: what tests run and expectations may name."""
+"""Every suite of the conformance run, by database and variant. Expectations may name only their cases."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from . import modules, operators, optimizers
 
 
 class ConformanceCase(Protocol):
-    """What one test runs; `name` and `kind` identify it in the expectations and in the results, and
-    what is not `sampled` is for the complete run (--full).
+    """The case of one test. `name` and `kind` identify it in the expectations and in the results; a case that
+    is not `sampled` runs only in the complete run (--full).
     """
 
     @property

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The judgement: is what the device did what the CPU did?
+"""Compares the outcome of a call on the device with the CPU's.
 
-Compared are Python types, devices, dtypes, layouts, shapes and values, and, when the CPU refuses, the class
-of the exception. Strides are left free: torch does not promise them across devices. How close values must be
-is said in tolerances.py.
+Python types, devices, dtypes, layouts, shapes and values are compared, or the class of the exception if the
+CPU raises one. Strides are not compared, because torch does not promise equal strides across devices.
+tolerances.py defines how close values must be.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ class Mismatch(AssertionError):
 
 
 class FarApart(Mismatch):
-    """The same kind of result, of other values."""
+    """The results are of the same kind, but their values differ."""
 
 
 @dataclass
 class Outcome:
-    """What a call did: its value, or the exception it raised."""
+    """The value that a call returned, or the exception that it raised."""
 
     value: Any = None
     error: Exception | None = None
 
 
 def outcome_of(call: Callable[[], Any]) -> Outcome:
-    """Run `call`; an exception is part of its behaviour, to be compared and not propagated."""
+    """Run `call`. An exception is an outcome to compare, so it is not propagated."""
     try:
         return Outcome(value=call())
     except Exception as error:  # noqa: BLE001 - whatever the reference raises, the device must raise too
@@ -113,8 +113,8 @@ def require_same(
 def require_nearer(
     expected: Any, actual: Any, precise: Any, device: str, *, tolerance: Tolerance = DEFAULT
 ) -> None:
-    """Raise Mismatch unless every element that is not close to the CPU's is nearer than that to `precise`,
-    the CPU's result in double precision. Torch judges between two ways of rounding so in tests of its own.
+    """Raise Mismatch unless every element that is not close to the CPU's is nearer than the CPU's to
+    `precise`, the CPU's result in double precision. Torch's own tests compare two ways of rounding like this.
     """
     require_same(expected, actual, device, values=False)
     for index, (left, right, exact) in enumerate(
@@ -126,7 +126,7 @@ def require_nearer(
             continue
         rtol, atol = tolerance.for_value(left)
         close = torch.isclose(right, left, rtol=rtol, atol=atol, equal_nan=True)
-        # False where any of them is not a number.
+        # False where any of them is NaN.
         wide = torch.complex128 if left.is_complex() else torch.float64
         error = (right.to(wide) - exact.to(wide)).abs()
         nearer = error <= (left.to(wide) - exact.to(wide)).abs()
@@ -167,7 +167,7 @@ def _require_same_tensor(
         return
     for name, left, right in _dense_parts(expected.detach(), actual.detach()):
         left, right = (part.cpu().resolve_conj().resolve_neg() for part in (left, right))
-        # The common case, and one far cheaper to establish than closeness.
+        # The common case, which is far cheaper to check than closeness.
         if (
             left.dtype == right.dtype
             and left.shape == right.shape
@@ -184,7 +184,7 @@ def _dense_parts(
         scale = [("", expected.dequantize(), actual.dequantize())]
         return scale + [(".int_repr()", expected.int_repr(), actual.int_repr())]
     if expected.layout is torch.sparse_coo:
-        # Which duplicates are kept apart is not promised; the coalesced form is unique.
+        # Only the coalesced form is unique: which duplicates remain separate is not promised.
         expected, actual = expected.coalesce(), actual.coalesce()
         return [
             (".indices()", expected.indices(), actual.indices()),

@@ -24,7 +24,8 @@ from tests.conformance.results import (
 from tests.harness import parts
 from tests.harness.device import DEVICE, unavailable_reason
 
-# CUDA's dtypes are the promise of orders with the ported pack: torch's CPU kernels and muDNN take fewer.
+# Only orders of providers with the ported pack promise CUDA's dtypes: torch's CPU kernels and muDNN take
+# fewer.
 collect_ignore = [] if "ported" in os.environ.get("TORCH_MUSA_OPS", "ported") else ["test_cuda_dtypes.py"]
 
 _TALLY = pytest.StashKey[Tally]()
@@ -45,7 +46,7 @@ def _key(item: pytest.Item) -> tuple[str, str, str, str] | None:
 
 
 def _part_of(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:
-    """The cases that `--part` asks for; other tests all."""
+    """The cases that `--part` selects, and all other tests."""
     index, count = parts.chosen(config)
     cases = [item for item in items if _key(item) is not None]
     left_out = set(cases) - set(cases[index - 1 :: count])
@@ -77,7 +78,7 @@ def device() -> str:
 
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:
-    # Deprecations and beta notices of the operators themselves, once per sample: nothing that is tested here.
+    # The operators emit deprecations and beta notices once per sample, which are not tested here.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

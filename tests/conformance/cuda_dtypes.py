@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The dtypes that CUDA takes, by torch's operator database: the yardstick is CUDA's list, not the CPU's.
+"""Cases for the dtypes that CUDA takes, by torch's operator database, instead of those that the CPU takes.
 
-Where the CPU has no kernel for a dtype, the reference is the CPU's result in a wider one, rounded to the
+If the CPU has no kernel for a dtype, the reference is the CPU's result in a wider dtype, rounded to the
 dtype.
 """
 
@@ -90,7 +90,7 @@ class Pair:
 
     @property
     def sampled(self) -> bool:
-        """Whether the sampled run has it: the pairs that the CPU lacks, which no other suite compares."""
+        """Whether the sampled run has the pair: it has those that the CPU and so all other suites lack."""
         on_cpu = self.dtype in self.op.supported_dtypes("cpu")
         return not (on_cpu and (not self.differentiable or self.dtype in _backward_dtypes_of_cpu(self.op)))
 
@@ -121,7 +121,7 @@ class Pair:
         values = (
             self.name not in RANDOM
             and (self.dtype in cpu or self.op.name not in _OVERFLOWS)
-            # Each of equal elements may have the gradient.
+            # Any of the equal elements may receive the gradient.
             and not has_equal_elements(self.op, (sample.input, sample.args, sample.kwargs))
         )
         self._judge(self._gradients, sample, device, cpu, tolerance, values, in_steps=True)
@@ -155,7 +155,7 @@ class Pair:
         try:
             require_same(narrowed, on_device, device, values=values, tolerance=tolerance)
         except FarApart:
-            # Rounded at other places: then the device must not be farther than the CPU from the exact result.
+            # If other steps are rounded, the device must not be farther than the CPU from the exact result.
             exact_dtype = torch.complex128 if self.dtype.is_complex else torch.float64
             if self.dtype not in cpu or not (self.dtype.is_floating_point or self.dtype.is_complex):
                 raise
@@ -166,8 +166,7 @@ class Pair:
 
     def _references(self, cpu: set) -> list[torch.dtype]:
         """Dtypes in which the CPU may compute the operator, the best first. It may lack a kernel of the
-        gradient in the first: the gradient of a broadcast operand is a sum, which there is none of in
-        complex32.
+        gradient in the first: the gradient of a broadcast operand is a sum, which the CPU lacks in complex32.
         """
         wider = _WIDER.get(self.dtype, ())
         return [dtype for dtype in (self.dtype, *wider) if dtype in cpu] or [*wider, self.dtype][:1]
@@ -196,7 +195,7 @@ class Pair:
 
 
 def _cotangent(out: torch.Tensor) -> torch.Tensor:
-    """Numbers that every floating point dtype holds exactly; all ones would hide the gradients of norms."""
+    """Random numbers that every floating-point dtype holds exactly; ones would hide the gradients of norms."""
     if out.layout is not torch.strided or out.is_nested:
         return out.detach()
     return torch.randn(out.shape, device="cpu").bfloat16().to(out.device, out.dtype)
@@ -223,7 +222,7 @@ def _converted(sample: Any, narrow: torch.dtype, wide: torch.dtype) -> Any:
 
 
 def _rounded(expected: Any, actual: Any, wide: torch.dtype, narrow: torch.dtype) -> Any:
-    """Tensors of the wide dtype, and of its real or complex counterpart, as narrow as the device's."""
+    """Rounds tensors of the wide dtype, and of its real or complex counterpart, to the device's dtype."""
     if isinstance(expected, torch.Tensor) and isinstance(actual, torch.Tensor):
         widened = {wide: narrow}
         if narrow in (torch.float16, torch.complex32):
@@ -236,8 +235,8 @@ def _rounded(expected: Any, actual: Any, wide: torch.dtype, narrow: torch.dtype)
 
 
 def _of_rounded_steps(expected: tuple, dtype: torch.dtype, least: Tolerance) -> Tolerance:
-    """Of gradients whose formula rounds each step to `dtype`, where the reference rounds once: some units of
-    the last place, of the largest value too, because steps of that size may cancel.
+    """The tolerance for gradients whose formula rounds each step to `dtype`, while the reference rounds once:
+    8 units in the last place, also of the largest value, because steps of that size may cancel.
     """
     largest = max((float(each.abs().max()) for each in expected if each.numel()), default=0.0)
     epsilon = torch.finfo(dtype).eps
@@ -247,7 +246,7 @@ def _of_rounded_steps(expected: tuple, dtype: torch.dtype, least: Tolerance) -> 
 
 
 def _error_of(rounded: tuple, exact: tuple) -> float:
-    """The largest error of gradients whose formula rounds each step: how far rounding alone may lead."""
+    """The largest error of gradients whose formula rounds each step, which is an error of rounding alone."""
     differences = ((left.double() - right.double()).abs() for left, right in zip(rounded, exact))
     return max((float(each.max()) for each in differences if each.numel()), default=0.0)
 

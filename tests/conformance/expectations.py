@@ -2,7 +2,8 @@
 # Copyright (c) torch_musa contributors
 """The known failures: few, each with its cause, and strict in both directions.
 
-A known failure that passes fails the run (mend the file), and so does one that names no test (a stale entry).
+A known failure that passes fails the run until its entry is removed, and so does a stale entry, which names
+no test.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class KnownFailure:
     cause: str
     # The failing sample is outside the sampled run, where the test passes.
     full_only: bool = False
-    # It fails where `provider` serves `operator`, and passes elsewhere.
+    # The test fails if `provider` serves `operator`, and passes otherwise.
     operator: str = ""
     provider: str = ""
 
@@ -53,7 +54,7 @@ def parse(text: str) -> list[KnownFailure]:
     for entry in entries:
         if len(entry.cause.split()) < 3:
             raise ValueError(
-                f"{entry.key}: the cause must say what is wrong and why it stands, not {entry.cause!r}"
+                f"{entry.key}: the cause must say what is wrong and why it is not fixed, not {entry.cause!r}"
             )
         if bool(entry.operator) != bool(entry.provider):
             raise ValueError(f"{entry.key}: operator and provider are named together or not at all")

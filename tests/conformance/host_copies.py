@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Which operators are computed on copies in host memory where the host cannot address device memory.
+"""Lists the operators that are computed on copies in host memory if the host cannot address device memory.
 
 `MUSA_EMULATOR_MEMORY=strict python -m tests.conformance.host_copies` calls every operator of torch's database
 on musa as reach.py does (plain, gradient, in place, out=; five dtypes), in the default order of providers.

@@ -22,7 +22,7 @@ from torch.testing._internal.opinfo.core import ForeachFuncInfo
 
 from .tolerances import Tolerance, tolerance_of
 
-# What every variant runs in, and what the plain call runs in besides.
+# The dtypes of every variant, and further dtypes of the plain call.
 DTYPES = (torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.complex64)
 MORE_DTYPES = (torch.float16, torch.float64, torch.int32, torch.int16, torch.int8, torch.uint8)
 SPARSE_LAYOUTS = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
@@ -32,13 +32,13 @@ _BLOCKED = (torch.sparse_bsr, torch.sparse_bsc)
 SAMPLED = {torch.float32: 3}
 SAMPLED_OTHERWISE = 1
 
-# In these the operators' kernels seldom differ from those in int32, so only the complete run takes them.
+# Kernels for these dtypes seldom differ from those for int32, so only the complete run takes them.
 _COMPLETE_RUN_ONLY = (torch.int16, torch.int8, torch.uint8)
 
 # Compiled at run time by NVIDIA's or AMD's own compiler: there is no CPU reference to compare with.
 _NO_CPU_REFERENCE = ("jiterator_",)
 
-# These return whatever the memory held; shape, dtype and layout are all they promise.
+# These return uninitialized memory; only shape, dtype and layout are promised.
 UNINITIALISED = frozenset(
     ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided")
 )
@@ -54,15 +54,15 @@ WRITES_ITS_ARGUMENTS = frozenset(
     ("native_batch_norm", "_native_batch_norm_legit", "_batch_norm_with_update", "nn.functional.batch_norm")
 )
 
-# An index that is expanded names one place several times; which element it gets is undefined.
+# An expanded index names one position several times; which of the elements is stored there is undefined.
 REPEATS_WHEN_EXPANDED = frozenset(("index_copy",))
 
 # torch's CPU kernel reads such an argument as if it were contiguous, past its end: the reference itself is
 # undefined (torch.masked.median(torch.tensor([-3.0]).expand(5), 0) gives 0 on the CPU).
 UNDEFINED_WHEN_EXPANDED = frozenset(("native_group_norm", "masked.median", "median", "nanmedian"))
 
-# By operator an argument. A kernel finds that expanded counts do not add up to it, and cannot raise: it takes
-# the device with it, as on CUDA.
+# Operator -> argument. Expanded counts do not add up to this argument. The kernel that detects this cannot
+# raise, so it fails and makes the device unusable, as on CUDA.
 CHECKED_BY_KERNELS_WHEN_EXPANDED = {"repeat_interleave": "output_size"}
 
 # These draw from the device's own generator, so their numbers are compared by property (test_random_ops.py).
@@ -114,7 +114,7 @@ _LIST_LENGTHS = [3]
 
 @dataclass(frozen=True)
 class Case:
-    """One operator in one dtype (and layout): what a single test runs."""
+    """One operator in one dtype (and layout): the case of a single test."""
 
     op: Any
     dtype: torch.dtype
@@ -196,7 +196,7 @@ def expandable_cases() -> list[Case]:
 
 
 def expandable_samples(case: Case, full: bool, *, by_value: bool = True) -> Iterator[Any]:
-    """Without `by_value`, not those which a kernel would refuse for the values that it finds."""
+    """Without `by_value`, leaves out samples that a kernel would refuse because of their values."""
     argument = CHECKED_BY_KERNELS_WHEN_EXPANDED.get(case.name)
     return (sample for sample in case.samples(full) if by_value or argument not in sample.kwargs)
 
@@ -228,7 +228,8 @@ def _sparse_samples(op: Any, layout: torch.layout, dtype: torch.dtype) -> Iterat
         if samples:
             yield from samples
             return
-    # The database marks support for more layouts than it has samples for: make them of the dense samples.
+    # The database marks support for more layouts than it has samples for: the others are made from dense
+    # ones.
     for sample in op.sample_inputs_func(op, "cpu", dtype, False):
         if isinstance(sample.input, torch.Tensor) and _takes(layout, sample.input):
             yield sample.transform(lambda value: _sparse(value, layout))
@@ -241,7 +242,7 @@ def _takes(layout: torch.layout, tensor: torch.Tensor) -> bool:
 def _sparse(value: Any, layout: torch.layout) -> Any:
     if not isinstance(value, torch.Tensor) or not _takes(layout, value):
         return value
-    # Zeros, so that there is something to leave out.
+    # Zeros, so that the sparse layout leaves out some elements.
     value = value * (torch.arange(value.numel()).view(value.shape) % 3 == 0)
     return value.to_sparse(layout=layout, blocksize=(1, 1) if layout in _BLOCKED else None)
 
@@ -253,7 +254,7 @@ def error_cases() -> list[Case]:
 
 def error_inputs(op: Any, *, by_value: bool = True) -> Iterator[Any]:
     """Samples that `op` must refuse on the CPU. Without `by_value`, those which the database lists for other
-    devices too: a kernel that finds an index out of range cannot raise, and takes the device with it.
+    devices too: a kernel that finds an index out of range cannot raise and makes the device unusable.
     """
     if op.error_inputs_func is None:
         return

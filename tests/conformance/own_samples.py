@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_map
 from .operators import OPS
 from .transfer import tensors_in
 
-# Operators of the database whose calls below autograd have the forms that are derived.
+# Operators of the database whose calls below autograd are recorded to derive the arguments of other forms.
 _RECORDED = (
     "nn.functional.",
     "eq",
@@ -179,7 +179,7 @@ OWN: dict[str, list[Callable[[], tuple[tuple, dict]]]] = {
     "_assert_async": [lambda: ((torch.tensor(True),), {})],
     "_assert_async.msg": [lambda: ((torch.tensor(True), "holds"), {})],
     "_functional_assert_async.msg": [lambda: ((torch.tensor(True), "holds", torch.tensor(0.0)), {})],
-    # Of these the numbers are the generator's own: shapes, dtypes and ranges are compared.
+    # Their numbers depend on the device's generator, so only shapes, dtypes and ranges are compared.
     "random_": [lambda: ((torch.zeros(50, dtype=torch.int64),), {})],
     "random_.to": [lambda: ((torch.zeros(50, dtype=torch.int64), 9), {})],
     "normal.float_Tensor": [lambda: ((0.5, _tensor(50, low=0.1)), {})],
@@ -194,7 +194,7 @@ REFERENCES: dict[str, Callable] = {
 
 
 def _gathered(x: torch.Tensor, means: torch.Tensor, inverses: torch.Tensor, *settings: Any) -> tuple:
-    """The mean and the inverse deviation of parts of one size, from those of each part."""
+    """The mean and the inverse standard deviation over equally sized parts, from those of each part."""
     eps = settings[3]
     mean = means.mean(0)
     variance = (inverses.pow(-2) - eps + means.square()).mean(0) - mean.square()
@@ -210,7 +210,7 @@ REFERENCES |= {
     "range.out": lambda *arguments: torch.range(*arguments),
     "randperm.generator_out": lambda n, generator: torch.randperm(n),
 }
-# The first result is compared: the others are notes for the backward pass, parts of which no kernel writes.
+# Only the first result is compared: the others are saved for backward, and no kernel writes all of them.
 FIRST_RESULT = frozenset(("_ctc_loss.Tensor", "_embedding_bag_forward_only"))
 
 

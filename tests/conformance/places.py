@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Indices of equal elements: torch promises no order among them, unless a stable sort is asked for.
+"""Indices of equal elements: torch promises no order among them, except for a stable sort.
 
-The CPU's unstable algorithms give one order, a device's another. What must hold is that the indices name
-elements of the values, and each at most once; then the CPU's indices stand for the device's.
+The CPU's unstable algorithms give one order, a device's another. The indices must name elements of the
+returned values, each element at most once; then they are replaced by the CPU's before the comparison.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 
 # Operators, and the position of `dim` among the arguments after the input.
 _DIM = {"sort": 0, "argsort": 0, "topk": 1, "kthvalue": 1, "mode": 0}
-# These return values alone; their gradient goes to the elements' places.
+# These return values alone; the gradient goes to the positions of the selected elements.
 _VALUES_ONLY = ("msort",)
 
 

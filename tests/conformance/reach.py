@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Which overloads of the packs the samples of torch's operator database reach.
+"""Lists the overloads of the packs that the samples of torch's operator database reach.
 
 `python -m tests.conformance.reach` calls every operator of the database on musa (plain, gradient, in place,
 out=) in the current order of providers, and adds the overloads that were called to `reached_overloads.json`.
@@ -95,7 +95,7 @@ def _forms(op: Any, sample: Any, device: str) -> list[Callable[[], Any]]:
 
 
 def record(device: str = "musa") -> set[str]:
-    """Call every operator of the database; what a call raises is another suite's matter."""
+    """Call every operator of the database. Exceptions are ignored: other suites test them."""
     warnings.simplefilter("ignore")
     for op in [*operators.OPS, *operators.FOREACH_OPS]:
         for dtype in _DTYPES:

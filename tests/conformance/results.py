@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The records of complete runs, kept in the repository: last_full_run.json of the default policy, and such as
-last_full_run.mudnn_host_copy_strict_async.json of others.
+"""The records of complete runs, kept in the repository: last_full_run.json for the default settings, and for
+others names such as last_full_run.mudnn_host_copy_strict_async.json.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DEFAULTS = {
 
 
 def settings() -> dict[str, str]:
-    """Who serves operators in this process, in what memory, how work runs, and kernels' threads."""
+    """Order of providers, memory and execution modes, and the emulator's architecture and thread schedule."""
     chosen = {
         "operators": os.environ.get("TORCH_MUSA_OPS"),
         "memory": MEMORY_MODE,
@@ -41,7 +41,7 @@ def settings() -> dict[str, str]:
 
 
 def record_file(settings: dict[str, str], base: Path = LAST_FULL_RUN) -> Path:
-    """Where a complete run under `settings` is recorded."""
+    """The file in which a complete run under `settings` is recorded."""
     special = [
         re.sub(r"\W+", "_", value).strip("_")
         for name, value in settings.items()
@@ -55,7 +55,7 @@ def records() -> list[Path]:
 
 
 def provider_of(operator: str) -> str:
-    """Who serves an operator of the device under test."""
+    """The provider that serves an operator of the device under test."""
     return torch.musa.ops.explain(operator)["provider"] if DEVICE == "musa" else "cpu"
 
 
@@ -82,7 +82,7 @@ class Tally:
         counts["samples"] += samples
 
     def of(self, databases: set[str]) -> Tally:
-        """The part of the tally that is about these databases."""
+        """The part of the tally for these databases."""
         part = Tally()
         for database in databases & set(self._counts):
             part._counts[database] = self._counts[database]
@@ -110,8 +110,8 @@ class Tally:
         calls: dict[str, int],
         path: Path | None = None,
     ) -> None:
-        """Write the record of a run under `settings`, whose operators were served by providers as `calls`
-        says.
+        """Write the record of a run under `settings`. `calls` has the number of calls that each provider
+        served.
         """
         record = {
             "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The judge itself: everything that a wrong device could do must be refused."""
+"""The comparison refuses every kind of wrong result of a device."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_different_results_are_refused(expected: Any, actual: Any) -> None:
         require_same(expected, actual, "cpu")
 
 
-# The defaults of torch.testing, as its documentation has them.
+# The documented defaults of torch.testing.
 @pytest.mark.parametrize(
     ("dtype", "rtol", "atol"),
     [
@@ -78,7 +78,7 @@ def test_a_value_just_outside_is_refused(
     expected = torch.tensor([64.0, 0.0], dtype=dtype)
     relative = max(rtol, tolerance.rtol) * 64.0 + max(atol, tolerance.atol)
     for index, allowed in enumerate((relative, max(atol, tolerance.atol))):
-        # A step of the dtype around 64 is larger than some of the tolerances.
+        # The dtype's spacing around 64 is larger than some of the tolerances.
         step = torch.finfo(dtype).eps * abs(expected[index].item())
         just_inside, just_outside = expected.clone(), expected.clone()
         just_inside[index] += max(0.9 * allowed - step, 0.0)
@@ -96,7 +96,7 @@ def test_integers_are_exact_under_any_tolerance(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.complex64], ids=str)
-def test_what_is_not_close_must_be_nearer_to_the_result_in_double_precision(dtype: torch.dtype) -> None:
+def test_a_value_that_is_not_close_must_be_nearer_to_the_result_in_float64(dtype: torch.dtype) -> None:
     exact = torch.tensor([64.0], dtype=torch.complex128 if dtype.is_complex else torch.float64)
     off, further = torch.tensor([65.0], dtype=dtype), torch.tensor([66.0], dtype=dtype)
     require_nearer([further], [off], [exact], "cpu")
@@ -205,7 +205,7 @@ def test_another_exception_class_is_refused(actual: Outcome) -> None:
 
 
 class _BrokenOp:
-    """Right the first time it is called, which is the CPU's turn, and wrong the second."""
+    """Returns a right result to the first call, which is the CPU's, and a wrong one to the second."""
 
     def __init__(self, spoil: Callable) -> None:
         self._spoil = spoil
@@ -358,7 +358,7 @@ class _Operator:
         self.name = name
 
 
-def test_places_among_equals_are_free():
+def test_indices_of_equal_elements_may_differ():
     x = torch.tensor([3.0, 1.0, 3.0, float("nan"), float("nan")])
     theirs = torch.return_types.topk(
         (torch.tensor([float("nan"), float("nan"), 3.0]), torch.tensor([3, 4, 0]))
@@ -376,7 +376,7 @@ def test_places_among_equals_are_free():
         [3, 4, 7],  # none
     ],
 )
-def test_other_places_are_not(wrong):
+def test_other_indices_may_not_differ(wrong):
     x = torch.tensor([3.0, 1.0, 3.0, float("nan"), float("nan")])
     theirs = torch.return_types.topk(
         (torch.tensor([float("nan"), float("nan"), 3.0]), torch.tensor([3, 4, 0]))

@@ -76,7 +76,7 @@ def test_a_wrong_value_in_a_dtype_that_the_cpu_lacks_is_noticed() -> None:
         supported_dtypes = pair.op.supported_dtypes
 
         def __call__(self, x: torch.Tensor, **kwargs: object) -> torch.Tensor:
-            # The CPU's own counts, of which the "device", here the CPU in int32, loses one.
+            # The CPU's own counts; the "device", here the CPU in int32, loses one of them.
             counts = torch.histc(x.double(), **kwargs)
             return counts if x.dtype is torch.float64 else counts.sub(counts.gt(0).double()).to(x.dtype)
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""A call that torch's CPU kernel refuses for its dtype has changed nothing, so another provider may serve it.
+"""A call that torch's CPU kernel refuses for its dtype changes none of its arguments.
 
-The provider `host` relies on this: it passes the call on with the same arguments (ops/native_table.h).
+The provider `host` relies on this: it passes such a call to the next provider with the same arguments
+(ops/native_table.h).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _MORE_DTYPES = (torch.bfloat16, torch.complex64, torch.int64, torch.uint8, torch
 
 
 _NATIVE_TABLE = Path(__file__).parents[2] / "packages/musa-runtime/csrc/ops/native_table.cpp"
-# Composed of several operators; the one that wrote is not the one that refuses.
+# Composed of several operators: one writes, and a later one refuses.
 _SEVERAL_OPERATORS = frozenset(
     ("nn.functional.dropout", "nn.functional.dropout2d", "nn.functional.dropout3d")
 )
@@ -52,8 +53,8 @@ def _bits(tensor: torch.Tensor) -> tuple:
 
 
 def _refused_unchanged(form: Callable, first: Any, args: tuple, kwargs: dict) -> bool | None:
-    """Whether a refused call left its arguments as they were; None of a call that is not refused."""
-    # The next provider writes all of an out= argument, so what it holds is no matter.
+    """Whether a refused call left its arguments unchanged; None for a call that is not refused."""
+    # The next provider writes all of an out= argument, so its content does not matter.
     read = {name: value for name, value in kwargs.items() if name != "out"}
     tensors = [tensor for tensor in tensors_in((first, args, read)) if tensor.layout is torch.strided]
     before = [_bits(tensor) for tensor in tensors]
@@ -61,12 +62,12 @@ def _refused_unchanged(form: Callable, first: Any, args: tuple, kwargs: dict) ->
         form(first, *args, **kwargs)
     except NotImplementedError:
         return before == [_bits(tensor) for tensor in tensors]
-    except Exception:  # noqa: BLE001 - refused for another reason, by any class: the call ends there
+    except Exception:  # noqa: BLE001 - refused for another reason: it is not passed to the next provider
         return None
     return None
 
 
-def test_a_refused_dtype_leaves_every_argument_unchanged_except_of_listed_operators(full: bool) -> None:
+def test_a_refused_dtype_leaves_every_argument_unchanged_except_for_listed_operators(full: bool) -> None:
     refused, changed = 0, set()
     for op in [*OPS, *FOREACH_OPS]:
         for dtype in (*_DTYPES, *_MORE_DTYPES) if full else _DTYPES:

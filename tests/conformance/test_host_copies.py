@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
 """The list of operators that are computed on copies in host memory on a device of discrete memory: each has a
-reason that still stands, and the operators that users meet most are not in it."""
+current reason, and the operators that users need most are not in it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.conformance import host_copies
 
 pytestmark = pytest.mark.once
 
-# Every network needs these, in the dtypes of floating point alone (the list has the others).
+# Every network needs these, in floating-point dtypes alone (the list has the other dtypes).
 NEVER = {"aten::_softmax", "aten::native_layer_norm", "aten::convolution_overrideable", "aten::add.Tensor"}
 
 MOST_OPERATORS = 40
@@ -25,7 +25,7 @@ def recorded() -> dict[str, dict]:
 
 
 def stale(rows: dict[str, dict]) -> list[str]:
-    """Operators that torch does not have, or whose reason is not the one that the rules give."""
+    """Operators that torch does not have, or whose recorded reason differs from that of the rules."""
     known = {str(schema.name) + (f".{schema.overload_name}" if schema.overload_name else "")
              for schema in torch._C._jit_get_all_schemas()}  # fmt: skip
     return [op for op, row in rows.items() if op not in known or row["reason"] != host_copies.reason(op)]
@@ -58,5 +58,5 @@ def test_forms_of_an_operator_count_once():
     assert base_names({op: {} for op in rows}) == {"addmm", "_fft_c2c"}
 
 
-def test_what_networks_need_is_not_copied():
+def test_operators_that_networks_need_are_not_copied():
     assert NEVER.isdisjoint(recorded())

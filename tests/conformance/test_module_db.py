@@ -18,7 +18,7 @@ from tests.conformance.transfer import tensors_in, to_device
 
 def _built(case: modules.Case, module_input: Any) -> torch.nn.Module:
     torch.manual_seed(0)
-    # Copied: loss weights become buffers, and a test that writes to them must not reach the next one's
+    # Copied: loss weights become buffers, and a test that writes to them must not change the next one's
     # arguments.
     constructor = copy.deepcopy(module_input.constructor_input)
     module = case.info.module_cls(*constructor.args, **constructor.kwargs).to(modules.DTYPE)

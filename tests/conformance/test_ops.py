@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""PyTorch's operator database: every operator does on the device what it does on the CPU."""
+"""PyTorch's operator database: every operator behaves on the device as on the CPU."""
 
 from __future__ import annotations
 

@@ -18,10 +18,11 @@ from tests.conformance.comparison import require_same
 from tests.conformance.transfer import to_device
 
 _STEPS = 4
-# A step of it takes twenty, and in each step rounding grows a hundredfold: from 1e-13 to 1e-7 in four, on any
-# device.
+# Each of its steps has up to twenty iterations, and rounding errors grow a hundredfold per step: from 1e-13
+# to 1e-7 in four steps, on any device.
 _FEWER_STEPS = {"LBFGS": 2}
-# It divides by differences of gradients, which vanish: in single precision rounding grows to weights' size.
+# It divides by vanishing differences of gradients: in single precision, rounding errors grow as large as
+# weights.
 _IN_DOUBLE = frozenset(("LBFGS",))
 
 

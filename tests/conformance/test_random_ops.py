@@ -3,8 +3,8 @@
 """Operators that draw random numbers: repeatable from a seed, different for another, of the same
 distribution.
 
-The device has its own generator, so its numbers need not be the CPU's. What is compared with the CPU is
-everything that does not depend on the draw, and the mean over many draws.
+The device has its own generator, so its numbers may differ from the CPU's. The properties that do not depend
+on the draw are compared with the CPU's, and the mean over many draws.
 """
 
 from __future__ import annotations
@@ -80,12 +80,12 @@ def _judge(
             raise Mismatch(f"two draws on {device} from seed {seed} differ")
     different = sum(not _equal(on_cpu[0], other, "cpu") for other in on_cpu[1:])
     if not different:
-        # Nothing is drawn for these arguments (a dropout of probability 0): the values are defined.
+        # No number is drawn for these arguments (a dropout of probability 0): the values are defined.
         variants.forward(_COMPARED.get(op.name, op), sample, device, tolerance=tolerance)
         return
     for expected, actual in zip(on_cpu, on_device):
         require_same(expected, actual, device, values=False)
-    # Where the CPU's draws seldom differ, eight equal ones are no sign of a generator that ignores its seed.
+    # If the CPU's draws seldom differ, equal draws do not show that a generator ignores its seed.
     if different >= len(_SEEDS) // 2 and all(_equal(on_device[0], other, device) for other in on_device[1:]):
         raise Mismatch(f"{len(_SEEDS)} seeds give the same numbers on {device}")
     if not compare_means:
@@ -98,9 +98,9 @@ def _judge(
 
 
 def _attention(query: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-    """scaled_dot_product_attention by a fused kernel on the CPU too, which has one for 4-d operands alone.
+    """scaled_dot_product_attention by a fused kernel on the CPU too, where it takes only 4-d operands.
 
-    Its composed form keeps probabilities in other dtypes between the products.
+    The composed form keeps probabilities in other dtypes between the products.
     """
     attend = torch.nn.functional.scaled_dot_product_attention
     if query.dim() != 3 or query.device.type != "cpu":
@@ -121,7 +121,7 @@ def _equal(left: Any, right: Any, device: str) -> bool:
 
 
 def _bounded_mean(value: Any) -> float:
-    # The arc tangent gives every distribution a finite variance, Cauchy's and sharp exponentials included.
+    # The arc tangent gives every distribution a finite variance, including Cauchy and sharp exponentials.
     flat = [tensor.detach().cpu().reshape(-1).to(torch.complex128) for tensor in tensors_in(value)]
     joined = torch.view_as_real(torch.cat(flat))
     return torch.atan(joined.nan_to_num()).mean().item()

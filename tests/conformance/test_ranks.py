@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Operands of any rank give on the device what they give on the CPU: the result, or the error's class."""
+"""Operands of any rank give the CPU's result, or an error of the same class as on the CPU."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tests.harness.device import host_can_address_device_memory
 # Beyond the limits of the vendor's library (8 dimensions), of one index kernel (10 indices), and 16.
 _RANKS = (0, 9, 11, 16, 20)
 _SAMPLED_EVERY = 6
-# A wrong index or count takes the device with it where the host cannot check values.
+# A wrong index or count makes the device unusable if the host cannot check values.
 _CHECKED_BY_KERNELS = frozenset(("repeat_interleave", "bincount"))
 _UNINITIALISED = frozenset(("resize_",))  # The elements that it adds are not initialized.
-# Without dimensions. torch's kernel of the first reads a size that is not there and crashes, on every
-# device; that of the second takes such a size for a length of 2^64 - 1 on the CPU.
+# For 0-d operands, torch's kernel of the first reads a size that does not exist and crashes on every device;
+# on the CPU, that of the second uses such a size as a length of 2^64 - 1.
 _WRONG_WITHOUT_DIMENSIONS = frozenset(("_chunk_cat", "_batch_norm_with_update"))
 _LIMITED_ON_CPU = frozenset(("nn.functional.gelu",))  # oneDNN takes 12 dimensions
 _SUMS_OF_MANY = frozenset(("_unsafe_masked_index_put_accumulate",))  # a thousand summands each, in any order
@@ -80,7 +80,7 @@ def _judge(op: Any, sample: Any, device: str) -> None:
     if isinstance(expected.error, IndexError) or (
         expected.error is not None and any(_is_index(each) for each in tensors)
     ):
-        # It may be an index out of range, which a kernel cannot raise for: it takes the device with it.
+        # It may be an index out of range: a kernel cannot raise for it, and makes the device unusable.
         return
     with torch.device(device):
         actual = outcome_of(lambda: op(moved[0], *moved[1], **moved[2]))

@@ -49,7 +49,7 @@ def _outs(schema: Any) -> list[str]:
 
 
 def _related(name: str) -> list[str]:
-    """The overloads whose arguments a form may take: itself, then the other forms of its packet."""
+    """The overloads whose arguments a form accepts: itself, then the other forms of its packet."""
     packet = name.partition(".")[0]
     plain = packet.removesuffix("_")
     names = [name]
@@ -81,14 +81,14 @@ def _samples(name: str) -> list[tuple[str, list, dict]]:
 
 
 def unsampled() -> list[str]:
-    """The overloads of aten that packs serve and that the database does not reach, nor a test elsewhere."""
+    """The aten overloads that packs serve and that neither the database nor a test elsewhere calls."""
     elsewhere = {name for entry in _elsewhere() for name in entry["overloads"]}
     left = reach.served() - reach.reached() - elsewhere
     return sorted(name.removeprefix("aten::") for name in left)
 
 
 def _offered(provider: str) -> list[str]:
-    """The unsampled overloads that a provider has a kernel for: torch's own kernels are not judged here."""
+    """The unsampled overloads that a provider has a kernel for; torch's own kernels are not compared here."""
     offered = []
     for name in unsampled():
         candidates = torch.musa.ops.explain(f"aten::{name}")["candidates"]

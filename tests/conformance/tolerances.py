@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""How far a result may be from the CPU's: torch's own numbers, none of ours.
+"""Tolerances of comparisons with the CPU. All numbers are torch's own.
 
-For each result it is the default of torch.testing for the result's dtype. The databases widen it for single
-operators, modules and optimizers with `toleranceOverride`, for tests of torch by name; the largest that holds
-for a test like ours is taken, for the dtype that the case is in.
+The tolerance of a result is the default of torch.testing for its dtype. With `toleranceOverride` the
+databases widen it for single operators, modules and optimizers in tests of torch by name; the largest
+override that applies to a test like ours is taken, for the dtype of the case.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from torch.testing._comparison import default_tolerances
 from torch.testing._internal.common_device_type import toleranceOverride
 from torch.testing._internal.opinfo.core import DecorateInfo
 
-# Classes of torch's tests that judge a kernel's values by a reference: the CPU, numpy, another form of the
-# call, other strides. None is an override for every test. Tests of compilers, of decompositions and of
-# distributed tensors judge other code than kernels.
+# Classes of torch's tests that compare a kernel's values with a reference: the CPU, numpy, another form of
+# the call, other strides. None is an override for every test. Tests of compilers, of decompositions and of
+# distributed tensors do not test kernels.
 _JUDGES = frozenset(
     (
         None,
@@ -39,26 +39,27 @@ _JUDGES = frozenset(
         "TestUnaryUfuncs",
     )
 )
-# Those that judge gradients.
+# Those that compare gradients.
 _JUDGES_OF_GRADIENTS = frozenset(
     ("TestBwdGradients", "TestCompositeCompliance", "TestFwdGradients", "TestOperators")
 )
-# It judges complex32 on a device by single precision. The arithmetic is float16's, and bfloat16's is coarser.
+# It compares complex32 on a device with single precision. The arithmetic is float16's, and bfloat16's is
+# coarser.
 _TEST_OF_HALF_ARITHMETIC = "test_complex_half_reference_testing"
 _HALVES = (torch.float16, torch.bfloat16)
-# Overrides for other devices say what those cannot do.
+# Overrides for other devices describe limits of those devices.
 _DEVICES = (None, "cpu", "cuda")
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """The least relative and absolute tolerance to allow, whatever the dtype's default."""
+    """The least relative and absolute tolerance; a dtype's default may be larger."""
 
     rtol: float = 0.0
     atol: float = 0.0
 
     def for_value(self, value: Any) -> tuple[float, float]:
-        """rtol and atol for a tensor or a number. What counts (integers, bool) is exact, always."""
+        """rtol and atol for a tensor or a number. Integers and bool are always compared exactly."""
         dtype = value.dtype if isinstance(value, torch.Tensor) else _DTYPES_OF_NUMBERS[type(value)]
         rtol, atol = default_tolerances(dtype)
         if not (dtype.is_floating_point or dtype.is_complex):
@@ -72,7 +73,7 @@ DEFAULT = Tolerance()
 
 
 def tolerance_of(info: Any, dtype: torch.dtype, *, gradients: bool = False) -> Tolerance:
-    """The tolerance of an OpInfo, ModuleInfo or OptimizerInfo in `dtype`; `gradients`: of gradients too."""
+    """The tolerance of an OpInfo, ModuleInfo or OptimizerInfo in `dtype`, and with `gradients` of gradients."""
     overrides = list(_overrides(info, dtype, _JUDGES | _JUDGES_OF_GRADIENTS if gradients else _JUDGES))
     return Tolerance(
         rtol=max((override.rtol for override in overrides), default=0.0),

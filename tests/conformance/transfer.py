@@ -3,7 +3,7 @@
 """Rebuild arguments on another device, exactly: strides, offset, aliasing, conj and neg bits, requires_grad.
 
 `Tensor.to` alone is not enough: it makes expanded and overlapping tensors contiguous and gives two views of
-one storage a storage each, so an operator would be tested with other arguments than the reference.
+one storage a storage each, so the operator and the reference would get different arguments.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class Transfer:
     def __init__(self, device: str) -> None:
         self._device = torch.device(device)
         self._storages: dict[int, torch.UntypedStorage] = {}
-        # Keeps the sources alive: a freed storage's address could be handed out again and be mistaken for
-        # an alias.
+        # Keeps the sources alive: the address of a freed storage could be reused and be mistaken for an
+        # alias.
         self._sources: list[torch.UntypedStorage] = []
 
     def __call__(self, value: Any) -> Any:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The ways an operator is called, each on the CPU and on the device with the same arguments, then judged.
+"""Calls an operator in each form on the CPU and on the device with the same arguments, and compares outcomes.
 
 Each function takes one sample and raises Mismatch when the device behaves differently from the CPU.
 """
@@ -32,8 +32,8 @@ _WITH_HOST_ARGUMENTS = ("tensor_split",)
 _FACTORIES = ("arange", "linspace", "logspace")
 
 
-# Where an intermediate result is rounded to these, the CPU's own result may be the worse one: half types, and
-# sums of complex products, whose terms cancel.
+# If intermediate results are rounded to these dtypes, the CPU's own result may be the less precise one: half
+# types, and sums of complex products, whose terms cancel.
 _MAY_BE_WORSE = (torch.float16, torch.bfloat16, torch.complex64)
 _DOUBLE = {
     torch.float16: torch.float64,
@@ -44,7 +44,7 @@ _DOUBLE = {
 
 
 class ReferenceFailed(AssertionError):
-    """The CPU refused a sample that its own database lists: the suite would be comparing nothing."""
+    """The CPU refused a sample that its own database lists, so there is no result to compare with."""
 
 
 def forward(
@@ -62,7 +62,7 @@ def forward(
     if expected.error is not None and not may_raise:
         raise ReferenceFailed(f"the cpu reference raised {expected.error!r}") from expected.error
     if getattr(op, "name", None) in _FACTORIES:
-        # Where the arguments do not say, the result is on the default device.
+        # If the arguments name no device, the result is on the default device.
         with torch.device(device):
             actual = outcome_of(lambda: _call(op, on_device))
     else:
@@ -71,7 +71,7 @@ def forward(
         actual.value = settled(op, on_cpu, expected.value, actual.value)
     try:
         require_same_outcome(expected, actual, device, values=values, tolerance=tolerance)
-        # A kernel that runs on aliased memory could write where it must only read.
+        # A kernel that runs on aliased memory could write to an argument that it must only read.
         _require_same_arguments(on_cpu, on_device, tolerance)
     except FarApart:
         if not any(tensor.dtype in _MAY_BE_WORSE for tensor in tensors_in(on_cpu)):
@@ -119,7 +119,7 @@ def gradient(op: Callable, sample: Any, device: str, *, tolerance: Tolerance = D
 
 
 def in_place(op: Callable, sample: Any, device: str, *, tolerance: Tolerance = DEFAULT) -> None:
-    """The in-place form: it must return the very tensor it was given, and leave the same values there."""
+    """The in-place form. It must return the tensor that it was given, with the CPU's values."""
     on_cpu, on_device = _twin_arguments(op, sample, device)
     inplace = op.get_inplace()
     expected = outcome_of(lambda: _call(inplace, on_cpu))
@@ -140,7 +140,7 @@ def out_argument(op: Callable, sample: Any, device: str, *, tolerance: Tolerance
         outs = [make_out(result.detach()) for result in results]
         if any(out is None for out in outs):
             continue
-        # What the memory held before must not show in the result.
+        # The result must not depend on the previous content of the memory.
         (device_outs,) = to_device(device, outs)
         on_cpu, on_device = _twin_arguments(op, sample, device)
         cpu_pointers, device_pointers = _pointers(outs), _pointers(device_outs)
@@ -155,7 +155,7 @@ def out_argument(op: Callable, sample: Any, device: str, *, tolerance: Tolerance
             except FarApart:
                 if _agree(reference.value, expected.value, tolerance):
                     raise
-                # The CPU's out= form is at odds with its own plain form, which is then what is right.
+                # The CPU's out= form differs from its own plain form, which then is the reference.
                 require_same_outcome(reference, actual, device, tolerance=tolerance)
                 require_same(results, device_outs, device, tolerance=tolerance, path="out")
             if expected.error is None:
