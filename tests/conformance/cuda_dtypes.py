@@ -195,7 +195,7 @@ class Pair:
 
 
 def _cotangent(out: torch.Tensor) -> torch.Tensor:
-    """Random numbers that every floating-point dtype holds exactly; ones would hide the gradients of norms."""
+    """Random numbers that every floating-point dtype holds exactly; ones would hide gradients of norms."""
     if out.layout is not torch.strided or out.is_nested:
         return out.detach()
     return torch.randn(out.shape, device="cpu").bfloat16().to(out.device, out.dtype)

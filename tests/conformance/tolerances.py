@@ -73,7 +73,7 @@ DEFAULT = Tolerance()
 
 
 def tolerance_of(info: Any, dtype: torch.dtype, *, gradients: bool = False) -> Tolerance:
-    """The tolerance of an OpInfo, ModuleInfo or OptimizerInfo in `dtype`, and with `gradients` of gradients."""
+    """The tolerance of an OpInfo, ModuleInfo or OptimizerInfo in `dtype`; with `gradients`, for gradients."""
     overrides = list(_overrides(info, dtype, _JUDGES | _JUDGES_OF_GRADIENTS if gradients else _JUDGES))
     return Tolerance(
         rtol=max((override.rtol for override in overrides), default=0.0),
