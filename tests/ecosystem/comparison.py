@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Compares what a program returns on two devices: trees of tensors, numbers, strings and containers."""
+"""Compares the results of a program on two devices: trees of tensors, numbers, strings and containers."""
 
 from __future__ import annotations
 
@@ -63,11 +63,10 @@ def largest(leaf: Any) -> float:
 
 
 def difference(expected: Any, found: Any, name: str, least_scale: float = 0.0) -> float:
-    """The largest difference of two leaves relative to the largest expected value; raises Differs.
+    """The largest difference of two leaves relative to the largest expected value, or to `least_scale` if it
+    is larger.
 
-    `least_scale` takes the place of a largest value that is smaller.
-
-    Integers, booleans and strings have to be equal, as do shapes and dtypes.
+    Raises Differs if integers, booleans, strings, shapes or dtypes are not equal.
     """
     if isinstance(expected, (str, type(None), torch.dtype)):
         if expected != found:
@@ -98,16 +97,15 @@ def compare(expected: Any, found: Any, within: float) -> float:
     """The largest relative difference of two trees.
 
     Raises:
-        Differs: a leaf differs by more than `within`, or the trees have other leaves, or there is none that
-            could differ.
+        Differs: a leaf differs by more than `within`, the trees have different leaves, or no leaf to compare.
     """
     expected, found = dict(leaves(expected)), dict(leaves(found))
     if expected.keys() != found.keys():
         raise Differs(f"results have other parts: {sorted(expected.keys() ^ found.keys())}")
     if not any(isinstance(leaf, (torch.Tensor, np.ndarray, int, float, str)) for leaf in expected.values()):
         raise Differs("the program returned nothing that could be compared")
-    # A gradient that is 0 but for rounding, as that of a bias before a batch norm, has no meaningful scale of
-    # its own, so a tensor is compared with the tensors beside it too.
+    # A gradient that is 0 except for rounding, as that of a bias before a batch norm, has no meaningful scale
+    # of its own, so a tensor's scale also depends on the other tensors of its container.
     scales: dict[str, float] = {}
     for name, leaf in expected.items():
         scales[group_of(name)] = max(scales.get(group_of(name), 0.0), largest(leaf))

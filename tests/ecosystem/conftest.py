@@ -43,7 +43,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class Both:
-    """Runs a program on the CPU and on musa, and compares what it returns."""
+    """Runs a program on the CPU and on musa, and compares the results."""
 
     def __init__(self, facts: dict[str, Any]) -> None:
         self._facts = facts
@@ -62,8 +62,8 @@ class Both:
         Args:
             program (callable): gets a device type and returns a tree of tensors and values.
             within (float): the largest difference relative to the largest value of the same tensor.
-            watch_modules (bool): whether the devices of modules' parameters are recorded; a hook for that
-                would change what torch.compile sees.
+            watch_modules (bool): whether a hook records the devices of modules' parameters; with
+                torch.compile, the hook would change the compiled program.
             cpu_parameters (str): the reason why modules may run on the CPU too; empty if they must not.
             cpu_results (str): the reason why tensors of the result may be on the CPU; empty if they must not.
         """
@@ -102,7 +102,7 @@ class Both:
         Args:
             launcher (callable): gets a device type and returns the arguments of Python before the program.
             folder (Path): for the reports.
-            cpu_arguments (list of str): arguments on the CPU where they are others there.
+            cpu_arguments (list of str): arguments on the CPU if they differ from those on musa.
         """
         from tests.ecosystem import observation, programs
 
@@ -123,7 +123,7 @@ class Both:
 
 
 def seeded() -> None:
-    """Starts all generators that programs draw from."""
+    """Seeds all generators that programs use."""
     import random
 
     import numpy as np
@@ -142,14 +142,14 @@ def both(request: pytest.FixtureRequest) -> Both:
 
 @pytest.fixture(autouse=True)
 def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Packages write into the current folder, and some keep state of the process."""
+    """Runs each case in a folder of its own, because packages write into the current folder."""
     monkeypatch.chdir(tmp_path)
     yield
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _quiet_packages() -> Iterator[None]:
-    """No package asks a hub for anything, and dataset caches stay out of the home folder."""
+    """No package connects to a hub, and dataset caches are not in the home folder."""
     for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE"):
         assert os.environ.get(name) == "1", f"{name} is not set. Fix: python3 tools/dev.py ecosystem"
     with contextlib.suppress(ImportError):
@@ -164,12 +164,12 @@ def judged(known: Known, failed: bool, text: str) -> tuple[str, str]:
 
     Args:
         failed (bool): whether it failed.
-        text (str): its failure.
+        text (str): the text of the failure.
     """
     if not failed:
         return "failed", f"known to fail ({known.reason}), but passed. Fix: remove it from known_failures.py"
     if known.match not in text:
-        return "failed", f"failed otherwise than known_failures.py says ({known.match!r}):\n{text}"
+        return "failed", f"failed in another way than known_failures.py states ({known.match!r}):\n{text}"
     return "known", known.reason
 
 

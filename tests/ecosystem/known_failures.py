@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Cases that are known to fail: a closed list. A case that passes, or fails otherwise, is an error."""
+"""A closed list of cases that are known to fail. A case that passes, or fails in another way, is an error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Known:
-    """Why a case fails.
+    """The reason for which a case fails.
 
     Attributes:
         reason (str): the cause, with the place in the package.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Where a program computed: calls of operators on the device, and devices of parameters of called modules."""
+"""Records the devices of a program: calls of operators on musa, and devices of called modules' parameters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections import Counter
 import torch
 from torch.nn.modules.module import register_module_forward_pre_hook
 
-# A program that only moves tensors, or fills them, has computed nothing on the device.
+# Operators that only move or fill tensors do not count as computation on the device.
 NOT_COMPUTE = {"aten::zero_", "aten::fill_.Scalar", "aten::fill_.Tensor", "aten::copy_", "aten::_copy_from"}
 
 
@@ -22,10 +22,10 @@ def _calls() -> int:
 
 
 class Observation:
-    """Context manager that counts what happens in its block.
+    """Context manager that counts calls in its block.
 
     Attributes:
-        parameters (Counter): calls of modules that have parameters of their own, by the device of these.
+        parameters (Counter): calls of modules with parameters of their own, by the device of these parameters.
         operators (int): calls of operators on musa devices, without copies and fills.
     """
 
@@ -48,7 +48,7 @@ class Observation:
         # A parametrization computes its weight while a model is built, before it is moved.
         if type(module).__module__.startswith("torch.nn.utils."):
             return
-        # Parameters of meta tensors belong to modules that are being built or are loaded layer by layer.
+        # Modules that are being built or are loaded layer by layer have meta tensors as parameters.
         devices = {str(p.device) for p in module.parameters(recurse=False) if p.device.type != "meta"}
         self.parameters.update(devices)
 
@@ -61,7 +61,7 @@ def check_on_musa(summary: dict, result_devices: Counter, cpu_parameters: str = 
     """Raises RanOnCPU if a program computed on the CPU.
 
     Args:
-        summary (dict): of an Observation.
+        summary (dict): the summary of an Observation.
         result_devices (Counter): device types of the tensors that the program returned.
         cpu_parameters (str): the reason why modules may run on the CPU too; empty if they must not.
         cpu_results (str): the reason why tensors of the result may be on the CPU; empty if they must not.

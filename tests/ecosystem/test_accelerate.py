@@ -233,7 +233,7 @@ def test_devices_of_the_process_state():
 
 @pytest.mark.parametrize("activities", [None, ["cpu", "musa"]], ids=["default", "named"])
 def test_kernels_in_a_profile(activities):
-    """Without activities, accelerate leaves the choice to torch."""
+    """Without activities, torch chooses them."""
     accelerator = Accelerator(kwargs_handlers=[accelerate.ProfileKwargs(activities=activities)])
     x = torch.randn(16, 16, device=accelerator.device)
     with accelerator.profile() as profiler:

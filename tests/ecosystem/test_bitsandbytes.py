@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""bitsandbytes on musa: kernels beside its default ones, optimizers, LLM.int8, NF4; nothing is compiled."""
+"""bitsandbytes on musa: kernels compared with its default ones, optimizers, LLM.int8, NF4; no compilation."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_adam_of_float32_is_torchs_fused_step():
 
 
 def test_the_default_kernel_tries_to_compile():
-    """So that the comparisons of `compilations()` mean something."""
+    """Shows that `compilations()` counts compilations, as the other tests require that it does not change."""
     code = """
         import torch, bitsandbytes
         from torch._dynamo.utils import counters
@@ -110,7 +110,7 @@ def test_the_default_kernel_tries_to_compile():
 
 
 def textbook(name, p, g, m, v, step):
-    """A step in float64 of the published algorithms; decay is decoupled for Adam and Lion, a penalty else."""
+    """A float64 step of the published algorithms; decay is decoupled for Adam and Lion, else a penalty."""
     lr, decay, b1, b2, b3, alpha, eps = 1e-2, 0.1, 0.9, 0.95, 0.99, 5.0, 1e-8
     if name in ("adam", "lamb", "lion", "ademamix"):
         p = p * (1 - lr * decay)
@@ -197,7 +197,7 @@ def test_optimizers_of_8_bits_step_as_the_formula_between_decoding_and_encoding(
         torch.testing.assert_close(absmax.cpu().double().reshape(-1, 1), largest, rtol=1e-5, atol=0)
         nearest = (blocks / largest).unsqueeze(-1).sub(qmap.cpu().double()).abs().amin(-1)
         error = (decode(codes.cpu(), qmap.cpu(), absmax.cpu()).reshape(-1, 256) - blocks).abs() / largest
-        # No code is further from its value than the nearest one, but for the rounding of float32.
+        # Each code is the nearest one to its value, except for the rounding of float32.
         assert (error <= nearest + 1e-5).all()
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""DeepSpeed on musa: the accelerator, ZeRO on two ranks beside a plain run, fused Adam, checkpoints."""
+"""DeepSpeed on musa: the accelerator, ZeRO on two ranks against a plain run, fused Adam, checkpoints."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ with open(f"{settings['folder']}/rank{rank}.json", "w") as out:
 
 
 def train(folder, ranks=2, **settings):
-    """Runs the program on `ranks` ranks; gives what each of them wrote."""
+    """Runs the program on `ranks` ranks and returns the report of each."""
     folder.mkdir()
     (folder / "program.py").write_text(_PROGRAM)
     with socket.socket() as free:
@@ -125,7 +125,7 @@ def train(folder, ranks=2, **settings):
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory):
-    """Losses of the same program with torch alone, on one device, with the whole batch."""
+    """Losses of the same program without DeepSpeed, on one device, with the whole batch."""
     (result,) = train(tmp_path_factory.mktemp("plain") / "run", ranks=1)
     assert result["losses"][-1] < result["losses"][0]
     return result["losses"]
@@ -150,7 +150,7 @@ def test_zero_on_two_ranks_gives_the_losses_of_a_plain_run(tmp_path, plain, stag
 def test_half_precision_is_computed_and_a_checkpoint_is_resumed(tmp_path, plain, stage, config, dtype):
     for result in train(tmp_path / "run", stage=stage, config=config, resume=True):
         assert result["computed"] == [dtype]
-        # Products in 8 or 11 bits: eight steps end within a few of their roundings.
+        # Products have 8 or 11 bits: after eight steps, errors are a few units in the last place.
         torch.testing.assert_close(result["losses"], plain, rtol=5e-2, atol=0)
         assert result["again"] == result["losses"][4:]
 

@@ -135,7 +135,7 @@ def stable_diffusion(dtype: torch.dtype = torch.float32) -> diffusers.StableDiff
 
 
 def drawn(pipe) -> np.ndarray:
-    """Pixels between 0 and 1 of an image that the pipeline makes from noise of the CPU's generator."""
+    """Pixels between 0 and 1 of an image that the pipeline generates from noise of the CPU's generator."""
     generator = torch.Generator().manual_seed(3)
     options = {
         "num_inference_steps": 3,

@@ -115,7 +115,7 @@ def test_acquisition(name, both):
 
 
 def test_fit_and_optimize(both):
-    """The optimizers of scipy take values and gradients from the device."""
+    """The optimizers of scipy use values and gradients from the device."""
 
     def program(device):
         x, y = points(device)

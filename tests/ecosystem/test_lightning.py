@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Lightning and Fabric on musa: devices, precision as computed, DDP and FSDP, checkpoints, refusals."""
+"""Lightning and Fabric on musa: devices, dtypes of computation, DDP and FSDP, checkpoints, refusals."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def fabric_class(request):
 
 @pytest.fixture
 def model_class(pl):
-    """A regression of 64 random rows that notes dtypes and devices, and the loss of each step."""
+    """A regression on 64 random rows that records dtypes, devices, and the loss of each step."""
 
     class Model(pl.LightningModule):
         def __init__(self):
@@ -120,7 +120,7 @@ def test_a_fit_computes_in_the_dtype_of_its_precision(pl, model_class, tmp_path,
 
 
 def test_without_the_integration_mixed_precision_is_float32(pl):
-    """What the test above would find without the correction, so that its dtypes mean something."""
+    """Without the correction, products are float32, so the test above shows its effect."""
     plugin = importlib.import_module(f"{pl.__name__}.plugins").MixedPrecision("bf16-mixed", "cuda")
     with pytest.warns(UserWarning, match="Disabling autocast"), plugin.forward_context():
         x = torch.ones(2, 2, device="musa")
@@ -419,7 +419,7 @@ def test_devices_that_are_not_there_are_refused(pl, devices):
         musa.parse_devices(devices)
 
 
-def test_a_precision_plugin_of_cuda_that_nobody_corrects_is_an_error():
+def test_an_uncorrected_precision_plugin_of_cuda_is_an_error():
     code = """
         import torch, torch_musa.integrations.lightning
         from lightning.fabric import Fabric

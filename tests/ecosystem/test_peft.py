@@ -37,7 +37,7 @@ METHODS = {
     "layer norms": lambda: peft.LNTuningConfig(target_modules=["input_layernorm"], **TASK),
     "fourier": lambda: peft.FourierFTConfig(n_frequency=8, **TARGETS, **TASK),
 }
-# Learned inputs are no weights that could be added to a layer's.
+# These methods learn inputs, not weights that could be added to a layer's.
 NOT_MERGED = {"prefix", "prompt", "p-tuning"}
 
 

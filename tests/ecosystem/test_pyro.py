@@ -22,7 +22,7 @@ def _fresh():
 
 
 def test_variational_inference(both):
-    """A point estimate, which draws nothing."""
+    """A point estimate, which needs no random numbers."""
 
     def program(device):
         pyro.clear_param_store()
@@ -66,7 +66,7 @@ def test_enumerated_mixture(both):
 
 
 def test_no_u_turn_sampler(both):
-    """Chains draw on the device: the mean is compared with a tolerance of the sampler's own error."""
+    """Chains draw on the device, so the tolerance for the mean is the sampler's own error."""
 
     def program(device):
         data = torch.tensor([1.0, 2.0, 3.0], device=device)

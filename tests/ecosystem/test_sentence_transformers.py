@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""sentence-transformers on musa with device="musa"; without it the package's list of devices ends on the
-CPU."""
+"""sentence-transformers on musa with device="musa"; without this argument, the package's list of devices
+selects the CPU."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SENTENCES = ["w5 w6 w7", "w8 w9", "w5 w6 w8 w9 w10 w11", "w40"]
 
 @pytest.fixture
 def saved(tmp_path):
-    """A folder with a model that was saved: a small BERT and mean pooling."""
+    """A folder with a saved model: a small BERT with mean pooling."""
     configuration = tiny.config("Bert", **tiny.SMALL, **tiny.NO_DROPOUT)
     tiny.model("BertModel", configuration, "cpu").save_pretrained(tmp_path / "bert")
     tokenizer().save_pretrained(tmp_path / "bert")

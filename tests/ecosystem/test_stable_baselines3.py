@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""stable-baselines3 with device="musa"; its "auto" ends on the CPU."""
+"""stable-baselines3 with device="musa"; its "auto" selects the CPU."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ def learned(name: str, device: str):
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_learning(name, both, tmp_path):
-    """Actions are drawn on the device, so only what is deterministic is compared: a loaded policy's
-    actions."""
+    """Actions are drawn on the device, so only the deterministic actions of a loaded policy are compared."""
     learned(name, "cpu").save(tmp_path / "cpu")
 
     def program(device):

@@ -14,8 +14,8 @@ import torch
 
 from tests.ecosystem.training import gradients, moved, steps, without_dropout
 
-# Each with arguments that make it small, and the largest difference: batch norm over few values amplifies
-# rounding.
+# Each with arguments that make it small, and the largest allowed difference: batch norm over few values
+# amplifies rounding.
 MODELS = {
     "resnet18": ({}, 1e-4),
     "resnet50d": ({}, 1e-3),

@@ -77,7 +77,7 @@ def test_a_quantized_model_is_saved_and_loaded(both, tmp_path):
     both(program)
 
 
-# Their steps are compiled by Inductor, which takes a C++ compiler long.
+# Inductor compiles their steps, and the C++ compiler takes long.
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["AdamW8bit", "AdamW4bit"])
 def test_optimizers_of_few_bits(name, both):

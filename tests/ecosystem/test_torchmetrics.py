@@ -98,7 +98,7 @@ def test_metrics(name, both):
     both(program)
 
 
-# Their counts are made of strings on the host, and the sums are tensors on the device.
+# They count strings on the host; the sums are tensors on the device.
 @pytest.mark.parametrize("name", ["BLEUScore", "CharErrorRate", "WordErrorRate"])
 def test_metrics_of_text(name, both):
     def program(device):

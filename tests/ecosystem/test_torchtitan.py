@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""torchtitan's components find musa. Its models import Triton at the top of a file, so they are not tried."""
+"""torchtitan's components find musa. Its models are not tested, because importing them needs Triton."""
 
 from __future__ import annotations
 

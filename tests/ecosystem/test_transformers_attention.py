@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The attention "musa_packed" of transformers: packed rows give the losses and gradients of single rows."""
+"""The attention "musa_packed" for transformers: packed rows give the losses and gradients of single rows."""
 
 from __future__ import annotations
 

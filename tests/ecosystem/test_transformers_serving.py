@@ -45,7 +45,7 @@ VARIANTS = {
 
 
 def plain(output):
-    """Tokens, or what a dictionary of them holds, without the cache."""
+    """Tokens, or the entries of an output dictionary except the cache."""
     if isinstance(output, torch.Tensor):
         return output
     return {name: value for name, value in output.items() if name != "past_key_values" and value is not None}
@@ -126,7 +126,7 @@ def test_assisted_generation(both):
 
 @pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.full)])
 def test_static_cache_compiled(backend, both):
-    """The decoding step is compiled by the configuration that generate takes."""
+    """The decoding step is compiled with the configuration passed to generate."""
 
     def program(device):
         torch._dynamo.reset()
@@ -140,7 +140,7 @@ def test_static_cache_compiled(backend, both):
 
 @pytest.mark.full
 def test_the_forward_pass_compiled_with_a_static_cache(both):
-    """The form of programs that serve: one compiled function, a cache that is made once."""
+    """As in serving programs: one compiled function, and a cache that is created once."""
 
     def program(device):
         torch._dynamo.reset()
@@ -201,7 +201,7 @@ def test_continuous_batching(both):
 
 
 def test_continuous_batching_is_sized_by_the_memory_of_the_device():
-    """Without sizes transformers divides the memory that this function returns."""
+    """Without given sizes, transformers divides the memory that this function returns."""
     from transformers.generation.continuous_batching.utils import get_device_and_memory_breakdown
 
     device, total, *_ = get_device_and_memory_breakdown()
@@ -283,8 +283,8 @@ def test_device_map(place, both, tmp_path):
     both(program, within=1e-4)
 
 
-def test_memory_figures_that_packages_ask_for():
-    """Free and total memory of torch.accelerator and torch.musa are of the device and follow allocations."""
+def test_memory_figures_that_packages_query():
+    """torch.accelerator and torch.musa report the device's free and total memory; allocations change them."""
     free, total = torch.accelerator.get_memory_info()
     assert (free, total) == tuple(torch.musa.mem_get_info()) and 0 < free <= total
     assert total == torch.musa.get_device_properties(0).total_memory

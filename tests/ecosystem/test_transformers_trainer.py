@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""transformers' Trainer finds musa by itself and trains there as on the CPU, in each of its usual
+"""transformers' Trainer selects musa by itself and trains there as on the CPU, in each of its usual
 variants."""
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def losses(trainer: Trainer) -> list[float]:
 
 
 def trained(device: str, folder: Path, model=None, **options) -> dict:
-    """Losses, weights and the device after training; evaluation if it was asked for."""
+    """Losses and weights after training, and the evaluation with do_eval."""
     model = tiny.llama("cpu") if model is None else model
     trainer = Trainer(
         model=model, args=arguments(device, folder, **options), train_dataset=Rows(), eval_dataset=Rows(4)
@@ -204,7 +204,7 @@ def test_compiled(backend, both, tmp_path):
 
 
 def test_memory_figures(both, tmp_path):
-    """skip_memory_metrics=False reports what training allocates; it reads figures of the device."""
+    """skip_memory_metrics=False reports the memory that training allocates on the device."""
 
     def program(device):
         trainer = Trainer(

@@ -107,8 +107,7 @@ def test_rewards(both, tmp_path):
 
 
 def test_policy_optimization(both, tmp_path):
-    """GRPO generates on the device. Its samples are drawn there, so the CPU's are others: losses are not
-    compared."""
+    """GRPO draws its samples on the device, so they differ from the CPU's and losses are not compared."""
     table = {"prompt": [sentence(n, 4) for n in range(8)]}
 
     def program(device):

@@ -28,7 +28,7 @@ GROUPED = {**SMALL, "num_key_value_heads": 2, "head_dim": 8}
 
 
 def config(architecture: str, **arguments: Any) -> transformers.PretrainedConfig:
-    """A small configuration, as "Llama" for LlamaConfig."""
+    """A small configuration; "Llama" gives a LlamaConfig."""
     return getattr(transformers, f"{architecture}Config")(**arguments)
 
 

@@ -30,7 +30,7 @@ def steps(
     count: int = 2,
     optimizer: torch.optim.Optimizer | None = None,
 ) -> list[torch.Tensor]:
-    """Losses of `count` steps, by AdamW unless an optimizer is given. The last gradients stay."""
+    """Losses of `count` steps, with AdamW unless an optimizer is given. The last gradients are kept."""
     if optimizer is None:
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     losses = []

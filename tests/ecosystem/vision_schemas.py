@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Lets `import torchvision` pass where its library cannot be loaded."""
+"""Makes `import torchvision` succeed although its library cannot be loaded."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The README and the pages that it links to stay true: its program runs, its commands exist, its links lead
-somewhere, it fits on one screen, and the page of the wheels has every package."""
+"""The README and the pages that it links to are correct: its program runs, its commands and the targets of
+its links exist, it fits on one screen, and the page of the wheels has every package."""
 
 import re
 import subprocess

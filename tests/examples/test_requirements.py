@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The examples name the packages that they need, and leave nothing in the folder that they are started
-from."""
+"""The examples name the packages that they need, and write nothing into the folder in which they are
+started."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-# Import name to the name that pip installs it by; torch is what the examples are about.
+# Import name -> name for pip. torch is not listed, because every example needs it.
 WHEELS = {
     "matplotlib": "matplotlib",
     "sklearn": "scikit-learn",
@@ -29,7 +29,7 @@ OURS = {"torch", "torch_musa", "train_digits", *sys.stdlib_module_names}
 
 
 def imported(path: Path) -> set[str]:
-    """The packages that a file imports anywhere in it, for other packages than torch."""
+    """The third-party packages, except torch, that a file imports anywhere."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -64,7 +64,7 @@ def test_there_are_packages_to_name():
     ],
 )
 def test_a_missing_package_is_named_with_the_command_that_installs_it(example, module, wheels):
-    # In a child of the tests' process: `None` is Python's word for a module that is not there.
+    # Runs in a child process: `None` in sys.modules makes an import fail.
     code = f"""
 import runpy, sys
 sys.modules[{module!r}] = None
@@ -86,7 +86,7 @@ def test_nothing_is_written_into_the_folder_the_examples_are_started_from():
     assert "examples/out/" in ignored
     for path in EXAMPLES:
         text = path.read_text()
-        # A bare Path("x") as a default is a place below the current folder.
+        # A bare Path("x") as a default is below the current folder.
         assert not re.search(r"default=Path\(", text), path.name
         if '"--out"' in text:
             assert "default=OUT /" in text, path.name

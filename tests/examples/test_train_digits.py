@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The example that `dev.py demo` runs: it learns, keeps what it learned, leaves what it says it leaves."""
+"""The example that `dev.py demo` runs: it learns, and writes the plot and the checkpoint that it promises."""
 
 import json
 
@@ -30,7 +30,7 @@ def test_the_network_reads_handwriting_and_leaves_plot_and_checkpoint(tmp_path, 
     on_cpu.load_state_dict(saved["model"])
     _, test_set = train_digits.load_data(seed=0)
     loader = torch.utils.data.DataLoader(test_set, batch_size=256)
-    # One image in 360 may lie on the border between two digits and fall either way by rounding.
+    # For one image in 360, the logits of two digits may be so close that rounding decides.
     assert train_digits.evaluate(on_cpu, loader, "cpu") == pytest.approx(figures["accuracy"], abs=1.5 / 360)
 
 

@@ -17,7 +17,7 @@ MODULES = (train_cifar10, resnet50_inference, quickstart)
 
 
 class NoisyPatterns(torch.utils.data.Dataset):
-    """A class is a pattern of its own under noise, so that a few hundred images suffice to learn it."""
+    """Each class is a pattern with noise, so that a few hundred images suffice to learn it."""
 
     def __init__(self, count: int, seed: int):
         self.labels = torch.arange(count) % 10
@@ -64,7 +64,7 @@ def test_accuracy_counts_each_class_by_itself():
 
 
 class MeanColour(nn.Module):
-    """Three classes, the brightest channel wins."""
+    """Classifies an image into one of three classes by its brightest channel."""
 
     def __init__(self):
         super().__init__()

@@ -52,7 +52,7 @@ def run(
 
 @contextlib.contextmanager
 def reporting(rank: int) -> Iterator[dict[str, Any]]:
-    """Gives a dict for results, and saves it for the process that started the program."""
+    """Yields a dict for results, and saves it for the process that started the program."""
     import torch
     from torch.utils._pytree import tree_map
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Trains a small model on two processes with Accelerator, in the way that the first argument names."""
+"""Trains a small model on two processes with Accelerator, in the mode that the first argument names."""
 
 from __future__ import annotations
 
