@@ -25,7 +25,7 @@ class Observation:
     """Context manager that counts calls in its block.
 
     Attributes:
-        parameters (Counter): calls of modules with parameters of their own, by the device of these parameters.
+        parameters (Counter): calls of modules with parameters of their own, by the parameters' device.
         operators (int): calls of operators on musa devices, without copies and fills.
     """
 

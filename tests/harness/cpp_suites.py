@@ -12,8 +12,8 @@ from tests.musa_emulator.sdk import ROOT, tool
 
 
 def build(source: Path, folder: str, *targets: str, **variables: object) -> Path:
-    """The build folder, below build/, up to date in all or some targets. Outputs of a failed step are in the
-    assertion."""
+    """Builds all or some targets, and returns the build folder below build/. The assertion about a failed
+    step has its output."""
     place = ROOT / "build" / folder
     configure = [tool("cmake"), "-S", str(source), "-B", str(place), "-G", "Ninja"]
     configure += [f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}"]

@@ -12,7 +12,7 @@ _UNDEFINED = 0  # SHN_UNDEF
 
 
 def undefined_symbols(path: Path) -> set[str]:
-    """Names that the library at `path` expects from the libraries it is loaded with.
+    """Names of the symbols that the library at `path` imports from other libraries.
 
     Raises:
         ValueError: the file is no 64-bit little-endian ELF file, or has no dynamic symbols.

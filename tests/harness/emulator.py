@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from . import skips
 
-# Of the runtime's error codes, those the tests inject.
+# The runtime's error code that tests inject.
 MEMORY_ALLOCATION = 2
 INVALID_VALUE = 1
 UNKNOWN = 999
@@ -111,7 +111,7 @@ class Emulator:
 
 
 def emulator_or_skip() -> Emulator:
-    """The emulator behind the loaded runtime; a test on any other SDK is skipped, permanently."""
+    """The emulator, if it is the loaded SDK; a test on any other SDK is skipped, permanently."""
     sdk = loaded_sdk()
     if not hasattr(sdk, "musaEmulatorFailCall"):
         skips.skip_permanently("emulator")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""A stand-in for a MUSA compiler that is not the emulator's: it refuses every option that it does not know.
+"""A stand-in for a MUSA compiler that is not the emulator's: it refuses every unknown option.
 
-It knows clang's options of a usual command line and some architectures, refuses others as clang does, notes
-what it was called with, and leaves the work to the emulator's mcc.
+It accepts clang's options of a usual command line and some architectures, refuses others as clang does,
+records its arguments, and runs the emulator's mcc with them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ os.execv({mcc!r}, [{mcc!r}, *arguments])
 
 
 class ForeignCompiler:
-    """The script in a folder, over the emulator's mcc.
+    """The script in a folder, which runs the emulator's mcc.
 
     Attributes:
         path (Path): the compiler.

@@ -3,10 +3,10 @@
 """Code run in children of one process that has imported torch, each a fork with its own environment.
 
 An interpreter that imports torch costs two seconds of CPU, a fork of one some milliseconds. torch is imported
-without its autoload; a child makes `import torch` count as its first with `hide_torch()`, so that the
-autoload, and nothing else of the import, runs at the place where the code has it.
+without its autoload. After `hide_torch()` in a child, the next `import torch` runs the autoload, and no other
+part of the import, as if it were the first one.
 
-Variables that are read while torch is imported have no effect in a child: `read_early` names them.
+Variables that are read while torch is imported have no effect in a child: `read_early` recognizes them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-# Of those that start with TORCH, the ones that are read when the device or a group is first used, and one
-# that torch.compile sets in a process that uses it.
+# The variables that start with TORCH and that are read when the device or a group is first used, and one that
+# torch.compile sets in a process that uses it.
 _LATE = (
     *("TORCH_MUSA_", "TORCH_MCCL_", "TORCH_FR_"),
     *("TORCH_DEVICE_BACKEND_AUTOLOAD", "TORCHINDUCTOR_CACHE_DIR"),
@@ -117,11 +117,11 @@ class Fork:
         os.chmod(self._folder.name, 0o777)  # a child may be of another user
         self._out, self._err = (Path(self._folder.name, name) for name in ("out", "err"))
         request = {"code": code, "environment": environment, "cwd": cwd}
-        self.pid = int(server._ask(request | {"out": str(self._out), "err": str(self._err)}))
+        self.pid = int(server._request(request | {"out": str(self._out), "err": str(self._err)}))
 
     def wait(self, timeout: float) -> subprocess.CompletedProcess[str]:
-        """Its status and what it wrote. Past `timeout` seconds it is killed, with what it has started."""
-        status = int(self._server._ask({"wait": self.pid, "timeout": timeout}))
+        """Its status and output. After `timeout` seconds it is killed, with the processes that it started."""
+        status = int(self._server._request({"wait": self.pid, "timeout": timeout}))
         texts = [path.read_text(errors="replace") if path.exists() else "" for path in (self._out, self._err)]
         self._folder.cleanup()
         return subprocess.CompletedProcess(self._code, status, *texts)
@@ -132,8 +132,8 @@ class ForkServer:
 
     Args:
         path (tuple of str): put in front of `sys.path` before torch is imported.
-        environment (dict of str to str): of the process, which torch's libraries read while they load.
-        options (str): of the interpreter.
+        environment (dict of str to str): variables that torch's libraries read while they load.
+        options (str): options of the interpreter.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class ForkServer:
         self._process.wait()
         self._process.stdout.close()
 
-    def _ask(self, request: dict) -> str:
+    def _request(self, request: dict) -> str:
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
@@ -161,11 +161,11 @@ class ForkServer:
         return answer
 
     def start(self, code: str, environment: dict[str, str] | None = None, cwd: str = "/") -> Fork:
-        """Run code in a fork beside this process. It starts with torch imported, without its autoload."""
+        """Start code in a fork, in which torch is imported without its autoload."""
         return Fork(self, code, dict(os.environ) if environment is None else environment, cwd)
 
     def run(
         self, code: str, environment: dict[str, str] | None = None, cwd: str = "/", timeout: float = 300
     ) -> subprocess.CompletedProcess[str]:
-        """As `start`, to its end: what it gave."""
+        """Run code as `start` does, and return its status and output."""
         return self.start(code, environment, cwd).wait(timeout)

@@ -2,9 +2,9 @@
 # Copyright (c) torch_musa contributors
 """Several hosts on one machine, joined by switches: each has its own network, pids, host name and /proc.
 
-A host is a process in new namespaces, and their pid 1. It has imported torch and forks the ranks that run on
-the host, so that a rank costs no start of an interpreter. The namespaces have no names on the machine, and
-end with the processes.
+A host is a process in new namespaces, with pid 1 in them. It has imported torch and forks the ranks that run
+on the host, so that no interpreter is started for a rank. The namespaces have no names on the machine, and
+end with their processes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def why_not() -> str | None:
     missing = [tool for tool in ("unshare", "nsenter", "ip") if shutil.which(tool) is None]
     if missing:
         return f"{', '.join(missing)} not installed"
-    # What the hosts need of the kernel: namespaces with a /proc, and pairs of interfaces on a bridge.
+    # The hosts need a kernel with namespaces that have a /proc, and pairs of interfaces on a bridge.
     probe = "ip link add switch0 type bridge && ip link add port0 type veth peer name eth0"
     probe += " && ip link set port0 master switch0"
     done = subprocess.run(["unshare", *NAMESPACES, "sh", "-c", probe], capture_output=True, text=True)
@@ -75,7 +75,7 @@ class Host:
 
     @property
     def pid(self) -> int:
-        """Of the host's first process, as this process sees it."""
+        """The pid of the host's first process in this process's namespace."""
         children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
         deadline = time.monotonic() + PATIENCE
         while not (found := children.read_text().split()):
@@ -90,7 +90,7 @@ class Host:
     def address(self, switch: int = 0) -> str:
         return f"10.77.{switch}.{self.number}"
 
-    def _ask(self, **order: object) -> object:
+    def _request(self, **order: object) -> object:
         self._process.stdin.write(json.dumps(order).encode() + b"\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
@@ -101,17 +101,17 @@ class Host:
         """Start Python code in a fork of the host's process, with `sys.argv` and variables."""
         self._files += 1
         files = [str(self._folder / f"{self.name}.{self._files}.{kind}") for kind in ("out", "err")]
-        for file in files:  # so that a program's output can be read before the program has opened it
+        for file in files:  # a program's output may be read before the program has opened the file
             Path(file).touch()
         order = {"code": code, "arguments": list(arguments), "environment": environment, "files": files}
-        return Program(self, self._ask(start=order), files)
+        return Program(self, self._request(start=order), files)
 
     def status_of(self, pid: int) -> int | None:
-        return self._ask(status=pid)
+        return self._request(status=pid)
 
     def end_programs(self) -> None:
-        """Kill the programs that still run here, for instance those of a test that failed."""
-        self._ask(end=True)
+        """Kill the programs that still run on this host, for instance those of a failed test."""
+        self._request(end=True)
 
     def vanish(self) -> None:
         """Kill every process of the host at once, and its network with it."""
@@ -166,7 +166,7 @@ class Network:
             raise
 
     def _wait_for_center(self) -> None:
-        """Until its process has left this network."""
+        """Waits until the process of the switches has left this network namespace."""
         own = os.readlink("/proc/self/ns/net")
         deadline = time.monotonic() + PATIENCE
         while os.readlink(f"/proc/{self._center.pid}/ns/net") == own:
@@ -220,17 +220,17 @@ class Network:
                 self._isolate(host, switch, "off")
 
     def drop(self, switch: int) -> None:
-        """The switch silently drops all that one host sends another, as a firewall does."""
+        """Makes the switch silently drop all packets between hosts, as a firewall does."""
         for host in self.hosts:
             for other in self.hosts:
                 if other is not host:
-                    # The other's address stays known, so packets are sent and lost instead of refused.
+                    # The other's hardware address stays known: packets are sent and lost, not refused.
                     what = f"{other.address(switch)} lladdr {self._mac(other, switch)} dev eth{switch}"
                     self._run("ip", "neighbour", "replace", *what.split(), "nud", "permanent", host=host)
             self._isolate(host, switch, "on")
 
     def _isolate(self, host: Host, switch: int, state: str) -> None:
-        """Isolated ports of a bridge exchange nothing with each other."""
+        """Isolated ports of a bridge exchange no packets with each other."""
         self._run("ip", "link", "set", self._port(host, switch), "type", "bridge_slave", "isolated", state)
 
     def _mac(self, host: Host, switch: int) -> str:
@@ -257,13 +257,13 @@ class Network:
 
 
 def _run_code(order: dict) -> None:
-    """In a fork: replaces the standard streams, then runs the code and ends."""
+    """Runs in a fork: replaces the standard streams, then runs the code."""
     out, err = (os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) for file in order["files"])
     nothing = os.open(os.devnull, os.O_RDONLY)
     for ours, stream in ((nothing, 0), (out, 1), (err, 2)):
         os.dup2(ours, stream)
     sys.stdin = os.fdopen(0)
-    # Python closes these objects before the process ends, and what a library writes after that shall be kept.
+    # Python closes these objects before the process ends; later output of libraries must still be written.
     sys.stdout, sys.stderr = (
         io.TextIOWrapper(os.fdopen(stream, "wb", 0, closefd=False), write_through=True) for stream in (1, 2)
     )
@@ -274,10 +274,10 @@ def _run_code(order: dict) -> None:
 
 
 def _serve() -> None:
-    """What the first process of a host does: one order a line, one answer a line."""
+    """Runs in the first process of a host: reads one order per line and writes one answer per line."""
     name, names = sys.argv[1:]
     socket.sethostname(name)
-    # Over the machine's own, for this host alone: a host finds its own name, and asks no name server.
+    # Replaces /etc/hosts for this host alone, so that it resolves its own name without a name server.
     subprocess.run(["mount", "--bind", names, "/etc/hosts"], check=True)
     import torch
     import torch.distributed.fsdp
@@ -297,7 +297,7 @@ def _serve() -> None:
             answer = pid
         elif "end" in order:
             with contextlib.suppress(ProcessLookupError):  # there is none
-                os.kill(-1, signal.SIGKILL)  # every process of this namespace but this one
+                os.kill(-1, signal.SIGKILL)  # every other process of this namespace
             answer = None
         else:
             with contextlib.suppress(ChildProcessError):
@@ -316,7 +316,7 @@ def _end_with(order: dict) -> None:
         status = ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 1
     except BaseException:  # noqa: BLE001 - a program's exception, as the interpreter prints it
         traceback.print_exc()
-    sys.exit(status)  # as a program ends, with what is registered for its end
+    sys.exit(status)  # runs atexit functions, as at the end of a program
 
 
 @contextlib.contextmanager

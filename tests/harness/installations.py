@@ -3,9 +3,9 @@
 """Installations of the packages to break: environments of symbolic links, made in a fraction of a second.
 
 An installation is a virtual environment whose `site-packages` holds the packages as an installer of wheels
-would leave them, each file a link, so that pip may remove and replace them without harm to the environment of
-the tests. All else, torch among it, comes from one folder of links that every installation shares. The path
-has a space in it.
+writes them, but each file is a link, so that pip may remove and replace them without changes to the
+environment of the tests. All other packages, including torch, come from one folder of links that every
+installation shares. The path has a space in it.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ FAMILY = tuple(package_names())
 SITE = Path(sysconfig.get_path("purelib"))
 PACKAGES = Path(__file__).resolve().parents[2] / "packages"
 WHEEL = b"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-# Removed from the environment of every child, so that a state is what the test makes it.
+# Removed from the environment of every child, so that its state depends on the test alone.
 SETTINGS = re.compile(r"(MUSA|MCCL|MUDNN|TORCH|PYTORCH|PYTHON|PIP|XDG)_?|CXX$|VIRTUAL_ENV$")
 
 
 def shared_links(folder: Path) -> Path:
-    """A folder with links to all that is installed here but for the family.
+    """A folder with links to all packages that are installed here, except the family.
 
-    pip must not see torch and ninja there: states install other versions of them.
+    pip must not find torch and ninja in it, because tests install other versions of them.
     """
     folder.mkdir()
     own = {underscored(name) for name in FAMILY}
@@ -56,14 +56,14 @@ def shared_links(folder: Path) -> Path:
 
 @contextmanager
 def fork_server(shared: Path) -> Iterator[ForkServer]:
-    """Interpreters that see the packages of `shared_links` alone, forked from one that has imported them."""
+    """Forks of an interpreter that finds the packages of `shared_links` alone and has imported torch."""
     server = ForkServer("-S", path=(str(shared),))
     yield server
     server.close()
 
 
 def files_of(name: str) -> dict[str, Path]:
-    """The files of a distribution by their place below site-packages: compiled ones and Python's."""
+    """The compiled and Python files of a distribution by their path below site-packages."""
     found = {}
     for file in metadata.distribution(name).files:
         relative = str(file)
@@ -126,7 +126,7 @@ def write_wheel(
 
 
 def write_family_wheel(folder: Path, name: str) -> Path:
-    """A wheel of one of the family, of the files that are installed here."""
+    """Write a wheel of one package of the family, from the files that are installed here."""
     files = {
         relative: path
         for relative, path in files_of(name).items()
@@ -149,8 +149,8 @@ class Installation:
 
     Attributes:
         prefix, site, python (Path): its folder, its site-packages, its interpreter.
-        environment (dict): the variables that programs of it get.
-        wheels (Path): the folder that the packages say they were installed from.
+        environment (dict): the variables of its programs.
+        wheels (Path): the folder from which, by their records, the packages were installed.
     """
 
     def __init__(self, folder: Path, shared: Path, wheels: Path, without: tuple[str, ...] = ()) -> None:
@@ -194,7 +194,7 @@ class Installation:
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
     def shell(self, command: str, environment: dict[str, str]) -> dict[str, str]:
-        """Run a command as a user's shell would, and return the environment that it leaves."""
+        """Run a command as a user's shell would, and return the environment after it."""
         done = subprocess.run(
             ["/bin/sh", "-e", "-c", f"{{ {command}\n}} >&2\n/usr/bin/env -0"],
             env=environment,
@@ -225,7 +225,7 @@ class Installation:
         return server.run(self.code(environment, AS_PROGRAM), environment, cwd=str(self.prefix))
 
     def code(self, environment: dict[str, str], program: str) -> str:
-        """Code that makes a fork a process of this environment, then runs `program`."""
+        """Code that sets up a fork as a process of this environment, then runs `program`."""
         path = [part for part in environment.get("PYTHONPATH", "").split(os.pathsep) if part]
         return f"""
 import os, runpy, sys

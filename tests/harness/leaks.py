@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Does anything that a test allocated outlive it?"""
+"""Detects device memory and graphs that a test allocated and did not release."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _sdk_counters() -> ctypes.CDLL | None:
 def _bytes_in_use(index: int) -> int:
     """Bytes of a device that this process has allocated through the SDK.
 
-    An SDK without such counters only tells the free memory of the device, which other processes change too.
+    An SDK without such counters reports only the free memory of the device, which other processes change too.
     """
     counters = _sdk_counters()
     if counters is not None:
@@ -83,7 +83,7 @@ def _leaks(allocated: dict[int, int], beside: dict[int, int], graphs: int) -> li
     found = []
     if grown := _grown(allocated, allocated_bytes()):
         found.append(f"bytes still allocated, by device: {grown}")
-    # A device that the test was the first to use has no figure from before.
+    # There is no earlier figure for a device whose first user was this test.
     now = {index: size for index, size in bytes_beside_the_cache().items() if index in beside}
     slack = 0 if now and _sdk_counters() is not None else _DRIVERS_OWN
     if grown := _grown(beside, now, slack):
@@ -95,13 +95,13 @@ def _leaks(allocated: dict[int, int], beside: dict[int, int], graphs: int) -> li
 
 @contextmanager
 def no_leak(unless: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """Raise Leak when device memory allocated inside is not released at the end, unless told otherwise."""
+    """Raise Leak if device memory allocated inside is not released at the end and `unless` returns False."""
     before = allocated_bytes(), bytes_beside_the_cache(), live_graphs()
     yield
     if unless() or not _leaks(*before):
         return
-    # Cycles, such as the one between an exception and its traceback, are garbage and no leak. And autograd's
-    # threads drop their last references a moment after backward() has returned.
+    # Cycles, such as the one between an exception and its traceback, are garbage and no leak. Autograd's
+    # threads release their last references shortly after backward() has returned.
     gc.collect()
     deadline = time.monotonic() + _PATIENCE
     while found := _leaks(*before):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""docs/mixtures.md quotes the message of each mixture of releases, and names the test that gets it.
+"""docs/mixtures.md quotes the message of each mixture of releases, and names the test that produces it.
 
-`check` is called there, so a message that changes fails its test until the page has the new words.
-`tests/tools/test_mixtures_page.py` checks that every row names a test that exists and does this.
+That test calls `check`, so it fails after a change of the message until the page has the new words.
+`tests/tools/test_mixtures_page.py` checks that every row names an existing test that calls `check`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "mixtures.md"
-# The minor of torch in a message is that of the torch that runs.
+# The minor of torch in a message is that of the installed torch.
 MINOR = re.compile(r"(\btorch(?:==| )?)\d+\.\d+")
 
 
 @dataclass(frozen=True)
 class Row:
-    """A mixture: who refuses it or that it works, parts of the message, and the test as pytest names it."""
+    """A mixture, its result (the refusing component, or success), parts of the message, and the test's id."""
 
     mixture: str
     result: str
@@ -46,9 +46,9 @@ def plain(text: str) -> str:
 
 
 def check(request: pytest.FixtureRequest, message: str, text: str | None = None) -> None:
-    """Fails unless the message holds what the page quotes for the running test.
+    """Fails unless the message contains the page's quotations for the running test.
 
-    text: takes the place of the page's. A test with parameters may have rows for some of them only.
+    `text` replaces the page's text. A test with parameters may have rows for only some of them.
     """
     name = request.node.nodeid
     own = [row for row in rows(text) if row.test.partition("[")[0] == name.partition("[")[0]]

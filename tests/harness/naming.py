@@ -9,6 +9,6 @@ from collections.abc import Callable
 
 
 def expression(function: Callable) -> str:
-    """The text of a lambda that stands on a line of its own, for use as `ids=`."""
+    """The text of a lambda on a line of its own, for use as `ids=`."""
     line = inspect.getsource(function).strip().splitlines()[0]
     return line.partition(": ")[2].strip().rstrip(",(")[:60]

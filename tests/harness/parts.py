@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Shares of the tests: ``--part=I/N``, which the legs of a run divide among them, and samples of sweeps."""
+"""Shares of the tests, ``--part=I/N``, that the legs of a run take, and samples of sweeps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def chosen(config: pytest.Config) -> tuple[int, int]:
     """The two numbers of --part.
 
     Raises:
-        pytest.UsageError: if they are no two numbers I/N with I from 1 to N.
+        pytest.UsageError: unless the option is two numbers I/N with I from 1 to N.
     """
     text = config.getoption("--part")
     index, _, count = text.partition("/")
@@ -25,7 +25,7 @@ def chosen(config: pytest.Config) -> tuple[int, int]:
 
 
 def sample(values: Iterable[Any], step: int, always: Collection[Any] = ()) -> list[Any]:
-    """Values for parametrize: every `step`-th and those of `always` in each run, the others with --full."""
+    """Values for parametrize: every `step`-th one and those of `always`, and the others only with --full."""
 
     def full_only(value: Any) -> Any:
         return pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.full)
@@ -38,8 +38,8 @@ def sample(values: Iterable[Any], step: int, always: Collection[Any] = ()) -> li
 def left_out(items: Iterable[pytest.Item], index: int, count: int) -> set[pytest.Item]:
     """The tests that part `index` of `count` leaves to the other parts: it takes every `count`-th of a file.
 
-    Fault sweeps stay whole, because each shares its calls out among the settings itself (sweeps.py). So does
-    conformance, which shares out its cases (conformance/conftest.py).
+    Fault sweeps stay whole, because each divides its calls among the settings itself (sweeps.py). So does
+    conformance, which divides its cases (conformance/conftest.py).
     """
     files: dict[Path, list[pytest.Item]] = {}
     for item in items:

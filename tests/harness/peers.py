@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""A second process that calls functions for the test: one start of the interpreter for many tests."""
+"""A second process that calls functions for tests: one start of the interpreter serves many tests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PATIENCE = 120.0  # seconds
 
 
 class PeerError(Exception):
-    """A function failed in the peer; `name` is the type of its exception."""
+    """A function raised an exception in the peer; `name` is the exception's type."""
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__(f"{name}: {text}")
@@ -49,7 +49,7 @@ class Peer:
         return self._process.pid
 
     def call(self, function: Callable, *arguments: Any) -> Any:
-        """The function's result, or PeerError. The peer keeps what the function stores in `kept`."""
+        """Returns the function's result, or raises PeerError. Objects in its `kept` outlive the call."""
         self._pipe.send((function, arguments))
         del arguments
         return self.answer()
@@ -63,7 +63,7 @@ class Peer:
         return result
 
     def send_raw(self, data: bytes) -> None:
-        """Pickled bytes instead of a call."""
+        """Sends pickled bytes instead of a call."""
         self._pipe.send_bytes(data)
 
     def kill(self) -> None:
@@ -71,7 +71,7 @@ class Peer:
         self._process.join()
 
     def close(self) -> int:
-        """End the peer in the ordinary way; its exit status."""
+        """Ends the peer in the ordinary way, and returns its exit status."""
         if self._process.is_alive():
             self._pipe.send(None)
         self._process.join(_PATIENCE)
@@ -79,7 +79,7 @@ class Peer:
         return self._process.exitcode
 
 
-kept: dict[str, Any] = {}  # in the peer: what outlives one call
+kept: dict[str, Any] = {}  # in the peer: objects that outlive one call
 
 
 def _serve(pipe) -> None:
@@ -88,7 +88,7 @@ def _serve(pipe) -> None:
             request = pipe.recv()
         except EOFError:
             return
-        except Exception as error:  # noqa: BLE001 - whatever unpickling raises is the test's to judge
+        except Exception as error:  # noqa: BLE001 - an exception of unpickling is reported to the test
             pipe.send((False, (type(error).__name__, str(error))))
             continue
         if request is None:
@@ -99,12 +99,12 @@ def _serve(pipe) -> None:
         except Exception as error:  # noqa: BLE001 - reported to the caller
             traceback.print_exc()
             answer = (False, (type(error).__name__, str(error)))
-        # Before the answer, so that the caller finds released what the function did not keep.
+        # Before the answer, so that the caller finds the function's temporary objects released.
         del request, function, arguments
         gc.collect()
         try:
             pipe.send(answer)
-        except Exception as error:  # noqa: BLE001 - a result that cannot be sent is an answer too
+        except Exception as error:  # noqa: BLE001 - reported instead of a result that cannot be sent
             pipe.send((False, (type(error).__name__, str(error))))
         del answer
 

@@ -16,7 +16,7 @@ POLICIES = {
 
 @contextmanager
 def policy(name: str) -> Iterator[None]:
-    """Serve operators in the named order within the block."""
+    """Set the named order of providers within the block."""
     import torch
 
     providers = POLICIES[name]

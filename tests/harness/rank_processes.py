@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The same program in several processes, which know by RANK and WORLD_SIZE which they are."""
+"""The same program in several processes, each with its RANK and WORLD_SIZE."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ def run_ranks(
     timeout: float = 120,
     **shared: str,
 ) -> list[Ended]:
-    """Run the code in a process per rank, each with a device of its own: forks of one with torch.
+    """Run the code in one process per rank, each with a device of its own: forks of a process with torch.
 
-    A rank that runs longer than `timeout` seconds is killed, which its status shows.
+    A rank that runs longer than `timeout` seconds is killed, as its status shows.
 
     Args:
         settings: variables of single ranks.
-        kept: variables of this process that the ranks get, of those that start with MUSA_, MCCL_, TORCH_MCCL_
-            or TORCH_FR_; they start without the rest.
+        kept: variables of this process that the ranks inherit although they start with MUSA_, MCCL_,
+            TORCH_MCCL_ or TORCH_FR_; other variables with these prefixes are removed.
         shared: variables of all ranks.
     """
     skips.needs_devices(ranks)
     prefixes = ("MUSA_", "MCCL_", "TORCH_MCCL_", "TORCH_FR_")
-    kept = (*kept, "MUSA_HOME")  # which SDK the tests are of
+    kept = (*kept, "MUSA_HOME")  # the SDK under test
     inherited = {
         name: value for name, value in os.environ.items() if not name.startswith(prefixes) or name in kept
     }
@@ -87,7 +87,7 @@ def _server(environment: tuple[tuple[str, str], ...]) -> ForkServer:
 
 
 class _Interpreter:
-    """A new interpreter, for variables that are read before a fork's code runs."""
+    """A new interpreter, for variables that would be read before the code of a fork runs."""
 
     def __init__(self, code: str, environment: dict[str, str]) -> None:
         self._process = subprocess.Popen(

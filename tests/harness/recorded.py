@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Long tests whose result depends on some files alone: a recorded pass stands until one of the files changes.
+"""Long tests whose result depends on some files alone: a recorded pass is valid until one of them changes.
 
 ``@pytest.mark.recorded("packages/musa-emulator/csrc", ...)`` names the files and folders. The test is skipped
 while the digest of their code equals the recorded one, and runs otherwise. Comments of C++ and Python are not

@@ -3,7 +3,7 @@
 """Names of the MUSA SDK in lists with evidence, and in the text of sources.
 
 A list has a name and the kind of its evidence on each line; see KINDS. Sources are read as text, without a
-compiler: what they name counts even where it is only compiled with another SDK.
+compiler, so names in parts that are only compiled with another SDK count too.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def read_list(path: Path) -> dict[str, str]:
     """The names of a list and their kinds of evidence.
 
     Raises:
-        ValueError: a line has no kind, or another than those in KINDS.
+        ValueError: a line has no kind, or one that is not in KINDS.
     """
     found = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
@@ -67,8 +67,7 @@ def mudnn_names(texts: Mapping[str, str]) -> set[str]:
     """Classes, nested types and enumerators of musa::dnn, by their full names; aliases are resolved.
 
     Args:
-        texts: sources by path. An alias in a header is known in all of them, one in another file in that
-        file.
+        texts: sources by path. An alias in a header applies to all of them, one in another file to that file.
     """
     blanked = {path: without_comments(text) for path, text in texts.items()}
     everywhere: dict[str, str] = {}
@@ -101,7 +100,7 @@ def _aliases(text: str, known: Mapping[str, str]) -> dict[str, str]:
 
 
 def _arguments(text: str, parameter: str) -> set[str]:
-    """What the text passes for a parameter of its macros; empty if it is not the name of one."""
+    """The arguments that the text passes for a parameter of its macros; empty if no macro has it."""
     passed = set()
     for macro, parameters, _ in _MACRO.findall(text):
         names = [name.strip() for name in parameters.split(",")]

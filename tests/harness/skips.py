@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Which skips are allowed, and what turns every other one into a failure.
+"""The list of allowed skips, and the check that makes every other skip a failure.
 
-A skip hides a promise that is not being kept, so each needs a reason, and with MUSA_TESTS_NO_SKIP=1 (set in
-CI) only the reasons listed here may skip: they are permanent properties of the environment, not things to
-mend.
+A skip hides a promise that is not tested, so each needs a reason. With MUSA_TESTS_NO_SKIP=1 (set in CI) only
+the reasons listed here may skip: they are permanent properties of the environment, not defects to fix.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pathlib import Path
 import pytest
 
 PERMANENT_REASONS = {
-    "host-addressable": "this memory mode keeps the host out of device memory",
+    "host-addressable": "the host cannot address device memory in this memory mode",
     "emulator": "steers the SDK through the emulator's C API; the loaded SDK is not the emulator",
     "recorded": "passed with these very files, as recorded",
     "python3.10": "this machine has no Python 3.10 beside the one that runs the tests",
@@ -52,7 +51,7 @@ def needs_torch(minor: str, what: str) -> None:
 
 
 def needs_devices(count: int) -> None:
-    """Skip the running test where the SDK has fewer devices. The emulator makes as many as are asked for."""
+    """Skip the running test if the SDK has fewer devices. The emulator has as many as are configured."""
     home = os.environ.get("MUSA_HOME")
     version = Path(home) / "version.json" if home else None
     if version is None or not version.is_file() or "musa_emulator" in json.loads(version.read_text()):
@@ -64,7 +63,7 @@ def needs_devices(count: int) -> None:
 
 
 def objection_to(reason: str) -> str | None:
-    """What is wrong with a skip for `reason`, or None when it may stand."""
+    """The objection to a skip for `reason`, or None if it is allowed."""
     reason = reason.removeprefix("Skipped: ").strip()
     if reason in ("", "Skipped", "unconditional skip"):
         return "a skip must say why: pytest.skip('what is missing, and what provides it')"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""An installation of musa_runtime whose libraries are empty shells, so that each can be broken on its own.
+"""An installation of musa_runtime with stub libraries, so that a test can break each of them separately.
 
-It holds the real Python files, libraries of a few lines compiled on the spot, a `_C` written in Python, and a
-`torch` of three lines; a process on it starts in a fraction of a second.
+It has the real Python files, libraries compiled from a few lines, a `_C` written in Python, and a `torch` of
+three lines; a process with it starts in a fraction of a second.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 import musa_runtime
 
 SOURCES = Path(musa_runtime.__file__).parent
-# What an installed package holds beside its Python files.
+# Files of an installed package that are not Python code.
 BUILT = shutil.ignore_patterns("*.so", "__pycache__", "lib", "include", "share")
 
 RUNTIME = "int musa_runtime_abi(void) { return %d; }"
@@ -64,7 +64,7 @@ def default_generator(index):
 
 
 class StubRuntime:
-    """A directory to put on `PYTHONPATH`, and an SDK home beside it."""
+    """A directory for `PYTHONPATH`, and an SDK home next to it."""
 
     def __init__(self, directory: Path) -> None:
         self.site = directory / "site"
@@ -97,7 +97,7 @@ class StubRuntime:
         subprocess.run(command, input=source, text=True, check=True, capture_output=True)
 
     def run(self, code: str, **environment: str) -> subprocess.CompletedProcess:
-        """Run code in a new interpreter that sees this installation before any other."""
+        """Run code in a new interpreter that imports from this installation first."""
         variables = {
             **{
                 name: value
@@ -118,7 +118,7 @@ class StubRuntime:
         )
 
     def load(self, **environment: str) -> dict:
-        """What `musa_runtime.load()` reports, and what the substitute library printed."""
+        """The report of `musa_runtime.load()`, and the output of the substitute library."""
         done = self.run(REPORT, **environment)
         assert done.returncode == 0, done.stderr
         told, _, report = done.stdout.rpartition("REPORT ")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Code run in a process of its own: for imports, forks, environments and anything that must happen first."""
+"""Code run in a process of its own: for imports, forks, environments and other code that must run first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.harness.forkserver import ForkServer, read_early
 
 
 def _environment(changes: dict[str, str | None]) -> dict[str, str]:
-    """This process's, changed; a variable set to None is removed."""
+    """This process's environment with changes; a variable set to None is removed."""
     variables = {**os.environ, **changes}
     return {name: value for name, value in variables.items() if value is not None}
 
@@ -35,23 +35,24 @@ def run_python(
 
 @functools.cache
 def _server() -> tuple[ForkServer, dict[str, str]]:
-    """Started at the first use, with the environment that it has."""
+    """The server, started at the first use, and its environment."""
     server = ForkServer(path=(os.getcwd(),))
     atexit.register(server.close)
     return server, dict(os.environ)
 
 
 def _search_path(wanted: str | None, present: str | None) -> list[str] | None:
-    """The folders that PYTHONPATH adds to those of a process with `present`; None if it takes some away."""
+    """The folders that `wanted` adds to the PYTHONPATH `present`; None if it removes some."""
     folders, old = ([part for part in (text or "").split(os.pathsep) if part] for text in (wanted, present))
     return None if set(old) - set(folders) else [folder for folder in folders if folder not in old]
 
 
 def run_forked(code: str, timeout: float = 300, **environment: str | None) -> subprocess.CompletedProcess:
-    """Run code in a fork of a process that has imported torch, whose `import torch` counts as the first: the
-    autoload runs there.
+    """Run code in a fork of a process that has imported torch. Its `import torch` runs the autoload, as the
+    first import does.
 
-    Variables that are read while torch is imported get a new interpreter instead, except for PYTHONPATH.
+    If a variable that is read while torch is imported differs, except PYTHONPATH, a new interpreter runs the
+    code.
     """
     wanted = _environment(environment)
     server, started_with = _server()
@@ -64,7 +65,7 @@ def run_forked(code: str, timeout: float = 300, **environment: str | None) -> su
 
 
 def code_of_module(*arguments: str) -> str:
-    """Code that does what `python -m` does with these arguments."""
+    """Code equivalent to `python -m` with these arguments."""
     return (
         f"import runpy, sys\nsys.argv = {list(arguments)!r}\n"
         f"runpy.run_module({arguments[0]!r}, run_name='__main__', alter_sys=True)\n"
@@ -81,7 +82,7 @@ def run_module(
 def run_code(code: str, fresh: bool = False, **environment: str | None) -> str:
     """Standard output of code that must succeed, as `run_forked` runs it.
 
-    `fresh` asks for an interpreter that has imported nothing.
+    With `fresh`, a new interpreter runs the code.
     """
     code = textwrap.dedent(code)
     done = run_python("-c", code, **environment) if fresh else run_forked(code, **environment)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The rules of these suites, each fed with something that it must refuse."""
+"""The rules of these suites, each with a case that it must refuse."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_an_expected_failure_that_passes_fails(run):
     out = run(
         """
         @pytest.mark.xfail(reason="broken")
-        def test_mended():
+        def test_fixed():
             pass
 
         @pytest.mark.xfail(reason="broken")
@@ -119,7 +119,7 @@ def test_a_part_that_does_not_exist_is_refused(text):
 
 
 class Item(NamedTuple):
-    """What parts.left_out reads of a test."""
+    """The attributes of a test that parts.left_out reads."""
 
     path: Path
     n: int
@@ -139,7 +139,7 @@ def test_long(holds): assert holds
 """
 
 
-def test_a_recorded_pass_stands_until_its_files_change_or_the_complete_run_asks(run, tmp_path):
+def test_a_recorded_pass_is_valid_until_its_files_change_except_in_a_complete_run(run, tmp_path):
     records = tmp_path / "records.json"
     settings = {"MUSA_TESTS_RECORDS": str(records), "MUSA_TESTS_NO_SKIP": "1"}
     assert "2 passed" in run(_RECORDED.format(breaks=1), **settings), "nothing is recorded yet"
@@ -236,7 +236,7 @@ def without_promise(files):
     return [file.name for file in files if not ast.get_docstring(ast.parse(file.read_text()))]
 
 
-def test_every_test_file_says_what_it_promises(tmp_path):
+def test_every_test_file_states_its_promise(tmp_path):
     files = list((ROOT / "tests").glob("*/test_*.py"))
     assert len(files) > 100 and without_promise(files) == []
     (tmp_path / "test_bad.py").write_text("import os\n\n\ndef test_it():\n    assert os.name\n")

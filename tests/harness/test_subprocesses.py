@@ -18,7 +18,7 @@ def parent(**environment: str) -> int:
     return int(run_forked("import os; print(os.getppid())", **environment).stdout)
 
 
-def test_only_variables_that_torch_reads_at_its_import_cost_an_interpreter(tmp_path: Path) -> None:
+def test_only_variables_that_torch_reads_while_imported_need_an_interpreter(tmp_path: Path) -> None:
     server = parent()
     assert server != os.getpid()
     path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
@@ -27,7 +27,7 @@ def test_only_variables_that_torch_reads_at_its_import_cost_an_interpreter(tmp_p
     assert parent(OMP_NUM_THREADS="3") == parent(PYTHONOPTIMIZE="1") == os.getpid()
 
 
-def test_folders_of_pythonpath_come_before_installed_packages(tmp_path: Path) -> None:
+def test_folders_in_pythonpath_come_before_installed_packages(tmp_path: Path) -> None:
     present = os.environ.get("PYTHONPATH")
     path = os.pathsep.join(filter(None, [str(tmp_path), present]))
     for name in ("pluggy", "only_here"):
@@ -39,7 +39,7 @@ def test_folders_of_pythonpath_come_before_installed_packages(tmp_path: Path) ->
     assert run_forked("import only_here").returncode == 1
 
 
-def test_status_and_both_streams_come_back() -> None:
+def test_status_and_both_streams_are_returned() -> None:
     done = run_forked("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)")
     assert (done.returncode, done.stdout, done.stderr) == (3, "out\n", "err\n")
     done = run_forked("raise SystemExit('a reason')")
@@ -48,7 +48,7 @@ def test_status_and_both_streams_come_back() -> None:
 
 
 def test_a_fork_ends_as_an_interpreter_does() -> None:
-    """Functions of atexit run, then objects of the module go, also those in circles."""
+    """Functions of atexit run, then objects of the module are deleted, also those in reference cycles."""
     code = """
 import atexit
 class Told:
