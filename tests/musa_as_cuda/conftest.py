@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The switch on for one test."""
+"""A fixture that turns the switch on for one test."""
 
 from __future__ import annotations
 

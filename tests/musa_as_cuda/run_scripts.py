@@ -61,11 +61,11 @@ class Outcome:
     """The result of a script.
 
     Attributes:
-        sha256 (str): of the script as it ran.
+        sha256 (str): hash of the script that ran.
         status (str): `"passed"`, or `"failed"` with `why`.
         calls (dict): calls of kernels by provider, of all processes.
         on_host_copies (int): calls that ran on copies in host memory.
-        values (int): numbers that were compared; worst (float): the greatest relative difference.
+        values (int): count of the compared numbers; worst (float): their greatest relative difference.
         last (list): the last number on the CPU and on musa.
     """
 
@@ -161,12 +161,12 @@ def execute(
 
 
 def numbers(script: Script, output: str) -> list[float]:
-    """The numbers that the script's pattern finds, in their order."""
+    """The numbers that the script's pattern matches, in order."""
     return [float(match.group(1)) for match in re.finditer(script.values, output)] if script.values else []
 
 
 def compare(script: Script, outcome: Outcome, cpu: str, musa: str) -> str:
-    """Why the numbers of both runs are not alike; empty if they are."""
+    """The reason why the numbers of both runs are not alike; empty if they are."""
     expected, found = numbers(script, cpu), numbers(script, musa)
     if len(expected) != len(found) or not found:
         return f"{len(found)} numbers were printed, but {len(expected)} on the CPU"
@@ -244,7 +244,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def write(path: Path, outcomes: list[Outcome]) -> None:
-    """Writes the record; scripts in the list that did not run now keep the outcome that it has."""
+    """Writes the record; scripts in the list that did not run this time keep their recorded outcome."""
     kept = json.loads(path.read_text())["scripts"] if path.exists() else []
     found = {row["name"]: row for row in [*kept, *map(asdict, outcomes)]}
     rows = [found[script.name] for script in listed() if script.name in found]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Small data sets in the formats that the scripts read, made here, in place of those that they download.
+"""Small generated data sets in the formats that the scripts read, in place of those that they download.
 
 Each function of this module whose name is in `scripts.yaml` gets the folder of a script's checkout.
 """
@@ -64,7 +64,7 @@ def penn(folder: Path) -> None:
 
 
 def input_txt(folder: Path) -> None:
-    """Scripts that read input.txt beside them."""
+    """For scripts that read input.txt from their own folder."""
     (folder / "input.txt").write_text(text(0, 4000))
 
 
@@ -75,7 +75,7 @@ def char_rnn(folder: Path) -> None:
 
 
 def chargpt(folder: Path) -> None:
-    """minGPT's chargpt: input.txt in the folder that it runs in, with the letters that it continues."""
+    """minGPT's chargpt: input.txt in its working folder, with the letters of the text that it continues."""
     (folder / "projects" / "chargpt" / "input.txt").write_text(f"O God, O God!\n{text(0, 4000)}")
 
 

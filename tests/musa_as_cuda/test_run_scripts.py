@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The runner of public scripts refuses what it should, and its record is of the list of scripts."""
+"""The runner of public scripts refuses wrong runs, and its record matches the list of scripts."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_script_is_written_as_it_is_in_the_commit(clone, tmp_path):
         ("", "", "0 numbers were printed"),
     ],
 )
-def test_numbers_that_are_not_alike_are_noticed(cpu, musa, complaint):
+def test_different_numbers_are_noticed(cpu, musa, complaint):
     script = Script("a", "owner/name", "", "x.py", values=r"loss ([\d.]+|nan)", tolerance=0.01)
     found = run_scripts.compare(script, Outcome("a", "", "", "", [], ""), cpu, musa)
     assert found.startswith(complaint) and bool(found) == bool(complaint)
@@ -108,7 +108,7 @@ def test_the_list_is_complete():
 
 
 def stale(record: dict, scripts: list[Script]) -> list[str]:
-    """What of a record is not of the list."""
+    """The parts of a record that do not match the list."""
     rows = {row["name"]: row for row in record["scripts"]}
     found = [f"{script.name}: not in the record" for script in scripts if script.name not in rows]
     for script in scripts:
@@ -121,7 +121,7 @@ def stale(record: dict, scripts: list[Script]) -> list[str]:
     return found
 
 
-def test_the_record_is_of_the_list_and_twenty_scripts_passed():
+def test_the_record_matches_the_list_and_twenty_scripts_passed():
     record = json.loads(RECORD.read_text())
     assert stale(record, run_scripts.listed()) == []
     passed = [row for row in record["scripts"] if row["status"] == "passed"]

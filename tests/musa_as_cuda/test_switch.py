@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The switch: off, torch is as without the wheel; on, it differs by the table alone; off again, as before."""
+"""With the switch off, torch is as without the wheel; on, only the table's names differ; off again, none."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CLASSES = (
 
 
 def attributes() -> dict[str, object]:
-    """Every attribute of every module of torch but torch.musa, and of the classes that programs use most."""
+    """The attributes of all modules of torch except torch.musa, and of the classes that programs use most."""
     modules = {
         name: module
         for name, module in sys.modules.items()
@@ -67,7 +67,7 @@ def differing(before: dict[str, object]) -> set[str]:
 
 
 def test_with_the_switch_on_the_table_is_replaced_and_nothing_else():
-    torch.ones(1, device="musa")  # so that modules imported at the first use of the device are there
+    torch.ones(1, device="musa")  # modules are imported at the first use of the device
     before = attributes()
     with musa_as_cuda.enabled():
         changed = differing(before)
@@ -184,7 +184,7 @@ def test_a_program_runs_with_its_child_processes(tmp_path):
     assert done.stdout == "['--x', '1'] cuda:0\nchild True\n"
 
 
-def test_the_environment_says_whether_it_is_on():
+def test_the_environment_report_says_whether_it_is_on():
     def rows(done):
         return [value for key, value in json.loads(done.stdout).items() if "device cuda is musa" in key]
 
@@ -206,7 +206,7 @@ with musa_as_cuda.enabled(over_cuda=True):
 """
 
 
-def test_beside_devices_of_cuda_it_is_refused():
+def test_with_available_cuda_devices_it_is_refused():
     printed = run_code(BESIDE)
     assert "this torch is built for CUDA or ROCm (13.0) and sees 2 device(s)" in printed
     assert "Fix: unset TORCH_MUSA_AS_CUDA" in printed

@@ -46,7 +46,7 @@ DEVICES = ["cuda", "cuda:0", torch.device("cuda"), torch.device("cuda:0")]
 
 
 def is_on_musa(tensor: torch.Tensor, index: int = 0) -> bool:
-    """Where the memory is, which the switch does not translate."""
+    """Whether the memory is on musa, which the switch does not translate."""
     with torch._C.DisableTorchFunction():
         return tensor.device == torch.device("musa", index)
 
@@ -57,7 +57,7 @@ def seen(tensor: torch.Tensor) -> tuple[object, bool, str]:
 
 @pytest.mark.parametrize("device", DEVICES, ids=repr)
 @pytest.mark.parametrize("name", FACTORIES)
-def test_a_tensor_that_is_made_for_cuda_is_on_musa_and_says_cuda(name, device):
+def test_a_tensor_created_for_cuda_is_on_musa_and_reports_cuda(name, device):
     made = FACTORIES[name](device=device)
     assert is_on_musa(made)
     assert seen(made) == (CUDA, True, "cuda")
@@ -96,7 +96,7 @@ def test_a_program_compares_devices():
     assert repr(x) == "tensor([1., 1.], device='cuda:0')"
 
 
-def test_what_programs_ask_torch_cuda_first():
+def test_what_programs_query_first_from_torch_cuda():
     assert torch.cuda.is_available() and torch.cuda.device_count() == torch.musa.device_count()
     assert torch.cuda.get_device_name(0) == torch.musa.get_device_name(0)
     assert torch.cuda.get_device_capability("cuda:0") == torch.musa.get_device_capability(0)
@@ -289,7 +289,7 @@ def test_a_file_that_names_cuda_is_loaded_to_musa():
 
 
 def _with_location(name: bytes) -> bytes:
-    """A file of torch.save whose storage names a device, as a machine with CUDA would have written it."""
+    """A file of torch.save whose storage names a device, as written on a machine with CUDA."""
     from torch import serialization
 
     def tag(storage):

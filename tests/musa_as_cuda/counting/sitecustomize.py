@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Writes how often each provider of musa was called when a process ends, for `run_scripts.py`.
+"""Writes the number of calls of each provider of musa at the end of a process, for `run_scripts.py`.
 
 Python imports this module at its start because the folder is in PYTHONPATH. It writes one file for each
 process into the folder that MUSA_CALL_COUNTS names.
@@ -28,7 +28,7 @@ def _write():
 
 
 def _when_the_child_ends(_):
-    # Processes of multiprocessing leave without atexit.
+    # Processes of multiprocessing end without running atexit functions.
     util.Finalize(None, _write, exitpriority=0)
 
 
