@@ -13,10 +13,10 @@ _NAME = re.compile(r"`(torch[\w.]*)`")
 
 
 def names(text: str) -> dict[str, bool]:
-    """Full names of the first column and whether the table calls them covered.
+    """Full names of the first column, and whether the table lists them as covered.
 
     Raises:
-        ValueError: a row that says no gives no reason.
+        ValueError: a row with "no" has no reason.
     """
     found = {}
     for row in _ROW.finditer(text):
@@ -30,5 +30,5 @@ def names(text: str) -> dict[str, bool]:
 
 
 def headers(text: str) -> dict[str, str]:
-    """Headers of the table and what each includes."""
+    """Headers of the table, and the header that each includes."""
     return dict(re.findall(r"^\| `(torch_musa/[\w/.]+)` \| `([\w/.]+)` \|$", text, re.MULTILINE))

@@ -27,7 +27,7 @@ def test_swish_glu_and_its_gradient(musa, device):
 
 
 def rotated(x, angles):
-    """Pairs of elements half a row apart, turned by the angles. x: (positions, batch, heads, elements)."""
+    """Rotates pairs of elements half a row apart by the angles. x: (positions, batch, heads, elements)."""
     half = x.shape[-1] // 2
     turned = torch.cat([-x[..., half:], x[..., :half]], -1)
     angles = angles[:, None, None, :]
@@ -58,7 +58,7 @@ def test_a_compiled_function_has_one_graph(musa):
 
 
 @pytest.mark.once
-def test_rope_without_the_operator_says_what_is_missing():
+def test_rope_without_the_operator_names_it_as_missing():
     code = """
     import torch
     try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Without the pack, errors name the extra of torch-musa that has a name, and nothing else changes."""
+"""Without the pack, errors for its names give the extra of torch-musa, and nothing else changes."""
 
 import pytest
 
@@ -57,7 +57,7 @@ def test_a_pack_that_is_switched_off_is_named():
         assert "belongs to the pack 'compat', which TORCH_MUSA_DISABLE_PACKS switches off." in error
 
 
-def test_other_names_have_python_s_own_errors():
+def test_other_names_raise_python_s_own_errors():
     code = """
 import torch, torch_musa
 for statement in ("torch_musa.imaginary", "import torch_musa.imaginary", "from torch_musa import imaginary"):

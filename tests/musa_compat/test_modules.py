@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Modules of the vendor's torch_musa: what is behind their names, and the CMake package."""
+"""Modules of the vendor's torch_musa: the objects behind their names, and the CMake package."""
 
 import subprocess
 import sys

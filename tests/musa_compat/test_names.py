@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The names that the README of musa-compat calls covered exist, the others do not, and none is left out."""
+"""The README of musa-compat lists all names; those that it lists as covered exist, and the others do not."""
 
 import importlib
 import warnings
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.once
 
 TEXT = README.read_text()
 SUBMODULES = "torch_musa.submodules.v2"
-# What the pack adds to torch itself.
+# Names that the pack adds to torch itself.
 ADDED = ("torch.nn.SwishGLU", "torch.nn.RoPE", "torch.nn.functional.rope", "torch.nn.functional.swish_glu")
 
 
@@ -38,7 +38,7 @@ def exists(name: str) -> bool:
 
 
 @pytest.mark.parametrize(("name", "covered"), sorted(table.names(TEXT).items()))
-def test_the_table_says_what_is_there(musa, name, covered):
+def test_the_table_says_which_names_exist(musa, name, covered):
     assert exists(name) is covered
 
 
@@ -67,8 +67,8 @@ def test_a_name_of_the_package_itself_stays(musa):
     assert torch_musa.plugins.__name__ == "torch_musa.plugins" and torch_musa.__version__
 
 
-def test_the_umbrella_knows_the_extra_of_each_module():
-    """torch-musa's metadata lists the modules, for the error where the pack is missing."""
+def test_the_umbrella_lists_the_extra_of_each_module():
+    """torch-musa's metadata lists the modules, for the error without the pack."""
     known = {entry.name: entry.value for entry in metadata.entry_points(group="torch_musa.names_of_extras")}
     offered = {entry.name for entry in metadata.entry_points(group=SUBMODULES)}
     # An import of a module below another one fails with the error of the upper one.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""torch_musa.optim: Adam as torch's, and LAMB against a loop over tensors in float64."""
+"""torch_musa.optim: Adam equals torch's, and LAMB equals a loop over tensors in float64."""
 
 import warnings
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""SimplePorting writes the folder beside the input, with the caller's replacements and musa-port's rules."""
+"""SimplePorting writes a folder next to the input, with the caller's replacements and musa-port's rules."""
 
 import warnings
 from pathlib import Path
@@ -53,7 +53,7 @@ def test_files_keep_their_names_and_includes_follow(folder):
     assert {path: path.read_bytes() for path in folder.rglob("*.*")} == before
 
 
-def test_of_two_replacements_at_one_place_the_longer_one_applies(folder):
+def test_the_longer_of_two_replacements_at_one_place_applies(folder):
     (folder / "a.h").write_text("one/x one/ cudaError_t\n")
     rules = {"one/": "two/", "one/x": "one/y", "two/": "never"}
     assert (ported(folder, mapping_rule=rules) / "a.h").read_text() == "one/y two/ musaError_t\n"
@@ -64,7 +64,7 @@ def test_the_default_rules_can_be_left_out(folder):
     assert text == "cudaError_t h();\n"
 
 
-def test_folders_can_be_left_out_and_the_result_is_written_anew(folder):
+def test_folders_can_be_left_out_and_the_result_is_written_again(folder):
     target = ported(folder)
     (target / "stale.mu").touch()
     ported(folder, ignore_dir_paths=[str(folder / "inner")])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""A program written for the vendor's torch_musa builds its extension and trains on two devices, as it is."""
+"""An unmodified program for the vendor's torch_musa builds its extension and trains on two devices."""
 
 import os
 import re
@@ -58,7 +58,7 @@ def test_it_builds_and_trains_on_two_devices(tmp_path: Path) -> None:
 
 def test_without_the_pack_the_error_names_the_extra(tmp_path: Path) -> None:
     shutil.copytree(PROGRAM, tmp_path / "program")
-    # Imported at the start of each interpreter: the metadata then has neither the pack nor its distribution.
+    # Imported at the start of each interpreter, it hides the pack and its distribution from the metadata.
     (tmp_path / "sitecustomize.py").write_text(
         "import importlib.metadata as metadata\n"
         "select, distribution = metadata.EntryPoints.select, metadata.distribution\n"
