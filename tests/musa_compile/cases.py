@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Small functions that together reach every kind of code that Inductor generates: pointwise kernels,
-reductions, norms, indexing, views, mutation, matrix products, convolutions, operators that it leaves to the
-dispatcher, and symbolic sizes.
+"""Small functions that together cover every kind of code that Inductor generates: pointwise kernels,
+reductions, norms, indexing, views, mutation, matrix products, convolutions, operators that it calls through
+the dispatcher, and symbolic sizes.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from torch import Tensor, rand, randint, randn
 
 @dataclass(frozen=True)
 class Case:
-    """A function, what it is called with, and how close its compiled form must come to the CPU.
+    """A function, its inputs, and the tolerance between its compiled form and the CPU.
 
     Attributes:
         function: takes the inputs; returns a tensor or a tuple of tensors.
         inputs: makes the inputs on the CPU.
         gradients: whether the gradients of floating-point inputs are compared too.
-        tolerance: absolute and relative. Fused kernels round once where eager mode rounds after each
-            operator, and sums are taken in another order; the default is for float32.
+        tolerance: absolute and relative. Fused kernels round once, while eager mode rounds after each
+            operator, and sums have another order; the default is for float32.
         dynamic: the argument of `torch.compile`.
         writes_inputs: whether the inputs are compared after the call.
     """

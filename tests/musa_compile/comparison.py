@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What the tests of the pack share: comparison of results, and code for processes of their own."""
+"""Helpers of the pack's tests: comparison of results, and code for processes of their own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ torch._inductor.config.compile_threads = 1
 
 
 def assert_same(actual: torch.Tensor, expected: torch.Tensor, tolerance: float = 1e-4) -> None:
-    """Compare two tensors wherever they are; the dtypes and shapes must be equal too."""
+    """Compare two tensors on any devices; the dtypes and shapes must be equal too."""
     torch.testing.assert_close(actual.detach().cpu(), expected.detach().cpu(), rtol=tolerance, atol=tolerance)
 
 

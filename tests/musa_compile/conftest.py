@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The runtime's fixtures and leak check; a compiler without memory for each test; samples of the sweeps.
+"""The runtime's fixtures and leak check; a fresh compiler for each test; samples of the sweeps.
 
 A run without --full compiles about a dozen functions with Inductor: each costs the C++ compiler seconds.
 """
@@ -31,7 +31,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("backend", BACKENDS)
 
 
-@pytest.hookimpl(tryfirst=True)  # before tests/conftest.py leaves out what is marked with `full`
+@pytest.hookimpl(tryfirst=True)  # before tests/conftest.py leaves out the tests that are marked with `full`
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     programs: dict[str, int] = {}
     for item in items:
@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if backend == "inductor":
             item.add_marker(pytest.mark.host_addressable("Inductor's C++ kernels run on the host"))
         number = programs.setdefault(item.originalname, len(programs))
-        # aot_eager runs what eager runs, and autograd's part besides.
+        # aot_eager runs the same code as eager, and AOTAutograd too.
         sampled = {
             "eager": number % 4 == 1,
             "aot_eager": number % 2 == 0,
@@ -73,7 +73,7 @@ def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def compiler(_no_leak, cache_folder: str) -> Iterator[None]:
-    """torch's compiler on one thread, which has compiled nothing yet and keeps nothing."""
+    """torch's compiler on one thread, reset before and after the test."""
     import torch
     from torch._inductor import config
     from torch._inductor.codecache import PyCodeCache

@@ -25,7 +25,7 @@ _figures: dict[str, dict[str, int]] = {}
 
 
 def note(report: pytest.TestReport) -> None:
-    """Remember what a test gave."""
+    """Store the outcome of a test."""
     if report.failed:
         _outcomes[report.nodeid] = "failed"
     elif report.when == "call":
@@ -36,15 +36,15 @@ def note(report: pytest.TestReport) -> None:
 
 
 def note_figures(file: str, **figures: int) -> None:
-    """Remember figures of a test file for its record, such as a number of samples."""
+    """Store figures of a test file for its record, such as a number of samples."""
     _figures.setdefault(Path(file).name, {}).update(figures)
 
 
 def write(tests: Mapping[str, Cause | None]) -> None:
-    """Record the files of which every test ran and none failed.
+    """Record each file whose tests all ran without a failure.
 
     Args:
-        tests: by the id of each test of the session, the cause of its known failure or None.
+        tests: the id of each test of the session, with the cause of its known failure or None.
     """
     if DEVICE == "cpu" or EXECUTION_MODE != "inline" or MEMORY_MODE not in ("", "shared"):
         return
@@ -59,7 +59,7 @@ def write(tests: Mapping[str, Cause | None]) -> None:
     for file, names in files.items():
         counts = Counter(_outcomes.get(name, "not run") for name in names)
         if counts["failed"] or counts["not run"]:
-            continue  # a run that failed is not the one to compare later runs with
+            continue  # later runs are not compared with a failed one
         records[file] = {
             "date": datetime.date.today().isoformat(),
             "torch": torch.__version__,

@@ -11,7 +11,7 @@ from torch._dynamo.exc import Unsupported
 
 @dataclass(frozen=True)
 class Cause:
-    """Why a test fails, and the exception that it fails with."""
+    """The reason why a test fails, and the exception that it raises."""
 
     reason: str
     raises: type[BaseException]
@@ -47,7 +47,7 @@ KNOWN_FAILURES = {
         for context in ("torch.musa.device", "torch.accelerator.device_index")
     },
     "test_is_compile_supported_says_so": Cause(
-        "torch._dynamo.utils.is_compile_supported has a closed list of device types; torch asks it in "
+        "torch._dynamo.utils.is_compile_supported has a closed list of device types; torch calls it in "
         "torch.utils._content_store alone",
         AssertionError,
     ),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Shapes, strides and dtypes of what operators return, on real tensors and on fake ones, for one sample after
-another of torch's operator database.
+"""Shapes, strides and dtypes of the results of operators on real and on fake tensors, for samples of torch's
+operator database.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree as pytree
 
 SAMPLES = 3  # of each operator
-# Not strided tensors, operators that change the size of an argument (which a second call would find changed),
-# and kernels that NVIDIA's compiler makes at run time.
+# Operators on tensors that are not strided, operators that resize an argument (so that a second call gets
+# another one), and kernels that NVIDIA's compiler generates at run time.
 _LEFT_OUT = ("sparse", "nested", "resize", "jiterator")
-# What an operator raises that does not take the layout, or whose result no fake tensor can have.
+# Raised by an operator that does not take the layout, or whose result cannot be a fake tensor.
 _REFUSALS = (RuntimeError, NotImplementedError, ValueError, TypeError, IndexError)
 
 
 class Layout(NamedTuple):
-    """What a graph is compiled for. Strides of dimensions of size 1, and of empty tensors, are 0: they do not
-    matter.
+    """The properties of a tensor that a graph is compiled for. Strides of dimensions of size 1, and of empty
+    tensors, are set to 0, because they do not matter.
     """
 
     shape: tuple[int, ...]
@@ -36,7 +36,7 @@ class Layout(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """A sample whose real result is laid out otherwise than the fake one."""
+    """A sample whose real result has another layout than the fake one."""
 
     arguments: str
     real: list[Layout]
@@ -92,7 +92,7 @@ def _placed(value: Any, device: str, arrange: Callable[[Tensor], Tensor]) -> Any
 
 
 def _real_and_fake(op: Any, sample: Any, device: str, arrange: Callable) -> tuple[list, list] | None:
-    """The layouts of the results on a device, or None where the operator refuses."""
+    """The layouts of the results on a device, or None if the operator refuses the arguments."""
     call = (sample.input, sample.args, sample.kwargs)
     try:
         value, arguments, keywords = pytree.tree_map(lambda leaf: _placed(leaf, device, arrange), call)
@@ -110,8 +110,8 @@ def _real_and_fake(op: Any, sample: Any, device: str, arrange: Callable) -> tupl
 
 
 def samples(op: Any) -> Iterator[tuple[str, list, list]]:
-    """The layout of the arguments, and both layouts of the results, of samples that musa and the CPU take.
-    Without those whose fake results are wrong on the CPU as well, which is torch's concern.
+    """The layout of the arguments, and both layouts of the results, for samples that musa and the CPU take.
+    Leaves out those whose fake results are wrong on the CPU as well, which are errors of torch.
     """
     for number, sample in enumerate(op.sample_inputs("cpu", torch.float32, requires_grad=False)):
         if number == SAMPLES:

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.once, pytest.mark.usefixtures("compiler")]
 
 
 class Classifier(nn.Module):
-    """Images (N, 3, 9, 9) to (N, 5): parameters, buffers, and a constant that is computed of a parameter."""
+    """Images (N, 3, 9, 9) to (N, 5), with parameters, buffers, and a constant computed from a parameter."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ def package(cache_folder: str, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module", params=[False, True], ids=["folded", "folded-at-run-time"])
 def classifier(request, cache_folder: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[nn.Module, str]:
-    """A model with constants that are computed of others, and a package of it."""
+    """A model with constants that are computed from others, and a package of it."""
     torch.manual_seed(0)
     model, images = Classifier().to("musa").eval(), torch.randn(4, 3, 9, 9, device="musa")
     path = tmp_path_factory.mktemp("packages") / "classifier.pt2"
@@ -77,7 +77,7 @@ def load(path: str, **options):
 
 
 def assert_as_eager(loaded, model: nn.Module, inputs: torch.Tensor) -> None:
-    """Kernels add up in another order than the operators of eager mode, hence no equality."""
+    """Compares with a tolerance, because kernels add in another order than the operators of eager mode."""
     with torch.no_grad():
         torch.testing.assert_close(loaded(inputs), model(inputs), rtol=1e-4, atol=1e-5)
 
@@ -128,7 +128,7 @@ def test_constants_are_updated(package, source):
 
 @pytest.mark.full
 def test_constants_of_the_caller_are_read_in_place(package):
-    # In a process of its own: torch never releases its references to such tensors, for no device.
+    # In a process of its own: torch never releases its references to such tensors, on any device.
     run_code(
         f"""
         import torch
@@ -204,7 +204,7 @@ def test_the_library_is_loaded_with_the_package_loader_and_not_before():
 
 
 @pytest.mark.parametrize("first", ["", "torch.musa.init()"])
-def test_without_the_pack_the_error_names_it(package, first):
+def test_without_the_pack_the_error_names_the_pack(package, first):
     code = f"""
     import torch
     {first}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Autocast around and in compiled functions, and random numbers: the same seed gives the same numbers, which
-gradients and recomputed regions use too. Inductor's numbers are others than eager mode's, on every device.
+"""Autocast around and in compiled functions, and random numbers: the same seed gives the same numbers, also
+in gradients and recomputed regions. Inductor's numbers differ from eager mode's on every device.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def test_recomputed_regions_draw_the_numbers_of_the_forward(backend):
 
 
 def test_a_recomputed_layer_has_the_gradient_of_the_kept_numbers(backend):
-    """exp is its own derivative, so the gradient of a bias is the sum of what the forward kept."""
+    """exp is its own derivative, so the gradient of a bias is the sum of the numbers that dropout kept."""
     layer = nn.Linear(64, 64).to("musa")
 
     def block(x):

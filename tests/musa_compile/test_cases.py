@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Functions that Inductor compiles for musa give what they give in eager mode on the CPU, with gradients."""
+"""Functions that Inductor compiles for musa give the results and gradients of eager mode on the CPU."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Functions that are compiled with `config.cpp_wrapper` give what they give in eager mode, on every device;
+"""Functions that are compiled with `config.cpp_wrapper` give the results of eager mode, on every device;
 errors name their cure.
 """
 
@@ -30,7 +30,7 @@ def mlp() -> nn.Module:
 
 
 def assert_compiled_as_eager(function, *inputs: torch.Tensor, **options) -> None:
-    """The compiled function gives what the function gives, up to the order in which kernels add."""
+    """The compiled function gives the results of the function, up to the order in which kernels add."""
     compiled = torch.compile(function, fullgraph=True, **options)
     torch.testing.assert_close(compiled(*inputs), function(*inputs), rtol=1e-4, atol=1e-5)
 

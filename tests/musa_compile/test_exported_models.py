@@ -27,7 +27,7 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
 
 @pytest.fixture(params=MODELS)
 def model(request: pytest.FixtureRequest) -> tuple[nn.Module, torch.Tensor]:
-    """On the CPU, in eval mode, with an input of batch 3; batch norms have seen numbers."""
+    """A model on the CPU in eval mode, and an input of batch size 3; batch norms have running statistics."""
     make, shape = MODELS[request.param]
     torch.manual_seed(0)
     made = make()
@@ -43,7 +43,7 @@ def loaded_again(program: torch.export.ExportedProgram) -> torch.export.Exported
 
 
 def exported(model: nn.Module, x: torch.Tensor) -> torch.export.ExportedProgram:
-    """For batches of any size, written and read."""
+    """The model exported for batches of any size, written to a file and read."""
     return loaded_again(
         torch.export.export(model, (x,), dynamic_shapes=({0: torch.export.Dim("batch", min=2)},))
     )

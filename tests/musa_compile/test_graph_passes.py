@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The passes over graphs before C++ kernels are generated: results stay the same, and the graph says what
-Inductor would ask of a tensor on the CPU.
+"""The passes over graphs before C++ kernels are generated: results stay the same, and the passes do what
+Inductor does only for tensors on the CPU.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ aten = torch.ops.aten
 
 
 def passed(program: Callable, *inputs: torch.Tensor) -> torch.fx.GraphModule:
-    """The graph of the program after the passes, which has computed what the program computes."""
+    """The graph of the program after the passes; its results equal the program's."""
     from musa_compile import graph_passes
 
     graph_module = make_fx(program, tracing_mode="fake")(*inputs)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`mode="reduce-overhead"`: a compiled function is captured on its third run and replayed from then on, its
-results stay valid, and where it cannot be captured it runs as before and says why.
+"""`mode="reduce-overhead"`: a compiled function is captured on its third run and replayed from then on, and
+its results stay valid. If it cannot be captured, it runs as before and logs the reason.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ host_addressable = pytest.mark.host_addressable("Inductor's C++ kernels run on t
 
 @pytest.fixture
 def graphed(compiler, monkeypatch):
-    """The GraphedCalls that the test makes, in order of compilation."""
+    """The GraphedCalls that the test creates, in order of compilation."""
     from musa_compile import graphs
 
     made = []
@@ -80,7 +80,8 @@ def test_an_input_at_its_address_is_read_in_place(graphed):
     [call] = graphed
     [entry] = call.entries.values()
     assert entry.graph is not None and entry.copies == []
-    # It moves after the capture: this run is not replayed, the next capture copies it.
+    # The input has another address after the capture: this run is not replayed, and the next capture copies
+    # it.
     y = torch.randn(8, device="musa")
     assert_same(compiled(y), scaled(y))
     assert entry.graph is None
@@ -89,7 +90,7 @@ def test_an_input_at_its_address_is_read_in_place(graphed):
 
 
 class Addresses:
-    """Tensors that stay, by name."""
+    """Tensors that keep their addresses, by name."""
 
     def __init__(self):
         self.kept = {}
@@ -179,12 +180,12 @@ def _waits_for_the_host(inputs):
         ),
     ],
 )
-def test_a_reason_for_giving_up_is_logged_and_results_are_right(
+def test_the_reason_for_running_without_graphs_is_logged_and_results_are_right(
     graphed_call, caplog, function, mutated, make_inputs, reason
 ):
     at = Addresses()
     call = graphed_call(function, mutated=mutated)
-    kept = []  # so that fresh inputs are at other addresses
+    kept = []  # makes new inputs have other addresses
     with caplog.at_level(logging.WARNING, logger="musa_compile.graphs"):
         for _ in range(5):
             inputs = make_inputs(at)
@@ -200,7 +201,7 @@ def test_inputs_that_keep_moving_end_the_graphs(graphed_call, monkeypatch):
     from musa_compile import graphs
 
     at = Addresses()
-    # Each input stays until its own run: then it moves, and is copied from the next capture on.
+    # Each input keeps its address until its own run, and is copied from the next capture on.
     count = graphs._MOVES + 2
     call = graphed_call(lambda inputs: (sum(inputs),))
     kept = []

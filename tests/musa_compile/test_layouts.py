@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Fake tensors of musa have the strides that operators give their results. A graph that was compiled for
-other strides fails where it uses them.
+"""Fake tensors of musa have the strides of the operators' real results. A graph that was compiled for other
+strides fails where it uses them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _STATISTICS = (
     "in eval mode the saved statistics are of shape (0,), as on the CPU, whose kernel it is; the fake "
     "function of other devices gives them the shape (C,)"
 )
-# Operators whose results are laid out otherwise than fake tensors say, and why. A closed list: each must
+# Operators whose results have another layout than fake tensors, with the reason. A closed list: each must
 # differ, and no other may.
 DIFFERENCES = {
     "nn_functional_pixel_shuffle": "channels_last is kept, as on the CPU, whose kernel it is; the fake "
@@ -42,7 +42,7 @@ def convolution_operands(dimensions, transposed, image_last, weight_last, device
     operands = []
     for tensor, last in ((image, image_last), (weight, weight_last)):
         if last:
-            # One dimension has no memory format of its own: two dimensions, of which one is of size 1.
+            # There is no memory format for one dimension: two are used, one of them of size 1.
             wide = tensor.unsqueeze(2) if dimensions == 1 else tensor
             wide = wide.contiguous(memory_format=FORMATS[wide.dim()])
             tensor = wide.squeeze(2) if dimensions == 1 else wide
@@ -83,7 +83,7 @@ def test_convolutions_in_every_layout(dimensions, transposed):
 
 
 def test_a_convolution_keeps_channels_last():
-    """What the rules for fake tensors are for: without them the fake result is contiguous."""
+    """Tests the rules for fake tensors: without them, the fake result is contiguous."""
     image = torch.randn(2, 3, 8, 8, device="musa").to(memory_format=torch.channels_last)
     weight = torch.randn(8, 3, 3, 3, device="musa")
     with FakeTensorMode() as mode:
@@ -104,7 +104,7 @@ def test_results_have_the_strides_of_fake_tensors(name, compared):
     count, differences = layouts.compare(layouts.operators()[name])
     compared.update(samples=count, operators=count > 0)
     if name in DIFFERENCES:
-        assert differences, "it is in DIFFERENCES and differs no more: remove it there"
+        assert differences, "it no longer differs. Fix: remove it from DIFFERENCES"
     else:
         assert not differences
 
@@ -115,7 +115,7 @@ def test_the_sweep_compared_samples(compared):
 
 
 def test_the_sweep_finds_a_difference():
-    """An operator whose fake result is laid out otherwise."""
+    """The fake result of an operator has another layout."""
 
     class Op:
         def __call__(self, x):

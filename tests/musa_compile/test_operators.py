@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """torch's operator database under Inductor: compiled on musa against eager mode on the CPU, with gradients.
 
-Operands are contiguous, and permuted: generated loops follow the order of memory. A sample of the operators
-runs by itself, all of them with --full.
+Operands are contiguous and permuted, because generated loops follow the order of memory. A run without --full
+tests a sample of the operators.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from tests.conformance.operators import Case
 from tests.conformance.variants import arguments_on
 
 SAMPLES = 2  # of each operator
-ONE_IN = 60  # operators of the run without --full
+ONE_IN = 60  # operators; the share that runs without --full
 
-# What fails compiled for the CPU as well, with torch's error. Each is checked to do so.
+# Operators that fail compiled for the CPU as well, as the test checks, with torch's error.
 TORCHS_OWN = {
     "item": "fake tensors are made within a region that forbids it",
     "nn.functional.feature_alpha_dropout.without_train": "the same",
     "nn.functional.max_pool3d": "indices of permuted operands count in the order of memory",
     "view_copy": "the view of permuted operands is not possible without a copy",
 }
-# The same for what differs in its last digits, which depends on the vectors of the processor.
+# Operators that may differ in the last digits, on the CPU as well, depending on the processor's vector units.
 LAST_DIGITS = ("erfinv", "special.hermite_polynomial_he")
-# What differs on musa alone, without a wrong number.
+# Operators that differ on musa alone, without a wrong number.
 OTHER_STATISTICS = (
     "in eval mode the saved statistics, which nothing reads, are of shape (0,) in eager mode and on the CPU; "
     "torch's decomposition for other devices gives them the shape (C,)"
@@ -41,7 +41,7 @@ DIFFERENT = {"native_batch_norm": OTHER_STATISTICS, "_native_batch_norm_legit": 
 
 pytestmark = [pytest.mark.once, pytest.mark.slow]
 
-# Their results are other numbers by design: random ones, and memory that nothing was written to.
+# Their results are uninitialized memory, so the values differ.
 OTHER_NUMBERS = {"empty_like", "empty", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted"}
 
 
@@ -62,7 +62,7 @@ def cases() -> list[Any]:
 
 
 def permuted(value: Any) -> Any:
-    """The same values, with the last two dimensions exchanged in memory."""
+    """The same values, with the order of the last two dimensions exchanged in memory."""
     if not isinstance(value, torch.Tensor) or value.dim() < 2 or value.layout is not torch.strided:
         return value
     other = value.detach().transpose(-1, -2).contiguous().transpose(-1, -2)
@@ -70,7 +70,7 @@ def permuted(value: Any) -> Any:
 
 
 class Arguments(NamedTuple):
-    """Of one call of an operator."""
+    """The arguments of one call of an operator."""
 
     input: Any
     args: tuple[Any, ...]
@@ -78,7 +78,8 @@ class Arguments(NamedTuple):
 
 
 def arguments_of(case: Case) -> list[Arguments]:
-    """Of each sample in both forms; permuted only where eager mode takes it, with its gradient."""
+    """The arguments of each sample in both forms; the permuted one only if eager mode takes it, with
+    gradient."""
     gradients = case.op.supports_autograd
     found = []
     for sample in list(case.samples(True, requires_grad=gradients))[:SAMPLES]:
@@ -100,7 +101,7 @@ def program_of(case: Case) -> Callable[[list[Arguments]], list[Any]]:
 
 
 def results_of(case: Case, call: Any, arguments: list[Arguments], device: str) -> tuple[Any, Any]:
-    """What `call` returns for the arguments on a device, and the gradients of a sum of it."""
+    """The results of `call` for the arguments on a device, and the gradients of their sum."""
     moved = [Arguments(*arguments_on(case.op, each, device)) for each in arguments]
     outputs = call(moved)
     sums = [
@@ -115,14 +116,14 @@ def results_of(case: Case, call: Any, arguments: list[Arguments], device: str) -
 
 
 def differences(case: Case, device: str) -> str | None:
-    """How the compiled operator on `device` differs from eager mode on the CPU."""
+    """The difference of the compiled operator on `device` from eager mode on the CPU, or None."""
     program, arguments = program_of(case), arguments_of(case)
     expected = results_of(case, program, arguments, "cpu")
     torch._dynamo.reset()
     try:
         actual = results_of(case, torch.compile(program), arguments, device)
         require_same(expected, actual, device, tolerance=case.tolerance_of_gradients)
-    except (Mismatch, Exception) as error:  # noqa: BLE001 - what fails on the CPU as well is torch's own
+    except (Mismatch, Exception) as error:  # noqa: BLE001 - any failure is compared with the CPU's
         return f"{type(error).__name__}: {error}"
     return None
 
@@ -135,7 +136,7 @@ def test_compiled_as_eager(compiler: None, case: Case) -> None:
     elif case.name in LAST_DIGITS:
         assert found is None or differences(case, "cpu") is not None, f"only on musa: {found}"
     elif case.name in TORCHS_OWN:
-        assert found is not None, f"{case.name} works now: remove it from the list"
+        assert found is not None, f"{case.name} works now. Fix: remove it from the list"
         assert differences(case, "cpu") is not None, f"only on musa: {found}"
     else:
         assert found is None

@@ -10,7 +10,7 @@ from tests.harness.subprocesses import run_code
 
 pytestmark = pytest.mark.once
 
-# What 2.11 and 2.12 lack. Each module is imported before torch._dynamo is, whose import calls the pack.
+# Deletes names that 2.11 and 2.12 lack, after the import of the module and before the pack's action for it.
 WITHOUT = """
 import sys, warnings
 from musa_runtime import import_actions
@@ -54,7 +54,7 @@ with config.patch(cpp_wrapper=True):
     except Exception as error:
         print(str(error))
 """
-# A difference that the pack does not know.
+# A difference that the pack does not handle.
 UNKNOWN = """
 import torch._dynamo.device_interface as interfaces
 del interfaces.register_interface_for_device

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The pack by itself: it costs nothing until a program compiles, the doctor checks what it needs, and memory
-that the host cannot address is an error with a cure. Kernels wait for pending work, run on their own device
-and appear in profiles.
+"""The pack by itself: it costs nothing until a program compiles, the doctor checks its requirements, and
+memory that the host cannot address is an error with a cure. Kernels wait for pending work, run on their own
+device and appear in profiles.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ os.wait()
 
 
 def test_a_program_may_fork_after_it_has_imported_the_compiler():
-    """As launchers of ranks do. If the import initialised the device, the ranks could not use it."""
+    """Launchers of ranks fork like this. If the import initialised the device, the ranks could not use it."""
     assert run_code(FORKED).splitlines() == ["False", "[2.0, 2.0]"]
 
 
@@ -74,7 +74,7 @@ def test_the_compiler_finds_the_device_when_it_is_imported():
 
 
 def checks(**environment) -> list[dict]:
-    """What the doctor says about the compiler, about Triton and about the cache."""
+    """The doctor's reports on the compiler, on Triton and on the cache."""
     done = run_module("torch_musa", "doctor", "--json", **environment)
     return [row for row in json.loads(done.stdout) if row["title"].startswith("compile: ")]
 
@@ -179,7 +179,7 @@ def test_kernels_have_names_in_profiles(musa, compiler):
 
 
 @host_addressable
-def test_a_kernel_of_a_device_knows_its_name_and_device(musa, compiler):
+def test_a_kernel_of_a_device_has_its_name_and_device(musa, compiler):
     from musa_compile import _C
 
     def function(*arguments):
@@ -200,7 +200,7 @@ def test_wrong_arguments_of_an_allocation_are_a_type_error(musa, arguments):
         empty_strided_musa(*arguments)
 
 
-def test_an_allocation_has_the_size_and_strides_that_were_asked_for(two_devices):
+def test_an_allocation_has_the_requested_size_and_strides(two_devices):
     from musa_compile.kernels import empty_strided_musa
 
     tensor = empty_strided_musa((2, 3), (1, 2), torch.float16, 1)

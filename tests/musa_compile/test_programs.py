@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Programs on musa give compiled what they give in eager mode, with each of torch's backends: models and
-their training, optimizers, moves between devices, custom operators, attention, function transforms, mutation,
-and graphs of the device.
+"""Compiled programs on musa give the results of eager mode, with each of torch's backends: models and their
+training, optimizers, moves between devices, custom operators, attention, function transforms, mutation, and
+graphs of the device.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Streams, events and devices in compiled functions: each is traced without a graph break, and the order of
-work stays as written.
+"""Streams, events and devices in compiled functions: each is traced without a graph break, and work keeps its
+order.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def test_the_current_device_is_chosen(backend, two_devices, context):
     assert_same(result, torch.full((3,), 2.0))
 
 
-def test_questions_about_devices_are_constants(backend):
+def test_properties_of_devices_are_constants(backend):
     def f(x):
         if not torch.musa.is_available():
             return x

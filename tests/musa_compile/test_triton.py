@@ -3,7 +3,7 @@
 """Inductor through Triton, with a backend "musa" that interprets kernels (`triton_stub`), and the choice of
 the generator.
 
-Triton is no requirement of the tests: tests that compile are skipped where it is not installed. To run them:
+The tests do not require Triton: tests that compile are skipped if it is not installed. To run them:
 `pip install --no-deps --target FOLDER triton==3.7.1`, and `PYTHONPATH=FOLDER` for pytest.
 """
 
@@ -146,7 +146,7 @@ def test_training_random_numbers_and_dynamic_shapes(run: Run) -> None:
     assert run(TRAINING).split() == ["True", "True", "True", "False", "True", "True"]
 
 
-# The graph's device is not the current one. The stub refuses launches on another device than the current.
+# The graph's device is not the current one. The stub refuses launches on a device that is not current.
 OTHER_DEVICE = """
 f = torch.compile(lambda x: (x * 2 + 1).relu().sum(-1), fullgraph=True)
 for current, other in ((0, 1), (1, 0)):
@@ -171,7 +171,7 @@ def test_kernels_run_on_the_device_of_their_graph(run: Run) -> None:
     assert set(run(OTHER_DEVICE).split()) == {"True"}
 
 
-# At the end launches go to another stream than the current one, so that the kernel reads old values.
+# At the end, kernels are launched on another stream than the current one, so that they read old values.
 STREAMS = '''
 from triton_musa_stub import driver
 f = torch.compile(lambda x: x * 2 + 1, fullgraph=True)
@@ -256,7 +256,7 @@ print(torch.allclose(f(x), (x * 7 + 1).exp()), counters["inductor"]["fxgraph_cac
 OTHER_TRITON = 'from triton_musa_stub.compiler import StubBackend; StubBackend.hash = lambda self: "another"'
 
 
-def test_caches_know_the_generator_and_triton(run: Run, tmp_path: Path) -> None:
+def test_caches_depend_on_the_generator_and_triton(run: Run, tmp_path: Path) -> None:
     def hits(change: str) -> tuple[int, int]:
         right, hit, launches = run(CACHED % change, TORCHINDUCTOR_CACHE_DIR=str(tmp_path)).split()
         assert right == "True"
@@ -304,7 +304,7 @@ def test_the_generator_is_chosen_for_each_compilation(run: Run) -> None:
     assert types == "['cuda', 'mps', 'xpu', 'mtia']"
 
 
-# The device's memory is out of the host's reach, so the stub cannot run kernels: launches are counted.
+# The host cannot address the device's memory, so the stub cannot run kernels: launches are counted.
 STRICT = """
 import musa_compile.config
 from triton_musa_stub import driver
@@ -334,7 +334,7 @@ os.wait()
 """
 
 
-def test_importing_the_compiler_asks_no_driver(run: Run) -> None:
+def test_importing_the_compiler_queries_no_driver(run: Run) -> None:
     """Triton drivers may initialise the device when queried; forked processes could not use it then."""
     assert run(FORKED).splitlines() == ["False None None", "True 1"]
 
@@ -352,12 +352,12 @@ print(all(torch.equal(f(x), (x * 2).relu()) for _ in range(4)))
 """
 
 
-def test_what_is_not_supported_is_an_error_or_runs_without(run: Run) -> None:
-    """The stub does not record launches, so `mode="reduce-overhead"` goes on without graphs."""
+def test_an_unsupported_feature_is_an_error_or_is_left_out(run: Run) -> None:
+    """The stub does not record launches, so `mode="reduce-overhead"` runs without graphs."""
     assert run(REFUSED).split() == ["True"] * 3
 
 
-# The gates of the stub, by a kernel that copies one number.
+# Tests the refusals of the stub with a kernel that copies one number.
 GATES = '''
 from triton_musa_stub import driver
 binary = b"""module {
@@ -385,7 +385,7 @@ launch(source, target)
 '''
 
 
-def test_the_stub_refuses_what_a_device_would_not_do(run: Run) -> None:
+def test_the_stub_refuses_launches_that_a_device_would_not_run(run: Run) -> None:
     assert run(GATES).splitlines() == [
         "4.0",
         "from of copy is no multiple of 16",
@@ -394,7 +394,7 @@ def test_the_stub_refuses_what_a_device_would_not_do(run: Run) -> None:
     ]
 
 
-# Inputs that are taken as aligned, as torch takes those of its own GPUs.
+# Inputs that are assumed to be aligned, as torch assumes on its own GPUs.
 ASSUMED_ALIGNED = """
 import torch._inductor.compile_fx
 torch._inductor.config.force_disable_caches = True
@@ -477,7 +477,7 @@ def test_an_unknown_generator_is_an_error(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def backend(target: str, active: bool) -> types.SimpleNamespace:
-    """A backend as Triton lists them."""
+    """A backend as in Triton's list."""
     return types.SimpleNamespace(
         compiler=types.SimpleNamespace(supports_target=lambda asked: asked[0] == target),
         driver=types.SimpleNamespace(is_active=lambda: active),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The compiler: Triton's passes over TTIR, which inline the functions that a kernel calls. The text is the
-binary.
+"""The compiler: Triton's passes over TTIR, which inline the functions that a kernel calls. The binary is the
+text of the TTIR.
 """
 
 from __future__ import annotations

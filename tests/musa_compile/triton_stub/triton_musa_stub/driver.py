@@ -2,7 +2,7 @@
 # Copyright (c) torch_musa contributors
 """The driver: a launch waits for its stream and interprets the kernel on the calling thread.
 
-It refuses what a GPU would answer with an error or with wrong results: a kernel that was loaded on another
+It refuses launches for which a GPU would give an error or wrong results: a kernel that was loaded on another
 device, operands on another device, and operands that are less aligned than the compiler assumes.
 """
 
@@ -21,7 +21,7 @@ from .interpreter import Interpreter
 
 
 class Launch(NamedTuple):
-    """A launch that was done."""
+    """A completed launch."""
 
     kernel: str
     device: int
@@ -39,7 +39,7 @@ class Loaded(NamedTuple):
 
 
 class Utils:
-    """Questions of Triton's runtime to a driver."""
+    """The functions of a driver that Triton's runtime calls."""
 
     def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> tuple[Any, ...]:
         return None, Loaded(_parsed(binary), device), 32, 0, 1024
@@ -57,7 +57,7 @@ def _parsed(binary: bytes) -> ttir.Kernel:
 
 
 class Launcher:
-    """Launches a kernel. Triton gives it the source, whose signature says which arguments are constants."""
+    """Launches a kernel. Triton passes the source, whose signature marks the arguments that are constants."""
 
     def __init__(self, source: Any, metadata: Any) -> None:
         self._is_constant = [kind == "constexpr" for kind in source.signature.values()]
@@ -73,7 +73,7 @@ def launch(function: Loaded, size: tuple[int, int, int], stream: int, values: li
 
     Args:
         function (Loaded): from `load_binary`.
-        size (tuple of int): of the grid.
+        size (tuple of int): size of the grid.
         stream (int): the handle of a stream of the current device.
         values (list): tensors and numbers.
 
@@ -116,7 +116,7 @@ class StubDriver(DriverBase):
     def map_python_to_cpp_type(self, ty: str) -> str:
         raise NotImplementedError("the stub has no launcher in C++")
 
-    # Through the umbrella's names, by which the vendor's driver reads them.
+    # Through the names of torch.musa, which the vendor's driver uses.
     def get_current_target(self) -> GPUTarget:
         import torch_musa
 

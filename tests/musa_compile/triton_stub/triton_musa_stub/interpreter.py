@@ -16,7 +16,8 @@ from triton._C.libtriton import interpreter as memory
 from . import ttir
 
 _BITS = {torch.int8: 8, torch.int16: 16, torch.int32: 32, torch.int64: 64}
-_AS_INTEGERS = {torch.bfloat16: torch.int16, torch.bool: torch.int8}  # of which numpy has none, or other ones
+# Dtypes that numpy lacks, or has with other properties.
+_AS_INTEGERS = {torch.bfloat16: torch.int16, torch.bool: torch.int8}
 
 
 class Interpreter:
@@ -24,7 +25,7 @@ class Interpreter:
 
     Args:
         position (tuple of int): the indices of the program.
-        size (tuple of int): of the grid.
+        size (tuple of int): size of the grid.
     """
 
     def __init__(self, position: tuple[int, int, int], size: tuple[int, int, int]) -> None:
@@ -35,7 +36,7 @@ class Interpreter:
         self._run(kernel.body, dict(zip(names, arguments, strict=True)))
 
     def _run(self, body: list[ttir.Operation], values: dict[str, torch.Tensor]) -> list[torch.Tensor]:
-        """The operands of the operation that ends the body."""
+        """Runs the body, and returns the operands of the operation that ends it."""
         for operation in body:
             operands = [values[name] for name in operation.operands]
             if operation.name in ("scf.yield", "tt.return", "tt.reduce.return", "tt.scan.return"):
@@ -158,7 +159,7 @@ class Interpreter:
         return [torch.cat(each, axis) for each in zip(*totals, strict=True)]
 
     def _combine(self, operation: Any, left: Any, right: Any, values: Any) -> list[torch.Tensor]:
-        # The region computes with scalars. Here it computes with all rows at once.
+        # The region is for scalars. Here it computes with all rows at once.
         [region] = operation.regions
         constants = {name: value for name, value in values.items() if value.dim() == 0}
         return self._run(region.body, constants | dict(zip(region.arguments, [*left, *right], strict=True)))
@@ -192,7 +193,7 @@ def _to_numpy(value: torch.Tensor) -> numpy.ndarray:
 
 
 def _unsigned(value: torch.Tensor) -> torch.Tensor:
-    """64-bit integers in the order of the unsigned values; narrower ones have the unsigned value."""
+    """64-bit integers that order like the unsigned values; narrower ones have the unsigned value."""
     if value.dtype == torch.bool:
         return value.to(torch.int64)
     if value.dtype == torch.int64:

@@ -60,20 +60,20 @@ class Type:
 
 @dataclasses.dataclass
 class Operation:
-    """One operation. `text` is what follows its name, without attributes and types."""
+    """One operation. `text` is the part after its name, without attributes and types."""
 
     name: str
     results: list[str]
     operands: list[str]
     text: str
     attributes: str
-    types: list[Type]  # in the order of the text, so that the last is a result's
+    types: list[Type]  # in the order of the text: the last is a result's
     regions: list[Region] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass
 class Region:
-    """Operations with the names of the arguments that they are given."""
+    """Operations, with the names of the region's arguments."""
 
     arguments: list[str]
     body: list[Operation]
@@ -85,7 +85,7 @@ class Argument:
 
     name: str
     type: Type
-    divisibility: int  # that the compiler assumes
+    divisibility: int  # assumed by the compiler
 
 
 @dataclasses.dataclass
