@@ -14,7 +14,7 @@ from tests.musa_ops_vision import references
 
 @dataclass(frozen=True)
 class Case:
-    """`differentiable`: the places of arguments that have a gradient."""
+    """A sample of an operator. `differentiable`: positions of the arguments that have a gradient."""
 
     name: str
     op: str
@@ -40,7 +40,7 @@ def generator(seed: int) -> torch.Generator:
 
 
 def boxes(count: int, size: float, seed: int = 0) -> torch.Tensor:
-    """(count, 4): x1, y1, x2, y2, some of which reach outside of [0, size]."""
+    """(count, 4): x1, y1, x2, y2, some of them outside of [0, size]."""
     random = generator(seed)
     corners = torch.rand(count, 2, generator=random, dtype=torch.float64) * size * 1.2 - size * 0.1
     sizes = torch.rand(count, 2, generator=random, dtype=torch.float64) * size * 0.6

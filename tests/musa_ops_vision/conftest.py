@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The runtime's fixtures and leak check, and torchvision with its C++ library where it is installed."""
+"""The runtime's fixtures and leak check, and torchvision with its C++ library if it is installed."""
 
 from __future__ import annotations
 

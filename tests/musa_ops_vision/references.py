@@ -13,7 +13,7 @@ import math
 
 import torch
 
-HALF_SHIFT = 0.5  # of the aligned operators: pixels have their centres at whole numbers
+HALF_SHIFT = 0.5  # for the aligned operators, whose pixels have their centres at whole numbers
 
 
 def nms(dets, scores, iou_threshold):
@@ -33,7 +33,7 @@ def nms(dets, scores, iou_threshold):
 
 
 def hats(at, size):
-    """Weights of the pixels 0 ... size - 1 at each place: (*at.shape, size)."""
+    """Weights of the pixels 0 ... size - 1 at each position: (*at.shape, size)."""
     pixels = torch.arange(size, dtype=at.dtype)
     return (1 - (at[..., None] - pixels).abs()).clamp(min=0)
 
@@ -78,7 +78,7 @@ def roi_align(input, rois, spatial_scale, pooled_height, pooled_width, sampling_
 
 
 def _own_channels(values, pooled_height, pooled_width):
-    """(C, P, Q) to (C / (P * Q), P, Q): of each bin its own input channel."""
+    """(C, P, Q) to (C / (P * Q), P, Q): takes each bin from its own input channel."""
     by_bin = values.unflatten(0, (-1, pooled_height, pooled_width))
     return torch.einsum("cpqpq->cpq", by_bin)
 
@@ -101,7 +101,7 @@ def ps_roi_align(input, rois, spatial_scale, pooled_height, pooled_width, sampli
 
 
 def _round(value):
-    """To the nearest whole number, halves away from zero."""
+    """Rounds to the nearest whole number, halves away from zero."""
     value = value.item()
     return int(math.copysign(math.floor(abs(value) + 0.5), value))
 
@@ -160,7 +160,7 @@ def deform_conv2d(
     input, weight, offset, mask, bias, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups,
     offset_groups, use_mask,
 ):  # fmt: skip
-    """Hat functions of all pixels at each place: zero outside the image by themselves."""
+    """By hat functions of all pixels at each position, which are zero outside the image."""
     images, _, height, width = input.shape
     kernel_h, kernel_w = weight.shape[2:]
     taps = kernel_h * kernel_w

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""torchvision's C++ library beside a torch for the CPU, with stand-ins for the CUDA libraries that it needs.
+"""Loads torchvision's C++ library into a CPU build of torch, with stand-ins for the CUDA libraries.
 
 The package index has CUDA builds of torchvision only. Their library holds the CPU kernels too, but the
 loader refuses it, because libtorch_cuda.so, libc10_cuda.so and CUDA's runtime are missing. `make(library,
 folder)` compiles libraries of these names with the symbols that torchvision imports from them and loads
-them, so that `import torchvision` finds its operators. A CUDA function that is called ends the process with
-its name.
+them, so that `import torchvision` finds its operators. A call of a CUDA function ends the process with the
+function's name.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def test_halves_compute_in_float32(ops, op, dtype):
 
 
 def test_dtypes_may_differ(ops):
-    """Features in float16 by the layers before, boxes in float32: an error without autocast."""
+    """Features in float16 from earlier layers and boxes in float32 are an error without autocast."""
     images = torch.randn(1, 2, 8, 8, device="musa", dtype=torch.float16, requires_grad=True)
     regions = torch.tensor([[0.0, 1, 1, 6, 6]], device="musa")
     with torch.autocast("musa"):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The operators exist once, whatever comes first: the device, torchvision with its library, or without it."""
+"""The operators exist once, in each order of imports: the device, torchvision with its library, or without
+it."""
 
 from __future__ import annotations
 
@@ -59,7 +60,7 @@ def test_with_the_library(first, stand_in_folder):
 
 
 def test_an_operator_that_a_program_holds_stays_usable(stand_in_folder):
-    """A function that was looked up before torchvision's library replaced the schema."""
+    """The program gets the function before torchvision's library replaces the schema."""
     code = DEVICE + "nms = torch.ops.torchvision.nms\noverload = nms.default\nuse()\n"
     code += LIBRARY.format(folder=str(stand_in_folder)) + TORCHVISION
     code += """
@@ -88,13 +89,13 @@ print(all(p.grad is not None for p in model.parameters()))
 
 
 def test_without_the_pack_torchvision_fails_as_before(installed):
-    """The known-bad case of the test above: it is the pack that makes the import work."""
+    """Shows that the import in the test above works because of the pack."""
     done = run_forked("import torch, torchvision", TORCH_MUSA_DISABLE_PACKS="vision")
     assert done.returncode != 0 and "torchvision::nms does not exist" in done.stderr
 
 
 def test_a_library_loaded_by_hand_after_the_schemas_is_refused_by_torch(stand_in_folder):
-    """torch permits one definition. A program that loads the library does so before the device's use."""
+    """torch permits one definition, so a program must load the library before it uses the device."""
     load = f"torch.ops.load_library({str(stand_ins.library())!r})\n"
     prepare = "import torch\n" + LIBRARY.format(folder=str(stand_in_folder))
     done = run_forked(prepare + DEVICE + load)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Each operator computes what the reference computes, in all dtypes, and so does its gradient."""
+"""Each operator and its gradient give the results of the reference, in all dtypes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import torch
 
 from tests.musa_ops_vision.cases import CASES, WITH_GRADIENT, Case, boxes, rois
 
-# float32 and float64: sums in another order. Half types: the reference computes in float64 on operands that
-# were rounded, so one rounding of the result remains, and for the convolution that of its columns.
+# float32 and float64: sums have another order. Half types: the reference computes in float64 from rounded
+# operands, so only the result's rounding remains, and for the convolution that of its columns.
 TOLERANCES = {
     torch.float64: (1e-11, 1e-11),
     torch.float32: (1e-4, 1e-4),
@@ -57,7 +57,7 @@ def test_results(ops, case, dtype):
     found = operator(*case.with_tensors(lambda t: t.to("musa")))
     wide = reference_dtype(dtype)
     if case.op == "nms" and dtype in HALVES:
-        wide = torch.float32  # in which the kernel computes: a comparison has no tolerance
+        wide = torch.float32  # as in the kernel, because nms compares without a tolerance
     assert_same(found, case.reference(*case.with_tensors(lambda t: t.to(wide))), dtype)
 
 
@@ -68,7 +68,7 @@ def gradients(function, arguments, places, device, dtype):
     for place in places:
         moved[place].requires_grad_()
     out = outputs(function(*moved))[0]
-    if device == "cpu" and not out.requires_grad:  # a reference without regions, or with empty ones alone
+    if device == "cpu" and not out.requires_grad:  # the reference has no regions, or only empty ones
         return [None for _ in places]
     weights = torch.linspace(-1, 1, max(out.numel(), 1), dtype=torch.float64)[: out.numel()].view(out.shape)
     out.backward(weights.to(out.dtype).to(device))
@@ -83,7 +83,7 @@ def test_gradients(ops, case, dtype):
     wide = reference_dtype(dtype)
     expected = gradients(case.reference, case.arguments, case.differentiable, "cpu", wide)
     for here, there in zip(found, expected):
-        if there is None:  # nothing of the result depends on the argument
+        if there is None:  # the result does not depend on the argument
             there = torch.zeros_like(here, device="cpu", dtype=wide)
         assert here.dtype == dtype
         scale = max(there.abs().max().item(), 1) if there.numel() else 1
@@ -93,7 +93,7 @@ def test_gradients(ops, case, dtype):
 
 @pytest.mark.parametrize("case", [c for c in WITH_GRADIENT if 0 not in c.arguments[0].shape], ids=str)
 def test_gradcheck(ops, case):
-    """Numerical derivatives in float64. Values of a maximum are far enough apart for the step."""
+    """Numerical derivatives in float64. Candidates of a maximum differ by more than the step."""
     operator = getattr(ops, case.op)
     moved = case.with_tensors(lambda t: t.to("musa"))
     places = case.differentiable
@@ -175,7 +175,7 @@ def test_images_with_more_than_2_to_the_31_elements(ops):
     images = torch.empty(1, 1, 46_400, 46_400, dtype=torch.float16, device="musa")
     images[0, 0, -4:, -4:] = 3
     regions = torch.tensor([[0.0, 46_397, 46_397, 46_399, 46_399]], device="musa")
-    # In float16 such coordinates cannot be written: the scale makes them of small ones.
+    # float16 cannot represent such coordinates: the scale computes them from small ones.
     regions[:, 1:] /= 46_397
     out = ops.roi_align(images, regions.half(), 46_397.0, 1, 1, 1, False)
     assert out.item() == 3

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Bad arguments raise errors with the values and the change that mends the call."""
+"""Bad arguments raise errors with the values and the change that fixes the call."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Beside torchvision's own CPU kernels: each operator, models of detection, and training of models."""
+"""Comparisons with torchvision's own CPU kernels: operators, models of detection, and training of models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.harness import skips
 from tests.musa_ops_vision.cases import CASES, WITH_GRADIENT, rois
 from tests.musa_ops_vision.test_operators import gradients, outputs
 
-# Sums in the same order as on the CPU, but for products of matrices and atomic additions.
+# Sums have the same order as on the CPU, except in products of matrices and atomic additions.
 TOLERANCE = {"atol": 1e-4, "rtol": 1e-4}
 
 
@@ -41,7 +41,7 @@ def test_gradients(torchvision, ops, case):
 
 
 def test_the_gradient_of_ps_roi_pool_differs_where_torchvisions_is_wrong(torchvision, ops):
-    """torchvision's forward kernel leaves out the last row and column of an image, its gradient does not."""
+    """torchvision's forward kernel leaves out the last row and column of an image; its gradient does not."""
 
     def is_right(device, size):
         images = torch.randn(1, 4, 6, 6, dtype=torch.float64).to(device).requires_grad_()
@@ -77,7 +77,7 @@ def test_the_functions_of_torchvision(torchvision, ops):
 
 
 def detector(torchvision, masks: bool):
-    """A small Faster R-CNN or Mask R-CNN. It samples all proposals, because a choice would be random."""
+    """A small Faster R-CNN or Mask R-CNN. It takes all proposals, because sampling would be random."""
     from torchvision.models.detection import FasterRCNN, MaskRCNN
     from torchvision.models.detection.rpn import AnchorGenerator
     from torchvision.ops import MultiScaleRoIAlign
