@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Cases of real CUDA extensions: results on "musa" compared with the CPU. One function for each extension."""
+"""Cases of real CUDA extensions: results on "musa" compared with the CPU's. Each extension has a function."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Case = contextlib.AbstractContextManager[None]
 
 @dataclass
 class Comparison:
-    """Counts cases; a case is right if its block raises nothing."""
+    """Counts cases; a case is right if its block raises no exception."""
 
     right: int = 0
-    wrong: dict[str, str] = field(default_factory=dict)  # the name of a case: what was raised
+    wrong: dict[str, str] = field(default_factory=dict)  # name of a case -> its exception
 
     @contextlib.contextmanager
     def case(self, *name: object) -> Iterator[None]:
         text = " ".join(str(part).removeprefix("torch.") for part in name)
         try:
             yield
-        except Exception as error:  # noqa: BLE001 - whatever a case raises goes into the record
+        except Exception as error:  # noqa: BLE001 - the record has every exception of a case
             self.wrong[text] = f"{type(error).__name__}: {error}"[:400]
         else:
             self.right += 1
@@ -45,11 +45,11 @@ def on_musa(*tensors: torch.Tensor | None) -> list[torch.Tensor | None]:
 def torch_scatter(compare: Comparison) -> None:
     """Scatter and segment reductions with gradients. 8- and 16-bit integers are left out.
 
-    The extension's atomic operations on them also write the bits above the element if the result is negative.
+    For negative results, the extension's atomic operations on them also write the bits above the element.
     """
     library = importlib.import_module("torch_scatter")
     for dtype in (torch.float32, torch.float64, torch.float16, torch.int32, torch.int64):
-        # Halves are added in the order in which threads come.
+        # Half-precision values are added in the order in which threads run.
         tolerance = {"rtol": 2e-2, "atol": 2e-2} if dtype is torch.float16 else {}
         for shape in ((5,), (16, 7), (3, 0), (60, 3), (2, 5, 4)):
             x = torch.randn(shape).mul(3).to(dtype)
@@ -57,7 +57,7 @@ def torch_scatter(compare: Comparison) -> None:
                 index = torch.randint(0, 6, shape)
                 for reduce in ("sum", "mean", "min", "max", "mul"):
                     if reduce == "mul" and dtype is torch.float16:
-                        continue  # products leave the range
+                        continue  # products are out of range
                     with compare.case("scatter", reduce, dtype, shape, dim):
                         got = library.scatter(*on_musa(x, index), dim=dim, reduce=reduce, dim_size=6)
                         same(got, library.scatter(x, index, dim=dim, reduce=reduce, dim_size=6), **tolerance)
@@ -86,7 +86,7 @@ def torch_scatter(compare: Comparison) -> None:
 
 
 def torch_cluster(compare: Comparison) -> None:
-    """Neighbours, sampling and clusters of points; random walks by the edges that they take."""
+    """Neighbours, sampling and clusters of points, and random walks, whose edges are compared."""
     library = importlib.import_module("torch_cluster")
     for dtype in (torch.float32, torch.float64):
         x, y = torch.randn(50, 3, dtype=dtype), torch.randn(20, 3, dtype=dtype)
@@ -105,7 +105,8 @@ def torch_cluster(compare: Comparison) -> None:
                 got = library.fps(*on_musa(x, of_x), ratio, random_start=False)
                 same(got, library.fps(x, of_x, ratio, random_start=False))
         with compare.case("nearest", dtype):
-            # The operator itself: the extension's Python takes the CPU path unless `is_cuda`.
+            # Calls the operator itself, because the extension's Python code takes the CPU path unless
+            # `is_cuda`.
             starts = [torch.tensor([0, len(points)], device="musa") for points in (x, y)]
             same(torch.ops.torch_cluster.nearest(*on_musa(x, y), *starts), torch.cdist(x, y).argmin(1))
         with compare.case("grid", dtype):
@@ -214,10 +215,10 @@ def compare_gradients(compare: Comparison, name: tuple, function, first: torch.T
 
 
 def causal_conv1d(compare: Comparison) -> None:
-    """Convolutions and their updates of a state, against the sum over the window.
+    """Convolutions and their updates of a state, compared with the sum over the window.
 
-    Lengths are multiples of 8. Other lengths are copied by CUB, and the extension stores 16-byte words behind
-    CUB's storage: muAlg aligns that to 8 bytes, CUDA's CUB to 16.
+    Lengths are multiples of 8. Other lengths are copied by CUB, and the extension stores 16-byte words after
+    CUB's storage, which muAlg aligns to 8 bytes and CUDA's CUB to 16.
     """
     library = importlib.import_module("causal_conv1d")
     tolerance = {"rtol": 2e-3, "atol": 2e-3}
@@ -334,7 +335,8 @@ def pytorch3d(compare: Comparison) -> None:
     for norm in (1, 2):
         for k in (1, 5, 20):
             with compare.case("knn", norm, k):
-                # The kernels give the neighbours of a point in no order; the package's Python sorts them.
+                # The kernels return the neighbours of a point in no order; the package's Python code sorts
+                # them.
                 index, distance = library.knn_points_idx(*on_musa(x, y, *lengths), norm, k, -1)
                 sorted_distance, order = distance.sort(dim=2)
                 expected_index, expected_distance = library.knn_points_idx(x, y, *lengths, norm, k, -1)

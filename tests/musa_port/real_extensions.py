@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Builds real CUDA extensions by their own setup.py and compares what they compute with the CPU.
+"""Builds real CUDA extensions by their own setup.py and compares their results with the CPU's.
 
     python -m tests.musa_port.real_extensions run FOLDER [--only NAME ...] [--work DIR] [--built] [--record]
 
 FOLDER has one folder for each extension, named as in EXTENSIONS, with its sources from the origin in that
-table. No text of them is in this repository. They are built in copies below --work (default: a temporary
-folder). With --built, copies that are built already are compared without another build. --record writes the
+table. This repository has none of their text. They are built in copies below --work (default: a temporary
+folder). With --built, copies that are already built are compared without another build. --record writes the
 result to tests/data/last_extensions_run.json.
 """
 
@@ -28,21 +28,21 @@ ROOT = Path(__file__).resolve().parents[2]
 RECORD = ROOT / "tests" / "data" / "last_extensions_run.json"
 FOLDER = "MUSA_CUDA_EXTENSIONS"  # the variable that names FOLDER for the tests
 
-# The one change of a setup.py: the module that CUDA extensions are built with.
+# The only change of a setup.py: the module that builds CUDA extensions.
 IMPORT = ("from torch.utils.cpp_extension import", "from torch_musa.utils.cpp_extension import")
 
 
 @dataclass(frozen=True)
 class Extension:
-    """An extension and how it is built."""
+    """An extension and its build."""
 
     name: str  # of its folder and its Python package
-    origin: str  # where its sources come from
-    cases: dict[str, str]  # functions of real_extension_cases, and what they compare with
-    edits: tuple[tuple[str, str], ...] = (IMPORT,)  # of setup.py; each must be found
+    origin: str  # of its sources
+    cases: dict[str, str]  # functions of real_extension_cases -> their reference
+    edits: tuple[tuple[str, str], ...] = (IMPORT,)  # of setup.py; each text must be found
     environment: dict[str, str] = field(default_factory=dict)
     arguments: tuple[str, ...] = ("build_ext", "--inplace")
-    left_out: str = ""  # what the cases do not compare, and why
+    left_out: str = ""  # parts that the cases do not compare, with the reason
     needs: dict[str, str] = field(default_factory=dict)  # folders beside the extension's, on the include path
 
 
@@ -89,7 +89,7 @@ EXTENSIONS = (
         "github NVIDIA/apex at 6424da3b4faa6c8f062da4a48c424fff3f02d42d",
         {"amp_c": "norms and Adam of torch", "fused_layer_norm": "layer_norm and rms_norm of torch"},
         left_out="its other modules: of those, mlp and fused_dense need a handle of cuBLAS from torch",
-        # torch for the CPU has no version of CUDA, which the check compares.
+        # The check compares the version of CUDA, which a CPU build of torch does not have.
         edits=(
             IMPORT,
             ("    check_cuda_torch_binary_vs_bare_metal(CUDA_HOME)\n", ""),
@@ -101,7 +101,7 @@ EXTENSIONS = (
         "pytorch3d",
         "github facebookresearch/pytorch3d at 9381c4016376345bb795b97c45a6c2de66db354a",
         {"pytorch3d": CPU},
-        # Its BuildExtension is named through the module torch.
+        # Its setup.py names BuildExtension through the module torch.
         edits=(
             IMPORT,
             ("import torch\n", "import torch, torch_musa.utils.cpp_extension\n"),
@@ -116,7 +116,7 @@ EXTENSIONS = (
 
 @dataclass
 class Result:
-    """What became of an extension."""
+    """The result of an extension."""
 
     name: str
     version: str = ""
@@ -128,7 +128,7 @@ class Result:
     cases: int = 0
     right: int = 0
     wrong: dict[str, str] = field(default_factory=dict)
-    reason: str = ""  # why it was not built or not compared
+    reason: str = ""  # for which it was not built or not compared
 
 
 def run(extension: Extension, folder: Path, work: Path, already_built: bool = False) -> Result:
@@ -210,13 +210,13 @@ def _environment(extension: Extension, folder: Path) -> dict[str, str]:
 
 
 def _first_error(log: str) -> str:
-    """The compiler's first error, or the last line: that of an exception."""
+    """The compiler's first error, or the last line, which is that of an exception."""
     found = re.search(r"^\S*?([^/\s]+: (?:fatal )?error: .*)$", log, re.MULTILINE)
     return (found[1] if found else log.strip().splitlines()[-1])[:300]
 
 
 def _altered(source: Path, copy: Path) -> list[str]:
-    """Sources that differ in the copy, besides setup.py."""
+    """Sources that differ in the copy, except setup.py."""
     paths = [path for path in source.rglob("*") if path.suffix in (".cu", ".cuh", ".cpp", ".h")]
     names = [path.relative_to(source) for path in paths]
     return [str(name) for name in names if (copy / name).read_bytes() != (source / name).read_bytes()]
@@ -257,7 +257,7 @@ def compare(function: str, copy: Path) -> int:
 
 
 def record(results: list[Result]) -> None:
-    """Write results over those of the same names in the record; the others stay."""
+    """Replace results of the same names in the record; the others are kept."""
     known = json.loads(RECORD.read_text())["extensions"] if RECORD.is_file() else []
     entries = {entry["name"]: entry for entry in known} | {result.name: asdict(result) for result in results}
     order = [extension.name for extension in EXTENSIONS]

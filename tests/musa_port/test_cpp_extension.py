@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Extensions in C++ and MUSA, and in CUDA."""
+"""Extensions in C++ and MUSA, and in CUDA, are built and loaded."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_force_mcc_compiles_the_c_plus_plus_sources_with_the_options_of_both(mus
 
 @pytest.mark.parametrize("implicit", sample((False, True), 2), ids=("own headers", "implicit headers"))
 def test_functions_of_an_inline_source_are_bound(musa, tmp_path: Path, implicit: bool) -> None:
-    # The implicit one, torch/extension.h, is that of test_a_cuda_extension_builds_unchanged too.
+    # test_a_cuda_extension_builds_unchanged uses the implicit header, torch/extension.h, too.
     own = ("ATen/core/Tensor.h", "torch/csrc/Exceptions.h", "torch/csrc/utils/pybind.h")
     headers = [] if implicit else [f"#include <{name}>\n" for name in own]
     text = "".join(headers) + "at::Tensor twice(const at::Tensor& x) { return x.mul(2); }"
@@ -191,7 +191,7 @@ def test_functions_of_an_inline_source_are_bound(musa, tmp_path: Path, implicit:
     assert ("torch/extension.h" in (tmp_path / "main.cpp").read_text()) == implicit
 
 
-def test_what_does_not_compile_says_where(tmp_path: Path) -> None:
+def test_an_error_of_compilation_names_its_place(tmp_path: Path) -> None:
     (tmp_path / "wrong.mu").write_text("__global__ void k() {\n  undefined_name();\n}\n")
     with pytest.raises(RuntimeError, match=r"wrong\.mu:2:.*undefined_name"):
         cpp_extension.load("wrong", [tmp_path / "wrong.mu"], build_directory=str(tmp_path))
@@ -199,7 +199,7 @@ def test_what_does_not_compile_says_where(tmp_path: Path) -> None:
         cpp_extension.load("missing", [tmp_path / "missing.mu"], build_directory=str(tmp_path))
 
 
-def test_without_the_wheel_the_import_says_what_to_install() -> None:
+def test_without_the_wheel_the_import_names_the_wheel_to_install() -> None:
     run_code(
         """
         import re, sys

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The overlay: torch's own headers as a MUSA compiler must see them, and nothing else changed in them."""
+"""The overlay has torch's headers with the changes that a MUSA compiler needs, and no other change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.once
 
 INCLUDE = Path(torch.__file__).parent / "include"
 MCC = Path(config.musa_home()) / "bin" / "mcc"
-# What may change in a header: macros of the compiler, headers and types of the SDK, and two names of ATen.
+# Permitted changes in a header: macros of the compiler, headers and types of the SDK, and two names of ATen.
 PERMITTED = re.compile(
     r"__CUDACC__|__CUDA_ARCH__(?: *[<>]=? *\d+)?|__nv_bfloat162?|c10::cuda::compat|REGISTER_CUDA_DISPATCH"
     r"|#include <(?:cuda|cuda_runtime|cuda_fp16|cuda_bf16)\.h>"
@@ -129,13 +129,13 @@ def test_an_equality_of_architectures_holds_for_none_of_musas(overlay: Path) -> 
 
 
 def test_the_host_preprocesses_to_the_same_text_with_it(ported: Path, overlay: Path, tmp_path: Path) -> None:
-    """The overlay is on the path of the host's sources too; for them it must not be there."""
+    """The overlay is on the path of the host's sources too, and must not change them."""
     compiler = shutil.which("c++")
     if compiler is None:
         skips.skip_permanently("glibc-tools", "a C++ compiler")
     source = tmp_path / "host.cpp"
     held = sorted(str(path.relative_to(overlay)) for path in overlay.rglob("*.h"))
-    # These are parts of other headers, or need a library that the wheel has no headers of.
+    # These are parts of other headers, or need a library whose headers the wheel does not have.
     parts = {"ATen/jiterator_macros.h", "c10/util/BFloat16-math.h", "c10/util/complex_math.h"}
     parts |= {"c10/util/logging_is_google_glog.h"}
     source.write_text(
@@ -176,7 +176,7 @@ HOST_CODE = """
 #include <c10/util/typeid.h>
 #include <torch/library.h>
 
-// What the host asks of torch's headers, in a source of mcc and in one of the host's compiler.
+// The host's uses of torch's headers, in a source of mcc and in one of the host's compiler.
 static bool out_of_range() {
   try {
     c10::basic_string_view<char>("abc", 3).at(5);
@@ -201,7 +201,7 @@ std::string FUNCTION() {
 )
 def test_one_pass_keeps_the_hosts_side_as_it_is(musa, tmp_path: Path) -> None:
     """The emulator's mcc defines __MUSA_ARCH__ for the host's code too. Layouts, identities of types and
-    range checks are those of the host's compiler all the same."""
+    range checks are nevertheless those of the host's compiler."""
     (tmp_path / "device.mu").write_text("#define FUNCTION of_mcc\n" + HOST_CODE)
     (tmp_path / "host.cpp").write_text(
         "#define FUNCTION of_host\n"

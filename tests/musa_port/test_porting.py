@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The porting engine: what becomes of CUDA sources, and what it says about the rest."""
+"""The porting engine: its changes in CUDA sources, and its reports about the rest."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_the_headers_of_torch_port_and_stay_ported(engine: Engine, tmp_path: Pat
     assert sum(again.changes.values()) == 0
 
 
-def test_what_is_unchanged_is_not_written_again(engine: Engine, source: Path, tmp_path: Path) -> None:
+def test_an_unchanged_file_is_not_written_again(engine: Engine, source: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert files.write(files.tree_sources(source), engine, out).written == 2
     before = (out / "fill.mu").stat().st_mtime_ns
@@ -134,7 +134,7 @@ def test_files_of_one_name_given_by_hand_are_refused_too(tmp_path: Path) -> None
     ],
 )
 def test_versions_switch_on_nothing_that_musa_does_not_have(engine: Engine, cuda: str, musa: str) -> None:
-    """MUSA_VERSION is 40301 or 50200: in CUDA_VERSION's place it would pass for a later CUDA than any."""
+    """MUSA_VERSION is 40301 or 50200, so in place of CUDA_VERSION it would be later than any CUDA."""
     ported = engine.port(cuda + "\n")
     assert ported.text == musa + "\n"
     assert not engine.port(ported.text).changes
@@ -199,7 +199,7 @@ def test_folders_keep_their_places_to_each_other(tmp_path: Path) -> None:
         ("cub::DeviceRadixSort::SortKeys(a, b, c, d, n);", "CUB"),
     ],
 )
-def test_what_has_no_counterpart_asks_for_a_look(engine: Engine, text: str, why: str) -> None:
+def test_code_without_a_counterpart_is_reported_as_doubtful(engine: Engine, text: str, why: str) -> None:
     doubts = engine.port(f"\n{text}\n").doubts
     assert [doubt.line for doubt in doubts] == [2] and why.lower() in doubts[0].why.lower()
 
@@ -302,7 +302,7 @@ def test_the_default_generator_has_one_name(engine: Engine) -> None:
         ("p.major >= 4", "p.major >= 1"),
         ("p.major > 3", "p.major > 0"),
         ("p.major <= 6", "p.major <= 0"),
-        ("p.major >= 8", "p.major >= 8"),  # bfloat16, TF32: not what every architecture has
+        ("p.major >= 8", "p.major >= 8"),  # bfloat16, TF32: not every architecture has them
         ("p.major == 7", "p.major == 7"),
         ("p.major < 75", "p.major < 75"),
         ("(p.major << 4) + p.minor < 0x35", "(p.major << 4) + p.minor < 0x10"),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What a CUDA source has from torch through a header of torch.cuda, it has after its port through ours."""
+"""A ported source gets through our headers what it got from torch through the headers of torch.cuda."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.once
 
 TORCH = Path(torch.__file__).parent / "include"
 OURS = Path(config.include_dir())
-# Headers of torch that ours need not bring along, by the header of torch.cuda that includes them.
+# Headers of torch that ours need not include, by the header of torch.cuda that includes them.
 NOT_PROMISED = {
     ("c10/cuda/CUDAFunctions.h", "c10/core/impl/GPUTrace.h"): "torch's hooks of Python",
     ("c10/cuda/CUDAEvent.h", "c10/core/impl/GPUTrace.h"): "torch's hooks of Python",
@@ -47,7 +47,7 @@ def torch_includes(header: str) -> list[str]:
 
 
 def pairs() -> list[tuple[str, str]]:
-    """Headers of torch.cuda, and the path of ours after a port, where we have it."""
+    """Headers of torch.cuda, each with the path of our header after a port, if it exists."""
     names = [
         path.relative_to(TORCH).as_posix() for folder in ("ATen/cuda", "c10/cuda") for path in
         sorted((TORCH / folder).glob("*.h"))
@@ -55,7 +55,7 @@ def pairs() -> list[tuple[str, str]]:
     return [(name, ENGINE.path(name)) for name in names if (OURS / ENGINE.path(name)).is_file()]
 
 
-def test_what_a_header_of_cuda_brings_along_ours_brings_too(tmp_path: Path) -> None:
+def test_our_header_includes_the_headers_that_the_header_of_cuda_includes(tmp_path: Path) -> None:
     known = pairs()
     assert len(known) > 15
     folders = [*torch.utils.cpp_extension.include_paths(), str(OURS), f"{config.musa_home()}/include"]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Real CUDA extensions, with --full and from the folder in MUSA_CUDA_EXTENSIONS; their runner's judgement."""
+"""Real CUDA extensions, with --full and from the folder in MUSA_CUDA_EXTENSIONS, and their runner's
+verdicts."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ def test_a_case_is_wrong_if_it_raises() -> None:
     assert "the result is on cpu" in comparison.wrong["on the host"]
 
 
-def test_what_does_not_build_is_not_compared(tmp_path: Path) -> None:
+def test_an_extension_that_does_not_build_is_not_compared(tmp_path: Path) -> None:
     folder = made(tmp_path, "raise RuntimeError('no compiler for this')")
     result = real.run(OURS, folder, tmp_path)
     assert (result.built, result.cases, result.version) == (False, 0, "1.2")
@@ -84,7 +85,7 @@ def test_another_version_of_an_extension_is_refused(tmp_path: Path) -> None:
         real.run(OURS, folder, tmp_path)
 
 
-def test_a_missing_extension_is_said(tmp_path: Path) -> None:
+def test_a_missing_extension_is_named(tmp_path: Path) -> None:
     assert real.run(OURS, tmp_path, tmp_path).reason.startswith("not run: there is no ours")
 
 

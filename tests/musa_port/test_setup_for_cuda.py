@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""A setup.py written for CUDA builds with one import changed; options of nvcc as those of mcc."""
+"""A setup.py written for CUDA builds with one import changed, and options of nvcc become those of mcc."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_counted_cuda", "", -1,
 PyMODINIT_FUNC PyInit__counted_cuda() { return PyModule_Create(&definition); }
 """
 
-# C alone: C++ refuses a pointer to void as one to int, and `new` as a name.
+# Valid as C only: C++ refuses the conversion of a pointer to void to one to int, and `new` as a name.
 TABLE = """\
 #include <stdlib.h>
 int table(void) { int* new = malloc(sizeof(int)); *new = 1000; int value = *new; free(new); return value; }
 """
 
-# How many of n uniform numbers are in (0, 1], and the constants of the build.
+# Returns the count of n uniform numbers that are in (0, 1], plus the constants of the build.
 KERNEL = """\
 #include <curand_kernel.h>
 #include <cuda_runtime.h>
