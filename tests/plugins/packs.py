@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Op packs: written in Python into a directory, with the metadata an installer would write, or built as
+"""Op packs: written in Python into a directory, with the metadata that an installer would write, or built as
 wheels and installed into an environment."""
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def write_pack(
     """Install a pack called `name`, whose module is `pack_<name>`, into a directory on the path.
 
     Args:
-        contract: the version that it declares; None: a pack of version 1 that declares none.
+        contract: the declared version; None for a pack of version 1 that declares none.
         entry: the value of its entry point; its module unless given.
         import_hook: the code of a module with a function `musa_import`.
         modules, submodules, run_options: lines of the groups `torch_musa.modules.v2` and so on.
@@ -60,7 +60,7 @@ def write_pack(
 
 
 def build_wheel(project: Path, directory: Path) -> Path:
-    """Builds a pack against the installed packages, from a copy, so that the tree stays as it is."""
+    """Builds a pack against the installed packages, from a copy, so that the tree is not changed."""
     sources = shutil.copytree(project, directory / "sources")
     command = ["-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "-w", str(directory), str(sources)]
     done = run_python(*command, timeout=600)
@@ -70,13 +70,14 @@ def build_wheel(project: Path, directory: Path) -> Path:
 
 
 class Environment:
-    """A virtual environment that sees the packages of the current one, whose pip installs into it."""
+    """A virtual environment that has the packages of the current one, whose pip installs into it."""
 
     def __init__(self, directory: Path) -> None:
         venv.create(directory, symlinks=True)
         self.python = directory / "bin" / "python"
         purelib = self._purelib = Path(sysconfig.get_path("purelib", vars={"base": str(directory)}))
-        # addsitedir, not a bare path: editable installs of the current environment live in .pth files there.
+        # addsitedir, not a bare path, because editable installs of the current environment are .pth files
+        # there.
         lines = [f"import site; site.addsitedir({path!r})" for path in self.inherited()]
         (purelib / "inherited.pth").write_text("\n".join(lines) + "\n")
 

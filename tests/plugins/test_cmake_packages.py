@@ -56,7 +56,7 @@ version = "0.1.0"
 wheel.install-dir = "head"
 wheel.py-api = "py3"
 """
-# Only the entry points lead to packages then: as in an isolated build, which has site-packages of its own.
+# Packages are found only by their entry points, as in an isolated build with site-packages of its own.
 BUILD = """
 import sys
 from scikit_build_core.build import build_wheel
@@ -73,7 +73,7 @@ def configure(folder: Path, *arguments: str, components: str = "") -> subprocess
 
 
 @pytest.mark.parametrize("place", ["prefix", "cmakedir"])
-def test_a_plain_build_finds_the_runtime_where_it_is_told(place: str, tmp_path: Path) -> None:
+def test_a_plain_build_finds_the_runtime_in_the_given_place(place: str, tmp_path: Path) -> None:
     told = {"prefix": f"-DCMAKE_PREFIX_PATH={SITE}", "cmakedir": f"-Dmusa_runtime_DIR={config.cmake_dir()}"}
     done = configure(tmp_path, told[place])
     assert done.returncode == 0, done.stdout + done.stderr
@@ -81,7 +81,7 @@ def test_a_plain_build_finds_the_runtime_where_it_is_told(place: str, tmp_path: 
     assert Path((tmp_path / "b" / "found.txt").read_text()).samefile(config.cmake_dir())
 
 
-def test_a_plain_build_that_is_told_nothing_is_refused(tmp_path: Path) -> None:
+def test_a_plain_build_without_a_place_of_the_runtime_is_refused(tmp_path: Path) -> None:
     done = configure(tmp_path)
     assert done.returncode != 0 and "musa_runtimeConfig.cmake" in done.stderr
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Building beside a CUDA build of torch, which is what the package index serves, without a CUDA toolkit.
+"""Builds with a CUDA build of torch, as on the package index, without a CUDA toolkit.
 
 The CUDA build is imitated: the installed torch, with the libraries that only a CUDA build has, and with a
-TorchConfig.cmake that ends as theirs does where there is no toolkit.
+TorchConfig.cmake that ends as that of a CUDA build without a toolkit.
 """
 
 from __future__ import annotations

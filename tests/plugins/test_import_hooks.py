@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What packs do before the first use of the device: hooks at `import torch`, and modules of `torch.musa`."""
+"""Code of packs before the first use of the device: hooks at `import torch`, and modules of `torch.musa`."""
 
 import json
 import os
@@ -183,7 +183,7 @@ def test_run_executes_a_program_within_the_option_of_a_pack(environment, tmp_pat
     done = run_module("torch_musa", "run", *options, str(program), "--json", "-x", **environment)
     assert done.returncode == 5, done.stderr
     body = ["__main__ ['--json', '-x'] True"]
-    # The program leaves by an exception, SystemExit, at which the context manager of the option is left too.
+    # The program ends with an exception, SystemExit, which exits the context manager of the option too.
     assert done.stdout.splitlines() == (["foo begins", *body] if options else body)
 
 
@@ -244,7 +244,7 @@ def test_hooks_and_modules_without_a_pack_are_reported_and_not_used(tmp_path):
     write_pack(tmp_path, "plain", PACK, import_hook=HOOK, modules=("foo = pack_plain",))
     points = tmp_path / "pack_plain-1.2.dist-info" / "entry_points.txt"
     lines = points.read_text().splitlines()
-    points.write_text("\n".join(lines[2:]))  # all but its pack
+    points.write_text("\n".join(lines[2:]))  # all except its pack
     done = run_module("torch_musa", "packs", "--json", PYTHONPATH=path_of(tmp_path))
     errors = {row["name"]: row["error"] for row in json.loads(done.stdout) if row["dist"] == "pack-plain"}
     assert "pack-plain declares no pack named 'plain'" in errors["plain"]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The pack loader: whatever a pack does, its record says so and the others go on."""
+"""The pack loader records the failure of each pack, and the other packs work."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def musa_env_report():
     return {"library": "version 7"}
 """
 
-# Imported, it leaves a trace: a pack of another contract version must not run at all.
+# Its import is recorded, because a pack of another contract version must not run at all.
 TRACE = """
 import os
 open(os.environ["PACK_TRACE"], "a").write(__name__ + "\\n")
@@ -92,7 +92,7 @@ BAD = {
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """Two good packs, one of each contract, with every kind of bad one between them."""
+    """Two good packs, one for each contract, and every kind of bad pack between them."""
     site = tmp_path_factory.mktemp("packs")
     (site / "libbad.so").write_bytes(b"no library")
     write_pack(site, "a_first", GOOD)
@@ -170,7 +170,7 @@ def test_the_device_works_among_bad_packs_and_packs_load_at_first_use_only(envir
     assert printed == ["registered pack_a_first", "registered pack_z_last", "3.0"]
 
 
-def test_a_name_that_two_packs_claim_goes_to_one_and_the_other_is_told(environment, site, tmp_path):
+def test_one_of_two_packs_of_a_name_is_loaded_and_the_other_fails(environment, site, tmp_path):
     (tmp_path / "b").mkdir()
     write_pack(tmp_path, "twin", GOOD)
     write_pack(tmp_path / "b", "twin", GOOD)

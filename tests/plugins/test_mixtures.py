@@ -2,8 +2,8 @@
 # Copyright (c) torch_musa contributors
 """Packages of several releases in one environment: each mixture works, or is refused by name.
 
-A release is made of the installed files with other version numbers. `tests/tools/test_upgrades.py` has pip's
-part, `test_refused_packs.py` libraries that were compiled for another ABI or another torch.
+A release is made of the installed files with other version numbers. `tests/tools/test_upgrades.py` tests pip,
+and `test_refused_packs.py` libraries that were compiled for another ABI or another torch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.harness.installations import PACKAGES, SITE, Installation, fork_serve
 pytestmark = pytest.mark.once
 
 PACKS = ("amp", "as_cuda", "compat", "compile", "distributed", "mudnn", "ported", "vision")
-# What a program finds: its warnings, the packs, and a product that the device computes.
+# Prints the warnings of a program, the packs, and a product that the device computes.
 PROGRAM = """
 import json, warnings
 with warnings.catch_warnings(record=True) as caught:
@@ -69,7 +69,7 @@ def info(name: str) -> str:
 
 
 def release(installation: Installation, name: str, version: str, minor: str) -> None:
-    """Gives a distribution the version, and pins of its release."""
+    """Sets the version of a distribution, and the pins of its release."""
     path = f"{info(name)}/METADATA"
     text = (installation.site / path).read_text()
     text = text.replace(f"\nVersion: {metadata.version(name).partition('+')[0]}", f"\nVersion: {version}")
@@ -192,7 +192,7 @@ def test_a_patch_release_of_one_package_works(installation, server):
 
 
 def test_a_pack_of_somebody_else_without_a_pin_is_loaded(installation, server, request):
-    """Only pins of this project's packages are compared: others are pip's affair."""
+    """Only pins of this project's packages are compared; pip checks others."""
     pack = (
         "from musa_runtime.hookspecs import hookimpl\n\n\n"
         "@hookimpl\ndef musa_pack_info():\n    return {'summary': 'a pack'}\n"
@@ -213,13 +213,13 @@ def test_a_pack_of_somebody_else_without_a_pin_is_loaded(installation, server, r
 
 
 def make_editable(installation: Installation, name: str) -> None:
-    """Installs a distribution as it is here: Python files in the checkout, libraries in site-packages."""
+    """Installs a distribution as editable: Python files in the checkout, libraries in site-packages."""
     for file in metadata.distribution(name).files:
         relative = str(file)
         if not relative.startswith("..") and not relative.endswith(".pyc"):
             target = installation.site / relative
             target.parent.mkdir(parents=True, exist_ok=True)
-            # A copy, since the finder of an editable installation looks for libraries beside itself.
+            # A copy, because the finder of an editable installation searches libraries in its own folder.
             shutil.copy(SITE / relative, target)
 
 
@@ -253,7 +253,7 @@ def outcomes_of(installation: Installation) -> dict[str, dict]:
 
 
 def test_an_editable_pack_of_another_release_is_refused(place, request):
-    """A checkout that is newer than the wheels beside it."""
+    """The checkout is newer than the installed wheels."""
     folder = Path(tempfile.mkdtemp(dir=place))
     installation = Installation(folder, place / "shared", place / "wheels", ("musa-amp",))
     make_editable(installation, "musa-amp")

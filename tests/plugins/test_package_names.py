@@ -38,7 +38,7 @@ def path_of(*sites):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """A pack with a module, one below it, and attributes."""
+    """A pack with a module, a submodule, and attributes."""
     site = tmp_path_factory.mktemp("names")
     modules = ("bar = pack_named_bar", "bar.baz = pack_named_baz", "utils.qux = pack_named_qux")
     write_pack(site, "named", PACK, submodules=modules, attributes="pack_named:attribute")
@@ -69,7 +69,7 @@ def test_names_are_found_on_first_access(site):
     ]
 
 
-def test_names_of_a_disabled_pack_are_missing_and_the_error_says_why(site):
+def test_names_of_a_disabled_pack_are_missing_and_the_error_names_the_reason(site):
     code = """
     import torch_musa
     for statement in ("import torch_musa.bar.baz", "torch_musa.bar", "from torch_musa import answer"):
@@ -79,7 +79,7 @@ def test_names_of_a_disabled_pack_are_missing_and_the_error_says_why(site):
             print("TORCH_MUSA_DISABLE_PACKS switches off" in str(error))
     """
     found = run_code(code, PYTHONPATH=path_of(site), TORCH_MUSA_DISABLE_PACKS="named").splitlines()
-    assert found == ["True", "True", "False"]  # nothing says which pack has an attribute
+    assert found == ["True", "True", "False"]  # the pack of an attribute is not known
 
 
 def test_names_that_are_taken_are_reported(site, tmp_path):
@@ -95,7 +95,7 @@ def test_names_that_are_taken_are_reported(site, tmp_path):
 def test_functions_and_modules_without_a_pack_are_reported_and_not_used(tmp_path):
     write_pack(tmp_path, "plain", PACK, submodules=("bar = pack_plain",), attributes="pack_plain:attribute")
     points = tmp_path / "pack_plain-1.2.dist-info" / "entry_points.txt"
-    points.write_text("\n".join(points.read_text().splitlines()[2:]))  # all but its pack
+    points.write_text("\n".join(points.read_text().splitlines()[2:]))  # all except its pack
     done = run_module("torch_musa", "packs", "--json", PYTHONPATH=path_of(tmp_path))
     errors = {row["name"]: row["error"] for row in json.loads(done.stdout) if row["dist"] == "pack-plain"}
     assert "pack-plain declares no pack named 'plain'" in errors["plain"]

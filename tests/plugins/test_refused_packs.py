@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Packs whose C++ side is wrong: each is listed as failed with its cause, and nothing of it is used."""
+"""Packs with wrong C++ code: each is listed as failed with its cause, and none of its kernels is used."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ at::Tensor binary(const at::Tensor& self, const at::Tensor&) { return self; }
 at::Tensor by_value(at::Tensor self) { return self; }
 [[maybe_unused]] bool takes_binary(const at::Tensor&, const at::Tensor&) { return true; }
 """
-# A pack that is refused before its code runs ends the process if it runs nevertheless.
+# The code of a pack that must be refused before it runs: it ends the process.
 UNREACHABLE = "std::_Exit(77);"
 CAUSE = "whose C++ signature is not the operator's"
 
-# name: source, and what its record says
+# name: source, and parts of its record
 REFUSED = {
     "signature": (
         'MUSA_OP_PACK(signature, pack) { pack.impl("aten::abs", TORCH_FN(same)); '
@@ -68,7 +68,7 @@ REFUSED = {
         ["the pack 'throws' raised an exception: not today"],
     ),
     "throws_int": ("MUSA_OP_PACK(throws_int, pack) { (void)pack; throw 3; }", ["no std::exception"]),
-    # The operator is defined after the declaration ran, so the check waits for it.
+    # The operator is defined after the declaration ran, so it is checked later.
     "late": (
         'MUSA_OP_PACK(late, pack) { pack.impl("musa_late::twice", TORCH_FN(binary)); }\n'
         'TORCH_LIBRARY(musa_late, library) { library.def("twice(Tensor self) -> Tensor"); }',
@@ -86,7 +86,7 @@ TORCH_LIBRARY(musa_good, library) { library.def("next(Tensor self) -> Tensor"); 
 PREDICATE = """
 MUSA_OP_PACK(predicate, pack) { pack.impl("aten::relu", TORCH_FN(same), TORCH_FN(takes_binary)); }
 """
-# Loads the packs named by its arguments, and prints why one is refused.
+# Loads the packs named by its arguments, and prints the reason if one is refused.
 PROGRAM = """
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/mm.h>

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
 """Packs over torch's stable ABI: the example's wheel uses no C++ ABI of torch and serves calls as other packs
-do; a wrong declaration is listed as failed with its cause, and nothing of it is used.
+do; a wrong declaration is listed as failed with its cause, and none of its kernels is used.
 
 `test_stable_pack_with_other_torch.py` runs the same wheel with other minors of torch.
 """
@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.once, pytest.mark.slow]
 
 
 def cxx_symbols_of_torch(library: Path) -> list[str]:
-    """The symbols that a library takes from the C++ ABI of torch or of the runtime, demangled."""
+    """The symbols that a library imports from the C++ ABI of torch or of the runtime, demangled."""
     command = ["nm", "-D", "--undefined-only", "--demangle", str(library)]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     return [
@@ -61,7 +61,7 @@ def test_the_library_uses_no_cxx_abi_of_torch(wheel: Path, tmp_path: Path) -> No
     assert cxx_symbols_of_torch(Path(zipfile.ZipFile(wheel).extract(name, tmp_path))) == []
 
 
-def test_the_rule_finds_a_library_that_does() -> None:
+def test_the_rule_finds_a_library_that_uses_the_cxx_abi() -> None:
     library = Path(torch.__file__).parent / "lib" / "libtorch_python.so"
     assert any(symbol.startswith("c10::Error::") for symbol in cxx_symbols_of_torch(library))
 
@@ -80,7 +80,7 @@ def calls(op="aten::relu"):
 """
 
 
-def test_its_kernel_serves_what_its_predicate_accepts_and_is_counted(environment: Environment) -> None:
+def test_its_kernel_serves_calls_that_its_predicate_accepts_and_is_counted(environment: Environment) -> None:
     code = f"""{COUNTS}
 x = torch.tensor([[-1.5, 2.0, float("nan")], [0.0, -0.0, 3.5]], requires_grad=True)
 y = x.detach().to("musa").requires_grad_()
@@ -164,7 +164,7 @@ print(any(row["op"].startswith("musa_stable::") for row in torch.musa.ops.table(
     assert environment.run("-c", code) == "True\nFalse\n"
 
 
-# ---- wrong declarations, in C where the header for C++ does not let them be written
+# ---- wrong declarations, in C if the header for C++ does not allow them
 
 C_PRELUDE = """
 #include <musa_runtime/stable_abi.h>
@@ -194,11 +194,11 @@ Tensor same(const Tensor& self) { return self; }
 [[maybe_unused]] Tensor with_float(const Tensor& self, double) { return self; }
 [[maybe_unused]] bool takes_number(const Tensor&, int64_t) { return true; }
 """
-# A pack that is refused before its code runs ends the process if it runs nevertheless.
+# The code of a pack that must be refused before it runs: it ends the process.
 UNREACHABLE = "(void)declaration; _Exit(77);"
 CAUSE = "whose signature is not the operator's"
 
-# name: suffix of the file, source, and what its record says
+# name: suffix of the file, source, and parts of its record
 REFUSED = {
     "stable_other_abi": (
         "c",
@@ -253,7 +253,7 @@ REFUSED = {
         'KERNEL("aten::unsqueeze", "(Tensor a, float b) -> Tensor"))',
         ["aten::unsqueeze", CAUSE, "have: (Tensor a, float b) -> Tensor"],
     ),
-    # The stable ABI has no kernels for operators with a Scalar, and the record says so.
+    # The stable ABI has no kernels for operators with a Scalar, as the record states.
     "stable_barrier": (
         "c",
         'PACK("stable_barrier", MUSA_STABLE_ABI, torch_2_11, '
@@ -266,7 +266,7 @@ REFUSED = {
         'throw std::logic_error("not today"); }',
         ["the pack 'stable_throws' raised an exception: not today"],
     ),
-    # The operator is defined after the declaration ran, so the check waits for it.
+    # The operator is defined after the declaration ran, so it is checked later.
     "stable_late": (
         "cpp",
         'MUSA_STABLE_OP_PACK(stable_late, pack) { pack.impl<&with_float>("musa_stable_late::twice"); }\n'
@@ -274,7 +274,7 @@ REFUSED = {
         ["musa_stable_late::twice", CAUSE],
     ),
 }
-# Values of every kind but two enumerations, and a kernel for an operator that this torch does not have.
+# Values of every kind except two enumerations, and a kernel for an operator that this torch does not have.
 GOOD = """
 using torch::headeronly::HeaderOnlyArrayRef;
 using Ints = HeaderOnlyArrayRef<int64_t>;
@@ -310,7 +310,7 @@ DO_NOT_COMPILE = {
         'MUSA_STABLE_OP_PACK(predicate, pack) { pack.impl<&same, &takes_number>("aten::relu"); }',
         "must return bool and have the kernel's parameters",
     ),
-    # float is no type of schemas, whose numbers are double.
+    # Schemas have no type float; their numbers are double.
     "narrow": (
         "Tensor narrow(const Tensor& self, float) { return self; }\n"
         'MUSA_STABLE_OP_PACK(narrow, pack) { pack.impl<&narrow>("aten::relu"); }',
@@ -427,7 +427,7 @@ def test_every_form_of_value_reaches_a_kernel(path_of_packs: dict[str, str]) -> 
 
 
 @pytest.mark.parametrize("name", DO_NOT_COMPILE)
-def test_what_cannot_work_does_not_compile(libraries: Path, name: str) -> None:
+def test_a_pack_that_cannot_work_does_not_compile(libraries: Path, name: str) -> None:
     done = build(libraries, "--target", name)
     assert done.returncode != 0
     assert DO_NOT_COMPILE[name][1] in done.stdout

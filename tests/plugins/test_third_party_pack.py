@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""A stranger's op pack: built as a wheel against the installed packages, installed, discovered, listed and
+"""A third-party op pack: built as a wheel against the installed packages, installed, discovered, listed and
 used.
 
-It goes into a fresh virtual environment that sees the packages of the current one. With
+It is installed into a new virtual environment that has the packages of the current one. With
 `MUSA_TEST_WHEELS=<directory>` the wheels in that directory are installed there too and come first, so that
-they are what is tested.
+they are tested.
 """
 
 import json
@@ -57,7 +57,7 @@ def test_the_pack_is_discovered_and_listed(environment):
     assert row["summary"] == "relu, and operators of its own"
 
 
-def test_its_kernel_serves_what_it_accepts_and_the_next_provider_the_rest(environment):
+def test_its_kernel_serves_the_calls_that_it_accepts_and_the_next_provider_the_rest(environment):
     code = """
 import torch
 x = torch.randn(64, requires_grad=True)
@@ -130,7 +130,7 @@ def test_its_rank_puts_it_before_mudnn(environment):
 @pytest.mark.parametrize(
     ("contract", "hook", "order"),
     [
-        ("v1", "", "demo mudnn"),  # as version 1 put it
+        ("v1", "", "demo mudnn"),  # the order of version 1
         ("v2", "", "mudnn demo"),
         ("v2", "@hookimpl\ndef musa_rank(): return 99\n", "demo mudnn"),
         ("v2", "@hookimpl\ndef musa_rank(): return 101\n", "mudnn demo"),
@@ -151,7 +151,7 @@ def test_packs_of_either_contract_load_by_absolute_paths_and_take_their_place(
     assert environment.run("-c", RANKS, **variables) == order + "\n"
 
 
-def test_the_command_line_says_who_serves_what(environment):
+def test_the_command_line_lists_the_providers_of_operators(environment):
     rows = json.loads(environment.run("-m", "torch_musa", "ops", "aten::relu", "--json"))
     row = next(row for row in rows if row["op"] == "aten::relu")
     assert set(row) == {"op", "provider", "candidates", "calls"}

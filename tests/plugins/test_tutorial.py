@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""docs/packs/tutorial.md, word by word: each file is written and each command runs in a clean environment
+"""docs/packs/tutorial.md works as written: each file is written and each command runs in a clean environment
 with wheels only.
 
 A complete run only (--full). `MUSA_TEST_WHEELS` names the folder of the wheels, by default `dist` of this
@@ -29,7 +29,7 @@ PAGE = ROOT / "docs" / "packs" / "tutorial.md"
 RECORD = ROOT / "tests" / "data" / "last_tutorial_run.json"
 # Seconds that one block may take: one of them installs torch.
 LIMIT = 900
-# Settings of the tests that a reader does not have.
+# Variables of the tests that a reader does not set.
 SETTINGS = re.compile(r"(MUSA|MUDNN|TORCH|PYTORCH|PYTHON|VIRTUAL_ENV)")
 
 pytestmark = pytest.mark.once
@@ -46,7 +46,7 @@ def steps() -> list[tuple[str, str]]:
 
 
 class Shell:
-    """Runs blocks of commands in order, each with the directory and the variables that the last one left."""
+    """Runs blocks of commands in order, each with the directory and the variables of the previous one."""
 
     def __init__(self, directory: Path, state: Path) -> None:
         self.directory = directory
@@ -115,7 +115,7 @@ def test_a_reader_can_follow_the_page(tmp_path: Path) -> None:
             {"commands": text.splitlines(), "seconds": seconds, "output": shortened(output, replaced)}
         )
     printed = [line for entry in record for line in entry.get("output", ())]
-    # What the page says about the output.
+    # The page's statements about the output.
     assert "every check passed" in printed
     assert any(re.match(r"first +.*loaded", line) for line in printed), printed
     assert sum(1 for line in printed if re.match(r"\d+ passed", line)) == 4
