@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Builds a program, runs it, and says whether it ran right."""
+"""Builds a program, runs it, and judges whether it ran right."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ _DIAGNOSTIC = re.compile(r"(fatal error|error|Error|undefined reference|not supp
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a program: a verdict above, the reason if it is not right, and the cases it counted."""
+    """The outcome of a program: a verdict above, the reason unless it is right, and the cases that it
+    counted."""
 
     verdict: str
     why: str = ""
@@ -45,7 +46,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended. `status` is None if it was stopped at its time limit."""
+    """The end of a command. `status` is None if it was stopped at its time limit."""
 
     status: int | None
     output: str
@@ -103,7 +104,7 @@ def _fill(words: tuple[str, ...], places: dict[str, str], lists: dict[str, list[
 
 
 class Judge:
-    """Judges programs against one MUSA SDK. Builds are below `work` and are made anew for each judge."""
+    """Judges programs with one MUSA SDK. Builds are below `work`, and each judge builds again."""
 
     def __init__(self, root: Path, work: Path, home: Path) -> None:
         self.root, self.work, self.home = root.resolve(), work.resolve(), home.resolve()
@@ -125,7 +126,7 @@ class Judge:
         }
         lists: dict[str, list[str]] = {}
         if any("{ported_sources}" in command for command in program.build):
-            names = Engine(rules.load("cuda")).path  # as musa-port names its results
+            names = Engine(rules.load("cuda")).path  # musa-port's names of its results
             lists["{ported_sources}"] = [
                 f"{build}/Samples/0/{Path(program.folder).name}/{names(name)}"
                 for name in sample_sources(source / program.folder)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The table of programs: where each comes from, how it is built and run, and what a right run prints.
+"""The table of programs: their sources, builds and runs, and the output of a right run.
 
-programs.toml has three kinds of entries. A `program` is one program. An `each` entry stands for many of one
-kind: a program for every file that a pattern matches, such as a collection of kernels that are only compiled.
-A `samples` entry stands for folders of a CUDA project, one program each, that musa-port translates first.
+programs.toml has three kinds of entries. A `program` is one program. An `each` entry is a program for every
+file that a pattern matches, such as a collection of kernels that are only compiled. A `samples` entry is a
+program for each folder of a CUDA project, which musa-port translates first.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Source:
     commit: str
 
     def folder(self, root: Path) -> Path:
-        """Where the work tree is, below the folder of all programs."""
+        """The work tree, below the folder of all programs."""
         return root / self.repository.replace("/", "+")
 
 
@@ -45,8 +45,9 @@ class Program:
     `build` and `run` are argument lists with placeholders (README.md lists them), and `where` is the working
     directory of the run. `run` is empty if the program is only compiled. `output` holds regular expressions,
     each of which must match the output; a match of one in `refuse` makes the run wrong. `cases` captures two
-    numbers, the cases that passed and all of them, where the program counts its own; `passed` and `failed`
-    match once per case, for a run that was stopped. `not_yet` is why the program is known not to run right.
+    numbers, the cases that passed and all of them, if the program counts its own; `passed` and `failed` match
+    once per case, for a run that was stopped. `not_yet` is the reason why the program is known not to run
+    right.
     """
 
     name: str
@@ -175,8 +176,7 @@ def _samples(entry: Mapping[str, Any], program: Program, root: Path | None) -> I
 def load(root: Path | None = None, table: Path = TABLE) -> tuple[dict[str, Source], list[Program]]:
     """The sources by name, and the programs.
 
-    `root` is the folder that the sources were fetched into; without it entries that stand for the files of a
-    source yield no programs.
+    `root` is the folder of the fetched sources; without it, `each` and `samples` entries yield no programs.
 
     Raises:
         ValueError: for an unknown key or source, or a name that occurs twice.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The runner of public programs judges rightly: each kind of wrong program is found out."""
+"""The runner of public programs judges correctly: it detects each kind of wrong program."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ WRONGS = {
 
 
 @pytest.mark.parametrize("name", WRONGS)
-def test_a_wrong_program_is_found_out(judge: Judge, name: str) -> None:
+def test_a_wrong_program_is_detected(judge: Judge, name: str) -> None:
     wrong, verdict, why = WRONGS[name]
     outcome = judge.judge(wrong)
     assert not outcome.good
@@ -96,7 +96,7 @@ def test_a_wrong_program_is_found_out(judge: Judge, name: str) -> None:
     assert why in outcome.why
 
 
-def test_counted_cases_are_reported_of_a_program_that_does_not_end(judge: Judge) -> None:
+def test_counted_cases_of_a_program_that_does_not_end_are_reported(judge: Judge) -> None:
     stopped = program("j", "endless", timeout=3, cases="no such line", passed="passed", failed="= 4")
     outcome = judge.judge(stopped)
     assert (outcome.verdict, outcome.passed, outcome.cases) == (ENDLESS, 1, 2)
@@ -159,7 +159,7 @@ def test_settings_of_a_sample_that_is_absent_are_an_error(tmp_path: Path) -> Non
 # ---- the record and the commands
 
 
-def test_the_record_counts_and_keeps_what_was_not_run_again() -> None:
+def test_the_record_counts_and_keeps_programs_that_were_not_run_again() -> None:
     good, bad = program("good", "x"), program("bad", "x")
     first = report.record(
         {good: Outcome(RIGHT, passed=3, cases=3), bad: Outcome(NOT_BUILT, "why")}, {}, "sdk", {}
@@ -199,7 +199,7 @@ def test_sources_are_fetched_at_their_commits(tmp_path: Path) -> None:
     assert not absent.folder(tmp_path / "into").exists()
 
 
-def test_the_command_runs_what_it_finds_and_records_it(
+def test_the_command_runs_the_programs_that_it_finds_and_records_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", str(tmp_path), "--record", str(tmp_path / "run.json")]) == 2

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Public MUSA programs on the installed SDK: those found below the folder that MUSA_SDK_PROGRAMS names."""
+"""Public MUSA programs below the folder that MUSA_SDK_PROGRAMS names, on the installed SDK."""
 
 from __future__ import annotations
 
