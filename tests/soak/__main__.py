@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-# Read by the SDK and by OpenMP when torch loads them, so before anything below imports torch.
+# Set before torch is imported below, because the SDK and OpenMP read it when torch loads them.
 os.environ.setdefault("MUSA_EMULATOR_DEVICES", "2")
 os.environ.setdefault("MUSA_EMULATOR_MEMORY_LIMIT", "1G")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -24,8 +24,8 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--first-round", type=int, default=0, help="to repeat a round: that one's number")
-    parser.add_argument("--rounds", type=int, help="end after so many, whatever the time")
+    parser.add_argument("--first-round", type=int, default=0, help="number of the first round, to repeat it")
+    parser.add_argument("--rounds", type=int, help="end after this many rounds")
     parser.add_argument("--without", default="", help="workloads to leave out, separated by commas")
     parser.add_argument("--report", type=Path, default=LAST_RUN)
     arguments = parser.parse_args(argv)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What a process holds: device memory, page-locked memory, SDK objects, host memory; and whether it grows."""
+"""Measures a process's device memory, page-locked memory, SDK objects and host memory, and their growth."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.harness.emulator import Emulator, loaded_sdk
 
 @dataclass(frozen=True)
 class Reading:
-    """Everything after all work has ended and every cache has been emptied."""
+    """The resources of a process after all work has ended and every cache has been emptied."""
 
     allocated: tuple[int, ...]  # bytes of tensors, by device
     reserved: tuple[int, ...]  # bytes that the caching allocator keeps, by device
@@ -34,18 +34,19 @@ class Reading:
 
 
 def resident_bytes() -> int:
-    """Memory that this process alone has written: not what it shares, as device memory may be, nor pages of
-    libraries, which count as its own whenever no other process maps them."""
+    """Memory that this process alone has written. Shared memory, such as device memory may be, is not
+    counted, nor are pages of libraries, which count as private whenever no other process maps them."""
     with open("/proc/self/smaps_rollup", encoding="utf-8") as file:
         fields = dict(line.split(":", 1) for line in file if ":" in line and "kB" in line)
     return int(fields["Private_Dirty"].split()[0]) * 1024
 
 
 class Meter:
-    """Reads the process's holdings. The emulator counts SDK objects exactly; other SDKs tell only part.
+    """Measures the process's resources. The emulator counts SDK objects exactly; other SDKs report only a
+    part.
 
     Args:
-        patience: seconds that other processes and threads have to let go.
+        patience: seconds in which other processes and threads must release their resources.
     """
 
     def __init__(self, patience: float) -> None:
@@ -61,7 +62,7 @@ class Meter:
         return self._emulator.mode if self._emulator else "device"
 
     def settle(self) -> None:
-        """End all work and empty every cache."""
+        """Wait for all work and empty every cache."""
         gc.collect()
         for index in self._devices:
             torch.musa.synchronize(index)
@@ -69,12 +70,12 @@ class Meter:
             torch.musa.ipc_collect()
         torch.musa.empty_cache()
         torch.accelerator.memory.empty_host_cache()
-        # What the C library keeps of freed memory would look like growth.
+        # Freed memory that the C library keeps would look like growth.
         self._libc.malloc_trim(0)
 
     def read(self, expected: Reading | None = None) -> Reading:
-        """The holdings at rest. With `expected`, waits a moment for autograd's threads and for processes that
-        drop their last references late."""
+        """The resources at rest. With `expected`, waits for autograd's threads and for processes that release
+        their last references late."""
         deadline = time.monotonic() + self._patience
         while True:
             self.settle()
@@ -99,7 +100,7 @@ class Meter:
         )
 
 
-# What must be back exactly after every round.
+# Resources that must be exactly as before after every round.
 EXACT = ("allocated", "reserved", "device_allocations", "host_allocations", "streams", "graphs", "pending")
 
 
@@ -108,7 +109,7 @@ def holdings(reading: Reading) -> tuple:
 
 
 def differences(reading: Reading, baseline: Reading) -> list[str]:
-    """What is not back to the baseline, each as a line."""
+    """The differences from the baseline, each as a line."""
     return [
         f"{name} is {getattr(reading, name)} after the round, {getattr(baseline, name)} before the first"
         for name in EXACT
@@ -116,14 +117,14 @@ def differences(reading: Reading, baseline: Reading) -> list[str]:
     ]
 
 
-# Growth between the first and the last third of a run, as medians. The pool of events holds as many as were
-# ever pending at once. Resident memory moves by what the C library's arenas and torch's own caches hold.
+# Allowed growth of the median between the first and the last third of a run. The pool of events has as many
+# as were ever pending at once. Resident memory varies with the C library's arenas and torch's own caches.
 SLACK = {"events": 16, "rss": 24 << 20}
 FEWEST_READINGS = 9
 
 
 def growth(readings: list[Reading]) -> dict[str, float]:
-    """Last third's median less first third's, for what has no exact baseline; empty for a short series."""
+    """Last third's median minus first third's, for resources without an exact baseline; empty if too few."""
     if len(readings) < FEWEST_READINGS:
         return {}
     third = len(readings) // 3
@@ -136,7 +137,7 @@ def growth(readings: list[Reading]) -> dict[str, float]:
 
 
 def trends(readings: list[Reading]) -> list[str]:
-    """What grew by more than its slack, each as a line."""
+    """The resources that grew by more than allowed, each as a line."""
     return [
         f"{name} grew by {grown:.0f} over {len(readings)} rounds after warm-up (allowed: {SLACK[name]})"
         for name, grown in growth(readings).items()

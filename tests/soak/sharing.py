@@ -20,19 +20,19 @@ def _serve(inbox, outbox):
             tensor.add_(1)
         for index in range(torch.musa.device_count()):
             torch.musa.synchronize(index)
-        # The last references, or the sender would wait for its memory until the next message.
+        # Otherwise these references would keep the sender's memory until the next message.
         del tensor, tensors
         outbox.put(sums)
 
 
 class Echo:
-    """A process, started at its first use, that adds one to every element it is sent."""
+    """A process, started at its first use, that adds one to every element of the tensors that it is sent."""
 
     def __init__(self) -> None:
         self._process = None
 
     def add_one(self, tensors: list[torch.Tensor]) -> list[float]:
-        """Sums of the tensors as the other process saw them; afterwards each element is larger by one."""
+        """Sums of the tensors as read by the other process, which then adds one to each element."""
         self._start()
         for index in {tensor.device.index for tensor in tensors}:
             torch.musa.synchronize(index)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Rounds of random work, a look at the process after each, and a verdict."""
+"""Runs rounds of random work, measures the process after each, and reports violations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST_VIOLATIONS = 20
 
 @dataclass
 class Report:
-    """What happened. Sizes are bytes; lists are by device."""
+    """The report of a run. Sizes are in bytes; lists are by device."""
 
     date: str
     seed: int
@@ -79,10 +79,10 @@ class Soak:
 
     Args:
         workloads: name to function `work(random, device, echo)`; it raises when a result is wrong.
-        seed: with the number of a round it fixes what that round does.
+        seed: determines the work of a round, together with the round's number.
         first_round: the number of the first round, to repeat one that failed.
-        narrate: gets a line of progress about once a minute.
-        patience: seconds that other processes and threads have to let go of memory after a round.
+        narrate: is called with a line of progress about once a minute.
+        patience: seconds in which other processes and threads must release memory after a round.
     """
 
     def __init__(
@@ -103,7 +103,8 @@ class Soak:
         self._report = Report(date=today, seed=seed, mode=self._meter.mode, first_round=first_round)
 
     def run(self, seconds: float, rounds: int | None = None) -> Report:
-        """Rounds for `seconds`, or at most `rounds` of them. Never raises for what a workload does."""
+        """Runs rounds for `seconds`, or at most `rounds` of them. Exceptions of workloads are only
+        reported."""
         report = self._report
         self._warm_up()
         baseline = self._meter.read()
@@ -136,13 +137,13 @@ class Soak:
         return report
 
     def _warm_up(self) -> None:
-        # Streams are made once and never destroyed: with the pools full, any further one is a leak.
+        # Streams are created once and never destroyed: with full pools, any further one is a leak.
         for index in range(self._devices):
             least, greatest = torch.musa.Stream.priority_range()
             for priority in range(greatest, least + 1):
                 for _ in range(STREAMS_PER_POOL):
                     torch.musa.Stream(index, priority=priority).query()
-        # Libraries load, thread pools start and kernels find their work space.
+        # Libraries are loaded, thread pools start and kernels allocate their work space.
         for name in self._workloads:
             for index in range(self._devices):
                 self._work(name, random.Random(f"warm-up {name}"), f"musa:{index}", "warm-up")
@@ -171,7 +172,7 @@ class Soak:
         try:
             with torch.musa.device(device):
                 self._workloads[name](chance, device, self._echo)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs into the report
+        except Exception as error:  # noqa: BLE001 - the report has every exception
             last = traceback.extract_tb(error.__traceback__)[-1]
             self._report.violations.append(
                 f"{when}: {name} on {device}: {type(error).__name__}: {error} "

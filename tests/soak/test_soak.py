@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""A short soak holds, and each kind of growth that a long one would find is found when put in on purpose."""
+"""A short soak has no violation, and each kind of growth is found if a workload causes it on purpose."""
 
 import json
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Kinds of work, of random size. Each checks its results and leaves nothing behind."""
+"""Kinds of work, of random size. Each checks its results and releases all its resources."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from torch import nn
 
 from tests.soak.sharing import Echo
 
-# Gradients add up in another order in blocks of other sizes, and steps of an optimizer carry the difference
-# on.
+# Blocks of other sizes add gradients in another order, and the optimizer's steps propagate the difference.
 CLOSE = {"rtol": 1e-3, "atol": 1e-4}
 
 
@@ -46,8 +45,8 @@ class _Block(nn.Module):
         return x + self.feed(self.norms[1](x))
 
 
-# Models of random sizes, out of few: torch's CPU kernels keep what they made for a shape (oneDNN's
-# primitives, and more), also where a program trains on the CPU alone. Endless shapes would look like a leak.
+# Models of a few random sizes: torch's CPU kernels cache objects for each shape (such as oneDNN's
+# primitives), also for training on the CPU alone, so an unlimited number of shapes would look like a leak.
 
 
 def _perceptron(chance: random.Random):
@@ -84,7 +83,7 @@ def _train(model, inputs, kind: str, steps: int) -> list[float]:
     if kind == "SGD":
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     else:
-        # With a large epsilon: by the usual one a gradient of nearly zero decides by its sign alone.
+        # A large epsilon: with the usual one, the sign of a gradient near zero decides the step.
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, eps=1e-3)
     losses = []
     for _ in range(steps):
@@ -111,7 +110,8 @@ def training(chance: random.Random, device: str, echo: Echo) -> None:
 
 
 def streams(chance: random.Random, device: str, echo: Echo) -> None:
-    """A value handed from stream to stream by events; its memory is freed while others still read it."""
+    """A value passed from stream to stream by events; its memory is freed while other streams still read
+    it."""
     ring = [torch.musa.Stream(priority=chance.choice([0, -1])) for _ in range(chance.randint(2, 5))]
     size, hops = chance.randint(1, 300_000), chance.randint(3, 20)
     done = torch.musa.Event()
@@ -126,7 +126,7 @@ def streams(chance: random.Random, device: str, echo: Echo) -> None:
             done = torch.musa.Event(enable_timing=chance.random() < 0.3)
             done.record(stream)
         del value
-        if chance.random() < 0.5:  # likely to get the memory that was freed, if that came too early
+        if chance.random() < 0.5:  # likely gets the memory that was freed, if it was freed too early
             with torch.musa.stream(chance.choice(ring)):
                 torch.full((size,), -1.0, device=device)
         value = following
@@ -139,7 +139,7 @@ def streams(chance: random.Random, device: str, echo: Echo) -> None:
 
 
 def pinned_copies(chance: random.Random, device: str, echo: Echo) -> None:
-    """Page-locked memory, copied both ways on a side stream and freed while the copy is under way."""
+    """Page-locked memory, copied both ways on a side stream and freed while the copy is pending."""
     side = torch.musa.Stream()
     results, expected = [], []
     for _ in range(chance.randint(1, 6)):
@@ -225,7 +225,7 @@ def processes(chance: random.Random, device: str, echo: Echo) -> None:
         sums, [tensor.double().sum().item() for tensor in before], rtol=1e-9, atol=1e-6
     )
     for tensor, was in zip(sent, before):
-        _check(torch.equal(tensor.cpu(), was + 1), "what the other process wrote is not to be seen")
+        _check(torch.equal(tensor.cpu(), was + 1), "the writes of the other process are not visible")
 
 
 # -- data
@@ -260,7 +260,7 @@ def loader(chance: random.Random, device: str, echo: Echo) -> None:
 
 
 def checkpoints(chance: random.Random, device: str, echo: Echo) -> None:
-    """A model with its optimizer, saved and loaded onto the device, goes on as if nothing had happened."""
+    """A model with its optimizer, saved and loaded onto the device, trains on as without saving."""
     model, inputs = _perceptron(chance)
     there = model.to(device)
     optimizer = torch.optim.SGD(there.parameters(), lr=0.1, momentum=0.9)
@@ -312,7 +312,8 @@ def fragments(chance: random.Random, device: str, echo: Echo) -> None:
 
 
 def out_of_memory(chance: random.Random, device: str, echo: Echo) -> None:
-    """The device runs full; what is on it stays whole, and after freeing there is room again."""
+    """The device's memory is filled; existing tensors keep their values, and freed memory can be
+    allocated."""
     keep = torch.arange(1000.0, device=device)
     chunk = chance.choice([7, 64, 150]) << 20
     held = []
@@ -329,7 +330,7 @@ def out_of_memory(chance: random.Random, device: str, echo: Echo) -> None:
         torch.musa.set_per_process_memory_fraction(1.0, device)
     _check(torch.equal(keep.cpu(), torch.arange(1000.0)), "running out of memory damaged a tensor")
     again = [torch.empty(chunk, dtype=torch.uint8, device=device) for _ in range(count)]
-    _check(len(again) == count, "freed memory is not to be had again")
+    _check(len(again) == count, "freed memory cannot be allocated again")
 
 
 WORKLOADS = {
