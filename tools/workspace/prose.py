@@ -35,11 +35,7 @@ NOT_YET_CLEAN: tuple[str, ...] = (
     "tests/musa_emulator_mccl",
     "tests/musa_ops_mudnn",
     "tests/musa_ops_ported",
-    "tests/musa_port",
     "tests/musa_runtime",
-    "tests/plugins",
-    "tests/sdk_programs",
-    "tests/soak",
     "tests/tools",
     "tests/torch_musa",
 )
@@ -52,9 +48,7 @@ NAMES_NOT_YET_CLEAN: tuple[str, ...] = (
     "tests/musa_emulator_mccl",
     "tests/musa_ops_mudnn",
     "tests/musa_ops_ported",
-    "tests/musa_port",
     "tests/musa_runtime",
-    "tests/plugins",
     "tests/tools",
     "tests/torch_musa",
 )
