@@ -28,7 +28,7 @@ def unavailable_reason() -> str | None:
     if not module.is_available():
         return (
             f"torch.{DEVICE}.is_available() is False: no MUSA SDK with a device was found. "
-            "Fix: python -m torch_musa doctor names the cause"
+            "Fix: python -m torch_musa doctor"
         )
     return None
 

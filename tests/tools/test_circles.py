@@ -32,7 +32,7 @@ def package(files):
             csrc({"a/x": "b/y", "b/y": "", "b/z": "c/z", "c/z": "a/x"}),
             ["a/x.h:1 uses b/y.h", "b/z.h:1 uses c/z.h", "c/z.h:1 uses a/x.h"],
         ),
-        # What lies below a folder counts as that folder.
+        # A file below a folder counts as part of that folder.
         (csrc({"a/x": "b/y", "b/y": "", "b/in/z": "a/x"}), ["a/x.h:1 uses b/y.h", "b/in/z.h:1 uses a/x.h"]),
         (csrc({"a/b/x": "a/c/y", "a/c/y": "a/b/x"}), ["a/b/x.h:1 uses a/c/y.h", "a/c/y.h:1 uses a/b/x.h"]),
         # Names may start from the file's own folder or one above it.
@@ -103,7 +103,7 @@ def test_modules_in_layers_are_left_alone(files):
     assert circles.check_circles(files) == []
 
 
-def test_the_tree_lint_draws_the_circles(tmp_path):
+def test_the_tree_lint_reports_the_circles(tmp_path):
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     head = "// SPDX-License-Identifier: BSD-3-Clause\n// Copyright (c) torch_musa contributors\n"
     for name, text in csrc({"a/x": "b/y", "b/y": "a/x"}).items():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The rule on the size of C++ classes counts methods and nothing else, and refuses a class with too many."""
+"""The rule on the size of C++ classes counts only methods, and refuses a class with too many."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def header(count: int, above: str = "") -> str:
         ("struct B { void f(); };\n enum class C { x, y };\n void g();", ("g",)),
     ],
 )
-def test_methods_are_counted_and_nothing_else(members: str, methods: tuple[str, ...] | None) -> None:
+def test_only_methods_are_counted(members: str, methods: tuple[str, ...] | None) -> None:
     found = next(
         cls for cls in class_size.classes(f"template <class T, int N>\nclass A {{ public: {members} }};")
     )
@@ -77,7 +77,7 @@ def test_headers_of_packages_are_read_and_no_other_file() -> None:
     assert len(class_size.check_class_sizes({"packages/musa-a/csrc/b/c.h": large, NAME: large})) == 2
 
 
-def test_an_exception_needs_a_reason_and_a_class_that_needs_it() -> None:
+def test_an_exception_needs_a_reason_and_a_class_with_too_many_methods() -> None:
     reasoned = "// All devices.\n// 40 methods or more: the interface has 52 virtual functions.\n"
     assert class_size.check_class_sizes({NAME: header(52, reasoned)}) == []
     [found] = class_size.check_class_sizes({NAME: header(52, "// 40 methods or more:\n")})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The recipe of conda has every package, with the requirements and the version of its wheel."""
+"""The conda recipe has every package, with the requirements and the version of its wheel."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CONDA_NAMES = {"torch": "pytorch", "PyYAML": "pyyaml"}
 
 
 def name_of(requirement: str) -> str:
-    """The name in a requirement of a wheel or of the recipe, as conda spells it."""
+    """The name in a requirement of a wheel or of the recipe, in conda's spelling."""
     pin = re.match(r'\$\{\{ pin_\w+\("([^"]+)"', requirement)
     name = pin.group(1) if pin else re.match(r"[\w.-]+", requirement).group()
     return CONDA_NAMES.get(name, name)
@@ -41,7 +41,7 @@ def required_by_wheel(name: str) -> set[str]:
 
 
 def differences(recipe: dict) -> list[str]:
-    """Where the recipe is not what the packages are."""
+    """The differences between the recipe and the packages."""
     outputs = {output["package"]["name"]: output for output in recipe["outputs"]}
     found = [
         f"{name}: only one of recipe and tree"
@@ -57,7 +57,7 @@ def differences(recipe: dict) -> list[str]:
     return found
 
 
-def test_the_recipe_is_that_of_the_packages():
+def test_the_recipe_matches_the_packages():
     assert differences(yaml.safe_load(RECIPE.read_text())) == []
 
 
@@ -70,11 +70,11 @@ def test_a_recipe_of_other_packages_is_noticed():
     assert len(found) == 4 and "flask" in found[2] and "0.0.9" in found[3], found
 
 
-# -- what rattler-build makes of it
+# -- the packages that rattler-build makes from it
 
 
 def stale(record: dict, recipe: dict) -> list[str]:
-    """Where the record of the last run is not of the recipe."""
+    """The differences between the record of the last run and the recipe."""
     outputs = {output["package"]["name"]: output for output in recipe["outputs"]}
     rendered = {name for name, _ in record["rendered"]}
     found = [f"{name}: only one of record and recipe" for name in sorted(rendered ^ outputs.keys())]
@@ -88,7 +88,7 @@ def stale(record: dict, recipe: dict) -> list[str]:
     return found
 
 
-def test_the_record_is_of_the_recipe():
+def test_the_record_matches_the_recipe():
     record = json.loads(conda.RECORD.read_text())
     assert stale(record, yaml.safe_load(RECIPE.read_text())) == []
     assert record["stand_ins"]

@@ -36,7 +36,7 @@ def elf_machine(path: Path) -> str:
 
 
 def test_the_compiler_makes_the_emulators_libraries_for_the_processor(tmp_path: Path) -> None:
-    """The files with code for one processor; a package with all of them is built by `dev.py matrix`."""
+    """Compiles the files with code for one processor; `dev.py matrix` builds the package with all files."""
     if shutil.which(cross.compiler(MACHINE)) is None:
         skip_permanently("cross-compiler", cross.compiler(MACHINE))
     source = ROOT / "packages" / "musa-emulator" / "csrc" / "musart"
@@ -106,7 +106,7 @@ def test_a_module_that_the_other_python_ignores_is_refused(
 def test_a_command_in_the_system_has_a_limit_of_addresses(
     cell: cross.Cell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without it, tests that use the emulated device took all memory of the machine."""
+    """Without the limit, tests that use the emulated device took all memory of the machine."""
     lines = []
 
     def run_logged(title: str, command: list[str], log: Path, *more: object, **options: object) -> None:
@@ -128,7 +128,7 @@ def test_a_command_runs_in_the_system_and_changes_the_combinations_folder_alone(
     assert "-o ro" in image_steps.mount(cell.root, cell.folder, "/x")
 
 
-def test_what_is_missing_is_named(cell: cross.Cell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_prerequisites_are_named(cell: cross.Cell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr(cross.os, "geteuid", lambda: 1000)
     monkeypatch.setattr(cross.platform, "machine", lambda: "other")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""A library that is linked to CUDA's loads with the stand-ins, and no call passes for computed."""
+"""A library that is linked to CUDA's loads with the stand-ins, and calls of CUDA end the process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workspace import WorkspaceError, cuda_stubs
 
 pytestmark = pytest.mark.once
 
-# As torch's: a library with versions, one without, a function whose address is taken, and operator delete.
+# As in torch: a library with versions, one without, a function whose address is taken, and operator delete.
 RUNTIME = "int cudaGetDeviceCount(int* n) { *n = 8; return 0; } int cudaMalloc(void** p) { return 0; }"
 BLAS = "int cublasCreate(void** p) { return 0; }"
 USER = """
@@ -37,7 +37,7 @@ def compile_library(path: Path, source: str, *options: str) -> None:
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    """A library linked to two of CUDA's that are gone."""
+    """A library linked to two of CUDA's that do not exist."""
     script = tmp_path / "runtime.map"
     script.write_text("libcudart.so.99 { global: *; };")
     compile_library(tmp_path / "libcudart.so.99", RUNTIME, f"-Wl,--version-script={script}")
@@ -55,7 +55,7 @@ def call(folder: Path, expression: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code + expression], capture_output=True, text=True)
 
 
-def test_the_libraries_are_made_and_found(folder):
+def test_the_libraries_are_created_and_found(folder):
     with pytest.raises(OSError, match=r"lib(cudart|cublas)\.so\.99"):
         ctypes.CDLL(str(folder / "libuser.so"))
     assert cuda_stubs.install(folder) == ["libcublas.so.99", "libcudart.so.99"]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The task runner's own decisions: what it rebuilds, what it asks of the machine, how it counts test legs."""
+"""The task runner: packages that it rebuilds, prerequisites that it checks, test legs that it counts."""
 
 import io
 import json
@@ -121,7 +121,7 @@ def test_a_sanitized_build_preloads_the_sanitizer_first():
 
 
 class Installer:
-    """Stands in for pip: records what it was asked to build, and can fail."""
+    """Stands in for pip: records the packages that it builds, and can fail."""
 
     def __init__(self):
         self.built = []
@@ -151,7 +151,7 @@ def installer(tmp_path, monkeypatch):
     return fake
 
 
-def test_only_what_changed_and_what_depends_on_it_is_rebuilt(installer, tmp_path):
+def test_only_changed_packages_and_their_dependents_are_rebuilt(installer, tmp_path):
     assert packages.install_packages(packages.Options()) == ["musa-emulator", "musa-runtime"]
     assert packages.install_packages(packages.Options()) == []
     (tmp_path / "packages" / "musa-runtime" / "csrc" / "a.cpp").write_text("int changed;\n")
@@ -172,7 +172,7 @@ def test_a_package_that_is_built_without_the_changed_one_is_left_alone(installer
     assert packages.install_packages(packages.Options()) == ["musa-runtime"]
     (tmp_path / "packages" / "musa-emulator" / "csrc" / "a.cpp").write_text("int changed;\n")
     assert packages.install_packages(packages.Options()) == names
-    # What a package is built with decides as well.
+    # The packages that a package is built with count as well.
     (pack / "pyproject.toml").write_text('[project]\ndependencies = ["musa-runtime==0.1.*"]\n')
     assert packages.install_packages(packages.Options()) == ["musa-amp"]
     (tmp_path / "packages" / "musa-runtime" / "csrc" / "a.cpp").write_text("int again;\n")
@@ -199,7 +199,7 @@ def test_a_package_is_built_with_packages_before_it_alone(installer, tmp_path, r
         packages.install_packages(packages.Options())
 
 
-# What a CMakeLists.txt says if its package is built with another one.
+# Text in a CMakeLists.txt whose package is built with another one.
 BUILT_WITH = {
     "find_package(musa_emulator": "musa-emulator",
     "find_package(musa_runtime": "musa-runtime",
@@ -210,7 +210,7 @@ BUILT_WITH = {
 }
 
 
-def test_every_package_is_built_again_with_what_its_cmake_file_uses():
+def test_every_package_is_built_again_with_the_packages_that_its_cmake_file_uses():
     upstream = packages.upstream_packages()
     seen = set()
     for name, needed in upstream.items():
@@ -274,7 +274,7 @@ def test_a_package_with_a_wheel_is_installed_from_it_and_the_others_are_built(in
     names = ["musa-emulator", "musa-runtime"]
     assert packages.install_packages(packages.Options(), wheels=wheels) == names
     assert installer.built == ["musa_emulator-0.1.0-py3-none-any.whl", "musa-runtime"]
-    # The wheel may be another one now; without the folder, the package is installed in place.
+    # The wheel may have been replaced; without the folder, the package is installed in place.
     assert packages.install_packages(packages.Options(), wheels=wheels) == ["musa-emulator"]
     assert packages.install_packages(packages.Options()) == ["musa-emulator"]
     assert installer.built[2:] == ["musa_emulator-0.1.0-py3-none-any.whl", "musa-emulator"]
@@ -292,7 +292,7 @@ def test_a_failed_build_is_tried_again(installer):
 # -- progress
 
 
-def test_a_failed_step_shows_the_end_of_its_log_and_where_it_is(tmp_path):
+def test_a_failed_step_shows_the_end_of_its_log_and_the_path_of_the_log(tmp_path):
     log = tmp_path / "logs" / "step.log"
     script = "print('\\n'.join(f'line {i}' for i in range(100))); raise SystemExit(3)"
     with pytest.raises(WorkspaceError) as caught:
@@ -310,7 +310,7 @@ def test_a_step_logs_its_output_and_its_errors(tmp_path):
     assert {"out", "err"} <= set(log.read_text().splitlines())
 
 
-def test_a_step_that_is_stopped_ends_and_says_so(tmp_path):
+def test_a_step_that_is_stopped_ends_and_reports_it(tmp_path):
     stop = threading.Event()
     stop.set()
     with pytest.raises(WorkspaceError, match="another step failed"):
@@ -353,7 +353,7 @@ def test_the_live_line_is_redrawn_on_a_terminal_and_sparse_elsewhere():
     assert "[1/9]" not in pipe.getvalue() and "done" in pipe.getvalue()
 
 
-def test_of_two_live_lines_on_a_terminal_the_older_is_drawn():
+def test_the_older_of_two_live_lines_on_a_terminal_is_drawn():
     class Terminal(io.StringIO):
         def isatty(self):
             return True
@@ -370,11 +370,11 @@ def test_of_two_live_lines_on_a_terminal_the_older_is_drawn():
 # -- prerequisites
 
 
-def test_this_machine_has_what_the_tests_need():
+def test_this_machine_has_the_prerequisites_of_the_tests():
     assert prerequisites.problems(prerequisites.BUILD) == []
 
 
-def test_each_probe_reports_what_is_missing(tmp_path, monkeypatch):
+def test_each_probe_reports_a_missing_prerequisite(tmp_path, monkeypatch):
     assert "3.9" in prerequisites.python_version((3, 9, 1))
     assert prerequisites.python_version((3, 10, 0)) is None
     assert "Python.h" in prerequisites.python_headers(str(tmp_path))
@@ -386,7 +386,7 @@ def test_each_probe_reports_what_is_missing(tmp_path, monkeypatch):
     assert "GoogleTest" in prerequisites.googletest()
 
 
-def test_an_old_compiler_is_told_from_a_new_one(tmp_path, monkeypatch):
+def test_an_old_compiler_is_distinguished_from_a_new_one(tmp_path, monkeypatch):
     old = tmp_path / "old-g++"
     old.write_text("#!/bin/sh\ncat > /dev/null\nexit 1\n")
     old.chmod(0o755)
@@ -411,13 +411,13 @@ def test_without_root_the_message_names_everything_and_the_command(monkeypatch):
     assert "never" not in str(caught.value)
 
 
-def test_root_installs_and_still_reports_what_that_did_not_mend(monkeypatch):
+def test_root_installs_and_still_reports_prerequisites_that_are_missing_afterwards(monkeypatch):
     installed = []
     monkeypatch.setattr(prerequisites.os, "geteuid", lambda: 0)
     monkeypatch.setattr(prerequisites.shutil, "which", lambda name: name)
     monkeypatch.setattr(prerequisites, "apt_install", installed.extend)
-    mended = prerequisites.Prerequisite("tool", lambda: None if installed else "no tool", ["tool"])
-    prerequisites.ensure([mended])
+    fixed = prerequisites.Prerequisite("tool", lambda: None if installed else "no tool", ["tool"])
+    prerequisites.ensure([fixed])
     assert installed == ["tool"]
     with pytest.raises(WorkspaceError, match="gtest is missing"):
         prerequisites.ensure(lacking("gtest"))
@@ -426,7 +426,7 @@ def test_root_installs_and_still_reports_what_that_did_not_mend(monkeypatch):
 def test_a_full_disk_is_not_left_to_apt(monkeypatch):
     monkeypatch.setattr(prerequisites.os, "geteuid", lambda: 0)
     monkeypatch.setattr(
-        prerequisites, "apt_install", lambda names: pytest.fail("apt cannot mend a full disk")
+        prerequisites, "apt_install", lambda names: pytest.fail("apt cannot fix a full disk")
     )
     with pytest.raises(WorkspaceError, match="free some space"):
         prerequisites.ensure([prerequisites.Prerequisite("disk", lambda: prerequisites.disk_space(10**18))])
@@ -456,7 +456,7 @@ def test_failures_and_errors_both_count_as_failed(tmp_path):
     assert (result.passed, result.failed, result.skipped) == (1, 2, 1)
 
 
-def test_the_summary_tells_of_each_failure_which_test_and_what_it_said(tmp_path):
+def test_the_summary_shows_the_test_and_the_message_of_each_failure(tmp_path):
     text, _ = legs.summary([legs.tally(LEG, report(tmp_path), 1)])
     assert "Leg leg, failed: tests.some::bad\n    first line\n    E   the last line\n" in text
     assert "::broken" in text
@@ -491,7 +491,8 @@ def test_the_summary_ends_with_the_totals_alone_and_the_right_status():
 
 
 def stand_in(tmp_path: Path, script: str) -> Path:
-    """An interpreter that runs ``script`` in pytest's place; ``$report`` is the file that it is to write."""
+    """An interpreter that runs ``script`` in place of pytest; it writes its report to the file
+    ``$report``."""
     path = tmp_path / "python"
     find_report = 'for a in "$@"; do case "$a" in --junitxml=*) report="${a#*=}";; esac; done'
     path.write_text(f"#!/bin/bash\nset -e\n{find_report}\n{script}")
@@ -502,8 +503,8 @@ def stand_in(tmp_path: Path, script: str) -> Path:
 PASSED = "<testsuites><testcase name='good'/></testsuites>"
 
 
-def test_legs_run_beside_each_other_and_their_output_is_told_leg_by_leg(tmp_path, capfd):
-    # Each leg ends only when the other has begun.
+def test_legs_run_at_the_same_time_and_their_output_is_printed_leg_by_leg(tmp_path, capfd):
+    # Each leg ends only after the other has begun.
     python = stand_in(
         tmp_path,
         f"""touch {tmp_path}/$name; echo begin $name
@@ -527,7 +528,7 @@ def test_one_job_runs_leg_after_leg_on_the_terminal(tmp_path, capfd):
     assert out.index("== one") < out.index("runs one") < out.index("== two") < out.index("runs two")
 
 
-def test_an_interrupt_ends_the_legs_under_way_and_starts_no_other(tmp_path, monkeypatch):
+def test_an_interrupt_ends_the_running_legs_and_starts_no_other(tmp_path, monkeypatch):
     python = stand_in(tmp_path, f"echo $$ > {tmp_path}/$name; sleep 60")
     three = [legs.Leg(name, ["tests"], {"name": name}) for name in ("one", "two", "three")]
 
@@ -552,7 +553,7 @@ def test_the_default_legs_cover_each_mode_and_strict_memory():
     assert {"tests/musa_amp", "tests/conformance/test_optimizer_db.py"} < set(named)
     assert any(argument.startswith("tests/musa_distributed/") for argument in named)
     assert all((ROOT / argument.split("::")[0]).exists() for argument in named)
-    # Operators: with packs and without, in memory that the host can address and in memory that it cannot.
+    # Operators with and without packs, in memory that the host can address and in memory that it cannot.
     assert chosen["host"].env["TORCH_MUSA_OPS"] == "host"
     assert chosen["discrete"].env["TORCH_MUSA_OPS"] == "mudnn,host-copy"
     assert chosen["discrete"].env["MUSA_EMULATOR_MEMORY"] == "strict"
@@ -595,7 +596,7 @@ def test_a_path_runs_once_and_options_run_in_every_leg():
     ],
     ids=["pass", "fail", "crash", "environment", "syntax error", "no test"],
 )
-def test_a_leg_runs_pytest_and_counts_what_happened(tmp_path, body, expected):
+def test_a_leg_runs_pytest_and_counts_the_outcomes(tmp_path, body, expected):
     (tmp_path / "test_it.py").write_text(body)
     leg = legs.Leg("leg", [str(tmp_path), "-c", str(ROOT / "pyproject.toml"), "-q"], {"LEG": "set"})
     result = legs.run_leg(leg, Path(sys.executable), {}, tmp_path / "reports")
@@ -662,7 +663,7 @@ def test_a_workspace_error_is_printed_without_a_traceback(monkeypatch, capsys):
     assert capsys.readouterr().err.strip() == "no compiler; install one"
 
 
-def test_clean_removes_what_was_built_and_nothing_else(tmp_path, monkeypatch):
+def test_clean_removes_only_build_products(tmp_path, monkeypatch):
     package = make_package(tmp_path)
     stamps = tmp_path / ".venv" / "stamps"
     products = [tmp_path / "build" / "logs", tmp_path / "dist", package / "build", stamps]
@@ -703,7 +704,7 @@ HEAD = "# SPDX-License-Identifier: BSD-3-Clause\n# Copyright (c) torch_musa cont
             HEAD + 'TORCH_CHECK(false, "Wrong.\\n' + "Cure" + ': none");\n',
             "a.cpp:3: 'Cure",
         ),
-        ("a.md", "To " + "mend it: wait\n", "the label is 'Fix:'"),
+        ("a.md", "To m" + "end it: wait\n", "the label is 'Fix:'"),
         ("a.py", HEAD + "pytestmark = pytest.mark.host_addressable\n", "a.py:3: host_addressable marks all"),
         ("a.py", HEAD + "pytestmark = [once, mark.host_addressable('why')]\n", "marks all tests of a module"),
         ("a.py", HEAD + "@pytest.mark.host_addressable\ndef test(): pass\n", "without a reason"),
@@ -714,7 +715,7 @@ HEAD = "# SPDX-License-Identifier: BSD-3-Clause\n# Copyright (c) torch_musa cont
         ("a.md", "=" * 7 + "\nother\n" + ">" * 7 + " branch\n", "a.md:3: a merge was left half done"),
     ],
 )
-def test_the_tree_lint_finds_what_it_is_for(name, text, complaint):
+def test_the_tree_lint_finds_each_kind_of_error(name, text, complaint):
     [found] = tree_lint.check_text(name, text)
     assert complaint in found
 
@@ -737,7 +738,7 @@ def test_the_tree_lint_leaves_good_files_alone(name, text):
     assert tree_lint.check_text(name, text) == []
 
 
-def test_the_tree_lint_reads_what_git_would_commit(tmp_path):
+def test_the_tree_lint_reads_the_files_that_git_would_commit(tmp_path):
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / ".gitignore").write_text("ignored.py\n")
     (tmp_path / "ignored.py").write_text("x = 1\n")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`dev.py lint --device-pass`: which files it checks, what it refuses, its last result for the tree."""
+"""`dev.py lint --device-pass`: the files that it checks and refuses, and its last result for the tree."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ GOOD_FILE, BAD_FILE = "packages/musa-amp/csrc/good.mu", "packages/musa-amp/csrc/
 
 
 @needs_clang
-def test_the_gate_counts_a_bad_file_and_remembers_it_until_it_is_mended(tree, capsys):
+def test_the_gate_counts_a_bad_file_and_records_it_until_it_is_fixed(tree, capsys):
     assert device_pass.run(everything=False) == 1
     record = json.loads((tree / "record.json").read_text())
     assert record["files"][BAD_FILE]["refused"] == ["device"]
@@ -85,7 +85,8 @@ def test_the_sample_exists_and_is_always_chosen():
 
 
 def test_every_kernel_file_of_the_tree_is_recorded_as_accepted():
-    """The last run over the whole tree; a file that changed since, or is new, has to be checked again."""
+    """Reads the last run over the whole tree; a new file, or one that changed since, must be checked
+    again."""
     record = json.loads(device_pass.RECORD.read_text())
     names = kernel_files(ROOT)
     assert set(record["files"]) == set(names), FIX

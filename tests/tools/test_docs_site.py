@@ -20,7 +20,7 @@ pytestmark = pytest.mark.once
 
 
 def make(root, **texts):
-    """A tree with pages; `a__b` is docs/a/b.md."""
+    """A tree with pages; the argument `a__b` is the text of docs/a/b.md."""
     for name, text in texts.items():
         path = root / "docs" / f"{name.replace('__', '/')}.md"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -154,7 +154,7 @@ def test_blocks_share_variables_and_marked_ones_do_not_run(tmp_path):
     assert (tmp_path / "made").exists()
 
 
-def test_files_of_a_page_are_written_and_commands_run_beside_them(tmp_path, monkeypatch):
+def test_files_of_a_page_are_written_and_commands_run_in_their_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = "<!-- file: a/b.py -->\n```python\nprint(1 / 1)\n```\n"
     text += f"<!-- in: a -->\n```bash\n{sys.executable} b.py\n```\n<!-- output -->\n```text\n1.0\n```\n"
@@ -179,7 +179,7 @@ def test_the_directory_of_a_page_keeps_only_unchanged_files_of_the_page(tmp_path
     assert kept() == {"a/same.txt"}
 
 
-def test_a_page_with_a_test_of_its_own_does_not_run_and_needs_that_test(tmp_path):
+def test_the_blocks_of_a_page_with_its_own_test_do_not_run_and_the_test_must_exist(tmp_path):
     text = "<!-- followed by tests/test_a.py -->\n```python\n1 / 0\n```\n"
     assert not page_runner.runs(text)
     absent = ["docs/a.md: tests/test_a.py does not follow this page"]

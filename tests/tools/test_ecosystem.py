@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`dev.py ecosystem`: cases that stay on the CPU, differ or crash have failed; lists and record agree."""
+"""`dev.py ecosystem`: cases that run on the CPU, differ or crash fail; the lists match the record."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def layers(*devices: str) -> torch.nn.Sequential:
     return torch.nn.Sequential(*(Moved(3, 3).to(device) for device in devices))
 
 
-def test_a_program_on_musa_passes_and_its_device_is_noted(both):
+def test_a_program_on_musa_passes_and_its_device_is_recorded(both):
     found = both(lambda device: layers(device, device)(torch.ones(2, 3)).detach())
     assert found.device.type == "musa"
     assert both.facts["device"]["parameters"] == {"musa:0": 2} and both.facts["device"]["operators"] >= 2
@@ -77,7 +77,7 @@ def test_a_program_that_stays_on_the_cpu_fails(program, text, both):
         both(program)
 
 
-def test_a_case_may_say_why_a_part_is_on_the_cpu(both):
+def test_a_case_may_give_the_reason_why_a_part_is_on_the_cpu(both):
     program = lambda device: layers(device, "cpu")(torch.ones(2, 3)).detach()  # noqa: E731
     both(program, cpu_parameters="the last layer is offloaded", cpu_results="as is its result")
     assert both.facts["on_cpu"] == "the last layer is offloaded"
@@ -170,7 +170,7 @@ def test_a_record_keeps_the_cases_of_other_runs_with_the_same_versions():
         ecosystem.record({"b": {"outcome": "passed"}}, {"timm": "2"}, first)
 
 
-def test_a_case_that_fails_in_its_teardown_has_failed():
+def test_a_case_that_fails_in_its_teardown_counts_as_failed():
     found = ecosystem.Run()
     lines = [{"started": "a"}, {"case": "a", "outcome": "passed"}, {"case": "a", "outcome": "failed"}]
     found.read(map(json.dumps, lines))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""A package that is installed again makes nothing out of date that was compiled from its unchanged files."""
+"""Installing a package again does not make objects out of date that were compiled from its unchanged
+files."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ LONG_AGO = 1_000_000_000 * 10**9
 
 
 def install(site: Path, files: dict[str, str]) -> None:
-    """What pip leaves: the files, written anew, and a list of them."""
+    """Writes the files and their list, as pip does."""
     metadata = site / "musa_thing-1.0.dist-info"
     metadata.mkdir(exist_ok=True)
     (site / "musa_thing").mkdir(exist_ok=True)
@@ -39,7 +40,7 @@ def test_only_changed_files_are_newer_after_an_installation(tmp_path: Path) -> N
     assert (tmp_path / new).exists() and not (tmp_path / removed).exists()
 
 
-def test_the_first_installation_has_nothing_to_keep(tmp_path: Path) -> None:
+def test_the_first_installation_keeps_no_times(tmp_path: Path) -> None:
     with file_times.kept(tmp_path, "musa-thing"):
         install(tmp_path, {"musa_thing/a.h": "1"})
     assert (tmp_path / "musa_thing/a.h").stat().st_mtime_ns > LONG_AGO

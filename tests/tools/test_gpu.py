@@ -38,7 +38,7 @@ def test_the_copy_builds_the_packs_with_musa_cuda() -> None:
         assert all(other in built_before for other in needed if other in (*names, *workspace)), name
 
 
-def test_packages_for_nvidia_gpus_are_no_part_of_a_release_and_the_pages_say_so() -> None:
+def test_packages_for_nvidia_gpus_are_no_part_of_a_release_as_the_pages_state() -> None:
     release = packages.package_names()
     outside = {file.parent.name for file in (ROOT / "packages").glob("*/pyproject.toml")} - set(release)
     assert outside == set(gpu.PACKAGES) - set(release) and "musa-cuda" in outside
@@ -55,7 +55,7 @@ def test_a_workspace_of_another_form_is_refused() -> None:
         gpu.for_gpu("[tool.musa]\npackages = ['a']\n")
 
 
-def test_large_tools_of_the_machine_serve_and_the_rest_is_pinned() -> None:
+def test_large_tools_of_the_machine_are_used_and_the_others_are_pinned() -> None:
     text = packages.REQUIREMENTS.read_text()
     bare = gpu.wanted(text, {})
     assert any(line.startswith("cmake==") for line in bare) and not any(
@@ -66,7 +66,7 @@ def test_large_tools_of_the_machine_serve_and_the_rest_is_pinned() -> None:
     assert any(line.startswith("pytest==") for line in there)
 
 
-def test_suites_are_shared_out_and_chosen_by_name() -> None:
+def test_suites_are_divided_and_chosen_by_name() -> None:
     titles = [title for title, *_ in gpu.commands([])]
     assert "conformance_12" in titles and "amp" in titles and len(titles) == len(set(titles))
     assert [title for title, *_ in gpu.commands(["amp"])] == ["amp"]
@@ -76,7 +76,7 @@ def test_suites_are_shared_out_and_chosen_by_name() -> None:
 
 
 class FakeCell(gpu.Cell):
-    """A tree whose Python writes a report, or none."""
+    """A tree whose Python runs `script`, which may write a report."""
 
     def __init__(self, folder: Path, script: str) -> None:
         super().__init__()
@@ -110,7 +110,7 @@ def test_paths_of_a_machine_are_left_out() -> None:
     assert gpu.told(f"one\nlast {root} 'kept/b'") == "last <path> 'kept/b'"
 
 
-def test_a_process_that_leaves_no_report_is_told(tmp_path: Path) -> None:
+def test_a_process_without_a_report_is_recorded_as_stopped(tmp_path: Path) -> None:
     results = gpu.run_suites(FakeCell(tmp_path, "echo it broke; exit 9"), ["amp"], jobs=1, limit=60)
     assert results["amp"]["passed"] == 0 and "it broke" in results["amp"]["stopped"][0]
 
@@ -122,7 +122,7 @@ while true; do sleep 0.1; done
 """
 
 
-def test_a_process_that_the_limit_ends_is_told_and_its_tests_are_counted(
+def test_a_process_that_the_limit_ends_is_recorded_and_its_tests_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "written.xml").write_text(JUNIT)
@@ -131,7 +131,7 @@ def test_a_process_that_the_limit_ends_is_told_and_its_tests_are_counted(
     assert row["passed"] == 1 and row["stopped"] == ["amp: ended by the limit of 1 s"]
 
 
-def test_a_failure_without_a_listed_cause_is_told() -> None:
+def test_a_failure_without_a_listed_cause_is_counted() -> None:
     failures = [
         {"test": "tests.a::test_bad", "said": "RuntimeError: no such device"},
         {"test": "tests.b::test_c", "said": ""},
@@ -162,6 +162,6 @@ def test_suites_that_were_not_chosen_keep_their_results_of_the_same_machine() ->
     assert gpu.joined({**before, "driver": "2"}, record)["suites"] == {"runtime": 2}
 
 
-def test_without_a_gpu_it_says_so() -> None:
+def test_without_a_gpu_the_command_reports_it() -> None:
     assert "no GPU" in gpu.missing_gpu({"device": None})
     assert gpu.missing_gpu({"device": "NVIDIA H200"}) is None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`dev.py gpu --sanitize`: what a log of compute-sanitizer says, and when the command refuses."""
+"""`dev.py gpu --sanitize`: the errors in a log of compute-sanitizer, and the refusals of the command."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_errors_of_a_log(text: str, count: int | None) -> None:
     assert gpu_sanitizer.errors(text) == count
 
 
-def test_each_error_is_told_once() -> None:
+def test_each_error_is_reported_once() -> None:
     assert gpu_sanitizer.told(INVALID) == ["Invalid __global__ read of size 4 bytes"]
     assert len(gpu_sanitizer.told(RACE)) == 1
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.once
 
 
 def instructions(text: str) -> list[tuple[str, str]]:
-    """Instructions and their texts, with one space for each gap."""
+    """Instructions and their texts, with white space reduced to one space."""
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     joined = re.sub(r"\\\n", " ", "\n".join(lines))
     found = [re.match(r"([A-Z]+)\s+(.*)", line) for line in joined.splitlines() if line.strip()]
@@ -25,7 +25,7 @@ def instructions(text: str) -> list[tuple[str, str]]:
 
 
 def stale(record: dict, texts: dict[str, str]) -> list[str]:
-    """Images whose record is not of these Dockerfiles."""
+    """Images whose record does not match these Dockerfiles."""
     found = []
     for name, text in texts.items():
         steps = [step for step in record["images"].get(name, {"steps": []})["steps"] if step["line"]]
@@ -105,7 +105,7 @@ def test_arguments_and_variables(made):
     assert image_steps.home_of(made.root, "1000:1000") == "/var/musa"
 
 
-def test_an_instruction_that_is_not_known_is_refused(made):
+def test_an_unknown_instruction_is_refused(made):
     with pytest.raises(image_steps.UnknownInstructionError, match="line 3: ADD"):
         made.step(3, "ADD", "a b")
 

@@ -58,7 +58,7 @@ def test_the_copy_follows_the_tree_and_keeps_its_own_folders(tmp_path):
     assert (copy / "a.txt").stat().st_mtime == 1 and (copy / ".venv" / "kept").exists()
 
 
-def test_torch_and_what_neither_build_nor_suite_needs_are_left_out_of_the_requirements():
+def test_torch_and_packages_for_neither_build_nor_suite_are_left_out_of_the_requirements():
     text = "# a\ntorch==2.13.0\nnumpy==2\n\n# lint\nruff==1\n\n# tests\npytest==9\n\n# examples\ntqdm==4\n"
     assert matrix.without_torch(text) == "# a\nnumpy==2\n\n# tests\npytest==9"
     with pytest.raises(WorkspaceError, match="no one line torch=="):

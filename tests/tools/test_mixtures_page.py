@@ -26,7 +26,7 @@ def functions(path: str) -> dict[str, str]:
 
 
 def unbound(rows: list[mixtures.Row]) -> list[str]:
-    """Rows whose test does not exist, or does not compare a message although the row has one."""
+    """Rows whose test does not exist, or does not compare the message of the row."""
     found = []
     for row in rows:
         path, _, name = row.test.partition("[")[0].partition("::")
@@ -80,7 +80,7 @@ def test_a_test_without_a_row_fails(request):
 
 @pytest.mark.slow
 def test_pytest_finds_every_test_of_the_page():
-    """With its parameters: a row of a parameter that does not exist would be compared with nothing."""
+    """With its parameters: a row for a parameter that does not exist would never be compared."""
     wanted = {row.test for row in mixtures.rows()}
     command = [sys.executable, "-m", "pytest", "--full", "--collect-only", "-q"]
     command += sorted({test.partition("::")[0] for test in wanted})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Pages stay true: a page describes every environment variable that the packages read, and the packages read
-every variable that a page describes."""
+"""Pages and packages agree: a page describes every environment variable that the packages read, and the
+packages read every variable that a page describes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ READ = re.compile(
 )
 # Readers in musa-distributed, which add the prefix.
 PREFIXED = re.compile(r"""\b(?:flag|number)\("([A-Z][A-Z0-9_]+)""")
-# A row of a table of variables begins with one or several of them.
+# A row of a table of variables begins with one or more of them.
 ROW = re.compile(rf"^\| `({OWN})`(?:, `({OWN})`)*", re.MULTILINE)
 # All names of a row of docs/guide/environment.md, whatever their prefix.
 GUIDE_ROW = re.compile(r"^\| (`[A-Z][A-Z0-9_]+`(?:, `[A-Z][A-Z0-9_]+`)*) \|", re.MULTILINE)
@@ -47,7 +47,7 @@ def variables_read(text: str) -> set[str]:
 
 
 def undescribed(sources: dict[str, str], pages: str) -> dict[str, list[str]]:
-    """Variables that a source reads and no page names, with the sources."""
+    """Variables that a source reads and that no page names, with the sources."""
     missing: dict[str, list[str]] = {}
     for file, text in sources.items():
         for name in variables_read(text):
@@ -57,14 +57,14 @@ def undescribed(sources: dict[str, str], pages: str) -> dict[str, list[str]]:
 
 
 def unread(pages: str, sources: str) -> list[str]:
-    """Variables with a row in a table of a page whose name no source holds, whole or without its prefix."""
+    """Variables with a row in a table of a page whose name is in no source, with or without its prefix."""
     described = {name for row in ROW.finditer(pages) for name in re.findall(OWN, row[0])}
     short = {name: name.removeprefix("TORCH_MCCL_") for name in described}
     return sorted(name for name in described if name not in sources and f'"{short[name]}"' not in sources)
 
 
 def differences(guide: str, sources: dict[str, str]) -> tuple[list[str], list[str], list[str]]:
-    """Variables that are read and not in the guide, in the guide and not read, and repeated there."""
+    """Variables that are read but not in the guide, in the guide but not read, and repeated in the guide."""
     listed = [name for row in GUIDE_ROW.findall(guide) for name in re.findall(r"`(\w+)`", row)]
     read = {name for text in sources.values() for name in variables_read(text)} - {"TORCH_MCCL_"}
     repeated = sorted({name for name in listed if listed.count(name) > 1})

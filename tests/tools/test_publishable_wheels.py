@@ -30,7 +30,7 @@ def link(target: Path, source: str, *arguments: str | Path) -> Path:
 
 
 def stub(folder: Path, soname: str, *symbols: Symbol) -> Path:
-    """A library that defines the symbols, linked from what `sysroot.stub_source` gives."""
+    """A library that defines the symbols, linked from the source of `sysroot.stub_source`."""
     source, versions = sysroot.stub_source(symbols)
     (folder / "stub.s").write_text(source)
     (folder / "stub.map").write_text(versions)
@@ -245,7 +245,7 @@ def test_the_license_is_that_of_the_tree():
         assert (ROOT / "packages" / name / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes(), name
 
 
-# -- what is added to metadata
+# -- additions to the metadata
 
 README = "See [the design](../../docs/design/packs.md#gate), [docs/x.md](../../docs/x.md) and [a page](https://example.com).\n"
 
@@ -280,7 +280,7 @@ def test_links_lead_to_the_release_in_the_repository():
 
 @pytest.mark.parametrize("name", packages.package_names())
 def test_links_of_every_readme_exist(name):
-    """A link that is wrong in the tree would lead nowhere from an index too."""
+    """A link that is wrong in the tree would be wrong on an index too."""
     for match in wheel_metadata.LINK.finditer((ROOT / "packages" / name / "README.md").read_text()):
         path = wheel_metadata.resolve(match.group(2).partition("#")[0], f"packages/{name}")
         assert (ROOT / path).exists(), match.group(0)
@@ -290,7 +290,7 @@ def test_links_of_every_readme_exist(name):
 
 
 def compiled_in(tree: Path, options: list[str]) -> bytes:
-    """A library that holds the name of its source file, compiled in the folder of a tree."""
+    """A library that contains the name of its source file, compiled in the folder of a tree."""
     tree.mkdir(parents=True, exist_ok=True)
     source = tree / "a.cpp"
     source.write_text("const char* where() { return __FILE__; }\n")
@@ -338,7 +338,7 @@ def test_libraries_of_the_tags_systems_are_not_foreign():
     """The symbols are those of an older platform, whose list of libraries is shorter."""
     found = {"external_libs": {"libc10.so": None, "libmvec.so.1": None, "libfoo.so": None}}
     other, both = "linux_x86_64", ["libmvec.so.1", "libfoo.so"]
-    # The wheel's platform, one that it would fit without some libraries, these, and the foreign ones.
+    # The wheel's platform, a platform that it would fit without some libraries, these, and the foreign ones.
     for tag, platform, lacking, expected in (
         (other, "manylinux_2_28_x86_64", ["libc10.so", "libfoo.so"], ["libfoo.so"]),
         (other, "manylinux_2_31_x86_64", ["libc10.so"], both),
@@ -355,7 +355,7 @@ def test_libraries_of_the_tags_systems_are_not_foreign():
 
 
 def shortcomings(record: dict, names: list[str], every: list[str]) -> list[str]:
-    """Returns the reasons why the record of a run is not that of a release.
+    """Returns the reasons why the record of a run is not sufficient for a release.
 
     names: packages that the record must have. every: all packages of a release; a record that has them all
     must have two equal digests of each.
@@ -379,7 +379,7 @@ def shortcomings(record: dict, names: list[str], every: list[str]) -> list[str]:
 
 
 def test_the_recorded_wheels_could_be_published():
-    """A wheel that was not built has no entry; those without which there is no device are there."""
+    """A wheel that was not built has no entry; the wheels that a device needs must have one."""
     record = json.loads(release.RECORD.read_text())
     names = packages.package_names()
     core = names[: packages.parse_core_count((ROOT / "pyproject.toml").read_text())]
@@ -388,7 +388,7 @@ def test_the_recorded_wheels_could_be_published():
 
 
 def newest(versions: list[str]) -> str:
-    """The one with the greatest numbers."""
+    """The version with the greatest numbers."""
     return max(versions, key=lambda text: [int(number) for number in re.findall(r"\d+", text)])
 
 
@@ -446,12 +446,12 @@ def test_a_complete_record_without_a_second_build_is_found():
 
 
 class Builds:
-    """Stands in for the compilers: a wheel holds the state of the tree that it was built from.
+    """Stands in for the compilers: a wheel contains the state of the tree that it was built from.
 
     Attributes:
-        state: of the tree.
+        state: the state of the tree.
         made: names of the packages that were built, and "again NAME" for a second build.
-        stop_at: raises when this one is to be built.
+        stop_at: the package whose build raises.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -516,7 +516,7 @@ def builds(tmp_path, monkeypatch) -> Builds:
     return made
 
 
-def test_a_run_that_was_interrupted_goes_on_where_it_stopped(builds):
+def test_an_interrupted_run_continues_where_it_stopped(builds):
     builds.stop_at = "b"
     with pytest.raises(WorkspaceError, match="the power failed"):
         builds.run(twice=True)
@@ -539,7 +539,7 @@ def test_a_wheel_of_another_tree_is_not_kept(builds):
     builds.run()
     builds.state = builds.second = "two"
     assert builds.run(only=("a",)) == ["a"]
-    assert list(builds.record()) == ["a"]  # the others are of the tree before
+    assert list(builds.record()) == ["a"]  # the others are of the earlier tree
     assert builds.run() == ["b", "c"]
 
 
@@ -568,7 +568,7 @@ def test_two_builds_that_differ_are_refused(builds):
 
 
 def test_a_change_of_a_python_file_counts(tmp_path, monkeypatch):
-    """An installation in place leaves the content of Python files out of its stamp."""
+    """The stamp of an installation in place does not depend on the content of Python files."""
     monkeypatch.setattr(release, "ROOT", tmp_path)
     monkeypatch.setattr(release, "SYSROOT", tmp_path)
     monkeypatch.setattr(release, "compiler", lambda: None)
@@ -666,7 +666,7 @@ int main(int count, char**) {
 @pytest.mark.full
 @pytest.mark.slow
 def test_a_program_of_the_sysroots_compiler_needs_no_newer_symbol(tmp_path):
-    """Each line of the program takes a newer symbol with the machine's own compiler."""
+    """With the machine's own compiler, each line of the program would need a newer symbol."""
     release.install_tools()
     source = tmp_path / "program.cpp"
     source.write_text(PROGRAM)
@@ -691,7 +691,7 @@ extern "C" void exponentials(const float* from, float* to) {
 @pytest.mark.full
 @pytest.mark.slow
 def test_a_library_of_the_sysroots_compiler_finds_libmvec(tmp_path):
-    """g++ links libm and names no libmvec, whose functions a vectorised loop calls."""
+    """g++ links libm but not libmvec, whose functions a vectorised loop calls."""
     release.install_tools()
     (tmp_path / "library.cpp").write_text(VECTORISED)
     for compiler in ("g++", release.compiler()):
@@ -703,7 +703,7 @@ def test_a_library_of_the_sysroots_compiler_finds_libmvec(tmp_path):
 
 
 def raw_wheel(folder: Path, compiler: str | Path) -> Path:
-    """A wheel as a build leaves it, with a library whose functions changed in glibc since 2.28."""
+    """A wheel as a build writes it, with a library whose functions changed in glibc after 2.28."""
     content = unpacked(folder / "content", library=False).folder
     shutil.rmtree(content / INFO / "sboms")
     text = METADATA.replace("(#below)", "(../../README.md)")
@@ -735,7 +735,7 @@ def test_a_finished_wheel_can_be_published_and_is_the_same_again(tmp_path):
         archive.extractall(tmp_path / "unpacked")
     wheel = Wheel(made[0], tmp_path / "unpacked")
     found = wheel_check.check_publishable(wheel, [str(ROOT), str(tmp_path)])
-    # The package in the test is called a-pack, and `finish` was told another name for the bill.
+    # The package in the test is called a-pack, and `finish` was given another name for the bill.
     assert found == [f"{made[0].name}: the bill of materials is one of musa_amp-1.2.3+torch2.13.dist-info"]
     assert release.audit(made[0])["libraries"] == []
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).resolve().parents[2]
 OLDEST = ".".join(map(str, prerequisites.MIN_PYTHON))
-# What modules may miss in an interpreter that holds the standard library alone.
+# Packages that modules may need beside the standard library.
 THIRD_PARTY = {
     "torch", "torchgen", "pluggy", "numpy", "yaml", "rich", "setuptools", "mthreads_ml_py", "pymtml",
     "cyclonedx", "packageurl", "rattler_build",
@@ -64,14 +64,14 @@ def newer_features(*paths: Path) -> list[str]:
 
 
 def packages_without_marker(root: Path) -> list[str]:
-    """The import packages without py.typed, for whose lack type checkers ignore their annotations."""
+    """The import packages without py.typed, without which type checkers ignore their annotations."""
     found = sorted(path.parent for path in root.glob("packages/*/src/*/__init__.py"))
     assert found, f"{root} has no packages"
     return [path.name for path in found if not (path / "py.typed").is_file()]
 
 
 def symbols_of_python(library: Path) -> list[str]:
-    """The symbols that a library takes from the interpreter."""
+    """The symbols that a library imports from the interpreter."""
     command = ["nm", "-D", "--undefined-only", str(library)]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     return [
@@ -86,14 +86,14 @@ def old_interpreter() -> str | None:
     name = f"python{OLDEST}"
     found = [shutil.which(name), *sorted(Path.home().glob(f".pyenv/versions/{OLDEST}.*/bin/{name}"))]
     for path in filter(None, found):
-        # pyenv's stand-in on PATH exists for every version and starts only for those that are selected.
+        # pyenv's shim on PATH exists for every version and starts only for those that are selected.
         if subprocess.run([path, "-c", ""], capture_output=True).returncode == 0:
             return str(path)
     return None
 
 
 def import_all(*roots: Path) -> subprocess.CompletedProcess[str]:
-    """Imports every module below the roots that the standard library and pip's own tomli suffice for."""
+    """Imports every module below the roots that needs only the standard library and pip's own tomli."""
     interpreter = old_interpreter()
     if interpreter is None:
         skips.skip_permanently("python3.10")

@@ -18,7 +18,7 @@ from workspace import docs
 pytestmark = pytest.mark.once
 
 DIRECTIVE = re.compile(r"^`{3,}\{py:(?:class|function|data)\} (\w+)", re.MULTILINE)
-# A declaration of a function that other libraries may call, at the beginning of a line.
+# A declaration, at the beginning of a line, of a function that other libraries may call.
 EXPORTED = re.compile(r"^C10_MUSA_API (?:[\w:<>*&,]+ )+?[*&]?(\w+)\(", re.MULTILINE)
 
 
@@ -28,7 +28,7 @@ def sections(text):
 
 
 def missing(module, text):
-    """Public names of a module that the part of the page does not have."""
+    """Public names of a module that are missing in its part of the page."""
     names = [
         name
         for name in reference_python.public_names(module)

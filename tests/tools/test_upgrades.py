@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What pip does with two releases of the packages, on wheels of metadata: upgrades, downgrades, mixtures.
+"""pip with two releases of the packages, as wheels of metadata alone: upgrades, downgrades, mixtures.
 
-`tests/plugins/test_mixtures.py` has what the packages do where pip let a mixture pass.
+`tests/plugins/test_mixtures.py` tests the packages in mixtures that pip permits.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Environment:
         return subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=300)
 
     def install(self, *requirements: str) -> str:
-        """What pip writes to its error output; it has to succeed."""
+        """The error output of pip, which has to succeed."""
         done = self.try_install(*requirements)
         assert done.returncode == 0, done.stderr
         return done.stderr
@@ -79,7 +79,7 @@ class Environment:
         return {found.name: found.version for found in metadata.distributions(path=[str(site)])}
 
     def releases(self) -> set[str]:
-        """The releases that the installed packages of the family are of."""
+        """The releases of the installed packages of the family."""
         family = packages.package_names()
         return {version.partition("+")[0] for name, version in self.versions().items() if name in family}
 
@@ -112,7 +112,7 @@ def test_a_downgrade_with_the_extras_downgrades_all(environment):
 
 @pytest.mark.parametrize(("first", "then"), [("0.1", "0.2"), ("0.2", "0.1")])
 def test_an_umbrella_alone_leaves_packs_that_pip_names(environment, first, then, request):
-    """pip replaces the umbrella and the runtime, and names each pack that does not fit; those do not load."""
+    """pip replaces the umbrella and the runtime, and names each incompatible pack; those do not load."""
     environment.install(f"torch-musa[{EXTRAS}]=={first}.*", "torch==2.13.*")
     said = environment.install(f"torch-musa=={then}.*", "torch==2.13.*")
     checked = environment.pip("check")
@@ -146,7 +146,7 @@ def test_a_pack_for_another_torch_is_refused_beside_a_torch(environment, request
 
 
 def test_a_pack_for_another_torch_alone_replaces_torch(environment, request):
-    """pip replaces the runtime too and names a pack that stays; the gate of packs refuses that one."""
+    """pip replaces the runtime too and names a pack that stays; the loader of packs refuses that one."""
     environment.install("torch-musa[mudnn]", "torch==2.13.*")
     said = environment.install("musa-amp==0.2.0+torch2.14")
     versions = environment.versions()

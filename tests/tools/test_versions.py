@@ -20,7 +20,7 @@ SOURCE = {
         ("packages/a/pyproject.toml", 'version = "1.2.3"', 'version = "1.2.4"'),
         ("packages/a/pyproject.toml", '["musa-runtime==1.2.*"]', '["musa-runtime==1.3.*"]'),
         ("packages/a/pyproject.toml", '["torch", "torch>=9.7,<9.11"]', '["torch>=9.7,<9.12"]'),
-        # The pin of one minor is generated, the right one too.
+        # The pin of a minor is generated, so even the right one is refused.
         ("packages/a/pyproject.toml", '["torch"]', '["torch==9.8.*"]'),
         ("packages/a/CMakeLists.txt", "project(a VERSION 1.2.3 LANGUAGES CXX)", "project(a VERSION 1.0)"),
         ("packages/a/CMakeLists.txt", "find_package(musa_runtime 1.2)", "find_package(musa_runtime 1.1)"),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The wheels: the files they may hold, the packages their extras bring, a clean environment made of them."""
+"""The wheels: their files, the packages that their extras install, and a clean environment made of them."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ print("trained")
 
 
 def project(name: str, minor: str = musa_runtime.TORCH_MINOR) -> dict:
-    """`[project]` of a package, as a build with that minor of torch has it."""
+    """`[project]` of a package in a build with that minor of torch."""
     settings = tomllib.loads((ROOT / "packages" / name / "pyproject.toml").read_text())
     (dynamic,) = settings["tool"].get("dynamic-metadata", [None])
     generated = torch_metadata.for_minor(dynamic, minor) if dynamic else {}
     return {**settings["project"], **generated}
 
 
-# -- what a wheel may hold
+# -- files of a wheel
 
 
 def make_wheel(folder: Path, wheel: str, library: str, *flags: str) -> Path:
@@ -73,7 +73,7 @@ def make_wheel(folder: Path, wheel: str, library: str, *flags: str) -> Path:
     return folder / wheel
 
 
-def test_a_wheel_that_searches_beside_itself_is_good(tmp_path):
+def test_a_wheel_that_searches_its_own_folder_is_good(tmp_path):
     paths = "-Wl,-rpath,$ORIGIN:$ORIGIN/../../torch/lib"
     one = make_wheel(tmp_path, "one.whl", "one/lib/libone.so", paths)
     two = make_wheel(tmp_path, "two.whl", "two/lib/libtwo.so")
@@ -123,11 +123,11 @@ def test_the_installed_packages_pass_the_check_of_wheels():
     assert wheel_check.check_contents(contents) == []
 
 
-# -- what the extras bring
+# -- packages of the extras
 
 
 def write_stub(folder: Path, name: str, version: str, requires=(), extras=()) -> None:
-    """A wheel of metadata alone, which is all that pip resolves by."""
+    """A wheel of metadata alone, which is sufficient for pip's resolver."""
     info = f"{name.replace('-', '_')}-{version}.dist-info"
     lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
     lines += [f"Provides-Extra: {extra}" for extra in extras]
@@ -205,7 +205,7 @@ def two_minors(tmp_path_factory) -> Path:
 
 
 @pytest.mark.parametrize("minor", ["2.13", "2.14"])
-def test_pip_takes_the_wheels_of_the_torch_that_is_asked_for(two_minors, minor):
+def test_pip_takes_the_wheels_for_the_requested_torch(two_minors, minor):
     done = resolve(two_minors, f"torch-musa[{EXTRAS}]", f"torch=={minor}.*")
     assert done.returncode == 0, done.stderr
     entries = [entry["metadata"] for entry in json.loads(done.stdout)["install"]]
@@ -215,7 +215,7 @@ def test_pip_takes_the_wheels_of_the_torch_that_is_asked_for(two_minors, minor):
 
 
 def test_pip_without_a_torch_takes_the_newest_one(two_minors):
-    """So the command that installs the family has to name torch; README and the wheels' page do."""
+    """So the command that installs the family must name torch, as in the README and on the wheels' page."""
     done = resolve(two_minors, "torch-musa")
     found = [entry["metadata"] for entry in json.loads(done.stdout)["install"]]
     entries = {entry["name"]: entry["version"] for entry in found}
@@ -238,7 +238,7 @@ def test_the_wheels_of_two_minors_have_different_names(two_minors):
 
 @pytest.fixture(scope="module")
 def wheels() -> Path:
-    """The folder of the nine wheels: that of `MUSA_TEST_WHEELS`, else dist/, where they are built now."""
+    """The folder of the wheels: that of `MUSA_TEST_WHEELS`, else dist/, into which they are built now."""
     ready = os.environ.get("MUSA_TEST_WHEELS")
     if ready:
         return Path(ready)

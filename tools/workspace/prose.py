@@ -36,7 +36,6 @@ NOT_YET_CLEAN: tuple[str, ...] = (
     "tests/musa_ops_mudnn",
     "tests/musa_ops_ported",
     "tests/musa_runtime",
-    "tests/tools",
     "tests/torch_musa",
 )
 
@@ -49,7 +48,6 @@ NAMES_NOT_YET_CLEAN: tuple[str, ...] = (
     "tests/musa_ops_mudnn",
     "tests/musa_ops_ported",
     "tests/musa_runtime",
-    "tests/tools",
     "tests/torch_musa",
 )
 
