@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What activating torch_musa changes in torch: every module attribute, class attribute and registry entry.
+"""Lists the module attributes, class attributes and registry entries of torch that torch_musa changes.
 
-As a script: import torch alone, remember every object reachable by name, run the given statement, and compare
-by identity. In one process, so that "the same object" means exactly that. Prints JSON: {"replaced": [...],
-"added": [...]}.
+As a script: imports torch alone, records every object reachable by name, runs the given statement, and
+compares by identity, for which all must be in one process. Prints JSON: {"replaced": [...], "added": [...]}.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ ALSO = (
 
 
 def modules():
-    """The modules of torch that are loaded, the built-in ones below `torch._C` included."""
+    """The loaded modules of torch, including the built-in ones below `torch._C`."""
     found = {
         name: module
         for name, module in list(sys.modules.items())
@@ -49,9 +48,9 @@ def modules():
 
 
 def remember():
-    """Every named object of torch, as {"module:name": (module it was found in, object)}.
+    """Every named object of torch, as {"module:name": (module in which it was found, object)}.
 
-    Classes are entered under the name of their definition, dicts and lists of a module by one level.
+    Classes have the name of their definition; dicts and lists of a module are entered one level deep.
     """
     memory = {}
     classes = set()
@@ -78,7 +77,7 @@ def remember():
 
 
 def same(before, after):
-    """Identity; for plain values, which have none worth the name, equality."""
+    """Compares by identity, and plain values, whose identity has no meaning, by equality."""
     if before is after:
         return True
     plain = (int, float, str, bytes, bool, tuple, frozenset, type(None))
@@ -86,7 +85,7 @@ def same(before, after):
 
 
 def compare(before, after, known):
-    """Differences between two memories; what a module brings that was not loaded before is no addition to
+    """Differences between two records. The content of a module that was not loaded before is no addition to
     torch."""
     replaced, added = [], []
     for path, (module, value) in after.items():
@@ -101,7 +100,7 @@ def compare(before, after, known):
 
 
 def describe(value):
-    """Kind and origin of an object: where a replacement comes from decides whether it is torch's own."""
+    """Kind and origin of an object; the origin shows whether a replacement is torch's own."""
     getter = value.fget if isinstance(value, property) else value
     module = getattr(getter, "__module__", None)
     if isinstance(value, types.ModuleType):
@@ -121,6 +120,6 @@ def main(statement):
 
 
 if __name__ == "__main__":
-    # The script's directory holds nothing to import; leaving it on the path could only shadow something.
+    # The script's directory has no module to import, and could only shadow other modules.
     sys.path.pop(0)
     main(sys.argv[1])

@@ -8,7 +8,7 @@ from tests.harness.device import unavailable_reason
 
 @pytest.fixture
 def musa():
-    """The module torch.musa, with a device behind it."""
+    """The module torch.musa, with an available device."""
     reason = unavailable_reason()
     if reason:
         pytest.skip(reason)
@@ -19,7 +19,7 @@ def musa():
 
 @pytest.fixture
 def two_devices(musa):
-    """The module torch.musa, with two devices behind it."""
+    """The module torch.musa, with two available devices."""
     if musa.device_count() < 2:
-        pytest.skip("needs two devices; the emulator makes them with MUSA_EMULATOR_DEVICES=2")
+        pytest.skip("needs two devices; the emulator has them with MUSA_EMULATOR_DEVICES=2")
     return musa

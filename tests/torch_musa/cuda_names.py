@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The public names of torch.cuda, and which of them torch.musa has under its own spelling.
+"""The public names of torch.cuda, compared with those of torch.musa in its own spelling.
 
-As a script (`python -m tests.torch_musa.cuda_names`) it prints the counts, what is missing, and the excuses.
+As a script (`python -m tests.torch_musa.cuda_names`) it prints the counts, the missing names, and the
+excuses.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _SPELLING = (
 
 
 def spelled(name: str) -> str:
-    """A name of torch.cuda as torch.musa spells it."""
+    """A name of torch.cuda in torch.musa's spelling."""
     for cuda, musa in _SPELLING:
         name = name.replace(cuda, musa)
     return name
@@ -68,7 +69,7 @@ def _public(module: types.ModuleType, root: types.ModuleType) -> list[str]:
 
 
 def _is_import(module: types.ModuleType, name: str, root: types.ModuleType) -> bool:
-    """Whether a module holds a name only because it uses it: `os`, `Any`, in a submodule also `Tensor`."""
+    """Whether a module has a name only because it uses it: `os`, `Any`, in a submodule also `Tensor`."""
     value = getattr(module, name)
     if getattr(typing, name, module) is value:
         return True
@@ -77,14 +78,14 @@ def _is_import(module: types.ModuleType, name: str, root: types.ModuleType) -> b
     home = getattr(value, "__module__", None)
     if not isinstance(home, str):
         return False  # a plain value
-    if module is root:  # what torch itself defines is offered there on purpose: OutOfMemoryError
+    if module is root:  # a name that torch itself defines is public there on purpose: OutOfMemoryError
         return home.partition(".")[0] != root.__name__.partition(".")[0]
     return home != module.__name__
 
 
 @dataclass
 class Parity:
-    """Outcome of a comparison; every public name is in exactly one of the first three."""
+    """Outcome of a comparison. Every public name is in exactly one of the first three fields."""
 
     present: list[str] = field(default_factory=list)
     excused: dict[str, str] = field(default_factory=dict)
@@ -100,7 +101,8 @@ class Parity:
 
 
 def compare(cuda: types.ModuleType, musa: types.ModuleType, excuses: dict[str, str]) -> Parity:
-    """An excuse for a submodule covers what is in it. One that excuses nothing any more is stale."""
+    """Compares the names. An excuse for a submodule covers all its names; one that covers no name is
+    stale."""
     result = Parity()
     names = names_of(cuda)
     for name in names:
@@ -135,7 +137,7 @@ def _has(module: object, dotted: str) -> bool:
 
 
 def excuses() -> dict[str, str]:
-    """The excuses on file, `{name: reason}`; some hold only where a package is not installed."""
+    """The recorded excuses, `{name: reason}`; some apply only if a package is not installed."""
     groups = tomllib.loads(EXCUSES.read_text(encoding="utf-8"))["excuse"]
     return {
         name: group["reason"]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`python -m torch_musa`: doctor, packs, ops, env; with everything in place and with things missing."""
+"""`python -m torch_musa`: doctor, packs, ops, env, in complete installations and in incomplete ones."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def outcomes(**environment):
 def test_doctor_passes_every_check_here():
     done, found = outcomes()
     assert done.returncode == 0, done.stdout
-    # The tests may have been started by the path of the environment's Python, so that PATH lacks its ninja.
+    # If the tests were started by the path of the environment's Python, its ninja may not be on PATH.
     assert {outcome["status"] for title, outcome in found.items() if title != "ninja"} == {"ok"}
     assert {
         "torch",
@@ -91,21 +91,21 @@ def test_doctor_notices_packages_of_another_version(tmp_path):
     assert "-m pip install" in found["versions"]["command"]
 
 
-@pytest.mark.parametrize("mends", ["devices", "operator"])
-def test_a_check_that_raises_is_reported_and_the_others_go_on(mends):
+@pytest.mark.parametrize("failing", ["devices", "operator"])
+def test_a_check_that_raises_is_reported_and_the_others_go_on(failing):
     code = f"""
 import torch
 from torch_musa import doctor
 def broken(): raise OSError("struck by lightning")
-doctor.CHECKS = [(t, broken if t == {mends!r} else check, needs) for t, check, needs in doctor.CHECKS]
+doctor.CHECKS = [(t, broken if t == {failing!r} else check, needs) for t, check, needs in doctor.CHECKS]
 found = {{o.title: o for o in doctor.examine()}}
-assert found[{mends!r}].status == "fail" and "lightning" in found[{mends!r}].detail
+assert found[{failing!r}].status == "fail" and "lightning" in found[{failing!r}].detail
 print(found["torch"].status, found["packs"].status)
 """
     assert run_forked(code).stdout == "ok ok\n"
 
 
-def test_ops_lists_what_the_readme_of_the_format_promises():
+def test_ops_lists_the_fields_that_the_readme_of_the_format_promises():
     rows = json.loads(run("ops", "--json").stdout)
     assert len(rows) > 500
     for row in rows:
@@ -153,7 +153,7 @@ def test_env_reports_what_surrounds_torch():
     assert re.search(r"PCI \w{4}:\w{2}:\w{2}, reaches (musa:1|no other device)", facts["device 0"])
 
 
-def test_env_and_packs_come_out_of_a_broken_machine():
+def test_env_and_packs_work_on_a_broken_machine():
     facts = json.loads(run("env", "--json", **NO_SDK).stdout)
     assert facts["MUSA SDK"] == "not found" and "/nonexistent/musa" in facts["runtime error"]
     assert run("packs", **NO_SDK).returncode == 0
@@ -180,7 +180,7 @@ def test_the_readmes_commands_run():
     commands = commands_of(README.read_text())
     assert [command[0] for command in commands] == ["doctor", "packs", "ops", "env"]
     for command in commands:
-        # As a user's shell runs them; the other tests here run in forks.
+        # In interpreters, as from a user's shell; the other tests here run in forks.
         done = run_python("-m", "torch_musa", *[argument.strip("'") for argument in command])
         assert done.returncode == 0, (command, done.stderr)
 

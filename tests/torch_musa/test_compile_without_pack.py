@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`torch.compile` where no pack generates code: Inductor's error names the wheel, other backends work."""
+"""`torch.compile` without a pack that generates code: Inductor's error names the wheel; other backends
+work."""
 
 import pytest
 
@@ -21,7 +22,7 @@ for program in (lambda x: x.sum(0) + 1, torch.rand_like, lambda x: x @ x):
 
 
 def refusals(changes: str = "", **environment: str) -> list[str]:
-    """The errors of three graphs: of a reduction, random numbers and a product."""
+    """The errors of three graphs: a reduction, random numbers and a product."""
     found = run_code(changes + INDUCTOR, **environment).splitlines()
     assert len(found) == 3
     return found

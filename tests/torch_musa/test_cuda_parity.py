@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""torch.musa has every public name of torch.cuda, in its own spelling, or there is a reason on file."""
+"""torch.musa has every public name of torch.cuda, in its own spelling, or a recorded reason excuses it."""
 
 import importlib
 import types
@@ -36,7 +36,7 @@ def test_submodules_can_be_imported(name):
     assert module is getattr(torch.musa, name)
 
 
-def test_submodules_load_when_asked_for_and_not_before():
+def test_submodules_are_loaded_at_their_first_use():
     code = """
     import sys, torch
     late = ("comm", "parallel", "sparse", "telemetry", "legacy_types")

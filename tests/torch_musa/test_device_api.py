@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""torch.musa's devices: selecting, describing, refusing, in torch.cuda's spelling."""
+"""torch.musa's devices, in torch.cuda's spelling: they are selected and described, and bad ones are
+refused."""
 
 import pickle
 
@@ -10,8 +11,8 @@ import torch
 from musa_runtime.errors import InvalidDeviceError
 from tests.harness.subprocesses import run_code
 
-# What torch itself, its libraries and users ask of a device module.
-ASKED_FOR = """
+# Names of a device module that torch itself, its libraries and users need.
+NEEDED_NAMES = """
     is_available device_count current_device set_device device device_of is_initialized init _initialized
     _lazy_init _is_in_bad_fork manual_seed manual_seed_all seed seed_all initial_seed get_rng_state
     get_rng_state_all set_rng_state set_rng_state_all default_generators _get_generator
@@ -27,7 +28,7 @@ ASKED_FOR = """
 """
 
 
-@pytest.mark.parametrize("name", ASKED_FOR.split())
+@pytest.mark.parametrize("name", NEEDED_NAMES.split())
 def test_torch_musa_has(musa, name):
     assert hasattr(musa, name)
 
@@ -37,8 +38,8 @@ def test_names_that_are_public_exist_and_are_listed_once(musa):
     assert [name for name in musa.__all__ if not hasattr(musa, name)] == []
 
 
-def test_what_musa_has_not_is_absent(musa):
-    # Presence would make libraries believe that cuBLAS-like handles exist.
+def test_names_that_musa_cannot_serve_are_absent(musa):
+    # With these names, libraries would conclude that cuBLAS-like handles exist.
     assert not hasattr(musa, "current_blas_handle")
 
 
@@ -52,7 +53,7 @@ def test_every_way_to_name_the_current_device(musa, device):
 
 
 @pytest.mark.parametrize("device", ["cuda:0", "no device", 1.5, True, [0], torch.device("meta")])
-def test_what_is_no_musa_device_is_refused_as_such(musa, device):
+def test_a_value_that_is_no_musa_device_is_refused(musa, device):
     with pytest.raises(InvalidDeviceError):
         musa.get_device_properties(device)
     with pytest.raises(ValueError):

@@ -2,9 +2,8 @@
 # Copyright (c) torch_musa contributors
 """Broken installations: the doctor names each, and the command that it prints repairs it.
 
-Every state is made in an installation of its own. The doctor runs, its command runs in a shell, as printed,
-and the doctor runs again. A command that needs a package index gets a folder in place of it, by pip's own
-variables.
+Every state is created in an installation of its own. The doctor runs, its command runs in a shell, as
+printed, and the doctor runs again. pip's own variables replace the package index by a folder.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from tests.harness.parts import sample
 pytestmark = pytest.mark.once
 
 NOBODY = 65534
-# The tools that a state without a whole folder of programs still has.
+# The tools that remain in states whose PATH lacks a folder of programs.
 TOOLS = ("c++", "env", "mktemp", "readlink")
 
 
@@ -50,10 +49,10 @@ class State:
 
     Attributes:
         make: breaks the installation; returns variables to set, None to remove one.
-        check, status, says: the doctor's check that reports it, how, and with which words.
+        check, status, says: the doctor's check that reports it, its status, and words of its report.
         command: words of the command.
         without: distributions that are not installed.
-        fresh: whether an interpreter of its own is needed, for states that a fork would not see.
+        fresh: whether a new interpreter is needed, for states that do not affect a fork.
     """
 
     make: Callable[[Installation, Path], dict[str, str | None] | None]
@@ -335,7 +334,7 @@ STATES = {
 
 @pytest.fixture(scope="module")
 def place():
-    """A folder that other users may enter: the links, the wheels and the installations are below it."""
+    """A folder that other users may enter, with the links, the wheels and the installations."""
     folder = Path(tempfile.mkdtemp(prefix="doctor-"))
     folder.chmod(0o755)
     wheels = folder / "a folder of wheels"
@@ -380,7 +379,7 @@ def changed(environment: dict[str, str], changes: dict[str, str | None] | None) 
     return {name: value for name, value in merged.items() if value is not None}
 
 
-# The first two are what most installations suffer from.
+# The first two are the most frequent states.
 @pytest.mark.parametrize("name", sample(STATES, 3, list(STATES)[:2]))
 def test_the_doctor_names_the_state_and_its_command_repairs_it(name, make, server, request):
     state = STATES[name]
@@ -405,7 +404,7 @@ def test_the_doctor_names_the_state_and_its_command_repairs_it(name, make, serve
     assert failures(after) == []
 
 
-def test_there_are_enough_states_and_each_has_something_wrong():
+def test_there_are_enough_states_and_each_has_a_fault():
     assert len(STATES) >= 20
     assert all(state.check and state.says and state.command for state in STATES.values())
 
@@ -420,7 +419,8 @@ def test_an_installation_without_fault_passes_every_check(make, server):
 
 
 def test_a_user_without_rights_gets_a_folder_to_build_in(make, server):
-    """As another user: the home folder is not writable, every check runs, and the printed command helps."""
+    """Runs as another user: the home folder is not writable, every check runs, and the printed command
+    helps."""
     installation = make()
     environment = changed(installation.environment, {"HOME": str(installation.prefix)})
     installation.prefix.chmod(0o555)
@@ -546,7 +546,7 @@ print(torch.ones(2, device="musa").sum().item())
     assert done.stdout == "2.0\n", done.stderr
 
 
-def test_what_stands_in_for_torch_backends_mudnn_has_its_names_and_gives_way_to_it():
+def test_the_substitute_for_torch_backends_mudnn_has_its_names_and_is_replaced_by_it():
     from musa_ops_mudnn import backend
 
     from torch_musa import backends, import_hooks

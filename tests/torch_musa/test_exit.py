@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""A process ends cleanly, whatever the device was doing."""
+"""A process ends cleanly, also while work on the device is pending."""
 
 import os
 import subprocess
@@ -38,7 +38,7 @@ def server():
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_a_short_program_exits_with_status_zero(program, server):
-    # Together, so that the machine is busy: an engine thread that is late to start is what aborts an exit.
+    # Together, so that the machine is busy, because a late start of an engine thread aborts an exit.
     program = f"import torch\n{program}"
     kept = {name: value for name, value in os.environ.items() if name != "TORCH_DEVICE_BACKEND_AUTOLOAD"}
     command = [sys.executable, "-c", program]

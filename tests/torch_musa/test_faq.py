@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Every entry of docs/guide/faq.md quotes the message that a program prints; the program of each is here."""
+"""Every entry of docs/guide/faq.md quotes the message of a program; this file has the programs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ listener.listen()
 os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(listener.getsockname()[1]))
 torch.distributed.init_process_group("mccl", rank=0, world_size=1)
 """
-# Without the autoload torch has another version before torch_musa reads it.
+# Without the autoload, the version of torch can be changed before torch_musa reads it.
 OTHER_TORCH = """
 torch.__version__ = "2.99.0"
 import torch_musa
@@ -97,7 +97,7 @@ def entries(text: str) -> dict[str, str]:
 
 
 def quotes(message: str, output: str) -> bool:
-    """Whether the output holds the message, in which `…` matches any text."""
+    """Whether the output contains the message, in which `…` matches any text."""
     parts = [re.escape(" ".join(part.split())) for part in message.split("…")]
     return re.search(".*?".join(parts), " ".join(output.split())) is not None
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What `import torch` gives with torch_musa installed: fast, no device touched, and CPU work as ever, SDK or
-not."""
+"""`import torch` with torch_musa installed is fast, uses no device, and does not change CPU work, with an SDK
+or without."""
 
 import re
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.once
 
 NO_SDK = "/nonexistent/musa"
 
-# Work that has nothing to do with musa, and that torch nevertheless routes through its accelerator.
+# Work without musa tensors for which torch nevertheless calls its accelerator.
 CPU_WORK = """
 import io, os, warnings
 import torch
@@ -112,8 +112,8 @@ def test_import_touches_no_device_and_loads_no_pack_or_operator_library():
     assert run_code(code).splitlines() == ["[]", "[]", "True False"]
 
 
-def test_import_brings_no_module_but_those_of_the_installed_packages():
-    """What the import costs is measured by `python -m benchmarks --only startup`."""
+def test_import_loads_only_modules_of_the_installed_packages():
+    """`python -m benchmarks --only startup` measures the time of the import."""
     code = "import sys, torch; print(*sorted(sys.modules))"
     without = set(run_code(code, TORCH_DEVICE_BACKEND_AUTOLOAD="0").split())
     added = set(run_code(code).split()) - without
@@ -216,7 +216,7 @@ def test_a_failure_to_activate_never_breaks_import_torch():
     assert run_code(code) == "ZeroDivisionError('a broken installation')\n"
 
 
-def test_another_torch_minor_loads_no_library_and_is_told_at_each_use():
+def test_another_torch_minor_loads_no_library_and_is_reported_at_each_use():
     code = """
     import warnings
     from musa_runtime import _torch_minor
@@ -272,7 +272,7 @@ def test_use_after_fork_is_refused_with_the_cure():
                 told.append("spawn" if "'spawn'" in str(error) else str(error))
         told.append(str(torch.ones(3).sum().item()))
         told.append(str(torch.musa._initialized))
-        torch.manual_seed(1)  # asks torch.musa._is_in_bad_fork, and leaves the device alone
+        torch.manual_seed(1)  # calls torch.musa._is_in_bad_fork, and does not use the device
         os.write(write, "|".join(told).encode())
         os._exit(0)
     os.waitpid(child, 0)

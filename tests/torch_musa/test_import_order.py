@@ -28,7 +28,7 @@ PACKAGES = (
 )
 # SDKs: one of them is installed.
 STAND_INS = ("musa_emulator", "musa_cuda")
-# Modules that raise when they are imported in a given state, and why that is right.
+# Modules that raise when they are imported in a given state, with the reason.
 RAISES = {
     ("musa_runtime._C", "first"): "its libraries are found by name once musa_runtime has loaded them",
     ("musa_runtime._C", "no sdk"): "there is no libmusart.so to link with",
@@ -36,7 +36,7 @@ RAISES = {
     ("musa_distributed._C", "second"): "as above",
     ("musa_distributed._C", "no sdk"): "there is no libmusart.so to link with",
 }
-# Modules for packages that the tests do without: each raises an error that names its package.
+# Modules for packages that the tests do not need: each raises an error that names its package.
 NEED_A_PACKAGE = {
     "torch_musa.integrations.deepspeed": ("deepspeed",),
     "torch_musa.integrations.lightning": ("lightning", "pytorch_lightning", "lightning_fabric"),
@@ -88,7 +88,7 @@ CASES = [
     for order in ("before torch", "after torch")
     for sdk in ("sdk", "no sdk")
 ]
-# Every one of these broke once, or stands for its kind.
+# Each of these failed once, or represents its kind.
 TELLING = {
     "musa_amp",
     "musa_distributed",
@@ -142,7 +142,7 @@ def environment(sdk: str) -> dict[str, str]:
 
 
 def outcome(server: ForkServer, case: tuple[str, str, str]) -> str | None:
-    """What is wrong in a case, or None."""
+    """The failure of a case, or None."""
     module, order, sdk = case
     done = server.run(code_of(*case), environment(sdk))
     ending = "2.0" if sdk == "sdk" else "SdkNotFoundError"
@@ -168,13 +168,13 @@ def test_the_walk_finds_packages_modules_and_extensions():
 
 @pytest.mark.parametrize("module", ["musa_distributed", "musa_ops_mudnn.backend", "musa_runtime.device"])
 def test_the_same_holds_in_an_interpreter_of_its_own(module):
-    # The forks share the body of `import torch`; here is nothing shared.
+    # The forks share the body of `import torch`; this interpreter runs it.
     done = run_python("-c", code_of(module, "before torch", "sdk").replace("hide_torch()", ""))
     assert done.returncode == 0 and done.stdout == "2.0\n", done.stderr
 
 
 def test_an_entry_point_that_imports_torch_first_is_caught(server, tmp_path):
-    """A backend that is not yet defined when its own import of torch looks for it breaks `import torch`."""
+    """A backend that is not yet defined when its own import of torch loads backends breaks `import torch`."""
     (tmp_path / "backend_of_old.py").write_text("import torch\ndef _autoload(): pass\n")
     info = tmp_path / "backend_of_old-1.dist-info"
     info.mkdir()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Integrations without their packages: torch imports none, each names its package."""
+"""Integrations without their packages: `import torch` imports none, and each names its package."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_missing_package_is_named(package):
 def test_the_entry_point_of_bitsandbytes_is_declared():
     (entry,) = importlib.metadata.entry_points(group="bitsandbytes.backends", name="musa")
     assert entry.value == "torch_musa.integrations.bitsandbytes:register"
-    entry.load()()  # where bitsandbytes has defined no operator, none is registered
+    entry.load()()  # without operators of bitsandbytes, no kernel is registered
 
 
 def test_int8_products_are_exact_beyond_the_exact_range_of_float32():

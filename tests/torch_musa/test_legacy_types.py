@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""torch.musa.FloatTensor, torch.musa.FloatStorage and their like do what those of torch.cuda do."""
+"""torch.musa.FloatTensor, torch.musa.FloatStorage and similar types behave as those of torch.cuda."""
 
 import pickle
 

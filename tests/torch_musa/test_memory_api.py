@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""torch.musa's memory functions: they count what tensors hold, and agree with torch.accelerator."""
+"""torch.musa's memory functions count the memory of tensors, and agree with torch.accelerator."""
 
 import gc
 
@@ -113,7 +113,7 @@ def test_beyond_the_memory_fraction_allocation_fails_and_recovers():
     assert run_code(code).splitlines() == ["out of memory True", "2.0"]
 
 
-def test_raw_allocation_counts_and_is_given_back(clean):
+def test_raw_allocation_counts_and_is_freed(clean):
     before = clean.memory_allocated()
     for stream in (None, clean.current_stream(), clean.Stream(), clean.current_stream().musa_stream):
         address = clean.caching_allocator_alloc(4096, stream=stream)

@@ -12,7 +12,7 @@ from tests.harness.subprocesses import run_code
 pytestmark = pytest.mark.once
 
 
-def test_it_is_there_with_the_device_and_asks_for_none():
+def test_it_exists_and_initializes_no_device():
     code = """
     import torch, torch.backends.musa
     print(torch.backends.musa.is_built(), torch.backends.musa.matmul.allow_tf32, torch.musa.is_initialized())
@@ -51,7 +51,7 @@ def test_a_module_of_that_name_stays():
     assert run_code(code, fresh=True, TORCH_DEVICE_BACKEND_AUTOLOAD="0") == "True\n"
 
 
-def test_the_version_is_the_sdk_s_and_asks_for_no_device():
+def test_the_version_is_the_sdk_s_and_initializes_no_device():
     code = """
     import torch
     print(torch.version.musa, torch.musa.is_initialized())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""torch.musa.musart(): SDK calls by hand, whose codes check_error turns into exceptions."""
+"""torch.musa.musart(): direct SDK calls, whose codes check_error turns into exceptions."""
 
 import copy
 import ctypes
@@ -52,11 +52,11 @@ def test_memory_of_the_program_can_be_pinned(musa, musart):
     finally:
         musa.check_error(musart.musaHostUnregister(host.data_ptr()))
     assert not host.is_pinned()
-    # A refused call leaves no error behind for the next one to report.
+    # A refused call leaves no error that the next call would report.
     assert torch.ones(2, device="musa").sum().item() == 2
 
 
-def test_streams_made_by_hand(musa, musart):
+def test_streams_created_by_direct_calls(musa, musart):
     handle = ctypes.c_void_p()
     musa.check_error(musart.musaStreamCreate(ctypes.addressof(handle)))
     stream = musa.ExternalStream(handle.value)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The umbrella and the order of providers name no pack: those of this project have no privilege."""
+"""The umbrella and the order of providers name no pack, so that this project's packs have no privilege."""
 
 from __future__ import annotations
 

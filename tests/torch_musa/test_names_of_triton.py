@@ -39,7 +39,7 @@ print(_musa_getCurrentRawStream is torch_musa._MUSAC._musa_getCurrentRawStream)
 
 
 @pytest.mark.once
-def test_the_handle_is_there_before_any_other_use_of_the_device():
+def test_the_handle_exists_before_any_other_use_of_the_device():
     assert run_code(FIRST_USE).splitlines() == ["0 0", "True"]
 
 

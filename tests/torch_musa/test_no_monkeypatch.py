@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""torch stays torch: activation replaces no attribute of it, and adds only what torch's own helpers add."""
+"""Activation replaces no attribute of torch, and adds only attributes that torch's own helpers add."""
 
 import json
 import re
@@ -22,8 +22,8 @@ x = torch.ones(4, device="musa", requires_grad=True)
 torch.musa.synchronize(); torch.musa.memory_summary(); torch.musa.Event().record()
 """
 
-# What torch changes in itself when it is asked to rename PrivateUse1. Patterns are matched against
-# "module:name = kind of origin"; the origin shows that torch made the object, not this project.
+# The changes that torch makes in itself to rename PrivateUse1. Patterns are matched with
+# "module:name = kind of origin"; the origin shows that torch created the object, not this project.
 RENAMING = (
     r"torch\._C\._\w+:\w+\.(name|__repr__|__str__) = \w+ of torch\.utils\.backend_registration",
     r"torch\.utils\.backend_registration:_privateuse1_backend_name = str",
@@ -36,10 +36,10 @@ ADDITIONS = (
     r"torch\._C\.(_profiler:ProfilerActivity|_autograd:DeviceType)\.MUSA = \w+ of torch\._C\.\w+",
     # torch.utils.generate_methods_for_privateuse1_backend
     r"torch.*\.(is_)?musa = (property|function) of torch\.utils\.backend_registration",
-    # torch.library, which looks the operators of packs up in torch.ops
+    # torch.library, which gets the operators of packs from torch.ops
     r"torch\.jit\._builtins:_builtin_table\[\d+\] = str",
     r"torch\.ops:_dir\[\d+\] = str",
-    # What programs ask a build of torch: docs/design/compat.md. None replaces an attribute.
+    # Names that programs query in a build of torch: docs/design/compat.md. None replaces an attribute.
     r"torch\.version:musa = str",
     r"torch\.distributed:is_mccl_available = function of musa_distributed\.registration",
     r"torch:(rope|swish_glu) = function of musa_compat\.fused_layers",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""torch.musa.ops: who serves what, and choosing otherwise."""
+"""torch.musa.ops: the provider of each operator, and the choice of another one."""
 
 import pytest
 import torch
@@ -16,21 +16,21 @@ def ops(musa):
     musa.ops.reset()
 
 
-def test_explain_says_who_and_why(ops):
+def test_explain_names_the_provider_and_the_reason(ops):
     told = ops.explain("aten::mm")
     assert told["op"] == "aten::mm" and told["provider"] and told["reason"]
-    # "composite": torch's own composition of other operators, where no candidate is better.
+    # "composite": torch's own composition of other operators, if no candidate is better.
     assert told["provider"] in ["composite", *(candidate["provider"] for candidate in told["candidates"])]
 
 
 @pytest.mark.parametrize("op", ["mm", "aten.mm", torch.ops.aten.mm.default, torch.ops.aten.mm])
-def test_an_operator_may_be_named_in_torchs_ways(ops, op):
+def test_an_operator_may_be_named_in_each_form_of_torch(ops, op):
     assert ops.explain(op)["op"] == "aten::mm"
 
 
 def test_calls_are_counted(ops):
     def calls():
-        # On discrete memory aten::mm is composed of aten::mm.out, which is then the one that is called.
+        # On discrete memory, aten::mm is composed of aten::mm.out, which is called instead.
         told = [ops.explain(op) for op in ("aten::mm", "aten::mm.out")]
         return sum(candidate["calls"] for op in told for candidate in op["candidates"])
 
@@ -125,7 +125,7 @@ def test_the_environment_pins_an_operator():
     assert run_code(code, TORCH_MUSA_OPS="aten::mm=host-copy") == "host-copy True False\n"
 
 
-def test_an_unknown_provider_in_the_environment_is_named_at_first_use_and_can_be_mended():
+def test_an_unknown_provider_in_the_environment_is_named_at_first_use_and_can_be_corrected():
     code = """
     import os, torch
     from musa_runtime.errors import UnknownProviderError

@@ -40,7 +40,7 @@ def test_states_can_be_restored(musa):
     assert torch.equal(first, draw())
 
 
-def test_a_state_given_is_not_aliased(musa):
+def test_a_state_that_is_set_is_not_aliased(musa):
     musa.init()
     state = musa.get_rng_state()
     first = draw()
@@ -56,7 +56,7 @@ def test_devices_have_generators_of_their_own(two_devices):
     states = musa.get_rng_state_all()
     assert len(states) == musa.device_count()
     first = draw("musa:1")
-    assert torch.equal(musa.get_rng_state(0), states[0])  # drawing on one leaves the other
+    assert torch.equal(musa.get_rng_state(0), states[0])  # drawing on one does not change the other
     musa.set_rng_state_all(states)
     assert torch.equal(first, draw("musa:1"))
 

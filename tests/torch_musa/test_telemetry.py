@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Telemetry through the optional package mthreads-ml-py: the right call, the right device, errors that help.
+"""Telemetry through the optional package mthreads-ml-py: the right call, the right device, helpful errors.
 
-The package needs the vendor's driver, so a stand-in with the functions that its documentation names takes the
-place of its module.
+The package needs the vendor's driver, so a stand-in with its documented functions replaces its module.
 """
 
 import contextlib
@@ -18,7 +17,7 @@ from musa_runtime.errors import InvalidDeviceError, MusaError, TelemetryUnavaila
 
 pytestmark = pytest.mark.once
 
-ASKED = ("utilization", "memory_usage", "temperature", "power_draw", "clock_rate", "list_gpu_processes")
+FUNCTIONS = ("utilization", "memory_usage", "temperature", "power_draw", "clock_rate", "list_gpu_processes")
 
 
 class MTMLError(Exception):
@@ -26,7 +25,7 @@ class MTMLError(Exception):
 
 
 class StandIn(types.ModuleType):
-    """`pymtml` for boards at given places of the PCI bus; figures are told apart by board."""
+    """`pymtml` for boards at given places of the PCI bus; each board has other figures."""
 
     def __init__(self, places):
         super().__init__("pymtml")
@@ -92,7 +91,7 @@ def place_of(properties):
 
 @pytest.fixture
 def library(two_devices, monkeypatch):
-    """The stand-in, which numbers the boards the other way round: only their place tells them apart."""
+    """The stand-in, which numbers the boards in reverse order, so that only their places identify them."""
     places = [place_of(two_devices.get_device_properties(index)) for index in (1, 0)]
     assert places[0] != places[1]
     stand_in = StandIn(places)
@@ -110,12 +109,12 @@ def library(two_devices, monkeypatch):
         ("power_draw", 120_000),
     ],
 )
-def test_each_figure_is_asked_of_the_device_meant(library, two_devices, name, figure):
-    ask = getattr(two_devices, name)
-    assert ask(0) == figure + 1 and ask("musa:1") == figure
-    assert ask() == figure + 1
+def test_each_figure_is_that_of_the_given_device(library, two_devices, name, figure):
+    query = getattr(two_devices, name)
+    assert query(0) == figure + 1 and query("musa:1") == figure
+    assert query() == figure + 1
     with two_devices.device(1):
-        assert ask() == figure
+        assert query() == figure
     assert library.open_parts == 0
 
 
@@ -156,8 +155,8 @@ def test_memory_in_use_is_the_drivers_figure_and_needs_no_library(two_devices, m
     del x
 
 
-@pytest.mark.parametrize("name", ASKED)
-def test_without_the_package_the_error_says_what_to_install(two_devices, monkeypatch, name):
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_without_the_package_the_error_names_the_package(two_devices, monkeypatch, name):
     monkeypatch.setitem(sys.modules, "pymtml", None)
     with pytest.raises(TelemetryUnavailableError, match="pip install mthreads-ml-py"):
         getattr(two_devices, name)()
@@ -172,7 +171,7 @@ def test_a_library_that_does_not_open_is_reported_and_tried_again(library, two_d
     assert two_devices.utilization() == 11
 
 
-def test_a_device_that_the_library_does_not_know_is_named_by_its_place(library, two_devices):
+def test_a_device_that_the_library_does_not_have_is_named_by_its_place(library, two_devices):
     library.places = []
     place = place_of(two_devices.get_device_properties(1))
     with pytest.raises(TelemetryUnavailableError, match=f"musa:1, which is at {place}.*"):
@@ -181,13 +180,13 @@ def test_a_device_that_the_library_does_not_know_is_named_by_its_place(library, 
 
 def test_a_figure_that_is_not_measured_is_an_error_and_nothing_stays_open(library, two_devices):
     library.failure = "figure"
-    for name in ASKED[:-1]:
+    for name in FUNCTIONS[:-1]:
         with pytest.raises(TelemetryUnavailableError, match="Not Supported"):
             getattr(two_devices, name)()
 
 
 def test_a_device_that_is_not_there_is_refused(library, two_devices):
-    for name in ASKED:
+    for name in FUNCTIONS:
         with pytest.raises(InvalidDeviceError):
             getattr(two_devices, name)(99)
 

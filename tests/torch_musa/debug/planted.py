@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Operators of the musa device with a defect that a test plants."""
+"""Operators of the musa device with a defect that a test inserts."""
 
 import contextlib
 import itertools
@@ -11,7 +11,7 @@ import torch
 
 @contextlib.contextmanager
 def planted(operator, kernel):
-    """The operator, e.g. "gelu", runs `kernel` on the musa device inside of the block."""
+    """Makes the operator, e.g. "gelu", run `kernel` on the musa device inside of the block."""
     torch.musa.init()
     with torch.library._scoped_library("aten", "IMPL") as library, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Warning only once for all operators")
@@ -53,7 +53,7 @@ def with_nan(operator):
 
 
 def varying(operator):
-    """A kernel whose first result is another one in each call."""
+    """A kernel whose first result differs in each call."""
     calls = itertools.count(1)
     return lambda *args, **kwargs: _to_musa(
         _host(operator, args, kwargs), lambda t: t * (1 + 1e-3 * next(calls))

@@ -51,7 +51,7 @@ class Layer(nn.Module):
 
 
 class GPT(nn.Module):
-    """`reentrant`: the kind of checkpointing; None for none."""
+    """A small GPT. `reentrant`: the kind of checkpointing; None for no checkpointing."""
 
     def __init__(self, reentrant=None):
         super().__init__()
@@ -68,9 +68,9 @@ class GPT(nn.Module):
 
 
 class Training:
-    """A model with its optimizer and a batch; calling it is a training step.
+    """A model with its optimizer and a batch. A call is a training step.
 
-    amp: a dtype of autocast, with loss scaling for float16; None for none.
+    amp: a dtype of autocast, with loss scaling for float16; None for no autocast.
     """
 
     def __init__(self, model, amp=None):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`torch_musa.debug.compare` finds planted wrong operators with their modules, and no right ones."""
+"""`torch_musa.debug.compare` reports wrong operators with their modules, and no right ones."""
 
 import itertools
 import math
@@ -53,7 +53,7 @@ def test_the_first_difference_is_the_planted_operator_in_its_module(model, opera
         comparison = compared(step)
     first = comparison.first
     assert (first.operator, first.module, first.phase) == (f"aten::{operator}", module, phase)
-    # What follows from the wrong result is right for its inputs.
+    # Later operators are right for their inputs, which follow from the wrong result.
     assert {difference.operator for difference in comparison.differences} == {f"aten::{operator}"}
     assert first.max_rel == pytest.approx(0.05, rel=0.1)
     assert "float32[" in str(first) and f"call {first.call}" in str(first)
@@ -107,7 +107,7 @@ def test_backward_passes_on_engine_threads_are_seen():
     assert out == "GPT.layers.1.mlp.1 backward 2\n"
 
 
-def test_it_stops_at_the_first_difference_if_told_to():
+def test_it_stops_at_the_first_difference_if_requested():
     step = Training(GPT())
     with (
         planted("gelu_backward", wrong("gelu_backward")),
@@ -134,7 +134,7 @@ def test_a_wrong_result_in_place_and_in_out_is_found():
     assert [d.operator for d in comparison.differences] == ["aten::mul.out"]
 
 
-def test_arguments_that_share_memory_share_it_on_the_cpu():
+def test_arguments_that_share_memory_share_it_on_the_cpu_too():
     base = torch.arange(12.0, device="musa")
 
     def program():
@@ -251,7 +251,7 @@ def test_an_index_that_is_repeated_is_no_tie():
 
 
 def test_rounding_is_no_difference_and_an_error_of_its_size_elsewhere_is():
-    # The terms cancel, so that the order of the sum decides about every digit of the result.
+    # The terms cancel, so that every digit of the result depends on the order of the sum.
     terms = torch.tensor([1e8, 3.0, -1e8, 1e4, 0.1, -1e4]).repeat(50).to("musa")
 
     def reversed_sum(self, *, dtype=None):
@@ -290,7 +290,7 @@ def test_nan_and_infinities_count_as_values():
     assert math.isinf(first.max_abs) and "3 of 4 elements" in first.reason
 
 
-def test_an_operator_that_changes_what_it_only_reads_is_found_on_request(tmp_path):
+def test_an_operator_that_changes_an_input_is_found_on_request(tmp_path):
     def careless(self):
         result = torch.clamp(self, min=0)
         self.view(-1)[0] = 7.0
@@ -342,7 +342,7 @@ def test_a_compiled_function_runs_uncompiled_and_is_compared():
     assert comparison.first.operator == "aten::relu"
 
 
-# ---- what the program chooses
+# ---- options of the program
 
 
 def test_operators_and_modules_can_be_selected():
@@ -406,7 +406,7 @@ def test_host_memory_stays_within_some_copies_of_the_largest_tensor():
     assert int(out) <= 6, "results, references and copies of several calls were alive together"
 
 
-def test_modes_of_the_program_do_not_see_what_the_tool_runs():
+def test_modes_of_the_program_do_not_see_the_calls_of_the_tool():
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Names(TorchDispatchMode):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`torch_musa.debug.check_determinism` names the first operator with another result in a second run."""
+"""`torch_musa.debug.check_determinism` names the first operator whose result differs in a second run."""
 
 import pytest
 import torch
@@ -44,14 +44,14 @@ def test_the_first_operator_that_varies_is_named_with_its_module(model, operator
     assert first.names == ("result",) and "for the same arguments" in str(first)
 
 
-def test_state_that_a_run_changes_is_told_from_an_operator_that_varies():
+def test_state_that_a_run_changes_is_distinguished_from_an_operator_that_varies():
     step = Training(GPT())
     first = debug.check_determinism(step).first
     assert (first.cause, first.operator, first.names) == ("state", "aten::embedding", ("weight",))
     assert "Fix: check_determinism(function, restore=[model, optimizer])" in str(first)
 
 
-def test_calls_that_one_run_makes_alone_are_told():
+def test_calls_that_only_one_run_makes_are_reported():
     x = torch.ones(2, device="musa")
     for functions, only in (([torch.relu, torch.abs], "second"), ([torch.relu, lambda x: x], "first")):
         runs = iter(functions)

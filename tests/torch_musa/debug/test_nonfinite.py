@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`torch_musa.debug.track_nonfinite` names operator and module at which a NaN or an infinity begins."""
+"""`torch_musa.debug.track_nonfinite` names the operator and the module that first produce a NaN or an
+infinity."""
 
 import math
 
@@ -46,7 +47,7 @@ def test_the_first_finding_is_the_planted_operator_in_its_module(model, operator
     assert "no argument had nan" in str(first)
 
 
-def test_a_nan_of_a_weight_is_said_to_come_with_the_input():
+def test_a_nan_of_a_weight_is_reported_as_coming_with_the_input():
     step = Training(GPT())
     with torch.no_grad():
         step.model.layers[1].proj.bias[3] = math.nan
@@ -55,7 +56,7 @@ def test_a_nan_of_a_weight_is_said_to_come_with_the_input():
     assert (first.origin, first.argument) == ("input", "self")
 
 
-def test_it_stops_at_the_first_finding_if_told_to():
+def test_it_stops_at_the_first_finding_if_requested():
     step = Training(GPT())
     with (
         planted("gelu_backward", with_nan("gelu_backward")),
@@ -65,7 +66,7 @@ def test_it_stops_at_the_first_finding_if_told_to():
     assert caught.value.finding.phase == "backward"
 
 
-def test_an_infinity_that_the_program_writes_is_no_finding_and_what_it_makes_of_it_is():
+def test_an_infinity_that_the_program_writes_is_no_finding_but_a_nan_that_it_computes_from_it_is():
     def program():
         scores = torch.zeros(4, 4, device="musa")
         mask = torch.ones(4, 4, device="musa", dtype=torch.bool)

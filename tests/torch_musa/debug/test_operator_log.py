@@ -45,7 +45,7 @@ def test_the_provider_is_the_one_whose_kernel_ran():
 def test_operators_that_torch_composes_name_the_operator_that_ran():
     x, w = torch.ones(1, 2, 8, 8, device="musa"), torch.ones(2, 2, 3, 3, device="musa")
     served = torch.musa.ops.explain("aten::convolution_overrideable")["provider"]
-    for _ in range(2):  # the second time from memory
+    for _ in range(2):  # the second time from a cache
         [row] = logged(lambda: torch.conv2d(x, w)).rows
         assert row.provider == f"{served} (aten::convolution_overrideable)"
 

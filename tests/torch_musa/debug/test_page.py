@@ -42,7 +42,7 @@ def test_the_programs_and_commands_run(tmp_path, monkeypatch):
     for words in commands():
         files = [str(file) for word in words for file in sorted(tmp_path.glob(word)) if "*" in word]
         arguments = [word for word in words if "*" not in word] + files
-        # In a fork, whose folder is this process's.
+        # In a fork, which has this process's working directory.
         ran = run_module("torch_musa", *arguments)
         assert ran.returncode == 0, (words, ran.stderr)
     assert Path("musa_debug/report.html").is_file()

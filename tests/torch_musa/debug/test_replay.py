@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Calls as files: a script, `replay` and the command line repeat what `compare` and `dump` saved."""
+"""Calls as files: a script, `replay` and the command line repeat the calls that `compare` and `dump`
+saved."""
 
 import runpy
 import shutil
@@ -29,7 +30,7 @@ def test_the_script_of_a_difference_repeats_it(tmp_path, capsys):
         with debug.compare(tmp_path / "found") as comparison:
             step()
         folder = comparison.first.folder
-        # By itself, without the other files: it may be mailed.
+        # The folder works by itself, without the other files, so that it can be sent to others.
         moved = shutil.copytree(folder, tmp_path / "moved")
         assert status_of(moved / "reproduce.py") == 1
     assert f"of {4 * 16 * 128} elements differ" in capsys.readouterr().out

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The HTML report is one file that opens without a network and holds what the tools found."""
+"""The HTML report is one file that opens without a network and has the findings of the tools."""
 
 import html
 import json
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("musa")
 
 
 class Page(HTMLParser):
-    """What a browser would load, and whether every element is closed."""
+    """Parses a page: the addresses that a browser would load, and elements that are not closed."""
 
     def __init__(self, text):
         super().__init__()

@@ -48,7 +48,7 @@ def compare(tmp_path):
     return run
 
 
-def test_a_right_script_runs_as_ever(compare, tmp_path):
+def test_a_right_script_runs_as_without_the_tool(compare, tmp_path):
     done = compare(SCRIPT, "--epochs", "3")
     assert done.returncode == 0, done.stderr
     assert done.stdout == "arguments ['--epochs', '3'] __main__\n"
@@ -70,7 +70,7 @@ def test_it_stops_on_request(compare):
     assert done.returncode == 1 and done.stdout == "" and "aten::gelu in Sequential.1" in done.stderr
 
 
-def test_nan_is_looked_for_on_request(compare):
+def test_nan_is_searched_for_on_request(compare):
     done = compare(
         DEFECT.format(kind="with_nan") + SCRIPT, before=["--nonfinite", "nan", "--operators", "mm"]
     )
