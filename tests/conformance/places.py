@@ -35,9 +35,9 @@ def settled(op: Any, arguments: tuple, expected: Any, actual: Any) -> Any:
         return actual
     first, second = (x.detach().take_along_dim(index, dim) for index in (left, right))
     same = (first == second) | ((first != first) & (second != second))
-    mended = torch.where(same, left, right)
-    mended = (mended.squeeze(dim) if reduced else mended).to(ours.device)
-    return mended if isinstance(actual, torch.Tensor) else type(actual)((actual[0], mended))
+    replaced = torch.where(same, left, right)
+    replaced = (replaced.squeeze(dim) if reduced else replaced).to(ours.device)
+    return replaced if isinstance(actual, torch.Tensor) else type(actual)((actual[0], replaced))
 
 
 def has_equal_elements(op: Any, arguments: tuple) -> bool:
