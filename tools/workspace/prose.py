@@ -36,7 +36,6 @@ NOT_YET_CLEAN: tuple[str, ...] = (
     "tests/musa_ops_mudnn",
     "tests/musa_ops_ported",
     "tests/musa_runtime",
-    "tests/torch_musa",
 )
 
 # The same for the names of test functions.
@@ -48,7 +47,6 @@ NAMES_NOT_YET_CLEAN: tuple[str, ...] = (
     "tests/musa_ops_mudnn",
     "tests/musa_ops_ported",
     "tests/musa_runtime",
-    "tests/torch_musa",
 )
 
 # Files that name the words themselves.
