@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What CUDA computes under autocast, operator by operator, and operands to try each with.
+"""The dtypes in which CUDA computes each operator under autocast, with example operands for each.
 
-The source is torch's "Automatic Mixed Precision package" (its op reference for CUDA) and, for what the
-reference groups under one Python function, the registrations for the key AutocastCUDA of torch 2.13. `x`
-makes a floating tensor of a shape, in the dtype under test; `n` makes int64 zeros.
+The source is torch's "Automatic Mixed Precision package" (its op reference for CUDA) and, for overloads that
+the reference groups under one Python function, the registrations for the key AutocastCUDA of torch 2.13. `x`
+makes a floating tensor of a given shape, in the dtype under test; `n` makes int64 zeros.
 """
 
-# Operands are cast to the 16-bit dtype; so is the result.
+# Operands are cast to the 16-bit dtype, which is also the result's.
 LOWER_PRECISION = {
     "_convolution.deprecated": lambda x, n: (
         *(x(1, 2, 5, 5), x(3, 2, 3, 3), None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1),
@@ -52,7 +52,7 @@ LOWER_PRECISION = {
     "scaled_dot_product_attention": lambda x, n: (x(1, 2, 4, 8), x(1, 2, 4, 8), x(1, 2, 4, 8)),
 }
 
-# Operands are cast to float32; so is the result.
+# Operands are cast to float32, which is also the result's dtype.
 FLOAT32 = {
     **dict.fromkeys(
         ("acos", "asin", "cosh", "erfinv", "exp", "expm1", "log", "log10", "log2", "log1p", "reciprocal"),
@@ -104,7 +104,7 @@ FLOAT32 = {
     "upsample_trilinear3d": lambda x, n: (x(1, 2, 4, 4, 4), [8, 8, 8], False),
 }
 
-# The result is float32 unless the caller names a dtype; operands keep theirs.
+# The result is float32 unless the caller passes a dtype; operands keep their dtype.
 FLOAT32_RESULT = {
     "prod": lambda x, n: (x(4),),
     "prod.dim_int": lambda x, n: (x(3, 4), 0),
@@ -119,14 +119,14 @@ FLOAT32_RESULT = {
     "sum.dim_IntList": lambda x, n: (x(3, 4), [0]),
 }
 
-# The same, of operators whose other overload takes the dtype.
+# The same, for operators that take the dtype in another overload.
 FLOAT32_RESULT_BY_OTHER_OVERLOAD = {
     "norm.Scalar": lambda x, n: (x(4), 2),
     "norm.ScalarOpt_dim": lambda x, n: (x(3, 4), 2, [0], False),
 }
 
-# Operands are cast to the widest dtype among them. `w` makes the first floating operand, whose dtype is
-# float32 where the others' are 16-bit.
+# Operands are cast to the widest dtype among them. `w` makes the first floating operand, which is float32 in
+# one of the cases where the others are 16-bit.
 PROMOTED = {
     "addcdiv": lambda w, x, n: (w(4), x(4), x(4)),
     "addcmul": lambda w, x, n: (w(4), x(4), x(4)),
@@ -143,7 +143,7 @@ PROMOTED = {
 
 REFUSED = ("binary_cross_entropy",)
 
-# Of cuDNN, which is not on this device.
+# cuDNN's operators, which this device does not have.
 WITHOUT_COUNTERPART = ("cudnn_convolution", "cudnn_convolution_transpose")
 
 ALL = (

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""torch.autocast("musa") as programs use it: nesting, cache, gradients, checkpoints, transforms, graphs."""
+"""torch.autocast("musa") in programs: nesting, cache, gradients, checkpoints, transforms, graphs."""
 
 import typing
 
@@ -70,13 +70,13 @@ def test_the_module_has_the_names_of_torch_cuda_amp(musa, matrix):
 
 
 @pytest.mark.parametrize("cached", [True, False])
-def test_a_weight_is_cast_once_a_region_with_the_cache(matrix, cached):
+def test_a_weight_is_cast_once_per_region_with_the_cache(matrix, cached):
     weight = matrix.clone().requires_grad_()
     casts = []
     for _ in range(2):
         with torch.autocast("musa", cache_enabled=cached):
             products = [matrix.detach() @ weight for _ in range(3)]
-        # Kept alive: a node's Python object that is gone may have the id of the next one.
+        # Kept alive, because a node's Python object that is freed may share its id with the next one.
         nodes = [product.grad_fn.next_functions[1][0] for product in products]
         casts.append(len({id(node) for node in nodes}))
     assert casts == ([1, 1] if cached else [3, 3])
@@ -113,7 +113,7 @@ def test_the_backward_pass_runs_in_the_dtypes_of_the_forward_pass(matrix):
 
 
 class Scaled(torch.autograd.Function):
-    """x times 2, noting the dtypes it saw and whether autocast was on."""
+    """x times 2; records the dtypes of its inputs and whether autocast was enabled."""
 
     seen: typing.ClassVar[list] = []
 
@@ -171,7 +171,7 @@ def test_transforms_see_the_casts(matrix):
         assert torch.func.vmap(lambda row: row @ weight)(matrix).dtype == torch.float16
         out, product = torch.func.jvp(lambda w: matrix @ w, (weight,), (weight,))
     assert whole.dtype == by_row.dtype == torch.float32
-    # The 16-bit sums are rounded in another order.
+    # The 16-bit sums are rounded in a different order.
     torch.testing.assert_close(by_row.sum(0), whole, rtol=2e-2, atol=2e-1)
     assert out.dtype == product.dtype == torch.float16
 
@@ -199,7 +199,7 @@ def test_a_graph_replays_casts(musa, matrix):
         torch.testing.assert_close(output, model(matrix), rtol=0, atol=0)
 
 
-def test_a_compiled_model_casts_as_the_model(matrix):
+def test_a_compiled_model_casts_as_in_eager_mode(matrix):
     model = make_model()
     compiled = torch.compile(model, backend="aot_eager")
     results = []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The example with --amp reads as well as in float32."""
+"""The example reaches the same accuracy with --amp as in float32."""
 
 import pytest
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.once
 
 @pytest.fixture(scope="module")
 def epochs(pytestconfig):
-    """The example's own number of epochs with --full; a third of it is enough to read."""
+    """The example's own number of epochs with --full; a third of it is enough for its accuracy."""
     return () if pytestconfig.getoption("--full") else ("--epochs", "5")
 
 
@@ -21,9 +21,9 @@ def in_float32(epochs, tmp_path_factory):
     return train(tmp_path_factory.mktemp("float32"), "--amp", "off", *epochs)["accuracy"]
 
 
-# float16 is the one that needs the scaler.
+# float16 is sampled first, because only float16 needs the scaler.
 @pytest.mark.parametrize("amp", sample(("fp16", "bf16"), 2))
 def test_mixed_precision_reaches_the_accuracy_of_float32(amp, in_float32, epochs, tmp_path):
     assert in_float32 >= 0.97
-    # Half a point is two images of the test set. More is no failure.
+    # Half a percentage point is two images of the test set. A higher accuracy is no failure.
     assert train(tmp_path, "--amp", amp, *epochs)["accuracy"] >= in_float32 - 0.005

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The pack by itself: beside the runtime alone; what is said where it is missing or a device cannot do it."""
+"""The pack with the runtime alone, and the errors where the pack or the device's support is missing."""
 
 import importlib
 import sys
@@ -65,7 +65,7 @@ def not_installed(monkeypatch):
     monkeypatch.setattr(pack_modules, "offered", dict)
     monkeypatch.setattr(extras, "version", lambda dist: None)
     monkeypatch.delitem(sys.modules, "torch.musa.amp", raising=False)
-    monkeypatch.delattr(torch.musa, "amp", raising=False)  # an import has left it there
+    monkeypatch.delattr(torch.musa, "amp", raising=False)  # set by an earlier import
 
 
 def test_a_wheel_that_is_missing_is_named(musa, not_installed):
@@ -77,7 +77,7 @@ def test_a_wheel_that_is_missing_is_named(musa, not_installed):
         importlib.import_module("torch.musa.amp")
 
 
-def test_what_needs_no_autocast_works_without_the_wheel(musa, not_installed):
+def test_programs_without_autocast_work_without_the_wheel(musa, not_installed):
     torch.autocast("musa", enabled=False)
     weight = torch.ones(3, device="musa", requires_grad=True)
     torch.utils.checkpoint.checkpoint(lambda w: (w * 2).sum(), weight, use_reentrant=False).backward()
@@ -85,7 +85,7 @@ def test_what_needs_no_autocast_works_without_the_wheel(musa, not_installed):
     assert list(musa.get_amp_supported_dtype()) == [torch.float16, torch.bfloat16]
 
 
-def test_a_pack_that_could_not_be_loaded_says_why(musa, monkeypatch):
+def test_the_error_says_why_the_pack_could_not_be_loaded(musa, monkeypatch):
     broken = plugins.PackRecord("amp", "musa-amp", "0.1.0", status="failed", error=PackError("no kernels"))
     monkeypatch.setattr(autocast, "_pack_found", False)
     monkeypatch.setattr(plugins, "records", lambda: [broken])
@@ -136,7 +136,7 @@ def test_a_region_entered_before_the_first_use_of_the_device_holds():
 
 
 class OneRank(dist.ProcessGroup):
-    """A group of one process, whose sums are their only term."""
+    """A group of one process, so that an all-reduce leaves its input unchanged."""
 
     def allreduce(self, tensors, options):
         done = torch.futures.Future()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Each operator of CUDA's autocast table computes on musa in what the table says, and gives what it says."""
+"""Each operator of CUDA's autocast table computes on musa in the table's dtype, and returns the table's."""
 
 import pytest
 import torch
@@ -15,7 +15,7 @@ PREPARATION = ("_to_copy", "clone", "copy_", "detach", "alias", "empty_like", "z
 
 
 class Witness(TorchDispatchMode):
-    """Notes the dtypes that operators below autocast compute in: of their operands, or as they were told."""
+    """Records in which dtypes operators below autocast compute: `dtype=` if given, else the operands'."""
 
     def __init__(self):
         super().__init__()
@@ -50,7 +50,7 @@ def zeros(*shape):
 
 
 def run(name, operands, low):
-    """(dtype of the result, dtypes computed in by operator) of one call under autocast."""
+    """Returns the result's dtype of one call under autocast, and the dtypes computed in, by operator."""
     with torch.autocast("musa", dtype=low), Witness() as witness:
         result = overload(name)(*operands)
     first = next(leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor))
@@ -123,13 +123,13 @@ FLOAT64 = {
 
 
 @pytest.mark.parametrize("name", FLOAT64)
-def test_float64_is_left_alone(musa, name):
+def test_float64_is_not_cast(musa, name):
     dtype, computed = run(name, FLOAT64[name](maker(torch.float64), zeros), torch.float16)
     assert dtype == torch.float64
     assert_all_in(computed, torch.float64)
 
 
-def test_binary_cross_entropy_is_refused_with_its_cure(musa):
+def test_binary_cross_entropy_is_refused_and_the_error_names_the_alternative(musa):
     probability = torch.full((3,), 0.5, device="musa")
     with torch.autocast("musa"):
         with pytest.raises(RuntimeError, match="binary_cross_entropy_with_logits"):
@@ -139,13 +139,13 @@ def test_binary_cross_entropy_is_refused_with_its_cure(musa):
 
 
 @pytest.mark.parametrize("name", ["relu", "add.Tensor", "tanh", "mul.Tensor"])
-def test_an_operator_without_a_rule_runs_as_it_stands(musa, name):
+def test_an_operator_without_a_rule_keeps_the_dtype(musa, name):
     for dtype in (torch.float32, torch.float16, torch.float64):
         operands = [maker(dtype)(3)] * (2 if name.endswith("Tensor") else 1)
         assert run(name, operands, torch.bfloat16)[0] == dtype
 
 
-def test_tensors_of_the_host_are_not_touched(musa):
+def test_cpu_tensors_are_not_cast(musa):
     a = torch.rand(3, 3)
     with torch.autocast("musa"):
         assert (a @ a).dtype == torch.float32
@@ -153,7 +153,7 @@ def test_tensors_of_the_host_are_not_touched(musa):
         assert (a.to("musa") @ a.to("musa")).dtype == torch.float32
 
 
-def test_the_witness_sees_what_autocast_does_not_cast(musa):
+def test_the_witness_records_operands_without_autocast(musa):
     a = maker(torch.float32)(4, 4)
     with Witness() as witness:
         torch.mm(a, a)

@@ -23,7 +23,7 @@ def calls(musa, name):
 
 @pytest.fixture
 def first_in_line(musa):
-    """The pack serves, whatever TORCH_MUSA_OPS says."""
+    """The pack's operators come first, whatever TORCH_MUSA_OPS is."""
     with musa.ops.prefer("aten::_amp_*", "amp"):
         yield
 
@@ -33,7 +33,7 @@ def first_in_line(musa):
 
 def operands(dtype):
     torch.manual_seed(1)
-    # A chunk of a launch is 65,536 elements.
+    # One launch processes chunks of 65,536 elements.
     return [
         torch.randn(5).to(dtype),
         torch.randn(0).to(dtype),
@@ -46,7 +46,7 @@ def operands(dtype):
 
 
 def on_device(tensor):
-    """A copy on the device that lies in memory as the tensor does."""
+    """A copy on the device with the tensor's strides and storage offset."""
     base = torch.zeros(tensor.untyped_storage().nbytes() // tensor.element_size(), dtype=tensor.dtype)
     copy = base.to("musa").as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
     return copy.copy_(tensor)
@@ -70,7 +70,7 @@ def test_gradients_are_multiplied_as_on_the_cpu(musa, first_in_line, dtype, fact
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("bad", BAD)
-def test_what_is_not_finite_is_found_wherever_it_is(first_in_line, bad, dtype):
+def test_a_value_that_is_not_finite_is_found_in_every_tensor(first_in_line, bad, dtype):
     for which in range(7):
         tensors = [on_device(tensor) for tensor in operands(dtype)]
         if tensors[which].numel() == 0:
@@ -84,13 +84,13 @@ def test_what_is_not_finite_is_found_wherever_it_is(first_in_line, bad, dtype):
             tensors[which][tuple(position)] = kept
 
 
-def test_what_was_found_before_stays(first_in_line):
+def test_an_earlier_finding_is_kept(first_in_line):
     found = state(1.0)
     unscale([torch.ones(3, device="musa")], found, state(1.0))
     assert found.item() == 1
 
 
-def test_more_tensors_than_a_launch_takes_and_of_mixed_dtypes(first_in_line):
+def test_more_tensors_than_one_launch_takes_with_mixed_dtypes(first_in_line):
     grads = [
         torch.full((1 + index % 3,), float(index % 50), device="musa", dtype=DTYPES[index % 3 % 2 * 2])
         for index in range(1000)
@@ -137,7 +137,7 @@ def test_state_of_another_kind_is_refused(first_in_line):
 
 
 @pytest.mark.parametrize("start", [65536.0, 3.0, 2.0**127, 1e-38], ids=str)
-def test_the_scale_moves_as_on_the_cpu(musa, first_in_line, start):
+def test_the_scale_changes_as_on_the_cpu(musa, first_in_line, start):
     found = [0, 0, 0, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0]
     histories = {}
     before = calls(musa, "_amp_update_scale_")
@@ -211,7 +211,7 @@ def test_a_step_with_a_bad_gradient_is_skipped_and_the_scale_halved(musa, kind, 
 
 
 @pytest.mark.parametrize("kind", ["SGD", "AdamW fused"])
-def test_training_is_that_without_a_scaler(musa, kind):
+def test_training_equals_training_without_a_scaler(musa, kind):
     def train(enabled):
         torch.manual_seed(0)
         model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Linear(8, 4)).to("musa")
@@ -222,7 +222,7 @@ def test_training_is_that_without_a_scaler(musa, kind):
 
     scaled, plain = train(True), train(False)
     assert plain[-1] < plain[0]
-    # Scaled by a power of two, gradients differ only where float16 would have lost them.
+    # The scale is a power of two, so gradients differ only where float16 would have underflowed.
     assert scaled == pytest.approx(plain, rel=1e-3)
 
 
