@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The runtime's fixtures and leak check, with the pack in front."""
+"""The runtime suite's fixtures and leak check, with the pack first."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ from tests.musa_runtime.conftest import *  # noqa: F403 - fixtures and hooks of 
 
 @pytest.fixture
 def ported(musa):
-    """The pack serves first, whatever the environment says."""
+    """The pack comes first, whatever TORCH_MUSA_OPS is."""
     with torch.musa.ops.prefer("*", "ported", "host-copy"):
         yield

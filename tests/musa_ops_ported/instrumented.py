@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""A pytest plug-in: the pack's library is another build of it, $MUSA_TEST_LIBRARY, and in the end
-$MUSA_TEST_SERVED gets the operators that it served."""
+"""A pytest plug-in that loads the pack's library from $MUSA_TEST_LIBRARY, and writes the number of calls of
+each operator to $MUSA_TEST_SERVED at the end."""
 
 import json
 import os

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The sequence that torch's CUDA kernels draw, computed by NumPy from its documentation.
+"""The random sequence of torch's CUDA kernels, computed by NumPy from its documentation.
 
-Philox 4x32-10 (Salmon et al., 2011) with the seed as key, the thread's number as the upper half of the
-counter and offset / 4 as the lower; blocks of 256 threads, as many as the device holds at once; each
-thread draws four numbers at a time for elements that lie a grid apart.
+Philox 4x32-10 (Salmon et al., 2011): the key is the seed, the upper half of the counter is the thread's index
+and the lower half is offset / 4. Blocks have 256 threads, and there are as many as the device runs at once.
+Each thread draws four numbers at a time, for elements one grid size apart.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ THREADS = 256
 
 
 def philox(seed: int, subsequence: np.ndarray, block: int) -> np.ndarray:
-    """Four numbers of 32 bits for each subsequence: shape (len(subsequence), 4)."""
+    """Returns four 32-bit numbers for each subsequence, of shape (len(subsequence), 4)."""
     n = len(subsequence)
     counter = [
         np.full(n, block & 0xFFFFFFFF, np.uint64),
@@ -41,7 +41,7 @@ def philox(seed: int, subsequence: np.ndarray, block: int) -> np.ndarray:
 def elements(
     seed: int, offset: int, count: int, processors: int, threads_per_processor: int, at_once: int = 4
 ) -> np.ndarray:
-    """For each element the four numbers of the call that makes it, and which result is its: (count, 5)."""
+    """Returns the four numbers of each element's call and the element's index among them: (count, 5)."""
     blocks = min(-(-count // THREADS), processors * (threads_per_processor // THREADS))
     grid = blocks * THREADS
     rows = np.zeros((count, 5), np.uint64)
@@ -57,13 +57,13 @@ def elements(
 
 
 def calls_offset(count: int, processors: int, threads_per_processor: int, at_once: int = 4) -> int:
-    """By how much a kernel moves the generator on."""
+    """Returns the increment of the generator's offset by one kernel."""
     blocks = min(-(-count // THREADS), processors * (threads_per_processor // THREADS))
     return ((count - 1) // (blocks * THREADS * at_once) + 1) * 4
 
 
 def uniform32(bits: np.ndarray) -> np.ndarray:
-    """In (0, 1]."""
+    """Returns float32 numbers in (0, 1]."""
     return bits.astype(np.float32) * np.float32(2.0**-32) + np.float32(2.0**-33)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""A program that calls the kernels with barriers which the operator databases do not come to.
+"""A program that calls the kernels with barriers that the operator databases do not reach.
 
-Prints `called`, or fails for an operator that the pack did not serve.
+Prints `called`, or fails if the pack did not handle an operator.
 """
 
 import torch

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""ops.yaml and what is generated of it."""
+"""ops.yaml and the code generated from it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_structured_operator_has_all_its_forms(tmp_path: Path) -> None:
     )
 
 
-def test_host_code_of_torch_is_used_with_stubs(tmp_path: Path) -> None:
+def test_operators_with_stubs_use_host_code_of_torch(tmp_path: Path) -> None:
     (add,) = catalog(tmp_path, "binary: {Add.mu: {stub: [add.Tensor]}}").operators
     assert "at::native::structured_ufunc_add_CPU" in emit.registration([add], 0)
 
@@ -56,13 +56,13 @@ def test_compositions_of_torch_are_called(tmp_path: Path) -> None:
     assert "return at::native::logsumexp_out(self, dim, keepdim, out);" in text
 
 
-def test_arguments_that_torch_computes_beforehand(tmp_path: Path) -> None:
+def test_arguments_that_torch_precomputes_are_passed(tmp_path: Path) -> None:
     (pool,) = catalog(tmp_path, "pooling: {Pool.mu: {kernel: [avg_pool2d]}}").operators
     text = emit.registration([pool], 0)
     assert "const auto precomputed = op.meta(" in text and "precomputed.kH, precomputed.kW" in text
 
 
-def test_a_predicate_stands_before_each_form(tmp_path: Path) -> None:
+def test_each_form_checks_the_predicate_first(tmp_path: Path) -> None:
     (dropout,) = catalog(tmp_path, "random: {D.mu: {kernel: [native_dropout_backward: floating]}}").operators
     text = emit.registration([dropout], 0)
     assert "return floating(grad_output, mask, scale);" in text
@@ -110,7 +110,7 @@ def test_every_file_of_kernels_is_built_and_named(of_the_pack: Catalog) -> None:
 
 
 def test_every_registered_stub_is_reached(of_the_pack: Catalog) -> None:
-    """A file that registers stubs is one that ops.yaml uses by stubs."""
+    """ops.yaml lists a stub for each file that registers stubs."""
     by_stub = {operator.source for operator in of_the_pack.operators if operator.way == "stub"}
     registering = {
         path.name

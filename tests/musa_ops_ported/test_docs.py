@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Pages about the pack are those that their generators write."""
+"""The pages about the pack equal the output of their generators."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def test_the_page_is_current(musa, name):
     assert committed == generator(name).page(), f"Fix: python docs/{name}.py"
 
 
-def test_the_list_counts_what_comes_first():
+def test_the_list_counts_the_operators_for_which_the_pack_comes_first():
     families = {"aten::tril": "triangular", "aten::tril_": "triangular", "aten::exp": "unary"}
     page = generator("ported").render(families, {**dict.fromkeys(families, "ported"), "aten::exp": "mudnn"})
     assert "| triangular | 2 | tril (2) |" in page and "unary" not in page and "2 operators" in page
 
 
-def test_code_that_is_gone_is_noticed():
+def test_missing_code_is_noticed():
     walkthrough = generator("adding_an_operator")
     with pytest.raises(ValueError):
         walkthrough.function("csrc/kernels/TriangularOps.mu", "void no_such_kernel(")

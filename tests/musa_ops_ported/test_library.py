@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The pack's library loads at once: nothing that it needs is missing, no symbol waits for its first call."""
+"""The pack's library loads with all symbols bound: no symbol is missing or bound at its first call."""
 
 import subprocess
 import sys

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Lists of tensors that one kernel cannot take together are computed one by one, on the device."""
+"""Lists of tensors that one kernel cannot process together are processed one by one, on the device."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.once
 _ON_A_DEVICE = {"MUSA_EMULATOR_MEMORY": "strict", "TORCH_MUSA_FALLBACK": "error", "TORCH_MUSA_OPS": None}
 
 
-def test_every_foreach_operator_stays_on_the_device_whatever_its_lists_look_like(full: bool) -> None:
+def test_every_foreach_operator_stays_on_the_device_for_all_kinds_of_lists(full: bool) -> None:
     printed = run_code(
         f"""
         import itertools, torch
@@ -38,7 +38,7 @@ def test_every_foreach_operator_stays_on_the_device_whatever_its_lists_look_like
         compared = 0
         for op in FOREACH_OPS:
             for sample in itertools.islice(Case(op, torch.float32).samples(True), None if {full} else 4):
-                # The first list is strided as no other is, and one of its tensors has another dtype.
+                # Only the first list is transposed, and one of its tensors has another dtype.
                 mixed = [transposed(each) for each in sample.input]
                 mixed[-1] = mixed[-1].double()
                 for first in ([transposed(each) for each in sample.input], mixed):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Who serves, and what the operator databases do not ask."""
+"""The provider of each operator, and cases that the operator databases do not have."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_numbers_of_8_bits_are_filled(musa, ported, dtype):
 
 @pytest.mark.once
 @pytest.mark.parametrize(("memory", "first"), [("shared", "host"), ("strict", "ported")])
-def test_torchs_cpu_kernels_come_first_where_they_can(memory, first):
+def test_torchs_cpu_kernels_come_first_on_addressable_memory(memory, first):
     program = "import torch; print(torch.musa.ops.explain('aten::tril')['provider'])"
     printed = run_code(program, TORCH_MUSA_OPS=None, MUSA_EMULATOR_MEMORY=memory)
     assert printed.strip() == first
@@ -56,18 +56,18 @@ def test_torchs_cpu_kernels_come_first_where_they_can(memory, first):
 
 @pytest.mark.parametrize("dim", [None, 0, 1, (0, 2)])
 @pytest.mark.parametrize("shape", [(3, 5, 7), (1, 4096, 3), (70_000, 1, 2), (2, 3, 100_001)])
-def test_sums_of_all_shapes_of_reduction(musa, ported, shape, dim):
+def test_sums_over_all_shapes_of_reduction(musa, ported, shape, dim):
     x = torch.randint(-50, 50, shape, dtype=torch.int32)
     assert torch.equal(x.musa().sum(dim).cpu(), x.sum(dim))
     torch.testing.assert_close(x.double().musa().mean(dim).cpu(), x.double().mean(dim))
 
 
-def test_reductions_repeat_to_the_bit(musa, ported):
+def test_reductions_are_bitwise_reproducible(musa, ported):
     x = torch.randn(1_000_003).musa()
     assert len({x.sum().item() for _ in range(5)}) == 1
 
 
-def test_numbers_of_the_host_take_an_operands_place(musa, ported):
+def test_a_cpu_scalar_can_be_an_operand(musa, ported):
     x = torch.arange(1000).float()
     number = torch.tensor(2, dtype=torch.float64)
     for f in (lambda a, b: a + b, lambda a, b: b / (a + 1), torch.maximum, lambda a, b: a < b):
@@ -127,8 +127,8 @@ def test_fused_optimizers_equal_their_plain_form(musa, ported, fused, settings):
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_a_number_of_the_host_is_not_rounded_to_a_half_type(musa, ported, dtype):
-    # As on CUDA: rounded once, after the operation in single precision.
+def test_a_cpu_scalar_is_not_rounded_to_a_half_type(musa, ported, dtype):
+    # As on CUDA, the result is rounded once, after the operation in float32.
     x = torch.linspace(-3, 3, 4098).to(dtype)
     for number in (0.000618372812985365, 3.14159, 1e-7):
         for f in (torch.add, torch.sub, torch.mul, torch.div):
@@ -137,7 +137,7 @@ def test_a_number_of_the_host_is_not_rounded_to_a_half_type(musa, ported, dtype)
                 assert torch.equal(f(operand.musa(), number).cpu(), exact), (f.__name__, number)
 
 
-def test_places_from_the_last_offset_on_are_in_no_bag(musa, ported):
+def test_indices_from_the_last_offset_on_are_in_no_bag(musa, ported):
     weight = torch.randn(5, 3)
     indices, offsets = torch.tensor([0, 4, 1, 2, 3]), torch.tensor([0, 2, 4])
 
@@ -173,7 +173,7 @@ def test_a_maximum_beyond_the_last_offset_has_a_gradient(musa, ported):
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.float16, torch.bfloat16, torch.float32])
 @pytest.mark.parametrize(("start", "end", "steps"), [(-3, 7.5, 50), (0, 49, 50), (1, 4.3, 33), (-2, 2, 1)])
-def test_sequences_are_those_of_the_cpu(musa, ported, dtype, start, end, steps):
+def test_linspace_equals_the_cpus(musa, ported, dtype, start, end, steps):
     if dtype == torch.uint8:
         start, end = abs(start), abs(end)
     expected = torch.linspace(start, end, steps, dtype=dtype)

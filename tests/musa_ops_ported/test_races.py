@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The pack's kernels under the thread sanitizer, to which each thread of the device is a thread of its own.
+"""The pack's kernels under the thread sanitizer, which sees each device thread as a separate thread.
 
-With --full only: the pack is built for it, in build/racecheck, and conformance takes three times as long.
-What the last run served and found is in last_race_check.json.
+With --full only: the pack is built for it in build/racecheck, and conformance takes three times as long.
+last_race_check.json records the operators and reports of the last run.
 """
 
 import json
@@ -32,9 +32,9 @@ SETTINGS = [
 ]
 TESTS = [
     *("tests/conformance", "tests/musa_ops_ported/test_operators.py", "-m", "not once"),
-    # A wrong index is a device assertion, after which the process has no device.
+    # A wrong index triggers a device assertion, after which the process cannot use the device.
     *("-k", "not refused_arguments"),
-    # Another build has other last digits: a known failure that is none, steps that enlarge them.
+    # This build rounds differently: a known failure passes here, and LBFGS amplifies the differences.
     *("--deselect", "tests/conformance/test_ops.py::test_gradient_equals_cpu[float32-kron]"),
     *("--deselect", "tests/conformance/test_optimizer_db.py::test_steps_equal_cpu[plain-LBFGS]"),
 ]
@@ -42,7 +42,7 @@ TESTS = [
 
 @pytest.fixture(scope="module")
 def library() -> Path:
-    """The pack's library, built for the sanitizer; the kernels keep their line numbers."""
+    """The pack's library, built for the sanitizer with line numbers for the kernels."""
     flags = THREAD.sanitizer_flags.replace("-g", "-g1")
     configure = [tool("cmake"), "-S", ROOT / "packages" / "musa-ops-ported", "-B", BUILD, "-G", "Ninja"]
     configure += [
@@ -58,13 +58,13 @@ def library() -> Path:
 
 
 def reports(folder: Path) -> list[str]:
-    """The sanitizer's reports, of every process of a run."""
+    """Returns the sanitizer's reports of all processes of a run."""
     texts = [path.read_text(errors="replace") for path in sorted(folder.glob("report.*"))]
     return [part for text in texts for part in text.split("==================") if WARNING in part]
 
 
 def watched(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
-    """Run the interpreter under the sanitizer; torch, which is not built for it, is not judged."""
+    """Runs the interpreter under the sanitizer, which ignores torch because it is not instrumented."""
     options = f"log_path={folder}/report exitcode=0 report_signal_unsafe=0 ignore_noninstrumented_modules=1"
     options += f" suppressions={Path(__file__).with_name('races.supp')}"
     settings = {**THREAD.run_environment(), "TSAN_OPTIONS": options, **environment}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""A seed gives the numbers that torch's CUDA kernels give on a device with as many processors."""
+"""A seed gives the same numbers as torch's CUDA kernels on a device with as many multiprocessors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 from tests.musa_ops_ported import philox
 
 SEED = 0x1234_5678_9ABC
-# One block, some blocks, more elements than the device has threads.
+# One block, several blocks, and more elements than the device has threads.
 COUNTS = [1, 5, 1000, 400_003]
 
 
@@ -89,7 +89,7 @@ def test_dropout_of_unaligned_sizes(count, geometry):
 
 
 @pytest.mark.parametrize("count", [8, 4096])
-def test_dropout_takes_neighbours_where_sizes_allow(count, geometry):
+def test_dropout_is_vectorized_when_sizes_allow(count, geometry):
     # Thread t has elements 4t to 4t + 3.
     numbers = philox.philox(SEED, np.arange(count // 4), 0)
     uniform = philox.uniform32(numbers.reshape(-1).astype(np.uint64))
@@ -101,7 +101,7 @@ def test_dropout_takes_neighbours_where_sizes_allow(count, geometry):
 def test_randperm(count, geometry):
     bits = math.ceil(math.log2(count - (6 * count * count + 1) / (math.log(0.9) * 12)))
     numbers, which = drawn(count, geometry, at_once=2)
-    # Keys from all of int32: more than 2^28 values, so of 64 bits each, high half first.
+    # Keys span the range of int32. A range above 2^28 draws 64 bits per key, high half first.
     first = (numbers[:, 0].astype(np.uint64) << np.uint64(32)) | numbers[:, 1]
     second = (numbers[:, 2].astype(np.uint64) << np.uint64(32)) | numbers[:, 3]
     keys = np.where(which == 0, first, second) % np.uint64(2**32 - 1)
@@ -116,7 +116,7 @@ def test_randperm(count, geometry):
     np.testing.assert_array_equal(got[unique], order[unique])
 
 
-def test_the_generator_moves_on_as_cudas(geometry):
+def test_the_generator_advances_as_cudas(geometry):
     state = torch.musa.get_rng_state()
     torch.rand(400_003, device="musa")
     after = torch.musa.get_rng_state()
@@ -133,7 +133,7 @@ def test_another_seed_or_thread_gives_other_numbers(geometry):
     assert not np.array_equal(numbers, philox.philox(SEED + 1, np.arange(1000), 0))
 
 
-# Of the paper's reference implementation: all bits zero, all bits one.
+# The known answers of the paper's reference implementation, for all bits zero and all bits one.
 def test_the_reference_is_philox():
     assert [hex(x) for x in philox.philox(0, np.zeros(1, np.uint64), 0)[0]] == [
         "0x6627e8d5", "0xe169c58d", "0xbc57ac4c", "0x9b00dbd8",

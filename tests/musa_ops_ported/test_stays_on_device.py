@@ -113,7 +113,7 @@ CONVENTIONS = """
     solved = torch.linalg.lu_solve(*factors, b.musa(), adjoint=True).cpu()
     torch.testing.assert_close(solved, torch.linalg.solve(a.mH, b))
 
-    # An output that is not in LAPACK's order, one that is the input, one that is an operand.
+    # Outputs that are not in LAPACK's order, alias the input, or alias an operand.
     out = torch.empty(4, 4, device="musa")[:, ::2][:, :2].t()
     torch.linalg.inv(torch.eye(2, device="musa") * 2, out=out)
     assert out.tolist() == [[0.5, 0], [0, 0.5]]

@@ -33,7 +33,6 @@ NOT_YET_CLEAN: tuple[str, ...] = (
     "tests/musa_emulator",
     "tests/musa_emulator_mccl",
     "tests/musa_ops_mudnn",
-    "tests/musa_ops_ported",
     "tests/musa_runtime",
 )
 
@@ -43,7 +42,6 @@ NAMES_NOT_YET_CLEAN: tuple[str, ...] = (
     "tests/musa_emulator",
     "tests/musa_emulator_mccl",
     "tests/musa_ops_mudnn",
-    "tests/musa_ops_ported",
     "tests/musa_runtime",
 )
 
