@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""MCCL through ctypes, as a C program calls it: device memory, streams, communicators."""
+"""MCCL through ctypes, with the calls of a C program: device memory, streams, communicators."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def size(count: int) -> ctypes.c_size_t:
 
 
 class Buffer:
-    """A tensor's bytes in memory of the current device."""
+    """A copy of a tensor in memory of the current device."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self.like = tensor.contiguous()
@@ -59,7 +59,7 @@ class Buffer:
         return ctypes.c_void_p(self.pointer.value + element * self.like.element_size())
 
     def get(self) -> torch.Tensor:
-        """The bytes, after all work of the device."""
+        """Waits for the device, then returns the contents."""
         ok(rt.musaDeviceSynchronize())
         out = torch.empty_like(self.like)
         ok(rt.musaMemcpy(ctypes.c_void_p(out.data_ptr()), self.pointer, size(self.bytes), 2))
@@ -87,7 +87,7 @@ def finished(stream: ctypes.c_void_p) -> bool:
 def wait_until(condition, seconds: float = 20) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "it did not come to be"
+        assert time.monotonic() < deadline, f"the condition is still false after {seconds} s"
         time.sleep(0.01)
 
 
@@ -97,13 +97,13 @@ def async_error(comm: ctypes.c_void_p) -> int:
     return error.value
 
 
-# ---- ranks in processes of their own: see processes.py
+# ---- ranks in separate processes: see processes.py
 
 RANK, RANKS = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def unique_id(name: str = "id") -> UniqueId:
-    """Rank 0 makes it; the others find it in the folder that all ranks have."""
+    """Rank 0 creates the id; the others read it from the folder that all ranks share."""
     path = Path(os.environ["MCCL_TEST_FOLDER"], name)
     unique = UniqueId()
     if RANK == 0:
@@ -117,7 +117,7 @@ def unique_id(name: str = "id") -> UniqueId:
 
 
 def join(name: str = "id") -> ctypes.c_void_p:
-    """This rank's communicator, on the device of its number."""
+    """Returns this rank's communicator, on the device whose index is the rank."""
     ok(rt.musaSetDevice(RANK))
     comm = ctypes.c_void_p()
     fine(mccl.mcclCommInitRank(ctypes.byref(comm), RANKS, unique_id(name), RANK))
@@ -125,5 +125,5 @@ def join(name: str = "id") -> ctypes.c_void_p:
 
 
 def values_of(rank: int, dtype: torch.dtype, count: int) -> torch.Tensor:
-    """A rank's operand: small numbers, whose sums and products all dtypes hold."""
+    """Returns a rank's operand: small numbers, whose sums and products every dtype represents exactly."""
     return (torch.arange(count).add(rank).remainder(3) + 1).to(dtype)

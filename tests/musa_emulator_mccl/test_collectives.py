@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Every call gives on each rank what its definition says, in one process and in several."""
+"""Every call gives each rank the result of its definition, in one process and in several."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.musa_emulator_mccl.processes import outputs_of, run_ranks
 
 pytestmark = pytest.mark.once
 
-# Work of a stream that runs on a worker is how a device runs it.
+# "async" is sampled, because it runs a stream's work on a worker, like a device.
 MODES = sample(("async", "inline", "lazy"), 3)
 
 ALL_CALLS = """
@@ -94,13 +94,13 @@ def test_all_calls_in_all_data_types(tmp_path, ranks):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_all_calls_in_memory_that_the_host_cannot_touch(tmp_path, mode):
+def test_all_calls_in_memory_that_the_host_cannot_address(tmp_path, mode):
     settings = {"MUSA_EMULATOR_MODE": mode, "MUSA_EMULATOR_MEMORY": "strict"}
     assert outputs_of(ALL_CALLS, tmp_path, 2, **settings) == ["done"] * 2
 
 
-def test_all_reduces_of_much_memory(tmp_path):
-    """Which go another way than those of little."""
+def test_all_reduces_of_large_operands(tmp_path):
+    """Large operands take another path than small ones."""
     code = """
         comm, stream = join(), make_stream()
         for dtype in DTYPES:
@@ -116,7 +116,7 @@ def test_all_reduces_of_much_memory(tmp_path):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_more_calls_than_a_stream_holds(tmp_path, mode):
-    """Rank 1 comes when rank 0's stream is full."""
+    """Rank 1 makes its first call when rank 0's stream is full."""
     code = """
         comm, stream = join(), make_stream()
         if RANK == 1:
@@ -131,7 +131,7 @@ def test_more_calls_than_a_stream_holds(tmp_path, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_an_abort_makes_room_in_a_full_stream(tmp_path, mode):
+def test_an_abort_frees_space_in_a_full_stream(tmp_path, mode):
     code = """
         comm, stream = join(), make_stream()
         x = Buffer(torch.zeros(3))
@@ -148,8 +148,8 @@ def test_an_abort_makes_room_in_a_full_stream(tmp_path, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_call_returns_before_its_peers_come(tmp_path, mode):
-    """Rank 1 makes its call only after rank 0, whose call is waiting, has told it to."""
+def test_a_call_returns_before_its_peers_call(tmp_path, mode):
+    """Rank 1 makes its call only after a signal from rank 0, whose call is pending."""
     code = """
         comm, stream = join(), make_stream()
         said = Path(os.environ["MCCL_TEST_FOLDER"], "said")
@@ -167,8 +167,8 @@ def test_a_call_returns_before_its_peers_come(tmp_path, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_work_behind_a_call_runs_without_anybody_waiting(tmp_path, mode):
-    """Another stream waits for an event behind the call; polling it is enough."""
+def test_work_after_a_call_runs_without_a_waiting_thread(tmp_path, mode):
+    """Another stream waits for an event after the call; polling that stream is enough."""
     code = """
         comm, first, second = join(), make_stream(), make_stream()
         x, y = Buffer(torch.ones(3)), Buffer(torch.zeros(3))
@@ -200,7 +200,7 @@ def test_calls_on_two_streams_keep_their_order(tmp_path):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_devices_of_one_process_meet_within_a_group(tmp_path, mode):
+def test_devices_of_one_process_communicate_within_a_group(tmp_path, mode):
     code = """
         comms = (ctypes.c_void_p * 2)()
         fine(mccl.mcclCommInitAll(comms, 2, None))
@@ -263,7 +263,7 @@ def test_a_scalar_on_the_device_is_read_when_the_call_runs(tmp_path):
     assert outputs_of(code, tmp_path) == ["[15.0, 15.0, 15.0]"] * 2
 
 
-def test_nothing_is_sent_where_there_is_nothing(tmp_path):
+def test_calls_without_elements_send_nothing(tmp_path):
     code = """
         comm, stream = join(), make_stream()
         for call in ("mcclAllReduce", "mcclReduceScatter"):
@@ -276,7 +276,7 @@ def test_nothing_is_sent_where_there_is_nothing(tmp_path):
     assert outputs_of(code, tmp_path) == ["done"] * 2
 
 
-def test_info_tells_every_call(tmp_path):
+def test_info_logs_every_call(tmp_path):
     code = "comm, s, x = join(), make_stream(), Buffer(torch.ones(3))\n"
     code += "fine(mccl.mcclAllReduce(x.pointer, x.pointer, x.count, x.dtype, MAX, comm, s)); x.get()"
     for rank, done in enumerate(run_ranks(code, tmp_path, MCCL_DEBUG="INFO")):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""mcclCommDestroy returns when all ranks have called it, as NCCL's does. A rank that is gone is not
-waited for."""
+"""mcclCommDestroy returns when all ranks have called it, as NCCL's does. It does not wait for a rank that
+has exited."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def test_it_waits_for_the_other_rank(tmp_path):
     assert outputs_of(code, tmp_path) == ["True"] * 2
 
 
-def test_ranks_that_end_two_communicators_in_different_orders_wait_for_each_other(tmp_path):
-    """What it is for: such a program hangs on NCCL."""
+def test_ranks_that_destroy_two_communicators_in_different_orders_wait_for_each_other(tmp_path):
+    """mcclCommDestroy waits so that such a program hangs as it does with NCCL."""
     code = """
         import threading
         pair = [join("first"), join("second")]
@@ -48,7 +48,7 @@ def test_a_rank_that_was_killed_is_not_waited_for(tmp_path):
     assert (first.status, first.out.strip(), second.status) == (0, "done", -signal.SIGKILL), first.err
 
 
-def test_a_process_with_both_ranks_ends_them_one_after_the_other(tmp_path):
+def test_a_process_with_both_ranks_destroys_them_one_after_the_other(tmp_path):
     code = """
         comms = (ctypes.c_void_p * 2)()
         ok(mccl.mcclCommInitAll(comms, 2, None))

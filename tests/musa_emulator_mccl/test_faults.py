@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What cannot end waits for an abort, says why, and leaves no process behind."""
+"""A call that cannot complete logs the reason, waits for an abort, and does not keep its process alive."""
 
 import signal
 
@@ -18,8 +18,8 @@ SUM_OF_ONES += "fine(mccl.mcclAllReduce(x.pointer, x.pointer, x.count, x.dtype, 
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_an_abort_ends_what_waits_here_and_at_the_peers(tmp_path, mode):
-    """Rank 1 never comes; rank 0 gives up; rank 1, which comes then, is told that its peer is gone."""
+def test_an_abort_ends_pending_calls_here_and_at_the_peers(tmp_path, mode):
+    """Rank 0 aborts its call before rank 1 makes one; rank 1's call then gets the error of a lost peer."""
     code = f"""
         comm, stream = join(), make_stream()
         gone = Path(os.environ["MCCL_TEST_FOLDER"], "gone")
@@ -79,7 +79,7 @@ MISMATCHES = {
 
 
 @pytest.mark.parametrize("what", MISMATCHES)
-def test_calls_that_do_not_fit_together_are_named_and_wait_for_an_abort(tmp_path, what):
+def test_mismatched_calls_are_named_and_wait_for_an_abort(tmp_path, what):
     call, named = MISMATCHES[what]
     code = f"""
         comm, stream, x = join(), make_stream(), Buffer(torch.ones(100))
@@ -97,7 +97,7 @@ def test_calls_that_do_not_fit_together_are_named_and_wait_for_an_abort(tmp_path
     assert named in told and "does not end before mcclCommAbort" in told
 
 
-def test_a_size_that_is_wrong_by_injection_is_named(tmp_path):
+def test_an_injected_wrong_size_is_named(tmp_path):
     code = f"""
         comm, stream = join(), make_stream()
         {SUM_OF_ONES}
@@ -110,7 +110,7 @@ def test_a_size_that_is_wrong_by_injection_is_named(tmp_path):
     assert "of 999 float32" in "".join(one.err for one in ended)
 
 
-def test_a_delay_delays(tmp_path):
+def test_an_injected_delay_delays_the_call(tmp_path):
     code = f"""
         comm, stream = join(), make_stream()
         {SUM_OF_ONES}
@@ -124,7 +124,7 @@ def test_a_delay_delays(tmp_path):
     assert outputs_of(code, tmp_path, settings=fault) == ["True True"] * 2
 
 
-def test_who_drops_out_takes_no_part(tmp_path):
+def test_a_rank_with_an_injected_drop_takes_no_part(tmp_path):
     code = f"""
         comm, stream = join(), make_stream()
         for _ in range(2):
@@ -138,7 +138,7 @@ def test_who_drops_out_takes_no_part(tmp_path):
     assert "takes no part in mcclAllReduce of 1000 float32, op 0, as injected" in ended[0].err
 
 
-def test_a_process_ends_with_a_call_that_does_not(tmp_path):
+def test_a_process_exits_with_a_call_that_cannot_complete(tmp_path):
     code = f"""
         comm, stream = join(), make_stream()
         if RANK == 0:
@@ -149,7 +149,7 @@ def test_a_process_ends_with_a_call_that_does_not(tmp_path):
     assert [one.status for one in ended] == [0, 0]
 
 
-def test_streams_go_on_after_an_abort(tmp_path):
+def test_streams_are_usable_after_an_abort(tmp_path):
     code = f"""
         comm, stream = join(), make_stream()
         if RANK == 0:

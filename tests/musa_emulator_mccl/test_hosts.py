@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The interface and address of a host; and the page that ranks of one host share: no other file is opened."""
+"""The choice of a host's interface and address, and of the one page that its ranks share and open."""
 
 import re
 import subprocess
@@ -15,7 +15,7 @@ from tests.musa_emulator_mccl.processes import run_ranks
 
 pytestmark = pytest.mark.once
 
-# MCCL_SOCKET_IFNAME, and the interface that it gives; None: refused.
+# MCCL_SOCKET_IFNAME, and the interface that it selects; None if it is an error.
 INTERFACES = {
     "": "net0",
     "net": "net0",
@@ -48,8 +48,8 @@ def ip(*arguments):
 for name in ("net0", "net1"):
     ip("address", "flush", "dev", name)
 ip("address", "add", "fd77::1/64", "dev", "net1", "nodad")
-# The kernel adds the route to the address later than the address, in a work queue of its own. A connection
-# before that ends with EHOSTUNREACH, and c10d does not try the address again.
+# The kernel adds the route to the address asynchronously, after the address. An earlier connection fails with
+# EHOSTUNREACH, and c10d does not try the address again.
 while not ip("-6", "route", "show", "table", "local", "fd77::1"):
     time.sleep(0.01)
 choose("six", "net")
@@ -63,7 +63,7 @@ choose("nothing", "")
 
 @pytest.fixture(scope="module")
 def chosen() -> dict[str, tuple[int, str]]:
-    """Result and log of mcclGetUniqueId by the name of a case, on a host with its own interfaces."""
+    """The result and log of mcclGetUniqueId by case, in a network namespace with its own interfaces."""
     if reason := hosts.why_not():
         skips.skip_permanently("several-hosts", reason)
     setup = "ip link set lo up; ip link add docker0 up type veth peer name d0; ip link set d0 up;"
@@ -83,7 +83,7 @@ def chosen() -> dict[str, tuple[int, str]]:
         )
     except subprocess.TimeoutExpired as late:
         told = late.stderr or b""
-        pytest.fail(f"the host did not end; where it stood after 90 s:\n{told.decode(errors='replace')}")
+        pytest.fail(f"the host did not exit; its stack after 90 s:\n{told.decode(errors='replace')}")
     assert done.returncode == 0, done.stderr
     cases = re.findall(r"^# (.*)\n([\s\S]*?)^(\d+)$", done.stderr, re.MULTILINE)
     return {name: (int(result), log) for name, log, result in cases}
@@ -99,14 +99,15 @@ def test_the_interface_is_the_one_that_the_variable_permits(chosen, wanted):
         assert result == 0 and f"interface {INTERFACES[wanted]}, address" in log, log
 
 
-def test_other_addresses_are_taken_where_there_is_no_better_one(chosen):
+def test_other_addresses_are_used_if_there_is_no_better_one(chosen):
     assert "interface net1, address fd77::1 port" in chosen["six"][1]
     assert "interface lo, address 127.0.0.1 port" in chosen["only loopback"][1]
     result, log = chosen["nothing"]
     assert result == 2 and "no network interface that is up" in log
 
 
-# Rank 0 is a program that knows the store and Gloo, and writes any text where rank 0 names its page.
+# Rank 0 is a program that speaks the protocol of the store and Gloo, and sends an arbitrary text in place of
+# the name of its page.
 HOSTILE = """
 import datetime
 import torch.distributed as dist
@@ -133,7 +134,7 @@ def places():
         "inode": place(memfd(PAGE, 1 << 20), more=1),
         "short": place(memfd(PAGE, 64)),
         "gone": f"{os.getpid()} 999 1",
-        "nobody": "0 0 0",
+        "process 0": "0 0 0",
         "empty": "",
     }
 ok(rt.musaSetDevice(RANK))
@@ -172,7 +173,7 @@ REASONS = {
     "inode": "is not the page of a ledger",
     "short": "has 64 bytes, and",
     "gone": "cannot be opened",
-    "nobody": "cannot be opened",
+    "process 0": "cannot be opened",
     "empty": "did not send a process, a descriptor and an inode",
 }
 

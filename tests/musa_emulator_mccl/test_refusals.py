@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What callers do wrong is refused with a reason, and nothing is sent."""
+"""Wrong calls are refused with a reason, and nothing is sent."""
 
 import pytest
 
@@ -92,7 +92,7 @@ for dtype in (9, 10):
         assert outputs_of(code, tmp_path / arch, 1, MUSA_EMULATOR_ARCH=arch)[0].split() == expected
 
 
-def test_a_communicator_that_ended_is_no_longer_one(tmp_path):
+def test_a_destroyed_communicator_is_refused(tmp_path):
     code = SETUP + """
 fine(mccl.mcclCommDestroy(comm))
 print(mccl.mcclCommDestroy(comm), mccl.mcclCommAbort(comm))
@@ -111,7 +111,7 @@ def test_two_ranks_on_one_device_are_refused(tmp_path):
         assert "ranks 0 and 1 are on one device" in done.err and "MUSA_EMULATOR_DEVICES" in done.err
 
 
-def test_ranks_that_were_told_of_different_numbers_are_refused(tmp_path):
+def test_ranks_with_different_numbers_of_ranks_are_refused(tmp_path):
     code = """
         ok(rt.musaSetDevice(RANK))
         comm = ctypes.c_void_p()
@@ -131,7 +131,7 @@ for _ in range(3):
 
 
 @pytest.mark.parametrize("rule", ["mcclAllReduce=drop", "@x=drop", "@1=fly", "@1=delay:soon", "@0=drop"])
-def test_a_rule_for_faults_that_cannot_be_understood_is_named(tmp_path, rule):
+def test_an_invalid_rule_for_faults_is_named(tmp_path, rule):
     code = """
         comm = ctypes.c_void_p()
         print(mccl.mcclCommInitRank(ctypes.byref(comm), 1, unique_id(), 0))

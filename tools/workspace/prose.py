@@ -31,8 +31,6 @@ NOT_YET_CLEAN: tuple[str, ...] = (
     "tests/musa_cuda",
     "tests/musa_distributed",
     "tests/musa_emulator",
-    "tests/musa_emulator_mccl",
-    "tests/musa_ops_mudnn",
     "tests/musa_runtime",
 )
 
@@ -40,8 +38,6 @@ NOT_YET_CLEAN: tuple[str, ...] = (
 NAMES_NOT_YET_CLEAN: tuple[str, ...] = (
     "tests/musa_distributed",
     "tests/musa_emulator",
-    "tests/musa_emulator_mccl",
-    "tests/musa_ops_mudnn",
     "tests/musa_runtime",
 )
 
