@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Compiles the programs in kernels/, once in a test session."""
+"""Compiles each program in kernels/ once per test session."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def mcc(*arguments: str | Path, cwd: Path | None = None) -> subprocess.Completed
 
 @cache
 def program(name: str, *options: str) -> Path:
-    """The program of kernels/<name>.mu, built with these options of mcc."""
+    """Returns the program of kernels/<name>.mu, built by mcc with the options."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     built = FOLDER / "-".join([name, *(option.strip("-").replace("=", "-") for option in options)])
     done = mcc("-O1", "-g", "-std=c++17", *options, KERNELS / f"{name}.mu", "-o", built)

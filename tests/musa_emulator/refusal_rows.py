@@ -44,7 +44,7 @@ def a_capturing_stream_cannot_be_synchronized(sdk: Sdk):
     ]
 
 
-# A CUDA driver makes nodes of these two, which are not emulated.
+# A CUDA driver records a graph node for each of these two calls; such nodes are not emulated.
 @row("captures", UNSUPPORTED, INVALIDATED)
 def a_capturing_stream_cannot_allocate(sdk: Sdk):
     stream = sdk.begin()
@@ -242,7 +242,7 @@ def _implicit(name: str, prepare) -> None:
         for mode in (GLOBAL, THREAD_LOCAL, RELAXED):
             arguments = prepare(sdk)
             stream = sdk.begin(mode, BLOCKING)
-            sdk.exchange(RELAXED)  # or queries would be refused for being unsafe
+            sdk.exchange(RELAXED)  # otherwise queries would be refused as unsafe
             results += [sdk(name, *arguments), sdk.end(stream)]
             sdk.exchange(GLOBAL)
         return results
@@ -264,7 +264,7 @@ _implicit("MemsetAsync", lambda sdk: (sdk.malloc(), 0, 64, None))
 
 
 @row("captures", "StreamCaptureImplicit", "Success")
-def asking_whether_the_default_stream_captures_invalidates_nothing(sdk: Sdk):
+def querying_whether_the_default_stream_captures_invalidates_nothing(sdk: Sdk):
     stream = sdk.begin(RELAXED, BLOCKING)
     return [sdk.status(None), sdk.end(stream)]
 
@@ -324,7 +324,7 @@ def _scope(mine: int, theirs: int | None, interaction: int):
         origin = sdk.begin(mine)
         return [*on_thread(other), sdk.end(origin)]
 
-    # The thread's own capture counts, and those of other threads that are global; none for a relaxed thread.
+    # The thread's own capture applies, and global ones of other threads; none applies to a relaxed thread.
     own = theirs in (GLOBAL, THREAD_LOCAL) and interaction != RELAXED
     foreign = mine == GLOBAL and interaction == GLOBAL
     expected = (

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What the runtime refuses, as a table of rows, and a program that runs them: test_refusals.py compares.
+"""A table of the calls that the runtime refuses, and a program that runs its rows for test_refusals.py.
 
 The rows about captures, lost devices and wrong pointers were measured with the same calls on CUDA 13.0
-(driver 580, one H200); those about two devices come from CUDA's documentation.
+(driver 580, one H200); those about two devices are from CUDA's documentation.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class KernelInfo(ctypes.Structure):
 
 
 class Blob(ctypes.Structure):
-    """Room for any structure that a row passes and does not read."""
+    """Memory for any structure that a row passes but does not read."""
 
     _fields_ = [("bytes", ctypes.c_char * 4096)]
 
@@ -67,7 +67,7 @@ class Access(ctypes.Structure):
 
 
 class Sdk:
-    """Calls by the name behind `musa`; the result is the error's name behind `musaError`, or "Success"."""
+    """Calls functions by name without `musa`; returns the error's name without `musaError`, or "Success"."""
 
     def __init__(self, runtime: str, driver: str) -> None:
         self.runtime = ctypes.CDLL(runtime)
@@ -75,7 +75,7 @@ class Sdk:
         self.runtime.musaGetErrorName.restype = ctypes.c_char_p
         self.runtime.musaLaunchKernel.argtypes = [c_void_p, Dim3, Dim3, c_void_p, c_size_t, c_void_p]
         self.runtime.musaIpcOpenMemHandle.argtypes = [c_void_p, IpcHandle, c_uint]
-        self.kept: list[object] = []  # callbacks and buffers that queued work uses
+        self.kept: list[object] = []  # callbacks and buffers that enqueued work uses
         self.nothing = self.keep(HostFunction(lambda _: None))
 
     def keep(self, value):
@@ -85,7 +85,7 @@ class Sdk:
     def __call__(self, name: str, *arguments) -> str:
         function = getattr(self.runtime, "musa" + name)
         if function.argtypes is None:
-            # ctypes passes an int as 32 bits; every integer and pointer parameter here fits into a register.
+            # ctypes passes an int as 32 bits; every integer or pointer parameter here fits in a register.
             arguments = tuple(c_size_t(a & (2**64 - 1)) if isinstance(a, int) else a for a in arguments)
         text = self.runtime.musaGetErrorName(function(*arguments)).decode()
         return text.removeprefix("musaError").removeprefix("musa")
@@ -106,7 +106,7 @@ class Sdk:
         return self.make("HostAlloc", size, 0)
 
     def page(self) -> int:
-        """The address of a page of pageable memory."""
+        """Returns the address of a page of pageable memory."""
         buffer = self.keep(create_string_buffer(4 * PAGE))
         return (ctypes.addressof(buffer) + PAGE - 1) // PAGE * PAGE
 
@@ -136,7 +136,7 @@ class Sdk:
         return ("None", "Active", "Invalidated")[value.value] if answer == "Success" else answer
 
     def fork(self) -> tuple[c_void_p, c_void_p]:
-        """A capturing stream, and one that has joined its capture."""
+        """Returns a capturing stream, and a second stream that has joined its capture."""
         origin, joined = self.begin(), self.stream()
         self.must("StreamWaitEvent", joined, self.captured(origin), 0)
         return origin, joined
@@ -173,7 +173,7 @@ class Sdk:
         return self("LaunchKernel", kernel, Dim3(*grid), Dim3(*block), None, shared, stream)
 
     def lose(self) -> c_void_p:
-        """Ends the current device by a kernel that fails; returns the stream."""
+        """Launches a kernel that fails, so that the current device is lost; returns the stream."""
         stream = self.stream()
         assert self.launch(self.kernel(status=719), stream) == "Success"
         assert self("StreamSynchronize", stream) == "LaunchFailure"
@@ -188,7 +188,7 @@ def on_thread(body: Callable[[], object]):
 
 # ---- calls during a capture ----------------------------------------------------------------------
 #
-# Each entry prepares a call, which runs after the capture has begun.
+# Each entry prepares a call that runs after the capture has begun.
 
 Prepare = Callable[[Sdk], Callable[[], str]]
 CALLS: dict[str, tuple[str, Prepare]] = {}
@@ -288,7 +288,7 @@ def virtual_memory(sdk: Sdk) -> Callable[[], str]:
     return map_and_unmap
 
 
-# Mode of the capture, whether another thread calls, its interaction mode, whether unsafe calls are refused.
+# Capture mode, whether another thread calls, the caller's interaction mode, whether unsafe calls are refused.
 CASES = {
     "in a global capture, by its thread": (GLOBAL, False, GLOBAL, True),
     "in a global capture, by another thread": (GLOBAL, True, GLOBAL, True),
@@ -304,7 +304,7 @@ CASES = {
 
 
 def during_capture(sdk: Sdk, prepare: Prepare, mode: int, other: bool, interaction: int) -> list[str]:
-    """The status of the call, and of the end of the capture."""
+    """Returns the status of the call, and of the end of the capture."""
     body = prepare(sdk)
     stream = sdk.begin(mode)
 
@@ -331,7 +331,7 @@ class Row:
 
 
 ROWS: dict[str, Row] = {}
-REFUSED = ("StreamCaptureUnsupported", "StreamCaptureInvalidated")  # the call, and the end of the capture
+REFUSED = ("StreamCaptureUnsupported", "StreamCaptureInvalidated")  # of the call, of the capture's end
 
 
 def row(group: str, *expected: str):
@@ -343,7 +343,7 @@ def row(group: str, *expected: str):
 
 
 def calls_in_cases() -> Iterator[tuple[str, Row]]:
-    """One row for each call of CALLS in each case of CASES."""
+    """Yields one row for each call of CALLS in each case of CASES."""
     for name, (kind, prepare) in CALLS.items():
         for case, (mode, other, interaction, refused) in CASES.items():
             unsupported = kind == "forbidden" or (kind == "unsafe" and refused)

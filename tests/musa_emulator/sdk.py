@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Where the emulated SDK is, and a way to call it in a process of its own."""
+"""The path of the emulated SDK, and functions that call it in a separate process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import musa_emulator
 ROOT = Path(__file__).resolve().parents[2]
 HOME = musa_emulator.home()
 
-# What every snippet starts with. ctypes calls release the GIL and check nothing, like a C caller.
+# The start of every snippet. ctypes calls release the GIL and check nothing, like a C caller.
 PREAMBLE = f"""
 import ctypes, os, sys
 rt = ctypes.CDLL({str(HOME / "lib" / "libmusart.so")!r})
@@ -43,21 +43,21 @@ def count():
 
 
 def tool(name: str) -> str:
-    """A build tool of this environment, else of the system."""
+    """Returns the path of a build tool in this environment, otherwise on the system."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     found = shutil.which(name, path=path)
-    assert found, f"{name} was not found. Run: python3 tools/dev.py setup"
+    assert found, f"{name} was not found. Fix: python3 tools/dev.py setup"
     return found
 
 
 def clean_environment(**variables: str) -> dict[str, str]:
-    """The environment without the emulator's settings of this test session, plus `variables`."""
+    """Returns the environment without this test session's emulator settings, plus `variables`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("MUSA_")}
     return {**kept, "MUSA_EMULATOR_MEMORY_LIMIT": "256M", **variables}
 
 
 def run(code: str, timeout: float = 60, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run Python code after PREAMBLE; `variables` are added to a clean environment."""
+    """Runs Python code after PREAMBLE; `variables` are added to a clean environment."""
     return subprocess.run(
         [sys.executable, "-c", PREAMBLE + textwrap.dedent(code)],
         env=clean_environment(**variables),
@@ -68,7 +68,7 @@ def run(code: str, timeout: float = 60, **variables: str) -> subprocess.Complete
 
 
 def output(code: str, **variables: str) -> str:
-    """Standard output of code that must succeed."""
+    """Returns the standard output of code, which must succeed."""
     done = run(code, **variables)
     assert done.returncode == 0, f"exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The C++ tests in cpp/, in every execution mode: of the installed SDK, and of one built under sanitizers."""
+"""The C++ tests in cpp/ in every execution mode, with the installed SDK and with an SDK under sanitizers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.once
 SOURCE = Path(__file__).parent / "cpp"
 BUILDS = {"plain": "", "address": "address,undefined", "thread": "thread"}
 MODES = ("inline", "async", "lazy")
-# Built by instrumenting compilers for minutes, from these files alone.
+# Instrumented builds of these files take minutes.
 SOURCES = ("packages/musa-emulator/csrc", "packages/musa-emulator/CMakeLists.txt", "tests/musa_emulator/cpp")
 KINDS = [
     pytest.param(kind, marks=pytest.mark.recorded(*SOURCES) if BUILDS[kind] else ()) for kind in BUILDS
@@ -28,7 +28,7 @@ KINDS = [
 
 @cache
 def build(kind: str, *targets: str) -> Path:
-    """The build folder of one kind, up to date in all or some of its targets."""
+    """Builds all or some targets of one kind; returns the build folder."""
     return cpp_suites.build(
         SOURCE,
         f"emulator-tests/{kind}",

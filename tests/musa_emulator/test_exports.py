@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The emulator's libraries export what their headers declare, and nothing else.
+"""The emulator's libraries export exactly the names that their headers declare.
 
-A library that is built against the emulator binds to whatever it exports. A C++ runtime symbol among that is
-missing from the next SDK, so the library would fail to load there.
+A library that is built against the emulator binds to any symbol that it exports. If the emulator exported a
+symbol of the C++ runtime, the library would fail to load with another SDK, which lacks it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ HEADERS = {
 
 
 def exports(library: Path) -> dict[str, str]:
-    """The version of each exported symbol, "" for none, by its demangled name."""
+    """Returns the version of each exported symbol ("" for none) by its demangled name."""
     command = ["nm", "-D", "--defined-only", library]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     lines = [line.split()[1:] for line in listed.splitlines()]
-    symbols = [name.partition("@") for kind, name in lines if kind != "A"]  # A: the name of a version
+    symbols = [name.partition("@") for kind, name in lines if kind != "A"]  # A is the name of a version
     mangled = "\n".join(name for name, _, _ in symbols)
     plain = subprocess.run(["c++filt"], input=mangled, capture_output=True, text=True, check=True).stdout
     versions = [version.lstrip("@") for _, _, version in symbols]
@@ -44,7 +44,7 @@ def exports(library: Path) -> dict[str, str]:
 
 
 def declared(headers: list[str]) -> set[str]:
-    """The functions and variables that headers declare for other libraries."""
+    """Returns the functions and variables that the headers declare for other libraries."""
     names = set()
     for header in headers:
         folder = "lib/mcc/include" if "/" in header else "include"
@@ -57,14 +57,14 @@ def declared(headers: list[str]) -> set[str]:
 
 
 def declared_classes() -> tuple[set[str], set[str]]:
-    """Exported classes and functions of muDNN, and every identifier in its headers."""
+    """Returns the exported classes and functions of muDNN, and every identifier in its headers."""
     text = "\n".join(path.read_text() for path in (sdk.HOME / "include").glob("mudnn*.h"))
     marked = re.findall(r"(?:class|struct) MUDNN_EXPORT (\w+)|MUDNN_EXPORT [\w:]+ (\w+)\(", text)
     return {name for pair in marked for name in pair if name}, set(re.findall(r"\w+", text))
 
 
 def surplus(library: str, exported: dict[str, str]) -> list[str]:
-    """The exported names that no header of the library declares."""
+    """Returns the exported names that no header of the library declares."""
     if library == "libmudnn.so":
         marked, identifiers = declared_classes()
         paths = {name: re.findall(r"\w+", name.partition("(")[0]) for name in exported}
@@ -77,7 +77,7 @@ def surplus(library: str, exported: dict[str, str]) -> list[str]:
     found = []
     for name, version in exported.items():
         base = name.removeprefix("musa_simt::")
-        base = re.sub(r"^_ZGV[bcde]N\d+v_", "", base)  # the function for vectors of x86-64
+        base = re.sub(r"^_ZGV[bcde]N\d+v_", "", base)  # the vectorized variant of a function on x86-64
         of_engine = version == ENGINE and re.match(r"((typeinfo|vtable)( name)? for )?musa_emulator::", name)
         if base not in allowed and not (library == "libmusa.so" and of_engine):
             found.append(name)
@@ -85,7 +85,7 @@ def surplus(library: str, exported: dict[str, str]) -> list[str]:
 
 
 @pytest.mark.parametrize("library", [*HEADERS, "libmudnn.so"])
-def test_a_library_exports_what_its_headers_declare_and_nothing_else(library: str) -> None:
+def test_a_library_exports_exactly_what_its_headers_declare(library: str) -> None:
     exported = exports(LIBRARIES / library)
     assert len(exported) > 10
     assert surplus(library, exported) == []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The public headers: plain C and C++, complete, and in agreement with what the libraries export."""
+"""The public headers are plain C and C++, self-contained, and agree with the exports of the libraries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ C99 = [*CXX, "-x", "c", "-std=c99", *WARNINGS]
 DIALECTS = {"c99": C99, "c++17": [*CXX, "-std=c++17", *WARNINGS], "c++20": [*CXX, "-std=c++20", *WARNINGS]}
 
 # SDK 4.x exports these without declaring them, and callers define functions of the same names in their own
-# namespaces: in C++ they are templates, which such functions beat.
+# namespaces. In C++ they are templates, so overload resolution prefers the callers' functions.
 UNPUBLISHED = (
     "musaThreadExchangeStreamCaptureMode",
     "musaStreamGetCaptureInfo",
@@ -52,7 +52,7 @@ def declared_functions(header: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("header", "dialect"),
-    # muDNN's interface is C++ alone: classes in musa::dnn.
+    # muDNN's API exists only in C++, as classes in musa::dnn.
     [(header, d) for header in HEADERS for d in DIALECTS if d != "c99" or not header.startswith("mudnn")],
 )
 def test_each_header_compiles_alone(header: str, dialect: str, tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_a_header_for_kernels_names_its_compiler(header: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("header", ["complex", "pair", "tuple"])
-def test_headers_of_thrust_give_way_to_muthrust(header: str, tmp_path: Path) -> None:
+def test_headers_of_thrust_defer_to_muthrust(header: str, tmp_path: Path) -> None:
     text = f"#include <thrust/{header}.h>\n#ifdef MUTHRUST\n#error of muThrust\n#endif\n"
     alone = compile_text(DIALECTS["c++17"], text, tmp_path)
     assert alone.returncode == 0, alone.stderr
@@ -87,7 +87,7 @@ def test_a_header_that_is_not_c_would_be_noticed(tmp_path: Path) -> None:
     assert done.returncode != 0
 
 
-def test_types_are_usable_as_the_callers_use_them(tmp_path: Path) -> None:
+def test_types_can_be_used_as_callers_do(tmp_path: Path) -> None:
     program = """
         #include <musa.h>
         #include <musa_runtime.h>
@@ -188,7 +188,7 @@ def test_functions_that_callers_define_themselves_are_not_ambiguous(tmp_path: Pa
         text += f"musaError_t sdks_{name}({declared}) {{ return ::{name}({arguments}); }}\n"
     done = compile_text(DIALECTS["c++17"], text + "}\n", tmp_path)
     assert done.returncode == 0, done.stderr
-    # With a function in the header, the caller's own would be ambiguous: this is what the templates are for.
+    # With a plain function in the header, calls of the caller's own would be ambiguous; hence the templates.
     clash = "musaError_t musaFreeAsync(void* a, musaStream_t b);\n"
     assert (
         compile_text(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The compiler driver: its command line, its messages, and the lines they name."""
+"""The compiler driver: its command line, its messages, and the source lines that they name."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_kernels_are_compiled_for_processors_since_2009_unless_options_name_othe
 def test_the_processor_is_that_of_the_compiler(
     source: Path, monkeypatch: pytest.MonkeyPatch, machine: str, chosen: str
 ) -> None:
-    """As with a cross compiler, which does not know options for the machine that it runs on."""
+    """A cross compiler does not support the options of the machine on which it runs."""
     compiler = source.parent / "g++"
     words = source.parent / "words"
     compiler.write_text(
@@ -79,7 +79,7 @@ def test_the_processor_is_that_of_the_compiler(
     assert [word for word in words.read_text().split() if word.startswith(options)] == [chosen]
 
 
-def test_objects_and_linking_apart(source: Path) -> None:
+def test_compiling_and_linking_separately(source: Path) -> None:
     other = source.parent / "other.cpp"
     other.write_text("int unused() { return 0; }\n")
     assert mcc("-c", source.name, cwd=source.parent).returncode == 0
@@ -125,7 +125,7 @@ def test_flags_of_the_gpus_compiler_are_accepted(source: Path) -> None:
 
 
 @pytest.mark.parametrize("flag", ["-ptx", "-dlink"])
-def test_what_asks_for_gpu_code_is_refused_by_name(source: Path, flag: str) -> None:
+def test_an_option_for_gpu_code_is_refused_by_name(source: Path, flag: str) -> None:
     done = mcc(flag, source.name, cwd=source.parent)
     assert done.returncode == 1
     assert f"mcc: error: {flag} produces only GPU code" in done.stderr
@@ -181,7 +181,7 @@ def test_the_architecture_is_a_macro(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("standard", ["c++11", "gnu++11", "c++14", "gnu++14", "c++17", "c++20"])
-def test_kernels_of_every_standard(source: Path, standard: str) -> None:
+def test_kernels_compile_with_every_standard(source: Path, standard: str) -> None:
     done = mcc(f"-std={standard}", "-Wall", "-Wextra", source.name, "-o", "fill", cwd=source.parent)
     assert (done.returncode, done.stderr) == (0, "")
     assert run(source.parent / "fill").stdout == "42 42\n"
@@ -220,7 +220,7 @@ def test_options_of_two_words(source: Path) -> None:
     assert run(folder / "fill").stdout == "42 42\n"
 
 
-def test_checking_alone_writes_nothing(source: Path) -> None:
+def test_a_syntax_check_writes_nothing(source: Path) -> None:
     done = mcc("-fsyntax-only", source.name, cwd=source.parent)
     assert (done.returncode, done.stderr) == (0, "")
     assert [path.name for path in source.parent.iterdir()] == [source.name]
@@ -228,7 +228,7 @@ def test_checking_alone_writes_nothing(source: Path) -> None:
     assert mcc("-fsyntax-only", source.name, cwd=source.parent).returncode != 0
 
 
-def test_words_of_clang(source: Path) -> None:
+def test_options_of_clang(source: Path) -> None:
     options = [
         "-fcolor-diagnostics",
         "-fno-color-diagnostics",
@@ -251,12 +251,12 @@ template <class T> struct Holder {
 """
 
 
-# Overloads beside those of C, names that mcc's rewriter writes, and functions of C23 (newer C libraries).
+# Overloads of C functions, names that mcc's rewriter emits, and functions of C23 (newer C libraries).
 NOT_DEVICE_ONLY = {"min", "max", "clock64", "rsqrt", "rsqrtf", "sinpi", "sinpif", "cospi", "cospif"}
 
 
 def functions_of_the_device() -> tuple[list[str], list[str]]:
-    """Declarations in math.h that C has not: those that a program may define too, and others."""
+    """Returns the declarations in math.h that C lacks: those that a program may define, and the others."""
     text = (MCC.parents[1] / "lib" / "mcc" / "include" / "simt" / "math.h").read_text()
     of_programs = re.sub(r"^namespace .*?^\} // namespace", "", text, flags=re.MULTILINE | re.DOTALL)
     found = re.findall(
@@ -286,19 +286,19 @@ def test_a_program_may_define_the_devices_functions_for_the_host(tmp_path: Path)
     assert run(tmp_path / "host").returncode == 0
 
 
-def test_a_name_that_changes_its_meaning_is_accepted_as_clang_accepts_it(source: Path) -> None:
+def test_a_name_that_changes_its_meaning_is_accepted_as_by_clang(source: Path) -> None:
     source.write_text(CHANGES_MEANING + KERNEL)
     done = mcc(source.name, "-o", "fill", cwd=source.parent)
     assert (done.returncode, done.stderr) == (0, "")
     assert run(source.parent / "fill").stdout == "42 42\n"
-    # What else -fpermissive would let through is an error, alone and beside it.
+    # Other code that -fpermissive would accept is an error, alone and together with this.
     for text in ("int* wrong = 5;\n", CHANGES_MEANING + "int* wrong = 5;\n"):
         source.write_text(text + KERNEL)
         done = mcc("-c", source.name, "-o", "fill.o", cwd=source.parent)
         assert done.returncode != 0 and "invalid conversion" in done.stderr
 
 
-def test_a_pragma_in_a_macro_is_a_hint(source: Path) -> None:
+def test_a_pragma_in_a_macro_is_accepted(source: Path) -> None:
     macro = "#define UNROLL #pragma unroll\n#define NOT_UNROLL #pragma unroll 1\n"
     loops = "UNROLL for (int i = 0; i < 2; ++i) { NOT_UNROLL for (int j = 0; j < 4; ++j) x[j] = value; }"
     source.write_text(macro + KERNEL.replace("  x[threadIdx.x] = value;", loops))
@@ -306,7 +306,7 @@ def test_a_pragma_in_a_macro_is_a_hint(source: Path) -> None:
     assert run(source.parent / "fill").stdout == "42 42\n"
 
 
-# How the file that launches a kernel knows it, and what follows the definition in the other file.
+# The declaration in the file that launches a kernel, an addition to the other file, and the launch.
 OTHER_FILES = {
     "plain": ("__global__ void fill_cells(int* x, const int value);", "", "fill_cells<<<"),
     "instantiated": (
@@ -317,10 +317,10 @@ OTHER_FILES = {
 }
 
 
-# The file has the kernel's name, which stands in line markers of the preprocessor then; the other's does not.
+# The file has the kernel's name, which therefore appears in the preprocessor's line markers.
 @pytest.mark.parametrize("header", [True, False], ids=["by-header", "by-declaration"])
 @pytest.mark.parametrize("form", OTHER_FILES)
-def test_a_kernel_of_another_file(form: str, header: bool, tmp_path: Path) -> None:
+def test_a_kernel_is_launched_from_another_file(form: str, header: bool, tmp_path: Path) -> None:
     declaration, instantiation, launch = OTHER_FILES[form]
     (tmp_path / "cells.h").write_text(f"{declaration}\n")
     include = '#include "cells.h"\n'
@@ -338,7 +338,7 @@ def test_a_kernel_of_another_file(form: str, header: bool, tmp_path: Path) -> No
 
 
 def test_shared_memory_in_a_system_header(tmp_path: Path) -> None:
-    # The preprocessor writes line markers around a macro there, in the middle of a declaration.
+    # In a system header, the preprocessor writes line markers around a macro, in the middle of a declaration.
     (tmp_path / "system").mkdir()
     (tmp_path / "system" / "room.h").write_text("""
 template <int N> struct Room {
@@ -353,15 +353,15 @@ template <int N> struct Room {
         done = mcc(option, tmp_path / "system", "fill.mu", "-o", "fill", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert run(tmp_path / "fill").stdout == "42 42\n"
-    # Lines after such a declaration keep their numbers.
+    # Lines after such a declaration keep their line numbers.
     with (tmp_path / "system" / "room.h").open("a") as header:
         header.write("int wrong() { return no_such_name; }\n")
     done = mcc("-isystem", tmp_path / "system", "fill.mu", "-o", "fill", cwd=tmp_path)
     assert done.returncode != 0 and "room.h:6:" in done.stderr, done.stderr
 
 
-def test_the_place_of_shared_memory_follows_the_prefix_map(tmp_path: Path) -> None:
-    """A fault in shared memory is reported at its line, so the object file holds the name of the source."""
+def test_the_location_of_shared_memory_follows_the_prefix_map(tmp_path: Path) -> None:
+    """A fault in shared memory is reported with its line, so the object file contains the source's name."""
     source = tmp_path / "shared.mu"
     source.write_text(
         "#include <musa_runtime.h>\n"
@@ -403,8 +403,8 @@ static_assert(std::is_trivially_default_constructible<__half>::value, "");
 
 
 @pytest.mark.parametrize(("name", "suffix"), [("clang", "c"), ("clang++", "cpp"), ("clang++", "mu")])
-def test_its_further_names(name: str, suffix: str, tmp_path: Path) -> None:
-    language = "#ifdef __cplusplus\n#error C is wanted\n#endif\n" if suffix == "c" else ""
+def test_its_other_names(name: str, suffix: str, tmp_path: Path) -> None:
+    language = "#ifdef __cplusplus\n#error compiled as C++\n#endif\n" if suffix == "c" else ""
     text = (
         KERNEL if suffix == "mu" else f'{language}#include <stdio.h>\nint main(void) {{ puts("42 42"); }}\n'
     )
@@ -494,11 +494,11 @@ def test_a_cmake_project(tmp_path: Path) -> None:
     assert run(tmp_path / "build" / "program").stdout == "12042 7\n"
 
 
-# ---- the Python that runs it
+# ---- the Python that runs mcc
 
 
 def bare(tmp_path: Path, *tools: str) -> dict[str, str]:
-    """An environment whose PATH has some tools, and no python3."""
+    """Returns an environment whose PATH has the tools, but no python3."""
     folder = tmp_path / "tools"
     folder.mkdir()
     for tool in tools:
@@ -506,7 +506,7 @@ def bare(tmp_path: Path, *tools: str) -> dict[str, str]:
     return {"PATH": str(folder)}
 
 
-def test_it_runs_where_path_has_no_python(source: Path, tmp_path: Path) -> None:
+def test_it_runs_if_path_has_no_python(source: Path, tmp_path: Path) -> None:
     environment = bare(tmp_path, "c++", "as", "ld")
     done = subprocess.run(
         [str(MCC), str(source), "-o", str(tmp_path / "fill")], env=environment, capture_output=True, text=True
@@ -523,7 +523,7 @@ def test_a_link_to_it_runs(tmp_path: Path) -> None:
 
 
 def moved(tmp_path: Path) -> Path:
-    """mcc in a copy of the SDK outside its environment, without the paths of the system's Python."""
+    """Copies the SDK out of its environment, without paths of the system's Python; returns its mcc."""
     home = tmp_path / "a moved sdk"
     for part in ("bin", "lib/mcc"):
         shutil.copytree(sdk.HOME / part, home / part)
@@ -535,7 +535,7 @@ def moved(tmp_path: Path) -> Path:
     return launcher
 
 
-def test_in_a_moved_sdk_it_takes_the_python_of_path(tmp_path: Path) -> None:
+def test_in_a_moved_sdk_it_uses_the_python_on_path(tmp_path: Path) -> None:
     environment = {**bare(tmp_path, "c++"), "PYTHONDONTWRITEBYTECODE": "1"}
     (tmp_path / "tools" / "python3").symlink_to(sys.executable)
     done = subprocess.run(
@@ -544,13 +544,13 @@ def test_in_a_moved_sdk_it_takes_the_python_of_path(tmp_path: Path) -> None:
     assert done.returncode == 0 and "compiler of musa-emulator" in done.stdout, done.stderr
 
 
-def test_without_any_python_it_says_so(tmp_path: Path) -> None:
+def test_without_any_python_the_error_says_so(tmp_path: Path) -> None:
     done = subprocess.run([str(moved(tmp_path))], env=bare(tmp_path), capture_output=True, text=True)
     assert done.returncode == 127
     assert "no Python interpreter was found" in done.stderr and "\nFix: export PATH=" in done.stderr
 
 
-def test_without_a_compiler_it_says_so(source: Path, tmp_path: Path) -> None:
+def test_without_a_compiler_the_error_says_so(source: Path, tmp_path: Path) -> None:
     for arguments in (["--version"], ["-c", str(source)]):
         done = subprocess.run(
             [str(MCC), *arguments], env={"PATH": str(tmp_path)}, capture_output=True, text=True

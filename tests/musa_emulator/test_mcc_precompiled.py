@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Headers that mcc reads once for many sources: -x musa-header and -include-pch."""
+"""Precompiled headers of mcc: -x musa-header and -include-pch."""
 
 from pathlib import Path
 
@@ -64,7 +64,7 @@ def test_the_object_depends_on_it(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("option", ["-DFACTOR=3", "-std=c++20", "-O3"])
-def test_other_options_than_its_own_are_refused(folder: Path, option: str) -> None:
+def test_options_that_differ_from_the_headers_are_refused(folder: Path, option: str) -> None:
     done = mcc("-O1", option, "-include-pch", "common.gch", "-c", "fill.mu", cwd=folder)
     assert done.returncode == 1 and not (folder / "fill.o").exists()
     assert f"only here: {option};" in done.stderr and "Fix: " in done.stderr
@@ -86,7 +86,7 @@ def test_a_header_that_mcc_rewrites_is_refused(tmp_path: Path, text: str) -> Non
     assert "common.h cannot be precompiled" in done.stderr and "Fix: " in done.stderr
 
 
-def test_an_assertion_of_a_precompiled_header_ends_the_kernel(tmp_path: Path) -> None:
+def test_a_failed_assertion_in_a_precompiled_header_ends_the_kernel(tmp_path: Path) -> None:
     (tmp_path / "positive.h").write_text(
         "#pragma once\n#include <cassert>\n#include <cstdio>\n"
         "__device__ inline int positive(int x) { assert(x > 0); return x; }\n"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Modules of the driver interface: what `mcc -fatbin` writes is loaded, launched and refused."""
+"""Modules of the driver API: loads and launches the output of `mcc -fatbin`, and refuses other files."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ EXPECTED = "116 146\n10 13\n42 12 1024\n5 6 8 9\n"
 
 @cache
 def built() -> tuple[Path, Path, Path]:
-    """The program, the module, and a file that is no module."""
+    """The program, the module, and a file that is not a module."""
     folder = FOLDER / "modules"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "module.mu").write_text(MODULE)
@@ -188,7 +188,7 @@ def test_a_module_is_loaded_and_launched(source: str, settings: dict[str, str]) 
 
 
 @pytest.mark.parametrize("flag", ["-fatbin", "--cuda-device-only", "--musa-device-only"])
-def test_each_word_for_it_writes_a_module(flag: str, tmp_path: Path) -> None:
+def test_each_spelling_of_the_option_writes_a_module(flag: str, tmp_path: Path) -> None:
     (tmp_path / "module.mu").write_text(MODULE)
     done = mcc("-x", "musa", flag, "-c", "module.mu", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What is installed: the layout of a MUSA_HOME, and the tools in its bin."""
+"""The installed files: the layout of a MUSA_HOME, and the tools in its bin folder."""
 
 from __future__ import annotations
 

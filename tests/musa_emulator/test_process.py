@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Behaviour that belongs to a whole process: its environment, faults, forks and end."""
+"""Behaviour of a whole process: its environment, faults, forks and exit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MODES = ("inline", "async", "lazy")
 # ---- strict memory ---------------------------------------------------------------------------------------
 
 
-def test_touching_device_memory_in_strict_mode_is_explained_before_the_fault() -> None:
+def test_an_access_to_device_memory_in_strict_mode_is_explained_before_the_fault() -> None:
     done = sdk.run("p = malloc(4096); ctypes.memset(p.value + 100, 1, 1)", MUSA_EMULATOR_MEMORY="strict")
     assert done.returncode == -signal.SIGSEGV
     assert "host code accessed device memory" in done.stderr
@@ -26,13 +26,13 @@ def test_touching_device_memory_in_strict_mode_is_explained_before_the_fault() -
     assert "musaMemcpy" in done.stderr and "MUSA_EMULATOR_MEMORY=shared" in done.stderr
 
 
-def test_touching_past_the_end_in_strict_mode_says_that_nothing_is_there() -> None:
+def test_an_access_past_the_end_in_strict_mode_names_no_allocation() -> None:
     done = sdk.run("p = malloc(4096); ctypes.memset(p.value + 4096, 1, 1)", MUSA_EMULATOR_MEMORY="strict")
     assert done.returncode == -signal.SIGSEGV
     assert "no live allocation" in done.stderr
 
 
-def test_without_strict_memory_the_host_may_touch() -> None:
+def test_without_strict_memory_the_host_can_access_device_memory() -> None:
     assert "fine" in sdk.output("p = malloc(4096); ctypes.memset(p.value + 100, 1, 1); print('fine')")
 
 
@@ -49,7 +49,7 @@ def test_the_previous_fault_handler_still_runs() -> None:
     assert "Fatal Python error: Segmentation fault" in done.stderr
 
 
-def test_faults_outside_device_memory_are_left_alone() -> None:
+def test_faults_outside_device_memory_are_not_reported() -> None:
     done = sdk.run("malloc(16); ctypes.memset(8, 1, 1)", MUSA_EMULATOR_MEMORY="strict")
     assert done.returncode == -signal.SIGSEGV
     assert "musa-emulator" not in done.stderr
@@ -130,7 +130,7 @@ print("leaving")
     assert sdk.output(code, MUSA_EMULATOR_MODE=mode).strip() == "leaving"
 
 
-def test_an_operation_that_never_ends_does_not_keep_the_process() -> None:
+def test_an_operation_that_never_ends_does_not_keep_the_process_alive() -> None:
     code = """
 libc = ctypes.CDLL(None)
 s = stream()
@@ -142,7 +142,7 @@ print("leaving")
     assert "leaving" in done.stdout
 
 
-def test_calls_after_the_end_report_that_the_driver_is_gone() -> None:
+def test_calls_after_the_shutdown_report_that_the_driver_is_unloaded() -> None:
     # Destructors of static objects run after the runtime has shut down, and must get an error, not a crash.
     code = """
 libc = ctypes.CDLL(None)
@@ -179,7 +179,7 @@ def test_mode_is_taken_from_the_environment() -> None:
         ("MUSA_EMULATOR_FAIL", "musaMalloc@1=NoSuchError"),
     ],
 )
-def test_a_refused_setting_is_named_once_and_can_be_asked_for(variable: str, value: str) -> None:
+def test_a_refused_setting_is_named_once_and_can_be_queried(variable: str, value: str) -> None:
     code = """
 for _ in range(3):
     print(name(rt.musaDeviceSynchronize()))
@@ -192,14 +192,14 @@ print(rt.musaEmulatorConfigurationError().decode())
     assert done.stderr.count(variable + "=") + done.stderr.count(variable + ":") == 1, done.stderr
 
 
-def test_unreadable_visible_devices_are_explained() -> None:
+def test_invalid_visible_devices_are_explained() -> None:
     done = sdk.run("print(*count())", MUSA_VISIBLE_DEVICES="0,two")
     assert done.stdout.split() == ["musaErrorNoDevice", "0"]
     assert '"two" is not a device ordinal' in done.stderr
     assert "unset MUSA_VISIBLE_DEVICES" in done.stderr
 
 
-def test_empty_visible_devices_hide_all_without_a_complaint() -> None:
+def test_empty_visible_devices_hide_all_without_a_message() -> None:
     done = sdk.run("print(*count())", MUSA_VISIBLE_DEVICES="")
     assert done.stdout.split() == ["musaErrorNoDevice", "0"]
     assert done.stderr == ""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The runtime refuses what a CUDA-like driver refuses: every row of refusals.py, in every execution mode."""
+"""The runtime refuses the same calls as a CUDA driver: every row of refusals.py, in every execution mode."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def results(mode: str) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("call", refusals.CALLS)
-def test_a_capture_refuses_the_call_as_its_mode_and_the_threads_mode_say(call: str, mode: str) -> None:
+def test_a_capture_refuses_the_call_according_to_its_mode_and_the_threads_mode(call: str, mode: str) -> None:
     rows = {name: row for name, row in refusals.calls_in_cases() if name.split(" ")[0] == call}
     assert len(rows) == len(refusals.CASES)
     expected = {name: list(row.expected) for name, row in rows.items()}

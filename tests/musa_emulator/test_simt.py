@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Kernels in kernels/*.mu under the SIMT engine: what they compute, and what becomes of their mistakes."""
+"""Kernels in kernels/*.mu under the SIMT engine: their results, and the reports of their mistakes."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_mistake_is_named_and_loses_the_device(mistake: str, mode: str) -> Non
 
 
 @pytest.mark.parametrize("kernel", RIGHT)
-def test_without_it_nothing_is_said(kernel: str) -> None:
+def test_without_a_mistake_nothing_is_reported(kernel: str) -> None:
     done = run(program("faults"), kernel)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "musaSuccess", "")
 
@@ -108,7 +108,7 @@ def test_schedules_differ() -> None:
         ("MUSA_EMULATOR_THREADS", "0"),
     ],
 )
-def test_a_setting_that_cannot_be_read_is_refused(setting: str, value: str) -> None:
+def test_an_invalid_setting_is_refused(setting: str, value: str) -> None:
     done = run(program("faults"), "no-race", **{setting: value})
     assert "musaErrorInitializationError" in done.stdout
     assert f'{setting}="{value}" is invalid' in done.stderr
@@ -128,7 +128,7 @@ def test_a_race_is_reported_at_its_lines(schedule: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["shared", "warps"])
-def test_right_kernels_have_no_races(name: str) -> None:
+def test_correct_kernels_have_no_races(name: str) -> None:
     done = run(program(name, "-fsanitize=thread"), timeout=300)
     assert done.returncode == 0, done.stderr
     assert "ThreadSanitizer" not in done.stderr

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What a two-pass compiler refuses: `mcc --two-pass` all of it, mcc alone what one pass can see."""
+"""`mcc --two-pass` refuses the code that a two-pass compiler refuses; mcc alone, if one pass detects it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FILES = Path(__file__).with_name("two_pass")
 
 @dataclass(frozen=True)
 class Refusal:
-    """A known-bad file: the passes that refuse it, with clang's words, and mcc's where one pass is enough."""
+    """A known-bad file, the passes that refuse it, clang's error, and mcc's error if one pass detects it."""
 
     file: str
     passes: tuple[str, ...]
@@ -80,17 +80,17 @@ def test_two_passes_refuse(clang: None, refusal: Refusal) -> None:
 @pytest.mark.parametrize(
     "refusal", [case for case in TABLE if case.one_pass], ids=lambda refusal: refusal.file
 )
-def test_one_pass_refuses_what_it_can_see(tmp_path: Path, refusal: Refusal) -> None:
+def test_one_pass_refuses_what_it_can_detect(tmp_path: Path, refusal: Refusal) -> None:
     done = mcc("-c", FILES / f"{refusal.file}.mu", "-o", tmp_path / "x.o")
     assert done.returncode == 1
     assert refusal.one_pass in done.stderr
-    assert f"{refusal.file}.mu:" in done.stderr, "with a line"
+    assert f"{refusal.file}.mu:" in done.stderr, "the error names no line"
     assert not (tmp_path / "x.o").exists()
 
 
 @pytest.mark.parametrize("refusal", [case for case in TABLE if not case.one_pass], ids=lambda case: case.file)
-def test_what_one_pass_cannot_see_is_not_refused_at_random(tmp_path: Path, refusal: Refusal) -> None:
-    """Once mcc refuses one of these as well, its row in the table says so."""
+def test_one_pass_accepts_what_it_cannot_detect(tmp_path: Path, refusal: Refusal) -> None:
+    """If mcc alone refuses one of these files too, its row in the table needs the error."""
     assert mcc("-c", FILES / f"{refusal.file}.mu", "-o", tmp_path / "x.o").returncode == 0
 
 
@@ -101,7 +101,7 @@ def test_a_good_file_passes_and_compiles(clang: None, tmp_path: Path, option: tu
     assert (tmp_path / "x.o").is_file()
 
 
-def test_the_architecture_is_seen_in_the_device_pass_alone(clang: None, tmp_path: Path) -> None:
+def test_the_architecture_macro_is_defined_only_in_the_device_pass(clang: None, tmp_path: Path) -> None:
     source = tmp_path / "arch.mu"
     source.write_text(
         "#ifdef __MUSA_ARCH__\nstatic_assert(__MUSA_ARCH__ == 220);\n#endif\n__global__ void kernel() {}\n"
@@ -112,7 +112,7 @@ def test_the_architecture_is_seen_in_the_device_pass_alone(clang: None, tmp_path
     assert "refused by the device pass" in done.stderr and "refused by the host pass" not in done.stderr
 
 
-def test_options_of_the_language_reach_clang_and_others_do_not() -> None:
+def test_only_language_options_are_passed_to_clang() -> None:
     given = [
         "-O3",
         "-DNAME=1",
@@ -136,7 +136,7 @@ def test_without_clang_the_error_says_how_to_get_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("version", "told"), [("14.0.6", "is clang 14"), (None, "not a working clang")])
-def test_a_clang_that_is_too_old_or_none_is_named(tmp_path: Path, version: str | None, told: str) -> None:
+def test_a_clang_that_is_too_old_or_no_clang_is_named(tmp_path: Path, version: str | None, told: str) -> None:
     other = tmp_path / "clang++"
     other.write_text(f"#!/bin/sh\necho {'clang version ' + version if version else 'gcc 12'}\n")
     other.chmod(other.stat().st_mode | stat.S_IXUSR)
@@ -165,5 +165,5 @@ def test_a_clang_that_is_too_old_or_none_is_named(tmp_path: Path, version: str |
         "template <int n>\n__global__ void __launch_bounds__(256) k(int* x) {}",
     ],
 )
-def test_what_may_be_right_is_left_to_the_compiler(text: str) -> None:
+def test_code_that_may_be_right_is_left_to_the_compiler(text: str) -> None:
     assert refusals.check(text, "x.mu") == []
