@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What a rank does in test_collectives.py: each collective on musa tensors against Gloo's on CPU tensors."""
+"""A rank's part of test_collectives.py: compares each collective on musa tensors with Gloo on CPU tensors."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import torch
 import torch.distributed as dist
 from torch.distributed import ReduceOp
 
-# Under these names since torch 2.13.
+# torch has these names since 2.13.
 all_gather_single = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)
 reduce_scatter_single = getattr(dist, "reduce_scatter_single", dist.reduce_scatter_tensor)
 
 INTEGERS = (torch.uint8, torch.int8, torch.int32, torch.int64, torch.bool)
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 COMPLEX = (torch.complex64,)
-# What no reduction of MCCL knows, and every transfer takes.
+# Dtypes that MCCL transfers but does not reduce.
 MOVED_ONLY = (torch.int16, torch.float8_e4m3fn, torch.float8_e5m2, torch.complex128, torch.uint32)
 LAYOUTS = ("contiguous", "strided", "offset", "empty")
 
 
 def operand(shape: tuple[int, ...], dtype: torch.dtype, layout: str, seed: int, device: str) -> torch.Tensor:
-    """Small numbers, whose sums and products every dtype holds. The same for a seed on every device."""
+    """Returns small numbers, whose sums and products every dtype represents; they depend only on the seed."""
     if layout == "empty":
         shape = (shape[0], 0, *shape[1:])
     generator = torch.Generator().manual_seed(seed)
@@ -40,7 +40,7 @@ def operand(shape: tuple[int, ...], dtype: torch.dtype, layout: str, seed: int, 
 
 
 def like(tensor: torch.Tensor) -> torch.Tensor:
-    """Of the same layout, with other values."""
+    """Returns a tensor of zeros with the same shape, dtype and layout."""
     if tensor.is_contiguous():
         return tensor.clone().zero_()
     wide = torch.zeros(*tensor.shape[:-1], tensor.shape[-1] * 2, dtype=tensor.dtype, device=tensor.device)
@@ -48,26 +48,26 @@ def like(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """For what only moves, on the CPU."""
+    """Returns the tensor as bytes on the CPU, to compare transfers."""
     return tensor.cpu().contiguous().reshape(-1).view(torch.uint8)
 
 
-# Gloo computes with these in place of those.
+# The dtypes in which Gloo computes in place of those that it does not support.
 _WIDER = {torch.bool: torch.uint8, torch.bfloat16: torch.float32, torch.float16: torch.float32}
 
 
 def as_numbers(tensor: torch.Tensor) -> torch.Tensor:
-    """For what computes, on the CPU."""
+    """Returns the tensor on the CPU in a dtype that Gloo reduces, to compare reductions."""
     host = tensor.cpu().contiguous()
     return host.to(_WIDER.get(host.dtype, host.dtype))
 
 
 def check_bytes(ours: torch.Tensor, expected: torch.Tensor, note: str) -> None:
-    assert torch.equal(as_bytes(ours), expected), f"{note}: {ours} is not what Gloo moved: {expected}"
+    assert torch.equal(as_bytes(ours), expected), f"{note}: got {ours}, but Gloo transferred {expected}"
 
 
 def check_numbers(ours: torch.Tensor, expected: torch.Tensor, note: str) -> None:
-    """Bitwise for integers; for floating point as far as another order of additions changes it."""
+    """Compares integers exactly, and floating-point numbers with a tolerance for the order of additions."""
     host = ours.cpu()
     expected = expected.reshape(host.shape).to(host.dtype)
     exact = not (host.is_floating_point() or host.is_complex())
@@ -144,7 +144,7 @@ def all_gather_uneven(x, group, reference, note, wait):
 
 
 def repeated_like(x, times):
-    """Room for as many tensors one behind the other, in the layout of x."""
+    """Returns an output for `times` tensors, one after the other, in the layout of x."""
     if x.is_contiguous():
         return x.new_empty((times * len(x), *x.shape[1:]))
     return torch.empty(times * len(x), *x.shape[1:-1], x.shape[-1] * 2, dtype=x.dtype, device=x.device)[
@@ -222,13 +222,13 @@ def all_to_all(x, group, reference, note, wait):
 
 
 def all_to_all_single(x, group, reference, note, wait):
-    """Rank i sends j rows to rank j, and gets i rows from each."""
+    """Rank i sends j rows to rank j, and receives i rows from each rank."""
     rank, size = dist.get_rank(group), dist.get_world_size(group)
     rows = torch.cat([x] * size)[: size * (size - 1) // 2]
     got = like(torch.cat([x] * size)[: rank * size])
     splits = {"output_split_sizes": [rank] * size, "input_split_sizes": list(range(size))}
     finish(dist.all_to_all_single(got, rows, group=group, async_op=wait, **splits), wait)
-    # Gloo takes rows of any element; as bytes they are (rows, bytes).
+    # Gloo accepts rows of any element size, so the rows are passed as (rows, bytes).
     host = rows.cpu().contiguous()
     bytes_of = (
         as_bytes(host).reshape(len(host), -1)
@@ -306,7 +306,7 @@ COLLECTIVES = {function.__name__: function for function in (*MOVES, *REDUCES)}
 
 @functools.cache
 def groups() -> list[tuple[str, dist.ProcessGroup, dist.ProcessGroup]]:
-    """The default group, and for four ranks the one of the outer two; each with a Gloo group beside it."""
+    """Returns the default group and, with four ranks, a group of the outer two; each with a Gloo group."""
     size, rank = dist.get_world_size(), dist.get_rank()
     made = [("the default group", dist.group.WORLD, dist.new_group(backend="gloo"))]
     if size > 2:
@@ -318,7 +318,7 @@ def groups() -> list[tuple[str, dist.ProcessGroup, dist.ProcessGroup]]:
 
 
 def run(name: str, wait: bool) -> int:
-    """One collective with every dtype and layout in every group; how many comparisons it came to."""
+    """Runs one collective with every dtype and layout in every group; returns the number of comparisons."""
     collective = COLLECTIVES[name]
     dtypes = INTEGERS + FLOATS + COMPLEX + (MOVED_ONLY if collective in MOVES else ())
     done = 0

@@ -12,7 +12,7 @@ from tests.musa_distributed.ranks import Ranks
 
 @pytest.fixture(scope="session")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Ranks]:
-    """Ranks by their number."""
+    """A function that returns the session's Ranks of a size, and starts them at the first call."""
     pools: dict[int, Ranks] = {}
 
     def of_size(size: int) -> Ranks:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What a rank does in test_groups.py: reductions, refusals, groups, works, graphs, the flight record."""
+"""A rank's part of test_groups.py: reductions, refusals, groups, works, graphs, the flight record."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def products_before_sums() -> None:
 
 
 def refusals() -> None:
-    """Each before anything is sent, so that the group goes on."""
+    """Each call is refused before anything is sent, so that the group stays usable."""
     rank, size, device = world()
     x = torch.ones(4, device=device)
     pairs, odd = x[:1].to(torch.complex64), torch.ones(size + 1, device=device)
@@ -94,7 +94,7 @@ def subgroups_in_turn() -> None:
             dist.all_reduce(x, group=pair)
             assert (x == 2 * first + 1).all()
     for pair in pairs:
-        with contextlib.suppress(ValueError):  # of a group that this rank is not in
+        with contextlib.suppress(ValueError):  # the pair may be a group without this rank
             dist.destroy_process_group(pair)
 
 
@@ -109,7 +109,7 @@ def high_priority() -> None:
     dist.all_reduce(x, group=group, async_op=True).wait()
     assert (x == size).all()
     with pytest.raises(TypeError, match=r"ProcessGroupMCCL\.Options"):
-        # Of mccl alone: gloo's group beside it would be taken down while the other rank still connects to it.
+        # mccl only, because a gloo group would be destroyed while the other rank still connects to it.
         dist.new_group(backend="mccl", pg_options=dist.ProcessGroupGloo._Options())
 
 
@@ -161,7 +161,7 @@ def durations() -> None:
 
 
 def profiled() -> None:
-    """What tools for traces ask: which group calls what, with how much."""
+    """The trace has the arguments that trace tools read: the group, the collective and the sizes."""
     _, size, device = world()
     group = dist.new_group(group_desc="profiled")
     x = torch.ones(6, dtype=torch.float16, device=device)
@@ -198,7 +198,7 @@ def hooks() -> None:
 
 
 def operands_live_as_long_as_the_call() -> None:
-    """A temporary that the program drops at once is not handed to others while the call reads it."""
+    """Memory of a temporary that the program drops at once is not reused while the call reads it."""
     rank, size, device = world()
     torch.musa.synchronize()
     total = torch.zeros((), device=device)
@@ -233,12 +233,12 @@ def gradients_are_not_asked() -> None:
 def captured() -> None:
     _, size, device = world()
     x, y = torch.ones(8, device=device), torch.zeros(8 * size, device=device)
-    dist.all_reduce(torch.ones(1, device=device))  # communicators are made outside
+    dist.all_reduce(torch.ones(1, device=device))  # creates communicators outside the capture
     torch.musa.synchronize()
     graph = torch.musa.MUSAGraph()
     before = dist.all_reduce(torch.ones(1, device=device), async_op=True)
     with torch.musa.graph(graph):
-        time.sleep(0.2)  # the watchdog, which has not looked at the call before, must not do so now
+        time.sleep(0.2)  # the watchdog must not query the earlier call during the capture
         doubled = x * 2
         dist.all_reduce(doubled)
         work = all_gather_single(y, doubled, async_op=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Ranks that live as long as a test session and run functions of test modules: starting one takes seconds."""
+"""Rank processes that run functions of test modules. They last for the session, as a start takes seconds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PATIENCE = 120  # seconds for one function
 
 
 def _live(rank: int, size: int, meeting: str, pipe: Connection) -> None:
-    """What a rank's process does: joins the others, then calls what it is sent until it is sent None."""
+    """The main function of a rank: joins the group, then calls the received functions until it gets None."""
     import torch
     import torch.distributed as dist
 
@@ -31,14 +31,14 @@ def _live(rank: int, size: int, meeting: str, pipe: Connection) -> None:
         try:
             result = getattr(importlib.import_module(module), name)(*arguments)
             answer = (True, result)
-        except Exception:  # noqa: BLE001 - whatever it was, the test shall show it
+        except Exception:  # noqa: BLE001 - the test reports it
             answer = (False, traceback.format_exc())
         pipe.send(answer)
     dist.destroy_process_group()
 
 
 class Ranks:
-    """Processes of one default group, on a device each, with backends gloo and mccl."""
+    """Processes of one default group, each on its own device, with the backends gloo and mccl."""
 
     def __init__(self, size: int, folder: Path) -> None:
         self.size = size
@@ -48,7 +48,7 @@ class Ranks:
         self._pipes: list[Connection] = []
 
     def run(self, function: Callable, *arguments: object) -> list:
-        """Call a module's function in every rank; the results by rank. Fails with what the ranks raised."""
+        """Calls a module's function in every rank; returns the results by rank. Fails with their errors."""
         if not self._processes:
             self._start()
         for pipe in self._pipes:
@@ -56,7 +56,7 @@ class Ranks:
         answers = [self._answer(pipe) for pipe in self._pipes]
         failures = [f"rank {rank}:\n{text}" for rank, (fine, text) in enumerate(answers) if not fine]
         if failures:
-            self.stop(kill=True)  # the others may wait for the one that raised
+            self.stop(kill=True)  # the others may wait for the rank that raised
             raise AssertionError("\n".join(failures))
         return [result for _, result in answers]
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""A program for torchrun: it trains, and in each start but the last a rank kills itself in a random step.
+"""A program for torchrun that trains. In each start except the last, a rank kills itself in a random step.
 
-Arguments: folder, number of starts that end so. A step is complete once its checkpoint is there.
+Arguments: folder, number of starts with a killed rank. A step is complete once its checkpoint exists.
 """
 
 import os
@@ -16,7 +16,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-LONGEST = 4  # steps until a start ends
+LONGEST = 4  # the maximum number of steps of a start
 
 
 def make():
@@ -73,7 +73,7 @@ def main():
         die("within", step)
         loss.backward()
         optimizer.step()
-        dist.barrier()  # the step of every rank
+        dist.barrier()  # waits until every rank has made the step
         die("after", step)
         if rank == 0:
             part = checkpoint.with_suffix(".part")

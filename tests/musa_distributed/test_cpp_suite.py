@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The C++ tests in cpp/: watchdog, recorder and what a group's threads share, under the sanitizers."""
+"""The C++ tests in cpp/: watchdog, recorder and the state shared by a group's threads, under sanitizers."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ KINDS = ("address", "thread")
 
 @cache
 def program(kind: str) -> Path:
-    """The tests of one kind, up to date."""
+    """Builds the tests of one kind; returns the program."""
     libraries = test_cpp_suite.build(kind, "musart", "musa") / "emulator"
-    # Found without importing torch, which would bring the device up in this process.
+    # Found without importing torch, which would initialize the device in this process.
     torch = Path(find_spec("torch").origin).parent
     folder = cpp_suites.build(
         SOURCE,
@@ -46,7 +46,7 @@ def program(kind: str) -> Path:
 
 
 def run(kind: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    # async: in lazy mode who asks an event runs what the tests let wait.
+    # async, because in lazy mode a query of an event would run the work that the tests hold back.
     environment = sdk.clean_environment(
         MUSA_EMULATOR_MODE="async", MUSA_EMULATOR_DEVICES="2", TORCH_SHOW_CPP_STACKTRACES="0"
     )

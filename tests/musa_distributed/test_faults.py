@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Ranks that end, stall, or call something else: the others raise in time and say what happened."""
+"""Ranks that exit, stall, or make a different call: the others raise in time, with the cause in the error."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ import pytest
 
 from tests.harness.rank_processes import Ended, run_ranks
 
-# Seconds a call may take once all ranks have met; starting takes as long as it takes.
+# The timeout of a call in seconds, once all ranks have joined; the start has no such limit.
 TIMEOUT = 3
-# Until the last rank has told of it: the others are asked, and records written, for which torch imports much.
+# Seconds until the last rank reports the error. Before that, ranks query the others and write records, which
+# makes torch import many modules.
 PATIENCE = 90
 
 JOIN = f"""
@@ -35,7 +36,7 @@ start = time.monotonic()
 told = [os.environ["MEETING"] + str(one) for one in range(size)]
 def tell():
     open(told[rank], "w").write("told")
-def stall(*until):  # when the others have told of it, and what else is waited for is written
+def stall(*until):  # until the others have reported the error and the files of `until` are written
     for path in (*told[:rank], *told[rank + 1:], *until):
         while not (os.path.exists(path) and os.path.getsize(path)):
             time.sleep(0.05)
@@ -67,7 +68,7 @@ def step(what: str) -> str:
 
 
 def told(ended: Ended) -> str:
-    """The text of the error that a survivor raised, in time."""
+    """Returns the text of the error that a surviving rank raised in time."""
     assert ended.status == 0, f"{ended.status}\n{ended.out}\n{ended.err}"
     assert "went on" not in ended.out, ended.out
     found = re.search(r"^after (.*)$", ended.out, re.MULTILINE)
@@ -76,7 +77,7 @@ def told(ended: Ended) -> str:
 
 
 def records(folder: Path, ranks: list[int]) -> dict[int, list[dict]]:
-    """The flight records of those ranks, as they were left; fr_trace reads them too."""
+    """Returns the flight records that the ranks wrote; fr_trace reads them too."""
     found = {}
     for rank in ranks:
         record = pickle.loads((folder / "record" / f"rank{rank}").read_bytes())
@@ -92,7 +93,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def trace(folder: Path) -> str:
-    """What torch's own analyzer says."""
+    """Returns the output of torch's flight record analyzer."""
     command = [
         sys.executable,
         "-m",
@@ -127,7 +128,7 @@ def test_a_rank_that_is_killed(folder):
 
 def test_a_rank_that_stalls(folder):
     ended = run(
-        # The watchdog of the one that stalls is awake, and writes a record.
+        # The watchdog of the stalled rank still runs, and writes a record.
         "if rank == 1: stall(os.environ['TORCH_FR_DUMP_TEMP_FILE'] + '1')\n" + step("dist.all_reduce(x)"),
         folder,
         3,
@@ -175,8 +176,8 @@ def test_ranks_that_call_different_things(folder, mismatch):
 
 
 @pytest.mark.once
-def test_a_rank_that_never_comes(folder):
-    """Known before anything hangs: communicators are made when all ranks have come."""
+def test_a_rank_that_never_joins(folder):
+    """The error is raised before a call hangs: communicators are created when all ranks have joined."""
     code = "if rank == 2: stall()\n" + step(
         f"g = dist.new_group(timeout=datetime.timedelta(seconds={TIMEOUT})); dist.all_reduce(x, group=g)"
     )
@@ -202,7 +203,7 @@ def test_a_timeout_of_one_wait(folder):
     assert "did not finish within 500 ms, the timeout passed to wait()" in told(run(code, folder)[0])
 
 
-def test_the_error_meets_the_program_where_it_waits_next_and_only_once(folder):
+def test_the_error_is_raised_at_the_programs_next_wait_and_only_once(folder):
     code = (
         "if rank == 1: stall()\n"
         + """
@@ -234,8 +235,8 @@ dist.destroy_process_group()
 
 @pytest.mark.once
 @pytest.mark.parametrize("handling", ["1", "3"])
-def test_the_process_can_be_ended_instead(folder, handling):
-    # Who is ended tells nobody, but leaves a record.
+def test_the_process_can_be_aborted_instead(folder, handling):
+    # The process is aborted before it reports the error, but it writes a record.
     code = "if rank == 1: stall(os.environ['TORCH_FR_DUMP_TEMP_FILE'] + '0')\n" + step(
         f"tell(); dist.all_reduce(x); time.sleep({PATIENCE})"
     )
@@ -245,15 +246,15 @@ def test_the_process_can_be_ended_instead(folder, handling):
 
 
 @pytest.mark.once
-def test_a_program_that_ends_while_records_are_written_ends_as_it_wants(folder):
-    """Nobody waits for the stacks of a record, for which torch imports its compiler: seconds of Python."""
+def test_a_program_that_exits_while_records_are_written_exits_normally(folder):
+    """The exit does not wait for a record's stacks, for which torch imports its compiler (some seconds)."""
     code = "if rank == 1: stall()\n" + step("dist.all_reduce(x)")
     ended = run(code, folder, TORCH_MCCL_WAIT_TIMEOUT_DUMP_MILSEC="0")[0]
     assert "mccl:all_reduce #2" in told(ended) and "FATAL" not in ended.err
 
 
 @pytest.mark.once
-def test_a_program_that_ends_within_a_hook_waits_for_it(folder):
+def test_a_program_that_exits_during_a_hook_waits_for_it(folder):
     code = """
 def hook(info):
     print("hook")
@@ -271,7 +272,7 @@ while not os.path.exists(told[rank]):
 
 @pytest.mark.once
 def test_a_new_group_after_a_failure(folder):
-    """In the same processes: the failed group is destroyed and another one made."""
+    """The same processes destroy the failed group and create another one."""
     code = """
 try:
     dist.broadcast(x, 0) if rank else dist.all_reduce(x)
@@ -291,7 +292,7 @@ dist.destroy_process_group()
 
 
 @pytest.mark.once
-def test_what_is_not_a_number_is_found_before_it_spreads(folder):
+def test_a_nan_is_found_before_it_is_sent(folder):
     code = """
 try:
     dist.all_reduce(torch.tensor([1.0, float("nan") if rank else 2.0], device="musa"))
@@ -313,6 +314,6 @@ os._exit(5)
     "name, value",
     [("ASYNC_ERROR_HANDLING", "4"), ("BLOCKING_WAIT", "perhaps"), ("HEARTBEAT_TIMEOUT_SEC", "0")],
 )
-def test_settings_that_mean_nothing_are_refused(folder, name, value):
+def test_invalid_settings_are_refused(folder, name, value):
     for ended in run("", folder, **{f"TORCH_MCCL_{name}": value}):
         assert ended.status == 1 and f"TORCH_MCCL_{name}" in ended.err

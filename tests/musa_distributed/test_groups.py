@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Groups, works and what is refused: see groups.py."""
+"""Groups, works and refused calls: see groups.py."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ assert not torch.musa.is_initialized()
 mesh = init_device_mesh("musa", (2,))
 x = torch.ones(1, device="musa")
 torch.distributed.all_reduce(x)
-# In one write: the ranks share standard output.
+# One write, because the ranks share standard output.
 print(f"{torch.musa.current_device()} {x.item()}\\n", end="", flush=True)
 torch.distributed.destroy_process_group()
 """
 
 
 def test_a_mesh_chooses_the_device_of_each_rank_of_a_launcher(tmp_path):
-    # init_device_mesh starts the process group first, and sets no device in a process that has used one.
+    # init_device_mesh starts the process group first, and sets no device if the process has used one.
     program = tmp_path / "mesh.py"
     program.write_text(MESH)
     done = run_python("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(program))
@@ -57,7 +57,7 @@ def test_a_mesh_chooses_the_device_of_each_rank_of_a_launcher(tmp_path):
     assert sorted(done.stdout.split("\n")) == ["", "0 2.0", "1 2.0"]
 
 
-def test_what_a_rank_raises_fails_the_test(two_ranks):
+def test_an_exception_of_a_rank_fails_the_test(two_ranks):
     with pytest.raises(AssertionError, match=r"rank 1:\n(.|\n)*ZeroDivisionError"):
         two_ranks.run(fails_on_the_second)
 

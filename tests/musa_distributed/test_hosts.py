@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Ranks on several hosts: training is right, and whatever happens to a network or a host ends in time, with
-the ranks, hosts and addresses in the error. The hosts are namespaces of this machine: tests/harness/hosts.py.
+"""Ranks on several hosts: training gives the right result, and after a failure of a network or a host, ranks
+raise in time, with ranks, hosts and addresses in the error. The hosts are namespaces: tests/harness/hosts.py.
 
 --full runs every case and records it in last_hosts_run.json.
 """
@@ -21,7 +21,7 @@ from tests.harness import skips
 from tests.harness.hosts import Ended, Network
 
 RECORD = Path(__file__).with_name("last_hosts_run.json")
-# Seconds that a group may take for a call or a start; a test waits 120 s for the ranks to end.
+# The timeout of a group for a call or a start, in seconds; a test waits 120 s for the ranks to exit.
 TIMEOUT = 3
 PORT = 29500
 
@@ -43,7 +43,7 @@ def wait_for(word):  # from the test
     print(word, "?", flush=True)
     while not os.path.exists(flags + word):
         time.sleep(0.02)
-def short():  # a group whose ranks are all there, so that its timeout covers nothing else
+def short():  # when all ranks have joined, so that the timeout covers nothing else
     together("short")
     return dist.new_group(timeout=datetime.timedelta(seconds={TIMEOUT}))
 x = torch.ones(1000, device="musa")
@@ -66,7 +66,7 @@ TRAINING = (
     JOIN
     + """
 from tests.musa_distributed import training
-training.ROWS = 8 * size  # so that all ranks have as many
+training.ROWS = 8 * size  # so that all ranks have the same number
 training.ddp()
 training.fsdp2()
 print("equal")
@@ -84,19 +84,19 @@ expect_failure(lambda: dist.all_reduce(x))
 """
 )
 QUIET = {"TORCH_MCCL_DUMP_ON_TIMEOUT": "0", "TORCH_MCCL_COORD_CHECK_MILSEC": "200"}
-# Rank 0, which holds the store, ends after these.
+# Rank 0, which has the store, exits after these ranks.
 ALL = {"SURVIVORS": "1 2 3"}
 FIRST_HOST = {"SURVIVORS": "1"}
 
 
 class Ranks:
-    """Runs code on the hosts of a network, two ranks each unless told otherwise."""
+    """Runs code on the hosts of a network, with two ranks each by default."""
 
     def __init__(self, network: Network, folder: Path, per_host: int = 2) -> None:
         self.network, self.folder, self.per_host = network, folder, per_host
 
     def start(self, code: str, settings: dict[int, dict[str, str]] | None = None, **shared: str) -> None:
-        """`settings`: variables of single hosts, by number."""
+        """Starts the code; `settings` has environment variables of single hosts, by index."""
         count = len(self.network.hosts) * self.per_host
         self.programs = [
             host.start(
@@ -116,7 +116,7 @@ class Ranks:
         ]
 
     def when_ready(self, what: Callable[[], None]) -> None:
-        """Call `what` while all ranks wait between two steps."""
+        """Calls `what` while all ranks wait between two steps."""
         deadline = time.monotonic() + harness.PATIENCE
         while not all("ready ?" in program.out() for program in self.programs):
             assert time.monotonic() < deadline, [program.texts() for program in self.programs]
@@ -133,7 +133,7 @@ class Ranks:
 
 
 def told(ended: Ended) -> str:
-    """The error that a rank printed; the process went on and its device works."""
+    """Returns the error that a rank printed; checks that the process went on and its device works."""
     assert ended.status == 0, f"{ended.status}\n{ended.out}\n{ended.err}"
     assert "FAILED" in ended.out and "went on" not in ended.out, f"{ended.out}\n{ended.err}"
     assert "the device works: [2.0, 2.0]" in ended.out, f"{ended.out}\n{ended.err}"
@@ -161,7 +161,7 @@ def two(available: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
 def ranks(two: Network, tmp_path: Path) -> Iterator[Ranks]:
     two.repair()
     yield Ranks(two, tmp_path)
-    two.end_programs()  # a test that failed leaves them, and they hold the port of the store
+    two.end_programs()  # programs of a failed test would keep the store's port in use
 
 
 @pytest.fixture
@@ -175,11 +175,11 @@ def failures_before(request: pytest.FixtureRequest) -> int:
     return request.session.testsfailed
 
 
-# ---- what works
+# ---- successful runs
 
 
 def test_training_over_two_hosts_equals_one_process(ranks):
-    """No variable is set: the address is found. Ranks of two hosts have devices of one number."""
+    """The address is found without a variable. Ranks of the two hosts use devices with the same index."""
     for ended in ranks.run(TRAINING, MCCL_DEBUG="INFO"):
         assert (ended.status, ended.out) == (0, "equal\n"), ended.out + ended.err
         assert re.search(r"connects to rank 0 on host 'host-1' \(eth0 10\.77\.0\.1\)", ended.err)
@@ -211,7 +211,7 @@ def test_two_ranks_on_one_device_are_found_on_their_host(ranks):
 
 
 @pytest.mark.parametrize("host", [pytest.param(0, marks=pytest.mark.full), 1], ids=["host-1", "host-2"])
-def test_an_interface_that_is_not_there(ranks, host):
+def test_an_interface_that_does_not_exist(ranks, host):
     settings = {host: {"MCCL_SOCKET_IFNAME": "ib7"}}
     name = f"host-{host + 1}"
     for rank, ended in enumerate(ranks.run(START, settings, **ALL)):
@@ -234,8 +234,8 @@ def test_a_loopback_address_is_refused_between_hosts(ranks, host):
     )
 
 
-def test_a_start_over_a_network_that_drops_ends_in_time_and_another_succeeds(ranks):
-    """The store is reached over eth0; MCCL is told to use eth1, where packets are dropped for a while."""
+def test_a_start_over_a_network_that_drops_packets_fails_in_time_and_another_succeeds(ranks):
+    """The store is reached over eth0. MCCL is set to use eth1, where packets are dropped for a while."""
     code = START + "wait_for('ready')\ndist.all_reduce(x, group=dist.new_group())\n"
     code += "print('sum', x[0].item())\n"
     ranks.network.drop(1)
@@ -250,9 +250,9 @@ def test_a_start_over_a_network_that_drops_ends_in_time_and_another_succeeds(ran
         assert "sum 4.0" in text, ended.err
 
 
-def test_a_start_that_gets_through_after_it_was_given_up(ranks):
-    """Its communicator is aborted on a thread of the pack, where an exception would end the process. The
-    device cannot be set then, as when the process ends.
+def test_a_start_that_succeeds_after_its_timeout(ranks):
+    """The communicator is aborted on a thread of the pack, where an exception would terminate the process.
+    Setting the device fails on that thread, as it does when the process exits.
     """
     code = START + f"""
 from tests.harness.emulator import UNKNOWN, emulator_or_skip
@@ -274,7 +274,7 @@ together("aborted")
         assert "aborted 1" in told(ended), ended.err
 
 
-# ---- steps that cannot end
+# ---- steps that cannot complete
 
 
 def test_a_network_that_drops_in_mid_step(ranks):
@@ -290,7 +290,7 @@ def test_a_network_that_drops_in_mid_step(ranks):
 
 
 def test_a_host_that_is_unplugged_in_mid_step(ranks):
-    """Its ranks cannot reach the store either, and say at which address it is."""
+    """The host's ranks cannot reach the store either, and their error names its address."""
     ranks.start(STEP, **ALL)
     ranks.when_ready(lambda: [ranks.network.unplug(ranks.network.hosts[1], switch) for switch in (0, 1)])
     for rank, ended in enumerate(ranks.end()):
@@ -365,7 +365,7 @@ dist.destroy_process_group()
 
 
 def torchrun(ranks: Ranks, folder: Path, nodes: str, restarts: int, *options: str) -> None:
-    """Start an agent on each host; ranks are forks of it."""
+    """Starts an agent on each host, which forks the ranks."""
     (folder / "train.py").write_text(TRAIN)
     code = "import torch.distributed.run\ntorch.distributed.run.main()\n"
     arguments = [
@@ -401,7 +401,7 @@ def test_torchrun_starts_again_on_both_hosts(ranks, tmp_path):
 
 
 @pytest.mark.full
-def test_torchrun_with_interpreters_of_their_own(ranks, tmp_path):
+def test_torchrun_with_a_new_interpreter_per_rank(ranks, tmp_path):
     torchrun(ranks, tmp_path, "2", 1)
     out = "".join(succeeded(ranks.end()))
     assert sorted(re.findall(r"done \d \d \d", out)) == [f"done {rank} 4 1" for rank in range(4)]
@@ -411,7 +411,7 @@ def test_torchrun_with_interpreters_of_their_own(ranks, tmp_path):
 
 
 def test_the_last_complete_run_has_every_case(request, full, failures_before):
-    """A new case comes with a complete run: python -m pytest tests/musa_distributed/test_hosts.py --full"""
+    """A new case needs a complete run: python -m pytest tests/musa_distributed/test_hosts.py --full"""
     cases = {name for name in vars(request.module) if name.startswith("test_")}
     run = {item.originalname for item in request.session.items if item.module is request.module}
     if full and run == cases and request.session.testsfailed == failures_before:

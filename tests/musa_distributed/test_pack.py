@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The pack by itself: beside the runtime alone, without MCCL, at the end of a process, and under torchrun."""
+"""The pack with the runtime alone, without MCCL, at the exit of a process, and under torchrun."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_version():
 
 
 @pytest.mark.once
-def test_what_is_said_without_the_pack():
+def test_the_error_without_the_pack():
     code = "import torch\nfrom torch_musa import extras, pack_modules\npack_modules.offered().clear()\n"
     code += "extras.version = lambda dist: None\n"
     text = "torch.musa.mccl needs musa-distributed (the extra torch-musa[mccl]), which is not installed.\n"
@@ -93,7 +93,7 @@ def sdk_without_mccl(tmp_path: Path) -> Path:
 
 
 @pytest.mark.once
-def test_without_mccl_all_else_works_and_the_group_says_what_is_missing(sdk_without_mccl, tmp_path):
+def test_without_mccl_all_else_works_and_the_group_names_the_missing_library(sdk_without_mccl, tmp_path):
     code = f"""
 import torch, torch.distributed as dist
 print(torch.ones(3, device="musa").sum().item(), dist.get_default_backend_for_device("musa"))
@@ -111,13 +111,13 @@ except RuntimeError as error:
 
 
 @pytest.mark.once
-def test_import_of_torch_loads_nothing_of_it():
+def test_import_of_torch_loads_no_module_of_the_pack():
     code = "import sys, torch\nnames = sorted(sys.modules)\n"
     code += "print(*[name for name in names if name.split('.')[0] == 'musa_distributed'])"
     assert run_code(code).split() == ["musa_distributed", "musa_distributed.registration"]
 
 
-# ---- how processes end
+# ---- exits of processes
 
 
 @pytest.mark.parametrize(
@@ -131,13 +131,13 @@ def test_import_of_torch_loads_nothing_of_it():
     ],
     ids=["destroyed", "not destroyed", "not destroyed, idle", "call under way", "collected"],
 )
-def test_processes_end_quietly(tmp_path, end):
+def test_processes_exit_without_messages(tmp_path, end):
     for err in run(start() + USE + end, tmp_path):
         lines = [line for line in err.splitlines() if "destroy_process_group() was not called" not in line]
         assert lines == [], err
 
 
-def test_groups_are_made_and_destroyed_again_and_again(tmp_path):
+def test_groups_are_created_and_destroyed_repeatedly(tmp_path):
     code = """
 for turn in range(5):
     torch.musa.set_device(rank)
@@ -154,7 +154,7 @@ assert not [name for name in names if name.startswith("mccl_watch")], names
     run(code, tmp_path)
 
 
-# ---- device_id: communicators at once
+# ---- device_id: communicators are created at once
 
 
 def test_groups_that_are_bound_to_a_device(tmp_path):
@@ -227,7 +227,7 @@ def torchrun(ranks: int, *arguments: str, **variables: str) -> subprocess.Comple
     environment = {
         **os.environ,
         "MUSA_EMULATOR_DEVICES": str(ranks),
-        "MUSA_VISIBLE_DEVICES": ",".join(map(str, range(ranks))),  # a GPU's machine may have more
+        "MUSA_VISIBLE_DEVICES": ",".join(map(str, range(ranks))),  # a machine with GPUs may have more
         "OMP_NUM_THREADS": "1",
         "PYTHONPATH": str(ROOT),
         **variables,
@@ -270,10 +270,10 @@ def test_the_digits_network_learns_as_in_one_process(two_ranks):
 
 
 def running(argument: str) -> list[str]:
-    """Command lines of processes that have the text in theirs."""
+    """Returns the command lines of processes that contain the text."""
     lines = []
     for file in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):  # it has ended meanwhile
+        with contextlib.suppress(OSError):  # the process has exited
             lines.append(file.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
     return [line for line in lines if argument in line]
 
@@ -281,7 +281,7 @@ def running(argument: str) -> list[str]:
 @pytest.mark.once
 @pytest.mark.slow
 def test_restarts_lose_no_completed_step(tmp_path, request):
-    """Ranks are killed at random; torchrun starts all again, from the last checkpoint."""
+    """Ranks are killed at random; torchrun restarts all ranks from the last checkpoint."""
     rounds = 20 if request.config.getoption("--full") else 2
     program = ROOT / "tests" / "musa_distributed" / "resume.py"
     done = torchrun(
@@ -297,16 +297,16 @@ def test_restarts_lose_no_completed_step(tmp_path, request):
     assert steps == list(range(len(steps))), "a completed step was lost or done twice"
     assert (tmp_path / "starts").read_text().split() == [str(start) for start in range(rounds + 1)]
     assert "the weights are those of a run without a fault" in done.stdout
-    assert running(str(tmp_path)) == [], "a process was left behind"
+    assert running(str(tmp_path)) == [], "a process is still running"
 
 
-def test_programs_can_ask_whether_there_is_mccl():
+def test_programs_can_query_whether_mccl_is_available():
     code = "import torch; print(torch.distributed.is_mccl_available(), torch.musa.is_initialized())"
     assert run_code(code) == "True False\n"
     assert run_code(code.split(", torch.musa")[0] + ")", MUSA_HOME="/nonexistent/musa") == "False\n"
 
 
-def test_a_function_of_that_name_stays():
+def test_an_existing_function_of_that_name_is_kept():
     code = """
     import torch.distributed
     torch.distributed.is_mccl_available = mine = lambda: "mine"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""torch's engines on musa, against one process with the whole batch: see training.py."""
+"""torch's engines on musa, compared with one process on the whole batch: see training.py."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What a rank does in test_training.py: torch's engines against one process with the whole batch."""
+"""A rank's part of test_training.py: compares torch's engines with one process on the whole batch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.nn.parallel import DistributedDataParallel
 
-STEPS, ROWS = 4, 16  # rows: of the whole batch
+STEPS, ROWS = 4, 16  # ROWS: of the whole batch
 
 
 def model(width: int = 32) -> nn.Module:
@@ -55,7 +55,7 @@ def whole(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def reference(make_optimizer=lambda p: torch.optim.AdamW(p, lr=1e-2)) -> dict[str, torch.Tensor]:
-    """Weights after one process saw the whole batches."""
+    """Returns the weights after one process has trained on the whole batches."""
     net = model().to("musa")
     train(net, make_optimizer(net.parameters()), whole)
     return {name: value.detach() for name, value in net.state_dict().items()}
@@ -105,7 +105,7 @@ def ddp_accumulates() -> None:
 def ddp_comm_hooks() -> None:
     from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 
-    # bf16_compress_hook is for CUDA and XPU: torch looks at the backend's name.
+    # bf16_compress_hook is left out, because torch checks the backend's name and allows CUDA and XPU only.
     for hook, tolerance in ((default_hooks.allreduce_hook, 1e-5), (default_hooks.fp16_compress_hook, 2e-3)):
         net = DistributedDataParallel(model().to("musa"))
         net.register_comm_hook(None, hook)
@@ -122,7 +122,7 @@ def ddp_comm_hooks() -> None:
 
 
 def ddp_join() -> None:
-    """Ranks with different numbers of batches."""
+    """The ranks have different numbers of batches."""
     from torch.distributed.algorithms.join import Join
 
     net = DistributedDataParallel(model().to("musa"))
@@ -159,7 +159,7 @@ def zero_redundancy() -> None:
 
 
 def digits() -> None:
-    """The network of the digits example, on the same batches; dropout aside, which draws per rank."""
+    """The network of the digits example on the same batches, without dropout, which draws per rank."""
     import importlib.util
     from pathlib import Path
 
@@ -222,7 +222,7 @@ def fsdp2_mixed_precision() -> None:
     net = model().to("musa")
     fully_shard(net, mp_policy=policy)
     losses = train(net, torch.optim.SGD(net.parameters(), lr=0.1), mine)
-    # The same computation in one process: weights in float32, products in bfloat16.
+    # The same computation in one process, with weights in float32 and products in bfloat16.
     alone = model().to("musa")
     single = init_device_mesh("musa", (dist.get_world_size(), 1), mesh_dim_names=("copies", "shards"))[
         "shards"
@@ -327,7 +327,7 @@ def dtensor() -> None:
 
 
 def two_dimensional() -> None:
-    """FSDP2 over one dimension of the mesh, tensor parallel over the other."""
+    """FSDP2 over one dimension of the mesh, tensor parallelism over the other."""
     from torch.distributed.fsdp import fully_shard
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// A store that can stop answering, as a TCPStore whose host has vanished.
+// A store that can stop answering, like a TCPStore whose host is unreachable.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
@@ -43,7 +43,7 @@ class BlockingStore : public HashStore {
     changed_.wait(lock, [this] { return !blocked_; });
   }
 
-  std::mutex mutex_; // guards what follows
+  std::mutex mutex_; // guards the members below
   std::condition_variable changed_;
   bool blocked_ = false;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// MCCL's calls, which succeed and do nothing unless a test says otherwise.
+// Fakes of MCCL's calls, which succeed and do nothing unless a test sets another result.
 #include "fake_mccl.h"
 
 #include <atomic>

@@ -6,7 +6,7 @@
 
 #include <functional>
 
-// Called by mcclCommInitRank with the rank; its result is the call's. May block.
+// Sets the function that mcclCommInitRank calls with the rank and whose result it returns. It may block.
 void set_init_of_fake_mccl(std::function<mcclResult_t(int rank)> init);
-// Communicators that were aborted.
+// Returns the number of aborted communicators.
 int aborts_of_fake_mccl();

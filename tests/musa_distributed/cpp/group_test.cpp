@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Two ranks of a group as threads of one process; what happens on a stream is a function of the host that waits.
+// Two ranks of a group as threads of one process. The work on a stream is a host function that waits.
 #include "group.h"
 
 #include <c10/musa/MUSACaptures.h>
@@ -57,7 +57,7 @@ Settings quick() {
   return settings;
 }
 
-// A rank, its watchdog, and calls that end when their gate is opened.
+// A rank with its watchdog, and calls that end when their gate is opened.
 struct Rank {
   Rank(const c10::intrusive_ptr<Store>& store, int rank, const Settings& settings)
       : group(std::make_shared<TestGroup>(store, rank, 2, settings)),
@@ -69,7 +69,7 @@ struct Rank {
         "watch", [this] { return group->look(); }, [](const std::exception_ptr&) { FAIL(); });
   }
   ~Rank() {
-    gate.open(); // what is on the stream uses it
+    gate.open(); // the work on the stream waits for it
     C10_MUSA_IGNORE_ERROR(musaStreamSynchronize(comm->stream.stream()));
     watchdog.reset();
   }
@@ -144,7 +144,7 @@ TEST_F(GroupTest, CallsThatEndAreForgotten) {
 TEST_F(GroupTest, CallsAreNotAskedWhileAGraphIsCaptured) {
   Rank rank(store, 0, quick());
   c10::musa::note_capture_begin();
-  rank.call(1, milliseconds(1), true); // late, as a look would notice
+  rank.call(1, milliseconds(1), true); // late, which a query would detect
   std::this_thread::sleep_for(milliseconds(200));
   EXPECT_EQ(rank.group->failure(), nullptr);
   rank.gate.open();
@@ -176,7 +176,7 @@ TEST(BetweenCaptures, ACaptureWaitsForWhoIsBetween) {
 
 TEST_F(GroupTest, ACallThatTakesTooLongFailsTheGroupOnEveryRank) {
   Settings settings = quick();
-  settings.coordination = std::chrono::seconds(1); // so long a busy machine may take for an answer, twice
+  settings.coordination = std::chrono::seconds(1); // a busy machine may take that long for an answer, twice
   Rank first(store, 0, settings), second(store, 1, settings);
   second.call(1, std::chrono::minutes(1), false);
   const auto launched = first.call(2, milliseconds(20), true);

@@ -9,8 +9,8 @@
 
 namespace {
 
-// What a sanitizer must report: a watchdog and the thread that made it count without a lock. Nothing orders the two; the pause
-// only makes sure that the watchdog has counted when this thread does.
+// A race that a sanitizer must report: a watchdog and the thread that created it count without a lock.
+// Nothing orders the two; the pause only ensures that the watchdog counts before this thread.
 int count_carelessly() {
   int count = 0;
   c10d::mccl::Watchdog careless(

@@ -7,7 +7,7 @@
 namespace c10d::mccl {
 namespace {
 
-// Without operators, which these tests do not link.
+// Makes a tensor without calling operators, which these tests do not link.
 at::Tensor tensor(at::IntArrayRef sizes, caffe2::TypeMeta dtype = caffe2::TypeMeta::Make<float>()) {
   c10::Storage storage(c10::Storage::use_byte_size_t(), 0, at::DataPtr(nullptr, c10::kCPU), nullptr, false);
   auto made = at::Tensor(c10::make_intrusive<c10::TensorImpl>(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// What happens when an interpreter ends. A program's own test, since it does so once.
+// Tests the finalization of an interpreter in a separate program, because it happens once per process.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,7 +35,7 @@ int end_beside_users() {
   counted.count_down();
   const pid_t child = fork();
   if (child == 0) {
-    end_python_use(); // must not wait for threads of its parent
+    end_python_use(); // must not wait for threads of the parent process
     _exit(0);
   }
   int status = 1;

@@ -27,7 +27,7 @@ TEST(Recorder, KeepsTheNewest) {
   for (uint64_t seq = 1; seq <= 5; ++seq) {
     ids.push_back(recorder.record(call(seq), {}));
   }
-  recorder.finish(ids.front(), true, std::nullopt); // is gone, which harms nobody
+  recorder.finish(ids.front(), true, std::nullopt); // its record is overwritten, so this has no effect
   const std::string dump = recorder.dump(true, false, false);
   EXPECT_NE(dump.find("mccl:all_reduce"), std::string::npos);
 }
@@ -77,7 +77,7 @@ TEST(Recorder, ThreadsRecordWhileOthersRead) {
   }
   threads.emplace_back([&] {
     for (int turn = 0; turn < 20; ++turn) {
-      // All have finished, whether the recorder was told so yet or must ask.
+      // All calls have finished, whether or not the recorder has been notified yet.
       EXPECT_EQ(recorder.dump(true, false, /*only_active=*/true).find("mccl:all_reduce"), std::string::npos);
       recorder.name_group({"0", "default_pg"}, {0, 1});
     }

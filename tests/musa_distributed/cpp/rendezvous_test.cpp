@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Ranks as threads that meet in a store and start a communicator.
+// Ranks as threads that exchange ids in a store and start a communicator.
 #include "rendezvous.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ class RendezvousTest : public testing::Test {
     return {store, "key", "[rank " + std::to_string(rank) + "]", rank, members, timeout, device, false, {}};
   }
 
-  // Runs `step` for each rank, on threads; the texts of what they raised.
+  // Runs `step` for each rank on its own thread; returns the texts of the exceptions.
   template <class Step>
   std::vector<std::string> of_all(int ranks, Step step) {
     std::vector<std::string> raised(static_cast<size_t>(ranks));

@@ -146,7 +146,7 @@ TEST(HeartbeatMonitor, TellsOnceOfEachHang) {
   wait_for([&] { return count() == 1; });
   std::this_thread::sleep_for(milliseconds(50));
   EXPECT_EQ(count(), 1U);
-  // Hangs until one is told of: of a pause that is too short, the monitor may see nothing.
+  // Hangs until the monitor reports a hang; the monitor may miss a pause that is too short.
   for (milliseconds pause{20}; count() == 1 && pause < milliseconds(5000); pause *= 2) {
     hang = false;
     wait_for([&] { return !dog.busy_since().has_value(); });
