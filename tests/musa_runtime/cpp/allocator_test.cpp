@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The caching allocator: from many threads and streams, across devices, when memory runs out and when the SDK fails.
+// The caching allocator with many threads, streams and devices, with exhausted memory and with failures of the SDK.
 #include <c10/musa/MUSAAllocatorEvents.h>
 #include <c10/musa/MUSADeviceCachingAllocator.h>
 
@@ -14,7 +14,7 @@ using c10::CachingDeviceAllocator::DeviceStats;
 
 class AllocatorTest : public RuntimeTest {};
 
-// Every stream of the pool made, so that none is made in what follows.
+// Creates every stream of the pool, so that later code creates none.
 void fill_stream_pool(DeviceIndex device) {
   for (int i = 0; i < 32; ++i) {
     c10::musa::getStreamFromPool(false, device).stream();
@@ -34,7 +34,7 @@ size_t random_size(std::minstd_rand& random) {
   }
 }
 
-// Allocates, checks and frees at random, on a stream of its own and beside it on another.
+// Allocates, checks and frees memory at random, on the thread's own stream and on another one.
 void churn(unsigned seed, DeviceIndex device, int steps) {
   std::minstd_rand random(seed);
   const MUSAGuard guard(device);
@@ -45,7 +45,7 @@ void churn(unsigned seed, DeviceIndex device, int steps) {
     unsigned char expected;
     std::vector<unsigned char> bytes;
   };
-  std::deque<Reading> readings; // in flight: their buffers must not move
+  std::deque<Reading> readings; // pending reads, whose buffers must not move
   const auto take = [&] {
     const size_t i = random() % held.size();
     Stamped taken = held[i];
@@ -62,7 +62,7 @@ void churn(unsigned seed, DeviceIndex device, int steps) {
       freed.expect_intact();
       freed.free();
     } else if (action < 15) {
-      // Used on another stream, and freed before that stream has come to it.
+      // Used on another stream, and freed before that stream reaches the use.
       Stamped shared = take();
       MUSAEvent ready;
       ready.record(own);
@@ -88,7 +88,7 @@ void churn(unsigned seed, DeviceIndex device, int steps) {
   }
 }
 
-// A snapshot is the list of segments, or holds it beside the recorded history.
+// A snapshot is the list of segments, or an object with the list and the recorded history.
 template <class Snapshot>
 auto segments_of(const Snapshot& snapshot) {
   if constexpr (requires { snapshot.segments; }) {
@@ -98,7 +98,7 @@ auto segments_of(const Snapshot& snapshot) {
   }
 }
 
-// Statistics recomputed from the list of blocks; only those that the list can tell.
+// Compares the statistics that can be recomputed from the list of blocks.
 void expect_books_balance() {
   for (DeviceIndex device = 0; device < kDevices; ++device) {
     int64_t segments = 0, reserved = 0, allocations = 0, allocated = 0, active = 0, requested = 0;
@@ -201,7 +201,7 @@ TEST_F(AllocatorTest, MemoryUsedByABusyStreamIsNotHandedOut) {
     allocator::recordStream(data, busy);
   }
   Stamped second(5 << 20, 8, own);
-  if (!mode_is("lazy")) { // there, asking whether the stream has finished makes it finish
+  if (!mode_is("lazy")) { // in lazy mode, querying the stream runs its work
     EXPECT_NE(address, second.data());
   }
   blocker.release();
@@ -236,7 +236,7 @@ TEST_F(AllocatorTest, ThreadsRunOutOfMemoryAndRecover) {
   EXPECT_GT(refused, 0);
   EXPECT_EQ(refused, allocator::getDeviceStats(0).num_ooms - before);
   expect_books_balance();
-  // Nothing is held, so nearly all of the device is to be had again.
+  // No memory is held, so nearly all memory of the device can be allocated again.
   allocator::raw_delete(allocator::raw_alloc(200 << 20));
 }
 
@@ -275,12 +275,12 @@ TEST_F(AllocatorTest, EventsAreReused) {
 }
 
 TEST_F(AllocatorTest, EverySdkCallMayFail) {
-  fill_stream_pool(1); // the refusal of a new stream has a test of its own
+  fill_stream_pool(1); // another test covers the failure to create a stream
   const auto scenario = [] {
     const MUSAGuard guard(1);
     const MUSAStream own = c10::musa::getStreamFromPool();
     const MUSAStream other = c10::musa::getStreamFromPool();
-    // As a storage does: the deleter runs whatever happens in between.
+    // Like a storage: the deleter runs even if a later call throws.
     c10::DataPtr data = allocator::allocate_as(3 << 20, c10::Device(c10::DeviceType::PrivateUse1, 1));
     allocator::recordStream(data, own);
     allocator::recordStream(data, other);
@@ -337,7 +337,7 @@ TEST_F(AllocatorTest, AnAllocationFromTheCacheMakesNoSdkCall) {
   const musaStream_t stream = c10::musa::getDefaultMUSAStream(1).stream();
   constexpr std::array<size_t, 4> kSizes{1, 4096, 1 << 20, 30 << 20};
   for (const size_t size : kSizes) {
-    device.free(device.malloc(size, stream)); // takes the segment
+    device.free(device.malloc(size, stream)); // allocates the segment
   }
   const auto calls = musaEmulatorCallCount();
   for (const size_t size : kSizes) {
@@ -373,7 +373,7 @@ TEST_F(AllocatorTest, EveryAllocationIsCounted) {
   check(after.requested_bytes, before.requested_bytes, kPairs * 100 * (1 + 2 + 3 + 4));
 }
 
-// What a Figure derives is compared with c10's own statistic, which stores it.
+// Compares the values that a Figure derives with c10's own statistic, which stores them.
 TEST(AllocatorStatistics, AFigureReadsAsAStatArrayThatSawTheSameEvents) {
   using c10::CachingAllocator::StatType;
   allocator::Figure figure;

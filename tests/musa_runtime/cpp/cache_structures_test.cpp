@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The caching allocator's data structures, which make no SDK call: its mutex, blocks by address, memory pools, statistics.
+// The caching allocator's data structures, which make no SDK call: mutex, blocks by address, memory pools, statistics.
 #include <c10/musa/MUSAAllocatorMutex.h>
 #include <c10/musa/MUSACacheState.h>
 
@@ -52,7 +52,7 @@ TEST(AllocatorMutex, ThreadsTakeTurnsAndWaitersAreWoken) {
       const allocator::AllocatorLock lock(mutex);
       const int before = count;
       if (i % 100 == thread) {
-        std::this_thread::yield(); // the others find the mutex locked, and wait
+        std::this_thread::yield(); // so that the other threads wait for the locked mutex
       }
       count = before + 1;
     }
@@ -166,7 +166,7 @@ TEST(AllocatorStatistics, PeaksAndSumsCountFromTheirReset) {
   EXPECT_EQ(0, now.active_bytes[kLarge].peak);
 }
 
-// Active blocks are not counted at each event; here they are, and both must agree.
+// The allocator derives the number of active blocks; this test counts them at each event and compares.
 TEST(AllocatorStatistics, ActiveBlocksAreTheAllocatedAndThePendingOnes) {
   struct Counted {
     std::array<int64_t, 3> current{}, peak{}, allocated{}, freed{};

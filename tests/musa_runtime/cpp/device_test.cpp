@@ -115,7 +115,7 @@ TEST_F(DeviceTest, EventsOrderStreamsOfTwoDevices) {
     const std::array<MUSAStream, 2> streams{
         c10::musa::getStreamFromPool(false, 0), c10::musa::getStreamFromPool(false, 1)};
     std::array<MUSAEvent, 2> events;
-    int value = 0; // not atomic: the events are what keeps the streams apart
+    int value = 0; // not atomic: the events order the accesses
     for (int i = 0; i < 50; ++i) {
       const size_t here = i % 2;
       events[1 - here].block(streams[here]);
@@ -134,7 +134,7 @@ TEST_F(DeviceTest, EventsMoveAndEndWithTheirOwner) {
   {
     MUSAEvent first(musaEventDefault);
     EXPECT_TRUE(first.query());
-    EXPECT_EQ(before, musaEmulatorLiveEvents()); // made by the first record only
+    EXPECT_EQ(before, musaEmulatorLiveEvents()); // the event is created by the first record
     first.record();
     MUSAEvent second(std::move(first));
     EXPECT_FALSE(first.isCreated()); // NOLINT: a moved-from event is an empty one

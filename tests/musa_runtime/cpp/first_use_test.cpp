@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// What happens once per process, asked for by several threads at the same moment. First in the program, so that it is the
-// first use.
+// Initializations that happen once per process, requested by several threads at the same time. This file is
+// the first of the program, so that its uses are the first.
 #include <ATen/musa/MUSAGeneratorImpl.h>
 #include <c10/core/DeviceType.h>
 #include <musa_runtime/init.h>

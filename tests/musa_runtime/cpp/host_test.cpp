@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// What lives on the host's side: page-locked memory and the state of the random generator.
+// State on the host: page-locked memory and the state of the random generator.
 #include <ATen/musa/MUSAGeneratorImpl.h>
 
 #include <cstring>
@@ -34,7 +34,7 @@ TEST_F(PinnedMemoryTest, CopiesInFlightKeepTheirSource) {
       copies.push_back(allocator::raw_alloc_with_stream(kSize, stream.stream()));
       EXPECT_OK(musaMemcpyAsync(copies.back(), source.get(), kSize, musaMemcpyHostToDevice, stream.stream()));
       EXPECT_TRUE(pinned->record_event(source.get(), source.get_context(), stream.unwrap()));
-      // Freed here, written again by the next turn: the copy must have been waited for.
+      // Freed here and overwritten in the next iteration, so the allocator must wait for the copy.
     }
     for (int i = 0; i < kCopies; ++i) {
       std::vector<unsigned char> back(kSize);

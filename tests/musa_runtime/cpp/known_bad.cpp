@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Programs with one mistake each in the use of the runtime's classes, and the same programs put right.
+// Programs with one mistake each in the use of the runtime's classes, and the same programs without it.
 #include <ATen/musa/MUSAGeneratorImpl.h>
 #include <c10/musa/MUSADeviceCachingAllocator.h>
 #include <musa_runtime/init.h>
@@ -12,7 +12,7 @@
 
 namespace {
 
-// An allocation that outlives its allocator. Who frees it reaches into books that are gone.
+// An allocation that outlives its allocator. Freeing it uses state that is already destroyed.
 int outliving_allocation(bool right) {
   auto* cache = new allocator::DeviceCachingAllocator(0);
   void* const memory = cache->malloc(4 << 20, nullptr);
@@ -24,14 +24,14 @@ int outliving_allocation(bool right) {
   return known ? 0 : 3;
 }
 
-// A stream that is not there.
+// A use of a null pointer to a stream.
 int null_stream(bool right) {
   const MUSAStream stream = c10::musa::getDefaultMUSAStream(0);
   const MUSAStream* volatile used = right ? &stream : nullptr;
   return used->id() == 0 ? 0 : 3;
 }
 
-// Two threads draw from one generator. Its documentation says who locks.
+// Two threads draw from one generator. By its documentation, the caller must lock the mutex.
 int shared_generator(bool locked) {
   at::Generator generator = at::musa::detail::createMUSAGenerator(0);
   on_threads(
@@ -48,7 +48,7 @@ int shared_generator(bool locked) {
   return 0;
 }
 
-// Two threads change what the allocator's mutex guards.
+// Two threads change a count that the allocator's mutex guards.
 int shared_count(bool locked) {
   allocator::AllocatorMutex mutex;
   int count = 0;
@@ -66,7 +66,7 @@ int shared_count(bool locked) {
   return count > 0 ? 0 : 3;
 }
 
-// Another backend has taken the name before the program asks for musa.
+// Another backend registers its name before the program initializes musa.
 int taken_name() {
   c10::register_privateuse1_backend("other");
   try {

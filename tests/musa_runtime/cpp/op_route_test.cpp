@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Chains of kernels are replaced while other threads call the operator.
+// Replacement of chains of kernels while other threads call the operator.
 #include <musa_runtime/op_route.h>
 #include <torch/library.h>
 
@@ -19,7 +19,7 @@ TORCH_LIBRARY(musa_route_test, library) {
   library.def("boxed(int value) -> int");
 }
 
-// Each kernel returns its own tag, which shows where a call ended.
+// Each kernel returns its tag, which shows the kernel that handled a call.
 template <int64_t tag>
 int64_t kernel(int64_t /*value*/) {
   return tag;
@@ -77,7 +77,7 @@ TEST(OpRouteTest, CallsFollowTheChainThatWasSetLast) {
     route.set({{conditional<1>(), unconditional<2>()}, "", {}});
     EXPECT_EQ(1, call(op, 0));
     EXPECT_EQ(2, call(op, 1));
-    route.set({{unconditional<3>()}, "", {}}); // a head of another type than the registered kernel
+    route.set({{unconditional<3>()}, "", {}}); // the first kernel has another type than the registered one
     EXPECT_EQ(3, call(op, 0));
     route.set(ending_boxed<7>({conditional<4>()}));
     EXPECT_EQ(4, call(op, 0));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Blocks that were freed while other streams use them: when they finish, and what the SDK may fail at.
+// Blocks that are freed while other streams use them: the end of the uses, and failures of the SDK.
 #include <c10/musa/MUSACaptures.h>
 #include <c10/musa/MUSAPendingFrees.h>
 
@@ -14,7 +14,7 @@ using Wait = PendingFrees::Wait;
 
 class PendingFreesTest : public RuntimeTest {
  protected:
-  // As the allocator leaves a block that these streams use too.
+  // A block in the state after its free, which these streams used too.
   static Block freed(std::initializer_list<MUSAStream> uses) {
     Block block;
     block.stream_uses = uses;
@@ -43,7 +43,7 @@ TEST_F(PendingFreesTest, ABlockWaitsForEveryStreamThatUsesIt) {
     EXPECT_TRUE(lock_.owns_lock());
     EXPECT_FALSE(frees_.empty());
     EXPECT_FALSE(block.available());
-    if (!mode_is("lazy")) { // there, the query makes the stream finish
+    if (!mode_is("lazy")) { // in lazy mode, the query runs the stream's work
       EXPECT_EQ(musaSuccess, musaStreamSynchronize(first_.stream()));
       frees_.process(Wait::No, lock_);
       EXPECT_TRUE(finished_.empty());

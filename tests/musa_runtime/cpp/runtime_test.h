@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// What the suites share: a fixture that ends with no device or host memory left, threads that report what they throw, and
-// the emulator suites' ways to keep a stream busy.
+// Shared by the suites: a fixture that checks for leaks of device and host memory, threads that report exceptions,
+// and the emulator suites' classes that keep a stream busy.
 #pragma once
 
 #include <ATen/musa/PinnedMemoryAllocator.h>
@@ -27,14 +27,14 @@ using c10::musa::MUSAStreamGuard;
 constexpr int kDevices = 2;
 constexpr int kThreads = 4;
 
-// Runs body(thread) on several threads at once; what one throws fails the test by its text.
+// Runs body(thread) on several threads at once; an exception fails the test with its text.
 inline void on_threads(const std::function<void(int)>& body, int threads = kThreads) {
   std::vector<std::thread> running;
   std::atomic<int> ready{0};
   for (int t = 0; t < threads; ++t) {
     running.emplace_back([&, t] {
       ++ready;
-      while (ready < threads) { // together, so that first uses meet
+      while (ready < threads) { // all start together, so that their first uses coincide
         std::this_thread::yield();
       }
       try {
@@ -75,7 +75,7 @@ class RuntimeTest : public ::testing::Test {
     EXPECT_EQ(0u, musaEmulatorLiveHostAllocations()) << "page-locked memory leaked";
   }
 
-  // Everything runs to its end, and the caches give back what they hold.
+  // Waits for all work, then empties the caches.
   static void settle() {
     for (DeviceIndex device = 0; device < kDevices; ++device) {
       const MUSAGuard guard(device);
@@ -86,7 +86,7 @@ class RuntimeTest : public ::testing::Test {
   }
 };
 
-// Device memory filled with one value, which tells whether anyone else wrote to it.
+// Device memory filled with one value, which shows whether other code wrote to it.
 class Stamped {
  public:
   Stamped(size_t size, unsigned char value, MUSAStream stream)
@@ -97,7 +97,7 @@ class Stamped {
     EXPECT_OK(musaMemsetAsync(data_, value, size, stream.stream()));
   }
 
-  // First and last bytes, read in the order of a stream.
+  // Reads the first and last bytes, in the order of a stream.
   void read(MUSAStream stream, std::vector<unsigned char>& bytes) const {
     const size_t edge = std::min<size_t>(size_, 64);
     bytes.resize(2 * edge);
@@ -125,7 +125,7 @@ class Stamped {
   unsigned char value() const {
     return value_;
   }
-  // A DataPtr that frees the memory, as a tensor's storage does.
+  // Returns a DataPtr that frees the memory, like a tensor's storage.
   c10::DataPtr release() {
     char* data = std::exchange(data_, nullptr);
     return {data, data, allocator::deleter(), stream_.device()};

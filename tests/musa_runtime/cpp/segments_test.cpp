@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Segments of the caching allocator: taken from the device, released to it, and which of them go first.
+// Segments of the caching allocator: their allocation, their release, and the order of releases.
 #include <c10/musa/MUSACaptures.h>
 #include <c10/musa/MUSASegments.h>
 
@@ -18,7 +18,7 @@ constexpr c10::MempoolId_t kPrivate{7, 1};
 
 class SegmentsTest : public RuntimeTest {
  protected:
-  // A segment that is one free block in its bin.
+  // Adds a segment that consists of one free block in its bin.
   Block* add_free(size_t size, MemoryPool& pool) {
     Block* block = segments_.add(pool.large.on(nullptr), size, lock_);
     EXPECT_NE(nullptr, block);
@@ -32,7 +32,7 @@ class SegmentsTest : public RuntimeTest {
     block->allocated = false;
     block->home->free.insert(block);
   }
-  // Sizes of the free segments, in ascending order.
+  // Returns the sizes of the free segments, in ascending order.
   std::vector<size_t> cached() {
     std::vector<size_t> sizes;
     cache_.pools.default_pool().large.on(nullptr).free.for_each(
@@ -90,7 +90,7 @@ TEST_F(SegmentsTest, TheSmallestSegmentThatIsLargeEnoughMakesRoom) {
   segments_.release_to_fit(6 * kMiB, lock_);
   EXPECT_EQ((std::vector<size_t>{4 * kMiB, 16 * kMiB}), cached());
   add_free(2 * kMiB);
-  segments_.release_to_fit(18 * kMiB, lock_); // no single one is large enough: the largest ones
+  segments_.release_to_fit(18 * kMiB, lock_); // no single segment is large enough, so the largest ones are released
   EXPECT_EQ(std::vector<size_t>{2 * kMiB}, cached());
   segments_.release_all(lock_);
 }

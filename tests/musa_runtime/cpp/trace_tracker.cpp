@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 
-// What a C++ user does with the allocator's history, for test_allocator_trackers.py.
+// Uses of the allocator's history in C++, for test_allocator_trackers.py.
 
 #include <c10/musa/MUSACachingAllocator.h>
 
@@ -37,8 +37,8 @@ int count(const char* action) {
   return counts.at(c10::CachingDeviceAllocator::parseTraceEntryAction(action));
 }
 
-// The entries of device 0 that a recording of one allocation and free with a recorder of our own leaves, less those
-// without its mark; -1 if the live allocation's is lost.
+// Records one allocation and its free with a custom context recorder. Returns the number of device 0's entries
+// that have the recorder's mark, or -1 if a check of the recording fails.
 int record_one() {
   const int before = contexts;
   allocator::recordHistory(true, &mark, 100, RecordContext::ALL, true, {"snapshot"}, 0);
