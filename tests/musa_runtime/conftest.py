@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The device under test for the behavioural suites, and the leak check around each of their tests."""
+"""Fixtures of the suites for the device under test, and the leak check around each of their tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests.harness import emulator as emulator_api
 from tests.harness import leaks, peers, skips
 
-__all__ = [  # what the suites of the packs take from here
+__all__ = [  # the names that the packs' suites import
     "_host_addressable",
     "_no_leak",
     "device",
@@ -33,13 +33,13 @@ def _require_device() -> str:
 
 @pytest.fixture
 def device() -> str:
-    """The type of the device under test. Its absence is a failure: there would be nothing tested."""
+    """The type of the device under test. Its absence fails the test instead of skipping it."""
     return _require_device()
 
 
 @pytest.fixture
 def musa():
-    """The module torch.musa, initialised, for promises that only the device itself can keep."""
+    """The initialised module torch.musa, for tests that need a musa device."""
     if _require_device() == "cpu":
         pytest.skip("MUSA_TEST_DEVICE=cpu debugs the harness; this test needs the device itself")
     import torch
@@ -50,7 +50,7 @@ def musa():
 
 @pytest.fixture
 def two_devices(musa):
-    """The module torch.musa with at least two devices behind it."""
+    """The module torch.musa, with at least two devices."""
     if musa.device_count() < 2:
         pytest.skip("needs two devices; the emulator makes them with MUSA_EMULATOR_DEVICES=2")
     return musa
@@ -58,7 +58,7 @@ def two_devices(musa):
 
 @pytest.fixture
 def emulator(musa) -> Iterator[emulator_api.Emulator]:
-    """The emulator's C API; no fault outlives the test."""
+    """The emulator's C API, without injected faults before and after the test."""
     emulator = emulator_api.emulator_or_skip()
     emulator.clear_faults()
     yield emulator
@@ -77,7 +77,7 @@ def shared_peer() -> Iterator[peers.Peer]:
 
 @pytest.fixture
 def peer(musa, shared_peer) -> Iterator[peers.Peer]:
-    """Another process, which holds nothing before and after the test."""
+    """Another process, which holds no tensors before and after the test."""
     shared_peer.call(peers.drop)
     yield shared_peer
     shared_peer.call(peers.drop)
@@ -97,13 +97,13 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> pytes
 
 @pytest.fixture(autouse=True)
 def _no_leak(request: pytest.FixtureRequest) -> Iterator[None]:
-    # Leaks are those of a device that is in use: suites of the package's Python alone are not burdened.
+    # Checked only for tests that use the device, so that the others do not pay for it.
     if "device" in request.fixturenames or "musa" in request.fixturenames:
         _require_device()
-        # A failed test's traceback still holds its tensors; one failure is enough.
+        # A failed test's traceback still holds its tensors, which would be reported as a leak.
         with leaks.no_leak(unless=lambda: not request.node.stash.get(_PASSED, False)):
             yield
-            # pytest would hold the values of the test's fixtures until after this.
+            # Otherwise pytest would hold the values of the test's fixtures during the check.
             request.node.funcargs.clear()
     else:
         yield

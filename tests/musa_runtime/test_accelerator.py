@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""torch.accelerator: everything that asks for "the accelerator" finds the musa device."""
+"""torch.accelerator: its functions use the musa device."""
 
 import pytest
 import torch
@@ -71,7 +71,7 @@ def test_memory_stats_in_bytes_are_complete(musa, group, pool, metric):
     assert torch.accelerator.memory_stats()[f"{group}_bytes.{pool}.{metric}"] >= 0
 
 
-def test_memory_figures_follow_a_tensors_life(musa):
+def test_memory_figures_follow_allocations_and_frees(musa):
     torch.accelerator.empty_cache()
     allocated, reserved = torch.accelerator.memory_allocated(), torch.accelerator.memory_reserved()
     torch.accelerator.reset_peak_memory_stats()
@@ -85,7 +85,7 @@ def test_memory_figures_follow_a_tensors_life(musa):
     assert torch.accelerator.memory_reserved() == reserved
 
 
-def test_memory_info_shrinks_and_grows_with_what_is_reserved(musa):
+def test_free_memory_follows_the_reserved_memory(musa):
     torch.accelerator.empty_cache()
     free, total = torch.accelerator.get_memory_info()
     assert 0 < free <= total
@@ -122,7 +122,7 @@ def test_capability_lists_the_dtypes_that_compute_and_no_other(musa):
     capability = torch.accelerator.get_device_capability()
     assert set(capability["supported_dtypes"]) == {dtype for dtype in every_dtype() if computes(dtype)}
     assert {torch.float32, torch.float16, torch.int64, torch.bool} <= set(capability["supported_dtypes"])
-    assert not computes(torch.uint16) and not computes(torch.quint8), "the judge tells dtypes apart"
+    assert not computes(torch.uint16) and not computes(torch.quint8), "computes() accepts every dtype"
 
 
 def test_a_generator_of_the_accelerator(musa):
@@ -134,7 +134,7 @@ def test_a_generator_of_the_accelerator(musa):
 
 PUBLIC = sorted({*torch.accelerator.__all__, *torch.accelerator.memory.__all__})
 
-# Each public function called as a program would; what it promises is tested by name above and below.
+# A call of each public function; other tests in this file check the results.
 CALLS = {
     "current_accelerator": lambda acc: acc.current_accelerator(check_available=True),
     "current_device_idx": lambda acc: acc.current_device_idx(),
@@ -163,7 +163,7 @@ CALLS = {
 
 @pytest.mark.parametrize(
     "name", [name for name in PUBLIC if name != "Graph"]
-)  # graphs have tests of their own
+)  # graphs are tested elsewhere
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 def test_every_public_function_serves_musa(musa, name):
     CALLS[name](torch.accelerator)
@@ -175,7 +175,7 @@ def test_the_device_module_is_torch_musa(musa):
     assert torch.get_device_module(torch.device("musa:0")) is musa
 
 
-def test_synchronizing_a_device_waits_for_all_its_streams(two_devices):
+def test_synchronizing_a_device_waits_for_all_of_its_streams(two_devices):
     stream = torch.Stream("musa:1")
     x = torch.ones(1 << 20, device="musa:1")
     stream.wait_stream(torch.accelerator.current_stream(1))
@@ -228,13 +228,13 @@ def test_accumulated_figures_start_again(musa):
     ],
     ids=["synchronize", "current_stream", "memory_stats", "get_memory_info", "host", "another type"],
 )
-def test_what_is_no_accelerator_device_is_refused(musa, call):
+def test_a_device_of_another_type_is_refused(musa, call):
     with pytest.raises((RuntimeError, ValueError)):
         call()
     assert torch.ones(2, device="musa").sum().item() == 2
 
 
-@pytest.mark.filterwarnings("ignore:MUSA reports that you have")  # torch advises to name the devices
+@pytest.mark.filterwarnings("ignore:MUSA reports that you have")  # torch warns if `devices` is not passed
 def test_random_state_can_be_forked(two_devices):
     torch.manual_seed(1)
     torch.rand(3, device="musa:1")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The allocator's settings: what is refused, where it comes from, and that each does what torch documents."""
+"""The allocator's settings: refused values, their sources, and the documented effect of each."""
 
 import contextlib
 import gc
@@ -12,7 +12,7 @@ import torch
 from tests.harness.subprocesses import run_code, run_module
 
 MIB = 1 << 20
-# torch sets back by itself what is not named here.
+# torch resets the settings that are not named here.
 DEFAULTS = (
     "large_segment_size_mb:20,max_non_split_rounding_mb:20,expandable_segments:False,"
     "pinned_use_background_threads:False,per_process_memory_fraction:1"
@@ -21,7 +21,7 @@ DEFAULTS = (
 
 @pytest.fixture
 def allocator(musa):
-    """torch.musa with nothing cached, and default settings again afterwards."""
+    """torch.musa with an empty cache; restores the default settings afterwards."""
 
     def settle():
         gc.collect()
@@ -89,7 +89,7 @@ MALFORMED = [
 
 @pytest.mark.once
 @pytest.mark.parametrize(("text", "complaint"), MALFORMED)
-def test_what_is_malformed_or_unknown_is_refused_by_name(musa, text, complaint):
+def test_a_malformed_or_unknown_setting_is_refused_by_name(musa, text, complaint):
     from musa_runtime import _C
 
     with pytest.raises(ValueError, match=complaint) as caught:
@@ -112,7 +112,7 @@ def test_what_is_malformed_or_unknown_is_refused_by_name(musa, text, complaint):
         "per_process_memory_fraction:0.5",
     ],
 )
-def test_what_torch_documents_is_taken(musa, text):
+def test_settings_that_torch_documents_are_accepted(musa, text):
     from musa_runtime import _C
 
     _C.check_allocator_settings(text, "PYTORCH_ALLOC_CONF")
@@ -129,7 +129,7 @@ def test_what_torch_documents_is_taken(musa, text):
         pytest.param("pinned_num_register_threads:8", "pinned memory", marks=pytest.mark.full),
     ],
 )
-def test_a_setting_of_the_vendor_s_allocator_is_taken_with_a_warning(text, instead):
+def test_a_setting_of_the_vendors_allocator_is_accepted_with_a_warning(text, instead):
     code = """
     import warnings
     with warnings.catch_warnings(record=True) as caught:
@@ -178,7 +178,7 @@ print("cpu", float(torch.ones(3).sum()))
 def test_a_bad_variable_breaks_the_first_use_and_not_the_import(musa, variable):
     lines = run_code(_FIRST_USE, **{variable: "max_split_size_mb:64,foo:1"}).splitlines()
     assert lines[0] == "imported True"
-    assert lines[1] == lines[2], "the second use forgets what was wrong"
+    assert lines[1] == lines[2], "the second use raises another error"
     assert lines[1].startswith(f"ValueError {variable}='max_split_size_mb:64,foo:1': 'foo' is no setting")
     assert lines[3] == "cpu 3.0"
 
@@ -213,7 +213,7 @@ print(torch.musa.get_per_process_memory_fraction(0), (torch.musa.memory_allocate
 
 
 @pytest.mark.once
-def test_both_variables_are_read_and_the_devices_own_wins(musa):
+def test_both_variables_are_read_and_the_musa_variable_wins(musa):
     out = run_code(
         _READ_BACK,
         PYTORCH_ALLOC_CONF="max_split_size_mb:64, per_process_memory_fraction:0.5,",
@@ -237,7 +237,7 @@ def test_roundup_divides_powers_of_two(allocator):
         for size, rounded in ((1200, 1280), (1024, 1024), (5 * MIB, 5 * MIB), (5 * MIB + 1, 6 * MIB)):
             before = _stat("allocated_bytes.all.current")
             x = _block(size)
-            # A step is never finer than the allocator's unit of 512 bytes.
+            # Sizes are also rounded up to the allocator's unit of 512 bytes.
             expected = -(-rounded // 512) * 512
             assert _stat("allocated_bytes.all.current") - before == expected, size
             del x
@@ -252,13 +252,13 @@ def test_roundup_by_size(allocator):
             del x
 
 
-def test_large_segments_have_the_size_that_is_asked_for(allocator):
+def test_large_segments_have_the_configured_size(allocator):
     with settings(allocator, "large_segment_size_mb:40"):
         before = _stat("reserved_bytes.all.current")
         x = _block(3 * MIB)
         assert _stat("reserved_bytes.all.current") - before == 40 * MIB
         y = _block(30 * MIB)
-        assert y.data_ptr() - x.data_ptr() in range(40 * MIB), "they share the segment"
+        assert y.data_ptr() - x.data_ptr() in range(40 * MIB), "the blocks do not share a segment"
         del x, y
 
 
@@ -273,14 +273,14 @@ def test_blocks_of_max_split_size_are_not_split(allocator):
         small = _block(4 * MIB)
         assert small.data_ptr() not in range(pointer, pointer + 64 * MIB), "an oversize block was split"
         again = _block(60 * MIB)
-        assert again.data_ptr() == pointer, "a request of about its size gets it"
-        assert _stat("allocated_bytes.all.current") >= 64 * MIB, "and all of it"
+        assert again.data_ptr() == pointer, "a request of about its size did not reuse it"
+        assert _stat("allocated_bytes.all.current") >= 64 * MIB, "the block was split"
         del small, again
     allocator.empty_cache()
     assert _stat("oversize_segments.current") == 0
 
 
-def test_how_much_of_an_oversize_block_may_be_wasted(allocator):
+def test_the_limit_on_unused_bytes_of_an_oversize_block(allocator):
     for rounding, reused in (("20", False), ("40", True)):
         with settings(allocator, f"max_split_size_mb:32,max_non_split_rounding_mb:{rounding}"):
             x = _block(64 * MIB)
@@ -313,16 +313,16 @@ def test_the_fraction_limits_the_process(allocator):
 
 
 def _cached_segments(sizes):
-    """Large free segments, the first freed the longest ago."""
+    """Creates large free segments; the first one has been free for the longest time."""
     blocks = [_block(size * MIB) for size in sizes]
     for position in range(len(blocks)):
         blocks[position] = None
-        for _ in range(50):  # time, to the allocator, is the number of allocations
+        for _ in range(50):  # the allocator measures age in allocations
             _block(512)
 
 
 def _collect_beyond(allocator, threshold, bytes_above):
-    """Set limit and threshold so that the next segment of 100 MiB is that many bytes too many."""
+    """Sets limit and threshold so that the next segment of 100 MiB exceeds them by `bytes_above`."""
     limit = (allocator.memory_reserved() + 100 * MIB - bytes_above) / threshold
     fraction = limit / allocator.mem_get_info()[1]
     allocator.memory._set_allocator_settings(
@@ -330,20 +330,20 @@ def _collect_beyond(allocator, threshold, bytes_above):
     )
 
 
-def test_garbage_collection_frees_what_lay_idle_longest(allocator):
+def test_garbage_collection_frees_the_segments_that_were_idle_longest(allocator):
     _cached_segments([64, 66, 68, 70])
     _collect_beyond(allocator, 0.75, 40 * MIB)  # one segment too many
     freed, retries = _stat("num_device_free"), _stat("num_alloc_retries")
     x = _block(100 * MIB)
     assert _stat("num_device_free") == freed + 1
-    assert _stat("num_alloc_retries") == retries, "it waited until memory ran out"
+    assert _stat("num_alloc_retries") == retries, "it collected only after an allocation had failed"
     present = {segment["total_size"] // MIB for segment in allocator.memory_snapshot()}
     assert present.isdisjoint({64})
     assert present.issuperset({66, 68, 70})
     del x
 
 
-def test_garbage_collection_spares_the_young(allocator):
+def test_garbage_collection_keeps_recently_used_segments(allocator):
     _cached_segments([64, 66, 68, 70])
     _collect_beyond(allocator, 0.7, 150 * MIB)  # three segments too many
     freed = _stat("num_device_free")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The caching allocator against a model, after each of many random steps.
+"""Compares the caching allocator with a model after each of many random steps.
 
-The statistics equal a recomputation from the snapshot, the blocks tile their segments, and the live ones are
-those that the program holds.
+The statistics equal a recomputation from the snapshot, the blocks fill their segments, and the allocated
+blocks are those that the program holds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SIZES = [1, 511, 512, 513, 5000, 40 * KIB, 700 * KIB, MIB, MIB + 1, 3 * MIB, 9 *
 
 
 def recompute(segments: list[dict]) -> Counter:
-    """The statistics that have a present value, from the segments of one device."""
+    """Computes the statistics that have a current value from the segments of one device."""
     stats: Counter = Counter()
     for segment in segments:
         found = Counter({"segment": 1, "reserved_bytes": segment["total_size"]})
@@ -93,7 +93,7 @@ def objections_to_segments(segments: list[dict]) -> list[str]:
 
 
 def objections_to_blocks(segments: list[dict], held: dict[int, int]) -> list[str]:
-    """``held``: what the program asked for, by address."""
+    """Compares the blocks with ``held``, the sizes that the program requested, by address."""
     live = {
         block["address"]: block["requested_size"]
         for segment in segments
@@ -103,9 +103,9 @@ def objections_to_blocks(segments: list[dict], held: dict[int, int]) -> list[str
     result = [
         f"{address:#x} is held, but its block is not allocated" for address in held.keys() - live.keys()
     ]
-    result += [f"nobody holds the block at {address:#x}" for address in live.keys() - held.keys()]
+    result += [f"no tensor holds the block at {address:#x}" for address in live.keys() - held.keys()]
     result += [
-        f"{address:#x}: {held[address]} bytes were asked for, not {live[address]}"
+        f"{address:#x}: {held[address]} bytes were requested, not {live[address]}"
         for address in held.keys() & live.keys()
         if held[address] != live[address]
     ]
@@ -114,12 +114,12 @@ def objections_to_blocks(segments: list[dict], held: dict[int, int]) -> list[str
 
 @dataclass
 class Program:
-    """Random work on every device; it knows what it holds."""
+    """Performs random work on every device, and records the tensors that it holds."""
 
     musa: object
     seed: int
     tensors: list[torch.Tensor] = field(default_factory=list)
-    others: dict[int, int] = field(default_factory=dict)  # what lived before, by address
+    others: dict[int, int] = field(default_factory=dict)  # sizes of earlier allocations, by address
     ooms: int = 0
 
     def __post_init__(self):
@@ -153,7 +153,7 @@ class Program:
             tensor = self.random.choice(self.tensors)
             stream = self.random.choice(self.streams[tensor.device.index])
             with self.musa.stream(stream):
-                # Queued where the device works asynchronously, so that a free has something to wait for.
+                # Enqueued, so that with an asynchronous device a free has to wait for it.
                 part = tensor[: self.pinned.numel()]
                 part.copy_(self.pinned[: part.numel()], non_blocking=True)
             tensor.record_stream(stream)
@@ -200,10 +200,10 @@ class Program:
             ooms += stats["num_ooms"]
             if any(segment["is_expandable"] for segment in here):
                 self.counters.pop(device, None)
-                continue  # pages come and go, by calls of their own, in what counts as one segment
+                continue  # pages of one segment are mapped and unmapped by separate calls
             surplus = stats["num_device_alloc"] - stats["num_device_free"] - len(here)
             if self.counters.setdefault(device, surplus) != surplus:
-                result.append(f"musa:{device}: the counts of driver calls do not make {len(here)} segments")
+                result.append(f"musa:{device}: the counts of driver calls do not match {len(here)} segments")
         if self.counters.setdefault("ooms", ooms - self.ooms) != ooms - self.ooms:
             result.append(f"num_ooms does not count {self.ooms} errors")
         return result
@@ -241,7 +241,7 @@ def _run(program: Program, steps: int) -> Counter:
 def test_statistics_equal_a_recomputation_after_every_step(musa_alone, seed, full):
     program = Program(musa_alone, seed)
     done = _run(program, 4000 if full else 250)
-    # What the sequences consist of, so that the promise is not kept by doing nothing.
+    # The sequences contain each kind of step, so that the comparison is not vacuous.
     assert done["allocate"] > 50 and done["free"] > 30 and done["use_on_another_stream"] > 5
     assert done["empty_cache"] > 0
 
@@ -289,14 +289,14 @@ def test_memory_in_use_on_another_stream_is_counted_as_active(musa_alone):
     (block,) = [b for s in segments for b in s["blocks"] if b["address"] == address]
     here = [segment for segment in segments if segment["device"] == 0]
     assert not objections_to_stats(here, musa_alone.memory_stats(0))
-    # Until the allocator next looks at its events the block waits, even where the copy has long finished.
+    # The block stays pending until the allocator next polls its events, even if the copy has finished.
     assert block["state"] == "active_awaiting_free"
     musa_alone.synchronize()
     musa_alone.empty_cache()
     assert address not in {s["address"] for s in musa_alone.memory_snapshot(include_traces=False)}
 
 
-# ---- the judge
+# ---- the comparison detects errors
 
 
 def _sample(musa):
@@ -362,7 +362,7 @@ FAULTS = FAULTS[FAULTS.index(_grow_a_block) :]
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__.strip("_"))
-def test_the_judge_notices(musa_alone, fault):
+def test_the_comparison_detects(musa_alone, fault):
     program, segments, stats = _sample(musa_alone)
     try:
         assert not objections_to_segments(segments) + objections_to_stats(segments, stats)
@@ -373,15 +373,15 @@ def test_the_judge_notices(musa_alone, fault):
         program.close()
 
 
-def test_the_judge_notices_memory_that_nobody_holds_and_memory_that_is_not_there(musa_alone):
+def test_the_comparison_detects_memory_without_a_tensor_and_tensors_without_memory(musa_alone):
     program, _, _ = _sample(musa_alone)
     try:
         segments, held = musa_alone.memory_snapshot(include_traces=False), program.held()
         assert not objections_to_blocks(segments, held)
         address = program.tensors[0].data_ptr()
         without = {key: value for key, value in held.items() if key != address}
-        assert "nobody holds" in objections_to_blocks(segments, without)[0]
+        assert "no tensor holds" in objections_to_blocks(segments, without)[0]
         assert "is not allocated" in objections_to_blocks(segments, held | {1: 1})[0]
-        assert "asked for" in objections_to_blocks(segments, held | {address: 7})[0]
+        assert "requested" in objections_to_blocks(segments, held | {address: 7})[0]
     finally:
         program.close()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The allocator's history for users of the C++ interface: trackers, and stacks that they gather."""
+"""The allocator's history in the C++ API: trackers, and stacks that a user's recorder collects."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from tests.harness.subprocesses import run_code
 MIB = 1 << 20
 SOURCE = Path(__file__).parent / "cpp" / "trace_tracker.cpp"
 
-# A tracker is attached for good, so each test has a process of its own.
+# A tracker cannot be detached, so each test runs in a separate process.
 pytestmark = pytest.mark.once
 
 PREPARE = """
@@ -48,7 +48,7 @@ def run(library, code):
     return run_code(PREPARE.format(path=library) + code)
 
 
-def test_a_tracker_hears_of_everything_without_a_recording(musa, library):
+def test_a_tracker_is_notified_of_all_events_without_a_recording(musa, library):
     code = f"""
 torch.empty({MIB}, device="musa")
 print(counts())
@@ -67,12 +67,12 @@ if torch.musa.device_count() > 1:
 else:
     print(1)
 """
-    # The block of the first line is released with the cache, too.
+    # The cache that is emptied also contains the block of the first line.
     assert run(library, code).splitlines() == ["[0, 0, 0, 0, 0, 0]", "[1, 1, 1, 1, 2, 0]", "1", "1"]
 
 
-def test_a_recorder_of_ones_own_gathers_the_stacks(musa, library):
-    # alloc with the first stack; free_requested and free_completed with the second. The segment is older.
+def test_a_custom_recorder_collects_the_stacks(musa, library):
+    # alloc has the first stack, free_requested and free_completed the second. The segment existed before.
     code = """
 kept = torch.empty(1, device="musa")
 print(lib.record_one())

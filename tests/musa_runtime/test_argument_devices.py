@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Which arguments accept tensors in host memory beside musa tensors: torch.cuda's rule.
+"""Arguments that accept host tensors together with musa tensors, by torch.cuda's rule.
 
-CUDA kernels cannot run here, so the rule is taken from what torch publishes about them, for each argument of
+CUDA kernels cannot run here, so the rule is derived from torch's published metadata, for each argument of
 each ATen operator that the samples of torch's operator database reach:
 
 1. A written argument (out=, the tensor of an in-place operator) is never in host memory.
-2. Where native_functions.yaml (packaged with torchgen) has the device check `ExactSame`, one device is used.
+2. If native_functions.yaml (packaged with torchgen) has the device check `ExactSame`, all tensors are on one
+   device.
 3. An operator of torch's TensorIterator with two or more operands accepts one 0-dim host tensor.
-4. `VALUES` and `HOST_ARGUMENTS` list the operators with a rule of their own.
+4. `VALUES` and `HOST_ARGUMENTS` list the operators with special rules.
 
-Fake tensors, torch's own model of devices, are the second source: `test_the_rule_agrees_with_fake_tensors`.
+Fake tensors, torch's model of devices, are the second source: `test_the_rule_agrees_with_fake_tensors`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ pytestmark = pytest.mark.once
 SAMPLE_STEP = 4
 SAMPLES_PER_OPERATOR = 2
 
-# 0-dim host tensors that operators read, or move to the device, by themselves.
+# Arguments whose 0-dim host tensors the operators read on the host or move to the device.
 VALUES = {
     ("_index_put_impl", "values"),
     ("binary_cross_entropy", "weight"),
@@ -49,7 +50,7 @@ VALUES = {
     *((op, name) for op in ("floor_divide", "rsub", "lshift", "rshift") for name in ("self", "other")),
     *((f"logical_{op}", name) for op in ("and", "or", "xor") for name in ("self", "other")),
 }
-# Host tensors of any shape.
+# Arguments that may be host tensors of any shape.
 HOST_ARGUMENTS = {
     ("_index_put_impl", "indices"),
     ("index", "indices"),
@@ -62,7 +63,7 @@ HOST_ARGUMENTS = {
     ("is_set_to", "tensor"),
     ("_pack_padded_sequence", "lengths"),
 }
-# TensorIterator operators without allow_cpu_scalars: the host code of torch, run by the ported pack, raises.
+# TensorIterator operators without allow_cpu_scalars: torch's host code, which the ported pack uses, raises.
 NO_NUMBERS = {"addcdiv", "clamp", "mse_loss"}
 # Differences from the rule, by operator and argument.
 DIFFERENCES = {
@@ -76,13 +77,13 @@ DIFFERENCES = {
     ("batch_norm_backward", "running_var"): "not read while training",
     ("native_batch_norm_backward", "running_mean"): "not read while training",
     ("native_batch_norm_backward", "running_var"): "not read while training",
-    ("convolution_backward", "input"): "not read where the gradient of the filter is not wanted",
+    ("convolution_backward", "input"): "not read unless the gradient of the filter is requested",
     ("log_sigmoid_backward", "buffer"): "only torch's CPU kernel reads it",
     ("log_sigmoid_forward", "buffer"): "only torch's CPU kernel writes it",
 }
-# Composed operators that read their operands on the host and then run where `out` is, on CUDA too.
+# Composed operators that read their operands on the host and run on the device of `out`, on CUDA too.
 OUT_DECIDES = {"linspace", "logspace"}
-# Where fake tensors differ from torch's CUDA kernels.
+# Differences between fake tensors and torch's CUDA kernels.
 FAKE_TENSORS_REFUSE = {
     ("bernoulli", "p"): "the CUDA kernel moves the probabilities to the device",
     ("copy", "self"): "the fake rule of copy_ is that of the functional form",
@@ -92,7 +93,7 @@ FAKE_TENSORS_ACCEPT = {
     ("index", "self"): "the fake rule takes the device of the indexed tensor",
     ("_index_put_impl", "self"): "as above",
 }
-NO_FAKE_DEVICE_CHECK = {  # fake kernels of their own, without a check; the CUDA kernels have ExactSame
+NO_FAKE_DEVICE_CHECK = {  # own fake kernels without a device check; the CUDA kernels have ExactSame
     "_embedding_bag",
     "_linalg_solve_ex",
     "batch_norm_backward",
@@ -101,13 +102,13 @@ NO_FAKE_DEVICE_CHECK = {  # fake kernels of their own, without a check; the CUDA
     "native_dropout_backward",
     "native_layer_norm_backward",
 }
-# What errors about devices say.
+# A pattern in errors about devices.
 DEVICE_ERROR = re.compile(r"device|CPU scalars|on the CPU|on cpu")
 
 
 @dataclass
 class Call:
-    """An ATen call as it was made on the CPU."""
+    """An ATen call that was made on the CPU."""
 
     func: Any
     args: tuple
@@ -116,7 +117,7 @@ class Call:
 
 
 class Recorder(TorchDispatchMode):
-    """Keeps the first call of each ATen overload for each set of tensor arguments."""
+    """Records the first call of each ATen overload for each set of tensor arguments."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -151,7 +152,7 @@ def tensor_arguments(func, args: tuple, kwargs: dict):
 
 
 def record(ops: list) -> list[Call]:
-    """The ATen calls that the samples of these operators make."""
+    """Returns the ATen calls that the samples of these operators make."""
     recorder = Recorder()
     for op in ops:
         supported = op.supported_dtypes("cpu")
@@ -171,7 +172,7 @@ def record(ops: list) -> list[Call]:
                 if op.supports_out and isinstance(result, torch.Tensor):
                     op(input, *args, **kwargs, out=result.detach().clone())
                 if op.inplace_variant is not None:
-                    with contextlib.suppress(RuntimeError):  # it cannot hold the result
+                    with contextlib.suppress(RuntimeError):  # the result may not fit the input
                         op.inplace_variant(input, *args, **kwargs)
     return list(recorder.calls.values())
 
@@ -205,7 +206,7 @@ def native_functions() -> dict[str, Any]:
 
 
 def accepts(call: Call, argument: str, tensor: torch.Tensor) -> bool | None:
-    """torch.cuda's rule for a host tensor in this place; None if CUDA has no kernel of the operator's own."""
+    """Whether torch.cuda accepts a host tensor as this argument; None if the operator has no CUDA kernel."""
     from torchgen.model import DeviceCheckType
 
     entry = native_functions().get(schema_name(call.func))
@@ -232,13 +233,13 @@ def accepts(call: Call, argument: str, tensor: torch.Tensor) -> bool | None:
 
 
 def schema_name(func) -> str:
-    """The name in native_functions.yaml."""
+    """Returns the name in native_functions.yaml."""
     overload = "" if func._overloadname == "default" else "." + func._overloadname
     return func._schema.name.removeprefix("aten::") + overload
 
 
 def on_devices(call: Call, place: tuple[str, int | None], host: torch.Tensor, convert) -> tuple[tuple, dict]:
-    """The call's arguments through `convert`, but for the tensor in `place`, which becomes `host`."""
+    """Returns the call's arguments after `convert`, except the tensor in `place`, which becomes `host`."""
     schema = call.func._schema.arguments
     values = values_of(call.func, call.args, call.kwargs)
 
@@ -271,7 +272,7 @@ def error_of(function, args: tuple, kwargs: dict) -> Exception | None:
 
 
 def hosts(call: Call, place: tuple[str, int | None]) -> list[torch.Tensor]:
-    """The tensor of the call as it is, and its first element as a 0-dim tensor."""
+    """Returns the tensor of the call, and its first element as a 0-dim tensor."""
     name, index = place
     value = values_of(call.func, call.args, call.kwargs)[name]
     tensor = value if index is None else value[index]
@@ -334,7 +335,7 @@ def test_host_tensors_are_accepted_where_cuda_accepts_them_and_refused_elsewhere
                     elif error is None:
                         problems.append(f"{call.func} {place[0]} {shape}: accepted")
                     elif host.dim() > 0 and not DEVICE_ERROR.search(str(error)):
-                        # A 0-dim tensor in the place of another may be of a wrong shape, too.
+                        # The error may be about the shape, because a 0-dim tensor replaces another one.
                         problems.append(f"{call.func} {place[0]} {shape}: {str(error)[:160]}")
                     counts[f"{shape} {'accepted' if verdict else 'refused'}"] += 1
     print(f"\n{name}: {len(calls)} calls of {len({c.func for c in calls})} overloads: {dict(counts)}")
@@ -426,7 +427,7 @@ def test_host_tensors_are_not_indexed_by_device_tensors(musa):
     assert y[0].eq(5).all()
 
 
-def test_only_one_number_of_the_host_stands_beside_device_tensors(musa):
+def test_only_one_cpu_scalar_is_accepted_beside_device_tensors(musa):
     number = torch.tensor(2.0)
     ones = torch.ones(2, device="musa")
     assert torch.addcmul(ones, ones, number).tolist() == [3, 3]
@@ -453,7 +454,7 @@ def test_scalars_of_a_list_operator_are_in_host_memory(musa, op, name):
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_lists_take_numbers_of_the_host_as_their_operators_do(musa, name):
+def test_foreach_operators_accept_cpu_scalars_as_their_operators_do(musa, name):
     ones = [torch.ones(2, device="musa"), torch.ones(3, device="musa")]
     with policy(name):
         assert [each.tolist() for each in torch._foreach_mul(ones, torch.tensor(3.0))] == [[3, 3], [3, 3, 3]]

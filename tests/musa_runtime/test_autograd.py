@@ -24,7 +24,7 @@ def test_checkpoints_repeat_the_random_numbers_of_the_forward(device, use_reentr
         x.grad = weight.grad = None
         torch.manual_seed(42)
         out = checkpoint(_block, x, weight, use_reentrant=use_reentrant) if recompute else _block(x, weight)
-        # The recomputation happens here, long after other numbers were drawn.
+        # The backward pass recomputes after other numbers were drawn.
         torch.rand(1000, device=device)
         out.square().sum().backward()
         results.append((out.detach().cpu(), x.grad.cpu(), weight.grad.cpu()))
@@ -33,7 +33,7 @@ def test_checkpoints_repeat_the_random_numbers_of_the_forward(device, use_reentr
 
 
 @pytest.mark.parametrize("use_reentrant", [True, False])
-def test_checkpoints_leave_the_generator_where_it_was(musa, use_reentrant):
+def test_checkpoints_restore_the_generators_state(musa, use_reentrant):
     x = torch.randn(8, 8, device="musa", requires_grad=True)
     weight = torch.randn(8, 8, device="musa")
     out = checkpoint(_block, x, weight, use_reentrant=use_reentrant)
@@ -198,7 +198,7 @@ def backward_thread(device):
     return "caller" if found == [threading.get_native_id()] else "engine"
 
 def nested():
-    # Each checkpoint runs a backward pass within the backward pass, deeper than torch goes on one thread.
+    # Each checkpoint runs a backward pass within the backward pass, deeper than torch nests on one thread.
     work = lambda x: x * 2
     for _ in range(70):
         work = lambda x, inner=work: checkpoint(inner, x, use_reentrant=True)

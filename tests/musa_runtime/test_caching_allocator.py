@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The caching allocator: rounding, splitting and merging, reuse per stream, and an honest error when full."""
+"""The caching allocator: rounding, splitting, merging, reuse per stream, and the out-of-memory error."""
 
 import gc
 import itertools
@@ -17,7 +17,7 @@ KIB, MIB = 1 << 10, 1 << 20
 
 @pytest.fixture
 def empty(musa):
-    """torch.musa with nothing cached."""
+    """torch.musa with an empty cache."""
     gc.collect()
     musa.synchronize()
     musa.empty_cache()
@@ -43,7 +43,7 @@ def test_sizes_are_rounded_to_512_bytes(empty, size, rounded):
     del x
 
 
-def test_an_empty_tensor_takes_nothing(empty):
+def test_an_empty_tensor_allocates_nothing(empty):
     before = empty.memory_allocated()
     x = torch.empty(0, device="musa")
     y = torch.empty(3, 0, 5, device="musa")
@@ -59,7 +59,7 @@ def test_freed_memory_is_reused(empty):
 def test_small_requests_share_a_segment(empty):
     segments = _stat("segment.all.current")
     blocks = [_block(KIB) for _ in range(100)]
-    # One more, or none where a segment in use has room.
+    # One new segment, or none if a segment in use has free space.
     assert _stat("segment.all.current") <= segments + 1
     assert len({block.data_ptr() for block in blocks}) == 100
     ordered = sorted(block.data_ptr() for block in blocks)
@@ -72,7 +72,7 @@ def test_neighbours_merge_when_freed(empty):
     segments = _stat("segment.all.current")
     reserved = empty.memory_reserved()
     del blocks
-    # All of a small segment is one block again: the same bytes serve requests of other sizes.
+    # The whole small segment is one block again, so it is reused for requests of other sizes.
     again = [_block(MIB) for _ in range(2)]
     assert _stat("segment.all.current") == segments
     assert empty.memory_reserved() == reserved
@@ -80,7 +80,7 @@ def test_neighbours_merge_when_freed(empty):
     assert _stat("inactive_split_bytes.all.current") == split
 
 
-def test_empty_cache_returns_what_is_free_and_keeps_what_is_used(empty, emulator):
+def test_empty_cache_releases_free_memory_and_keeps_used_memory(empty, emulator):
     live = emulator.footprint(1).device_allocations[0]
     used = _block(3 * MIB)
     free = _block(30 * MIB)
@@ -116,13 +116,13 @@ def test_record_stream_delays_reuse_until_the_other_stream_is_done(empty):
         y = x * 2
         x.record_stream(side)
         del x
-    # Whatever is allocated now, the side stream must still read fives.
+    # The side stream must still read fives, regardless of new allocations.
     z = torch.full((MIB,), -1.0, device="musa")
     side.synchronize()
     assert y.cpu().eq(10).all()
     del z
     empty.synchronize()
-    # The event has passed, so the block comes back.
+    # The event is complete, so the block is reused.
     assert any(torch.empty(MIB, device="musa").data_ptr() == pointer for _ in range(3))
 
 
@@ -175,7 +175,7 @@ def test_out_of_memory_names_the_figures_and_the_next_operation_works(empty):
 
 
 def _asks_for_a_smaller_batch(error):
-    """How accelerate's find_executable_batch_size recognises that memory ran out."""
+    """Whether accelerate's find_executable_batch_size recognises the error as exhausted memory."""
     return isinstance(error, RuntimeError) and len(error.args) == 1 and " out of memory." in error.args[0]
 
 
@@ -184,7 +184,7 @@ def test_a_size_beyond_the_device_is_recognised_as_out_of_memory(empty, size):
     with pytest.raises(torch.OutOfMemoryError) as caught:
         _block(size)
     assert _asks_for_a_smaller_batch(caught.value)
-    assert not _asks_for_a_smaller_batch(torch.OutOfMemoryError("out of memory: 3 bytes")), "a known bad text"
+    assert not _asks_for_a_smaller_batch(torch.OutOfMemoryError("out of memory: 3 bytes")), "accepts any text"
 
 
 def test_a_limit_of_the_process_is_recognised_as_out_of_memory(empty):
@@ -197,14 +197,14 @@ def test_a_limit_of_the_process_is_recognised_as_out_of_memory(empty):
     assert _asks_for_a_smaller_batch(caught.value)
 
 
-def test_the_cache_is_given_back_before_memory_runs_out(empty):
+def test_the_cache_is_released_before_memory_runs_out(empty):
     _free, _ = empty.mem_get_info()
     empty.set_per_process_memory_fraction(min(1.0, 96 * MIB / empty.mem_get_info()[1]))
     try:
         cached = _block(64 * MIB)
         del cached
         assert empty.memory_reserved() >= 64 * MIB
-        # Fits only once the cached segment is released.
+        # Fits only after the cached segment is released.
         x = _block(80 * MIB)
         assert x.numel() == 80 * MIB
         with pytest.raises(torch.OutOfMemoryError, match=r"(?i)limit|fraction|allowed"):
@@ -238,7 +238,7 @@ def test_an_exhausted_device_raises_and_loses_nothing(empty, emulator):
     assert _block(60 * MIB).numel() == 60 * MIB
 
 
-def test_each_device_has_memory_of_its_own(two_devices):
+def test_each_device_has_its_own_memory(two_devices):
     before = [two_devices.memory_allocated(index) for index in range(2)]
     x = torch.empty(MIB, dtype=torch.uint8, device="musa:1")
     assert two_devices.memory_allocated(0) == before[0]
@@ -246,12 +246,12 @@ def test_each_device_has_memory_of_its_own(two_devices):
     del x
 
 
-def test_device_memory_of_two_devices_is_told_apart(two_devices):
+def test_addresses_of_two_devices_differ(two_devices):
     x, y = torch.zeros(4, device="musa:0"), torch.zeros(4, device="musa:1")
     assert x.data_ptr() != y.data_ptr()
 
 
-def test_tensors_may_die_on_other_threads(empty):
+def test_tensors_can_be_freed_on_other_threads(empty):
     before = empty.memory_allocated()
     blocks = [[_block(generator * KIB + 1)] for generator in range(200)]
 

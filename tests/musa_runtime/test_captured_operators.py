@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""PyTorch's operator database inside a graph: a replay gives the bits of the eager call, or the capture is
-refused by name. What the eager call computes on copies in host memory is refused."""
+"""PyTorch's operator database in a graph: a replay is bitwise equal to the eager call, or the capture is
+refused by name. Calls that are computed eagerly on copies in host memory are refused."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tests.conformance.transfer import tensors_in, to_device
 
 _GROUPS = 24
 _SAMPLES = 2
-# What is made here holds whatever the memory held.
+# Results whose values are uninitialised memory.
 _UNINITIALISED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"}
-# Statistics that batch norm makes in evaluation mode, where nobody reads them: the CPU's are empty, the meta
-# kernel's are not.
+# Statistics of batch norm in evaluation mode, which are unused: the CPU's are empty, the meta kernel's are
+# not.
 _BY_PRODUCTS = {"native_batch_norm", "_native_batch_norm_legit"}
-# Their meta kernels announce other strides than the CPU kernels give; values are the same.
+# The meta kernels have other strides than the CPU kernels; the values are equal.
 _OTHER_STRIDES = {"fft.rfftn", "linalg.eig", "linalg.svd", "pca_lowrank", "svd", "svd_lowrank"}
-# They read values on the host (also to check the outcome of a factorisation), have results whose shape
-# depends on values, or have no meta kernel.
+# These operators read values on the host (also to check the success of a factorisation), have results whose
+# shape depends on values, or have no meta kernel.
 _REFUSED = {
     "__getitem__",
     "allclose",
@@ -82,7 +82,7 @@ _REFUSED = {
 
 @pytest.fixture(autouse=True)
 def _database_leaves_seeds_alone() -> Iterator[None]:
-    # The database wraps random operators so that every call seeds first, which a capture refuses.
+    # The database's wrappers of random operators set the seed before every call, which a capture refuses.
     with (
         mock.patch.object(
             common_methods_invocations, "wrapper_set_seed", lambda op, *args, **kwargs: op(*args, **kwargs)
@@ -109,19 +109,19 @@ def _same(value: torch.Tensor, expected: torch.Tensor) -> bool:
 
 
 def _host_copies(musa: Any) -> int:
-    """How many calls of operators have been computed on copies in host memory."""
+    """Returns the number of operator calls that were computed on copies in host memory."""
     return sum(row["count"] for row in musa.ops.fallback_report())
 
 
 def _compare(musa: Any, op: Any, sample: Any) -> str | None:
-    """None, "copied" (refused, and the eager call copies to the host), "refused", or what is wrong."""
+    """Returns None, "copied" (refused, and the eager call copies to the host), "refused", or the error."""
     arguments = to_device("musa", sample.input, sample.args, sample.kwargs)
     if any(each.layout is not torch.strided for each in tensors_in(arguments)):
         return None
     before = _host_copies(musa)
     try:
         expected = list(tensors_in(_call(op, to_device("musa", sample.input, sample.args, sample.kwargs))))
-    except Exception:  # noqa: BLE001 - what does not work eagerly is judged by test_ops
+    except Exception:  # noqa: BLE001 - test_ops tests the eager call
         return None
     copied = _host_copies(musa) > before
     graph = musa.MUSAGraph()
@@ -166,7 +166,7 @@ def _expected(name: str, verdict: str) -> bool:
 
 @pytest.mark.parametrize(
     "group",
-    # A few groups see every kind of operator; --full takes the whole database.
+    # A few groups cover every kind of operator; --full runs the whole database.
     [pytest.param(number, marks=() if number % 8 == 3 else pytest.mark.full) for number in range(_GROUPS)],
 )
 def test_replays_equal_eager_calls(musa, group):
@@ -181,4 +181,4 @@ def test_replays_equal_eager_calls(musa, group):
             if verdict is not None and not _expected(entry.full_name, verdict):
                 wrong.append(f"{entry.full_name} {number}: {verdict}")
     assert not wrong, "\n".join(wrong)
-    assert compared > 10, "hardly anything was captured: the comparison proves nothing"
+    assert compared > 10, "too few calls were captured for a useful comparison"

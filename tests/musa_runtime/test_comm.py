@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""torch.musa.comm: tensors between the devices of one process arrive whole, where they should, once."""
+"""torch.musa.comm: transfers of tensors between the devices of one process."""
 
 import pytest
 import torch
@@ -52,7 +52,7 @@ def test_broadcast_refuses(comm, arguments, error):
         comm.broadcast(torch.ones(2, device="musa"), **arguments)
 
 
-def test_broadcast_refuses_targets_that_do_not_fit(comm):
+def test_broadcast_refuses_targets_of_another_shape_or_device(comm):
     tensor = torch.ones(2, device="musa:0")
     with pytest.raises(ValueError, match=r"out\[1\] has shape \(3,\)"):
         comm.broadcast(tensor, out=[torch.zeros(2, device="musa:1"), torch.zeros(3, device="musa:1")])
@@ -88,7 +88,7 @@ def test_broadcast_coalesced_keeps_order_shape_and_dtype(comm, source, buffer_si
         assert all(a is b for a, b in zip(outputs[0], tensors, strict=True))
 
 
-def test_copies_of_one_buffer_can_be_changed_apart(comm):
+def test_copies_of_one_buffer_can_be_changed_independently(comm):
     weight, mean = torch.ones(3, device="musa:0"), torch.zeros(3, device="musa:0")
     _, (far_weight, far_mean) = comm.broadcast_coalesced([weight, mean], (0, 1))
     far_weight.requires_grad_()
@@ -150,7 +150,7 @@ def test_reduce_add_coalesced_of_sparse_and_dense(comm):
 @pytest.mark.parametrize("source", ["cpu", "musa:0", "musa:1"])
 @pytest.mark.parametrize("dim", [0, 1, -1])
 @pytest.mark.parametrize("chunk_sizes", [None, (1, 4)])
-def test_scatter_cuts_and_sends(comm, source, dim, chunk_sizes):
+def test_scatter_splits_and_sends(comm, source, dim, chunk_sizes):
     values = torch.randn(5, 5)
     expected = values.chunk(2, dim) if chunk_sizes is None else values.split(chunk_sizes, dim)
     chunks = comm.scatter(values.to(source), (0, 1), chunk_sizes, dim)
@@ -165,7 +165,7 @@ def test_scatter_on_streams_and_from_pinned_memory(comm, two_devices):
     assert torch.equal(torch.cat([chunk.cpu() for chunk in chunks]), torch.arange(10.0))
 
 
-def test_scatter_gives_fewer_chunks_than_devices_where_there_is_nothing_left(comm):
+def test_scatter_gives_fewer_chunks_than_devices_if_there_are_fewer_rows(comm):
     assert len(comm.scatter(torch.ones(1, 3), (0, 1))) == 1
 
 
