@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Copies between the device, the host and other devices, of every dtype, layout, and lazy bit."""
+"""Copies between the device, the host and other devices, for every dtype, layout, and lazy bit."""
 
 import pytest
 import torch
@@ -34,7 +34,7 @@ def _bits(tensor):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_every_dtype_survives_the_way_to_the_device_and_back(device, dtype):
+def test_every_dtype_survives_a_round_trip_to_the_device(device, dtype):
     source = torch.arange(60).remainder(2 if dtype is torch.bool else 7).to(dtype).view(3, 4, 5)
     moved = source.to(device)
     assert moved.dtype is dtype
@@ -126,7 +126,7 @@ def test_lazy_bits_are_applied_by_copies(device, lazy, direction):
     destination.copy_(source)
     assert torch.equal(destination.cpu(), expected)
     if lazy == "conj":
-        # Into a conjugated view.
+        # The destination is a conjugated view.
         destination = torch.empty_like(expected, device=destination.device)
         destination.conj().copy_(source)
         assert torch.equal(destination.cpu(), expected.conj().resolve_conj())
@@ -163,7 +163,7 @@ def test_a_blocking_copy_needs_no_synchronisation(musa):
         assert x.sum().item() == 21_000
 
 
-def test_memory_of_a_pinned_source_is_not_reused_before_the_copy_ran(musa):
+def test_memory_of_a_pinned_source_is_not_reused_before_the_copy_has_run(musa):
     results = []
     for value in range(30):
         source = torch.full((4096,), float(value)).pin_memory()
@@ -213,7 +213,7 @@ def test_clone_and_contiguous_own_their_memory(device):
     assert x.cpu().eq(0).all()
 
 
-def test_a_tensor_already_there_is_not_copied(device):
+def test_a_tensor_on_the_target_device_is_not_copied(device):
     x = torch.zeros(3, device=device)
     assert x.to(device) is x
     assert x.to(x.device) is x

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Copies that convert or rearrange within a device: each provider that offers them gives what the CPU gives,
-and only the one that goes through the host waits."""
+"""Copies that convert or rearrange within a device: each provider gives the CPU's result, and only the one
+that copies through the host waits."""
 
 import warnings
 
@@ -26,14 +26,14 @@ ARRANGEMENTS = [
 
 @pytest.fixture(params=["mudnn", "host", "ported", "runtime"])
 def provider(musa, request):
-    """One that this process has; what it declines goes to the runtime's way through the host."""
+    """A provider of this process; copies that it declines go through the host by the runtime."""
     name = request.param
     offers = [row["provider"] for row in musa.ops.explain(OP)["candidates"]]
     if name in offers and (name != "host" or host_can_address_device_memory()):
         with musa.ops.prefer(OP, name):
             yield name
     else:
-        # Known-bad: who is not there cannot be preferred unnoticed.
+        # A provider that does not exist must not appear to be preferred.
         served = musa.ops.explain(OP)["provider"]
         assert served != name
         yield served
@@ -49,7 +49,7 @@ def test_each_provider_converts_as_the_cpu(provider, source, arrange):
     host = _values(source)
     x = host.to("musa")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # complex numbers lose their imaginary part
+        warnings.simplefilter("ignore")  # about dropped imaginary parts
         for target in DTYPES:
             expected = arrange(host).to(target, copy=True)
             converted = torch.empty(expected.shape, dtype=target, device="musa").copy_(arrange(x))
@@ -66,7 +66,7 @@ def test_fractions_and_negative_numbers_convert_as_on_the_cpu(provider):
             assert torch.equal(x.to("musa").to(target).cpu(), x.to(target)), (source, target)
 
 
-def test_targets_with_gaps_keep_what_lies_between(provider):
+def test_targets_with_gaps_keep_the_elements_between(provider):
     x = torch.arange(48.0).view(6, 8)
     y = x.to("musa")
     x[1:, ::3] = -x[1:, 1::3][:, :3].double()
@@ -88,7 +88,7 @@ def test_lazy_bits_of_either_side_are_resolved(provider, dtype):
     assert torch.equal(part.cpu(), z.conj().imag.resolve_neg())
 
 
-def test_a_dropped_imaginary_part_is_warned_of(musa):
+def test_a_dropped_imaginary_part_gives_a_warning(musa):
     script = """
         import torch, warnings
         z = torch.ones(3, dtype=torch.complex64, device="musa")
@@ -126,7 +126,7 @@ def test_a_pack_never_waits_and_is_captured(musa, provider):
     assert torch.equal(columns.cpu(), x.cpu().t())
 
 
-def test_the_way_through_the_host_is_no_part_of_a_graph(musa):
+def test_a_copy_through_the_host_is_refused_in_a_graph(musa):
     x = torch.ones(4, 4, device="musa")
     with (
         musa.ops.prefer(OP, "runtime"),

@@ -2,7 +2,7 @@
 # Copyright (c) torch_musa contributors
 """Operators that only read lazy clones (`torch._lazy_clone`) keep them lazy; none writes to shared memory.
 
-torch's operator database lists the inputs that its own kernels materialize; `MATERIALIZED` lists ours.
+torch's operator database lists the inputs that torch's kernels materialize; `MATERIALIZED` lists ours.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ pytestmark = pytest.mark.once
 SAMPLE_STEP = 10
 SAMPLES_PER_OPERATOR = 2  # with --full
 
-# By policy: the operators whose kernels take a mutable pointer to an input that they only read.
+# Operators whose kernels get a mutable pointer to an input that they only read, by policy.
 MATERIALIZED: dict[str, dict[str, str]] = {name: {} for name in POLICIES}
 
 
 def lazy_clones(sample: SampleInput) -> tuple[SampleInput, dict[Any, list]]:
-    """The sample with lazy clones in the place of its tensors; by place: (original, clone) pairs."""
+    """Returns the sample with lazy clones of its tensors, and the (original, clone) pairs by position."""
     clones: dict[Any, list[tuple[torch.Tensor, torch.Tensor]]] = {}
 
     def clone(place: Any, value: Any) -> Any:
@@ -55,7 +55,7 @@ def is_lazy(tensor: torch.Tensor) -> bool:
 
 
 def materialized_by(op: OpInfo, sample: SampleInput) -> list[str]:
-    """Inputs that lost their laziness; raises AssertionError if a result or an original is wrong."""
+    """Returns the inputs that are no longer lazy; raises AssertionError if a result or original is wrong."""
     expected = op(sample.input, *sample.args, **sample.kwargs)
     before = [leaf.clone() for leaf in tensors_of(sample)]
     made, clones = lazy_clones(sample)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The C++ tests in cpp/: the runtime's device layer compiled with them, plain and under sanitizers, on an
-emulator built under the same sanitizer."""
+"""The C++ tests in cpp/, compiled with the runtime's device layer, plain and under sanitizers, with an
+emulator that is built under the same sanitizer."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ pytestmark = [pytest.mark.once, pytest.mark.slow]
 SOURCE = Path(__file__).parent / "cpp"
 BUILDS = test_cpp_suite.BUILDS
 MODES = ("inline", "async")
-# What the sanitized programs are built from.
+# The sources of the sanitized programs.
 SOURCES = (*test_cpp_suite.SOURCES, "packages/musa-runtime/csrc", "tests/musa_runtime/cpp")
 KINDS = [pytest.param(kind, marks=pytest.mark.recorded(*SOURCES) if BUILDS[kind] else ()) for kind in BUILDS]
 
 
 @cache
 def build(kind: str) -> Path:
-    """The build folder of one kind, up to date."""
+    """Builds one kind; returns the build folder."""
     libraries = sdk.HOME / "lib"
     if BUILDS[kind]:
         libraries = test_cpp_suite.build(kind, "musart", "musa") / "emulator"
-    # Found without importing torch, which would bring the device up in this process.
+    # Found without importing torch, which would initialize the device in this process.
     torch = Path(find_spec("torch").origin).parent
-    # The plain kind is built from nothing in every clean clone: five files compiled together halve its time,
-    # and keep those apart that have variables of one name.
+    # Every clean clone builds the plain kind from scratch. Compiling five files together halves the time, and
+    # separates files that have variables of the same name.
     return cpp_suites.build(
         SOURCE,
         f"runtime-tests/{kind}",
@@ -51,7 +51,7 @@ def run(program: Path, *arguments: str, mode: str = "inline") -> subprocess.Comp
         MUSA_EMULATOR_MODE=mode,
         MUSA_EMULATOR_DEVICES="2",
         UBSAN_OPTIONS="print_stacktrace=1",
-        # Once per call site, as in a program; the fault sweep would print the same warning over and over.
+        # Prints a warning once per call site, as in a program; otherwise the fault sweep would repeat it.
         TORCH_SHOW_CPP_STACKTRACES="0",
     )
     return subprocess.run(

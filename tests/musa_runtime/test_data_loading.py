@@ -10,7 +10,7 @@ from tests.harness.subprocesses import run_code, run_python
 
 
 class _Samples(Dataset):
-    """Dictionaries of several kinds of values, as real data sets give them."""
+    """Dictionaries with several kinds of values, as in real data sets."""
 
     def __len__(self):
         return 20
@@ -58,7 +58,7 @@ def test_a_loader_whose_generator_is_seeded_shuffles_equally(musa):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_loader_may_be_the_first_to_use_the_device(musa, workers):
+def test_a_loader_can_be_the_first_use_of_the_device(musa, workers):
     run_code(
         f"""
         import torch
@@ -71,7 +71,7 @@ def test_a_loader_may_be_the_first_to_use_the_device(musa, workers):
     )
 
 
-def test_a_worker_that_touches_the_device_after_a_fork_is_told_so(musa):
+def test_a_worker_that_uses_the_device_after_a_fork_gets_an_error(musa):
     class Touching(Dataset):
         def __len__(self):
             return 1
@@ -106,7 +106,7 @@ if __name__ == "__main__":
 
 
 def test_processes_that_are_spawned_may_use_the_device(musa, tmp_path):
-    # A spawned process imports the script, so it must be a file.
+    # A spawned process imports the script, so the script must be a file.
     script = tmp_path / "spawning.py"
     script.write_text(_SPAWNING)
     done = run_python(str(script))

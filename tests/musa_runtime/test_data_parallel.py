@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""torch.musa.parallel: a module over two devices gives the results and the gradients that it gives on one."""
+"""torch.musa.parallel: a module on two devices gives the same results and gradients as on one device."""
 
 import copy
 from collections import namedtuple
@@ -55,7 +55,7 @@ def test_forward_and_backward_equal_those_of_one_device(parallel, net):
     assert net.devices == {torch.device("musa", i) for i in range(len(both.device_ids))}
 
 
-def test_a_training_step_moves_the_parameters_alike(parallel, net):
+def test_a_training_step_updates_the_parameters_equally(parallel, net):
     alone = copy.deepcopy(net)
     both = parallel.DataParallel(net, device_ids=[0, 1])
     x, target = torch.randn(8, 1, 8, 8), torch.arange(8) % 3
@@ -79,7 +79,7 @@ def test_running_statistics_are_those_of_the_first_device(parallel, net):
     assert net.norm.num_batches_tracked == 1
 
 
-def test_inputs_may_come_from_the_host_and_results_go_elsewhere(parallel, net):
+def test_inputs_can_be_on_the_host_and_results_on_another_device(parallel, net):
     x = torch.randn(5, 1, 8, 8)
     expected = net(x.to("musa:0")).cpu()
     torch.testing.assert_close(parallel.DataParallel(net, output_device=1)(x).cpu(), expected)
@@ -109,7 +109,7 @@ def test_a_module_without_arguments_runs_once(parallel):
     assert parallel.DataParallel(Constant())().tolist() == [1.0]
 
 
-def test_losses_become_a_vector(parallel):
+def test_scalar_losses_become_a_vector(parallel):
     class Loss(nn.Module):
         def __init__(self):
             super().__init__()
@@ -141,7 +141,7 @@ def test_second_derivatives_pass_through(parallel):
 Pair = namedtuple("Pair", "left right")
 
 
-def test_nests_are_cut_and_joined(parallel):
+def test_nested_arguments_are_split_and_joined(parallel):
     nest = {"a": Pair(torch.arange(4), [torch.arange(4.0).view(4, 1), "text"]), "b": None}
     first, second = parallel.scatter(nest, [0, 1])
     assert type(first["a"]) is Pair and first["b"] is None and second["a"].right[1] == "text"
@@ -158,7 +158,7 @@ def test_tensors_of_unequal_batches_are_refused_rather_than_dropped(parallel):
         parallel.gather([{"a": torch.ones(1, device="musa:0")}, {"b": torch.ones(1, device="musa:1")}], 0)
 
 
-def test_an_exception_in_a_replica_arrives(parallel):
+def test_an_exception_in_a_replica_is_raised(parallel):
     class Fails(nn.Module):
         def __init__(self):
             super().__init__()
@@ -166,20 +166,20 @@ def test_an_exception_in_a_replica_arrives(parallel):
 
         def forward(self, x):
             if x.device.index == 1:
-                raise KeyError("struck on device 1")
+                raise KeyError("raised on device 1")
             return x
 
-    with pytest.raises(KeyError, match="struck on device 1"):
+    with pytest.raises(KeyError, match="raised on device 1"):
         parallel.DataParallel(Fails().to("musa:0"), [0, 1])(torch.ones(2, 1, device="musa:0"))
 
 
-def test_a_module_elsewhere_is_refused(parallel):
+def test_a_module_on_another_device_is_refused(parallel):
     with pytest.raises(RuntimeError, match="musa:0"):
         parallel.DataParallel(nn.Linear(1, 1), [0, 1])(torch.ones(2, 1))
 
 
 def test_torchs_own_class_still_needs_functions_of_cuda_builds(two_devices):
-    # The day this passes, torch.musa.parallel.DataParallel has lost its reason.
+    # When torch's class works, torch.musa.parallel.DataParallel is no longer needed.
     layer = nn.Linear(3, 2).to("musa:0")
     with pytest.raises((AttributeError, RuntimeError), match=r"_scatter|CUDA|cuda"):
         nn.DataParallel(layer, [0, 1])(torch.randn(4, 3))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""torch.use_deterministic_algorithms: each operator of torch's documented lists raises or repeats its result.
+"""torch.use_deterministic_algorithms: each operator in torch's documented lists raises or repeats its result.
 
 The lists are in the docstring of torch.use_deterministic_algorithms. An operator that raises on CUDA may be
-deterministic here, if `DETERMINISTIC` gives the reason.
+deterministic here if `DETERMINISTIC` has the reason.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def x(*shape: int, grad: bool = False) -> torch.Tensor:
 
 
 def index(*shape: int, high: int = 4) -> torch.Tensor:
-    """Indices with repetitions."""
+    """Returns indices with repetitions."""
     return torch.randint(high, shape, generator=torch.Generator().manual_seed(0)).to("musa")
 
 
 def gradient(function: Callable[..., torch.Tensor], *shape: int) -> Callable[[], torch.Tensor]:
-    """A call that differentiates the function at a tensor of this shape."""
+    """Returns a call that differentiates the function at a tensor of this shape."""
 
     def call() -> torch.Tensor:
         tensor = x(*shape, grad=True)
@@ -74,7 +74,7 @@ def fractional_max_pool(dims: int) -> Callable[[], torch.Tensor]:
 
 
 def convolution(name: str, dims: int) -> Callable[[], torch.Tensor]:
-    """The gradient of the filter."""
+    """Returns a call that computes the gradient of the filter."""
     return gradient(lambda t: getattr(F, name)(x(*(2, 3) + (6,) * dims), t), *(3, 3) + (2,) * dims)
 
 
@@ -102,7 +102,7 @@ def quantized_resize() -> torch.Tensor:
 
 GRID = torch.linspace(-1, 1, 50).reshape(1, 5, 5, 2)
 
-# The list of operators that raise on CUDA, by the text of its entries.
+# Calls of the operators that raise on CUDA, by the text of the list's entries.
 RAISES: dict[str, dict[str, Callable[[], torch.Tensor]]] = {
     "AvgPool3d": {"avg_pool3d": gradient(lambda t: F.avg_pool3d(t, 3, 1), 1, 2, 5, 5, 5)},
     "AdaptiveAvgPool2d": {"adaptive_avg_pool2d": gradient(lambda t: F.adaptive_avg_pool2d(t, 3), 1, 2, 5, 5)},
@@ -145,7 +145,7 @@ RAISES: dict[str, dict[str, Callable[[], torch.Tensor]]] = {
     "resize_": {"resize_ quantized": quantized_resize},
 }
 
-# The list of operators that are deterministic with the setting.
+# Calls of the operators that are deterministic with the setting.
 REPEATS: dict[str, dict[str, Callable[[], torch.Tensor]]] = {
     **{f"Conv{dims}d": {f"conv{dims}d": convolution(f"conv{dims}d", dims)} for dims in (1, 2, 3)},
     **{
@@ -188,7 +188,7 @@ DETERMINISTIC = {
     ),
     **dict.fromkeys(("put_ accumulate=True", "bincount weights", "scatter_reduce prod"), ON_HOST),
     "histc": "counts are integers, whose sums have no order",
-    "grid_sample": "only where torch's CPU kernel serves it; the ported kernel raises",
+    "grid_sample": "only with torch's CPU kernel; the ported kernel raises",
 }
 
 CASES = {
@@ -209,7 +209,7 @@ def deterministic(warn_only: bool = False) -> Iterator[None]:
 
 
 def documented(heading: str) -> list[str]:
-    """The entries of one of the docstring's lists, each on one line."""
+    """Returns the entries of one of the docstring's lists, each on one line."""
     text = torch.use_deterministic_algorithms.__doc__
     section = text[text.index(heading) :].split("\n\n", 1)[1]
     entries = re.split(r"\n\s+\* ", "\n" + re.split(r"\n\n    (?! )", section)[0])[1:]
@@ -256,14 +256,14 @@ def test_documented_operators_raise_or_repeat(musa, name):
 
 @pytest.mark.parametrize("name", POLICIES)
 @pytest.mark.parametrize("case", ["put_ accumulate=False", "max_unpool2d"])
-def test_an_alert_is_a_warning_where_it_is_to_warn_only(musa, case, name):
+def test_an_alert_is_a_warning_with_warn_only(musa, case, name):
     with policy(name), deterministic(warn_only=True), pytest.warns(UserWarning, match=ALERT):
         CASES[case]()
     with policy(name), deterministic(), pytest.raises(RuntimeError, match=ALERT):
         CASES[case]()
 
 
-# With several values for one place, the last one wins, as in a loop over the index.
+# If an index is repeated, the last value is written, as in a loop over the index.
 @pytest.mark.parametrize("name", POLICIES)
 def test_repeated_indices_take_the_value_of_the_cpu(musa, name):
     places = torch.tensor([0, 1, 0, 1, 0])
@@ -297,7 +297,7 @@ def test_uninitialized_memory_is_filled(musa, name):
         assert torch.empty(8, device="musa", dtype=torch.bool).all()
         torch.utils.deterministic.fill_uninitialized_memory = False
         try:
-            torch.full((64,), 7.0, device="musa")  # leaves the next block without NaN
+            torch.full((64,), 7.0, device="musa")  # so that the next block does not contain NaN
             assert not torch.empty(64, device="musa").isnan().all()
         finally:
             torch.utils.deterministic.fill_uninitialized_memory = True

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Devices: chosen per thread, checked before use, and hidden by the environment."""
+"""Devices: selection per thread, checks before use, and visibility by the environment."""
 
 import io
 import threading
@@ -59,7 +59,7 @@ def _saved():
     return buffer
 
 
-def test_each_thread_has_a_current_device_of_its_own(two_devices):
+def test_each_thread_has_its_own_current_device(two_devices):
     seen = []
 
     def work():
@@ -100,7 +100,7 @@ def test_visible_devices_are_those_before_the_first_that_does_not_exist(two_devi
     assert out.split() == [str(count), str(count > 0)]
 
 
-def test_an_unreadable_list_of_visible_devices_is_named_and_the_cpu_works(two_devices):
+def test_an_invalid_list_of_visible_devices_is_named_and_the_cpu_works(two_devices):
     done = run_forked(
         "import torch; print(float(torch.ones(3).sum())); torch.ones(1, device='musa')",
         MUSA_VISIBLE_DEVICES="first,second",

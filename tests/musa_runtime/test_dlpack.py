@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""DLPack: memory handed to and taken from other libraries through capsules, without a copy."""
+"""DLPack: memory is passed to and from other libraries through capsules, without a copy."""
 
 import pytest
 import torch
@@ -37,7 +37,7 @@ def test_the_capsule_keeps_the_memory_alive(musa):
     assert musa.memory_allocated() == before
 
 
-def test_a_capsule_that_nobody_takes_frees_its_memory(musa):
+def test_a_capsule_that_is_never_consumed_frees_its_memory(musa):
     before = musa.memory_allocated()
     capsule = torch.ones(1000, device="musa").__dlpack__()
     assert musa.memory_allocated() > before
@@ -45,7 +45,7 @@ def test_a_capsule_that_nobody_takes_frees_its_memory(musa):
     assert musa.memory_allocated() == before
 
 
-def test_a_capsule_is_taken_once(musa):
+def test_a_capsule_can_be_consumed_once(musa):
     capsule = to_dlpack(torch.ones(2, device="musa"))
     from_dlpack(capsule)
     with pytest.raises(RuntimeError, match="already"):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Random numbers of DTensor on musa: torch's offset-based tracker works with the generator's 16-byte
-state."""
+"""Random numbers of DTensor on musa: torch's offset-based tracker supports the generator's 16-byte state."""
 
 import pytest
 import torch
@@ -10,14 +9,14 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Replicate, Shard, _random, distribute_tensor, rand
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # torch's notes on its fake process group
+pytestmark = pytest.mark.filterwarnings("ignore")  # torch warns about its fake process group
 
 WORLD = 2
 
 
 @pytest.fixture
 def as_rank(musa, monkeypatch):
-    """Runs a function as each rank of a mesh whose collectives do nothing."""
+    """A function that runs a function as each rank of a mesh whose collectives do nothing."""
 
     def run(function):
         results = []
@@ -60,7 +59,7 @@ def test_the_offset_advances_by_the_whole_tensor_on_every_rank(as_rank):
         rand(5, device_mesh=mesh, placements=[Replicate()])
         return after_shards, offset()
 
-    assert as_rank(draw) == [(24, 32), (24, 32)]  # 5 numbers count as 8: offsets are multiples of 4
+    assert as_rank(draw) == [(24, 32), (24, 32)]  # 5 numbers advance by 8, because offsets are multiples of 4
 
 
 def test_the_same_seed_gives_the_same_shards(as_rank):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Events: recorded in a stream, waited for by host and streams, and timed."""
+"""Events: records in a stream, waits of the host and of streams, and times."""
 
 import time
 
@@ -109,7 +109,7 @@ def test_an_event_recorded_on_another_device_is_waited_for_there(two_devices):
     assert x.cpu().eq(5).all()
 
 
-def test_there_is_no_time_between_two_devices(two_devices):
+def test_there_is_no_elapsed_time_between_two_devices(two_devices):
     here = two_devices.Event(enable_timing=True)
     here.record()
     with two_devices.device(1):
@@ -132,7 +132,7 @@ def test_an_event_stays_on_the_device_of_its_first_record(two_devices):
     event.synchronize()
 
 
-# ---- events and streams have torch.cuda's behaviour, one by one
+# ---- events and streams behave as torch.cuda's
 
 
 EVENTS = {
@@ -146,7 +146,7 @@ EVENTS = {
 
 
 @pytest.mark.parametrize("kind", EVENTS)
-def test_an_event_that_was_never_recorded_holds_nothing_back(musa, kind):
+def test_a_wait_for_an_event_that_was_never_recorded_returns_at_once(musa, kind):
     event = EVENTS[kind](musa)
     assert isinstance(event, musa.Event)
     assert event.event_id == 0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Expandable segments: memory that grows in place, gives back free pages, and serves what others cannot."""
+"""Expandable segments: memory grows in place, free pages are released, and fragmentation is avoided."""
 
 import gc
 import itertools
@@ -32,7 +32,7 @@ def _give_back(musa):
 
 @pytest.fixture
 def expandable(musa):
-    """torch.musa with expandable segments, and nothing cached from before."""
+    """torch.musa with expandable segments and an empty cache."""
     _give_back(musa)
     _set("expandable_segments:True")
     try:
@@ -51,7 +51,7 @@ def _stat(name, device=None):
 
 
 class _Since:
-    """Figures relative to the moment of construction: other tests' tensors may be alive."""
+    """Statistics relative to the time of construction, because other tests' tensors may be allocated."""
 
     def __init__(self, device=None):
         self._device = device
@@ -82,7 +82,7 @@ def test_memory_grows_in_place(expandable):
     x = _block(30 * MIB)
     assert since.reserved == 2 * PAGE
     y = _block(50 * MIB)
-    # The rest behind x counts: 10 MiB of it and two new pages.
+    # y uses the 10 MiB after x and two new pages.
     assert y.data_ptr() == x.data_ptr() + 30 * MIB
     assert since.reserved == 4 * PAGE
     assert since.segments == 1
@@ -93,7 +93,7 @@ def test_memory_grows_in_place(expandable):
     assert y.cpu().eq(2).all()
 
 
-def test_a_rest_of_any_size_is_used(expandable):
+def test_a_remainder_of_any_size_is_used(expandable):
     since = _Since()
     blocks = [_block(3 * MIB + 512) for _ in range(40)]
     pointers = [block.data_ptr() for block in blocks]
@@ -105,7 +105,7 @@ def test_a_rest_of_any_size_is_used(expandable):
 def test_small_memory_grows_by_small_pages(expandable):
     since = _Since()
     blocks = [_block(300 * KIB) for _ in range(50)]
-    # What was free in the small pool's segments before may have served a few.
+    # Free memory in earlier segments of the small pool may have served a few requests.
     assert 0 < since.reserved <= -(-50 * 300 * KIB // SMALL_PAGE) * SMALL_PAGE
     assert since.segments <= 1
     for number, block in enumerate(blocks):
@@ -125,9 +125,9 @@ def test_emptying_the_cache_gives_free_pages_back_from_the_middle(expandable, em
     expandable.empty_cache()
     assert expandable.mem_get_info()[0] == free_before - 4 * PAGE
     assert since.reserved == 4 * PAGE
-    assert since.segments == 2, "two stretches of mapped memory"
+    assert since.segments == 2, "mapped memory is not in two separate ranges"
     assert since.split == 0
-    # The hole is filled before the end grows.
+    # The hole is filled before the segment grows at its end.
     blocks[2] = torch.full((PAGE,), 2, dtype=torch.uint8, device="musa")
     assert blocks[2].data_ptr() == hole
     assert since.segments == 1
@@ -138,7 +138,7 @@ def test_emptying_the_cache_gives_free_pages_back_from_the_middle(expandable, em
     assert (since.segments, since.reserved, since.split) == (0, 0, 0)
 
 
-def test_pages_in_use_in_part_stay(expandable):
+def test_partly_used_pages_stay_mapped(expandable):
     since = _Since()
     blocks = [_block(12 * MIB) for _ in range(10)]  # six pages; every second block touches two of them
     kept = {0: blocks[0].fill_(7), 5: blocks[5].fill_(8)}
@@ -178,12 +178,12 @@ def test_a_hole_and_the_free_memory_on_both_sides_serve_one_request(expandable):
     since = _Since()
     left, middle, right = _block(PAGE + 4 * MIB), _block(2 * PAGE), _block(PAGE + 4 * MIB)
     start = left.data_ptr()
-    end = _block(12 * MIB)  # fills the page behind
+    end = _block(12 * MIB)  # fills the page after it
     assert end.data_ptr() == right.data_ptr() + right.numel()
     assert since.reserved == 5 * PAGE
     del middle
     expandable.empty_cache()
-    assert since.reserved == 4 * PAGE, "one whole page in the middle"
+    assert since.reserved == 4 * PAGE, "the whole page in the middle was not released"
     del left, right
     x = _block(4 * PAGE + 8 * MIB)
     assert x.data_ptr() == start
@@ -200,7 +200,7 @@ try:
         big = torch.empty((90 + 10 * step) << 20, dtype=torch.uint8, device="musa")
         big[::4096] = step
         del big
-        # Lands in what has just become free, and splits it for good.
+        # Allocated in the memory just freed, which it splits permanently.
         kept.append(torch.full((2 << 20,), step, dtype=torch.uint8, device="musa"))
     print("served", all(bool(x.cpu().eq(n).all()) for n, x in enumerate(kept)))
 except torch.OutOfMemoryError as error:
@@ -216,7 +216,7 @@ def test_requests_that_grow_do_not_fragment_the_memory(musa, setting, outcome):
     assert out.strip() == outcome
 
 
-def test_pages_of_another_stream_make_room(expandable):
+def test_pages_of_another_stream_are_released_for_a_request(expandable):
     total = expandable.mem_get_info()[1]
     side = expandable.Stream()
     since = _Since()
@@ -267,7 +267,7 @@ print(before, torch.musa.memory_reserved() >> 20, bool(kept.cpu().eq(3).all()))
 
 
 def test_garbage_collection_unmaps_old_pages(musa):
-    # A threshold, once set, cannot be taken back: a process of its own.
+    # Runs in a separate process, because a threshold cannot be reset.
     out = run_code(
         _GARBAGE,
         MUSA_EMULATOR_MEMORY_LIMIT="400M",
@@ -279,7 +279,7 @@ def test_garbage_collection_unmaps_old_pages(musa):
     assert intact == "True"
 
 
-def test_each_stream_has_segments_of_its_own(expandable):
+def test_each_stream_has_its_own_segments(expandable):
     first, second = expandable.Stream(), expandable.Stream()
     since = _Since()
     with expandable.stream(first):
@@ -311,7 +311,7 @@ def test_record_stream_delays_reuse(expandable):
     assert z.cpu().eq(-1).all()
 
 
-def test_each_device_has_segments_of_its_own(two_devices, expandable):
+def test_each_device_has_its_own_segments(two_devices, expandable):
     since = [_Since(0), _Since(1)]
     x = torch.arange(6 * MIB, device="musa:1")
     assert since[0].reserved == 0
@@ -332,7 +332,7 @@ def test_the_setting_may_change_at_any_time(expandable, emulator):
     assert emulator.calls("musaMalloc") == calls + 1
     pointer = x.data_ptr()
     del x
-    # What is mapped is used up to its end, but does not grow.
+    # Mapped memory is still used, but the segment does not grow.
     x = _block(PAGE)
     assert x.data_ptr() == pointer
     _set("expandable_segments:True")
@@ -346,7 +346,7 @@ def test_the_setting_may_change_at_any_time(expandable, emulator):
 
 
 def test_figures_hold_after_every_step(expandable, emulator):
-    """Random requests, also after the free pages have gone: nothing overlaps, is lost, or is miscounted."""
+    """Random requests, also after free pages were unmapped: no overlap, loss or miscount."""
     generator = random.Random(3)
     since = _Since()
     live_before = emulator.live_bytes(0)
@@ -388,7 +388,7 @@ def test_threads_may_allocate_while_others_empty_the_cache(expandable):
                         expandable.empty_cache()
                     if not x.cpu().eq(seed).all():
                         failures.append(f"thread {seed} read another's values")
-        except Exception as error:  # noqa: BLE001 - the test's own thread reports it
+        except Exception as error:  # noqa: BLE001 - the test's main thread reports it
             failures.append(repr(error))
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
@@ -431,7 +431,7 @@ for _ in range(5):
 @pytest.mark.parametrize(
     "mode, memory", sample(itertools.product(("inline", "async", "lazy"), ("shared", "strict")), 3)
 )
-def test_training_is_the_same_with_and_without(musa, mode, memory):
+def test_training_is_the_same_with_and_without_expandable_segments(musa, mode, memory):
     losses = [
         run_code(
             _TRAINING,
@@ -462,7 +462,7 @@ def test_a_device_without_virtual_memory_says_so_once_and_works(musa):
 
 
 @pytest.mark.once
-def test_without_addresses_left_memory_comes_in_ordinary_segments(expandable, emulator):
+def test_without_free_addresses_memory_is_allocated_in_ordinary_segments(expandable, emulator):
     emulator.fail_next("muMemAddressReserve", MEMORY_ALLOCATION)
     calls = emulator.calls("musaMalloc")
     x = torch.ones(PAGE, dtype=torch.uint8, device="musa")

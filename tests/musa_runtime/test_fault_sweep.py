@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Every SDK call may fail: each scenario is repeated with its 1st, 2nd, ... n-th call failing.
+"""Failures of every SDK call: each scenario is repeated with its 1st, 2nd, ... n-th call failing.
 
-Each time the failure must come out as a clean exception (or be harmless), nothing may leak, and the next
-operation must work. The sweep of a scenario ends when it passes without reaching the fault.
+Each failure must raise a clean exception or have no effect, nothing may leak, and the next operation must
+work. The sweep of a scenario ends when it passes without reaching the fault.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NOT_SUPPORTED = 801
 _MOST_CALLS = 400
 # The pools of streams are filled on demand, up to this many for each device and priority.
 _POOL_SIZE = 32
-# Memory that is used on two streams keeps a spare event or two; a leak in a sweep soon exceeds that.
+# The cache of events keeps one or two for memory that is used on two streams; a leak in a sweep exceeds that.
 _CACHED_EVENTS = 2
 
 
@@ -157,12 +157,12 @@ def _full_stream_pools():
     for device in range(torch.musa.device_count()):
         for priority in range(greatest, least + 1):
             for _ in range(_POOL_SIZE):
-                # Asking for the handle creates the SDK's stream.
+                # Reading the handle creates the SDK's stream.
                 _ = torch.musa.Stream(device, priority=priority).musa_stream
 
 
 def _settled(musa, emulator: Emulator) -> tuple[Footprint, int]:
-    """What is held once everything that can be given back is given back."""
+    """Releases all caches; returns the remaining resources and the allocated bytes."""
     musa.synchronize()
     for index in range(2):
         with musa.device(index):
@@ -174,13 +174,13 @@ def _settled(musa, emulator: Emulator) -> tuple[Footprint, int]:
 def _attempt(scenario: Callable) -> Exception | None:
     try:
         scenario()
-    except Exception as error:  # noqa: BLE001 - which exceptions are clean is judged by the caller
+    except Exception as error:  # noqa: BLE001 - the caller checks the exception
         return error.with_traceback(None)
     return None
 
 
 def _require_clean(error: Exception, where: str) -> None:
-    assert isinstance(error, RuntimeError), f"{where}: {type(error).__name__} is no device error: {error}"
+    assert isinstance(error, RuntimeError), f"{where}: {type(error).__name__} is not a device error: {error}"
     text = str(error)
     assert "musa" in text.lower(), f"{where}: the message does not name the SDK's error: {text}"
     assert "INTERNAL ASSERT" not in text, f"{where}: {text}"
@@ -190,7 +190,7 @@ def _require_clean(error: Exception, where: str) -> None:
     "code",
     [
         pytest.param(MEMORY_ALLOCATION, id="out of memory"),
-        # Another path through the error handling: not every caller treats it as exhaustion.
+        # Another path of the error handling, in which the code does not mean exhausted memory.
         pytest.param(NOT_SUPPORTED, id="not supported", marks=pytest.mark.full),
     ],
 )
@@ -200,8 +200,8 @@ def test_any_sdk_call_may_fail(two_devices, emulator, scenario, code):
     made = emulator.calls()
     for _ in range(2):
         scenario()  # fills the pools of streams and events, which are kept
-    assert emulator.calls() > made, "the scenario makes no SDK call: its sweep would prove nothing"
-    gc.collect()  # what earlier tests left in reference cycles must not count as this test's
+    assert emulator.calls() > made, "the scenario makes no SDK call, so its sweep is useless"
+    gc.collect()  # frees reference cycles of earlier tests
     before, allocated = _settled(musa, emulator)
     for n in calls_to_fail(_MOST_CALLS):
         where = f"{scenario.__name__} with call {n} failing"
@@ -214,7 +214,7 @@ def test_any_sdk_call_may_fail(two_devices, emulator, scenario, code):
             break
         if error is not None:
             _require_clean(error, where)
-            # The failed call may have been the one that goes back to the first device or the default stream.
+            # The failed call may have been the switch back to the first device or the default stream.
             for index in (1, 0):
                 musa.set_device(index)
                 musa.set_stream(musa.default_stream(index))
@@ -233,9 +233,9 @@ def test_any_sdk_call_may_fail(two_devices, emulator, scenario, code):
         pytest.fail(f"{scenario.__name__} makes more than {_MOST_CALLS} SDK calls")
 
 
-def test_a_leak_would_be_noticed(two_devices, emulator):
+def test_a_leak_would_be_detected(two_devices, emulator):
     before, allocated = _settled(two_devices, emulator)
-    # Large enough for a segment of its own, whatever room other tests' tensors left in theirs.
+    # Large enough for a new segment, regardless of free memory in the segments of other tests.
     kept = torch.ones(8 << 20, device="musa")
     after, still_allocated = _settled(two_devices, emulator)
     assert still_allocated > allocated

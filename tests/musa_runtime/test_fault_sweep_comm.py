@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The fault sweep for what moves tensors between devices, and for SDK calls made by hand."""
+"""The fault sweep of transfers between devices, and of direct SDK calls."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ SCENARIOS = [value for name, value in list(globals().items()) if name.startswith
 SCENARIOS.remove(_full_stream_pools)
 
 
-# Training over two devices makes a few hundred calls, most of which the other scenarios make too.
+# Training on two devices makes a few hundred calls, most of which the other scenarios make too.
 LONG = {_data_parallel_step}
 
 

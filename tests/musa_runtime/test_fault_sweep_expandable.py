@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Every driver call behind an expandable segment may fail: nothing leaks, and the next request is served."""
+"""Failures of every driver call of an expandable segment: nothing leaks, and the next request succeeds."""
 
 import ctypes
 import gc
@@ -32,7 +32,7 @@ def _expandable(musa):
 
 @pytest.fixture(scope="module")
 def _handles():
-    """Streams of the SDK. Destroyed at the end only: the SDK would give a handle out again."""
+    """Streams of the SDK. Destroyed at the end, because the SDK reuses handles of destroyed streams."""
     handles = []
     yield handles
     for handle in handles:
@@ -41,7 +41,7 @@ def _handles():
 
 @pytest.fixture
 def fresh_stream(musa, _handles):
-    """A stream for which no addresses are reserved: those of a failed unmapping are never given back."""
+    """A stream without reserved addresses; addresses are never released after a failed unmapping."""
     handle = ctypes.c_void_p()
     assert loaded_sdk().musaStreamCreateWithFlags(ctypes.byref(handle), 1) == 0
     _handles.append(handle)
@@ -131,7 +131,7 @@ def test_a_failure_is_named_and_undone(musa, emulator, fresh_stream, call, nth):
 
 
 @pytest.mark.parametrize("call", ["muMemUnmap", "muMemRelease"])
-def test_a_failure_while_undoing_leaves_the_first_one_to_be_told(musa, emulator, fresh_stream, call):
+def test_a_failure_while_undoing_does_not_replace_the_first_error(musa, emulator, fresh_stream, call):
     before = emulator.live_bytes(0)
     emulator.fail_nth("muMemMap", 3, UNKNOWN)
     emulator.fail_nth(call, 1, sweep.NOT_SUPPORTED)
@@ -143,7 +143,7 @@ def test_a_failure_while_undoing_leaves_the_first_one_to_be_told(musa, emulator,
     assert x.fill_(4).cpu().eq(4).all()
 
 
-def test_pages_go_back_to_the_cache_when_the_device_cannot_be_waited_for(musa, emulator):
+def test_pages_return_to_the_cache_if_waiting_for_the_device_fails(musa, emulator):
     x = _block(3 * PAGE)
     y = _block(12 * MIB).fill_(9)
     start, reserved = x.data_ptr(), musa.memory_reserved()
@@ -171,7 +171,7 @@ for attempt in range(2):
 
 @pytest.mark.once
 @pytest.mark.parametrize("call", ["muDeviceGetAttribute", "muMemGetAllocationGranularity"])
-def test_asking_the_device_may_fail_and_is_tried_again(musa, call):
+def test_querying_the_device_may_fail_and_is_retried(musa, call):
     out = run_code(
         _FIRST_USE.replace("CALL", repr(call)),
         PYTORCH_ALLOC_CONF="expandable_segments:True",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Graphs when an SDK call fails: the capture is discarded cleanly, and the next one works."""
+"""Graphs with failures of SDK calls: the capture is discarded, and the next one works."""
 
 from __future__ import annotations
 

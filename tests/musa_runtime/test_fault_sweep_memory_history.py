@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Every SDK call may fail also while the history of memory is recorded."""
+"""Failures of every SDK call while the history of memory is recorded."""
 
 import pytest
 import torch
@@ -49,5 +49,5 @@ def recorded_use_on_two_streams():
 @pytest.mark.parametrize("scenario", [recorded_allocations, recorded_use_on_two_streams])
 def test_any_sdk_call_may_fail_while_memory_is_recorded(two_devices, emulator, scenario):
     sweep.test_any_sdk_call_may_fail(two_devices, emulator, scenario, MEMORY_ALLOCATION)
-    # What failed is in the history too, and the history fits what is there.
+    # The end of each recording clears the history, even if a call failed.
     assert torch.musa.memory._snapshot()["device_traces"] == [[]] * two_devices.device_count()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Every SDK call behind a memory pool, and behind what a capture put off, may fail."""
+"""Failures of every SDK call of a memory pool, and of the work that a capture deferred."""
 
 import pytest
 import torch

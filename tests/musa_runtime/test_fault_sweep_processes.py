@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Every SDK call made while memory and events are shared may fail, in the sender and in the receiver: the
-error is clean, nothing leaks, and the next attempt works."""
+"""Failures of every SDK call while memory and events are shared, in the sender and in the receiver: the error
+is clean, nothing leaks, and the next attempt works."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.harness.sweeps import calls_to_fail
 _MOST_CALLS = 200
 _CODES = [
     pytest.param(MEMORY_ALLOCATION, id="out of memory"),
-    # Other paths through the error handling: memory that has no handle; anything else.
+    # Other paths of the error handling: memory without a handle, and any other error.
     pytest.param(INVALID_VALUE, id="invalid value", marks=pytest.mark.full),
     pytest.param(UNKNOWN, id="unknown", marks=pytest.mark.full),
 ]
@@ -43,7 +43,7 @@ def _receive_surely(message):
     try:
         return pickle.loads(message)
     except Exception:
-        # A message that was made must be received by somebody, or its memory waits for that.
+        # A message must be received, because the sender keeps its memory until then.
         pickle.loads(message)
         raise
 
@@ -96,19 +96,19 @@ def _settled(emulator):
 def _attempt(scenario: Callable) -> Exception | None:
     try:
         scenario()
-    except Exception as error:  # noqa: BLE001 - which exceptions are clean is judged by the caller
+    except Exception as error:  # noqa: BLE001 - the caller checks the exception
         return error.with_traceback(None)
     return None
 
 
 def _sweep(emulator, scenario, code) -> list[str]:
-    """What went wrong when each call in turn failed; also run by the peer, hence no pytest here."""
+    """Fails each call in turn; returns the problems. The peer runs it too, so it does not use pytest."""
     problems = []
     made = emulator.calls()
     for _ in range(3):
         scenario()
     if emulator.calls() == made:
-        problems.append("the scenario makes no SDK call: its sweep would prove nothing")
+        problems.append("the scenario makes no SDK call, so its sweep is useless")
     before = _settled(emulator)
     for n in calls_to_fail(_MOST_CALLS):
         emulator.fail_call(n, code)
@@ -153,8 +153,8 @@ def test_any_call_of_a_sender_may_fail(two_devices, emulator, scenario, code):
 
 
 def _receive(event: bytes, code: int) -> list[str]:
-    """In the peer: each call of receiving, using and releasing fails once. A message can be received once, so
-    the peer keeps many."""
+    """In the peer: fails each call of receiving, using and releasing once. A message can be received only
+    once, so the peer keeps many."""
     emulator = emulator_api.emulator_or_skip()
     _fill_stream_pools()
     messages = peers.kept["messages"]
@@ -182,9 +182,9 @@ def test_any_call_of_a_receiver_may_fail(two_devices, code):
     assert peer.call(_receive, event.ipc_handle(), code) == []
     assert x.cpu().eq(3).all()
     assert peer.close() == 0
-    # What was not received is held for somebody who may still come; here that is the test itself.
+    # The sender holds messages that are not received yet; the test receives them itself.
     del x
     outcomes = {type(_attempt(lambda message=message: pickle.loads(message))) for message in messages}
-    assert outcomes == {SharingError, type(None)}, "some were received by the peer, some were not"
+    assert outcomes == {SharingError, type(None)}, "the peer must have received some messages, but not all"
     two_devices.ipc_collect()
     assert extension().ipc_usage()["sent"] == 0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Profiles in which each SDK call in turn fails: an exception or a gap, and the next one works."""
+"""Profiles in which each SDK call fails in turn: an exception or a gap, and the next profile works."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def test_each_call_may_fail(emulator, scenario):
         emulator.fail_call(n, UNKNOWN)
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of an incomplete profile
+                warnings.simplefilter("ignore")  # about an incomplete profile
                 scenario()
         except (RuntimeError, torch.AcceleratorError) as error:
             assert str(error)
-            # torch leaves its profiler running where the wait at the end of the profile raises.
+            # torch leaves its profiler running if the wait at the end of the profile raises.
             if torch.autograd._profiler_enabled():
                 torch.autograd._disable_profiler()
         reached = not emulator.fault_pending()
@@ -58,4 +58,4 @@ def test_each_call_may_fail(emulator, scenario):
         scenario()
         if not reached:
             return
-    pytest.fail(f"the scenario makes more than {_MOST_CALLS} calls; its sweep has no end")
+    pytest.fail(f"the scenario makes more than {_MOST_CALLS} calls, so its sweep does not end")

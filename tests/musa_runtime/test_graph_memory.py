@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
 """Memory during a capture in the mode "global", which forbids allocations, frees and queries to every thread
-that is not relaxed: the runtime makes its own calls as relaxed."""
+that is not relaxed. The runtime makes its own calls in relaxed mode."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def device_allocations(musa):
     return musa.memory_stats()["num_device_alloc"]
 
 
-def test_a_capture_takes_memory_from_the_sdk(musa):
+def test_a_capture_can_allocate_memory_from_the_sdk(musa):
     x = torch.ones(1 << 20, device="musa")
     musa.synchronize()
     musa.empty_cache()
@@ -33,7 +33,7 @@ def test_a_capture_takes_memory_from_the_sdk(musa):
     assert y.cpu().eq(3).all()
 
 
-def test_other_threads_take_and_release_memory_during_a_capture(musa):
+def test_other_threads_allocate_and_free_memory_during_a_capture(musa):
     x = torch.ones(1000, device="musa")
     musa.synchronize()
     musa.empty_cache()
@@ -80,7 +80,7 @@ def test_another_thread_drops_a_graph_during_a_capture(musa):
 
 def test_another_threads_wait_is_refused_during_a_capture_unless_that_is_thread_local(musa):
     x = torch.ones(1000, device="musa")
-    # Consecutive streams of the pool are different ones.
+    # Consecutive streams of the pool differ.
     side, captured = musa.Stream(), musa.Stream()
     with ThreadPoolExecutor(1) as pool:
         graph = musa.MUSAGraph()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Graphs: a capture runs nothing, a replay does what the eager calls would do, bit for bit."""
+"""Graphs: a capture runs nothing, and a replay is bitwise equal to the eager calls."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_capture_runs_nothing_and_a_replay_runs_it(musa):
         assert x.cpu().eq(times).all()
 
 
-def test_a_replay_works_on_what_the_static_input_holds_then(musa):
+def test_a_replay_uses_the_current_values_of_the_static_input(musa):
     x = torch.zeros(64, 32, device="musa")
     weight = torch.randn(16, 32, device="musa")
     graph, y = capture(musa, lambda: torch.softmax(F.linear(x, weight).relu() * 2, 1))
@@ -96,7 +96,7 @@ def test_views_made_in_a_capture_share_memory(musa):
     assert x.cpu().tolist() == [0.0] * 5 + [3.0] * 5
 
 
-def test_an_out_argument_gets_its_size_at_the_capture(musa):
+def test_an_out_argument_is_resized_at_the_capture(musa):
     x = torch.arange(6.0, device="musa")
     out = torch.empty(0, device="musa")
     graph, _ = capture(musa, lambda: torch.mul(x, 2, out=out))
@@ -105,7 +105,7 @@ def test_an_out_argument_gets_its_size_at_the_capture(musa):
     assert out.cpu().tolist() == [0, 2, 4, 6, 8, 10]
 
 
-def test_two_results_of_one_size_do_not_change_places(musa):
+def test_two_results_of_one_size_are_not_swapped(musa):
     x = torch.randn(3, 7, device="musa")
     graph, (mantissa, exponent, largest, smallest) = capture(
         musa, lambda: (*torch.frexp(x), *torch.aminmax(x, dim=1))
@@ -116,7 +116,7 @@ def test_two_results_of_one_size_do_not_change_places(musa):
         assert_same_bits(value, reference)
 
 
-def test_empty_tensors_and_scalars_of_the_host(musa):
+def test_empty_tensors_and_cpu_scalars(musa):
     x = torch.ones(3, device="musa")
     graph, (empty, y) = capture(musa, lambda: (x[:0] * 2, x * torch.tensor(2.5)))
     graph.replay()
@@ -171,7 +171,7 @@ def test_pinned_memory_takes_part_and_pageable_memory_is_refused(musa):
 # ---- memory
 
 
-def test_results_keep_their_memory_and_others_stay_out_of_it(musa):
+def test_memory_of_results_is_not_reused(musa):
     x = torch.ones(5000, device="musa")
     graph, y = capture(musa, lambda: (x + 1) * 2)
     for _ in range(20):
@@ -181,7 +181,7 @@ def test_results_keep_their_memory_and_others_stay_out_of_it(musa):
         assert noise.cpu().eq(-1).all()
 
 
-def test_a_pool_can_be_shared_and_goes_back_with_its_last_graph(musa):
+def test_a_pool_can_be_shared_and_is_released_with_its_last_graph(musa):
     musa.synchronize()
     musa.empty_cache()
     before = musa.memory_reserved()
@@ -211,7 +211,7 @@ def test_a_pool_can_be_shared_and_goes_back_with_its_last_graph(musa):
     assert musa.memory_reserved() == before
 
 
-def test_a_graph_may_be_dropped_while_its_replay_is_under_way(musa):
+def test_a_graph_can_be_deleted_during_its_replay(musa):
     x = torch.zeros(1000, device="musa")
     graph, _ = capture(musa, lambda: x.add_(1).mul_(2))
     for _ in range(3):
@@ -235,7 +235,7 @@ def test_a_reset_graph_can_capture_again(musa):
     assert x.cpu().eq(-1).all()
 
 
-# ---- what cannot be captured
+# ---- work that cannot be captured
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_a_reset_graph_can_capture_again(musa):
         ("sparse", lambda x: x.view(2, 5).to_sparse()),
     ],
 )
-def test_what_cannot_be_captured_is_named_and_the_next_operation_works(musa, name, work):
+def test_an_operator_that_cannot_be_captured_is_named_and_the_next_operation_works(musa, name, work):
     x = torch.ones(10, device="musa")
     with pytest.raises(RuntimeError, match="captur") as caught:
         capture(musa, lambda: work(x.add_(1)))
@@ -264,7 +264,7 @@ def test_what_cannot_be_captured_is_named_and_the_next_operation_works(musa, nam
     assert x.cpu().eq(2).all()
 
 
-def test_an_error_that_the_body_swallows_comes_up_at_the_end(musa):
+def test_an_error_that_the_body_swallows_is_raised_at_the_end(musa):
     x = torch.ones(10, device="musa")
 
     def work():
@@ -272,7 +272,7 @@ def test_an_error_that_the_body_swallows_comes_up_at_the_end(musa):
             x.nonzero()
         x.add_(1)
 
-    # Where nonzero is a device kernel, reading the number of its results is what is refused.
+    # If nonzero is a device kernel, reading the number of its results is refused.
     with pytest.raises(RuntimeError, match=r"aten::nonzero|item"):
         capture(musa, work)
     assert x.cpu().eq(1).all()
@@ -325,10 +325,10 @@ def test_operands_on_two_devices_are_refused(two_devices):
 
 
 @pytest.mark.host_addressable("torch's own kernel captures in place; copies to the host are not captured")
-def test_an_error_in_a_replay_is_raised_at_the_next_wait_and_the_graph_goes_on(musa):
+def test_an_error_in_a_replay_is_raised_at_the_next_wait_and_the_graph_stays_usable(musa):
     table = torch.arange(5.0, device="musa")
     index = torch.tensor([1], device="musa")
-    # torch's own kernel, which looks at its indices; a device's would end the device.
+    # torch's CPU kernel, which checks its indices; a device kernel would lose the device.
     with musa.ops.prefer("aten::index_select", "host"):
         graph, y = capture(musa, lambda: table.index_select(0, index) + 1)
     index.fill_(50)
@@ -370,7 +370,7 @@ def test_other_threads_streams_run_as_usual_during_a_capture(musa):
 
 
 def test_other_threads_copy_from_pinned_memory_during_a_capture(musa):
-    """As a DataLoader's thread does; the events of the memory that it frees are not asked meanwhile."""
+    """Like a DataLoader's thread; events of the memory that it frees are not queried during the capture."""
     static, other = torch.zeros(1000, device="musa"), torch.zeros(1000, device="musa")
     musa.synchronize()
 
@@ -569,7 +569,7 @@ def test_replayed_training_equals_eager_training_bit_for_bit(musa, network, opti
         for _ in range(3):
             step(model, graphed_optimizer, x, y)
     musa.current_stream().wait_stream(side)
-    # As at the beginning of a training: gradients are made in the capture, in the graph's pool.
+    # As at the start of training, the gradients are created in the capture, in the graph's pool.
     graphed_optimizer.zero_grad(set_to_none=True)
     state = [p.detach().clone() for p in model.parameters()]
     graph, loss = capture(musa, lambda: step(model, graphed_optimizer, x, y))
@@ -580,7 +580,7 @@ def test_replayed_training_equals_eager_training_bit_for_bit(musa, network, opti
     for _ in range(3):
         step(twin, eager_optimizer, x, y)
     for inputs, targets in batches:
-        # One generator serves both, so they take turns with its state.
+        # Both use one generator, so its state is saved and restored between them.
         state = musa.get_rng_state()
         x.copy_(inputs)
         y.copy_(targets)
@@ -593,7 +593,7 @@ def test_replayed_training_equals_eager_training_bit_for_bit(musa, network, opti
 
 def test_a_replay_computes_with_as_many_threads_as_its_capture(musa):
     threads = torch.get_num_threads()
-    # What a data loader's pinning thread does; torch then gives every new thread that number.
+    # Like a data loader's pinning thread; torch then uses that number for every new thread.
     pinning = threading.Thread(target=torch.set_num_threads, args=(1,))
     pinning.start()
     pinning.join()
@@ -653,7 +653,7 @@ def test_graphed_modules_train_like_their_source(musa):
         assert_same_bits(value, reference)
     graphed.eval()
     twin.eval()
-    x = torch.randn(3, 8, device="musa")  # another shape: evaluation runs as before
+    x = torch.randn(3, 8, device="musa")  # another shape: evaluation is not graphed
     assert_same_bits(graphed(x), twin(x))
 
 
@@ -700,7 +700,7 @@ def test_graphed_callables_refuse_what_they_cannot_serve(musa):
     assert unused.grad is None
 
 
-# ---- looking into a graph
+# ---- inspecting a graph
 
 
 def test_a_graph_can_be_dumped(musa, tmp_path):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The plugin contract is what its documentation says: adding or changing a hook without saying so fails
-here."""
+"""The plugin contract equals its documentation: an undocumented new or changed hook fails a test here."""
 
 import inspect
 from pathlib import Path
@@ -17,7 +16,7 @@ pytestmark = pytest.mark.once
 
 README = Path(__file__).parents[2] / "packages" / "musa-runtime" / "README.md"
 
-# The hooks of each version. A hook that changes its arguments or goes away needs a new CONTRACT_VERSION.
+# The hooks of each version. Changing a hook's arguments or removing a hook needs a new CONTRACT_VERSION.
 VERSION_1 = {
     "musa_pack_info": (),
     "musa_libraries": (),
@@ -36,7 +35,7 @@ def hooks():
 
 
 def drift(specifications, contract):
-    """How hooks differ from a contract, as a list of complaints."""
+    """Returns the differences between the hooks and a contract."""
     found = {name: tuple(inspect.signature(hook).parameters) for name, hook in specifications.items()}
     return [
         f"{name}: {found.get(name, 'no such hook')} is not {contract.get(name, 'in the contract')}"
@@ -46,7 +45,7 @@ def drift(specifications, contract):
 
 
 def undocumented(specifications, text):
-    """Names of hooks that a text does not explain with their own sentence."""
+    """Returns the names of hooks that the text does not explain in a separate sentence."""
     rows = {}
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -59,7 +58,7 @@ def test_the_hooks_are_those_of_the_declared_version():
     assert drift(hooks(), CONTRACT[hookspecs.CONTRACT_VERSION]) == []
 
 
-def test_drift_is_noticed():
+def test_a_difference_is_detected():
     def musa_register(musa, level):
         """Changed."""
 
@@ -101,7 +100,7 @@ def test_the_specifications_and_the_readme_show_each_group_of_entry_points(group
     assert group.endswith(f".v{hookspecs.CONTRACT_VERSION}")
 
 
-def test_an_unexplained_hook_is_noticed():
+def test_an_unexplained_hook_is_detected():
     assert undocumented(["musa_register"], "| `musa_pack_info()` | what the pack is, in one line |") == [
         "musa_register"
     ]

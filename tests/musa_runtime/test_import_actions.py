@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""An action waits for the import of a module, runs once, and leaves no trace in the import system."""
+"""An action runs once when a module is imported, and leaves no trace in the import system."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_the_module_has_its_own_loader_again(module):
     assert imported.__spec__.origin == plain.origin
 
 
-def test_a_module_that_does_not_exist_is_missing_as_ever():
+def test_a_module_that_does_not_exist_raises_the_usual_error():
     finders = list(sys.meta_path)
     after_import("no_module_of_this_name", lambda: pytest.fail("nothing was imported"))
     with pytest.raises(ModuleNotFoundError, match="no_module_of_this_name"):
@@ -78,7 +78,7 @@ def test_an_action_that_raises_fails_the_import(module):
     with pytest.raises(ValueError, match="not registered"):
         importlib.import_module(module)
     assert module not in sys.modules
-    # The action has had its turn: the module itself is sound.
+    # The action has run; the module is importable.
     assert importlib.import_module(module).value == 7
 
 

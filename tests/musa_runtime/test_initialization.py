@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""First use of the device: order, once only, queued calls, forks, threads. On a runtime of shells."""
+"""First use of the device: its order, a single run, queued calls, forks, threads. The runtime is a stub."""
 
 import pytest
 
@@ -54,7 +54,7 @@ print(seen)
     assert run(stub, code) == ["['state', 'last']"]
 
 
-def test_observers_learn_of_the_change(stub):
+def test_observers_are_notified_of_the_change(stub):
     code = "initialization.on_change(print); initialization.lazy_init(); initialization.lazy_init()"
     assert run(stub, code) == ["True"]
 
@@ -68,7 +68,7 @@ print(extension().calls)
     assert run(stub, code) == ["['init']"]
 
 
-def test_after_a_failure_the_next_use_tries_again(stub):
+def test_after_a_failure_the_next_use_retries(stub):
     code = """
 C = extension()
 good = C.init
@@ -167,7 +167,7 @@ def test_known_providers_in_the_environment_are_accepted(stub, setting):
         ("aten::mm=", "'aten::mm='"),
     ],
 )
-def test_an_unknown_provider_in_the_environment_is_named_until_it_is_mended(stub, setting, part):
+def test_an_unknown_provider_in_the_environment_is_named_until_it_is_fixed(stub, setting, part):
     code = """
 import os
 for _ in range(2):
@@ -175,14 +175,14 @@ for _ in range(2):
     except errors.UnknownProviderError as error: print(str(error).replace(chr(10), " "), extension().calls)
 os.environ["TORCH_MUSA_OPS"] = "host"
 initialization.lazy_init()
-print("mended")
+print("fixed")
 """
     first, second, last = run(stub, code, TORCH_MUSA_OPS=setting)
     assert first == second
     assert f"TORCH_MUSA_OPS, in {part}" in first
     assert "there are: demo, host, host-copy, runtime" in first
-    assert first.endswith("[]")  # the device was not touched
-    assert last == "mended"
+    assert first.endswith("[]")  # the device was not used
+    assert last == "fixed"
 
 
 def test_a_rule_without_an_operator_is_refused(stub):
@@ -235,16 +235,16 @@ for arguments in (("aten::mm", "mudnn"), ("aten::mm",)):
     ("name", "hint"),
     [("aten::mn", "aten::mm"), ("aten::add", "aten::add.Tensor, aten::add.Scalar"), ("rellu", "aten::relu")],
 )
-def test_an_unknown_operator_is_answered_with_the_closest(stub, name, hint):
+def test_the_error_for_an_unknown_operator_names_the_closest(stub, name, hint):
     code = f"""
-for ask in (ops.explain, lambda op: ops.prefer(op, "host")):
-    try: ask({name!r})
+for query in (ops.explain, lambda op: ops.prefer(op, "host")):
+    try: query({name!r})
     except errors.UnknownOpError as error: print({hint!r} in str(error))
 """
     assert run(stub, code) == ["True", "True"]
 
 
-def test_operator_names_are_taken_in_every_spelling(stub):
+def test_operator_names_are_accepted_in_every_spelling(stub):
     code = """
 class Schema: name, overload_name = "aten::add", "Tensor"
 class Overload: _schema = Schema
@@ -256,7 +256,7 @@ print(ops.op_name(Overload()), ops.op_name(Packet()))
     assert run(stub, code) == [*["aten::mm"] * 3, *["aten::add.Tensor"] * 2, "aten::add.Tensor aten::mm"]
 
 
-def test_without_a_runtime_first_use_raises_the_cause_and_seeding_is_free(stub):
+def test_without_a_runtime_first_use_raises_the_cause_and_seeding_works(stub):
     code = """
 initialization.call_when_initialized(print, ("manual_seed",))
 for _ in range(2):

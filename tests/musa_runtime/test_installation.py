@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Commands that install a package of the family name the place that the others came from, and no index."""
+"""Commands that install a package of the family name the origin of the other packages, and no index."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNKNOWN = "<the folder or index that torch-musa was installed from>"
 
 @pytest.fixture
 def came_from(monkeypatch):
-    """Sets where pip says that each distribution came from."""
+    """Sets the origin that pip reports for each distribution."""
     records = {}
     monkeypatch.setattr(installation, "_direct_url", records.get)
 
@@ -41,7 +41,7 @@ def checkout(folder: Path, *names: str) -> Path:
     return folder / "packages"
 
 
-def test_wheels_of_a_folder_are_taken_from_it_and_from_nowhere_else(came_from, tmp_path):
+def test_wheels_of_a_folder_are_installed_only_from_it(came_from, tmp_path):
     folder = tmp_path / "my wheels"
     folder.mkdir()
     wheel = write_wheel(folder, "musa-emulator-mudnn", "0.1", {})
@@ -87,7 +87,7 @@ def test_a_repository_is_named_with_its_commit(came_from):
 @pytest.mark.parametrize(
     "record", [None, [], {}, {"url": 7}, {"url": "file:///gone/x.whl", "archive_info": {}}]
 )
-def test_an_unknown_origin_leaves_a_place_to_fill_in_and_never_an_index(came_from, record):
+def test_an_unknown_origin_gives_a_placeholder_and_never_an_index(came_from, record):
     came_from(torch_musa=record, musa_runtime=record)
     assert installation.command("musa-amp") == f"{PIP} --no-index --find-links {UNKNOWN} musa-amp"
 
@@ -104,7 +104,7 @@ def test_a_pack_of_others_is_taken_from_its_own_origin_first(came_from, tmp_path
 
 
 def test_the_command_of_a_checkout_installs(came_from, tmp_path):
-    """The real command, for a package that builds in no time."""
+    """Runs the command with a package that builds quickly."""
     package = checkout(tmp_path / "a checkout", "musa-runtime", "musa-nothing") / "musa-nothing"
     (package / "pyproject.toml").write_text(
         '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
@@ -125,14 +125,14 @@ def test_pips_own_record_is_read():
     assert installation._direct_url("no-such-distribution") is None
 
 
-# ---- no message and no page sends anybody to an index for a name of ours
+# ---- no message or page installs one of our names from an index
 
 INSTALL = re.compile(r"pip3?(?:\(\)\})? (?:install|download|wheel)\b([^\n`\"#|&;]*)")
 OURS = re.compile(r"(?:torch|musa)[-_]musa|musa[-_][a-z]+(?:[-_][a-z]+)*")
 
 
 def refused(text: str) -> list[str]:
-    """Commands in the text that install one of the family by name, from wherever pip looks."""
+    """Returns the commands in the text that install one of the family by name from pip's default index."""
     found = []
     for match in INSTALL.finditer(text):
         words = match.group(1).replace("'", " ").replace("\\", " ").split()
@@ -154,7 +154,7 @@ def refused(text: str) -> list[str]:
         "{installation.pip()} install musa-amp",
     ],
 )
-def test_a_command_that_asks_an_index_for_our_names_is_found(text):
+def test_a_command_that_installs_our_names_from_an_index_is_found(text):
     assert refused(text)
 
 
@@ -171,7 +171,7 @@ def test_a_command_that_names_a_place_is_allowed(text):
     assert not refused(text)
 
 
-def test_no_message_and_no_page_asks_an_index_for_our_names():
+def test_no_message_and_no_page_installs_our_names_from_an_index():
     kinds = {".py", ".md", ".cpp", ".h", ".txt", ".toml", ".cmake", ".in", ".mu", ".yaml"}
     folders = ("packages", "docs", "examples", "tools", "benchmarks")
     files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in kinds]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Events that another process opens and waits for."""
+"""Events that another process opens and waits on."""
 
 import time
 
@@ -72,7 +72,7 @@ def test_it_orders_streams_within_a_process_too(musa):
     assert y.cpu().eq(10).all()
 
 
-def test_ordinary_events_are_what_they_were(musa):
+def test_ordinary_events_are_unchanged(musa):
     event = musa.current_stream().record_event()
     assert type(event) is torch.Event
     stream = musa.Stream()
@@ -87,7 +87,7 @@ def test_it_cannot_be_timed(musa):
         musa.Event(interprocess=True).elapsed_time(musa.Event(interprocess=True))
 
 
-def test_another_process_waits_for_what_was_recorded_here(peer, musa):
+def test_another_process_waits_for_a_record_of_this_process(peer, musa):
     stream = musa.Stream()
     x = torch.zeros(1 << 18, device="musa")
     event = musa.Event(interprocess=True, blocking=True)
@@ -96,16 +96,16 @@ def test_another_process_waits_for_what_was_recorded_here(peer, musa):
         for _ in range(50):
             x += 1
         event.record()
-    # Nobody here waits for the event.
+    # No thread of this process waits for the event.
     assert peer.call(_wait_on_host, event.ipc_handle()) is True
     assert peer.call(_read_after, event.ipc_handle(), x) == (50.0, 50.0)
 
 
-def test_this_process_waits_for_what_another_recorded(peer, musa):
+def test_this_process_waits_for_a_record_of_another(peer, musa):
     event = musa.Event(interprocess=True)
     x = torch.zeros(1 << 18, device="musa")
     peer.call(peers.keep, "x", x)
-    peer.call(peers.keep, "event", event)  # an event may be sent like a tensor
+    peer.call(peers.keep, "event", event)  # an event can be sent like a tensor
     peer.call(_record_kept, 2)
     musa.current_stream().wait_event(event)
     assert x.cpu().eq(40).all()
@@ -113,13 +113,13 @@ def test_this_process_waits_for_what_another_recorded(peer, musa):
     assert event.query()
 
 
-def test_an_event_travels_through_queues(peer, musa):
+def test_an_event_can_be_sent_through_queues(peer, musa):
     event = musa.Event(interprocess=True)
     event.record()
     assert peer.call(_describe, event) == ("InterprocessEvent", True, "musa:0")
 
 
-def test_a_handle_of_this_very_process_is_refused(musa):
+def test_a_handle_of_the_same_process_is_refused(musa):
     handle = musa.Event(interprocess=True).ipc_handle()
     with pytest.raises(RuntimeError, match=r"(?i)musa"):
         musa.Event.from_ipc_handle(0, handle)
@@ -128,7 +128,7 @@ def test_a_handle_of_this_very_process_is_refused(musa):
     assert torch.ones(1, device="musa").item() == 1
 
 
-def test_nobody_waits_for_a_process_that_was_killed(musa):
+def test_a_wait_for_a_killed_process_ends(musa):
     peer = Peer()
     event = musa.Event(interprocess=True)
     handle = peer.call(_never_done)
@@ -149,7 +149,7 @@ def _never_done():
     return peers.kept["forever"].ipc_handle()
 
 
-def test_a_peer_is_told_what_is_wrong_with_a_handle(peer):
+def test_a_peer_gets_the_error_of_a_wrong_handle(peer):
     with pytest.raises(PeerError, match="ValueError"):
         peer.call(_wait_on_host, b"\0")
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The leak check around every test of the device, fed with leaks that it must notice."""
+"""The leak check around every test of the device, tested with leaks that it must detect."""
 
 import ctypes
 import gc
@@ -34,7 +34,7 @@ def test_a_tensor_of_another_device_is_a_leak(two_devices):
 
 @pytest.fixture(params=["counters of the SDK", "free memory of the device"])
 def figures(request, musa, monkeypatch):
-    """The two sources of the check's figures: those of the emulator, and those that every SDK has."""
+    """The two sources of the check's figures: the emulator's counters, and functions that every SDK has."""
     if request.param == "free memory of the device":
         monkeypatch.setattr(leaks, "_sdk_counters", lambda: None)
     elif leaks._sdk_counters() is None:
