@@ -14,7 +14,7 @@
 
 namespace {
 
-// What the buffers held, by type.
+// The records of the buffers, by type.
 struct Records {
   std::vector<MUpti_ActivityAPI> calls;
   std::vector<MUpti_ActivityKernel4> kernels;
@@ -177,7 +177,7 @@ TEST_F(ActivityTest, WorkCarriesTheIdOfTheCallThatPutItOnTheStream) {
   EXPECT_EQ(MUPTI_ACTIVITY_MEMORY_KIND_PINNED, got.copies[0].dstKind);
   EXPECT_EQ(7u, got.fills[0].value);
   EXPECT_STREQ("named", got.kernels[0].name);
-  // In the stream's order, and after the calls began.
+  // The work runs in the stream's order, and after its calls begin.
   EXPECT_LE(fill->start, got.fills[0].start);
   EXPECT_LE(got.fills[0].start, got.fills[0].end);
   EXPECT_LE(got.fills[0].end, got.copies[0].start);
@@ -340,7 +340,7 @@ TEST_F(ActivityTest, RecordsWithoutABufferAreCountedAsDropped) {
   EXPECT_MUPTI(MUPTI_SUCCESS, muptiActivityGetNumDroppedRecords(nullptr, 0, &dropped));
   EXPECT_EQ(0u, dropped);
 
-  buffer_bytes = 8; // too small for any record: handed back, not kept
+  buffer_bytes = 8; // too small for any record: returned, not kept
   enable_all();
   call();
   EXPECT_TRUE(collect().calls.empty());

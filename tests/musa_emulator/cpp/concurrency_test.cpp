@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Many threads on shared objects; most telling under the thread sanitizer.
+// Many threads that use shared objects; most effective under the thread sanitizer.
 #include <random>
 
 #include "emulator_test.h"
@@ -33,8 +33,8 @@ TEST_F(ConcurrencyTest, ThreadsAllocateCopyAndFree) {
   }
 }
 
-// More threads than there are parts of a count, several times over: parts are shared, handed from thread to thread, and used by
-// destructors after they were given back.
+// In several rounds there are more threads than shards of a counter, so shards are shared, passed from thread
+// to thread, and used by destructors after they were returned.
 TEST_F(ConcurrencyTest, NoCallOfManyThreadsIsLeftOutOfTheCounts) {
   constexpr int kRounds = 3;
   constexpr int kThreads = 24;
@@ -51,7 +51,7 @@ TEST_F(ConcurrencyTest, NoCallOfManyThreadsIsLeftOutOfTheCounts) {
     std::vector<std::thread> threads;
     for (int t = 0; t < kThreads; ++t) {
       threads.emplace_back([] {
-        thread_local CallAtTheEnd last; // made before the emulator's own objects of the thread, so destroyed after them
+        thread_local CallAtTheEnd last; // constructed before the emulator's thread-local objects, so destroyed after them
         EXPECT_TRUE(last.made);
         for (int i = 0; i < kCalls; ++i) {
           int device = -1;
@@ -68,7 +68,7 @@ TEST_F(ConcurrencyTest, NoCallOfManyThreadsIsLeftOutOfTheCounts) {
 
 TEST_F(ConcurrencyTest, ThreadsShareOneStream) {
   const Stream stream;
-  int unguarded = 0; // the stream's order is what makes this safe
+  int unguarded = 0; // not atomic: the stream orders the accesses
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
@@ -95,7 +95,7 @@ TEST_F(ConcurrencyTest, EventsOrderAPipelineOfStreams) {
     streams.push_back(std::make_unique<Stream>());
     events.push_back(std::make_unique<Event>(musaEventDisableTiming));
   }
-  int value = 0; // handed from stream to stream
+  int value = 0; // passed from stream to stream
   for (int round = 0; round < 50; ++round) {
     for (int s = 0; s < kStages; ++s) {
       const int previous = (s + kStages - 1) % kStages;
@@ -162,8 +162,8 @@ TEST_F(ConcurrencyTest, StreamsAndEventsComeAndGo) {
   EXPECT_OK(musaDeviceSynchronize());
 }
 
-// A model check: random work over streams, events and devices; every operation notes the operations that must have
-// run before it, and looks whether they have.
+// A model check: random work on streams, events and devices. Each operation records the operations that must
+// run before it, and checks that they have.
 TEST_F(ConcurrencyTest, RandomProgramsRespectEveryDependency) {
   constexpr int kStreams = 5;
   constexpr int kEvents = 4;
@@ -184,7 +184,7 @@ TEST_F(ConcurrencyTest, RandomProgramsRespectEveryDependency) {
     for (int i = 0; i < kEvents; ++i) {
       events.push_back(std::make_unique<Event>(musaEventDisableTiming));
     }
-    // Model: what the next operation of a stream must follow. The last index is the default stream.
+    // Model: the operations before the next one of each stream. The last index is the default stream.
     std::vector<std::vector<Operation*>> follows(kStreams + 1);
     std::vector<std::vector<Operation*>> recorded(kEvents);
     std::vector<std::unique_ptr<Operation>> operations;

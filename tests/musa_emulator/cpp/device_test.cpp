@@ -162,7 +162,7 @@ TEST_F(DeviceTest, RefusedSettingsAreNamedAndStopTheRuntime) {
     EXPECT_NE(nullptr, std::strstr(musaEmulatorConfigurationError(), name.c_str()));
     configure({{name, ""}});
   }
-  // What this test unset is restored by the fixture.
+  // The fixture restores the variables that this test unsets.
 }
 
 TEST_F(DeviceTest, PciBusIdRoundTrips) {
@@ -211,7 +211,7 @@ TEST_F(DeviceTest, ErrorNamesAndTexts) {
   EXPECT_STREQ("musaErrorMemoryAllocation", musaGetErrorName(musaErrorMemoryAllocation));
   EXPECT_STREQ("out of memory", musaGetErrorString(musaErrorMemoryAllocation));
   EXPECT_STREQ("unrecognized error code", musaGetErrorName(static_cast<musaError_t>(123456)));
-  // Numbers that callers rely on.
+  // Callers rely on these numbers.
   EXPECT_EQ(1, musaErrorInvalidValue);
   EXPECT_EQ(101, musaErrorInvalidDevice);
   EXPECT_EQ(400, musaErrorInvalidResourceHandle);
@@ -225,7 +225,7 @@ TEST_F(DeviceTest, LimitsAreRemembered) {
   EXPECT_OK(musaDeviceSetLimit(musaLimitMallocHeapSize, 12345));
   EXPECT_OK(musaDeviceGetLimit(&value, musaLimitMallocHeapSize));
   EXPECT_EQ(12345u, value);
-  // Of kernels that launch kernels; CUDA's defaults.
+  // CUDA's default limits for kernels that launch kernels.
   EXPECT_OK(musaDeviceGetLimit(&value, musaLimitDevRuntimePendingLaunchCount));
   EXPECT_EQ(2048u, value);
   EXPECT_OK(musaDeviceGetLimit(&value, musaLimitDevRuntimeSyncDepth));

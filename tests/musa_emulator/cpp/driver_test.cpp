@@ -33,7 +33,7 @@ TEST_F(DriverTest, SharesStateWithTheRuntime) {
 TEST_F(DriverTest, PrimaryContextIsActiveAfterFirstUse) {
   unsigned flags = 1;
   int active = 1;
-  EXPECT_OK(musaSetDevice(1)); // selecting is not using
+  EXPECT_OK(musaSetDevice(1)); // selecting a device is not a use of it
   EXPECT_EQ(MUSA_SUCCESS, muDevicePrimaryCtxGetState(1, &flags, &active));
   EXPECT_EQ(0, active);
   void* pointer = nullptr;

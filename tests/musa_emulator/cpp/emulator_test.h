@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// What the suites share: a fixture that starts from a fresh emulator and ends with no leak, and ways to keep a
-// stream busy that work in every execution mode.
+// Shared by the suites: a fixture that resets the emulator and checks for leaks, and classes that keep a stream
+// busy in every execution mode.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 #include "musa_emulator.h"
 #include "musa_runtime.h"
 
-// The name of the error beside the expression; a code alone says little.
+// Compares names of errors, which are easier to read in a failure than codes.
 #define EXPECT_STATUS(expected, expression) \
   EXPECT_STREQ(musaGetErrorName(expected), musaGetErrorName(expression)) << #expression
 #define EXPECT_OK(expression) EXPECT_STATUS(musaSuccess, expression)
@@ -66,8 +66,8 @@ class EmulatorTest : public ::testing::Test {
   std::map<std::string, std::string> environment_;
 };
 
-// Work at the head of a stream that does not end before release(). In lazy mode, where nothing runs unasked, an
-// empty operation does the same; a blocking one would block the thread that waits.
+// Work at the head of a stream that does not end before release(). In lazy mode, in which work runs only when a
+// thread waits, an empty operation has the same effect; a blocking one would block the waiting thread.
 class Blocker {
  public:
   explicit Blocker(musaStream_t stream) {
@@ -75,7 +75,7 @@ class Blocker {
       EXPECT_OK(musaLaunchHostFunc(stream, [](void*) {}, nullptr));
       return;
     }
-    // From another thread: in inline mode the submitting thread runs it.
+    // Enqueued by another thread, because in inline mode the submitting thread runs it.
     thread_ = std::thread([this, stream] { EXPECT_OK(musaLaunchHostFunc(stream, run, this)); });
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return started_; });
@@ -114,7 +114,7 @@ class Blocker {
   std::thread thread_;
 };
 
-// Appends numbers in the order in which the stream's work runs.
+// Records numbers in the order in which the work of streams runs.
 class Journal {
  public:
   void append_on(musaStream_t stream, int value) {
@@ -170,7 +170,7 @@ struct DeviceArray {
   T* data = nullptr;
 };
 
-// Read through the API: device memory may be out of the host's reach.
+// Copies through the API, because the host may be unable to address device memory.
 template <class T>
 std::vector<T> read_back(const T* device, size_t count) {
   std::vector<T> host(count);

@@ -71,7 +71,7 @@ TEST_F(EventTest, WaitMeansTheRecordAtTheTimeOfTheCall) {
   EXPECT_OK(musaEventRecord(event, first));
   EXPECT_OK(musaStreamWaitEvent(second, event, 0));
   Blocker blocker(first);
-  EXPECT_OK(musaEventRecord(event, first)); // a later record does not hold the earlier wait
+  EXPECT_OK(musaEventRecord(event, first)); // a later record does not delay the earlier wait
   journal.append_on(second, 1);
   EXPECT_OK(musaStreamSynchronize(second));
   EXPECT_EQ(std::vector<int>{1}, journal.entries());

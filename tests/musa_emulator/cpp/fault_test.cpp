@@ -39,7 +39,7 @@ TEST_F(FaultTest, AnyCallByNumber) {
   EXPECT_EQ(1, musaEmulatorFaultPending());
   int device = 0;
   EXPECT_OK(musaGetDevice(&device));
-  EXPECT_OK(musaGetLastError()); // does not count
+  EXPECT_OK(musaGetLastError()); // this call is not counted
   EXPECT_OK(musaSetDevice(0));
   EXPECT_STATUS(musaErrorUnknown, musaDeviceSynchronize());
   EXPECT_EQ(0, musaEmulatorFaultPending());
@@ -106,7 +106,7 @@ TEST_F(FaultTest, CallsAreCountedInTotalAndByName) {
   EXPECT_EQ(0u, musaEmulatorApiCallCount("musaNoSuchCall"));
 }
 
-// The sweep that users of the emulator are meant to write: a scenario with its n-th call failing, for every n.
+// The sweep that users of the emulator should write: a scenario whose n-th call fails, for every n.
 TEST_F(FaultTest, EveryCallOfAScenarioCanFailWithoutALeak) {
   const auto scenario = []() -> musaError_t {
     musaStream_t stream = nullptr;

@@ -215,7 +215,7 @@ TEST_F(GraphTest, PayloadsLiveAsLongAsAGraphNeedsThem) {
   EXPECT_OK(musaEmulatorLaunchTask(
       stream, "task", [](void*) { return ++runs, musaSuccess; }, nullptr,
       [](void*) {
-        // A payload may release what it holds, so no lock of the runtime may be held here.
+        // A payload may release its objects through the API, so the runtime must hold no lock here.
         musaEvent_t event = nullptr;
         EXPECT_OK(musaEventCreate(&event));
         EXPECT_OK(musaEventDestroy(event));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Memory and events shared with a second process, which is this program started again.
+// Memory and events shared with a second process, which runs this program too.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,7 +43,7 @@ bool read_all(int fd, void* data, size_t bytes) {
   return true;
 }
 
-// This program, started anew with a task; stdin and stdout are pipes.
+// A process that runs this program with a task; its stdin and stdout are pipes.
 class Child {
  public:
   explicit Child(const char* task) {
@@ -107,7 +107,7 @@ class Child {
     return 1;                                                                               \
   }
 
-// Reads the parent's memory after its event, and writes an answer into it.
+// Reads the parent's memory after the parent's event, and writes an answer into it.
 int child_reads() {
   Message message;
   if (!read_all(STDIN_FILENO, &message, sizeof message)) {
@@ -144,7 +144,7 @@ int child_reads() {
   return 0;
 }
 
-// Exports memory and an event that it never finishes, and is killed.
+// Exports memory and an event that never completes, and is killed.
 int child_exports() {
   Message message = {};
   char* memory = nullptr;
@@ -156,7 +156,7 @@ int child_exports() {
   CHILD_CHECK(musaIpcGetEventHandle(&message.event, event));
   musaStream_t stream = nullptr;
   CHILD_CHECK(musaStreamCreateWithFlags(&stream, musaStreamNonBlocking));
-  // An operation that never ends, and the record behind it. From another thread, which in inline mode runs it.
+  // An operation that never ends, then a record. In inline mode the submitting thread runs it, hence a thread.
   std::thread([stream] { musaLaunchHostFunc(stream, [](void*) { pause(); }, nullptr); }).detach();
   while (musaEmulatorPendingOperations() == 0) {
     std::this_thread::yield();

@@ -4,7 +4,7 @@
 
 namespace {
 
-// Stands for a compiled kernel: out[i] = a * x[i] + i over all threads of the grid.
+// Replaces a compiled kernel: out[i] = a * x[i] + i over all threads of the grid.
 musaError_t run_axpy(void** arguments, dim3 grid, dim3 block, size_t) {
   int* out = *static_cast<int**>(arguments[0]);
   const int* x = *static_cast<const int**>(arguments[1]);
@@ -35,7 +35,7 @@ class KernelTest : public EmulatorTest {
   }
   static const void* symbol() { return reinterpret_cast<const void*>(&axpy); }
 
-  // A kernel that fails in the given way.
+  // Loses the device by a kernel that fails with `entry`.
   void lose(musaEmulatorKernelEntry entry) {
     musaEmulatorKernelInfo info = {"broken", entry, nullptr, 0, 0, 0};
     EXPECT_OK(musaEmulatorRegisterKernel(reinterpret_cast<const void*>(&broken), &info));
@@ -140,7 +140,7 @@ TEST_F(KernelTest, AnExceptionLosesTheDevice) {
 
 TEST_F(KernelTest, AnIllegalAccessLosesTheDeviceNotTheProcess) {
   lose([](void**, dim3, dim3, size_t) {
-    // Hidden from the compiler and from UBSAN, which would rightly object to a literal null.
+    // Volatile, because the compiler and UBSAN would reject a literal null.
     volatile uintptr_t address = 64;
     *reinterpret_cast<volatile int*>(address) = 1;
     return musaSuccess;

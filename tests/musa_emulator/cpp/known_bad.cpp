@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Programs with one mistake each, and the same programs put right.
+// Programs with one mistake each, and the same programs without it.
 #include <unistd.h>
 
 #include <cstdio>
@@ -19,7 +19,7 @@ void check(musaError_t status) {
   }
 }
 
-// Two streams write the same variable. Without the event between them that is a race.
+// Two streams write the same variable, which is a race without an event between them.
 int two_streams(bool ordered) {
   musaStream_t first = nullptr;
   musaStream_t second = nullptr;
@@ -31,7 +31,7 @@ int two_streams(bool ordered) {
   const auto increment = [](void* data) {
     for (int i = 0; i < 100; ++i) {
       ++*static_cast<int*>(data);
-      usleep(200); // long enough for the other stream to be at it too
+      usleep(200); // long enough for the other stream to run at the same time
     }
   };
   check(musaLaunchHostFunc(first, increment, &shared));
@@ -48,7 +48,7 @@ int two_streams(bool ordered) {
 }
 
 // Copies one byte more than the host buffer holds. The device allocation is large enough, so only a tool that
-// watches host memory can notice.
+// checks host memory can detect it.
 int host_overrun(bool right) {
   void* device = nullptr;
   check(musaMalloc(&device, 4096));

@@ -122,7 +122,7 @@ TEST_F(MemoryTest, PointerAttributesTellTheKindsApart) {
 
   char* managed = nullptr;
   ASSERT_OK(musaMallocManaged(&managed, 100));
-  managed[3] = 7; // within reach of the host
+  managed[3] = 7; // the host can address it
   EXPECT_OK(musaPointerGetAttributes(&a, managed));
   EXPECT_EQ(musaMemoryTypeManaged, a.type);
   EXPECT_OK(musaMemPrefetchAsync(managed, 100, 1, 0));

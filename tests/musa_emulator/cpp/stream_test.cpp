@@ -45,7 +45,7 @@ TEST_F(StreamTest, AFullStreamMakesLaunchesWait) {
       EXPECT_OK(musaLaunchHostFunc(stream, [](void* count) { ++*static_cast<std::atomic<int>*>(count); }, &ran));
     }
   });
-  if (mode_is("lazy")) { // who launches makes room
+  if (mode_is("lazy")) { // the launching thread runs work to free space
     launcher.join();
     EXPECT_GE(ran, many - room - 1);
     EXPECT_LT(ran, many);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The driver's virtual memory management, and what the rest of the API makes of such memory.
+// The driver's virtual memory management, and the other functions of the API with such memory.
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -42,7 +42,7 @@ char* host(MUdeviceptr address) {
   return reinterpret_cast<char*>(address);
 }
 
-// A range, mapped to one allocation and accessible.
+// An accessible address range that is mapped to one allocation.
 struct Mapped {
   explicit Mapped(size_t size, int device = 0) : bytes(size) {
     EXPECT_MU(muMemAddressReserve(&address, size, 0, 0, 0));
@@ -271,7 +271,7 @@ TEST_F(VirtualMemoryTest, WorkThatOutlivesItsMappingLosesTheDevice) {
   EXPECT_MU(muMemUnmap(range_, kUnit)) << "unmapping waits for nobody";
   blocker.release();
   EXPECT_STATUS(musaErrorIllegalAddress, musaStreamSynchronize(stream));
-  EXPECT_OK(musaDeviceReset()); // takes the stream and the memory with it
+  EXPECT_OK(musaDeviceReset()); // destroys the stream and frees the memory
   EXPECT_DRIVER(MUSA_ERROR_INVALID_VALUE, muMemRelease(handle));
   EXPECT_OK(musaStreamCreateWithFlags(&stream.handle, musaStreamNonBlocking));
 }
@@ -383,14 +383,14 @@ TEST_F(VirtualMemoryTest, OnlyWhatWasMadeShareableIsExported) {
 
 namespace {
 
-// Imports the descriptor given by number, adds one to the first byte, and says what it found.
+// Imports the descriptor, adds one to the first byte, and returns the byte that it found.
 int import_and_increment(int descriptor) {
   MUmemGenericAllocationHandle handle = 0;
   MUdeviceptr address = 0;
   if (muMemImportFromShareableHandle(
           &handle, reinterpret_cast<void*>(static_cast<uintptr_t>(descriptor)),
           MU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != MUSA_SUCCESS ||
-      musaEmulatorLiveBytes(1) != 0 || // the exporter pays for it
+      musaEmulatorLiveBytes(1) != 0 || // counted for the exporter
       muMemAddressReserve(&address, kUnit, 0, 0, 0) != MUSA_SUCCESS ||
       muMemMap(address, kUnit, 0, handle, 0) != MUSA_SUCCESS ||
       grant(address, kUnit, MU_MEM_ACCESS_FLAGS_PROT_READWRITE, 1) != MUSA_SUCCESS) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Kernels that the runtime is given by address. None of the first ones is launched with <<<>>> here.
+// Kernels that are passed to the runtime by address. None of the first ones is launched with <<<>>> here.
 #include "check.h"
 
 __global__ void plain(int* out) { out[threadIdx.x] += 1; }
@@ -42,7 +42,7 @@ __global__ void special_by_number<int, (sizeof(int) > 2 ? 8 : 4)>(int* out) {
   out[threadIdx.x] = 80;
 }
 
-// Its parameters' type is that of a pointer, though threads need no copy of a constant one.
+// A pointer has the kernel's parameter types, although threads need no copy of a constant parameter.
 struct Wide {
   int amounts[20];
 };
@@ -113,7 +113,7 @@ int main() {
     special_by_number<int, 9><<<1, 1>>>((int*)ints);
     EXPECT_EQ(ints[0], 9);
   }
-  { // expressions that are no names
+  { // expressions that are not names
     Array<int> out(1);
     int* p = out;
     void (*pointers[])(int*) = {plain, declared_first};
@@ -137,7 +137,7 @@ int main() {
     with_constant<int><<<1, 1>>>((int*)out, wide, 19);
     EXPECT_EQ(out[0], 12);
   }
-  { // an address that is no kernel's
+  { // an address that belongs to no kernel
     void* arguments[] = {nullptr};
     static int variable;
     EXPECT_EQ(musaLaunchKernel((const void*)&variable, dim3(1), dim3(1), arguments, 0, nullptr), musaErrorInvalidDeviceFunction);

@@ -118,7 +118,7 @@ void one_dimension() {
   sample_1d<<<1, 4>>>(texture, (const float*)(float*)x, (float*)out);
   EXPECT(out.host() == (std::vector<float>{1.0f, 1.5f, 6.0f, 8.0f}));
   musaDestroyTextureObject(texture);
-  // Wrapping takes normalized coordinates; without them it clamps.
+  // Wrapping needs normalized coordinates; without them, coordinates are clamped.
   description.addressMode[0] = musaAddressModeWrap;
   const musaTextureObject_t unwrapped = over(array, description);
   sample_1d<<<1, 4>>>(unwrapped, (const float*)(float*)x, (float*)out);
@@ -141,11 +141,11 @@ musaArray_t box(musaExtent extent, unsigned flags, const std::vector<float>& val
   musaMemcpy3DParms copy{};
   copy.srcPtr = make_musaPitchedPtr(const_cast<float*>(values.data()), extent.width * 4, extent.width, extent.height);
   copy.dstArray = array;
-  copy.extent = extent; // counts elements
+  copy.extent = extent; // in elements
   copy.kind = musaMemcpyHostToDevice;
   EXPECT_EQ(musaMemcpy3D(&copy), musaSuccess);
   copy.dstPos.z = 1;
-  EXPECT_EQ(musaMemcpy3D(&copy), musaErrorInvalidValue); // one slice too many
+  EXPECT_EQ(musaMemcpy3D(&copy), musaErrorInvalidValue); // one slice more than the array has
   musaGetLastError();
   return array;
 }
@@ -207,7 +207,7 @@ void layers_and_cubes() {
   Array<float3> given(6);
   given = directions;
   sample_cube<<<1, 6>>>(texture, (const float3*)(float3*)given, (float*)out);
-  // Face and element of each direction, worked out on paper: s and t of the six faces.
+  // The face and element of each direction, computed by hand: s and t of the six faces.
   const float expected[] = {0 + 0, 10 + 1, 20 + 3, 30 + 1, 40 + 1, 50 + 0};
   for (int i = 0; i < 6; ++i) {
     EXPECT_EQ(out[i], expected[i]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// What the programs beside this file need: device arrays, and checks that say what they found.
+// Shared by the programs in this folder: device arrays, and checks that print the values on failure.
 #pragma once
 
 #include <cstdio>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Kernels with one mistake each, by the name on the command line, and the same without it.
+// Kernels with one mistake each, selected by the name on the command line, and the same kernels without it.
 #include <cassert>
 #include <cstring>
 
@@ -10,7 +10,7 @@ __global__ void some_wait(int* out) {
   if (threadIdx.x < 7) {
     __syncthreads();
   } else {
-    __syncwarp(); // of a warp whose other lanes wait elsewhere
+    __syncwarp(); // other lanes of the same warp wait at __syncthreads
   }
   out[threadIdx.x] = 1;
 }
@@ -76,7 +76,7 @@ __global__ void traps(int* out, int thread) {
 
 __global__ void traps_in_assembly(int* out, int thread) {
   if (threadIdx.x == 5) {
-    asm("exit;"); // this thread alone
+    asm("exit;"); // only this thread exits
   }
   if (threadIdx.x == thread) {
     asm volatile("trap;");
@@ -84,7 +84,7 @@ __global__ void traps_in_assembly(int* out, int thread) {
   out[threadIdx.x] = 1;
 }
 
-// In no order that a program may rely on.
+// The order is unspecified.
 __global__ void order(int* out, int* count) {
   out[atomicAdd(count, 1)] = threadIdx.x;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Cooperative groups: what each thread gets is computed here by their definition.
+// Cooperative groups: each thread's expected result is computed here by their definition.
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 
@@ -20,7 +20,7 @@ template <unsigned count>
 __global__ void of_tiles(int* out) {
   const auto tile = cg::tiled_partition<count>(cg::this_thread_block());
   const int i = threadIdx.x, n = blockDim.x;
-  if (tile.meta_group_rank() % 2 == 1) { // the others do something else, or nothing
+  if (tile.meta_group_rank() % 2 == 1) { // the other tiles take another path, or none
     out[i] = cg::reduce(tile, i, cg::plus<int>());
     out[n + i] = tile.shfl(i, 1 % count);
     out[2 * n + i] = tile.shfl_down(i, 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// A class of a program's own with the bits of a half is read as __half, as torch's Half is, after a copy of several at once.
+// A user class with the bits of a half is read as __half, like torch's Half, after a copy of several elements.
 #include "check.h"
 
 #include <musa_fp16.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// What public programs do: kernels known by address alone, default arguments, a type before __shared__, clocks, partitions.
+// Idioms of public programs: kernels known only by address, default arguments, a type before __shared__, clocks, partitions.
 #include <cooperative_groups.h>
 
 #include <ctime>
@@ -19,7 +19,7 @@ template <class Kernel, class... Arguments>
 void launch(Kernel kernel, dim3 block, Arguments... arguments) {
   kernel<<<1, block, 0, 0>>>(arguments...);
 }
-// Template parameters: a pointer to a function with a name, a pack, and one without a name.
+// Template parameters: a named function pointer, a pack, and an unnamed function pointer.
 template <float (*op)(const float, const float), class T, class... More>
 static __global__ void combine(const T* x, T* out, More... more) {
   out[threadIdx.x] = op(x[threadIdx.x], (0.0f + ... + more[threadIdx.x]));
@@ -67,7 +67,7 @@ __global__ void leaf(int* out, int base) {
   __syncthreads();
   out[base + threadIdx.x] = cells[31 - threadIdx.x] + static_cast<int>(blockDim.x);
 }
-// Launched on a stream with nothing on it, a kernel may run in the middle of the one that launches it.
+// A kernel that is launched on an idle stream may run while the launching kernel runs.
 __global__ void launches_leaves(int* out, int* own, musaStream_t stream) {
   __shared__ int cells[4];
   cells[threadIdx.x] = static_cast<int>(threadIdx.x);
@@ -95,13 +95,13 @@ __global__ void partitions(unsigned* odd, unsigned* labels) {
   const auto labeled = cg::labeled_partition(tile, i % 32 / 10);
   labels[i] = labeled.size() * 100 + labeled.shfl(i, 0) % 32;
 }
-// The selector is data: of each four bits the fourth has no meaning.
+// The selector is a run-time value; the fourth of each four bits is ignored.
 __global__ void permute(unsigned selector, unsigned* out) {
   out[0] = __byte_perm(0x33A21100, 0x77665544, selector);
   out[1] = __byte_perm(0x33A21100, 0x77665544, selector | 0x8888);
 }
 __global__ void swaps(int* cell) {
-  atomicCAS_system(cell, 5u, 7u); // of other types than the cell
+  atomicCAS_system(cell, 5u, 7u); // arguments of other types than the cell
   atomicCAS_block(cell + 1, 5, 7l);
 }
 
@@ -151,15 +151,15 @@ int main() {
   }
   EXPECT(own.host() == (std::vector<int>{43, 142, 241, 340}));
 
-  // Cycles pass as the wall clock does: processor time, which clock() means outside of kernels, would take a thousand times
-  // as long, and the test would not end.
+  // In kernels, clock() follows the wall clock. Processor time, which clock() returns on the host, would take a
+  // thousand times as long, and the test would not end.
   Array<long> cycles(1);
   for (int i = 0; i < 20; ++i) {
     wait_cycles<<<1, 1>>>(cycles, 20000000);
   }
   EXPECT(cycles[0] >= 20000000);
   EXPECT_EQ(Watch().clock(), 7);
-  EXPECT(clock() < 600 * CLOCKS_PER_SEC); // the host's: since the program began
+  EXPECT(clock() < 600 * CLOCKS_PER_SEC); // the host's clock(), since the program's start
 
   Array<unsigned> odd(64), labels(64);
   partitions<<<1, 64>>>(odd, labels);

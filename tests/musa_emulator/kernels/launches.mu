@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// All ways to write a launch, and what a kernel sees of it.
+// All forms of a launch, and the values that kernels get from it.
 #include <functional>
 #include <string>
 #include <utility>
@@ -38,7 +38,7 @@ __global__ void apply(int* out, F f) {
 
 template <class F>
 void apply_to(int* out, int n, const F& f) {
-  apply<<<1, n>>>(out, f); // the template arguments are left to the compiler
+  apply<<<1, n>>>(out, f); // the compiler deduces the template arguments
 }
 
 #define LAUNCH(kernel, n, ...) kernel<<<1, n>>>(__VA_ARGS__)
@@ -51,11 +51,11 @@ __global__ void sum_of(Large large, int* out) {
   for (int value : large.values) {
     sum += value;
   }
-  large.values[0] = 1000; // its own copy
+  large.values[0] = 1000; // the thread's own copy
   out[threadIdx.x] = sum;
 }
 
-// The compiler driver shares parameters that no thread may change; named or not, the kernel is the same one.
+// The compiler driver shares parameters that no thread can change; the kernel's identity does not depend on names.
 template <typename T, int N = 2>
 __global__ void constants(const Large large, const T factor, int* const out, const unsigned) ;
 template <typename T, int N>
@@ -118,7 +118,7 @@ int main() {
     }
     Array<int> out(3);
     sum_of<<<1, 3>>>(large, out);
-    large.values[5] = -1; // too late
+    large.values[5] = -1; // after the launch has copied it
     EXPECT_EQ(out[0], 4950);
     EXPECT_EQ(out[2], 4950);
     constants<<<1, 3>>>(large, 7, static_cast<int*>(out), 0u);
@@ -128,7 +128,7 @@ int main() {
     EXPECT_EQ(out[2], 2100);
   }
   {
-    // Arguments are evaluated once, and in place.
+    // Arguments are evaluated once.
     Array<int> out(1);
     by_shift<<<counted(1), counted(1)>>>(out, counted(8));
     EXPECT_EQ(calls, 3);
@@ -154,7 +154,7 @@ int main() {
   EXPECT_EQ(musaGetLastError(), musaErrorInvalidConfiguration);
   nothing<<<1, 1, 1 << 20>>>();
   EXPECT_EQ(musaGetLastError(), musaErrorInvalidValue);
-  EXPECT(std::string("<<<1, 2>>>()").size() == 12); // in a string it is none
+  EXPECT(std::string("<<<1, 2>>>()").size() == 12); // in a string it is not a launch
   EXPECT(u8R"x("<<<)x"[0] == '"');
   return finish();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Variables of kernels, stream-ordered allocation, captures' information: what the calls give, and what they refuse.
+// Variables of kernels, stream-ordered allocation, information on captures: results of the calls, and their errors.
 #include <cstdint>
 
 #include "check.h"
@@ -32,7 +32,7 @@ void symbols(musaStream_t stream) {
   EXPECT_EQ(out[7], 24.5f);
   const Settings other{10, 1.0};
   EXPECT_EQ(musaMemcpyToSymbolAsync(settings, &other, sizeof other, 0, musaMemcpyHostToDevice, stream), musaSuccess);
-  EXPECT_EQ(musaMemcpyToSymbol(table, values, 4, 28), musaSuccess); // the last is 1
+  EXPECT_EQ(musaMemcpyToSymbol(table, values, 4, 28), musaSuccess); // sets the last element to 1
   read<<<1, 8, 0, stream>>>((float*)out);
   EXPECT_EQ(musaMemcpyFromSymbolAsync(got, table, 16, 16, musaMemcpyDeviceToHost, stream), musaSuccess);
   EXPECT_EQ(musaStreamSynchronize(stream), musaSuccess);
@@ -85,7 +85,7 @@ void pools(musaStream_t stream) {
   EXPECT_EQ(musaMemPoolGetAttribute(pool, musaMemPoolAttrUsedMemHigh, &used), musaSuccess);
   EXPECT_EQ(used, uint64_t{sizeof got});
   EXPECT_EQ(musaMemPoolTrimTo(pool, 0), musaSuccess);
-  EXPECT_EQ(musaFreeAsync(x, stream), musaErrorInvalidValue); // it is gone
+  EXPECT_EQ(musaFreeAsync(x, stream), musaErrorInvalidValue); // already freed
   musaMemLocation second{musaMemLocationTypeDevice, 1};
   musaMemAccessFlags access = musaMemAccessFlags(3);
   EXPECT_EQ(musaMemPoolGetAccess(&access, pool, &second), musaSuccess);
@@ -106,7 +106,7 @@ void pools(musaStream_t stream) {
   }
   EXPECT_EQ(musaFreeAsync(x, stream), musaSuccess);
   EXPECT_EQ(musaStreamSynchronize(stream), musaSuccess);
-  // musaFree takes such memory too.
+  // musaFree frees such memory too.
   EXPECT_EQ(musaMallocAsync(&x, 64, stream), musaSuccess);
   EXPECT_EQ(musaFree(x), musaSuccess);
   EXPECT_EQ(musaMemPoolGetAttribute(pool, musaMemPoolAttrUsedMemCurrent, &used), musaSuccess);
@@ -124,7 +124,7 @@ void pools(musaStream_t stream) {
   EXPECT_EQ(musaMallocAsync(&y, 600, stream), musaErrorMemoryAllocation);
   EXPECT_EQ(musaFreeAsync(x, stream), musaSuccess);
   EXPECT_EQ(musaMemPoolDestroy(own), musaSuccess);
-  EXPECT_EQ(musaMemPoolDestroy(pool), musaErrorInvalidValue); // the device's own
+  EXPECT_EQ(musaMemPoolDestroy(pool), musaErrorInvalidValue); // the device's default pool
   EXPECT_EQ(musaDeviceGetMemPool(&current, 0), musaSuccess);
   EXPECT(current == pool);
   int* const none = nullptr;
@@ -154,7 +154,7 @@ void captures(musaStream_t stream) {
   musaGetLastError();
 }
 
-namespace caller { // whose functions come first
+namespace caller { // its functions are preferred
 int musaMallocAsync(void**, size_t, musaStream_t) { return 17; }
 int call(musaStream_t stream) {
   void* p;

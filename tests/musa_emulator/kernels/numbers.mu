@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Numbers of 16 and of 8 bits, pairs of them, complex numbers, constants: every representable number where that is feasible.
+// 16-bit and 8-bit numbers, pairs of them, complex numbers, constants: every representable number where feasible.
 #include <math_constants.h>
 #include <muComplex.h>
 #include <musa_bf16.h>
@@ -14,7 +14,7 @@
 
 #include "check.h"
 
-// The value of bits by the definition of the format.
+// Returns the value of the bits by the definition of the format.
 double value_of(unsigned bits, int exponent_bits, int fraction_bits, bool has_infinity) {
   const int bias = (1 << (exponent_bits - 1)) - 1;
   const unsigned fraction = bits & ((1u << fraction_bits) - 1);
@@ -37,7 +37,7 @@ void check_format(unsigned count, int exponent_bits, int fraction_bits, bool has
     EXPECT(std::isnan(value) ? std::isnan(got) : got == value && std::signbit(got) == std::signbit(value));
     if (std::isfinite(value)) {
       EXPECT_EQ(to(static_cast<float>(value)), bits);
-      if (bits > 0 && bits < count / 2) { // what lies in the middle goes to the even one
+      if (bits > 0 && bits < count / 2) { // ties round to even
         const float middle = static_cast<float>((before + value) / 2);
         EXPECT_EQ(to(middle), bits % 2 == 0 ? bits : bits - 1);
         EXPECT_EQ(to(std::nextafter(middle, INFINITY)), bits);
@@ -100,7 +100,7 @@ void check_pairs() {
   }
 }
 
-// Functions that C does not have, where a simple formula overflows or loses digits.
+// Functions that C does not have, with operands for which a simple formula overflows or loses digits.
 __global__ void functions(double* of_double, float* of_float, long long* of_integers) {
   const float large[] = {3e38f, -1e38f, 1e38f};
   of_double[0] = norm3d(3e300, 0, 4e300) / 1e300;
@@ -109,9 +109,9 @@ __global__ void functions(double* of_double, float* of_float, long long* of_inte
   of_double[3] = norm3d(NAN, -INFINITY, 1);
   of_double[4] = rnorm3d(2e300, 1e300, 2e300) * 1e300;
   of_double[5] = erfcx(100.0);
-  of_double[6] = erfcx(24.999999) - erfcx(25.000001); // the formula changes between them
+  of_double[6] = erfcx(24.999999) - erfcx(25.000001); // the implementation uses another formula above 25
   of_double[7] = erfcx(-1.0);
-  of_double[8] = rhypot(3e-320, 4e-320); // one over a subnormal number
+  of_double[8] = rhypot(3e-320, 4e-320); // the reciprocal of a subnormal number
   of_float[0] = norm3df(3e38f, 1e38f, -1e38f);
   of_float[1] = norm3df(2.0f, -3.0f, 6.0f);
   of_float[2] = norm4df(1.0f, 1.0f, 1.0f, 1.0f);
@@ -125,7 +125,7 @@ __global__ void functions(double* of_double, float* of_float, long long* of_inte
   const size_t count = 7;
   const int64_t limit = 9;
   of_integers[0] = static_cast<long long>(min(count, limit));
-  of_integers[1] = max(-1L, 5UL) == ~0UL; // compared without sign
+  of_integers[1] = max(-1L, 5UL) == ~0UL; // compared as unsigned
   of_integers[2] = static_cast<long long>(max(3ULL, 4LL));
   of_integers[3] = static_cast<long long>(umin(3u, ~0u));
   of_integers[4] = llmax(-3LL, -4LL);
@@ -149,7 +149,7 @@ void check_functions() {
   EXPECT(of_integers.host() == (std::vector<long long>{7, 1, 4, 3, -3}));
 }
 
-// A thread has four numbers, which is what makes a vector of them.
+// Each thread has four numbers, so that the compiler vectorizes.
 struct alignas(16) Four {
   float x[4];
 };
@@ -164,7 +164,7 @@ __global__ void exponentials(const Four* in, Four* out, float* one_each) {
   one_each[i] = expf(from.x[0]);
 }
 
-// One float in 1021 of all there are, with both infinities and what is not a number.
+// Every 1021st float, both infinities and NaN.
 void check_exponentials() {
   std::vector<Four> in;
   for (uint64_t bits = 0; bits < 1ull << 32; bits += 4 * 1021) {
@@ -176,7 +176,7 @@ void check_exponentials() {
     in.push_back(four);
   }
   in.push_back({{INFINITY, -INFINITY, NAN, 0.0f}});
-  in.push_back({{88.722839f, 88.7228470f, -103.972f, -103.973f}}); // either side of the largest and the smallest result
+  in.push_back({{88.722839f, 88.7228470f, -103.972f, -103.973f}}); // around the largest and the smallest result
   in.resize((in.size() + 63) / 64 * 64);
   const size_t count = in.size();
   Array<Four> from(count), to(count);
@@ -202,7 +202,7 @@ void check_exponentials() {
     wrong += !close(in[i].x[0], ones[i]);
   }
   EXPECT_EQ(wrong, 0u);
-  EXPECT(!close(1.0f, 2.718279f)); // 6 units away
+  EXPECT(!close(1.0f, 2.718279f)); // 6 ULPs away
 }
 
 int main() {
@@ -214,7 +214,7 @@ int main() {
   check_format<__mt_fp8_e5m2>(1u << 8, 5, 2, true, [](float v) { return unsigned(__mt_fp8_e5m2(v).__x); });
   check_pairs<__half, __half2>();
   check_pairs<__mt_bfloat16, __mt_bfloat162>();
-  { // beyond the range
+  { // out of range
     EXPECT_EQ(float(__mt_fp8_e4m3(1e9f)), 448.0f);
     EXPECT_EQ(float(__mt_fp8_e5m2(-INFINITY)), -57344.0f);
     EXPECT_EQ(__musa_cvt_float2_to_fp8x2(make_float2(1e9f, -1e9f), __MT_NOSAT, __MT_E5M2), 0xfc7c);
@@ -224,7 +224,7 @@ int main() {
     EXPECT(std::isinf(float(__half(1e9f))));
     EXPECT_EQ(__float2half_rz(1e9f).__x, 0x7bff);
   }
-  { // directions
+  { // rounding directions
     for (float value : {1.0001f, -1.0001f, 1e-9f, -1e-9f, 3.0f}) {
       const float down = float(__float2half_rd(value)), up = float(__float2half_ru(value));
       EXPECT(down <= value && value <= up);

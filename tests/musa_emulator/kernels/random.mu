@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// The default generator of kernels: reproducible, different for each subsequence, of the right distribution.
+// The default generator of kernels is reproducible, differs by subsequence, and has the right distribution.
 #include <murand_kernel.h>
 
 #include <cmath>
@@ -40,7 +40,7 @@ void expect_moments(const std::vector<T>& values, double mean, double deviation)
     squares += double(value) * value;
   }
   const double found = sum / values.size();
-  // Six standard errors of 65536 independent numbers; of the variance of a normal one twice as much.
+  // Six standard errors of 65536 independent numbers; twice as much for the variance.
   EXPECT(std::fabs(found - mean) < 6 * deviation / 256);
   EXPECT(std::fabs(squares / values.size() - found * found - deviation * deviation) < 12 * deviation * deviation / 256);
 }

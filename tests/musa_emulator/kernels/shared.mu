@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Shared memory, barriers and blocks that leave early.
+// Shared memory, barriers, and threads that exit early.
 #include "check.h"
 
 extern __shared__ double dynamic_of_file[];
@@ -70,7 +70,7 @@ __global__ void as_objects(int* out) {
   out[threadIdx.x] = cells[0] * 10 + cells[2];
 }
 
-// A lambda that copies: variables in shared memory are not among what it copies.
+// A lambda that captures by copy does not copy variables in shared memory.
 __global__ void in_lambda(int* out) {
   extern __shared__ int numbers[];
   const int i = threadIdx.x;
@@ -80,7 +80,7 @@ __global__ void in_lambda(int* out) {
   out[i] = numbers[blockDim.x - 1 - i];
 }
 
-// Some leave before the barrier: they are not waited for.
+// The barrier does not wait for threads that have exited.
 __global__ void leaves_early(int* x, int n) {
   const int i = threadIdx.x;
   if (i >= n) {
@@ -110,7 +110,7 @@ __global__ void votes(int* x) {
   x[i] = odd * 10000 + all * 1000 + not_all * 100 + any * 10 + none;
 }
 
-// Each thread hands a value to its neighbour in every round.
+// Each thread passes a value to its neighbour in every round.
 __global__ void ring(int* x, int rounds) {
   __shared__ int cells[2][1024];
   const int i = threadIdx.x + blockDim.x * threadIdx.y;

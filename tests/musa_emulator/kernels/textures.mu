@@ -38,7 +38,7 @@ int main() {
     EXPECT_EQ(musaBindTexture(&offset, reference, (int*)first, 16), musaSuccess);
     EXPECT_EQ(offset, size_t(0));
     fetch_reference<<<1, count>>>(out);
-    // The first kernel reads what was bound when it was launched.
+    // The first kernel reads the memory that was bound at its launch.
     EXPECT_EQ(musaBindTexture(nullptr, reference, (int*)second, 16), musaSuccess);
     fetch_reference<<<1, count>>>(again);
     EXPECT_EQ(musaDeviceSynchronize(), musaSuccess);
@@ -79,7 +79,7 @@ int main() {
     resource.res.linear.desc = musaCreateChannelDesc<float4>();
     resource.res.linear.sizeInBytes *= 2; // past the end
     made(resource, description, musaErrorInvalidValue);
-    resource.resType = musaResourceTypeArray; // of no array
+    resource.resType = musaResourceTypeArray; // without an array
     made(resource, description, musaErrorInvalidValue);
     resource.resType = musaResourceTypeMipmappedArray;
     made(resource, description, musaErrorNotSupported);
@@ -95,12 +95,12 @@ int main() {
     resource.res.linear.sizeInBytes = 16;
     const musaTextureObject_t texture = made(resource, description, musaSuccess);
     fetch_words<<<1, 4>>>(texture, (int*)out);
-    EXPECT(out.host() == values); // every bit of them
+    EXPECT(out.host() == values); // bitwise equal
     musaDestroyTextureObject(texture);
     description.filterMode = musaFilterModeLinear;
     made(resource, description, musaErrorInvalidFilterSetting);
   }
-  { // bytes in rows, as parts of 1, between their centres
+  { // rows of bytes, normalized to [0, 1], sampled between their centres
     const int width = 5, height = 3;
     unsigned char* memory;
     size_t pitch;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Shuffles of all widths, votes, matches: what each lane gets is computed here by their definition.
+// Shuffles of all widths, votes, matches: each lane's expected result is computed here by their definition.
 #include "check.h"
 
 constexpr unsigned kAll = 0xffffffffu;
@@ -53,7 +53,7 @@ __global__ void votes(unsigned* out) {
   out[threadIdx.x * 4 + 3] = __match_any_sync(kAll, lane / 4);
 }
 
-// Each half of a warp of 32 does something else at the same time.
+// The two halves of a warp of 32 diverge.
 __global__ void halves(int* out) {
   const int lane = threadIdx.x % 32;
   if (lane < 16) {
@@ -68,7 +68,7 @@ __global__ void halves(int* out) {
   __syncwarp();
 }
 
-// Lanes that have left are not waited for.
+// The vote does not wait for lanes that have exited.
 __global__ void some_leave(unsigned* out, int n) {
   const int i = threadIdx.x;
   if (i % 32 >= n) {
@@ -89,12 +89,12 @@ __global__ void warp_sum(const T* x, T* out) {
 }
 
 __global__ void alone(unsigned* out) {
-  // The lanes that run with this one; then only those may meet.
+  // The lanes that are active with this one; only those take part in the ballot.
   const unsigned active = __activemask();
   out[threadIdx.x] = __ballot_sync(active, 1) == active && (active >> (threadIdx.x % 32) & 1) != 0;
 }
 
-// Without masks: the lanes that are active are those that come here together.
+// Without an explicit mask, the active lanes are those that reach this point together.
 __global__ void sum_of_active(int* out) {
   const unsigned mask = __activemask();
   int sum = 1;
@@ -113,7 +113,7 @@ __global__ void divergent_masks(unsigned* out) {
     mine[1] = __activemask();
   }
   mine[2] = __activemask();
-  for (unsigned i = 0; i <= lane; ++i) { // fewer with every turn
+  for (unsigned i = 0; i <= lane; ++i) { // fewer lanes in every iteration
     mine[3] = __ballot(1);
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// Words as vectors, dot products of bytes, bit fields, threads that end early: against their definitions.
+// SIMD within words, dot products of bytes, bit fields, and threads that exit early, compared with their definitions.
 #include <cstdlib>
 
 #include "check.h"
@@ -45,7 +45,7 @@ __global__ void some_exit(int* out) {
     __musa_exit();
   }
   atomicAdd(&sum, 1);
-  __syncthreads(); // those that have ended are not waited for
+  __syncthreads(); // does not wait for threads that have exited
   out[threadIdx.x] = sum;
 }
 

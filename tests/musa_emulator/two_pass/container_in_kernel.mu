@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// A container of the host's library.
+// A kernel uses a container of the host's library.
 #include <vector>
 
 __global__ void kernel(int* x) {

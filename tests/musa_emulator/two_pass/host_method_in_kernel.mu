@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// A conversion without __device__, which is what torch's Half has for a compiler that does not define __CUDACC__.
+// A conversion without __device__, as in torch's Half for a compiler that does not define __CUDACC__.
 struct Half {
   unsigned short bits;
   operator float() const { return bits; }
