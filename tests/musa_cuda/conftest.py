@@ -14,7 +14,7 @@ from tests.harness import skips
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "packages" / "musa-cuda"
 if str(PACKAGE) not in sys.path:
-    sys.path.append(str(PACKAGE))  # codegen, which is no part of the wheel
+    sys.path.append(str(PACKAGE))  # for codegen, which is not part of the wheel
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +30,7 @@ def cuda() -> Path:
 
 @pytest.fixture(scope="session")
 def sdk(cuda: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A MUSA_HOME that the package's CMake project builds."""
+    """A MUSA_HOME built by the package's CMake project."""
     folder = tmp_path_factory.mktemp("musa_cuda")
     tools = Path(sys.executable).parent
     env = {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ.get('PATH', '')}"}

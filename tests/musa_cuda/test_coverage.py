@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Every function of the SDK's headers is forwarded, written by hand, or has a reason for neither."""
+"""Every function of the SDK's headers is forwarded, written by hand, or listed with a reason for neither."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_function_of_the_test_interface_is_exported_or_has_a_reason(tmp_path: 
         libraries.testing_coverage(header, PACKAGE / "csrc" / "musart" / "testing.cpp")
 
 
-def test_declarations_are_read_as_c_has_them(tmp_path: Path) -> None:
+def test_declarations_are_parsed_as_in_c(tmp_path: Path) -> None:
     from codegen import declarations
 
     header = tmp_path / "some.h"
@@ -95,7 +95,7 @@ def test_declarations_are_read_as_c_has_them(tmp_path: Path) -> None:
     ],
     ids=["a structure of another size", "an argument less", "what fits"],
 )
-def test_what_does_not_fit_does_not_compile(tmp_path: Path, call: str, message: str | None) -> None:
+def test_a_call_of_another_signature_does_not_compile(tmp_path: Path, call: str, message: str | None) -> None:
     source = tmp_path / "call.cpp"
     source.write_text(
         '#include "support/forward.h"\n'

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Results of functions of torch in memory of the caller: lending.cpp of musa-cuda-mudnn, for CPU tensors."""
+"""torch functions write results to the caller's memory: lending.cpp of musa-cuda-mudnn, with CPU tensors."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ int main() {
 """
 
 
-def test_the_second_call_of_a_function_writes_to_memory_given(tmp_path: Path) -> None:
+def test_the_second_call_of_a_function_writes_to_the_given_memory(tmp_path: Path) -> None:
     import torch
 
     home = Path(torch.__file__).parent

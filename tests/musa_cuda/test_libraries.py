@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The libraries without a GPU: they load, say why there is no device, count, and fail on request."""
+"""The libraries without a GPU: they load, report why there is no device, count calls, and inject faults."""
 
 from __future__ import annotations
 
@@ -110,11 +110,11 @@ def test_a_lost_device_stays_lost(sdk: Path) -> None:
         'FailNext(b"musaMalloc", 0)',
     ],
 )
-def test_a_fault_that_could_not_happen_is_refused(sdk: Path, call: str) -> None:
+def test_a_fault_that_cannot_happen_is_refused(sdk: Path, call: str) -> None:
     assert run(sdk, f"print(rt.musaEmulator{call})") == "1"
 
 
-def test_faults_of_the_environment(sdk: Path) -> None:
+def test_faults_set_in_the_environment(sdk: Path) -> None:
     rule = "musaGetDeviceCount@2=musaErrorInvalidValue"
     assert run(sdk, "count(); print(count())", MUSA_EMULATOR_FAIL=rule) == "musaErrorInvalidValue"
     said = run(sdk, "count()", status=-6, MUSA_EMULATOR_FAIL="musaFoldSpace=musaErrorUnknown")
@@ -132,7 +132,7 @@ def test_the_variables_of_the_sdk_become_cudas(sdk: Path) -> None:
 
 
 def test_torch_says_why_the_device_is_not_available(sdk: Path) -> None:
-    """The runtime that was built against the emulator: the two SDKs have one binary interface."""
+    """The runtime was built against the emulator: the two SDKs have the same ABI."""
     env = {**os.environ, "MUSA_HOME": str(sdk), "CUDA_VISIBLE_DEVICES": ""}
     code = "import torch; print(torch.musa.is_available(), torch.musa.device_count())\n"
     code += "torch.ones(1, device='musa')"

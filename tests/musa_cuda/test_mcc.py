@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""mcc's command line over nvcc's."""
+"""mcc's command line is translated to nvcc's."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_kernel_file_is_compiled_for_the_gpu(driver, monkeypatch: pytest.Monke
     assert "-Xcompiler=-fPIC" in command and command[-4:] == ["-c", "a.mu", "-o", "a.o"]
 
 
-def test_the_libraries_are_linked_where_it_links(driver) -> None:
+def test_the_libraries_are_linked_when_it_links(driver) -> None:
     assert "-lmusart" in translated(driver, "a.mu", "-o", "a")
     assert "-lmusart" not in translated(driver, "a.mu", "-c")
 
@@ -61,7 +61,7 @@ def test_several_gpus(driver, monkeypatch: pytest.MonkeyPatch) -> None:
         (["--no-such-option", "a.mu"], "not known"),
     ],
 )
-def test_what_it_cannot_do_is_refused(
+def test_unsupported_arguments_are_refused(
     driver, arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MUSA_CUDA_ARCH", raising=False)
@@ -106,11 +106,11 @@ def test_a_program_is_built_and_finds_no_gpu(sdk: Path, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    env["MUSA_VISIBLE_DEVICES"] = ""  # a GPU, if there is one, is hidden by the SDK's own variable
+    env["MUSA_VISIBLE_DEVICES"] = ""  # hides a GPU, if there is one, by the SDK's variable
     assert subprocess.run([program], env=env, check=False).returncode == 3
 
 
-# Small files of different engines; --full compiles all.
+# Small files that use different engines; --full compiles all.
 SAMPLE = ("musa-amp/csrc/scaling_kernels.mu", "musa-ops-ported/csrc/kernels/Trace.mu")
 
 
@@ -124,7 +124,7 @@ def test_kernels_of_the_packs_are_compiled(sdk: Path, tmp_path: Path, full: bool
     failed = []
     for name in names:
         if not name.startswith(str(packages.relative_to(ROOT))):
-            continue  # examples have other folders of headers
+            continue  # examples have other include folders
         command = [
             sdk / "bin" / "mcc",
             "-x",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""libmudnn without a GPU: it builds, has what the pack calls, and says why it cannot compute."""
+"""libmudnn without a GPU: it builds, exports the functions that the pack calls, and explains errors."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def of_mudnn(symbols: set[str]) -> set[str]:
     return {name for name in symbols if name.startswith(("_ZN4musa3dnn", "_ZNK4musa3dnn"))}
 
 
-def test_what_the_pack_calls_is_there(mudnn: Path) -> None:
+def test_every_function_that_the_pack_calls_is_exported(mudnn: Path) -> None:
     pack = Path(str(importlib.resources.files("musa_ops_mudnn") / "lib" / "libmusa_ops_mudnn.so"))
     called = of_mudnn(names(pack, "--undefined-only"))
     assert len(called) > 50 and called <= names(mudnn, "--defined-only")
 
 
-def test_it_exports_as_much_as_the_emulators(mudnn: Path) -> None:
+def test_it_exports_the_same_functions_as_the_emulators(mudnn: Path) -> None:
     from musa_emulator import home
 
     emulators = names(home() / "lib" / "libmudnn.so", "--defined-only")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""libmupti over CUPTI without a GPU: conversions over a stand-in for CUPTI, callback ids, errors."""
+"""libmupti over CUPTI without a GPU: conversions with a fake CUPTI, callback ids, errors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def cupti(cuda: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def program(sdk: Path, cuda: Path, cupti: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program of PROGRAM, over the libmupti that the package's CMake project built."""
+    """The program of PROGRAM, linked with the libmupti that the package's CMake project built."""
     from codegen import toolkit
 
     generated = sdk.parent / "build" / "generated"
@@ -119,7 +119,7 @@ def test_a_call_without_a_number_is_refused(
 
 
 @pytest.mark.usefixtures("cupti")
-def test_without_a_driver_a_profile_cannot_begin(sdk: Path) -> None:
+def test_without_a_driver_profiling_cannot_start(sdk: Path) -> None:
     code = (
         PREAMBLE
         + """
@@ -153,7 +153,7 @@ def test_calls_count_and_fail_on_request(sdk: Path) -> None:
     assert run(sdk, code).split() == ["MUPTI_ERROR_OUT_OF_MEMORY", "MUPTI_ERROR_INVALID_KIND", "2", "2"]
 
 
-def test_cupti_is_looked_for_in_the_toolkit_and_among_wheels(
+def test_cupti_is_searched_in_the_toolkit_and_among_wheels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from codegen import toolkit

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Where the build looks for CUDA."""
+"""The folders in which the build searches for CUDA."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def home(folder: Path, version: int = 13000) -> Path:
     return folder
 
 
-def test_the_variable_names_it(tmp_path: Path) -> None:
+def test_cuda_home_names_the_toolkit(tmp_path: Path) -> None:
     from codegen import toolkit
 
     chosen = home(tmp_path / "cuda")
@@ -32,7 +32,7 @@ def test_the_variable_names_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", ["include/cuda_runtime_api.h", "bin/nvcc", "lib64/libcudart.so.13"])
-def test_what_is_missing_is_named(tmp_path: Path, missing: str) -> None:
+def test_a_missing_file_is_named(tmp_path: Path, missing: str) -> None:
     from codegen import toolkit
 
     chosen = home(tmp_path / "cuda")
@@ -48,7 +48,9 @@ def test_another_version_is_refused(tmp_path: Path) -> None:
         toolkit.cuda({"CUDA_HOME": str(home(tmp_path / "cuda", 12040))})
 
 
-def test_a_wrong_nccl_is_refused_and_none_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_nccl_is_refused_and_a_missing_one_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from codegen import toolkit
 
     with pytest.raises(toolkit.ToolkitError, match="NCCL_HOME"):

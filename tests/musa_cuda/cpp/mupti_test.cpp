@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
-// libmupti of musa-cuda over a stand-in for CUPTI, which this program defines: the loader prefers its functions to those of
-// libcupti. The argument names the case; the program prints each check that failed.
+// Tests libmupti of musa-cuda over a fake CUPTI. This program defines the fake's functions, and the dynamic loader
+// resolves them before those of libcupti. The argument names the case; the program prints each failed check.
 #include <cupti.h>
 #include <mupti.h>
 
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-// ---- the stand-in ---------------------------------------------------------------------------------------------------------
+// ---- the fake CUPTI -------------------------------------------------------------------------------------------------------
 namespace {
 
 CUpti_BuffersCallbackRequestFunc request_of_cupti = nullptr;
@@ -23,7 +23,7 @@ CUpti_TimestampCallbackFunc clock_of_cupti = nullptr;
 std::set<int> enabled_kinds;
 std::set<int> dumped_kinds;
 int flushes = 0;
-CUptiResult next_result = CUPTI_SUCCESS; // of the functions that return it
+CUptiResult next_result = CUPTI_SUCCESS; // the result of some of the functions below
 CUpti_CallbackFunc subscribed = nullptr;
 std::set<std::pair<int, uint32_t>> enabled_callbacks;
 
@@ -146,7 +146,7 @@ void complete(MUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
   std::free(buffer);
 }
 
-// All records of a type among those received.
+// Returns all received records of a kind.
 template <class T>
 std::vector<T> records(MUpti_ActivityKind kind) {
   std::vector<T> found;
@@ -228,7 +228,7 @@ void kernels() {
   EQUAL(1000u, to.start);
   EQUAL(1500u, to.end);
   EQUAL(2u, to.deviceId);
-  EQUAL(3u, to.contextId); // the device + 1
+  EQUAL(3u, to.contextId); // the device's index + 1
   EQUAL(7u, to.streamId);
   EQUAL(17u, to.correlationId);
   CHECK(to.gridX == 1 && to.gridY == 2 && to.gridZ == 3);
@@ -303,7 +303,7 @@ void waits() {
   const auto found = records<MUpti_ActivitySynchronization>(MUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
   EQUAL(2u, found.size());
   EQUAL(MUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE, found.at(0).type);
-  EQUAL(6u, found[0].contextId); // of device 5
+  EQUAL(6u, found[0].contextId); // the context of device 5
   EQUAL(7u, found[0].streamId);
   EQUAL(MUPTI_SYNCHRONIZATION_INVALID_VALUE, found[0].musaEventId);
   EQUAL(MUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE, found.at(1).type);
@@ -324,11 +324,11 @@ void calls() {
       .add(call(CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_DRIVER_TRACE_CBID_cuKernelGetName))
       .complete();
   const auto found = records<MUpti_ActivityAPI>(MUPTI_ACTIVITY_KIND_RUNTIME);
-  EQUAL(3u, found.size()); // without the query of errors
+  EQUAL(3u, found.size()); // cudaGetLastError is left out
   EQUAL(MUPTI_RUNTIME_TRACE_CBID_musaMalloc, (int)found.at(0).cbid);
   CHECK(found[0].processId == 11 && found[0].threadId == 12 && found[0].returnValue == 2);
   EQUAL(MUPTI_RUNTIME_TRACE_CBID_musaMemcpyAsync, (int)found.at(1).cbid);
-  EQUAL(MUPTI_RUNTIME_TRACE_CBID_INVALID, (int)found.at(2).cbid); // of CUDA alone, and copies
+  EQUAL(MUPTI_RUNTIME_TRACE_CBID_INVALID, (int)found.at(2).cbid); // a call that only CUDA has, and that copies
   EQUAL(17u, found[2].correlationId);
   const auto driver = records<MUpti_ActivityAPI>(MUPTI_ACTIVITY_KIND_DRIVER);
   EQUAL(1u, driver.size());
@@ -379,7 +379,7 @@ void buffers() {
   three();
   client_bytes = 1 << 16;
   auto untimed = timed<CUpti_ActivityKernel10>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
-  untimed.end = 0; // CUPTI had no memory for its times
+  untimed.end = 0; // as if CUPTI had no memory for the times
   CuptiBuffer().add(untimed).complete();
   size_t dropped = 0;
   EQUAL(MUPTI_SUCCESS, muptiActivityGetNumDroppedRecords(nullptr, 0, &dropped));
@@ -388,7 +388,7 @@ void buffers() {
   EQUAL(0u, dropped);
   EQUAL(6u, records<MUpti_ActivityAPI>(MUPTI_ACTIVITY_KIND_RUNTIME).size());
 
-  // Of another client of CUPTI: on the stack, so that freeing it would end this program.
+  // A buffer of another client of CUPTI. It is on the stack, so freeing it would abort this program.
   alignas(8) uint8_t foreign[sizeof free_call];
   std::memcpy(foreign, &free_call, sizeof free_call);
   complete_of_cupti(nullptr, 0, foreign, sizeof foreign, sizeof foreign);
@@ -399,7 +399,7 @@ void clock() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
   const double seconds = static_cast<double>(clock_of_cupti()) / 1e9 - static_cast<double>(now.tv_sec);
-  CHECK(seconds > -60 && seconds < 60); // of the Unix epoch, and not of the processor's start
+  CHECK(seconds > -60 && seconds < 60); // since the Unix epoch, not since boot
 }
 
 void kinds() {
@@ -417,7 +417,7 @@ void kinds() {
   EQUAL(MUPTI_ERROR_INVALID_OPERATION, muptiActivityFlushAll(0));
   EQUAL(before, flushes);
   CuptiBuffer().add(call(CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_RUNTIME_TRACE_CBID_cudaFree_v3020)).complete();
-  EQUAL(0, requested); // what was not flushed is gone
+  EQUAL(0, requested); // records that were not flushed are dropped
 }
 
 void errors() {
@@ -430,7 +430,7 @@ void errors() {
   EQUAL(MUPTI_ERROR_INVALID_PARAMETER, muptiUnsubscribe(handle));
   next_result = CUPTI_ERROR_INVALID_HANDLE;
   EQUAL(MUPTI_ERROR_INVALID_PARAMETER, muptiActivityEnable(MUPTI_ACTIVITY_KIND_MEMCPY));
-  next_result = CUPTI_ERROR_INSUFFICIENT_PRIVILEGES; // the SDK has no such code; the name goes to standard error, once
+  next_result = CUPTI_ERROR_INSUFFICIENT_PRIVILEGES; // the SDK has no such code; its name is written to stderr once
   EQUAL(MUPTI_ERROR_UNKNOWN, muptiActivityEnable(MUPTI_ACTIVITY_KIND_MEMCPY));
   EQUAL(MUPTI_ERROR_UNKNOWN, muptiActivityEnable(MUPTI_ACTIVITY_KIND_MEMCPY));
 }
@@ -463,7 +463,7 @@ void callbacks() {
   const std::set<std::pair<int, uint32_t>> both{
       {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020},
       {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_ptsz_v7000}};
-  EQUAL(both, enabled_callbacks); // also of a stream per thread
+  EQUAL(both, enabled_callbacks); // also the variant for per-thread default streams
   EQUAL(
       MUPTI_SUCCESS,
       muptiEnableCallback(0, handle, MUPTI_CB_DOMAIN_RUNTIME_API, MUPTI_RUNTIME_TRACE_CBID_musaMemcpyAsync));
@@ -497,7 +497,7 @@ int main(int, char** arguments) {
       {"kernels", kernels}, {"copies", copies}, {"waits", waits}, {"calls", calls}, {"others", others},
       {"buffers", buffers}, {"clock", clock}, {"kinds", kinds}, {"errors", errors}, {"callbacks", callbacks}};
   start();
-  EQUAL(1, flushes); // buffers of an earlier client of CUPTI go back to it
+  EQUAL(1, flushes); // returns the buffers of an earlier client of CUPTI
   cases.at(arguments[1])();
   return failures == 0 ? 0 : 1;
 }
