@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
 """Scaled dot product attention in every combination of backend, shape, mask, dropout and dtype, compared
-with its definition in float64. ``python -m tests.musa_ops_mudnn.attention_sweep COUNT`` runs a sample, for
-settings that hold for a whole process.
+with its definition in float64. ``python -m tests.musa_ops_mudnn.attention_sweep COUNT`` runs a sample, so
+that settings of the whole process can be varied.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
 FUSED = ("FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION", "OVERRIDEABLE")
-# '>' lists backends by priority, '+' without one.
+# '>' separates backends in order of priority, '+' backends without an order.
 BACKENDS = (*FUSED, "MATH", "CUDNN_ATTENTION+MATH", "EFFICIENT_ATTENTION>MATH", "MATH>FLASH_ATTENTION")
 RANKS = (2, 3, 4)
 MASKS = ("none", "causal", "bool", "float", "broadcast", "padding", "blind")
@@ -28,8 +28,8 @@ DROPOUTS = (0.0, 0.3)
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 LAYOUTS = ("contiguous", "heads inside", "gaps")
 
-# Largest error, relative to the largest value of the reference: some units in the last place, because
-# operands and weights are rounded to the dtype.
+# The largest error, relative to the largest value of the reference: a few ULPs, because operands and weights
+# are rounded to the dtype.
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 6e-2}
 
 
@@ -52,7 +52,7 @@ class Case(NamedTuple):
 def cases() -> list[Case]:
     axes = (BACKENDS, RANKS, MASKS, LENGTHS, SIZES, HEADS, DROPOUTS, DTYPES, LAYOUTS)
     every = (Case(*values) for values in itertools.product(*axes))
-    # Two dimensions have no heads to group, and nothing to transpose.
+    # Operands of two dimensions have no heads to group or transpose.
     return [case for case in every if case.rank > 2 or (case.heads == (2, 2) and case.layout == "contiguous")]
 
 
@@ -97,7 +97,7 @@ def _mask(case: Case) -> torch.Tensor | None:
 
 
 def reference(case: Case, query, key, value, mask, keep):
-    """Attention by its definition, of float64 tensors on the CPU."""
+    """Computes attention of float64 CPU tensors by its definition."""
     if case.grouped:
         key = key.repeat_interleave(case.heads[0] // case.heads[1], -3)
         value = value.repeat_interleave(case.heads[0] // case.heads[1], -3)
@@ -128,7 +128,7 @@ def error_of(actual: torch.Tensor, expected: torch.Tensor) -> float:
 
 
 def check(case: Case) -> str | None:
-    """What is wrong with attention and its gradients in this case, if anything."""
+    """Returns the error of attention or its gradients in this case, or None."""
     torch.manual_seed(0)
     (length, keys), (size, value_size), (heads, kv_heads) = case.lengths, case.sizes, case.heads
     host = [
@@ -156,7 +156,7 @@ def check(case: Case) -> str | None:
     gradients = torch.autograd.grad(out, leaves, grad_out.to("musa"))
     keep = None
     if case.dropout:
-        # With unit vectors for values the output is the weights, so that the zeros are those of dropout.
+        # The values are unit vectors, so the output equals the weights and its zeros are those of dropout.
         units = (
             torch.eye(keys, dtype=case.dtype, device="musa").expand(*leaves[2].shape[:-1], keys).contiguous()
         )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The runtime's fixtures and leak check, and who serves a call."""
+"""The runtime suite's fixtures and leak check, and the provider of a call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.musa_runtime.conftest import *  # noqa: F403 - fixtures and hooks of 
 
 @pytest.fixture
 def calls_of(musa) -> Callable[[str], int]:
-    """How often muDNN has served an operator, by its full name."""
+    """A function that returns the number of calls of an operator, by its full name, that muDNN handled."""
 
     def calls(op: str) -> int:
         candidates = musa.ops.explain(op)["candidates"]
@@ -24,7 +24,7 @@ def calls_of(musa) -> Callable[[str], int]:
 
 @pytest.fixture
 def served_by_mudnn(calls_of) -> Callable:
-    """Run f() and say whether muDNN served the operator in it; gives (result, bool)."""
+    """A function that calls f() and returns its result and whether muDNN handled the operator in it."""
 
     def run(op: str, f: Callable) -> tuple:
         before = calls_of(op)

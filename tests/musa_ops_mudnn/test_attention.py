@@ -168,7 +168,7 @@ def test_torch_func_transforms(musa, transform):
         "grad": torch.func.grad(loss),
         "jvp": lambda tensor: torch.func.jvp(loss, (tensor,), (torch.ones_like(tensor),))[1],
     }
-    with sdpa_kernel(SDPBackend.MATH):  # torch's CPU kernel has no forward derivative
+    with sdpa_kernel(SDPBackend.MATH):  # torch's fused CPU kernel has no forward-mode derivative
         expected = functions[transform](x)
     torch.testing.assert_close(functions[transform](x.to("musa")).cpu(), expected)
 
@@ -254,7 +254,7 @@ def _visible(queries: int, keys: int, window: tuple[int, int]) -> torch.Tensor:
 
 
 def _packed_reference(query, key, value, lengths, window, scale):
-    """Attends within each sequence of float64 tensors [T, heads, size]. Returns output and logsumexp."""
+    """Computes attention within each sequence of float64 [T, heads, size]. Returns output and logsumexp."""
     outputs, sums = [], []
     group = query.size(1) // key.size(1)
     starts = [_offsets(side).tolist() for side in lengths]
@@ -317,7 +317,7 @@ def _packed_error(case, memory_layout) -> dict[str, float]:
     errors = {"out": sweep.error_of(out, expected)}
     for name, a, b in zip(("query", "key", "value"), gradients, wanted, strict=True):
         errors["gradient of " + name] = sweep.error_of(a, b)
-    # float32 in every dtype.
+    # The logsumexp is float32 for every dtype of the operands.
     finite = expected_sums.isfinite()
     assert sums.shape == expected_sums.shape and torch.equal(sums.isfinite().cpu(), finite)
     errors["logarithms of the sums"] = sweep.error_of(sums.cpu()[finite], expected_sums.detach()[finite]) * (
@@ -328,7 +328,7 @@ def _packed_error(case, memory_layout) -> dict[str, float]:
 
 @pytest.mark.parametrize("memory_layout", ["contiguous", "gaps"])
 def test_packed_sequences_give_each_sequences_own_attention(musa, full, memory_layout):
-    """360 cases of two layouts; every fifth of one and every seventh of the other in the normal run."""
+    """360 cases in each of two layouts; without --full, every fifth of one and every seventh of the other."""
     step = 1 if full else {"contiguous": 5, "gaps": 7}[memory_layout]
     wrong = {
         case: errors
@@ -359,7 +359,7 @@ def test_packed_sequences_into_a_given_output(musa):
 
 
 def test_packed_queries_of_a_cache_with_pages(musa):
-    """Two sequences of 5 and 2 valid keys in pages of 4 rows, out of order."""
+    """Two sequences with 5 and 2 valid keys, in pages of 4 rows that are out of order."""
     skips.needs_torch("2.13", "the argument block_table of varlen_attn")
     pages = _heads(4, 4, 2, 16)
     table = torch.tensor([[2, 0], [3, 1]], dtype=torch.int32, device="musa")
@@ -389,7 +389,7 @@ def test_positional_biases_of_packed_sequences(musa):
 def test_dropout_of_packed_sequences_is_repeatable_and_keeps_its_mask(musa, size):
     offsets = _offsets((3, 5)).to("musa")
     query, key = _heads(8, 2, size), _heads(8, 2, size)
-    # With unit vectors for values the output is the weights; the gradient of its sum is their sum per key.
+    # The values are unit vectors, so the output equals the weights; its sum's gradient sums them per key.
     value = torch.zeros(8, 2, size)
     for row, position in enumerate((0, 1, 2, 0, 1, 2, 3, 4)):
         value[row, :, position] = 1
@@ -410,7 +410,7 @@ def test_dropout_of_packed_sequences_is_repeatable_and_keeps_its_mask(musa, size
 
 
 def test_a_dense_batch_of_flash_attention(musa):
-    """Without offsets the operands are (B, L, heads, size), and causal attention ends at the last key."""
+    """Without offsets the operands are (B, L, heads, size), and causal masks are aligned at the last key."""
     query, key = _heads(2, 3, 2, 16), _heads(2, 5, 2, 16)
     out, sums, *_ = torch.ops.aten._flash_attention_forward(
         query, key, key, None, None, 3, 5, 0.0, True, False
@@ -439,7 +439,7 @@ def test_the_operators_of_cudas_backends(musa, name, lengths, dtype):
     op = getattr(torch.ops.aten, f"_scaled_dot_product_{name}_attention")
     between = {"flash": (), "efficient": (None, True), "cudnn": (None, True)}[name]
     out, logsumexp = op(*leaves, *between, 0.0, True)[:2]
-    # Flash attention aligns causality at the last key, the others at the first.
+    # Flash attention aligns the causal mask at the last key, the others at the first.
     diagonal = lengths[1] - lengths[0] if name == "flash" else 0
     hidden = torch.ones(lengths).tril(diagonal) == 0
     scores = (wide[0] @ wide[1].mT / 4).masked_fill(hidden, float("-inf"))
@@ -574,7 +574,7 @@ def test_the_profiler_names_the_operators(musa):
 
 
 def test_nested_tensors_with_a_ragged_batch(musa):
-    """Jagged tensors whose second dimension is ragged: torch gives their values to the dense operator."""
+    """Jagged tensors whose second dimension is ragged: torch passes their values to the dense operator."""
     parts = [torch.randn(n, 2, 6, 8) for n in (2, 3)]
 
     def run(device):
@@ -588,7 +588,7 @@ def test_nested_tensors_with_a_ragged_batch(musa):
 
 
 def test_nested_tensors_of_sequences(musa):
-    """Jagged tensors of sequences with several heads, as modules make them."""
+    """Jagged tensors of sequences with several heads, as in modules."""
     parts = [torch.randn(n, 32) for n in (3, 5)]
 
     def run(device):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""torch.backends.mudnn: there from `import torch` on, with the names of torch.backends.cudnn; and obeyed."""
+"""torch.backends.mudnn exists after `import torch`, has torch.backends.cudnn's names and takes effect."""
 
 import subprocess
 from collections.abc import Iterator
@@ -22,13 +22,13 @@ def mudnn(musa):
 
 @pytest.fixture(autouse=True)
 def _settings_may_be_made() -> Iterator[None]:
-    # torch's operator databases, once imported, allow settings within flags() alone.
+    # torch's operator databases, once imported, allow settings only within flags().
     with torch.backends.__allow_nonbracketed_mutation():
         yield
 
 
 @pytest.mark.once
-def test_it_is_there_before_the_device_is_used_and_loads_nothing():
+def test_it_exists_before_the_device_is_used_and_loads_nothing():
     code = """
     import sys, torch
     import torch.backends.mudnn
@@ -61,7 +61,7 @@ def test_a_setting_made_before_the_first_use_holds_from_then_on():
 @pytest.mark.parametrize(
     "variables", [{"MUSA_HOME": "/nonexistent/musa"}, {"TORCH_MUSA_DISABLE_PACKS": "mudnn"}]
 )
-def test_without_mudnn_it_says_so_and_breaks_nothing(variables):
+def test_without_mudnn_it_is_unavailable_and_its_settings_still_work(variables):
     code = """
     import torch
     if torch.musa.is_available():
@@ -88,7 +88,7 @@ def test_without_autoload_it_comes_with_the_device():
 
 
 @pytest.mark.once
-def test_a_module_of_that_name_stays():
+def test_an_existing_module_of_that_name_is_kept():
     code = """
     import torch, types
     torch.backends.mudnn = mine = types.ModuleType("mine")
@@ -120,7 +120,7 @@ def test_flags_hold_within_the_block_and_are_restored_after_an_error(mudnn):
     with pytest.raises(ZeroDivisionError), mudnn.flags(enabled=False, deterministic=True, allow_tf32=False):
         assert (mudnn.enabled, mudnn.deterministic, mudnn.allow_tf32) == (False, True, False)
         with mudnn.flags(enabled=True):
-            # Settings that are not given stay, unlike those of torch.backends.cudnn.flags.
+            # Settings that are not passed keep their values, unlike those of torch.backends.cudnn.flags.
             assert (mudnn.enabled, mudnn.deterministic, mudnn.allow_tf32) == (True, True, False)
         assert (mudnn.enabled, mudnn.deterministic, mudnn.allow_tf32) == (False, True, False)
         _ = 1 / 0
@@ -139,7 +139,7 @@ def test_the_names_are_those_of_cudnn():
         assert {value.default for value in ours.values()} == {None}
 
 
-def test_set_flags_gives_back_what_was_before(mudnn):
+def test_set_flags_returns_the_previous_settings(mudnn):
     before = mudnn.set_flags(_allow_tf32=False, _enabled=True, _benchmark=False, _deterministic=False)
     assert mudnn.set_flags(_deterministic=True) == (False, True, False, False)
     assert mudnn.set_flags(_enabled=False, _allow_tf32=True) == (False, True, False, True)
@@ -147,7 +147,7 @@ def test_set_flags_gives_back_what_was_before(mudnn):
     assert mudnn.set_flags() == before
 
 
-def test_the_first_position_is_the_vendors_argument(mudnn):
+def test_the_first_positional_argument_is_the_vendors(mudnn):
     mudnn.set_flags(True)
     assert mudnn.allow_tf32 and mudnn.enabled
     with mudnn.flags(False):
@@ -156,7 +156,7 @@ def test_the_first_position_is_the_vendors_argument(mudnn):
     assert not mudnn.allow_tf32 and mudnn.enabled
 
 
-def test_flags_that_allow_tf32_leave_muDNN_on(mudnn, served_by_mudnn):
+def test_flags_that_allow_tf32_keep_muDNN_enabled(mudnn, served_by_mudnn):
     x = torch.ones(4, device="musa")
     with mudnn.flags(allow_tf32=True):
         assert served_by_mudnn("aten::cos", lambda: torch.cos(x))[1]
@@ -172,7 +172,7 @@ def test_benchmark_can_be_read_and_set(mudnn):
         mudnn.benchmark = 1
 
 
-def test_a_setting_that_is_no_bool_is_refused(mudnn):
+def test_a_setting_that_is_not_a_bool_is_refused(mudnn):
     with pytest.raises(TypeError, match=r"torch\.backends\.mudnn\.enabled must be a bool, but got int"):
         mudnn.enabled = 1
     assert mudnn.enabled is True
@@ -185,11 +185,11 @@ def test_tf32_rounds_only_where_it_is_allowed(mudnn):
     mudnn.allow_tf32 = False
     torch.testing.assert_close((x @ y).cpu().double(), exact, rtol=1e-5, atol=1e-4)
     mudnn.allow_tf32 = True
-    # TF32 has 10 bits of mantissa: each product is off by up to 2^-10 of itself, and 64 of them are summed.
+    # TF32 has 10 bits of mantissa: each of the 64 summed products has a relative error of up to 2^-10.
     torch.testing.assert_close((x @ y).cpu().double(), exact, rtol=0, atol=0.2)
 
 
-# Prints the argument of each call of Handle::SetAllowTF32, and calls muDNN's function.
+# A library that prints the argument of each call of Handle::SetAllowTF32, and calls muDNN's function.
 WATCHED = """
 #include <cstdio>
 #include <dlfcn.h>
@@ -206,7 +206,7 @@ extern "C" int watched(void* handle, bool allow) {
 
 @pytest.fixture(scope="module")
 def watched_handle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A library that is loaded first and prints each call of Handle::SetAllowTF32."""
+    """A preloaded library that prints each call of Handle::SetAllowTF32."""
     folder = tmp_path_factory.mktemp("watched")
     (folder / "watched.cpp").write_text(WATCHED)
     command = ["c++", "-shared", "-fPIC", "watched.cpp", "-o", "libwatched.so", "-ldl"]
@@ -241,7 +241,7 @@ def test_products_follow_torchs_setting_and_convolutions_do_not(setting, watched
         product()
     """
     printed = run_code(code, fresh=True, LD_PRELOAD=str(watched_handle))
-    # Once for the first call of all, which fills x, and for each change.
+    # One line for the first call, which fills x, and one for each change.
     assert printed.splitlines() == [f"handle {allowed}" for allowed in (0, *[1, 0, 1, 0] * 3)]
 
 
@@ -266,7 +266,7 @@ def test_convolutions_follow_the_precision_of_all_operations(setting, watched_ha
         torch.nn.functional.conv2d(image, weight)
     """
     printed = run_code(code, fresh=True, LD_PRELOAD=str(watched_handle)).splitlines()
-    # Other operators, such as the sum, set the handle back.
+    # Other operators, such as the sum, reset the handle.
     assert printed[0] == "handle 0" and printed[-1] == "handle 1"
     assert printed.count("handle 1") > 2
     silent = run_code(code.replace('"tf32"', '"ieee"'), fresh=True, LD_PRELOAD=str(watched_handle))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Calls on dense tensors of one shape go without torch's iterator; the result is what it would have made."""
+"""Calls on dense tensors of one shape bypass torch's iterator and give the same result as with it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def operands(dtype, layout):
 
 
 def on_device(tensor):
-    """The same values with the same strides."""
+    """A copy on the device with the same strides."""
     if tensor.dim() > 0 and tensor.stride(0) == 0:
         return tensor[:1].to("musa").expand_as(tensor)
     there = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="musa")
@@ -128,7 +128,7 @@ def test_out_of_another_dtype_and_shape(musa):
         torch.add(x, y, out=torch.empty(4, dtype=torch.int32, device="musa"))
 
 
-def test_what_the_meta_function_refuses_stays_refused(musa):
+def test_operands_that_the_meta_function_rejects_are_rejected(musa):
     x = torch.ones(4, device="musa")
     with pytest.raises(RuntimeError, match="complex"):
         torch.add(x, x, alpha=1j)
@@ -150,7 +150,7 @@ def test_what_the_meta_function_refuses_stays_refused(musa):
         lambda x: x.add_(1, alpha=True),
     ],
 )
-def test_booleans_where_numbers_belong_are_refused(musa, f):
+def test_booleans_in_place_of_numbers_are_refused(musa, f):
     with pytest.raises(RuntimeError) as here:
         f(torch.ones(4))
     x = torch.ones(4, device="musa")
@@ -160,12 +160,12 @@ def test_booleans_where_numbers_belong_are_refused(musa, f):
     assert x.tolist() == [1] * 4
 
 
-def test_booleans_that_count_as_numbers(musa):
+def test_booleans_that_are_accepted_as_numbers(musa):
     x = torch.full((4,), 3.0, device="musa")
     assert ((x * True).tolist(), (x + True).tolist(), (x == True).tolist()) == ([3] * 4, [4] * 4, [False] * 4)  # noqa: E712
 
 
-def test_a_number_of_a_wider_kind_widens_the_result(musa):
+def test_a_number_of_a_higher_category_promotes_the_result(musa):
     x = torch.ones(4, device="musa")
     assert (x * torch.tensor(1j)).dtype == torch.complex64
     assert (x * 1j).dtype == torch.complex64

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""docs/mudnn.md says what the pack serves: the page in the tree is the one that its generator writes."""
+"""docs/mudnn.md lists the operators of the pack; the page in the tree equals its generator's output."""
 
 import importlib.util
 from pathlib import Path
@@ -36,7 +36,7 @@ def test_a_new_operator_makes_the_page_differ(generator):
         generator.render({**families, "aten::bmm": "matmul"}, {**first, "aten::bmm": "mudnn"}, "3.1.0")
         != page
     )
-    # Declared, but another provider comes first.
+    # mm is declared, but another provider comes first.
     assert generator.render(families, {**first, "aten::mm": "host"}, "3.1.0") != page
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Every call of muDNN may fail: the error names the call, nothing leaks, and the next call works."""
+"""Each call of muDNN is made to fail: the error names the call, nothing leaks, and the next call works."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _ctc() -> torch.Tensor:
 
 
 def _attention(size: int) -> torch.Tensor:
-    """Of heads of a size: flash attention takes those up to 128 on every card that has it."""
+    """Attention with the head size; flash attention supports up to 128 on every card that has it."""
     q, k, v = (_leaf(1, 2, 4, size) for _ in range(3))
     return torch.ops.aten._scaled_dot_product_fused_attention_overrideable(q, k, v)[0]
 
@@ -79,7 +79,7 @@ def _scattered(reduce: str) -> torch.Tensor:
 _NN = torch.nn
 _OPS = torch.ops.torch_musa
 
-# Something that makes each call of muDNN that computes. The pack's own imports say which there are.
+# An operation for each computing call of muDNN. The calls are read from the pack's imports.
 SCENARIOS: dict[str, Callable[[], object]] = {
     "BatchMatMul::Run": lambda: torch.bmm(_x(2, 3, 4), _x(2, 4, 5)),
     "BatchMatMul::RunLt": _scaled_mm,
@@ -157,7 +157,7 @@ SCENARIOS: dict[str, Callable[[], object]] = {
 
 
 def computing_calls() -> list[str]:
-    """Class::method of each member that the pack's library imports and that may fail for want of memory."""
+    """Returns Class::method of each member that the pack's library imports and that may run out of memory."""
     from musa_ops_mudnn import _library
 
     library = Path(_library.paths()[-1])
@@ -176,7 +176,7 @@ def _settled(musa) -> int:
 def _failure(scenario: Callable[[], object]) -> Exception | None:
     try:
         scenario()
-    except Exception as error:  # noqa: BLE001 - which exceptions are clean is judged by the caller
+    except Exception as error:  # noqa: BLE001 - the caller checks the exception
         return error.with_traceback(None)
     return None
 
@@ -193,7 +193,7 @@ def test_the_pack_was_built():
 
 @pytest.mark.parametrize("call", computing_calls())
 def test_a_call_that_fails_is_named_and_leaves_nothing_behind(musa, emulator, call):
-    assert call in SCENARIOS, f"the pack calls musa::dnn::{call}: write a scenario here that does"
+    assert call in SCENARIOS, f"the pack calls musa::dnn::{call}. Fix: add a scenario that calls it"
     scenario = SCENARIOS[call]
     assert _reached(emulator, call, scenario), f"the scenario does not call musa::dnn::{call}"
     before = _settled(musa)
@@ -254,7 +254,7 @@ def _selection() -> None:
     ],
 )
 @pytest.mark.parametrize("scenario", [_training_step, _attention_block, _selection])
-def test_any_call_on_the_way_may_fail(musa, emulator, scenario, code):
+def test_any_sdk_call_of_a_scenario_may_fail(musa, emulator, scenario, code):
     for _ in range(2):
         scenario()
     before = _settled(musa)
@@ -276,7 +276,7 @@ def test_any_call_on_the_way_may_fail(musa, emulator, scenario, code):
         assert _settled(musa) == before, f"{where}: memory leaked"
     else:
         pytest.fail(f"{scenario.__name__} makes more than {_MOST_CALLS} SDK calls")
-    assert n > 10, "the scenario made few SDK calls: the sweep proves little"
+    assert n > 10, "the scenario makes too few SDK calls for a useful sweep"
 
 
 def test_a_scenario_that_does_not_reach_its_call_is_noticed(emulator):

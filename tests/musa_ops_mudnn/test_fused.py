@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""torch.ops.torch_musa: values and gradients of plain torch, on musa through muDNN and on the CPU."""
+"""torch.ops.torch_musa: values and gradients equal plain torch's, on musa through muDNN and on the CPU."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ DEVICES = ("musa", "cpu")
 
 @dataclass
 class Case:
-    """A call, the same in plain torch, and how to make its operands on the CPU."""
+    """A call, its reference in plain torch, and a function that makes its operands on the CPU."""
 
     op: str
     reference: Callable
     operands: Callable[[torch.dtype], list]
     options: dict = field(default_factory=dict)
-    # Of those operands that are floating, which have a gradient.
+    # Indices of the operands that have a gradient, among the floating operands.
     differentiable: tuple[int, ...] = (0,)
 
     def call(self, *operands):
@@ -37,11 +37,11 @@ def _swiglu(x):
 
 
 def _rope(x, freqs, *, interleaved=False, batch_first=True, multi_latent=False):
-    """Each pair (u, v) is turned by its angle t: (u cos t - v sin t, v cos t + u sin t)."""
+    """Rotates each pair (u, v) by its angle t: (u cos t - v sin t, v cos t + u sin t)."""
     positions = 1 if batch_first and x.dim() == 4 else 0
     if freqs.dim() == 3 and freqs.shape[2] == 2 and freqs.shape[1] != 1:
         size = 2 * freqs.shape[1]
-        cosine, sine = freqs.unbind(-1)  # of each pair
+        cosine, sine = freqs.unbind(-1)  # one angle for each pair
         of_first = of_second = (cosine, sine)
     else:
         size = freqs.shape[-1]
@@ -89,7 +89,7 @@ def _image(dtype, memory_format=torch.contiguous_format):
 
 def _with_bias_and_add(memory_format=torch.contiguous_format):
     def operands(dtype):
-        # The slope of hardswish jumps at 3: what rounding moves across it has another gradient.
+        # The slope of hardswish jumps at 3, so rounding across it would give an element another gradient.
         scale = 0.3 if dtype.itemsize == 2 else 1
         return [
             _image(dtype, memory_format),
@@ -175,7 +175,7 @@ CASES = {
     ),
 }
 
-# What muDNN does not take, or is not known to take.
+# Cases that muDNN does not support, or is not known to support.
 COMPOSED = {
     "swiglu of nothing": Case("swiglu", _swiglu, lambda dtype: [torch.randn(0, 8, dtype=dtype)]),
     "swiglu of float64": Case("swiglu", _swiglu, lambda dtype: [torch.randn(3, 8, dtype=torch.float64)]),
@@ -218,7 +218,7 @@ ALL = {**CASES, **COMPOSED}
 
 
 def with_gradients(case, operands, device):
-    """Copies on a device, of which the differentiable ones require a gradient."""
+    """Copies the operands to a device; the differentiable ones require a gradient."""
     return [
         operand.detach().to(device).requires_grad_(index in case.differentiable)
         for index, operand in enumerate(operands)
@@ -250,7 +250,7 @@ def test_values_and_gradients_are_those_of_plain_torch(name, device):
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("name", CASES)
-def test_half_types_differ_by_their_rounding_alone(name, dtype):
+def test_half_types_differ_only_by_rounding(name, dtype):
     case = CASES[name]
     operands = case.operands(dtype)
     exact = [operand.double() if operand.is_floating_point() else operand for operand in operands]
@@ -259,7 +259,7 @@ def test_half_types_differ_by_their_rounding_alone(name, dtype):
     )
     actual = gradients(case.call, with_gradients(case, operands, "musa"))
     assert actual[0].dtype == dtype and all(value.dtype == dtype for value in actual[1])
-    # A handful of roundings on the way back, of up to 3e-4 and 2e-3 each.
+    # The backward pass has several roundings, of up to 3e-4 (float16) and 2e-3 (bfloat16) each.
     rtol = 2e-3 if dtype == torch.float16 else 2e-2
     for value, wanted in zip([actual[0], *actual[1]], [expected[0], *expected[1]]):
         atol = rtol * float(wanted.abs().max())
@@ -272,7 +272,7 @@ def test_muDNN_serves_the_call_and_its_gradient(name, served_by_mudnn):
     operands = with_gradients(case, case.operands(torch.float32), "musa")
     result, served = served_by_mudnn(f"torch_musa::{case.op}", lambda: case.call(*operands))
     assert served
-    if case.op != "conv2d_bias_act":  # its gradient is composed of torch's operators
+    if case.op != "conv2d_bias_act":  # whose gradient is composed of torch's operators
         backward = f"torch_musa::{case.op}_backward"
         _, served = served_by_mudnn(
             backward, lambda: torch.autograd.grad(result, operands[0], result.detach())
@@ -281,7 +281,7 @@ def test_muDNN_serves_the_call_and_its_gradient(name, served_by_mudnn):
 
 
 @pytest.mark.parametrize("name", COMPOSED)
-def test_what_muDNN_does_not_take_is_composed_on_the_device(name, served_by_mudnn, musa):
+def test_cases_that_muDNN_does_not_support_are_composed_on_the_device(name, served_by_mudnn, musa):
     case = COMPOSED[name]
     operands = [operand.to("musa") for operand in case.operands(torch.float32)]
     op = f"torch_musa::{case.op}"
@@ -293,7 +293,7 @@ def test_what_muDNN_does_not_take_is_composed_on_the_device(name, served_by_mudn
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", CASES)
-def test_results_lie_in_memory_as_the_fake_kernels_say(name, device):
+def test_results_have_the_strides_of_the_fake_kernels(name, device):
     case = CASES[name]
     operands = [operand.to(device) for operand in case.operands(torch.float32)]
     actual = case.call(*operands)
@@ -313,7 +313,7 @@ def test_opcheck(name, device):
     case = CASES[name]
     operands = with_gradients(case, case.operands(torch.float32), device)
     tests = ["test_schema", "test_faketensor", "test_aot_dispatch_dynamic"]
-    if device == "cpu":  # torch has no such check for other devices
+    if device == "cpu":  # torch has this check for the CPU only
         tests.append("test_autograd_registration")
     torch.library.opcheck(
         getattr(torch.ops.torch_musa, case.op).default, operands, case.options, test_utils=tests
@@ -357,7 +357,7 @@ def test_first_and_second_derivatives_equal_finite_differences(name):
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("name", ["swiglu", "rope", "conv2d, silu", "conv2d, relu", "cross_entropy"])
-def test_a_compiled_model_holds_them_in_one_graph(name, backend):
+def test_a_compiled_model_has_them_in_one_graph(name, backend):
     case = CASES[name]
     operands = case.operands(torch.float32)
 
@@ -374,7 +374,7 @@ def test_a_compiled_model_holds_them_in_one_graph(name, backend):
     torch._dynamo.reset()
 
 
-def test_a_gradient_that_there_is_none_of_is_refused():
+def test_a_gradient_that_does_not_exist_is_refused():
     x, freqs = torch.randn(2, 5, 3, 8), torch.rand(5, 8, requires_grad=True)
     with pytest.raises(RuntimeError, match="rope has no gradient with respect to freqs"):
         torch.ops.torch_musa.rope(x, freqs)
@@ -412,7 +412,7 @@ def test_a_gradient_that_there_is_none_of_is_refused():
         (lambda ops, make: ops.conv2d_bias_act(make(1, 2, 2, 2), make(2, 2, 3, 3)), r"[Kk]ernel size"),
     ],
 )
-def test_wrong_operands_are_refused_with_what_was_expected(call, message, device):
+def test_wrong_operands_are_refused_and_the_error_names_the_expected_ones(call, message, device):
     with pytest.raises((RuntimeError, ValueError), match=message):
         call(torch.ops.torch_musa, lambda *shape: torch.randn(*shape).to(device))
     assert (torch.ones(2, device=device) + 1).cpu().eq(2).all()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The pack as a whole: what it serves, what it says when muDNN refuses, and how to do without it."""
+"""The pack as a whole: its operators, its errors when muDNN refuses a call, and torch without the pack."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_muDNN_is_the_first_provider_of_more_than_upstreams_operators(rows):
     + ["aten::native_layer_norm", "aten::_softmax", "aten::cat", "aten::sum.dim_IntList", "aten::topk"]
     + ["aten::nll_loss_forward", "aten::max_pool2d_with_indices", "torch_musa::rope"],
 )
-def test_it_serves_what_networks_are_made_of(rows, op):
+def test_it_serves_the_common_operators_of_networks(rows, op):
     assert rows[op]["provider"] == "mudnn"
 
 
@@ -54,8 +54,8 @@ def test_each_operator_exists_in_this_torch_and_belongs_to_one_family(musa, fami
     assert len(families) >= LEAST_SERVED and all(families.values())
 
 
-def test_no_kernel_takes_the_place_of_a_composition_that_autograd_looks_into(families):
-    # Such an operator has no derivative of its own: a kernel for the device would cut the graph.
+def test_no_kernel_replaces_a_composition_that_autograd_differentiates(families):
+    # Such an operator has no derivative formula, so a kernel for the device would break the autograd graph.
     def has(op, key):
         return torch._C._dispatch_has_kernel_for_dispatch_key(op, key)
 
@@ -69,8 +69,8 @@ def test_no_kernel_takes_the_place_of_a_composition_that_autograd_looks_into(fam
     assert implicit == []
 
 
-def test_every_predicate_declines_or_serves_but_nothing_is_unconditional(musa, families):
-    # Without a predicate there is no way around an operand that muDNN does not take.
+def test_no_operator_is_registered_without_a_predicate(musa, families):
+    # Without a predicate, an operand that muDNN does not support cannot go to the next provider.
     unconditional = [
         op
         for op in families
@@ -102,7 +102,7 @@ def test_the_pack_and_its_version_are_listed():
         ("Reduce::Run", lambda x: x.sum(1), ["[2, 3]", "[2]"], "aten::sum"),
     ],
 )
-def test_an_error_names_operator_call_shapes_status_and_cure(emulator, call, f, shapes, op):
+def test_an_error_names_operator_call_shapes_status_and_fix(emulator, call, f, shapes, op):
     x = torch.ones(2, 3, device="musa")
     emulator.fail_next(f"musa::dnn::{call}", NOT_SUPPORTED)
     with pytest.raises(RuntimeError) as caught:
@@ -115,7 +115,7 @@ def test_an_error_names_operator_call_shapes_status_and_cure(emulator, call, f, 
     torch.testing.assert_close(f(x).cpu(), f(torch.ones(2, 3)))
 
 
-def test_exhausted_memory_is_told_as_such(emulator):
+def test_exhausted_memory_is_an_out_of_memory_error(emulator):
     x = torch.ones(2, 3, device="musa")
     emulator.fail_next("musa::dnn::Unary::Run", MEMORY_ALLOCATION)
     with pytest.raises(torch.OutOfMemoryError, match=r"ALLOC_FAILED to Unary::Run(.|\n)*memory_summary"):
@@ -142,7 +142,7 @@ def test_one_can_do_without_it(musa, variables):
 
 
 @pytest.mark.once
-def test_a_missing_library_is_named_with_its_cure_and_the_device_works_without(musa, tmp_path):
+def test_a_missing_library_is_named_with_a_fix_and_the_device_works_without_it(musa, tmp_path):
     code = f"""
     import os, torch
     from musa_ops_mudnn import _library

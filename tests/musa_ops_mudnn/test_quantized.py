@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Linear layers of 8-bit integers: weights alone, and input, weight and result."""
+"""Linear layers with int8 weights only, and with int8 input, weight and result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def integers(*shape: int) -> torch.Tensor:
 
 
 def linear(x, weight, bias=None, *, input_scale, weight_scale, output_scale):
-    """In float64, where no sum of these is rounded."""
+    """The reference, computed in float64, in which these sums are exact."""
     value = torch.nn.functional.linear(x.double() * input_scale, weight.double() * weight_scale)
     if bias is not None:
         value = value + bias.double()
@@ -39,14 +39,14 @@ def test_quantized_linear(device, biased, shape):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_scales_that_are_no_powers_of_two_round_within_one_step(device):
+def test_scales_that_are_not_powers_of_two_round_within_one_step(device):
     x, weight, bias = integers(9, 64), integers(33, 64), torch.randn(33)
     scales = {"input_scale": 0.013, "weight_scale": 0.0071, "output_scale": 0.37}
     actual = torch.ops.torch_musa.quantized_linear(x.to(device), weight.to(device), bias.to(device), **scales)
     difference = (actual.cpu().int() - linear(x, weight, bias, **scales).int()).abs()
     assert difference.max() <= 1
     assert (difference != 0).float().mean() < 0.01
-    assert actual.cpu().abs().max() > 20, "the scales are to use the range of int8"
+    assert actual.cpu().abs().max() > 20, "the scales must use the range of int8"
 
 
 def test_mudnn_serves_quantized_linear_of_any_strides(served_by_mudnn):
@@ -99,11 +99,11 @@ def test_weight_int8pack_mm(served_by_mudnn, dtype, shape):
     actual, by_mudnn = served_by_mudnn("aten::_weight_int8pack_mm", lambda: torch._weight_int8pack_mm(*there))
     assert by_mudnn
     expected = (x.double() @ weight.double().t()) * scales.double()
-    # Sums of float32, rounded once.
+    # The sums are computed in float32 and rounded once.
     torch.testing.assert_close(actual.cpu(), expected.to(dtype))
 
 
-def test_what_torch_refuses_stays_refused(musa):
+def test_operands_that_torch_rejects_are_rejected(musa):
     x, weight, scales = torch.randn(5, 32), integers(48, 31), torch.rand(48)
     with pytest.raises(RuntimeError) as there:
         torch._weight_int8pack_mm(x.to("musa"), weight.to("musa"), scales.to("musa"))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""What the hardware's muDNN is known to refuse or get wrong never reaches it, or reaches it in another form.
+"""Calls that the hardware's muDNN refuses or computes wrongly go to another provider or are reformulated.
 
-The quirks were measured by others on an S5000; the emulator's muDNN has the same. Each test compares with the
-CPU, says where the call went, and has a call beside it that muDNN does serve.
+The quirks were measured by others on an S5000; the emulator's muDNN has the same quirks. Each test compares
+the results with the CPU's, checks the provider of the call, and has a similar call that muDNN does handle.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.harness.subprocesses import run_code
 
 
 def on_both(f, *operands):
-    """f on the CPU and on musa, whose results must be alike; gives the one on musa."""
+    """Calls f on the CPU and on musa, compares the results, and returns the one on musa."""
     expected = f(*operands)
     actual = f(*(operand.to("musa") for operand in operands))
     torch.testing.assert_close(_to_cpu(actual), expected)
@@ -25,7 +25,7 @@ def on_both(f, *operands):
 
 
 def name(value):
-    """The id of a parameter: the text of a lambda."""
+    """Returns the id of a parameter: the source text of a lambda."""
     return expression(value) if callable(value) else None
 
 
@@ -65,7 +65,7 @@ def test_operands_of_no_elements_go_to_the_next_provider(served_by_mudnn, op, f,
     assert not served
 
 
-def test_an_empty_part_of_a_list_does_not_spoil_the_rest(device):
+def test_an_empty_tensor_in_a_list_does_not_affect_the_others(device):
     x = torch.randn(4, 3)
     on_both(lambda x: torch.cat([x, x[:0], x]), x)
     on_both(lambda x: torch.cat([torch.empty(0).to(x), x]), x)
@@ -120,7 +120,7 @@ def test_convolutions_of_float64_go_to_the_next_provider(served_by_mudnn):
     ],
     ids=name,
 )
-def test_a_bound_that_is_not_given_is_none(calls_of, op, f, dtype):
+def test_a_bound_that_is_not_given_has_no_effect(calls_of, op, f, dtype):
     on_both(f, torch.arange(-9, 10).to(dtype))
 
 
@@ -202,13 +202,13 @@ def test_softmax_of_any_view_and_its_gradient(device, f, view):
         on_both(both_ways, x)
 
 
-def test_softmax_is_served_whatever_the_strides(served_by_mudnn):
+def test_softmax_is_served_for_all_strides(served_by_mudnn):
     x = torch.randn(4, 6)
     assert served_by_mudnn("aten::_softmax", lambda: on_both(lambda x: x.softmax(1), x))[1]
     assert served_by_mudnn("aten::_softmax", lambda: on_both(lambda x: x.t().softmax(0), x))[1]
 
 
-# ---- products fail for dimensions of size 1 with strides that say nothing
+# ---- products fail for dimensions of size 1 with arbitrary strides
 
 STRIDES = [(1, 0), (0, 1), (0, 0), (1, 1), (7, 3), (1, 9)]
 
@@ -217,7 +217,7 @@ STRIDES = [(1, 0), (0, 1), (0, 0), (1, 1), (7, 3), (1, 9)]
 @pytest.mark.parametrize("sizes", [(1, 4), (4, 1), (1, 1)])
 def test_products_of_matrices_with_a_dimension_of_size_one(device, sizes, strides):
     x, y = torch.randn(64), torch.randn(4, 4)
-    # Where the size is not 1 the stride counts, and must not be 0 for distinct elements.
+    # In a dimension whose size is not 1, the stride matters and must not be 0 for distinct elements.
     strides = tuple(stride or int(size != 1) for size, stride in zip(sizes, strides))
 
     def product(x, y):
@@ -286,7 +286,7 @@ def test_operands_of_two_devices_are_refused_and_both_survive(two_devices, f):
     ],
     ids=name,
 )
-def test_the_current_device_need_not_be_the_operands(two_devices, served_by_mudnn, op, f):
+def test_the_current_device_may_differ_from_the_operands(two_devices, served_by_mudnn, op, f):
     x = torch.randn(4, 4)
     with two_devices.device(0):
         result, served = served_by_mudnn(op, lambda: f(x.to("musa:1")))
@@ -327,7 +327,7 @@ def test_operands_that_broadcast_to_more_than_eight_dimensions(device):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("dim", [(0, 2), (0, 1), (1, 2), 1])
 def test_sums_of_half_types_are_rounded_once(device, dtype, dim):
-    # In its dtype 1024 + 0.25 is 1024: whoever stores partial sums loses all of these.
+    # In these dtypes 1024 + 0.25 is 1024, so partial sums stored in them would lose every 0.25.
     x = torch.full((4, 3, 5), 0.25, dtype=dtype)
     x[0, :, 0] = 1024
     expected = x.double().sum(dim).to(dtype)
@@ -338,15 +338,15 @@ def test_sums_of_half_types_are_rounded_once(device, dtype, dim):
 
 
 @pytest.mark.parametrize("rounding", ["floor", "trunc"])
-def test_integers_divided_by_zero_leave_the_device_as_it_was(device, rounding):
-    """A kernel cannot raise: as on any GPU the quotient is some number, and the others are right."""
+def test_integers_divided_by_zero_leave_the_device_usable(device, rounding):
+    """A kernel cannot raise, so, as on any GPU, the quotient is arbitrary; the other elements are correct."""
     divisor = torch.tensor([0, 3, -2], device=device)
     expected = [1, -3 if rounding == "floor" else -2]
     assert torch.div(5, divisor, rounding_mode=rounding).tolist()[1:] == expected
     assert torch.div(divisor, divisor, rounding_mode=rounding).tolist()[1:] == [1, 1]
 
 
-def test_an_infinite_gradient_stays_out_of_where_relu6_is_flat(device):
+def test_an_infinite_gradient_is_zero_where_relu6_is_flat(device):
     x = torch.tensor([7.0, 3.0, -1.0], device=device, requires_grad=True)
     torch.nn.functional.relu6(x).backward(torch.full((3,), torch.inf, device=device))
     assert x.grad.tolist() == [0.0, torch.inf, 0.0]
@@ -365,7 +365,7 @@ def test_an_infinite_gradient_stays_out_of_where_relu6_is_flat(device):
         ("strict", "1", "IndexError"),
     ],
 )
-def test_indices_are_looked_at_where_that_costs_little_or_is_asked_for(memory, checks, told):
+def test_indices_are_checked_where_that_is_cheap_or_requested(memory, checks, told):
     code = """
     import torch
     x = torch.arange(4.0, device="musa")
@@ -393,7 +393,7 @@ def test_indices_are_looked_at_where_that_costs_little_or_is_asked_for(memory, c
     ],
     ids=["cross_entropy", "nll_loss", "cross_entropy of images", "torch_musa.cross_entropy"],
 )
-def test_a_wrong_label_is_an_error_and_the_device_lives_on(musa, loss, label):
+def test_a_wrong_label_is_an_error_and_the_device_stays_usable(musa, loss, label):
     scores = torch.randn(3, 4, device="musa")
     with pytest.raises(IndexError, match=f"Target {label} is out of bounds"):
         loss(scores, torch.tensor([0, label, 1], device="musa"))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""How often common operations call the SDK: each call costs about as much as a small tensor's arithmetic."""
+"""The number of SDK calls of common operations; a call costs about as much as a small tensor's arithmetic."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.harness import skips
 
 @pytest.fixture
 def count(emulator) -> Callable[[Callable], int]:
-    """SDK calls that f() makes once its kernels are chosen and its memory is cached."""
+    """A function that counts the SDK calls of f() after its kernels are selected and its memory is cached."""
 
     def calls(f: Callable) -> int:
         for _ in range(3):
@@ -45,7 +45,7 @@ def test_a_device_without_an_index_is_looked_up(count):
 
 
 @pytest.mark.parametrize("name", ["add", "relu", "mm", "softmax", "sum"])
-def test_an_operator_looks_at_the_device_and_runs(count, operands, name):
+def test_an_operator_queries_the_device_and_runs(count, operands, name):
     a, b = operands
     run = {
         "add": lambda: a + b,
@@ -57,7 +57,7 @@ def test_an_operator_looks_at_the_device_and_runs(count, operands, name):
     assert count(run) == 2  # musaGetDevice and the operation
 
 
-def test_an_operator_on_another_device_goes_there_and_back(count, emulator):
+def test_an_operator_on_another_device_switches_to_it_and_back(count, emulator):
     skips.needs_devices(2)
     a = torch.ones(32, 32, device="musa:1")
     set_before = emulator.calls("musaSetDevice")
@@ -73,5 +73,5 @@ def test_reading_a_number_copies_and_waits(count):
 
 
 def test_a_copy_to_the_host_copies_and_waits(count, operands):
-    # musaGetDevice, musaStreamSynchronize, musaMemcpyAsync, musaStreamSynchronize; test_reads.py has why
+    # musaGetDevice, musaStreamSynchronize, musaMemcpyAsync, musaStreamSynchronize (reason: test_reads.py)
     assert count(operands[0].cpu) == 4

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""muDNN's C++ interface is mudnn.h and libmudnn.so in SDK 4, mudnncxx/mudnn.h and libmudnncxx.so in SDK 5."""
+"""muDNN's C++ API is mudnn.h and libmudnn.so in SDK 4, mudnncxx/mudnn.h and libmudnncxx.so in SDK 5."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def cmake() -> str:
     found = shutil.which(
         "cmake", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     )
-    assert found, "cmake is missing. Run: python3 tools/dev.py setup"
+    assert found, "cmake is missing. Fix: python3 tools/dev.py setup"
     return found
 
 
@@ -50,7 +50,7 @@ def configure_emulator(build: Path, layout: str) -> subprocess.CompletedProcess[
 
 @pytest.fixture(scope="module", params=[4, 5])
 def home(request, tmp_path_factory):
-    """A MUSA_HOME in one of the layouts: the emulator's, with the headers that muDNN's build installs."""
+    """The emulator's MUSA_HOME in one of the layouts, with the headers that muDNN's build installs."""
     layout = request.param
     folder = tmp_path_factory.mktemp(f"sdk{layout}")
     done = configure_emulator(folder / "build", str(layout))
@@ -65,21 +65,21 @@ def home(request, tmp_path_factory):
         if path.is_file() and "mudnn" not in path.name and not target.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
             target.symlink_to(path)
-    # The library itself is the installed one: linking asks for its name in the SDK.
+    # The library is the installed one, under the file name that the SDK's layout has.
     (musa_home / "lib" / LIBRARY[layout]).symlink_to(
         sdk.library(sdk.MUDNN, "muDNN", "", "musa-emulator-mudnn")
     )
     if layout == 5:
-        (musa_home / "lib" / "libmudnn.so").touch()  # the C interface's: must not be taken
+        (musa_home / "lib" / "libmudnn.so").touch()  # the C API's library, which must not be used
     return musa_home, layout
 
 
-def test_the_stand_in_has_either_layout(home):
+def test_the_emulator_has_either_layout(home):
     musa_home, layout = home
     assert (musa_home / HEADER[layout]).is_file()
     assert (musa_home / "include" / "mudnncxx").is_dir() == (layout == 5)
     text = (musa_home / "include" / "mudnn.h").read_text()
-    assert ("mudnnHandle_t" in text) == (layout == 5), "mudnn.h is the C interface in SDK 5 alone"
+    assert ("mudnnHandle_t" in text) == (layout == 5), "mudnn.h is the C API in SDK 5 only"
 
 
 def test_another_layout_is_refused(tmp_path):
@@ -135,7 +135,7 @@ def test_the_library_to_load_is_the_c_plus_plus_one(home, monkeypatch):
     )
 
 
-def test_an_sdk_with_neither_is_refused_by_both_names(tmp_path, monkeypatch):
+def test_the_error_for_an_sdk_with_neither_names_both(tmp_path, monkeypatch):
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "libmusart.so").touch()
     monkeypatch.setenv("MUSA_HOME", str(tmp_path))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Small operands, which the emulator computes in its own loops: the results equal torch's to the last bit."""
+"""Small operands, which the emulator computes in its own loops: the results are bitwise equal to torch's."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROWS = {
 
 @pytest.mark.parametrize("row", ROWS)
 @pytest.mark.parametrize("find", [torch.argmax, torch.argmin], ids=["argmax", "argmin"])
-def test_the_position_of_an_extreme_is_the_cpus(musa, served_by_mudnn, find, row):
+def test_the_position_of_the_maximum_or_minimum_is_the_cpus(musa, served_by_mudnn, find, row):
     x = torch.tensor([ROWS[row], ROWS[row][::-1]])
     there = x.to("musa")
     for dim in (-1, 0, None):
@@ -36,7 +36,7 @@ def test_the_position_of_an_extreme_is_the_cpus(musa, served_by_mudnn, find, row
 
 
 @pytest.mark.parametrize("shape", [(64, 64), (65, 64)], ids=["in a loop", "by torch"])
-def test_the_position_of_an_extreme_in_many_rows(musa, shape):
+def test_the_position_of_the_maximum_or_minimum_in_many_rows(musa, shape):
     x = torch.randint(-3, 4, shape, generator=torch.Generator().manual_seed(0)).float()
     for there, here in ((x.to("musa"), x), (x.to("musa").t(), x.t())):
         assert torch.equal(there.argmax(1).cpu(), here.argmax(1))
@@ -65,7 +65,7 @@ def test_a_fill_sets_every_element(musa, dtype, value):
             assert torch.equal(filled.signbit(), here.signbit())
 
 
-def test_a_fill_of_a_view_leaves_what_is_between(musa):
+def test_a_fill_of_a_view_changes_no_other_element(musa):
     x = torch.ones(4, 6, device="musa")
     x[:, ::2].zero_()
     assert torch.equal(x.cpu(), torch.tensor([0.0, 1.0] * 3).expand(4, 6))
@@ -73,16 +73,16 @@ def test_a_fill_of_a_view_leaves_what_is_between(musa):
 
 @pytest.mark.parametrize("approximate", ["none", "tanh"])
 @pytest.mark.parametrize("elements", [1, 255, 1024, 1025])
-def test_gelu_is_torchs_on_either_side_of_the_limit(musa, elements, approximate):
+def test_gelu_equals_torchs_on_both_sides_of_the_limit(musa, elements, approximate):
     x = torch.linspace(-6, 6, elements)
     gelu = torch.nn.functional.gelu
-    # Of two kernels of torch: its own below the limit, oneDNN's above it.
+    # torch uses its own kernel up to the limit, and oneDNN's above it.
     torch.testing.assert_close(
         gelu(x.to("musa"), approximate=approximate).cpu(), gelu(x, approximate=approximate)
     )
 
 
-# Memory that the allocator has given back to the device, under the shape of a small operand.
+# An operand in memory that the allocator has freed on the device.
 GONE = """
     import torch
     whole = torch.ones(32, 32, device="musa:0")

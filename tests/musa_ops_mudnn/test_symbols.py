@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The pack calls no member of muDNN but those that the real SDK is known to have.
+"""The pack calls only members of muDNN that the real SDK is known to have.
 
-tests/musa_runtime/test_sdk_symbols.py knows classes, this one each member: the emulator's muDNN is written
-from the same knowledge, and a member that it alone had would link here and fail to load on the vendor's SDK.
+tests/musa_runtime/test_sdk_symbols.py checks the classes, this file each member. A member that only the
+emulator's muDNN had would link here and fail to load with the vendor's SDK.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ def listed() -> set[str]:
 
 
 def imported(library: Path) -> set[str]:
-    """The demangled names that a library expects from others."""
+    """Returns the demangled names that a library imports."""
     nm = shutil.which("nm")
     if nm is None:
         skips.skip_permanently("glibc-tools", "nm")
     done = subprocess.run(
         [nm, "-DC", "--undefined-only", str(library)], check=True, capture_output=True, text=True
     )
-    # Weak ones too: what may be missing is not known to exist either.
+    # Weak symbols too, because a symbol that may be missing is not known to exist.
     return {match.group(1) for match in re.finditer(r"^\s*[Uvw] (.+)$", done.stdout, re.MULTILINE)}
 
 
 def of_mudnn(symbols: set[str]) -> set[str]:
-    """muDNN's own: a function of ours that takes a muDNN type names it behind its parenthesis only."""
+    """Returns muDNN's symbols; the pack's functions name muDNN's types only after the parenthesis."""
     return {symbol for symbol in symbols if re.search(r"\bmusa::dnn::", symbol.partition("(")[0])}
 
 
 def unlisted(symbols: set[str], names: set[str]) -> set[str]:
-    """Those that are of muDNN, but no listed member and no constructor or destructor of a listed class."""
+    """Returns muDNN's symbols except listed members, and constructors and destructors of listed classes."""
     classes = {name.rpartition("::")[0] for name in names if name != "musa::dnn::GetVersion"}
     refused = set()
     for symbol in of_mudnn(symbols):
@@ -61,7 +61,7 @@ def library() -> Path:
     from musa_ops_mudnn import _library
 
     path = Path(_library.paths()[-1])
-    assert path.exists(), f"{path} is missing. To build it: python3 tools/dev.py setup"
+    assert path.exists(), f"{path} is missing. Fix: python3 tools/dev.py setup"
     return path
 
 
@@ -86,7 +86,7 @@ def test_the_pack_does_import_muDNN(library):
         "musa::dnn::Unary::Binary()",
     ],
 )
-def test_what_is_not_listed_is_refused(symbol):
+def test_a_symbol_that_is_not_listed_is_refused(symbol):
     assert unlisted({symbol}, listed()) == {symbol}
 
 
@@ -102,11 +102,11 @@ def test_what_is_not_listed_is_refused(symbol):
         "at::cpu::mm(at::Tensor const&, at::Tensor const&)",
     ],
 )
-def test_listed_members_and_what_is_not_muDNNs_may_be_imported(symbol):
+def test_listed_members_and_symbols_of_other_libraries_may_be_imported(symbol):
     assert unlisted({symbol}, listed()) == set()
 
 
-def test_a_library_that_calls_what_the_emulator_alone_has_is_refused(tmp_path):
+def test_a_library_that_calls_a_member_of_the_emulator_alone_is_refused(tmp_path):
     compiler = shutil.which("c++") or shutil.which("g++")
     if compiler is None:
         skips.skip_permanently("glibc-tools", "a C++ compiler")
@@ -120,7 +120,7 @@ def test_a_library_that_calls_what_the_emulator_alone_has_is_refused(tmp_path):
     assert unlisted(imported(library), listed()) == {"musa::dnn::Unary::Guess()"}
 
 
-def test_the_list_is_sorted_by_class_and_free_of_repetition():
+def test_the_list_is_sorted_by_class_without_duplicates():
     blocks = LIST.read_text(encoding="utf-8").split("\n\n")[1:]
     lines = [[line.split()[0] for line in block.splitlines()] for block in blocks]
     assert all(
