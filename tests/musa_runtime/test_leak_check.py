@@ -54,12 +54,12 @@ def test_memory_taken_of_the_driver_is_a_leak(figures, size):
 
 
 def test_memory_that_another_process_takes_is_no_leak(musa, emulator, monkeypatch):
-    """Its use shows in the device's free memory, which all processes share."""
+    """The other process reduces the device's free memory, which all processes share."""
     free, total = musa.mem_get_info(0)
     monkeypatch.setattr(musa, "mem_get_info", lambda device=None: (free, total))
     with leaks.no_leak():
         monkeypatch.setattr(musa, "mem_get_info", lambda device=None: (free - 64 * MIB, total))
-    with pytest.raises(leaks.Leak), leaks.no_leak():  # as the device's free memory would tell it
+    with pytest.raises(leaks.Leak), leaks.no_leak():  # if only the device's free memory is compared
         monkeypatch.setattr(leaks, "_sdk_counters", lambda: None)
 
 
@@ -78,7 +78,7 @@ def test_cached_memory_and_garbage_are_no_leak(musa):
         tensor = torch.empty(50 * MIB, dtype=torch.uint8, device="musa")
         del tensor
     with leaks.no_leak():
-        gc.disable()  # so that the check itself must collect it
+        gc.disable()  # so that only the check collects the garbage
         try:
             cycle = types.SimpleNamespace(tensor=torch.empty(MIB, device="musa"))
             cycle.self = cycle
@@ -87,7 +87,7 @@ def test_cached_memory_and_garbage_are_no_leak(musa):
             gc.enable()
 
 
-def test_a_test_that_failed_is_not_judged(musa):
+def test_a_failed_test_is_not_checked(musa):
     kept = []
     with leaks.no_leak(unless=lambda: True):
         kept.append(torch.empty(1, device="musa"))

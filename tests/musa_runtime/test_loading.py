@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Loading the libraries: each thing that can be wrong is recorded with its cause, and nothing raises."""
+"""Loading the libraries: each failure is recorded with its cause, and nothing raises."""
 
 import os
 import sys
@@ -59,14 +59,14 @@ def test_loading_imports_neither_pluggy_nor_metadata(stub):
     assert done.stdout == "[]\n", done.stdout + done.stderr
 
 
-def test_missing_sdk_names_the_place_and_loads_the_substitute(stub):
+def test_a_missing_sdk_is_reported_and_the_substitute_is_loaded(stub):
     report = stub.load(MUSA_HOME="/nonexistent/musa")
     assert (report["status"], report["error"]) == ("unavailable", "SdkNotFoundError")
     assert "/nonexistent/musa: no such directory" in report["reason"]
     assert report["told"].strip() == f"told: {report['reason']}"
 
 
-def test_a_musa_home_that_is_no_text_is_reported_with_its_bytes_escaped(stub):
+def test_a_musa_home_that_is_not_text_is_reported_with_its_bytes_escaped(stub):
     report = stub.load(MUSA_HOME=os.fsdecode(b"/nonexistent/\xff"))
     assert (report["status"], report["error"]) == ("unavailable", "SdkNotFoundError")
     assert "$MUSA_HOME=/nonexistent/\\udcff: no such directory" in report["told"]
@@ -112,7 +112,7 @@ def test_another_backend_in_the_slot_is_left_alone(stub):
 
 
 @pytest.mark.parametrize("library", ["libmusart.so", "libmusa_runtime.so"])
-def test_a_library_that_fails_to_load_is_reported_with_the_linkers_words(stub, library):
+def test_a_library_that_fails_to_load_is_reported_with_the_linkers_error(stub, library):
     path = stub.home / "lib" / library if library == "libmusart.so" else stub.package / "lib" / library
     path.write_bytes(b"this is not a library")
     report = stub.load()
@@ -146,8 +146,8 @@ def test_a_missing_runtime_library_is_reported(stub):
 @pytest.mark.parametrize(
     "source", [RUNTIME % (musa_runtime.ABI + 1), "int something_else;"], ids=["other", "none"]
 )
-def test_another_abi_is_refused_and_the_substitute_stays_out(stub, source):
-    # The runtime's hooks are registered by then; registering the substitute's too would end the process.
+def test_another_abi_is_refused_and_the_substitute_is_not_loaded(stub, source):
+    # The runtime's hooks are already registered; registering the substitute's too would abort the process.
     stub.compile("musa_runtime/lib/libmusa_runtime.so", source)
     report = stub.load()
     assert (report["status"], report["error"]) == ("unavailable", "AbiMismatchError")
@@ -190,7 +190,7 @@ def test_the_recorded_cause_is_raised_at_each_use(stub):
     assert done.stdout.splitlines()[-2:] == ["True", "True"], done.stdout + done.stderr
 
 
-def test_config_answers_each_question(stub):
+def test_config_prints_each_value(stub):
     stub.write("musa_runtime/share/cmake/musa_runtime/musa_runtimeConfig.cmake", "")
     stub.write("musa_runtime/include/musa_runtime/op_pack.h", "")
     done = stub.run(
@@ -211,7 +211,7 @@ def test_config_answers_each_question(stub):
     ]
 
 
-def test_config_fails_with_the_reason_where_a_file_is_missing(stub):
+def test_config_fails_with_the_reason_if_a_file_is_missing(stub):
     code = "from musa_runtime import config; raise SystemExit(config.main(['--cmakedir']))"
     done = stub.run(code)
     assert done.returncode == 1

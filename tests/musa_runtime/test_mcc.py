@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Architectures and options of kernels come from the compiler that compiles them."""
+"""The architectures and options of kernels depend on the compiler that compiles them."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def test_lists_of_architectures(text, archs):
 
 
 @pytest.mark.parametrize("text", ["sm_80", "8.0+PTX", "22;all", "mp_3", "313"])
-def test_what_is_no_architecture_of_musa_is_refused(text):
+def test_an_architecture_that_musa_does_not_have_is_refused(text):
     with pytest.raises(ValueError, match="not an architecture of MUSA") as caught:
         mcc.parse_archs(text)
     assert 'Fix: export TORCH_MUSA_ARCH_LIST="22;31"' in str(caught.value)
 
 
-def test_the_variable_wins_then_the_devices_then_what_the_compiler_can(foreign):
+def test_the_variable_wins_then_the_devices_then_the_compilers_architectures(foreign):
     compiler = str(foreign.path)
     assert mcc.archs(compiler, ["21"], {"TORCH_MUSA_ARCH_LIST": "31"}) == ["31"]
     assert mcc.archs(compiler, ["31", "22", "31"], {}) == ["22", "31"]
@@ -64,7 +64,7 @@ def test_options_are_those_that_the_compiler_accepts(foreign):
     assert not mcc.accepts(str(foreign.path), GCC_ONLY)
 
 
-def test_whether_headers_can_be_precompiled_is_tried(foreign):
+def test_support_for_precompiled_headers_is_tried(foreign):
     assert mcc.precompiles(EMULATORS, ["-O1", "--offload-arch=mp_31"])
     assert mcc.precompiles(EMULATORS, ["-O1", "-include", "made_by_the_build.h", "-DA"])
     assert not mcc.precompiles(EMULATORS, ["-O1", "-fno-such-option"])
@@ -97,14 +97,14 @@ def test_the_script_for_cmake(foreign):
     assert run("tea").returncode == 1
 
 
-def test_what_the_packs_need_of_a_compiler_can_be_tried(capsys):
+def test_the_requirements_of_the_packs_on_a_compiler_can_be_checked(capsys):
     assert mcc.check(EMULATORS, {}) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(mcc.TRIALS) and all(line.endswith(": compiles") for line in lines)
 
 
 def test_a_compiler_that_fails_a_trial_is_reported_with_its_message(tmp_path, capsys):
-    """It stands for clang 14, which crashes on the second trial, and compiles nothing else either."""
+    """A fake of clang 14, which crashes on the second trial."""
     compiler = tmp_path / "mcc"
     compiler.write_text(
         "#!/bin/sh\n"
@@ -140,7 +140,7 @@ def run(*command, **variables):
 
 @pytest.mark.slow
 def test_a_pack_of_others_builds_with_a_foreign_compiler(foreign, tmp_path):
-    """g++ compiles the host's sources; none of its options reaches mcc."""
+    """g++ compiles the host's sources; none of its options is passed to mcc."""
     source, build = tmp_path / "source", tmp_path / "build"
     source.mkdir()
     (source / "kernel.mu").write_text(
@@ -199,5 +199,5 @@ def test_the_ported_pack_gives_a_foreign_compiler_no_option_of_gcc(foreign, tmp_
         assert re.findall(r"-O\d", line)[-1] == "-O2"
         assert "--offload-arch=mp_22 --offload-arch=mp_31" in line
         assert re.search(r"mcc -x musa .*-I\S+/ported/overlay ", line)
-    # And it takes them: one of the smallest, compiled to its end.
+    # The compiler accepts the options: it compiles one of the smallest kernels.
     run(build_tool("ninja"), "-C", build, "musa/musa_ops_ported/csrc/kernels/Trace.mu.o", **variables)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""MemPool, use_mem_pool, and memory from functions of the user's own."""
+"""MemPool, use_mem_pool, and allocators of the user."""
 
 import ctypes
 import gc
@@ -16,7 +16,7 @@ from tests.harness.subprocesses import run_code
 
 MIB = 1 << 20
 
-# Memory of the SDK, counted. It calls the library that the process has loaded.
+# An allocator that counts its calls. It calls the SDK's library that the process has loaded.
 SOURCE = r"""
 #include <cstdint>
 #include <cstdio>
@@ -47,7 +47,7 @@ void counted_refuse(int value) { refuse = value; }
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    """Path of a compiled allocator."""
+    """The path of a compiled allocator."""
     compiler = os.environ.get("CXX", "c++")
     if shutil.which(compiler) is None:
         pytest.fail(f"needs a C++ compiler, and there is no {compiler}")
@@ -57,7 +57,7 @@ def library(tmp_path_factory):
     folder = tmp_path_factory.mktemp("allocator")
     source, target = folder / "counted.cpp", folder / "libcounted.so"
     source.write_text(SOURCE)
-    # Not linked with the SDK: its symbols are those of the library in use.
+    # Not linked with the SDK, so that its symbols resolve to the library in use.
     subprocess.run(
         [compiler, "-shared", "-fPIC", "-O1", f"-I{home}/include", "-o", target, source], check=True
     )
@@ -65,7 +65,7 @@ def library(tmp_path_factory):
 
 
 class Counted:
-    """The compiled allocator, and what it counted."""
+    """The compiled allocator, and its counters."""
 
     def __init__(self, library):
         self._library = ctypes.CDLL(os.fspath(library))
@@ -98,7 +98,7 @@ def _block(size, device="musa"):
     return torch.empty(size, dtype=torch.uint8, device=device)
 
 
-def test_tensors_of_a_region_lie_in_the_pool(musa):
+def test_tensors_of_a_region_are_allocated_in_the_pool(musa):
     pool = musa.MemPool()
     with musa.use_mem_pool(pool):
         x = _block(3 * MIB)
@@ -110,7 +110,7 @@ def test_tensors_of_a_region_lie_in_the_pool(musa):
     del x, y
 
 
-def test_a_pool_that_dies_gives_its_memory_back(musa, emulator):
+def test_a_deleted_pool_frees_its_memory(musa, emulator):
     pool = musa.MemPool()
     with musa.use_mem_pool(pool):
         x = _block(30 * MIB)
@@ -160,7 +160,7 @@ def test_a_region_that_fails_ends(musa):
     del x
 
 
-def test_nesting_a_pool_in_itself_is_refused_and_the_outer_region_goes_on(musa):
+def test_nesting_a_pool_in_itself_is_refused_and_the_outer_region_stays_active(musa):
     pool = musa.MemPool()
     with musa.use_mem_pool(pool):
         with pytest.raises(RuntimeError, match="already"), musa.use_mem_pool(pool):
@@ -170,7 +170,7 @@ def test_nesting_a_pool_in_itself_is_refused_and_the_outer_region_goes_on(musa):
     del x
 
 
-def test_threads_fill_pools_of_their_own(musa):
+def test_threads_fill_their_own_pools(musa):
     pools = [musa.MemPool() for _ in range(4)]
     blocks = [[] for _ in pools]
 
@@ -201,7 +201,7 @@ def test_a_pool_of_another_device(two_devices):
     del x, y
 
 
-def test_a_segment_is_not_split_where_that_is_asked_for(musa):
+def test_a_segment_is_not_split_with_no_split(musa):
     pool = musa.MemPool(no_split=True)
     with musa.use_mem_pool(pool):
         blocks = [_block(size) for size in (1000, 5 * MIB, 3 * MIB)]
@@ -213,7 +213,7 @@ def test_a_segment_is_not_split_where_that_is_asked_for(musa):
     blocks.clear()
 
 
-def test_a_pool_helps_out_where_that_is_asked_for(musa):
+def test_a_pool_is_used_on_exhausted_memory_with_use_on_oom(musa):
     for helps in (True, False):
         musa.empty_cache()
         pool = musa.MemPool(use_on_oom=helps)
@@ -235,24 +235,24 @@ def test_a_pool_helps_out_where_that_is_asked_for(musa):
         del pool
 
 
-def test_a_pool_with_an_allocator_of_its_own(musa, counted):
+def test_a_pool_with_its_own_allocator(musa, counted):
     before = counted.allocations
     pool = musa.MemPool(counted.allocator.allocator())
     with musa.use_mem_pool(pool):
         x = torch.full((MIB,), 3.0, device="musa")
         y = torch.full((MIB,), 4.0, device="musa")
-    assert counted.allocations == before + 1, "two tensors of 4 MiB share a segment of 20"
+    assert counted.allocations == before + 1, "two tensors of 4 MiB must share a segment of 20 MiB"
     assert counted.device == 0
     assert (x + y).cpu().eq(7).all()
     frees = counted.frees
     del x, y
-    assert counted.frees == frees, "the pool caches"
+    assert counted.frees == frees, "the pool does not cache"
     del pool
     gc.collect()
     assert counted.frees == frees + 1
 
 
-def test_the_allocator_of_a_pool_learns_the_stream(musa, counted):
+def test_the_allocator_of_a_pool_gets_the_stream(musa, counted):
     side = musa.Stream()
     pool = musa.MemPool(counted.allocator.allocator())
     with musa.stream(side), musa.use_mem_pool(pool):
@@ -274,7 +274,7 @@ def test_an_allocator_without_memory_means_out_of_memory(musa, counted):
 
 
 def test_python_functions_may_be_a_pools_allocator(musa):
-    """They take the GIL, which nothing may do under the allocator's lock."""
+    """They acquire the GIL, which must not happen while the allocator's lock is held."""
     from musa_runtime import _C
     from tests.harness.emulator import loaded_sdk
 
@@ -287,7 +287,7 @@ def test_python_functions_may_be_a_pools_allocator(musa):
     def alloc(size, device, stream):
         pointer = ctypes.c_void_p()
         assert sdk.musaMalloc(ctypes.byref(pointer), ctypes.c_size_t(size)) == 0
-        other = torch.empty(1000, device="musa:0")  # allocates while it allocates
+        other = torch.empty(1000, device="musa:0")  # a nested allocation
         calls.append(("alloc", size, device, other.device.index))
         return pointer.value
 
@@ -308,7 +308,7 @@ def test_python_functions_may_be_a_pools_allocator(musa):
     thread.start()
     side = musa.Stream()
     try:
-        # By stream: what the function allocates itself must not come from the pool that is just growing.
+        # Selected by stream, so that the function's own allocation does not come from the growing pool.
         with musa.stream(side):
             _C.begin_allocate_current_stream_to_pool(0, pool.id)
         side_block = musa.caching_allocator_alloc(3 * MIB, stream=side)
@@ -377,7 +377,7 @@ print(float(torch.ones(3, device="musa").sum()))
 
 def test_the_whole_process_may_use_another_allocator(musa, library, tmp_path):
     script = tmp_path / "changed.py"
-    # The allocator's own calls of the SDK go to the library that torch loads.
+    # The allocator's calls of the SDK must resolve to the library that torch loads.
     script.write_text(_CHANGED)
     out = run_code(
         f"""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The history of memory: what is recorded, where it happened, and that torch's memory_viz opens it."""
+"""The history of memory: the recorded events, their stacks, and torch's memory_viz."""
 
 import base64
 import gc
@@ -24,7 +24,7 @@ KIB, MIB = 1 << 10, 1 << 20
 
 @pytest.fixture
 def memory(musa):
-    """torch.musa.memory with nothing recorded and nothing cached; recording ends with the test."""
+    """torch.musa.memory with no history and an empty cache; recording ends with the test."""
     gc.collect()
     musa.synchronize()
     musa.empty_cache()
@@ -162,7 +162,7 @@ def test_one_device_can_be_recorded_alone(memory, two_devices):
     ("context", "alloc", "free", "block"),
     [(None, 0, 0, 0), ("state", 0, 0, 1), ("alloc", 1, 0, 1), ("all", 1, 1, 1)],
 )
-def test_the_context_says_which_stacks_are_taken(memory, context, alloc, free, block):
+def test_the_context_selects_the_recorded_stacks(memory, context, alloc, free, block):
     memory._record_memory_history(context=context, stacks="python")
     first, second = allocate_here(MIB), allocate_here(MIB)
     del second
@@ -183,7 +183,7 @@ def test_state_keeps_stacks_of_live_memory_and_no_events(memory):
     assert "allocate_here" in names(segment["frames"])
 
 
-def test_pages_of_an_expandable_segment_are_events_and_name_who_mapped_them(memory, musa):
+def test_pages_of_an_expandable_segment_are_events_with_the_stack_of_the_mapping(memory, musa):
     memory._set_allocator_settings("expandable_segments:True")
     try:
         memory._record_memory_history(stacks="python")
@@ -230,13 +230,13 @@ def test_stacks_of_live_memory_outlive_the_recording(memory):
     assert "allocate_here" in names(memory._allocation_traceback(address))
     del tensor
     assert memory._allocation_traceback(address) is None
-    # The address is used again, and what was there before must not be taken for it.
+    # The address is reused; the new block must not have the old block's stack.
     tensor = allocate(MIB)
     assert tensor.data_ptr() == address
     assert block_at(memory._snapshot(), address)["frames"] == []
 
 
-def test_memory_that_nobody_recorded_has_no_traceback(memory):
+def test_memory_without_a_record_has_no_traceback(memory):
     tensor = allocate(MIB)
     memory._record_memory_history()
     assert memory._allocation_traceback(tensor.data_ptr()) is None
@@ -251,10 +251,10 @@ def test_backward_is_recorded(memory):
     assert address in {entry["addr"] for entry in events(memory) if entry["action"] == "alloc"}
 
 
-def test_threads_record_side_by_side(memory):
+def test_threads_record_concurrently(memory):
     memory._record_memory_history(stacks="python")
 
-    # A fixed amount of work: each snapshot copies the whole history while the threads go on adding to it.
+    # A fixed amount of work, because each snapshot copies the whole history while the threads add to it.
     def work():
         for _ in range(200):
             allocate(KIB)
@@ -284,7 +284,7 @@ def test_exhausted_memory_is_an_event(memory, musa, emulator):
     assert "allocate_here" in names(event["frames"])
 
 
-def test_threads_can_mark_what_they_do(memory):
+def test_threads_can_annotate_their_events(memory):
     memory._record_memory_history(context=None)
     assert memory._get_memory_metadata() == ""
     memory._set_memory_metadata("warm-up")
@@ -347,7 +347,7 @@ def test_a_bad_argument_is_refused_by_name(memory, arguments, name):
 # ---- observers
 
 
-def test_an_observer_hears_of_exhausted_memory_and_may_take_a_snapshot():
+def test_an_observer_is_notified_of_exhausted_memory_and_can_take_a_snapshot():
     code = """
     import torch
     heard = []
@@ -374,7 +374,7 @@ def test_an_observer_must_be_a_function(memory):
 # ---- the end of the process
 
 
-def test_a_process_may_end_while_it_records():
+def test_a_process_can_exit_while_it_records():
     code = """
     import torch
     torch.musa.memory._record_memory_history()
@@ -391,7 +391,7 @@ def test_a_process_may_end_while_it_records():
 
 @pytest.fixture
 def dump(memory, musa, tmp_path):
-    """The file of a snapshot of a training step, on two streams."""
+    """The file of a snapshot of a training step on two streams."""
     memory._record_memory_history()
     model = torch.nn.Sequential(torch.nn.Linear(64, 512), torch.nn.ReLU(), torch.nn.Linear(512, 64)).to(
         "musa"
@@ -426,10 +426,10 @@ def test_a_snapshot_is_plain_data(dump):
     assert snapshot["allocator_settings"]["expandable_segments"] is False
 
 
-def test_memory_viz_sums_the_snapshot_up(dump, musa):
+def test_memory_viz_summarizes_the_snapshot(dump, musa):
     snapshot = pickle.loads(dump.read_bytes())
     text = _memory_viz.segsum(snapshot)
-    # It checks for itself that blocks make segments, and raises otherwise.
+    # memory_viz raises if the blocks do not fill their segments.
     assert f"segments: {len(snapshot['segments'])}" in text
     reserved = sum(musa.memory_reserved(device) for device in range(musa.device_count()))
     assert f"total_reserved: {_memory_viz.Bytes(reserved)}" in text
@@ -440,7 +440,7 @@ def test_memory_viz_prints_the_trace(dump):
     assert "cudaMalloc" in text and "25.0MiB" in text and "free completed" in text
 
 
-def test_memory_viz_sums_up_by_line(dump):
+def test_memory_viz_summarizes_by_line(dump):
     snapshot = pickle.loads(dump.read_bytes())
     for view in (_memory_viz.segments, _memory_viz.memory):
         lines = view(snapshot, format_flamegraph=lambda lines: lines).splitlines()
@@ -487,7 +487,7 @@ def test_segments_of_one_pool(memory, musa):
     del tensor
 
 
-def test_segments_alone_leave_no_mark_when_asked(memory, musa):
+def test_a_snapshot_without_traces_is_not_recorded(memory, musa):
     memory._record_memory_history()
     musa.memory_snapshot(include_traces=False)
     assert actions(memory) == ["snapshot"]

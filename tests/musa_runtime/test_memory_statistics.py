@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Statistics of device and pinned memory: torch.cuda's keys, exact figures, torch.accelerator's functions."""
+"""Statistics of device and pinned memory: torch.cuda's keys, exact values, torch.accelerator's functions."""
 
 import gc
 import inspect
@@ -61,7 +61,7 @@ def test_the_keys_are_those_of_torch_cuda(clean):
 
 
 def test_torch_cuda_documents_no_other_key():
-    # The names in the documentation of torch.cuda.memory_stats, with their braces multiplied out. It writes
+    # The names in the documentation of torch.cuda.memory_stats, with their braces expanded. It says
     # "allocated" for the count whose key is "allocation".
     documented = set()
     for text in re.findall(r'- ``"([a-z_.{},]+)"``', inspect.getdoc(torch.cuda.memory_stats)):
@@ -96,7 +96,7 @@ def test_large_memory_is_counted_in_the_large_pool(clean):
         assert difference[f"requested_bytes.{pool}.current"] == 30 * MIB + 1
         assert difference[f"segment.{pool}.allocated"] == 1
     assert difference["num_device_alloc"] == 1
-    # 2 MiB less 512 bytes are left and split off.
+    # The remaining 2 MiB - 512 bytes are split off.
     assert difference["inactive_split_bytes.large_pool.current"] == 2 * MIB - 512
     assert not any("small_pool" in key for key in difference)
     del tensor
@@ -104,7 +104,7 @@ def test_large_memory_is_counted_in_the_large_pool(clean):
     assert clean.memory_stats()["num_device_free"] == before["num_device_free"] + 1
 
 
-def test_peaks_and_sums_start_again_when_reset(clean):
+def test_peaks_and_sums_restart_when_reset(clean):
     tensor = allocate(8 * MIB)
     del tensor
     stats = clean.memory_stats()
@@ -133,7 +133,7 @@ def test_failed_calls_and_errors_are_counted(clean, emulator):
     assert stats["num_device_alloc"] == 0
 
 
-def test_the_nested_form_holds_the_same(clean):
+def test_the_nested_form_has_the_same_values(clean):
     nested, flat = clean.memory_stats_as_nested_dict(), clean.memory_stats()
     for quantity, pool, metric in itertools.product(QUANTITIES, POOLS, METRICS):
         assert nested[quantity][pool][metric] == flat[f"{quantity}.{pool}.{metric}"]
@@ -150,7 +150,7 @@ def test_a_pools_id_is_part_of_its_keys():
     assert list(flat) == sorted(flat)
 
 
-def test_each_device_is_counted_apart(two_devices):
+def test_each_device_is_counted_separately(two_devices):
     before = [two_devices.memory_stats(index) for index in range(2)]
     tensor = torch.empty(MIB, dtype=torch.uint8, device="musa:1")
     after = [two_devices.memory_stats(index) for index in range(2)]
@@ -246,7 +246,7 @@ def test_pinned_memory_is_counted(pinned):
     assert set(before) == HOST_KEYS
     tensor = torch.empty(3000, dtype=torch.uint8, pin_memory=True)
     stats = pinned.host_memory_stats()
-    # The size of a block is a power of two.
+    # Block sizes are powers of two.
     assert stats["active_bytes.current"] - before["active_bytes.current"] == 4096
     assert stats["active_requests.current"] - before["active_requests.current"] == 1
     assert stats["allocated_bytes.allocated"] == 4096 and stats["num_host_alloc"] == 1

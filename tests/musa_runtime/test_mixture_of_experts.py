@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Mixtures of experts train on the device as on the CPU: counts of integers, gathers and sums."""
+"""Mixtures of experts train on the device as on the CPU: histograms of integers, gathers and sums."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 
 class Experts(torch.nn.Module):
-    """A router and experts, by the two usual ways of grouping tokens: sorted by expert, and one mask each."""
+    """A router and experts, with the two usual groupings of tokens: sorted by expert, or one mask each."""
 
     def __init__(self, width: int = 16, hidden: int = 24, experts: int = 4, chosen: int = 2) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class Experts(torch.nn.Module):
         weights, chosen = self.route(tokens)
         order = chosen.view(-1).argsort(stable=True)
         expert_of = chosen.view(-1)[order]
-        # As transformers does it: the CPU has no histogram of integers.
+        # As in transformers, because the CPU has no histogram of integers.
         countable = expert_of.float() if tokens.is_cpu else expert_of.int()
         counts = torch.histc(countable, bins=self.experts, min=0, max=self.experts - 1)
         assert torch.equal(counts.long(), torch.bincount(expert_of, minlength=self.experts))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Modules move without losing who they are: parameters keep their identity, optimizers built before still
-train.
+"""Moving modules: parameters keep their identity, and optimizers that were created before the move still
+train them.
 """
 
 import copy

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Operators without a CPU kernel of their own name: convolutions, recurrent cells, SyncBatchNorm,
+"""Operators without a CPU kernel under their own name: convolutions, recurrent cells, SyncBatchNorm,
 attention.
 """
 
@@ -11,7 +11,7 @@ from torch.nn import functional
 
 
 def _same(f, device, *tensors, rtol=1.3e-6, atol=1e-5):
-    """The results and all gradients of f on the device equal those on the CPU."""
+    """Checks that the results and all gradients of f on the device equal those on the CPU."""
     results = []
     for where in ("cpu", device):
         inputs = [
@@ -79,7 +79,7 @@ def test_channels_last_convolutions_stay_channels_last(device):
     torch.testing.assert_close(actual.cpu(), expected)
 
 
-def test_convolutions_of_nothing(device):
+def test_convolutions_without_elements(device):
     out = functional.conv2d(torch.randn(0, 3, 8, 8, device=device), torch.randn(4, 3, 3, 3, device=device))
     assert out.shape == (0, 4, 6, 6)
 
@@ -135,7 +135,7 @@ def test_recurrent_networks_of_packed_sequences(device):
 
 
 @pytest.mark.parametrize("channels_last", [False, True])
-def test_the_pieces_of_synchronised_batch_norm(musa, device, channels_last):
+def test_the_parts_of_synchronised_batch_norm(musa, device, channels_last):
     torch.manual_seed(0)
     x = torch.randn(6, 4, 5, 5, device=device)
     if channels_last:
@@ -151,7 +151,7 @@ def test_the_pieces_of_synchronised_batch_norm(musa, device, channels_last):
         inverse_deviation.cpu().double(), (variance + eps).rsqrt(), rtol=1e-5, atol=1e-6
     )
 
-    # Two workers with half the batch each must agree on the statistics of the whole.
+    # Two workers with half of the batch each must compute the statistics of the whole batch.
     halves = [torch.batch_norm_stats(half, eps) for half in x.chunk(2)]
     running_mean, running_variance = torch.zeros(4, device=device), torch.ones(4, device=device)
     count = torch.full((2,), x.numel() / 4 / 2, device=device)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The registry serves every operator through somebody, counts who did, and obeys the policy at run time."""
+"""The registry: each operator has a provider, calls are counted by provider, and the policy can change."""
 
 import json
 import threading
@@ -24,10 +24,10 @@ def _own_provider():
     return "host" if host_can_address_device_memory() else "host-copy"
 
 
-def test_torchs_own_kernels_serve_what_no_pack_serves(ops):
+def test_torchs_own_kernels_serve_operators_that_no_pack_serves(ops):
     own = _own_provider()
     for op in ("aten::mm", "aten::add.out", "aten::_softmax.out", "aten::sort.stable", "aten::_fft_r2c"):
-        # After the packs' candidates, where there are such.
+        # The candidate comes after those of the packs, if there are any.
         assert own in [candidate["provider"] for candidate in ops.explain(op)["candidates"]], op
     assert ops.explain("aten::_fft_r2c")["provider"] == own
     served = [row for row in ops.table() if row["provider"] not in ("composite", "none", "runtime")]
@@ -36,7 +36,7 @@ def test_torchs_own_kernels_serve_what_no_pack_serves(ops):
     assert {row["provider"] for row in alone} == {own}
 
 
-def test_what_runs_is_counted_for_the_candidate_that_ran(ops):
+def test_a_call_is_counted_for_the_candidate_that_ran(ops):
     x = torch.ones(3, 3, device="musa")
     before = {row["provider"]: row["calls"] for row in ops.explain("aten::mm")["candidates"]}
     for _ in range(5):
@@ -104,7 +104,7 @@ def test_views_and_in_place_writes_survive_the_provider_of_copies(ops):
         assert out.cpu().eq(11).all()
 
 
-def test_an_operator_pinned_by_the_environment_is_served_so(musa):
+def test_an_operator_can_be_pinned_by_the_environment(musa):
     out = run_code(
         """
         import json, torch
@@ -150,12 +150,12 @@ def test_an_order_in_the_environment_holds_for_every_operator(musa):
 def test_a_pin_to_an_unknown_provider_names_it_and_leaves_torch_usable(musa):
     done = run_forked(
         "import torch; print(float(torch.ones(3).sum())); torch.ones(1, device='musa')",
-        TORCH_MUSA_OPS="aten::mm=nobody",
+        TORCH_MUSA_OPS="aten::mm=absent",
     )
     assert done.returncode != 0
     assert "3.0" in done.stdout
-    assert "nobody" in done.stderr
-    assert "host" in done.stderr or "host-copy" in done.stderr, "the providers there are must be named"
+    assert "absent" in done.stderr
+    assert "host" in done.stderr or "host-copy" in done.stderr, "the error must name the available providers"
 
 
 _FALLBACK = """
@@ -179,7 +179,7 @@ print("next", float((x.cpu() + 1).sum()))
 
 @pytest.mark.parametrize("mode", ["allow", "warn", "error"])
 def test_running_on_copies_is_allowed_warned_about_once_or_refused(musa, mode):
-    # Without packs: they serve operators where the host cannot address memory.
+    # Without packs, which would handle operators if the host cannot address memory.
     out = run_code(
         _FALLBACK,
         MUSA_EMULATOR_MEMORY="strict",
@@ -193,14 +193,14 @@ def test_running_on_copies_is_allowed_warned_about_once_or_refused(musa, mode):
     else:
         assert "raised" not in lines
         assert int(lines["counted"]) == 3
-        # Three calls, each of which reads and writes 16 floats.
+        # Each of the three calls reads and writes 16 floats.
         assert int(lines["bytes"]) >= 3 * 64
         assert int(lines["warned"].split()[0]) == (1 if mode == "warn" else 0)
     assert float(lines["next"]) == 32
 
 
-@pytest.mark.host_addressable("this is the promise of devices whose memory the host can address")
-def test_nothing_is_copied_where_the_host_can_address_device_memory(musa):
+@pytest.mark.host_addressable("only devices whose memory the host can address promise this")
+def test_nothing_is_copied_if_the_host_can_address_device_memory(musa):
     out = run_code(_FALLBACK, TORCH_MUSA_FALLBACK="error")
     assert "raised" not in out
     assert "counted 0" in out
@@ -208,7 +208,7 @@ def test_nothing_is_copied_where_the_host_can_address_device_memory(musa):
 
 def test_the_policy_may_change_while_other_threads_call_operators(ops):
     x = torch.randn(4, 4, device="musa")
-    # The last has no candidate of a pack and none of the runtime's compositions.
+    # The last operator has neither a pack's candidate nor one of the runtime's compositions.
     calls = {
         "aten::mm": lambda: torch.mm(x, x),
         "aten::add.Tensor": lambda: x + x,
@@ -253,7 +253,7 @@ def test_the_policy_may_change_while_other_threads_call_operators(ops):
     assert {op: count - before[op] for op, count in counted().items()} == dict.fromkeys(calls, total)
 
 
-def test_an_operator_that_nobody_serves_says_what_to_do(musa):
+def test_the_error_for_an_operator_without_a_provider_names_a_fix(musa):
     with pytest.raises(NotImplementedError, match=r"(?i)install|cpu") as caught:
         torch.ops.aten._cudnn_rnn_flatten_weight(
             [torch.ones(4, 4, device="musa")], 1, 4, 2, 4, 0, 1, False, False

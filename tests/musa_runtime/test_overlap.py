@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Writes to overlapping memory are refused wherever torch's CPU operators refuse them."""
+"""Writes to overlapping memory are refused if torch's CPU operators refuse them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REFUSED = re.compile(r"refers? to a single memory location|overlap", re.IGNORECA
 
 
 def refusal(function: Callable[[], Any]) -> str | None:
-    """What the call says of overlapping memory, None if it succeeds; other errors are raised."""
+    """Returns the call's error about overlapping memory, or None if it succeeds. Raises other errors."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -38,7 +38,7 @@ def refusal(function: Callable[[], Any]) -> str | None:
 
 
 def sample_of(op: OpInfo) -> SampleInput | None:
-    """A sample whose input has several elements."""
+    """Returns a sample whose input has several elements."""
     supported = op.supported_dtypes("cpu")
     dtype = next((d for d in (torch.float32, torch.int64, torch.bool) if d in supported), None)
     if dtype is None:
@@ -55,7 +55,7 @@ def on(device: str, sample: SampleInput) -> SampleInput:
 
 
 def shifted(tensor: torch.Tensor, device: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """A copy of the tensor, and a tensor of its shape that begins one element later in the same memory."""
+    """Returns a copy of the tensor, and a tensor of its shape that begins one element later in its memory."""
     base = torch.zeros(tensor.numel() + 1, dtype=tensor.dtype, device=device)
     first, second = (base[start : start + tensor.numel()].view(tensor.shape) for start in (0, 1))
     first.copy_(tensor)
@@ -63,21 +63,21 @@ def shifted(tensor: torch.Tensor, device: str) -> tuple[torch.Tensor, torch.Tens
 
 
 def expanded_in_place(op: OpInfo, sample: SampleInput) -> None:
-    """The in-place form on a tensor whose rows are one row."""
+    """Calls the in-place form on a tensor whose rows all alias one row."""
     tensor = sample.input
     op.inplace_variant(tensor[:1].expand(tensor.shape), *sample.args, **sample.kwargs)
 
 
 def expanded_out(op: OpInfo, sample: SampleInput) -> None:
-    """out= of the right shape, all in one element."""
+    """Calls with an out= of the right shape whose elements all alias one element."""
     result = op(sample.input, *sample.args, **sample.kwargs)
-    # Unchecked kernels of torch's CPU write as many elements as there are, such as narrow_copy's.
+    # CPU kernels of torch without the check, such as narrow_copy's, write all elements of the shape.
     room = result.new_zeros(result.numel())
     op(sample.input, *sample.args, **sample.kwargs, out=room[:1].expand(result.shape))
 
 
 def expanded_one_of_outs(which: int, op: OpInfo, sample: SampleInput) -> None:
-    """out= of several results of the right shapes, one of them all in one element."""
+    """Calls with out= of several results of the right shapes, of which one aliases a single element."""
     results = op(sample.input, *sample.args, **sample.kwargs)
     outs = [torch.empty_like(result) for result in results]
     outs[which] = results[which].new_zeros(results[which].numel())[:1].expand(results[which].shape)
@@ -96,7 +96,7 @@ SEVERAL_OUTS = {expanded_first_out: 0, expanded_second_out: 1}
 
 
 def shifted_out(op: OpInfo, sample: SampleInput) -> None:
-    """out= that shares all but one element with the input."""
+    """Calls with an out= that shares all but one element with the input."""
     first, second = shifted(sample.input, sample.input.device.type)
     op(first, *sample.args, **sample.kwargs, out=second)
 
@@ -126,7 +126,7 @@ def samples(request) -> list[tuple[OpInfo, SampleInput]]:
 
 
 @pytest.mark.parametrize("form", [expanded_in_place, expanded_out, *SEVERAL_OUTS, shifted_out])
-def test_overlapping_memory_is_refused_where_the_cpu_refuses_it(musa, samples, form):
+def test_overlapping_memory_is_refused_if_the_cpu_refuses_it(musa, samples, form):
     counts: Counter[str] = Counter()
     refused = []
     for op, sample in samples:
@@ -141,7 +141,7 @@ def test_overlapping_memory_is_refused_where_the_cpu_refuses_it(musa, samples, f
         if expected:
             refused.append((op, sample))
     print(f"\n{form.__name__}: {dict(counts)}")
-    # Few operators have several outputs: the sampled run reaches four or five of them.
+    # Few operators have several outputs, so the sampled run reaches four or five of them.
     assert counts["refused on the CPU"] > (3 if form in SEVERAL_OUTS else 5)
 
     accepted = []
@@ -197,7 +197,7 @@ def test_copies_between_overlapping_slices_are_refused(musa, shape, name):
             (x.view(-1)[1:], x.view(-1)[:-1]),
             (x.view(-1)[:-2], x.view(-1)[2:]),
         ):
-            if target.is_contiguous():  # else whether they overlap is too hard to tell, on the CPU too
+            if target.is_contiguous():  # otherwise the overlap is too hard to detect, on the CPU too
                 with pytest.raises(RuntimeError, match="single memory location"):
                     target.copy_(source)
         with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Page-locked host memory: allocated, recognised, reused only when the device is done with it."""
+"""Page-locked host memory: its allocation, its detection, and its reuse after the device has finished."""
 
 import pytest
 import torch
@@ -8,7 +8,7 @@ import torch
 from tests.harness.emulator import MEMORY_ALLOCATION
 
 
-def test_every_way_to_pin_pins(musa):
+def test_every_way_to_pin_gives_pinned_memory(musa):
     for x in (
         torch.empty(10, pin_memory=True),
         torch.zeros(10, pin_memory=True),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Private pools: whose memory is whose, who holds a pool, and what has to wait for the end of a capture."""
+"""Private pools: the memory and the holders of each pool, and work that is deferred until a capture ends."""
 
 import contextlib
 import ctypes
@@ -18,7 +18,7 @@ GLOBAL = 0  # musaStreamCaptureModeGlobal
 
 @pytest.fixture
 def native(musa):
-    """The private extension, with nothing cached before and after."""
+    """The private extension module, with an empty cache before and after."""
     from musa_runtime import _C
 
     def settle():
@@ -35,7 +35,7 @@ def native(musa):
 
 @contextlib.contextmanager
 def filling(native, pool, device=0):
-    """What this thread allocates comes from the pool; the region's own hold ends with it."""
+    """Allocations of this thread come from the pool; the region's reference to the pool ends with it."""
     native.begin_allocate_current_thread_to_pool(device, pool)
     try:
         yield
@@ -46,7 +46,7 @@ def filling(native, pool, device=0):
 
 @contextlib.contextmanager
 def pool_on(native, device=0):
-    """A pool that this test holds."""
+    """A pool that the test holds."""
     pool = native.graph_pool_handle()
     native.create_or_incref_pool(device, pool)
     try:
@@ -68,7 +68,7 @@ def _pool_of(tensor):
 
 
 def _figures(device=0):
-    """Reserved bytes of each private pool."""
+    """Returns the reserved bytes of each private pool."""
     nested = torch.musa.memory_stats_as_nested_dict(device)
     return {pool: stats["all"] for pool, stats in nested["reserved_bytes_by_private_pools"].items()}
 
@@ -86,7 +86,7 @@ def test_handles_differ_and_are_not_the_default_pool(native):
 
 
 @pytest.mark.parametrize("size", [100, 3 * MIB])
-def test_what_is_allocated_while_filling_lies_in_the_pool(native, size):
+def test_allocations_while_filling_are_in_the_pool(native, size):
     with pool_on(native) as pool:
         outside = _block(size)
         with filling(native, pool):
@@ -133,7 +133,7 @@ def test_a_pool_that_is_held_keeps_its_memory(native, musa):
         assert held >= 30 * MIB
         musa.empty_cache()
         native.empty_pool(pool)
-        assert _reserved(pool) == held, "memory that a graph would replay on was given back"
+        assert _reserved(pool) == held, "memory that a graph's replay would use was released"
     assert native.pool_use_count(0, pool) == 0
     musa.empty_cache()
     assert _reserved(pool) == 0
@@ -154,20 +154,20 @@ def test_one_pool_can_be_emptied_alone(native, musa):
     assert _reserved(pools[1]) == 0
 
 
-def test_a_released_pool_gives_its_memory_back_when_its_tensors_die(native, musa):
+def test_a_released_pool_frees_its_memory_with_its_tensors(native, musa):
     pool = native.graph_pool_handle()
     with filling(native, pool):
         x = torch.full((MIB,), 3.0, device="musa")
     assert native.pool_use_count(0, pool) == 0
     musa.empty_cache()
     assert _reserved(pool) >= 4 * MIB
-    assert x.cpu().eq(3).all(), "live memory was given back"
+    assert x.cpu().eq(3).all(), "memory in use was released"
     del x
     musa.empty_cache()
     assert _reserved(pool) == 0
 
 
-def test_memory_of_released_pools_serves_before_memory_runs_out(native, musa):
+def test_memory_of_released_pools_is_used_before_memory_runs_out(native, musa):
     pool = native.graph_pool_handle()
     with filling(native, pool):
         x = _block(64 * MIB)
@@ -175,7 +175,7 @@ def test_memory_of_released_pools_serves_before_memory_runs_out(native, musa):
     limit = 96 * MIB + musa.memory_reserved() - _reserved(pool)
     musa.set_per_process_memory_fraction(min(1.0, limit / musa.mem_get_info()[1]))
     try:
-        y = _block(80 * MIB)  # fits only once the pool's segment is gone
+        y = _block(80 * MIB)  # fits only after the pool's segment is released
         assert _reserved(pool) == 0
         del y
     finally:
@@ -195,7 +195,7 @@ def test_holders_are_counted(native):
         native.release_pool(0, pool)
 
 
-def test_a_pool_lives_again_under_its_id_while_tensors_keep_it(native):
+def test_a_pool_can_be_reused_by_its_id_while_tensors_hold_it(native):
     pool = native.graph_pool_handle()
     with filling(native, pool):
         x = _block(MIB)
@@ -213,12 +213,12 @@ def test_wrong_use_is_named(native):
     with pool_on(native) as pool, filling(native, pool):
         with pytest.raises(RuntimeError, match="already"):
             native.begin_allocate_current_thread_to_pool(0, pool)
-        assert native.pool_use_count(0, pool) == 2, "the refused region holds the pool"
+        assert native.pool_use_count(0, pool) == 2, "the refused region still holds the pool"
     with pytest.raises(RuntimeError, match="markCaptureBegin"):
         native.mark_capture_end(0)
 
 
-def test_the_innermost_of_nested_regions_wins(native):
+def test_the_innermost_of_nested_regions_is_used(native):
     with pool_on(native) as outer, pool_on(native) as inner:
         with filling(native, outer):
             with filling(native, inner):
@@ -255,7 +255,7 @@ def test_a_stream_can_be_chosen_in_place_of_a_thread(native, musa):
         del y
 
 
-def test_each_device_has_pools_of_its_own(native, two_devices):
+def test_each_device_has_its_own_pools(native, two_devices):
     with pool_on(native, 1) as pool, filling(native, pool, 1):
         x, y = _block(MIB, "musa:0"), _block(MIB, "musa:1")
         assert _pool_of(x) == (0, 0)
@@ -274,7 +274,7 @@ def test_figures_by_pool(native, musa):
     musa.empty_cache()
     row = _figures()[pool]
     assert (row["current"], row["peak"], row["freed"]) == (0, 30 * MIB, 30 * MIB), (
-        "the peak outlives the pool"
+        "the peak must remain after the pool is deleted"
     )
     musa.reset_peak_memory_stats()
     assert _figures()[pool]["peak"] == 0
@@ -295,7 +295,7 @@ def test_expandable_segments_belong_to_their_pool(native, musa):
             assert all(s["is_expandable"] for s in musa.memory_snapshot() if s["segment_pool_id"] == pool)
             del x
             musa.empty_cache()
-            assert _reserved(pool) >= 30 * MIB, "a pool that is held keeps its pages"
+            assert _reserved(pool) >= 30 * MIB, "a held pool must keep its pages"
         musa.empty_cache()
         assert 0 < _reserved(pool) < 30 * MIB
         del y
@@ -307,7 +307,7 @@ def test_expandable_segments_belong_to_their_pool(native, musa):
 
 
 class _Capture:
-    """A stream capture made with the SDK itself, marked as the allocator asks for."""
+    """A stream capture that is made with the SDK directly, and announced to the allocator."""
 
     def __init__(self, native, stream):
         self.native, self.sdk = native, loaded_sdk()
@@ -331,7 +331,7 @@ class _Capture:
             self.sdk.musaGraphDestroy(graph)
 
 
-def test_a_capture_survives_what_the_allocator_does(native, musa):
+def test_a_capture_survives_all_operations_of_the_allocator(native, musa):
     side, other = musa.Stream(), musa.Stream()
     musa.synchronize()
     before = _block(3 * MIB)
@@ -352,7 +352,7 @@ def test_a_capture_survives_what_the_allocator_does(native, musa):
             musa.empty_cache()  # would wait for the device
             assert musa.memory_reserved() == reserved
             again = _block(3 * MIB)
-            assert again.data_ptr() != pointer, "memory that another stream may use was handed out"
+            assert again.data_ptr() != pointer, "memory that another stream may use was reused"
             assert capture.still_valid()
             del again, inside
         assert capture.code == 0, "the capture was lost"
@@ -360,7 +360,7 @@ def test_a_capture_survives_what_the_allocator_does(native, musa):
     musa.synchronize()
     musa.empty_cache()
     assert musa.memory_stats()["active.all.current"] == musa.memory_stats()["allocation.all.current"], (
-        "what was freed during the capture has not come back"
+        "memory that was freed during the capture is still pending"
     )
 
 
@@ -373,7 +373,7 @@ def test_running_out_of_memory_during_a_capture_is_an_error_and_not_a_lost_captu
     assert capture.code == 0
 
 
-def test_garbage_of_many_threads_waits_for_the_last_capture(native, musa):
+def test_memory_freed_by_many_threads_waits_for_the_last_capture(native, musa):
     other = musa.Stream()
     for _ in range(2):
         native.mark_capture_begin(0)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Forks, ends and kills: what must not work says so, what is alive ends quietly, nothing is left behind."""
+"""Forks, exits and kills of processes: clear errors, no messages at a normal exit, and no remaining files."""
 
 import os
 import pathlib
@@ -14,7 +14,7 @@ import torch
 
 from tests.harness.subprocesses import run_code, run_forked, run_python
 
-# ---- the end of a process --------------------------------------------------------------------------------
+# ---- the exit of a process -------------------------------------------------------------------------------
 
 ENDS = {
     "work in flight": """
@@ -71,16 +71,16 @@ ENDS = {
 
 @pytest.mark.parametrize("memory", ["shared", "strict"])
 @pytest.mark.parametrize("end", ENDS)
-def test_a_process_ends_quietly(musa, end, memory):
+def test_a_process_exits_without_messages(musa, end, memory):
     code = "\n".join(line.removeprefix("        ") for line in ENDS[end].splitlines())
-    # Strict memory keeps torch's CPU kernels out, whose stand-in would say that it is slow.
+    # In strict memory, the replacement of torch's CPU kernels would warn that it is slow.
     settings = {"MUSA_EMULATOR_MEMORY": memory, "TORCH_MUSA_FALLBACK": "allow"}
-    # Interpreters for one memory are enough to see what a fork does not share with them.
+    # New interpreters for one memory mode are enough to cover the differences from a fork.
     done = run_python("-c", code, **settings) if memory == "shared" else run_forked(code, **settings)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_noisy_end_would_be_noticed(musa):
+def test_a_message_at_the_exit_would_be_detected(musa):
     done = run_forked("import torch; x = torch.ones(1, device='musa'); raise SystemExit('noise')")
     assert done.returncode == 1
     assert done.stderr != ""
@@ -117,14 +117,14 @@ if __name__ == "__main__":
 """
 
 
-def test_an_end_that_takes_memory_from_receivers_is_warned_of(musa, tmp_path):
+def test_an_exit_that_takes_memory_from_receivers_gives_a_warning(musa, tmp_path):
     script = tmp_path / "sender.py"
     script.write_text(_SENDER)
     done = run_python(str(script), "early")
     assert done.returncode == 0, done.stderr
     assert "others still hold 1 shared musa tensor(s)" in done.stderr
     assert "clone()" in done.stderr
-    # Where operands are copied, the first use of an operator says so.
+    # If operands are copied, the first use of an operator would warn.
     done = run_python(str(script), "orderly", TORCH_MUSA_FALLBACK="allow")
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -190,7 +190,7 @@ assert pickle.loads(message).tolist() == [1, 1, 1, 1]
 """
 
 
-def test_every_entry_after_a_fork_names_the_cure_and_the_cpu_goes_on(musa):
+def test_every_use_after_a_fork_names_the_fix_and_the_cpu_still_works(musa):
     assert run_code(_FORK).splitlines() == ["1000000.0 torch.Size([1])", "[2.0, 2.0, 2.0]"]
 
 
@@ -223,7 +223,7 @@ if __name__ == "__main__":
 """
 
 
-def test_a_forked_receiver_is_told_to_be_spawned_and_gets_cpu_tensors(musa):
+def test_a_forked_receiver_gets_an_error_about_spawn_and_receives_cpu_tensors(musa):
     assert run_code(_FORKED_RECEIVER).splitlines() == ["ForkError True", "[0.0, 1.0, 2.0]", "0 [1.0, 1.0]"]
 
 
@@ -238,11 +238,11 @@ assert os.wait()[1] == 0
 """
 
 
-def test_a_process_forked_before_the_first_use_may_share(musa):
+def test_a_process_forked_before_the_first_use_can_share(musa):
     assert run_code(_FORKED_BEFORE_USE).split() == ["[1.0,", "1.0]"]
 
 
-def test_the_end_of_a_forked_child_releases_nothing_of_its_parent(musa):
+def test_the_exit_of_a_forked_child_releases_nothing_of_its_parent(musa):
     code = """
         import os, pickle, torch
         from multiprocessing.reduction import ForkingPickler
@@ -282,17 +282,17 @@ if __name__ == "__main__":
 
 
 def _left_behind(temporary, pids):
-    """Names of ours among temporary files, and names of these processes where shared memory lies."""
+    """Returns our remaining temporary files, and the processes' remaining shared memory."""
     marks = ("musa", "torch")
     files = [path for path in temporary.iterdir() if any(mark in path.name for mark in marks)]
-    # Other tests use this folder at the same time. Python's own semaphores there carry no process's number.
+    # Other tests use this folder at the same time. Names of Python's own semaphores contain no process id.
     shared = pathlib.Path("/dev/shm").iterdir()
     left = files + [path for path in shared if any(str(pid) in path.name for pid in pids)]
     return {path.name for path in left}
 
 
 def _kill_sharers(tmp_path, victims, extra=""):
-    """Start a sender and a receiver, kill some, let the rest end, and return which names remain."""
+    """Starts a sender and a receiver, kills `victims`, waits for the rest; returns the remaining names."""
     script = tmp_path / "sharers.py"
     script.write_text(_SHARERS.replace("{extra}", extra))
     temporary = tmp_path / "temporary"
@@ -311,7 +311,7 @@ def _kill_sharers(tmp_path, victims, extra=""):
         if "sender" not in victims:
             sender.kill()
     _await_end(receiver)
-    # multiprocessing's own helper unlinks what it knows a moment later.
+    # multiprocessing's resource tracker unlinks its files a moment later.
     deadline = time.monotonic() + 5
     while (left := _left_behind(temporary, (sender.pid, receiver))) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -339,7 +339,7 @@ def test_killed_processes_leave_nothing_behind(musa, tmp_path, victims):
     assert _kill_sharers(tmp_path, victims) == set()
 
 
-def test_what_is_left_behind_would_be_noticed(musa, tmp_path):
+def test_remaining_files_would_be_detected(musa, tmp_path):
     extra = (
         "import os, tempfile; shared = open(f'/dev/shm/known-bad-{os.getpid()}', 'w')\n"
         "    tempfile.mkdtemp(prefix='musa-known-bad-')"

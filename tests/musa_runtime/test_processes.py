@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""musa tensors in other processes: the same memory, kept alive as long as anyone needs it, and no longer."""
+"""musa tensors in other processes: the memory is shared, and is freed when the last process releases it."""
 
 import gc
 import io
@@ -116,7 +116,7 @@ def _use_on_side_stream(tensor):
     return result.cpu().tolist()
 
 
-# ---- what arrives ----------------------------------------------------------------------------------------
+# ---- received values -------------------------------------------------------------------------------------
 
 
 def test_a_tensor_arrives_as_the_same_memory(peer):
@@ -133,7 +133,7 @@ def test_writes_of_the_sender_are_seen_by_the_receiver(peer, musa):
     assert peer.call(peers.kept_as_list, "x") == [5] * 4
 
 
-def test_a_tensor_may_come_from_the_spawned_process(peer, musa):
+def test_a_tensor_can_come_from_the_spawned_process(peer, musa):
     y = peer.call(_make, 3.0)
     assert y.device == torch.device("musa", 0)
     assert y.shape == (3, 4)
@@ -193,7 +193,7 @@ def test_a_module_is_trained_by_another_process(peer, musa):
     assert model[1].num_batches_tracked.item() == 1
 
 
-def test_a_tensor_that_is_no_leaf_is_refused_as_torch_does(musa):
+def test_a_tensor_that_is_not_a_leaf_is_refused_as_in_torch(musa):
     x = torch.ones(2, device="musa", requires_grad=True) * 2
     with pytest.raises(RuntimeError, match="non-leaf"):
         ForkingPickler.dumps(x)
@@ -229,17 +229,17 @@ def test_sparse_tensors_arrive(peer, layout):
     assert got["values"] == dense.tolist()
 
 
-# ---- sharing stays sharing -------------------------------------------------------------------------------
+# ---- shared storages stay shared -------------------------------------------------------------------------
 
 
-def test_views_of_one_storage_are_views_of_one_storage_there(peer):
+def test_views_of_one_storage_share_a_storage_in_the_receiver(peer):
     x = torch.zeros(4, device="musa")
     same_storage, same_memory, values = peer.call(_share_memory, x, x[2:])
     assert same_storage and same_memory
     assert values == [0, 0, 7, 7]
 
 
-def test_and_in_separate_messages_too(peer):
+def test_views_in_separate_messages_share_a_storage_too(peer):
     x = torch.zeros(4, device="musa")
     peer.call(peers.keep, "x", x)
     same_storage, same_memory, values = peer.call(_kept_shares_memory_with, x[1:2])
@@ -293,10 +293,10 @@ def test_a_queue_that_pickles_on_its_own_thread_waits_for_all_streams(peer, musa
 
 
 def test_other_tensors_of_the_segment_keep_what_is_written_during_the_first_share(musa):
-    """The first share may move the segment; a write that is under way must not be lost.
+    """The first share may move the segment; a concurrent write must not be lost.
 
-    In a process of its own: in that of a whole leg, in strict memory, the emulator has crashed here for a
-    cause that is not known yet. So one test is lost, with its message, and not the leg.
+    Runs in a separate process: in the process of a whole leg, in strict memory, the emulator has crashed here
+    for an unknown reason. So only one test fails, with its message, and not the leg.
     """
     run_code("""
         import pickle, threading, time
@@ -305,7 +305,7 @@ def test_other_tensors_of_the_segment_keep_what_is_written_during_the_first_shar
 
         shared = torch.zeros(2 << 20, dtype=torch.uint8, device="musa")
         beside = torch.zeros(1 << 20, device="musa")
-        assert 0 < beside.data_ptr() - shared.data_ptr() < 20 << 20, "both must lie in one segment"
+        assert 0 < beside.data_ptr() - shared.data_ptr() < 20 << 20, "both must be in one segment"
         stop = threading.Event()
         steps = 0
 
@@ -329,10 +329,10 @@ def test_other_tensors_of_the_segment_keep_what_is_written_during_the_first_shar
     """)
 
 
-# ---- how long memory lives -------------------------------------------------------------------------------
+# ---- the lifetime of memory ------------------------------------------------------------------------------
 
 
-def test_memory_lives_until_the_receiver_lets_go(peer, musa):
+def test_memory_lives_until_the_receiver_releases_it(peer, musa):
     before = musa.memory_allocated()
     x = torch.full((1 << 20,), 2.0, device="musa")
     peer.call(peers.keep, "x", x)
@@ -348,7 +348,7 @@ def test_memory_lives_until_the_receiver_lets_go(peer, musa):
     assert usage()["limbo"] == usage()["held"] == 0
 
 
-def test_memory_that_was_let_go_first_is_freed_with_its_tensor(peer, musa):
+def test_memory_that_the_receiver_has_released_is_freed_with_its_tensor(peer, musa):
     before = musa.memory_allocated()
     x = torch.ones(1 << 20, device="musa")
     peer.call(_describe, x[:1])
@@ -369,7 +369,7 @@ def test_the_next_message_collects(peer, musa):
     assert musa.memory_allocated() == before
 
 
-def test_the_allocator_collects_before_it_asks_for_a_segment(peer, musa, emulator):
+def test_the_allocator_collects_before_it_allocates_a_segment(peer, musa, emulator):
     x = torch.ones(9 << 20, device="musa")
     peer.call(peers.keep, "x", x)
     del x
@@ -378,7 +378,7 @@ def test_the_allocator_collects_before_it_asks_for_a_segment(peer, musa, emulato
     malloced = emulator.calls("musaMalloc")
     y = torch.empty(9 << 20, device="musa")
     assert usage()["limbo"] == 0
-    assert emulator.calls("musaMalloc") == malloced, "the shared memory itself serves"
+    assert emulator.calls("musaMalloc") == malloced, "the shared memory must be reused"
     del y
 
 
@@ -396,7 +396,7 @@ def test_memory_on_two_streams_is_waited_for(peer, musa):
     musa.empty_cache()
 
 
-def test_memory_of_a_killed_receiver_comes_back(musa):
+def test_memory_of_a_killed_receiver_is_freed(musa):
     before = musa.memory_allocated()
     peer = Peer()
     x = torch.ones(1 << 20, device="musa")
@@ -409,7 +409,7 @@ def test_memory_of_a_killed_receiver_comes_back(musa):
     assert musa.memory_allocated() == before
 
 
-def test_resizing_a_shared_storage_leaves_the_receiver_its_memory(peer, musa):
+def test_resizing_a_shared_storage_does_not_affect_the_receivers_memory(peer, musa):
     x = torch.ones(1 << 10, device="musa")
     peer.call(peers.keep, "x", x)
     x.untyped_storage().resize_(0)
@@ -451,7 +451,7 @@ def test_a_message_to_oneself_keeps_the_memory_alive(musa):
     musa.ipc_collect()
     y = _load(message)
     assert y.tolist() == [0, 1, 2, 3]
-    # Memory that came back is the process's own, and may be sent again.
+    # Returned memory belongs to the process again, and can be sent again.
     again = _load(ForkingPickler.dumps(y))
     assert again.data_ptr() == y.data_ptr()
     del y, again
@@ -476,7 +476,7 @@ def _share(tensor):
 
 
 def _addresses_of_files(folder):
-    """Descriptors of this process that are no counters: process, descriptor, inode, file system."""
+    """Returns descriptors of this process that are not counters: process, descriptor, inode, file system."""
     short, memory = (os.memfd_create(name) for name in ("torch_musa-shared", "musa-emulator"))
     for descriptor in (short, memory):
         os.truncate(descriptor, 4096)
@@ -515,7 +515,7 @@ def test_a_message_that_names_another_file_is_refused_and_the_file_is_untouched(
 
 
 def test_a_handle_that_names_another_file_is_refused_and_the_file_is_untouched(peer, tmp_path, emulator):
-    """A handle is the SDK's; this is the emulator's form of it."""
+    """The handle's format is the SDK's; this test uses the emulator's."""
     for name, address in peer.call(_addresses_of_files, tmp_path).items():
         counters, device, segment, *place = peer.call(_share, torch.ones(2))
         magic, _, _, ordinal, size = struct.unpack_from("=IiiiQ", segment)
@@ -525,7 +525,7 @@ def test_a_handle_that_names_another_file_is_refused_and_the_file_is_untouched(p
         assert name != "file" or (tmp_path / "file").read_bytes() == b"precious" * (1 << 19)
 
 
-# ---- what cannot be shared -------------------------------------------------------------------------------
+# ---- tensors that cannot be shared -----------------------------------------------------------------------
 
 
 def test_a_received_tensor_cannot_be_sent_on_but_its_copy_can(peer):
@@ -553,7 +553,7 @@ def test_memory_without_a_handle_is_refused_by_name(musa, emulator):
     assert usage()["sent"] == 0
 
 
-def test_devices_are_matched_by_what_they_are_and_not_by_their_number(two_devices):
+def test_devices_are_matched_by_identity_and_not_by_index(two_devices):
     peer = Peer(MUSA_VISIBLE_DEVICES="1")
     got = peer.call(_describe, torch.ones(2, device="musa:1"))
     assert (got["device"], got["values"]) == ("musa:0", [1, 1])
@@ -572,7 +572,7 @@ def test_tensors_of_the_second_device_arrive_on_it(two_devices, peer):
     assert got["device"] == "musa:1"
 
 
-# ---- CPU tensors are torch's own affair ------------------------------------------------------------------
+# ---- torch handles CPU tensors ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("strategy", ["file_descriptor", "file_system"])
@@ -605,10 +605,10 @@ def _double_cpu(tensor):
     return tensor.mul_(2).tolist()
 
 
-# ---- senders that end ------------------------------------------------------------------------------------
+# ---- senders that exit -----------------------------------------------------------------------------------
 
 
-def test_memory_whose_sender_was_killed_is_reported_and_does_no_harm(musa, capfd):
+def test_memory_of_a_killed_sender_is_reported_and_causes_no_crash(musa, capfd):
     peer = Peer()
     y = peer.call(_make, 6.0)
     with warnings.catch_warnings():
@@ -621,20 +621,20 @@ def test_memory_whose_sender_was_killed_is_reported_and_does_no_harm(musa, capfd
         time.sleep(0.02)
         reported += capfd.readouterr().err
     assert f"Process {peer.pid} ended while this process still held" in reported, (
-        "at once, without being asked"
+        "the exit must be reported at once, without a call"
     )
     assert usage()["ended"] == [peer.pid]
     with pytest.warns(RuntimeWarning, match=rf"process {peer.pid} has ended[\s\S]*clone\(\)"):
         musa.ipc_collect()
-    (y + 1).cpu()  # on the emulator the memory stays; on a device nothing is promised but no crash
+    (y + 1).cpu()  # the memory stays on the emulator; on a device, only a crash is excluded
     emulator_api.emulator_or_skip()
     assert y.cpu().eq(6).all()
     del y
     assert usage()["received"] == 0
-    assert "ended while" not in capfd.readouterr().err, "said once"
+    assert "ended while" not in capfd.readouterr().err, "it must be reported once"
 
 
-def test_a_sender_that_ends_after_everything_was_let_go_is_no_news(musa, capfd):
+def test_a_sender_that_exits_after_all_memory_was_released_is_not_reported(musa, capfd):
     peer = Peer()
     y = peer.call(_make, 6.0)
     del y
@@ -643,7 +643,7 @@ def test_a_sender_that_ends_after_everything_was_let_go_is_no_news(musa, capfd):
     assert "ended while" not in capfd.readouterr().err
 
 
-def test_a_message_of_a_sender_that_has_ended_names_the_cure(musa):
+def test_the_error_for_a_message_of_an_exited_sender_names_the_fix(musa):
     peer = Peer()
     peer.call(_make, 1.0)
     message = peer.call(_dump_kept)
@@ -659,7 +659,7 @@ def _dump_kept():
     return bytes(ForkingPickler.dumps(peers.kept["made"]))
 
 
-# ---- many ------------------------------------------------------------------------------------------------
+# ---- many messages ---------------------------------------------------------------------------------------
 
 
 def test_a_thousand_messages_leak_nothing(peer, musa, emulator):

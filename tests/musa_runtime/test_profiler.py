@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`torch.profiler` on the device: tables, traces, correlation, markers, the legacy profiler."""
+"""torch.profiler on the device: tables, traces, correlation, markers, the legacy profiler."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.harness.subprocesses import run_code, run_forked
 IN_PLACE = pytest.mark.host_addressable("rows of torch's own kernels, which compute on the host")
 BOTH = [ProfilerActivity.CPU, ProfilerActivity.PrivateUse1]
 DEVICE_ROWS = ("kernel", "gpu_memcpy", "gpu_memset")
-# torch stamps its own rows with the processor's counter and converts; the SDK's clock is the system's.
+# torch takes its times from the processor's counter and converts them; the SDK uses the system clock.
 CLOCK_SKEW_US = 200
 
 
@@ -48,7 +48,7 @@ class Step:
 
 @pytest.fixture
 def native(musa):
-    """Kernels of torch's own, which run within their operator; those of packs are calls of the SDK."""
+    """Selects torch's own kernels, which run within their operator; kernels of packs are SDK calls."""
     with musa.ops.prefer("*", "host"):
         yield
 
@@ -84,12 +84,12 @@ def test_the_table_of_a_training_step_has_device_times(step):
     assert "Self MUSA" in table and "MUSA total" in table
     by_name = {row.key: row for row in averages}
     assert by_name["native::addmm"].self_device_time_total > 0
-    # The operator above it is charged with its kernel's time.
+    # The operator's time includes its kernel's time.
     assert by_name["aten::addmm"].device_time_total >= by_name["native::addmm"].self_device_time_total > 0
     assert by_name["native::addmm"].count == 2
 
 
-def test_copies_are_told_by_direction_and_kind_of_memory(step, tmp_path):
+def test_copies_are_named_by_direction_and_kind_of_memory(step, tmp_path):
     with profile(activities=BOTH) as prof:
         step()
         x = torch.ones(1000, device="musa")
@@ -114,7 +114,7 @@ def test_copies_between_devices_are_shown(two_devices, tmp_path):
     assert copy["args"]["bytes"] == 4000
 
 
-def test_every_device_row_finds_the_operator_it_came_from(step, tmp_path):
+def test_every_device_row_is_linked_to_its_operator(step, tmp_path):
     with profile(activities=BOTH) as prof:
         step()
     events = trace_of(prof, tmp_path)
@@ -126,17 +126,17 @@ def test_every_device_row_finds_the_operator_it_came_from(step, tmp_path):
         operator = operators[row["args"]["External id"]]
         assert row["ts"] >= operator["ts"] - CLOCK_SKEW_US, (row, operator)
         if row["cat"] == "kernel" and "correlation" not in row["args"]:
-            assert row["name"].startswith("native::")  # ran by the operator itself, without a call of the SDK
+            assert row["name"].startswith("native::")  # run by the operator itself, without an SDK call
             continue
         call = calls[row["args"]["correlation"]]
         assert call["args"]["External id"] == row["args"]["External id"]
-        assert row["ts"] >= call["ts"] - 1, "work begins after the call that asks for it"
+        assert row["ts"] >= call["ts"] - 1, "work begins before the call that enqueues it"
     copy = next(row for row in work if row["name"].startswith("Memcpy HtoD (Pinned"))
     assert calls[copy["args"]["correlation"]]["name"] == "musaMemcpyAsync"
     assert operators[copy["args"]["External id"]]["name"] in ("aten::copy_", "aten::_to_copy", "aten::to")
 
 
-def test_an_arrow_leads_from_each_call_to_its_work(step, tmp_path):
+def test_each_call_has_an_arrow_to_its_work(step, tmp_path):
     with profile(activities=BOTH) as prof:
         step()
     events = trace_of(prof, tmp_path)
@@ -146,7 +146,7 @@ def test_an_arrow_leads_from_each_call_to_its_work(step, tmp_path):
     assert starts and starts == ends
 
 
-def test_device_rows_lie_within_the_step_and_do_not_overlap_on_a_stream(step, tmp_path):
+def test_device_rows_are_within_the_step_and_do_not_overlap_on_a_stream(step, tmp_path):
     with profile(activities=BOTH) as prof, record_function("the step"):
         step()
         torch.musa.synchronize()
@@ -160,7 +160,7 @@ def test_device_rows_lie_within_the_step_and_do_not_overlap_on_a_stream(step, tm
     for stream in {(row["pid"], row["tid"]) for row in work}:
         own = [row for row in work if (row["pid"], row["tid"]) == stream]
         for before, after in itertools.pairwise(own):
-            assert after["ts"] >= before["ts"] + before["dur"] - 0.002  # the file holds three decimals
+            assert after["ts"] >= before["ts"] + before["dur"] - 0.002  # the file has three decimals
 
 
 def test_ranges_span_their_work_on_the_device(step, tmp_path):
@@ -178,7 +178,7 @@ def test_ranges_span_their_work_on_the_device(step, tmp_path):
     assert max(span["ts"] + span["dur"] for span in spans) == pytest.approx(last, abs=0.01)
 
 
-def test_streams_have_rows_of_their_own(musa, tmp_path):
+def test_streams_have_their_own_rows(musa, tmp_path):
     needs_torch("2.13", "a name for each row of a stream in the trace")
     side = musa.Stream()
     source = torch.ones(100_000, pin_memory=True)
@@ -204,7 +204,7 @@ def test_streams_have_rows_of_their_own(musa, tmp_path):
     assert all(row["tid"] == side_stream for row in adds)
 
 
-def test_devices_have_rows_of_their_own(two_devices, tmp_path):
+def test_devices_have_their_own_rows(two_devices, tmp_path):
     with profile(activities=BOTH) as prof:
         for index in range(2):
             torch.ones(1000).to(f"musa:{index}")
@@ -220,7 +220,7 @@ def test_work_on_a_device_that_is_not_current_is_recorded_to_its_end(two_devices
     assert moved.cpu().eq(1).all()
 
 
-def test_waits_are_told_in_the_rows_of_calls(musa, tmp_path):
+def test_waits_are_described_in_the_rows_of_calls(musa, tmp_path):
     with profile(activities=BOTH) as prof:
         torch.ones(10, device="musa")
         musa.current_stream().synchronize()
@@ -243,12 +243,12 @@ def test_calls_that_every_operator_makes_are_left_out(step, tmp_path):
 
 @IN_PLACE
 @pytest.mark.usefixtures("native")
-def test_the_device_alone_can_be_profiled(step, tmp_path):
+def test_the_device_can_be_profiled_without_the_cpu(step, tmp_path):
     with profile(activities=[ProfilerActivity.PrivateUse1]) as prof:
         step()
     events = trace_of(prof, tmp_path)
     assert not rows(events, "cpu_op")
-    # The names come from the operator registry, since torch tells of no operators.
+    # The names come from the operator registry, because torch does not report operators.
     assert {"native::addmm", "native::relu"} <= {row["name"] for row in rows(events, "kernel")}
     assert device_time(prof.key_averages()) > 0
 
@@ -261,7 +261,7 @@ def test_a_profile_of_the_cpu_alone_has_no_device_rows(step, tmp_path):
     assert not rows(events, *DEVICE_ROWS, "privateuse1_runtime")
 
 
-def test_what_ran_before_or_between_profiles_is_in_none(musa, tmp_path):
+def test_work_before_or_between_profiles_is_in_no_profile(musa, tmp_path):
     first, second = (torch.ones(1000 * n) for n in (1, 2))
     between = torch.ones(5000)
     with profile(activities=BOTH) as one:
@@ -317,7 +317,7 @@ def test_the_memory_timeline_is_exported(step, tmp_path):
         step()
     path = tmp_path / "timeline.json"
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # torch's successor of this function is torch.cuda's
+        warnings.simplefilter("ignore", FutureWarning)  # torch's replacement is for CUDA only
         prof.export_memory_timeline(str(path), device="musa:0")
     times, sizes = json.loads(path.read_text())
     assert len(times) == len(sizes) > 10
@@ -351,11 +351,11 @@ def test_importing_torch_loads_no_profiling_library():
 
 
 @pytest.mark.once
-def test_an_sdk_without_mupti_works_and_a_profile_says_what_is_missing(tmp_path):
+def test_an_sdk_without_mupti_works_and_a_profile_names_the_missing_library(tmp_path):
     from musa_runtime import sdk
 
     home = tmp_path / "sdk"
-    # Files, not links: the runtime looks beside the library that it loaded.
+    # Copies instead of links, because the runtime searches the folder of the library that it loaded.
     shutil.copytree(sdk.resolve().home, home, ignore=shutil.ignore_patterns("libmupti.so*"))
     code = """
     import torch
@@ -423,7 +423,7 @@ def test_the_range_is_closed_when_its_block_raises(musa):
 
 
 @pytest.mark.emulator
-def test_start_and_stop_steer_a_tool_of_the_sdk(emulator, musa):
+def test_start_and_stop_control_a_tool_of_the_sdk(emulator, musa):
     before = [emulator.calls(f"musaProfiler{name}") for name in ("Start", "Stop")]
     with musa.profiler.profile():
         torch.ones(3, device="musa")
@@ -447,7 +447,7 @@ def test_kernels_report_themselves_only_during_a_profile(emulator, step):
     assert reports() == 0
 
 
-def test_threads_are_told_apart(musa, tmp_path):
+def test_threads_are_distinguished(musa, tmp_path):
     from threading import Thread
 
     def copy():
@@ -464,7 +464,7 @@ def test_threads_are_told_apart(musa, tmp_path):
         if row["name"] == "musaMemcpyAsync"
     ]
     assert len({row["tid"] for row in copies}) == 2
-    assert os.getpid() in {row["tid"] for row in copies}, "the main thread has the process's number"
+    assert os.getpid() in {row["tid"] for row in copies}, "the main thread's id must be the process id"
 
 
 def test_the_legacy_profiler_times_operators_by_events(step):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""The generator: a counter-based stream of numbers whose whole state is a seed and an offset."""
+"""The generator: a counter-based sequence of numbers whose whole state is a seed and an offset."""
 
 import struct
 
@@ -58,7 +58,7 @@ def test_a_state_of_another_kind_is_refused(generator, state):
     assert _state(generator) == before
 
 
-def test_a_clone_goes_its_own_way(generator):
+def test_a_clone_is_independent(generator):
     torch.rand(10, device="musa", generator=generator)
     twin = generator.clone_state()
     x = torch.rand(50, device="musa", generator=generator)
@@ -91,7 +91,7 @@ def test_torch_manual_seed_seeds_every_device(two_devices):
     assert all(torch.equal(left, right) for left, right in zip(first, second))
 
 
-def test_drawing_on_the_device_leaves_the_cpu_generator_alone(musa):
+def test_drawing_on_the_device_does_not_change_the_cpu_generator(musa):
     torch.manual_seed(5)
     expected = torch.rand(4)
     torch.manual_seed(5)
@@ -101,7 +101,7 @@ def test_drawing_on_the_device_leaves_the_cpu_generator_alone(musa):
     assert torch.equal(torch.rand(4), expected)
 
 
-def test_drawing_on_the_cpu_leaves_the_device_generator_alone(musa):
+def test_drawing_on_the_cpu_does_not_change_the_device_generator(musa):
     torch.manual_seed(5)
     expected = torch.rand(4, device="musa")
     torch.manual_seed(5)
@@ -176,7 +176,7 @@ def test_draws_have_the_mean_and_deviation_of_their_distribution(musa, draw, mea
     n = 100_000
     torch.manual_seed(11)
     x = draw(n).cpu().double()
-    # Six standard errors of the mean; the deviation of these distributions settles at least that fast.
+    # Six standard errors of the mean; the deviation of these distributions converges at least as fast.
     assert abs(x.mean().item() - mean) < 6 * deviation / n**0.5
     assert abs(x.std().item() - deviation) < 0.03 * deviation
 
@@ -202,7 +202,7 @@ def test_large_draws_are_reproducible_across_shapes_of_the_same_size(generator):
     assert torch.equal(x.view(-1), torch.rand(120_000, device="musa", generator=generator))
 
 
-# Every call that draws from a generator, on tensors or sizes of a device.
+# Every call that draws from a generator, with tensors or sizes on a device.
 DRAWS = {
     "rand": lambda device, g: torch.rand(5, generator=g, device=device),
     "randn": lambda device, g: torch.randn(5, generator=g, device=device),
@@ -228,7 +228,7 @@ DRAWS = {
 @pytest.mark.parametrize("draw", DRAWS)
 @pytest.mark.parametrize(("device", "other"), [("cpu", "musa"), ("musa", "cpu")])
 def test_a_generator_of_another_device_is_refused_by_name(musa, draw, device, other):
-    # The second form is that of torch's own randperm.
+    # torch's randperm has the second form.
     expected = f"Expected a '{device}' (device type for generator|generator device) but found '{other}"
     with pytest.raises(RuntimeError, match=expected):
         DRAWS[draw](device, torch.Generator(other))

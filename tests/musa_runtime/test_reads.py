@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Reads of the device's memory that wait."""
+"""Blocking reads of device memory."""
 
 import threading
 
@@ -12,8 +12,8 @@ from tests.harness.subprocesses import run_code
 
 
 @pytest.mark.emulator
-def test_a_read_to_pageable_memory_has_waited_before_it_copies(device, emulator):
-    """Or it would wait within the driver, and the watchdog of a process group for the driver."""
+def test_a_read_to_pageable_memory_waits_before_it_copies(device, emulator):
+    """Otherwise it would wait within the driver, and a process group's watchdog would wait for the driver."""
     x = torch.ones(5, device=device)
     torch.musa.synchronize()
     copies = emulator.calls("musaMemcpyAsync")
@@ -30,7 +30,7 @@ def test_item_without_pinned_memory():
     assert run_code(code, MUSA_EMULATOR_FAIL=fault).split() == ["2.5", "2.5", "2"]
 
 
-def test_threads_that_end_leave_their_pinned_number_to_others(device, emulator):
+def test_pinned_memory_for_item_is_reused_when_a_thread_ends(device, emulator):
     x = torch.ones((), device=device)
 
     def read():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""nn.RNN, nn.LSTM and nn.GRU: one operator per layer and direction, with the results of torch's own form."""
+"""nn.RNN, nn.LSTM and nn.GRU: one operator per layer and direction, with torch's results."""
 
 import itertools
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ SETTINGS = {
     "bias": (True, False),
 }
 INPUT, HIDDEN, BATCH, STEPS = 3, 4, 5, 6
-# Sums in another order; the composed cells round after each step in 16 bits.
+# The order of sums differs, and in 16 bits the composed cells round after each step.
 TOLERANCE = {
     torch.float64: {"rtol": 1e-9, "atol": 1e-9},
     torch.float32: {"rtol": 1e-4, "atol": 1e-5},
@@ -30,7 +30,7 @@ TOLERANCE = {
 
 
 class Composed(TorchDispatchMode):
-    """Changes nothing; while any mode is active, torch composes recurrent networks of cells and products."""
+    """Changes nothing; while a mode is active, torch composes recurrent networks from cells and products."""
 
     def __init__(self):
         super().__init__()
@@ -49,7 +49,7 @@ def module_of(kind, dtype=torch.float32, **settings):
 
 
 def operands(kind, module, packed, with_state):
-    """(input, state or None), drawn on the CPU."""
+    """Returns (input, state or None), drawn on the CPU."""
     dtype = module.weight_ih_l0.dtype
     generator = torch.Generator().manual_seed(1)
 
@@ -76,7 +76,7 @@ def leaves(value):
 
 
 def run(module, inputs, state, device):
-    """Results and gradients of everything, on the CPU."""
+    """Returns the results and the gradients of all operands, on the CPU."""
     module = module.to(device)
 
     def moved(value):
@@ -97,7 +97,7 @@ def run(module, inputs, state, device):
 
 
 def variants(full):
-    """(kind, dtype, settings, packed, with_state)."""
+    """Returns tuples (kind, dtype, settings, packed, with_state)."""
     every = []
     for kind, values in itertools.product(KINDS, itertools.product(*SETTINGS.values())):
         settings = dict(zip(SETTINGS, values))
@@ -107,7 +107,7 @@ def variants(full):
                     continue
                 for dtype in TOLERANCE:
                     if kind == "relu" and dtype.itemsize == 2:
-                        continue  # rounding carries sums over the kink at 0; tanh takes the same way
+                        continue  # rounding moves sums across the kink at 0; tanh covers the same code
                     every.append((kind, dtype, {**settings, "proj_size": proj_size}, packed, with_state))
     return every if full else every[:: len(every) // 60 | 1]
 
@@ -188,7 +188,7 @@ def test_first_and_second_derivatives_are_those_of_finite_differences(musa, kind
 
 
 def test_second_derivatives_count_a_tensor_once_per_use(musa):
-    """One tensor as the input, the hidden state's weight and the input's weight."""
+    """One tensor is the input, the hidden state's weight and the input's weight."""
 
     def second(device, composed):
         shared = (torch.arange(9.0, dtype=torch.float64).view(3, 3) / 10).to(device).requires_grad_()
@@ -205,7 +205,7 @@ def test_second_derivatives_count_a_tensor_once_per_use(musa):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_results_may_be_changed_in_place_before_the_backward_pass(musa, kind):
-    """The composition keeps none of them, so programs do it."""
+    """Programs may do so, because the composition saves none of its results."""
 
     def gradients(change):
         module = module_of(kind).to("musa")
@@ -225,7 +225,7 @@ def test_a_module_in_evaluation_has_gradients(musa, kind):
     torch.testing.assert_close(run(module, inputs, state, "musa"), run(module.cpu(), inputs, state, "cpu"))
 
 
-def test_only_what_requires_a_gradient_gets_one(musa):
+def test_only_operands_that_require_a_gradient_get_one(musa):
     module = module_of("lstm").to("musa")
     module.weight_hh_l0.requires_grad_(False)
     inputs = torch.randn(STEPS, BATCH, INPUT, device="musa")
@@ -252,7 +252,7 @@ def test_inference_mode_runs_the_same_operator(musa, kind):
 
 @IN_PLACE
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_backward_pass_may_be_served_by_another_provider(musa, kind):
+def test_another_provider_can_serve_the_backward_pass(musa, kind):
     module = module_of(kind)
     inputs, _ = operands(kind, module, False, False)
     expected = run(module, inputs, None, "cpu")[-1]
@@ -269,7 +269,7 @@ def test_the_backward_pass_may_be_served_by_another_provider(musa, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_dispatch_mode_sees_what_torch_composes_a_network_of(musa, kind):
+def test_a_dispatch_mode_sees_the_operators_of_torchs_composition(musa, kind):
     module = module_of(kind).to("musa")
     inputs = torch.randn(STEPS, BATCH, INPUT, device="musa")
     with Composed() as mode:
@@ -328,7 +328,7 @@ def test_transforms_of_torch_func_have_the_cpus_results(musa, kind):
     torch.testing.assert_close(torch.utils._pytree.tree_map(torch.Tensor.cpu, actual), expected)
 
 
-# torch's gated cells have no forward gradient on any device but the CPU.
+# torch's gated cells have forward-mode gradients only on the CPU.
 @pytest.mark.parametrize("kind", ["tanh", "relu"])
 def test_forward_gradients_are_those_of_the_cpu(musa, kind):
     from torch.autograd import forward_ad
@@ -392,7 +392,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_operands_that_do_not_fit_are_refused_by_torchs_composition(musa, wrong):
+def test_invalid_operands_are_refused_by_torchs_composition(musa, wrong):
     module = module_of("gru").to("musa")
     given = (
         torch.randn(STEPS, BATCH, INPUT, device="musa"),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Which MUSA SDK is found, and what is said when there is none."""
+"""The search for the MUSA SDK, and the error if there is none."""
 
 import importlib.machinery
 import importlib.util
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.once
 
 @pytest.fixture
 def machine(monkeypatch, tmp_path):
-    """A machine without any SDK, to which the test adds places."""
+    """A machine without any SDK, to which the test adds folders."""
 
     class Machine:
         default = tmp_path / "usr-local-musa"
@@ -43,7 +43,7 @@ def machine(monkeypatch, tmp_path):
     return Machine()
 
 
-def test_musa_home_wins_over_every_other_place(machine, tmp_path):
+def test_musa_home_wins_over_every_other_folder(machine, tmp_path):
     chosen = machine.install(tmp_path / "chosen")
     machine.install(machine.default)
     machine.install(machine.package / "sdk")
@@ -52,7 +52,7 @@ def test_musa_home_wins_over_every_other_place(machine, tmp_path):
     assert (found.home, found.source, found.reason) == (chosen, "MUSA_HOME", None)
 
 
-def test_the_default_place_wins_over_the_emulator(machine):
+def test_the_default_folder_wins_over_the_emulator(machine):
     home = machine.install(machine.default)
     machine.install(machine.package / "sdk")
     machine.install_package()
@@ -96,28 +96,28 @@ def test_a_directory_without_the_runtime_library_is_no_sdk(machine, tmp_path):
     assert "libmusart.so" in found.reason
 
 
-def test_what_pip_leaves_behind_of_the_emulator_is_no_installation(machine):
+def test_files_that_pip_leaves_of_the_emulator_are_no_installation(machine):
     (machine.package / "sdk" / "lib" / "mcc" / "__pycache__").mkdir(parents=True)
     machine.install_package()
     found = sdk.resolve({})
     assert found.attempts[-1] == ("package musa_emulator", f"not installed ({machine.package} holds no SDK)")
 
 
-def test_an_emulator_that_lost_its_library_is_named_as_such(machine):
+def test_an_emulator_without_its_library_is_named(machine):
     machine.install(machine.package / "sdk", "4.3.1")
     (machine.package / "sdk" / "lib" / "libmusart.so").unlink()
     machine.install_package()
     assert sdk.resolve({}).attempts[-1] == (str(machine.package / "sdk"), "has no lib/libmusart.so")
 
 
-def test_a_wrong_musa_home_is_unset_only_where_that_helps(machine, tmp_path):
+def test_unsetting_a_wrong_musa_home_is_advised_only_if_it_helps(machine, tmp_path):
     nowhere = {"MUSA_HOME": str(tmp_path / "nowhere")}
     assert sdk.resolve(nowhere).command.startswith("unset MUSA_HOME && ")
     machine.install(machine.default)
     assert sdk.resolve(nowhere).command == "unset MUSA_HOME"
 
 
-def test_an_incomplete_default_place_is_passed_over_and_reported(machine):
+def test_an_incomplete_default_folder_is_skipped_and_reported(machine):
     machine.default.mkdir()
     home = machine.install(machine.package / "sdk")
     machine.install_package()
@@ -126,7 +126,7 @@ def test_an_incomplete_default_place_is_passed_over_and_reported(machine):
     assert (str(machine.default), "has no lib/libmusart.so") in found.attempts
 
 
-def test_with_no_sdk_every_attempt_and_a_cure_are_named(machine):
+def test_without_an_sdk_every_attempt_and_a_fix_are_named(machine):
     reason = sdk.resolve({}).reason
     assert "$MUSA_HOME: not set" in reason
     assert str(machine.default) in reason

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Our libraries call only what the real MUSA SDK is known to offer.
+"""Our libraries call only functions that the real MUSA SDK is known to have.
 
-The emulator is written from the same knowledge, so an entry point that it alone has would link here and
-fail to load on a machine with the SDK of the vendor. Types, enumerators and macros leave no symbol in a
-library: they are read from the sources.
+An entry point that only the emulator had would link here and fail to load on a machine with the vendor's SDK.
+Types, enumerators and macros leave no symbol in a library, so they are read from the sources.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ import pytest
 from tests.harness import sdk_names, skips
 from tests.harness.elf import undefined_symbols
 
-# Nothing here depends on the execution mode of this process.
+# These tests do not depend on the execution mode of this process.
 pytestmark = pytest.mark.once
 
 SDK_SYMBOLS = Path(__file__).parents[1] / "data" / "sdk_symbols.txt"
 
-# Every package of ours with libraries; those that are not installed have nothing to check.
+# All packages with libraries; packages that are not installed are skipped.
 PACKAGES = ("musa_runtime", "musa_ops_mudnn", "musa_ops_ported", "musa_amp", "musa_distributed")
 
-# Entry points of the SDK's C libraries. What mcc inserts into compiled kernels has names of its own.
+# Entry points of the SDK's C libraries. Functions that mcc inserts into compiled kernels have other names.
 _OF_THE_SDK = re.compile(r"(musa|mu|mccl|mublas|murand|mufft|musparse|musolver|mupti)[A-Z]\w*")
 
 
@@ -51,13 +50,13 @@ def _demangled(symbol: str) -> str:
 
 
 def unlisted(symbols: set[str], listed: set[str]) -> set[str]:
-    """Those of `symbols` that belong to the SDK and are not in the list."""
+    """Returns those of `symbols` that belong to the SDK and are not in the list."""
     missing = set()
     for symbol in symbols:
         name = _demangled(symbol) if symbol.startswith("_Z") else symbol
         if symbol.startswith("_Z"):
             match = re.search(r"\bmusa::dnn::\w+", name)
-            # A function of ours may take a muDNN type: the name before the arguments decides.
+            # Only the name before the arguments counts: our functions may take muDNN types.
             if match and match.start() < (name + "(").index("(") and match.group() not in listed:
                 missing.add(name)
         elif _OF_THE_SDK.fullmatch(name) and name not in listed:
@@ -71,7 +70,7 @@ def _libraries() -> list[Path]:
         spec = importlib.util.find_spec(package)
         for place in (spec.submodule_search_locations or []) if spec else []:
             libraries += [*Path(place).rglob("*.so"), *Path(place).rglob("*.so.*")]
-    # An editable installation keeps its extension beside the others, found through the loaded modules.
+    # An editable installation has its extension elsewhere; it is found through the loaded modules.
     try:
         import musa_runtime._C as extension
     except ImportError:
@@ -112,15 +111,15 @@ def test_an_unlisted_entry_point_is_refused():
 
 def test_muDNN_classes_are_checked_by_their_demangled_names():
     listed = _listed()
-    # musa::dnn::Handle::Handle(int), and a class that is not in the list.
+    # musa::dnn::Handle::Handle(int), then a class that is not in the list.
     assert unlisted({"_ZN4musa3dnn6HandleC1Ei"}, listed) == set()
     (refused,) = unlisted({"_ZN4musa3dnn6WizardC1Ei"}, listed)
     assert refused.startswith("musa::dnn::Wizard")
-    # ours::f(musa::dnn::Wizard&) is a function of ours.
+    # ours::f(musa::dnn::Wizard&) does not belong to the SDK.
     assert unlisted({"_ZN4ours1fERN4musa3dnn6WizardE"}, listed) == set()
 
 
-def test_a_library_that_calls_past_the_sdk_is_refused(tmp_path):
+def test_a_library_that_calls_a_function_outside_the_sdk_is_refused(tmp_path):
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         skips.skip_permanently("glibc-tools", "a C compiler")
@@ -131,14 +130,14 @@ def test_a_library_that_calls_past_the_sdk_is_refused(tmp_path):
     assert unlisted(undefined_symbols(library), _listed()) == {"musaMallocFaster"}
 
 
-def test_what_is_no_library_is_refused(tmp_path):
+def test_a_file_that_is_not_a_library_is_refused(tmp_path):
     (tmp_path / "x.so").write_bytes(b"no library")
     with pytest.raises(ValueError, match="ELF"):
         undefined_symbols(tmp_path / "x.so")
 
 
 def _sources() -> dict[str, str]:
-    """The C++ sources of the packages above the SDK, by path."""
+    """Returns the C++ sources of the packages that use the SDK, by path."""
     root = Path(__file__).parents[2] / "packages"
     found = {}
     for package in PACKAGES:
@@ -168,7 +167,7 @@ def test_a_name_without_evidence_in_a_source_is_refused(source, refused):
     assert " ".join(sorted(sdk_names.c_names([source]) - _listed())) == refused
 
 
-def test_comments_strings_and_macros_of_ours_are_no_names_of_the_sdk():
+def test_comments_strings_and_our_macros_are_not_names_of_the_sdk():
     text = '#define MUSA_OURS(x) x\nMUSA_OURS(musaMalloc); // musaFancy\nf("musaFancy"); /* MU_FANCY */'
     assert sdk_names.c_names([text]) == {"musaMalloc"}
 
@@ -180,7 +179,7 @@ def test_a_name_without_one_kind_of_evidence_is_refused(tmp_path, line):
         sdk_names.read_list(tmp_path / "list.txt")
 
 
-def test_the_list_is_sorted_and_free_of_repetition():
+def test_the_list_is_sorted_without_duplicates():
     blocks = SDK_SYMBOLS.read_text(encoding="utf-8").split("\n\n")[1:]
     names = [[line for line in block.splitlines() if line and not line.startswith("#")] for block in blocks]
     assert all(block == sorted(block) for block in names)

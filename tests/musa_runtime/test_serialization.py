@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Saving, loading, copying and pickling of what lives on the device."""
+"""Saving, loading, copying and pickling of tensors and modules on the device."""
 
 import copy
 import io
@@ -50,7 +50,7 @@ def _equal(left, right):
 
 
 @pytest.mark.parametrize("weights_only", [True, False])
-def test_a_checkpoint_comes_back_to_its_device(checkpoint, device, weights_only):
+def test_a_checkpoint_is_loaded_to_its_device(checkpoint, device, weights_only):
     path, state = checkpoint
     loaded = torch.load(path, weights_only=weights_only)
     assert _devices(loaded["model"]) == {device}
@@ -96,7 +96,7 @@ def test_a_dictionary_maps_devices(two_devices, tmp_path):
     assert torch.load(tmp_path / "x.pt", map_location="musa:0").device == torch.device("musa:0")
 
 
-def test_a_checkpoint_of_a_device_that_is_not_there_says_so(musa, tmp_path):
+def test_the_error_for_a_checkpoint_of_a_missing_device(musa, tmp_path):
     class Elsewhere(io.BytesIO):
         pass
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 
-def test_a_storage_shrinks_to_nothing_and_comes_back(device):
+def test_a_storage_can_be_resized_to_zero_and_back(device):
     x = torch.arange(1000.0, device=device)
     storage = x.untyped_storage()
     storage.resize_(0)
@@ -17,7 +17,7 @@ def test_a_storage_shrinks_to_nothing_and_comes_back(device):
     assert x.cpu().eq(2).all()
 
 
-def test_shrinking_a_storage_gives_its_memory_back(musa):
+def test_shrinking_a_storage_frees_its_memory(musa):
     x = torch.zeros(1 << 20, device="musa")
     before = torch.musa.memory_allocated()
     x.untyped_storage().resize_(0)

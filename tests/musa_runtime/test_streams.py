@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Streams: in order each, independent of one another, ordered by events, prioritised and borrowable."""
+"""Streams: order within a stream, independence, order by events, priorities, and external streams."""
 
 import ctypes
 import threading
@@ -91,7 +91,7 @@ def test_torch_streams_are_contexts_too(musa):
     assert torch.accelerator.current_stream() != stream
 
 
-def test_the_pool_hands_streams_out_again_without_end(musa):
+def test_the_pool_reuses_its_streams(musa):
     streams = [musa.Stream() for _ in range(200)]
     native = {stream.musa_stream for stream in streams}
     assert 2 <= len(native) < 200
@@ -118,7 +118,7 @@ def test_streams_compare_and_hash_by_identity_of_the_queue(musa):
 
 @pytest.fixture
 def external(musa):
-    """A stream made by someone else, through the SDK itself."""
+    """A stream that was created directly with the SDK, as by another library."""
     sdk = loaded_sdk()
     handle = ctypes.c_void_p()
     assert sdk.musaStreamCreate(ctypes.byref(handle)) == 0
@@ -137,7 +137,7 @@ def test_a_stream_of_another_library_can_be_used(musa, external):
     assert stream.query()
     assert x.cpu().tolist() == list(range(1, 101))
     del x
-    # The allocator keeps free lists per stream; the foreign one is about to be destroyed.
+    # The allocator has free lists per stream, and the external stream is about to be destroyed.
     musa.empty_cache()
 
 
@@ -179,7 +179,7 @@ def test_backward_runs_on_the_stream_of_its_forward(musa):
     assert x.grad.cpu().eq(3).all()
 
 
-def test_threads_with_streams_of_their_own_do_not_disturb_one_another(musa):
+def test_threads_with_their_own_streams_do_not_interfere(musa):
     failures = []
 
     def work(value):

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""With device memory closed to the host, nothing but SDK calls touches it, and whoever does is stopped."""
+"""In strict memory mode, only SDK calls access device memory; any other access by the host is stopped."""
 
 import pytest
 
 from tests.harness.emulator import emulator_or_skip
 from tests.harness.subprocesses import run_code, run_forked
 
-# Nothing here depends on the execution mode of this process.
+# These tests do not depend on the execution mode of this process.
 pytestmark = pytest.mark.once
 
 
@@ -59,7 +59,7 @@ print(ctypes.c_float.from_address(x.data_ptr()).value, flush=True)
 """
 
 
-def test_host_code_that_touches_device_memory_is_stopped_with_a_report():
+def test_host_code_that_accesses_device_memory_is_stopped_with_a_report():
     done = run_forked(_TOUCH, MUSA_EMULATOR_MEMORY="strict")
     assert "before" in done.stdout
     assert "1.0" not in done.stdout
@@ -67,7 +67,7 @@ def test_host_code_that_touches_device_memory_is_stopped_with_a_report():
     assert "device" in done.stderr.lower(), done.stderr
 
 
-def test_the_same_code_runs_where_the_host_can_address_device_memory():
+def test_the_same_code_runs_if_the_host_can_address_device_memory():
     assert "1.0" in run_code(_TOUCH, MUSA_EMULATOR_MEMORY="")
 
 
@@ -104,16 +104,16 @@ _OPERATIONS = [
 ]
 
 
-def test_operations_of_every_kind_stay_off_device_memory():
+def test_operations_of_every_kind_do_not_access_device_memory_on_the_host():
     lines = ["import torch", "x = torch.arange(16.0, device='musa').view(4, 4)"]
     for operation in _OPERATIONS:
-        # The last line printed names the operation that was stopped.
+        # The last printed line names the stopped operation.
         lines += [f"print({operation!r}, flush=True)", f"y = {operation}", "torch.musa.synchronize()"]
     out = run_code("\n".join(lines), MUSA_EMULATOR_MEMORY="strict", TORCH_MUSA_FALLBACK="allow")
     assert len(out.splitlines()) == len(_OPERATIONS)
 
 
-def test_gradients_of_sparse_products_stay_off_device_memory():
+def test_gradients_of_sparse_products_do_not_access_device_memory_on_the_host():
     run_code(
         """
         import torch

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""torch.musa.set_sync_debug_mode: every wait that counts is told, nothing else is."""
+"""torch.musa.set_sync_debug_mode: implicit waits are reported, and nothing else is."""
 
 import warnings
 
@@ -12,7 +12,7 @@ MESSAGE = "called a synchronizing MUSA operation"
 
 @pytest.fixture
 def mode(musa):
-    """Sets the mode; silence again afterwards."""
+    """A function that sets the mode; the default is restored afterwards."""
     yield musa.set_sync_debug_mode
     musa.set_sync_debug_mode("default")
 
@@ -72,7 +72,7 @@ def test_a_wait_is_a_warning_in_mode_warn(mode, x, wait):
 
 
 @pytest.mark.parametrize("wait", ALL_WAITS)
-def test_nothing_is_said_by_default(mode, x, wait):
+def test_nothing_is_reported_by_default(mode, x, wait):
     mode("default")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -101,7 +101,7 @@ def work_that_does_not_wait(musa, x):
     return host
 
 
-def test_what_does_not_wait_and_what_says_so_by_its_name_is_left_alone(mode, musa, x):
+def test_asynchronous_work_and_explicit_waits_are_not_reported(mode, musa, x):
     mode("error")
     host = work_that_does_not_wait(musa, x)
     mode("default")
@@ -116,7 +116,7 @@ def test_copies_between_devices_do_not_wait(mode, two_devices, x):
     assert torch.equal(y.cpu(), x.cpu() + 1) and torch.equal(z.cpu(), y.cpu())
 
 
-def test_a_training_step_waits_nowhere(mode, musa):
+def test_a_training_step_never_waits(mode, musa):
     layer = torch.nn.Linear(4, 2).to("musa")
     optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
     x, target = torch.randn(3, 4).to("musa"), torch.tensor([0, 1, 1]).to("musa")
@@ -136,7 +136,7 @@ def test_an_error_leaves_nothing_half_done(mode, x):
     assert host.eq(-1).all()
 
 
-def test_a_wait_on_a_thread_of_the_program_counts_too(mode, x):
+def test_a_wait_on_another_thread_is_reported_too(mode, x):
     from concurrent.futures import ThreadPoolExecutor
 
     mode("error")
@@ -145,7 +145,7 @@ def test_a_wait_on_a_thread_of_the_program_counts_too(mode, x):
 
 
 @pytest.mark.parametrize("given, answer", [("default", 0), ("warn", 1), ("error", 2), (0, 0), (1, 1), (2, 2)])
-def test_modes_go_by_name_and_number(mode, musa, given, answer):
+def test_modes_are_set_by_name_or_number(mode, musa, given, answer):
     mode(given)
     assert musa.get_sync_debug_mode() == answer
 

@@ -40,14 +40,14 @@ from tests.harness.naming import expression
     ],
     ids=expression,
 )
-def test_factories_give_what_they_give_on_the_cpu(device, make):
+def test_factories_give_the_cpus_results(device, make):
     expected, actual = make(device="cpu"), make(device=device)
     assert actual.device.type == device
     assert (actual.dtype, actual.stride()) == (expected.dtype, expected.stride())
     torch.testing.assert_close(actual.cpu(), expected)
 
 
-def test_the_default_device_is_honoured(device):
+def test_the_default_device_is_used(device):
     with torch.device(device):
         assert torch.zeros(2).device.type == device
         assert torch.nn.Linear(2, 2).weight.device.type == device
@@ -89,7 +89,7 @@ def test_dtype_promotion_equals_cpu(device, left, right):
     try:
         expected = b.sum() + a
     except NotImplementedError:
-        # Of bfloat16 and a complex scalar torch 2.14 makes BComplex32, which the CPU cannot add yet either.
+        # torch 2.14 promotes bfloat16 and a complex scalar to BComplex32, which the CPU cannot add either.
         with pytest.raises(NotImplementedError, match="BComplex32"):
             b.to(device).sum() + a.to(device)
         return
@@ -160,7 +160,7 @@ def test_indexing_with_tensors(device, index_device):
     assert torch.equal(x.cpu(), reference)
 
 
-@pytest.mark.host_addressable("a kernel on a device finds it, and the device is lost, as torch.cuda's is")
+@pytest.mark.host_addressable("a kernel on a device detects it and the device is lost, as with torch.cuda")
 def test_an_index_out_of_range_is_refused_and_the_next_operation_works(device):
     x = torch.arange(4.0, device=device)
     with pytest.raises((IndexError, RuntimeError)):

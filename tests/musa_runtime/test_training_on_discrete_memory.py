@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Training steps where the host cannot address device memory, as on a GPU: no operator is computed on copies
-in host memory, which TORCH_MUSA_FALLBACK=error would refuse, and the losses are those of the CPU."""
+"""Training steps with memory that the host cannot address, as on a GPU: no operator is computed on copies in
+host memory, which TORCH_MUSA_FALLBACK=error would refuse, and the losses equal the CPU's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.harness.skips import needs_devices
 from tests.harness.subprocesses import run_code, run_forked, run_python
 
 ROOT = Path(__file__).resolve().parents[2]
-# Every interpreter here chooses its own memory mode.
+# Every interpreter of these tests sets its own memory mode.
 pytestmark = [pytest.mark.once, pytest.mark.emulator]
 
 _DISCRETE = {

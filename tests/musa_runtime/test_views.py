@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""Views share memory with their base: what is written through one is seen through the other."""
+"""Views share memory with their base: a write through one is visible through the other."""
 
 import pytest
 import torch
@@ -76,7 +76,7 @@ def test_filling_a_view_fills_exactly_that_part_of_the_base(device, view):
     assert torch.equal(base.cpu(), reference)
 
 
-def test_a_write_to_the_base_shows_in_its_views(device):
+def test_a_write_to_the_base_is_visible_in_its_views(device):
     base = torch.zeros(4, 4, device=device)
     view = base[::2].t()
     base.fill_(7)

@@ -34,7 +34,6 @@ NOT_YET_CLEAN: tuple[str, ...] = (
 
 # The same for the names of test functions.
 NAMES_NOT_YET_CLEAN: tuple[str, ...] = (
-    "tests/musa_runtime",
 )
 
 # Files that name the words themselves.
