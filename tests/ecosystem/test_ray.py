@@ -91,5 +91,5 @@ def test_a_trainer_of_two_workers_gives_the_losses_of_one(tmp_path):
     for rank, result in enumerate(two):
         assert result["device"] == f"musa:{rank}" and result["backend"] == "mccl"
         assert result["model"] == "DistributedDataParallel"
-        # Of each 16 rows rank 0 takes the even ones and rank 1 the odd ones.
+        # Rank 0 takes the even rows of each 16, and rank 1 the odd ones.
         torch.testing.assert_close(result["losses"], one["losses"], rtol=1e-5, atol=1e-6)

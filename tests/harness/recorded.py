@@ -3,8 +3,8 @@
 """Long tests whose result depends on some files alone: a recorded pass is valid until one of them changes.
 
 ``@pytest.mark.recorded("packages/musa-emulator/csrc", ...)`` names the files and folders. The test is skipped
-while the digest of their code equals the recorded one, and runs otherwise. Comments of C++ and Python are not
-part of the digest. With --full it always runs, and a pass is recorded.
+while the digest of their code equals the recorded one, and runs otherwise. Comments of C++, CMake and Python
+are not part of the digest. With --full it always runs, and a pass is recorded.
 """
 
 from __future__ import annotations
@@ -20,16 +20,19 @@ from typing import Any
 from pygments import token
 from pygments.lexer import Lexer
 from pygments.lexers.c_cpp import CppLexer
+from pygments.lexers.make import CMakeLexer
 from pygments.lexers.python import PythonLexer
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDS = Path(os.environ.get("MUSA_TESTS_RECORDS") or ROOT / "tests" / "data" / "recorded_passes.json")
 # The versions of torch and of the build tools decide as well.
 ALWAYS = ("requirements-dev.txt", "tests/harness/sanitized.cmake")
-_CPP, _PYTHON = CppLexer(), PythonLexer()
+_CPP, _PYTHON, _CMAKE = CppLexer(), PythonLexer(), CMakeLexer()
 _LEXERS: dict[str, Lexer] = {
     **dict.fromkeys((".cpp", ".cu", ".cuh", ".h", ".hpp", ".inl", ".mu", ".muh"), _CPP),
     ".py": _PYTHON,
+    ".cmake": _CMAKE,
+    "CMakeLists.txt": _CMAKE,
 }
 _CODE_AMONG_COMMENTS = (token.Comment.Preproc, token.Comment.PreprocFile)  # Pygments' names of directives
 _GENERATED = {"build", "__pycache__"}
@@ -54,7 +57,7 @@ def _is_code(kind: Any) -> bool:
 def _code(file: Path, modified_ns: int) -> bytes:
     """The content without comments and the empty lines that they leave, where the language is known."""
     content = file.read_bytes()
-    lexer = _LEXERS.get(file.suffix)
+    lexer = _LEXERS.get(file.suffix) or _LEXERS.get(file.name)
     if lexer is None:
         return content
     kept = "".join(text for kind, text in lexer.get_tokens(content.decode()) if _is_code(kind))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
 #
-# What the projects of C++ tests have in common. Reads SANITIZE, the value of -fsanitize, and SANITIZE_NOT, a check to leave out.
+# Settings of all projects of C++ tests. Reads SANITIZE, the value of -fsanitize, and SANITIZE_NOT, a check to leave out.
 set(SANITIZE "" CACHE STRING "value of -fsanitize")
 # Compiling is what takes the time here: optimising under the undefined-behaviour checks doubles it.
 set(CMAKE_BUILD_TYPE Release)

@@ -189,6 +189,7 @@ def test_the_digest_of_a_recorded_test_depends_on_names_and_contents(recorded_fo
             "#include <y>\nint f() { return 1; }\n",
         ),
         ("a.h", "#define N 1\n", "/* Two\n lines. */\n#define N 1\n", "#define N 2\n"),
+        ("CMakeLists.txt", "set(X 1)\n", "# One.\nset(X 1)  # why\n", "set(X 2)\n"),
         ("a.py", "x = '#1'\n", "# One.\nx = '#1'  # why\n", "x = '#2'\n"),
         ("a.py", "if x:\n    y\n    z\n", "if x:\n    y\n    # Why.\n    z\n", "if x:\n    y\nz\n"),
     ],

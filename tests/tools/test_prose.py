@@ -122,28 +122,14 @@ def test_comments_behind_code_are_comments_of_their_own():
     assert found_words("a.cpp", text) == [(2, "What is")]
 
 
-def test_a_folder_is_listed_until_it_is_clean_and_not_longer(monkeypatch):
-    monkeypatch.setattr(prose, "NOT_YET_CLEAN", ("tests/old",))
-    assert prose.check_prose({"tests/old/a/b.py": "# anew\n"}) == []
-    assert prose.check_prose({"tests/old/b.py": "# again\n"}) == [
-        "tools/workspace/prose.py:1: tests/old is clean. Fix: remove it from NOT_YET_CLEAN"
-    ]
-    (finding,) = prose.check_prose({"tests/new/b.py": "# anew\n"})
-    assert finding.startswith("tests/new/b.py:1: 'anew'")
-
-
-def test_names_of_tests_are_prose(monkeypatch):
+def test_names_of_tests_are_prose():
     text = "x = 1\n\n\n@mark\ndef test_a_failure_is_told_to_whoever_waits():\n    pass\n"
     assert [words for _, words, _ in prose.test_name_findings("tests/a/test_x.py", text)] == [
         "is told",
         "whoever",
     ]
-    monkeypatch.setattr(prose, "NAMES_NOT_YET_CLEAN", ("tests/a",))
-    assert not prose.check_prose({"tests/a/test_x.py": text})
     assert prose.check_prose({"tests/b/test_x.py": text})[0].startswith("tests/b/test_x.py:5: 'is told'")
-    assert prose.check_prose({"tests/a/test_x.py": "def test_sums():\n    pass\n"}) == [
-        "tools/workspace/prose.py:1: tests/a is clean. Fix: remove it from NAMES_NOT_YET_CLEAN"
-    ]
+    assert not prose.check_prose({"tests/b/test_x.py": "def test_sums():\n    pass\n"})
 
 
 def test_counts_are_by_folder():
@@ -155,6 +141,5 @@ def test_lint_runs_the_rule(monkeypatch):
     root = Path(prose.__file__).parents[2]
     monkeypatch.setattr(tree_lint, "tracked_files", lambda root: [root / "README.md"])
     monkeypatch.setattr(tree_lint, "check_versions", lambda texts: [])  # it needs pyproject.toml
-    monkeypatch.setattr(prose, "NOT_YET_CLEAN", ())
     monkeypatch.setattr(prose, "file_findings", lambda name, text: [(7, "anew", "again")])
     assert "README.md:7: 'anew'" in tree_lint.check_tree(root)[0]

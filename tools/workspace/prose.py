@@ -20,21 +20,11 @@ import subprocess
 import sys
 import tokenize
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parents[2]
-
-# Folders with findings left. The list only shrinks: a clean folder in it is a finding.
-NOT_YET_CLEAN: tuple[str, ...] = (
-    "tests/musa_emulator",
-    "tests/musa_runtime",
-)
-
-# The same for the names of test functions.
-NAMES_NOT_YET_CLEAN: tuple[str, ...] = (
-)
 
 # Files that name the words themselves.
 EXEMPT = {"tools/workspace/prose.py", "tools/workspace/tree_lint.py", "tests/tools/test_prose.py"}
@@ -270,38 +260,18 @@ def all_findings(name: str, text: str) -> list[tuple[int, str, str]]:
 
 
 def folder(name: str) -> str:
-    """The folder that is clean or not as a whole: two levels of packages, tests and docs, else one."""
+    """The folder of a row of counts: two levels of packages, tests and docs, else one."""
     parts = PurePosixPath(name).parts[:-1]
     depth = 2 if parts[:1] and parts[0] in ("packages", "tests", "docs") else 1
     return "/".join(parts[:depth]) or "."
 
 
 def check_prose(texts: Mapping[str, str]) -> list[str]:
-    """Findings in clean folders, and clean folders among the listed ones, each as ``name:line: what``."""
+    """The findings, each as ``name:line: what``."""
     return [
-        *check_listed(texts, file_findings, NOT_YET_CLEAN, "NOT_YET_CLEAN"),
-        *check_listed(texts, test_name_findings, NAMES_NOT_YET_CLEAN, "NAMES_NOT_YET_CLEAN"),
-    ]
-
-
-def check_listed(
-    texts: Mapping[str, str],
-    find: Callable[[str, str], list[tuple[int, str, str]]],
-    listed: tuple[str, ...],
-    title: str,
-) -> list[str]:
-    found, unclean = [], set()
-    for name, text in texts.items():
-        for line, words, instead in find(name, text):
-            if folder(name) in listed:
-                unclean.add(folder(name))
-            else:
-                found.append(message(name, line, words, instead))
-    present = {folder(name) for name in texts}
-    return found + [
-        f"tools/workspace/prose.py:1: {clean} is clean. Fix: remove it from {title}"
-        for clean in listed
-        if clean in present and clean not in unclean
+        message(name, line, words, instead)
+        for name, text in texts.items()
+        for line, words, instead in all_findings(name, text)
     ]
 
 
@@ -357,11 +327,7 @@ def main(arguments: list[str]) -> int:
     if options.count or options.files:
         print_counts(texts, by_file=options.files)
         return 0
-    lines = [
-        message(name, line, words, instead)
-        for name, text in texts.items()
-        for line, words, instead in all_findings(name, text)
-    ]
+    lines = check_prose(texts)
     for line in lines:
         print(line)
     return int(bool(lines))

@@ -452,7 +452,7 @@ TEST_F(ActivityTest, TheDeviceOfAContextIsTold) {
   EXPECT_EQ(1u, device);
   int current = -1;
   EXPECT_OK(musaGetDevice(&current));
-  EXPECT_EQ(0, current) << "asking changes nothing";
+  EXPECT_EQ(0, current) << "a query changes nothing";
   EXPECT_EQ(MUSA_SUCCESS, muDevicePrimaryCtxRelease(1));
   EXPECT_MUPTI(MUPTI_ERROR_INVALID_PARAMETER, muptiGetDeviceId(nullptr, nullptr));
 }

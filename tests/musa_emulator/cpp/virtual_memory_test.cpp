@@ -268,7 +268,7 @@ TEST_F(VirtualMemoryTest, WorkThatOutlivesItsMappingLosesTheDevice) {
   Stream stream;
   Blocker blocker(stream);
   EXPECT_OK(musaMemsetAsync(host(range_), 1, kUnit, stream));
-  EXPECT_MU(muMemUnmap(range_, kUnit)) << "unmapping waits for nobody";
+  EXPECT_MU(muMemUnmap(range_, kUnit)) << "unmapping does not wait";
   blocker.release();
   EXPECT_STATUS(musaErrorIllegalAddress, musaStreamSynchronize(stream));
   EXPECT_OK(musaDeviceReset()); // destroys the stream and frees the memory

@@ -72,7 +72,7 @@ TEST_F(PinnedMemoryTest, ExhaustedHostMemoryIsToldAndPasses) {
   at::HostAllocator* const pinned = at::musa::getPinnedMemoryAllocator();
   pinned->empty_cache();
   EXPECT_OK(musaEmulatorFailNext("musaHostAlloc", musaErrorMemoryAllocation));
-  EXPECT_NO_THROW(pinned->allocate(5000)) << "one refusal is mended by emptying the cache";
+  EXPECT_NO_THROW(pinned->allocate(5000)) << "an empty cache removes one refusal";
   pinned->empty_cache();
   EXPECT_OK(musaEmulatorFailNth("musaHostAlloc", 1, musaErrorUnknown));
   EXPECT_THROW(pinned->allocate(5000), c10::Error);

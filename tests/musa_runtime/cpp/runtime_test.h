@@ -69,7 +69,7 @@ class RuntimeTest : public ::testing::Test {
     EXPECT_EQ(0u, musaEmulatorPendingOperations()) << "work was left behind";
     for (DeviceIndex device = 0; device < kDevices; ++device) {
       EXPECT_EQ(0, allocated_bytes(device)) << "musa:" << int(device) << ": a test kept memory";
-      EXPECT_EQ(0, allocator::getDeviceStats(device).reserved_bytes[0].current) << "the books keep a segment";
+      EXPECT_EQ(0, allocator::getDeviceStats(device).reserved_bytes[0].current) << "a segment is still counted";
       EXPECT_EQ(0u, musaEmulatorLiveAllocations(device)) << "the SDK keeps a segment";
     }
     EXPECT_EQ(0u, musaEmulatorLiveHostAllocations()) << "page-locked memory leaked";
