@@ -110,3 +110,16 @@ def test_rows_beyond_the_capacity_are_counted(tmp_path, monkeypatch):
     debug.write_report(tmp_path / "report.html", log)
     assert len(log.rows) == 3 and log.timeline.dropped == 7
     assert "<td>operators after the last row</td><td>7</td>" in (tmp_path / "report.html").read_text()
+
+
+# A script's names are those of the window, which has properties such as `top`; a second declaration of one is
+# an error, and nothing of the script runs. A module's names are its own.
+_NOT_A_MODULE = re.compile(r"<script(?![^>]*type=\"(?:module|application/json)\")[^>]*>")
+
+
+def test_the_page_declares_no_name_of_the_window(tmp_path):
+    with debug.compare(None) as comparison:
+        torch.ones(2, device="musa").sum()
+    debug.write_report(tmp_path / "report.html", comparison)
+    assert not _NOT_A_MODULE.search((tmp_path / "report.html").read_text())
+    assert _NOT_A_MODULE.search("<script>\nconst top = 24;\n</script>")
