@@ -104,6 +104,7 @@ def default_legs(full: bool) -> list[Leg]:
 # The leg of all tests runs as several processes to use all cores: these folders separately, and the
 # rest together, the longest first. The tests of a folder run in order in one process.
 SHARDS = {
+    "compile": ["tests/musa_compile"],
     "runtime": ["tests/musa_runtime"],
     "umbrella": ["tests/torch_musa", "tests/plugins"],
     "distributed": ["tests/musa_distributed", "tests/musa_emulator_mccl"],
@@ -124,7 +125,7 @@ SHARDS = {
 def shards(leg: Leg) -> list[Leg]:
     """Splits a leg whose first argument is all of tests/ into one leg per shard."""
     named = [folder for folders in SHARDS.values() for folder in folders]
-    paths = {**SHARDS, "rest": ["tests", *(f"--ignore={folder}" for folder in named)]}
+    paths = {"rest": ["tests", *(f"--ignore={folder}" for folder in named)], **SHARDS}
     return [
         replace(leg, name=f"{leg.name}-{shard}", arguments=[*chosen, *leg.arguments[1:]])
         for shard, chosen in paths.items()
