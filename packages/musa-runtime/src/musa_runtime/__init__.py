@@ -6,17 +6,23 @@ This package runs inside `import torch`, so its top level imports constants only
 metadata. `load()` does the work, once, and never raises.
 """
 
+from __future__ import annotations
+
 from ._build import ABI, __version__
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._load import LoadResult
 
-def load():
+
+def load() -> LoadResult:
     """Load the runtime once and return a :class:`musa_runtime._load.LoadResult`. Never raises."""
     from ._load import load as load_once
 
     return load_once()
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> str:
     # Not at the top: builds import this package for its CMake files, even while pip replaces it.
     if name == "TORCH_MINOR":
         from ._load import torch_minor

@@ -9,6 +9,8 @@ calls its accelerator's hooks even for CPU work (pinned memory, `torch.accelerat
 "no device", that work continues.
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
 import sys
@@ -25,6 +27,16 @@ from .errors import (
     SdkNotFoundError,
     TorchVersionError,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import Any, TypeVar
+
+    from .sdk import Sdk
+
+    _Error = TypeVar("_Error", bound=BaseException)
 
 RUNTIME = "lib/libmusa_runtime.so"
 UNAVAILABLE = "lib/libmusa_unavailable.so"
@@ -43,28 +55,28 @@ class LoadResult:
         extension (module or None): `musa_runtime._C`.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.status = "absent"
-        self.error = None
-        self.sdk = None
-        self.attempts = []
+        self.error: MusaError | None = None
+        self.sdk: Sdk | None = None
+        self.attempts: list[tuple[str, str]] = []
         self.seconds = 0.0
-        self.extension = None
+        self.extension: Any = None
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"LoadResult(status={self.status!r}, error={self.error!r}, seconds={self.seconds:.4f})"
 
     @property
-    def reason(self):
+    def reason(self) -> str | None:
         """The error as text, None when loaded."""
         return None if self.error is None else str(self.error)
 
 
 _lock = threading.RLock()
-_result = None
+_result: LoadResult | None = None
 
 
-def load():
+def load() -> LoadResult:
     """Load the runtime once; later calls return the same :class:`LoadResult`. Never raises."""
     global _result
     if _result is not None:
@@ -92,7 +104,7 @@ def load():
     return _result
 
 
-def torch_minor():
+def torch_minor() -> str:
     """Returns the minor of torch that the libraries were compiled for, as "2.13".
 
     Raises:
@@ -111,14 +123,14 @@ def torch_minor():
     return TORCH_MINOR
 
 
-def reinstall_command():
+def reinstall_command() -> str:
     """Returns the command that reinstalls this package."""
     from .installation import command  # on errors only: it imports importlib.metadata
 
     return command("musa-runtime", reinstall=True)
 
 
-def extension():
+def extension() -> Any:
     """The `_C` module.
 
     Raises:
@@ -131,7 +143,7 @@ def extension():
     return result.extension
 
 
-def package_file(relative):
+def package_file(relative: str) -> str | None:
     """Absolute path of a file of this package, or None.
 
     An editable install keeps Python files in the source tree and compiled ones in site-packages; `__path__`
@@ -144,7 +156,7 @@ def package_file(relative):
     return _recorded_file(relative)
 
 
-def _recorded_file(relative):
+def _recorded_file(relative: str) -> str | None:
     # Slow (reads the wheel's RECORD); used only if `__path__` does not lead to the file.
     from importlib.metadata import PackageNotFoundError, files
 
@@ -159,7 +171,7 @@ def _recorded_file(relative):
     return None
 
 
-def _load_runtime(result, torch):
+def _load_runtime(result: LoadResult, torch: ModuleType) -> None:
     _check_torch(torch.__version__)
     result.attempts.append((f"torch {torch.__version__}", "ok"))
 
@@ -168,10 +180,10 @@ def _load_runtime(result, torch):
     result.sdk = sdk.resolve()
     if result.sdk.home is None:
         result.attempts.append(("MUSA SDK", "not found"))
-        raise SdkNotFoundError(result.sdk.reason, result.sdk.command)
+        raise SdkNotFoundError(result.sdk.reason, result.sdk.command)  # type: ignore[arg-type]
     result.attempts.append((f"MUSA SDK {result.sdk.home} (from {result.sdk.source})", "ok"))
 
-    _open(result, result.sdk.runtime_library, result.sdk.reinstall_command)
+    _open(result, result.sdk.runtime_library, result.sdk.reinstall_command)  # type: ignore[arg-type]
     library = _open(result, package_file(RUNTIME) or RUNTIME, reinstall_command)
     _check_abi(library)
     result.attempts.append((f"ABI {ABI}", "ok"))
@@ -186,7 +198,7 @@ def _load_runtime(result, torch):
     result.extension = _C
 
 
-def _check_torch(version):
+def _check_torch(version: str) -> None:
     have = ".".join(version.split("+")[0].split(".")[:2])
     need = torch_minor()
     if have != need:
@@ -205,7 +217,7 @@ def _check_torch(version):
         )
 
 
-def _check_slot(torch):
+def _check_slot(torch: ModuleType) -> None:
     # torch accepts one set of hooks; a second registration ends the process in a static initialiser.
     owner = torch._C._get_privateuse1_backend_name()
     if owner not in ("privateuseone", "musa"):
@@ -216,7 +228,7 @@ def _check_slot(torch):
         )
 
 
-def _check_abi(library):
+def _check_abi(library: ctypes.CDLL) -> None:
     try:
         have = library.musa_runtime_abi()
     except AttributeError:
@@ -233,7 +245,7 @@ def _check_abi(library):
         )
 
 
-def _open(result, path, fix):
+def _open(result: LoadResult, path: str, fix: Callable[[], str | None]) -> ctypes.CDLL:
     try:
         # RTLD_GLOBAL: packs and the extension are linked against these libraries by name and must use this
         # copy.
@@ -245,7 +257,7 @@ def _open(result, path, fix):
     return library
 
 
-def _load_error(result, headline, command):
+def _load_error(result: Any, headline: str, command: str | None) -> LibraryLoadError:
     lines = [f"{headline}. Steps, in order:"]
     lines += [f"  {step}: {outcome}" for step, outcome in result.attempts]
     lines += [
@@ -256,7 +268,7 @@ def _load_error(result, headline, command):
     return LibraryLoadError("\n".join(lines), command)
 
 
-def _load_substitute(result):
+def _load_substitute(result: LoadResult) -> None:
     """Registers hooks that report why there is no device, unless loading a library is unsafe."""
     if isinstance(result.error, (TorchVersionError, BackendConflictError)):
         return
@@ -279,6 +291,6 @@ def _load_substitute(result):
     result.status = "unavailable"
 
 
-def _caused(error, cause):
+def _caused(error: _Error, cause: BaseException) -> _Error:
     error.__cause__ = cause
     return error

@@ -8,17 +8,31 @@ target is in host memory. Devices are int, str or `torch.device`. These function
 gradients see `torch.musa.parallel`.
 """
 
+from __future__ import annotations
+
 import warnings
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from . import device as _device
 from .errors import InvalidDeviceError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ._types import Device
+    from .streams import StreamContext
+
 _BUFFER_SIZE = 10 << 20
 
 
-def broadcast(tensor, devices=None, *, out=None):
+def broadcast(
+    tensor: torch.Tensor,
+    devices: Iterable[Device] | None = None,
+    *,
+    out: Sequence[torch.Tensor] | None = None,
+) -> tuple[torch.Tensor, ...]:
     """Copy a tensor to several devices.
 
     Args:
@@ -32,7 +46,7 @@ def broadcast(tensor, devices=None, *, out=None):
     if (devices is None) == (out is None):
         raise ValueError(f"give either devices or out to broadcast, but got devices={devices} and out={out}")
     if out is None:
-        return tuple(_sent(tensor, _musa(device)) for device in devices)
+        return tuple(_sent(tensor, _musa(device)) for device in devices)  # type: ignore[union-attr]
     for position, target in enumerate(out):
         if target.device.type != "musa":
             raise InvalidDeviceError(
@@ -47,7 +61,9 @@ def broadcast(tensor, devices=None, *, out=None):
     return tuple(out)
 
 
-def broadcast_coalesced(tensors, devices, buffer_size=_BUFFER_SIZE):
+def broadcast_coalesced(
+    tensors: Iterable[torch.Tensor], devices: Iterable[Device], buffer_size: int = _BUFFER_SIZE
+) -> tuple[list[torch.Tensor], ...]:
     """Copy many tensors to several devices; small ones are copied together.
 
     Args:
@@ -61,7 +77,7 @@ def broadcast_coalesced(tensors, devices, buffer_size=_BUFFER_SIZE):
     """
     tensors = list(tensors)
     devices = [_musa(device) for device in devices]
-    outputs = tuple([None] * len(tensors) for _ in devices)
+    outputs: Any = tuple([None] * len(tensors) for _ in devices)
     places = {tensor.device for tensor in tensors}
     if len(places) > 1:
         raise InvalidDeviceError(
@@ -82,7 +98,7 @@ def broadcast_coalesced(tensors, devices, buffer_size=_BUFFER_SIZE):
     return outputs
 
 
-def reduce_add(inputs, destination=None):
+def reduce_add(inputs: Iterable[torch.Tensor], destination: Device = None) -> torch.Tensor:
     """Sum of tensors of one shape, from several devices.
 
     Args:
@@ -115,7 +131,9 @@ def reduce_add(inputs, destination=None):
     return total
 
 
-def reduce_add_coalesced(inputs, destination=None, buffer_size=_BUFFER_SIZE):
+def reduce_add_coalesced(
+    inputs: Iterable[Iterable[torch.Tensor]], destination: Device = None, buffer_size: int = _BUFFER_SIZE
+) -> tuple[torch.Tensor, ...]:
     """:func:`reduce_add` for many tensors; small ones are copied together.
 
     Args:
@@ -132,7 +150,7 @@ def reduce_add_coalesced(inputs, destination=None, buffer_size=_BUFFER_SIZE):
     for position, column in enumerate(columns):
         if any(tensor.is_sparse for tensor in column) and not all(tensor.is_sparse for tensor in column):
             columns[position] = tuple(tensor.to_dense() if tensor.is_sparse else tensor for tensor in column)
-    results = [None] * len(columns)
+    results: list[Any] = [None] * len(columns)
     for group in _groups([column[0] for column in columns], buffer_size):
         if len(group) == 1:
             results[group[0]] = reduce_add(columns[group[0]], target)
@@ -144,7 +162,15 @@ def reduce_add_coalesced(inputs, destination=None, buffer_size=_BUFFER_SIZE):
     return tuple(results)
 
 
-def scatter(tensor, devices=None, chunk_sizes=None, dim=0, streams=None, *, out=None):
+def scatter(
+    tensor: torch.Tensor,
+    devices: Iterable[Device] | None = None,
+    chunk_sizes: Sequence[int] | None = None,
+    dim: int = 0,
+    streams: Sequence[torch.Stream | None] | None = None,
+    *,
+    out: Sequence[torch.Tensor] | None = None,
+) -> tuple[torch.Tensor, ...]:
     """Copy chunks of a tensor to several devices.
 
     Args:
@@ -181,7 +207,9 @@ def scatter(tensor, devices=None, chunk_sizes=None, dim=0, streams=None, *, out=
     return tuple(results)
 
 
-def _scatter_out(tensor, out, dim, streams):
+def _scatter_out(
+    tensor: torch.Tensor, out: list[torch.Tensor], dim: int, streams: Sequence[torch.Stream | None] | None
+) -> tuple[torch.Tensor, ...]:
     for position, target in enumerate(out):
         if target.device.type != "musa":
             raise InvalidDeviceError(
@@ -204,7 +232,13 @@ def _scatter_out(tensor, out, dim, streams):
     return tuple(out)
 
 
-def gather(tensors, dim=0, destination=None, *, out=None):
+def gather(
+    tensors: Iterable[torch.Tensor],
+    dim: int = 0,
+    destination: Device = None,
+    *,
+    out: torch.Tensor | None = None,
+) -> torch.Tensor:
     """Concatenate tensors of several devices on one device.
 
     Args:
@@ -248,11 +282,11 @@ def gather(tensors, dim=0, destination=None, *, out=None):
     return out
 
 
-def _musa(device):
+def _musa(device: Device) -> torch.device:
     return torch.device("musa", _device.device_index(device))
 
 
-def _destination(device):
+def _destination(device: Device) -> torch.device:
     if device == -1:
         warnings.warn(
             "-1 for host memory is deprecated in torch.cuda.comm.gather, and so it is here; give 'cpu'",
@@ -264,23 +298,23 @@ def _destination(device):
     return torch.device("cpu") if index < 0 else torch.device("musa", index)
 
 
-def _sent(tensor, device):
+def _sent(tensor: torch.Tensor, device: Device) -> torch.Tensor:
     return tensor if tensor.device == device else tensor.to(device, non_blocking=True)
 
 
-def _on_stream(streams, position):
+def _on_stream(streams: Sequence[torch.Stream | None] | None, position: int) -> StreamContext:
     from .streams import StreamContext
 
     return StreamContext(None if streams is None else streams[position])
 
 
-def _without(shape, dim):
+def _without(shape: Iterable[int], dim: int) -> list[int]:
     rest = list(shape)
     del rest[dim]
     return rest
 
 
-def _common_format(tensors):
+def _common_format(tensors: Sequence[torch.Tensor]) -> torch.memory_format:
     for layout in (torch.channels_last, torch.channels_last_3d):
         dimensions = 4 if layout == torch.channels_last else 5
         if all(t.dim() == dimensions and t.is_contiguous(memory_format=layout) for t in tensors) and not all(
@@ -290,10 +324,11 @@ def _common_format(tensors):
     return torch.contiguous_format
 
 
-def _groups(tensors, buffer_size):
+def _groups(tensors: Sequence[torch.Tensor], buffer_size: int) -> list[list[int]]:
     """Positions of tensors that are copied together: dense, of one dtype, up to `buffer_size` bytes; in the
     order of each group's first tensor."""
-    groups, open_groups = [], {}
+    groups: list[list[int]] = []
+    open_groups: dict[torch.dtype, tuple[list[int], int]] = {}
     for position, tensor in enumerate(tensors):
         nbytes = tensor.numel() * tensor.element_size()
         if tensor.layout != torch.strided or nbytes >= buffer_size:
@@ -308,11 +343,11 @@ def _groups(tensors, buffer_size):
     return groups
 
 
-def _flattened(tensors):
+def _flattened(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     return torch.cat([tensor.reshape(-1) for tensor in tensors])
 
 
-def _unflattened(flat, like):
+def _unflattened(flat: torch.Tensor, like: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     parts = flat.split([tensor.numel() for tensor in like])
     # `.data`: parts of one buffer would share a version counter, and an in-place change of one (a running
     # mean) would forbid the backward pass of all.

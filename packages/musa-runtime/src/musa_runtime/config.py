@@ -5,6 +5,8 @@
 Imports neither torch nor any library, so it also works on a machine where the runtime does not load.
 """
 
+from __future__ import annotations
+
 import argparse
 import os
 import sys
@@ -14,24 +16,28 @@ from ._build import ABI, __version__
 from ._load import package_file, reinstall_command
 from .errors import LibraryLoadError, SdkNotFoundError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def cmake_dir():
+
+def cmake_dir() -> str:
     """Directory of `musa_runtimeConfig.cmake`, for `musa_runtime_DIR` or `CMAKE_PREFIX_PATH`."""
     return os.path.dirname(_installed("share/cmake/musa_runtime/musa_runtimeConfig.cmake"))
 
 
-def include_dir():
+def include_dir() -> str:
     """Directory to put on the include path; headers are `<c10/musa/...>`, `<ATen/musa/...>`,
     `<musa_runtime/...>`."""
     return os.path.dirname(os.path.dirname(_installed("include/musa_runtime/op_pack.h")))
 
 
-def library_dir():
+def library_dir() -> str:
     """Directory of `libmusa_runtime.so`."""
     return os.path.dirname(_installed("lib/libmusa_runtime.so"))
 
 
-def musa_home():
+def musa_home() -> str:
     """The MUSA SDK in use.
 
     Raises:
@@ -39,11 +45,11 @@ def musa_home():
     """
     found = sdk.resolve()
     if found.home is None:
-        raise SdkNotFoundError(found.reason, found.command)
+        raise SdkNotFoundError(found.reason, found.command)  # type: ignore[arg-type]
     return found.home
 
 
-def _installed(relative):
+def _installed(relative: str) -> str:
     path = package_file(relative)
     if path is None:
         command = reinstall_command()
@@ -65,7 +71,7 @@ QUESTIONS = {
 }
 
 
-def main(arguments=None):
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m musa_runtime.config", description="Where the MUSA runtime is installed."
     )
@@ -75,8 +81,9 @@ def main(arguments=None):
     if not answers:
         parser.print_help(sys.stderr)
         return 2
-    sys.stdout.reconfigure(errors="surrogateescape")  # a path may contain bytes that are not text
-    sys.stderr.reconfigure(errors="backslashreplace")
+    # A path may contain bytes that are not text.
+    sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
+    sys.stderr.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         for answer in answers:
             print(answer())

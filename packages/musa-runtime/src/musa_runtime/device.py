@@ -6,7 +6,10 @@ A `device` argument may be an int, a str ("musa", "musa:1"), a `torch.device`, o
 current device.
 """
 
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING
 
 import torch
 from torch.compiler import is_dynamo_compiling
@@ -15,26 +18,32 @@ from ._load import extension, load
 from .errors import InvalidDeviceError
 from .initialization import is_in_bad_fork, is_initialized, lazy_init
 
+if TYPE_CHECKING:
+    from typing import Literal
 
-def is_available():
+    from ._C import _MusaDeviceProperties
+    from ._types import Device, HasDevice
+
+
+def is_available() -> bool:
     """Whether at least one musa device is visible. Never raises, and creates no context."""
     return device_count() > 0
 
 
-def device_count():
+def device_count() -> int:
     """Number of visible devices (see `MUSA_VISIBLE_DEVICES`); 0 if the runtime is not loaded. Never
     raises."""
     result = load()
     return 0 if result.error is not None else result.extension.device_count()
 
 
-def init():
+def init() -> None:
     """Initialise the device now instead of at its first use. Raises the errors of
     :func:`musa_runtime.initialization.lazy_init`."""
     lazy_init()
 
 
-def device_index(device=None, allow_cpu=False):
+def device_index(device: Device = None, allow_cpu: bool = False) -> int:
     """Index of a device, checked against the visible devices.
 
     Args:
@@ -53,7 +62,7 @@ def device_index(device=None, allow_cpu=False):
     return index
 
 
-def _requested_index(device, allow_cpu=False):
+def _requested_index(device: Device, allow_cpu: bool = False) -> int | None:
     """The requested index; None for the current device, -1 for a CPU device if `allow_cpu`."""
     if device is None:
         return None
@@ -78,7 +87,7 @@ def _requested_index(device, allow_cpu=False):
     return device.index
 
 
-def _out_of_range(index, count):
+def _out_of_range(index: int, count: int) -> str:
     visible = os.environ.get("MUSA_VISIBLE_DEVICES")
     setting = "is not set" if visible is None else f"is {visible!r}"
     valid = (
@@ -95,7 +104,7 @@ def _out_of_range(index, count):
     )
 
 
-def current_device():
+def current_device() -> int:
     """Index of the calling thread's current device."""
     if is_dynamo_compiling():
         return torch.accelerator.current_device_index()
@@ -103,7 +112,7 @@ def current_device():
     return extension().current_device()
 
 
-def set_device(device):
+def set_device(device: Device) -> None:
     """Make a device the calling thread's current one. A negative index does nothing. Prefer the
     :class:`device` context."""
     index = _requested_index(device)
@@ -122,16 +131,16 @@ class device:
         InvalidDeviceError: on entry, if there is no such device.
     """
 
-    def __init__(self, device):
+    def __init__(self, device: Device) -> None:
         self.idx = _requested_index(device)
         self.prev_idx = -1
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         if self.idx is not None:
             lazy_init()
             self.prev_idx = extension().exchange_device(device_index(self.idx))
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info: object) -> Literal[False]:
         if self.prev_idx >= 0:
             extension().maybe_exchange_device(self.prev_idx)
         return False
@@ -141,11 +150,11 @@ class device_of(device):
     """Context manager that selects the device of a tensor or storage; does nothing for one that is not on
     musa."""
 
-    def __init__(self, obj):
+    def __init__(self, obj: HasDevice) -> None:
         super().__init__(obj.device if obj.device.type == "musa" else None)
 
 
-def synchronize(device=None):
+def synchronize(device: Device = None) -> None:
     """Wait until all work on all streams of a device is done."""
     if is_dynamo_compiling():
         wait = torch.accelerator.synchronize
@@ -154,37 +163,37 @@ def synchronize(device=None):
     extension().synchronize(device_index(device))
 
 
-def get_device_properties(device=None):
+def get_device_properties(device: Device = None) -> _MusaDeviceProperties:
     """Properties of a device: `name major minor total_memory` (bytes) `multi_processor_count warp_size
     is_integrated` ..."""
     lazy_init()
     return extension().get_device_properties(device_index(device))
 
 
-def get_device_name(device=None):
+def get_device_name(device: Device = None) -> str:
     """Name of a device."""
     return get_device_properties(device).name
 
 
-def get_device_capability(device=None):
+def get_device_capability(device: Device = None) -> tuple[int, int]:
     """Compute capability as (major, minor); (2, 2) is architecture mp_22."""
     properties = get_device_properties(device)
     return properties.major, properties.minor
 
 
-def get_arch_list():
+def get_arch_list() -> list[str]:
     """Architectures of the visible devices, as `["mp_22", ...]`, sorted; empty if there is no device."""
     capabilities = {get_device_capability(index) for index in range(device_count())}
     return [f"mp_{major}{minor}" for major, minor in sorted(capabilities)]
 
 
-def get_gencode_flags():
+def get_gencode_flags() -> str:
     """The options with which mcc compiles for the visible devices, e.g. `"--offload-arch=mp_22"`; empty if
     there is no device."""
     return " ".join(f"--offload-arch={arch}" for arch in get_arch_list())
 
 
-def is_tf32_supported():
+def is_tf32_supported() -> bool:
     """Whether matrix products of float32 can run on tensor cores in TF32: compute capability 2.2 and
     later."""
     return is_available() and get_device_capability() >= (2, 2)
@@ -193,7 +202,7 @@ def is_tf32_supported():
 _SYNC_DEBUG_MODES = {"default": 0, "warn": 1, "error": 2}
 
 
-def set_sync_debug_mode(debug_mode):
+def set_sync_debug_mode(debug_mode: int | str) -> None:
     """Report the places where the program makes the host wait for the device: reading values (`.item()`),
     copies between host and device that are not `non_blocking`, operators whose result's shape depends on
     data (`nonzero`, indexing with a mask), `Stream.synchronize()`.
@@ -217,13 +226,13 @@ def set_sync_debug_mode(debug_mode):
     extension().set_sync_debug_mode(int(mode))
 
 
-def get_sync_debug_mode():
+def get_sync_debug_mode() -> int:
     """The mode set by :func:`set_sync_debug_mode`, as an int: 0, 1 or 2."""
     lazy_init()
     return extension().get_sync_debug_mode()
 
 
-def _sleep(cycles):
+def _sleep(cycles: float) -> None:
     # torch.cuda._sleep, for tests of overlapping work: keeps the current stream busy for that many cycles of
     # the multiprocessors' clock.
     lazy_init()
@@ -231,7 +240,7 @@ def _sleep(cycles):
     extension().sleep_on_stream(cycles / clock)
 
 
-def _get_device_index(device, optional=False, allow_cpu=False):
+def _get_device_index(device: Device, optional: bool = False, allow_cpu: bool = False) -> int:
     # torch.load looks up this name in `torch.musa._utils`. torch itself checks the range: its error explains
     # how to load a checkpoint of a missing device.
     index = _requested_index(device, allow_cpu)
@@ -242,13 +251,13 @@ def _get_device_index(device, optional=False, allow_cpu=False):
     return current_device() if is_available() else 0
 
 
-def can_device_access_peer(device, peer_device):
+def can_device_access_peer(device: Device, peer_device: Device) -> bool:
     """Whether a device can address another's memory directly."""
     lazy_init()
     return extension().can_device_access_peer(device_index(device), device_index(peer_device))
 
 
-def is_bf16_supported(including_emulation=True):
+def is_bf16_supported(including_emulation: bool = True) -> bool:
     """Whether bfloat16 tensors are supported.
 
     Args:
@@ -260,7 +269,7 @@ def is_bf16_supported(including_emulation=True):
     return including_emulation or get_device_capability() >= (2, 2)
 
 
-def mem_get_info(device=None):
+def mem_get_info(device: Device = None) -> tuple[int, int]:
     """(free, total) bytes of a device, counted by the driver over all processes."""
     lazy_init()
     return extension().mem_get_info(device_index(device))

@@ -3,6 +3,12 @@
 """The named errors of this project. A failed SDK call raises `torch.AcceleratorError` and exhausted memory
 `torch.OutOfMemoryError`; the errors here are for failures outside of SDK calls."""
 
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class MusaError(RuntimeError):
     """Base of the named errors of torch_musa.
@@ -12,7 +18,7 @@ class MusaError(RuntimeError):
             names it after `Fix:`, and the doctor prints it.
     """
 
-    def __init__(self, text, command=None):
+    def __init__(self, text: str, command: str | None = None) -> None:
         super().__init__(text)
         self.command = command
 
@@ -84,11 +90,11 @@ class DeferredCallError(MusaError):
 class SdkCallError(MusaError):
     """An SDK call made by the program failed; `code` is its result."""
 
-    def __init__(self, code, text):
+    def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
         self.code = code
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.code, str(self))
 
 

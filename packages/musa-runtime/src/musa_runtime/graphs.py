@@ -7,7 +7,10 @@ addresses that every replay uses again; so inputs are copied into the tensors th
 are read from the tensors that the capture created.
 """
 
+from __future__ import annotations
+
 import gc
+from typing import TYPE_CHECKING, Any, overload
 
 import torch
 
@@ -18,13 +21,22 @@ from . import streams as _streams
 from ._load import extension
 from .initialization import is_initialized, lazy_init
 
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Sequence
+    from typing import TypeVar
 
-def is_current_stream_capturing():
+    from ._types import PoolId
+
+    _Call = TypeVar("_Call", bound=Callable[..., Any])
+
+
+def is_current_stream_capturing() -> bool:
     """Whether the current stream is being captured into a graph. False before the first use of the device."""
     return is_initialized() and extension().is_current_stream_capturing()
 
 
-def graph_pool_handle():
+def graph_pool_handle() -> PoolId:
     """Return a token for a memory pool; captures that get it as `pool` share memory.
 
     Graphs may share a pool if they are replayed in the order in which they were captured, and never at the
@@ -44,18 +56,18 @@ class MUSAGraph:
             :meth:`instantiate` or the first :meth:`replay`, instead of at the end of the capture.
     """
 
-    def __init__(self, keep_graph=False):
+    def __init__(self, keep_graph: bool = False) -> None:
         lazy_init()
         self._graph = extension()._MUSAGraph(keep_graph)
 
-    def register_generator_state(self, generator):
+    def register_generator_state(self, generator: torch.Generator) -> None:
         """Let random operators in the capture draw from `generator`. Call it before the capture begins.
 
         The default generator of the device is always registered.
         """
         self._graph.register_generator_state(generator)
 
-    def capture_begin(self, pool=None, capture_error_mode="global"):
+    def capture_begin(self, pool: PoolId | None = None, capture_error_mode: str = "global") -> None:
         """Begin to capture the current stream, which must not be the default stream.
 
         Args:
@@ -71,7 +83,7 @@ class MUSAGraph:
         """
         self._graph.capture_begin(pool, capture_error_mode)
 
-    def capture_end(self):
+    def capture_end(self) -> None:
         """End the capture, and instantiate the graph for :meth:`replay` (unless `keep_graph`).
 
         Raises:
@@ -80,11 +92,11 @@ class MUSAGraph:
         """
         self._graph.capture_end()
 
-    def instantiate(self):
+    def instantiate(self) -> None:
         """Instantiate the captured graph for launching. Needs `keep_graph=True`."""
         self._graph.instantiate()
 
-    def replay(self):
+    def replay(self) -> None:
         """Launch the graph on the current stream of its device.
 
         Random operators continue from the current offset of their generator, so each replay draws new
@@ -95,27 +107,27 @@ class MUSAGraph:
         """
         self._graph.replay()
 
-    def reset(self):
+    def reset(self) -> None:
         """Free the graph and release its pool. A capture in progress is ended and discarded."""
         self._graph.reset()
 
-    def pool(self):
+    def pool(self) -> PoolId:
         """The id of the graph's memory pool, for another capture's `pool`."""
         return self._graph.pool()
 
-    def enable_debug_mode(self):
+    def enable_debug_mode(self) -> None:
         """Keep the SDK's graph for :meth:`debug_dump`. Call it before the capture."""
         self._graph.enable_debug_mode()
 
-    def debug_dump(self, debug_path):
+    def debug_dump(self, debug_path: str | os.PathLike[str]) -> None:
         """Write the graph to a file in Graphviz's format."""
         self._graph.debug_dump(str(debug_path))
 
-    def raw_musa_graph(self):
+    def raw_musa_graph(self) -> int:
         """The SDK's `musaGraph_t`, as an int. Needs `keep_graph=True`."""
         return self._graph.raw_musa_graph()
 
-    def raw_musa_graph_exec(self):
+    def raw_musa_graph_exec(self) -> int:
         """The SDK's `musaGraphExec_t`, as an int."""
         return self._graph.raw_musa_graph_exec()
 
@@ -132,9 +144,17 @@ class graph:
         stream (torch.musa.Stream or None): current in the body; None takes a stream kept for captures.
     """
 
-    default_capture_stream = None  # by device index, created at the first use
+    default_capture_stream: dict[int, _streams.Stream] | None = (
+        None  # by device index, created at the first use
+    )
 
-    def __init__(self, musa_graph, pool=None, stream=None, capture_error_mode="global"):
+    def __init__(
+        self,
+        musa_graph: MUSAGraph,
+        pool: PoolId | None = None,
+        stream: torch.Stream | None = None,
+        capture_error_mode: str = "global",
+    ) -> None:
         lazy_init()
         self.musa_graph = musa_graph
         self.pool = pool
@@ -143,7 +163,7 @@ class graph:
         self._context = _streams.stream(self.capture_stream)
 
     @classmethod
-    def _stream_of_current_device(cls):
+    def _stream_of_current_device(cls) -> _streams.Stream:
         if graph.default_capture_stream is None:
             graph.default_capture_stream = {}
         index = _device.current_device()
@@ -151,7 +171,7 @@ class graph:
             graph.default_capture_stream[index] = _streams.Stream(index)
         return graph.default_capture_stream[index]
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         _device.synchronize()
         if torch.compiler.config.force_cudagraph_gc:
             gc.collect()
@@ -164,7 +184,7 @@ class graph:
             self._context.__exit__(None, None, None)
             raise
 
-    def __exit__(self, exc_type, exc, traceback):
+    def __exit__(self, exc_type: Any, exc: Any, traceback: Any) -> None:
         try:
             if exc_type is None:
                 self.musa_graph.capture_end()
@@ -175,7 +195,29 @@ class graph:
             self._context.__exit__(exc_type, exc, traceback)
 
 
-def make_graphed_callables(callables, sample_args, num_warmup_iters=3, allow_unused_input=False, pool=None):
+@overload
+def make_graphed_callables(
+    callables: tuple[Callable[..., Any], ...],
+    sample_args: tuple[tuple[Any, ...], ...],
+    num_warmup_iters: int = 3,
+    allow_unused_input: bool = False,
+    pool: PoolId | None = None,
+) -> tuple[Callable[..., Any], ...]: ...
+@overload
+def make_graphed_callables(
+    callables: _Call,
+    sample_args: tuple[Any, ...],
+    num_warmup_iters: int = 3,
+    allow_unused_input: bool = False,
+    pool: PoolId | None = None,
+) -> _Call: ...
+def make_graphed_callables(
+    callables: Any,
+    sample_args: tuple[Any, ...],
+    num_warmup_iters: int = 3,
+    allow_unused_input: bool = False,
+    pool: PoolId | None = None,
+) -> Any:
     """Return versions of functions or modules whose forward and backward passes are graphs.
 
     A graphed callable takes part in autograd like its source. It copies its arguments to the captured
@@ -235,7 +277,7 @@ def make_graphed_callables(callables, sample_args, num_warmup_iters=3, allow_unu
 class _Plan:
     """A callable while it is being captured."""
 
-    def __init__(self, call, args, allow_unused_input):
+    def __init__(self, call: Any, args: tuple[Any, ...], allow_unused_input: bool) -> None:
         self.call = call
         self.args = args
         self.allow_unused_input = allow_unused_input
@@ -249,9 +291,9 @@ class _Plan:
         # Everything whose gradient the backward graph may compute.
         self.surface = (*self.inputs, *self.parameters)
         self.forward_graph = MUSAGraph()
-        self.backward_graph = None
+        self.backward_graph: MUSAGraph | None = None
 
-    def _check_module(self):
+    def _check_module(self) -> None:
         module = self.call
         if module._forward_hooks or module._forward_pre_hooks or module._backward_hooks:
             raise RuntimeError(
@@ -261,13 +303,15 @@ class _Plan:
         if any(buffer.requires_grad for buffer in module.buffers()):
             raise RuntimeError("A module that is to be graphed may have no buffer that needs a gradient.")
 
-    def _run(self):
+    def _run(self) -> tuple[list[torch.Tensor], Any]:
         outputs, spec = torch.utils._pytree.tree_flatten(self.call(*self.args))
         if not all(isinstance(value, torch.Tensor) for value in outputs):
             raise RuntimeError("A callable that is to be graphed must return tensors only.")
         return outputs, spec
 
-    def _gradients(self, outputs, grad_outputs):
+    def _gradients(
+        self, outputs: Sequence[torch.Tensor], grad_outputs: Sequence[torch.Tensor | None]
+    ) -> list[torch.Tensor | None]:
         wanted = [value for value in self.surface if value.requires_grad]
         given = [value for value in outputs if value.requires_grad]
         if not wanted or not given:
@@ -282,17 +326,17 @@ class _Plan:
         )
         return [next(found) if value.requires_grad else None for value in self.surface]
 
-    def warm_up(self):
+    def warm_up(self) -> None:
         outputs, _ = self._run()
         self._gradients(outputs, _grad_outputs(outputs))
 
-    def capture_forward(self, pool):
+    def capture_forward(self, pool: PoolId) -> None:
         with graph(self.forward_graph, pool=pool):
             self.outputs, self.outputs_spec = self._run()
 
-    def capture_backward(self, pool):
+    def capture_backward(self, pool: PoolId) -> None:
         self.grad_outputs = _grad_outputs(self.outputs)
-        self.grad_inputs = [None] * len(self.surface)
+        self.grad_inputs: list[torch.Tensor | None] = [None] * len(self.surface)
         if not any(g is not None for g in self.grad_outputs) or not any(
             v.requires_grad for v in self.surface
         ):
@@ -301,13 +345,13 @@ class _Plan:
         with graph(self.backward_graph, pool=pool):
             self.grad_inputs = self._gradients(self.outputs, self.grad_outputs)
 
-    def finish(self):
+    def finish(self) -> Callable[..., Any]:
         # The autograd graph of the capture is no longer needed; it would keep its saved tensors alive.
         outputs = tuple(value.detach() for value in self.outputs)
         static = _Static(self, outputs)
         inputs_spec, outputs_spec, parameters = self.inputs_spec, self.outputs_spec, self.parameters
 
-        def graphed(*args):
+        def graphed(*args: Any) -> Any:
             flat, spec = torch.utils._pytree.tree_flatten(args)
             if spec != inputs_spec:
                 raise RuntimeError(
@@ -320,21 +364,21 @@ class _Plan:
             return graphed
         module, captured_mode, eager_forward = self.call, self.call.training, self.call.forward
 
-        def forward(*args):
+        def forward(*args: Any) -> Any:
             return graphed(*args) if module.training == captured_mode else eager_forward(*args)
 
         module.forward = forward
         return module
 
 
-def _grad_outputs(outputs):
+def _grad_outputs(outputs: Sequence[torch.Tensor]) -> list[torch.Tensor | None]:
     return [torch.ones_like(value) if value.requires_grad else None for value in outputs]
 
 
 class _Static:
     """The graphs of one callable and the tensors that their replays read and write."""
 
-    def __init__(self, plan, outputs):
+    def __init__(self, plan: _Plan, outputs: tuple[torch.Tensor, ...]) -> None:
         self.inputs = plan.inputs
         self.outputs = outputs
         self.differentiable = [value.requires_grad for value in plan.outputs]
@@ -346,7 +390,7 @@ class _Static:
 
 class _Graphed(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, static, *values):
+    def forward(ctx: Any, static: _Static, *values: torch.Tensor) -> tuple[torch.Tensor, ...]:
         ctx.static = static
         for place, value in zip(static.inputs, values):
             _copy_if_elsewhere(place, value)
@@ -357,7 +401,7 @@ class _Graphed(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, *gradients):
+    def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         static = ctx.static
         for place, value in zip(static.grad_outputs, gradients):
             if place is not None:
@@ -367,7 +411,7 @@ class _Graphed(torch.autograd.Function):
         return None, *(None if value is None else value.detach() for value in static.grad_inputs)
 
 
-def _copy_if_elsewhere(static, value):
+def _copy_if_elsewhere(static: torch.Tensor, value: Any) -> None:
     # A caller that writes into the static tensors itself avoids the copy.
     if value.shape != static.shape or value.dtype != static.dtype:
         raise RuntimeError(

@@ -29,7 +29,15 @@ A hook may take fewer arguments than its specification names. Packs of version 1
 `torch_musa.contract`. This module is imported on first use only, since it imports pluggy.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import pluggy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import ModuleType
 
 PROJECT = "torch_musa"
 CONTRACT_VERSION = 2
@@ -45,30 +53,30 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
 @hookspec
-def musa_pack_info():
+def musa_pack_info() -> dict[str, Any]:
     """Information about the pack: a dict whose `summary` is one line for `python -m torch_musa packs`."""
 
 
 @hookspec
-def musa_libraries():
+def musa_libraries() -> Sequence[str]:
     """Shared libraries to load, in order: absolute, or relative to the pack's package (`lib/libdemo.so`)."""
 
 
 @hookspec
-def musa_rank():
+def musa_rank() -> int:
     """Rank of the pack's kernels in the default order of providers: an int; lower ranks come first."""
 
 
 @hookspec
-def musa_register(musa):
+def musa_register(musa: ModuleType) -> None:
     """Register Python code, after the libraries; `musa` is the module `torch.musa`."""
 
 
 @hookspec
-def musa_doctor_checks():
+def musa_doctor_checks() -> Sequence[tuple[str, Callable[[], object]]]:
     """Further checks for `doctor`: (title, function) pairs; it returns a detail, raises or warns."""
 
 
 @hookspec
-def musa_env_report():
+def musa_env_report() -> dict[str, str]:
     """Further lines for `env`: a dict of str to str, e.g. the version of a library."""

@@ -9,43 +9,51 @@ Locking: `_lock` guards all module state below. It is taken with the GIL held an
 is re-entrant because packs may use the device while they register.
 """
 
+from __future__ import annotations
+
 import os
 import threading
 
 from . import _load, policy
 from .errors import DeferredCallError, ForkError, NoDeviceError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
 _lock = threading.RLock()
 _initialized = False
 _initializing = False
-_pack_loader = None
-_queued = {}  # key -> call; a later call with an equal key replaces the earlier one
-_observers = []
+_pack_loader: Callable[[], object] | None = None
+_queued: dict[
+    tuple[Hashable, ...], Callable[[], object]
+] = {}  # key -> call; a later call with an equal key replaces the earlier one
+_observers: list[Callable[[bool], object]] = []
 
 
-def is_initialized():
+def is_initialized() -> bool:
     """Whether the device has been used in this process."""
     return _initialized
 
 
-def is_in_bad_fork():
+def is_in_bad_fork() -> bool:
     """Whether this process was forked from one that had used the device, and so cannot."""
     result = _load._result
     return result is not None and result.extension is not None and result.extension.is_in_bad_fork()
 
 
-def set_pack_loader(load_packs):
+def set_pack_loader(load_packs: Callable[[], object]) -> None:
     """Name the function that loads the op packs; it runs once, before the device is first used."""
     global _pack_loader
     _pack_loader = load_packs
 
 
-def on_change(observer):
+def on_change(observer: Callable[[bool], object]) -> None:
     """Call `observer(initialized: bool)` whenever :func:`is_initialized` changes."""
     _observers.append(observer)
 
 
-def lazy_init():
+def lazy_init() -> None:
     """Initialise the device; returns immediately if it is initialised.
 
     Raises:
@@ -66,7 +74,7 @@ def lazy_init():
         _initialize()
 
 
-def call_when_initialized(call, key):
+def call_when_initialized(call: Callable[[], object], key: tuple[Hashable, ...]) -> None:
     """Run `call()` now if the device is initialised, otherwise when it is.
 
     Args:
@@ -81,7 +89,7 @@ def call_when_initialized(call, key):
     call()
 
 
-def _initialize():
+def _initialize() -> None:
     global _initialized, _initializing
     native = _load.extension()
     with _lock:
@@ -106,7 +114,7 @@ def _initialize():
         _notify()
 
 
-def _run_backward_on_the_calling_thread():
+def _run_backward_on_the_calling_thread() -> None:
     # If kernels run on the calling thread, the engine's own thread adds no parallelism, only a thread switch
     # for each backward pass and a second OpenMP pool that competes with the caller's for the same cores:
     # small training steps take 1.2 to 3 times as long. The switch is torch's own, for the thread that first
@@ -116,7 +124,7 @@ def _run_backward_on_the_calling_thread():
     torch.autograd.set_multithreading_enabled(False)
 
 
-def _no_device(visible):
+def _no_device(visible: str | None) -> str:
     lines = ["no musa device is visible. Likely causes:"]
     if visible is not None:
         odd = [part for part in visible.split(",") if not part.strip().isdigit()]
@@ -131,7 +139,7 @@ def _no_device(visible):
     return "\n".join(lines)
 
 
-def _run_queued():
+def _run_queued() -> None:
     while _queued:
         key = next(iter(_queued))
         call = _queued.pop(key)
@@ -143,7 +151,7 @@ def _run_queued():
             ) from error
 
 
-def _forget_in_child():
+def _forget_in_child() -> None:
     # Another thread may have held the lock at the fork; in the child no thread would ever release it.
     global _lock, _initialized, _initializing
     _lock = threading.RLock()
@@ -153,6 +161,6 @@ def _forget_in_child():
         _notify()
 
 
-def _notify():
+def _notify() -> None:
     for observer in _observers:
         observer(_initialized)

@@ -7,6 +7,8 @@ under that name. Every message that recommends installing one of them takes the 
 a test refuses any other. Imported on errors only; standard library only.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import re
@@ -16,16 +18,21 @@ from importlib import metadata
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
 # Installed wherever an error of this family is raised, so the origin of other packages is read from these.
 _REFERENCES = ("torch-musa", "musa-runtime")
 
 
-def pip():
+def pip() -> str:
     """Returns the command of pip for the running interpreter, which may differ from the one on PATH."""
     return f"{shlex.quote(sys.executable or 'python')} -m pip"
 
 
-def command(*names, reinstall=False):
+def command(*names: str, reinstall: bool = False) -> str:
     """Returns the shell command that installs distributions.
 
     The source is the one pip recorded (PEP 610): the checkout, repository or folder of wheels that `names`,
@@ -46,7 +53,7 @@ def command(*names, reinstall=False):
     return _from_folder(place, names, reinstall)
 
 
-def _direct_url(name):
+def _direct_url(name: str) -> Any:
     """Returns pip's record of a distribution's origin, as in PEP 610, or None."""
     try:
         return json.loads(metadata.distribution(name).read_text("direct_url.json") or "null")
@@ -54,7 +61,7 @@ def _direct_url(name):
         return None
 
 
-def _from_record(record, names, reinstall):
+def _from_record(record: Any, names: tuple[str, ...], reinstall: bool) -> str | None:
     if not isinstance(record, dict) or not isinstance(record.get("url"), str):
         return None
     url = record["url"]
@@ -74,7 +81,7 @@ def _from_record(record, names, reinstall):
     return None
 
 
-def _from_checkout(packages, names, editable):
+def _from_checkout(packages: str, names: tuple[str, ...], editable: bool | None) -> str | None:
     folders = [os.path.join(packages, name) for name in names]
     if not all(os.path.isfile(os.path.join(folder, "pyproject.toml")) for folder in folders):
         return None
@@ -82,19 +89,19 @@ def _from_checkout(packages, names, editable):
     return _in_order(f"{option}{shlex.quote(folder)}" for folder in folders)
 
 
-def _in_order(sources):
+def _in_order(sources: Iterable[str]) -> str:
     # One pip run each: a package is compiled against the previous ones, and pip builds all packages of a run
     # before it installs any.
     return " && ".join(f"{pip()} install --no-build-isolation --no-deps {source}" for source in sources)
 
 
-def _from_folder(folder, names, reinstall):
+def _from_folder(folder: str, names: tuple[str, ...], reinstall: bool) -> str:
     # --no-index: with an index, pip prefers a higher version of the same name from there.
     options = "--force-reinstall --no-deps " if reinstall else ""
     return f"{pip()} install {options}--no-index --find-links {folder} {' '.join(names)}"
 
 
-def _has_wheel(folder, name):
+def _has_wheel(folder: str, name: str) -> bool:
     prefix = re.sub(r"[-_.]+", "_", name).lower() + "-"
     try:
         return any(file.lower().startswith(prefix) and file.endswith(".whl") for file in os.listdir(folder))
@@ -102,5 +109,5 @@ def _has_wheel(folder, name):
         return False
 
 
-def _local_path(url):
+def _local_path(url: str) -> str:
     return url2pathname(urlsplit(url).path)

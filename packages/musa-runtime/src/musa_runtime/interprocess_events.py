@@ -8,12 +8,22 @@ have their own class, with torch.Event's methods. Streams of `torch.musa` can wa
 process.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import torch
 
 from . import device as _device
 from ._load import extension
 from .errors import SharingError
 from .initialization import lazy_init
+
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from ._C import _InterprocessEvent
+    from ._types import Device
 
 
 class InterprocessEvent:
@@ -27,7 +37,13 @@ class InterprocessEvent:
         ValueError: `enable_timing=True`.
     """
 
-    def __init__(self, enable_timing=False, blocking=False, *, _opened=None):
+    def __init__(
+        self,
+        enable_timing: bool = False,
+        blocking: bool = False,
+        *,
+        _opened: _InterprocessEvent | None = None,
+    ) -> None:
         if enable_timing:
             raise ValueError(
                 "an interprocess event cannot be timed.\nFix: leave enable_timing=False, and time "
@@ -37,7 +53,7 @@ class InterprocessEvent:
         self._event = _opened if _opened is not None else extension()._InterprocessEvent(bool(blocking))
 
     @classmethod
-    def from_ipc_handle(cls, device, handle):
+    def from_ipc_handle(cls, device: Device, handle: bytes) -> InterprocessEvent:
         """Open the event of another process from its `ipc_handle()`. That process must keep the event alive
         until this returns.
 
@@ -49,45 +65,45 @@ class InterprocessEvent:
         return cls(_opened=extension()._InterprocessEvent.from_handle(_device.device_index(device), handle))
 
     @property
-    def device(self):
+    def device(self) -> torch.device | None:
         """The device of the event; None before the first `record` or `ipc_handle`."""
         index = self._event.device_index
         return None if index < 0 else torch.device("musa", index)
 
     @property
-    def event_id(self):
+    def event_id(self) -> int:
         """The SDK's `musaEvent_t` as an int, 0 until the event exists."""
         return self._event.event_id
 
-    def record(self, stream=None):
+    def record(self, stream: torch.Stream | None = None) -> None:
         """Mark the work queued on a stream until now; None is the current stream."""
         self._event.record(*_identity(stream))
 
-    def wait(self, stream=None):
+    def wait(self, stream: torch.Stream | None = None) -> None:
         """Let work queued on a stream from now on wait for the event, whichever process recorded it last."""
         self._event.wait(*_identity(stream))
 
-    def query(self):
+    def query(self) -> bool:
         """Whether the work before the mark has finished; True for an event never recorded."""
         return self._event.query()
 
-    def synchronize(self):
+    def synchronize(self) -> None:
         """Wait on the host until the work before the mark has finished."""
         self._event.synchronize()
 
-    def elapsed_time(self, end_event):
+    def elapsed_time(self, end_event: object) -> NoReturn:
         """Always raises ValueError: interprocess events have no time."""
         raise ValueError("an interprocess event cannot be timed")
 
-    def ipc_handle(self):
+    def ipc_handle(self) -> bytes:
         """The handle for `from_ipc_handle`, as bytes. Keep this event alive until it is opened."""
         return self._event.ipc_handle()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<torch.musa.Event interprocess device={self.device} musa_event={self.event_id:#x}>"
 
 
-def _identity(stream):
+def _identity(stream: torch.Stream | None) -> tuple[int, int]:
     """(stream id, device index) of a stream; None is the current stream."""
     if stream is None:
         lazy_init()

@@ -6,14 +6,20 @@ They are user annotations of `torch.profiler`: a trace shows them on the thread 
 work that they enclose, on the device's streams. They do not use the device.
 """
 
+from __future__ import annotations
+
 import contextlib
+from typing import TYPE_CHECKING
 
 from . import _load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["mark", "range", "range_end", "range_pop", "range_push", "range_start"]
 
 
-def range_push(msg):
+def range_push(msg: str) -> int:
     """Open a range on this thread, inside those that are open.
 
     Args:
@@ -25,7 +31,7 @@ def range_push(msg):
     return _load.extension().range_push(msg)
 
 
-def range_pop():
+def range_pop() -> int:
     """Close the innermost range of this thread.
 
     Returns:
@@ -37,7 +43,7 @@ def range_pop():
     return _load.extension().range_pop()
 
 
-def range_start(msg):
+def range_start(msg: str) -> int:
     """Open a range that need not nest with others and may be closed on another thread.
 
     Returns:
@@ -46,7 +52,7 @@ def range_start(msg):
     return _load.extension().range_start(msg)
 
 
-def range_end(range_id):
+def range_end(range_id: int) -> None:
     """Close a range that :func:`range_start` opened.
 
     Raises:
@@ -55,13 +61,13 @@ def range_end(range_id):
     _load.extension().range_end(range_id)
 
 
-def mark(msg):
+def mark(msg: str) -> None:
     """Mark this moment, as a range of length zero."""
     _load.extension().mark(msg)
 
 
 @contextlib.contextmanager
-def range(msg, *args, **kwargs):
+def range(msg: str, *args: object, **kwargs: object) -> Iterator[None]:
     """A range around a `with` block, or around each call of a decorated function.
 
     Args:

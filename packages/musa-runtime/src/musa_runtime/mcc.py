@@ -12,8 +12,14 @@ import. `python -m musa_runtime.mcc MCC check` tests the features that packs nee
 they were never built.
 """
 
+from __future__ import annotations
+
 import os
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 if not __package__ and sys.path and os.path.abspath(sys.path[0]) == _HERE:
@@ -33,7 +39,7 @@ class CompilerError(RuntimeError):
     """mcc cannot be run, or it accepts nothing; the message has the fix."""
 
 
-def parse_archs(text):
+def parse_archs(text: str) -> list[str]:
     """The architectures in a list such as `"22;31"`, `"2.2 3.1"` or `"mp_22,mp_31"`, as `["22", "31"]`.
 
     Raises:
@@ -106,7 +112,7 @@ TRIALS = (
 )
 
 
-def accepts(mcc, options):
+def accepts(mcc: str, options: Sequence[str]) -> bool:
     """Whether `mcc` compiles an empty file with these options and without a warning.
 
     Raises:
@@ -115,7 +121,7 @@ def accepts(mcc, options):
     return _compile(mcc, ["-Werror", *options], "__global__ void empty() {}\n").returncode == 0
 
 
-def precompiles(mcc, options):
+def precompiles(mcc: str, options: Sequence[str]) -> bool:
     """Whether `mcc` precompiles a header for sources with these options: `-x musa-header` and `-include-pch`.
 
     Files that the options include are left out: the build may not have created them yet.
@@ -134,12 +140,12 @@ def precompiles(mcc, options):
         return _compile(mcc, [*options, "-include-pch", precompiled], source).returncode == 0
 
 
-def _without_includes(options):
+def _without_includes(options: Sequence[str]) -> list[str]:
     pairs = zip(["", *options], options)
     return [option for before, option in pairs if "-include" not in (before, option)]
 
 
-def _compile(mcc, options, text):
+def _compile(mcc: str, options: Sequence[str], text: str) -> subprocess.CompletedProcess[str]:
     with tempfile.TemporaryDirectory(prefix="mcc-probe-") as folder:
         source = os.path.join(folder, "probe.mu")
         with open(source, "w", encoding="utf-8") as file:
@@ -147,7 +153,7 @@ def _compile(mcc, options, text):
         return _run([mcc, "-x", "musa", *options, "-c", source, "-o", os.path.join(folder, "probe.o")])
 
 
-def _run(command):
+def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     except OSError as error:
@@ -158,14 +164,14 @@ def _run(command):
         ) from error
 
 
-def accepted(mcc, options):
+def accepted(mcc: str, options: Sequence[str]) -> list[str]:
     """The options that `mcc` accepts, in their order. Each must be one word."""
     if not options or accepts(mcc, options):
         return list(options)
     return [option for option in options if accepts(mcc, [option])]
 
 
-def supported_archs(mcc):
+def supported_archs(mcc: str) -> list[str]:
     """The known architectures that `mcc` compiles for, oldest first.
 
     Raises:
@@ -183,7 +189,7 @@ def supported_archs(mcc):
     return found
 
 
-def archs(mcc, devices=(), environment=os.environ):
+def archs(mcc: str, devices: Iterable[str] = (), environment: Mapping[str, str] = os.environ) -> list[str]:
     """The architectures to compile for: `TORCH_MUSA_ARCH_LIST`, otherwise those of `devices`, otherwise all
     that `mcc` supports.
 
@@ -200,12 +206,14 @@ def archs(mcc, devices=(), environment=os.environ):
     return chosen or supported_archs(mcc)
 
 
-def offload_flags(mcc, devices=(), environment=os.environ):
+def offload_flags(
+    mcc: str, devices: Iterable[str] = (), environment: Mapping[str, str] = os.environ
+) -> list[str]:
     """`--offload-arch=mp_NN` for each architecture of `archs`, with the same arguments and errors."""
     return [f"--offload-arch=mp_{arch}" for arch in archs(mcc, devices, environment)]
 
 
-def check(mcc, environment=os.environ):
+def check(mcc: str, environment: Mapping[str, str] = os.environ) -> int:
     """Compiles each of TRIALS for the architectures of `archs`, and prints a line for each.
 
     Returns the number of failures. Raises the errors of `archs`.
@@ -223,7 +231,7 @@ def check(mcc, environment=os.environ):
     return failed
 
 
-def main(arguments):
+def main(arguments: Sequence[str]) -> int:
     mcc, question, *options = arguments
     try:
         if question == "check":

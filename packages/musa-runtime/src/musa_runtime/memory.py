@@ -7,6 +7,10 @@ Statistics come from torch's own accelerator interface, so `torch.accelerator.me
 cannot differ; keys of torch.cuda that it lacks are added.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import torch
 
 from . import device as _device
@@ -43,14 +47,17 @@ from .memory_pools import (
     use_mem_pool,
 )
 
+if TYPE_CHECKING:
+    from ._types import Device
 
-def empty_cache():
+
+def empty_cache() -> None:
     """Release cached blocks that no tensor uses to the device."""
     if is_initialized():
         torch._C._accelerator_emptyCache()
 
 
-def memory_stats(device=None):
+def memory_stats(device: Device = None) -> dict[str, Any]:
     """Allocator statistics of a device as a flat dict, e.g. `"allocated_bytes.all.current"`; empty before the
     first use.
 
@@ -72,7 +79,7 @@ def memory_stats(device=None):
     return _flatten(memory_stats_as_nested_dict(device))
 
 
-def memory_stats_as_nested_dict(device=None):
+def memory_stats_as_nested_dict(device: Device = None) -> dict[str, Any]:
     """:func:`memory_stats` as nested dicts; empty before the first use of the device."""
     if not is_initialized():
         return {}
@@ -80,59 +87,59 @@ def memory_stats_as_nested_dict(device=None):
     return torch._C._accelerator_getDeviceStats(index) | extension().memory_stats_beyond_torch(index)
 
 
-def memory_allocated(device=None):
+def memory_allocated(device: Device = None) -> int:
     """Bytes held by tensors."""
     return memory_stats(device).get("allocated_bytes.all.current", 0)
 
 
-def max_memory_allocated(device=None):
+def max_memory_allocated(device: Device = None) -> int:
     """Most bytes held by tensors since the start, or since :func:`reset_peak_memory_stats`."""
     return memory_stats(device).get("allocated_bytes.all.peak", 0)
 
 
-def memory_reserved(device=None):
+def memory_reserved(device: Device = None) -> int:
     """Bytes that the allocator has reserved from the device, in use or cached."""
     return memory_stats(device).get("reserved_bytes.all.current", 0)
 
 
-def max_memory_reserved(device=None):
+def max_memory_reserved(device: Device = None) -> int:
     """Most bytes reserved by the allocator since the start, or since :func:`reset_peak_memory_stats`."""
     return memory_stats(device).get("reserved_bytes.all.peak", 0)
 
 
-def memory_cached(device=None):
+def memory_cached(device: Device = None) -> int:
     """Older spelling of :func:`memory_reserved`."""
     return memory_reserved(device)
 
 
-def max_memory_cached(device=None):
+def max_memory_cached(device: Device = None) -> int:
     """Older spelling of :func:`max_memory_reserved`."""
     return max_memory_reserved(device)
 
 
-def reset_peak_memory_stats(device=None):
+def reset_peak_memory_stats(device: Device = None) -> None:
     """Reset every peak to the current value."""
     lazy_init()
     torch._C._accelerator_resetPeakStats(_device.device_index(device))
 
 
-def reset_accumulated_memory_stats(device=None):
+def reset_accumulated_memory_stats(device: Device = None) -> None:
     """Set the accumulated counts (`allocated`, `freed`, `num_alloc_retries`, `num_ooms`) to zero."""
     lazy_init()
     torch._C._accelerator_resetAccumulatedStats(_device.device_index(device))
 
 
-def reset_max_memory_allocated(device=None):
+def reset_max_memory_allocated(device: Device = None) -> None:
     """Older spelling of :func:`reset_peak_memory_stats`; resets every peak."""
     reset_peak_memory_stats(device)
 
 
-def reset_max_memory_cached(device=None):
+def reset_max_memory_cached(device: Device = None) -> None:
     """Older spelling of :func:`reset_peak_memory_stats`; resets every peak."""
     reset_peak_memory_stats(device)
 
 
-def set_per_process_memory_fraction(fraction, device=None):
+def set_per_process_memory_fraction(fraction: float, device: Device = None) -> None:
     """Limit the memory that the allocator reserves from a device.
 
     Args:
@@ -152,13 +159,15 @@ def set_per_process_memory_fraction(fraction, device=None):
     extension().set_per_process_memory_fraction(float(fraction), _device.device_index(device))
 
 
-def get_per_process_memory_fraction(device=None):
+def get_per_process_memory_fraction(device: Device = None) -> float:
     """The fraction set by :func:`set_per_process_memory_fraction`; 1.0 by default."""
     lazy_init()
     return extension().get_per_process_memory_fraction(_device.device_index(device))
 
 
-def caching_allocator_alloc(size, device=None, stream=None):
+def caching_allocator_alloc(
+    size: int, device: Device = None, stream: torch.Stream | int | None = None
+) -> int:
     """Allocate from the caching allocator, for libraries that manage memory themselves.
 
     Args:
@@ -188,12 +197,12 @@ def caching_allocator_alloc(size, device=None, stream=None):
         return extension().raw_alloc(size, stream)
 
 
-def caching_allocator_delete(mem_ptr):
+def caching_allocator_delete(mem_ptr: int) -> None:
     """Free memory from :func:`caching_allocator_alloc`."""
     extension().raw_delete(mem_ptr)
 
 
-def list_gpu_processes(device=None):
+def list_gpu_processes(device: Device = None) -> str:
     """:func:`torch.musa.list_gpu_processes`."""
     from . import telemetry  # here, so that `import torch` does not pay for it
 
@@ -219,7 +228,7 @@ _SUMMARY_COLUMNS = ("Cur Usage", "Peak Usage", "Tot Alloc", "Tot Freed")
 _SUMMARY_WIDTH = 75
 
 
-def memory_summary(device=None, abbreviated=False):
+def memory_summary(device: Device = None, abbreviated: bool = False) -> str:
     """A printable table of :func:`memory_stats`, in the layout of `torch.cuda.memory_summary`.
 
     Args:
@@ -253,7 +262,7 @@ def memory_summary(device=None, abbreviated=False):
     return "".join(f"|{line}|\n" for line in lines)
 
 
-def _cell(value, total, in_bytes):
+def _cell(value: int, total: float, in_bytes: bool) -> str:
     """A number in ten columns, in the unit in which `total` has at most six digits."""
     base, most, units = (1024, 768 * 1024, "B KiB MiB GiB TiB PiB") if in_bytes else (1000, 750_000, " K M")
     units = units.split(" ")

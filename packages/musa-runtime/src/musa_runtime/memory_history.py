@@ -10,12 +10,22 @@ https://pytorch.org/memory_viz) opens a snapshot of musa memory.
     torch.musa.memory._record_memory_history(enabled=None)
 """
 
+from __future__ import annotations
+
 import pickle
 import sys
+from typing import TYPE_CHECKING, Any
 
 from . import device as _device
 from ._load import extension
 from .initialization import lazy_init
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable
+    from typing import Literal
+
+    from ._types import Device, PoolId
 
 _ENABLED = (None, "state", "all")
 _CONTEXTS = (None, "state", "alloc", "all")
@@ -34,23 +44,23 @@ _ACTIONS = (
 )
 
 
-def _require(name, value, allowed):
+def _require(name: str, value: object, allowed: tuple[str | None, ...]) -> None:
     # True equals 1, but must not be accepted for it.
     if not any(value is choice or (isinstance(value, str) and value == choice) for choice in allowed):
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, but got {value!r}")
 
 
 def _record_memory_history(
-    enabled="all",
-    context="all",
-    stacks="all",
-    max_entries=sys.maxsize,
-    device=None,
-    clear_history=False,
-    compile_context=False,
-    global_record_annotations=False,
-    skip_actions=None,
-):
+    enabled: Literal["state", "all"] | None = "all",
+    context: Literal["state", "alloc", "all"] | None = "all",
+    stacks: Literal["python", "all"] = "all",
+    max_entries: int = sys.maxsize,
+    device: Device = None,
+    clear_history: bool = False,
+    compile_context: bool = False,
+    global_record_annotations: bool = False,
+    skip_actions: Iterable[str] | None = None,
+) -> None:
     """Start or stop recording the history of device memory.
 
     Args:
@@ -97,10 +107,10 @@ def _record_memory_history(
     _follow_compilations(enabled is not None and compile_context)
 
 
-_compile_callbacks = None
+_compile_callbacks: Any = None
 
 
-def _follow_compilations(wanted):
+def _follow_compilations(wanted: bool) -> None:
     global _compile_callbacks
     if wanted == (_compile_callbacks is not None):
         return
@@ -108,10 +118,10 @@ def _follow_compilations(wanted):
 
     if wanted:
 
-        def start(compilation):
+        def start(compilation: Any) -> None:
             extension().push_compile_context(str(compilation.compile_id))
 
-        def end(compilation):
+        def end(compilation: Any) -> None:
             extension().pop_compile_context()
 
         callback_handler.register_start_callback(start)
@@ -124,7 +134,7 @@ def _follow_compilations(wanted):
         _compile_callbacks = None
 
 
-def _snapshot(device=None, augment_with_fx_traces=False):
+def _snapshot(device: Device = None, augment_with_fx_traces: bool = False) -> dict[str, Any]:
     """The state of the caching allocator, and the history since :func:`_record_memory_history`.
 
     Args:
@@ -143,7 +153,7 @@ def _snapshot(device=None, augment_with_fx_traces=False):
     """
     lazy_init()
     index = -1 if device is None else _device.device_index(device)
-    snapshot = extension().memory_snapshot(None, True, index)
+    snapshot: Any = extension().memory_snapshot(None, True, index)
     if augment_with_fx_traces:
         from torch._utils import _augment_memory_snapshot_stack_traces
 
@@ -151,14 +161,16 @@ def _snapshot(device=None, augment_with_fx_traces=False):
     return snapshot
 
 
-def _dump_snapshot(filename="dump_snapshot.pickle", augment_with_fx_traces=False):
+def _dump_snapshot(
+    filename: str | os.PathLike[str] = "dump_snapshot.pickle", augment_with_fx_traces: bool = False
+) -> None:
     """Write :func:`_snapshot` of every device to a file that memory_viz opens."""
     snapshot = _snapshot(augment_with_fx_traces=augment_with_fx_traces)
     with open(filename, "wb") as file:
         pickle.dump(snapshot, file)
 
 
-def memory_snapshot(mempool_id=None, include_traces=True):
+def memory_snapshot(mempool_id: PoolId | None = None, include_traces: bool = True) -> list[dict[str, Any]]:
     """The segments of the caching allocator, of every device: `_snapshot()["segments"]`.
 
     Args:
@@ -171,7 +183,7 @@ def memory_snapshot(mempool_id=None, include_traces=True):
     return extension().memory_snapshot(pool, include_traces, -1)["segments"]
 
 
-def _allocation_traceback(data_ptr):
+def _allocation_traceback(data_ptr: int) -> list[dict[str, Any]] | None:
     """The stack that allocated live memory, as a list of frames; None if it was not recorded.
 
     Args:
@@ -180,17 +192,17 @@ def _allocation_traceback(data_ptr):
     return extension().allocation_traceback(data_ptr)
 
 
-def _set_memory_metadata(metadata):
+def _set_memory_metadata(metadata: str) -> None:
     """Mark this thread's later memory events with a text (`user_metadata`); "" ends it."""
     extension().set_memory_metadata(metadata)
 
 
-def _get_memory_metadata():
+def _get_memory_metadata() -> str:
     """The text set by :func:`_set_memory_metadata`, or ""."""
     return extension().get_memory_metadata()
 
 
-def _attach_out_of_memory_observer(observer):
+def _attach_out_of_memory_observer(observer: Callable[[int, int, int, int], object]) -> None:
     """Call a function whenever memory is exhausted, before the error is raised. It cannot be detached.
 
     Args:
@@ -204,21 +216,25 @@ def _attach_out_of_memory_observer(observer):
     extension().attach_out_of_memory_observer(observer)
 
 
-def _save_segment_usage(filename="output.svg", snapshot=None):
+def _save_segment_usage(
+    filename: str | os.PathLike[str] = "output.svg", snapshot: dict[str, Any] | None = None
+) -> None:
     """Write a flame graph of each segment's blocks. torch's memory_viz downloads the drawing program."""
     from torch.cuda import _memory_viz
 
     _write(filename, _memory_viz.segments(_snapshot() if snapshot is None else snapshot))
 
 
-def _save_memory_usage(filename="output.svg", snapshot=None):
+def _save_memory_usage(
+    filename: str | os.PathLike[str] = "output.svg", snapshot: dict[str, Any] | None = None
+) -> None:
     """Write a flame graph of the memory allocated by each line."""
     from torch.cuda import _memory_viz
 
     _write(filename, _memory_viz.memory(_snapshot() if snapshot is None else snapshot))
 
 
-def _write(filename, text):
+def _write(filename: str | os.PathLike[str], text: str) -> None:
     with open(filename, "w", encoding="utf-8") as file:
         file.write(text)
 

@@ -2,12 +2,16 @@
 # Copyright (c) torch_musa contributors
 """Keys of the allocators' statistics."""
 
+from __future__ import annotations
 
-def flatten(nested):
+from typing import Any
+
+
+def flatten(nested: dict[str, Any]) -> dict[str, Any]:
     """Nested dicts as one, keys joined by dots and sorted; a tuple such as a pool's id becomes `0_1`."""
     flat = {}
 
-    def add(prefix, value):
+    def add(prefix: str, value: Any) -> None:
         if not isinstance(value, dict):
             flat[prefix] = value
             return

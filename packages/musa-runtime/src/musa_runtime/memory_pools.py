@@ -2,15 +2,24 @@
 # Copyright (c) torch_musa contributors
 """User-defined memory pools and allocators. The names and meanings are torch.cuda's."""
 
+from __future__ import annotations
+
 import contextlib
 import ctypes
 import os
+from typing import TYPE_CHECKING, Any
 
 from . import device as _device
 from ._load import extension
 from .errors import AllocatorInUseError
 from .initialization import is_initialized, lazy_init
 from .memory_history import memory_snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ._C import _MUSAAllocator
+    from ._types import Device, PoolId
 
 
 class MemPool:
@@ -28,25 +37,27 @@ class MemPool:
     The pool belongs to the device that is current when it is made.
     """
 
-    def __init__(self, allocator=None, use_on_oom=False, no_split=False):
+    def __init__(
+        self, allocator: _MUSAAllocator | None = None, use_on_oom: bool = False, no_split: bool = False
+    ) -> None:
         lazy_init()
         self._pool = extension()._MemPool(allocator, True, use_on_oom, no_split)
 
     @property
-    def id(self):
+    def id(self) -> PoolId:
         """The pool's id, a pair of ints."""
         return self._pool.id
 
     @property
-    def device(self):
+    def device(self) -> int:
         """Index of the pool's device."""
         return self._pool.device
 
-    def use_count(self):
+    def use_count(self) -> int:
         """The number of holders: this object, the regions that currently fill it, and graphs."""
         return self._pool.use_count()
 
-    def snapshot(self, include_traces=True):
+    def snapshot(self, include_traces: bool = True) -> list[dict[str, Any]]:
         """The pool's segments, in the form of :func:`memory_snapshot`.
 
         Args:
@@ -54,12 +65,12 @@ class MemPool:
         """
         return memory_snapshot(self.id, include_traces=include_traces)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"MemPool(id={self.id}, device={self.device}, use_count={self.use_count()})"
 
 
 @contextlib.contextmanager
-def use_mem_pool(pool, device=None):
+def use_mem_pool(pool: MemPool, device: Device = None) -> Iterator[None]:
     """Allocate from a pool, in this thread.
 
     Other threads are not affected, so memory that backward() allocates on its own thread comes from
@@ -98,7 +109,9 @@ class MUSAPluggableAllocator:
         OSError: the library cannot be loaded. AttributeError: it has no such function.
     """
 
-    def __init__(self, path_to_so_file, alloc_fn_name, free_fn_name):
+    def __init__(
+        self, path_to_so_file: str | os.PathLike[str], alloc_fn_name: str, free_fn_name: str
+    ) -> None:
         library = ctypes.CDLL(os.fspath(path_to_so_file))
         addresses = []
         for name in (alloc_fn_name, free_fn_name):
@@ -115,12 +128,12 @@ class MUSAPluggableAllocator:
         self._library = library  # keeps the functions loaded while the allocator is used
         self._allocator = extension().custom_allocator(*addresses)
 
-    def allocator(self):
+    def allocator(self) -> _MUSAAllocator:
         """The argument `allocator` of :class:`MemPool`."""
         return self._allocator
 
 
-def change_current_allocator(allocator):
+def change_current_allocator(allocator: MUSAPluggableAllocator) -> None:
     """Replace the caching allocator, for the whole process and permanently.
 
     Args:
@@ -140,13 +153,13 @@ def change_current_allocator(allocator):
     extension().change_current_allocator(allocator.allocator())
 
 
-def get_allocator_backend():
+def get_allocator_backend() -> str:
     """Name of the allocator of musa tensors: `"native"`, or `"pluggable"` after
     :func:`change_current_allocator`."""
     return extension().allocator_name()
 
 
-def caching_allocator_enable(value=True):
+def caching_allocator_enable(value: bool = True) -> None:
     """Turn caching on or off: when off, each tensor's memory is requested from the device and freed at once.
 
     Memory checkers then see every access beyond the end. Memory cached before is released at the next free.
@@ -155,7 +168,7 @@ def caching_allocator_enable(value=True):
 
 
 @contextlib.contextmanager
-def caching_allocator_disabled():
+def caching_allocator_disabled() -> Iterator[None]:
     """Context manager that turns caching off, and restores the previous setting at its end."""
     before = extension().allocator_is_enabled()
     caching_allocator_enable(False)
@@ -165,7 +178,7 @@ def caching_allocator_disabled():
         caching_allocator_enable(before)
 
 
-def _set_allocator_settings(settings):
+def _set_allocator_settings(settings: str) -> None:
     """Change settings of the allocator in the running program.
 
     Args:

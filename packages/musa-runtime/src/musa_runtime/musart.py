@@ -3,12 +3,20 @@
 """Direct SDK calls: `torch.musa.musart()` has the functions, `check_error` converts their codes to
 exceptions."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from ._load import extension
 from .errors import SdkCallError
 from .initialization import lazy_init
 
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import SupportsInt
 
-def musart():
+
+def musart() -> ModuleType:
     """A namespace of SDK calls; initialises the device.
 
     * `musaError`: the enum of codes, e.g. `musaError.success`; `musaGetErrorString(code)` and
@@ -31,7 +39,7 @@ class musaStatus:
     ERROR_NOT_READY = 600
 
 
-def check_error(res):
+def check_error(res: SupportsInt) -> None:
     """Raise :class:`SdkCallError` (a `torch.musa.MusaError`) unless a code of the SDK is success.
 
     Args:

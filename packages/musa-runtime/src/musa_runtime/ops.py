@@ -10,15 +10,23 @@ Operators are named `"aten::add.Tensor"`, `"add.Tensor"` or `torch.ops.aten.add.
 has no dot.
 """
 
+from __future__ import annotations
+
 import fnmatch
+from typing import TYPE_CHECKING, Any
 
 from . import policy
 from ._load import extension
 from .errors import UnknownOpError, UnknownProviderError
 from .initialization import lazy_init
 
+if TYPE_CHECKING:
+    from typing import Literal
 
-def op_name(op):
+    from ._types import Operator
+
+
+def op_name(op: Operator) -> str:
     """The registry's spelling of an operator.
 
     Args:
@@ -41,7 +49,7 @@ def op_name(op):
     return name.removesuffix(".default")
 
 
-def table(pattern=None):
+def table(pattern: str | None = None) -> list[dict[str, Any]]:
     """Every operator with a candidate, sorted by name.
 
     Args:
@@ -60,15 +68,15 @@ def table(pattern=None):
     return [{**row, "candidates": _in_order(row["candidates"])} for row in rows]
 
 
-def _in_order(candidates):
+def _in_order(candidates: list[dict[str, Any]]) -> list[str]:
     excluded = len(candidates)
     ranks = {c["provider"]: excluded if c["rank"] is None else c["rank"] for c in candidates}
-    return sorted(ranks, key=ranks.get)
+    return sorted(ranks, key=ranks.get)  # type: ignore[arg-type]
 
 
-def offers():
+def offers() -> dict[str, int]:
     """Number of operators that each pack's provider has a kernel for, as declared so far."""
-    counts = {}
+    counts: dict[str, int] = {}
     for row in extension().ops_table():
         providers = {candidate["provider"] for candidate in row["candidates"]}
         for provider in providers.difference(policy.OWN_PROVIDERS):
@@ -76,7 +84,7 @@ def offers():
     return counts
 
 
-def take_pack_failures():
+def take_pack_failures() -> list[dict[str, str]]:
     """Return the libraries of packs whose kernels were refused since the last call, and clear the record.
 
     Returns:
@@ -86,7 +94,7 @@ def take_pack_failures():
     return extension().take_pack_failures()
 
 
-def add_provider(name, rank):
+def add_provider(name: str, rank: int) -> None:
     """Registers a provider, so that an order may name it, with its rank in the default order.
 
     Takes effect for operators that are installed later: packs call it, through the loader, before the device
@@ -95,7 +103,7 @@ def add_provider(name, rank):
     extension().ops_add_provider(name, rank)
 
 
-def explain(op):
+def explain(op: Operator) -> dict[str, Any]:
     """The provider that serves an operator, and the reason.
 
     Returns:
@@ -111,13 +119,13 @@ def explain(op):
     return extension().ops_explain(name)
 
 
-def providers():
+def providers() -> list[str]:
     """Names of the available providers, as a list."""
     lazy_init()
     return policy.known_providers()
 
 
-def prefer(pattern, *providers):
+def prefer(pattern: Operator, *providers: str) -> Preference:
     """Serve operators by these providers first, in this order, from now on.
 
     Other threads may call operators meanwhile: each call follows the old order or the new one to its end.
@@ -141,7 +149,7 @@ def prefer(pattern, *providers):
         raise UnknownProviderError(f"prefer({pattern!r}) needs at least one provider; there are: {known}")
     for provider in providers:
         policy.check_provider(provider, f"prefer({pattern!r}, ...)")
-    name = pattern
+    name: Any = pattern
     if not isinstance(pattern, str) or not any(c in pattern for c in "*?["):
         name = op_name(pattern)
         _check_op(name)
@@ -151,14 +159,14 @@ def prefer(pattern, *providers):
     return preference
 
 
-def reset():
+def reset() -> None:
     """Remove every preference, and restore the default policy and `TORCH_MUSA_OPS`."""
     lazy_init()
     _preferences.clear()
     extension().ops_reset_policy()
 
 
-def set_fallback_mode(mode):
+def set_fallback_mode(mode: Literal["allow", "warn", "error"]) -> None:
     """Set the reaction to an operator that runs on copies in host memory.
 
     Args:
@@ -171,7 +179,7 @@ def set_fallback_mode(mode):
     extension().set_fallback_mode(mode)
 
 
-def fallback_report():
+def fallback_report() -> list[dict[str, Any]]:
     """Operators that ran on copies in host memory: a list of `{op, count, bytes}`."""
     lazy_init()
     return extension().fallback_report()
@@ -180,17 +188,17 @@ def fallback_report():
 class Preference:
     """An active preference. As a context manager it ends with the block."""
 
-    def __init__(self, pattern, providers):
+    def __init__(self, pattern: str, providers: tuple[str, ...]) -> None:
         self.pattern = pattern
         self.providers = providers
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Preference({self.pattern!r}, {', '.join(map(repr, self.providers))})"
 
-    def __enter__(self):
+    def __enter__(self) -> Preference:
         return self
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info: object) -> None:
         if self not in _preferences:  # reset() was called inside the block
             return
         _preferences.remove(self)
@@ -201,10 +209,10 @@ class Preference:
             extension().ops_prefer(preference.pattern, list(preference.providers))
 
 
-_preferences = []
+_preferences: list[Preference] = []
 
 
-def set_policy(specification):
+def set_policy(specification: str) -> None:
     """Replace the policy, and with it every preference, by a specification as in `TORCH_MUSA_OPS`.
 
     Args:
@@ -219,7 +227,7 @@ def set_policy(specification):
     _preferences.clear()
 
 
-def _check_op(name):
+def _check_op(name: str) -> None:
     if extension().ops_has(name):
         return
     from difflib import get_close_matches

@@ -11,6 +11,10 @@ is a torch.nn.DataParallel with these steps replaced; everything else, including
 For training over processes use torch.nn.parallel.DistributedDataParallel, which is faster.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import torch
 from torch.autograd import Function
 from torch.nn.parallel import parallel_apply
@@ -18,10 +22,15 @@ from torch.nn.parallel import parallel_apply
 from . import comm
 from . import device as _device
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from ._types import Device
+
 
 class _Broadcast(Function):
     @staticmethod
-    def forward(ctx, devices, *tensors):
+    def forward(ctx: Any, devices: Sequence[Device], *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         ctx.source = tensors[0].device
         ctx.count = len(tensors)
         outputs = comm.broadcast_coalesced(tensors, devices)
@@ -30,36 +39,38 @@ class _Broadcast(Function):
         return tuple(tensor for output in outputs for tensor in output)
 
     @staticmethod
-    def backward(ctx, *grads):
+    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[Any, ...]:
         return None, *_ReduceAdd.apply(ctx.source, ctx.count, *grads)
 
 
 class _ReduceAdd(Function):
     @staticmethod
-    def forward(ctx, destination, count, *grads):
+    def forward(ctx: Any, destination: Device, count: int, *grads: torch.Tensor) -> tuple[torch.Tensor, ...]:
         rows = [grads[start : start + count] for start in range(0, len(grads), count)]
         ctx.devices = [row[0].device for row in rows]
         return comm.reduce_add_coalesced(rows, destination)
 
     @staticmethod
-    def backward(ctx, *grads):
+    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[Any, ...]:
         return None, None, *_Broadcast.apply(ctx.devices, *grads)
 
 
 class _Scatter(Function):
     @staticmethod
-    def forward(ctx, devices, chunk_sizes, dim, tensor):
+    def forward(
+        ctx: Any, devices: Sequence[Device], chunk_sizes: Sequence[int] | None, dim: int, tensor: torch.Tensor
+    ) -> tuple[torch.Tensor, ...]:
         ctx.dim, ctx.source = dim, tensor.device
         return comm.scatter(tensor, devices, chunk_sizes, dim)
 
     @staticmethod
-    def backward(ctx, *grads):
+    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[Any, ...]:
         return None, None, None, _Gather.apply(ctx.source, ctx.dim, *grads)
 
 
 class _Gather(Function):
     @staticmethod
-    def forward(ctx, destination, dim, *tensors):
+    def forward(ctx: Any, destination: Device, dim: int, *tensors: torch.Tensor) -> torch.Tensor:
         ctx.dim = dim
         ctx.devices = [tensor.device for tensor in tensors]
         ctx.scalars = tensors[0].dim() == 0
@@ -67,12 +78,12 @@ class _Gather(Function):
         return comm.gather(tensors, dim, destination)
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
         grads = _Scatter.apply(ctx.devices, ctx.sizes, ctx.dim, grad)
         return None, None, *([part[0] for part in grads] if ctx.scalars else grads)
 
 
-def scatter(inputs, devices, dim=0):
+def scatter(inputs: Any, devices: Sequence[Device], dim: int = 0) -> list[Any]:
     """Split the tensors in nested tuples, lists and dicts into a chunk for each device.
 
     Args:
@@ -100,11 +111,11 @@ def scatter(inputs, devices, dim=0):
     results = []
     for position in range(counts.pop() if counts else len(devices)):
         chosen = iter([piece[position] for piece in pieces])
-        results.append(_rebuilt(inputs, lambda _, chosen=chosen: next(chosen)))
+        results.append(_rebuilt(inputs, lambda _, chosen=chosen: next(chosen)))  # type: ignore[misc]
     return results
 
 
-def gather(outputs, destination, dim=0):
+def gather(outputs: Sequence[Any], destination: Device, dim: int = 0) -> Any:
     """Concatenate the tensors in the nested outputs of each device, which have one structure.
 
     Args:
@@ -130,7 +141,9 @@ def gather(outputs, destination, dim=0):
     return first
 
 
-def replicate(network, devices, detach=False):
+def replicate(
+    network: torch.nn.Module, devices: Sequence[Device], detach: bool = False
+) -> list[torch.nn.Module]:
     """Copies of a module that share its parameters: all gradients are added to the parameters of `network`.
 
     Args:
@@ -142,10 +155,11 @@ def replicate(network, devices, detach=False):
         list of Module: one for each device.
     """
     devices = [torch.device("musa", _device.device_index(device)) for device in devices]
-    recorded, constant = list(network.parameters()), []
+    recorded: list[torch.Tensor] = list(network.parameters())
+    constant: list[torch.Tensor] = []
     for buffer in network.buffers():
         (recorded if buffer.requires_grad and not detach else constant).append(buffer)
-    copies = [{} for _ in devices]
+    copies: list[dict[torch.Tensor, torch.Tensor]] = [{} for _ in devices]
     _spread(recorded, devices, copies, detach)
     _spread(constant, devices, copies, True)
 
@@ -170,7 +184,12 @@ def replicate(network, devices, detach=False):
     return replicas
 
 
-def _spread(tensors, devices, copies, detach):
+def _spread(
+    tensors: Sequence[torch.Tensor],
+    devices: Sequence[Device],
+    copies: Sequence[dict[torch.Tensor, torch.Tensor]],
+    detach: bool,
+) -> None:
     if not tensors:
         return
     if detach:
@@ -193,23 +212,32 @@ class DataParallel(torch.nn.DataParallel):
         dim (int): the batch's dimension.
     """
 
-    def replicate(self, module, device_ids):
+    def replicate(self, module: torch.nn.Module, device_ids: Sequence[Device]) -> list[torch.nn.Module]:
         """:func:`replicate`, recording gradients where they are enabled."""
         return replicate(module, device_ids, detach=not torch.is_grad_enabled())
 
-    def scatter(self, inputs, kwargs, device_ids):
+    def scatter(
+        self, inputs: tuple[Any, ...], kwargs: dict[str, Any] | None, device_ids: Sequence[Device]
+    ) -> tuple[list[Any], list[Any]]:
         """:func:`scatter` for positional and keyword arguments."""
         if not inputs and not kwargs:
             return [], []
         parts = scatter((inputs, kwargs or {}), device_ids, self.dim)
         return [part[0] for part in parts], [part[1] for part in parts]
 
-    def gather(self, outputs, output_device):
+    def gather(self, outputs: Sequence[Any], output_device: Device) -> Any:
         """:func:`gather` along the batch's dimension."""
         return gather(outputs, output_device, self.dim)
 
 
-def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, module_kwargs=None):
+def data_parallel(
+    module: torch.nn.Module,
+    inputs: Any,
+    device_ids: Sequence[Device] | None = None,
+    output_device: Device = None,
+    dim: int = 0,
+    module_kwargs: dict[str, Any] | None = None,
+) -> Any:
     """One forward pass of :class:`DataParallel` without a wrapper object.
 
     Args:
@@ -218,10 +246,12 @@ def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, mo
     """
     if not isinstance(inputs, tuple):
         inputs = () if inputs is None else (inputs,)
-    return DataParallel(module, device_ids, output_device, dim)(*inputs, **(module_kwargs or {}))
+    return DataParallel(module, device_ids, output_device, dim)(  # type: ignore[arg-type]
+        *inputs, **(module_kwargs or {})
+    )
 
 
-def _tensors_in(nest):
+def _tensors_in(nest: Any) -> Iterator[torch.Tensor]:
     if isinstance(nest, torch.Tensor):
         yield nest
     elif isinstance(nest, dict):
@@ -232,7 +262,7 @@ def _tensors_in(nest):
             yield from _tensors_in(value)
 
 
-def _rebuilt(nest, replace):
+def _rebuilt(nest: Any, replace: Callable[[torch.Tensor], Any]) -> Any:
     if isinstance(nest, torch.Tensor):
         return replace(nest)
     if isinstance(nest, dict):

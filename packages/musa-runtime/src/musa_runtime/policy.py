@@ -2,10 +2,16 @@
 # Copyright (c) torch_musa contributors
 """Names of providers, as users write them in `TORCH_MUSA_OPS` and pass them to `torch.musa.ops`."""
 
+from __future__ import annotations
+
 import os
 
 from ._load import extension
 from .errors import UnknownOpError, UnknownProviderError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 # The runtime's own providers: torch's kernels in place and on copies, and compositions.
 OWN_PROVIDERS = ("host", "host-copy", "runtime")
@@ -13,7 +19,7 @@ OWN_PROVIDERS = ("host", "host-copy", "runtime")
 ALIASES = {"native": "host", "cpu": "host-copy"}
 
 
-def check_environment(environ=None):
+def check_environment(environ: Mapping[str, str] | None = None) -> None:
     """Check `TORCH_MUSA_OPS` against the loaded providers, before the C++ side reads it.
 
     The variable is a list of providers, `"mudnn,host"`, or rules
@@ -26,7 +32,7 @@ def check_environment(environ=None):
     check_specification(environ.get("TORCH_MUSA_OPS", ""), "TORCH_MUSA_OPS")
 
 
-def check_specification(specification, where):
+def check_specification(specification: str, where: str) -> None:
     """Check the rules of a specification; `where` is the source that an error names."""
     for part in specification.split(";"):
         rule = part.strip()
@@ -41,13 +47,13 @@ def check_specification(specification, where):
             check_provider(name.strip(), f"{where}, in {rule!r}")
 
 
-def known_providers():
+def known_providers() -> list[str]:
     """Names of the providers of this process, those of loaded packs first."""
     known = list(extension().ops_providers())
     return known + [name for name in OWN_PROVIDERS if name not in known]
 
 
-def check_provider(name, where):
+def check_provider(name: str, where: str) -> None:
     """Raise UnknownProviderError unless there is a provider of this name."""
     known = known_providers()
     if ALIASES.get(name, name) not in known:

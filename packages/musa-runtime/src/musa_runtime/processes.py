@@ -17,9 +17,12 @@ Only untyped storages need reducers of this module: torch reduces tensors, param
 typed storages to them. The reducer passes storages of other devices to torch's own.
 """
 
+from __future__ import annotations
+
 import atexit
 import warnings
 from multiprocessing.reduction import ForkingPickler
+from typing import Any
 
 import torch
 import torch.multiprocessing.reductions as _reductions
@@ -33,7 +36,7 @@ _registered = False
 _watching_exit = False
 
 
-def register():
+def register() -> None:
     """Let torch.multiprocessing send musa memory. Cheap, does not use the device, and may be repeated."""
     global _registered
     if not _registered:
@@ -42,7 +45,7 @@ def register():
         _registered = True
 
 
-def ipc_collect():
+def ipc_collect() -> None:
     """Return memory that receivers have released to the allocator, and report senders that have ended.
 
     Called automatically when memory is sent, and before more memory is requested from the device.
@@ -60,7 +63,7 @@ def ipc_collect():
         )
 
 
-def _reduce_storage(storage):
+def _reduce_storage(storage: torch.UntypedStorage) -> tuple[Any, ...]:
     if storage.device.type != "musa":
         return _reductions.reduce_storage(storage)
     lazy_init()
@@ -71,12 +74,12 @@ def _reduce_storage(storage):
     return _rebuild_storage, message
 
 
-def _rebuild_storage(*message):
+def _rebuild_storage(*message: Any) -> torch.UntypedStorage:
     lazy_init()
     return extension().ipc_open(*message)
 
 
-def _rebuild_empty(device_index):
+def _rebuild_empty(device_index: int) -> torch.UntypedStorage:
     # Without memory, only the number of the sender's device is sent; a receiver with fewer devices uses its
     # own.
     lazy_init()
@@ -85,23 +88,23 @@ def _rebuild_empty(device_index):
     return torch.UntypedStorage(0, device=torch.device("musa", device_index))
 
 
-def _reduce_event(event):
+def _reduce_event(event: InterprocessEvent) -> tuple[Any, ...]:
     handle = event.ipc_handle()
-    return _rebuild_event, (event.device.index, handle)
+    return _rebuild_event, (event.device.index, handle)  # type: ignore[union-attr]
 
 
-def _rebuild_event(device_index, handle):
+def _rebuild_event(device_index: int, handle: bytes) -> InterprocessEvent:
     return InterprocessEvent.from_ipc_handle(device_index, handle)
 
 
-def _watch_exit():
+def _watch_exit() -> None:
     global _watching_exit
     if not _watching_exit:
         _watching_exit = True
         atexit.register(_report_at_exit)
 
 
-def _report_at_exit():
+def _report_at_exit() -> None:
     if is_in_bad_fork() or not is_initialized():
         return
     held = extension().ipc_usage()["held"]

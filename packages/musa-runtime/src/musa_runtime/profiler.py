@@ -9,15 +9,21 @@ For profiles inside the program, use `torch.profiler`::
     print(prof.key_averages().table(sort_by="self_musa_time_total"))
 """
 
+from __future__ import annotations
+
 import contextlib
+from typing import TYPE_CHECKING
 
 from . import _load
 from .initialization import lazy_init
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 __all__ = ["is_available", "profile", "start", "stop", "why_unavailable"]
 
 
-def start():
+def start() -> None:
     """Start the collection of the SDK's profiling tool that this program runs under.
 
     Has no effect without such a tool.
@@ -29,7 +35,7 @@ def start():
     _load.extension().profiler_start()
 
 
-def stop():
+def stop() -> None:
     """Stop the collection of :func:`start`.
 
     Raises:
@@ -40,7 +46,7 @@ def stop():
 
 
 @contextlib.contextmanager
-def profile():
+def profile() -> Iterator[None]:
     """Collect during a `with` block: only the device work of the block, none from before."""
     from .device import synchronize
 
@@ -53,12 +59,12 @@ def profile():
         stop()
 
 
-def is_available():
+def is_available() -> bool:
     """Whether `torch.profiler` can record the device's activity. Does not use the device."""
     return why_unavailable() is None
 
 
-def why_unavailable():
+def why_unavailable() -> str | None:
     """Why `torch.profiler` cannot record the device's activity, with the fix; None if it can.
 
     The warning of such a profile has the same text.

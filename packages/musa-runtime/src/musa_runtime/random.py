@@ -6,14 +6,24 @@ offset (int64).
 Seeding does not use the device: before the first use it is queued, and runs at initialisation.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, overload
+
 import torch
 
 from . import device as _device
 from ._load import extension
 from .initialization import call_when_initialized, is_in_bad_fork, lazy_init
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from contextlib import AbstractContextManager
 
-def _get_generator(device="musa"):
+    from ._types import Device
+
+
+def _get_generator(device: Device = "musa") -> torch.Generator:
     """Default generator of a device."""
     lazy_init()
     return extension().default_generator(_device.device_index(device))
@@ -23,10 +33,14 @@ class _DefaultGenerators:
     """Default generators by device index, as a sequence that creates each at its first access, so that it
     costs nothing before."""
 
-    def __len__(self):
+    def __len__(self) -> int:
         return _device.device_count()
 
-    def __getitem__(self, index):
+    @overload
+    def __getitem__(self, index: int) -> torch.Generator: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[torch.Generator, ...]: ...
+    def __getitem__(self, index: int | slice) -> torch.Generator | tuple[torch.Generator, ...]:
         if isinstance(index, slice):
             return tuple(self[i] for i in range(*index.indices(len(self))))
         if index < 0:
@@ -39,17 +53,17 @@ class _DefaultGenerators:
 default_generators = _DefaultGenerators()
 
 
-def get_rng_state(device="musa"):
+def get_rng_state(device: Device = "musa") -> torch.Tensor:
     """State of a device's generator: a CPU uint8 tensor of 16 bytes."""
     return _get_generator(device).get_state()
 
 
-def get_rng_state_all():
+def get_rng_state_all() -> list[torch.Tensor]:
     """States of all devices' generators, as a list."""
     return [get_rng_state(index) for index in range(_device.device_count())]
 
 
-def set_rng_state(new_state, device="musa"):
+def set_rng_state(new_state: torch.Tensor, device: Device = "musa") -> None:
     """Set the state of a device's generator.
 
     Args:
@@ -63,49 +77,49 @@ def set_rng_state(new_state, device="musa"):
     call_when_initialized(lambda: _get_generator(requested).set_state(state), key)
 
 
-def set_rng_state_all(new_states):
+def set_rng_state_all(new_states: Iterable[torch.Tensor]) -> None:
     """Set the states of all devices' generators, from :func:`get_rng_state_all`."""
     for index, state in enumerate(new_states):
         set_rng_state(state, index)
 
 
-def _get_rng_state_offset(device="musa"):
+def _get_rng_state_offset(device: Device = "musa") -> int:
     # torch's functional random state (torch.cuda._get_rng_state_offset): numbers drawn so far, in steps of 4.
     return _get_generator(device).get_offset()
 
 
-def _set_rng_state_offset(offset, device="musa"):
+def _set_rng_state_offset(offset: int, device: Device = "musa") -> None:
     requested = _device._requested_index(device)
     key = ("_set_rng_state_offset", requested)
     call_when_initialized(lambda: _get_generator(requested).set_offset(offset), key)
 
 
-def manual_seed(seed):
+def manual_seed(seed: int) -> None:
     """Seed the current device's generator. Safe to call without a device: it is then ignored."""
     seed = int(seed)
     call_when_initialized(lambda: _get_generator().manual_seed(seed), ("manual_seed",))
 
 
-def manual_seed_all(seed):
+def manual_seed_all(seed: int) -> None:
     """Seed all devices' generators alike. Safe to call without a device: it is then ignored."""
     seed = int(seed)
 
-    def call():
+    def call() -> None:
         for index in range(_device.device_count()):
             _get_generator(index).manual_seed(seed)
 
     call_when_initialized(call, ("manual_seed_all",))
 
 
-def seed():
+def seed() -> None:
     """Seed the current device's generator with a random number. Safe to call without a device."""
     call_when_initialized(lambda: _get_generator().seed(), ("seed",))
 
 
-def seed_all():
+def seed_all() -> None:
     """Seed all devices' generators with one random number. Safe to call without a device."""
 
-    def call():
+    def call() -> None:
         drawn = _get_generator(0).seed()
         for index in range(1, _device.device_count()):
             _get_generator(index).manual_seed(drawn)
@@ -113,12 +127,12 @@ def seed_all():
     call_when_initialized(call, ("seed_all",))
 
 
-def initial_seed():
+def initial_seed() -> int:
     """Seed of the current device's generator, as an int."""
     return _get_generator().initial_seed()
 
 
-def fork_rng(devices=None, enabled=True):
+def fork_rng(devices: Iterable[Device] | None = None, enabled: bool = True) -> AbstractContextManager[None]:
     """`torch.random.fork_rng` for musa: on exit, restores the generators of the CPU and the given devices.
 
     Args:

@@ -9,8 +9,14 @@ Also a script, for CMake, which runs before this package is installed: `python s
 exits with 1. Hence standard library only, and no relative import.
 """
 
+from __future__ import annotations
+
 import os
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 DEFAULT_HOME = "/usr/local/musa"
 RUNTIME_LIBRARY = os.path.join("lib", "libmusart.so")
@@ -28,21 +34,21 @@ class Sdk:
         attempts (list of (str, str)): every searched place, with the finding.
     """
 
-    def __init__(self, home, source, attempts):
+    def __init__(self, home: str | None, source: str | None, attempts: list[tuple[str, str]]) -> None:
         self.home = home
         self.source = source
         self.attempts = attempts
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Sdk(home={self.home!r}, source={self.source!r})"
 
     @property
-    def runtime_library(self):
+    def runtime_library(self) -> str | None:
         """Path of libmusart.so, or None."""
         return os.path.join(self.home, RUNTIME_LIBRARY) if self.home else None
 
     @property
-    def version(self):
+    def version(self) -> str | None:
         """`musa_runtime.version` of the SDK's `version.json`, or None if the file has none."""
         if self.home is None:
             return None
@@ -55,7 +61,7 @@ class Sdk:
             return None
 
     @property
-    def reason(self):
+    def reason(self) -> str | None:
         """Why there is no SDK: every attempt, the likely causes, then the fixes. None if there is one."""
         if self.home is not None:
             return None
@@ -69,14 +75,14 @@ class Sdk:
         return "\n".join(lines)
 
     @property
-    def causes(self):
+    def causes(self) -> str:
         """Likely causes of a failed search."""
         if self.source == "MUSA_HOME":
             return "MUSA_HOME names another directory than the SDK's, or the SDK is incomplete"
         return "neither the MUSA SDK nor the emulator is installed"
 
     @property
-    def command(self):
+    def command(self) -> str | None:
         """The shell command that makes an SDK available, None if there is one.
 
         Unsets $MUSA_HOME if one of the other places has an SDK; otherwise installs the emulator.
@@ -88,12 +94,12 @@ class Sdk:
         unset = "unset MUSA_HOME && " if self.source == "MUSA_HOME" else ""
         return unset + _install_command(*EMULATOR)
 
-    def reinstall_command(self):
+    def reinstall_command(self) -> str | None:
         """Returns the shell command that reinstalls this SDK, None for the vendor's."""
         return _install_command("musa-emulator", reinstall=True) if self.source == "musa_emulator" else None
 
 
-def resolve(environ=None):
+def resolve(environ: Mapping[str, str] | None = None) -> Sdk:
     """Find the SDK. Never raises.
 
     Args:
@@ -130,7 +136,7 @@ def resolve(environ=None):
     return Sdk(None, None, attempts)
 
 
-def library(name, component, causes, wheel):
+def library(name: str | tuple[str, ...], component: str, causes: str, wheel: str) -> str:
     """The path of a library of the SDK.
 
     Args:
@@ -148,7 +154,7 @@ def library(name, component, causes, wheel):
 
     found = resolve()
     if found.home is None:
-        raise SdkNotFoundError(found.reason, found.command)
+        raise SdkNotFoundError(found.reason, found.command)  # type: ignore[arg-type]
     names = (name,) if isinstance(name, str) else name
     for candidate in names:
         path = os.path.join(found.home, "lib", candidate)
@@ -167,7 +173,7 @@ def library(name, component, causes, wheel):
     )
 
 
-def _examine(home):
+def _examine(home: str) -> str:
     if not os.path.isdir(home):
         return "no such directory"
     if not os.path.exists(os.path.join(home, RUNTIME_LIBRARY)):
@@ -175,13 +181,13 @@ def _examine(home):
     return "found"
 
 
-def _has_sdk_files(home):
+def _has_sdk_files(home: str) -> bool:
     return any(
         os.path.exists(os.path.join(home, name)) for name in ("version.json", "include", RUNTIME_LIBRARY)
     )
 
 
-def _install_command(*wheels, reinstall=False):
+def _install_command(*wheels: str, reinstall: bool = False) -> str:
     if not __package__:  # a script that CMake runs, most often in a checkout
         return "python3 tools/dev.py setup"
     from .installation import command
@@ -189,7 +195,7 @@ def _install_command(*wheels, reinstall=False):
     return command(*wheels, reinstall=reinstall)
 
 
-def _package_directories(name):
+def _package_directories(name: str) -> list[str]:
     """Directories of an installed package, without importing it. An editable install has two: sources and
     build."""
     from importlib.util import find_spec
@@ -201,7 +207,7 @@ def _package_directories(name):
     return list(spec.submodule_search_locations or ()) if spec else []
 
 
-def _see_neighbours(script):
+def _see_neighbours(script: str) -> None:
     """Let `resolve` find `musa_emulator` next to this package, whichever Python runs the script.
 
     CMake may have found an interpreter of another environment than the one it builds against.
@@ -211,9 +217,10 @@ def _see_neighbours(script):
         sys.path.append(site)
 
 
-def _main():
+def _main() -> int:
     _see_neighbours(__file__)
-    sys.stdout.reconfigure(errors="surrogateescape")  # a path may contain bytes that are not text
+    # A path may contain bytes that are not text.
+    sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
     sdk = resolve()
     if sdk.home is None:
         print(f"musa_runtime: {sdk.reason}", file=sys.stderr)

@@ -12,52 +12,60 @@ matched by their PCI address.
 A `device` of None is the current one. All figures are for the whole device, over all processes.
 """
 
+from __future__ import annotations
+
 import importlib
 import threading
+from typing import TYPE_CHECKING, Any
 
 from . import device as _device
 from .errors import TelemetryUnavailableError
 
+if TYPE_CHECKING:
+    from ._types import Device
+
 _INSTALL = "pip install mthreads-ml-py"
 _lock = threading.Lock()  # guards the two below; held while the library opens, so that it opens once
-_opened = None
-_handles = {}  # PCI address -> the library's device; the library counts handles, so they are kept
+_opened: Any = None
+_handles: dict[
+    str, Any
+] = {}  # PCI address -> the library's device; the library counts handles, so they are kept
 
 
-def utilization(device=None):
+def utilization(device: Device = None) -> int:
     """Percent of time, 0 to 100, in which the device was computing, over the library's last sample period."""
     return _of_gpu(device, "mtmlGpuGetUtilization")
 
 
-def memory_usage(device=None):
+def memory_usage(device: Device = None) -> int:
     """Percent of time, 0 to 100, in which device memory was being read or written, over the library's last
     sample period. For bytes see :func:`device_memory_used`."""
     return _of_memory(device, "mtmlMemoryGetUtilization")
 
 
-def temperature(device=None):
+def temperature(device: Device = None) -> int:
     """Temperature of the chip in degrees Celsius."""
     return _of_gpu(device, "mtmlGpuGetTemperature")
 
 
-def power_draw(device=None):
+def power_draw(device: Device = None) -> int:
     """Power drawn by the board in milliwatts."""
     library = _library()
     return _query(library, "mtmlDeviceGetPowerUsage", _handle(library, device))
 
 
-def clock_rate(device=None):
+def clock_rate(device: Device = None) -> int:
     """Current clock of the multiprocessors in MHz."""
     return _of_gpu(device, "mtmlGpuGetClock")
 
 
-def device_memory_used(device=None):
+def device_memory_used(device: Device = None) -> int:
     """Bytes of device memory in use, over all processes. From the driver, without the management library."""
     free, total = _device.mem_get_info(device)
     return total - free
 
 
-def list_gpu_processes(device=None):
+def list_gpu_processes(device: Device = None) -> str:
     """The processes that use a device and the memory of each, as printable text.
 
     The management library may not report processes: mthreads-ml-py up to 2.4 never does. The text then says
@@ -79,19 +87,19 @@ def list_gpu_processes(device=None):
     return "\n".join(lines)
 
 
-def _of_gpu(device, name):
+def _of_gpu(device: Device, name: str) -> Any:
     library = _library()
     with library.mtmlGpuContext(_handle(library, device)) as gpu:
         return _query(library, name, gpu)
 
 
-def _of_memory(device, name):
+def _of_memory(device: Device, name: str) -> Any:
     library = _library()
     with library.mtmlMemoryContext(_handle(library, device)) as memory:
         return _query(library, name, memory)
 
 
-def _library():
+def _library() -> Any:
     """The module pymtml with its library open."""
     global _opened, _handles
     try:
@@ -119,7 +127,7 @@ def _library():
     return library
 
 
-def _handle(library, device):
+def _handle(library: Any, device: Device) -> Any:
     """The device object of the library."""
     index = _device.device_index(device)
     properties = _device.get_device_properties(index)
@@ -137,7 +145,7 @@ def _handle(library, device):
         ) from error
 
 
-def _query(library, name, handle):
+def _query(library: Any, name: str, handle: Any) -> Any:
     try:
         return getattr(library, name)(handle)
     except Exception as error:

@@ -1,0 +1,2 @@
+# The build writes the module.
+TORCH_MINOR: str
