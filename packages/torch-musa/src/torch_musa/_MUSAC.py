@@ -2,11 +2,13 @@
 # Copyright (c) torch_musa contributors
 """Functions that other libraries expect here, such as the driver of the vendor's Triton."""
 
+from __future__ import annotations
+
 from musa_runtime._load import extension
 from musa_runtime.initialization import lazy_init
 
 
-def _musa_getCurrentRawStream(device_index):
+def _musa_getCurrentRawStream(device_index: int) -> int:
     """Returns the SDK's handle (`musaStream_t`) of the device's current stream as an int.
 
     Args:

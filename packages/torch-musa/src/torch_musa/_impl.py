@@ -6,17 +6,23 @@ An error is stored in `failure` or `musa_runtime.load().error`, for the first us
 doctor. If torch cannot use the installation at all, one warning is also shown.
 """
 
+from __future__ import annotations
+
 import contextlib
 import sys
 import types
 import warnings
+from typing import TYPE_CHECKING
 
 import torch
 
-failure = None
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+failure: Exception | None = None
 
 
-def _activate():
+def _activate() -> None:
     import musa_runtime
 
     _check_release(musa_runtime.__version__)
@@ -40,12 +46,12 @@ def _activate():
 
     engine_threads.register()
     musa_backend.register()
-    import_hooks.run(torch.musa)
+    import_hooks.run(torch.musa)  # type: ignore[attr-defined]
     import_hooks.add_placeholders()  # after the hooks, because a hook may add the module itself
     compiler.register()
 
 
-def _check_release(runtime):
+def _check_release(runtime: str) -> None:
     """Raises a MusaError if musa-runtime is of another release, whose interface may differ."""
     from ._version import __version__
 
@@ -65,7 +71,7 @@ def _check_release(runtime):
 
 
 @contextlib.contextmanager
-def _unfinished_modules_hidden():
+def _unfinished_modules_hidden() -> Iterator[None]:
     """Removes modules of musa_runtime whose import is in progress from `sys.modules`.
 
     If a program imports such a module before torch, the `import torch` inside it leads here while the module
@@ -88,7 +94,7 @@ def _unfinished_modules_hidden():
             sys.modules.setdefault(name, module)
 
 
-def _explain_absence(error):
+def _explain_absence(error: BaseException | None) -> None:
     """Makes uses of the device raise `error`, as far as torch's interfaces allow, and warns once."""
     from musa_runtime.errors import TorchVersionError
 
@@ -106,21 +112,21 @@ def _explain_absence(error):
     warnings.warn(f"the musa device cannot be used: {error}", stacklevel=1)
 
 
-def _has_accelerator():
+def _has_accelerator() -> bool:
     try:
         return torch.accelerator.is_available()
     except (AttributeError, RuntimeError):  # an unknown version of torch: do not change its devices
         return True
 
 
-def _expose(register):
+def _expose(register: bool) -> None:
     from . import musa, pack_modules
 
     pack_modules.install_finders()
     if register:
         torch._register_device_module("musa", musa)
     else:  # torch's function requires a device type that torch can parse
-        torch.musa = musa
+        torch.musa = musa  # type: ignore[attr-defined]
         sys.modules["torch.musa"] = musa
     # torch registers only the module, not its submodules and names.
     for name in (*musa.__all__, "_utils"):

@@ -7,32 +7,38 @@ and overrideable. torch.backends.cuda has no function for the last, so turning C
 still allow the kernel. The functions here keep overrideable equal to `flash or mem_efficient or cudnn`.
 """
 
+from __future__ import annotations
+
 import contextlib
+from typing import TYPE_CHECKING
 
 from torch import _C
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
-def flash_sdp_enabled():
+
+def flash_sdp_enabled() -> bool:
     """Whether the switch for flash attention is on (torch's setting)."""
     return _C._get_flash_sdp_enabled()
 
 
-def mem_efficient_sdp_enabled():
+def mem_efficient_sdp_enabled() -> bool:
     """Whether the switch for memory-efficient attention is on (torch's setting)."""
     return _C._get_mem_efficient_sdp_enabled()
 
 
-def cudnn_sdp_enabled():
+def cudnn_sdp_enabled() -> bool:
     """Whether the switch for attention by the vendor's library is on (torch's setting)."""
     return _C._get_cudnn_sdp_enabled()
 
 
-def math_sdp_enabled():
+def math_sdp_enabled() -> bool:
     """Whether attention composed of matrix products is allowed (torch's setting)."""
     return _C._get_math_sdp_enabled()
 
 
-def enable_flash_sdp(enabled):
+def enable_flash_sdp(enabled: bool) -> None:
     """Allows or forbids flash attention. With all three fused switches off, it is composed.
 
     Args:
@@ -42,7 +48,7 @@ def enable_flash_sdp(enabled):
     _follow()
 
 
-def enable_mem_efficient_sdp(enabled):
+def enable_mem_efficient_sdp(enabled: bool) -> None:
     """Allows or forbids memory-efficient attention; see :func:`enable_flash_sdp`.
 
     Args:
@@ -52,7 +58,7 @@ def enable_mem_efficient_sdp(enabled):
     _follow()
 
 
-def enable_cudnn_sdp(enabled):
+def enable_cudnn_sdp(enabled: bool) -> None:
     """Allows or forbids attention by the vendor's library; see :func:`enable_flash_sdp`.
 
     Args:
@@ -62,7 +68,7 @@ def enable_cudnn_sdp(enabled):
     _follow()
 
 
-def enable_math_sdp(enabled):
+def enable_math_sdp(enabled: bool) -> None:
     """Allows or forbids attention composed of matrix products.
 
     Args:
@@ -71,12 +77,12 @@ def enable_math_sdp(enabled):
     _C._set_sdp_use_math(enabled)
 
 
-def fp16_bf16_reduction_math_sdp_allowed():
+def fp16_bf16_reduction_math_sdp_allowed() -> bool:
     """Whether composed attention may accumulate in float16 and bfloat16 (torch's setting)."""
     return _C._get_math_sdp_allow_fp16_bf16_reduction()
 
 
-def allow_fp16_bf16_reduction_math_sdp(enabled):
+def allow_fp16_bf16_reduction_math_sdp(enabled: bool) -> None:
     """Allows or forbids accumulation in float16 and bfloat16 in composed attention.
 
     Args:
@@ -86,7 +92,12 @@ def allow_fp16_bf16_reduction_math_sdp(enabled):
 
 
 @contextlib.contextmanager
-def sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
+def sdp_kernel(
+    enable_flash: bool = True,
+    enable_math: bool = True,
+    enable_mem_efficient: bool = True,
+    enable_cudnn: bool = True,
+) -> Iterator[None]:
     """Sets the four switches within a block. `torch.nn.attention.sdpa_kernel` is the newer interface.
 
     Args:
@@ -107,14 +118,14 @@ def sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, e
         _C._set_sdp_use_overrideable(fused)
 
 
-def _set_all(flash, math, mem_efficient, cudnn):
+def _set_all(flash: bool, math: bool, mem_efficient: bool, cudnn: bool) -> None:
     enable_flash_sdp(flash)
     enable_math_sdp(math)
     enable_mem_efficient_sdp(mem_efficient)
     enable_cudnn_sdp(cudnn)
 
 
-def _follow():
+def _follow() -> None:
     fused = flash_sdp_enabled() or mem_efficient_sdp_enabled() or cudnn_sdp_enabled()
     _C._set_sdp_use_overrideable(fused)
 

@@ -7,37 +7,43 @@ as in checkpoints, and tests whether its own dtype is among them only if autocas
 test reports a missing pack.
 """
 
+from __future__ import annotations
+
 import collections.abc
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.compiler import is_dynamo_compiling
 
 from musa_runtime import device
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-class _SupportedDtypes(collections.abc.Sequence):
+
+class _SupportedDtypes(collections.abc.Sequence[torch.dtype]):
     """The dtypes of autocast, computed on access so that autocast objects initialize no device."""
 
-    def _dtypes(self):
+    def _dtypes(self) -> list[torch.dtype]:
         return [torch.float16, torch.bfloat16] if _has_bfloat16() else [torch.float16]
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> Any:
         return self._dtypes()[index]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._dtypes())
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if not isinstance(other, collections.abc.Sequence):
             return NotImplemented
         return self._dtypes() == list(other)
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return repr(self._dtypes())
 
-    def __contains__(self, dtype):
+    def __contains__(self, dtype: object) -> bool:
         _check_pack()
         if dtype == torch.bfloat16 and not _has_bfloat16():
             raise RuntimeError(
@@ -47,7 +53,7 @@ class _SupportedDtypes(collections.abc.Sequence):
         return dtype in (torch.float16, torch.bfloat16)
 
 
-def _has_bfloat16():
+def _has_bfloat16() -> bool:
     # Without a device no operator runs, so return the value of most devices.
     return not device.is_available() or device.is_bf16_supported(including_emulation=False)
 
@@ -56,7 +62,7 @@ _dtypes = _SupportedDtypes()
 _pack_found = False
 
 
-def get_amp_supported_dtype():
+def get_amp_supported_dtype() -> Sequence[torch.dtype]:
     """Returns the sequence of dtypes that `torch.autocast("musa")` accepts.
 
     float16, and bfloat16 on devices with units for it (compute capability 2.2 and later).
@@ -66,7 +72,7 @@ def get_amp_supported_dtype():
     return [torch.float16, torch.bfloat16] if is_dynamo_compiling() else _dtypes
 
 
-def _check_pack():
+def _check_pack() -> None:
     """Raises unless the pack is loaded or will be loaded by the first use of the device.
 
     Raises:

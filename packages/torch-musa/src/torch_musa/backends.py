@@ -7,8 +7,14 @@ torch-musa declares them by entry points of group `torch_musa.backend_placeholde
 that of the pack and of the library in `torch.backends`; its value is the class. `import_hooks.py` adds them.
 """
 
+from __future__ import annotations
+
 import contextlib
 import types
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class AbsentBackend(types.ModuleType):
@@ -18,19 +24,25 @@ class AbsentBackend(types.ModuleType):
         enabled (bool), benchmark (bool), deterministic (bool), allow_tf32 (bool): stored, but have no effect.
     """
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         super().__init__(name, "The settings have no effect: the library's pack is missing or disabled.")
         self.enabled, self.benchmark, self.deterministic, self.allow_tf32 = True, False, False, False
 
-    def version(self):
+    def version(self) -> int | None:
         """Returns None, because the library is missing."""
         return None
 
-    def is_available(self):
+    def is_available(self) -> bool:
         """Returns False, because the library is missing."""
         return False
 
-    def set_flags(self, _allow_tf32=None, _enabled=None, _benchmark=None, _deterministic=None):
+    def set_flags(
+        self,
+        _allow_tf32: bool | None = None,
+        _enabled: bool | None = None,
+        _benchmark: bool | None = None,
+        _deterministic: bool | None = None,
+    ) -> tuple[bool, bool, bool, bool]:
         """Sets the arguments that are not None. Returns the previous settings in parameter order."""
         before = (self.allow_tf32, self.enabled, self.benchmark, self.deterministic)
         given = (_allow_tf32, _enabled, _benchmark, _deterministic)
@@ -40,7 +52,13 @@ class AbsentBackend(types.ModuleType):
         return before
 
     @contextlib.contextmanager
-    def flags(self, allow_tf32=None, enabled=None, benchmark=None, deterministic=None):
+    def flags(
+        self,
+        allow_tf32: bool | None = None,
+        enabled: bool | None = None,
+        benchmark: bool | None = None,
+        deterministic: bool | None = None,
+    ) -> Iterator[None]:
         """Changes the given settings within a block."""
         before = self.set_flags(allow_tf32, enabled, benchmark, deterministic)
         try:

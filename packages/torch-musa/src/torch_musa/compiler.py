@@ -5,6 +5,8 @@
 `backend="eager"` and `backend="aot_eager"` need no pack. Inductor, the default, does.
 """
 
+from __future__ import annotations
+
 from musa_runtime.import_actions import after_import
 
 from . import entry_points, import_hooks
@@ -12,19 +14,19 @@ from . import entry_points, import_hooks
 _PACK = "compile"  # also the name of the extra that installs it
 
 
-def register():
+def register() -> None:
     """Makes Inductor raise the error when it is imported, unless the pack has registered."""
     if _PACK not in import_hooks.called:
         after_import("torch._inductor.compile_fx", _refuse)
 
 
-def _refuse():
+def _refuse() -> None:
     from . import inductor_refusal
 
     inductor_refusal.refuse(_reason)
 
 
-def _reason():
+def _reason() -> str:
     without = 'To run without it: torch.compile(..., backend="aot_eager")'
     failed = [error for (_, pack), error in import_hooks.failures.items() if pack == _PACK]
     if failed:

@@ -9,6 +9,8 @@ exception"). This happens with several devices on a busy machine; waiting briefl
 avoids it.
 """
 
+from __future__ import annotations
+
 import atexit
 import os
 import time
@@ -17,7 +19,7 @@ _TASKS = "/proc/self/task"
 _NAME_PREFIX = "pt_autograd"
 
 
-def _running():
+def _running() -> bool:
     """Whether an engine thread is about to take the GIL or holds it."""
     for task in os.listdir(_TASKS):
         try:
@@ -33,7 +35,7 @@ def _running():
     return False
 
 
-def settle(timeout=2.0):
+def settle(timeout: float = 2.0) -> None:
     """Waits with the GIL released until all engine threads sleep, for at most `timeout` seconds."""
     deadline = time.monotonic() + timeout
     quiet = 0
@@ -44,7 +46,7 @@ def settle(timeout=2.0):
         quiet = 0 if _running() else quiet + 1
 
 
-def register():
+def register() -> None:
     """Waits for the threads at exit, if the system exposes their state."""
     if os.path.isdir(_TASKS):
         atexit.register(settle)

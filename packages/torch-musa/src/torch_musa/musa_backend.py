@@ -6,16 +6,22 @@ The names are those of `torch.backends.cuda`. The settings are torch's own for i
 `torch.backends.cuda` and functions of torch change them too.
 """
 
+from __future__ import annotations
+
 import sys
 import types
+from typing import TYPE_CHECKING, Any
 
 import torch.backends
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def _setting(name, getter, setter, doc):
+
+def _setting(name: str, getter: Callable[[], bool], setter: Callable[[bool], object], doc: str) -> Any:
     """Returns a property of `Products` for a bool setting of torch."""
 
-    def write(self, value):
+    def write(self: object, value: bool) -> None:
         if not isinstance(value, bool):
             raise TypeError(
                 f"torch.backends.musa.matmul.{name} must be a bool, but got {type(value).__name__}"
@@ -25,12 +31,12 @@ def _setting(name, getter, setter, doc):
     return property(lambda self: getter(), write, doc=doc)
 
 
-def _reduction(dtype):
+def _reduction(dtype: str) -> Any:
     """Returns the property for products of a 16-bit dtype, the first of two values that torch stores."""
     name = f"allow_{dtype}_reduced_precision_reduction"
     get, put = getattr(torch._C, f"_get_cublas_{name}"), getattr(torch._C, f"_set_cublas_{name}")
 
-    def first():
+    def first() -> bool:
         value = get()
         return value[0] if isinstance(value, tuple) else value  # torch before 2.12 has one value
 
@@ -48,7 +54,7 @@ class Products:
 
     __slots__ = ()
 
-    allow_tf32 = _setting(
+    allow_tf32: bool = _setting(
         "allow_tf32",
         # torch's older function raises an error if a program has used the newer interface,
         # fp32_precision.
@@ -61,9 +67,9 @@ class Products:
         libraries support TF32; such a pack may have its own setting in `torch.backends`.
         """,
     )
-    allow_fp16_reduced_precision_reduction = _reduction("fp16")
-    allow_bf16_reduced_precision_reduction = _reduction("bf16")
-    allow_fp16_accumulation = _setting(
+    allow_fp16_reduced_precision_reduction: bool = _reduction("fp16")
+    allow_bf16_reduced_precision_reduction: bool = _reduction("bf16")
+    allow_fp16_accumulation: bool = _setting(
         "allow_fp16_accumulation",
         torch._C._get_cublas_allow_fp16_accumulation,
         torch._C._set_cublas_allow_fp16_accumulation,
@@ -71,16 +77,16 @@ class Products:
     )
 
     @property
-    def fp32_precision(self):
+    def fp32_precision(self) -> str:
         """str: `"tf32"`, `"ieee"`, or `"none"`, which means `torch.backends.fp32_precision`."""
         return torch._C._get_fp32_precision_getter("cuda", "matmul")
 
     @fp32_precision.setter
-    def fp32_precision(self, value):
+    def fp32_precision(self, value: str) -> None:
         torch._C._set_fp32_precision_setter("cuda", "matmul", value)
 
 
-def _one_library(name, kind, backend, current):
+def _one_library(name: str, kind: str, backend: Any, current: Any) -> Any:
     default = type(current).Default
     if backend in (None, "default", default, current):
         return current
@@ -97,11 +103,11 @@ class MusaBackend(types.ModuleType):
         matmul (Products): settings of matrix products.
     """
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         super().__init__(name, __doc__)
         self.matmul = Products()
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         # The attention switches are imported on first access to a name that this module lacks.
         if not name.startswith("_"):
             from . import attention_switches
@@ -111,17 +117,19 @@ class MusaBackend(types.ModuleType):
                     return function
         raise AttributeError(f"module 'torch.backends.musa' has no attribute {name!r}")
 
-    def __dir__(self):
+    def __dir__(self) -> list[str]:
         from . import attention_switches
 
         switches = (function.__name__ for function in attention_switches.FUNCTIONS)
         return sorted({*super().__dir__(), *dir(type(self)), *switches})
 
-    def is_built(self):
+    def is_built(self) -> bool:
         """Returns True. See `torch.musa.is_available()` for whether there is a GPU."""
         return True
 
-    def preferred_linalg_library(self, backend=None):
+    def preferred_linalg_library(
+        self, backend: str | torch._C._LinalgBackend | None = None
+    ) -> torch._C._LinalgBackend:
         """Returns the linear algebra library, like `torch.backends.cuda.preferred_linalg_library`.
 
         Args:
@@ -133,7 +141,9 @@ class MusaBackend(types.ModuleType):
         current = torch._C._get_linalg_preferred_backend()
         return _one_library("preferred_linalg_library", "linear algebra", backend, current)
 
-    def preferred_blas_library(self, backend=None):
+    def preferred_blas_library(
+        self, backend: str | torch._C._BlasBackend | None = None
+    ) -> torch._C._BlasBackend:
         """Returns the matrix product library, like `torch.backends.cuda.preferred_blas_library`.
 
         Args:
@@ -146,8 +156,8 @@ class MusaBackend(types.ModuleType):
         return _one_library("preferred_blas_library", "products of matrices", backend, current)
 
 
-def register():
+def register() -> None:
     """Adds `torch.backends.musa`, unless another package has added it."""
     if not hasattr(torch.backends, "musa"):
         name = "torch.backends.musa"
-        sys.modules[name] = torch.backends.musa = MusaBackend(name)
+        sys.modules[name] = torch.backends.musa = MusaBackend(name)  # type: ignore[attr-defined]

@@ -2,10 +2,16 @@
 # Copyright (c) torch_musa contributors
 """One call of an operator."""
 
+from __future__ import annotations
+
 import functools
 import threading
+from typing import TYPE_CHECKING, Any
 
 import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 DEVICE = "musa"
 
@@ -39,37 +45,48 @@ class OperatorCall:
         thread (int): the calling thread.
     """
 
-    def __init__(self, index, func, args, kwargs, module="", phase="forward", node=""):
+    def __init__(
+        self,
+        index: int,
+        func: torch._ops.OpOverload,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        module: str = "",
+        phase: str = "forward",
+        node: str = "",
+    ) -> None:
         self.index, self.func, self.args, self.kwargs = index, func, args, kwargs
         self.module, self.phase, self.node = module, phase, node
         self.start = self.seconds = 0.0
-        self.provider, self.result, self.error = "", None, None
+        self.provider = ""
+        self.result: Any = None
+        self.error: BaseException | None = None
         self.thread = threading.get_ident()
 
     @property
-    def name(self):
+    def name(self) -> str:
         """The operator's name as in `torch.musa.ops`: "aten::add.Tensor"."""
         return _name(self.func)
 
     @property
-    def base_name(self):
+    def base_name(self) -> str:
         """The operator's name without namespace and overload: "add"."""
         return self.func._opname
 
     @functools.cached_property
-    def named_arguments(self):
+    def named_arguments(self) -> list[tuple[str, Any]]:
         """(name, value) pairs of the arguments that the call passes."""
         arguments = self.func._schema.arguments
         positional = [(argument.name, value) for argument, value in zip(arguments, self.args)]
         return positional + list(self.kwargs.items())
 
     @functools.cached_property
-    def inputs(self):
+    def inputs(self) -> list[tuple[str, torch.Tensor]]:
         """(name, tensor) pairs of all tensor arguments; tensor lists are expanded."""
         return [pair for name, value in self.named_arguments for pair in tensors_of(name, value)]
 
     @functools.cached_property
-    def written(self):
+    def written(self) -> list[tuple[str, torch.Tensor]]:
         """The pairs of `inputs` that the operator writes according to its schema."""
         names = _written_names(self.func)
         if not names:
@@ -78,7 +95,7 @@ class OperatorCall:
         return [pair for name, value in given for pair in tensors_of(name, value)]
 
     @property
-    def read(self):
+    def read(self) -> list[tuple[str, torch.Tensor]]:
         """The pairs of `inputs` that the result depends on."""
         ignored = {argument.name for argument in self.func._schema.arguments if argument.is_out}
         if self.base_name in _OVERWRITING:
@@ -87,14 +104,14 @@ class OperatorCall:
         return [pair for name, value in given for pair in tensors_of(name, value)]
 
     @property
-    def outputs(self):
+    def outputs(self) -> list[tuple[str, torch.Tensor]]:
         """(name, tensor) pairs: results, then written arguments that are not results."""
         pairs = list(tensors_of("result", self.result))
         returned = {id(tensor) for _, tensor in pairs}
         return pairs + [(name, tensor) for name, tensor in self.written if id(tensor) not in returned]
 
     @functools.cached_property
-    def on_device(self):
+    def on_device(self) -> bool:
         """Whether an argument is a musa tensor or the musa device."""
         if any(tensor.device.type == DEVICE for _, tensor in self.inputs):
             return True
@@ -103,11 +120,11 @@ class OperatorCall:
         )
 
     @property
-    def is_view(self):
+    def is_view(self) -> bool:
         return self.func.is_view
 
     @property
-    def is_random(self):
+    def is_random(self) -> bool:
         if torch.Tag.nondeterministic_seeded not in self.func.tags:
             return False
         # Attention draws random numbers only for dropout.
@@ -116,27 +133,27 @@ class OperatorCall:
         return True
 
     @property
-    def is_uninitialised(self):
+    def is_uninitialised(self) -> bool:
         return self.base_name in _UNINITIALISED
 
     @property
-    def is_collective(self):
+    def is_collective(self) -> bool:
         return "c10d" in self.func.namespace or self.func.namespace == "symm_mem"
 
-    def where(self):
+    def where(self) -> str:
         """The operator and its module, for messages."""
         place = f" in {self.module}" if self.module else " outside of modules"
         return f"{self.name}{place} ({self.phase}, call {self.index})"
 
 
 @functools.cache
-def _name(func):
+def _name(func: torch._ops.OpOverload) -> str:
     schema = func._schema
     return f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
 
 
 @functools.cache
-def _written_names(func):
+def _written_names(func: torch._ops.OpOverload) -> frozenset[str]:
     return frozenset(
         argument.name
         for argument in func._schema.arguments
@@ -144,7 +161,7 @@ def _written_names(func):
     )
 
 
-def tensors_of(name, value):
+def tensors_of(name: str, value: object) -> Iterator[tuple[str, torch.Tensor]]:
     """Yields (name, tensor) pairs of a value: a tensor, a list of tensors, or neither."""
     if isinstance(value, torch.Tensor):
         yield name, value
@@ -153,7 +170,7 @@ def tensors_of(name, value):
             yield from tensors_of(f"{name}[{index}]", item)
 
 
-def describe(value):
+def describe(value: object) -> str:
     """Returns a value as short text: tensors as dtype and shape, and strides unless contiguous."""
     if isinstance(value, torch.Tensor):
         text = f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"

@@ -2,11 +2,22 @@
 # Copyright (c) torch_musa contributors
 """Saves operator calls to files that `torch.load(..., weights_only=True)` reads."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import torch
 
 from musa_runtime.errors import MusaError
 
 from .call import DEVICE
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from .call import OperatorCall
+    from .host_arguments import HostArguments
 
 FORMAT = 1
 _NAMED = {torch.dtype: "dtype", torch.layout: "layout", torch.memory_format: "memory_format"}
@@ -16,7 +27,13 @@ class CallFileError(MusaError):
     """A call cannot be saved, or a file does not contain a call."""
 
 
-def save(path, call, arguments, expected=None, note=""):
+def save(
+    path: str | os.PathLike[str],
+    call: OperatorCall,
+    arguments: HostArguments,
+    expected: dict[str, torch.Tensor] | None = None,
+    note: str = "",
+) -> None:
     """Writes a call.
 
     Args:
@@ -29,9 +46,11 @@ def save(path, call, arguments, expected=None, note=""):
     Raises:
         CallFileError: if an argument is neither a tensor nor a plain value, for example a process group.
     """
-    tensors, on_device, places = [], [], {}
+    tensors: list[torch.Tensor] = []
+    on_device: list[bool] = []
+    places: dict[int, int] = {}
 
-    def encode(value):
+    def encode(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             if id(value) not in places:
                 places[id(value)] = len(tensors)
@@ -74,7 +93,7 @@ def save(path, call, arguments, expected=None, note=""):
     torch.save(content, path)
 
 
-def load(path):
+def load(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Returns the content of a file as a dict, see `save`.
 
     Raises:
@@ -90,7 +109,7 @@ def load(path):
     return content
 
 
-def operator(content):
+def operator(content: dict[str, Any]) -> torch._ops.OpOverload:
     """Returns the operator of a file.
 
     Raises:
@@ -108,7 +127,7 @@ def operator(content):
         ) from error
 
 
-def arguments(content, device):
+def arguments(content: dict[str, Any], device: str | torch.device) -> tuple[list[Any], dict[str, Any]]:
     """Returns the arguments of a file's call, with tensors on a device.
 
     Args:
@@ -120,7 +139,7 @@ def arguments(content, device):
     """
     tensors = place(content["tensors"], content["on_device"], device)
 
-    def decode(value):
+    def decode(value: Any) -> Any:
         if isinstance(value, list):
             return [decode(item) for item in value]
         if not isinstance(value, dict):
@@ -136,7 +155,9 @@ def arguments(content, device):
     return args, {name: decode(value) for name, value in content["kwargs"].items()}
 
 
-def place(tensors, on_device, device):
+def place(
+    tensors: Sequence[torch.Tensor], on_device: Sequence[bool], device: str | torch.device
+) -> list[torch.Tensor]:
     """Copies CPU tensors to a device. Tensors that share memory are copied to one storage."""
     storages, placed = {}, []
     for tensor, moves in zip(tensors, on_device):

@@ -2,10 +2,12 @@
 # Copyright (c) torch_musa contributors
 """Compares each operator of a program on the device and on the CPU."""
 
+from __future__ import annotations
+
 import math
 import threading
 from collections import Counter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -20,6 +22,12 @@ from .precise_reference import PreciseReference
 from .reproducer import ReproducerFolder
 from .selection import Selection
 from .timeline import Timeline
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    from .call import OperatorCall
 
 # Unspecified results: statistics of batch norms in evaluation mode, and intermediate values of
 # ctc_loss, whose shape and unused part differ between libraries.
@@ -39,7 +47,7 @@ class DifferenceError(MusaError):
         difference (Difference)
     """
 
-    def __init__(self, difference):
+    def __init__(self, difference: Difference) -> None:
         super().__init__(str(difference))
         self.difference = difference
 
@@ -64,7 +72,7 @@ class Difference(NamedTuple):
     module: str
     phase: str
     call: int
-    arguments: tuple
+    arguments: tuple[str, ...]
     output: str
     reason: str
     max_abs: float
@@ -72,7 +80,7 @@ class Difference(NamedTuple):
     provider: str
     folder: str
 
-    def __str__(self):
+    def __str__(self) -> str:
         place = f"in {self.module}" if self.module else "outside of modules"
         lines = [
             f"{self.operator} {place} ({self.phase}, call {self.call}) differs from the CPU: {self.output}: "
@@ -105,24 +113,35 @@ class Comparison(Observer):
         timeline (Timeline): all operators, for the report.
     """
 
-    def __init__(self, folder="musa_debug", *, stop=False, tolerances=None, modules=None, operators=None,
-                 save=10, limit=None, check_inputs=False):  # fmt: skip
+    def __init__(
+        self,
+        folder: str | os.PathLike[str] | None = "musa_debug",
+        *,
+        stop: bool = False,
+        tolerances: Mapping[torch.dtype, tuple[float, float]] | None = None,
+        modules: str | Sequence[str] | None = None,
+        operators: str | Sequence[str] | None = None,
+        save: int = 10,
+        limit: int | None = None,
+        check_inputs: bool = False,
+    ) -> None:
         self._selection = Selection(operators, modules)
         self._folder = ReproducerFolder(folder, save)
         self._tolerances = _tolerances.merged(tolerances)
         self._stop, self._limit, self._check_inputs = stop, limit, check_inputs
-        self._pending = {}  # call index -> arguments on the CPU, for running calls
+        self._pending: dict[int, Any] = {}  # call index -> arguments on the CPU, for running calls
         self._lock = threading.Lock()
-        self.differences, self.not_compared = [], Counter()
+        self.differences: list[Difference] = []
+        self.not_compared: Counter[tuple[str, str]] = Counter()
         self.compared = self.rounding = 0
         self.timeline = Timeline()
 
     @property
-    def first(self):
+    def first(self) -> Difference | None:
         """The first difference, or None."""
         return self.differences[0] if self.differences else None
 
-    def before(self, call):
+    def before(self, call: OperatorCall) -> None:
         if not call.on_device or not self._selection.includes(call):
             return
         reason = self._why_not(call)
@@ -133,7 +152,7 @@ class Comparison(Observer):
         elif reason is not None:
             self._pending[call.index] = reason
 
-    def after(self, call):
+    def after(self, call: OperatorCall) -> None:
         if not call.on_device:
             self.timeline.add(call, "host")
             return
@@ -153,7 +172,7 @@ class Comparison(Observer):
         else:
             self._compare(call, *pending)
 
-    def _why_not(self, call):
+    def _why_not(self, call: OperatorCall) -> str | None:
         """Returns the reason why a call cannot be compared, or None."""
         if call.is_collective:
             return "a collective: its result depends on other processes"
@@ -168,7 +187,7 @@ class Comparison(Observer):
                 return f"a tensor on {tensor.device.type}"
         if call.base_name in ("record_stream", "_pin_memory", "set_", "_copy_from", "resize_"):
             return "it works on storages or streams, not on values"
-        if torch.musa.is_current_stream_capturing():
+        if torch.musa.is_current_stream_capturing():  # type: ignore[attr-defined]
             return "the stream is being captured into a graph"
         if self._limit is not None:
             size = sum(tensor.numel() * tensor.element_size() for _, tensor in call.inputs)
@@ -176,12 +195,12 @@ class Comparison(Observer):
                 return f"its arguments take more than the limit of {self._limit} bytes"
         return None
 
-    def _leave_out(self, call, reason):
+    def _leave_out(self, call: OperatorCall, reason: str) -> None:
         with self._lock:
             self.not_compared[call.name, reason] += 1
         self.timeline.add(call, "not compared", reason)
 
-    def _agree(self, call, rounding="", error=0.0):
+    def _agree(self, call: OperatorCall, rounding: str = "", error: float = 0.0) -> None:
         """Records a call without a difference. `rounding`: its difference from the CPU, if that exceeds the
         tolerance."""
         with self._lock:
@@ -189,7 +208,14 @@ class Comparison(Observer):
             self.rounding += bool(rounding)
         self.timeline.add(call, "rounding" if rounding else "same", rounding, error)
 
-    def _differ(self, call, output, found, arguments=None, expected=None):
+    def _differ(
+        self,
+        call: OperatorCall,
+        output: str,
+        found: Finding,
+        arguments: HostArguments | None = None,
+        expected: dict[str, torch.Tensor] | None = None,
+    ) -> None:
         """Records a difference, and raises it if the comparison stops at the first one.
 
         Args:
@@ -214,7 +240,7 @@ class Comparison(Observer):
         if self._stop:
             raise DifferenceError(difference) from call.error
 
-    def _after_error(self, call, pending):
+    def _after_error(self, call: OperatorCall, pending: tuple[HostArguments, HostArguments] | None) -> None:
         """Checks that a call that raised on the device also raises on the CPU."""
         if pending is None or not isinstance(call.error, Exception) or _is_lack_of_memory(call.error):
             self._leave_out(call, f"it raised {type(call.error).__name__}")
@@ -228,7 +254,7 @@ class Comparison(Observer):
         text = str(call.error).splitlines()[0] if str(call.error) else type(call.error).__name__
         self._differ(call, "result", Finding("different", f"it raised only on the device: {text}"), spare)
 
-    def _compare_view(self, call):
+    def _compare_view(self, call: OperatorCall) -> None:
         """Compares a view's shape, strides and offset with those on the meta device, since it has no data."""
         try:
             expected = _on_meta(call)
@@ -244,7 +270,7 @@ class Comparison(Observer):
                 return
         self._agree(call)
 
-    def _compare(self, call, arguments, spare):
+    def _compare(self, call: OperatorCall, arguments: HostArguments, spare: HostArguments) -> None:
         strange = next((t.layout for _, t in call.outputs if t.layout is not torch.strided), None)
         if strange is not None or any(tensor.is_nested for _, tensor in call.outputs):
             self._leave_out(call, f"a result with layout {strange or 'nested'}".replace("torch.", ""))
@@ -284,7 +310,15 @@ class Comparison(Observer):
             error = max(error, found.max_abs)
         self._agree(call, rounding, error)
 
-    def _judge(self, call, name, actual, expected, spare, precise):
+    def _judge(
+        self,
+        call: OperatorCall,
+        name: str,
+        actual: torch.Tensor,
+        expected: torch.Tensor,
+        spare: HostArguments,
+        precise: PreciseReference,
+    ) -> Finding:
         """Returns the finding for one output."""
         if actual.shape != expected.shape:
             return Finding("different", f"the shape is {list(actual.shape)}, not {list(expected.shape)}")
@@ -303,7 +337,7 @@ class Comparison(Observer):
             "rounding" if rounding else "different", _in_words(found), found.max_abs, found.max_rel
         )
 
-    def _compare_random(self, call, arguments, spare):
+    def _compare_random(self, call: OperatorCall, arguments: HostArguments, spare: HostArguments) -> None:
         outputs = [tensor.cpu() for _, tensor in call.outputs]
         known, problem = random_properties.check(call, outputs)
         if problem is not None:
@@ -313,7 +347,7 @@ class Comparison(Observer):
         else:
             self._leave_out(call, "it draws random numbers, and no property of it is known")
 
-    def _run(self, call, args, kwargs):
+    def _run(self, call: OperatorCall, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Runs the operator, or its substitute, on CPU arguments."""
         substitute = substitutes.of(call.name)
         if substitute is None:
@@ -322,16 +356,16 @@ class Comparison(Observer):
 
 
 def compare(
-    folder="musa_debug",
+    folder: str | os.PathLike[str] | None = "musa_debug",
     *,
-    stop=False,
-    tolerances=None,
-    modules=None,
-    operators=None,
-    save=10,
-    limit=None,
-    check_inputs=False,
-):
+    stop: bool = False,
+    tolerances: Mapping[torch.dtype, tuple[float, float]] | None = None,
+    modules: str | Sequence[str] | None = None,
+    operators: str | Sequence[str] | None = None,
+    save: int = 10,
+    limit: int | None = None,
+    check_inputs: bool = False,
+) -> Comparison:
     """Also runs each operator of a `with` block on the CPU, in forward and backward passes.
 
     Args:
@@ -364,12 +398,12 @@ def compare(
     )
 
 
-def described(call):
+def described(call: OperatorCall) -> tuple[str, ...]:
     """Returns each argument of a call as "name: dtype[shape]" or "name: value"."""
     return tuple(f"{name}: {describe(value)}" for name, value in call.named_arguments)
 
 
-def _in_words(found):
+def _in_words(found: _tolerances.Distance) -> str:
     share = f"{found.count} of {found.numel} elements"
     if not found.index:
         place = ""
@@ -378,11 +412,11 @@ def _in_words(found):
     return f"{share} differ, by up to {found.max_abs:.3g} (relative {found.max_rel:.3g}){place}"
 
 
-def _on_meta(call):
+def _on_meta(call: OperatorCall) -> Any:
     """Returns the call's result on the meta device."""
     replaced = {}
 
-    def on_meta(value):
+    def on_meta(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             if id(value) not in replaced:
                 size = value.untyped_storage().nbytes() // value.element_size()
@@ -399,13 +433,13 @@ def _on_meta(call):
     return call.func(*map(on_meta, call.args), **{name: on_meta(v) for name, v in call.kwargs.items()})
 
 
-def _geometry(tensor):
+def _geometry(tensor: torch.Tensor) -> tuple[list[int], list[int], Any]:
     return list(tensor.shape), list(tensor.stride()), tensor.storage_offset()
 
 
-def _first_line(error):
+def _first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0][:160]
 
 
-def _is_lack_of_memory(error):
+def _is_lack_of_memory(error: BaseException) -> bool:
     return isinstance(error, torch.OutOfMemoryError)

@@ -2,14 +2,21 @@
 # Copyright (c) torch_musa contributors
 """Runs a function twice and finds the first operator whose result differs."""
 
+from __future__ import annotations
+
 import copy
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
 from .comparison import described
 from .digest import digest
 from .observer import Observer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from .call import OperatorCall
 
 
 class Varying(NamedTuple):
@@ -29,11 +36,11 @@ class Varying(NamedTuple):
     module: str
     phase: str
     call: int
-    arguments: tuple
-    names: tuple
+    arguments: tuple[str, ...]
+    names: tuple[str, ...]
     provider: str
 
-    def __str__(self):
+    def __str__(self) -> str:
         place = f"in {self.module}" if self.module else "outside of modules"
         where = f"{self.operator} {place} ({self.phase}, call {self.call})"
         names = ", ".join(self.names)
@@ -64,10 +71,10 @@ class Determinism(NamedTuple):
     operators: int
 
     @property
-    def deterministic(self):
+    def deterministic(self) -> bool:
         return self.first is None
 
-    def __str__(self):
+    def __str__(self) -> str:
         return (
             f"two runs of {self.operators} operators are the same" if self.first is None else str(self.first)
         )
@@ -83,18 +90,19 @@ class RunDigest(Observer):
         other (RunDigest): an earlier run that this one is compared with.
     """
 
-    def __init__(self, other=None):
+    def __init__(self, other: RunDigest | None = None) -> None:
         self._other = other
-        self._calls = {}  # (thread, operator, module, phase) -> list of (inputs, outputs, description)
-        self._inputs = {}
-        self._made = set()  # digests of all results so far
-        self.varying = []
+        # (thread, operator, module, phase) -> list of (inputs, outputs, description)
+        self._calls: dict[Any, list[Any]] = {}
+        self._inputs: dict[int, dict[str, Any]] = {}
+        self._made: set[Any] = set()  # digests of all results so far
+        self.varying: list[Varying] = []
         self.operators = 0
 
-    def before(self, call):
+    def before(self, call: OperatorCall) -> None:
         self._inputs[call.index] = {name: digest(tensor) for name, tensor in call.read}
 
-    def after(self, call):
+    def after(self, call: OperatorCall) -> None:
         inputs = self._inputs.pop(call.index)
         if call.error is not None:
             return
@@ -115,7 +123,9 @@ class RunDigest(Observer):
                 self._compare(key, shown, inputs, outputs, others[len(calls) - 1])
         self._made.update(outputs.values())
 
-    def _compare(self, key, shown, inputs, outputs, other):
+    def _compare(
+        self, key: Any, shown: Any, inputs: dict[str, Any], outputs: dict[str, Any], other: Any
+    ) -> None:
         before, wanted, _ = other
         changed = [name for name, value in inputs.items() if before.get(name) != value]
         if not changed:
@@ -125,19 +135,21 @@ class RunDigest(Observer):
         elif foreign := tuple(name for name in changed if inputs[name] not in self._made):
             self._add("state", key, shown, foreign)
 
-    def add_missing(self):
+    def add_missing(self) -> None:
         """Adds the calls that only the other run made. Called when this run has ended."""
-        for key, calls in self._other._calls.items():
+        for key, calls in self._other._calls.items():  # type: ignore[union-attr]
             for _, _, shown in calls[len(self._calls.get(key, ())) :]:
                 self._add("program", key, shown, ("first",))
 
-    def _add(self, cause, key, shown, names):
+    def _add(self, cause: str, key: Any, shown: Any, names: tuple[str, ...]) -> None:
         _, operator, module, phase = key
         index, arguments, provider = shown
         self.varying.append(Varying(cause, operator, module, phase, index, arguments, names, provider))
 
 
-def check_determinism(function, *, restore=(), seed=0):
+def check_determinism(
+    function: Callable[[], object], *, restore: Iterable[Any] = (), seed: int = 0
+) -> Determinism:
     """Runs a function twice from the same random state and compares every operator's result, bit by bit.
 
     Args:
@@ -151,8 +163,9 @@ def check_determinism(function, *, restore=(), seed=0):
         Determinism
     """
     states = [(thing, copy.deepcopy(thing.state_dict())) for thing in restore]
-    with torch.random.fork_rng(range(torch.musa.device_count()), device_type="musa"):
-        runs = []
+    devices = range(torch.musa.device_count())  # type: ignore[attr-defined]
+    with torch.random.fork_rng(devices, device_type="musa"):
+        runs: list[RunDigest] = []
         for _ in range(2):
             for thing, state in states if runs else ():
                 thing.load_state_dict(copy.deepcopy(state))

@@ -2,13 +2,15 @@
 # Copyright (c) torch_musa contributors
 """Digests of tensors, which are equal for tensors of equal bits, shape and dtype."""
 
+from __future__ import annotations
+
 import ctypes
 import hashlib
 
 import torch
 
 
-def digest(tensor):
+def digest(tensor: torch.Tensor) -> bytes | None:
     """Returns 8 bytes for a tensor's dtype, shape and elements; None if its layout is not strided."""
     if (
         tensor.layout is not torch.strided

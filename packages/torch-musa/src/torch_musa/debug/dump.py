@@ -2,13 +2,23 @@
 # Copyright (c) torch_musa contributors
 """Saves operator calls to files."""
 
+from __future__ import annotations
+
 import threading
+from typing import TYPE_CHECKING
 
 from . import call_file
 from .host_arguments import HostArguments
 from .observer import Observer
 from .reproducer import of_rank
 from .selection import Selection
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from .call import OperatorCall
 
 
 class CallDump(Observer):
@@ -18,15 +28,23 @@ class CallDump(Observer):
         files (list of Path): the saved files.
     """
 
-    def __init__(self, operators, folder="musa_debug", *, modules=None, skip=0, most=1):
+    def __init__(
+        self,
+        operators: str | Sequence[str] | None,
+        folder: str | os.PathLike[str] = "musa_debug",
+        *,
+        modules: str | Sequence[str] | None = None,
+        skip: int = 0,
+        most: int = 1,
+    ) -> None:
         self._selection, self._folder = Selection(operators, modules), folder
         self._skip, self._most = skip, most
         self._matched = 0
-        self._pending = {}
+        self._pending: dict[int, HostArguments] = {}
         self._lock = threading.Lock()
-        self.files = []
+        self.files: list[Path] = []
 
-    def before(self, call):
+    def before(self, call: OperatorCall) -> None:
         if not call.on_device or not self._selection.includes(call):
             return
         with self._lock:
@@ -34,7 +52,7 @@ class CallDump(Observer):
         if self._skip <= number < self._skip + self._most:
             self._pending[call.index] = HostArguments(call)
 
-    def after(self, call):
+    def after(self, call: OperatorCall) -> None:
         arguments = self._pending.pop(call.index, None)
         if arguments is None:
             return
@@ -46,7 +64,14 @@ class CallDump(Observer):
         self.files.append(path)
 
 
-def dump(operators, folder="musa_debug", *, modules=None, skip=0, most=1):
+def dump(
+    operators: str | Sequence[str] | None,
+    folder: str | os.PathLike[str] = "musa_debug",
+    *,
+    modules: str | Sequence[str] | None = None,
+    skip: int = 0,
+    most: int = 1,
+) -> CallDump:
     """Saves operator calls of a `with` block, with their arguments, to files for `replay`.
 
     Args:

@@ -2,9 +2,18 @@
 # Copyright (c) torch_musa contributors
 """Copies the arguments of a call to the CPU, with the same strides and aliasing as on the device."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import torch
 
 from .call import DEVICE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .call import OperatorCall
 
 _ALIGNMENT = 16  # bytes: spans start at a multiple of it, so that elements of every dtype are aligned
 
@@ -20,7 +29,7 @@ class HostArguments:
         nbytes (int): size of the copies.
     """
 
-    def __init__(self, call):
+    def __init__(self, call: OperatorCall) -> None:
         self._call = call
         self._written = {id(tensor) for _, tensor in call.written}
         spans = _merge(_spans(call))
@@ -41,7 +50,7 @@ class HostArguments:
         if self.kwargs.get("pin_memory"):
             self.kwargs["pin_memory"] = False
 
-    def on_host(self, value):
+    def on_host(self, value: Any) -> Any:
         """Returns an argument with tensors replaced by their copies and the musa device by the CPU."""
         if isinstance(value, torch.Tensor):
             return self._copies.get(id(value), value)
@@ -53,11 +62,11 @@ class HostArguments:
             return type(value)(self.on_host(item) for item in value)
         return value
 
-    def named(self):
+    def named(self) -> dict[str, torch.Tensor]:
         """Returns the CPU copy for each name in `call.inputs`."""
         return {name: self.on_host(tensor) for name, tensor in self._call.inputs}
 
-    def overwritten(self):
+    def overwritten(self) -> list[str]:
         """Returns the names of arguments whose memory changed although the operator only reads them."""
         changed = {
             id(tensor)
@@ -67,7 +76,7 @@ class HostArguments:
         }
         return [name for name, tensor in self._call.inputs if id(tensor) in changed]
 
-    def duplicate(self):
+    def duplicate(self) -> HostArguments:
         """Returns a second set of copies, made on the CPU before the operator runs on the first.
 
         Copies that the operator only reads are shared by both sets.
@@ -100,7 +109,7 @@ class HostArguments:
 class _Span:
     """A range of bytes of a storage that one or several tensors use."""
 
-    def __init__(self, tensor):
+    def __init__(self, tensor: torch.Tensor) -> None:
         self.tensors = [tensor]
         self.storage = tensor.untyped_storage()
         self.device = tensor.device
@@ -112,14 +121,14 @@ class _Span:
         self.begin = first // _ALIGNMENT * _ALIGNMENT
         self.end = first + extent * size
 
-    def copy(self):
+    def copy(self) -> torch.Tensor:
         """Returns the bytes as a CPU tensor of dtype uint8."""
         data = torch.empty(0, dtype=torch.uint8, device=self.device)
         data.set_(self.storage, self.begin, (self.end - self.begin,), (1,))
         return data.cpu() if self.device.type != "cpu" else data.clone()
 
 
-def _spans(call):
+def _spans(call: OperatorCall) -> list[_Span]:
     """Returns spans of arguments on the device, and of CPU tensors whose storage the operator writes."""
     seen, spans = set(), []
     shared = {_storage_key(tensor) for _, tensor in call.written}
@@ -131,9 +140,9 @@ def _spans(call):
     return spans
 
 
-def _merge(spans):
+def _merge(spans: Iterable[_Span]) -> list[_Span]:
     """Merges overlapping spans of the same storage."""
-    merged = []
+    merged: list[_Span] = []
     for span in sorted(spans, key=lambda span: (span.storage._cdata, span.begin)):
         last = merged[-1] if merged else None
         if last and last.storage._cdata == span.storage._cdata and span.begin < last.end:
@@ -144,7 +153,7 @@ def _merge(spans):
     return merged
 
 
-def _rebuild(tensor, data, begin):
+def _rebuild(tensor: torch.Tensor, data: torch.Tensor, begin: int) -> torch.Tensor:
     """Returns the tensor's copy in `data`, which contains the bytes of its storage from `begin` on."""
     offset = tensor.storage_offset() - begin // tensor.element_size() if tensor.numel() else 0
     copy = torch.empty(0, dtype=tensor.dtype)
@@ -152,12 +161,12 @@ def _rebuild(tensor, data, begin):
     return _resolve(tensor, copy)
 
 
-def _resolve(tensor, copy):
+def _resolve(tensor: torch.Tensor, copy: torch.Tensor) -> torch.Tensor:
     """Returns the copy with the conjugate and negative bits of the tensor applied."""
     if tensor.is_conj():
         copy = copy.conj()
     return torch._neg_view(copy) if tensor.is_neg() else copy
 
 
-def _storage_key(tensor):
+def _storage_key(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage()._cdata

@@ -2,9 +2,12 @@
 # Copyright (c) torch_musa contributors
 """The dispatch mode that calls the tools of this package for each operator of a program."""
 
+from __future__ import annotations
+
 import itertools
 import threading
 import time
+from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -16,7 +19,7 @@ from .module_names import ModuleNames
 _entered = threading.local()  # `mode`: the mode that this thread has entered
 
 
-def add(observer):
+def add(observer: Any) -> None:
     """Registers an observer for operators of this thread and its backward passes."""
     mode = getattr(_entered, "mode", None)
     if mode is None:
@@ -27,7 +30,7 @@ def add(observer):
     mode.observers = [*mode.observers, observer]
 
 
-def remove(observer):
+def remove(observer: Any) -> None:
     """Undoes `add`. Removing the last observer exits the mode."""
     mode = _entered.mode
     mode.observers = [other for other in mode.observers if other is not observer]
@@ -40,14 +43,16 @@ def remove(observer):
 class OperatorMode(TorchDispatchMode):
     """Creates an `OperatorCall` per operator, and calls the observers before and after it runs."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
-        self.observers = []
+        self.observers: list[Any] = []
         self.names = ModuleNames()
         self._numbers = itertools.count()  # next() is atomic, as backward passes call from several threads
         self._origin = time.perf_counter()
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         kwargs = kwargs or {}
         if not isinstance(func, torch._ops.OpOverload):
             return func(*args, **kwargs)
@@ -64,9 +69,9 @@ class OperatorMode(TorchDispatchMode):
             for observer in observers:
                 observer.before(call)
         probe = providers.Probe(call.name) if call.on_device and not call.is_view else None
-        waits = call.on_device and not torch.musa.is_current_stream_capturing()
+        waits = call.on_device and not torch.musa.is_current_stream_capturing()  # type: ignore[attr-defined]
         if waits:
-            torch.musa.synchronize()
+            torch.musa.synchronize()  # type: ignore[attr-defined]
         call.start = time.perf_counter() - self._origin
         try:
             call.result = func(*args, **kwargs)
@@ -75,7 +80,7 @@ class OperatorMode(TorchDispatchMode):
             raise
         finally:
             if waits:
-                torch.musa.synchronize()
+                torch.musa.synchronize()  # type: ignore[attr-defined]
             call.seconds = time.perf_counter() - self._origin - call.start
             call.provider = probe.provider() if probe else ""
             with torch._C._DisableTorchDispatch():

@@ -2,9 +2,11 @@
 # Copyright (c) torch_musa contributors
 """Finds the operators that first produce NaN or infinities."""
 
+from __future__ import annotations
+
 import math
 import threading
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -13,6 +15,11 @@ from musa_runtime.errors import MusaError
 from .comparison import described
 from .observer import Observer
 from .timeline import Timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .call import OperatorCall
 
 KINDS = ("nan", "inf")
 
@@ -24,7 +31,7 @@ class NonFiniteError(MusaError):
         finding (NonFinite)
     """
 
-    def __init__(self, finding):
+    def __init__(self, finding: NonFinite) -> None:
         super().__init__(str(finding))
         self.finding = finding
 
@@ -50,13 +57,13 @@ class NonFinite(NamedTuple):
     module: str
     phase: str
     call: int
-    arguments: tuple
+    arguments: tuple[str, ...]
     output: str
-    count: int
+    count: int  # type: ignore[assignment]
     numel: int
     provider: str
 
-    def __str__(self):
+    def __str__(self) -> str:
         place = f"in {self.module}" if self.module else "outside of modules"
         if self.origin == "input":
             cause = (
@@ -85,36 +92,39 @@ class NonFiniteTracker(Observer):
         timeline (Timeline): all operators, for the report.
     """
 
-    def __init__(self, kinds=KINDS, *, stop=False):
+    def __init__(self, kinds: str | Sequence[str] = KINDS, *, stop: bool = False) -> None:
         kinds = (kinds,) if isinstance(kinds, str) else tuple(kinds)
         if not kinds or set(kinds) - set(KINDS):
             raise ValueError(f"kinds must be of {KINDS}, but got {kinds!r}.\nFix: kinds=('nan',)")
         self._kinds, self._stop = kinds, stop
-        self._inputs = {}  # call index -> counts in arguments that a running call writes, before the call
-        self._made = set()  # kinds that calls of this block have returned
+        # Call index -> counts in arguments that a running call writes, before the call.
+        self._inputs: dict[int, dict[str, dict[str, int]]] = {}
+        self._made: set[str] = set()  # kinds that calls of this block have returned
         self._lock = threading.Lock()
-        self.findings, self.affected = [], 0
+        self.findings: list[NonFinite] = []
+        self.affected = 0
         self.timeline = Timeline()
 
     @property
-    def first(self):
+    def first(self) -> NonFinite | None:
         """The first finding, or None."""
         return self.findings[0] if self.findings else None
 
-    def before(self, call):
+    def before(self, call: OperatorCall) -> None:
         # Other inputs are counted in `after`, only if the result has such values.
         written = {id(tensor) for _, tensor in call.written}
         if written:
             read = [(name, tensor) for name, tensor in call.read if id(tensor) in written]
             self._inputs[call.index] = {name: self._count(tensor) for name, tensor in read}
 
-    def after(self, call):
+    def after(self, call: OperatorCall) -> None:
         before = self._inputs.pop(call.index, {})
         # A view has the values of its base, and uninitialized memory may contain anything.
         if call.error is not None or call.is_view or call.is_uninitialised:
             self.timeline.add(call)
             return
-        findings, reasons = [], []
+        findings: list[Any] = []
+        reasons: list[Any] = []
         for name, tensor in call.outputs:
             counts = self._count(tensor)
             for kind in self._kinds:
@@ -133,7 +143,15 @@ class NonFiniteTracker(Observer):
         if findings and self._stop:
             raise NonFiniteError(findings[0])
 
-    def _explain(self, call, kind, output, count, numel, before):
+    def _explain(
+        self,
+        call: OperatorCall,
+        kind: str,
+        output: str,
+        count: int,
+        numel: int,
+        before: dict[str, dict[str, int]],
+    ) -> NonFinite | str:
         """Returns a NonFinite if this call first produced the value, otherwise the reason why not."""
         if _is_given(call, kind):
             return f"{kind} is an argument of the call"
@@ -149,7 +167,7 @@ class NonFiniteTracker(Observer):
             count, numel, call.provider,
         )  # fmt: skip
 
-    def _count(self, tensor):
+    def _count(self, tensor: torch.Tensor) -> dict[str, int]:
         """Returns the numbers of NaN and infinite elements."""
         if not (tensor.is_floating_point() or tensor.is_complex()) or tensor.layout is not torch.strided:
             return {"nan": 0, "inf": 0}
@@ -161,11 +179,11 @@ class NonFiniteTracker(Observer):
         return {"nan": nan, "inf": int((~torch.isfinite(tensor)).sum()) - nan}
 
 
-def _is_given(call, kind):
+def _is_given(call: OperatorCall, kind: str) -> bool:
     """Whether a scalar argument is such a value, as in `masked_fill(mask, -inf)`."""
     wanted = math.isnan if kind == "nan" else math.isinf
 
-    def holds(value):
+    def holds(value: object) -> bool:
         if isinstance(value, (list, tuple)):
             return any(map(holds, value))
         return isinstance(value, float) and wanted(value)
@@ -173,7 +191,7 @@ def _is_given(call, kind):
     return any(holds(value) for _, value in call.named_arguments)
 
 
-def track_nonfinite(kinds=KINDS, *, stop=False):
+def track_nonfinite(kinds: str | Sequence[str] = KINDS, *, stop: bool = False) -> NonFiniteTracker:
     """Finds operators of a `with` block that first produce NaN or infinities, forward and backward.
 
     Args:

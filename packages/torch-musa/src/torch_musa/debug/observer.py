@@ -2,7 +2,16 @@
 # Copyright (c) torch_musa contributors
 """The interface of the tools: callbacks before and after each operator."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from . import mode
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from .call import OperatorCall
 
 
 class Observer:
@@ -12,15 +21,15 @@ class Observer:
     entered, `after` in reverse order, both with mode dispatch disabled.
     """
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         mode.add(self)
         return self
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info: object) -> None:
         mode.remove(self)
 
-    def before(self, call):
+    def before(self, call: OperatorCall) -> None:
         """Called with an `OperatorCall` before the operator runs."""
 
-    def after(self, call):
+    def after(self, call: OperatorCall) -> None:
         """Called after the operator has returned or raised: `call.result` or `call.error` is set."""

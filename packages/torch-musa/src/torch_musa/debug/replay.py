@@ -2,12 +2,22 @@
 # Copyright (c) torch_musa contributors
 """Repeats a saved call and compares its results with the CPU and with each other."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 from . import call_file
 from .call import describe, tensors_of
 from .comparison import compare
 from .digest import digest
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    import torch
+
+    from .comparison import Difference
 
 
 class Outcome(NamedTuple):
@@ -27,9 +37,9 @@ class Outcome(NamedTuple):
 
     operator: str
     module: str
-    arguments: tuple
-    results: tuple
-    differences: list
+    arguments: tuple[str, ...]
+    results: tuple[str, ...]
+    differences: list[Difference]
     reason: str
     varying: int
     times: int
@@ -37,11 +47,11 @@ class Outcome(NamedTuple):
     error: Exception | None
 
     @property
-    def status(self):
+    def status(self) -> int:
         """0 if all runs gave the CPU's result, otherwise 1."""
         return int(bool(self.differences or self.varying or self.error or self.reason))
 
-    def __str__(self):
+    def __str__(self) -> str:
         place = f" in {self.module}" if self.module else ""
         lines = [
             f"{self.operator}{place}, {self.times} run(s), served by {self.provider or 'an unknown provider'}"
@@ -61,7 +71,13 @@ class Outcome(NamedTuple):
         return "\n".join(lines)
 
 
-def replay(path, *, times=1, tolerances=None, device="musa"):
+def replay(
+    path: str | os.PathLike[str],
+    *,
+    times: int = 1,
+    tolerances: Mapping[torch.dtype, tuple[float, float]] | None = None,
+    device: str | torch.device = "musa",
+) -> Outcome:
     """Repeats a call saved by `dump` or `compare`, on the device and on the CPU.
 
     Args:

@@ -2,23 +2,37 @@
 # Copyright (c) torch_musa contributors
 """The HTML report: a single file that works offline."""
 
+from __future__ import annotations
+
 import html
 import json
 import math
 import platform
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 
 from .operator_log import totals
 from .timeline import Timeline
 
+if TYPE_CHECKING:
+    import os
+
+    from .comparison import Comparison
+    from .nonfinite import NonFiniteTracker
+    from .operator_log import OperatorLog
+
 # If several tools saw the same call, the first of these verdicts is shown.
 _VERDICTS = ("different", "nonfinite", "rounding", "not compared", "same", "host", "")
 
 
-def write_report(path, *tools, title="Operators"):
+def write_report(
+    path: str | os.PathLike[str],
+    *tools: Comparison | NonFiniteTracker | OperatorLog,
+    title: str = "Operators",
+) -> None:
     """Writes a report of tools that were entered together.
 
     Args:

@@ -2,13 +2,22 @@
 # Copyright (c) torch_musa contributors
 """Saves each difference to a folder, with a script that repeats the call without this package."""
 
+from __future__ import annotations
+
 import os
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 
 from . import call_file
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .call import OperatorCall
+    from .host_arguments import HostArguments
 
 _SCRIPT = '''\
 """Repeats one operator on the musa device and compares it with the result that the CPU gave.
@@ -102,12 +111,19 @@ class ReproducerFolder:
         most (int): maximum number of saved differences, the first ones of each operator in a module.
     """
 
-    def __init__(self, path, most):
+    def __init__(self, path: str | os.PathLike[str] | None, most: int) -> None:
         self._path, self._most = None if path is None else Path(path), most
-        self._saved = set()
+        self._saved: set[tuple[str, str, str]] = set()
         self._lock = threading.Lock()
 
-    def save(self, call, arguments, note, expected, tolerances):
+    def save(
+        self,
+        call: OperatorCall,
+        arguments: HostArguments,
+        note: str,
+        expected: dict[str, torch.Tensor],
+        tolerances: Mapping[torch.dtype, tuple[float, float]],
+    ) -> str:
         """Saves a call; returns its folder as a str, or "" if it was not saved."""
         key = call.name, call.module, call.phase
         with self._lock:
@@ -123,7 +139,7 @@ class ReproducerFolder:
         return str(folder)
 
 
-def of_rank(folder):
+def of_rank(folder: str | os.PathLike[str]) -> Path:
     """Returns the subfolder of this rank in a distributed program, otherwise the folder itself."""
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return Path(folder) / f"rank{torch.distributed.get_rank()}"
@@ -132,13 +148,19 @@ def of_rank(folder):
     return Path(folder)
 
 
-def _script(call, arguments, expected, note, tolerances):
+def _script(
+    call: OperatorCall,
+    arguments: HostArguments,
+    expected: dict[str, torch.Tensor],
+    note: str,
+    tolerances: Mapping[torch.dtype, tuple[float, float]],
+) -> str:
     where = call.where()
     title = f"{where}:\n{note}" if note else where
     title = title.replace("\\", "\\\\").replace('"""', "'''")
     if not expected:
         return _SCRIPT_OF_REPLAY.format(title=title)
-    places = {}
+    places: dict[int, int] = {}
     for _, tensor in call.inputs:
         places.setdefault(id(tensor), len(places))
     shown = [_as_code(value, places) for value in call.args]
@@ -154,7 +176,7 @@ def _script(call, arguments, expected, note, tolerances):
     )
 
 
-def _as_code(value, places):
+def _as_code(value: object, places: Mapping[int, int]) -> str:
     if isinstance(value, torch.Tensor):
         return f"t[{places[id(value)]}]"
     if isinstance(value, (list, tuple)):

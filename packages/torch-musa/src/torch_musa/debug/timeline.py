@@ -2,11 +2,16 @@
 # Copyright (c) torch_musa contributors
 """The operators of a `with` block in order, for tables and the report."""
 
+from __future__ import annotations
+
 import math
 import threading
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .call import describe
+
+if TYPE_CHECKING:
+    from .call import OperatorCall
 
 CAPACITY = 200_000  # rows; each takes about 1 KiB
 
@@ -27,11 +32,11 @@ class Row(NamedTuple):
     start: float
     seconds: float
     provider: str
-    arguments: tuple
+    arguments: tuple[str, ...]
     verdict: str = ""
     note: str = ""
     error: float = math.nan
-    copied: tuple = (0, 0)
+    copied: tuple[int, int] = (0, 0)
 
 
 class Timeline:
@@ -42,11 +47,19 @@ class Timeline:
         dropped (int): number of calls after the capacity was reached.
     """
 
-    def __init__(self):
-        self.rows, self.dropped = [], 0
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.dropped = 0
         self._lock = threading.Lock()
 
-    def add(self, call, verdict="", note="", error=math.nan, copied=(0, 0)):
+    def add(
+        self,
+        call: OperatorCall,
+        verdict: str = "",
+        note: str = "",
+        error: float = math.nan,
+        copied: tuple[int, int] = (0, 0),
+    ) -> None:
         with self._lock:
             if len(self.rows) >= CAPACITY:
                 self.dropped += 1

@@ -2,10 +2,15 @@
 # Copyright (c) torch_musa contributors
 """Compares two CPU tensors within a tolerance."""
 
+from __future__ import annotations
+
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 # (rtol, atol) per dtype; all other dtypes must be equal. rtol is some thousand rounding errors for
 # float32 and float64, and a few for short dtypes. atol only covers results that are zero except for
@@ -35,16 +40,18 @@ class Distance(NamedTuple):
         actual, expected: the values at that index.
     """
 
-    count: int
+    count: int  # type: ignore[assignment]
     numel: int
     max_abs: float
     max_rel: float
-    index: tuple
+    index: tuple[int, ...]  # type: ignore[assignment]
     actual: object
     expected: object
 
 
-def merged(overrides):
+def merged(
+    overrides: Mapping[torch.dtype, tuple[float, float]] | None,
+) -> dict[torch.dtype, tuple[float, float]]:
     """Returns the default tolerances, updated with those of a program.
 
     Args:
@@ -64,7 +71,7 @@ def merged(overrides):
     return table
 
 
-def distance(actual, expected, tolerance):
+def distance(actual: torch.Tensor, expected: torch.Tensor, tolerance: tuple[float, float] | None) -> Distance:
     """Compares two strided CPU tensors of the same shape and dtype.
 
     An element is outside the tolerance if |actual - expected| > atol + rtol * (|expected| +
@@ -103,12 +110,12 @@ def distance(actual, expected, tolerance):
         max_rel = max(max_rel, float((error / e.abs()).masked_fill_(same, 0.0).max()))
     if not max_abs:
         return Distance(0, flat_a.numel(), 0.0, 0.0, (), None, None)
-    index = unravel(best, actual.shape)
+    index = unravel(best, actual.shape)  # type: ignore[arg-type]
     values = flat_a[best].to(torch.float64).item(), flat_e[best].to(torch.float64).item()
     return Distance(count, flat_a.numel(), max_abs, max_rel, index, *values)
 
 
-def _unequal(actual, expected, shape):
+def _unequal(actual: torch.Tensor, expected: torch.Tensor, shape: Sequence[int]) -> Distance:
     differs = (actual != expected).reshape(-1)
     count = int(differs.sum())
     if not count:
@@ -119,7 +126,7 @@ def _unequal(actual, expected, shape):
     return Distance(count, actual.numel(), abs(float(a) - float(e)), math.nan, index, a, e)
 
 
-def rms(flat):
+def rms(flat: torch.Tensor) -> float:
     """Returns the root mean square of the finite elements of a 1-d tensor."""
     total, count = 0.0, 0
     for start in range(0, flat.numel(), CHUNK):
@@ -130,7 +137,7 @@ def rms(flat):
     return math.sqrt(total / count) if count else 0.0
 
 
-def unravel(position, shape):
+def unravel(position: int, shape: Sequence[int]) -> tuple[int, ...]:
     """Returns the index of an element from its position in row-major order."""
     index = []
     for size in reversed(shape):

@@ -2,8 +2,11 @@
 # Copyright (c) torch_musa contributors
 """`torch.musa`: the device module, with torch.cuda's names. Importing it does not initialize a device."""
 
+from __future__ import annotations
+
 import importlib
 import sys
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -118,6 +121,44 @@ from musa_runtime.streams import (
 from torch_musa import pack_modules
 from torch_musa.autocast import get_amp_supported_dtype
 
+if TYPE_CHECKING:  # names that __getattr__ imports on first access
+    from types import ModuleType
+
+    from musa_runtime import comm, parallel, sparse
+    from musa_runtime.legacy_types import (  # noqa: F401 - in __all__
+        BFloat16Storage,
+        BFloat16Tensor,
+        BoolStorage,
+        BoolTensor,
+        ByteStorage,
+        ByteTensor,
+        CharStorage,
+        CharTensor,
+        ComplexDoubleStorage,
+        ComplexFloatStorage,
+        DoubleStorage,
+        DoubleTensor,
+        FloatStorage,
+        FloatTensor,
+        HalfStorage,
+        HalfTensor,
+        IntStorage,
+        IntTensor,
+        LongStorage,
+        LongTensor,
+        ShortStorage,
+        ShortTensor,
+    )
+    from musa_runtime.telemetry import (
+        clock_rate,
+        device_memory_used,
+        list_gpu_processes,
+        memory_usage,
+        power_draw,
+        temperature,
+        utilization,
+    )
+
 OutOfMemoryError = torch.OutOfMemoryError
 AcceleratorError = torch.AcceleratorError
 
@@ -128,11 +169,11 @@ has_half = True  # older programs test whether the device supports float16
 _initialized = _initialization.is_initialized()
 
 
-def _follow_initialization(initialized):
-    sys.modules[__name__]._initialized = initialized
+def _follow_initialization(initialized: bool) -> None:
+    sys.modules[__name__]._initialized = initialized  # type: ignore[attr-defined]
 
 
-def _load_packs():
+def _load_packs() -> None:
     from torch_musa import (
         plugins,  # on first use only: it imports pluggy and reads the metadata of installed packages
     )
@@ -165,7 +206,7 @@ _LEGACY_TYPES = (
 )
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> ModuleType:
     if name in _SUBMODULES or name in pack_modules.names():
         try:
             return importlib.import_module(f"torch.musa.{name}")
@@ -180,7 +221,7 @@ def __getattr__(name):
     return value
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted({*globals(), *_SUBMODULES, *pack_modules.names(), *_TELEMETRY, *_LEGACY_TYPES})
 
 
