@@ -6,6 +6,8 @@ The rules of `torch.autocast("musa")` and the operators of `torch.amp.GradScaler
 of this pack; importing this module does not load it.
 """
 
+from __future__ import annotations
+
 import functools
 
 import torch
@@ -24,7 +26,9 @@ class autocast(torch.amp.autocast):
         RuntimeError: bfloat16 on a device without bfloat16 units.
     """
 
-    def __init__(self, enabled=True, dtype=None, cache_enabled=True):
+    def __init__(
+        self, enabled: bool = True, dtype: torch.dtype | None = None, cache_enabled: bool = True
+    ) -> None:
         super().__init__("musa", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
 
 
@@ -41,12 +45,12 @@ class GradScaler(torch.amp.GradScaler):
 
     def __init__(
         self,
-        init_scale=2.0**16,
-        growth_factor=2.0,
-        backoff_factor=0.5,
-        growth_interval=2000,
-        enabled=True,
-    ):
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
         super().__init__(
             "musa",
             init_scale=init_scale,
@@ -63,9 +67,9 @@ for _function in (custom_fwd, custom_bwd):
     _function.__doc__ = f'`torch.amp.{_function.func.__name__}` with `device_type="musa"`.'
 
 
-def amp_definitely_not_available():
+def amp_definitely_not_available() -> bool:
     """Whether no musa device is available."""
-    return not torch.musa.is_available()
+    return not torch.musa.is_available()  # type: ignore[attr-defined]
 
 
 __all__ = ["GradScaler", "amp_definitely_not_available", "autocast", "custom_bwd", "custom_fwd"]

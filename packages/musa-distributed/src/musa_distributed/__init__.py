@@ -5,18 +5,26 @@
 `ProcessGroupMCCL` is the class of its process groups, `ProcessGroupMCCL.Options` the type of `pg_options`.
 """
 
+from __future__ import annotations
+
 import atexit
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ._C import ProcessGroupMCCL
+
 
 @atexit.register  # registered at `import torch`, so it runs after the program's own handlers
-def _leave_python():
+def _leave_python() -> None:
     """Waits for the library's threads that run Python code, which must not outlive the interpreter."""
     if extension := sys.modules.get("musa_distributed._C"):
         extension.end_python_use()
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name == "ProcessGroupMCCL":
         from . import _library
 

@@ -2,15 +2,18 @@
 # Copyright (c) torch_musa contributors
 """The pack's shared library, loaded when the first process group is made."""
 
+from __future__ import annotations
+
 import ctypes
 import functools
 import importlib
+from typing import Any
 
 from musa_runtime import sdk
 from musa_runtime._load import extension
 
 
-def mccl_path():
+def mccl_path() -> str:
     """Returns the path of the SDK's libmccl.so.
 
     Raises:
@@ -26,7 +29,7 @@ def mccl_path():
 
 
 @functools.cache
-def load():
+def load() -> Any:
     """Returns the extension module `musa_distributed._C`.
 
     Raises:
@@ -35,8 +38,9 @@ def load():
     import torch
 
     extension()  # raises an error with the cause if the device cannot be used
-    if not torch.musa.device_count():
-        torch.musa.init()  # raises an error with the cause
+    if not torch.musa.device_count():  # type: ignore[attr-defined]
+        # Raises an error with the cause.
+        torch.musa.init()  # type: ignore[attr-defined]
     # The device is not initialized here: `init_device_mesh` creates the process group first, and sets the
     # device of the rank only if no device has been initialized.
     # Loaded before the extension, which then finds it by its name, wherever the SDK is.

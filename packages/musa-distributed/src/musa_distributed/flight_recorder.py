@@ -6,10 +6,14 @@ A group that fails writes it to `$TORCH_FR_DUMP_TEMP_FILE<rank>`, where
 `python -m torch.distributed.flight_recorder.fr_trace` reads it.
 """
 
+from __future__ import annotations
+
 from . import _library
 
 
-def dump(include_collectives=True, include_stack_traces=True, only_active=False):
+def dump(
+    include_collectives: bool = True, include_stack_traces: bool = True, only_active: bool = False
+) -> bytes:
     """Returns the flight record in torch's format.
 
     Args:
@@ -23,7 +27,7 @@ def dump(include_collectives=True, include_stack_traces=True, only_active=False)
     return _library.load().dump_flight_record(include_collectives, include_stack_traces, only_active)
 
 
-def reset():
+def reset() -> None:
     """Removes all calls from the record."""
     _library.load().reset_flight_record()
 

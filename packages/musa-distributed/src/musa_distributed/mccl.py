@@ -2,10 +2,12 @@
 # Copyright (c) torch_musa contributors
 """`torch.musa.mccl`: information about MCCL."""
 
+from __future__ import annotations
+
 from . import _library
 
 
-def version():
+def version() -> tuple[int, int, int]:
     """Returns the version of MCCL.
 
     Returns:

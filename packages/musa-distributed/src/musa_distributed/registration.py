@@ -5,10 +5,19 @@
 The module holds the import hook of the pack, so only its functions import torch.
 """
 
+from __future__ import annotations
+
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
 
-def register():
+    from ._C import ProcessGroupMCCL
+
+
+def register() -> None:
     """Registers "mccl" as the backend for musa, unless it is registered already."""
     import torch.distributed
 
@@ -19,7 +28,7 @@ def register():
         backends.register_backend("mccl", _create, extended_api=True, devices=["musa"])
 
 
-def _create(group, options):
+def _create(group: Any, options: ProcessGroupMCCL.Options | None) -> ProcessGroupMCCL:
     """Creates a process group; called by `init_process_group` and `new_group`.
 
     Args:
@@ -42,7 +51,7 @@ def _create(group, options):
     return _library.load().ProcessGroupMCCL(group.store, group.group_rank, group.group_size, options)
 
 
-def is_mccl_available():
+def is_mccl_available() -> bool:
     """Whether the SDK in use has MCCL, which a process group of "mccl" needs. Loads no library."""
     import musa_runtime
 
@@ -56,10 +65,10 @@ def is_mccl_available():
         return False
 
 
-def musa_import(musa):
+def musa_import(musa: ModuleType) -> None:
     """The import hook of the pack: registers the backend."""
     register()
     import torch.distributed
 
     if torch.distributed.is_available() and not hasattr(torch.distributed, "is_mccl_available"):
-        torch.distributed.is_mccl_available = is_mccl_available
+        torch.distributed.is_mccl_available = is_mccl_available  # type: ignore[attr-defined]

@@ -2,6 +2,8 @@
 # Copyright (c) torch_musa contributors
 """The pack's shared library and its C interface."""
 
+from __future__ import annotations
+
 import ctypes
 import functools
 import importlib.resources
@@ -9,7 +11,7 @@ import importlib.resources
 from musa_runtime import sdk
 
 
-def paths():
+def paths() -> list[str]:
     """Returns the libraries to load, in order: the SDK's muDNN, then the pack's own, which links to it.
 
     Raises:
@@ -26,7 +28,7 @@ def paths():
 
 
 @functools.cache
-def library():
+def library() -> ctypes.CDLL:
     """Returns the ctypes handle of the pack's library, which the pack loader has already loaded."""
     lib = ctypes.CDLL(paths()[-1])
     lib.musa_ops_mudnn_version.restype = ctypes.c_int64
@@ -36,13 +38,13 @@ def library():
     return lib
 
 
-def version_text():
+def version_text() -> str:
     """Returns muDNN's version, such as `3.1.0`."""
     number = library().musa_ops_mudnn_version()
     return f"{number // 1000}.{number // 100 % 10}.{number % 100}"
 
 
-def families():
+def families() -> dict[str, str]:
     """Returns a dict from each operator of the pack to its family, in the order of declaration."""
     lines = library().musa_ops_mudnn_families().decode().splitlines()
     return {op: family for family, op in (line.split(" ") for line in lines)}

@@ -6,13 +6,21 @@ A setting made before the first use of the device is stored here and passed to t
 loaded. This module holds the import hook of the pack, so it does not load the library.
 """
 
+from __future__ import annotations
+
 import contextlib
 import ctypes
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import ModuleType
+    from typing import Any
 
-def musa_import(musa):
+
+def musa_import(musa: ModuleType) -> None:
     """The import hook of the pack. Importing this module registers `torch.backends.mudnn`."""
 
 
@@ -24,11 +32,11 @@ import torch.backends  # noqa: E402
 _NAMES = ("allow_tf32", "enabled", "benchmark", "deterministic")
 
 # The settings made before the library is loaded; None afterwards.
-_waiting = {"allow_tf32": False, "enabled": True, "deterministic": False}
+_waiting: dict[str, bool] | None = {"allow_tf32": False, "enabled": True, "deterministic": False}
 _benchmark = False  # never read: muDNN recommends algorithms without measuring them
 
 
-def version():
+def version() -> int | None:
     """Returns muDNN's version as 1000 * major + 100 * minor + patch, or None if it is not installed."""
     try:
         path = _library().paths()[0]
@@ -40,7 +48,7 @@ def version():
     return get_version()
 
 
-def is_available():
+def is_available() -> bool:
     """Whether operators use muDNN, or will from the first use of the device. Uses no device."""
     if _waiting is None:
         return True
@@ -56,7 +64,12 @@ def is_available():
         return False
 
 
-def set_flags(_allow_tf32=None, _enabled=None, _benchmark=None, _deterministic=None):
+def set_flags(
+    _allow_tf32: bool | None = None,
+    _enabled: bool | None = None,
+    _benchmark: bool | None = None,
+    _deterministic: bool | None = None,
+) -> tuple[bool, ...]:
     """Sets each setting that is not None. The parameter names are those of `torch.backends.cudnn.set_flags`.
 
     Returns:
@@ -70,7 +83,12 @@ def set_flags(_allow_tf32=None, _enabled=None, _benchmark=None, _deterministic=N
 
 
 @contextlib.contextmanager
-def flags(allow_tf32=None, enabled=None, benchmark=None, deterministic=None):
+def flags(
+    allow_tf32: bool | None = None,
+    enabled: bool | None = None,
+    benchmark: bool | None = None,
+    deterministic: bool | None = None,
+) -> Iterator[None]:
     """Context manager that sets the given settings within the block; the others are not changed.
 
     `torch.backends.cudnn.flags` differs: it sets the others to defaults, which disables cuDNN.
@@ -84,7 +102,7 @@ def flags(allow_tf32=None, enabled=None, benchmark=None, deterministic=None):
             set_flags(*before)
 
 
-def attach():
+def attach() -> None:
     """Passes the settings to the pack's library after it was loaded."""
     global _waiting
     if _waiting is not None:
@@ -93,23 +111,23 @@ def attach():
             _set(name, value)
 
 
-def _library():
+def _library() -> Any:
     from . import _library
 
     return _library
 
 
-def _cell(name):
+def _cell(name: str) -> Any:
     return _library().library().musa_ops_mudnn_setting(name.encode()).contents
 
 
-def _get(name):
+def _get(name: str) -> bool:
     if name == "benchmark":
         return _benchmark
     return _waiting[name] if _waiting is not None else _cell(name).value
 
 
-def _set(name, value):
+def _set(name: str, value: bool) -> None:
     global _benchmark
     if not isinstance(value, bool):
         raise TypeError(f"torch.backends.mudnn.{name} must be a bool, but got {type(value).__name__}")
@@ -121,7 +139,7 @@ def _set(name, value):
         _cell(name).value = value
 
 
-def _setting(name):
+def _setting(name: str) -> Any:
     return torch.backends.ContextProp(lambda: _get(name), lambda value: _set(name, value))
 
 
@@ -137,21 +155,21 @@ class MudnnModule(torch.backends.PropModule):
         benchmark (bool): has no effect: muDNN recommends algorithms without measuring them.
     """
 
-    enabled = _setting("enabled")
-    benchmark = _setting("benchmark")
-    deterministic = _setting("deterministic")
-    allow_tf32 = _setting("allow_tf32")
+    enabled: bool = _setting("enabled")
+    benchmark: bool = _setting("benchmark")
+    deterministic: bool = _setting("deterministic")
+    allow_tf32: bool = _setting("allow_tf32")
 
-    def __dir__(self):
+    def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *_NAMES, "version", "is_available", "set_flags", "flags"})
 
 
-def register():
+def register() -> None:
     """Registers `torch.backends.mudnn`, unless another package has registered such a module."""
     if not hasattr(torch.backends, "mudnn"):
         name = "torch.backends.mudnn"
         sys.modules[name] = module = MudnnModule(sys.modules[__name__], name)
-        torch.backends.mudnn = module
+        torch.backends.mudnn = module  # type: ignore[attr-defined]
 
 
 register()

@@ -9,8 +9,12 @@ import shlex
 import shutil
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from musa_runtime import installation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
 
 _RULES = """ninja_required_version = 1.3
 
@@ -31,7 +35,17 @@ rule link
 """
 
 
-def build(folder, target, compile_c, compile_cxx, compile_musa, link, sources, is_kernel, verbose):
+def build(
+    folder: Path,
+    target: Path,
+    compile_c: Sequence[str],
+    compile_cxx: Sequence[str],
+    compile_musa: Sequence[str],
+    link: Sequence[str],
+    sources: Sequence[Path],
+    is_kernel: Callable[[Path], bool],
+    verbose: bool,
+) -> None:
     """Compiles changed sources with MAX_JOBS jobs, and links them.
 
     Raises:
@@ -72,9 +86,9 @@ def build(folder, target, compile_c, compile_cxx, compile_musa, link, sources, i
         raise RuntimeError(f"building {target.name} failed (in {folder}):\n{done.stdout or 'see above'}")
 
 
-def _joined(words):
+def _joined(words: Iterable[object]) -> str:
     return shlex.join(str(word) for word in words).replace("$", "$$")
 
 
-def _path(path):
+def _path(path: Path) -> str:
     return str(path).replace("$", "$$").replace(" ", "$ ").replace(":", "$:")

@@ -34,6 +34,7 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import setuptools
 import torch
@@ -56,8 +57,12 @@ from . import (
 )
 from .options import of_nvcc, raised
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
 
-def _cuda_home():
+
+def _cuda_home() -> str | None:
     """Returns the folder with `bin/nvcc`, which prints a version, or None if there is no MUSA compiler."""
     from musa_runtime import config
 
@@ -82,7 +87,9 @@ _CUDA_NAMES = re.compile(
 )
 
 
-def MUSAExtension(name, sources, *args, **kwargs):
+def MUSAExtension(
+    name: str, sources: Sequence[str | os.PathLike[str]], *args: Any, **kwargs: Any
+) -> setuptools.Extension:
     """Returns an extension module with kernels, to be built by this module's `BuildExtension`.
 
     Args:
@@ -100,12 +107,20 @@ def MUSAExtension(name, sources, *args, **kwargs):
 CUDAExtension = MUSAExtension
 
 
-def CppExtension(name, sources, *args, **kwargs):
+def CppExtension(
+    name: str, sources: Sequence[str | os.PathLike[str]], *args: Any, **kwargs: Any
+) -> setuptools.Extension:
     """Returns an extension module without kernels: neither ported nor linked with musa."""
     return _extension(name, sources, args, kwargs, with_musa=False)
 
 
-def _extension(name, sources, args, kwargs, with_musa):
+def _extension(
+    name: str,
+    sources: Sequence[str | os.PathLike[str]],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    with_musa: bool,
+) -> setuptools.Extension:
     for folders in ("include_dirs", "library_dirs"):
         if folders in kwargs:
             kwargs[folders] = [os.fspath(folder) for folder in kwargs[folders]]
@@ -118,29 +133,31 @@ def _extension(name, sources, args, kwargs, with_musa):
 class BuildExtension(build_ext):
     """Builds `MUSAExtension`s and `CppExtension`s with ninja, and other extensions with setuptools."""
 
-    def __init__(self, *args, no_python_abi_suffix=False, use_ninja=True, **kwargs):
+    def __init__(
+        self, *args: Any, no_python_abi_suffix: bool = False, use_ninja: bool = True, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.no_python_abi_suffix = no_python_abi_suffix
         self.use_ninja = use_ninja  # accepted for compatibility with torch; ninja is always used
 
     @classmethod
-    def with_options(cls, **options):
+    def with_options(cls, **options: Any) -> type[BuildExtension]:
         """Returns a subclass for `cmdclass` with these constructor options, as torch's method does."""
 
-        class WithOptions(cls):
-            def __init__(self, *args, **kwargs):
+        class WithOptions(cls):  # type: ignore[misc, valid-type]
+            def __init__(self, *args: Any, **kwargs: Any) -> None:
                 super().__init__(*args, **{**kwargs, **options})
 
         return WithOptions
 
-    def get_ext_filename(self, fullname):
+    def get_ext_filename(self, fullname: str) -> str:
         """Returns the library's file name: `<name>.so` with `no_python_abi_suffix`."""
         path = Path(super().get_ext_filename(fullname))
         if self.no_python_abi_suffix:
             path = path.with_name(path.name.split(".")[0] + path.suffix)
         return str(path)
 
-    def build_extension(self, ext):
+    def build_extension(self, ext: Any) -> None:
         if not hasattr(ext, "with_musa"):
             if any(str(source).endswith((*KERNEL_SUFFIXES, *CUDA_SUFFIXES)) for source in ext.sources):
                 raise RuntimeError(f"{ext.name} has kernels. Fix: declare it as a MUSAExtension")
@@ -175,17 +192,17 @@ class BuildExtension(build_ext):
 
 
 def load(
-    name,
-    sources,
-    extra_cflags=None,
-    extra_musa_cflags=None,
-    extra_ldflags=None,
-    extra_include_paths=None,
-    build_directory=None,
-    verbose=False,
-    with_musa=None,
-    is_python_module=True,
-):
+    name: str,
+    sources: str | Path | Sequence[str | os.PathLike[str]],
+    extra_cflags: Sequence[str] | None = None,
+    extra_musa_cflags: Sequence[str] | None = None,
+    extra_ldflags: Sequence[str] | None = None,
+    extra_include_paths: Sequence[str | os.PathLike[str]] | None = None,
+    build_directory: str | os.PathLike[str] | None = None,
+    verbose: bool = False,
+    with_musa: bool | None = None,
+    is_python_module: bool = True,
+) -> Any:
     """Builds an extension if its sources, headers or options have changed, and loads it.
 
     A call after a change returns a module of the new build; modules of earlier builds remain usable.
@@ -238,17 +255,17 @@ def load(
 
 
 def load_inline(
-    name,
-    cpp_sources,
-    musa_sources=None,
-    cuda_sources=None,
-    functions=None,
-    with_pytorch_error_handling=True,
-    build_directory=None,
-    verbose=False,
-    no_implicit_headers=False,
-    **kwargs,
-):
+    name: str,
+    cpp_sources: str | Sequence[str],
+    musa_sources: str | Sequence[str] | None = None,
+    cuda_sources: str | Sequence[str] | None = None,
+    functions: str | Sequence[str] | dict[str, str] | None = None,
+    with_pytorch_error_handling: bool = True,
+    build_directory: str | os.PathLike[str] | None = None,
+    verbose: bool = False,
+    no_implicit_headers: bool = False,
+    **kwargs: Any,
+) -> Any:
     """Builds and loads an extension from source strings; see `load`.
 
     Args:
@@ -287,7 +304,7 @@ def load_inline(
     return load(name, sources, build_directory=str(folder), verbose=verbose, **kwargs)
 
 
-def _default_folder(name, verbose):
+def _default_folder(name: str, verbose: bool) -> Path:
     try:
         return Path(of_torch._get_build_directory(name, verbose))
     except OSError as error:
@@ -298,14 +315,14 @@ def _default_folder(name, verbose):
         ) from error
 
 
-def include_paths():
+def include_paths() -> list[str]:
     """Returns the include folders of extensions: the runtime's, the SDK's, torch's."""
     from musa_runtime import config
 
     return [config.include_dir(), os.path.join(config.musa_home(), "include"), *of_torch.include_paths()]
 
 
-def library_paths():
+def library_paths() -> list[str]:
     """Returns the library folders of extensions."""
     from musa_runtime import config
 
@@ -317,18 +334,18 @@ class _Recipe:
 
     def __init__(
         self,
-        name,
-        sources,
-        folder,
-        target,
-        include_paths,
-        cflags,
-        musa_cflags,
-        ldflags,
-        objects,
-        torch_headers=None,
-        with_musa=True,
-    ):
+        name: str,
+        sources: list[Path],
+        folder: Path,
+        target: Path,
+        include_paths: list[Path],
+        cflags: Sequence[str],
+        musa_cflags: Sequence[str],
+        ldflags: Sequence[str],
+        objects: Sequence[str],
+        torch_headers: Path | None = None,
+        with_musa: bool = True,
+    ) -> None:
         self.name = name
         self.sources = sources
         self.folder = folder
@@ -341,13 +358,14 @@ class _Recipe:
         self.torch_headers = torch_headers or folder / "ported" / "torch"
         self.with_musa = with_musa
 
-    def build(self, verbose):
+    def build(self, verbose: bool) -> None:
         missing = [str(source) for source in self.sources if not source.is_file()]
         if missing:
             raise RuntimeError(f"{self.name}: there is no {', '.join(missing)}")
         self.folder.mkdir(parents=True, exist_ok=True)
         headers = list(self.include_paths)
-        after, of_kernels = [], []
+        after: list[Path] = []
+        of_kernels: list[str] = []
         sources, cflags, musa_cflags = self.sources, self.cflags, self.musa_cflags
         runtime = ["-lmusa_runtime", "-lmusart"] if self.with_musa else []
         forced = FORCE_MCC in cflags
@@ -410,11 +428,11 @@ class _Recipe:
         )
 
 
-def _is_kernel(source):
+def _is_kernel(source: Path) -> bool:
     return source.suffix in (*KERNEL_SUFFIXES, *CUDA_SUFFIXES)
 
 
-def _is_cuda(source):
+def _is_cuda(source: Path) -> bool:
     if source.suffix in CUDA_SUFFIXES:
         return True
     if source.suffix in KERNEL_SUFFIXES:
@@ -422,7 +440,7 @@ def _is_cuda(source):
     return _CUDA_NAMES.search(source.read_text(errors="replace")) is not None
 
 
-def _ported(recipe, headers):
+def _ported(recipe: _Recipe, headers: list[Path]) -> tuple[list[Path], list[Path], list[Path], list[str]]:
     """Ports the recipe's sources and include folders into its build folder."""
     place = recipe.folder / "ported"
     of_headers = [port_folder(folder, place / f"include{i}") for i, folder in enumerate(headers)]
@@ -432,17 +450,17 @@ def _ported(recipe, headers):
 
 
 @functools.cache
-def _torch_headers(target):
+def _torch_headers(target: Path) -> Path:
     """Ports torch's headers once for all extensions of a setup.py, because it takes three seconds."""
     return port_torch_headers(target)
 
 
-def _offload_flags():
+def _offload_flags() -> list[str]:
     present = [arch.removeprefix("mp_") for arch in device.get_arch_list()]
     return mcc.offload_flags(_mcc(), present)
 
 
-def _mcc():
+def _mcc() -> str:
     from musa_runtime import config
 
     found = os.environ.get("PYTORCH_MCC") or os.path.join(config.musa_home(), "bin", "mcc")
@@ -454,27 +472,28 @@ def _mcc():
     return found
 
 
-def _python_include():
+def _python_include() -> str:
     import sysconfig
 
     return sysconfig.get_path("include")
 
 
-def _strings(value):
+def _strings(value: str | Sequence[str]) -> list[str]:
     return [value] if isinstance(value, str) else list(value)
 
 
-def _written(path, text):
+def _written(path: Path, text: str) -> Path:
     """Writes a file only if it has changed, to avoid rebuilds."""
     if not path.is_file() or path.read_text() != text:
         path.write_text(text)
     return path
 
 
-_builds = {}  # target -> identities of its builds that this process has loaded, in order
+# Target -> identities of its builds that this process has loaded, in order.
+_builds: dict[Path, list[tuple[int, int, int]]] = {}
 
 
-def _loadable(target):
+def _loadable(target: Path) -> Path:
     """Returns the path to load: the target, or for later builds a copy named `<name>_v<number>.so`.
 
     The dynamic loader and Python cache libraries by path, and would ignore that the file has changed.
@@ -497,12 +516,12 @@ def _loadable(target):
     return copy
 
 
-def _imported(name, path):
+def _imported(name: str, path: Path) -> ModuleType:
     lazy_init()  # loads the runtime's libraries, which the extension links to
     # pybind11 caches modules by full name. The last part of the name must be that of the init
     # function.
     full_name = name if path.stem == name else f"{path.stem}.{name}"
-    spec = importlib.util.spec_from_file_location(full_name, path)
+    spec: Any = importlib.util.spec_from_file_location(full_name, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     sys.modules[name] = module

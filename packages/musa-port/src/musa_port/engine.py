@@ -92,7 +92,7 @@ class Engine:
             if phrase.unless and phrase.unless.search(text):
                 continue
             text = self._outside_of_comments(text, phrase.pattern, phrase.replacement, result)
-        seen = {match.start(match.lastgroup) for match in _SEEN_BY_PYTHON.finditer(text)}
+        seen = {match.start(match.lastgroup) for match in _SEEN_BY_PYTHON.finditer(text)}  # type: ignore[arg-type]
         pieces = []
         position = 0
         for match in _PIECE.finditer(text):
