@@ -23,6 +23,7 @@ COMMANDS = (
     ("torch_musa", "packs"),
     ("torch_musa", "ops"),
     ("torch_musa", "env"),
+    ("torch_musa", "stubs"),
     ("musa_runtime.config",),
     ("musa_port",),
 )

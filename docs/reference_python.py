@@ -16,7 +16,8 @@ INTRODUCTION = """\
 # Python API
 
 Written by `python docs/reference_python.py` from the docstrings of the installed packages. Names have the
-signatures and meanings of `torch.cuda` unless their text says otherwise.
+signatures and meanings of `torch.cuda` unless their text says otherwise. In signatures `Device` is
+`torch.device | str | int | None`, and `PoolId` is `tuple[int, int]`.
 
 """
 # Modules after torch.musa, in the order of the page. The last two are objects: settings of a backend.
@@ -81,14 +82,31 @@ def _section(title, body):
     return f"**{title}**\n\n" + "\n".join(entries)
 
 
+class _Unquoted(str):
+    """An annotation. inspect prints the `repr` of annotations that are strings."""
+
+    def __repr__(self):
+        return str(self)
+
+
 def signature(value):
-    """The parameters of a callable as text, `(...)` where Python cannot give them."""
+    """The parameters of a callable with their types as text, `(...)` where Python cannot give them."""
     try:
-        text = str(inspect.signature(value))
+        found = inspect.signature(value)
     except (TypeError, ValueError):
         return "(...)"
+    parameters = [
+        parameter.replace(annotation=_unquoted(parameter.annotation))
+        for parameter in found.parameters.values()
+    ]
+    result = inspect.Signature.empty if inspect.isclass(value) else _unquoted(found.return_annotation)
+    text = str(found.replace(parameters=parameters, return_annotation=result))
     # Defaults that print an address would change the page with each run.
     return re.sub(r"<([\w.]+)[^<>]* at 0x[0-9a-f]+>", r"\1", text)
+
+
+def _unquoted(annotation):
+    return _Unquoted(annotation) if isinstance(annotation, str) else annotation
 
 
 def directive(kind, name, text):

@@ -37,6 +37,7 @@ from workspace import (
     progress,
     release,
     tree_lint,
+    typing_check,
     versions,
     wheel_check,
 )
@@ -176,6 +177,11 @@ def lint(arguments: argparse.Namespace) -> int:
     found = tree_lint.check_tree(ROOT)
     for line in found:
         print(line)
+    if arguments.types:
+        with workspace_lock():
+            problems = typing_check.run()
+        print(*problems, sep="\n")
+        found += problems
     refused = device_pass.run(arguments.all) if arguments.device_pass or arguments.all else 0
     bad = status != 0 or bool(found) or refused != 0
     if not bad:
@@ -308,6 +314,8 @@ def parser() -> argparse.ArgumentParser:
                 help="check changed .mu files and a sample with both passes of clang (installs clang-16)",
             )
             verb.add_argument("--all", action="store_true", help="check every .mu file so")
+            text = "check the types of the Python API with mypy and pyright (installs them)"
+            verb.add_argument("--types", action="store_true", help=text)
         if name == "wheels":
             chosen = verb.add_mutually_exclusive_group()
             chosen.add_argument("--local", action="store_true", help="for this system only, which is faster")

@@ -75,6 +75,17 @@ def test_docstrings_become_lists():
     assert "**Raises**\n\n* `ValueError`: if x is empty." in text
 
 
+def test_signatures_have_types_without_quotes():
+    def function(x: torch.Tensor, *, size: int | None = None) -> list[str]: ...
+
+    class Kind:
+        def __init__(self, name: str = "a") -> None: ...
+
+    signature = reference_python.signature
+    assert signature(function) == "(x: torch.Tensor, *, size: int | None = None) -> list[str]"
+    assert signature(Kind) == "(name: str = 'a')"
+
+
 def unlisted(headers, page):
     """Exported functions of headers, outside of namespaces `detail`, that the page does not declare."""
     public = [re.sub(r"(?s)namespace detail \{.*?\} // namespace detail", "", text) for text in headers]

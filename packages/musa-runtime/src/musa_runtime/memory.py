@@ -23,29 +23,27 @@ from .host_memory import (
     reset_peak_host_memory_stats,
 )
 from .initialization import is_initialized, lazy_init
-from .memory_history import (  # noqa: F401 - names of torch.cuda.memory, mostly with an underscore
-    _allocation_traceback,
-    _attach_out_of_memory_observer,
-    _dump_snapshot,
-    _get_memory_metadata,
-    _record_memory_history,
-    _save_memory_usage,
-    _save_segment_usage,
-    _set_memory_metadata,
-    _snapshot,
-    memory_snapshot,
-)
+from .memory_history import _allocation_traceback as _allocation_traceback
+from .memory_history import _attach_out_of_memory_observer as _attach_out_of_memory_observer
+from .memory_history import _dump_snapshot as _dump_snapshot
+from .memory_history import _get_memory_metadata as _get_memory_metadata
+from .memory_history import _record_memory_history as _record_memory_history
+from .memory_history import _save_memory_usage as _save_memory_usage
+from .memory_history import _save_segment_usage as _save_segment_usage
+from .memory_history import _set_memory_metadata as _set_memory_metadata
+from .memory_history import _snapshot as _snapshot
+from .memory_history import memory_snapshot
 from .memory_keys import flatten as _flatten
 from .memory_pools import (
     MemPool,
     MUSAPluggableAllocator,
-    _set_allocator_settings,  # noqa: F401 - torch.cuda.memory's name
     caching_allocator_disabled,
     caching_allocator_enable,
     change_current_allocator,
     get_allocator_backend,
     use_mem_pool,
 )
+from .memory_pools import _set_allocator_settings as _set_allocator_settings
 
 if TYPE_CHECKING:
     from ._types import Device

@@ -69,4 +69,4 @@ def _has_file(name: str) -> bool:
 # Must follow `_autoload`: importing torch runs its autoload, which looks up `_autoload` in this
 # partially initialized module.
 import torch_musa._impl  # noqa: E402, F401
-from torch_musa._version import __version__  # noqa: E402, F401
+from torch_musa._version import __version__ as __version__  # noqa: E402

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""`python -m torch_musa doctor|packs|ops|env|run|compare|replay`."""
+"""`python -m torch_musa doctor|packs|ops|env|run|compare|replay|stubs`."""
 
 import argparse
 import contextlib
@@ -21,7 +21,7 @@ def main(arguments=None):
         prog="python -m torch_musa", description="Inspects the musa device and its op packs."
     )
     commands = parser.add_subparsers(
-        dest="command", required=True, metavar="doctor|packs|ops|env|run|compare|replay"
+        dest="command", required=True, metavar="doctor|packs|ops|env|run|compare|replay|stubs"
     )
 
     commands.add_parser("doctor", help="check the installation step by step; exit status 1 if a check fails")
@@ -31,6 +31,7 @@ def main(arguments=None):
     commands.add_parser("env", help="versions and settings, for a bug report")
     for command in commands.choices.values():
         command.add_argument("--json", action="store_true", help="print JSON")
+    stubs = commands.add_parser("stubs", help="write types of torch.musa for type checkers and editors")
     commands.add_parser("run", help="run a program with options of the packs: run --help")
     words = sys.argv[1:] if arguments is None else arguments
     debug = {
@@ -42,6 +43,10 @@ def main(arguments=None):
         if words[:1] == [name]:  # the tools import torch, which would slow down the other commands
             _add_debug_arguments(name, command)
 
+    if words[:1] == ["stubs"]:
+        from . import type_stubs
+
+        type_stubs.add_arguments(stubs)
     if words[:1] == ["run"]:
         return _run(commands, parser, words)
     options = parser.parse_args(words)
@@ -94,6 +99,11 @@ def _answer(options):
 
     if options.command == "replay":
         return _replay(options)
+
+    if options.command == "stubs":
+        from . import type_stubs
+
+        return type_stubs.run(options), 0
 
     from . import report
 

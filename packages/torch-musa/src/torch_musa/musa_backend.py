@@ -52,7 +52,8 @@ def _reduction(dtype: str) -> Any:
 class Products:
     """Settings of matrix products, `torch.backends.musa.matmul`."""
 
-    __slots__ = ()
+    if not TYPE_CHECKING:  # type checkers would refuse assignments to the settings
+        __slots__ = ()
 
     allow_tf32: bool = _setting(
         "allow_tf32",

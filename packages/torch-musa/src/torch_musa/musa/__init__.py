@@ -330,4 +330,5 @@ __all__ = [
     "use_mem_pool",
     "utilization",
 ]
-__all__ += _LEGACY_TYPES
+if not TYPE_CHECKING:  # type checkers read lists of literals only
+    __all__ += _LEGACY_TYPES

@@ -1,0 +1,26 @@
+# Types of `torch.backends.musa`: the class MusaBackend of torch_musa/musa_backend.py.
+
+import torch
+
+from torch_musa.attention_switches import (
+    allow_fp16_bf16_reduction_math_sdp as allow_fp16_bf16_reduction_math_sdp,
+    cudnn_sdp_enabled as cudnn_sdp_enabled,
+    enable_cudnn_sdp as enable_cudnn_sdp,
+    enable_flash_sdp as enable_flash_sdp,
+    enable_math_sdp as enable_math_sdp,
+    enable_mem_efficient_sdp as enable_mem_efficient_sdp,
+    flash_sdp_enabled as flash_sdp_enabled,
+    fp16_bf16_reduction_math_sdp_allowed as fp16_bf16_reduction_math_sdp_allowed,
+    math_sdp_enabled as math_sdp_enabled,
+    mem_efficient_sdp_enabled as mem_efficient_sdp_enabled,
+    sdp_kernel as sdp_kernel,
+)
+from torch_musa.musa_backend import Products
+
+matmul: Products
+
+def is_built() -> bool: ...
+def preferred_linalg_library(
+    backend: str | torch._C._LinalgBackend | None = None,
+) -> torch._C._LinalgBackend: ...
+def preferred_blas_library(backend: str | torch._C._BlasBackend | None = None) -> torch._C._BlasBackend: ...

@@ -1,0 +1,1 @@
+from musa_runtime.graphs import *
