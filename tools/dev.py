@@ -180,7 +180,8 @@ def lint(arguments: argparse.Namespace) -> int:
     if arguments.types:
         with workspace_lock():
             problems = typing_check.run()
-        print(*problems, sep="\n")
+        for line in problems:
+            print(line)
         found += problems
     refused = device_pass.run(arguments.all) if arguments.device_pass or arguments.all else 0
     bad = status != 0 or bool(found) or refused != 0
