@@ -41,7 +41,7 @@ RUN /opt/python/bin/python3 -m venv /opt/musa \
     && pip install --no-cache-dir "torch==${TORCH_VERSION}" numpy matplotlib pluggy "PyYAML>=6" scikit-learn \
     "setuptools>=70" tqdm
 RUN --mount=type=bind,source=dist,target=/mnt/dist \
-    pip install --no-cache-dir --no-index --find-links=/mnt/dist "torch-musa[all,compat,as-cuda,emulator]"
+    pip install --no-cache-dir --no-index --find-links=/mnt/dist "torch-musa[all,emulator]"
 
 RUN python -c 'import platform, torch; print(*platform.libc_ver(), (torch.ones(2, 2, device="musa") @ torch.ones(2, 2, device="musa")).sum())'
 RUN --mount=type=bind,source=examples/train_digits.py,target=/mnt/train_digits.py \

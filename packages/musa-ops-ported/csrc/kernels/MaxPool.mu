@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) torch_musa contributors
 // Max pooling with indices, over sliding or adaptive windows.
+#include <ATen/TensorUtils.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Pool.h>
 #include <ATen/native/Resize.h>
@@ -240,10 +241,17 @@ void max_pool3d_gradient(
     at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil_mode, const at::Tensor& indices,
     at::Tensor& grad_input) {
   const Sliding3d s(self, kernel_size, stride, padding, dilation, ceil_mode);
-  at::native::max_pool3d_backward_shape_check(
-      self, grad_output, indices, s.channels, s.kernel.t, s.kernel.h, s.kernel.w, s.stride.t, s.stride.h, s.stride.w,
-      s.padding.t, s.padding.h, s.padding.w, s.dilation.t, s.dilation.h, s.dilation.w, s.in[0], s.in[1], s.in[2],
-      s.out[0], s.out[1], s.out[2], "max_pool3d_with_indices_backward()");
+  at::native::pool3d_shape_check(
+      self, s.channels, s.kernel.t, s.kernel.h, s.kernel.w, s.stride.t, s.stride.h, s.stride.w, s.padding.t,
+      s.padding.h, s.padding.w, s.dilation.t, s.dilation.h, s.dilation.w, s.in[0], s.in[1], s.in[2], s.out[0], s.out[1],
+      s.out[2], "max_pool3d_with_indices_backward()");
+  const int64_t dimensions = self.dim();
+  for (const at::Tensor* tensor : {&grad_output, &indices}) {
+    at::check_dim_size(*tensor, dimensions, dimensions - 4, s.channels);
+    for (int d = 0; d < 3; ++d) {
+      at::check_dim_size(*tensor, dimensions, dimensions - 3 + d, s.out[d]);
+    }
+  }
   if (self.dim() == 5) {
     grad_input.resize_(self.sizes(), self.suggest_memory_format());
   } else {
