@@ -166,8 +166,11 @@ def test_a_record_keeps_the_cases_of_other_runs_with_the_same_versions():
     first = ecosystem.record({"a": {"outcome": "passed"}, "b": {"outcome": "failed"}}, {"timm": "1"})
     both = ecosystem.record({"b": {"outcome": "passed"}}, {"timm": "1"}, first)
     assert both["counts"] == {"passed": 2} and json.loads(ecosystem.text_of(both)) == both
-    with pytest.raises(WorkspaceError, match="other versions"):
-        ecosystem.record({"b": {"outcome": "passed"}}, {"timm": "2"}, first)
+    more = ecosystem.record({"c": {"outcome": "passed"}}, {"timm": "1", "ray": "1"}, first)
+    assert more["packages"] == {"timm": "1", "ray": "1"} and set(more["cases"]) == {"a", "b", "c"}
+    for versions in ({"timm": "2"}, {"ray": "1"}):
+        with pytest.raises(WorkspaceError, match="other versions"):
+            ecosystem.record({"b": {"outcome": "passed"}}, versions, first)
 
 
 def test_a_case_that_fails_in_its_teardown_counts_as_failed():

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from musa_runtime.errors import MusaError
-from tests.harness.subprocesses import run_module
+from tests.harness.subprocesses import run_python
 from torch_musa import type_stubs
 from torch_musa.backends import AbsentBackend
 
@@ -136,9 +136,9 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 
 
 def test_the_command_writes_and_removes_the_package(tmp_path):
-    done = run_module("torch_musa", "stubs", "--folder", str(tmp_path))
+    done = run_python("-m", "torch_musa", "stubs", "--folder", str(tmp_path))
     assert done.returncode == 0 and f"wrote {tmp_path}/torch-stubs" in done.stdout, done.stderr
     # The packs of this environment add their modules.
     assert (tmp_path / "torch-stubs/musa/amp/__init__.pyi").read_text() == "from musa_amp import *\n"
-    done = run_module("torch_musa", "stubs", "--folder", str(tmp_path), "--remove")
+    done = run_python("-m", "torch_musa", "stubs", "--folder", str(tmp_path), "--remove")
     assert done.returncode == 0 and list(tmp_path.iterdir()) == []

@@ -219,12 +219,12 @@ def record(
     Args:
         ended (dict): outcomes of the cases of this run.
         versions (dict): versions of the packages.
-        previous (dict): a record whose other cases are kept; None after a complete run. It must have the same
-            versions.
+        previous (dict): a record whose other cases are kept; None after a complete run. Its packages must
+            have the same versions; this run may have further packages.
     """
     cases = dict(previous["cases"]) if previous else {}
     torch = metadata_of_torch()
-    if previous and (previous["packages"], previous["torch"]) != (versions, torch):
+    if previous and (previous["torch"] != torch or not previous["packages"].items() <= versions.items()):
         raise WorkspaceError(
             f"{RECORD.name} is of other versions of packages or of torch. "
             "Fix: python3 tools/dev.py ecosystem --all"
