@@ -112,6 +112,16 @@ std::string failure_of(const Group& group) {
   return "none";
 }
 
+// The failure of a group is readable a moment before its communicator is aborted.
+template <class Communicator>
+bool is_aborted(const Communicator& comm) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!comm.aborted() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  return comm.aborted();
+}
+
 class GroupTest : public testing::Test {
  protected:
   c10::intrusive_ptr<Store> store = c10::make_intrusive<HashStore>();
@@ -186,7 +196,7 @@ TEST_F(GroupTest, ACallThatTakesTooLongFailsTheGroupOnEveryRank) {
   EXPECT_NE(text.find("rank 1: last called mccl:all_reduce #1"), std::string::npos) << text;
   EXPECT_NE(failure_of(*second.group).find("another rank has failed: [rank 0 of 2"), std::string::npos);
   EXPECT_NE(launched->failure(), nullptr);
-  EXPECT_TRUE(first.comm->aborted() && second.comm->aborted());
+  EXPECT_TRUE(is_aborted(*first.comm) && is_aborted(*second.comm));
   EXPECT_EQ(first.group->error(), ErrorType::TIMEOUT);
   EXPECT_EQ(second.group->error(), ErrorType::REMOTE_ERROR);
   EXPECT_EQ(first.group->ends, 0);
