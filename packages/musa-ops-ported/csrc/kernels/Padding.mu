@@ -3,9 +3,10 @@
 // Reflection and replication padding. Each output computes its source position; in the backward pass each input
 // gathers from the outputs that show it: the one inside, and those in the borders on both sides.
 #include <ATen/core/Tensor.h>
-#include <ATen/native/Padding.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
+
+#include <algorithm>
 
 #include "engines/dispatch.h"
 #include "engines/for_each.muh"
@@ -149,8 +150,25 @@ void check_reflection(const at::Tensor& self, at::IntArrayRef padding) {
   }
 }
 
+void check_padding(at::IntArrayRef padding, int spatial) {
+  TORCH_CHECK(
+      static_cast<int>(padding.size()) == 2 * spatial, "padding size is expected to be ", 2 * spatial, ", but got: ",
+      padding.size());
+}
+
+// torch has such a function in each minor, with other parameters in 2.15.
+void check_image(const at::Tensor& self) {
+  const at::IntArrayRef sizes = self.sizes();
+  const bool has_batch = sizes.size() == 4;
+  const bool is_filled = std::all_of(sizes.begin() + has_batch, sizes.end(), [](int64_t size) { return size != 0; });
+  TORCH_CHECK(
+      (has_batch || sizes.size() == 3) && is_filled, "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size "
+      "and other non-zero dimensions for input, but got: ", sizes);
+}
+
 void reflect_2d(const at::Tensor& self, at::IntArrayRef padding, at::Tensor& out) {
-  at::native::padding::check_valid_input<2>(self, padding);
+  check_padding(padding, 2);
+  check_image(self);
   check_reflection(self, padding);
   const at::DimVector shape = padded_shape(self, padding);
   const int64_t height = shape[shape.size() - 2], width = shape[shape.size() - 1];
@@ -165,9 +183,7 @@ void reflect_2d(const at::Tensor& self, at::IntArrayRef padding, at::Tensor& out
 void checked_gradient(
     Border border, const at::Tensor& gradient, const at::Tensor& self, at::IntArrayRef padding, int spatial,
     at::Tensor& grad_input) {
-  TORCH_CHECK(
-      static_cast<int>(padding.size()) == 2 * spatial, "padding size is expected to be ", 2 * spatial, ", but got: ",
-      padding.size());
+  check_padding(padding, spatial);
   TORCH_CHECK(
       self.dim() == spatial + 1 || self.dim() == spatial + 2, "Expected ", spatial + 1, "D or ", spatial + 2,
       "D (batch mode) input, but got: ", self.sizes());
