@@ -215,4 +215,5 @@ def test_with_available_cuda_devices_it_is_refused():
 
 def test_a_disabled_pack_has_no_switch():
     done = run_forked(SEES, TORCH_MUSA_AS_CUDA="1", TORCH_MUSA_DISABLE_PACKS="as_cuda")
-    assert done.returncode != 0 and "CUDA" in done.stderr
+    # A CUDA build of torch says that there is no driver.
+    assert done.returncode != 0 and ("CUDA" in done.stderr or "NVIDIA" in done.stderr), done.stderr
