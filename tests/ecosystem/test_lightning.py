@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import pickle
 import textwrap
 
@@ -15,6 +14,7 @@ import torch
 pytest.importorskip("lightning", reason="needs the package lightning, which tests/ecosystem installs")
 
 import torch_musa.integrations.lightning as integration
+from tests.ecosystem.programs import run_starting_ranks
 from tests.harness.subprocesses import run_python
 
 PACKAGES = {"lightning": ("lightning.pytorch", "lightning.fabric")}
@@ -195,15 +195,9 @@ open(f"{out}/rank{trainer.global_rank}.json", "w").write(json.dumps(result))
 
 
 def run_program(tmp_path, package, strategy, precision):
-    folder = tmp_path / f"{strategy}-{precision}"
-    folder.mkdir()
-    (folder / "program.py").write_text(_PROGRAM)
-    arguments = [str(folder / "program.py"), PACKAGES[package][0], strategy, precision, str(folder)]
-    done = run_python(*arguments, MUSA_EMULATOR_DEVICES="2", OMP_NUM_THREADS="1", MASTER_PORT=None)
-    assert done.returncode == 0, done.stdout + done.stderr
-    ranks = [json.loads(path.read_text()) for path in sorted(folder.glob("rank*.json"))]
-    assert len(ranks) == (1 if strategy == "one" else 2), done.stdout + done.stderr
-    return ranks
+    ranks = 1 if strategy == "one" else 2
+    arguments = (PACKAGES[package][0], strategy, precision)
+    return run_starting_ranks(tmp_path / f"{strategy}-{precision}", _PROGRAM, *arguments, ranks=ranks)
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -308,15 +302,9 @@ open(f"{out}/rank{fabric.global_rank}.json", "w").write(json.dumps(result))
 
 
 def run_fabric(tmp_path, package, strategy, precision):
-    folder = tmp_path / f"{strategy}-{precision}"
-    folder.mkdir()
-    (folder / "program.py").write_text(_FABRIC_PROGRAM)
-    arguments = [str(folder / "program.py"), PACKAGES[package][1], strategy, precision, str(folder)]
-    done = run_python(*arguments, MUSA_EMULATOR_DEVICES="2", OMP_NUM_THREADS="1", MASTER_PORT=None)
-    assert done.returncode == 0, done.stdout + done.stderr
-    ranks = [json.loads(path.read_text()) for path in sorted(folder.glob("rank*.json"))]
-    assert len(ranks) == (1 if strategy == "single_musa" else 2), done.stdout + done.stderr
-    return ranks
+    ranks = 1 if strategy == "single_musa" else 2
+    arguments = (PACKAGES[package][1], strategy, precision)
+    return run_starting_ranks(tmp_path / f"{strategy}-{precision}", _FABRIC_PROGRAM, *arguments, ranks=ranks)
 
 
 @pytest.mark.parametrize("package", PACKAGES)

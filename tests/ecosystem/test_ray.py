@@ -4,14 +4,12 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 import torch
 
 pytest.importorskip("ray", reason="needs the package ray, which tests/ecosystem installs")
 
-from tests.harness.subprocesses import run_python
+from tests.ecosystem.programs import run_starting_ranks
 
 # Ray chooses a device among those of a closed list, so the program names it. Each worker holds one unit of
 # the resource "MUSA", by which Ray counts the devices of a machine.
@@ -69,25 +67,13 @@ with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as folder:
 
 def train(tmp_path, ranks: int) -> list[dict]:
     folder = tmp_path / f"ranks{ranks}"
-    folder.mkdir()
-    (folder / "program.py").write_text(_PROGRAM)
-    done = run_python(
-        str(folder / "program.py"),
-        str(ranks),
-        str(folder),
-        MUSA_EMULATOR_DEVICES="2",
-        OMP_NUM_THREADS="1",
-        MASTER_PORT=None,
-        RAY_USAGE_STATS_ENABLED="0",
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return [json.loads(path.read_text()) for path in sorted(folder.glob("rank*.json"))]
+    return run_starting_ranks(folder, _PROGRAM, str(ranks), ranks=ranks, RAY_USAGE_STATS_ENABLED="0")
 
 
 def test_a_trainer_of_two_workers_gives_the_losses_of_one(tmp_path):
     (one,) = train(tmp_path, 1)
     two = train(tmp_path, 2)
-    assert len(two) == 2 and one["losses"][-1] < one["losses"][0]
+    assert one["losses"][-1] < one["losses"][0]
     for rank, result in enumerate(two):
         assert result["device"] == f"musa:{rank}" and result["backend"] == "mccl"
         assert result["model"] == "DistributedDataParallel"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) torch_musa contributors
-"""A ported source gets through our headers what it got from torch through the headers of torch.cuda."""
+"""The headers of the runtime include the headers of torch that the headers of torch.cuda include."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import socket
 import subprocess
@@ -12,6 +13,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+from tests.harness.subprocesses import run_python
 
 ROOT = Path(__file__).resolve().parents[3]
 RANKS = 2
@@ -48,6 +51,24 @@ def run(
         output = (done.stdout + done.stderr)[-3000:]
         raise RuntimeError(f"{program} on {device} ended with status {done.returncode}:\n{output}")
     return [torch.load(path) for path in reports]
+
+
+def run_starting_ranks(
+    folder: Path, code: str, *arguments: str, ranks: int, **environment: str | None
+) -> list[dict[str, Any]]:
+    """The report of each rank of a program that starts its ranks itself, on two emulated devices.
+
+    The program gets `arguments` and the folder, where rank N writes `rankN.json`.
+    """
+    folder.mkdir()
+    program = folder / "program.py"
+    program.write_text(code)
+    environment = {"MUSA_EMULATOR_DEVICES": "2", "OMP_NUM_THREADS": "1", "MASTER_PORT": None, **environment}
+    done = run_python(str(program), *arguments, str(folder), **environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    reports = [json.loads(path.read_text()) for path in sorted(folder.glob("rank*.json"))]
+    assert len(reports) == ranks, done.stdout + done.stderr
+    return reports
 
 
 @contextlib.contextmanager

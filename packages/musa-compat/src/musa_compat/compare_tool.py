@@ -6,7 +6,6 @@ The arguments are those of the vendor's manual. Operators are named as there, "t
 "torch.ops.aten.addmm.default", or as in `torch_musa.debug`.
 """
 
-import os
 import shutil
 import threading
 from pathlib import Path
@@ -15,6 +14,7 @@ import torch
 
 from torch_musa import debug
 from torch_musa.debug import call_file
+from torch_musa.debug.reproducer import rank_of_process
 from torch_musa.debug.selection import Selection
 
 from .deprecation import warn_once
@@ -41,12 +41,13 @@ class _Controlled:
     def __init__(self, observer, enabled, verbose, target_op, white_list, should_log_to_file, output_dir,
                  enable_ranks, start_step, end_step):  # fmt: skip
         super().__init__(**observer)
-        self._enabled = enabled and (enable_ranks is None or _rank() in enable_ranks)
+        rank = rank_of_process() or 0
+        self._enabled = enabled and (enable_ranks is None or rank in enable_ranks)
         self._verbose = verbose
         self._targets = Selection(_patterns(target_op))
         self._accepted = Selection(_patterns(white_list)) if white_list else None
         self._output_dir = Path(output_dir)
-        log = self._output_dir / f"{type(self).__name__}_rank{_rank()}.log"
+        log = self._output_dir / f"{type(self).__name__}_rank{rank}.log"
         self._log = log if should_log_to_file else None
         self._start_step, self._end_step = start_step, end_step
         self._running, self._reported = set(), 0
@@ -257,9 +258,3 @@ def _vendor_name(name):
     """Returns "torch.ops.aten.add" for "aten::add.Tensor"."""
     namespace, _, operator = name.partition("::")
     return f"torch.ops.{namespace}.{operator.partition('.')[0]}"
-
-
-def _rank():
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        return torch.distributed.get_rank()
-    return int(os.environ.get("RANK", 0))

@@ -139,13 +139,19 @@ class ReproducerFolder:
         return str(folder)
 
 
+def rank_of_process() -> int | None:
+    """Returns the rank of this process, or None outside of distributed programs."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return torch.distributed.get_rank()
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ:
+        return int(os.environ["RANK"])
+    return None
+
+
 def of_rank(folder: str | os.PathLike[str]) -> Path:
     """Returns the subfolder of this rank in a distributed program, otherwise the folder itself."""
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        return Path(folder) / f"rank{torch.distributed.get_rank()}"
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ:
-        return Path(folder) / f"rank{os.environ['RANK']}"
-    return Path(folder)
+    rank = rank_of_process()
+    return Path(folder) if rank is None else Path(folder) / f"rank{rank}"
 
 
 def _script(
