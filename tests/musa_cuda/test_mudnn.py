@@ -14,7 +14,14 @@ import pytest
 
 from tests.musa_cuda.conftest import ROOT
 
-pytestmark = pytest.mark.once
+# A pass is recorded, because the library takes minutes to compile.
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.recorded(
+        *("packages/musa-cuda", "packages/musa-cuda-mudnn", "packages/musa-emulator-mudnn/csrc"),
+        *("packages/musa-ops-mudnn/csrc", "tests/musa_cuda/conftest.py", "tests/musa_cuda/test_mudnn.py"),
+    ),
+]
 
 PROGRAM = """
 #include <mudnn.h>
