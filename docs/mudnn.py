@@ -33,9 +33,9 @@ def render(families, first, version):
 def page():
     from musa_ops_mudnn import _library
 
-    from torch_musa import report
+    from torch_musa import listings
 
-    first = {row["op"]: row["provider"] for row in report.ops()}
+    first = {row["op"]: row["provider"] for row in listings.ops()}
     return render(_library.families(), first, _library.version_text())
 
 

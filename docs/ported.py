@@ -45,9 +45,9 @@ def page():
     import torch
 
     with torch.musa.ops.prefer("*", "ported", "host"):
-        from torch_musa import report
+        from torch_musa import listings
 
-        return render(declared(), {row["op"]: row["provider"] for row in report.ops()})
+        return render(declared(), {row["op"]: row["provider"] for row in listings.ops()})
 
 
 if __name__ == "__main__":

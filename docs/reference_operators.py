@@ -53,7 +53,7 @@ that torch computes the operator with other operators, and `none` that the regis
 
 
 def render(rows):
-    """The page. rows: as `torch_musa.report.ops()` returns them."""
+    """The page. rows: as `torch_musa.listings.ops()` returns them."""
     counts = {}
     for row in rows:
         counts[row["provider"]] = counts.get(row["provider"], 0) + 1
@@ -63,9 +63,9 @@ def render(rows):
 
 
 def page():
-    from torch_musa import report
+    from torch_musa import listings
 
-    return render(report.ops())
+    return render(listings.ops())
 
 
 if __name__ == "__main__":

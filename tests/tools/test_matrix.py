@@ -67,6 +67,12 @@ def test_torch_and_packages_for_neither_build_nor_suite_are_left_out_of_the_requ
     assert "\npytest==" in kept and not {"torch", "ruff", "tqdm"} & set(re.findall(r"^(\w+)==", kept, re.M))
 
 
+def test_a_free_threaded_python_gets_versions_that_have_a_wheel_for_it():
+    text = '# a\nhypothesis==9; python_version >= "3.11"\nhypothesis==8; python_version < "3.11"\npytest==9\n'
+    version = matrix.FREE_THREADED["hypothesis"]
+    assert matrix.for_free_threading(text) == f"# a\npytest==9\nhypothesis=={version}\n"
+
+
 def test_requirements_for_a_cuda_device_are_left_out():
     listed = ["filelock", "cuda-toolkit[cublas]==13; platform_system == 'Linux'", "nvidia-cudnn-cu13==9"]
     listed += ["triton~=3.8; python_version < '3.15'", "sympy>=1", 'optree>=0.13; extra == "optree"']

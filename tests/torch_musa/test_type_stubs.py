@@ -93,7 +93,7 @@ def test_the_stub_of_the_compiled_runtime_has_the_properties_of_devices(musa):
 @pytest.mark.parametrize("package", ["musa_runtime", "musa_distributed"])
 def test_the_stubs_of_compiled_modules_name_what_exists(musa, package):
     if package == "musa_distributed":
-        importlib.import_module("musa_distributed._library").load()
+        importlib.import_module("musa_distributed._extension").load()
     module = importlib.import_module(f"{package}._C")
     for name, body in classes_of_compiled(package).items():
         members = {part.name for part in body if isinstance(part, (ast.FunctionDef, ast.ClassDef))}

@@ -184,6 +184,9 @@ def title(leg: Leg) -> str:
     return f"== {leg.name}: {settings}: pytest {' '.join(leg.arguments)}"
 
 
+SLOWEST = ("--durations=8", "--durations-min=5")  # pytest lists these tests at the end
+
+
 def run_leg(
     leg: Leg, python: Path, env: dict[str, str], reports: Path, stop: threading.Event | None = None, **streams
 ) -> Result:
@@ -193,7 +196,8 @@ def run_leg(
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
     # Warnings about operators that no pack serves in this leg would hide the failures.
-    command = [str(python), "-m", "pytest", "--disable-warnings", f"--junitxml={report}", *leg.arguments]
+    command = [str(python), "-m", "pytest", "--disable-warnings", f"--junitxml={report}"]
+    command += [*SLOWEST, *leg.arguments]
     env = {**WAIT_POLICY, **os.environ, **env, **leg.env}
     deadline = time.monotonic() + LEG_LIMIT_S
     try:

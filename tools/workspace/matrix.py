@@ -85,6 +85,8 @@ LEFT_OUT = tuple(
 )
 # Sections of requirements-dev.txt, by title, that the build and the quick suite do not need.
 NOT_NEEDED_TITLES = ("# lint", "# examples")
+# Versions with a wheel for free-threaded Pythons, instead of those in requirements-dev.txt, which have none.
+FREE_THREADED = {"hypothesis": "6.155.7"}
 # Prints the files and folders in site-packages of torch and its requirements, except setuptools,
 # which the environment has itself.
 SHARED_PATHS = """
@@ -113,7 +115,7 @@ class Cell:
 
     Attributes:
         torch (str): the minor version, such as "2.12".
-        python (str): such as "3.12".
+        python (str): such as "3.12"; "3.13t" is a free-threaded one.
     """
 
     takes_shared = True  # whether wheels built on this machine can be installed
@@ -206,6 +208,12 @@ def without_torch(requirements: str) -> str:
     if len(kept) != len(lines) - 1:
         raise WorkspaceError("requirements-dev.txt has no one line torch==X.Y.Z")
     return "".join(kept)
+
+
+def for_free_threading(requirements: str) -> str:
+    """Returns the requirements with the versions of FREE_THREADED, one line for each of its packages."""
+    others = [line for line in requirements.splitlines() if line.partition("==")[0] not in FREE_THREADED]
+    return "\n".join([*others, *(f"{name}=={version}" for name, version in FREE_THREADED.items())]) + "\n"
 
 
 def needed_on_the_cpu(requirements: Iterable[str]) -> list[str]:
@@ -348,8 +356,10 @@ def run_cell(cell: Cell, *, installed: bool, shared: Sequence[str] = ()) -> dict
     try:
         python = cell.prepare()
         copy_tree(ROOT, cell.tree, tracked_and_new(ROOT))
-        requirements = cell.tree / packages.REQUIREMENTS.name
-        requirements.write_text(without_torch(packages.REQUIREMENTS.read_text()))
+        requirements = without_torch(packages.REQUIREMENTS.read_text())
+        if cell.python.endswith("t"):
+            requirements = for_free_threading(requirements)
+        (cell.tree / packages.REQUIREMENTS.name).write_text(requirements)
         entry["torch"] = install_torch(cell, python, installed=installed)
         try:
             cell.build(python, shared)

@@ -53,7 +53,7 @@ NOT_YET_TYPED = (
     "torch_musa.package_names",
     "torch_musa.pins",
     "torch_musa.plugins",
-    "torch_musa.report",
+    "torch_musa.listings",
     "torch_musa.script_runner",
     "torch_musa.sdk_version",
     "torch_musa.toolchain",

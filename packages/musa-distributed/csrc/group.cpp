@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kBusyInterval{50};
 // Added to the time that an access to the store is allowed to take.
-constexpr std::chrono::milliseconds kPatienceWithStore{1000};
+constexpr std::chrono::milliseconds kStoreLimit{1000};
 constexpr std::chrono::milliseconds kPatienceToLook{1000};
 constexpr const char* kFailed = "failed";
 
@@ -186,17 +186,17 @@ std::string Group::status() const {
 
 // Collects the state of the other ranks, which find the note in the store and reply there.
 std::string Group::reports(const std::string& reason) {
-  const auto patience = 2 * settings_.coordination + std::chrono::milliseconds(500);
+  const auto limit = 2 * settings_.coordination + std::chrono::milliseconds(500);
   std::vector<std::string> keys;
   for (int rank = 0; rank < size_; ++rank) {
     keys.push_back(status_key(rank));
   }
-  const auto ask = [keys, patience, reason, own = keys[static_cast<size_t>(rank_)], status = status()](Store& store) {
+  const auto collect = [keys, limit, reason, own = keys[static_cast<size_t>(rank_)], status = status()](Store& store) {
     store.set(own, to_bytes(status));
     if (!store.check({kFailed})) {
       store.set(kFailed, to_bytes(reason));
     }
-    const auto deadline = std::chrono::steady_clock::now() + patience;
+    const auto deadline = std::chrono::steady_clock::now() + limit;
     while (!store.check(keys) && std::chrono::steady_clock::now() < deadline) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
@@ -210,10 +210,10 @@ std::string Group::reports(const std::string& reason) {
   std::string problem, desync;
   std::optional<std::vector<std::optional<std::string>>> answers;
   try {
-    answers = store_.within(patience + kPatienceWithStore, ask);
+    answers = store_.within(limit + kStoreLimit, collect);
     problem = answers.has_value() ? "" : "does not answer";
     if (answers.has_value() && settings_.desync_debug) {
-      const auto report = store_.within(patience + kPatienceWithStore, [rank = rank_, size = size_](Store& store) {
+      const auto report = store_.within(limit + kStoreLimit, [rank = rank_, size = size_](Store& store) {
         auto shared = c10::intrusive_ptr<Store>::reclaim_copy(&store);
         return retrieveDesyncReport(shared, "MCCL", rank, size);
       });
@@ -249,7 +249,7 @@ std::string Group::write_record() const {
     return "";
   }
   try {
-    return "\nThe flight record of this rank: " + write_dump(global_rank(), settings_.dump_patience);
+    return "\nThe flight record of this rank: " + write_dump(global_rank(), settings_.dump_timeout);
   } catch (const std::exception& error) {
     return c10::str("\nThe flight record could not be written: ", error.what());
   }
@@ -378,7 +378,7 @@ bool Group::look_at_calls() {
     if (settings_.desync_debug && good) {
       update_desync_trace(*launched, true);
     }
-    left_behind_.take(launched->shelf);
+    left_behind_.take(launched->kept);
     const PythonUse python;
     if (hook && good && python) {
       try {
@@ -455,7 +455,7 @@ void Group::look_at_others() {
   }
 }
 
-std::chrono::milliseconds Group::look() {
+std::chrono::milliseconds Group::poll() {
   const bool busy = look_at_calls();
   if (!failing_.load()) {
     look_at_others();

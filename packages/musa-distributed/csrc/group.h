@@ -84,7 +84,7 @@ class Group {
   void abort(const std::string& reason);
 
   // One poll by the watchdog. Returns the time until the next one.
-  std::chrono::milliseconds look();
+  std::chrono::milliseconds poll();
 
  protected:
   virtual std::optional<std::string> async_error(const Communicator& comm) const {
@@ -131,7 +131,7 @@ class Group {
   CompletionHook on_completion_;
   std::condition_variable changed_;
 
-  Shelf left_behind_;
+  KeptTensors left_behind_;
   std::atomic<bool> failing_{false};
   std::atomic<ErrorType> error_{ErrorType::SUCCESS};
   bool published_ = false; // used by the watchdog's thread only

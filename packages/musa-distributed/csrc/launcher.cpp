@@ -87,7 +87,7 @@ void Launcher::refuse_nan(const Request& request) const {
 void Launcher::keep_operands(const Request& request, Launched& launched) const {
   for (const auto* tensors : {&request.inputs, &request.outputs, &request.scratch}) {
     if (!settings_.record_streams) {
-      launched.shelf.put(*tensors);
+      launched.kept.add(*tensors);
       continue;
     }
     for (const at::Tensor& tensor : *tensors) {

@@ -94,7 +94,7 @@ ProcessGroupMCCL::ProcessGroupMCCL(
   name_group(*group_, *this, *options_);
   Recorder::instance().set_library_version(library_version());
   watchdog_ = std::make_unique<Watchdog>(
-      c10::str("mccl_watch_", group_->number()), [group = group_.get()] { return group->look(); },
+      c10::str("mccl_watch_", group_->number()), [group = group_.get()] { return group->poll(); },
       [group = group_.get()](const std::exception_ptr& error) {
         try {
           std::rethrow_exception(error);

@@ -252,7 +252,7 @@ void Recorder::reset() {
   first_id_ = next_id_; // not reset to 0, because pending calls keep their numbers
 }
 
-std::string write_dump(int global_rank, std::chrono::milliseconds patience) {
+std::string write_dump(int global_rank, std::chrono::milliseconds limit) {
   const bool only_active = getCvarBool(TORCH_INCLUDE_ONLY_ACTIVE, false);
   const bool stacks = getCvarBool(TORCH_INCLUDE_STACK_TRACE, true);
   std::string text;
@@ -272,7 +272,7 @@ std::string write_dump(int global_rank, std::chrono::milliseconds patience) {
         promise->set_exception(std::current_exception());
       }
     }).detach();
-    if (future.wait_for(patience) == std::future_status::ready) {
+    if (future.wait_for(limit) == std::future_status::ready) {
       try {
         text = future.get();
         done = true;

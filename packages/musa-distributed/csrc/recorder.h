@@ -99,6 +99,6 @@ class Recorder {
 
 // Writes the record with torch's DebugInfoWriter to the file that TORCH_FR_DUMP_TEMP_FILE names, without stacks if they
 // cannot be resolved in time. Returns the target.
-std::string write_dump(int global_rank, std::chrono::milliseconds patience);
+std::string write_dump(int global_rank, std::chrono::milliseconds limit);
 
 } // namespace c10d::mccl

@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kBetweenChecks{1000}, kLongestPause{50};
 // Added to the timeout of the meeting, which is enforced by the meeting itself unless the store blocks.
-constexpr milliseconds kPatienceWithStore{2000};
+constexpr milliseconds kStoreLimit{2000};
 constexpr milliseconds kPatienceWithNote{500};
 
 constexpr const char* kCausesOfNetwork =
@@ -218,9 +218,9 @@ class Attempt {
   Attempt(const Attempt&) = delete;
   Attempt& operator=(const Attempt&) = delete;
 
-  bool wait(milliseconds patience) {
+  bool wait(milliseconds limit) {
     std::unique_lock lock(state_->mutex);
-    return state_->changed.wait_for(lock, patience, [this] { return state_->done; });
+    return state_->changed.wait_for(lock, limit, [this] { return state_->done; });
   }
 
   // Called after wait() has returned true. Raises the error of mcclCommInitRank.
@@ -344,7 +344,7 @@ Met meet(Store& store, const Start& start) {
 
 Started start_communicator(const Start& start) {
   StoreThread store(start.store);
-  auto met = store.within(start.timeout + kPatienceWithStore, [start](Store& found) { return meet(found, start); });
+  auto met = store.within(start.timeout + kStoreLimit, [start](Store& found) { return meet(found, start); });
   if (!met.has_value()) {
     fail(
         start,

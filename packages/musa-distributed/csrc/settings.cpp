@@ -40,7 +40,7 @@ Settings Settings::from_environment() {
   s.monitoring = flag("ENABLE_MONITORING", s.monitoring);
   s.heartbeat_timeout = std::chrono::seconds(number("HEARTBEAT_TIMEOUT_SEC", 480, 1));
   s.coordination = std::chrono::milliseconds(number("COORD_CHECK_MILSEC", 1000, 10));
-  s.dump_patience = std::chrono::milliseconds(number("WAIT_TIMEOUT_DUMP_MILSEC", 15000, 0));
+  s.dump_timeout = std::chrono::milliseconds(number("WAIT_TIMEOUT_DUMP_MILSEC", 15000, 0));
   return s;
 }
 

@@ -33,7 +33,7 @@ struct Settings {
   std::chrono::seconds heartbeat_timeout{480};      // TORCH_MCCL_HEARTBEAT_TIMEOUT_SEC
   // TORCH_MCCL_COORD_CHECK_MILSEC: interval at which the store is polled
   std::chrono::milliseconds coordination{1000};
-  std::chrono::milliseconds dump_patience{15000};   // TORCH_MCCL_WAIT_TIMEOUT_DUMP_MILSEC
+  std::chrono::milliseconds dump_timeout{15000};   // TORCH_MCCL_WAIT_TIMEOUT_DUMP_MILSEC
 
   // Reads the environment. Raises ValueError for an invalid value, with the name of the variable.
   static Settings from_environment();

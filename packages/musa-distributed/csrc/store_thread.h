@@ -35,7 +35,7 @@ class StoreThread {
   // Enqueues an access and waits for its result; rethrows its exceptions. Returns nullopt if there is no result in
   // time; the access may still run later.
   template <class Access, class Result = std::invoke_result_t<Access, Store&>>
-  std::optional<Result> within(std::chrono::milliseconds patience, Access access) {
+  std::optional<Result> within(std::chrono::milliseconds limit, Access access) {
     auto answer = std::make_shared<Answer<Result>>();
     enqueue([answer, access = std::move(access)](Store& store) {
       std::optional<Result> result;
@@ -52,7 +52,7 @@ class StoreThread {
       answer->changed.notify_all();
     });
     std::unique_lock lock(answer->mutex);
-    answer->changed.wait_for(lock, patience, [&] { return answer->done; });
+    answer->changed.wait_for(lock, limit, [&] { return answer->done; });
     if (answer->error != nullptr) {
       std::rethrow_exception(answer->error);
     }

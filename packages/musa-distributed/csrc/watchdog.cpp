@@ -68,11 +68,11 @@ HeartbeatMonitor::HeartbeatMonitor(
     std::chrono::milliseconds interval, std::function<void(const std::string& name)> on_stuck)
     : interval_(interval),
       on_stuck_(std::move(on_stuck)),
-      thread_("mccl_heartbeat", [this] { return look(); }, [](std::exception_ptr error) { std::rethrow_exception(error); }) {}
+      thread_("mccl_heartbeat", [this] { return poll(); }, [](std::exception_ptr error) { std::rethrow_exception(error); }) {}
 
-void HeartbeatMonitor::add(const Watchdog& watchdog, std::chrono::milliseconds patience) {
+void HeartbeatMonitor::add(const Watchdog& watchdog, std::chrono::milliseconds limit) {
   const std::lock_guard lock(mutex_);
-  watched_.push_back({&watchdog, patience});
+  watched_.push_back({&watchdog, limit});
 }
 
 void HeartbeatMonitor::remove(const Watchdog& watchdog) {
@@ -80,13 +80,13 @@ void HeartbeatMonitor::remove(const Watchdog& watchdog) {
   std::erase_if(watched_, [&](const Watched& watched) { return watched.watchdog == &watchdog; });
 }
 
-Watchdog::Interval HeartbeatMonitor::look() {
+Watchdog::Interval HeartbeatMonitor::poll() {
   std::vector<std::string> stuck;
   {
     const std::lock_guard lock(mutex_);
     for (Watched& watched : watched_) {
       const auto since = watched.watchdog->busy_since();
-      const bool late = since.has_value() && std::chrono::steady_clock::now() - *since > watched.patience;
+      const bool late = since.has_value() && std::chrono::steady_clock::now() - *since > watched.limit;
       if (late && !watched.told) {
         stuck.push_back(watched.watchdog->name());
       }

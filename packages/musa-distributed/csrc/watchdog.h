@@ -20,7 +20,7 @@ class Watchdog {
  public:
   using Interval = std::chrono::milliseconds;
 
-  // Calls `look` periodically from a new thread until stop(); `look` returns the time until the next call. If `look`
+  // Calls `poll` periodically from a new thread until stop(); `poll` returns the time until the next call. If `poll`
   // throws, the calls end, and the exception is passed to `on_error`.
   Watchdog(std::string name, std::function<Interval()> look, std::function<void(std::exception_ptr)> on_error);
   // Calls stop().
@@ -28,15 +28,15 @@ class Watchdog {
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // Wakes the thread to call `look` now.
+  // Wakes the thread to call `poll` now.
   void kick();
-  // Waits for a running call of `look`, and prevents further ones. Must not be called from `look`.
+  // Waits for a running call of `poll`, and prevents further ones. Must not be called from `poll`.
   void stop();
 
   const std::string& name() const {
     return name_;
   }
-  // The time at which the running call of `look` started; nullopt while the thread sleeps.
+  // The time at which the running call of `poll` started; nullopt while the thread sleeps.
   std::optional<std::chrono::steady_clock::time_point> busy_since() const;
 
  private:
@@ -52,21 +52,21 @@ class Watchdog {
   std::thread thread_;
 };
 
-// Reports watchdogs whose `look` runs longer than their patience, because the device or the network does not respond.
+// Reports watchdogs whose `poll` runs longer than their limit, because the device or the network does not respond.
 class HeartbeatMonitor {
  public:
   HeartbeatMonitor(std::chrono::milliseconds interval, std::function<void(const std::string& name)> on_stuck);
   ~HeartbeatMonitor() = default;
 
-  void add(const Watchdog& watchdog, std::chrono::milliseconds patience);
+  void add(const Watchdog& watchdog, std::chrono::milliseconds limit);
   void remove(const Watchdog& watchdog);
 
  private:
-  Watchdog::Interval look();
+  Watchdog::Interval poll();
 
   struct Watched {
     const Watchdog* watchdog;
-    std::chrono::milliseconds patience;
+    std::chrono::milliseconds limit;
     bool told = false;
   };
   const std::chrono::milliseconds interval_;

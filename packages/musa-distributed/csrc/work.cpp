@@ -11,25 +11,25 @@
 
 namespace c10d::mccl {
 
-void Shelf::put(const std::vector<at::Tensor>& tensors) {
+void KeptTensors::add(const std::vector<at::Tensor>& tensors) {
   const std::lock_guard lock(mutex_);
   tensors_.insert(tensors_.end(), tensors.begin(), tensors.end());
 }
 
-void Shelf::take(Shelf& other) {
+void KeptTensors::take(KeptTensors& other) {
   const std::scoped_lock lock(mutex_, other.mutex_); // both locks, so that the tensors are always in one of the two
   tensors_.insert(
       tensors_.end(), std::make_move_iterator(other.tensors_.begin()), std::make_move_iterator(other.tensors_.end()));
   other.tensors_.clear();
 }
 
-void Shelf::clear() {
+void KeptTensors::clear() {
   std::vector<at::Tensor> freed; // freed after the lock is released, because freeing a tensor may take the GIL
   const std::lock_guard lock(mutex_);
   freed.swap(tensors_);
 }
 
-bool Shelf::empty() const {
+bool KeptTensors::empty() const {
   const std::lock_guard lock(mutex_);
   return tensors_.empty();
 }
@@ -118,7 +118,7 @@ void WorkMCCL::synchronize() {
     launched_->end->block(current);
   }
   // From here on the current stream is ordered after the call, so the allocator may reuse the operands' memory on it.
-  launched_->shelf.clear();
+  launched_->kept.clear();
   group_->free_operands(); // operands that the watchdog has already moved to the group
 }
 

@@ -23,11 +23,11 @@ namespace c10d::mccl {
 class Group;
 
 // Keeps tensors alive while a stream uses them that the allocator has not recorded for them.
-class Shelf {
+class KeptTensors {
  public:
-  void put(const std::vector<at::Tensor>& tensors);
+  void add(const std::vector<at::Tensor>& tensors);
   // Moves all tensors of `other` into this one.
-  void take(Shelf& other);
+  void take(KeptTensors& other);
   void clear();
   bool empty() const;
 
@@ -52,7 +52,7 @@ struct Launched : Progress {
   std::chrono::milliseconds timeout{};
   std::vector<std::optional<size_t>> records; // in the flight recorder
   bool start_told = false;                    // whether the watchdog has written the start to the store
-  Shelf shelf;
+  KeptTensors kept;
   c10::intrusive_ptr<c10::ivalue::Future> result; // a WorkResult, as an integer
 
   // Sequence number: collectives and point-to-point calls are counted separately.

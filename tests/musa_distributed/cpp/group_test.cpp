@@ -66,7 +66,7 @@ struct Rank {
     group->set_name({"0", "tested"}, {0, 1});
     group->add(comm);
     watchdog = std::make_unique<Watchdog>(
-        "watch", [this] { return group->look(); }, [](const std::exception_ptr&) { FAIL(); });
+        "watch", [this] { return group->poll(); }, [](const std::exception_ptr&) { FAIL(); });
   }
   ~Rank() {
     gate.open(); // the work on the stream waits for it
@@ -127,13 +127,13 @@ class GroupTest : public testing::Test {
   c10::intrusive_ptr<Store> store = c10::make_intrusive<HashStore>();
 };
 
-TEST(Shelf, WhatIsTakenIsOnOneShelfOrTheOtherAtAnyTime) {
+TEST(KeptTensors, TakenTensorsAreInOneOfBothAtAnyTime) {
   c10::Storage storage(c10::Storage::use_byte_size_t(), 0, at::DataPtr(nullptr, c10::kCPU), nullptr, false);
   const std::vector<at::Tensor> tensors{at::Tensor(c10::make_intrusive<c10::TensorImpl>(
       std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), caffe2::TypeMeta::Make<float>()))};
   for (int turn = 0; turn < 3000; ++turn) {
-    Shelf of_the_call, left_behind;
-    of_the_call.put(tensors);
+    KeptTensors of_the_call, left_behind;
+    of_the_call.add(tensors);
     std::thread watchdog([&] { left_behind.take(of_the_call); });
     of_the_call.clear();
     left_behind.clear();

@@ -26,9 +26,9 @@ def _leave_python() -> None:
 
 def __getattr__(name: str) -> Any:
     if name == "ProcessGroupMCCL":
-        from . import _library
+        from . import _extension
 
-        return _library.load().ProcessGroupMCCL
+        return _extension.load().ProcessGroupMCCL
     raise AttributeError(f"module 'musa_distributed' has no attribute {name!r}")
 
 

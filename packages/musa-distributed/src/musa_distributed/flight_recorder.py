@@ -8,7 +8,7 @@ A group that fails writes it to `$TORCH_FR_DUMP_TEMP_FILE<rank>`, where
 
 from __future__ import annotations
 
-from . import _library
+from . import _extension
 
 
 def dump(
@@ -24,12 +24,12 @@ def dump(
     Returns:
         bytes: a pickle of a dict; `entries` lists the calls, oldest first.
     """
-    return _library.load().dump_flight_record(include_collectives, include_stack_traces, only_active)
+    return _extension.load().dump_flight_record(include_collectives, include_stack_traces, only_active)
 
 
 def reset() -> None:
     """Removes all calls from the record."""
-    _library.load().reset_flight_record()
+    _extension.load().reset_flight_record()
 
 
 __all__ = ["dump", "reset"]

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from . import _library
+from . import _extension
 
 
 def version() -> tuple[int, int, int]:
@@ -16,7 +16,7 @@ def version() -> tuple[int, int, int]:
     Raises:
         RuntimeError: MCCL is not installed.
     """
-    return _library.load().version()
+    return _extension.load().version()
 
 
 __all__ = ["version"]

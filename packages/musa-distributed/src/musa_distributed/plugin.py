@@ -32,6 +32,6 @@ def musa_env_report() -> dict[str, str]:
 
 
 def _check_mccl() -> str:
-    from . import _library, mccl
+    from . import _extension, mccl
 
-    return f"{'.'.join(map(str, mccl.version()))}, {_library.mccl_path()}"
+    return f"{'.'.join(map(str, mccl.version()))}, {_extension.mccl_path()}"

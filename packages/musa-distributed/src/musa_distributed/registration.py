@@ -35,9 +35,9 @@ def _create(group: Any, options: ProcessGroupMCCL.Options | None) -> ProcessGrou
         group (torch.distributed.distributed_c10d._DistributedBackendOptions): store, rank, size and timeout.
         options (ProcessGroupMCCL.Options, optional): the caller's `pg_options`.
     """
-    from . import _library
+    from . import _extension
 
-    wanted = _library.load().ProcessGroupMCCL.Options
+    wanted = _extension.load().ProcessGroupMCCL.Options
     if options is None:
         options = wanted()
     elif not isinstance(options, wanted):
@@ -48,19 +48,19 @@ def _create(group: Any, options: ProcessGroupMCCL.Options | None) -> ProcessGrou
     options._timeout = group.timeout
     options.group_name = group.group_id
     options.global_ranks_in_group = group.global_ranks_in_group
-    return _library.load().ProcessGroupMCCL(group.store, group.group_rank, group.group_size, options)
+    return _extension.load().ProcessGroupMCCL(group.store, group.group_rank, group.group_size, options)
 
 
 def is_mccl_available() -> bool:
     """Whether the SDK in use has MCCL, which a process group of "mccl" needs. Loads no library."""
     import musa_runtime
 
-    from . import _library
+    from . import _extension
 
     if musa_runtime.load().error is not None:
         return False
     try:
-        return os.path.exists(_library.mccl_path())
+        return os.path.exists(_extension.mccl_path())
     except RuntimeError:
         return False
 

@@ -105,14 +105,14 @@ def _answer(options):
 
         return type_stubs.run(options), 0
 
-    from . import report
+    from . import listings
 
     if options.command == "packs":
-        plain, render = report.packs(), report.render_packs
+        plain, render = listings.packs(), listings.render_packs
     elif options.command == "ops":
-        plain, render = report.ops(options.pattern), report.render_ops
+        plain, render = listings.ops(options.pattern), listings.render_ops
     else:
-        plain, render = report.environment(), report.render_environment
+        plain, render = listings.environment(), listings.render_environment
     return _as_json(plain) if options.json else render(plain), 0
 
 
