@@ -9,6 +9,7 @@ import torch
 from .measure import Effort, Row, interleaved
 from .training import JOBS, stepper
 
+NAMES = ("ResNet, AdamW", "GPT block, AdamW")  # of training jobs
 # `compare` recomputes everything on the CPU and compares by element.
 BARS = {"compare": 10.0, "track_nonfinite": 6.0, "log_operators": 4.0}
 
@@ -21,7 +22,7 @@ def measure_all(device: torch.device, effort: Effort) -> Iterator[Row]:
         "track_nonfinite": debug.track_nonfinite,
         "log_operators": debug.log_operators,
     }
-    for job in (job for job in JOBS if job.name in ("ResNet, AdamW", "GPT block, AdamW")):
+    for job in (job for job in JOBS if job.name in NAMES):
         step = stepper(job.model(), job, job.data(), device)
         for name, tool in tools.items():
 
