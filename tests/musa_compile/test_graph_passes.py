@@ -106,6 +106,94 @@ def test_other_results_are_not_kept(program: Callable) -> None:
     assert not calls(passed(program, x), torch.ops.musa_compile.realized.default)
 
 
+def in_channels_last(node: torch.fx.Node, count: int) -> list[bool]:
+    """Of each of the first operands."""
+    values = [operand.meta["val"] for operand in node.args[:count]]
+    return [value.is_contiguous(memory_format=torch.channels_last) for value in values]
+
+
+def test_operands_of_convolutions_over_two_dimensions_are_in_channels_last() -> None:
+    x, weight = torch.randn(2, 3, 8, 8, device="musa"), torch.randn(4, 3, 3, 3, device="musa")
+    graph_module = passed(lambda x, weight: torch.conv2d(x, weight, padding=1), x, weight)
+    [node] = calls(graph_module, aten.convolution.default)
+    assert in_channels_last(node, 2) == [True, True]
+
+    def backward(gradient: torch.Tensor, x: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        options = ([4], [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [True, True, True])
+        return aten.convolution_backward(gradient, x, weight, *options)
+
+    graph_module = passed(backward, torch.randn(2, 4, 8, 8, device="musa"), x, weight)
+    [node] = calls(graph_module, aten.convolution_backward.default)
+    assert in_channels_last(node, 3) == [True, True, True]
+
+
+def test_other_convolutions_stay_as_they_are() -> None:
+    from torch._inductor import inductor_prims
+
+    x, weight = torch.randn(2, 3, 8, device="musa"), torch.randn(4, 3, 3, device="musa")
+    graph_module = passed(lambda x, weight: torch.conv1d(x, weight), x, weight)
+    assert not calls(graph_module, inductor_prims.force_stride_order)
+
+
+@pytest.mark.parametrize("of", ["contiguous", "channels_last"])
+def test_a_compiled_network_has_the_layouts_of_eager_mode(compiler: None, of: str) -> None:
+    """Only results within a graph are in channels_last."""
+    memory_format = getattr(torch, "contiguous_format" if of == "contiguous" else of)
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.ReLU(), torch.nn.MaxPool2d(2), torch.nn.Conv2d(8, 4, 3)
+    ).to("musa")
+    results = []
+    for program in (network, torch.compile(network, fullgraph=True)):
+        x = torch.randn(2, 3, 12, 12, generator=torch.Generator().manual_seed(1)).to("musa")
+        x = x.contiguous(memory_format=memory_format).requires_grad_()
+        network.zero_grad()
+        out = program(x)
+        out.square().mean().backward()
+        results.append([out, x.grad, *(parameter.grad for parameter in network.parameters())])
+    for value, expected in zip(*reversed(results), strict=True):
+        torch.testing.assert_close(value, expected, check_stride=value is results[1][0])
+
+
+def accumulated(index: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+    return torch.zeros(5, 9, device=index.device).scatter_add(1, index, source)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_sums_over_indices_are_calls_if_kernels_use_several_threads(threads: int) -> None:
+    from torch._inductor import config
+
+    index, source = torch.randint(9, (7, 5), device="musa").t(), torch.randn(7, 5, device="musa").t()
+    with config.patch({"cpp.threads": threads, "cpp.dynamic_threads": False}):
+        graph_module = passed(accumulated, index, source)
+    called = calls(graph_module, torch.ops.musa_compile.scatter_add_.default)
+    assert len(called) == (threads > 1) and len(calls(graph_module, aten.scatter_add.default)) == (threads == 1)
+    assert all(operand.meta["val"].is_contiguous() for node in called for operand in node.args[2:])
+
+
+def test_code_in_cpp_adds_in_a_loop() -> None:
+    from torch._inductor import config
+
+    index, source = torch.randint(9, (5, 7), device="musa"), torch.randn(5, 7, device="musa")
+    with config.patch({"cpp_wrapper": True, "cpp.threads": 2}):
+        assert calls(passed(accumulated, index, source), aten.scatter_add.default)
+
+
+def test_compiled_sums_over_indices_are_those_of_eager_mode(compiler: None) -> None:
+    from torch._inductor import config
+
+    def program(index: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+        return accumulated(index, source.exp()) * 2 + accumulated(index, source)
+
+    before = torch.musa.ops.explain("aten::scatter_add_")["calls"]
+    with config.patch({"cpp.threads": 2}):
+        compiled = torch.compile(program, fullgraph=True)
+        index, source = torch.randint(9, (7, 5), device="musa").t(), torch.randn(7, 5, device="musa").t()
+        for _ in range(2):
+            torch.testing.assert_close(compiled(index, source), program(index, source))
+    assert torch.musa.ops.explain("aten::scatter_add_")["calls"] - before == 4
+
+
 def test_graphs_of_host_tensors_stay_as_they_are() -> None:
     x = torch.randn(7, 13).t()
     graph_module = passed(lambda x: (x.argmax(), torch.var_mean(x, [-1])[0], x.exp() / x.exp().sum()), x)

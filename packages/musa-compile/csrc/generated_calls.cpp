@@ -154,12 +154,19 @@ at::Tensor realized(const at::Tensor& x) {
   return x.clone();
 }
 
+// The operator of the registry, for which no loop is generated.
+void scatter_add(const at::Tensor& self, int64_t dim, const at::Tensor& index, const at::Tensor& source) {
+  self.scatter_add_(dim, index, source);
+}
+
 TORCH_LIBRARY(musa_compile, m) {
   m.def("run_kernel(int address, Tensor(a!)[] tensors, int[] numbers) -> ()");
   m.def("realized(Tensor x) -> Tensor");
+  m.def("scatter_add_(Tensor(a!) self, int dim, Tensor index, Tensor source) -> ()");
 }
 TORCH_LIBRARY_IMPL(musa_compile, CompositeExplicitAutograd, m) {
   m.impl("realized", &realized);
+  m.impl("scatter_add_", &scatter_add);
 }
 TORCH_LIBRARY_IMPL(musa_compile, CPU, m) {
   m.impl("run_kernel", &run_kernel);

@@ -11,12 +11,16 @@ import operator
 
 import torch
 from torch._inductor import config
+from torch._inductor import inductor_prims as prims
 from torch._inductor.lowering import register_lowering
+from torch._inductor.utils import parallel_num_threads
+from torch._inductor.virtualized import V
 
 from . import kernels  # noqa: F401 - its library defines torch.ops.musa_compile
 
 _aten = torch.ops.aten
 _realized = torch.ops.musa_compile.realized
+_scatter_add = torch.ops.musa_compile.scatter_add_
 
 # Functions whose results Inductor stores on the CPU instead of recomputing them for each use.
 _COSTLY = {
@@ -46,6 +50,8 @@ def prepare(graph_module):
     _count_in_logical_order(graph)
     _compute_variances_in_two_steps(graph)
     _keep_costly_results(graph)
+    _convolve_in_channels_last(graph)
+    _call_scatter_add(graph)
 
 
 @register_lowering(_realized.default, type_promotion_kind=None)
@@ -129,6 +135,57 @@ def _keep_costly_results(graph):
             node.replace_all_uses_with(kept, lambda user, kept=kept: user is not kept)
         else:
             costly.add(node)
+
+
+def _convolve_in_channels_last(graph):
+    """Puts the operands of convolutions over two dimensions into channels_last, in which they are faster.
+
+    Inductor does so for all convolutions on the CPU. On other devices it does not if they have few channels.
+    """
+    for target, count in ((_aten.convolution.default, 2), (_aten.convolution_backward.default, 3)):
+        for node in graph.find_nodes(op="call_function", target=target):
+            operands = node.args[:count]
+            if not all(_has_known_size(x) and x.meta["val"].dim() == 4 for x in operands):
+                continue
+            with graph.inserting_before(node):
+                moved = [_in_order(graph, x, torch.channels_last) for x in operands]
+            node.args = (*moved, *node.args[count:])
+
+
+def _call_scatter_add(graph):
+    """Calls the operator for sums over indices, as Inductor does on the CPU if kernels use several threads.
+
+    A generated loop adds each element atomically. Code in C++ cannot call the operator of this package, so it
+    has the loop.
+    """
+    if (
+        not config.cpp.fallback_scatter_reduce_sum
+        or not (config.cpp.dynamic_threads or parallel_num_threads() > 1)
+        or config.cpp_wrapper
+        or V.aot_compilation
+    ):
+        return
+    for node in graph.find_nodes(op="call_function", target=_aten.scatter_add.default):
+        if all(_has_known_size(x) for x in (node.args[0], *node.args[2:])):
+            with graph.inserting_before(node):
+                total = _call(graph, _aten.clone.default, node.args[0])
+                index, source = (_in_order(graph, x) for x in node.args[2:])
+                _call(graph, _scatter_add.default, total, node.args[1], index, source)
+            node.replace_all_uses_with(total)
+            graph.erase_node(node)
+
+
+def _has_known_size(node):
+    return _is_on_musa(node) and all(isinstance(size, int) for size in node.meta["val"].shape)
+
+
+def _in_order(graph, x, memory_format=torch.contiguous_format):
+    """A node with the value of `x`, which is copied unless it is stored in that order.
+
+    The fake tensor of `x` does not tell: Inductor chooses the order of most results later.
+    """
+    strides = torch.empty(x.meta["val"].shape, device="meta", memory_format=memory_format).stride()
+    return _call(graph, prims.force_stride_order, x, list(strides))
 
 
 def _is_elementwise(target):
