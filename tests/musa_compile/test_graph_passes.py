@@ -107,7 +107,7 @@ def test_other_results_are_not_kept(program: Callable) -> None:
 
 
 def in_channels_last(node: torch.fx.Node, count: int) -> list[bool]:
-    """Of each of the first operands."""
+    """Whether each of the first `count` operands is stored so."""
     values = [operand.meta["val"] for operand in node.args[:count]]
     return [value.is_contiguous(memory_format=torch.channels_last) for value in values]
 

@@ -182,7 +182,7 @@ def _has_known_size(node):
 def _in_order(graph, x, memory_format=torch.contiguous_format):
     """A node with the value of `x`, which is copied unless it is stored in that order.
 
-    The fake tensor of `x` does not tell: Inductor chooses the order of most results later.
+    The fake tensor of `x` has no final strides: Inductor chooses the order of most results later.
     """
     strides = torch.empty(x.meta["val"].shape, device="meta", memory_format=memory_format).stride()
     return _call(graph, prims.force_stride_order, x, list(strides))
