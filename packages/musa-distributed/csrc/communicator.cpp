@@ -10,7 +10,7 @@ namespace c10d::mccl {
 namespace {
 
 // Time that abort() waits for a thread within a call: that thread may itself be blocked in this communicator.
-constexpr std::chrono::seconds kPatienceToAbort{1};
+constexpr std::chrono::seconds kAbortLimit{1};
 
 } // namespace
 
@@ -69,7 +69,7 @@ void Communicator::abort() {
   aborted_.store(true);
   // try_lock in a loop, because ThreadSanitizer misreports mutexes with timeouts.
   Lock lock(mutex_, std::defer_lock);
-  const auto deadline = std::chrono::steady_clock::now() + kPatienceToAbort;
+  const auto deadline = std::chrono::steady_clock::now() + kAbortLimit;
   while (!lock.try_lock() && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

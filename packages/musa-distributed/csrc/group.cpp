@@ -19,7 +19,7 @@ namespace {
 constexpr std::chrono::milliseconds kBusyInterval{50};
 // Added to the time that an access to the store is allowed to take.
 constexpr std::chrono::milliseconds kStoreLimit{1000};
-constexpr std::chrono::milliseconds kPatienceToLook{1000};
+constexpr std::chrono::milliseconds kPollLimit{1000};
 constexpr const char* kFailed = "failed";
 
 std::atomic<size_t> groups{0};
@@ -427,7 +427,7 @@ void Group::look_at_others() {
   }
   std::optional<std::optional<std::string>> found;
   try {
-    found = store_.within(kPatienceToLook, [own = status_key(rank_), status = status()](Store& store) {
+    found = store_.within(kPollLimit, [own = status_key(rank_), status = status()](Store& store) {
       if (!store.check({kFailed})) {
         return std::optional<std::string>();
       }

@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 constexpr milliseconds kBetweenChecks{1000}, kLongestPause{50};
 // Added to the timeout of the meeting, which is enforced by the meeting itself unless the store blocks.
 constexpr milliseconds kStoreLimit{2000};
-constexpr milliseconds kPatienceWithNote{500};
+constexpr milliseconds kNoteLimit{500};
 
 constexpr const char* kCausesOfNetwork =
     "\nLikely causes: 1. a firewall or a missing route between the addresses of the ranks; 2. MCCL uses an interface "
@@ -290,7 +290,7 @@ class Connection {
   }
 
   void note(const std::string& what) {
-    (void)store_.within(kPatienceWithNote, [key = key(), value = to_bytes(met_.id) + to_bytes(what)](Store& store) {
+    (void)store_.within(kNoteLimit, [key = key(), value = to_bytes(met_.id) + to_bytes(what)](Store& store) {
       store.set(key, value);
       return true;
     });
@@ -300,7 +300,7 @@ class Connection {
     if (store_.busy()) {
       return std::nullopt; // it is blocked
     }
-    const auto value = store_.within(kPatienceWithNote, [key = key()](Store& store) { return peek(store, key); });
+    const auto value = store_.within(kNoteLimit, [key = key()](Store& store) { return peek(store, key); });
     const auto text = after(to_bytes(met_.id), value.value_or(std::nullopt));
     return text.has_value() ? std::optional(std::string(text->begin(), text->end())) : std::nullopt;
   }

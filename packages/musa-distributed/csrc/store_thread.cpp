@@ -8,7 +8,7 @@
 namespace c10d::mccl {
 namespace {
 
-constexpr std::chrono::milliseconds kPatienceToEnd{1000};
+constexpr std::chrono::milliseconds kEndLimit{1000};
 
 } // namespace
 
@@ -22,7 +22,7 @@ StoreThread::~StoreThread() {
   state_->stopped = true;
   state_->jobs.clear();
   state_->changed.notify_all();
-  const bool ended = state_->changed.wait_for(lock, kPatienceToEnd, [this] { return state_->ended; });
+  const bool ended = state_->changed.wait_for(lock, kEndLimit, [this] { return state_->ended; });
   lock.unlock();
   if (ended) {
     thread_.join();
