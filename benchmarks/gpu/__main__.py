@@ -4,9 +4,9 @@
 
 MUSA_HOME=<musa_cuda.home()> TORCH_MUSA_OPS=mudnn,ported,host-copy python -m benchmarks.gpu --out build/bench
 
-Forward cases run in one process, on both devices in turn, twice each; the better median counts. Cases with a
-backward pass run in one process per device. --training instead runs whole training steps, each in its own
-process, and compares their time and memory.
+Forward cases run in one process, on both devices in turn; the median of the rounds' ratios counts. Cases with
+a backward pass run in processes of one device, which take turns. --training instead runs whole training
+steps, each in its own process, and compares their time and memory.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import json
 import statistics
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -28,14 +28,13 @@ from .cases import BACKWARD, DEVICE, HOST, Call, Case
 from .processes import alone
 
 PROCESS_LIMIT_S = 300
+ROUNDS = 21
+PROCESSES = 3  # of each device, for cases with a backward pass
 
 
 def device_time(device: str, call: Call, runs: int) -> float:
     """Returns the median microseconds between events around a call."""
     module = getattr(torch, device)
-    for _ in range(3):
-        call()
-    module.synchronize()
     times = []
     for _ in range(runs):
         start, end = module.Event(enable_timing=True), module.Event(enable_timing=True)
@@ -48,33 +47,34 @@ def device_time(device: str, call: Call, runs: int) -> float:
 
 
 def host_time(device: str, call: Call, runs: int) -> float:
-    """Returns the median over several rounds of a call's mean microseconds on the host."""
-    module = getattr(torch, device)
-    for _ in range(runs // 10):
+    """Returns the mean microseconds of a call on the host."""
+    start = time.perf_counter()
+    for _ in range(runs):
         call()
-    module.synchronize()
-    rounds = []
-    for _ in range(5):
-        start = time.perf_counter()
-        for _ in range(runs):
-            call()
-        rounds.append((time.perf_counter() - start) / runs * 1e6)
-        module.synchronize()
-    return statistics.median(rounds)
+    time_s = time.perf_counter() - start
+    getattr(torch, device).synchronize()
+    return time_s / runs * 1e6
 
 
-def measure(case: Case, device: str) -> float:
-    """Returns the microseconds of a case.
+def measure(case: Case, calls: dict[str, Call]) -> dict[str, list[float]]:
+    """Returns the microseconds of a case in ROUNDS rounds, in which the devices are measured in turn.
 
-    Raises:
-        RuntimeError: if the device does not support the case.
+    calls: by device, from `case.make`.
     """
-    call = case.make(device)
+    timed = host_time if case.kind == "host" else device_time
+    slow = 0.0
+    for device, call in calls.items():
+        timed(device, call, 3)
+        slow = max(slow, timed(device, call, 20 if case.kind == "host" else 3))
     if case.kind == "host":
-        slow = host_time(device, call, 20)
-        return slow if slow > 200 else host_time(device, call, 1000)
-    slow = device_time(device, call, 3)
-    return slow if slow > 100_000 else device_time(device, call, 12)
+        runs = 20 if slow > 200 else 500
+    else:
+        runs = 1 if slow > 20_000 else 4
+    found: dict[str, list[float]] = {device: [] for device in calls}
+    for _ in range(ROUNDS):
+        for device, call in calls.items():
+            found[device].append(timed(device, call, runs))
+    return found
 
 
 def served(case: Case) -> str:
@@ -97,20 +97,22 @@ def served(case: Case) -> str:
 
 
 def beside(case: Case) -> dict:
-    """Measures both devices in turn, twice."""
+    """Measures both devices in turn, in this process."""
     providers = served(case)
-    found: dict[str, list[float]] = {"cuda": [], "musa": []}
-    for device in ("cuda", "musa", "cuda", "musa"):
-        found[device].append(measure(case, device))
-        torch.cuda.empty_cache()
-        torch.musa.empty_cache()
-    return {**row(case, min(found["cuda"]), min(found["musa"])), "served_by": providers}
+    found = measure(case, {device: case.make(device) for device in ("cuda", "musa")})
+    for module in (torch.cuda, torch.musa):
+        module.empty_cache()
+    return {**row(case, found["cuda"], found["musa"]), "served_by": providers}
 
 
-def row(case: Case, cuda: float, musa: float) -> dict:
+def row(case: Case, cuda: Sequence[float], musa: Sequence[float]) -> dict:
+    """Returns the medians of the rounds, and the median of the rounds' ratios with their quartiles."""
+    ratios = [one / other for one, other in zip(musa, cuda, strict=True)]
+    low, middle, high = (round(value, 3) for value in statistics.quantiles(ratios, n=4))
     return {
-        "name": case.name, "kind": case.kind, "cuda_us": round(cuda, 2), "musa_us": round(musa, 2),
-        "ratio": round(musa / cuda, 3), "bar": case.bar, "bytes": case.bytes,
+        "name": case.name, "kind": case.kind, "cuda_us": round(statistics.median(cuda), 2),
+        "musa_us": round(statistics.median(musa), 2), "ratio": middle, "quartiles": [low, high],
+        "bar": case.bar, "bytes": case.bytes,
     }  # fmt: skip
 
 
@@ -138,7 +140,8 @@ def main(arguments: Sequence[str]) -> int:
         print(json.dumps(training.measure(options.case[0], options.alone)))
         return 0
     if options.alone:
-        print(json.dumps({case.name: measure(case, options.alone) for case in BACKWARD}))
+        found = {case.name: measure(case, {options.alone: case.make(options.alone)}) for case in BACKWARD}
+        print(json.dumps({name: rounds[options.alone] for name, rounds in found.items()}))
         return 0
     if not torch.cuda.is_available() or not torch.musa.is_available():
         print(
@@ -150,14 +153,14 @@ def main(arguments: Sequence[str]) -> int:
         )
         return 1
     if options.training:
-        found = {
+        record: dict = {
             "device": torch.cuda.get_device_name(0), "torch": torch.__version__, "cuda": torch.version.cuda,
             "date": time.strftime("%Y-%m-%d"), "rows": [],
         }  # fmt: skip
         options.out.mkdir(parents=True, exist_ok=True)
         for one in training.run(options.case or training.CASES):
-            found["rows"].append(one)  # written after each case, because a run may be interrupted
-            (options.out / "gpu_training.json").write_text(json.dumps(found, indent=1) + "\n")
+            record["rows"].append(one)  # written after each case, because a run may be interrupted
+            (options.out / "gpu_training.json").write_text(json.dumps(record, indent=1) + "\n")
         return 0
     rows, refused = [], []
     for case in (*HOST, *DEVICE):
@@ -165,8 +168,12 @@ def main(arguments: Sequence[str]) -> int:
             rows.append(beside(case))
         except (RuntimeError, AttributeError) as error:
             refused.append({"name": case.name, "error": str(error).splitlines()[0][:300]})
-    cuda, musa = (alone(device, limit=PROCESS_LIMIT_S) for device in ("cuda", "musa"))
-    rows += [row(case, cuda[case.name], musa[case.name]) for case in BACKWARD]
+    rounds: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for _ in range(PROCESSES):
+        for device in ("cuda", "musa"):
+            for name, times in alone(device, limit=PROCESS_LIMIT_S).items():
+                rounds[device, name] += times
+    rows += [row(case, rounds["cuda", case.name], rounds["musa", case.name]) for case in BACKWARD]
     result = {
         "device": torch.cuda.get_device_name(0), "torch": torch.__version__, "cuda": torch.version.cuda,
         "date": time.strftime("%Y-%m-%d"), "rows": rows, "refused": refused,

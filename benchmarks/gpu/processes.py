@@ -8,7 +8,10 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
+# Triton's backend for musa, with which Inductor compiles.
+TRITON = Path(__file__).parents[2] / "tests" / "gpu" / "triton_backend"
 STACKS_BEFORE_S = 20  # time before its end at which a slow process prints its threads' stacks
 
 
@@ -22,6 +25,8 @@ def alone(device: str, *arguments: str, limit: float) -> dict:
         RuntimeError: if it failed or was ended.
     """
     env = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "1" if device == "musa" else "0"}
+    if device == "musa":
+        env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(TRITON), os.environ.get("PYTHONPATH")]))
     command = [sys.executable, "-m", "benchmarks.gpu", "--alone", device, *arguments]
     command += ["--stacks-after", f"{limit - STACKS_BEFORE_S:.0f}"]
     try:

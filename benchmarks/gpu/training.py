@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import ModuleType
 
 import torch
+from torch import nn
 from torch.nn import functional
 
 from ..measure import warm_up_for_capture
@@ -25,6 +26,8 @@ CASES = (
     "resnet50-infer-graph",
     "gpt2-train",
     "gpt2-train-graph",
+    "resnet50-infer-compiled",
+    "gpt2-train-compiled",
 )
 Step = Callable[[], torch.Tensor]
 
@@ -48,10 +51,13 @@ def resnet50_step(device: str, graphed: bool, batch: int = 256, size: int = 224)
     return step
 
 
-def resnet50_inference(device: str, graphed: bool, batch: int = 256, size: int = 224) -> Step:
-    model = ResNet50().eval().to(device, dtype=torch.bfloat16, memory_format=torch.channels_last)
+def resnet50_inference(
+    device: str, graphed: bool, compiled: bool = False, batch: int = 256, size: int = 224
+) -> Step:
+    model: nn.Module = ResNet50().eval().to(device, dtype=torch.bfloat16, memory_format=torch.channels_last)
     images = torch.randn(batch, 3, size, size).to(device, dtype=torch.bfloat16)
     images = images.contiguous(memory_format=torch.channels_last)
+    model = torch.compile(model) if compiled else model
 
     def step() -> torch.Tensor:
         with torch.no_grad():
@@ -60,9 +66,12 @@ def resnet50_inference(device: str, graphed: bool, batch: int = 256, size: int =
     return step
 
 
-def gpt2_step(device: str, graphed: bool, batch: int = 16, length: int = 1024, depth: int = 12) -> Step:
-    """Returns a step with bfloat16 autocast and AdamW."""
-    model = GPT2(length=length, depth=depth).to(device)
+def gpt2_step(
+    device: str, graphed: bool, compiled: bool = False, batch: int = 16, length: int = 1024, depth: int = 12
+) -> Step:
+    """Returns a step with bfloat16 autocast and AdamW; with `compiled` the model is compiled."""
+    model: nn.Module = GPT2(length=length, depth=depth).to(device)
+    model = torch.compile(model) if compiled else model
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, capturable=graphed)
     ids = torch.randint(0, 50257, (batch, length + 1)).to(device)
 
@@ -80,11 +89,11 @@ def gpt2_step(device: str, graphed: bool, batch: int = 16, length: int = 1024, d
 
 def make(name: str, device: str, **sizes: int) -> tuple[Step, float | None]:
     """Returns a case's step and None, or for graphs the replay and the peak memory of its capture."""
-    graphed = name.endswith("-graph")
+    graphed, compiled = name.endswith("-graph"), name.endswith("-compiled")
     maker = {"resnet50-train": resnet50_step, "resnet50-infer": resnet50_inference, "gpt2-train": gpt2_step}[
-        name.removesuffix("-graph")
+        name.removesuffix("-graph").removesuffix("-compiled")
     ]
-    step = maker(device, graphed, **sizes)
+    step = maker(device, graphed, **({"compiled": True} if compiled else {}), **sizes)
     if not graphed:
         return step, None
     module = getattr(torch, device)

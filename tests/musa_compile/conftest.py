@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.harness import parts
+from tests.harness import parts, skips
 from tests.musa_compile import full_run
 from tests.musa_compile.known_failures import KNOWN_FAILURES
 from tests.musa_runtime.conftest import *  # noqa: F403 - fixtures and hooks of this suite too
@@ -24,6 +24,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "compiled: a program whose form with Inductor is part of each run, not of --full alone"
     )
+    config.addinivalue_line("markers", "inductor: skipped if Inductor has no kernel generator for the device")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -44,7 +45,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if backend is None:
             continue
         if backend == "inductor":
-            item.add_marker(pytest.mark.host_addressable("Inductor's C++ kernels run on the host"))
+            item.add_marker(pytest.mark.inductor)
         number = programs.setdefault(item.originalname, len(programs))
         # aot_eager runs the same code as eager, and AOTAutograd too.
         sampled = {
@@ -54,6 +55,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         }
         if not sampled[backend]:
             item.add_marker(pytest.mark.full)
+
+
+@pytest.fixture(autouse=True)
+def _inductor(request: pytest.FixtureRequest) -> None:
+    if request.node.get_closest_marker("inductor"):
+        from musa_compile import choice
+
+        if choice.generator() == choice.NONE:
+            skips.skip_permanently("host-addressable", "there is no Triton for the device")
 
 
 @pytest.fixture(scope="package")

@@ -45,7 +45,7 @@ def test_the_sample_is_of_the_cases():
     assert len(set(names)) == len(names) and set(names) > SAMPLED
 
 
-@pytest.mark.host_addressable("Inductor's C++ kernels run on the host")
+@pytest.mark.inductor
 @pytest.mark.parametrize("case", parameters())
 def test_compiled_as_eager_on_the_cpu(musa, compiler, case):
     inputs = list(case.inputs())

@@ -17,7 +17,6 @@ from torch import nn
 from tests.musa_compile.comparison import assert_same, scaled
 
 pytestmark = [pytest.mark.once, pytest.mark.usefixtures("musa", "compiler")]
-host_addressable = pytest.mark.host_addressable("Inductor's C++ kernels run on the host")
 
 
 @pytest.fixture
@@ -46,7 +45,7 @@ def captured(call) -> list[bool]:
     return [entry.graph is not None for entry in call.entries.values()]
 
 
-@host_addressable
+@pytest.mark.inductor
 def test_results_stay_valid_after_later_runs(graphed):
     compiled = reduce_overhead(scaled)
     inputs = [torch.randn(8, device="musa") for _ in range(6)]
@@ -57,7 +56,7 @@ def test_results_stay_valid_after_later_runs(graphed):
     assert captured(call) == [True] and call.reason is None
 
 
-@host_addressable
+@pytest.mark.inductor
 def test_a_program_that_marks_its_steps_runs_as_before(graphed):
     compiled = reduce_overhead(scaled)
     for _ in range(5):
@@ -70,7 +69,7 @@ def test_a_program_that_marks_its_steps_runs_as_before(graphed):
     assert captured(graphed[0]) == [True]
 
 
-@host_addressable
+@pytest.mark.inductor
 def test_an_input_at_its_address_is_read_in_place(graphed):
     compiled = reduce_overhead(scaled)
     x = torch.randn(8, device="musa")
@@ -228,7 +227,7 @@ def test_nothing_is_captured_within_another_capture(graphed_call):
 
 
 @pytest.mark.full
-@host_addressable
+@pytest.mark.inductor
 def test_training_with_dropout_and_batch_norm(graphed):
     model = nn.Sequential(
         nn.Linear(32, 64), nn.Dropout(0.5), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, 8)
@@ -251,7 +250,7 @@ def test_training_with_dropout_and_batch_norm(graphed):
 
 
 @pytest.mark.full
-@host_addressable
+@pytest.mark.inductor
 def test_a_training_step_has_the_gradients_of_eager_mode(graphed):
     model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 4)).to("musa")
     reference = copy.deepcopy(model)
@@ -266,7 +265,7 @@ def test_a_training_step_has_the_gradients_of_eager_mode(graphed):
 
 
 @pytest.mark.full
-@host_addressable
+@pytest.mark.inductor
 def test_symbolic_sizes_of_compiled_functions(graphed):
     compiled = reduce_overhead(scaled, dynamic=True)
     inputs = {size: torch.randn(size, device="musa") for size in (5, 9)}

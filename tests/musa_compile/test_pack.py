@@ -154,7 +154,7 @@ def test_kernels_wait_for_pending_work(cache_folder, mode):
 host_addressable = pytest.mark.host_addressable("Inductor's C++ kernels run on the host")
 
 
-@host_addressable
+@pytest.mark.inductor
 def test_a_graph_on_another_device_allocates_there(two_devices, compiler):
     x = torch.randn(8, device="musa:1")
     before = two_devices.memory_allocated(0), two_devices.memory_allocated(1)

@@ -15,6 +15,7 @@ import torch
 from torch.testing._internal import common_methods_invocations
 
 from tests.conformance.transfer import tensors_in, to_device
+from tests.harness.subprocesses import run_code
 
 _GROUPS = 24
 _SAMPLES = 2
@@ -182,3 +183,46 @@ def test_replays_equal_eager_calls(musa, group):
                 wrong.append(f"{entry.full_name} {number}: {verdict}")
     assert not wrong, "\n".join(wrong)
     assert compared > 10, "too few calls were captured for a useful comparison"
+
+
+_ON_DISCRETE_MEMORY = """
+import torch
+import torch.nn.functional as F
+x = torch.randn(2, 4, 8, device="musa")
+image, kernel = torch.randn(2, 4, 8, 8, device="musa"), torch.randn(4, 4, 3, 3, device="musa")
+leaf = kernel.clone().requires_grad_()
+lstm = torch.nn.LSTM(8, 8).to("musa")
+programs = {
+    "product": lambda: x @ x.mT,
+    "convolution": lambda: F.conv2d(image, kernel),
+    "transposed convolution": lambda: F.conv_transpose2d(image, kernel),
+    "gradients of a convolution": lambda: torch.ops.aten.convolution_backward(
+        image, image, kernel, [4], [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [True, True, True]
+    ),
+    "recurrent layer": lambda: lstm(x),
+    "attention": lambda: F.scaled_dot_product_attention(x, x, x),
+    "factorisation": lambda: torch.linalg.qr(x),
+}
+for name, program in programs.items():
+    graph = torch.musa.MUSAGraph()
+    try:
+        with torch.musa.graph(graph):
+            program()
+        print(name, "captured")
+    except RuntimeError as error:
+        print(name, "cannot be captured into a musa graph" in str(error) and "Fix: " in str(error))
+    after, graph = torch.ones(3, device="musa"), torch.musa.MUSAGraph()
+    with torch.musa.graph(graph):
+        after.copy_(x[0, 0, :3])
+    graph.replay()
+    print(torch.equal(after, x[0, 0, :3]), torch.musa.is_current_stream_capturing())
+"""
+
+
+def test_calls_that_are_computed_on_the_host_are_refused_on_discrete_memory():
+    """No pack serves them, so they are computed on copies in host memory, for which a capture cannot wait."""
+    environment = {"MUSA_EMULATOR_MEMORY": "strict", "TORCH_MUSA_OPS": "host-copy"}
+    rows = run_code(_ON_DISCRETE_MEMORY, **environment).splitlines()
+    assert len(rows) == 14
+    assert [row.rpartition(" ")[2] for row in rows[::2]] == ["True"] * 7, rows
+    assert rows[1::2] == ["True False"] * 7

@@ -2,7 +2,6 @@
 // Copyright (c) torch_musa contributors
 // Sort, SortByKey, TopK, Unique, Nonzero.
 #include <ATen/ops/_unique2_cpu_dispatch.h>
-#include <ATen/ops/arange.h>
 #include <ATen/ops/clone_native.h>
 #include <ATen/ops/copy_native.h>
 #include <ATen/ops/empty_like.h>
@@ -87,18 +86,9 @@ struct Uniques {
   at::Tensor counts;
 };
 
-// Changes the order from sorted values to first occurrences.
+// Changes the order from sorted values to first occurrences, so that no caller relies on sorted values in UNSORTED
+// mode.
 void order_by_occurrence(Uniques& unique) {
-  if constexpr (!kOnHost) {
-    const at::Tensor inverse = unique.inverse.reshape({-1});
-    const at::Tensor positions = at::arange(inverse.numel(), options_of(at::kLong));
-    const at::Tensor first = at::empty_like(unique.counts).fill_(inverse.numel());
-    const at::Tensor order = first.scatter_reduce(0, inverse, positions, "amin").argsort();
-    unique.inverse = order.argsort().index_select(0, inverse).view(unique.inverse.sizes());
-    unique.values = unique.values.index_select(0, order);
-    unique.counts = unique.counts.index_select(0, order);
-    return;
-  }
   at::Tensor order = at::empty_like(unique.counts);
   auto* const old_of = order.mutable_data_ptr<int64_t>();
   auto* const inverse = unique.inverse.mutable_data_ptr<int64_t>();
@@ -293,7 +283,7 @@ Status Unique::Run(
           Uniques unique;
           std::tie(unique.values, unique.inverse, unique.counts) = ops::_unique2(
               alias(in), /*sorted=*/true, /*return_inverse=*/true, /*return_counts=*/true);
-          if (mode == Mode::UNSORTED) {
+          if (kOnHost && mode == Mode::UNSORTED) {
             order_by_occurrence(unique);
           }
           at::Tensor places = alias(inverse);

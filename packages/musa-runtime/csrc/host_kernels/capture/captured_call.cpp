@@ -10,6 +10,7 @@
 #include <ATen/ops/zeros.h>
 #include <c10/core/impl/COW.h>
 #include <c10/musa/MUSACachingAllocator.h>
+#include <c10/musa/MUSAFunctions.h>
 #include <c10/musa/MUSAGuard.h>
 #include <host_kernels/capture/call_recorder.h>
 #include <host_kernels/host_arguments.h>
@@ -408,6 +409,9 @@ void refuse_to_capture(const std::string& op, const std::string& reason) {
 void record_call(const OperatorHandle& op, Stack* stack) {
   const c10::FunctionSchema& schema = op.schema();
   const std::string name = c10::toString(op.operator_name());
+  if (!c10::musa::host_addressable()) {
+    refuse_to_capture(name, "it is computed on the host, which cannot address the memory of this device");
+  }
   if (op.hasTag(at::Tag::dynamic_output_shape)) {
     refuse_to_capture(name, "the shape of its result depends on the values of its operands");
   }

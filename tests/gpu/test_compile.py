@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) torch_musa contributors
+"""torch.compile on a GPU through stock Triton (`triton_backend`): kernels, streams, graphs and devices."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.harness.subprocesses import run_python
+from tests.musa_compile.test_triton import ALL_CASES, CASES, TRAINING
+
+BACKEND = str(Path(__file__).with_name("triton_backend"))
+# Names a kernel that was launched, and its device, as tests with the interpreter do.
+BEFORE = """
+
+import torch
+import torch._inductor.config
+torch._inductor.config.compile_threads = 1
+from triton_musa_cuda import driver
+LAUNCHES = driver.LAUNCHES
+"""
+
+
+def run(code: str, folder: Path) -> list[str]:
+    path = os.pathsep.join(filter(None, [BACKEND, os.environ.get("PYTHONPATH")]))
+    done = run_python(
+        "-c", BEFORE + code, PYTHONPATH=path, TORCHINDUCTOR_CACHE_DIR=str(folder), TRITON_CACHE_DIR=str(folder)
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict:
+    """For each case: whether the result is right, devices of launches, the current device afterwards."""
+    import torch
+
+    devices = 2 if torch.musa.device_count() > 1 else 1
+    chosen = {name: case for name, case in CASES.items() if devices > 1 or "musa:1" not in case}
+    return json.loads(run(ALL_CASES % repr(chosen), tmp_path_factory.mktemp("cases"))[-1])
+
+
+def test_compiled_results_are_those_of_eager_mode(found: dict) -> None:
+    wrong = [name for name, (right, _, current) in found.items() if not right or current != 0]
+    assert not wrong
+    assert len(found) >= len(CASES) - 2
+    expected = {"second device": [1], "two devices": [0, 1]}
+    assert {name: devices for name, (_, devices, _) in found.items()} == {
+        name: expected.get(name, [0]) for name in found
+    }
+
+
+def test_training_random_numbers_and_dynamic_shapes(tmp_path: Path) -> None:
+    assert " ".join(run(TRAINING, tmp_path)).split() == ["True", "True", "True", "False", "True", "True"]
+
+
+STREAMS = """
+f = torch.compile(lambda x: x * 2 + 1, fullgraph=True)
+x = torch.ones(1 << 20, device="musa")
+f(x)
+side = torch.musa.Stream()
+LAUNCHES.clear()
+with torch.musa.stream(side):
+    torch.musa._sleep(200_000_000)
+    y = torch.full((1 << 20,), 5.0, device="musa")
+    result = f(y)
+print({launch.stream for launch in LAUNCHES} == {side.musa_stream}, side.query())
+side.synchronize()
+print(bool((result == 11).all()))
+"""
+
+
+def test_kernels_are_launched_on_the_current_stream(tmp_path: Path) -> None:
+    assert " ".join(run(STREAMS, tmp_path)).split() == ["True", "False", "True"]
+
+
+GRAPHS = """
+from torch import nn
+model = nn.Sequential(*(nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.LayerNorm(64)) for _ in range(6))).to("musa")
+compiled = torch.compile(model, mode="reduce-overhead", fullgraph=True)
+same, launches = [], []
+with torch.no_grad():
+    for _ in range(6):
+        x = torch.randn(16, 64, device="musa")
+        LAUNCHES.clear()
+        result = compiled(x)
+        launches.append(len(LAUNCHES))
+        same.append(torch.allclose(result, model(x), atol=1e-4))
+print(all(same), launches[0] > 0, launches[-1])
+"""
+
+
+def test_a_graph_replays_the_kernels(tmp_path: Path) -> None:
+    assert " ".join(run(GRAPHS, tmp_path)).split() == ["True", "True", "0"]
+
+
+MEASURED = """
+import sys
+import torch._inductor.compile_fx
+from torch._inductor.runtime import benchmarking
+if not hasattr(benchmarking, "register_benchmarker"):
+    print("CUDA's events")
+    sys.exit()
+from musa_compile import timing
+measured = []
+def counted(*arguments, **options):
+    measured.append(timing.measure(*arguments, **options))
+    return measured[-1]
+benchmarking.register_benchmarker("musa", counted, override=True)
+f = lambda x: (x * 3 + 1).exp()
+x = torch.randn(1000, 400, device="musa")
+print(torch.allclose(torch.compile(f)(x), f(x)), len(measured) > 1, all(ms > 0 for ms in measured))
+"""
+
+
+def test_configurations_are_measured_on_the_device(tmp_path: Path) -> None:
+    """torch 2.11 measures with CUDA's events, which the pack cannot change."""
+    import torch
+
+    expected = ["CUDA's events"] if torch.__version__ < "2.12" else ["True True True"]
+    assert run(MEASURED, tmp_path) == expected
